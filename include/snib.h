@@ -1,0 +1,501 @@
+/* snib.h — distributed locks that hold: the public interface of libsnib.
+ *
+ * A *lock* is a name in a *store* (a Redis server, an SQLite file, …). An
+ * *owner* acquires it and gets a *grant*: the right to the name until a
+ * *deadline*, renewed in the background, with a fencing *token* that is
+ * higher than that of every earlier grant. When the grant can no longer be
+ * kept it is *lost*, and the owner is told by its local deadline.
+ *
+ * Threads. Every function may be called from any thread. snib_acquire may
+ * block up to wait_ms (plus nothing: connecting and retrying are inside the
+ * limit; a try, wait_ms 0, is bounded by request_ms). snib_release,
+ * snib_renew, snib_inspect, snib_list and snib_force_release block up to
+ * request_ms. Callbacks run on the client's keeper thread (in a pull client
+ * inside snib_process) with no lock of ours held; renewals wait while they
+ * run, so keep them short.
+ *
+ * Processes. After fork() every call in the child answers SNIB_ERR_FORKED
+ * before it touches a mutex; snib_client_free in the child gives back memory
+ * and file descriptors and says nothing to the store. The library installs no
+ * signal handler, raises no SIGPIPE, prints nothing and never exits. (A broken
+ * invariant inside calls abort() after the log callback: a lock that goes on
+ * with a wrong idea of who holds is worse than none.)
+ *
+ * Ownership. What an open/new function returns is freed with its _free
+ * function. Strings passed in are copied. Error texts live in the caller's
+ * struct snib_error, which may be NULL everywhere.
+ *
+ * Time. All public times are integers with their unit in the name. Deadlines
+ * are kept on CLOCK_BOOTTIME, which runs through suspend.
+ */
+#ifndef SNIB_H
+#define SNIB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SNIB_VERSION_MAJOR 0
+#define SNIB_VERSION_MINOR 1
+#define SNIB_VERSION_PATCH 0
+#define SNIB_VERSION       "0.1.0"
+
+#define SNIB_API   __attribute__((visibility("default")))
+#define SNIB_CHECK __attribute__((warn_unused_result))
+
+/* For wait_ms only: wait without a limit. */
+#define SNIB_FOREVER INT64_C(-1)
+
+/* Longest lock name in bytes; any byte values, NUL included (name_size). */
+#define SNIB_NAME_MAX 512
+
+/* Bounds of a lease. Below 50 ms the allowance for clock rates (1 % + 5 ms)
+ * and one round trip leave nothing; above a day a dead holder would block for
+ * longer than anybody wants to wait. */
+#define SNIB_LEASE_MIN_MS INT64_C(50)
+#define SNIB_LEASE_MAX_MS INT64_C(86400000)
+
+/* -- errors ------------------------------------------------------------- */
+
+/* X(name, class, exit status of the command line tool, text)
+ * One table makes the enum, the texts and the manual page. Classes:
+ *   REFUSED  definitely not acquired, nothing of ours is left
+ *   LOST     it was ours and is no longer
+ *   UNKNOWN  sent, no answer; being cancelled in the background
+ *   RETRY    definitely not applied; may work later
+ *   USAGE    the call or the set-up is wrong
+ *   STORE    the server said no
+ *   LIMIT    a bound was reached
+ *   INTERNAL a bug of ours                                                 */
+#define SNIB_ERRORS(X)                                                         \
+    X(OK, NONE, 0, "done")                                                     \
+    X(BUSY, REFUSED, 75, "held by another owner")                              \
+    X(TIMEOUT, REFUSED, 75, "not acquired within the wait limit")              \
+    X(CANCELLED, REFUSED, 75, "the wait was cancelled")                        \
+    X(DEADLOCK, REFUSED, 75, "waiting would close a cycle")                    \
+    X(LOST, LOST, 76, "the lease ended before the release")                    \
+    X(NOT_HELD, USAGE, 70, "this grant was released before")                   \
+    X(WRONG_LANE, USAGE, 70, "another lane holds this grant")                  \
+    X(USAGE, USAGE, 64, "argument or order of calls is wrong")                 \
+    X(FORKED, USAGE, 70, "the handle belongs to the parent process")           \
+    X(UNKNOWN, UNKNOWN, 69, "sent, and no answer came")                        \
+    X(UNREACHABLE, RETRY, 69, "nothing was applied; store unreachable")        \
+    X(DENIED, STORE, 77, "login or permission refused by the store")           \
+    X(STORE, STORE, 69, "the store refuses to work")                           \
+    X(CORRUPT, STORE, 69, "the store holds something that is not ours")        \
+    X(UNSUPPORTED, USAGE, 78, "this store cannot do that")                     \
+    X(CONFIG, USAGE, 78, "the set-up is wrong")                                \
+    X(LIMIT, LIMIT, 70, "a bound of this client is reached")                   \
+    X(CLOSED, USAGE, 70, "the client was closed")                              \
+    X(NOMEM, LIMIT, 70, "out of memory")                                       \
+    X(INTERNAL, INTERNAL, 70, "a bug in snib")
+
+typedef enum snib_err {
+#define SNIB_ERR_ENUM_(name, class_, exit_, text) SNIB_ERR_##name,
+    SNIB_ERRORS(SNIB_ERR_ENUM_)
+#undef SNIB_ERR_ENUM_
+} snib_err;
+
+typedef enum snib_class {
+    SNIB_CLASS_NONE,
+    SNIB_CLASS_REFUSED,
+    SNIB_CLASS_LOST,
+    SNIB_CLASS_UNKNOWN,
+    SNIB_CLASS_RETRY,
+    SNIB_CLASS_USAGE,
+    SNIB_CLASS_STORE,
+    SNIB_CLASS_LIMIT,
+    SNIB_CLASS_INTERNAL
+} snib_class;
+
+/* Details of a failure; the caller's memory. text is NUL-terminated, one
+ * line, says what was wrong, what was expected and what to do, and never
+ * contains a password. */
+struct snib_error {
+    snib_err code;
+    char text[252];
+};
+
+/* "BUSY", "held by another owner", class, exit status. Static strings; a
+ * value outside the enum gives "?" and INTERNAL. */
+SNIB_API const char *snib_err_name(snib_err);
+SNIB_API const char *snib_err_text(snib_err);
+SNIB_API snib_class snib_err_class(snib_err);
+SNIB_API int snib_err_exit(snib_err);
+
+/* Version of the library that runs, e.g. "0.1.0". */
+SNIB_API const char *snib_version(void);
+
+/* -- words --------------------------------------------------------------- */
+
+typedef enum snib_kind {
+    SNIB_MUTEX,
+    SNIB_READ,
+    SNIB_WRITE,
+    SNIB_PERMITS
+} snib_kind;
+
+/* What a grant is now. AT_RISK: a renewal failed or the machine slept; the
+ * lease still runs. LOST: stop; the reason says why. */
+typedef enum snib_state {
+    SNIB_HELD,
+    SNIB_AT_RISK,
+    SNIB_LOST,
+    SNIB_RELEASED
+} snib_state;
+
+typedef enum snib_reason {
+    SNIB_WHY_NONE,
+    SNIB_WHY_EXPIRED,     /* a fixed lease ran out, or nobody renewed       */
+    SNIB_WHY_STOLEN,      /* the store says that it is not ours any more    */
+    SNIB_WHY_UNREACHABLE, /* renewals failed until the deadline             */
+    SNIB_WHY_PAUSED,      /* this process or machine stood still            */
+    SNIB_WHY_REVOKED,     /* force-released by somebody                     */
+    SNIB_WHY_HOLD_MAX     /* hold_max_ms is over                            */
+} snib_reason;
+
+/* "held", "at risk", …; "expired", …, "" for NONE. Static strings. */
+SNIB_API const char *snib_state_text(snib_state);
+SNIB_API const char *snib_reason_text(snib_reason);
+
+struct snib_client; /* one store: connections, one keeper thread            */
+struct snib_lock;   /* one name in it; usable by all threads                */
+
+/* A grant is a value: copy it, print it, pass it through any language. There
+ * is nothing to free, and a stale one is recognised: a second release is an
+ * error, not a crash. token is the fencing token: pass it to the resource
+ * that the lock protects (docs/FENCING.md). ticket 0 is no grant. */
+struct snib_grant {
+    uint64_t ticket;
+    int64_t token;
+};
+
+/* Filled by snib_grant_status. left_ms: until the local deadline, 0 when it
+ * has passed. held_ms: since the grant. holds: re-entry count. */
+struct snib_status {
+    snib_state state;
+    snib_reason reason;
+    int64_t token;
+    int64_t left_ms;
+    int64_t held_ms;
+    uint32_t holds;
+};
+
+/* -- client --------------------------------------------------------------- */
+
+#define SNIB_LOG_ERROR 0
+#define SNIB_LOG_WARN  1
+#define SNIB_LOG_INFO  2
+#define SNIB_LOG_DEBUG 3
+
+struct snib_client_options {
+    size_t size;         /* sizeof this struct; see SNIB_INIT               */
+    const char *url;     /* NULL: $SNIB_URL; without one the default file   */
+    const char *program; /* shown to others; NULL: the process' name        */
+    const char *reason;  /* shown to others; may be NULL                    */
+    bool pull;           /* no thread of ours: see snib_process             */
+    int64_t request_ms;  /* patience for one answer; 0: 2 000               */
+    /* Called with no lock held, from any thread, lines without newline. */
+    void (*log)(void *data, int level, const char *line);
+    void *data; /* passed to log                                   */
+};
+
+/* Designated initialiser for option structs: C only; in C++ value-initialise
+ * and set .size. */
+#define SNIB_INIT(type)                                                        \
+    {                                                                          \
+        .size = sizeof(struct type)                                            \
+    }
+
+/* Open a client. Parses the URL and allocates; connects on first use (SQLite
+ * files are opened here). Errors: USAGE (URL, options), CONFIG (file not
+ * usable, network file system), UNSUPPORTED (scheme not built in), NOMEM.
+ * options may be NULL. *ret is NULL on error. */
+SNIB_API SNIB_CHECK snib_err
+snib_client_open(const struct snib_client_options *options,
+                 struct snib_client **ret, struct snib_error *reterr);
+
+/* Shut-down in three steps: close refuses new calls, ends waiting ones with
+ * CLOSED and does not block; stop releases what is held (each up to
+ * request_ms), joins the threads; free gives everything back and implies the
+ * first two. NULL is allowed. No other thread may use the client during
+ * free. */
+SNIB_API void snib_client_close(struct snib_client *);
+SNIB_API void snib_client_stop(struct snib_client *);
+SNIB_API void snib_client_free(struct snib_client *);
+
+/* The URL in use, without its password. Valid as long as the client. */
+SNIB_API const char *snib_client_url(const struct snib_client *);
+
+/* -- locks ---------------------------------------------------------------- */
+
+struct snib_lock_options {
+    size_t size;
+    size_t name_size; /* bytes in name; 0: strlen                        */
+    snib_kind kind;   /* MUTEX; others: UNSUPPORTED in this release      */
+    uint32_t permits, capacity; /* for PERMITS                              */
+    int64_t lease_ms;    /* 0: 30 000                                       */
+    int64_t hold_max_ms; /* told lost (HOLD_MAX) after that; 0: no limit    */
+    bool fixed_lease;    /* not renewed by itself; snib_renew may           */
+    bool aggressive;     /* after the deadline go on until the store says
+                            no; switches promise P1 (exclusion) off         */
+    bool confirm;        /* a grant pushed by another's release is confirmed
+                            by a round trip before it is given out          */
+    bool no_reentry;     /* a second acquire by the same lane waits         */
+    bool no_local_pass;  /* do not hand over between this process' threads  */
+    /* Told once for each change of a grant's state (at risk, held again,
+     * lost). Keeper thread or snib_process; no lock held; may call anything
+     * but snib_client_stop/free. */
+    void (*on_change)(void *data, struct snib_grant, snib_state, snib_reason);
+    void *data;
+};
+
+/* A handle for one name; cheap, shared by threads, no I/O. Several handles
+ * for one name in one client share the grant and the queue, each with its
+ * own options. Errors: USAGE (empty or too long name, lease out of bounds),
+ * UNSUPPORTED, NOMEM, CLOSED, FORKED. */
+SNIB_API SNIB_CHECK snib_err snib_lock_new(struct snib_client *,
+                                           const char *name,
+                                           const struct snib_lock_options *,
+                                           struct snib_lock **ret,
+                                           struct snib_error *reterr);
+
+/* Free the handle; what is still held through it is released in the
+ * background. NULL is allowed. */
+SNIB_API void snib_lock_free(struct snib_lock *);
+
+struct snib_acquire_options {
+    size_t size;
+    int64_t wait_ms;    /* 0: try once · SNIB_FOREVER · else the limit     */
+    uint64_t lane;      /* 0: the calling thread; else snib_lane_new()     */
+    const char *reason; /* shown to others; NULL: the client's             */
+};
+
+/* Acquire. NULL options wait for ever. *ret is set on OK only. The lane that
+ * holds the lock gets it again at once (re-entry, same token); each acquire
+ * wants its own release.
+ * Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED, LOST (this lane lost the lock
+ * and has not unwound yet), UNKNOWN (limit passed while unanswered; being
+ * cancelled in the background), UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG,
+ * CLOSED, FORKED, NOMEM, USAGE. */
+SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
+                                          const struct snib_acquire_options *,
+                                          struct snib_grant *ret,
+                                          struct snib_error *reterr);
+
+/* Give back one hold. Errors: LOST (it had ended before; the lane is free
+ * again once all its holds are given back), NOT_HELD (released before),
+ * WRONG_LANE (the grant belongs to another thread; release with that thread
+ * or acquire with an explicit lane), UNKNOWN (sent, no answer within
+ * request_ms; repeated in the background until the lease's end). */
+SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
+                               struct snib_error *reterr);
+
+/* Extend now, to lease_ms from now (0: the lock's lease). Errors: LOST,
+ * NOT_HELD, UNKNOWN, UNREACHABLE, USAGE. */
+SNIB_API SNIB_CHECK snib_err snib_renew(struct snib_lock *, struct snib_grant,
+                                        int64_t lease_ms,
+                                        struct snib_error *reterr);
+
+/* What the grant is at this instant; compares the clock, no I/O. A stale
+ * grant is RELEASED. */
+SNIB_API void snib_grant_status(struct snib_lock *, struct snib_grant,
+                                struct snib_status *ret);
+
+/* True while the grant is held or at risk with its deadline ahead. */
+SNIB_API bool snib_grant_held(struct snib_lock *, struct snib_grant);
+
+/* A file descriptor (eventfd) that becomes readable when the grant is lost
+ * or released. The library's; do not close or read it. -1 with errno ENOENT for
+ * a stale grant, EMFILE/ENOMEM when none can be made. */
+SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
+
+/* A lane of one's own, for coroutines and for grants that move between
+ * threads. Never 0, never reused. */
+SNIB_API uint64_t snib_lane_new(void);
+
+/* -- event loops ----------------------------------------------------------- */
+
+typedef enum snib_event_kind {
+    SNIB_EV_GRANTED,  /* answer to an acquire_start                         */
+    SNIB_EV_REFUSED,  /* answer to an acquire_start; see error              */
+    SNIB_EV_RELEASED, /* answer to a release_start; see error               */
+    SNIB_EV_STATE     /* a grant acquired by acquire_start changed          */
+} snib_event_kind;
+
+struct snib_event {
+    snib_event_kind kind;
+    struct snib_grant grant;
+    void *user;
+    snib_state state;
+    snib_reason reason;
+    struct snib_error error;
+};
+
+/* Start an acquire or release; every start that returns OK ends in exactly
+ * one event from snib_next. *ret_ticket names the attempt for snib_cancel and
+ * is the grant's ticket afterwards. The lane must be given (lane 0 makes a
+ * new one for this grant). */
+SNIB_API SNIB_CHECK snib_err
+snib_acquire_start(struct snib_lock *, const struct snib_acquire_options *,
+                   void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
+                                                struct snib_grant, void *user,
+                                                struct snib_error *reterr);
+
+/* Give up an acquire_start that has not answered: it ends REFUSED with
+ * CANCELLED, or GRANTED when it was faster. Unknown tickets do nothing. */
+SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);
+
+/* Readable when there is something for snib_process (pull client) or for
+ * snib_next (threaded client). The library's; do not close. */
+SNIB_API int snib_fd(struct snib_client *);
+
+/* Milliseconds until snib_process wants to run; -1: no timer. Pull only;
+ * snib_fd covers timers, this is for loops that prefer their own. */
+SNIB_API int64_t snib_timeout_ms(struct snib_client *);
+
+/* Do what is due, never block. Pull clients only (USAGE otherwise). */
+SNIB_API SNIB_CHECK snib_err snib_process(struct snib_client *);
+
+/* Take one event; false when there is none. */
+SNIB_API bool snib_next(struct snib_client *, struct snib_event *ret);
+
+/* -- looking ---------------------------------------------------------------- */
+
+/* Somebody at a lock: a holder or a waiter. Strings are never NULL. */
+struct snib_party {
+    const char *owner; /* client id, hexadecimal                          */
+    const char *host;
+    const char *user;
+    const char *program;
+    const char *reason;
+    int64_t pid;      /* 0: not known                                    */
+    int64_t since_ms; /* Unix time                                       */
+    int64_t left_ms;  /* holder: lease left; waiter: until it counts dead */
+    int64_t token;    /* holder                                          */
+    snib_kind kind;
+    uint32_t permits;
+    uint32_t holds; /* as last shown to the store                      */
+    bool self;      /* this very client                                */
+};
+
+/* A lock as the store saw it at one moment. */
+struct snib_view {
+    const char *name; /* raw bytes, NUL-terminated                       */
+    size_t name_size;
+    int64_t token; /* last token given out, 0: none known             */
+    size_t holder_count, waiter_count;
+    const struct snib_party *holders;
+    const struct snib_party *waiters; /* in the order of their turn         */
+};
+
+/* Inspect one lock. A lock that nobody holds or waits for is a view with no
+ * holders. Free with snib_view_free. */
+SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
+                                          const char *name, size_t name_size,
+                                          struct snib_view **ret,
+                                          struct snib_error *reterr);
+SNIB_API void snib_view_free(struct snib_view *);
+
+/* All locks held or waited for whose name matches the glob (*, ?, [a-z]);
+ * NULL: all. *ret is an array of *ret_count views; free with
+ * snib_views_free. On Redis this scans (SCAN), it does not block the
+ * server. */
+SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
+                                       struct snib_view ***ret,
+                                       size_t *ret_count,
+                                       struct snib_error *reterr);
+SNIB_API void snib_views_free(struct snib_view **, size_t count);
+
+/* End the grant of whoever holds the lock, at once. The old holder is told at
+ * its next renewal (REVOKED); until then it believes that it holds: only the
+ * fence protects (promise P1 is off for that grant). The next token is higher.
+ * *ret_released: how many holders were ended. reason is recorded for the
+ * holder; NULL: "". */
+SNIB_API SNIB_CHECK snib_err snib_force_release(
+    struct snib_client *, const char *name, size_t name_size,
+    const char *reason, uint32_t *ret_released, struct snib_error *reterr);
+
+/* One line of a check-up. remedy is "" when level is OK. */
+typedef enum snib_level {
+    SNIB_LEVEL_OK,
+    SNIB_LEVEL_WARN,
+    SNIB_LEVEL_FAIL
+} snib_level;
+struct snib_finding {
+    snib_level level;
+    const char *check; /* "clock", "eviction", …                           */
+    const char *text;
+    const char *remedy;
+};
+
+/* Check the store's set-up: reachability, login, latency, clock, eviction
+ * policy, persistence, replicas, permissions. Calls tell once a finding, on
+ * the calling thread, no lock held. OK even when findings FAIL; an error only
+ * when the store could not be asked at all (after telling why). */
+SNIB_API SNIB_CHECK snib_err snib_doctor(
+    struct snib_client *, void (*tell)(void *data, const struct snib_finding *),
+    void *data, struct snib_error *reterr);
+
+/* -- scoped and declared use ------------------------------------------------ */
+
+/* A block that cannot leak its lock: return, break and goto release it.
+ *
+ *   SNIB_WITH (s, lock, NULL, &err) { pay(s.grant.token); }
+ *
+ * The block runs once when the lock was acquired, else not at all (err says
+ * why; s is out of scope then). Not with longjmp or thread cancellation. */
+struct snib_scope {
+    struct snib_lock *lock;
+    struct snib_grant grant;
+    snib_err err;
+    bool live;
+};
+SNIB_API struct snib_scope snib_scope_begin(struct snib_lock *,
+                                            const struct snib_acquire_options *,
+                                            struct snib_error *reterr);
+SNIB_API void snib_scope_end(struct snib_scope *);
+#define SNIB_WITH(s, lock, opts, err)                                          \
+    for (struct snib_scope s __attribute__((cleanup(snib_scope_end))) =        \
+             snib_scope_begin(lock, opts, err);                                \
+         s.live; snib_scope_end(&s))
+
+/* What a policy does when the lock is not acquired in time. */
+typedef enum snib_on_busy {
+    SNIB_BUSY_FAIL, /* return the error                                     */
+    SNIB_BUSY_RUN,  /* run the body anyway, with a grant of ticket 0        */
+    SNIB_BUSY_CALL  /* call busy() in the body's place                      */
+} snib_on_busy;
+
+/* Declared once, applied around a function. The lock's name is name ":" and
+ * the key with each {field} replaced by its value; "{{" is a brace. */
+struct snib_policy {
+    size_t size;
+    const char *name; /* "pay"; may be NULL: the key alone                */
+    const char *key;  /* "order:{order_no}"                               */
+    struct snib_lock_options lock;
+    int64_t wait_ms;
+    snib_on_busy on_busy;
+    int (*busy)(void *data, const struct snib_error *);
+};
+
+/* Run body under the policy's lock. pairs: field, value, …, NULL. *ret_body
+ * is what body (or busy) returned, and only then set. Returns OK when body or
+ * busy ran and the lock was held to the end; LOST when it was lost while body
+ * ran (body's result is set); else why nothing ran. Errors of the template (a
+ * field without a value, a lone brace): USAGE, before anything is sent.
+ * pairs, data and policy are borrowed for the call. */
+SNIB_API SNIB_CHECK snib_err snib_policy_run(
+    struct snib_client *, const struct snib_policy *, const char *const pairs[],
+    int (*body)(void *data, struct snib_grant), void *data, int *ret_body,
+    struct snib_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

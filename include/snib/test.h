@@ -1,0 +1,38 @@
+/* snib/test.h — switches of the memory: store, for users' own tests.
+ *
+ * A client of "memory:NAME?clock=virtual" takes its time from the space NAME,
+ * shared by all such clients of this process; it stands still until
+ * snib_test_advance moves it. Without ?clock=virtual the real clock is used
+ * and snib_test_advance is refused. All functions: any thread; USAGE when the
+ * client's store is not memory:. */
+#ifndef SNIB_TEST_H
+#define SNIB_TEST_H
+
+#include "snib.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Move the space's clock forward and do what became due, in all its clients
+ * (threaded clients do it on their keeper, shortly after). */
+SNIB_API SNIB_CHECK snib_err snib_test_advance(struct snib_client *,
+                                               int64_t ms);
+
+/* The next n answers to this client are lost after the request was done. */
+SNIB_API SNIB_CHECK snib_err snib_test_drop_replies(struct snib_client *,
+                                                    uint32_t n);
+
+/* End the lease of this name in the store now, as if it had run out. */
+SNIB_API SNIB_CHECK snib_err snib_test_expire(struct snib_client *,
+                                              const char *name);
+
+/* Let an imaginary other owner take the name now, for lease_ms. */
+SNIB_API SNIB_CHECK snib_err snib_test_steal(struct snib_client *,
+                                             const char *name,
+                                             int64_t lease_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

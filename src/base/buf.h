@@ -1,0 +1,46 @@
+/* base/buf.h — growing bytes, born with a limit.
+ *
+ * Failure is sticky: after an append that found no memory or passed the limit
+ * `failed` stays set, further appends do nothing, and the owner looks once at
+ * the end. take/consume move the front; data is contiguous. */
+#ifndef SNIB__BUF_H
+#define SNIB__BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct snib__buf {
+    uint8_t *data;  /* ours; NULL while empty                               */
+    size_t start;   /* consumed bytes in front                              */
+    size_t end;     /* bytes used, start <= end <= cap                      */
+    size_t cap;
+    size_t limit;   /* size() never exceeds it                              */
+    bool failed;
+};
+
+void snib__buf_init(struct snib__buf *, size_t limit);
+void snib__buf_free(struct snib__buf *);      /* back to empty, not failed  */
+void snib__buf_clear(struct snib__buf *);     /* empty, keeps memory        */
+void snib__buf_add(struct snib__buf *, const void *p, size_t n);
+void snib__buf_puts(struct snib__buf *, const char *s);
+void snib__buf_put_i64(struct snib__buf *, int64_t v); /* decimal           */
+void snib__buf_printf(struct snib__buf *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Make room for n more bytes; false: failed. */
+bool snib__buf_reserve(struct snib__buf *, size_t n);
+void snib__buf_consume(struct snib__buf *, size_t n); /* n <= size          */
+/* NUL-terminated text of the whole; "" when failed or empty. */
+const char *snib__buf_text(struct snib__buf *);
+
+static inline size_t snib__buf_size(const struct snib__buf *b)
+{
+    return b->end - b->start;
+}
+
+static inline const uint8_t *snib__buf_bytes(const struct snib__buf *b)
+{
+    return b->data ? b->data + b->start : (const uint8_t *)"";
+}
+
+#endif

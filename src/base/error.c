@@ -1,0 +1,112 @@
+/* base/error.c — the error table of snib.h, spelled out. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct row {
+    const char *name, *text;
+    snib_class class_;
+    int exit;
+};
+
+static const struct row rows[] = {
+#define ROW(n, c, e, t) {#n, t, SNIB_CLASS_##c, e},
+    SNIB_ERRORS(ROW)
+#undef ROW
+};
+
+static const struct row *row_of(snib_err err)
+{
+    static const struct row none = {"?", "unknown error code",
+                                    SNIB_CLASS_INTERNAL, 70};
+    size_t i = (size_t)err;
+    return i < sizeof rows / sizeof rows[0] ? &rows[i] : &none;
+}
+
+const char *snib_err_name(snib_err err)
+{
+    return row_of(err)->name;
+}
+
+const char *snib_err_text(snib_err err)
+{
+    return row_of(err)->text;
+}
+
+snib_class snib_err_class(snib_err err)
+{
+    return row_of(err)->class_;
+}
+
+int snib_err_exit(snib_err err)
+{
+    return row_of(err)->exit;
+}
+
+const char *snib_state_text(snib_state s)
+{
+    switch (s) {
+    case SNIB_HELD:
+        return "held";
+    case SNIB_AT_RISK:
+        return "at risk";
+    case SNIB_LOST:
+        return "lost";
+    case SNIB_RELEASED:
+        return "released";
+    }
+    return "?";
+}
+
+const char *snib_reason_text(snib_reason r)
+{
+    switch (r) {
+    case SNIB_WHY_NONE:
+        return "";
+    case SNIB_WHY_EXPIRED:
+        return "expired";
+    case SNIB_WHY_STOLEN:
+        return "stolen";
+    case SNIB_WHY_UNREACHABLE:
+        return "unreachable";
+    case SNIB_WHY_PAUSED:
+        return "paused";
+    case SNIB_WHY_REVOKED:
+        return "revoked";
+    case SNIB_WHY_HOLD_MAX:
+        return "hold-max";
+    }
+    return "?";
+}
+
+const char *snib_version(void)
+{
+    return SNIB_VERSION;
+}
+
+snib_err snib__fail(struct snib_error *e, snib_err code, const char *fmt, ...)
+{
+    if (e) {
+        va_list ap;
+        va_start(ap, fmt);
+        e->code = code;
+        vsnprintf(e->text, sizeof e->text, fmt, ap);
+        va_end(ap);
+    }
+    return code;
+}
+
+snib_err snib__fail_plain(struct snib_error *e, snib_err code)
+{
+    return snib__fail(e, code, "%s", snib_err_text(code));
+}
+
+snib_err snib__ok(struct snib_error *e)
+{
+    if (e) {
+        e->code = SNIB_ERR_OK;
+        e->text[0] = 0;
+    }
+    return SNIB_ERR_OK;
+}

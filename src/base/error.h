@@ -1,0 +1,15 @@
+/* base/error.h — filling the caller's struct snib_error. */
+#ifndef SNIB__ERROR_H
+#define SNIB__ERROR_H
+
+#include "snib.h"
+
+/* Set code and text (printf); e may be NULL. Returns code. */
+snib_err snib__fail(struct snib_error *e, snib_err code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Set code with its standard text. */
+snib_err snib__fail_plain(struct snib_error *e, snib_err code);
+/* No error. */
+snib_err snib__ok(struct snib_error *e);
+
+#endif

@@ -1,0 +1,56 @@
+/* base/record.h — rows of named fields as bytes: how a store hands what it
+ * saw (inspect, list, doctor) to run without sharing memory layouts.
+ *
+ * A row is a kind byte and fields; a field is a key byte and a value of any
+ * bytes. Written by one code of ours, read by another; a damaged buffer is a
+ * bug, but reading one never runs outside it. */
+#ifndef SNIB__RECORD_H
+#define SNIB__RECORD_H
+
+#include "base/buf.h"
+
+/* Rows and their fields. */
+enum snib__row {
+    SNIB__ROW_LOCK = 'L',    /* name, token                                 */
+    SNIB__ROW_HOLDER = 'H',  /* of the lock row before it                   */
+    SNIB__ROW_WAITER = 'W',  /* of the lock row before it, in queue order   */
+    SNIB__ROW_FINDING = 'D', /* doctor: level, check, text, remedy          */
+    SNIB__ROW_COUNT = 'C'    /* count (force-release)                       */
+};
+enum snib__field {
+    SNIB__F_NAME = 'n',      /* raw bytes                                   */
+    SNIB__F_TOKEN = 't',
+    SNIB__F_OWNER = 'o',     /* client id, hexadecimal                      */
+    SNIB__F_LEFT = 'l',      /* ms                                          */
+    SNIB__F_ABOUT = 'a',     /* core/about.h text                           */
+    SNIB__F_KIND = 'k',
+    SNIB__F_PERMITS = 'p',
+    SNIB__F_HOLDS = 'h',
+    SNIB__F_LEVEL = 'v',
+    SNIB__F_CHECK = 'c',
+    SNIB__F_TEXT = 'x',
+    SNIB__F_REMEDY = 'r',
+    SNIB__F_COUNT = 'q'
+};
+
+void snib__rec_row(struct snib__buf *, enum snib__row);
+void snib__rec_bytes(struct snib__buf *, enum snib__field, const void *,
+                     size_t);
+void snib__rec_text(struct snib__buf *, enum snib__field, const char *);
+void snib__rec_i64(struct snib__buf *, enum snib__field, int64_t);
+
+struct snib__rec {
+    const uint8_t *p, *end;
+    int row;             /* kind of the current row, 0 before the first     */
+    int field;           /* key of the current field                        */
+    const uint8_t *data; /* value of the current field                      */
+    size_t size;
+};
+void snib__rec_begin(struct snib__rec *, const void *bytes, size_t size);
+/* Next row; false at the end. Skips unread fields. */
+bool snib__rec_next_row(struct snib__rec *);
+/* Next field of this row; false when there is none. */
+bool snib__rec_next_field(struct snib__rec *);
+int64_t snib__rec_value_i64(const struct snib__rec *);
+
+#endif
