@@ -1,0 +1,226 @@
+/* core/about.c — the line of text that says who stands behind a claim.
+ *
+ * Written by any version of ours, read by any other, shown to people: so the
+ * reader skips what it does not know and never fails. The numbers matter more
+ * than the words (pid and start decide whether a holder is alive, leashed
+ * whether that may be used), so room for them is set aside first and the
+ * words, the reason last, are cut to what remains. A cut never leaves half of
+ * a UTF-8 character. */
+#include "core/about.h"
+
+#include <string.h>
+
+/* "&pid=", "&start=", "&since=" with 19 digits each, and "&leashed=1". */
+enum { NUMBERS_MAX = 5 + 7 + 7 + 3 * 19 + 10 };
+
+struct writer {
+    struct snib__buf *out;
+    size_t left; /* for words                                               */
+    bool more;   /* a separator is due                                      */
+};
+
+static bool stands_for_itself(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z') ||
+           (c && memchr("-._~:/@,", c, sizeof "-._~:/@," - 1));
+}
+
+static bool continues_character(char c)
+{
+    return ((uint8_t)c & 0xc0) == 0x80;
+}
+
+/* The largest n <= most where text may be cut; text has size bytes. */
+static size_t cut_at(const char *text, size_t size, size_t most)
+{
+    size_t n = size < most ? size : most;
+    while (n && n < size && continues_character(text[n])) {
+        n--;
+    }
+    return n;
+}
+
+/* How many bytes of text fit into `left` bytes when encoded. */
+static size_t fitting(const char *text, size_t size, size_t left)
+{
+    size_t n = 0, used = 0;
+    while (n < size) {
+        used += stands_for_itself((uint8_t)text[n]) ? 1 : 3;
+        if (used > left) {
+            break;
+        }
+        n++;
+    }
+    return cut_at(text, size, n);
+}
+
+static void put_key(struct writer *w, const char *key)
+{
+    if (w->more) {
+        snib__buf_puts(w->out, "&");
+    }
+    snib__buf_puts(w->out, key);
+    snib__buf_puts(w->out, "=");
+    w->more = true;
+}
+
+/* max: size of the array, which need not hold a NUL. */
+static void put_words(struct writer *w, const char *key, const char *text,
+                      size_t max)
+{
+    size_t overhead = strlen(key) + 2;
+    if (w->left <= overhead) {
+        return;
+    }
+    size_t n = fitting(text, strnlen(text, max), w->left - overhead);
+    if (!n) {
+        return;
+    }
+    put_key(w, key);
+    w->left -= overhead;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = (uint8_t)text[i];
+        if (stands_for_itself(c)) {
+            snib__buf_add(w->out, &text[i], 1);
+            w->left -= 1;
+        } else {
+            snib__buf_printf(w->out, "%%%02X", (unsigned)c);
+            w->left -= 3;
+        }
+    }
+}
+
+static void put_number(struct writer *w, const char *key, int64_t v)
+{
+    if (v > 0) {
+        put_key(w, key);
+        snib__buf_put_i64(w->out, v);
+    }
+}
+
+void snib__about_write(const struct snib__about *a, struct snib__buf *out)
+{
+    struct writer w = {.out = out, .left = SNIB__ABOUT_MAX - NUMBERS_MAX};
+    put_words(&w, "host", a->host, sizeof a->host);
+    put_number(&w, "pid", a->pid);
+    put_words(&w, "user", a->user, sizeof a->user);
+    put_words(&w, "program", a->program, sizeof a->program);
+    put_words(&w, "reason", a->reason, sizeof a->reason);
+    put_number(&w, "since", a->since_ms);
+    put_number(&w, "start", a->start);
+    put_number(&w, "leashed", a->leashed ? 1 : 0);
+}
+
+struct piece {
+    const char *p;
+    size_t size;
+};
+
+/* What stands before the next `stop`; text moves behind it. */
+static struct piece split(struct piece *text, char stop)
+{
+    struct piece head = *text;
+    const char *at = text->size ? memchr(text->p, stop, text->size) : NULL;
+    if (!at) {
+        text->size = 0;
+        return head;
+    }
+    head.size = (size_t)(at - text->p);
+    text->p = at + 1;
+    text->size -= head.size + 1;
+    return head;
+}
+
+static int digit_of(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'A' && c <= 'F') {
+        return c - 'A' + 10;
+    }
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The decoded byte at *at, which moves on; -1: malformed, or a NUL. */
+static int decode_one(struct piece v, size_t *at)
+{
+    char c = v.p[*at];
+    *at += 1;
+    if (c != '%') {
+        return c ? (uint8_t)c : -1;
+    }
+    if (v.size - *at < 2) {
+        return -1;
+    }
+    int high = digit_of(v.p[*at]), low = digit_of(v.p[*at + 1]);
+    *at += 2;
+    return high < 0 || low < 0 || high + low == 0 ? -1 : high * 16 + low;
+}
+
+/* Decode v into to[max], cut where it is longer; malformed: "". */
+static void get_words(struct piece v, char *to, size_t max)
+{
+    char text[SNIB__ABOUT_MAX + 1];
+    size_t n = 0;
+    for (size_t at = 0; at < v.size && n < sizeof text;) {
+        int c = decode_one(v, &at);
+        if (c < 0) {
+            to[0] = 0;
+            return;
+        }
+        text[n++] = (char)c;
+    }
+    n = cut_at(text, n, max - 1);
+    memcpy(to, text, n);
+    to[n] = 0;
+}
+
+/* A positive decimal number, 0 for anything else. */
+static int64_t get_number(struct piece v)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < v.size; i++) {
+        if (v.p[i] < '0' || v.p[i] > '9' || __builtin_mul_overflow(n, 10, &n) ||
+            __builtin_add_overflow(n, v.p[i] - '0', &n)) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+static bool is(struct piece key, const char *word)
+{
+    return key.size == strlen(word) && memcmp(key.p, word, key.size) == 0;
+}
+
+void snib__about_read(const void *text, size_t size, struct snib__about *ret)
+{
+    *ret = (struct snib__about){0};
+    struct piece rest = {text, text ? size : 0};
+    while (rest.size) {
+        struct piece value = split(&rest, '&');
+        struct piece key = split(&value, '=');
+        if (!key.size) {
+            continue;
+        }
+        if (is(key, "host")) {
+            get_words(value, ret->host, sizeof ret->host);
+        } else if (is(key, "user")) {
+            get_words(value, ret->user, sizeof ret->user);
+        } else if (is(key, "program")) {
+            get_words(value, ret->program, sizeof ret->program);
+        } else if (is(key, "reason")) {
+            get_words(value, ret->reason, sizeof ret->reason);
+        } else if (is(key, "pid")) {
+            ret->pid = get_number(value);
+        } else if (is(key, "start")) {
+            ret->start = get_number(value);
+        } else if (is(key, "since")) {
+            ret->since_ms = get_number(value);
+        } else if (is(key, "leashed")) {
+            ret->leashed = get_number(value) == 1;
+        }
+    }
+}

@@ -1,0 +1,25 @@
+/* core/about.h — who stands behind a claim, as one line of text.
+ *
+ * "host=ci-7&pid=4312&user=anna&program=backup&reason=release%204.2&since=…":
+ * percent-encoded values, at most SNIB__ABOUT_MAX bytes; stores keep it as
+ * opaque bytes and hand it back in inspect. */
+#ifndef SNIB__ABOUT_H
+#define SNIB__ABOUT_H
+
+#include "base/buf.h"
+
+#define SNIB__ABOUT_MAX 512
+
+struct snib__about {
+    char host[65], user[33], program[65], reason[129];
+    int64_t pid, start; /* start: /proc/PID/stat field 22, 0: not known     */
+    int64_t since_ms;   /* Unix time                                        */
+    bool leashed;       /* a command may outlive its keeper: do not take the
+                           lock over merely because the pid is gone         */
+};
+
+void snib__about_write(const struct snib__about *, struct snib__buf *out);
+/* Unknown keys are skipped, bad values left empty. */
+void snib__about_read(const void *text, size_t size, struct snib__about *ret);
+
+#endif

@@ -1,0 +1,429 @@
+/* core/blocking.c — requests on their way to a library that blocks, and back.
+ *
+ * Every request the store owns is in a table by id (r->own) until its final
+ * answer. Its state is in r->chan, which a blocking store has no other use
+ * for; r->timer is set in WAITING only.
+ *
+ *   start --------> LISTED   on out->exec or on the executing thread's list
+ *   LISTED --done, QUEUED--> WAITING   timer: next poll
+ *   LISTED --done, QUEUED, AGAIN set---> LISTED     rung meanwhile
+ *   LISTED --done, PENDING-> WAITING   timer: retry
+ *   LISTED --done, final---> (forgotten)
+ *   WAITING --timer, rung--> LISTED
+ *   WAITING, LISTED --CANCEL with this id starts--> ENDING set: no timer
+ *   ENDING --its CANCEL is answered--> answered NO or UNKNOWN (forgotten)
+ *
+ * Fields that exec() writes are touched here only while the request is not
+ * LISTED. */
+#include "core/blocking.h"
+
+#include <assert.h>
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+enum {
+    WAITING = 0,
+    LISTED = 1, /* bits */
+    AGAIN = 2,
+    ENDING = 4
+};
+
+#define RETRY_MS      20 /* the library was blocked by others */
+#define IDS_AT_ONCE   32
+#define FIRST_BUCKETS 16
+
+struct snib__store {
+    const struct snib__blocking_ops *ops;
+    void *instance;
+    struct snib__out *out;
+    struct snib__heap heap;
+    struct snib__rng rng;
+    struct snib__list *bucket; /* by id; power of two                       */
+    uint32_t buckets, owned;
+};
+
+static struct snib__request *of_own(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__request, own);
+}
+
+static struct snib__request *of_link(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__request, link);
+}
+
+/* -- the table ------------------------------------------------------------------ */
+
+static struct snib__list *bucket_of(struct snib__store *s, const uint64_t id[2])
+{
+    return &s->bucket[id[0] & (s->buckets - 1)];
+}
+
+static bool grow(struct snib__store *s, uint32_t buckets)
+{
+    struct snib__list *old = s->bucket;
+    uint32_t old_count = s->buckets;
+    struct snib__list *v = snib__alloc(buckets * sizeof *v);
+    if (!v) {
+        return false;
+    }
+    for (uint32_t i = 0; i < buckets; i++) {
+        snib__list_init(&v[i]);
+    }
+    s->bucket = v;
+    s->buckets = buckets;
+    for (uint32_t i = 0; i < old_count; i++) {
+        struct snib__link *l;
+        while ((l = snib__list_pop(&old[i]))) {
+            snib__list_push(bucket_of(s, of_own(l)->id), l);
+        }
+    }
+    snib__free(old);
+    return true;
+}
+
+/* Room for one more request: table and heap. A table that cannot grow only
+ * gets slower; a heap that cannot is a refusal. */
+static bool reserve(struct snib__store *s)
+{
+    if (s->owned >= s->buckets) {
+        (void)grow(s, s->buckets * 2);
+    }
+    return snib__heap_reserve(&s->heap, s->owned + 1);
+}
+
+static struct snib__request *find_acquire(struct snib__store *s,
+                                          const uint64_t id[2])
+{
+    SNIB__LIST_EACH (l, bucket_of(s, id)) {
+        struct snib__request *r = of_own(l);
+        if (r->id[0] == id[0] && r->id[1] == id[1] &&
+            r->verb == SNIB__ACQUIRE) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* Is this very request in the table? (Its own fields may be garbage.) */
+static bool owns(struct snib__store *s, const struct snib__request *r)
+{
+    SNIB__LIST_EACH (l, bucket_of(s, r->id)) {
+        if (of_own(l) == r) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void forget(struct snib__store *s, struct snib__request *r)
+{
+    snib__unlink(&r->own);
+    snib__heap_remove(&s->heap, &r->timer);
+    r->chan = WAITING;
+    s->owned--;
+}
+
+static void list_it(struct snib__store *s, struct snib__request *r)
+{
+    snib__heap_remove(&s->heap, &r->timer);
+    r->chan |= LISTED;
+    snib__unlink(&r->link); /* an interim answer nobody has fetched yet */
+    snib__list_push(&s->out->exec, &r->link);
+}
+
+/* -- in -------------------------------------------------------------------------- */
+
+/* Once its CANCEL is on the way an ACQUIRE must not be polled: the poll would
+ * queue it anew behind the CANCEL (H12). */
+static void begin_ending(struct snib__store *s, const uint64_t id[2])
+{
+    struct snib__request *r = find_acquire(s, id);
+    if (r) {
+        r->chan |= ENDING;
+        snib__heap_remove(&s->heap, &r->timer);
+    }
+}
+
+static void start(struct snib__store *s, snib_instant now,
+                  struct snib__list *chain)
+{
+    struct snib__link *l;
+    (void)now;
+    while ((l = snib__list_pop(chain))) {
+        struct snib__request *r = of_link(l);
+        if (owns(s, r)) { /* a waiter turned into something else */
+            assert(!(r->chan & LISTED));
+            forget(s, r);
+        }
+        snib__link_init(&r->own);
+        r->timer.index = 0;
+        r->chan = WAITING;
+        r->answer = SNIB__PENDING;
+        if (!reserve(s)) {
+            r->answer = SNIB__NOT_APPLIED;
+            r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+            snib__list_push(&s->out->answered, &r->link);
+            continue;
+        }
+        if (r->verb == SNIB__CANCEL) {
+            begin_ending(s, r->id);
+        }
+        s->owned++;
+        snib__list_push(bucket_of(s, r->id), &r->own);
+        list_it(s, r);
+    }
+}
+
+static void poll_now(struct snib__store *s, struct snib__request *r)
+{
+    if (r->chan & ENDING) {
+        return;
+    }
+    if (r->chan & LISTED) {
+        r->chan |= AGAIN;
+    } else {
+        list_it(s, r);
+    }
+}
+
+static void tick(struct snib__store *s, snib_instant now)
+{
+    struct snib__timer *t;
+    while ((t = snib__heap_min(&s->heap)) && snib__reached(now, t->at)) {
+        list_it(s, SNIB__CONTAINER(t, struct snib__request, timer));
+    }
+}
+
+static void poll_all(struct snib__store *s)
+{
+    for (uint32_t i = 0; i < s->buckets; i++) {
+        SNIB__LIST_EACH (l, &s->bucket[i]) {
+            if (of_own(l)->verb == SNIB__ACQUIRE) {
+                poll_now(s, of_own(l));
+            }
+        }
+    }
+}
+
+static void rung(struct snib__store *s)
+{
+    uint64_t ids[IDS_AT_ONCE][2];
+    uint32_t n;
+    do {
+        n = s->ops->rung(s->instance, ids, IDS_AT_ONCE);
+        if (n > IDS_AT_ONCE) {
+            poll_all(s);
+            return;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            struct snib__request *r = find_acquire(s, ids[i]);
+            if (r) {
+                poll_now(s, r);
+            }
+        }
+    } while (n == IDS_AT_ONCE);
+}
+
+static void input(struct snib__store *s, snib_instant now,
+                  const struct snib__input *in)
+{
+    switch (in->kind) {
+    case SNIB__IN_RUNG:
+        rung(s);
+        tick(s, now);
+        break;
+    case SNIB__IN_TICK:
+        tick(s, now);
+        break;
+    case SNIB__IN_OPENED: /* there is no channel */
+    case SNIB__IN_BYTES:
+    case SNIB__IN_CLOSED:
+    case SNIB__IN_REFUSED:
+        break;
+    }
+}
+
+static snib_instant due(const struct snib__store *s)
+{
+    return snib__heap_due(&s->heap);
+}
+
+/* -- out -------------------------------------------------------------------------- */
+
+/* When to look again. Only the first two in the queue time their poll to the
+ * end of the holder's lease (H09); the jitter is positive, so that they find
+ * it over. */
+static snib_duration poll_after(struct snib__store *s,
+                                const struct snib__request *r)
+{
+    int64_t cap = snib__ms(SNIB__POLL_CAP_MS).ns;
+    int64_t floor = snib__ms(SNIB__POLL_FLOOR_MS).ns;
+    int64_t jitter = (int64_t)snib__rng_below(&s->rng, 4000000);
+    int64_t ns = cap - jitter;
+    if (r->position <= 2 && r->left.ns >= 0 && r->left.ns < cap) {
+        ns = r->left.ns + jitter / 2;
+    }
+    ns = ns < floor ? floor : ns;
+    return (snib_duration){ns < cap ? ns : cap};
+}
+
+static void answer_final(struct snib__store *s, struct snib__request *r)
+{
+    forget(s, r);
+    snib__list_push(&s->out->answered, &r->link);
+}
+
+/* A CANCEL has its final answer, so its ACQUIRE gets one, too. Executed in
+ * order, the ACQUIRE is back already. */
+static void end_acquire(struct snib__store *s, const struct snib__request *c)
+{
+    struct snib__request *r = find_acquire(s, c->id);
+    bool cancelled = c->answer == SNIB__DONE;
+    if (!r || (r->chan & LISTED)) {
+        return;
+    }
+    snib__unlink(&r->link);
+    r->answer = cancelled ? SNIB__NO : SNIB__UNKNOWN;
+    r->err = snib__fail_plain(r->reterr, cancelled ? SNIB_ERR_CANCELLED
+                                                   : SNIB_ERR_UNKNOWN);
+    answer_final(s, r);
+}
+
+static void come_back(struct snib__store *s, snib_instant now,
+                      struct snib__request *r)
+{
+    bool again = r->chan & AGAIN, ending = r->chan & ENDING;
+    r->chan &= ENDING;
+    switch (r->answer) {
+    case SNIB__PENDING:
+        if (!ending) {
+            snib__heap_set(&s->heap, &r->timer,
+                           snib__after(now, snib__ms(RETRY_MS)));
+        }
+        return;
+    case SNIB__QUEUED:
+        if (again && !ending) {
+            list_it(s, r);
+            return;
+        }
+        if (!ending) {
+            snib__heap_set(&s->heap, &r->timer,
+                           snib__after(now, poll_after(s, r)));
+        }
+        snib__list_push(&s->out->answered, &r->link);
+        return;
+    case SNIB__DONE:
+    case SNIB__NO:
+    case SNIB__NOT_APPLIED:
+    case SNIB__UNKNOWN:
+        if (r->verb == SNIB__CANCEL) {
+            end_acquire(s, r);
+        }
+        answer_final(s, r);
+        return;
+    }
+}
+
+void snib__blocking_take(struct snib__store *s, struct snib__list *ret)
+{
+    snib__list_append(ret, &s->out->exec);
+}
+
+void snib__blocking_done(struct snib__store *s, snib_instant now,
+                         struct snib__list *executed)
+{
+    struct snib__link *l;
+    while ((l = snib__list_pop(executed))) {
+        come_back(s, now, of_link(l));
+    }
+}
+
+/* -- life -------------------------------------------------------------------------- */
+
+const struct snib__blocking_ops *snib__blocking_ops_of(struct snib__store *s,
+                                                       void **ret_instance)
+{
+    if (ret_instance) {
+        *ret_instance = s->instance;
+    }
+    return s->ops;
+}
+
+static void free_store(struct snib__store *s)
+{
+    if (!s) {
+        return;
+    }
+    for (uint32_t i = 0; i < s->buckets; i++) {
+        struct snib__link *l;
+        while ((l = snib__list_pop(&s->bucket[i]))) {
+            snib__unlink(&of_own(l)->link);
+            of_own(l)->timer.index = 0;
+        }
+    }
+    if (s->instance) {
+        s->ops->free(s->instance);
+    }
+    snib__heap_free(&s->heap);
+    snib__free(s->bucket);
+    snib__free(s);
+}
+
+snib_err snib__blocking_open(const struct snib__blocking_ops *ops,
+                             const struct snib__store_config *config,
+                             struct snib__store **ret,
+                             struct snib_error *reterr)
+{
+    struct snib__store *s;
+    snib_err err;
+    *ret = NULL;
+    if (ops->abi != SNIB__STORE_ABI || ops->size < sizeof *ops) {
+        return snib__fail(reterr, SNIB_ERR_INTERNAL,
+                          "store %s speaks another version", ops->scheme);
+    }
+    s = snib__alloc(sizeof *s);
+    if (!s) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    s->ops = ops;
+    s->out = config->out;
+    snib__rng_init(&s->rng, &config->seed);
+    if (!grow(s, FIRST_BUCKETS)) {
+        free_store(s);
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    err = ops->open(config, &s->instance, reterr);
+    if (err) {
+        s->instance = NULL;
+        free_store(s);
+        return err;
+    }
+    *ret = s;
+    return SNIB_ERR_OK;
+}
+
+static snib_err open_nameless(const struct snib__store_config *config,
+                              struct snib__store **ret,
+                              struct snib_error *reterr)
+{
+    (void)config;
+    *ret = NULL;
+    return snib__fail(reterr, SNIB_ERR_INTERNAL,
+                      "a blocking store is opened by snib__blocking_open");
+}
+
+const struct snib__store_ops snib__blocking_store_ops = {
+    .abi = SNIB__STORE_ABI,
+    .size = sizeof(struct snib__store_ops),
+    .scheme = "",
+    .caps = 0,
+    .open = open_nameless,
+    .start = start,
+    .input = input,
+    .due = due,
+    .free = free_store,
+};

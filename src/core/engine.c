@@ -1,0 +1,490 @@
+/* core/engine.c — the step: input in, store, answers, core, actions out.
+ *
+ * Every entry point ends in snib__engine_settle, which hands the requests of
+ * this step to the store as one chain (so that renewals that fell due
+ * together travel together) and takes answers until nothing moves. A store
+ * may answer inside start(), so both are repeated; each round ends requests
+ * or sends them away, hence it ends.
+ *
+ * Inquiries (requests under way) come from a spare list. When even that is
+ * empty and there is no memory, a turn simply tries again at its next timer:
+ * a step that cannot go on now is late, never wrong. */
+#include "core/engine_i.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "core/blocking.h"
+
+/* A bound for one message to a server: 128 renewals or one acquire with its
+ * texts are far below. */
+enum { OUT_LIMIT = 64 << 20, TEXT_LIMIT = 4096, RESULT_LIMIT = 256 << 20 };
+
+void snib__engine_log(struct snib__engine *e, int level, const char *fmt, ...)
+{
+    if (e->out.log) {
+        char line[320];
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(line, sizeof line, fmt, ap);
+        va_end(ap);
+        e->out.log(e->out.log_data, level, line);
+    }
+}
+
+/* -- inquiries ------------------------------------------------------------- */
+
+static struct snib__inquiry *inquiry_new(void)
+{
+    struct snib__inquiry *q = snib__alloc(sizeof *q);
+    if (q) {
+        snib__link_init(&q->idle);
+        snib__buf_init(&q->text, TEXT_LIMIT);
+        snib__buf_init(&q->result, RESULT_LIMIT);
+    }
+    return q;
+}
+
+static void inquiry_free(struct snib__inquiry *q)
+{
+    snib__buf_free(&q->text);
+    snib__buf_free(&q->result);
+    snib__free(q->name);
+    snib__free(q);
+}
+
+struct snib__inquiry *snib__inquiry_get(struct snib__engine *e,
+                                        struct snib__site *site)
+{
+    struct snib__link *l = snib__list_pop(&e->spare);
+    struct snib__inquiry *q;
+    if (l) {
+        q = SNIB__CONTAINER(l, struct snib__inquiry, idle);
+        e->spares--;
+    } else {
+        q = inquiry_new();
+    }
+    if (!q) {
+        return NULL;
+    }
+    snib__list_push(&e->busy, &q->idle);
+    q->rq = (struct snib__request){0};
+    snib__link_init(&q->rq.link);
+    snib__link_init(&q->rq.own);
+    q->rq.user = q;
+    q->rq.reterr = &q->error;
+    q->rq.id[0] = snib__rng_next(&e->rng);
+    q->rq.id[1] = snib__rng_next(&e->rng);
+    q->error.code = SNIB_ERR_OK;
+    q->error.text[0] = 0;
+    q->turn = NULL;
+    q->query = NULL;
+    q->site = site;
+    snib__buf_clear(&q->text);
+    snib__buf_clear(&q->result);
+    if (site) {
+        site->refs++;
+        q->rq.name = site->name;
+    }
+    return q;
+}
+
+void snib__inquiry_put(struct snib__engine *e, struct snib__inquiry *q)
+{
+    if (q->site) {
+        snib__site_drop(e, q->site);
+        q->site = NULL;
+    }
+    snib__free(q->name);
+    q->name = NULL;
+    snib__unlink(&q->idle);
+    if (e->spares >= SNIB__SPARE_MAX) {
+        inquiry_free(q);
+        return;
+    }
+    e->spares++;
+    snib__list_push(&e->spare, &q->idle);
+}
+
+void snib__inquiry_start(struct snib__engine *e, struct snib__inquiry *q)
+{
+    q->rq.answer = SNIB__PENDING;
+    q->rq.err = SNIB_ERR_OK;
+    q->rq.revoked = false;
+    assert(!snib__linked(&q->rq.link));
+    snib__list_push(&e->chain, &q->rq.link);
+    e->out_requests++;
+}
+
+/* -- queries ----------------------------------------------------------------- */
+
+static void query_answer(struct snib__engine *e, struct snib__inquiry *q)
+{
+    struct snib__query *query = q->query;
+    if (query) {
+        query->inner = NULL;
+        query->done = true;
+        query->error = q->error;
+        switch (q->rq.answer) {
+        case SNIB__DONE:
+            query->err = SNIB_ERR_OK;
+            break;
+        case SNIB__NO:
+        case SNIB__NOT_APPLIED:
+            query->err = q->rq.err ? q->rq.err : SNIB_ERR_STORE;
+            break;
+        case SNIB__UNKNOWN:
+            query->err = SNIB_ERR_UNKNOWN;
+            break;
+        case SNIB__PENDING:
+        case SNIB__QUEUED:
+            query->err = SNIB_ERR_INTERNAL;
+            break;
+        }
+        if (q->result.failed) {
+            query->err = SNIB_ERR_NOMEM;
+            snib__fail_plain(&query->error, SNIB_ERR_NOMEM);
+        }
+        struct snib__buf mine = query->result;
+        query->result = q->result;
+        q->result = mine;
+        snib__list_push(&e->told_queries, &query->told);
+    }
+    snib__inquiry_put(e, q);
+}
+
+snib_err snib__engine_query(struct snib__engine *e, snib_instant now,
+                            struct snib__query *query)
+{
+    struct snib__name *name = NULL;
+    snib__link_init(&query->told);
+    snib__buf_init(&query->result, RESULT_LIMIT);
+    query->done = false;
+    query->err = SNIB_ERR_OK;
+    query->inner = NULL;
+    snib__ok(&query->error);
+    if (e->closed) {
+        return snib__fail_plain(&query->error, SNIB_ERR_CLOSED);
+    }
+    if (query->name) {
+        snib_err err = snib__name_new(query->name, query->name_size, &name,
+                                      &query->error);
+        if (err) {
+            return err;
+        }
+    }
+    struct snib__inquiry *q = snib__inquiry_get(e, NULL);
+    if (q && query->text) {
+        snib__buf_puts(&q->text, query->text);
+    }
+    if (!q || q->text.failed) {
+        snib__free(name);
+        if (q) {
+            snib__inquiry_put(e, q);
+            return snib__fail(&query->error, SNIB_ERR_USAGE,
+                              "the pattern or reason is longer than %d bytes",
+                              TEXT_LIMIT - 1);
+        }
+        return snib__fail_plain(&query->error, SNIB_ERR_NOMEM);
+    }
+    q->name = name;
+    q->query = query;
+    query->inner = q;
+    q->rq.verb = query->verb;
+    q->rq.name = name;
+    q->rq.limit = query->limit;
+    q->rq.text = snib__buf_text(&q->text);
+    q->rq.text_size = (uint32_t)snib__buf_size(&q->text);
+    q->rq.result = &q->result;
+    snib__inquiry_start(e, q);
+    snib__engine_settle(e, now);
+    return SNIB_ERR_OK;
+}
+
+void snib__engine_query_leave(struct snib__engine *e,
+                              struct snib__query *query)
+{
+    (void)e;
+    snib__unlink(&query->told);
+    if (query->inner) {
+        query->inner->query = NULL;
+        query->inner = NULL;
+    }
+}
+
+struct snib__query *snib__engine_told_query(struct snib__engine *e)
+{
+    struct snib__link *l = snib__list_pop(&e->told_queries);
+    return l ? SNIB__CONTAINER(l, struct snib__query, told) : NULL;
+}
+
+/* -- the step ------------------------------------------------------------------ */
+
+static void take_answer(struct snib__engine *e, snib_instant now,
+                        struct snib__request *rq)
+{
+    struct snib__inquiry *q = rq->user;
+    if (rq->answer != SNIB__QUEUED) {
+        assert(e->out_requests > 0);
+        e->out_requests--;
+    }
+    if (q->turn) {
+        snib__turn_answer(e, now, q->turn, q);
+    } else if (rq->verb >= SNIB__INSPECT) {
+        query_answer(e, q);
+    } else if (rq->answer != SNIB__QUEUED) {
+        snib__inquiry_put(e, q); /* an orphan's */
+    }
+}
+
+void snib__engine_settle(struct snib__engine *e, snib_instant now)
+{
+    for (;;) {
+        if (!snib__list_empty(&e->chain)) {
+            struct snib__list chain;
+            snib__list_init(&chain);
+            snib__list_append(&chain, &e->chain);
+            e->ops->start(e->store, now, &chain);
+            assert(snib__list_empty(&chain));
+        }
+        struct snib__link *l = snib__list_pop(&e->out.answered);
+        if (l) {
+            take_answer(e, now,
+                        SNIB__CONTAINER(l, struct snib__request, link));
+        } else if (snib__list_empty(&e->chain)) {
+            return;
+        }
+    }
+}
+
+void snib__engine_input(struct snib__engine *e, snib_instant now,
+                        const struct snib__input *in)
+{
+    e->ops->input(e->store, now, in);
+    snib__engine_settle(e, now);
+}
+
+void snib__engine_executed(struct snib__engine *e, snib_instant now,
+                           struct snib__list *chain)
+{
+    snib__blocking_done(e->store, now, chain);
+    snib__engine_settle(e, now);
+}
+
+void snib__engine_tick(struct snib__engine *e, snib_instant now)
+{
+    static const struct snib__input tick = {.kind = SNIB__IN_TICK};
+    struct snib__timer *t;
+    while ((t = snib__heap_min(&e->turns)) && snib__reached(now, t->at)) {
+        snib__turn_due(e, now, SNIB__CONTAINER(t, struct snib__turn, timer));
+    }
+    snib__engine_settle(e, now);
+    if (snib__reached(now, e->ops->due(e->store))) {
+        e->ops->input(e->store, now, &tick);
+        snib__engine_settle(e, now);
+    }
+    while ((t = snib__heap_min(&e->seats)) && snib__reached(now, t->at)) {
+        snib__seat_due(e, now, SNIB__CONTAINER(t, struct snib__seat, timer));
+    }
+    snib__engine_settle(e, now);
+}
+
+snib_instant snib__engine_due(const struct snib__engine *e)
+{
+    return snib__sooner(
+        e->ops->due(e->store),
+        snib__sooner(snib__heap_due(&e->turns), snib__heap_due(&e->seats)));
+}
+
+void snib__engine_jumped(struct snib__engine *e, snib_instant now)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+        struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
+        if (!snib__turn_check(e, now, t)) {
+            snib__turn_risk(e, now, t, SNIB_WHY_PAUSED);
+        }
+    }
+    snib__engine_settle(e, now);
+}
+
+/* -- life ------------------------------------------------------------------------ */
+
+static snib_err open_store(struct snib__engine *e,
+                           const struct snib__engine_config *cfg,
+                           struct snib_error *reterr)
+{
+    struct snib__store_config sc = {.url = cfg->url,
+                                    .out = &e->out,
+                                    .request = cfg->request};
+    for (int i = 0; i < 4; i++) {
+        sc.seed.v[i] = snib__rng_next(&e->rng);
+    }
+    sc.client[0] = snib__rng_next(&e->rng);
+    sc.client[1] = snib__rng_next(&e->rng);
+    if (cfg->blocking) {
+        e->ops = &snib__blocking_store_ops;
+        return snib__blocking_open(cfg->blocking, &sc, &e->store, reterr);
+    }
+    e->ops = cfg->ops;
+    if (e->ops->abi != SNIB__STORE_ABI || e->ops->size != sizeof *e->ops) {
+        return snib__fail(reterr, SNIB_ERR_INTERNAL,
+                          "store %s was built for another library",
+                          e->ops->scheme);
+    }
+    return e->ops->open(&sc, &e->store, reterr);
+}
+
+snib_err snib__engine_open(const struct snib__engine_config *cfg,
+                           struct snib__engine **ret,
+                           struct snib_error *reterr)
+{
+    struct snib__engine *e = snib__alloc(sizeof *e);
+    *ret = NULL;
+    if (!e) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    e->cfg = *cfg;
+    e->cfg.url = NULL;
+    if (cfg->self) {
+        e->self = *cfg->self;
+    }
+    snib__rng_init(&e->rng, &cfg->seed);
+    snib__list_init(&e->chain);
+    snib__list_init(&e->told);
+    snib__list_init(&e->told_queries);
+    snib__list_init(&e->held);
+    snib__list_init(&e->spare);
+    snib__list_init(&e->busy);
+    snib__list_init(&e->out.answered);
+    snib__list_init(&e->out.exec);
+    e->out.log = cfg->log;
+    e->out.log_data = cfg->log_data;
+    for (int i = 0; i < SNIB__CHANS; i++) {
+        snib__buf_init(&e->out.chan[i].out, OUT_LIMIT);
+    }
+    snib_err err = snib__sites_init(e);
+    for (int i = 0; !err && i < SNIB__SPARE; i++) {
+        struct snib__inquiry *q = inquiry_new();
+        if (!q) {
+            err = SNIB_ERR_NOMEM;
+            break;
+        }
+        snib__list_push(&e->spare, &q->idle);
+        e->spares++;
+    }
+    if (err) {
+        snib__fail_plain(reterr, err);
+    } else {
+        err = open_store(e, cfg, reterr);
+    }
+    if (err) {
+        snib__engine_free(e);
+        return err;
+    }
+    *ret = e;
+    return snib__ok(reterr);
+}
+
+/* The store goes first and forgets its requests; what was under way is on the
+ * busy list. */
+void snib__engine_free(struct snib__engine *e)
+{
+    if (!e) {
+        return;
+    }
+    if (e->store) {
+        e->ops->free(e->store);
+    }
+    for (uint32_t i = 0; i < e->slot_cap; i++) {
+        if (e->slots[i].seat) {
+            snib__free(e->slots[i].seat->reason);
+            snib__free(e->slots[i].seat);
+        }
+    }
+    snib__free(e->slots);
+    for (uint32_t i = 0; i < e->bucket_count; i++) {
+        SNIB__LIST_EACH (l, &e->buckets[i]) {
+            struct snib__site *s =
+                SNIB__CONTAINER(l, struct snib__site, bucket);
+            snib__free(s->turn);
+        }
+    }
+    if (e->buckets) {
+        snib__sites_free(e);
+    }
+    struct snib__link *l;
+    while ((l = snib__list_pop(&e->spare))) {
+        inquiry_free(SNIB__CONTAINER(l, struct snib__inquiry, idle));
+    }
+    while ((l = snib__list_pop(&e->busy))) {
+        inquiry_free(SNIB__CONTAINER(l, struct snib__inquiry, idle));
+    }
+    for (int i = 0; i < SNIB__CHANS; i++) {
+        snib__buf_free(&e->out.chan[i].out);
+    }
+    snib__heap_free(&e->turns);
+    snib__heap_free(&e->seats);
+    snib__free(e);
+}
+
+void snib__engine_close(struct snib__engine *e, snib_instant now)
+{
+    e->closed = true;
+    for (uint32_t i = 0; i < e->slot_cap; i++) {
+        struct snib__seat *s = e->slots[i].seat;
+        if (s && s->state == SNIB__SEAT_WAITING) {
+            struct snib__site *site = s->site;
+            snib__seat_refuse(e, s, SNIB_ERR_CLOSED, NULL);
+            if (site->turn && snib__list_empty(&site->waiting)) {
+                snib__turn_desert(e, now, site->turn);
+            }
+        }
+    }
+    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+        struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
+        if (!snib__turn_check(e, now, t) && t->holder) {
+            t->holder->holds = 0;
+            snib__turn_release(e, now, t);
+        }
+    }
+    snib__engine_settle(e, now);
+}
+
+bool snib__engine_idle(const struct snib__engine *e)
+{
+    return e->out_requests == 0;
+}
+
+struct snib__out *snib__engine_out(struct snib__engine *e)
+{
+    return &e->out;
+}
+
+struct snib__store *snib__engine_store(struct snib__engine *e)
+{
+    return e->store;
+}
+
+void snib__engine_counts(const struct snib__engine *e,
+                         struct snib__counts *ret)
+{
+    *ret = e->counts;
+    ret->requests = e->out_requests;
+    ret->waiting = ret->held = ret->leaving = 0;
+    for (uint32_t i = 0; i < e->slot_cap; i++) {
+        const struct snib__seat *s = e->slots[i].seat;
+        ret->waiting += s && s->state == SNIB__SEAT_WAITING;
+        ret->held += s && s->state == SNIB__SEAT_SERVED;
+    }
+    for (uint32_t i = 0; i < e->bucket_count; i++) {
+        SNIB__LIST_EACH (l, &e->buckets[i]) {
+            const struct snib__site *s =
+                SNIB__CONTAINER(l, struct snib__site, bucket);
+            ret->leaving +=
+                s->turn && s->turn->state == SNIB__TURN_LEAVING;
+        }
+    }
+}

@@ -1,0 +1,211 @@
+/* core/engine.h — the lock client as a step function.
+ *
+ * The engine holds everything a client knows about its locks: sites (names),
+ * turns (the client's stake at the store), seats (one lane's place). It is
+ * told what happened and when; what it wants done is data: bytes in
+ * out->chan[].out, requests in out->exec, and seats with news on the told
+ * list. No I/O, no clock, no thread, no callback (but log). The caller holds
+ * one mutex around every call; `now` never runs backwards.
+ *
+ * Steps never allocate what they need to go on; acquire, site and query do,
+ * before anything is sent, and fail cleanly.
+ *
+ * After every call that is given `now`, the driver: (1) takes told seats and
+ * queries, (2) opens/shuts channels and sends their bytes, (3) executes
+ * out->exec if the store is a blocking one, (4) arms its timer for
+ * snib__engine_due. */
+#ifndef SNIB__ENGINE_H
+#define SNIB__ENGINE_H
+
+#include "core/about.h"
+#include "core/store.h"
+
+struct snib__engine;
+struct snib__site;
+
+struct snib__engine_config {
+    const struct snib__store_ops *ops;         /* one of these two          */
+    const struct snib__blocking_ops *blocking;
+    const struct snib__url *url;               /* borrowed during open      */
+    struct snib__seed seed;
+    snib_duration request;                     /* patience for one answer   */
+    const struct snib__about *self;            /* host, pid, …; copied      */
+    int64_t wall_offset_ns;                    /* REALTIME − BOOTTIME, only
+                                                  for "since" shown to others */
+    void (*log)(void *data, int level, const char *line);
+    void *log_data;
+};
+
+snib_err snib__engine_open(const struct snib__engine_config *,
+                           struct snib__engine **ret,
+                           struct snib_error *reterr);
+/* Frees everything; tells nobody. NULL allowed. */
+void snib__engine_free(struct snib__engine *);
+
+struct snib__out *snib__engine_out(struct snib__engine *);
+struct snib__store *snib__engine_store(struct snib__engine *);
+void snib__engine_input(struct snib__engine *, snib_instant now,
+                        const struct snib__input *);
+/* Blocking stores: an executed chain comes back. */
+void snib__engine_executed(struct snib__engine *, snib_instant now,
+                           struct snib__list *chain);
+/* Do what is due. */
+void snib__engine_tick(struct snib__engine *, snib_instant now);
+/* Earliest instant at which tick has something to do. */
+snib_instant snib__engine_due(const struct snib__engine *);
+/* REALTIME jumped against BOOTTIME, or the process stood still: every held
+ * grant is at risk until the store confirms it. */
+void snib__engine_jumped(struct snib__engine *, snib_instant now);
+
+/* -- sites ---------------------------------------------------------------- */
+
+/* The site of a name, made if new; one reference. */
+snib_err snib__engine_site(struct snib__engine *, const char *name,
+                           size_t size, struct snib__site **ret,
+                           struct snib_error *reterr);
+void snib__engine_site_unref(struct snib__engine *, struct snib__site *);
+const struct snib__name *snib__site_name(const struct snib__site *);
+
+/* -- seats ---------------------------------------------------------------- */
+
+typedef enum snib__seat_state {
+    SNIB__SEAT_WAITING,   /* in the site's queue                            */
+    SNIB__SEAT_SERVED,    /* holds >= 1                                     */
+    SNIB__SEAT_REFUSED,   /* err, reterr; freed by snib__seat_done          */
+    SNIB__SEAT_ENDING,    /* released; the store's answer is awaited        */
+    SNIB__SEAT_DEAD,      /* lost; until the lane has unwound               */
+    SNIB__SEAT_GONE       /* outcome of the release in err; freed by _done  */
+} snib__seat_state;
+
+/* What happened to a seat since it was last taken from the told list. */
+enum snib__news {
+    SNIB__NEWS_SETTLED = 1,  /* WAITING became SERVED or REFUSED            */
+    SNIB__NEWS_RELEASED = 2, /* ENDING became GONE: err                     */
+    SNIB__NEWS_STATE = 4,    /* held / at risk / lost changed               */
+    SNIB__NEWS_RENEWED = 8   /* a renewal asked by snib__engine_renew: err  */
+};
+
+/* How a lane asks; plain data, copied. */
+#define SNIB__LANE_FREE (UINT64_C(1) << 63) /* any thread may release it     */
+
+struct snib__ask {
+    uint64_t lane;           /* never 0; SNIB__LANE_FREE set if explicit    */
+    snib_instant limit;      /* give up then; NEVER: no limit               */
+    snib_duration lease, hold_max; /* hold_max 0: none                      */
+    bool try_only;           /* do not queue                                */
+    bool timed;              /* the engine itself ends it at limit          */
+    bool fixed, aggressive, confirm, no_reentry, no_pass;
+    const char *reason;      /* NULL: the client's; copied                  */
+    void *user;
+    struct snib_error *reterr; /* filled when it is refused or its release
+                                  fails; NULL or valid until then           */
+};
+
+/* One lane's place at a site. The driver reads; only the fields marked (d)
+ * are the driver's to write. Valid until snib__seat_done, or, for a
+ * SERVED one, until the call that releases its last hold. */
+struct snib__seat {
+    struct snib__link link;     /* site's waiting list or dead list         */
+    struct snib__link told;     /* engine's told list                       */
+    struct snib__timer timer;   /* limit, if timed                          */
+    struct snib__site *site;
+    uint64_t ticket, lane;
+    int64_t token;
+    snib_instant since;         /* of the grant                             */
+    struct snib__seat_terms {
+        snib_duration lease, hold_max;
+        bool fixed, aggressive, confirm, no_reentry, no_pass, try_only;
+    } terms;
+    snib_instant limit;
+    char *reason;               /* owned; NULL: the client's                */
+    uint32_t holds;
+    uint8_t news;               /* SNIB__NEWS_…                             */
+    uint8_t state;              /* snib__seat_state                         */
+    uint8_t shown;              /* snib_state as last told                  */
+    uint8_t why;                /* snib_reason of a loss or risk            */
+    bool abandoned;             /* nobody waits for the end of its release  */
+    snib_err err;
+    struct snib_error *reterr;  /* (d)                                      */
+    void *user;                 /* (d)                                      */
+    void *watch;                /* (d) run's: loss fd, callback             */
+};
+
+/* OK: *ret is SERVED (re-entry, no I/O), WAITING (news will come), or REFUSED
+ * (take snib__seat_done). Errors without a seat: LOST (the lane lost this
+ * lock and has not unwound), NOMEM, LIMIT. */
+snib_err snib__engine_acquire(struct snib__engine *, snib_instant now,
+                              struct snib__site *, const struct snib__ask *,
+                              struct snib__seat **ret,
+                              struct snib_error *reterr);
+/* A WAITING seat gives up (limit, cancel, close) for reason why. Returns the
+ * outcome to report: why, or UNKNOWN when the store was asked and has not
+ * answered. The seat is freed. A seat that is not WAITING is left alone and
+ * OK returned. */
+snib_err snib__engine_leave(struct snib__engine *, snib_instant now,
+                            struct snib__seat *, snib_err why);
+/* Give back one hold of a ticket. lane: the caller's thread lane.
+ * OK with *ret NULL: done. OK with *ret: the seat is ENDING, news RELEASED
+ * will come (then snib__seat_done). reterr in the seat is set to `later`.
+ * Errors: NOT_HELD, WRONG_LANE, LOST. */
+snib_err snib__engine_release(struct snib__engine *, snib_instant now,
+                              uint64_t ticket, uint64_t lane,
+                              struct snib_error *later, void *user,
+                              struct snib__seat **ret,
+                              struct snib_error *reterr);
+/* Ask for a renewal now. OK: news RENEWED will come on *ret. */
+snib_err snib__engine_renew(struct snib__engine *, snib_instant now,
+                            uint64_t ticket, snib_duration lease,
+                            struct snib__seat **ret,
+                            struct snib_error *reterr);
+/* The driver does not wait for this seat any more (its caller's patience
+ * ended while ENDING): it is freed when the store has answered. */
+void snib__engine_abandon(struct snib__engine *, struct snib__seat *);
+/* Free a REFUSED or GONE seat. */
+void snib__seat_done(struct snib__engine *, struct snib__seat *);
+
+/* Live seat of a ticket or NULL. */
+struct snib__seat *snib__engine_seat(struct snib__engine *, uint64_t ticket);
+/* Next seat with news, taken off the list (news is reset into *ret_news). */
+struct snib__seat *snib__engine_told(struct snib__engine *,
+                                     uint8_t *ret_news);
+/* State at this instant; compares the clock (P5). */
+void snib__engine_status(struct snib__engine *, snib_instant now,
+                         const struct snib__seat *, struct snib_status *ret);
+
+/* -- queries --------------------------------------------------------------- */
+
+/* INSPECT, LIST, FORCE, DOCTOR. The caller's memory, alive until done or
+ * snib__engine_query_leave. */
+struct snib__query {
+    struct snib__link told;      /* engine's answered queries               */
+    snib__verb verb;
+    const char *name;            /* raw; NULL for LIST, DOCTOR              */
+    size_t name_size;
+    const char *text;            /* glob or reason                          */
+    snib_instant limit;
+    struct snib__buf result;     /* rows, base/record.h; freed by caller    */
+    struct snib_error error;
+    snib_err err;
+    bool done;
+    void *user;                  /* (d)                                     */
+    struct snib__inquiry *inner; /* the engine's                            */
+};
+snib_err snib__engine_query(struct snib__engine *, snib_instant now,
+                            struct snib__query *);
+void snib__engine_query_leave(struct snib__engine *, struct snib__query *);
+struct snib__query *snib__engine_told_query(struct snib__engine *);
+
+/* -- shutting down, counting ------------------------------------------------ */
+
+/* End all waiting seats with CLOSED and release all that is held. */
+void snib__engine_close(struct snib__engine *, snib_instant now);
+/* Nothing of ours is awaited from the store any more. */
+bool snib__engine_idle(const struct snib__engine *);
+
+struct snib__counts {
+    uint32_t sites, turns, seats, waiting, held, leaving, requests;
+    uint64_t passes, yields, renewals, asks;
+};
+void snib__engine_counts(const struct snib__engine *, struct snib__counts *);
+
+#endif

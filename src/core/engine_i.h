@@ -1,0 +1,154 @@
+/* core/engine_i.h — what the engine is made of; core/ only.
+ *
+ *   site   a name in this client: FIFO of waiting seats, dead seats, one turn
+ *   turn   the client's stake at the store for that name
+ *   seat   one lane's place (engine.h)
+ *   inquiry  a request under way; lives apart from the turn, so that a held
+ *            lock that is not talking costs no request, and a turn can end
+ *            while an answer is still due (the inquiry is orphaned then)
+ */
+#ifndef SNIB__ENGINE_I_H
+#define SNIB__ENGINE_I_H
+
+#include "core/engine.h"
+
+enum {
+    SNIB__ROOM = 31,          /* local passes a grant reserves (H21)        */
+    SNIB__TURN_MS = 5,        /* longest local turn (P7)                    */
+    SNIB__NOT_AFTER_MS = 10000, /* an acquire is never executed later (P4)  */
+    SNIB__RETRY_MS = 100,     /* pause after "not applied"                  */
+    SNIB__SPARE = 16,         /* inquiries made at open                     */
+    SNIB__SPARE_MAX = 256     /* idle inquiries kept                        */
+};
+
+typedef enum snib__turn_state {
+    SNIB__TURN_ASKING,   /* ACQUIRE sent or to be sent                      */
+    SNIB__TURN_QUEUED,   /* in the store's queue                            */
+    SNIB__TURN_CONFIRM,  /* granted by push; a renewal must confirm first   */
+    SNIB__TURN_HELD,
+    SNIB__TURN_RISK,     /* a renewal failed, or the machine slept          */
+    SNIB__TURN_LEAVING   /* RELEASE or CANCEL under way                     */
+} snib__turn_state;
+
+struct snib__inquiry {
+    struct snib__request rq;
+    struct snib__turn *turn;   /* NULL: orphan or query                     */
+    struct snib__query *query; /* NULL: none or left                        */
+    struct snib__site *site;   /* one reference; NULL: a query              */
+    struct snib__name *name;   /* a query's own                             */
+    struct snib__link idle;    /* engine's spare or busy list               */
+    struct snib__buf text;     /* about, glob, reason                       */
+    struct snib__buf result;
+    struct snib_error error;
+};
+
+struct snib__turn {
+    struct snib__timer timer;
+    struct snib__link held;        /* engine's list of HELD and RISK        */
+    struct snib__site *site;
+    struct snib__seat *holder;     /* SERVED seat; NULL while nobody is     */
+    struct snib__seat *ender;      /* ENDING seat that waits for the answer */
+    struct snib__inquiry *asking, *renewing, *ending;
+    uint64_t id[2];                /* of the grant or the acquire           */
+    int64_t token0;                /* as registered at the store            */
+    int64_t token;                 /* as passed on, <= token0 + room        */
+    int64_t prior;                 /* token that asking ends first, or 0    */
+    snib_instant deadline;         /* HELD, RISK, CONFIRM                   */
+    snib_instant granted;          /* start of the local turn               */
+    snib_instant renew_at;         /* auto-renewal or retry                 */
+    snib_instant hold_end;         /* holder's hold_max                     */
+    snib_instant gone_by;          /* LEAVING: our lease is over by then    */
+    snib_duration lease;           /* asked for, and renewed to             */
+    uint32_t room;
+    uint8_t state, why, refusals;
+    bool doubt;      /* some send of asking is unanswered                   */
+    bool fresh;      /* may_queue of asking                                 */
+    bool want_renew; /* a caller asked (snib__engine_renew)                 */
+    bool aggressive;
+};
+
+struct snib__site {
+    struct snib__link bucket;
+    struct snib__name *name;
+    struct snib__list waiting;     /* seats, in order                       */
+    struct snib__list dead;        /* seats lost and not yet unwound        */
+    struct snib__turn *turn;
+    uint32_t refs;                 /* handles, seats, turn, inquiries       */
+};
+
+struct snib__slot {
+    struct snib__seat *seat;
+    uint32_t generation;
+    uint32_t next_free;            /* 1-based; 0: end                       */
+};
+
+struct snib__engine {
+    struct snib__engine_config cfg;
+    struct snib__about self;
+    const struct snib__store_ops *ops;
+    struct snib__store *store;
+    struct snib__out out;
+    struct snib__rng rng;
+    struct snib__list chain;       /* requests of this step                 */
+    struct snib__list told, told_queries, held, spare, busy;
+    struct snib__heap turns, seats; /* timers                               */
+    struct snib__list *buckets;
+    struct snib__slot *slots;
+    uint32_t bucket_count, slot_cap, slot_free, spares;
+    int64_t floor;                 /* highest token seen on this store      */
+    uint32_t out_requests;         /* inquiries at the store                */
+    bool closed;
+    struct snib__counts counts;
+};
+
+/* engine.c */
+struct snib__inquiry *snib__inquiry_get(struct snib__engine *,
+                                        struct snib__site *);
+void snib__inquiry_put(struct snib__engine *, struct snib__inquiry *);
+void snib__inquiry_start(struct snib__engine *, struct snib__inquiry *);
+/* Send the step's requests, take answers, until nothing moves. */
+void snib__engine_settle(struct snib__engine *, snib_instant now);
+void snib__engine_log(struct snib__engine *, int level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* site.c */
+void snib__site_drop(struct snib__engine *, struct snib__site *);
+snib_err snib__sites_init(struct snib__engine *);
+void snib__sites_free(struct snib__engine *);
+
+/* seat.c */
+void snib__seat_tell(struct snib__engine *, struct snib__seat *, uint8_t news);
+void snib__seat_refuse(struct snib__engine *, struct snib__seat *, snib_err,
+                       const struct snib_error *detail);
+void snib__seat_gone(struct snib__engine *, struct snib__seat *, snib_err);
+void snib__seat_free(struct snib__engine *, struct snib__seat *);
+void snib__seat_due(struct snib__engine *, snib_instant now,
+                    struct snib__seat *);
+
+/* turn.c */
+snib_err snib__turn_new(struct snib__engine *, struct snib__site *);
+void snib__turn_free(struct snib__engine *, struct snib__turn *);
+/* Ask the store on behalf of the waiting seats. */
+void snib__turn_ask(struct snib__engine *, snib_instant now,
+                    struct snib__turn *, int64_t prior);
+void snib__turn_answer(struct snib__engine *, snib_instant now,
+                       struct snib__turn *, struct snib__inquiry *);
+void snib__turn_due(struct snib__engine *, snib_instant now,
+                    struct snib__turn *);
+void snib__turn_renew(struct snib__engine *, snib_instant now,
+                      struct snib__turn *);
+/* The holder gave back its last hold: pass, yield or leave. Sets the seat
+ * ENDING when the store has to answer, else frees it and returns true. */
+bool snib__turn_release(struct snib__engine *, snib_instant now,
+                        struct snib__turn *);
+/* No seat is waiting any more for a turn that was not granted yet. */
+void snib__turn_desert(struct snib__engine *, snib_instant now,
+                       struct snib__turn *);
+/* Past its deadline or hold limit: lose it now. True when it was lost. */
+bool snib__turn_check(struct snib__engine *, snib_instant now,
+                      struct snib__turn *);
+void snib__turn_risk(struct snib__engine *, snib_instant now,
+                     struct snib__turn *, snib_reason);
+void snib__turn_limits(struct snib__turn *);
+
+#endif

@@ -1,0 +1,461 @@
+/* core/seat.c — one lane's place at a lock.
+ *
+ *   WAITING --grant, pass--> SERVED --last release--> ENDING --answer--> GONE
+ *      |                        |                        (or freed at once,
+ *      +--limit, no--> REFUSED  +--loss--> DEAD           when passed on)
+ *
+ * Limits belong to seats, never to turns: a lane that gives up leaves the
+ * queue of its own process and nothing else; only when the last one has left
+ * is the place at the store cancelled (H25).
+ *
+ * A lane whose grant was lost stays lost for that lock until it has given
+ * back every hold (H28): an inner section must not get a fresh grant inside
+ * an outer one that is gone. Other lanes are free to acquire meanwhile.
+ *
+ * Tickets are slot number and generation: a stale one is recognised. */
+#include <assert.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "core/engine_i.h"
+
+enum { HOLDS_MAX = 1 << 30 };
+
+/* -- tickets ----------------------------------------------------------------- */
+
+static bool slot_take(struct snib__engine *e, struct snib__seat *s)
+{
+    if (!e->slot_free) {
+        uint32_t cap = e->slot_cap ? 2 * e->slot_cap : 16;
+        struct snib__slot *v = snib__realloc(e->slots, cap * sizeof *v);
+        if (!v) {
+            return false;
+        }
+        e->slots = v;
+        for (uint32_t i = cap; i-- > e->slot_cap;) {
+            v[i] = (struct snib__slot){.generation = 1,
+                                       .next_free = e->slot_free};
+            e->slot_free = i + 1;
+        }
+        e->slot_cap = cap;
+    }
+    uint32_t i = e->slot_free - 1;
+    e->slot_free = e->slots[i].next_free;
+    e->slots[i].seat = s;
+    s->ticket = ((uint64_t)e->slots[i].generation << 32) | (i + 1);
+    return true;
+}
+
+static void slot_give(struct snib__engine *e, uint64_t ticket)
+{
+    uint32_t i = (uint32_t)ticket - 1;
+    e->slots[i].seat = NULL;
+    if (++e->slots[i].generation == 0) {
+        e->slots[i].generation = 1;
+    }
+    e->slots[i].next_free = e->slot_free;
+    e->slot_free = i + 1;
+}
+
+struct snib__seat *snib__engine_seat(struct snib__engine *e, uint64_t ticket)
+{
+    uint32_t i = (uint32_t)ticket - 1;
+    struct snib__seat *s = i < e->slot_cap ? e->slots[i].seat : NULL;
+    return s && s->ticket == ticket ? s : NULL;
+}
+
+/* -- news ---------------------------------------------------------------------- */
+
+void snib__seat_tell(struct snib__engine *e, struct snib__seat *s,
+                     uint8_t news)
+{
+    s->news |= news;
+    if (!snib__linked(&s->told)) {
+        snib__list_push(&e->told, &s->told);
+    }
+}
+
+static void hush(struct snib__seat *s)
+{
+    s->news = 0;
+    snib__unlink(&s->told);
+}
+
+struct snib__seat *snib__engine_told(struct snib__engine *e,
+                                     uint8_t *ret_news)
+{
+    struct snib__link *l = snib__list_pop(&e->told);
+    if (!l) {
+        return NULL;
+    }
+    struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, told);
+    *ret_news = s->news;
+    s->news = 0;
+    return s;
+}
+
+static void explain(struct snib__seat *s, snib_err err,
+                    const struct snib_error *detail)
+{
+    s->err = err;
+    if (detail && detail->text[0] && detail->code == err) {
+        snib__fail(s->reterr, err, "%s", detail->text);
+    } else {
+        snib__fail_plain(s->reterr, err);
+    }
+}
+
+void snib__seat_refuse(struct snib__engine *e, struct snib__seat *s,
+                       snib_err err, const struct snib_error *detail)
+{
+    assert(s->state == SNIB__SEAT_WAITING);
+    snib__unlink(&s->link);
+    snib__heap_remove(&e->seats, &s->timer);
+    s->state = SNIB__SEAT_REFUSED;
+    explain(s, err, detail);
+    snib__seat_tell(e, s, SNIB__NEWS_SETTLED);
+}
+
+void snib__seat_gone(struct snib__engine *e, struct snib__seat *s,
+                     snib_err err)
+{
+    assert(s->state == SNIB__SEAT_ENDING);
+    if (s->abandoned) {
+        snib__seat_free(e, s);
+        return;
+    }
+    s->state = SNIB__SEAT_GONE;
+    explain(s, err, NULL);
+    snib__seat_tell(e, s, SNIB__NEWS_RELEASED);
+}
+
+/* -- life ------------------------------------------------------------------------ */
+
+static struct snib__seat *seat_new(struct snib__engine *e,
+                                   struct snib__site *site,
+                                   const struct snib__ask *ask)
+{
+    struct snib__seat *s = snib__alloc(sizeof *s);
+    if (!s) {
+        return NULL;
+    }
+    if (ask->reason && !(s->reason = snib__strdup(ask->reason))) {
+        snib__free(s);
+        return NULL;
+    }
+    if (!snib__heap_reserve(&e->seats, e->counts.seats + 1) ||
+        !slot_take(e, s)) {
+        snib__free(s->reason);
+        snib__free(s);
+        return NULL;
+    }
+    snib__link_init(&s->link);
+    snib__link_init(&s->told);
+    s->site = site;
+    s->lane = ask->lane;
+    s->terms = (struct snib__seat_terms){.lease = ask->lease,
+                                         .hold_max = ask->hold_max,
+                                         .fixed = ask->fixed,
+                                         .aggressive = ask->aggressive,
+                                         .confirm = ask->confirm,
+                                         .no_reentry = ask->no_reentry,
+                                         .no_pass = ask->no_pass,
+                                         .try_only = ask->try_only};
+    s->limit = ask->limit;
+    s->reterr = ask->reterr;
+    s->user = ask->user;
+    s->state = SNIB__SEAT_WAITING;
+    site->refs++;
+    e->counts.seats++;
+    return s;
+}
+
+void snib__seat_free(struct snib__engine *e, struct snib__seat *s)
+{
+    snib__unlink(&s->link);
+    snib__unlink(&s->told);
+    snib__heap_remove(&e->seats, &s->timer);
+    slot_give(e, s->ticket);
+    snib__site_drop(e, s->site);
+    e->counts.seats--;
+    snib__free(s->reason);
+    snib__free(s);
+}
+
+void snib__seat_done(struct snib__engine *e, struct snib__seat *s)
+{
+    assert(s->state == SNIB__SEAT_REFUSED || s->state == SNIB__SEAT_GONE);
+    snib__seat_free(e, s);
+}
+
+void snib__engine_abandon(struct snib__engine *e, struct snib__seat *s)
+{
+    if (s->state == SNIB__SEAT_GONE) {
+        snib__seat_free(e, s);
+    } else {
+        s->abandoned = true;
+        s->reterr = NULL;
+        s->user = NULL;
+    }
+}
+
+/* -- acquire ----------------------------------------------------------------------- */
+
+static snib_err fail_lost(struct snib_error *reterr, uint8_t why)
+{
+    return snib__fail(reterr, SNIB_ERR_LOST,
+                      "the lock was lost (%s); release every hold of this "
+                      "lane before acquiring it again",
+                      snib_reason_text((snib_reason)why));
+}
+
+static struct snib__seat *dead_seat(struct snib__site *site, uint64_t lane)
+{
+    SNIB__LIST_EACH (l, &site->dead) {
+        struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
+        if (s->lane == lane) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* Held, or about to be, by another lane of this client: a try need not ask. */
+static bool surely_busy(const struct snib__turn *t)
+{
+    return t && (t->state == SNIB__TURN_QUEUED ||
+                 t->state == SNIB__TURN_CONFIRM ||
+                 t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK);
+}
+
+snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
+                              struct snib__site *site,
+                              const struct snib__ask *ask,
+                              struct snib__seat **ret,
+                              struct snib_error *reterr)
+{
+    *ret = NULL;
+    if (e->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    if (site->turn) {
+        snib__turn_check(e, now, site->turn);
+        snib__engine_settle(e, now);
+    }
+    struct snib__seat *dead = dead_seat(site, ask->lane);
+    if (dead) {
+        return fail_lost(reterr, dead->why);
+    }
+    struct snib__turn *t = site->turn;
+    struct snib__seat *holder = t ? t->holder : NULL;
+    if (holder && holder->lane == ask->lane && !ask->no_reentry) {
+        if (holder->holds >= HOLDS_MAX) {
+            return snib__fail(reterr, SNIB_ERR_LIMIT,
+                              "this lane holds the lock %d times already",
+                              HOLDS_MAX);
+        }
+        holder->holds++;
+        *ret = holder;
+        return snib__ok(reterr);
+    }
+    if (ask->try_only && surely_busy(t)) {
+        return snib__fail_plain(reterr, SNIB_ERR_BUSY);
+    }
+    struct snib__seat *s = seat_new(e, site, ask);
+    if (!s || (!t && snib__turn_new(e, site))) {
+        if (s) {
+            snib__seat_free(e, s);
+        }
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    snib__list_push(&site->waiting, &s->link);
+    if (ask->timed) {
+        snib__heap_set(&e->seats, &s->timer, s->limit);
+    }
+    if (!t) {
+        snib__turn_ask(e, now, site->turn, 0);
+    } else {
+        snib__turn_limits(t);
+    }
+    snib__engine_settle(e, now);
+    if (s->state != SNIB__SEAT_WAITING) {
+        hush(s);
+    }
+    *ret = s;
+    return SNIB_ERR_OK;
+}
+
+/* -- giving up ---------------------------------------------------------------------- */
+
+/* What a seat that leaves may say: as long as others of this client stay, or
+ * the store has said "queued", it surely has nothing. */
+static snib_err outcome_of_leaving(const struct snib__site *site,
+                                   snib_err why)
+{
+    const struct snib__turn *t = site->turn;
+    if (snib__list_empty(&site->waiting) && t &&
+        t->state == SNIB__TURN_ASKING) {
+        return SNIB_ERR_UNKNOWN;
+    }
+    return why;
+}
+
+static void left(struct snib__engine *e, snib_instant now,
+                 struct snib__site *site)
+{
+    if (site->turn && snib__list_empty(&site->waiting)) {
+        snib__turn_desert(e, now, site->turn);
+    }
+}
+
+snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
+                            struct snib__seat *s, snib_err why)
+{
+    if (s->state != SNIB__SEAT_WAITING) {
+        return SNIB_ERR_OK;
+    }
+    struct snib__site *site = s->site;
+    snib__unlink(&s->link);
+    snib_err outcome = outcome_of_leaving(site, why);
+    left(e, now, site);
+    snib__seat_free(e, s);
+    snib__engine_settle(e, now);
+    return outcome;
+}
+
+/* The engine itself keeps the limit of an acquire that was started. */
+void snib__seat_due(struct snib__engine *e, snib_instant now,
+                    struct snib__seat *s)
+{
+    struct snib__site *site = s->site;
+    snib_err why = s->terms.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
+    snib__seat_refuse(e, s, why, NULL);
+    explain(s, outcome_of_leaving(site, why), NULL);
+    left(e, now, site);
+}
+
+/* -- release and renew ----------------------------------------------------------------- */
+
+static snib_err live_seat(struct snib__engine *e, snib_instant now,
+                          uint64_t ticket, struct snib__seat **ret,
+                          struct snib_error *reterr)
+{
+    struct snib__seat *s = snib__engine_seat(e, ticket);
+    if (!s || (s->state != SNIB__SEAT_SERVED && s->state != SNIB__SEAT_DEAD)) {
+        return snib__fail(reterr, SNIB_ERR_NOT_HELD,
+                          "%s", ticket ? "this grant was released before"
+                                       : "no grant (ticket 0)");
+    }
+    if (s->state == SNIB__SEAT_SERVED) {
+        snib__turn_check(e, now, s->site->turn);
+    }
+    *ret = s;
+    return SNIB_ERR_OK;
+}
+
+snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
+                              uint64_t ticket, uint64_t lane,
+                              struct snib_error *later, void *user,
+                              struct snib__seat **ret,
+                              struct snib_error *reterr)
+{
+    struct snib__seat *s;
+    *ret = NULL;
+    snib_err err = live_seat(e, now, ticket, &s, reterr);
+    if (err) {
+        return err;
+    }
+    if (!(s->lane & SNIB__LANE_FREE) && s->lane != lane) {
+        return snib__fail(reterr, SNIB_ERR_WRONG_LANE,
+                          "another thread acquired this grant: release it "
+                          "there, or acquire with a lane of snib_lane_new()");
+    }
+    if (s->state == SNIB__SEAT_DEAD) {
+        err = snib__fail(reterr, SNIB_ERR_LOST,
+                         "the lock was lost (%s) before this release",
+                         snib_reason_text((snib_reason)s->why));
+        if (--s->holds == 0) {
+            snib__seat_free(e, s);
+        }
+        snib__engine_settle(e, now);
+        return err;
+    }
+    if (--s->holds > 0) {
+        return snib__ok(reterr);
+    }
+    s->reterr = later;
+    s->user = user;
+    if (!snib__turn_release(e, now, s->site->turn)) {
+        *ret = s;
+    }
+    snib__engine_settle(e, now);
+    if (*ret && s->state == SNIB__SEAT_GONE) {
+        hush(s);
+    }
+    return snib__ok(reterr);
+}
+
+snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
+                            uint64_t ticket, snib_duration lease,
+                            struct snib__seat **ret,
+                            struct snib_error *reterr)
+{
+    struct snib__seat *s;
+    *ret = NULL;
+    snib_err err = live_seat(e, now, ticket, &s, reterr);
+    if (err) {
+        return err;
+    }
+    if (s->state == SNIB__SEAT_DEAD) {
+        snib__engine_settle(e, now);
+        return snib__fail(reterr, SNIB_ERR_LOST, "the lock was lost (%s)",
+                          snib_reason_text((snib_reason)s->why));
+    }
+    struct snib__turn *t = s->site->turn;
+    if (lease.ns > 0) {
+        t->lease = s->terms.lease = lease;
+    }
+    t->want_renew = true;
+    if (!t->renewing) {
+        snib__turn_renew(e, now, t);
+    }
+    snib__engine_settle(e, now);
+    *ret = s;
+    return snib__ok(reterr);
+}
+
+void snib__engine_status(struct snib__engine *e, snib_instant now,
+                         const struct snib__seat *s, struct snib_status *ret)
+{
+    (void)e;
+    *ret = (struct snib_status){.state = SNIB_RELEASED, .token = s->token};
+    if (s->state == SNIB__SEAT_DEAD) {
+        ret->state = SNIB_LOST;
+        ret->reason = (snib_reason)s->why;
+        ret->holds = s->holds;
+        return;
+    }
+    if (s->state != SNIB__SEAT_SERVED) {
+        return;
+    }
+    const struct snib__turn *t = s->site->turn;
+    snib_instant end = snib__sooner(t->deadline, t->hold_end);
+    int64_t left_ns = end.ns - now.ns;
+    ret->holds = s->holds;
+    ret->held_ms = snib__to_ms(snib__between(s->since, now));
+    ret->left_ms = left_ns > 0 ? left_ns / 1000000 : 0;
+    ret->state = t->state == SNIB__TURN_RISK ? SNIB_AT_RISK : SNIB_HELD;
+    ret->reason = (snib_reason)t->why;
+    if (left_ns <= 0 && snib__reached(now, t->hold_end)) {
+        ret->state = SNIB_LOST;
+        ret->reason = SNIB_WHY_HOLD_MAX;
+    } else if (left_ns <= 0 && t->aggressive) {
+        ret->state = SNIB_AT_RISK;
+    } else if (left_ns <= 0) {
+        ret->state = SNIB_LOST;
+        ret->reason = s->terms.fixed     ? SNIB_WHY_EXPIRED
+                      : t->why           ? (snib_reason)t->why
+                      : t->renewing      ? SNIB_WHY_UNREACHABLE
+                                         : SNIB_WHY_PAUSED;
+    }
+}

@@ -1,0 +1,224 @@
+/* core/store.h — what a store does for the core.
+ *
+ * A store is sans-I/O: it is told what happened and when, and leaves what it
+ * wants in struct snib__out. It never blocks, reads no clock, starts no
+ * thread, calls nobody back. run (threads) and sim (seeds) drive it alike.
+ * Called with the client's mutex held; not re-entrant.
+ *
+ * A vendor library that blocks (SQLite) implements the smaller
+ * snib__blocking_ops; core/blocking.c turns that into the first.
+ *
+ * Memory: after open() a store allocates only inside buffers with a limit; a
+ * step that finds no memory answers the request NOT_APPLIED with NOMEM (if
+ * nothing was sent) or closes the channel (then UNKNOWN). */
+#ifndef SNIB__STORE_H
+#define SNIB__STORE_H
+
+#include "base/buf.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/random.h"
+#include "base/record.h"
+#include "base/time.h"
+#include "core/name.h"
+#include "core/url.h"
+#include "snib.h"
+
+#define SNIB__STORE_ABI 1
+#define SNIB__CHANS 4
+
+typedef enum snib__verb {
+    SNIB__ACQUIRE,
+    SNIB__RENEW,
+    SNIB__RELEASE,
+    SNIB__CANCEL,
+    SNIB__INSPECT,
+    SNIB__LIST,
+    SNIB__FORCE,   /* force-release                                         */
+    SNIB__DOCTOR
+} snib__verb;
+
+/* P4 in one type. QUEUED is not final: the same ACQUIRE is answered again. */
+typedef enum snib__answer {
+    SNIB__PENDING,     /* no answer yet                                     */
+    SNIB__DONE,        /* applied, now or by an earlier send                */
+    SNIB__QUEUED,      /* in the store's queue; position, left are set      */
+    SNIB__NO,          /* definitely not: held by another, not ours         */
+    SNIB__NOT_APPLIED, /* this send definitely not: store unfit (err, error
+                          text); repeating it changes nothing now           */
+    SNIB__UNKNOWN      /* sent, no answer: core re-sends or cancels         */
+} snib__answer;
+
+/* One attempt by this client for one lock (lanes are the core's business).
+ * From start() until its final answer it belongs to the store; the core may
+ * start() it again afterwards (a repeat: same id).
+ *
+ * What each verb reads and means:
+ *
+ *  ACQUIRE  id, may_queue, lease, room, floor, about; token: 0, or our own
+ *           earlier grant on this name to be ended first, in the same atomic
+ *           step (`prior`; the "yield" at the end of a local turn). A repeat
+ *           with the same id of a grant that still stands re-arms the lease
+ *           and returns the same token (H13). DONE sets token, room (as
+ *           reserved), left (length of the lease given, counted from
+ *           valid_from) and valid_from. left < lease: a pushed grant under a
+ *           claim lease. QUEUED sets position (1-based), left (holder's).
+ *           NO: held, left set (may_queue false).
+ *  RENEW    id, token, lease: compare id and token, never create. DONE sets
+ *           valid_from, left. NO: not ours any more; err LOST, or
+ *           revoked = true when force-released.
+ *  RELEASE  id, token. DONE: ended by this or an earlier copy. NO: another
+ *           token or nobody is there (the core decides: done or ended, H31).
+ *           resent: leave a tombstone (H12).
+ *  CANCEL   id; token: 0 or a prior grant to end too. Waiting -> removed;
+ *           granted -> released; neither -> tombstone. Always DONE. An
+ *           ACQUIRE of that id which the store still owns is answered too (NO,
+ *           err CANCELLED): at the latest in the step that answers the CANCEL,
+ *           or when its own reply comes if one is still awaited on a line. It
+ *           is not polled any more from the start of the CANCEL.
+ *  INSPECT  name; rows go to result.   LIST  glob in text.
+ *  FORCE    name, reason in text; result: one ROW_COUNT. The token memory is
+ *           kept, so the next token is higher; the ended holders' next RENEW
+ *           answers NO with revoked.
+ *  DOCTOR   result: ROW_FINDINGs.                                          */
+struct snib__request {
+    struct snib__link link;        /* travels: start's chain, out->exec,
+                                      out->answered                         */
+    struct snib__link own;         /* the store's, while it owns it         */
+    struct snib__timer timer;      /* the store's, while it owns it         */
+    const struct snib__name *name; /* outlives the request; NULL for LIST   */
+    uint64_t id[2];                /* random; never used again              */
+    snib__verb verb;
+    snib_kind kind;
+    uint32_t permits;
+    uint8_t chan;                  /* the store's: line it went out on      */
+    bool may_queue, resent, revoked, keepers; /* keepers: not a caller's own
+                                      wait (renewal, clean-up)              */
+    int64_t token, floor;          /* floor: highest token seen here        */
+    uint32_t room, position;
+    snib_duration lease;
+    snib_instant limit;            /* store gives up at this instant (unsent:
+                                      NOT_APPLIED; due() covers it). The core
+                                      may move it later while waiting        */
+    const char *text;              /* about / glob / reason; outlives it    */
+    uint32_t text_size;
+    struct {
+        uint32_t number;
+        snib_instant sent;
+    } poll[2];                     /* the store's: last two polls (H03)     */
+    struct snib__buf *result;      /* INSPECT, LIST, FORCE, DOCTOR: core's  */
+    void *user;                    /* the core's                            */
+    /* the answer */
+    snib__answer answer;
+    snib_err err;
+    struct snib_error *reterr;     /* may be NULL: where details go         */
+    snib_instant valid_from;       /* P1: the lease counts from here        */
+    snib_duration left;            /* DONE: lease set; QUEUED/NO: holder's  */
+};
+
+/* A byte stream to one server. Buffers are the engine's, the ends are run's
+ * or the simulator's. TLS sits between: bytes in, bytes out, same mutex.   */
+struct snib__chan {
+    struct snib__buf out;          /* store appends, driver takes           */
+    uint32_t awaited;              /* answers due: 0 = nobody need read     */
+    bool pushes;                   /* may speak unasked (subscription)      */
+    bool used;                     /* the store has this channel            */
+    char address[264];             /* "host:port", "[v6]:port" or a path
+                                      that starts with '/' (unix)           */
+};
+
+typedef enum snib__input_kind {
+    SNIB__IN_OPENED,  /* chan is connected                                  */
+    SNIB__IN_BYTES,
+    SNIB__IN_CLOSED,  /* by the peer, by an error, or after out->shut       */
+    SNIB__IN_REFUSED, /* could not be connected; bytes: why (text)          */
+    SNIB__IN_RUNG,    /* the bell's fd is readable                          */
+    SNIB__IN_TICK     /* due() has come                                     */
+} snib__input_kind;
+
+struct snib__input {
+    snib__input_kind kind;
+    uint8_t chan;
+    const void *bytes;             /* borrowed for the call                 */
+    size_t size;
+};
+
+/* A bell to ring: somebody's socket address and what to tell. */
+struct snib__ring {
+    struct snib__link link;
+    char address[108];             /* bell file's name in the bells dir, or
+                                      for memory: the client id             */
+    uint8_t message[64];
+    uint32_t size;
+};
+
+/* Everything a step may want, as data. The engine owns it, run drains it. */
+struct snib__out {
+    struct snib__list answered;    /* requests, answer set                  */
+    struct snib__list exec;        /* requests for a blocking store         */
+    uint32_t open, shut;           /* bit per channel: connect / close it   */
+    struct snib__chan chan[SNIB__CHANS];
+    void (*log)(void *data, int level, const char *line); /* may be NULL    */
+    void *log_data;
+};
+
+enum snib__caps {                  /* what conformance may demand           */
+    SNIB__CAN_QUEUE = 1,
+    SNIB__CAN_PUSH = 2,
+    SNIB__CAN_LIST = 4,
+    SNIB__TOKEN_SURVIVES_LOSS = 8, /* FLUSHALL and the like                 */
+    SNIB__IN_PROCESS = 16          /* nothing outlives the process          */
+};
+
+struct snib__store;                /* each store has its own                */
+
+struct snib__store_config {
+    const struct snib__url *url;   /* borrowed during open                  */
+    struct snib__seed seed;
+    struct snib__out *out;         /* outlives the store                    */
+    snib_duration request;         /* patience for one answer               */
+    uint64_t client[2];            /* the client's uuid                     */
+};
+
+struct snib__store_ops {
+    uint32_t abi;                  /* SNIB__STORE_ABI                       */
+    size_t size;                   /* sizeof this struct                    */
+    const char *scheme;            /* "redis"                               */
+    uint32_t caps;
+    /* Parse and allocate only; may set chan[].used/address and out->open.
+     * Errors: USAGE, CONFIG, NOMEM. */
+    snib_err (*open)(const struct snib__store_config *,
+                     struct snib__store **ret, struct snib_error *reterr);
+    /* A chain of requests (list of link); equal verbs in a row may travel as
+     * one. Takes all of them off the list. */
+    void (*start)(struct snib__store *, snib_instant now,
+                  struct snib__list *chain);
+    void (*input)(struct snib__store *, snib_instant now,
+                  const struct snib__input *);
+    snib_instant (*due)(const struct snib__store *);
+    /* Any state; answers nothing; forgets all requests. */
+    void (*free)(struct snib__store *);
+};
+
+/* A library that blocks. exec() is called with no client mutex held, by one
+ * thread at a time, and fills each request's answer; it must return by the
+ * requests' limit. QUEUED requests are executed again at min(left, poll cap)
+ * and when rung() names them. The adapter is core/blocking.c. */
+struct snib__blocking_ops {
+    uint32_t abi;
+    size_t size;
+    const char *scheme;
+    uint32_t caps;
+    snib_err (*open)(const struct snib__store_config *, void **ret,
+                     struct snib_error *reterr);
+    void (*exec)(void *, snib_instant now, struct snib__list *chain);
+    /* -1: none. Readable: there are messages for rung(). */
+    int (*bell_fd)(void *);
+    /* Take all messages; write the ids of requests that may have been
+     * granted to ids (at most max), return how many. Called with the client
+     * mutex held: must not block. */
+    uint32_t (*rung)(void *, uint64_t (*ids)[2], uint32_t max);
+    void (*free)(void *);
+};
+
+#endif

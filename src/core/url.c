@@ -1,0 +1,537 @@
+/* core/url.c — a store URL taken apart.
+ *
+ *   URL       = scheme ":" ( "//" authority path | path ) [ "?" query ]
+ *   authority = [ user [ ":" password ] "@" ] [ host [ ":" port ] ]
+ *   host      = name / IPv4 / "[" IPv6 [ "%25" zone ] "]"
+ *   query     = key "=" value *( "&" key "=" value )
+ *
+ * Differences from RFC 3986, on purpose: '#' starts nothing; the user part
+ * ends at the *last* '@' of the authority, since passwords are pasted; '@'
+ * may not stand raw behind the host, since there it is the sign of a password
+ * with a raw '/' or '?', which would else be shown as part of the path.
+ *
+ * Secrets. No error text repeats any part of the input: what stands where in
+ * a malformed URL is not known, and it may be the password. Everything lives
+ * in one block that is wiped before it is given back. */
+#include "core/url.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/list.h"
+#include "base/mem.h"
+
+enum {
+    TEXT_MAX = 4096, /* longest URL                                         */
+    PARTS_MAX = 8 + 2 * SNIB__URL_PAIRS
+};
+
+#define MASK "***"
+
+struct block {
+    struct snib__url url;
+    size_t size; /* of the whole block, for wiping                          */
+    char text[];
+};
+
+struct piece {
+    const char *p;
+    size_t size;
+};
+
+/* One parse. Parts are decoded into the block one behind the other. */
+struct parser {
+    struct snib__url *url;
+    struct snib_error *reterr;
+    char *to; /* next free byte of the block                                */
+    bool opaque; /* "scheme:path", no authority                             */
+};
+
+static snib_err wrong(struct parser *p, const char *what)
+{
+    return snib__fail(p->reterr, SNIB_ERR_USAGE, "store URL: %s", what);
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static char lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+static int hex_value(char c)
+{
+    if (is_digit(c)) {
+        return c - '0';
+    }
+    c = lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool has(struct piece s, char c)
+{
+    return s.size && memchr(s.p, c, s.size);
+}
+
+/* What stands before the next `stop`; s moves behind it. *found may be NULL. */
+static struct piece split(struct piece *s, char stop, bool *found)
+{
+    struct piece head = *s;
+    const char *at = s->size ? memchr(s->p, stop, s->size) : NULL;
+    if (at) {
+        head.size = (size_t)(at - s->p);
+        s->p = at + 1;
+        s->size -= head.size + 1;
+    } else {
+        s->p += s->size;
+        s->size = 0;
+    }
+    if (found) {
+        *found = at != NULL;
+    }
+    return head;
+}
+
+/* -- parts -------------------------------------------------------------- */
+
+static char *keep(struct parser *p, struct piece s)
+{
+    char *text = p->to;
+    memcpy(text, s.p, s.size);
+    text[s.size] = 0;
+    p->to += s.size + 1;
+    return text;
+}
+
+static snib_err decode(struct parser *p, struct piece s, char **ret)
+{
+    char *to = p->to;
+    for (size_t i = 0; i < s.size; i++) {
+        int c = (uint8_t)s.p[i];
+        if (c == '%') {
+            int high = s.size - i > 2 ? hex_value(s.p[i + 1]) : -1;
+            int low = s.size - i > 2 ? hex_value(s.p[i + 2]) : -1;
+            if (high < 0 || low < 0) {
+                return wrong(p, "'%' must be followed by two hexadecimal "
+                                "digits; a percent sign is written %25");
+            }
+            c = high * 16 + low;
+            i += 2;
+        }
+        if (c < 0x20 || c == 0x7f) {
+            return wrong(p, "a NUL or another control character is not "
+                            "allowed, nor is its %XX form");
+        }
+        *to++ = (char)c;
+    }
+    *to++ = 0;
+    *ret = p->to;
+    p->to = to;
+    return SNIB_ERR_OK;
+}
+
+static snib_err parse_scheme(struct parser *p, struct piece *text)
+{
+    bool found;
+    struct piece rest = *text, scheme = split(&rest, ':', &found);
+    if (!found || !scheme.size || !is_letter(scheme.p[0])) {
+        return wrong(p, "it must start with a scheme, as in sqlite:PATH or "
+                        "redis://HOST");
+    }
+    for (size_t i = 0; i < scheme.size; i++) {
+        char c = scheme.p[i];
+        if (!is_letter(c) && !is_digit(c) && c != '+' && c != '-' && c != '.') {
+            return wrong(p, "it must start with a scheme, as in sqlite:PATH "
+                            "or redis://HOST");
+        }
+    }
+    p->url->scheme = keep(p, scheme);
+    for (char *c = p->url->scheme; *c; c++) {
+        *c = lower(*c);
+    }
+    *text = rest;
+    return SNIB_ERR_OK;
+}
+
+static snib_err parse_login(struct parser *p, struct piece login)
+{
+    bool has_password;
+    struct piece user = split(&login, ':', &has_password);
+    if (user.size) {
+        snib_err err = decode(p, user, &p->url->user);
+        if (err) {
+            return err;
+        }
+    }
+    return has_password ? decode(p, login, &p->url->password) : SNIB_ERR_OK;
+}
+
+static snib_err parse_port(struct parser *p, struct piece digits)
+{
+    uint32_t port = 0;
+    bool good = digits.size >= 1 && digits.size <= 5;
+    for (size_t i = 0; good && i < digits.size; i++) {
+        good = is_digit(digits.p[i]);
+        port = port * 10 + (uint32_t)(digits.p[i] - '0');
+    }
+    if (!good || port < 1 || port > 65535) {
+        return wrong(p, "the port must be a number from 1 to 65535 (in a "
+                        "password, '/' is written %2F and '?' %3F)");
+    }
+    p->url->port = (uint16_t)port;
+    return SNIB_ERR_OK;
+}
+
+static bool good_name(struct piece host)
+{
+    for (size_t i = 0; i < host.size; i++) {
+        char c = host.p[i];
+        if (!is_letter(c) && !is_digit(c) && c != '.' && c != '-' && c != '_') {
+            return false;
+        }
+    }
+    return host.size <= 253;
+}
+
+/* Between the brackets. Shape only: the resolver knows the rest. */
+static bool good_ipv6(struct piece address, struct piece zone)
+{
+    for (size_t i = 0; i < address.size; i++) {
+        char c = address.p[i];
+        if (hex_value(c) < 0 && c != ':' && c != '.') {
+            return false;
+        }
+    }
+    return address.size >= 2 && address.size <= 45 && has(address, ':') &&
+           zone.size <= 15 && good_name(zone);
+}
+
+static snib_err parse_ipv6(struct parser *p, struct piece inside)
+{
+    bool zoned;
+    struct piece zone = inside, address = split(&zone, '%', &zoned);
+    if (zoned) { /* RFC 6874: the '%' itself is written %25 */
+        if (zone.size < 3 || memcmp(zone.p, "25", 2) != 0) {
+            return wrong(p, "an IPv6 zone is written [ADDRESS%25ZONE]");
+        }
+        zone.p += 2;
+        zone.size -= 2;
+    }
+    if (!good_ipv6(address, zone)) {
+        return wrong(p, "between the brackets must stand an IPv6 address");
+    }
+    p->url->host = keep(p, address);
+    if (zoned) {
+        p->to[-1] = '%';
+        keep(p, zone);
+    }
+    return SNIB_ERR_OK;
+}
+
+static snib_err parse_host(struct parser *p, struct piece s)
+{
+    bool has_port = false;
+    if (s.size && s.p[0] == '[') {
+        bool closed;
+        s.p++;
+        s.size--;
+        struct piece inside = split(&s, ']', &closed);
+        if (!closed || (s.size && s.p[0] != ':')) {
+            return wrong(p, "an IPv6 address is written [ADDRESS] or "
+                            "[ADDRESS]:PORT");
+        }
+        snib_err err = parse_ipv6(p, inside);
+        if (err || !s.size) {
+            return err;
+        }
+        s.p++;
+        s.size--;
+        return parse_port(p, s);
+    }
+    struct piece host = split(&s, ':', &has_port);
+    if (!good_name(host)) {
+        return wrong(p, "the host has a character that no host name has "
+                        "(in a password, '@' is written %40)");
+    }
+    if (host.size) {
+        p->url->host = keep(p, host);
+    } else if (has_port) {
+        return wrong(p, "the host is empty");
+    }
+    return has_port ? parse_port(p, s) : SNIB_ERR_OK;
+}
+
+static snib_err parse_authority(struct parser *p, struct piece s)
+{
+    const char *at = s.size ? memrchr(s.p, '@', s.size) : NULL;
+    if (at) {
+        struct piece login = {s.p, (size_t)(at - s.p)};
+        s.size -= login.size + 1;
+        s.p = at + 1;
+        snib_err err = parse_login(p, login);
+        if (err) {
+            return err;
+        }
+    }
+    return parse_host(p, s);
+}
+
+static snib_err parse_query(struct parser *p, struct piece s)
+{
+    struct snib__url *url = p->url;
+    while (s.size) {
+        bool has_value;
+        struct piece value = split(&s, '&', NULL);
+        struct piece key = split(&value, '=', &has_value);
+        char *text;
+        if (!key.size || !has_value) {
+            return wrong(p, "behind '?' must stand key=value, several joined "
+                            "by '&'");
+        }
+        if (url->queries == SNIB__URL_PAIRS) {
+            return wrong(p, "too many key=value pairs");
+        }
+        snib_err err = decode(p, key, &text);
+        if (err) {
+            return err;
+        }
+        if (snib__url_query(url, text)) {
+            return wrong(p, "a key stands twice behind '?'");
+        }
+        url->query[url->queries].key = text;
+        err = decode(p, value, &url->query[url->queries].value);
+        if (err) {
+            return err;
+        }
+        url->queries++;
+    }
+    return SNIB_ERR_OK;
+}
+
+/* A socket's path stands in the host's place. */
+static bool may_lack_host(const struct snib__url *url)
+{
+    size_t n = strlen(url->scheme);
+    return (n > 5 && strcmp(url->scheme + n - 5, "+unix") == 0) ||
+           snib__url_query(url, "socket");
+}
+
+static snib_err raw_at(struct parser *p)
+{
+    return wrong(p, "'@' behind the host is written %40 (in a password, '/' "
+                    "is written %2F and '?' %3F)");
+}
+
+static snib_err parse_rest(struct parser *p, struct piece text)
+{
+    bool has_query;
+    p->opaque = text.size < 2 || memcmp(text.p, "//", 2) != 0;
+    struct piece query = text, path = split(&query, '?', &has_query);
+    if (has(query, '@')) {
+        return raw_at(p);
+    }
+    if (!p->opaque) {
+        path.p += 2;
+        path.size -= 2;
+        struct piece authority = path;
+        const char *slash = path.size ? memchr(path.p, '/', path.size) : NULL;
+        authority.size = slash ? (size_t)(slash - path.p) : path.size;
+        path.p += authority.size;
+        path.size -= authority.size;
+        if (has(path, '@')) {
+            return raw_at(p);
+        }
+        snib_err err = parse_authority(p, authority);
+        if (err) {
+            return err;
+        }
+    }
+    snib_err err = decode(p, path, &p->url->path);
+    if (!err && has_query) {
+        err = parse_query(p, query);
+    }
+    if (!err && !p->opaque && !p->url->host && !may_lack_host(p->url)) {
+        err = wrong(p, "the host is empty; a file is written scheme:/PATH, "
+                       "with one slash");
+    }
+    return err;
+}
+
+/* -- the URL without its password ---------------------------------------- */
+
+static bool shown_plain(char c, const char *also)
+{
+    return is_letter(c) || is_digit(c) || (c && strchr(also, c));
+}
+
+static void show(struct parser *p, const char *s, const char *also)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (; *s; s++) {
+        if (shown_plain(*s, also)) {
+            *p->to++ = *s;
+        } else {
+            *p->to++ = '%';
+            *p->to++ = digits[(uint8_t)*s >> 4];
+            *p->to++ = digits[(uint8_t)*s & 15];
+        }
+    }
+}
+
+static void show_plain(struct parser *p, const char *s)
+{
+    size_t n = strlen(s);
+    memcpy(p->to, s, n);
+    p->to += n;
+}
+
+static void show_authority(struct parser *p)
+{
+    const struct snib__url *url = p->url;
+    show_plain(p, "//");
+    if (url->user) {
+        show(p, url->user, "-._~");
+    }
+    if (url->password) {
+        show_plain(p, ":" MASK);
+    }
+    if (url->user || url->password) {
+        show_plain(p, "@");
+    }
+    if (url->host && strchr(url->host, ':')) {
+        show_plain(p, "[");
+        show(p, url->host, "-._:");
+        show_plain(p, "]");
+    } else if (url->host) {
+        show_plain(p, url->host);
+    }
+    if (url->port) {
+        char digits[6], *at = digits + sizeof digits - 1;
+        *at = 0;
+        for (uint32_t n = url->port; n; n /= 10) {
+            *--at = (char)('0' + n % 10);
+        }
+        show_plain(p, ":");
+        show_plain(p, at);
+    }
+}
+
+/* "redis:anna:secret@host", where "//" was forgotten, parses as a path, and
+ * "anna:secret@host" as scheme and path. Files may have an '@' too: such a
+ * path is shown when it starts like one and has no ':' before. */
+static const char *behind_login(const char *path)
+{
+    const char *at = strrchr(path, '@');
+    if (!at || ((*path == '/' || *path == '.') &&
+                !memchr(path, ':', (size_t)(at - path)))) {
+        return NULL;
+    }
+    return at;
+}
+
+static bool is_secret(const char *key)
+{
+    static const char *const words[] = {"pass",  "secret", "auth",
+                                        "token", "cred",   "pwd"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcasestr(key, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void show_all(struct parser *p)
+{
+    static const char value_also[] = "-._~/:,+";
+    const char *path_also = p->opaque ? "-._~/:,+@" : value_also;
+    struct snib__url *url = p->url;
+    url->safe = p->to;
+    show_plain(p, url->scheme);
+    show_plain(p, ":");
+    const char *path = url->path;
+    if (!p->opaque) {
+        show_authority(p);
+    } else if (behind_login(path)) {
+        path = behind_login(path);
+        show_plain(p, MASK);
+    }
+    show(p, path, path_also);
+    for (uint32_t i = 0; i < url->queries; i++) {
+        show_plain(p, i ? "&" : "?");
+        show(p, url->query[i].key, "-._~");
+        show_plain(p, "=");
+        if (is_secret(url->query[i].key)) {
+            show_plain(p, MASK);
+        } else {
+            show(p, url->query[i].value, value_also);
+        }
+    }
+    *p->to = 0;
+}
+
+/* -- the header's functions ----------------------------------------------- */
+
+snib_err snib__url_parse(const char *text, struct snib__url **ret,
+                         struct snib_error *reterr)
+{
+    struct parser p = {.reterr = reterr};
+    *ret = NULL;
+    struct piece rest = {text, text ? strnlen(text, TEXT_MAX + 1) : 0};
+    if (!rest.size) {
+        return wrong(&p, "it is empty");
+    }
+    if (rest.size > TEXT_MAX) {
+        return wrong(&p, "it is too long (more than 4096 bytes)");
+    }
+    /* Decoded parts are no longer than the text and end in a NUL each; the
+     * safe spelling takes at most three bytes for one, and a mask, brackets
+     * and separators a part. */
+    size_t size = sizeof(struct block) + 4 * rest.size +
+                  (size_t)PARTS_MAX * (sizeof MASK + 4);
+    struct block *b = snib__alloc(size);
+    if (!b) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    b->size = size;
+    p.url = &b->url;
+    p.to = b->text;
+    snib_err err = parse_scheme(&p, &rest);
+    if (!err) {
+        err = parse_rest(&p, rest);
+    }
+    if (err) {
+        snib__url_free(&b->url);
+        return err;
+    }
+    show_all(&p);
+    *ret = &b->url;
+    return SNIB_ERR_OK;
+}
+
+void snib__url_free(struct snib__url *url)
+{
+    if (url) {
+        struct block *b = SNIB__CONTAINER(url, struct block, url);
+        explicit_bzero(b, b->size);
+        snib__free(b);
+    }
+}
+
+const char *snib__url_query(const struct snib__url *url, const char *key)
+{
+    for (uint32_t i = 0; i < url->queries; i++) {
+        if (strcmp(url->query[i].key, key) == 0) {
+            return url->query[i].value;
+        }
+    }
+    return NULL;
+}

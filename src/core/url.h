@@ -1,0 +1,37 @@
+/* core/url.h — a store URL taken apart.
+ *
+ *   sqlite:PATH · memory:NAME[?k=v] · redis://[user:password@]host[:port][/db]
+ *   unix sockets: redis+unix://[user:password@]/path/to.sock[?db=N]
+ *   (also redis://…?socket=/path)
+ *
+ * Values are percent-decoded; a NUL inside, a control character, an empty
+ * host, a port outside 1..65535 or an unknown query key are errors that say
+ * so (the store checks the keys it knows). The password is wiped on free. */
+#ifndef SNIB__URL_H
+#define SNIB__URL_H
+
+#include "snib.h"
+
+#define SNIB__URL_PAIRS 16
+
+struct snib__url {
+    char *scheme;   /* lower case                                           */
+    char *user;     /* NULL: none                                           */
+    char *password; /* NULL: none                                           */
+    char *host;     /* NULL: none; IPv6 without brackets                    */
+    uint16_t port;  /* 0: the store's default                               */
+    char *path;     /* after host ("/0") or after "scheme:"; may be ""      */
+    struct {
+        char *key, *value;
+    } query[SNIB__URL_PAIRS];
+    uint32_t queries;
+    char *safe;     /* the URL without its password, for messages           */
+};
+
+snib_err snib__url_parse(const char *text, struct snib__url **ret,
+                         struct snib_error *reterr);
+void snib__url_free(struct snib__url *); /* NULL allowed; wipes             */
+/* Value of a query key or NULL. */
+const char *snib__url_query(const struct snib__url *, const char *key);
+
+#endif

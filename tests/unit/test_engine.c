@@ -1,0 +1,705 @@
+/* The engine against a store that says what the test tells it to say: every
+ * state of core/turn.c, with a clock that the test moves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "core/engine.h"
+
+/* -- a store of wax -------------------------------------------------------- */
+
+static struct snib__list at_store; /* requests started, not yet answered     */
+static struct snib__out *out;
+
+static snib_err wax_open(const struct snib__store_config *cfg,
+                         struct snib__store **ret, struct snib_error *err)
+{
+    (void)err;
+    out = cfg->out;
+    snib__list_init(&at_store);
+    *ret = (struct snib__store *)&at_store;
+    return SNIB_ERR_OK;
+}
+
+static void wax_start(struct snib__store *s, snib_instant now,
+                      struct snib__list *chain)
+{
+    (void)s, (void)now;
+    snib__list_append(&at_store, chain);
+}
+
+static void wax_input(struct snib__store *s, snib_instant now,
+                      const struct snib__input *in)
+{
+    (void)s, (void)now, (void)in;
+}
+
+static snib_instant wax_due(const struct snib__store *s)
+{
+    (void)s;
+    return SNIB__NEVER;
+}
+
+static void wax_free(struct snib__store *s)
+{
+    (void)s;
+}
+
+static const struct snib__store_ops wax = {
+    .abi = SNIB__STORE_ABI, .size = sizeof wax, .scheme = "wax",
+    .open = wax_open,       .start = wax_start, .input = wax_input,
+    .due = wax_due,         .free = wax_free};
+
+/* -- a desk to play at ------------------------------------------------------- */
+
+struct desk {
+    struct snib__engine *e;
+    struct snib__site *site;
+    snib_instant now;
+    struct snib_error err;
+    int64_t alive;
+};
+
+static const int64_t MS = 1000000;
+
+static int set_up(void **state)
+{
+    static struct desk d;
+    struct snib__engine_config cfg = {.ops = &wax,
+                                      .seed = {{1, 2, 3, 4}},
+                                      .request = snib__ms(2000)};
+    memset(&d, 0, sizeof d);
+    d.alive = snib__mem_alive();
+    d.now.ns = 1000 * MS;
+    assert_int_equal(snib__engine_open(&cfg, &d.e, &d.err), SNIB_ERR_OK);
+    assert_int_equal(snib__engine_site(d.e, "door", 0, &d.site, &d.err),
+                     SNIB_ERR_OK);
+    *state = &d;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct desk *d = *state;
+    snib__engine_free(d->e);
+    assert_int_equal(snib__mem_alive(), d->alive);
+    return 0;
+}
+
+static struct snib__ask ask_of(uint64_t lane)
+{
+    return (struct snib__ask){.lane = lane,
+                              .limit = SNIB__NEVER,
+                              .lease = snib__ms(30000)};
+}
+
+static struct snib__seat *acquire(struct desk *d, struct snib__ask ask)
+{
+    struct snib__seat *s = NULL;
+    assert_int_equal(
+        snib__engine_acquire(d->e, d->now, d->site, &ask, &s, &d->err),
+        SNIB_ERR_OK);
+    return s;
+}
+
+/* The only request of this verb at the store; NULL: none. */
+static struct snib__request *at(snib__verb verb)
+{
+    struct snib__request *found = NULL;
+    SNIB__LIST_EACH (l, &at_store) {
+        struct snib__request *rq =
+            SNIB__CONTAINER(l, struct snib__request, link);
+        if (rq->verb == verb) {
+            assert_null(found);
+            found = rq;
+        }
+    }
+    return found;
+}
+
+static void feed(struct desk *d)
+{
+    struct snib__input tick = {.kind = SNIB__IN_BYTES};
+    snib__engine_input(d->e, d->now, &tick);
+}
+
+static void say(struct desk *d, struct snib__request *rq, snib__answer answer)
+{
+    assert_non_null(rq);
+    rq->answer = answer;
+    snib__unlink(&rq->link);
+    snib__list_push(&out->answered, &rq->link);
+    feed(d);
+    if (answer == SNIB__QUEUED) { /* not final: stays with the store */
+        snib__list_push(&at_store, &rq->link);
+    }
+}
+
+static void grant(struct desk *d, int64_t token)
+{
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    assert_non_null(rq);
+    rq->token = token;
+    rq->left = rq->lease;
+    rq->valid_from = d->now;
+    say(d, rq, SNIB__DONE);
+}
+
+static void confirm(struct desk *d, snib_instant from)
+{
+    struct snib__request *rq = at(SNIB__RENEW);
+    assert_non_null(rq);
+    rq->left = rq->lease;
+    rq->valid_from = from;
+    say(d, rq, SNIB__DONE);
+}
+
+static void pass_ms(struct desk *d, int64_t ms)
+{
+    d->now = snib__after(d->now, snib__ms(ms));
+    snib__engine_tick(d->e, d->now);
+}
+
+static snib_err release(struct desk *d, uint64_t ticket, uint64_t lane,
+                        struct snib__seat **ending)
+{
+    struct snib__seat *s;
+    snib_err err = snib__engine_release(d->e, d->now, ticket, lane, &d->err,
+                                        NULL, ending ? ending : &s, &d->err);
+    return err;
+}
+
+static uint8_t news_of(struct desk *d, struct snib__seat *want)
+{
+    uint8_t news = 0, all = 0;
+    struct snib__seat *s;
+    while ((s = snib__engine_told(d->e, &news))) {
+        if (s == want) {
+            all |= news;
+        }
+    }
+    return all;
+}
+
+static snib_state state_of(struct desk *d, struct snib__seat *s)
+{
+    struct snib_status st;
+    snib__engine_status(d->e, d->now, s, &st);
+    return st.state;
+}
+
+/* -- tests --------------------------------------------------------------------- */
+
+static void a_grant_is_served_and_released(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(7)), *ending;
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    assert_true(at(SNIB__ACQUIRE)->may_queue);
+    grant(d, 100);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(news_of(d, s), SNIB__NEWS_SETTLED);
+    assert_int_equal(s->token, 100);
+    uint64_t ticket = s->ticket;
+    assert_int_equal(release(d, ticket, 7, &ending), SNIB_ERR_OK);
+    assert_ptr_equal(ending, s);
+    assert_int_equal(at(SNIB__RELEASE)->token, 100);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    assert_int_equal(s->state, SNIB__SEAT_GONE);
+    assert_int_equal(s->err, SNIB_ERR_OK);
+    snib__seat_done(d->e, s);
+    assert_int_equal(release(d, ticket, 7, NULL), SNIB_ERR_NOT_HELD);
+    assert_true(snib__engine_idle(d->e));
+}
+
+static void re_entry_costs_no_request_and_keeps_the_token(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(7));
+    grant(d, 100);
+    assert_ptr_equal(acquire(d, ask_of(7)), s);
+    assert_null(at(SNIB__ACQUIRE));
+    assert_int_equal(s->holds, 2);
+    assert_int_equal(release(d, s->ticket, 7, NULL), SNIB_ERR_OK);
+    assert_null(at(SNIB__RELEASE));
+    assert_int_equal(release(d, s->ticket, 8, NULL), SNIB_ERR_WRONG_LANE);
+    assert_int_equal(state_of(d, s), SNIB_HELD);
+}
+
+static void a_pass_hands_on_the_remaining_deadline_with_the_next_token(
+    void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    assert_int_equal(rq->room, 31);
+    grant(d, 100);
+    d->now.ns += 2 * MS;
+    struct snib_status before, after;
+    snib__engine_status(d->e, d->now, a, &before);
+    struct snib__seat *ending;
+    assert_int_equal(release(d, a->ticket, 1, &ending), SNIB_ERR_OK);
+    assert_null(ending);
+    assert_int_equal(b->state, SNIB__SEAT_SERVED);
+    assert_int_equal(b->token, 101);
+    snib__engine_status(d->e, d->now, b, &after);
+    assert_int_equal(after.left_ms, before.left_ms);
+    assert_null(at(SNIB__RELEASE));
+    /* the registered token is what the store knows */
+    assert_int_equal(release(d, b->ticket, 2, &ending), SNIB_ERR_OK);
+    assert_int_equal(at(SNIB__RELEASE)->token, 100);
+}
+
+static void a_local_turn_ends_after_five_ms_with_a_yield(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    grant(d, 100);
+    d->now.ns += 6 * MS;
+    assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
+    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    assert_int_equal(rq->token, 100); /* prior */
+    say(d, rq, SNIB__QUEUED);
+    grant(d, 200); /* the same request, answered again */
+    assert_int_equal(b->token, 200);
+}
+
+static void a_turn_passes_at_most_31_times(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s[34];
+    for (uint64_t i = 0; i < 34; i++) {
+        s[i] = acquire(d, ask_of(i + 1));
+    }
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->room = 31;
+    grant(d, 1000);
+    for (uint64_t i = 0; i < 31; i++) {
+        assert_int_equal(s[i]->token, 1000 + (int64_t)i);
+        assert_int_equal(release(d, s[i]->ticket, i + 1, NULL), SNIB_ERR_OK);
+    }
+    assert_int_equal(s[31]->token, 1031);
+    assert_int_equal(release(d, s[31]->ticket, 32, NULL), SNIB_ERR_OK);
+    assert_int_equal(s[32]->state, SNIB__SEAT_WAITING);
+    assert_int_equal(at(SNIB__ACQUIRE)->token, 1000);
+}
+
+static void a_try_does_not_queue_and_hears_busy(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.try_only = true;
+    struct snib__seat *s = acquire(d, ask);
+    assert_false(at(SNIB__ACQUIRE)->may_queue);
+    say(d, at(SNIB__ACQUIRE), SNIB__NO);
+    assert_int_equal(s->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(s->err, SNIB_ERR_BUSY);
+    snib__seat_done(d->e, s);
+    acquire(d, ask_of(2));
+    grant(d, 5);
+    struct snib__seat *none;
+    assert_int_equal(
+        snib__engine_acquire(d->e, d->now, d->site, &ask, &none, &d->err),
+        SNIB_ERR_BUSY); /* another lane of ours: no request */
+    assert_null(at(SNIB__ACQUIRE));
+}
+
+static void a_lost_reply_is_repeated_with_the_same_id(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    uint64_t id[2] = {rq->id[0], rq->id[1]};
+    say(d, rq, SNIB__UNKNOWN);
+    rq = at(SNIB__ACQUIRE);
+    assert_true(rq->resent);
+    assert_memory_equal(rq->id, id, sizeof id);
+    grant(d, 9);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+}
+
+static void giving_up_unanswered_is_unknown_and_cancels(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    assert_int_equal(
+        snib__engine_leave(d->e, d->now, s, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_UNKNOWN);
+    struct snib__request *cancel = at(SNIB__CANCEL);
+    assert_memory_equal(cancel->id, at(SNIB__ACQUIRE)->id, 16);
+    /* a new acquire waits until the ghost is gone */
+    struct snib__seat *b = acquire(d, ask_of(2));
+    grant(d, 9);
+    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+    say(d, cancel, SNIB__DONE);
+    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+    grant(d, 10);
+    assert_int_equal(b->state, SNIB__SEAT_SERVED);
+    assert_int_equal(b->token, 10);
+}
+
+static void one_of_two_gives_up_and_nothing_is_sent(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
+    assert_int_equal(
+        snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_TIMEOUT);
+    assert_null(at(SNIB__CANCEL));
+    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+}
+
+static void a_renewal_is_due_each_third_and_moves_the_deadline(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    grant(d, 9);
+    snib_instant sent = d->now;
+    pass_ms(d, 9000);
+    assert_null(at(SNIB__RENEW));
+    pass_ms(d, 1000);
+    sent = d->now;
+    d->now.ns += 300 * MS;
+    confirm(d, sent);
+    struct snib_status st;
+    snib__engine_status(d->e, d->now, s, &st);
+    assert_int_equal(st.left_ms, 30000 - 300 - 305);
+}
+
+static void an_unanswered_renewal_is_risk_then_loss_by_the_deadline(
+    void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    grant(d, 9);
+    news_of(d, s);
+    pass_ms(d, 10000);
+    say(d, at(SNIB__RENEW), SNIB__UNKNOWN);
+    assert_int_equal(news_of(d, s), SNIB__NEWS_STATE);
+    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    pass_ms(d, 19694);
+    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    pass_ms(d, 1);
+    assert_int_equal(s->state, SNIB__SEAT_DEAD);
+    assert_int_equal(s->why, SNIB_WHY_UNREACHABLE);
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+    /* the lane stays lost until it has unwound; others do not wait for it */
+    struct snib__seat *none;
+    struct snib__ask again = ask_of(1);
+    assert_int_equal(
+        snib__engine_acquire(d->e, d->now, d->site, &again, &none, &d->err),
+        SNIB_ERR_LOST);
+    assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
+    say(d, at(SNIB__RELEASE), SNIB__NO);
+    acquire(d, ask_of(1));
+    grant(d, 10);
+}
+
+static void loss_shows_at_the_first_look_even_if_no_timer_ran(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    grant(d, 9);
+    d->now = snib__after(d->now, snib__ms(60000)); /* frozen */
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
+}
+
+static void a_renewal_that_says_no_is_stolen_or_revoked(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    grant(d, 9);
+    pass_ms(d, 10000);
+    say(d, at(SNIB__RENEW), SNIB__NO);
+    assert_int_equal(s->why, SNIB_WHY_STOLEN);
+    release(d, s->ticket, 1, NULL);
+    s = acquire(d, ask_of(1));
+    grant(d, 10);
+    pass_ms(d, 10000);
+    at(SNIB__RENEW)->revoked = true;
+    say(d, at(SNIB__RENEW), SNIB__NO);
+    assert_int_equal(s->why, SNIB_WHY_REVOKED);
+}
+
+static void aggressive_goes_on_until_the_store_says_no(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.aggressive = true;
+    struct snib__seat *s = acquire(d, ask);
+    grant(d, 9);
+    pass_ms(d, 10000);
+    say(d, at(SNIB__RENEW), SNIB__UNKNOWN);
+    pass_ms(d, 60000);
+    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    say(d, at(SNIB__RENEW), SNIB__NO);
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+}
+
+static void a_fixed_lease_expires_by_itself(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.fixed = true;
+    struct snib__seat *s = acquire(d, ask);
+    assert_int_equal(at(SNIB__ACQUIRE)->room, 0);
+    grant(d, 9);
+    pass_ms(d, 15000);
+    assert_null(at(SNIB__RENEW));
+    pass_ms(d, 15000);
+    assert_int_equal(s->state, SNIB__SEAT_DEAD);
+    assert_int_equal(s->why, SNIB_WHY_EXPIRED);
+}
+
+static void a_late_grant_is_never_served(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->valid_from = d->now;
+    rq->left = rq->lease;
+    rq->token = 9;
+    d->now = snib__after(d->now, snib__ms(29900));
+    say(d, rq, SNIB__DONE);
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    grant(d, 10);
+    assert_int_equal(s->token, 10);
+}
+
+static void push(struct desk *d, snib_instant polled)
+{
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->token = 50;
+    rq->left = snib__ms(3000);
+    rq->valid_from = polled;
+    say(d, rq, SNIB__DONE);
+}
+
+static void a_pushed_grant_counts_from_the_poll_it_names(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    snib_instant polled = d->now;
+    d->now = snib__after(d->now, snib__ms(1000));
+    push(d, polled);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    struct snib_status st;
+    snib__engine_status(d->e, d->now, s, &st);
+    assert_int_equal(st.left_ms, 3000 - 1000 - 35);
+    pass_ms(d, 500); /* half of the claim since the poll */
+    confirm(d, d->now);
+    snib__engine_status(d->e, d->now, s, &st);
+    assert_int_equal(st.left_ms, 30000 - 305);
+}
+
+static void a_pushed_grant_near_its_end_is_confirmed_first(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    snib_instant polled = d->now;
+    d->now = snib__after(d->now, snib__ms(2400));
+    push(d, polled);
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    confirm(d, d->now);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+}
+
+static void a_pushed_grant_without_a_proven_start_is_confirmed_first(
+    void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    push(d, (snib_instant){0});
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    say(d, at(SNIB__RENEW), SNIB__NO);
+    assert_int_equal(s->state, SNIB__SEAT_WAITING); /* asks again */
+    grant(d, 60);
+    assert_int_equal(s->token, 60);
+}
+
+static void who_insists_on_confirmation_gets_it(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.confirm = true;
+    struct snib__seat *s = acquire(d, ask);
+    push(d, d->now);
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    confirm(d, d->now);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+}
+
+static void hold_max_ends_a_grant(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.hold_max = snib__ms(5000);
+    struct snib__seat *s = acquire(d, ask);
+    grant(d, 9);
+    pass_ms(d, 5000);
+    assert_int_equal(s->why, SNIB_WHY_HOLD_MAX);
+    assert_int_equal(s->state, SNIB__SEAT_DEAD);
+    assert_non_null(at(SNIB__RELEASE));
+}
+
+static void a_release_reply_lost_is_repeated_and_no_means_done(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1)), *ending;
+    grant(d, 9);
+    release(d, s->ticket, 1, &ending);
+    say(d, at(SNIB__RELEASE), SNIB__UNKNOWN);
+    assert_true(at(SNIB__RELEASE)->resent);
+    say(d, at(SNIB__RELEASE), SNIB__NO);
+    assert_int_equal(ending->state, SNIB__SEAT_GONE);
+    assert_int_equal(ending->err, SNIB_ERR_OK);
+    snib__seat_done(d->e, ending);
+}
+
+static void a_release_that_finds_nothing_after_the_deadline_is_lost(
+    void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1)), *ending;
+    grant(d, 9);
+    release(d, s->ticket, 1, &ending);
+    d->now = snib__after(d->now, snib__ms(29800));
+    say(d, at(SNIB__RELEASE), SNIB__NO);
+    assert_int_equal(ending->err, SNIB_ERR_LOST);
+    snib__seat_done(d->e, ending);
+}
+
+static void an_unfit_store_refuses_with_its_reason(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->err = SNIB_ERR_DENIED;
+    say(d, rq, SNIB__NOT_APPLIED);
+    assert_int_equal(s->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(s->err, SNIB_ERR_DENIED);
+    snib__seat_done(d->e, s);
+    struct snib__counts c;
+    snib__engine_counts(d->e, &c);
+    assert_int_equal(c.turns, 0);
+}
+
+static void not_applied_after_a_doubt_is_unknown_and_cancelled(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
+    say(d, at(SNIB__ACQUIRE), SNIB__NOT_APPLIED);
+    assert_int_equal(s->err, SNIB_ERR_UNKNOWN);
+    snib__seat_done(d->e, s);
+    say(d, at(SNIB__CANCEL), SNIB__DONE);
+    assert_true(snib__engine_idle(d->e));
+}
+
+static void a_yield_that_is_given_up_cancels_the_prior_grant_too(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    grant(d, 100);
+    d->now.ns += 6 * MS;
+    release(d, a->ticket, 1, NULL);
+    assert_int_equal(
+        snib__engine_leave(d->e, d->now, b, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_UNKNOWN);
+    assert_int_equal(at(SNIB__CANCEL)->token, 100);
+}
+
+static void a_clock_jump_puts_grants_at_risk_until_confirmed(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    grant(d, 9);
+    snib__engine_jumped(d->e, d->now);
+    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    confirm(d, d->now);
+    assert_int_equal(state_of(d, s), SNIB_HELD);
+}
+
+static void closing_refuses_waiters_and_releases_holders(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    grant(d, 9);
+    snib__engine_close(d->e, d->now);
+    assert_int_equal(b->err, SNIB_ERR_CLOSED);
+    assert_int_equal(a->state, SNIB__SEAT_ENDING);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    assert_true(snib__engine_idle(d->e));
+}
+
+static void renewals_due_together_travel_as_one_chain(void **state)
+{
+    struct desk *d = *state;
+    struct snib__site *sites[100];
+    char name[16];
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        assert_int_equal(snib__engine_site(d->e, name, 0, &sites[i], &d->err),
+                         SNIB_ERR_OK);
+        struct snib__ask ask = ask_of(1);
+        struct snib__seat *s;
+        assert_int_equal(snib__engine_acquire(d->e, d->now, sites[i], &ask,
+                                              &s, &d->err),
+                         SNIB_ERR_OK);
+        grant(d, i + 1);
+        d->now.ns += MS / 10;
+    }
+    pass_ms(d, 10000);
+    int n = 0;
+    SNIB__LIST_EACH (l, &at_store) {
+        n++;
+    }
+    assert_int_equal(n, 100);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(a_grant_is_served_and_released),
+        T(re_entry_costs_no_request_and_keeps_the_token),
+        T(a_pass_hands_on_the_remaining_deadline_with_the_next_token),
+        T(a_local_turn_ends_after_five_ms_with_a_yield),
+        T(a_turn_passes_at_most_31_times),
+        T(a_try_does_not_queue_and_hears_busy),
+        T(a_lost_reply_is_repeated_with_the_same_id),
+        T(giving_up_unanswered_is_unknown_and_cancels),
+        T(one_of_two_gives_up_and_nothing_is_sent),
+        T(a_renewal_is_due_each_third_and_moves_the_deadline),
+        T(an_unanswered_renewal_is_risk_then_loss_by_the_deadline),
+        T(loss_shows_at_the_first_look_even_if_no_timer_ran),
+        T(a_renewal_that_says_no_is_stolen_or_revoked),
+        T(aggressive_goes_on_until_the_store_says_no),
+        T(a_fixed_lease_expires_by_itself),
+        T(a_late_grant_is_never_served),
+        T(a_pushed_grant_counts_from_the_poll_it_names),
+        T(a_pushed_grant_near_its_end_is_confirmed_first),
+        T(a_pushed_grant_without_a_proven_start_is_confirmed_first),
+        T(who_insists_on_confirmation_gets_it),
+        T(hold_max_ends_a_grant),
+        T(a_release_reply_lost_is_repeated_and_no_means_done),
+        T(a_release_that_finds_nothing_after_the_deadline_is_lost),
+        T(an_unfit_store_refuses_with_its_reason),
+        T(not_applied_after_a_doubt_is_unknown_and_cancelled),
+        T(a_yield_that_is_given_up_cancels_the_prior_grant_too),
+        T(a_clock_jump_puts_grants_at_risk_until_confirmed),
+        T(closing_refuses_waiters_and_releases_holders),
+        T(renewals_due_together_travel_as_one_chain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
