@@ -1,0 +1,100 @@
+# Compiler and linker flags, as the interface library snib_flags: never global,
+# so that a project that pulls snib in keeps its own.
+#
+# The list follows the OpenSSF compiler options hardening guide; each flag is
+# used where the compiler knows it. Left out on purpose:
+#   -Wl,-z,nodlopen  bindings (ctypes, cffi, FFI) load libsnib by dlopen(3)
+# Ours always keeps assertions (-UNDEBUG): a lock that goes on with a wrong
+# idea of who holds is worse than one that stops.
+include(CheckCCompilerFlag)
+include(CheckLinkerFlag)
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES C)
+
+add_library(snib_flags INTERFACE)
+target_compile_features(snib_flags INTERFACE c_std_11)
+target_compile_definitions(snib_flags INTERFACE _GNU_SOURCE=)
+target_include_directories(
+    snib_flags INTERFACE "${PROJECT_SOURCE_DIR}/include"
+                         "${PROJECT_SOURCE_DIR}/src")
+
+function(snib_try_compile_flags)
+    foreach(flag IN LISTS ARGN)
+        string(MAKE_C_IDENTIFIER "snib_has${flag}" has)
+        # A compiler that only warns about a flag does not have it.
+        set(CMAKE_REQUIRED_FLAGS "-Werror -Wformat")
+        set(CMAKE_REQUIRED_QUIET ON)
+        check_c_compiler_flag("${flag}" ${has})
+        if(${has})
+            target_compile_options(snib_flags INTERFACE "${flag}")
+        endif()
+    endforeach()
+endfunction()
+
+function(snib_try_link_flags)
+    foreach(flag IN LISTS ARGN)
+        string(MAKE_C_IDENTIFIER "snib_has${flag}" has)
+        set(CMAKE_REQUIRED_QUIET ON)
+        check_linker_flag(C "${flag}" ${has})
+        if(${has})
+            target_link_options(snib_flags INTERFACE "${flag}")
+        endif()
+    endforeach()
+endfunction()
+
+target_compile_options(
+    snib_flags INTERFACE -UNDEBUG -fvisibility=hidden -fexceptions
+                         -ffunction-sections -fdata-sections)
+snib_try_compile_flags(
+    -Wall
+    -Wextra
+    -Wformat=2
+    -Wconversion
+    -Wno-sign-conversion
+    -Wshadow
+    -Wstrict-prototypes
+    -Wmissing-prototypes
+    -Wold-style-definition
+    -Wpointer-arith
+    -Wwrite-strings
+    -Wundef
+    -Wvla
+    # assert(!"why") is how an impossible state is named.
+    -Wno-string-conversion
+    -Wtrampolines
+    -Wbidi-chars=any
+    -Wduplicated-cond
+    # snprintf and strncat cut on purpose; what must not be cut is checked.
+    -Wno-format-truncation
+    -Wno-stringop-truncation
+    -Werror=format-security
+    -Werror=implicit
+    -Werror=incompatible-pointer-types
+    -Werror=int-conversion
+    -fno-delete-null-pointer-checks
+    -fno-strict-overflow
+    -fno-strict-aliasing
+    -fstrict-flex-arrays=3
+    -ftrivial-auto-var-init=zero
+    -fzero-init-padding-bits=all)
+if(SNIB_WERROR)
+    target_compile_options(snib_flags INTERFACE -Werror)
+endif()
+
+if(NOT SNIB_SANITIZE)
+    # Sanitizers bring checks of their own, which these would hide.
+    snib_try_compile_flags(-fstack-clash-protection -fstack-protector-strong
+                           -fcf-protection=full -mbranch-protection=standard)
+    target_compile_options(
+        snib_flags
+        INTERFACE
+            "$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>")
+endif()
+
+snib_try_link_flags(
+    -Wl,-z,noexecstack
+    -Wl,-z,relro
+    -Wl,-z,now
+    -Wl,--as-needed
+    -Wl,--no-copy-dt-needed-entries
+    -Wl,--gc-sections)

@@ -1,0 +1,59 @@
+# make install: library, headers, command, manual pages, snib.pc, and the
+# CMake package (find_package(Snib) gives snib::snib and snib::static).
+include(CMakePackageConfigHelpers)
+
+install(
+    TARGETS snib_shared snib_static
+    EXPORT SnibTargets
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+foreach(program snib_cli snib)
+    if(TARGET ${program})
+        get_target_property(type ${program} TYPE)
+        if(type STREQUAL EXECUTABLE)
+            install(TARGETS ${program}
+                    RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+        endif()
+    endif()
+endforeach()
+foreach(section 1 3 5 7)
+    file(GLOB pages CONFIGURE_DEPENDS
+         "${PROJECT_SOURCE_DIR}/docs/man/*.${section}")
+    install(FILES ${pages}
+            DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")
+endforeach()
+
+# Relative to the .pc file where possible, so that the tree can be moved.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE
+                                            "${CMAKE_INSTALL_INCLUDEDIR}")
+    set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
+    set(pc_libdir "${CMAKE_INSTALL_FULL_LIBDIR}")
+    set(pc_includedir "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+else()
+    file(RELATIVE_PATH up "/x/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/x")
+    string(REGEX REPLACE "/$" "" up "${up}")
+    set(pc_prefix "\${pcfiledir}/${up}")
+    set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+    set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+list(JOIN SNIB_DEPS_PC ", " pc_requires)
+configure_file("${CMAKE_CURRENT_LIST_DIR}/snib.pc.in"
+               "${PROJECT_BINARY_DIR}/snib.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/snib.pc"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+set(snib_package "${CMAKE_INSTALL_LIBDIR}/cmake/Snib")
+configure_package_config_file(
+    "${CMAKE_CURRENT_LIST_DIR}/SnibConfig.cmake.in"
+    "${PROJECT_BINARY_DIR}/SnibConfig.cmake"
+    INSTALL_DESTINATION "${snib_package}")
+# Before 1.0 each minor release may break its users.
+write_basic_package_version_file(
+    "${PROJECT_BINARY_DIR}/SnibConfigVersion.cmake"
+    COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/SnibConfig.cmake"
+              "${PROJECT_BINARY_DIR}/SnibConfigVersion.cmake"
+        DESTINATION "${snib_package}")
+install(EXPORT SnibTargets NAMESPACE snib:: DESTINATION "${snib_package}")

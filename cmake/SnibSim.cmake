@@ -1,0 +1,17 @@
+# The simulator is test code and runs the real Lua scripts in Lua 5.1.
+if(SNIB_TESTS AND NOT SNIB_FUZZ)
+    find_package(PkgConfig QUIET)
+    if(PkgConfig_FOUND)
+        pkg_check_modules(SNIB_LUA51 QUIET lua5.1)
+    endif()
+    if(NOT snib_redis)
+        message(STATUS "snib: simulator: off, it needs the store redis")
+    elseif(NOT SNIB_LUA51_FOUND)
+        message(STATUS "snib: simulator: off, Lua 5.1 not found"
+                       " (Debian: pkg-config liblua5.1-0-dev)")
+    elseif(EXISTS "${PROJECT_SOURCE_DIR}/sim/CMakeLists.txt")
+        add_subdirectory(sim)
+    elseif(EXISTS "${PROJECT_SOURCE_DIR}/sim/server/CMakeLists.txt")
+        add_subdirectory(sim/server)
+    endif()
+endif()

@@ -1,0 +1,107 @@
+# Which stores are built in, and why not where not.
+#
+# Sets SNIB_STORE_FOLDERS (sources), SNIB_DEPS_SHARED and SNIB_DEPS_STATIC
+# (what the shared library and our own programs link), SNIB_DEPS_NAMES (the
+# same for installed users of the static library), SNIB_DEPS_PC (their
+# pkg-config names), and the target snib_store_headers (include paths,
+# SNIB_WITH_… as 0 or 1).
+#
+# hiredis is linked statically where an archive is at hand: its shared library
+# exports names (sds…, hi_…) that a host program may have, too. SQLite stays
+# shared in libsnib.so, since two copies of it in one process would break each
+# other's file locks; the command line tool links it in, which starts faster.
+
+add_library(snib_store_headers INTERFACE)
+set(SNIB_STORE_FOLDERS src/store/memory)
+set(SNIB_DEPS_SHARED "")
+set(SNIB_DEPS_STATIC "")
+set(SNIB_DEPS_NAMES "")
+set(SNIB_DEPS_PC "")
+set(SNIB_STORES memory)
+
+function(snib_find_archive name found)
+    find_library(SNIB_ARCHIVE_${name} NAMES "lib${name}.a")
+    find_library(SNIB_LIBRARY_${name} NAMES "${name}")
+    mark_as_advanced(SNIB_ARCHIVE_${name} SNIB_LIBRARY_${name})
+    if(SNIB_ARCHIVE_${name})
+        set(${found} "${SNIB_ARCHIVE_${name}}" PARENT_SCOPE)
+    else()
+        set(${found} "${SNIB_LIBRARY_${name}}" PARENT_SCOPE)
+    endif()
+endfunction()
+
+# -- redis ---------------------------------------------------------------------
+
+set(snib_redis 0)
+set(snib_redis_why "")
+if(NOT SNIB_WITH_REDIS)
+    set(snib_redis_why "switched off by SNIB_WITH_REDIS")
+else()
+    find_path(SNIB_HIREDIS_INCLUDE hiredis/read.h)
+    mark_as_advanced(SNIB_HIREDIS_INCLUDE)
+    snib_find_archive(hiredis snib_hiredis)
+    if(NOT SNIB_HIREDIS_INCLUDE OR NOT snib_hiredis)
+        set(snib_redis_why "hiredis not found (Debian: libhiredis-dev)")
+    elseif(NOT EXISTS "${PROJECT_SOURCE_DIR}/src/store/redis")
+        set(snib_redis_why "src/store/redis is not there")
+    else()
+        set(snib_redis 1)
+    endif()
+endif()
+if(snib_redis)
+    list(APPEND SNIB_STORES redis)
+    list(APPEND SNIB_STORE_FOLDERS src/store/redis)
+    list(APPEND SNIB_DEPS_SHARED "${snib_hiredis}")
+    list(APPEND SNIB_DEPS_STATIC "${snib_hiredis}")
+    list(APPEND SNIB_DEPS_NAMES hiredis)
+    list(APPEND SNIB_DEPS_PC hiredis)
+    target_include_directories(snib_store_headers SYSTEM
+                               INTERFACE "${SNIB_HIREDIS_INCLUDE}")
+    # The Lua scripts become C text: snib_embed_scripts(TARGET).
+    include("${PROJECT_SOURCE_DIR}/src/store/redis/embed.cmake" OPTIONAL)
+endif()
+
+# -- sqlite ----------------------------------------------------------------------
+
+set(snib_sqlite 0)
+set(snib_sqlite_why "")
+if(NOT SNIB_WITH_SQLITE)
+    set(snib_sqlite_why "switched off by SNIB_WITH_SQLITE")
+else()
+    find_path(SNIB_SQLITE_INCLUDE sqlite3.h)
+    mark_as_advanced(SNIB_SQLITE_INCLUDE)
+    snib_find_archive(sqlite3 snib_sqlite3)
+    if(NOT SNIB_SQLITE_INCLUDE OR NOT snib_sqlite3)
+        set(snib_sqlite_why "SQLite not found (Debian: libsqlite3-dev)")
+    elseif(NOT EXISTS "${PROJECT_SOURCE_DIR}/src/store/sqlite")
+        set(snib_sqlite_why "src/store/sqlite is not there")
+    else()
+        set(snib_sqlite 1)
+    endif()
+endif()
+if(snib_sqlite)
+    list(APPEND SNIB_STORES sqlite)
+    list(APPEND SNIB_STORE_FOLDERS src/store/sqlite)
+    if(SNIB_LIBRARY_sqlite3)
+        list(APPEND SNIB_DEPS_SHARED "${SNIB_LIBRARY_sqlite3}")
+    else()
+        list(APPEND SNIB_DEPS_SHARED "${snib_sqlite3}" m)
+    endif()
+    list(APPEND SNIB_DEPS_STATIC "${snib_sqlite3}" m ${CMAKE_DL_LIBS})
+    list(APPEND SNIB_DEPS_NAMES sqlite3)
+    list(APPEND SNIB_DEPS_PC sqlite3)
+    target_include_directories(snib_store_headers SYSTEM
+                               INTERFACE "${SNIB_SQLITE_INCLUDE}")
+endif()
+
+target_compile_definitions(
+    snib_store_headers INTERFACE SNIB_WITH_REDIS=${snib_redis}
+                                 SNIB_WITH_SQLITE=${snib_sqlite})
+
+foreach(store redis sqlite)
+    if(snib_${store})
+        message(STATUS "snib: store ${store}: on")
+    else()
+        message(STATUS "snib: store ${store}: off, ${snib_${store}_why}")
+    endif()
+endforeach()

@@ -1,0 +1,155 @@
+"""Each rule of tools/lint fails on a tree with one planted mistake, and is
+content with the same tree without it."""
+
+import os
+import sys
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools", "lint"))
+
+import lint  # noqa: E402
+from tree import Skip, Tree, code_of  # noqa: E402
+
+# A small tree in which every rule is content.
+SOUND = {
+    ".clang-format": "BasedOnStyle: LLVM\nIndentWidth: 4\n",
+    "include/snib.h": "#ifndef SNIB_H\n#define SNIB_H\n#include <stdint.h>\n"
+                      "typedef int32_t snib_err;\n#endif\n",
+    "src/base/mem.h": "#ifndef MEM_H\n#define MEM_H\n#include <stddef.h>\n"
+                      "void *snib__alloc(size_t);\n#endif\n",
+    "src/base/mem.c": '#include "base/mem.h"\n#include <stdlib.h>\n'
+                      "void *snib__alloc(size_t n) { return malloc(n); }\n",
+    "src/core/a.h": "#ifndef A_H\n#define A_H\n"
+                    '#include "base/mem.h"\n#endif\n',
+    "src/core/a.c": '#include "core/a.h"\n#include "snib.h"\n'
+                    "int snib__a(void);\nint snib__a(void) { return 0; }\n",
+    "src/store/store.h": "#ifndef STORE_H\n#define STORE_H\n"
+                         '#include "core/a.h"\n#endif\n',
+    "src/cli/main.c": '#include "snib.h"\n#include <stdio.h>\n'
+                      'int main(void) { return puts("x") < 0; }\n',
+    "docs/man/snib.1": '.Dd January 1, 2026\n.Dt SNIB 1\n.Os\n.Sh NAME\n'
+                       ".Nm snib\n.Nd lock\n.Sh DESCRIPTION\nText.\n",
+    "run.sh": '#!/bin/sh\nexec echo "$1"\n',
+}
+
+# rule, file, its text (appended to the sound one), a word of the finding.
+UNFINISHED = "TO" "DO"
+MACHINE = "/wo" "rk/main/x"
+PLANTED = [
+    ("arrows", "src/base/b.c", '#include "core/a.h"\n', "base may not"),
+    ("arrows", "src/base/b.c", '  #  include "core/a.h"\n', "base may not"),
+    ("arrows", "src/proto/b.c", '#include "core/a.h"\n', "proto may not"),
+    ("arrows", "src/core/b.c", '#include "store/store.h"\n', "core may not"),
+    ("arrows", "src/net/b.c", '#include "core/a.h"\n', "net may not"),
+    ("arrows", "src/store/redis/b.c", '#include "../../run/r.h"\n', "r.h"),
+    ("arrows", "src/cli/b.c", '#include "base/mem.h"\n', "cli may not"),
+    ("arrows", "src/core/b.c", "#include <sys/socket.h>\n", "sans-I/O"),
+    ("arrows", "src/core/b.c", "#include <pthread.h>\n", "sans-I/O"),
+    ("arrows", "src/proto/b.c", "#include <poll.h>\n", "sans-I/O"),
+    ("arrows", "src/store/redis/b.c", "#include <time.h>\n", "sans-I/O"),
+    ("arrows", "src/core/b.c", "#include <hiredis/read.h>\n", "belongs"),
+    ("arrows", "src/core/b.c", "#include <sqlite3.h>\n", "belongs"),
+    ("arrows", "src/core/b.c", '#include "core/none.h"\n', "not in the tree"),
+    ("arrows", "src/extra/b.c", "int x;\n", "not in the architecture"),
+    ("arrows", "include/snib/x.h", "#include <pthread.h>\n", "pthread.h"),
+    ("cycles", "src/base/mem.h", '#include "core/a.h"\n', "cycle"),
+    ("cycles", "src/base/self.h", '#include "base/self.h"\n', "cycle"),
+    ("banned", "src/cli/b.c", "void f(char *a) { strcpy(a, a); }\n", "strcpy"),
+    ("banned", "tests/b.c", "void f(char *a) { sprintf (a, a); }\n",
+     "sprintf"),
+    ("banned", "src/core/b.c", "void f(char *a) { strcat(a, a); }\n",
+     "strcat"),
+    ("banned", "sim/b.c", "void f(char *a) { gets(a); }\n", "gets"),
+    ("allocation", "src/core/b.c", "void f(void *p) { free(p); }\n", "free"),
+    ("guest", "src/run/b.c", 'void f(void) { printf("x"); }\n', "printf"),
+    ("guest", "src/net/b.c", "void f(void) { signal(1, 0); }\n", "signal"),
+    ("unfinished", "src/core/b.c", f"/* {UNFINISHED}: x */\n", UNFINISHED),
+    ("unfinished", "docs/x.md", f"{UNFINISHED}\n", UNFINISHED),
+    ("machine", "docs/x.md", f"see {MACHINE}\n", "docs/x.md:1"),
+    ("headers", "src/core/b.h", "#ifndef B_H\n#define B_H\n"
+     "size_t snib__n(void);\n#endif\n", "compile alone"),
+    ("headers", "src/core/b.h", "struct twice { int x; };\n", "compile alone"),
+    ("headers", "include/snib/x.h", "#ifndef X_H\n#define X_H\n"
+     "#include <stddef.h>\n"
+     "static inline char *snib_x(void *p) { return p; }\n#endif\n",
+     "compile alone"),
+    ("formatting", "src/core/b.c", "int  x ;\n", "not formatted"),
+    ("formatting", "tests/b.h", "int x;   \n", "not formatted"),
+    ("cppcheck", "src/core/b.c",
+     "int snib__b(int i);\nint snib__b(int i)\n{\n    int a[2] = {0, 0};\n"
+     "    return i < 5 ? a[i + 2] + a[5] : 0;\n}\n", "arrayIndex"),
+    ("tidy", "src/core/b.c",
+     "int snib__b(int i);\nint snib__b(int i)\n{\n"
+     "    if (i > 0);\n    {\n        i++;\n    }\n    return i;\n}\n",
+     "suspicious-semicolon"),
+    ("manual", "docs/man/snib.1", ".Sh\n.Xy unknown\n", "snib.1"),
+    ("shell", "run.sh", "rm -rf $1/*\n", "run.sh"),
+]
+
+
+def tree_of(folder, files):
+    for name, text in files.items():
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return Tree(folder)
+
+
+def findings(rule, tree):
+    try:
+        return list(lint.RULES[rule](tree))
+    except Skip as why:
+        pytest.skip(str(why))
+
+
+@pytest.mark.parametrize("rule", lint.RULES)
+def test_rule_is_content_with_a_sound_tree(rule, tmp_path):
+    if rule == "formatting":
+        files = {".clang-format": SOUND[".clang-format"],
+                 "src/core/b.c": "int x;\n"}
+    else:
+        files = SOUND
+    assert findings(rule, tree_of(tmp_path, files)) == []
+
+
+@pytest.mark.parametrize(
+    "rule,name,text,word", PLANTED,
+    ids=[f"{p[0]}-{p[1]}-{i}" for i, p in enumerate(PLANTED)])
+def test_rule_finds_the_planted_mistake(rule, name, text, word, tmp_path):
+    files = dict(SOUND)
+    files[name] = files.get(name, "") + text
+    found = findings(rule, tree_of(tmp_path, files))
+    assert any(word in line and name in line for line in found), found
+
+
+def test_every_rule_has_a_planted_mistake():
+    assert {p[0] for p in PLANTED} == set(lint.RULES)
+
+
+def test_the_stores_of_this_host_may_use_its_facilities(tmp_path):
+    files = dict(SOUND)
+    for store in ("sqlite", "memory"):
+        files[f"src/store/{store}/b.c"] = (
+            '#include <pthread.h>\n#include <time.h>\n#include "core/a.h"\n')
+    files["src/store/sqlite/c.c"] = "#include <sqlite3.h>\n"
+    assert findings("arrows", tree_of(tmp_path, files)) == []
+
+
+def test_comments_and_strings_are_no_code():
+    text = ('/* strcpy(a) */ x("sprintf(\\"b\\")"); // gets(c)\n'
+            "c = '\"'; strcat(d);\n")
+    code = code_of(text)
+    assert "strcat(d)" in code
+    for word in ("strcpy", "sprintf", "gets"):
+        assert word not in code
+    assert code.count("\n") == text.count("\n")
+
+
+def test_commented_out_includes_do_not_count(tmp_path):
+    files = dict(SOUND)
+    files["src/base/b.c"] = '/*\n#include "core/a.h"\n*/\n'
+    assert findings("arrows", tree_of(tmp_path, files)) == []

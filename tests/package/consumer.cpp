@@ -1,0 +1,16 @@
+// The header means the same to a C++ compiler.
+#include <snib.h>
+#include <snib/test.h>
+
+#include <cstring>
+
+int main()
+{
+    snib_acquire_options options{};
+    options.size = sizeof options;
+    options.wait_ms = SNIB_FOREVER;
+    return std::strcmp(snib_version(), SNIB_VERSION) == 0 &&
+                   snib_err_exit(SNIB_ERR_LOST) == 76
+               ? 0
+               : 1;
+}

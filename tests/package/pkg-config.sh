@@ -1,0 +1,29 @@
+#!/bin/sh
+# A program built with what pkg-config says about the installed tree.
+# shellcheck source=tests/package/common.sh
+. "$(dirname "$0")/common.sh"
+command -v pkg-config >/dev/null || skip "pkg-config is not installed"
+install_tree
+here=$SNIB_SOURCE_DIR/tests/package
+export PKG_CONFIG_PATH="$libdir/pkgconfig"
+
+want=$(sed -n 's/^#define SNIB_VERSION *"\(.*\)"/\1/p' \
+    "$SNIB_SOURCE_DIR/include/snib.h")
+[ "$(pkg-config --modversion snib)" = "$want" ] || die "version in snib.pc"
+
+# shellcheck disable=SC2046 # pkg-config answers words
+${SNIB_CC:-cc} -std=c11 -Wall -Wextra -Werror "$here/consumer.c" \
+    -o "$work/consumer" $(pkg-config --cflags --libs snib)
+LD_LIBRARY_PATH=$libdir "$work/consumer" || die "shared: exit $?"
+
+# shellcheck disable=SC2046
+if pkg-config --static --libs snib >/dev/null 2>"$work/why"; then
+    ${SNIB_CC:-cc} -std=c11 "$here/consumer.c" -o "$work/static" \
+        $(pkg-config --cflags snib) "$libdir/libsnib.a" \
+        $(pkg-config --static --libs snib | sed 's/-lsnib\b//') ||
+        die "static: link"
+    "$work/static" || die "static: exit $?"
+else
+    say "static: not tried: $(cat "$work/why")"
+fi
+say "ok: snib.pc"
