@@ -322,8 +322,8 @@ static snib_err open_store(struct snib__engine *e,
     for (int i = 0; i < 4; i++) {
         sc.seed.v[i] = snib__rng_next(&e->rng);
     }
-    sc.client[0] = snib__rng_next(&e->rng);
-    sc.client[1] = snib__rng_next(&e->rng);
+    sc.client[0] = e->client[0] = snib__rng_next(&e->rng);
+    sc.client[1] = e->client[1] = snib__rng_next(&e->rng);
     if (cfg->blocking) {
         e->ops = &snib__blocking_store_ops;
         return snib__blocking_open(cfg->blocking, &sc, &e->store, reterr);
@@ -455,12 +455,18 @@ void snib__engine_close(struct snib__engine *e, snib_instant now)
 
 bool snib__engine_idle(const struct snib__engine *e)
 {
-    return e->out_requests == 0;
+    return e->out_requests == 0 && e->leaving == 0;
 }
 
 struct snib__out *snib__engine_out(struct snib__engine *e)
 {
     return &e->out;
+}
+
+void snib__engine_client_id(const struct snib__engine *e, uint64_t ret[2])
+{
+    ret[0] = e->client[0];
+    ret[1] = e->client[1];
 }
 
 struct snib__store *snib__engine_store(struct snib__engine *e)
@@ -473,18 +479,11 @@ void snib__engine_counts(const struct snib__engine *e,
 {
     *ret = e->counts;
     ret->requests = e->out_requests;
-    ret->waiting = ret->held = ret->leaving = 0;
+    ret->leaving = e->leaving;
+    ret->waiting = ret->held = 0;
     for (uint32_t i = 0; i < e->slot_cap; i++) {
         const struct snib__seat *s = e->slots[i].seat;
         ret->waiting += s && s->state == SNIB__SEAT_WAITING;
         ret->held += s && s->state == SNIB__SEAT_SERVED;
-    }
-    for (uint32_t i = 0; i < e->bucket_count; i++) {
-        SNIB__LIST_EACH (l, &e->buckets[i]) {
-            const struct snib__site *s =
-                SNIB__CONTAINER(l, struct snib__site, bucket);
-            ret->leaving +=
-                s->turn && s->turn->state == SNIB__TURN_LEAVING;
-        }
     }
 }

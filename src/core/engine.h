@@ -44,6 +44,8 @@ void snib__engine_free(struct snib__engine *);
 
 struct snib__out *snib__engine_out(struct snib__engine *);
 struct snib__store *snib__engine_store(struct snib__engine *);
+/* The client's id, as the store shows it to others (inspect). */
+void snib__engine_client_id(const struct snib__engine *, uint64_t ret[2]);
 void snib__engine_input(struct snib__engine *, snib_instant now,
                         const struct snib__input *);
 /* Blocking stores: an executed chain comes back. */

@@ -95,8 +95,10 @@ struct snib__engine {
     struct snib__list *buckets;
     struct snib__slot *slots;
     uint32_t bucket_count, slot_cap, slot_free, spares;
+    uint64_t client[2];            /* the client's id                       */
     int64_t floor;                 /* highest token seen on this store      */
     uint32_t out_requests;         /* inquiries at the store                */
+    uint32_t leaving;              /* turns that are being ended            */
     bool closed;
     struct snib__counts counts;
 };

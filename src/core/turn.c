@@ -17,7 +17,8 @@
  *
  * The deadline counts from valid_from, which only the store knows (P1), less
  * an allowance of 1 % of the lease + 5 ms for clock rates. A grant that
- * arrives when its deadline has passed is never served.
+ * arrives when its deadline has passed is not served before a renewal has
+ * confirmed it.
  *
  * Local hand-over: a grant reserves `room` tokens. A pass to the next local
  * lane costs no request; it hands on the remaining deadline, at most 31
@@ -148,6 +149,9 @@ static void over(struct snib__engine *e, snib_instant now,
     orphan(&t->renewing);
     orphan(&t->ending);
     snib__unlink(&t->held);
+    if (t->state == SNIB__TURN_LEAVING) {
+        e->leaving--;
+    }
     if (first_waiting(t->site)) {
         snib__turn_ask(e, now, t, 0);
     } else {
@@ -278,6 +282,9 @@ static void leave(struct snib__engine *e, snib_instant now,
     if (cancel && most.ns < SNIB__NOT_AFTER_MS * INT64_C(1000000)) {
         most = snib__ms(SNIB__NOT_AFTER_MS);
     }
+    if (t->state != SNIB__TURN_LEAVING) {
+        e->leaving++;
+    }
     t->state = SNIB__TURN_LEAVING;
     t->gone_by = snib__after(now, most);
     t->renew_at = SNIB__NEVER;
@@ -372,25 +379,32 @@ void snib__turn_risk(struct snib__engine *e, snib_instant now,
 
 /* -- granted ----------------------------------------------------------------------- */
 
+/* A renewal must say that it is ours before anybody is served. Until then
+ * deadline only says when to stop asking. */
+static void confirm_first(struct snib__engine *e, snib_instant now,
+                          struct snib__turn *t)
+{
+    t->lease = first_waiting(t->site)->terms.lease;
+    t->state = SNIB__TURN_CONFIRM;
+    t->renew_at = now;
+    snib__turn_renew(e, now, t);
+    arm(e, t);
+}
+
 /* Serve the head, unless the grant must be confirmed first: its deadline is
  * not proven, or too near, or the taker insists (DESIGN 5, direct grant). */
 static void serve_or_confirm(struct snib__engine *e, snib_instant now,
-                             struct snib__turn *t, bool pushed,
-                             snib_duration given)
+                             struct snib__turn *t, snib_duration given)
 {
     struct snib__seat *s = first_waiting(t->site);
     int64_t left = t->deadline.ns - now.ns;
     int64_t whole = s->terms.lease.ns - allowance(s->terms.lease).ns;
     bool strict = s->terms.fixed || s->terms.confirm;
-    t->lease = s->terms.lease;
-    if (strict ? left < whole - s->terms.lease.ns / 8
-               : pushed && left < given.ns / 4) {
-        t->state = SNIB__TURN_CONFIRM;
-        t->renew_at = now;
-        snib__turn_renew(e, now, t);
-        arm(e, t);
+    if (strict ? left < whole - s->terms.lease.ns / 8 : left < given.ns / 4) {
+        confirm_first(e, now, t);
         return;
     }
+    t->lease = s->terms.lease;
     t->state = SNIB__TURN_HELD;
     snib__list_push(&e->held, &t->held);
     serve(e, now, t, s);
@@ -418,19 +432,14 @@ static void granted(struct snib__engine *e, snib_instant now,
     }
     snib__inquiry_put(e, t->asking);
     t->asking = NULL;
-    if (!proven && first_waiting(t->site)) {
-        /* No proven start (H03): the claim may be over at any time. */
-        t->state = SNIB__TURN_CONFIRM;
+    if (!first_waiting(t->site)) {
+        leave(e, now, t); /* nobody wants it any more */
+    } else if (!proven || snib__reached(now, t->deadline)) {
+        /* No proven start (H03), or one too long ago: ask before use. */
         t->deadline = snib__after(now, given);
-        t->lease = first_waiting(t->site)->terms.lease;
-        t->renew_at = now;
-        snib__turn_renew(e, now, t);
-        arm(e, t);
-    } else if (!first_waiting(t->site) || snib__reached(now, t->deadline)) {
-        /* nobody wants it any more, or it came too late */
-        leave(e, now, t);
+        confirm_first(e, now, t);
     } else {
-        serve_or_confirm(e, now, t, pushed, given);
+        serve_or_confirm(e, now, t, given);
     }
 }
 
@@ -442,6 +451,20 @@ static void refuse_all(struct snib__engine *e, struct snib__turn *t,
         struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
         if (!tries_only || s->terms.try_only) {
             snib__seat_refuse(e, s, err, detail);
+        }
+    }
+}
+
+/* The store kept the request until its limit: seats whose own limit has come
+ * with it end here. One that the store had in its queue, or said no to, surely
+ * has nothing; one that was never answered does not know. */
+static void refuse_late(struct snib__engine *e, snib_instant now,
+                        struct snib__turn *t, snib_err why)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &t->site->waiting) {
+        struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
+        if (snib__reached(now, s->limit)) {
+            snib__seat_refuse(e, s, why, NULL);
         }
     }
 }
@@ -461,7 +484,6 @@ static void asked(struct snib__engine *e, snib_instant now,
                   struct snib__turn *t, struct snib__inquiry *q)
 {
     struct snib__request *rq = &q->rq;
-    bool waiting = !snib__list_empty(&t->site->waiting);
     switch (rq->answer) {
     case SNIB__PENDING:
         assert(!"answered without an answer");
@@ -482,7 +504,9 @@ static void asked(struct snib__engine *e, snib_instant now,
         if (!rq->may_queue) {
             refuse_all(e, t, rq->err ? rq->err : SNIB_ERR_BUSY, &q->error,
                        true);
-        } else if (++t->refusals > REFUSALS_MAX) {
+        }
+        refuse_late(e, now, t, SNIB_ERR_TIMEOUT);
+        if (rq->may_queue && ++t->refusals > REFUSALS_MAX) {
             refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
         }
         answered(e, t);
@@ -510,9 +534,12 @@ static void asked(struct snib__engine *e, snib_instant now,
         }
         return;
     case SNIB__UNKNOWN:
+        refuse_late(e, now, t,
+                    t->state == SNIB__TURN_QUEUED ? SNIB_ERR_TIMEOUT
+                                                  : SNIB_ERR_UNKNOWN);
         t->doubt = true;
         rq->resent = true;
-        if (waiting) {
+        if (first_waiting(t->site)) {
             t->state = SNIB__TURN_ASKING;
             snib__inquiry_start(e, q);
         } else {

@@ -357,6 +357,21 @@ static void one_of_two_gives_up_and_nothing_is_sent(void **state)
     assert_int_equal(b->state, SNIB__SEAT_WAITING);
 }
 
+static void a_queued_request_kept_to_its_limit_is_a_time_out(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.limit = snib__after(d->now, snib__ms(300));
+    struct snib__seat *s = acquire(d, ask);
+    say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
+    pass_ms(d, 300);
+    say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
+    assert_int_equal(s->err, SNIB_ERR_TIMEOUT);
+    assert_non_null(at(SNIB__CANCEL));
+    assert_null(at(SNIB__ACQUIRE));
+    snib__seat_done(d->e, s);
+}
+
 static void a_renewal_is_due_each_third_and_moves_the_deadline(void **state)
 {
     struct desk *d = *state;
@@ -460,7 +475,7 @@ static void a_fixed_lease_expires_by_itself(void **state)
     assert_int_equal(s->why, SNIB_WHY_EXPIRED);
 }
 
-static void a_late_grant_is_never_served(void **state)
+static void a_late_grant_is_not_served_unconfirmed(void **state)
 {
     struct desk *d = *state;
     struct snib__seat *s = acquire(d, ask_of(1));
@@ -471,7 +486,8 @@ static void a_late_grant_is_never_served(void **state)
     d->now = snib__after(d->now, snib__ms(29900));
     say(d, rq, SNIB__DONE);
     assert_int_equal(s->state, SNIB__SEAT_WAITING);
-    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    say(d, at(SNIB__RENEW), SNIB__NO);
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
     grant(d, 10);
     assert_int_equal(s->token, 10);
 }
@@ -680,13 +696,14 @@ int main(void)
         T(a_lost_reply_is_repeated_with_the_same_id),
         T(giving_up_unanswered_is_unknown_and_cancels),
         T(one_of_two_gives_up_and_nothing_is_sent),
+        T(a_queued_request_kept_to_its_limit_is_a_time_out),
         T(a_renewal_is_due_each_third_and_moves_the_deadline),
         T(an_unanswered_renewal_is_risk_then_loss_by_the_deadline),
         T(loss_shows_at_the_first_look_even_if_no_timer_ran),
         T(a_renewal_that_says_no_is_stolen_or_revoked),
         T(aggressive_goes_on_until_the_store_says_no),
         T(a_fixed_lease_expires_by_itself),
-        T(a_late_grant_is_never_served),
+        T(a_late_grant_is_not_served_unconfirmed),
         T(a_pushed_grant_counts_from_the_poll_it_names),
         T(a_pushed_grant_near_its_end_is_confirmed_first),
         T(a_pushed_grant_without_a_proven_start_is_confirmed_first),
