@@ -1,0 +1,367 @@
+/* store/redis/ask.c — which line a request goes out on, when, and its end.
+ *
+ * A request is unsent, in flight, or waiting (queue.c). Its one timer is at
+ * the earlier of its limit and the next thing to do for it. Whatever is
+ * *definitely not applied* and passes by itself is sent again here until the
+ * limit; whatever may have been applied is told as unknown. */
+#include <string.h>
+
+#include "base/error.h"
+#include "store/redis/redis_i.h"
+
+static struct snib__request *of_link(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__request, link);
+}
+
+static void mark(struct snib__request *rq, int set, int clear)
+{
+    rq->chan = (uint8_t)((rq->chan & ~clear) | set);
+}
+
+/* -- ends -------------------------------------------------------------------- */
+
+void snib__ask_finish(struct snib__redis *s, struct snib__request *rq,
+                      snib__answer answer)
+{
+    if (rq->chan & M_UNSENT) {
+        snib__unlink(&rq->link);
+    }
+    if (rq->chan & M_FLIGHT) {
+        snib__line_forget(s, rq);
+    }
+    snib__queue_unmark(s, rq);
+    if (snib__redis_inspects(rq)) {
+        snib__look_end(s, rq);
+    }
+    snib__unlink(&rq->own);
+    snib__heap_remove(&s->timers, &rq->timer);
+    rq->chan &= M_LINE;
+    rq->answer = answer;
+    s->owned--;
+    if (!snib__linked(&rq->link)) { /* else: its interim answer is there    */
+        snib__list_push(&s->out->answered, &rq->link);
+    }
+}
+
+void snib__ask_fail(struct snib__redis *s, struct snib__request *rq,
+                    snib__answer answer, snib_err err, const char *text)
+{
+    rq->err = err;
+    if (text && *text) {
+        snib__fail(rq->reterr, err, "%s", text);
+    } else {
+        snib__fail_plain(rq->reterr, err);
+    }
+    if (rq->verb == SNIB__DOCTOR && rq->result) {
+        snib__doctor_failed(rq, err, text);
+    }
+    snib__ask_finish(s, rq, answer);
+}
+
+void snib__ask_fail_unsent(struct snib__redis *s, snib_err err,
+                           const char *text)
+{
+    for (int k = 0; k < 2; k++) {
+        struct snib__link *l;
+        while ((l = snib__list_first(&s->unsent[k]))) {
+            snib__ask_fail(s, of_link(l), SNIB__NOT_APPLIED, err, text);
+        }
+    }
+}
+
+/* The limit has passed, or the patience for a first connection. */
+static void give_up(struct snib__redis *s, struct snib__request *rq)
+{
+    const struct line *l = &s->line[CALLERS];
+    if (rq->chan & (M_FLIGHT | M_QUEUED)) {
+        snib__ask_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
+                       "no answer within the time allowed");
+    } else if (rq->chan & M_HELD) {
+        snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
+    } else if (rq->err) { /* retried in vain; reterr says why */
+        snib__ask_finish(s, rq, SNIB__NOT_APPLIED);
+    } else {
+        snib__ask_fail(s, rq, SNIB__NOT_APPLIED,
+                       l->err ? l->err : SNIB_ERR_UNREACHABLE, l->text);
+    }
+}
+
+/* -- lines ------------------------------------------------------------------- */
+
+static bool up(const struct snib__redis *s, int i)
+{
+    return s->line[i].state == LINE_READY && !s->line[i].doomed;
+}
+
+/* Keepers' requests prefer the keeper's line and take whichever is up;
+ * callers' requests take the keeper's when their own is not there. */
+int snib__ask_line(struct snib__redis *s, snib_instant now, bool keepers)
+{
+    int first = keepers ? KEEPER : CALLERS, second = keepers ? CALLERS : KEEPER;
+    if (up(s, first)) {
+        return first;
+    }
+    snib__line_want(s, now, first);
+    if (up(s, second)) {
+        return second;
+    }
+    snib__line_want(s, now, CALLERS);
+    return -1;
+}
+
+static void limit_timer(struct snib__redis *s, struct snib__request *rq)
+{
+    snib__heap_set(&s->timers, &rq->timer, rq->limit);
+}
+
+static void fly(struct snib__redis *s, snib_instant now, int i,
+                struct snib__request *rq, enum snib__script script, bool last)
+{
+    struct line *l = &s->line[i];
+    struct flight f = {.rq = rq,
+                       .id = {rq->id[0], rq->id[1]},
+                       .sent = now,
+                       .job = JOB_REQUEST,
+                       .script = (uint8_t)(script + 1),
+                       .verb = (uint8_t)rq->verb,
+                       .last = last};
+    if (rq->chan & M_UNSENT) {
+        snib__unlink(&rq->link);
+    }
+    mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_LINE);
+    limit_timer(s, rq);
+    snib__line_push(s, i, &f);
+    if (l->loaded[script] == MUST_LOAD && last) {
+        l->loaded[script] = l->number;
+    }
+}
+
+static bool must_load(struct snib__redis *s, int i, enum snib__script script)
+{
+    return s->line[i].loaded[script] == MUST_LOAD;
+}
+
+static void number_poll(struct snib__redis *s, snib_instant now,
+                        struct snib__request *rq)
+{
+    if (++s->poll == 0) {
+        s->poll = 1;
+    }
+    rq->poll[1] = rq->poll[0];
+    rq->poll[0].number = s->poll;
+    rq->poll[0].sent = now;
+}
+
+/* A run of renewals travels as one script call. */
+static void send_renewals(struct snib__redis *s, snib_instant now, int i,
+                          struct snib__list *list)
+{
+    struct snib__buf *out = &s->out->chan[i].out;
+    struct snib__request *batch[BATCH_MAX];
+    uint32_t count = 0, bytes = 0;
+    SNIB__LIST_EACH (l, list) {
+        struct snib__request *rq = of_link(l);
+        bytes += 2 * rq->name->safe_size + 100;
+        if (rq->verb != SNIB__RENEW || count == BATCH_MAX ||
+            (count && bytes > BATCH_BYTES)) {
+            break;
+        }
+        batch[count++] = rq;
+    }
+    while (count > 1 && !snib__line_has_room(s, i, count)) {
+        count /= 2;
+    }
+    bool full = must_load(s, i, SNIB__SCRIPT_RENEW);
+    snib__encode_renew_head(s, out, count, full);
+    for (uint32_t k = 0; k < count; k++) {
+        snib__encode_renew_keys(out, batch[k]);
+    }
+    snib__resp_arg(out, s->client, 32);
+    for (uint32_t k = 0; k < count; k++) {
+        snib__encode_renew_args(out, batch[k]);
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        fly(s, now, i, batch[k], SNIB__SCRIPT_RENEW, k + 1 == count);
+    }
+}
+
+static void send_on(struct snib__redis *s, snib_instant now, int i,
+                    struct snib__request *rq)
+{
+    struct snib__buf *out = &s->out->chan[i].out;
+    enum snib__script script = SNIB__SCRIPT_ACQUIRE;
+    bool full;
+    switch (rq->verb) {
+    case SNIB__ACQUIRE:
+        number_poll(s, now, rq);
+        full = must_load(s, i, script);
+        snib__encode_acquire(
+            s, out, rq, full,
+            (rq->chan & M_QUEUED) ||
+                (rq->may_queue && s->line[SUBS].state == LINE_READY));
+        break;
+    case SNIB__RELEASE:
+        script = SNIB__SCRIPT_RELEASE;
+        full = must_load(s, i, script);
+        snib__encode_release(s, out, rq, full,
+                             rq->resent || now.ns < s->copies_until.ns ||
+                                 snib__line_copy_due(s, rq->id));
+        break;
+    case SNIB__CANCEL:
+        script = SNIB__SCRIPT_CANCEL;
+        full = must_load(s, i, script);
+        snib__encode_cancel(s, out, rq, full);
+        break;
+    case SNIB__FORCE:
+        script = SNIB__SCRIPT_FORCE;
+        full = must_load(s, i, script);
+        snib__encode_force(s, out, rq, full);
+        break;
+    case SNIB__INSPECT:
+    case SNIB__LIST:
+    case SNIB__DOCTOR:
+        snib__unlink(&rq->link);
+        mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_LINE);
+        limit_timer(s, rq);
+        if (!snib__look_send(s, now, i, rq)) {
+            snib__ask_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+        }
+        return;
+    case SNIB__RENEW:
+        return; /* send_renewals */
+    }
+    fly(s, now, i, rq, script, true);
+}
+
+bool snib__ask_send(struct snib__redis *s, snib_instant now,
+                    struct snib__request *rq)
+{
+    int i = snib__ask_line(s, now, rq->keepers);
+    if (i < 0 || !snib__line_has_room(s, i, 1)) {
+        return false;
+    }
+    send_on(s, now, i, rq);
+    return true;
+}
+
+void snib__ask_flush(struct snib__redis *s, snib_instant now)
+{
+    for (int k = 1; k >= 0; k--) {
+        struct snib__link *l;
+        while ((l = snib__list_first(&s->unsent[k]))) {
+            int i = snib__ask_line(s, now, k == 1);
+            if (i < 0 || !snib__line_has_room(s, i, 1)) {
+                break;
+            }
+            if (of_link(l)->verb == SNIB__RENEW) {
+                send_renewals(s, now, i, &s->unsent[k]);
+            } else {
+                send_on(s, now, i, of_link(l));
+            }
+        }
+    }
+}
+
+/* -- beginning, repeating ------------------------------------------------------ */
+
+static void unsent(struct snib__redis *s, struct snib__request *rq, bool front)
+{
+    struct snib__list *list = &s->unsent[rq->keepers];
+    mark(rq, M_UNSENT, M_RETRY);
+    if (front) {
+        snib__list_push_front(list, &rq->link);
+    } else {
+        snib__list_push(list, &rq->link);
+    }
+}
+
+/* CANCEL ends the ACQUIRE of its id, if that is still ours: what became of
+ * it at the server, the cancel settles. */
+static void cancel(struct snib__redis *s, const uint64_t id[2])
+{
+    struct snib__request *rq = snib__queue_find(s, id);
+    if (rq) {
+        bool sent = rq->chan & (M_FLIGHT | M_QUEUED);
+        snib__ask_fail(s, rq, sent ? SNIB__UNKNOWN : SNIB__NOT_APPLIED,
+                       SNIB_ERR_CANCELLED, NULL);
+    }
+    snib__queue_abandon(s, id);
+}
+
+void snib__ask_start(struct snib__redis *s, snib_instant now,
+                     struct snib__request *rq)
+{
+    const struct line *l = &s->line[CALLERS];
+    rq->chan = M_OWNED;
+    rq->answer = SNIB__PENDING;
+    rq->err = SNIB_ERR_OK;
+    rq->revoked = false;
+    rq->position = 0;
+    rq->valid_from = (snib_instant){0};
+    rq->left = (snib_duration){0};
+    rq->timer.index = 0;
+    rq->poll[0].number = rq->poll[1].number = 0;
+    snib__link_init(&rq->own);
+    snib__link_init(&rq->link);
+    s->owned++;
+    if (!snib__heap_reserve(&s->timers, s->owned)) {
+        snib__ask_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+        return;
+    }
+    if (rq->verb == SNIB__ACQUIRE) {
+        if (rq->kind != SNIB_MUTEX) {
+            snib__ask_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_UNSUPPORTED,
+                           "this release has mutexes only");
+            return;
+        }
+        snib__queue_put(s, rq);
+    } else if (rq->verb == SNIB__CANCEL) {
+        cancel(s, rq->id);
+    }
+    if (l->state == LINE_RESTING && l->barred &&
+        !snib__reached(now, l->rest_until) && !up(s, KEEPER)) {
+        snib__ask_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
+        return;
+    }
+    unsent(s, rq, false);
+    snib__heap_set(
+        &s->timers, &rq->timer,
+        s->ever ? rq->limit
+                : snib__sooner(rq->limit, snib__after(now, s->patience)));
+}
+
+void snib__ask_again(struct snib__redis *s, snib_instant now,
+                     struct snib__request *rq)
+{
+    mark(rq, 0, M_FLIGHT);
+    if (!(rq->chan & (M_QUEUED | M_HELD))) {
+        unsent(s, rq, true);
+    } else if (!snib__ask_send(s, now, rq)) {
+        snib__ask_later(s, now, rq, POLL_MS);
+    }
+}
+
+/* A waiting request polls then; any other goes back to the unsent ones. */
+void snib__ask_later(struct snib__redis *s, snib_instant now,
+                     struct snib__request *rq, int64_t ms)
+{
+    mark(rq, rq->chan & (M_QUEUED | M_HELD) ? 0 : M_RETRY, M_FLIGHT);
+    snib__heap_set(&s->timers, &rq->timer,
+                   snib__sooner(rq->limit, snib__after(now, snib__ms(ms))));
+}
+
+void snib__ask_due(struct snib__redis *s, snib_instant now,
+                   struct snib__request *rq)
+{
+    if (snib__reached(now, rq->limit) || ((rq->chan & M_UNSENT) && !s->ever)) {
+        give_up(s, rq);
+    } else if (rq->chan & M_RETRY) {
+        unsent(s, rq, false);
+        limit_timer(s, rq);
+    } else if ((rq->chan & (M_QUEUED | M_HELD)) && !(rq->chan & M_FLIGHT)) {
+        snib__ask_again(s, now, rq);
+    } else {
+        limit_timer(s, rq);
+    }
+}

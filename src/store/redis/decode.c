@@ -1,0 +1,250 @@
+/* store/redis/decode.c — replies to requests.
+ *
+ * A lease counts from the instant when the request that *this* reply answers
+ * was encoded (P1). An error reply means that nothing was applied (errors.c).
+ * A reply of a shape we do not expect is answered as the store's fault:
+ * UNKNOWN for what may have been applied. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "store/redis/redis_i.h"
+
+#define TOKEN_TOP (INT64_C(1) << 53)
+
+/* now' >= server_ms + (now - server_at): the reply was made before it was
+ * read. So not_after = estimate + 9.9 s is never more than 10 s ahead. */
+void snib__server_time(struct snib__redis *s, snib_instant now, int64_t ms)
+{
+    if (ms > 0) {
+        s->server_ms = ms;
+        s->server_at = now;
+    }
+}
+
+static void strange(struct snib__redis *s, struct snib__request *rq)
+{
+    snib__ask_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE,
+                   "the server's answer is not one of our scripts'");
+}
+
+static void error(struct snib__redis *s, snib_instant now, int i,
+                  const struct flight *f, const char *text, uint32_t size)
+{
+    struct line *l = &s->line[i];
+    struct snib__request *rq = f->rq;
+    error_kind kind = snib__redis_error_kind(text, size);
+    char clean[200];
+    snib__redis_error_text(clean, sizeof clean, text, size);
+    switch (kind) {
+    case E_NOSCRIPT:
+        /* Once with the full text; those sent before it come again by SHA. */
+        if (f->script) {
+            uint32_t *loaded = &l->loaded[f->script - 1];
+            if (*loaded == 0 || *loaded == MUST_LOAD || *loaded < f->number) {
+                *loaded = MUST_LOAD;
+            }
+        }
+        if (snib__redis_inspects(rq)) {
+            snib__look_end(s, rq);
+        }
+        snib__ask_again(s, now, rq);
+        return;
+    case E_DROP:
+        l->doomed = true;
+        /* fall through */
+    case E_RETRY:
+        if (snib__redis_inspects(rq)) {
+            snib__look_end(s, rq);
+        }
+        rq->err = SNIB_ERR_STORE;
+        snib__fail(rq->reterr, SNIB_ERR_STORE, "%s", clean);
+        snib__ask_later(s, now, rq,
+                        RETRY_MS / 2 +
+                            (int64_t)snib__rng_below(&s->rng, RETRY_MS));
+        return;
+    case E_DENIED:
+    case E_STORE:
+    case E_CORRUPT:
+    case E_BUG:
+        break;
+    }
+    snib__ask_fail(s, rq, SNIB__NOT_APPLIED, snib__redis_error_code(kind),
+                   clean);
+}
+
+static bool int_at(const struct snib__resp_cell *c, uint32_t i, int64_t *ret)
+{
+    const struct snib__resp_cell *e = snib__resp_at(c, i);
+    if (!e || e->type != SNIB__RESP_INTEGER) {
+        return false;
+    }
+    *ret = e->integer;
+    return true;
+}
+
+static void acquire(struct snib__redis *s, snib_instant now,
+                    const struct flight *f, const struct snib__resp_cell *c)
+{
+    struct snib__request *rq = f->rq;
+    int64_t code, clock, a, b, d;
+    if (!int_at(c, 0, &code) || !int_at(c, 1, &clock)) {
+        strange(s, rq);
+        return;
+    }
+    snib__server_time(s, now, clock);
+    switch (code) {
+    case 1: /* granted */
+        if (!int_at(c, 2, &a) || !int_at(c, 3, &b) || !int_at(c, 4, &d) ||
+            a <= 0 || a >= TOKEN_TOP || b < 0 || b > 1024 || d < 1) {
+            break;
+        }
+        rq->token = a;
+        rq->room = (uint32_t)b;
+        rq->valid_from = f->sent;
+        rq->left = snib__ms(d);
+        rq->err = SNIB_ERR_OK;
+        snib__ask_finish(s, rq, SNIB__DONE);
+        return;
+    case 2: /* queued */
+        if (!int_at(c, 2, &a) || !int_at(c, 3, &b) || a < 1) {
+            break;
+        }
+        rq->position = a > UINT32_MAX ? UINT32_MAX : (uint32_t)a;
+        rq->left = snib__ms(b < 0 ? 0 : b);
+        snib__queue_told(s, now, rq, true);
+        return;
+    case 3: /* held */
+        if (!int_at(c, 2, &b)) {
+            break;
+        }
+        rq->left = snib__ms(b < 0 ? 0 : b);
+        if (rq->may_queue) {
+            snib__queue_told(s, now, rq, false);
+        } else {
+            rq->err = SNIB_ERR_BUSY;
+            snib__ask_finish(s, rq, SNIB__NO);
+        }
+        return;
+    case 4: /* too late for it, or the server's clock was set: now we know */
+        snib__fail(rq->reterr, SNIB_ERR_STORE,
+                   "the server's clock jumps: the request came too late");
+        rq->err = SNIB_ERR_STORE;
+        snib__ask_later(s, now, rq, POLL_FLOOR_MS);
+        return;
+    case 5:
+        snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
+        return;
+    default:
+        break;
+    }
+    strange(s, rq);
+}
+
+static void renew(struct snib__redis *s, snib_instant now, int i,
+                  const struct flight *f, const struct snib__resp_cell *c,
+                  uint32_t k)
+{
+    struct snib__request *rq = f->rq;
+    const struct snib__resp_cell *e = snib__resp_at(c, 1 + k);
+    int64_t clock;
+    if (k == 0 && int_at(c, 0, &clock)) {
+        snib__server_time(s, now, clock);
+    }
+    if (e && e->type == SNIB__RESP_STRING) {
+        const char *text = e->text;
+        uint32_t skip = e->size && *text == '-' ? 1 : 0;
+        error(s, now, i, f, text + skip, e->size - skip);
+        return;
+    }
+    if (!e || e->type != SNIB__RESP_INTEGER) {
+        strange(s, rq);
+        return;
+    }
+    switch (e->integer) {
+    case 1:
+        rq->valid_from = f->sent;
+        rq->left = rq->lease;
+        rq->err = SNIB_ERR_OK;
+        snib__ask_finish(s, rq, SNIB__DONE);
+        break;
+    case 2:
+        rq->revoked = true;
+        /* fall through */
+    case 0:
+        snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_LOST, NULL);
+        break;
+    case 3:
+        snib__ask_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_CORRUPT,
+                       "the lock's key holds something that is not ours");
+        break;
+    default:
+        strange(s, rq);
+        break;
+    }
+}
+
+void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
+                        const struct flight *f, const struct snib__resp_cell *c,
+                        uint32_t k)
+{
+    struct snib__request *rq = f->rq;
+    int64_t code;
+    if (!rq) {
+        return; /* over meanwhile; a cancel is on its way if it matters */
+    }
+    if (snib__redis_inspects(rq)) {
+        /* in flight until its last step */
+        if (c->type == SNIB__RESP_ERROR && f->verb != SNIB__DOCTOR) {
+            rq->chan = (uint8_t)(rq->chan & ~M_FLIGHT);
+            snib__line_forget(s, rq);
+            error(s, now, i, f, c->text, c->size);
+        } else {
+            snib__look_reply(s, now, i, rq, c);
+        }
+        return;
+    }
+    rq->chan = (uint8_t)(rq->chan & ~M_FLIGHT);
+    if (c->type == SNIB__RESP_ERROR) {
+        error(s, now, i, f, c->text, c->size);
+        return;
+    }
+    switch (rq->verb) {
+    case SNIB__ACQUIRE:
+        acquire(s, now, f, c);
+        break;
+    case SNIB__RENEW:
+        renew(s, now, i, f, c, k);
+        break;
+    case SNIB__RELEASE:
+        if (!int_at(c, 0, &code)) {
+            strange(s, rq);
+        } else if (code == 1) {
+            snib__ask_finish(s, rq, SNIB__DONE);
+        } else {
+            rq->err = SNIB_ERR_LOST;
+            snib__ask_finish(s, rq, SNIB__NO);
+        }
+        break;
+    case SNIB__CANCEL:
+        if (int_at(c, 0, &code)) {
+            snib__ask_finish(s, rq, SNIB__DONE);
+        } else {
+            strange(s, rq);
+        }
+        break;
+    case SNIB__FORCE:
+        if (int_at(c, 0, &code)) {
+            snib__rec_row(rq->result, SNIB__ROW_COUNT);
+            snib__rec_i64(rq->result, SNIB__F_COUNT, code);
+            snib__ask_finish(s, rq, SNIB__DONE);
+        } else {
+            strange(s, rq);
+        }
+        break;
+    case SNIB__INSPECT:
+    case SNIB__LIST:
+    case SNIB__DOCTOR:
+        break;
+    }
+}

@@ -1,0 +1,391 @@
+/* store/redis/doctor.c — is this server set up so that our promises hold?
+ *
+ * A row of questions in one pipeline; every answer becomes findings. What an
+ * ACL refuses (INFO, CONFIG) is a warning, "could not look", never an error.
+ * The store knows no wall clock, so the server's clock is compared with this
+ * machine's *rate*: two readings of TIME against BOOTTIME. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/redis/redis_i.h"
+
+enum step {
+    ASK_PING,
+    ASK_TIME,
+    ASK_INFO,
+    ASK_POLICY,
+    ASK_AOF,
+    ASK_SAVE,
+    ASK_PROBE,
+    ASK_TIME_AGAIN,
+    ASK_SUBS /* no command: the subscription's state */
+};
+
+static void row(struct snib__buf *out, snib_level level, const char *check,
+                const char *text, const char *remedy)
+{
+    snib__rec_row(out, SNIB__ROW_FINDING);
+    snib__rec_i64(out, SNIB__F_LEVEL, level);
+    snib__rec_text(out, SNIB__F_CHECK, check);
+    snib__rec_text(out, SNIB__F_TEXT, text);
+    snib__rec_text(out, SNIB__F_REMEDY, remedy);
+}
+
+static void tell(struct look *k, snib_level level, const char *check,
+                 const char *text, const char *remedy)
+{
+    row(k->rq->result, level, check, text, remedy);
+}
+
+void snib__doctor_failed(struct snib__request *rq, snib_err err,
+                         const char *text)
+{
+    bool denied = err == SNIB_ERR_DENIED;
+    row(rq->result, SNIB_LEVEL_FAIL, denied ? "permissions" : "reachable",
+        text && *text ? text : snib_err_text(err),
+        denied ? "check user and password, and give the user the rights "
+                 "listed in docs/REDIS.md"
+               : "check the URL, and that the server runs and lets this host "
+                 "connect");
+}
+
+static void command(struct snib__redis *s, snib_instant now, int i,
+                    struct look *k, const char *const words[])
+{
+    struct snib__buf *out = &s->out->chan[i].out;
+    uint32_t n = 0;
+    while (words[n]) {
+        n++;
+    }
+    snib__resp_begin(out, n);
+    for (uint32_t j = 0; j < n; j++) {
+        snib__resp_text(out, words[j]);
+    }
+    snib__look_flight(s, now, i, k, -1);
+}
+
+bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
+                       struct look *k)
+{
+    struct snib__buf *out = &s->out->chan[i].out;
+    k->begun = now;
+    command(s, now, i, k, (const char *const[]){"PING", NULL});
+    command(s, now, i, k, (const char *const[]){"TIME", NULL});
+    command(s, now, i, k, (const char *const[]){"INFO", NULL});
+    command(s, now, i, k,
+            (const char *const[]){"CONFIG", "GET", "maxmemory-policy", NULL});
+    command(s, now, i, k,
+            (const char *const[]){"CONFIG", "GET", "appendonly", NULL});
+    command(s, now, i, k, (const char *const[]){"CONFIG", "GET", "save", NULL});
+    snib__encode_probe(s, out);
+    snib__look_flight(s, now, i, k, SNIB__SCRIPT_PROBE);
+    command(s, now, i, k, (const char *const[]){"TIME", NULL});
+    k->waits_subs = true;
+    snib__line_want(s, now, SUBS);
+    return true;
+}
+
+/* -- answers ------------------------------------------------------------------- */
+
+/* Value of "key:" in INFO, cut at the line's end; "" when it is not there. */
+static const char *info(const struct snib__resp_cell *c, const char *key,
+                        char *ret, size_t size)
+{
+    size_t n = strlen(key);
+    const char *p = c->text, *end = p + c->size;
+    ret[0] = 0;
+    while (p < end) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        stop = stop ? stop : end;
+        if ((size_t)(stop - p) > n && !memcmp(p, key, n) && p[n] == ':') {
+            size_t m = (size_t)(stop - p) - n - 1;
+            m -= m && p[n + m] == '\r';
+            snib__redis_error_text(ret, size, p + n + 1, (uint32_t)m);
+            return ret;
+        }
+        p = stop + 1;
+    }
+    return ret;
+}
+
+static bool refused(struct look *k, const struct snib__resp_cell *c,
+                    const char *check, const char *what)
+{
+    char text[300], clean[160];
+    if (c->type != SNIB__RESP_ERROR) {
+        return false;
+    }
+    snib__redis_error_text(clean, sizeof clean, c->text, c->size);
+    snprintf(text, sizeof text, "could not look at %s: %s", what, clean);
+    tell(k, SNIB_LEVEL_WARN, check, text,
+         "give the user +info and +config|get for this check, or ask the "
+         "server's operator");
+    return true;
+}
+
+static void ping(struct look *k, snib_instant now,
+                 const struct snib__resp_cell *c)
+{
+    char text[200];
+    double ms = (double)snib__between(k->begun, now).ns / 1e6;
+    if (c->type == SNIB__RESP_ERROR &&
+        snib__redis_error_kind(c->text, c->size) != E_DENIED) {
+        snib__redis_error_text(text, sizeof text, c->text, c->size);
+        tell(k, SNIB_LEVEL_FAIL, "answer", text,
+             "the server answers but refuses to work; see its log");
+        return;
+    }
+    snprintf(text, sizeof text, "a round trip takes %.2f ms", ms);
+    tell(k, ms > 50 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "latency", text,
+         ms > 50 ? "leases must be many times longer than a round trip; use a "
+                   "nearer server"
+                 : "");
+}
+
+static void role(struct look *k, const struct snib__resp_cell *c)
+{
+    char v[80], n[40], text[200];
+    info(c, "role", v, sizeof v);
+    if (strcmp(v, "master") != 0) {
+        snprintf(text, sizeof text, "this server is a %s", *v ? v : "?");
+        tell(k, SNIB_LEVEL_FAIL, "role", text,
+             "connect to the primary: a replica takes no locks");
+        return;
+    }
+    long replicas = strtol(info(c, "connected_slaves", n, sizeof n), NULL, 10);
+    if (replicas > 0) {
+        snprintf(text, sizeof text,
+                 "a primary with %ld replica(s): a failover can lose the "
+                 "newest grants",
+                 replicas);
+        tell(k, SNIB_LEVEL_WARN, "replicas", text,
+             "pass the fencing token to what the lock protects "
+             "(docs/FENCING.md); min-replicas-to-write narrows the window");
+    } else {
+        tell(k, SNIB_LEVEL_OK, "role", "a primary without replicas", "");
+    }
+    if (!strcmp(info(c, "cluster_enabled", v, sizeof v), "1")) {
+        tell(k, SNIB_LEVEL_FAIL, "cluster", "the server is part of a cluster",
+             "redis:// is for one server; locks whose slot is elsewhere are "
+             "refused");
+    }
+}
+
+static void about_server(struct look *k, const struct snib__resp_cell *c)
+{
+    char v[80], text[200];
+    if (refused(k, c, "server", "INFO") || c->type != SNIB__RESP_STRING) {
+        return;
+    }
+    info(c, "redis_version", v, sizeof v);
+    long major = strtol(v, NULL, 10);
+    snprintf(text, sizeof text, "version %s", v);
+    tell(k, major >= 6 ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "version", text,
+         major >= 6 ? "" : "tested from 6.2 on; please upgrade");
+    role(k, c);
+    if (!strcmp(info(c, "loading", v, sizeof v), "1")) {
+        tell(k, SNIB_LEVEL_FAIL, "loading", "the server is reading its dump",
+             "wait");
+    }
+    if (!strcmp(info(c, "rdb_last_bgsave_status", v, sizeof v), "err")) {
+        tell(k, SNIB_LEVEL_FAIL, "persistence", "the last dump failed",
+             "see the server's log: disk full?");
+    }
+}
+
+static void policy(struct look *k, const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *v = snib__resp_at(c, 1);
+    char text[120];
+    if (refused(k, c, "eviction", "maxmemory-policy") || !v ||
+        v->type != SNIB__RESP_STRING) {
+        return;
+    }
+    snprintf(text, sizeof text, "maxmemory-policy is %.40s", v->text);
+    if (snib__resp_is(v, "noeviction")) {
+        tell(k, SNIB_LEVEL_OK, "eviction", text, "");
+    } else {
+        tell(k, SNIB_LEVEL_FAIL, "eviction", text,
+             "set maxmemory-policy noeviction: all our keys have a TTL, so "
+             "held locks may be evicted");
+    }
+}
+
+static void aof(struct look *k, const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *v = snib__resp_at(c, 1);
+    k->cursor = -1;
+    if (refused(k, c, "persistence", "appendonly") || !v) {
+        return;
+    }
+    k->cursor = snib__resp_is(v, "yes");
+}
+
+static void save(struct look *k, const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *v = snib__resp_at(c, 1);
+    if (k->cursor == 1) {
+        tell(k, SNIB_LEVEL_OK, "persistence", "appendonly is on", "");
+    } else if (k->cursor == 0) {
+        bool dumps = c->type == SNIB__RESP_ARRAY && v &&
+                     v->type == SNIB__RESP_STRING && v->size;
+        tell(k, SNIB_LEVEL_WARN, "persistence",
+             dumps ? "dumps only: a restart forgets the newest grants"
+                   : "nothing is saved: a restart forgets all grants",
+             "set appendonly yes (appendfsync everysec loses up to a second), "
+             "or rely on fencing tokens");
+    }
+}
+
+static void probe(struct look *k, const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *wrong = snib__resp_at(c, 0);
+    char text[400], clean[200];
+    int64_t heard;
+    if (c->type == SNIB__RESP_ERROR) {
+        snib__redis_error_text(clean, sizeof clean, c->text, c->size);
+        bool keys = strstr(clean, "keys") != NULL;
+        tell(k, keys ? SNIB_LEVEL_WARN : SNIB_LEVEL_FAIL, "permissions", clean,
+             keys ? "the user may use some keys only, so its other rights "
+                    "could not be tried; see docs/REDIS.md"
+                  : "give the user the rights listed in docs/REDIS.md");
+        return;
+    }
+    if (!wrong || wrong->type != SNIB__RESP_ARRAY) {
+        return;
+    }
+    const struct snib__resp_cell *e = wrong + 1;
+    for (uint32_t i = 0; i + 1 < wrong->size; i += 2, e += 2) {
+        if (e[0].type == SNIB__RESP_STRING && e[1].type == SNIB__RESP_STRING) {
+            snib__redis_error_text(clean, sizeof clean, e[1].text, e[1].size);
+            snprintf(text, sizeof text, "%.40s in a script: %s", e[0].text,
+                     clean);
+            tell(k, SNIB_LEVEL_FAIL, "permissions", text,
+                 "give the user the rights listed in docs/REDIS.md");
+        }
+    }
+    if (!wrong->size) {
+        tell(k, SNIB_LEVEL_OK, "permissions", "scripts may run all they need",
+             "");
+    }
+    if (snib__resp_number(snib__resp_at(c, 1), &heard) && heard > 1) {
+        tell(k, SNIB_LEVEL_FAIL, "client id",
+             "somebody else listens to this client's channel",
+             "two processes have one client id (a cloned machine?): restart "
+             "one of them");
+    }
+}
+
+static bool clock_ms(const struct snib__resp_cell *c, int64_t *ret)
+{
+    int64_t seconds, micros;
+    if (!snib__resp_number(snib__resp_at(c, 0), &seconds) ||
+        !snib__resp_number(snib__resp_at(c, 1), &micros)) {
+        return false;
+    }
+    *ret = seconds * 1000 + micros / 1000;
+    return true;
+}
+
+/* Between the two readings at most as much may have passed at the server as
+ * here between asking the first time and hearing the second. */
+static void clock_check(struct look *k, snib_instant now,
+                        const struct snib__resp_cell *c)
+{
+    int64_t ms;
+    char text[200];
+    if (!k->time_ms || !clock_ms(c, &ms)) {
+        tell(k, SNIB_LEVEL_WARN, "clock", "the server's clock was not read",
+             "give the user +time");
+        return;
+    }
+    int64_t there = ms - k->time_ms;
+    int64_t here = snib__to_ms(snib__between(k->begun, now)) + 2;
+    bool fine = there >= 0 && there <= here;
+    snprintf(text, sizeof text,
+             "server time is %" PRId64 ".%03" PRId64 " s since 1970, its "
+             "clock runs %s",
+             ms / 1000, ms % 1000, fine ? "evenly" : "unevenly");
+    tell(k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_FAIL, "clock", text,
+         fine ? "" : "let NTP slew the clock, never step it: leases end by it");
+}
+
+static void subscription(struct snib__redis *s, struct look *k)
+{
+    const struct line *l = &s->line[SUBS];
+    char text[300];
+    if (l->state == LINE_READY) {
+        tell(k, SNIB_LEVEL_OK, "subscription", "may listen for grants", "");
+        return;
+    }
+    snprintf(text, sizeof text, "cannot listen for grants: %s", l->text);
+    tell(k, SNIB_LEVEL_FAIL, "subscription", text,
+         "waiting needs the right to the channels (ACL: &snib:* +subscribe) "
+         "and a third connection");
+}
+
+static void next(struct snib__redis *s, struct look *k)
+{
+    const struct line *l = &s->line[SUBS];
+    if (k->step != ASK_SUBS) {
+        return;
+    }
+    if (l->state == LINE_READY || l->err) {
+        k->waits_subs = false;
+        subscription(s, k);
+        if (k->rq->result->failed) {
+            snib__ask_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT, NULL);
+        } else {
+            snib__ask_finish(s, k->rq, SNIB__DONE);
+        }
+    }
+}
+
+void snib__look_subs(struct snib__redis *s, snib_instant now)
+{
+    (void)now;
+    SNIB__LIST_EACH_SAFE (l, after, &s->looks) {
+        struct look *k = SNIB__CONTAINER(l, struct look, link);
+        if (k->waits_subs) {
+            next(s, k);
+        }
+    }
+}
+
+void snib__doctor_reply(struct snib__redis *s, snib_instant now, int i,
+                        struct look *k, const struct snib__resp_cell *c)
+{
+    (void)i;
+    switch ((enum step)k->step) {
+    case ASK_PING:
+        ping(k, now, c);
+        break;
+    case ASK_TIME:
+        clock_ms(c, &k->time_ms);
+        break;
+    case ASK_INFO:
+        about_server(k, c);
+        break;
+    case ASK_POLICY:
+        policy(k, c);
+        break;
+    case ASK_AOF:
+        aof(k, c);
+        break;
+    case ASK_SAVE:
+        save(k, c);
+        break;
+    case ASK_PROBE:
+        probe(k, c);
+        break;
+    case ASK_TIME_AGAIN:
+        clock_check(k, now, c);
+        break;
+    case ASK_SUBS:
+        return;
+    }
+    k->step++;
+    next(s, k);
+}

@@ -1,0 +1,190 @@
+/* store/redis/encode.c — requests as script calls.
+ *
+ * A lock's keys share the hash tag {safe name}; which they are and what they
+ * hold: docs/REDIS.md. Arguments are described at the head of each script. */
+#include <string.h>
+
+#include "store/redis/redis_i.h"
+
+#define PREFIX "snib:{"
+
+void snib__encode_hex(char ret[33], const uint64_t id[2])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (int i = 0; i < 32; i++) {
+        ret[i] = digits[id[i / 16] >> (60 - i % 16 * 4) & 15];
+    }
+    ret[32] = 0;
+}
+
+void snib__encode_script(struct snib__buf *b, enum snib__script s, bool full,
+                         uint32_t keys, uint32_t args)
+{
+    const struct snib__redis_script *script = &snib__redis_scripts[s];
+    snib__resp_begin(b, 3 + keys + args);
+    if (full) {
+        snib__resp_arg(b, "EVAL", 4);
+        snib__resp_arg(b, script->text, script->size);
+    } else {
+        snib__resp_arg(b, "EVALSHA", 7);
+        snib__resp_arg(b, script->sha1, 40);
+    }
+    snib__resp_i64(b, keys);
+}
+
+void snib__encode_key(struct snib__buf *b, const char *safe, size_t size,
+                      const char *suffix)
+{
+    size_t more = strlen(suffix);
+    snib__resp_open(b, sizeof PREFIX - 1 + size + 1 + more);
+    snib__buf_add(b, PREFIX, sizeof PREFIX - 1);
+    snib__buf_add(b, safe, size);
+    snib__buf_add(b, "}", 1);
+    snib__buf_add(b, suffix, more);
+    snib__resp_end(b);
+}
+
+/* holders, token, queue, waiters, alive */
+static void five_keys(struct snib__buf *b, const char *safe, size_t size)
+{
+    static const char *const suffix[] = {"", ":t", ":q", ":w", ":a"};
+    for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
+        snib__encode_key(b, safe, size, suffix[i]);
+    }
+}
+
+static void tombstone_key(struct snib__buf *b, const char *safe, size_t size,
+                          const uint64_t id[2])
+{
+    char suffix[3 + 33] = ":x:";
+    snib__encode_hex(suffix + 3, id);
+    snib__encode_key(b, safe, size, suffix);
+}
+
+static void hex_arg(struct snib__buf *b, const uint64_t id[2])
+{
+    char text[33];
+    snib__encode_hex(text, id);
+    snib__resp_arg(b, text, 32);
+}
+
+void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,
+                          struct snib__request *rq, bool full, bool may_queue)
+{
+    const struct snib__name *n = rq->name;
+    int64_t sent_ms = rq->poll[0].sent.ns / 1000000;
+    int64_t since = s->server_at.ns / 1000000;
+    snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 6, 14);
+    five_keys(b, n->safe, n->safe_size);
+    tombstone_key(b, n->safe, n->safe_size, rq->id);
+    snib__resp_arg(b, s->client, 32);
+    hex_arg(b, rq->id);
+    snib__resp_i64(b, snib__to_ms(rq->lease));
+    snib__resp_arg(b, may_queue ? "1" : "0", 1);
+    snib__resp_i64(b, rq->poll[0].number);
+    snib__resp_i64(b, s->server_ms + (sent_ms - since) + NOT_AFTER_MS);
+    snib__resp_i64(b, rq->floor);
+    snib__resp_i64(b, rq->room);
+    snib__resp_i64(b, rq->token);
+    snib__resp_text(b, s->channel);
+    snib__resp_i64(b, rq->kind);
+    snib__resp_i64(b, rq->permits ? rq->permits : 1);
+    snib__resp_i64(b, WINDOW_MS);
+    snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
+}
+
+void snib__encode_release(struct snib__redis *s, struct snib__buf *b,
+                          const struct snib__request *rq, bool full, bool tomb)
+{
+    const struct snib__name *n = rq->name;
+    snib__encode_script(b, SNIB__SCRIPT_RELEASE, full, 6, 4);
+    five_keys(b, n->safe, n->safe_size);
+    tombstone_key(b, n->safe, n->safe_size, rq->id);
+    snib__resp_arg(b, s->client, 32);
+    hex_arg(b, rq->id);
+    snib__resp_i64(b, rq->token);
+    snib__resp_arg(b, tomb ? "1" : "0", 1);
+}
+
+void snib__encode_stray(struct snib__redis *s, struct snib__buf *b,
+                        const char *safe, size_t size, const uint64_t id[2],
+                        int64_t token)
+{
+    /* By EVAL: it is rare, and NOSCRIPT would have nobody to repeat it. */
+    snib__encode_script(b, token ? SNIB__SCRIPT_RELEASE : SNIB__SCRIPT_CANCEL,
+                        true, 6, token ? 4 : 3);
+    five_keys(b, safe, size);
+    tombstone_key(b, safe, size, id);
+    snib__resp_arg(b, s->client, 32);
+    hex_arg(b, id);
+    snib__resp_i64(b, token);
+    if (token) {
+        snib__resp_arg(b, "1", 1);
+    }
+}
+
+void snib__encode_cancel(struct snib__redis *s, struct snib__buf *b,
+                         const struct snib__request *rq, bool full)
+{
+    const struct snib__name *n = rq->name;
+    snib__encode_script(b, SNIB__SCRIPT_CANCEL, full, 6, 3);
+    five_keys(b, n->safe, n->safe_size);
+    tombstone_key(b, n->safe, n->safe_size, rq->id);
+    snib__resp_arg(b, s->client, 32);
+    hex_arg(b, rq->id);
+    snib__resp_i64(b, rq->token);
+}
+
+void snib__encode_force(struct snib__redis *s, struct snib__buf *b,
+                        const struct snib__request *rq, bool full)
+{
+    const struct snib__name *n = rq->name;
+    (void)s;
+    snib__encode_script(b, SNIB__SCRIPT_FORCE, full, 6, 1);
+    five_keys(b, n->safe, n->safe_size);
+    snib__encode_key(b, n->safe, n->safe_size, ":r");
+    snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
+}
+
+void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
+                          const char *safe, size_t size, uint32_t from,
+                          bool full)
+{
+    (void)s;
+    snib__encode_script(b, SNIB__SCRIPT_INSPECT, full, 5, 2);
+    five_keys(b, safe, size);
+    snib__resp_i64(b, from);
+    snib__resp_i64(b, 100);
+}
+
+void snib__encode_probe(struct snib__redis *s, struct snib__buf *b)
+{
+    /* "%" followed by no hexadecimal digits: no safe spelling of any name */
+    snib__encode_script(b, SNIB__SCRIPT_PROBE, true, 3, 1);
+    snib__encode_key(b, "%doctor", 7, ":h");
+    snib__encode_key(b, "%doctor", 7, ":s");
+    snib__encode_key(b, "%doctor", 7, ":z");
+    snib__resp_text(b, s->channel);
+}
+
+void snib__encode_renew_head(struct snib__redis *s, struct snib__buf *b,
+                             uint32_t count, bool full)
+{
+    (void)s;
+    snib__encode_script(b, SNIB__SCRIPT_RENEW, full, 2 * count, 1 + 3 * count);
+}
+
+void snib__encode_renew_keys(struct snib__buf *b,
+                             const struct snib__request *rq)
+{
+    snib__encode_key(b, rq->name->safe, rq->name->safe_size, "");
+    snib__encode_key(b, rq->name->safe, rq->name->safe_size, ":r");
+}
+
+void snib__encode_renew_args(struct snib__buf *b,
+                             const struct snib__request *rq)
+{
+    hex_arg(b, rq->id);
+    snib__resp_i64(b, rq->token);
+    snib__resp_i64(b, snib__to_ms(rq->lease));
+}

@@ -1,0 +1,316 @@
+/* store/redis/lines.c — connections: what is awaited on them, and their end.
+ *
+ * A reply belongs to the oldest flight of its line; nothing is ever skipped
+ * on a stream. So a line may be cut at any time: everything awaited on it is
+ * then *unknown*, told at once, and the core repeats or cancels by id. Only
+ * silence cuts a line (the oldest awaited reply is older than the client's
+ * patience), never the limit of a caller who does not want to wait. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "store/redis/redis_i.h"
+
+static struct flight *at(struct line *l, uint32_t i)
+{
+    return &l->ring[(l->head + i) & (l->cap - 1)];
+}
+
+static bool grow(struct line *l)
+{
+    uint32_t cap = l->cap ? 2 * l->cap : 16;
+    struct flight *ring = snib__alloc(cap * sizeof *ring);
+    if (!ring) {
+        return false;
+    }
+    for (uint32_t i = 0; i < l->count; i++) {
+        ring[i] = *at(l, i);
+    }
+    snib__free(l->ring);
+    l->ring = ring;
+    l->cap = cap;
+    l->head = 0;
+    return true;
+}
+
+bool snib__line_has_room(struct snib__redis *s, int i, uint32_t flights)
+{
+    struct line *l = &s->line[i];
+    const struct snib__buf *out = &s->out->chan[i].out;
+    if (l->count + flights > FLIGHTS_MAX || out->failed ||
+        snib__buf_size(out) + OUT_SPARE > out->limit) {
+        return false;
+    }
+    while (l->count + flights > l->cap) {
+        if (!grow(l)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* snib__line_has_room was true. */
+void snib__line_push(struct snib__redis *s, int i, const struct flight *f)
+{
+    struct line *l = &s->line[i];
+    struct flight *new = at(l, l->count++);
+    *new = *f;
+    new->number = ++l->number;
+    if (f->last) {
+        s->out->chan[i].awaited++;
+    }
+}
+
+bool snib__line_pop(struct line *l, struct flight *ret)
+{
+    if (!l->count) {
+        return false;
+    }
+    *ret = *at(l, 0);
+    l->head = (l->head + 1) & (l->cap - 1);
+    l->count--;
+    return true;
+}
+
+struct flight *snib__line_oldest(struct line *l)
+{
+    return l->count ? at(l, 0) : NULL;
+}
+
+/* The request is over; its replies are nobody's. */
+void snib__line_forget(struct snib__redis *s, const struct snib__request *rq)
+{
+    for (int i = 0; i < LINES; i++) {
+        for (uint32_t k = 0; k < s->line[i].count; k++) {
+            struct flight *f = at(&s->line[i], k);
+            if (f->rq == rq) {
+                f->rq = NULL;
+            }
+        }
+    }
+}
+
+void snib__line_overtaken(struct snib__redis *s, const struct snib__request *rq)
+{
+    for (int i = 0; i < SUBS; i++) {
+        for (uint32_t k = 0; k < s->line[i].count; k++) {
+            struct flight *f = at(&s->line[i], k);
+            if (f->job == JOB_REQUEST && f->verb == SNIB__ACQUIRE &&
+                f->id[0] == rq->id[0] && f->id[1] == rq->id[1] && !f->safe) {
+                f->delivered = rq->token;
+                f->safe = snib__memdup(rq->name->safe, rq->name->safe_size);
+            }
+        }
+    }
+}
+
+/* Is an ACQUIRE of this id on its way, that nobody waits for any more? Then
+ * it may be executed after a release that goes out on the other line. */
+bool snib__line_copy_due(struct snib__redis *s, const uint64_t id[2])
+{
+    for (int i = 0; i < SUBS; i++) {
+        for (uint32_t k = 0; k < s->line[i].count; k++) {
+            const struct flight *f = at(&s->line[i], k);
+            if (f->job == JOB_REQUEST && f->verb == SNIB__ACQUIRE &&
+                f->id[0] == id[0] && f->id[1] == id[1]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool snib__line_wanted(const struct snib__redis *s, int i)
+{
+    switch (i) {
+    case CALLERS:
+        return s->owned > 0;
+    case KEEPER:
+        return !snib__list_empty(&s->unsent[1]);
+    default:
+        break;
+    }
+    if (s->queued || s->held) {
+        return true;
+    }
+    SNIB__LIST_EACH (l, &s->looks) {
+        if (SNIB__CONTAINER(l, struct look, link)->waits_subs) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void snib__line_want(struct snib__redis *s, snib_instant now, int i)
+{
+    struct line *l = &s->line[i];
+    if (l->state != LINE_DOWN &&
+        (l->state != LINE_RESTING || !snib__reached(now, l->rest_until))) {
+        return;
+    }
+    l->state = LINE_OPENING;
+    l->since = now;
+    s->out->open |= 1u << i;
+}
+
+static snib_duration jitter(struct snib__redis *s, snib_duration d)
+{
+    uint64_t half = (uint64_t)d.ns / 2;
+    return (snib_duration){
+        (int64_t)(half + snib__rng_below(&s->rng, half + 1))};
+}
+
+static void lost(struct snib__redis *s, snib_instant now,
+                 const struct flight *f, const char *text)
+{
+    if (f->job != JOB_REQUEST) {
+        return;
+    }
+    if (f->verb == SNIB__ACQUIRE) {
+        /* Its bytes may still reach the server. Whoever releases that id
+         * before its not_after has passed leaves a tombstone. */
+        s->copies_until = snib__later(s->copies_until,
+                                      snib__after(now, snib__ms(LATE_COPY_MS)));
+    }
+    if (!f->rq) {
+        return;
+    }
+    snib__ask_fail(s, f->rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, text);
+}
+
+void snib__line_cut(struct snib__redis *s, snib_instant now, int i, bool shut,
+                    snib_err err, const char *text, bool barred)
+{
+    struct line *l = &s->line[i];
+    struct snib__chan *chan = &s->out->chan[i];
+    bool was_ready = l->state == LINE_READY;
+    struct flight f;
+    l->state = shut ? LINE_CLOSING : LINE_RESTING;
+    if (shut) {
+        s->out->shut |= 1u << i;
+    }
+    s->out->open &= ~(1u << i);
+    l->since = now;
+    l->err = err;
+    l->barred = barred;
+    l->doomed = false;
+    snprintf(l->text, sizeof l->text, "%s", text);
+    if (was_ready) {
+        l->rest = snib__ms(REST_FIRST_MS);
+    }
+    l->rest_until = snib__after(now, barred ? snib__ms(REST_BARRED_MS)
+                                            : jitter(s, l->rest));
+    l->rest.ns = l->rest.ns * 2 < REST_MAX_MS * INT64_C(1000000)
+                     ? l->rest.ns * 2
+                     : REST_MAX_MS * INT64_C(1000000);
+    chan->awaited = 0;
+    chan->pushes = false;
+    snib__buf_clear(&chan->out);
+    snib__resp_reset(l->resp);
+    memset(l->loaded, 0, sizeof l->loaded);
+    if (i == SUBS) {
+        /* A connection that the server still believes in must not count as
+         * our ear: the next one listens to another channel. */
+        s->generation++;
+        snib__queue_channel(s);
+    }
+    for (uint32_t n = l->count; n && snib__line_pop(l, &f); n--) {
+        lost(s, now, &f, l->text);
+        snib__free(f.safe);
+    }
+    if (barred && i == SUBS) {
+        snib__queue_barred(s, err, l->text);
+    } else if (barred && (i == CALLERS || s->line[CALLERS].barred)) {
+        snib__ask_fail_unsent(s, err, l->text);
+    }
+    if (i == SUBS) {
+        snib__look_subs(s, now);
+    }
+    if (s->out->log) {
+        char line[256];
+        snprintf(line, sizeof line, "redis: line %d lost: %s", i, l->text);
+        s->out->log(s->out->log_data, barred ? SNIB_LOG_ERROR : SNIB_LOG_WARN,
+                    line);
+    }
+}
+
+snib_instant snib__line_due(const struct snib__redis *s, int i)
+{
+    const struct line *l = &s->line[i];
+    snib_instant due = SNIB__NEVER;
+    switch (l->state) {
+    case LINE_OPENING:
+    case LINE_CLOSING:
+        return snib__after(l->since, s->patience);
+    case LINE_RESTING:
+        return snib__line_wanted(s, i) ? l->rest_until : SNIB__NEVER;
+    case LINE_READY:
+        if (i == SUBS && s->queued + s->held > 0) {
+            due = l->ping_at;
+        }
+        break;
+    case LINE_AUTH:
+    case LINE_SELECT:
+    case LINE_PROBE:
+    case LINE_TIME:
+    case LINE_SUBSCRIBE:
+        break;
+    case LINE_DOWN:
+        return SNIB__NEVER;
+    }
+    if (l->count) {
+        due =
+            snib__sooner(due, snib__after(l->ring[l->head].sent, s->patience));
+    }
+    return due;
+}
+
+static void ping(struct snib__redis *s, snib_instant now)
+{
+    struct line *l = &s->line[SUBS];
+    l->ping_at = snib__after(now, snib__ms(POLL_MS));
+    if (l->count || !snib__line_has_room(s, SUBS, 1)) {
+        return; /* one is awaited: silence will tell */
+    }
+    snib__resp_begin(&s->out->chan[SUBS].out, 1);
+    snib__resp_arg(&s->out->chan[SUBS].out, "PING", 4);
+    snib__line_push(
+        s, SUBS, &(struct flight){.job = JOB_PING, .sent = now, .last = true});
+}
+
+void snib__line_tick(struct snib__redis *s, snib_instant now, int i)
+{
+    struct line *l = &s->line[i];
+    if (!snib__reached(now, snib__line_due(s, i))) {
+        return;
+    }
+    switch (l->state) {
+    case LINE_OPENING:
+        snib__line_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
+                       "no connection within the time allowed", false);
+        break;
+    case LINE_RESTING:
+        snib__line_want(s, now, i);
+        break;
+    case LINE_AUTH:
+    case LINE_SELECT:
+    case LINE_PROBE:
+    case LINE_TIME:
+    case LINE_SUBSCRIBE:
+    case LINE_READY:
+        if (l->count &&
+            snib__reached(
+                now, snib__after(snib__line_oldest(l)->sent, s->patience))) {
+            snib__line_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
+                           "the server does not answer", false);
+        } else if (i == SUBS) {
+            ping(s, now);
+        }
+        break;
+    case LINE_CLOSING:
+        l->state = LINE_RESTING; /* run forgot to say so */
+        break;
+    case LINE_DOWN:
+        break;
+    }
+}

@@ -1,0 +1,478 @@
+/* store/redis/look.c — INSPECT and LIST: several commands, one request.
+ *
+ * INSPECT asks page by page (100 waiters each). LIST scans with a cursor,
+ * which never blocks the server, keeps the names it found once each, and
+ * inspects them a few at a time; locks that ended in between are left out.
+ * What it holds is freed with the request's answer. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "store/redis/redis_i.h"
+
+enum { SCAN_COUNT = 200, AHEAD = 32, NAMES_LIMIT = 64 * 1024 * 1024 };
+
+static struct look *find(struct snib__redis *s, const struct snib__request *rq)
+{
+    SNIB__LIST_EACH (l, &s->looks) {
+        struct look *k = SNIB__CONTAINER(l, struct look, link);
+        if (k->rq == rq) {
+            return k;
+        }
+    }
+    return NULL;
+}
+
+void snib__look_end(struct snib__redis *s, struct snib__request *rq)
+{
+    struct look *k = find(s, rq);
+    if (k) {
+        snib__unlink(&k->link);
+        snib__buf_free(&k->names);
+        snib__free(k->table);
+        snib__free(k);
+        s->look_count--;
+    }
+}
+
+void snib__look_flight(struct snib__redis *s, snib_instant now, int i,
+                       struct look *k, int script)
+{
+    k->awaited++;
+    snib__line_push(s, i,
+                    &(struct flight){.rq = k->rq,
+                                     .sent = now,
+                                     .job = JOB_REQUEST,
+                                     .script = (uint8_t)(script + 1),
+                                     .verb = (uint8_t)k->rq->verb,
+                                     .last = true});
+}
+
+static void ask(struct snib__redis *s, snib_instant now, int i, struct look *k,
+                const char *safe, size_t size, bool full)
+{
+    snib__encode_inspect(s, &s->out->chan[i].out, safe, size, k->step, full);
+    snib__look_flight(s, now, i, k, SNIB__SCRIPT_INSPECT);
+}
+
+static void scan(struct snib__redis *s, snib_instant now, int i, struct look *k)
+{
+    struct snib__buf *out = &s->out->chan[i].out;
+    snib__resp_begin(out, 6);
+    snib__resp_text(out, "SCAN");
+    snib__resp_i64(out, k->cursor);
+    snib__resp_text(out, "MATCH");
+    snib__resp_text(out, "snib:{*");
+    snib__resp_text(out, "COUNT");
+    snib__resp_i64(out, SCAN_COUNT);
+    snib__look_flight(s, now, i, k, -1);
+}
+
+bool snib__look_send(struct snib__redis *s, snib_instant now, int i,
+                     struct snib__request *rq)
+{
+    if (s->look_count >= LOOKS_MAX || !snib__line_has_room(s, i, AHEAD)) {
+        return false;
+    }
+    struct look *k = snib__alloc(sizeof *k);
+    if (!k) {
+        return false;
+    }
+    k->rq = rq;
+    snib__buf_init(&k->names, NAMES_LIMIT);
+    snib__link_init(&k->link);
+    snib__list_push(&s->looks, &k->link);
+    s->look_count++;
+    snib__buf_clear(rq->result);
+    if (rq->verb == SNIB__INSPECT) {
+        ask(s, now, i, k, rq->name->safe, rq->name->safe_size, true);
+    } else if (rq->verb == SNIB__LIST) {
+        scan(s, now, i, k);
+    } else {
+        return snib__doctor_send(s, now, i, k);
+    }
+    return true;
+}
+
+/* -- rows ---------------------------------------------------------------------- */
+
+/* Skip n space-separated words; NULL when there are fewer. */
+static const char *words(const char *p, const char *end, int n)
+{
+    while (n--) {
+        p = memchr(p, ' ', (size_t)(end - p));
+        if (!p) {
+            return NULL;
+        }
+        p++;
+    }
+    return p;
+}
+
+static int64_t word_i64(const char *p, const char *end, int n)
+{
+    int64_t v = 0;
+    p = words(p, end, n);
+    for (int i = 0; p && p < end && i < 18 && *p >= '0' && *p <= '9'; i++) {
+        v = v * 10 + (*p++ - '0');
+    }
+    return v;
+}
+
+static void about(struct snib__buf *out, const char *p, const char *end, int n)
+{
+    p = words(p, end, n);
+    if (p) {
+        snib__rec_bytes(out, SNIB__F_ABOUT, p, (size_t)(end - p));
+    }
+}
+
+/* holder: "request token end mode permits holds room about" */
+static void holder_row(struct snib__buf *out, int64_t now_ms,
+                       const struct snib__resp_cell *owner,
+                       const struct snib__resp_cell *record)
+{
+    const char *p = record->text, *end = p + record->size;
+    snib__rec_row(out, SNIB__ROW_HOLDER);
+    snib__rec_bytes(out, SNIB__F_OWNER, owner->text, owner->size);
+    snib__rec_i64(out, SNIB__F_TOKEN, word_i64(p, end, 1));
+    snib__rec_i64(out, SNIB__F_LEFT, word_i64(p, end, 2) - now_ms);
+    snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 3));
+    snib__rec_i64(out, SNIB__F_PERMITS, word_i64(p, end, 4));
+    snib__rec_i64(out, SNIB__F_HOLDS, word_i64(p, end, 5));
+    about(out, p, end, 7);
+}
+
+/* waiter: "client channel poll rank lease room floor mode permits about" */
+static void waiter_row(struct snib__buf *out, int64_t now_ms, int64_t alive,
+                       const struct snib__resp_cell *record)
+{
+    const char *p = record->text, *end = p + record->size;
+    const char *blank = memchr(p, ' ', record->size);
+    snib__rec_row(out, SNIB__ROW_WAITER);
+    snib__rec_bytes(out, SNIB__F_OWNER, p, blank ? (size_t)(blank - p) : 0);
+    snib__rec_i64(out, SNIB__F_LEFT, alive - now_ms);
+    snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 7));
+    snib__rec_i64(out, SNIB__F_PERMITS, word_i64(p, end, 8));
+    about(out, p, end, 9);
+}
+
+/* One reply of inspect.lua as rows. first: with the row of the lock itself.
+ * False: not a reply of ours. */
+bool snib__look_rows(struct snib__redis *s, struct snib__request *rq,
+                     const char *safe, size_t size,
+                     const struct snib__resp_cell *c, bool first)
+{
+    const struct snib__resp_cell *holders = snib__resp_at(c, 3);
+    const struct snib__resp_cell *waiters = snib__resp_at(c, 4);
+    struct snib__buf *out = rq->result;
+    int64_t now_ms, token, alive;
+    (void)s;
+    if (!snib__resp_number(snib__resp_at(c, 0), &now_ms) ||
+        !snib__resp_number(snib__resp_at(c, 1), &token) || !holders ||
+        holders->type != SNIB__RESP_ARRAY || !waiters ||
+        waiters->type != SNIB__RESP_ARRAY) {
+        return false;
+    }
+    if (first) {
+        struct snib__buf raw;
+        snib__buf_init(&raw, SNIB_NAME_MAX);
+        bool ours = snib__name_decode(safe, size, &raw);
+        snib__rec_row(out, SNIB__ROW_LOCK);
+        snib__rec_bytes(out, SNIB__F_NAME,
+                        ours ? (const void *)snib__buf_bytes(&raw) : safe,
+                        ours ? snib__buf_size(&raw) : size);
+        snib__rec_i64(out, SNIB__F_TOKEN, token);
+        snib__buf_free(&raw);
+        const struct snib__resp_cell *e = holders + 1;
+        for (uint32_t i = 0; i + 1 < holders->size; i += 2) {
+            holder_row(out, now_ms, e, e + 1);
+            e += 2;
+        }
+    }
+    const struct snib__resp_cell *e = waiters + 1;
+    for (uint32_t i = 0; i + 2 < waiters->size; i += 3, e += 3) {
+        if (snib__resp_number(e + 1, &alive)) {
+            waiter_row(out, now_ms, alive, e + 2);
+        }
+    }
+    return true;
+}
+
+/* -- INSPECT ------------------------------------------------------------------- */
+
+static void finish(struct snib__redis *s, struct look *k)
+{
+    struct snib__request *rq = k->rq;
+    if (rq->result->failed) {
+        snib__ask_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT,
+                       "the answer is too long");
+    } else {
+        snib__ask_finish(s, rq, SNIB__DONE);
+    }
+}
+
+static void strange(struct snib__redis *s, struct look *k)
+{
+    snib__ask_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_STORE,
+                   "the server's answer is not one of our scripts'");
+}
+
+static void inspected(struct snib__redis *s, snib_instant now, int i,
+                      struct look *k, const struct snib__resp_cell *c)
+{
+    const struct snib__name *n = k->rq->name;
+    int64_t all;
+    if (!snib__look_rows(s, k->rq, n->safe, n->safe_size, c, k->step == 0) ||
+        !snib__resp_number(snib__resp_at(c, 2), &all)) {
+        strange(s, k);
+        return;
+    }
+    k->step += 100;
+    if (k->step < all && !k->rq->result->failed &&
+        snib__line_has_room(s, i, 1)) {
+        ask(s, now, i, k, n->safe, n->safe_size, false);
+    } else {
+        finish(s, k);
+    }
+}
+
+/* -- LIST ---------------------------------------------------------------------- */
+
+static bool glob(const char *p, const char *pend, const char *t,
+                 const char *tend)
+{
+    const char *star = NULL, *back = NULL;
+    while (t < tend) {
+        bool hit = false;
+        const char *next = p + 1;
+        if (p < pend && *p == '*') {
+            star = p++;
+            back = t;
+            continue;
+        }
+        if (p < pend && *p == '?') {
+            hit = true;
+        } else if (p < pend && *p == '[' &&
+                   memchr(p + 1, ']', (size_t)(pend - p - 1))) {
+            const char *q = p + 1;
+            bool not = *q == '^' || *q == '!';
+            q += not ;
+            do {
+                if (q + 2 < pend && q[1] == '-' && q[2] != ']') {
+                    hit |= (unsigned char)*q <= (unsigned char)*t &&
+                           (unsigned char)*t <= (unsigned char)q[2];
+                    q += 3;
+                } else {
+                    hit |= *q++ == *t;
+                }
+            } while (q < pend && *q != ']');
+            hit ^= not ;
+            next = q + 1;
+        } else if (p < pend) {
+            if (*p == '\\' && p + 1 < pend) {
+                p++;
+                next = p + 1;
+            }
+            hit = *p == *t;
+        }
+        if (hit) {
+            p = next;
+            t++;
+        } else if (star) {
+            p = star + 1;
+            t = ++back;
+        } else {
+            return false;
+        }
+    }
+    while (p < pend && *p == '*') {
+        p++;
+    }
+    return p >= pend;
+}
+
+static uint64_t hash(const char *p, size_t n)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+    while (n--) {
+        h = (h ^ (uint8_t)*p++) * UINT64_C(1099511628211);
+    }
+    return h ^ h >> 29;
+}
+
+/* An entry of names is its length (u32) and its bytes. */
+static const char *entry(const struct look *k, uint32_t offset, uint32_t *size)
+{
+    const uint8_t *p = snib__buf_bytes(&k->names) + offset;
+    memcpy(size, p, sizeof *size);
+    return (const char *)p + sizeof *size;
+}
+
+static bool widen(struct look *k)
+{
+    uint32_t size = k->table_size ? 2 * k->table_size : 64;
+    uint32_t *table = snib__alloc(size * sizeof *table);
+    if (!table) {
+        return false;
+    }
+    for (uint32_t i = 0; i < k->table_size; i++) {
+        if (k->table[i]) {
+            uint32_t n;
+            const char *name = entry(k, k->table[i] - 1, &n);
+            uint64_t at = hash(name, n);
+            while (table[at & (size - 1)]) {
+                at++;
+            }
+            table[at & (size - 1)] = k->table[i];
+        }
+    }
+    snib__free(k->table);
+    k->table = table;
+    k->table_size = size;
+    return true;
+}
+
+static bool add_name(struct look *k, const char *safe, uint32_t size)
+{
+    uint32_t n;
+    if (2 * (k->name_count + 1) > k->table_size && !widen(k)) {
+        return false;
+    }
+    uint64_t at = hash(safe, size);
+    for (;; at++) {
+        uint32_t *slot = &k->table[at & (k->table_size - 1)];
+        if (!*slot) {
+            *slot = (uint32_t)snib__buf_size(&k->names) + 1;
+            k->name_count++;
+            snib__buf_add(&k->names, &size, sizeof size);
+            snib__buf_add(&k->names, safe, size);
+            return !k->names.failed;
+        }
+        const char *name = entry(k, *slot - 1, &n);
+        if (n == size && !memcmp(name, safe, size)) {
+            return true;
+        }
+    }
+}
+
+/* A lock shows as "snib:{n}" (held) or "snib:{n}:a" (waited for). */
+static bool found(struct look *k, const struct snib__resp_cell *key)
+{
+    const struct snib__request *rq = k->rq;
+    const char *p = key->text, *end = p + key->size;
+    if (key->type != SNIB__RESP_STRING || key->size < 8 ||
+        memcmp(p, "snib:{", 6)) {
+        return true;
+    }
+    if (end[-1] == 'a' && end[-2] == ':') {
+        end -= 2;
+    }
+    p += 6;
+    if (end <= p + 1 || end[-1] != '}' ||
+        memchr(p, '}', (size_t)(end - p - 1))) {
+        return true;
+    }
+    end--;
+    struct snib__buf raw;
+    snib__buf_init(&raw, SNIB_NAME_MAX);
+    bool take = snib__name_decode(p, (size_t)(end - p), &raw);
+    if (take && rq->text && rq->text_size) {
+        const char *t = (const char *)snib__buf_bytes(&raw);
+        take = glob(rq->text, rq->text + rq->text_size, t,
+                    t + snib__buf_size(&raw));
+    }
+    snib__buf_free(&raw);
+    return !take || add_name(k, p, (uint32_t)(end - p));
+}
+
+static void inspect_more(struct snib__redis *s, snib_instant now, int i,
+                         struct look *k)
+{
+    while (k->awaited < AHEAD && k->shown < snib__buf_size(&k->names) &&
+           snib__line_has_room(s, i, 1)) {
+        uint32_t n;
+        const char *name = entry(k, k->shown, &n);
+        bool first = k->shown == 0;
+        k->shown += n + (uint32_t)sizeof n;
+        ask(s, now, i, k, name, n, first);
+    }
+    if (!k->awaited) {
+        finish(s, k);
+    }
+}
+
+static void scanned(struct snib__redis *s, snib_instant now, int i,
+                    struct look *k, const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *keys = snib__resp_at(c, 1);
+    if (!snib__resp_number(snib__resp_at(c, 0), &k->cursor) || !keys ||
+        keys->type != SNIB__RESP_ARRAY) {
+        strange(s, k);
+        return;
+    }
+    const struct snib__resp_cell *e = keys + 1;
+    for (uint32_t n = keys->size; n; n--, e = snib__resp_skip(e)) {
+        if (!found(k, e)) {
+            snib__ask_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+            return;
+        }
+    }
+    if (k->cursor && snib__line_has_room(s, i, 1)) {
+        scan(s, now, i, k);
+    } else {
+        k->scanned = true;
+        k->cursor = 0; /* from here: offset of the name answered next */
+        inspect_more(s, now, i, k);
+    }
+}
+
+static void listed(struct snib__redis *s, snib_instant now, int i,
+                   struct look *k, const struct snib__resp_cell *c)
+{
+    uint32_t n;
+    const char *name = entry(k, (uint32_t)k->cursor, &n);
+    const struct snib__resp_cell *holders = snib__resp_at(c, 3);
+    const struct snib__resp_cell *waiters = snib__resp_at(c, 4);
+    k->cursor += n + (int64_t)sizeof n;
+    bool empty = holders && !holders->size && waiters && !waiters->size;
+    if (!empty && !snib__look_rows(s, k->rq, name, n, c, true)) {
+        strange(s, k);
+        return;
+    }
+    if (k->rq->result->failed) {
+        finish(s, k);
+        return;
+    }
+    inspect_more(s, now, i, k);
+}
+
+void snib__look_reply(struct snib__redis *s, snib_instant now, int i,
+                      struct snib__request *rq, const struct snib__resp_cell *c)
+{
+    struct look *k = find(s, rq);
+    if (!k) {
+        return;
+    }
+    k->awaited--;
+    switch (rq->verb) {
+    case SNIB__INSPECT:
+        inspected(s, now, i, k, c);
+        break;
+    case SNIB__LIST:
+        if (k->scanned) {
+            listed(s, now, i, k, c);
+        } else {
+            scanned(s, now, i, k, c);
+        }
+        break;
+    case SNIB__DOCTOR:
+        snib__doctor_reply(s, now, i, k, c);
+        break;
+    case SNIB__ACQUIRE:
+    case SNIB__RENEW:
+    case SNIB__RELEASE:
+    case SNIB__CANCEL:
+    case SNIB__FORCE:
+        break;
+    }
+}

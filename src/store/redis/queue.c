@@ -1,0 +1,293 @@
+/* store/redis/queue.c — waiting: places at the server, polls, pushed grants.
+ *
+ * Every ACQUIRE we own is found by its id, from start() on, because a grant
+ * may be pushed before the answer "queued" is read. A waiter polls: the same
+ * request again, once a second with jitter; places 1 and 2 also when the
+ * holder's lease ends. A poll is a sign of life, finds a grant whose message
+ * was lost, and carries a number: a pushed grant names the last one that the
+ * server saw, and its lease counts from the instant when that one was sent.
+ * Numbers are unique in the store, so that a repeat of a request cannot be
+ * taken for an earlier send of it. */
+#include <string.h>
+
+#include "store/redis/redis_i.h"
+
+static struct snib__list *bucket(struct snib__redis *s, const uint64_t id[2])
+{
+    return &s->waiting[id[0] % BUCKETS];
+}
+
+static struct snib__request *of_own(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__request, own);
+}
+
+struct snib__request *snib__queue_find(struct snib__redis *s,
+                                       const uint64_t id[2])
+{
+    SNIB__LIST_EACH (l, bucket(s, id)) {
+        struct snib__request *rq = of_own(l);
+        if (rq->id[0] == id[0] && rq->id[1] == id[1]) {
+            return rq;
+        }
+    }
+    return NULL;
+}
+
+void snib__queue_put(struct snib__redis *s, struct snib__request *rq)
+{
+    snib__list_push(bucket(s, rq->id), &rq->own);
+}
+
+void snib__queue_unmark(struct snib__redis *s, struct snib__request *rq)
+{
+    s->queued -= (rq->chan & M_QUEUED) != 0;
+    s->held -= (rq->chan & M_HELD) != 0;
+    rq->chan = (uint8_t)(rq->chan & ~(M_QUEUED | M_HELD));
+}
+
+void snib__queue_channel(struct snib__redis *s)
+{
+    struct snib__buf b;
+    snib__buf_init(&b, sizeof s->channel - 1);
+    snib__buf_puts(&b, "snib:");
+    snib__buf_puts(&b, s->client);
+    if (s->generation) {
+        snib__buf_puts(&b, ":");
+        snib__buf_put_i64(&b, s->generation);
+    }
+    if (!b.failed) {
+        memcpy(s->channel, snib__buf_text(&b), snib__buf_size(&b) + 1);
+    }
+    snib__buf_free(&b);
+}
+
+/* When to poll next. Only the first two time it to the holder's end, else a
+ * short lease would wake the whole queue at one instant. */
+static int64_t pause(struct snib__redis *s, const struct snib__request *rq,
+                     bool queued)
+{
+    int64_t ms = POLL_MS + (int64_t)snib__rng_below(&s->rng, POLL_MS / 2);
+    int64_t left = snib__to_ms(rq->left);
+    if (left > 0 && (!queued || rq->position <= 2)) {
+        left += POLL_FLOOR_MS +
+                (int64_t)snib__rng_below(&s->rng,
+                                         POLL_FLOOR_MS + (uint64_t)left / 16);
+        ms = left < ms ? left : ms;
+    }
+    return ms < POLL_FLOOR_MS ? POLL_FLOOR_MS : ms;
+}
+
+/* The server said "queued", or "held" to one that may queue but could not
+ * yet: its subscription has to be acknowledged first. */
+void snib__queue_told(struct snib__redis *s, snib_instant now,
+                      struct snib__request *rq, bool queued)
+{
+    const struct line *subs = &s->line[SUBS];
+    snib__queue_unmark(s, rq);
+    rq->err = SNIB_ERR_OK;
+    if (queued) {
+        rq->chan |= M_QUEUED;
+        s->queued++;
+        rq->answer = SNIB__QUEUED;
+        if (!snib__linked(&rq->link)) {
+            snib__list_push(&s->out->answered, &rq->link);
+        }
+    } else {
+        if (subs->state == LINE_RESTING && subs->barred &&
+            !snib__reached(now, subs->rest_until)) {
+            snib__ask_fail(s, rq, SNIB__NOT_APPLIED, subs->err, subs->text);
+            return;
+        }
+        rq->chan |= M_HELD;
+        s->held++;
+        if (subs->state == LINE_READY) {
+            snib__ask_again(s, now, rq); /* it came up meanwhile */
+            return;
+        }
+    }
+    snib__line_want(s, now, SUBS);
+    snib__ask_later(s, now, rq, pause(s, rq, queued));
+}
+
+void snib__queue_ask_all(struct snib__redis *s, snib_instant now)
+{
+    for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
+        SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
+            struct snib__request *rq = of_own(l);
+            if ((rq->chan & (M_QUEUED | M_HELD)) && !(rq->chan & M_FLIGHT)) {
+                snib__ask_again(s, now, rq);
+            }
+        }
+    }
+}
+
+void snib__queue_barred(struct snib__redis *s, snib_err err, const char *text)
+{
+    for (int k = 0; k < BUCKETS && s->held > 0; k++) {
+        SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
+            struct snib__request *rq = of_own(l);
+            if ((rq->chan & M_HELD) && !(rq->chan & M_FLIGHT)) {
+                snib__ask_fail(s, rq, SNIB__NOT_APPLIED, err, text);
+            }
+        }
+    }
+}
+
+/* -- pushed grants ------------------------------------------------------------- */
+
+/* "g <request> <token> <room> <claim ms> <poll> <server ms> <holders key>" */
+struct grant {
+    uint64_t id[2];
+    int64_t token, room, claim, poll, server_ms;
+    const char *safe; /* name in the key, not terminated                    */
+    size_t safe_size;
+};
+
+static bool hex(const char *p, uint64_t *ret)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < 16; i++) {
+        int c = p[i];
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                           : -1;
+        if (digit < 0) {
+            return false;
+        }
+        v = v << 4 | (uint64_t)digit;
+    }
+    *ret = v;
+    return true;
+}
+
+static bool number(const char **p, const char *end, int64_t *ret)
+{
+    int64_t v = 0;
+    const char *q = *p;
+    while (q < end && *q >= '0' && *q <= '9' && q - *p < 17) {
+        v = v * 10 + (*q++ - '0');
+    }
+    if (q == *p || q == end || *q != ' ') {
+        return false;
+    }
+    *p = q + 1;
+    *ret = v;
+    return true;
+}
+
+static bool parse(const char *p, size_t size, struct grant *g)
+{
+    const char *end = p + size;
+    if (size < 36 || memcmp(p, "g ", 2) || !hex(p + 2, &g->id[0]) ||
+        !hex(p + 18, &g->id[1]) || p[34] != ' ') {
+        return false;
+    }
+    p += 35;
+    if (!number(&p, end, &g->token) || !number(&p, end, &g->room) ||
+        !number(&p, end, &g->claim) || !number(&p, end, &g->poll) ||
+        !number(&p, end, &g->server_ms) || end - p < 7 ||
+        memcmp(p, "snib:{", 6) || end[-1] != '}' ||
+        g->token >= INT64_C(1) << 53 || g->token < 1 || g->room > 1024 ||
+        g->claim < 1) {
+        return false;
+    }
+    g->safe = p + 6;
+    g->safe_size = (size_t)(end - 1 - g->safe);
+    return true;
+}
+
+void snib__queue_abandon(struct snib__redis *s, const uint64_t id[2])
+{
+    uint64_t *slot = s->abandoned[s->abandoned_at++ % ABANDONED];
+    slot[0] = id[0];
+    slot[1] = id[1];
+}
+
+/* Without a line it ends with its lease. */
+static void end_stray(struct snib__redis *s, snib_instant now, int i,
+                      const char *safe, size_t size, const uint64_t id[2],
+                      int64_t token)
+{
+    if (!snib__line_has_room(s, i, 1)) {
+        return;
+    }
+    snib__encode_stray(s, &s->out->chan[i].out, safe, size, id, token);
+    snib__line_push(
+        s, i, &(struct flight){.job = JOB_STRAY, .sent = now, .last = true});
+}
+
+/* A grant for a request that was cancelled: give it back at once. Only for
+ * those: a late copy of the message of a grant that a poll has found already
+ * must not end it. What is not remembered ends with its claim lease. */
+static void stray(struct snib__redis *s, snib_instant now,
+                  const struct grant *g)
+{
+    bool known = false;
+    for (int k = 0; k < ABANDONED && !known; k++) {
+        known =
+            s->abandoned[k][0] == g->id[0] && s->abandoned[k][1] == g->id[1];
+    }
+    int i = known ? snib__ask_line(s, now, true) : -1;
+    if (i >= 0) {
+        end_stray(s, now, i, g->safe, g->safe_size, g->id, g->token);
+    }
+}
+
+void snib__queue_message(struct snib__redis *s, snib_instant now,
+                         const char *text, uint32_t size)
+{
+    struct grant g;
+    if (!parse(text, size, &g)) {
+        return; /* somebody else's, or of a later version */
+    }
+    struct snib__request *rq = snib__queue_find(s, g.id);
+    if (!rq) {
+        stray(s, now, &g);
+        return;
+    }
+    snib_instant proven = {0};
+    for (int k = 0; k < 2; k++) {
+        if (rq->poll[k].number && rq->poll[k].number == g.poll) {
+            proven = rq->poll[k].sent;
+        }
+    }
+    if (!proven.ns ||
+        snib__reached(now, snib__after(proven, snib__ms(g.claim)))) {
+        /* Not proven, or over by our clock: the request itself, sent again,
+         * tells (H03). Its answer counts from its own send. */
+        if ((rq->chan & (M_QUEUED | M_HELD)) && !(rq->chan & M_FLIGHT)) {
+            snib__ask_again(s, now, rq);
+        }
+        return;
+    }
+    rq->token = g.token;
+    rq->room = (uint32_t)g.room;
+    rq->left = snib__ms(g.claim);
+    rq->valid_from = proven;
+    rq->err = SNIB_ERR_OK;
+    if (rq->chan & M_FLIGHT) {
+        snib__line_overtaken(s, rq);
+    }
+    snib__ask_finish(s, rq, SNIB__DONE);
+}
+
+/* It may have been executed after the claim was over: granted anew, under a
+ * token that nobody here knows of, or queued anew. What was delivered is over
+ * then, so the request as a whole can be ended. */
+void snib__queue_overtaken(struct snib__redis *s, snib_instant now, int i,
+                           const struct flight *f,
+                           const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *code = snib__resp_at(c, 0);
+    const struct snib__resp_cell *token = snib__resp_at(c, 2);
+    if (!code || code->type != SNIB__RESP_INTEGER || !token ||
+        token->type != SNIB__RESP_INTEGER) {
+        return;
+    }
+    if (code->integer == 2 ||
+        (code->integer == 1 && token->integer != f->delivered)) {
+        end_stray(s, now, i, f->safe, strlen(f->safe), f->id, 0);
+    }
+}
+}

@@ -1,0 +1,303 @@
+/* store/redis/redis_i.h — what the Redis store is made of; this folder only.
+ *
+ *   line    a connection: a byte stream, its session state, and the *flights*:
+ *           what is awaited on it, in the order of sending
+ *   request the core's; here it is UNSENT, in FLIGHT, or waiting (an ACQUIRE
+ *           that is QUEUED at the server, or HELD off until we may queue)
+ *   look    the steps of an INSPECT, LIST or DOCTOR
+ *
+ * Files: store.c (the table, due, tick) · session.c (a line's states) ·
+ * lines.c (flights, silence, cutting) · ask.c (choosing a line, sending) ·
+ * encode.c, decode.c (verbs to bytes and back) · queue.c (waiting, polls,
+ * pushed grants) · look.c, doctor.c · errors.c (what an error word means).
+ *
+ * Every function takes `now` from the step it runs in. */
+#ifndef SNIB__REDIS_I_H
+#define SNIB__REDIS_I_H
+
+#include "core/store.h"
+#include "proto/resp.h"
+#include "redis_scripts.h"
+#include "store/redis/redis.h"
+
+enum { CALLERS, KEEPER, SUBS, LINES };
+
+enum {
+    FLIGHTS_MAX = 1024,      /* awaited on one line                          */
+    BATCH_MAX = 128,         /* renewals in one script                       */
+    BATCH_BYTES = 32 * 1024, /* of names in one batch                       */
+    OUT_SPARE = 96 * 1024,   /* room left in a line's buffer for one command */
+    OUT_LIMIT = 4 * 1024 * 1024,
+    BUCKETS = 256,
+    ABANDONED = 256, /* cancelled ids remembered                     */
+    LOOKS_MAX = 64,
+    POLL_MS = 1000,   /* p: a waiter's sign of life                   */
+    WINDOW_MS = 3000, /* alive for 3p                                 */
+    POLL_FLOOR_MS = 10,
+    NOT_AFTER_MS = 9900, /* a request is not executed later than that    */
+    LATE_COPY_MS = 10000,
+    REST_FIRST_MS = 20, /* back-off: doubles, with jitter               */
+    REST_MAX_MS = 1000,
+    REST_BARRED_MS = 5000, /* after a refused login                        */
+    RETRY_MS = 100         /* LOADING and the like                         */
+};
+
+#define MUST_LOAD UINT32_MAX
+
+typedef enum line_state {
+    LINE_DOWN,    /* not connected, nobody wants it                      */
+    LINE_OPENING, /* run was asked to connect                            */
+    LINE_AUTH,    /* connected; the answer to AUTH is awaited            */
+    LINE_SELECT,
+    LINE_PROBE, /* with a login: may it run our scripts to their end?  */
+    LINE_TIME,  /* learning the server's clock                         */
+    LINE_SUBSCRIBE,
+    LINE_READY,
+    LINE_CLOSING, /* run was asked to close it                           */
+    LINE_RESTING  /* failed; back-off until rest_until                   */
+} line_state;
+
+typedef enum job {
+    JOB_AUTH,
+    JOB_SELECT,
+    JOB_PROBE,
+    JOB_TIME,
+    JOB_SUBSCRIBE,
+    JOB_PING,
+    JOB_STRAY, /* ends a grant that nobody waits for any more         */
+    JOB_REQUEST
+} job;
+
+struct flight {
+    struct snib__request *rq; /* NULL: the store's own, or over meanwhile   */
+    uint64_t id[2];
+    snib_instant sent;
+    /* A poll that a pushed grant has overtaken: the token that was delivered,
+     * and the lock's safe name (owned). */
+    int64_t delivered;
+    char *safe;
+    uint32_t number; /* in order of sending on this line           */
+    uint8_t job;
+    uint8_t script; /* + 1; 0: a plain command                    */
+    uint8_t verb;   /* JOB_REQUEST                                */
+    bool last;      /* the reply answers up to this one           */
+};
+
+struct line {
+    line_state state;
+    bool barred; /* resting because login was refused          */
+    bool doomed; /* READONLY: close when nothing is awaited    */
+    struct snib__resp *resp;
+    struct flight *ring; /* cap is a power of two                      */
+    uint32_t cap, head, count, number;
+    uint32_t loaded[SNIB__SCRIPTS]; /* number of the last EVAL; 0: none yet;
+                                       MUST_LOAD: the next one is an EVAL   */
+    snib_instant since; /* OPENING, handshake: began                  */
+    snib_instant rest_until;
+    snib_instant ping_at; /* SUBS                                       */
+    snib_duration rest;   /* next back-off                              */
+    snib_err err;         /* why it failed last, OK: it did not         */
+    char text[200];
+};
+
+/* Where a request is: in the upper bits of request.chan while the store owns
+ * it (the lower two are the line it went out on). */
+enum mark {
+    M_LINE = 0x03,
+    M_UNSENT = 0x04, /* request.link is on an unsent list                  */
+    M_FLIGHT = 0x08,
+    M_QUEUED = 0x10, /* has a place at the server                          */
+    M_HELD = 0x20,   /* was told "held"; asks again when it may queue      */
+    M_RETRY = 0x40,  /* definitely not applied; its timer sends it again   */
+    M_OWNED = 0x80
+};
+
+struct snib__redis {
+    struct snib__out *out;
+    struct snib__rng rng;
+    snib_duration patience;
+    char client[33];
+    char *user, *password;
+    uint32_t db;
+    struct line line[LINES];
+    struct snib__list unsent[2];        /* callers', keepers'                */
+    struct snib__list waiting[BUCKETS]; /* every ACQUIRE we own, by id      */
+    struct snib__list looks;
+    uint32_t look_count, queued, held, owned, poll;
+    struct snib__heap timers;
+    bool ever;         /* a line was READY once             */
+    int64_t server_ms; /* 0: not known                      */
+    snib_instant server_at;
+    uint64_t abandoned[ABANDONED][2];
+    uint32_t abandoned_at;
+    snib_instant copies_until; /* copies of unknown acquires may
+                                          still arrive until then           */
+    uint32_t generation;       /* of the subscription               */
+    char channel[64];
+};
+
+/* errors.c */
+typedef enum error_kind {
+    E_RETRY, /* not applied, passes by itself                            */
+    E_DROP,  /* not applied, this server is the wrong one: reconnect     */
+    E_DENIED,
+    E_STORE,
+    E_CORRUPT,
+    E_NOSCRIPT,
+    E_BUG
+} error_kind;
+error_kind snib__redis_error_kind(const char *text, uint32_t size);
+snib_err snib__redis_error_code(error_kind);
+/* One clean line for people: printable ASCII, at most size - 1 bytes. */
+void snib__redis_error_text(char *ret, size_t size, const char *text,
+                            uint32_t text_size);
+
+/* lines.c */
+void snib__line_want(struct snib__redis *, snib_instant now, int i);
+void snib__line_push(struct snib__redis *, int i, const struct flight *);
+bool snib__line_pop(struct line *, struct flight *ret);
+struct flight *snib__line_oldest(struct line *);
+bool snib__line_has_room(struct snib__redis *, int i, uint32_t flights);
+/* The line is no more: everything awaited on it is unknown. shut: ask run to
+ * close it (else it is closed already). */
+void snib__line_cut(struct snib__redis *, snib_instant now, int i, bool shut,
+                    snib_err, const char *text, bool barred);
+void snib__line_forget(struct snib__redis *, const struct snib__request *);
+/* A grant of this token is about to be delivered: polls of it that are still
+ * under way remember that. */
+void snib__line_overtaken(struct snib__redis *, const struct snib__request *);
+bool snib__line_copy_due(struct snib__redis *, const uint64_t id[2]);
+snib_instant snib__line_due(const struct snib__redis *, int i);
+void snib__line_tick(struct snib__redis *, snib_instant now, int i);
+bool snib__line_wanted(const struct snib__redis *, int i);
+
+/* session.c */
+void snib__session_opened(struct snib__redis *, snib_instant now, int i);
+void snib__session_bytes(struct snib__redis *, snib_instant now, int i,
+                         const void *, size_t);
+
+/* ask.c */
+void snib__ask_start(struct snib__redis *, snib_instant now,
+                     struct snib__request *);
+/* Send what can be sent. */
+void snib__ask_flush(struct snib__redis *, snib_instant now);
+/* The line for a request of this kind, or -1; asks for one to be opened. */
+int snib__ask_line(struct snib__redis *, snib_instant now, bool keepers);
+/* Send one now; false: no line is free. */
+bool snib__ask_send(struct snib__redis *, snib_instant now,
+                    struct snib__request *);
+void snib__ask_later(struct snib__redis *, snib_instant now,
+                     struct snib__request *, int64_t ms);
+/* Definitely not applied: send it once more, ahead of others. */
+void snib__ask_again(struct snib__redis *, snib_instant now,
+                     struct snib__request *);
+void snib__ask_due(struct snib__redis *, snib_instant now,
+                   struct snib__request *);
+/* Final answers. */
+void snib__ask_finish(struct snib__redis *, struct snib__request *,
+                      snib__answer);
+void snib__ask_fail(struct snib__redis *, struct snib__request *, snib__answer,
+                    snib_err, const char *text);
+/* Every unsent request: no line can be had. */
+void snib__ask_fail_unsent(struct snib__redis *, snib_err, const char *text);
+
+/* encode.c */
+void snib__encode_acquire(struct snib__redis *, struct snib__buf *,
+                          struct snib__request *, bool full, bool may_queue);
+void snib__encode_release(struct snib__redis *, struct snib__buf *,
+                          const struct snib__request *, bool full, bool tomb);
+void snib__encode_cancel(struct snib__redis *, struct snib__buf *,
+                         const struct snib__request *, bool full);
+void snib__encode_force(struct snib__redis *, struct snib__buf *,
+                        const struct snib__request *, bool full);
+void snib__encode_inspect(struct snib__redis *, struct snib__buf *,
+                          const char *safe, size_t size, uint32_t from,
+                          bool full);
+/* token 0: whatever became of the request */
+void snib__encode_stray(struct snib__redis *, struct snib__buf *,
+                        const char *safe, size_t size, const uint64_t id[2],
+                        int64_t token);
+void snib__encode_script(struct snib__buf *, enum snib__script, bool full,
+                         uint32_t keys, uint32_t args);
+void snib__encode_key(struct snib__buf *, const char *safe, size_t size,
+                      const char *suffix);
+/* probe.lua, on keys that no lock can have */
+void snib__encode_probe(struct snib__redis *, struct snib__buf *);
+void snib__encode_hex(char ret[33], const uint64_t id[2]);
+void snib__encode_renew_head(struct snib__redis *, struct snib__buf *,
+                             uint32_t count, bool full);
+void snib__encode_renew_keys(struct snib__buf *, const struct snib__request *);
+void snib__encode_renew_args(struct snib__buf *, const struct snib__request *);
+
+/* decode.c: the reply to a flight of JOB_REQUEST; k: its place among those
+ * that this reply answers */
+void snib__decode_reply(struct snib__redis *, snib_instant now, int i,
+                        const struct flight *, const struct snib__resp_cell *,
+                        uint32_t k);
+void snib__server_time(struct snib__redis *, snib_instant now, int64_t ms);
+
+/* queue.c */
+struct snib__request *snib__queue_find(struct snib__redis *,
+                                       const uint64_t id[2]);
+void snib__queue_put(struct snib__redis *, struct snib__request *);
+void snib__queue_told(struct snib__redis *, snib_instant now,
+                      struct snib__request *, bool queued);
+void snib__queue_unmark(struct snib__redis *, struct snib__request *);
+/* All waiting requests ask again at once. */
+void snib__queue_ask_all(struct snib__redis *, snib_instant now);
+void snib__queue_message(struct snib__redis *, snib_instant now,
+                         const char *text, uint32_t size);
+/* The answer to a poll that was overtaken: what it granted is nobody's. */
+void snib__queue_overtaken(struct snib__redis *, snib_instant now, int i,
+                           const struct flight *,
+                           const struct snib__resp_cell *);
+void snib__queue_abandon(struct snib__redis *, const uint64_t id[2]);
+void snib__queue_channel(struct snib__redis *);
+/* The subscription is refused for good: who waits for it cannot queue. */
+void snib__queue_barred(struct snib__redis *, snib_err, const char *text);
+
+/* look.c, doctor.c */
+bool snib__look_send(struct snib__redis *, snib_instant now, int i,
+                     struct snib__request *);
+void snib__look_reply(struct snib__redis *, snib_instant now, int i,
+                      struct snib__request *, const struct snib__resp_cell *);
+void snib__look_end(struct snib__redis *, struct snib__request *);
+/* The subscription came up or was refused: doctors wait for that. */
+void snib__look_subs(struct snib__redis *, snib_instant now);
+
+struct look {
+    struct snib__link link;
+    struct snib__request *rq;
+    uint32_t step;    /* of a doctor; next first place (inspect)   */
+    uint32_t awaited; /* replies due                               */
+    /* LIST: names found (length u32, bytes), and where each is, by hash    */
+    struct snib__buf names;
+    uint32_t *table; /* offset + 1; 0: free                       */
+    uint32_t table_size, name_count;
+    uint32_t shown; /* offset of the next name to inspect        */
+    int64_t cursor;
+    bool scanned;
+    /* DOCTOR */
+    snib_instant begun, time_at;
+    int64_t time_ms;
+    bool waits_subs;
+};
+/* The server could not be asked: that is a finding, too. */
+void snib__doctor_failed(struct snib__request *, snib_err, const char *text);
+bool snib__doctor_send(struct snib__redis *, snib_instant now, int i,
+                       struct look *);
+void snib__doctor_reply(struct snib__redis *, snib_instant now, int i,
+                        struct look *, const struct snib__resp_cell *);
+bool snib__look_rows(struct snib__redis *, struct snib__request *,
+                     const char *safe, size_t size,
+                     const struct snib__resp_cell *, bool first);
+void snib__look_flight(struct snib__redis *, snib_instant now, int i,
+                       struct look *, int script);
+
+static inline bool snib__redis_inspects(const struct snib__request *rq)
+{
+    return rq->verb == SNIB__INSPECT || rq->verb == SNIB__LIST ||
+           rq->verb == SNIB__DOCTOR;
+}
+
+#endif

@@ -1,0 +1,68 @@
+-- force.lua: end whoever holds, at once (a person's decision; promise P1 is
+-- off for that grant). A mark per ended request tells the old holder at its
+-- next renewal; it lives as long as that lease would have. Damaged holder
+-- records are ended too: this is the way to repair one.
+--
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 marks
+-- ARGV  1 reason
+-- Reply {count, now}
+local H, T, Q, W, A, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local call, fmt = redis.call, string.format
+if #KEYS ~= 6 or #ARGV ~= 1 or #ARGV[1] > 1024 then
+    return redis.error_reply('SNIBARG force: bad arguments')
+end
+-- @include enter
+-- @include settle
+-- Reading.
+clock()
+memory()
+local marks, count, longest = {}, 0, 1000
+local v = call('HGETALL', H)
+for i = 1, #v, 2 do
+    local id, token, till, room =
+        string.match(v[i + 1], '^(%x+) (%d+) (%d+) %d+ %d+ %d+ (%d+)')
+    dead[#dead + 1] = v[i]
+    if id then
+        last = math.max(last, tonumber(token) + tonumber(room))
+        if tonumber(till) > now then
+            count = count + 1
+            marks[#marks + 1] = id
+            marks[#marks + 1] = till .. ' ' .. ARGV[1]
+            longest = math.max(longest, tonumber(till) - now)
+        end
+    else
+        count = count + 1
+    end
+end
+local old = {}
+v = call('HGETALL', R)
+for i = 1, #v, 2 do
+    local till = tonumber(string.match(v[i + 1], '^%d+') or 0)
+    if till <= now then
+        old[#old + 1] = v[i]
+    else
+        longest = math.max(longest, till - now)
+    end
+end
+call('ZCARD', A)
+local first = heir()
+if bad then
+    return redis.error_reply(bad)
+end
+
+-- Writing.
+sweep()
+each('HDEL', R, old)
+if #dead > 0 then
+    call('SET', T, fmt('%.0f', last), 'PX',
+        fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + 86400000))
+end
+if first then
+    hand(first)
+end
+if #marks > 0 then
+    call('HSET', R, unpack(marks))
+    call('PEXPIRE', R, fmt('%.0f', math.min(longest, 86400000)))
+end
+tell()
+return {count, now}

@@ -1,0 +1,53 @@
+-- inspect.lua: who holds and who waits. Writes nothing (it runs on a server
+-- that refuses writes), so it does not settle either.
+--
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive
+-- ARGV  1 first place to show (0 …)  2 how many (<= 100)
+-- Reply {now, last token, waiters in all, {client, record, …},
+--        {request, alive-until, record, …}}
+local H, T, Q, W, A = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local call, fmt = redis.call, string.format
+local from, size = tonumber(ARGV[1]), tonumber(ARGV[2])
+if #KEYS ~= 5 or not (from and from >= 0)
+    or not (size and size >= 1 and size <= 100) then
+    return redis.error_reply('SNIBARG inspect: bad arguments')
+end
+-- @include enter
+clock()
+memory()
+if bad then
+    return redis.error_reply(bad)
+end
+local holders, holding = {}, {}
+local v = call('HGETALL', H)
+for i = 1, #v, 2 do
+    local id, till = string.match(v[i + 1], '^(%x+) %d+ (%d+) ')
+    if not id then
+        return redis.error_reply('CORRUPT a holder record of ' .. H
+            .. ' is damaged')
+    end
+    if tonumber(till) > now then
+        holding[id] = true
+        holders[#holders + 1] = v[i]
+        holders[#holders + 1] = v[i + 1]
+    end
+end
+local ids = call('ZRANGE', Q, from, from + size - 1)
+if #ids < size and call('ZCARD', A) > call('ZCARD', Q) then
+    -- The deaf ones, who stepped aside; their turn is not known.
+    for _, id in ipairs(call('ZRANGE', A, 0, 199)) do
+        if #ids < size and not call('ZSCORE', Q, id) then
+            ids[#ids + 1] = id
+        end
+    end
+end
+local waiters = {}
+for _, id in ipairs(ids) do
+    local alive, record = call('ZSCORE', A, id), call('HGET', W, id)
+    if alive and record and tonumber(alive) > now and not holding[id] then
+        waiters[#waiters + 1] = id
+        waiters[#waiters + 1] = fmt('%.0f', alive)
+        waiters[#waiters + 1] = record
+    end
+end
+return {now, last, call('ZCARD', Q), holders, waiters}

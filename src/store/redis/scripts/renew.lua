@@ -1,0 +1,66 @@
+-- renew.lua: extend up to 128 grants of one client. Each lock by itself: a
+-- damaged key costs the others nothing. Compares request and token, creates
+-- nothing, never shortens (a late copy must not undo a longer renewal).
+-- Nothing to settle: a lock that is renewed is not free.
+--
+-- KEYS  a lock: holders, marks
+-- ARGV  1 client; then a lock: request, token, lease ms
+-- Reply {now, code, …}  1 extended  0 not ours  2 revoked  3 damaged
+--       4 refused (an error of the server: the text is in place of the code)
+local client = ARGV[1]
+local pcall, fmt = redis.pcall, string.format
+if #KEYS < 2 or #KEYS > 256 or #ARGV ~= 1 + #KEYS / 2 * 3 then
+    return redis.error_reply('SNIBARG renew: bad arguments')
+end
+for i = 2, #ARGV, 3 do
+    local lease = string.find(ARGV[i + 2], '^%d+$') and tonumber(ARGV[i + 2])
+    if #ARGV[i] ~= 32 or not (lease and lease >= 1 and lease <= 86400000) then
+        return redis.error_reply('SNIBARG renew: bad arguments')
+    end
+end
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local reply = {now}
+
+local function failed(v)
+    return type(v) == 'table' and v.err
+end
+
+local function extend(H, R, request, token, lease)
+    local own = pcall('HGET', H, client)
+    if failed(own) then
+        return string.find(own.err, 'WRONGTYPE', 1, true) and 3 or own.err
+    end
+    local id, given, till, rest
+    if own then
+        id, given, till, rest = string.match(own, '^(%x+) (%d+) (%d+) (.*)$')
+        if not id then
+            return 3
+        end
+        till = tonumber(till)
+    end
+    if id ~= request or given ~= token or till <= now then
+        local mark = pcall('HGET', R, request)
+        return type(mark) == 'string' and 2 or 0
+    end
+    till = math.max(till, now + lease)
+    -- PEXPIRE first: it passes at maxmemory and lets HSET pass. A grant held
+    -- for hours keeps its record for a day: it is the token memory then.
+    local keep = till - now + 100
+    if now - token / 1024 > 43200000 then
+        keep = math.max(keep, 86400000)
+    end
+    local done = pcall('PEXPIRE', H, fmt('%.0f', keep))
+    if not failed(done) then
+        done = pcall('HSET', H, client,
+            fmt('%s %s %.0f %s', id, given, till, rest))
+    end
+    return failed(done) and done.err or 1
+end
+
+for i = 1, #KEYS, 2 do
+    local at = (i - 1) / 2 * 3 + 2
+    reply[#reply + 1] = extend(KEYS[i], KEYS[i + 1], ARGV[at], ARGV[at + 1],
+        tonumber(ARGV[at + 2]))
+end
+return reply

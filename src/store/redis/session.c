@@ -1,0 +1,295 @@
+/* store/redis/session.c — a connection's life, in one switch.
+ *
+ *   DOWN -> OPENING -> AUTH? -> SELECT? -> PROBE? -> TIME -> READY
+ *                                          (SUBS: SUBSCRIBE)
+ *     any failure: RESTING (back-off), or CLOSING first when run has to close
+ *
+ * The greeting goes out in one piece and nothing else before its answers are
+ * in: a refused login or database must never meet a request that was already
+ * sent. TIME gives the first estimate of the server's clock, which an acquire
+ * needs (not_after). With a login the probe asks whether its rights let our
+ * scripts run to their end: a right that is missing in the middle would leave
+ * half of the writes (H17). A greeting refused for good (password, rights, database)
+ * bars the line for seconds: no hammering. */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/redis/redis_i.h"
+
+static void greet(struct snib__redis *s, snib_instant now, int i, job j)
+{
+    snib__line_push(
+        s, i, &(struct flight){.job = (uint8_t)j, .sent = now, .last = true});
+}
+
+void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
+{
+    struct line *l = &s->line[i];
+    struct snib__buf *out = &s->out->chan[i].out;
+    snib__buf_clear(out);
+    if (!snib__resp_reset(l->resp) || !snib__line_has_room(s, i, 4)) {
+        l->state = LINE_AUTH;
+        snib__line_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory", false);
+        return;
+    }
+    l->since = now;
+    l->state = i == SUBS ? LINE_SUBSCRIBE : LINE_TIME;
+    if (s->password) {
+        snib__resp_begin(out, s->user ? 3 : 2);
+        snib__resp_text(out, "AUTH");
+        if (s->user) {
+            snib__resp_text(out, s->user);
+        }
+        snib__resp_text(out, s->password);
+        greet(s, now, i, JOB_AUTH);
+    }
+    if (s->db) {
+        snib__resp_begin(out, 2);
+        snib__resp_text(out, "SELECT");
+        snib__resp_i64(out, s->db);
+        greet(s, now, i, JOB_SELECT);
+        l->state = LINE_SELECT;
+    }
+    if (s->password) {
+        l->state = LINE_AUTH;
+        if (i != SUBS) {
+            snib__encode_probe(s, out);
+            greet(s, now, i, JOB_PROBE);
+        }
+    }
+    if (i == SUBS) {
+        snib__resp_begin(out, 2);
+        snib__resp_text(out, "SUBSCRIBE");
+        snib__resp_text(out, s->channel);
+        greet(s, now, i, JOB_SUBSCRIBE);
+    } else {
+        snib__resp_begin(out, 1);
+        snib__resp_text(out, "TIME");
+        greet(s, now, i, JOB_TIME);
+    }
+    if (out->failed) {
+        snib__line_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory", false);
+    }
+}
+
+static void ready(struct snib__redis *s, snib_instant now, int i)
+{
+    struct line *l = &s->line[i];
+    bool again = s->ever;
+    l->state = LINE_READY;
+    l->rest = snib__ms(REST_FIRST_MS);
+    l->err = SNIB_ERR_OK;
+    l->text[0] = 0;
+    s->ever = true;
+    if (i == SUBS) {
+        l->ping_at = snib__after(now, snib__ms(POLL_MS));
+        s->out->chan[SUBS].pushes = true;
+        snib__queue_ask_all(s, now);
+        snib__look_subs(s, now);
+    } else if (i == CALLERS && again) {
+        snib__queue_ask_all(s, now);
+    }
+}
+
+/* The greeting was refused, or the first bytes were an error (too many
+ * clients, protected mode). */
+static void refused(struct snib__redis *s, snib_instant now, int i,
+                    const struct snib__resp_cell *c)
+{
+    struct line *l = &s->line[i];
+    char text[200];
+    if (c->type != SNIB__RESP_ERROR) {
+        snib__line_cut(s, now, i, true, SNIB_ERR_STORE,
+                       "this does not answer like a Redis server", true);
+        return;
+    }
+    error_kind kind = snib__redis_error_kind(c->text, c->size);
+    bool select = l->state == LINE_SELECT && kind == E_STORE;
+    snib__redis_error_text(text, sizeof text, c->text, c->size);
+    snib__line_cut(s, now, i, true,
+                   select ? SNIB_ERR_CONFIG : snib__redis_error_code(kind),
+                   text, select || kind == E_DENIED);
+}
+
+static bool server_time(struct snib__redis *s, snib_instant now,
+                        const struct snib__resp_cell *c)
+{
+    int64_t seconds, micros;
+    if (!snib__resp_number(snib__resp_at(c, 0), &seconds) ||
+        !snib__resp_number(snib__resp_at(c, 1), &micros) || seconds < 0 ||
+        seconds > INT64_C(9000000000) || micros < 0 || micros > 999999) {
+        return false;
+    }
+    snib__server_time(s, now, seconds * 1000 + micros / 1000);
+    return true;
+}
+
+/* A command that this user may not run inside a script bars the line. Other
+ * errors (LOADING, a user of some keys only) say nothing about rights. Without
+ * PUBLISH things work, slower. */
+static bool may_run(struct snib__redis *s, snib_instant now, int i,
+                    const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *wrong = snib__resp_at(c, 0);
+    const struct snib__resp_cell *e = wrong ? wrong + 1 : NULL;
+    char text[200] = "may not be run in scripts:";
+    size_t n = strlen(text);
+    bool may = true;
+    if (!wrong || wrong->type != SNIB__RESP_ARRAY) {
+        return true;
+    }
+    for (uint32_t k = 0; k + 1 < wrong->size; k += 2, e += 2) {
+        if (e[1].type == SNIB__RESP_STRING &&
+            !snib__resp_is(&e[0], "PUBLISH") &&
+            snib__redis_error_kind(e[1].text, e[1].size) == E_DENIED) {
+            snib__redis_error_text(text + n, sizeof text - n, " ", 1);
+            n = strlen(text);
+            snib__redis_error_text(text + n, sizeof text - n, e[0].text,
+                                   e[0].size);
+            n = strlen(text);
+            may = false;
+        }
+    }
+    if (!may) {
+        snib__line_cut(s, now, i, true, SNIB_ERR_DENIED, text, true);
+    }
+    return may;
+}
+
+/* An array ["message", channel, text]: true, and passed on. */
+static bool message(struct snib__redis *s, snib_instant now, int i,
+                    const struct snib__resp_cell *c)
+{
+    if (i != SUBS || c->type != SNIB__RESP_ARRAY ||
+        !snib__resp_is(snib__resp_at(c, 0), "message")) {
+        return false;
+    }
+    const struct snib__resp_cell *text = snib__resp_at(c, 2);
+    if (text && text->type == SNIB__RESP_STRING &&
+        snib__resp_is(snib__resp_at(c, 1), s->channel)) {
+        snib__queue_message(s, now, text->text, text->size);
+    }
+    return true;
+}
+
+static void answered(struct snib__redis *s, snib_instant now, int i,
+                     const struct snib__resp_cell *c)
+{
+    struct line *l = &s->line[i];
+    struct flight f;
+    if (!l->count) {
+        char text[200] = "a reply to nothing";
+        if (c->type == SNIB__RESP_ERROR) {
+            snib__redis_error_text(text, sizeof text, c->text, c->size);
+        }
+        snib__line_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
+        return;
+    }
+    s->out->chan[i].awaited--;
+    for (uint32_t k = 0; snib__line_pop(l, &f); k++) {
+        if (f.safe) {
+            snib__queue_overtaken(s, now, i, &f, c);
+            snib__free(f.safe);
+        } else if (f.job == JOB_REQUEST) {
+            snib__decode_reply(s, now, i, &f, c, k);
+        }
+        if (f.last) {
+            break;
+        }
+    }
+    if (l->state == LINE_READY && l->doomed && !l->count) {
+        snib__line_cut(s, now, i, true, SNIB_ERR_STORE,
+                       "the server became a read-only replica", false);
+    }
+}
+
+static void reply(struct snib__redis *s, snib_instant now, int i,
+                  const struct snib__resp_cell *c)
+{
+    struct line *l = &s->line[i];
+    struct flight f;
+    switch (l->state) {
+    case LINE_AUTH:
+    case LINE_SELECT:
+        if (!snib__resp_is(c, "OK")) {
+            refused(s, now, i, c);
+            return;
+        }
+        snib__line_pop(l, &f);
+        s->out->chan[i].awaited--;
+        l->state = l->state == LINE_AUTH && s->db ? LINE_SELECT
+                   : i == SUBS                    ? LINE_SUBSCRIBE
+                   : s->password                  ? LINE_PROBE
+                                                  : LINE_TIME;
+        break;
+    case LINE_PROBE:
+        if (!may_run(s, now, i, c)) {
+            return;
+        }
+        snib__line_pop(l, &f);
+        s->out->chan[i].awaited--;
+        l->state = LINE_TIME;
+        break;
+    case LINE_TIME:
+        if (!server_time(s, now, c)) {
+            refused(s, now, i, c);
+            return;
+        }
+        snib__line_pop(l, &f);
+        s->out->chan[i].awaited--;
+        ready(s, now, i);
+        break;
+    case LINE_SUBSCRIBE:
+        if (!snib__resp_is(snib__resp_at(c, 0), "subscribe")) {
+            refused(s, now, i, c);
+            return;
+        }
+        snib__line_pop(l, &f);
+        s->out->chan[i].awaited--;
+        ready(s, now, i);
+        break;
+    case LINE_READY:
+        if (!message(s, now, i, c)) {
+            answered(s, now, i, c);
+        }
+        break;
+    case LINE_DOWN:
+    case LINE_OPENING:
+    case LINE_CLOSING:
+    case LINE_RESTING:
+        break; /* cut meanwhile: what is still read is nobody's */
+    }
+}
+
+static bool reads(const struct line *l)
+{
+    return l->state >= LINE_AUTH && l->state <= LINE_READY;
+}
+
+void snib__session_bytes(struct snib__redis *s, snib_instant now, int i,
+                         const void *bytes, size_t size)
+{
+    struct line *l = &s->line[i];
+    const struct snib__resp_cell *c;
+    if (!reads(l)) {
+        return;
+    }
+    snib__resp_feed(l->resp, bytes, size);
+    while (reads(l)) {
+        switch (snib__resp_next(l->resp, &c)) {
+        case SNIB__RESP_REPLY:
+            reply(s, now, i, c);
+            break;
+        case SNIB__RESP_MORE:
+            return;
+        case SNIB__RESP_BROKEN:
+            snib__line_cut(s, now, i, true, SNIB_ERR_STORE,
+                           snib__resp_why(l->resp), false);
+            return;
+        case SNIB__RESP_NOMEM:
+            snib__line_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
+                           false);
+            return;
+        }
+    }
+}

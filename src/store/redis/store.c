@@ -1,0 +1,267 @@
+/* store/redis/store.c — the store table: opening, stepping, freeing.
+ *
+ * Every step ends the same way: what can be sent is sent, and a line whose
+ * buffer found no memory is cut. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/redis/redis_i.h"
+
+static struct snib__redis *of(const struct snib__store *store)
+{
+    return (struct snib__redis *)(uintptr_t)store;
+}
+
+static void settle(struct snib__redis *s, snib_instant now)
+{
+    snib__ask_flush(s, now);
+    for (int i = 0; i < LINES; i++) {
+        if (s->out->chan[i].out.failed) {
+            snib__line_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
+                           false);
+        }
+    }
+}
+
+/* -- open ---------------------------------------------------------------------- */
+
+static bool parse_db(const char *text, uint32_t *ret)
+{
+    char *end;
+    if (!*text) {
+        return true;
+    }
+    unsigned long v = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || v > 65535) {
+        return false;
+    }
+    *ret = (uint32_t)v;
+    return true;
+}
+
+/* redis://host[:port][/db], redis+unix:///path?db=N, redis://…?socket=/path */
+static snib_err addresses(struct snib__redis *s, const struct snib__url *url,
+                          struct snib_error *reterr)
+{
+    const char *path = url->path ? url->path : "";
+    const char *db = snib__url_query(url, "db");
+    const char *socket = snib__url_query(url, "socket");
+    char address[sizeof s->out->chan[0].address];
+    size_t size = sizeof address;
+    int n;
+    for (uint32_t i = 0; i < url->queries; i++) {
+        if (strcmp(url->query[i].key, "db") != 0 &&
+            strcmp(url->query[i].key, "socket") != 0) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "%.60s: redis knows db= and socket=, not %.40s=",
+                              url->safe, url->query[i].key);
+        }
+    }
+    if (!strcmp(url->scheme, "redis+unix")) {
+        socket = path;
+        path = "";
+    }
+    if (socket) {
+        n = *socket == '/' ? snprintf(address, size, "%s", socket) : -1;
+    } else if (!url->host) {
+        n = -1;
+    } else {
+        n = snprintf(address, size,
+                     strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host,
+                     url->port ? url->port : 6379u);
+    }
+    if (n <= 0 || (size_t)n >= size || (socket && (size_t)n > 107)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: no usable host or socket path", url->safe);
+    }
+    if (!db && *path == '/') {
+        db = path + 1;
+    } else if (*path && strcmp(path, "/") != 0 && *path != '/') {
+        db = "?";
+    }
+    if (db && !parse_db(db, &s->db)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: the database is a number, 0 to 65535",
+                          url->safe);
+    }
+    for (int i = 0; i < LINES; i++) {
+        s->out->chan[i].used = true;
+        memcpy(s->out->chan[i].address, address, size);
+    }
+    return SNIB_ERR_OK;
+}
+
+static void wipe(char *secret)
+{
+    if (secret) {
+        explicit_bzero(secret, strlen(secret));
+        snib__free(secret);
+    }
+}
+
+static void redis_free(struct snib__store *store)
+{
+    struct snib__redis *s = of(store);
+    if (!s) {
+        return;
+    }
+    while (!snib__list_empty(&s->looks)) {
+        struct look *k =
+            SNIB__CONTAINER(snib__list_first(&s->looks), struct look, link);
+        snib__look_end(s, k->rq);
+    }
+    for (int i = 0; i < LINES; i++) {
+        snib__resp_free(s->line[i].resp);
+        struct flight f;
+        while (snib__line_pop(&s->line[i], &f)) {
+            snib__free(f.safe);
+        }
+        snib__free(s->line[i].ring);
+    }
+    snib__heap_free(&s->timers);
+    snib__free(s->user);
+    wipe(s->password);
+    snib__free(s);
+}
+
+static snib_err redis_open(const struct snib__store_config *cfg,
+                           struct snib__store **ret, struct snib_error *reterr)
+{
+    const struct snib__url *url = cfg->url;
+    struct snib__redis *s = snib__alloc(sizeof *s);
+    *ret = NULL;
+    if (!s) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    s->out = cfg->out;
+    s->patience = cfg->request;
+    snib__rng_init(&s->rng, &cfg->seed);
+    snib__encode_hex(s->client, cfg->client);
+    snib__list_init(&s->unsent[0]);
+    snib__list_init(&s->unsent[1]);
+    snib__list_init(&s->looks);
+    for (int k = 0; k < BUCKETS; k++) {
+        snib__list_init(&s->waiting[k]);
+    }
+    snib__queue_channel(s);
+    snib_err err = addresses(s, url, reterr);
+    if (err) {
+        redis_free((struct snib__store *)s);
+        return err;
+    }
+    s->user = snib__strdup(url->user && *url->user ? url->user : NULL);
+    s->password = snib__strdup(url->password);
+    bool ok = (s->user || !url->user || !*url->user) &&
+              (s->password || !url->password) && s->channel[0];
+    for (int i = 0; i < LINES && ok; i++) {
+        s->line[i].rest = snib__ms(REST_FIRST_MS);
+        ok = !snib__resp_new(SNIB__RESP_UNREAD_L, &s->line[i].resp);
+        if (!cfg->out->chan[i].out.limit) {
+            snib__buf_init(&cfg->out->chan[i].out, OUT_LIMIT);
+        }
+    }
+    if (!ok) {
+        redis_free((struct snib__store *)s);
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    if (s->user && !s->password) {
+        redis_free((struct snib__store *)s);
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: a user without a password", url->safe);
+    }
+    *ret = (struct snib__store *)s;
+    return snib__ok(reterr);
+}
+
+/* -- steps --------------------------------------------------------------------- */
+
+static void redis_start(struct snib__store *store, snib_instant now,
+                        struct snib__list *chain)
+{
+    struct snib__redis *s = of(store);
+    struct snib__link *l;
+    while ((l = snib__list_pop(chain))) {
+        snib__ask_start(s, now, SNIB__CONTAINER(l, struct snib__request, link));
+    }
+    settle(s, now);
+}
+
+static void tick(struct snib__redis *s, snib_instant now)
+{
+    struct snib__timer *t;
+    for (int i = 0; i < LINES; i++) {
+        snib__line_tick(s, now, i);
+    }
+    while ((t = snib__heap_min(&s->timers)) && snib__reached(now, t->at)) {
+        snib__heap_remove(&s->timers, t);
+        snib__ask_due(s, now, SNIB__CONTAINER(t, struct snib__request, timer));
+    }
+}
+
+static void redis_input(struct snib__store *store, snib_instant now,
+                        const struct snib__input *in)
+{
+    struct snib__redis *s = of(store);
+    int i = in->chan;
+    char text[200];
+    switch (in->kind) {
+    case SNIB__IN_OPENED:
+        if (i < LINES && s->line[i].state == LINE_OPENING) {
+            snib__session_opened(s, now, i);
+        }
+        break;
+    case SNIB__IN_BYTES:
+        if (i < LINES) {
+            snib__session_bytes(s, now, i, in->bytes, in->size);
+        }
+        break;
+    case SNIB__IN_CLOSED:
+    case SNIB__IN_REFUSED:
+        if (i >= LINES || s->line[i].state == LINE_DOWN ||
+            s->line[i].state == LINE_RESTING) {
+            break;
+        }
+        if (s->line[i].state == LINE_CLOSING) {
+            s->line[i].state = LINE_RESTING;
+            break;
+        }
+        snib__redis_error_text(text, sizeof text, in->bytes ? in->bytes : "",
+                               in->bytes ? (uint32_t)in->size : 0);
+        snib__line_cut(s, now, i, false, SNIB_ERR_UNREACHABLE,
+                       *text ? text : "the connection was closed", false);
+        break;
+    case SNIB__IN_RUNG:
+        break;
+    case SNIB__IN_TICK:
+        tick(s, now);
+        break;
+    }
+    settle(s, now);
+}
+
+static snib_instant redis_due(const struct snib__store *store)
+{
+    const struct snib__redis *s = of(store);
+    snib_instant due = snib__heap_due(&s->timers);
+    for (int i = 0; i < LINES; i++) {
+        due = snib__sooner(due, snib__line_due(s, i));
+    }
+    return due;
+}
+
+const struct snib__store_ops snib__redis_store_ops = {
+    .abi = SNIB__STORE_ABI,
+    .size = sizeof(struct snib__store_ops),
+    .scheme = "redis",
+    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__CAN_LIST |
+            SNIB__TOKEN_SURVIVES_LOSS,
+    .open = redis_open,
+    .start = redis_start,
+    .input = redis_input,
+    .due = redis_due,
+    .free = redis_free,
+};
