@@ -1,0 +1,38 @@
+/* net/resolve.c — see resolve.h. */
+#include "net/resolve.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+void snib__net_resolve(const char *text, struct snib__addresses *ret)
+{
+    char host[256], port[8];
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    ret->count = ret->next = 0;
+    ret->why[0] = 0;
+    if (!snib__net_split(text, host, sizeof host, port, sizeof port)) {
+        snprintf(ret->why, sizeof ret->why, "not an address");
+        return;
+    }
+    int err = getaddrinfo(host, port, &hints, &found);
+    if (err) {
+        snprintf(ret->why, sizeof ret->why, "%s",
+                 err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
+        return;
+    }
+    for (struct addrinfo *a = found; a && ret->count < SNIB__ADDRESSES;
+         a = a->ai_next) {
+        if (a->ai_addrlen <= sizeof ret->v[0].u.inet) {
+            struct snib__address *to = &ret->v[ret->count++];
+            memset(to, 0, sizeof *to);
+            memcpy(&to->u.inet, a->ai_addr, a->ai_addrlen);
+            to->size = a->ai_addrlen;
+        }
+    }
+    freeaddrinfo(found);
+}

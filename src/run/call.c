@@ -1,0 +1,421 @@
+/* run/call.c — the blocking calls.
+ *
+ *     WAIT --reply fed by a reader----> settled
+ *     WAIT --former reader leaves-----> reads (until its own reply)
+ *     WAIT or reads --own limit-------> detached: the request is an orphan
+ *                                       of the engine
+ *
+ * Each has the same shape: check the process, lock, start something at the
+ * engine, let the pump wait, and take the outcome; at the limit do what is
+ * due first (the answer may be a timer of ours), then leave. What was left
+ * behind the engine ends by itself (rule 5). */
+#include "base/error.h"
+#include "run/inside.h"
+#include "run/testing.h"
+
+/* -- the shape -------------------------------------------------------------------- */
+
+static void call_begin(struct snib__step *s, struct snib__call *call,
+                       snib__call_kind kind, snib_instant limit)
+{
+    snib__roles_enter(&s->c->roles, &call->w, 0);
+    atomic_init(&call->word, SNIB__AWAKE);
+    call->kind = (uint8_t)kind;
+    call->brief = kind != SNIB__CALL_ROOM && kind != SNIB__CALL_IDLE;
+    call->err = SNIB_ERR_OK;
+    call->limit = limit;
+    call->ticket = 0;
+    call->grant = (struct snib_grant){0};
+    call->hold = NULL;
+    call->query = NULL;
+    call->next = NULL;
+    call->error.code = SNIB_ERR_OK;
+    call->error.text[0] = 0;
+    s->me = call;
+}
+
+/* True: settled, err is set. False: the limit is over, and a last look at
+ * the timers did not help. */
+static bool call_wait(struct snib__step *s, struct snib__call *call,
+                      uint32_t before[SNIB__CHANS])
+{
+    snib__step_act(s);
+    if (snib__pump(s, call, before)) {
+        return true;
+    }
+    snib__engine_tick(s->c->engine, s->now);
+    snib__step_act(s);
+    return call->w.done;
+}
+
+static snib_err outcome(const struct snib__call *call,
+                        struct snib_error *reterr)
+{
+    if (!call->err) {
+        return snib__ok(reterr);
+    }
+    if (call->error.code == call->err && call->error.text[0]) {
+        return snib__fail(reterr, call->err, "%s", call->error.text);
+    }
+    return snib__fail_plain(reterr, call->err);
+}
+
+static uint32_t in_flight(const struct snib_client *c)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        most = c->out->chan[i].awaited > most ? c->out->chan[i].awaited : most;
+    }
+    return most;
+}
+
+/* Rule 6: before more is sent, help to read what is due. */
+static bool wait_for_room(struct snib__step *s, snib_instant limit)
+{
+    if (__builtin_expect(in_flight(s->c) < SNIB__FLIGHT_MAX, 1)) {
+        return true;
+    }
+    struct snib__call call;
+    call_begin(s, &call, SNIB__CALL_ROOM, limit);
+    bool room = call_wait(s, &call, NULL);
+    snib__pump_leave(s, &call);
+    return room;
+}
+
+/* -- acquire ------------------------------------------------------------------------ */
+
+snib_err snib__acquire_options(const struct snib_acquire_options *given,
+                               struct snib_acquire_options *ret,
+                               struct snib_error *reterr)
+{
+    if (!given) {
+        return SNIB_ERR_OK;
+    }
+    if (given->size != sizeof *given) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "acquire options of size %zu, expected %zu: start "
+                          "from SNIB_INIT(snib_acquire_options)",
+                          given->size, sizeof *given);
+    }
+    if (given->wait_ms < SNIB_FOREVER) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "wait_ms is %lld; expected 0, a number of "
+                          "milliseconds or SNIB_FOREVER",
+                          (long long)given->wait_ms);
+    }
+    if (given->lane && !(given->lane & SNIB__LANE_FREE)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "lane %llu is not one of snib_lane_new()",
+                          (unsigned long long)given->lane);
+    }
+    *ret = *given;
+    return SNIB_ERR_OK;
+}
+
+static snib_err may_block(const struct snib_client *c,
+                          struct snib_error *reterr)
+{
+    if (c->pull) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "this client is driven by snib_process; use "
+                          "snib_acquire_start and snib_release_start");
+    }
+    return SNIB_ERR_OK;
+}
+
+/* The limit of a call that still waits. */
+static snib_err give_up(struct snib__step *s, struct snib__call *call,
+                        snib_err why)
+{
+    struct snib_client *c = s->c;
+    struct snib__seat *seat = snib__engine_seat(c->engine, call->ticket);
+    if (!seat || seat->state != SNIB__SEAT_WAITING) {
+        return SNIB_ERR_INTERNAL;
+    }
+    struct snib__hold *h = seat->user;
+    snib_err err = snib__engine_leave(c->engine, s->now, seat, why);
+    snib__holds_free(s, h);
+    return err;
+}
+
+snib_duration snib__patience(const struct snib_client *c, int64_t wait_ms)
+{
+    return wait_ms ? snib__ms(wait_ms) : c->request;
+}
+
+static snib_err acquire(struct snib_lock *lock,
+                        const struct snib_acquire_options *o,
+                        snib_duration patience, struct snib_grant *ret,
+                        struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    struct snib__call call;
+    uint32_t before[SNIB__CHANS];
+    bool open;
+    snib_err err = SNIB_ERR_OK;
+    uint64_t lane = o->lane ? o->lane : snib__lane_of_thread();
+    snib__step_begin(&s, c);
+    snib_instant limit = snib__after(s.now, patience);
+    if (c->closed) {
+        err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    } else {
+        err = snib__keeper_need(c, reterr);
+    }
+    if (!err && !wait_for_room(&s, limit)) {
+        err = snib__fail(reterr, SNIB_ERR_TIMEOUT,
+                         "not asked: %d requests are unanswered",
+                         SNIB__FLIGHT_MAX);
+    }
+    if (!err && c->closed) { /* while it waited for room */
+        err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    if (err) {
+        snib__step_end(&s);
+        return err;
+    }
+    snib__pump_mark(c, before);
+    call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
+    err = snib__hold_acquire(&s, lock, o, limit, lane, &call, NULL, NULL,
+                             &open, &call.ticket, reterr);
+    if (!err && open && !call_wait(&s, &call, before)) {
+        call.err = give_up(&s, &call,
+                           o->wait_ms == 0 ? SNIB_ERR_UNREACHABLE
+                                           : SNIB_ERR_TIMEOUT);
+        call.error.code = SNIB_ERR_OK;
+    }
+    snib__pump_leave(&s, &call);
+    snib__step_end(&s);
+    if (err) {
+        return err;
+    }
+    if (!call.err) {
+        *ret = call.grant;
+    }
+    return outcome(&call, reterr);
+}
+
+snib_err snib_acquire(struct snib_lock *lock,
+                      const struct snib_acquire_options *options,
+                      struct snib_grant *ret, struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib_acquire_options o = {.wait_ms = SNIB_FOREVER};
+    *ret = (struct snib_grant){0};
+    snib_err err = snib__client_check(c, reterr);
+    if (!err) {
+        err = may_block(c, reterr);
+    }
+    if (!err) {
+        err = snib__acquire_options(options, &o, reterr);
+    }
+    return err ? err
+               : acquire(lock, &o, snib__patience(c, o.wait_ms), ret, reterr);
+}
+
+snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
+                              struct snib_grant *ret,
+                              struct snib_error *reterr)
+{
+    struct snib_acquire_options o = {.wait_ms = 1};
+    *ret = (struct snib_grant){0};
+    return acquire(lock, &o, (snib_duration){ns}, ret, reterr);
+}
+
+/* -- release -------------------------------------------------------------------------- */
+
+static snib_err release(struct snib_lock *lock, struct snib_grant grant,
+                        snib_duration patience, struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    struct snib__call call;
+    uint32_t before[SNIB__CHANS];
+    bool open;
+    snib_err err;
+    uint64_t lane = snib__lane_of_thread();
+    snib__step_begin(&s, c);
+    if (c->stopped) {
+        snib__step_end(&s);
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    snib__pump_mark(c, before);
+    call_begin(&s, &call, SNIB__CALL_RELEASE, snib__after(s.now, patience));
+    err = snib__hold_release(&s, lock, grant.ticket, lane, &call, NULL, &open,
+                             reterr);
+    if (open && !call_wait(&s, &call, before)) {
+        struct snib__seat *seat =
+            snib__engine_seat(c->engine, grant.ticket);
+        if (seat) {
+            struct snib__hold *h = seat->user;
+            snib__engine_abandon(c->engine, seat);
+            snib__holds_free(&s, h);
+        }
+        call.err = SNIB_ERR_UNKNOWN;
+    }
+    snib__pump_leave(&s, &call);
+    snib__step_end(&s);
+    return err ? err : outcome(&call, reterr);
+}
+
+snib_err snib_release(struct snib_lock *lock, struct snib_grant grant,
+                      struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    snib_err err = snib__client_check(c, reterr);
+    if (!err) {
+        err = may_block(c, reterr);
+    }
+    return err ? err : release(lock, grant, c->request, reterr);
+}
+
+snib_err snib__release_within(struct snib_lock *lock, struct snib_grant grant,
+                              int64_t ns, struct snib_error *reterr)
+{
+    return release(lock, grant, (snib_duration){ns}, reterr);
+}
+
+/* -- renew ----------------------------------------------------------------------------- */
+
+static void forget_renewer(struct snib_client *c, struct snib__call *call)
+{
+    struct snib__seat *seat = snib__engine_seat(c->engine, call->ticket);
+    struct snib__hold *h = seat ? seat->user : NULL;
+    struct snib__call **p = h ? &h->renewers : NULL;
+    while (p && *p && *p != call) {
+        p = &(*p)->next;
+    }
+    if (p && *p) {
+        *p = call->next;
+    }
+}
+
+snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
+                    int64_t lease_ms, struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    struct snib__call call;
+    struct snib__seat *seat;
+    uint32_t before[SNIB__CHANS];
+    snib_err err = snib__client_check(c, reterr);
+    if (err) {
+        return err;
+    }
+    int64_t ms = lease_ms ? lease_ms : lock->o.lease_ms;
+    if (ms < SNIB_LEASE_MIN_MS || ms > SNIB_LEASE_MAX_MS) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "lease of %lld ms; expected %lld to %lld",
+                          (long long)ms, (long long)SNIB_LEASE_MIN_MS,
+                          (long long)SNIB_LEASE_MAX_MS);
+    }
+    snib__step_begin(&s, c);
+    if (c->stopped) {
+        snib__step_end(&s);
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    snib__pump_mark(c, before);
+    call_begin(&s, &call, SNIB__CALL_RENEW, snib__after(s.now, c->request));
+    err = snib__engine_renew(c->engine, s.now, grant.ticket, snib__ms(ms),
+                             &seat, reterr);
+    if (!err && seat->user) {
+        struct snib__hold *h = seat->user;
+        call.ticket = grant.ticket;
+        call.next = h->renewers;
+        h->renewers = &call;
+        if (!call_wait(&s, &call, before)) {
+            forget_renewer(c, &call);
+            call.err = SNIB_ERR_UNKNOWN;
+        }
+    }
+    snib__pump_leave(&s, &call);
+    snib__step_end(&s);
+    return err ? err : outcome(&call, reterr);
+}
+
+/* -- looking at the clock ----------------------------------------------------------------- */
+
+void snib_grant_status(struct snib_lock *lock, struct snib_grant grant,
+                       struct snib_status *ret)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    *ret = (struct snib_status){.state = SNIB_RELEASED, .token = grant.token};
+    if (snib__client_check(c, NULL)) {
+        return;
+    }
+    snib__step_begin(&s, c);
+    struct snib__seat *seat = snib__engine_seat(c->engine, grant.ticket);
+    if (seat) {
+        snib__engine_status(c->engine, s.now, seat, ret);
+    }
+    snib__step_end(&s);
+}
+
+bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
+{
+    struct snib_status status;
+    snib_grant_status(lock, grant, &status);
+    return (status.state == SNIB_HELD || status.state == SNIB_AT_RISK) &&
+           status.left_ms > 0;
+}
+
+/* -- queries -------------------------------------------------------------------------------- */
+
+snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
+                         struct snib_error *reterr)
+{
+    struct snib__step s;
+    struct snib__call call;
+    uint32_t before[SNIB__CHANS];
+    snib_err err = snib__client_check(c, reterr);
+    if (err) {
+        return err;
+    }
+    snib__step_begin(&s, c);
+    if (c->closed) {
+        snib__step_end(&s);
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    snib__pump_mark(c, before);
+    call_begin(&s, &call, SNIB__CALL_QUERY, snib__after(s.now, c->request));
+    q->limit = call.limit;
+    q->user = &call;
+    call.query = q;
+    err = snib__engine_query(c->engine, s.now, q);
+    if (err) {
+        call.err = err;
+        call.error = q->error;
+    } else {
+        if (!call_wait(&s, &call, before)) {
+            snib__engine_query_leave(c->engine, q);
+            call.err = q->verb == SNIB__FORCE ? SNIB_ERR_UNKNOWN
+                                              : SNIB_ERR_UNREACHABLE;
+        } else if (q->done) {
+            call.error = q->error;
+        }
+    }
+    snib__pump_leave(&s, &call);
+    snib__step_end(&s);
+    return outcome(&call, reterr);
+}
+
+/* -- for stop: wait until nothing is under way -------------------------------------------------- */
+
+void snib__wait_idle(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    struct snib__counts was, is;
+    struct snib__call call;
+    snib__engine_counts(c->engine, &was);
+    while (!snib__engine_idle(c->engine)) {
+        call_begin(s, &call, SNIB__CALL_IDLE, snib__after(s->now, c->request));
+        bool idle = call_wait(s, &call, NULL);
+        snib__pump_leave(s, &call);
+        snib__engine_counts(c->engine, &is);
+        if (idle || is.requests >= was.requests) {
+            return; /* all done, or no progress in one patience */
+        }
+        was = is;
+    }
+}

@@ -1,0 +1,420 @@
+/* run/client.c — opening and ending a client.
+ *
+ *   open ----> closed ----> stopped ----> (freed)
+ *        close: acquires that wait end with CLOSED, new ones are refused;
+ *               what is held stays held and renewed, releases work
+ *        stop:  what is held is released; threads end; descriptors of lines
+ *               are closed
+ *        free:  everything else, handles that were not freed included
+ *
+ * In a forked child only free does anything. It must not disturb the parent:
+ * no byte is sent, no file of a store is unlinked or unlocked. Descriptors of
+ * ours are closed. Memory is given back when no other thread of the parent
+ * was inside at the fork (else the engine may be half way through a step) and
+ * the store keeps all it has in memory of its own; otherwise it stays until
+ * the child's exec or exit. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "core/url.h"
+#include "run/inside.h"
+#include "run/testing.h"
+#include "store/memory/memory.h"
+
+enum { REQUEST_MS = 2000, REQUEST_MIN_MS = 10, REQUEST_MAX_MS = 600000 };
+
+/* The engine's lines, kept until the mutex is free. */
+static void keep_log(void *data, int level, const char *text)
+{
+    struct snib_client *c = data;
+    size_t n = strlen(text);
+    struct snib__log_line *line = snib__alloc(sizeof *line + n + 1);
+    if (line) { /* else one line less */
+        line->level = level;
+        memcpy(line->text, text, n + 1);
+        snib__list_push(&c->logs, &line->link);
+    }
+}
+
+static void init(struct snib_client *c)
+{
+    pthread_mutex_init(&c->mu, NULL);
+    pthread_cond_init(&c->told, NULL);
+    pthread_cond_init(&c->work, NULL);
+    c->pid = snib__fork_here();
+    c->epoll = c->timer = c->steps = c->event_fd = -1;
+    c->armed = SNIB__NEVER;
+    snib__roles_init(&c->roles, SNIB__LINES);
+    snib__lines_init(c);
+    snib__list_init(&c->locks);
+    snib__list_init(&c->pending);
+    snib__list_init(&c->releasing);
+    snib__list_init(&c->events);
+    snib__list_init(&c->notices);
+    snib__list_init(&c->logs);
+    snib__list_init(&c->executed);
+    snib__list_init(&c->jobs);
+    for (size_t i = 0; i < sizeof c->retired / sizeof c->retired[0]; i++) {
+        c->retired[i] = -1;
+    }
+}
+
+static snib_err read_options(const struct snib_client_options *o,
+                             struct snib_client *c, struct snib_error *reterr)
+{
+    if (o && o->size != sizeof *o) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "client options of size %zu, expected %zu: start "
+                          "from SNIB_INIT(snib_client_options)",
+                          o->size, sizeof *o);
+    }
+    int64_t ms = o && o->request_ms ? o->request_ms : REQUEST_MS;
+    if (ms < REQUEST_MIN_MS || ms > REQUEST_MAX_MS) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "request_ms is %lld; expected %d to %d",
+                          (long long)ms, REQUEST_MIN_MS, REQUEST_MAX_MS);
+    }
+    c->request = snib__ms(ms);
+    c->pull = o && o->pull;
+    c->log = o ? o->log : NULL;
+    c->log_data = o ? o->data : NULL;
+    return SNIB_ERR_OK;
+}
+
+/* Argument, else $SNIB_URL, else the embedded file. */
+static snib_err choose_url(const char *given, char **ret,
+                           struct snib_error *reterr)
+{
+    const char *env = getenv("SNIB_URL");
+    const char *url = given ? given : env && *env ? env : NULL;
+    if (!url) {
+        return snib__default_url(ret, reterr);
+    }
+    *ret = snib__strdup(url);
+    return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+}
+
+/* The engine draws the client's id from the seed right after the store's
+ * seed; look.c has to know it to mark its own claims. */
+static void client_id(const struct snib__seed *seed, uint64_t ret[2])
+{
+    struct snib__rng rng;
+    snib__rng_init(&rng, seed);
+    for (int i = 0; i < 4; i++) {
+        (void)snib__rng_next(&rng);
+    }
+    ret[0] = snib__rng_next(&rng);
+    ret[1] = snib__rng_next(&rng);
+}
+
+static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
+                            const struct snib_client_options *o,
+                            struct snib_error *reterr)
+{
+    const struct snib__registered *store = snib__store_find(url->scheme);
+    struct snib__about about;
+    if (!store) {
+        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                          "no store for %s: is built in", url->scheme);
+    }
+    struct snib__engine_config config = {
+        .ops = store->ops,
+        .blocking = store->blocking,
+        .url = url,
+        .request = c->request,
+        .self = &about,
+        .wall_offset_ns = snib__wall_offset(),
+        .log = c->log ? keep_log : NULL,
+        .log_data = c};
+    snib__self_about(&about, o ? o->program : NULL, o ? o->reason : NULL);
+    snib_err err = snib__self_seed(&config.seed, reterr);
+    if (err) {
+        return err;
+    }
+    client_id(&config.seed, c->id);
+    err = snib__engine_open(&config, &c->engine, reterr);
+    if (err) {
+        return err;
+    }
+    c->out = snib__engine_out(c->engine);
+    c->blocking = store->blocking;
+    if (c->blocking) {
+        (void)snib__blocking_ops_of(snib__engine_store(c->engine),
+                                    &c->instance);
+        c->quick = c->blocking->caps & SNIB__IN_PROCESS;
+    }
+    if (c->blocking == &snib__memory_ops) {
+        snib_instant now;
+        c->virtual_clock = snib__memory_clock(c->instance, &now);
+    }
+    return SNIB_ERR_OK;
+}
+
+/* What was opened; no thread runs and nobody is inside. */
+static void free_parts(struct snib_client *c, bool engine_too)
+{
+    struct snib__link *l;
+    struct snib__step s = {.c = c};
+    while ((l = snib__list_pop(&c->locks))) {
+        struct snib_lock *lock = SNIB__CONTAINER(l, struct snib_lock, link);
+        struct snib__link *h;
+        while ((h = snib__list_pop(&lock->holds))) {
+            struct snib__hold *hold =
+                SNIB__CONTAINER(h, struct snib__hold, link);
+            hold->next = NULL; /* each is on the list of its own handle */
+            snib__holds_free(&s, hold);
+        }
+        snib__free(lock);
+    }
+    struct snib__list *notes[] = {&c->pending, &c->releasing, &c->events};
+    for (int i = 0; i < 3; i++) {
+        while ((l = snib__list_pop(notes[i]))) {
+            struct snib__note *note =
+                SNIB__CONTAINER(l, struct snib__note, link);
+            if (note->hold && i == 1) {
+                snib__holds_free(&s, note->hold);
+            }
+            snib__free(note);
+        }
+    }
+    while ((l = snib__list_pop(&c->logs))) {
+        snib__free(SNIB__CONTAINER(l, struct snib__log_line, link));
+    }
+    snib__lines_free(c);
+    snib__loop_close(c);
+    snib__retired_close(c);
+    if (c->event_fd >= 0) {
+        close(c->event_fd);
+    }
+    if (engine_too) {
+        snib__engine_free(c->engine);
+    }
+    snib__free(c->url);
+}
+
+snib_err snib_client_open(const struct snib_client_options *options,
+                          struct snib_client **ret, struct snib_error *reterr)
+{
+    char *text = NULL;
+    struct snib__url *url = NULL;
+    *ret = NULL;
+    struct snib_client *c = snib__alloc(sizeof *c);
+    if (!c) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    init(c);
+    snib_err err = read_options(options, c, reterr);
+    if (!err) {
+        err = choose_url(options ? options->url : NULL, &text, reterr);
+    }
+    if (!err) {
+        err = snib__url_parse(text, &url, reterr);
+    }
+    if (!err && !(c->url = snib__strdup(url->safe))) {
+        err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    if (!err) {
+        err = open_engine(c, url, options, reterr);
+    }
+    if (!err) {
+        snib__line_bell(c);
+    }
+    if (!err && c->pull) {
+        err = snib__loop_open(c, reterr);
+    }
+    if (text) {
+        memset(text, 0, strlen(text)); /* a password may stand in it */
+        __asm__ volatile("" : : "r"(text) : "memory");
+    }
+    snib__free(text);
+    snib__url_free(url);
+    if (err) {
+        free_parts(c, true);
+        snib__free(c);
+        return err;
+    }
+    *ret = c;
+    return snib__ok(reterr);
+}
+
+/* -- ending ------------------------------------------------------------------------- */
+
+static void end_waiting_calls(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    SNIB__LIST_EACH_SAFE (l, next, &c->roles.waiting) {
+        struct snib__call *call =
+            SNIB__CONTAINER(l, struct snib__call, w.link);
+        if (call->kind == SNIB__CALL_ACQUIRE) {
+            struct snib__seat *seat =
+                snib__engine_seat(c->engine, call->ticket);
+            struct snib__hold *h = seat ? seat->user : NULL;
+            if (!h || seat->state != SNIB__SEAT_WAITING) {
+                continue; /* its news are on the way */
+            }
+            snib_err err = snib__engine_leave(c->engine, s->now, seat,
+                                              SNIB_ERR_CLOSED);
+            snib__holds_free(s, h);
+            snib__call_settle(s, call, err);
+        } else if (call->kind == SNIB__CALL_QUERY) {
+            snib__engine_query_leave(c->engine, call->query);
+            snib__call_settle(s, call, SNIB_ERR_CLOSED);
+        } else if (call->kind == SNIB__CALL_ROOM) {
+            snib__call_settle(s, call, SNIB_ERR_CLOSED);
+        }
+    }
+}
+
+void snib_client_close(struct snib_client *c)
+{
+    struct snib__step s;
+    if (!c || snib__client_check(c, NULL)) {
+        return;
+    }
+    snib__step_begin(&s, c);
+    if (!c->closed) {
+        c->closed = true;
+        snib__step_act(&s);
+        end_waiting_calls(&s);
+        snib__notes_close(&s);
+        snib__step_act(&s);
+    }
+    snib__step_end(&s);
+}
+
+void snib_client_stop(struct snib_client *c)
+{
+    struct snib__step s;
+    if (!c || snib__client_check(c, NULL)) {
+        return;
+    }
+    snib_client_close(c);
+    snib__step_begin(&s, c);
+    if (c->stopped) {
+        snib__step_end(&s);
+        return;
+    }
+    snib__engine_close(c->engine, s.now);
+    snib__wait_idle(&s);
+    c->stopped = true;
+    snib__notes_close(&s);
+    snib__step_act(&s);
+    snib__step_end(&s);
+    snib__resolve_cut(c);
+    snib__keeper_join(c);
+    snib__worker_join(c);
+    snib__step_begin(&s, c);
+    snib__lines_free(c);
+    snib__loop_close(c);
+    snib__step_end(&s);
+}
+
+static void free_in_child(struct snib_client *c)
+{
+    bool quiet = pthread_mutex_trylock(&c->mu) == 0 && !c->executing;
+    if (quiet && !c->blocking) {
+        free_parts(c, true);
+        snib__free(c);
+        return;
+    }
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        if (c->line[i].fd >= 0) {
+            close(c->line[i].fd);
+        }
+        if (c->line[i].bell >= 0) {
+            close(c->line[i].bell);
+        }
+    }
+    snib__loop_close(c);
+    snib__retired_close(c);
+    if (c->event_fd >= 0) {
+        close(c->event_fd);
+    }
+}
+
+void snib_client_free(struct snib_client *c)
+{
+    if (!c) {
+        return;
+    }
+    if (snib__client_check(c, NULL)) {
+        free_in_child(c);
+        return;
+    }
+    snib_client_stop(c);
+    free_parts(c, true);
+    pthread_cond_destroy(&c->told);
+    pthread_cond_destroy(&c->work);
+    pthread_mutex_destroy(&c->mu);
+    snib__free(c);
+}
+
+/* -- asking about it --------------------------------------------------------------------- */
+
+const char *snib_client_url(const struct snib_client *c)
+{
+    return c->url;
+}
+
+void snib__client_id(struct snib_client *c, uint64_t ret[2])
+{
+    ret[0] = c->id[0];
+    ret[1] = c->id[1];
+}
+
+void *snib__client_memory(struct snib_client *c)
+{
+    return !snib__client_check(c, NULL) && c->blocking == &snib__memory_ops
+               ? c->instance
+               : NULL;
+}
+
+static void rouse_to_look(struct snib__step *s)
+{
+    SNIB__LIST_EACH (l, &s->c->roles.waiting) {
+        snib__call_rouse(s, SNIB__CONTAINER(l, struct snib__call, w.link));
+    }
+}
+
+void snib__client_kick(struct snib_client *c)
+{
+    struct snib__step s;
+    if (snib__client_check(c, NULL)) {
+        return;
+    }
+    snib__step_begin(&s, c);
+    if (!c->stopped) {
+        snib__engine_tick(c->engine, s.now);
+        snib__notes_due(&s);
+        snib__step_act(&s);
+        while (c->quick && snib__step_exec(&s)) {
+        }
+        rouse_to_look(&s);
+        s.kick = true;
+    }
+    snib__step_end(&s);
+}
+
+void snib__client_counts(struct snib_client *c, struct snib__counts *counts,
+                         uint32_t ret_awaited[SNIB__CHANS],
+                         int ret_reader[SNIB__CHANS])
+{
+    struct snib__step s;
+    snib__step_begin(&s, c);
+    if (counts) {
+        snib__engine_counts(c->engine, counts);
+    }
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        if (ret_awaited) {
+            ret_awaited[i] = c->out->chan[i].awaited;
+        }
+        if (ret_reader) {
+            ret_reader[i] = c->roles.line[i].reader;
+        }
+    }
+    snib__step_end(&s);
+}

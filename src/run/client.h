@@ -1,0 +1,38 @@
+/* run/client.h — what the rest of src/run and the tests may ask of a client.
+ *
+ * look.c (inspect, list, force-release, doctor), test.c (switches of memory:)
+ * and policy.c stand on these few functions; the inside of a client is in
+ * run/inside.h and belongs to client.c, pump.c, keeper.c and their kin. */
+#ifndef SNIB__CLIENT_H
+#define SNIB__CLIENT_H
+
+#include "core/engine.h"
+#include "snib.h"
+
+/* Ask the store and wait. Checks fork and close first. The caller has zeroed
+ * *q, set verb, name, name_size and text, and called snib__buf_init on
+ * q->result; limit is set here (now + request_ms). Blocks at most until then,
+ * on the calling thread. In every case the engine has forgotten q on return,
+ * and result still wants snib__buf_free. Any thread. In a pull client USAGE.
+ * Errors: FORKED, CLOSED, NOMEM, UNREACHABLE, UNKNOWN (a FORCE that was sent
+ * and not answered) and what the store said; copied into reterr (may be
+ * NULL). */
+snib_err snib__run_query(struct snib_client *, struct snib__query *q,
+                         struct snib_error *reterr);
+
+/* The memory store's instance (first argument of snib__memory_advance and
+ * its kin) or NULL when the store is another one. Any thread; the result is
+ * valid as long as the client. NULL too in a forked child. */
+void *snib__client_memory(struct snib_client *);
+
+/* The virtual clock moved or the store was tampered with: do what is due now
+ * and let every waiting call look at its limit again. Never blocks. */
+void snib__client_kick(struct snib_client *);
+
+/* The 128 bits by which stores know this client. */
+void snib__client_id(struct snib_client *, uint64_t ret[2]);
+
+/* FORKED in a child of the process that opened the client, else OK. */
+snib_err snib__client_check(const struct snib_client *, struct snib_error *);
+
+#endif

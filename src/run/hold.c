@@ -1,0 +1,328 @@
+/* run/hold.c — what run remembers about a seat of the engine.
+ *
+ *                    acquire                    last release
+ *   (no hold) --> waiting --granted--> held ---------------------> ending -->
+ *                    |                                        (answer awaited)
+ *                    +--refused, left--> (freed)
+ *
+ * seat->user points to the hold from the acquire to the end, so news of the
+ * engine find their way without a search. When a lane re-enters through
+ * another handle for the same name, that handle gets a hold of its own in the
+ * same chain: freeing a handle then gives back just what was taken through
+ * it. The holds of a handle are on its list until they end. */
+#include <assert.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "run/inside.h"
+
+struct snib__hold *snib__hold_new(struct snib_lock *lock)
+{
+    struct snib__hold *h = snib__alloc(sizeof *h);
+    if (h) {
+        snib__link_init(&h->link);
+        h->lock = lock;
+        h->count = 1;
+    }
+    return h;
+}
+
+void snib__holds_free(struct snib__step *s, struct snib__hold *h)
+{
+    while (h) {
+        struct snib__hold *next = h->next;
+        snib__unlink(&h->link);
+        snib__extra_free(s, h->extra);
+        snib__free(h);
+        h = next;
+    }
+}
+
+static void end_renewers(struct snib__step *s, struct snib__hold *h,
+                         snib_err err)
+{
+    while (h->renewers) {
+        struct snib__call *call = h->renewers;
+        h->renewers = call->next;
+        snib__fail_plain(&call->error, err);
+        snib__call_settle(s, call, err);
+    }
+}
+
+void snib__holds_ended(struct snib__step *s, struct snib__hold *first)
+{
+    for (struct snib__hold *h = first; h; h = h->next) {
+        end_renewers(s, h, SNIB_ERR_NOT_HELD);
+        snib__unlink(&h->link);
+        if (h->extra) {
+            snib__extra_ended(s, h->extra);
+        }
+    }
+}
+
+/* -- news ---------------------------------------------------------------------- */
+
+static void told_granted(struct snib__step *s, struct snib__seat *seat,
+                         struct snib__hold *h)
+{
+    struct snib_grant grant = {.ticket = seat->ticket, .token = seat->token};
+    bool ours = seat->state == SNIB__SEAT_SERVED ||
+                seat->state == SNIB__SEAT_DEAD;
+    snib_err err = ours ? SNIB_ERR_OK : SNIB_ERR_CLOSED;
+    seat->reterr = NULL; /* the call's stack, or the note */
+    if (h->call) {
+        h->call->grant = grant;
+        snib__call_settle(s, h->call, err);
+        h->call = NULL;
+    } else if (h->note) {
+        struct snib__note *note = h->note;
+        h->note = NULL;
+        snib__note_answer(s, note, ours ? SNIB_EV_GRANTED : SNIB_EV_REFUSED,
+                          grant, err, NULL);
+    }
+}
+
+static void told_refused(struct snib__step *s, struct snib__seat *seat,
+                         struct snib__hold *h)
+{
+    snib_err err = seat->err;
+    struct snib_grant grant = {.ticket = seat->ticket};
+    snib__seat_done(s->c->engine, seat);
+    if (h->call) {
+        snib__call_settle(s, h->call, err);
+    } else if (h->note) {
+        snib__note_answer(s, h->note, SNIB_EV_REFUSED, grant, err,
+                          &h->note->ev.error);
+    }
+    snib__holds_free(s, h);
+}
+
+static void told_released(struct snib__step *s, struct snib__seat *seat,
+                          struct snib__hold *h)
+{
+    snib_err err = seat->err;
+    struct snib_grant grant = {.ticket = seat->ticket, .token = seat->token};
+    snib__seat_done(s->c->engine, seat);
+    if (!h) {
+        return;
+    }
+    if (h->call) {
+        snib__call_settle(s, h->call, err);
+    } else if (h->note) {
+        snib__note_answer(s, h->note, SNIB_EV_RELEASED, grant, err,
+                          &h->note->ev.error);
+    }
+    snib__holds_free(s, h);
+}
+
+void snib__hold_news(struct snib__step *s, struct snib__seat *seat,
+                     uint8_t news)
+{
+    struct snib__hold *h = seat->user;
+    if ((news & SNIB__NEWS_SETTLED) && seat->state == SNIB__SEAT_REFUSED) {
+        if (h) {
+            told_refused(s, seat, h);
+        } else {
+            snib__seat_done(s->c->engine, seat);
+        }
+        return;
+    }
+    if (h && (news & SNIB__NEWS_SETTLED)) {
+        told_granted(s, seat, h);
+    }
+    if (h && (news & SNIB__NEWS_RENEWED)) {
+        end_renewers(s, h, seat->err);
+    }
+    if (h && (news & SNIB__NEWS_STATE)) {
+        snib__extra_changed(s, h, seat);
+    }
+    if ((news & SNIB__NEWS_RELEASED) && seat->state == SNIB__SEAT_GONE) {
+        if (h) { /* stop ended it; its owner has not released it */
+            snib__holds_ended(s, h);
+        }
+        told_released(s, seat, h);
+    }
+}
+
+/* -- acquire --------------------------------------------------------------------- */
+
+static struct snib__hold *of_lock(struct snib__hold *h,
+                                  const struct snib_lock *lock)
+{
+    while (h && h->lock != lock) {
+        h = h->next;
+    }
+    return h;
+}
+
+/* The lane had it already. */
+static void re_entered(struct snib__step *s, struct snib__hold *first,
+                       struct snib__hold *fresh)
+{
+    struct snib__hold *same = of_lock(first, fresh->lock);
+    if (same) {
+        same->count++;
+        snib__holds_free(s, fresh);
+        return;
+    }
+    snib__extra_free(s, fresh->extra); /* the first handle's tells */
+    fresh->extra = NULL;
+    fresh->ticket = first->ticket;
+    fresh->next = first->next;
+    first->next = fresh;
+    snib__list_push(&fresh->lock->holds, &fresh->link);
+}
+
+static struct snib__ask ask_of(const struct snib_lock *lock,
+                               const struct snib_acquire_options *o,
+                               snib_instant limit, uint64_t lane)
+{
+    return (struct snib__ask){
+        .lane = lane,
+        .limit = limit,
+        .lease = snib__ms(lock->o.lease_ms),
+        .hold_max = snib__ms(lock->o.hold_max_ms),
+        .try_only = o->wait_ms == 0,
+        .fixed = lock->o.fixed_lease,
+        .aggressive = lock->o.aggressive,
+        .confirm = lock->o.confirm,
+        .no_reentry = lock->o.no_reentry,
+        .no_pass = lock->o.no_local_pass,
+        .reason = o->reason};
+}
+
+snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
+                            const struct snib_acquire_options *o,
+                            snib_instant limit, uint64_t lane,
+                            struct snib__call *call, struct snib__note *note,
+                            void *user, bool *ret_open, uint64_t *ret_ticket,
+                            struct snib_error *reterr)
+{
+    struct snib_client *c = s->c;
+    struct snib__seat *seat;
+    struct snib__hold *h = snib__hold_new(lock);
+    *ret_open = false;
+    if (!h || ((lock->o.on_change || note) &&
+               snib__extra_new(lock, note != NULL, user, &h->extra))) {
+        snib__holds_free(s, h);
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    struct snib__ask ask = ask_of(lock, o, limit, lane);
+    ask.timed = note != NULL;
+    ask.user = h;
+    ask.reterr = call ? &call->error : &note->ev.error;
+    snib_err err = snib__engine_acquire(c->engine, s->now, lock->site, &ask,
+                                        &seat, reterr);
+    if (err) {
+        snib__holds_free(s, h);
+        return err;
+    }
+    *ret_ticket = h->ticket = seat->ticket;
+    h->call = call;
+    h->note = note;
+    if (note) {
+        note->hold = h;
+    }
+    if (seat->state == SNIB__SEAT_WAITING) {
+        snib__list_push(&lock->holds, &h->link);
+        *ret_open = true;
+    } else if (seat->state == SNIB__SEAT_REFUSED) {
+        told_refused(s, seat, h);
+    } else if (seat->user == h) {
+        snib__list_push(&lock->holds, &h->link);
+        told_granted(s, seat, h);
+    } else {
+        h->call = NULL;
+        h->note = NULL;
+        struct snib__hold with = {.call = call, .note = note};
+        told_granted(s, seat, &with);
+        re_entered(s, seat->user, h);
+    }
+    return SNIB_ERR_OK;
+}
+
+/* -- release ----------------------------------------------------------------------- */
+
+/* One hold less in the books. Returns what seat->user has to be. */
+static struct snib__hold *count_down(struct snib__step *s,
+                                     struct snib__hold *first,
+                                     const struct snib_lock *lock)
+{
+    struct snib__hold *h = of_lock(first, lock);
+    h = h ? h : first;
+    if (--h->count || !first->next) {
+        return first;
+    }
+    struct snib__hold *then = first->next;
+    if (h == first) {
+        then->extra = h->extra; /* the chain's */
+        h->extra = NULL;
+        then->renewers = h->renewers;
+        first = then;
+    } else {
+        then = first;
+        while (then->next != h) {
+            then = then->next;
+        }
+        then->next = h->next;
+    }
+    h->next = NULL;
+    snib__holds_free(s, h);
+    return first;
+}
+
+static void last_released(struct snib__step *s, struct snib__seat *open,
+                          struct snib__hold *first, struct snib__call *call,
+                          struct snib__note *note, bool *ret_open)
+{
+    struct snib_client *c = s->c;
+    snib__holds_ended(s, first);
+    if (!open) {
+        snib__holds_free(s, first);
+        return;
+    }
+    snib__holds_free(s, first->next);
+    first->next = NULL;
+    first->call = call;
+    first->note = note;
+    if (note) {
+        note->hold = first;
+    }
+    *ret_open = true;
+    if (open->state == SNIB__SEAT_GONE) {
+        *ret_open = false;
+        told_released(s, open, first);
+    } else if (!call && !note) {
+        *ret_open = false;
+        snib__engine_abandon(c->engine, open);
+        snib__holds_free(s, first);
+    }
+}
+
+snib_err snib__hold_release(struct snib__step *s, struct snib_lock *lock,
+                            uint64_t ticket, uint64_t lane,
+                            struct snib__call *call, struct snib__note *note,
+                            bool *ret_open, struct snib_error *reterr)
+{
+    struct snib_client *c = s->c;
+    struct snib__seat *seat = snib__engine_seat(c->engine, ticket), *open;
+    struct snib__hold *first = seat ? seat->user : NULL;
+    struct snib_error *later =
+        call ? &call->error : note ? &note->ev.error : NULL;
+    *ret_open = false;
+    snib_err err = snib__engine_release(c->engine, s->now, ticket, lane, later,
+                                        first, &open, reterr);
+    if (!first && open) { /* nobody's books: let it end by itself */
+        snib__engine_abandon(c->engine, open);
+    }
+    if ((err && err != SNIB_ERR_LOST) || !first) {
+        return err;
+    }
+    bool last = open || !snib__engine_seat(c->engine, ticket);
+    if (last) {
+        last_released(s, open, first, call, note, ret_open);
+    } else {
+        seat->user = count_down(s, first, lock);
+    }
+    return err;
+}

@@ -1,0 +1,373 @@
+/* run/inside.h — what a client is made of; src/run only.
+ *
+ * One mutex, `mu`, guards all of it but the system calls in which threads
+ * sleep and the bytes of line[].in, which are the reader's while it reads.
+ * No lock is held in poll, recv, futex, callbacks, name resolution and the
+ * exec() of a blocking store. send is non-blocking and is done under mu.
+ *
+ *   struct snib__step   one visit: lock, steps of the engine, what they want
+ *                       done; unlock; then the wakes and log lines it caused
+ *   struct snib__call   a blocking call, on the caller's stack
+ *   struct snib__hold   what run knows about a seat of the engine
+ *   struct snib__note   an event that will be delivered, allocated up front
+ *   struct snib__line   run's end of a channel                              */
+#ifndef SNIB__INSIDE_H
+#define SNIB__INSIDE_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "core/blocking.h"
+#include "core/engine.h"
+#include "net/resolve.h"
+#include "run/client.h"
+#include "run/park.h"
+#include "run/roles.h"
+
+enum {
+    SNIB__BELL_LINE = SNIB__CHANS,  /* bell of a blocking store, as a line  */
+    SNIB__LINES = SNIB__CHANS + 1,
+    SNIB__LINE_IN = 16 << 10,       /* bytes read at once                   */
+    SNIB__FLIGHT_MAX = 1024,        /* rule 6                               */
+    SNIB__SLICE_MS = 1000,          /* rule 7                               */
+    SNIB__LAZY_MS = 50,             /* see keeper.c, lazy watching          */
+    SNIB__HOPE_MS = 2               /* after that a call expects no reply   */
+};
+
+typedef enum snib__line_state {
+    SNIB__LINE_DOWN,
+    SNIB__LINE_RESOLVING,
+    SNIB__LINE_CONNECTING,
+    SNIB__LINE_UP
+} snib__line_state;
+
+struct snib__line {
+    int fd;             /* -1: none                                         */
+    int bell;           /* eventfd: wakes the call that polls here          */
+    uint8_t state;      /* snib__line_state                                 */
+    bool asleep;        /* its reader is a call that sleeps in ppoll        */
+    bool closing;       /* shut while asleep: the reader closes it          */
+    bool blocked;       /* the last send would have blocked                 */
+    bool watched;       /* fd is in the epoll set                           */
+    uint32_t armed;     /* epoll events asked for; 0: (no longer) none      */
+    snib_instant lazy;  /* the keeper begins to watch then                  */
+    uint8_t *in;        /* the reader's                                     */
+    struct snib__addresses *addresses;
+};
+
+struct snib_lock {
+    struct snib__link link;    /* client's locks                            */
+    struct snib_client *client;
+    struct snib__site *site;
+    struct snib__list holds;
+    struct snib_lock_options o; /* lease_ms filled in                       */
+};
+
+struct snib__call;
+struct snib__extra;
+
+/* What run knows about a seat; seat->user points to the first of a chain, one
+ * for each handle through which the lane holds it. */
+struct snib__hold {
+    struct snib__link link;     /* lock's holds; off once given back        */
+    struct snib_lock *lock;
+    struct snib__hold *next;    /* same seat, another handle                */
+    uint64_t ticket;
+    uint32_t count;             /* holds taken through this handle          */
+    struct snib__call *call;    /* whose acquire or release is under way    */
+    struct snib__call *renewers;
+    struct snib__note *note;    /* the event that answers a start           */
+    struct snib__extra *extra;  /* first of the chain only; mostly NULL     */
+};
+
+/* An event to come (on pending or releasing), then one to be fetched. */
+struct snib__note {
+    struct snib__link link;
+    struct snib__hold *hold;    /* while it is to come                      */
+    snib_instant limit;         /* of a release                             */
+    bool keep;                  /* embedded in an extra: not freed by next  */
+    struct snib_event ev;
+};
+
+/* Only for grants with a callback, a descriptor or STATE events. */
+struct snib__extra {
+    struct snib__link notice;   /* client's notices                         */
+    struct snib__note state;
+    void (*on_change)(void *, struct snib_grant, snib_state, snib_reason);
+    void *data;
+    struct snib_lock *lock;
+    struct snib_grant grant;
+    bool events;
+    uint8_t now_state, now_reason; /* latest                                */
+    uint8_t told_state;            /* as told to the callback               */
+    uint8_t seen_state;            /* as put into the last STATE event      */
+    int fd;                        /* -1: none                              */
+};
+
+typedef enum snib__call_kind {
+    SNIB__CALL_ACQUIRE,
+    SNIB__CALL_RELEASE,
+    SNIB__CALL_RENEW,
+    SNIB__CALL_QUERY,
+    SNIB__CALL_ROOM, /* for fewer requests in flight (rule 6)               */
+    SNIB__CALL_IDLE  /* for nothing being in flight: stop                   */
+} snib__call_kind;
+
+struct snib__call {
+    struct snib__waiter w;
+    snib__word word;
+    uint8_t kind;
+    bool brief;              /* nothing to do under the mutex once settled  */
+    snib_err err;
+    snib_instant limit;
+    uint64_t ticket;
+    struct snib_grant grant;
+    struct snib__hold *hold;
+    struct snib__query *query;
+    struct snib__call *next; /* renewers of one hold                        */
+    struct snib_error error;
+};
+
+struct snib__log_line {
+    struct snib__link link;
+    int level;
+    char text[];
+};
+
+struct snib_client {
+    pthread_mutex_t mu;
+    pid_t pid;                  /* who opened it; constant                  */
+    bool pull, virtual_clock;   /* constant                                 */
+    bool quick;                 /* exec() never blocks; constant            */
+    bool closed, stopped;
+    snib_duration request;
+    char *url;                  /* safe to show                             */
+    uint64_t id[2];
+    void (*log)(void *, int, const char *);
+    void *log_data;
+
+    struct snib__engine *engine;
+    struct snib__out *out;
+    const struct snib__blocking_ops *blocking; /* NULL: a store of channels */
+    void *instance;
+    bool executing;
+    snib_instant clock;         /* the last `now`                           */
+
+    struct snib__roles roles;
+    struct snib__line line[SNIB__LINES];
+    struct snib__list locks;
+    struct snib__list pending;   /* notes of acquires                       */
+    struct snib__list releasing; /* notes of releases, by limit             */
+    struct snib__list events;    /* notes to be fetched                     */
+    struct snib__list notices;   /* extras with news for a callback         */
+    struct snib__list logs;
+    struct snib_lock *telling;   /* whose callback runs now                 */
+    pthread_t teller;
+    pthread_cond_t told;
+
+    int epoll, timer, steps;     /* epoll set, BOOTTIME timer, clock steps  */
+    int event_fd;
+    bool event_set, notice_timer;
+    bool keeper_on, keeper_stop;
+    pthread_t keeper;
+    snib_instant armed;          /* the timer; NEVER: not armed             */
+    int64_t wall_offset;         /* REALTIME − BOOTTIME as last seen, ns    */
+
+    bool worker_on, worker_stop;
+    pthread_t worker;
+    pthread_cond_t work;
+    struct snib__list jobs;      /* look-ups of host names                  */
+    struct snib__list executed;  /* pull: chains that came back             */
+
+    int retired[16];             /* loss descriptors of ended grants        */
+    uint32_t retired_next;
+    uint64_t takeovers;
+};
+
+/* -- pump.c --------------------------------------------------------------- */
+
+struct snib__step {
+    struct snib_client *c;
+    snib_instant now;
+    struct snib__call *me;   /* the acting call, if it is one               */
+    bool keeper;             /* the acting thread is the keeper             */
+    bool event;              /* event_fd must be set                        */
+    bool kick;               /* the keeper must look                        */
+    bool away;               /* me is settled, the mutex is not held        */
+    uint32_t bells;          /* lines whose bell must be rung               */
+    uint32_t words;
+    snib__word *word[32];
+    int cancel_state;
+};
+
+/* Lock, read the clock. */
+void snib__step_begin(struct snib__step *, struct snib_client *);
+/* Unlock; then wake and log. */
+void snib__step_end(struct snib__step *);
+/* Unlock for a sleep or a callback: wakes and log lines go out. */
+void snib__step_pause(struct snib__step *);
+/* Lock again afterwards. */
+void snib__step_again(struct snib__step *);
+/* Read the clock again, mutex held. */
+void snib__step_refresh(struct snib__step *);
+/* Do what the engine wants until it wants nothing: news, connections, bytes,
+ * timer. After every call into the engine. */
+void snib__step_act(struct snib__step *);
+/* Wait for me (its kind's answer, already started) until limit; true: it is
+ * settled (s->away: the mutex is not held any more). False: the limit has
+ * passed; it is still among the waiting. */
+bool snib__pump(struct snib__step *, struct snib__call *, uint32_t before[]);
+/* Detach me, pass my roles on. */
+void snib__pump_leave(struct snib__step *, struct snib__call *);
+/* Note what is awaited, for snib__pump. */
+void snib__pump_mark(struct snib_client *, uint32_t before[SNIB__CHANS]);
+/* A call has its answer. */
+void snib__call_settle(struct snib__step *, struct snib__call *, snib_err);
+/* Wake it to look at its limit again. */
+void snib__call_rouse(struct snib__step *, struct snib__call *);
+snib_instant snib__client_due(const struct snib_client *);
+/* Execute what a blocking store has to do, on this thread, no mutex held
+ * meanwhile. False: nothing to do, or another thread is at it. */
+bool snib__step_exec(struct snib__step *);
+/* Pull clients: take back what the worker has executed. */
+void snib__step_executed(struct snib__step *);
+
+/* -- line.c: connections -------------------------------------------------- */
+
+void snib__lines_init(struct snib_client *);
+/* What a line needs once and keeps: bell, buffer. Errors: NOMEM, LIMIT. */
+snib_err snib__line_furnish(struct snib_client *, uint32_t i);
+/* The bell of a blocking store may have come into being. Not while its exec()
+ * runs. */
+void snib__line_bell(struct snib_client *);
+void snib__line_open(struct snib__step *, uint32_t i);
+void snib__line_shut(struct snib__step *, uint32_t i);
+/* Look its host name up; snib__line_resolved will be called. False: no memory
+ * or no thread. */
+bool snib__resolve_start(struct snib_client *, uint32_t i);
+/* Let go of all look-ups. The client's mutex is not held. */
+void snib__resolve_cut(struct snib_client *);
+/* Its addresses have come. */
+void snib__line_resolved(struct snib__step *, uint32_t i,
+                         const struct snib__addresses *found);
+/* Connecting, and something happened. */
+void snib__line_connected(struct snib__step *, uint32_t i);
+/* Send what can be sent. False: it broke, and the engine was told. */
+bool snib__line_flush(struct snib__step *, uint32_t i);
+/* recv gave n (bytes in line[i].in, or -errno): feed it. */
+void snib__line_received(struct snib__step *, uint32_t i, long n);
+/* Close now; tells the engine unless it is being freed. */
+void snib__line_close(struct snib__step *, uint32_t i);
+/* Close everything, say nothing. */
+void snib__lines_free(struct snib_client *);
+/* Lines on which an answer is due, and lines that may speak unasked. */
+void snib__lines_need(const struct snib_client *, uint32_t *ret_replies,
+                      uint32_t *ret_pushes);
+
+/* -- loop.c: epoll, timer, eventfds ---------------------------------------- */
+
+snib_err snib__loop_open(struct snib_client *, struct snib_error *reterr);
+void snib__loop_close(struct snib_client *);
+void snib__loop_watch(struct snib_client *, uint32_t line);
+void snib__loop_arm(struct snib_client *, uint32_t line, bool reads);
+void snib__loop_set_timer(struct snib_client *, snib_instant);
+snib_err snib__loop_event_fd(struct snib_client *, struct snib_error *reterr);
+void snib__eventfd_set(int fd);
+void snib__eventfd_clear(int fd);
+/* REALTIME − BOOTTIME in ns. */
+int64_t snib__wall_offset(void);
+snib_instant snib__boottime(void);
+
+/* -- keeper.c, worker.c ----------------------------------------------------- */
+
+/* Start the keeper if it does not run. Errors: LIMIT, NOMEM. */
+snib_err snib__keeper_need(struct snib_client *, struct snib_error *reterr);
+/* One round of the keeper, in its thread (-1) or in snib_process (0):
+ * patience_ms as for epoll_wait. Mutex held before and after. */
+void snib__keeper_round(struct snib__step *, int patience_ms);
+/* These lines are the keeper's now. */
+void snib__keeper_given(struct snib__step *, uint32_t lines);
+void snib__keeper_join(struct snib_client *);
+bool snib__worker_need(struct snib_client *);
+void snib__worker_join(struct snib_client *);
+/* A thread of ours: all signals blocked. */
+int snib__thread_start(pthread_t *, void *(*body)(void *), void *);
+
+/* -- watch.c, events.c -------------------------------------------------------- */
+
+snib_err snib__extra_new(struct snib_lock *, bool events, void *user,
+                         struct snib__extra **ret);
+void snib__extra_free(struct snib__step *, struct snib__extra *);
+/* The seat's state as the engine tells it. */
+void snib__extra_changed(struct snib__step *, struct snib__hold *,
+                         const struct snib__seat *);
+/* Its grant has ended: set the descriptor, withdraw what was not told. */
+void snib__extra_ended(struct snib__step *, struct snib__extra *);
+/* Run callbacks that are due, mutex released around each. */
+void snib__notices_tell(struct snib__step *);
+void snib__retired_close(struct snib_client *);
+void snib__note_push(struct snib__step *, struct snib__note *);
+/* Answer a start: note becomes an event. */
+void snib__note_answer(struct snib__step *, struct snib__note *,
+                       snib_event_kind, struct snib_grant, snib_err,
+                       const struct snib_error *detail);
+/* Release starts whose patience is over. */
+void snib__notes_due(struct snib__step *);
+void snib__notes_close(struct snib__step *);
+
+/* -- hold.c -------------------------------------------------------------------- */
+
+struct snib__hold *snib__hold_new(struct snib_lock *);
+/* Free the chain and its extra. */
+void snib__holds_free(struct snib__step *, struct snib__hold *);
+/* The grant is ours no longer: detach from locks, end the extra. */
+void snib__holds_ended(struct snib__step *, struct snib__hold *);
+/* News of one seat. */
+void snib__hold_news(struct snib__step *, struct snib__seat *, uint8_t news);
+/* Release one hold; see snib_release. Exactly one of call, note, neither. OK
+ * with *ret_open: its answer will come. */
+snib_err snib__hold_release(struct snib__step *, struct snib_lock *,
+                            uint64_t ticket, uint64_t lane,
+                            struct snib__call *, struct snib__note *,
+                            bool *ret_open, struct snib_error *reterr);
+/* Begin an acquire. *ret_open: its answer will come; else call->err and
+ * grant, or the note, have it. */
+snib_err snib__hold_acquire(struct snib__step *, struct snib_lock *,
+                            const struct snib_acquire_options *,
+                            snib_instant limit, uint64_t lane,
+                            struct snib__call *, struct snib__note *,
+                            void *user, bool *ret_open, uint64_t *ret_ticket,
+                            struct snib_error *reterr);
+
+/* -- call.c ------------------------------------------------------------------- */
+
+/* Copy what the caller's version of the struct has, and check it. */
+snib_err snib__acquire_options(const struct snib_acquire_options *,
+                               struct snib_acquire_options *ret,
+                               struct snib_error *reterr);
+/* How long a call may wait that was given wait_ms. */
+snib_duration snib__patience(const struct snib_client *, int64_t wait_ms);
+/* Until nothing is under way at the store, or nothing moves for request_ms. */
+void snib__wait_idle(struct snib__step *);
+
+/* -- lane.c, fork.c, stores.c, self.c ------------------------------------------ */
+
+uint64_t snib__lane_of_thread(void);
+/* The process id, cheaply; 0 right after a fork. */
+pid_t snib__fork_pid(void);
+/* Make it work in this process (client open). */
+pid_t snib__fork_here(void);
+
+struct snib__registered {
+    const char *scheme;
+    const struct snib__store_ops *ops;
+    const struct snib__blocking_ops *blocking;
+};
+const struct snib__registered *snib__store_find(const char *scheme);
+/* The URL of the embedded file; to be freed. */
+snib_err snib__default_url(char **ret, struct snib_error *reterr);
+void snib__self_about(struct snib__about *, const char *program,
+                      const char *reason);
+snib_err snib__self_seed(struct snib__seed *, struct snib_error *reterr);
+
+#endif

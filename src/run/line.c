@@ -1,0 +1,293 @@
+/* run/line.c — connections: run's end of the engine's channels.
+ *
+ *   DOWN --open, a name--> RESOLVING --resolver--> CONNECTING --> UP
+ *     ^--open, an address-----------------------^   |            |
+ *     +---------- refused, shut, closed by the peer --------------+
+ *
+ * A descriptor is closed by nobody while a thread may be asleep in ppoll on
+ * it: its number could be given to another file of the process meanwhile, and
+ * the reader would read that. So shutting a line whose reader sleeps only
+ * marks it, shuts the socket down and rings; the reader closes it. The keeper
+ * is no such reader: epoll forgets closed descriptors by itself.
+ *
+ * The bell of a blocking store is a line too (SNIB__BELL_LINE); its
+ * descriptor is the store's. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "run/inside.h"
+
+void snib__lines_init(struct snib_client *c)
+{
+    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+        c->line[i].fd = c->line[i].bell = -1;
+        c->line[i].lazy = SNIB__NEVER;
+    }
+}
+
+static void feed(struct snib__step *s, snib__input_kind kind, uint32_t i,
+                 const void *bytes, size_t size)
+{
+    struct snib__input in = {
+        .kind = kind, .chan = (uint8_t)i, .bytes = bytes, .size = size};
+    snib__engine_input(s->c->engine, s->now, &in);
+}
+
+static void feed_refused(struct snib__step *s, uint32_t i, const char *why)
+{
+    struct snib__line *l = &s->c->line[i];
+    l->state = SNIB__LINE_DOWN;
+    snib__free(l->addresses);
+    l->addresses = NULL;
+    snib__roles_idle(&s->c->roles, i);
+    feed(s, SNIB__IN_REFUSED, i, why, strlen(why));
+}
+
+/* What a line needs once and keeps. */
+snib_err snib__line_furnish(struct snib_client *c, uint32_t i)
+{
+    struct snib__line *l = &c->line[i];
+    if (!l->in && i != SNIB__BELL_LINE &&
+        !(l->in = snib__alloc(SNIB__LINE_IN))) {
+        return SNIB_ERR_NOMEM;
+    }
+    if (l->bell < 0) {
+        l->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    }
+    return l->bell < 0 ? SNIB_ERR_LIMIT : SNIB_ERR_OK;
+}
+
+void snib__line_bell(struct snib_client *c)
+{
+    int fd = c->blocking ? c->blocking->bell_fd(c->instance) : -1;
+    struct snib__line *l = &c->line[SNIB__BELL_LINE];
+    if (l->fd == fd || c->stopped ||
+        snib__line_furnish(c, SNIB__BELL_LINE)) {
+        return; /* without it the poll finds out */
+    }
+    l->fd = fd;
+    l->state = fd < 0 ? SNIB__LINE_DOWN : SNIB__LINE_UP;
+    l->watched = false;
+    l->armed = 0;
+    snib__loop_watch(c, SNIB__BELL_LINE);
+}
+
+static void opened(struct snib__step *s, uint32_t i)
+{
+    struct snib__line *l = &s->c->line[i];
+    l->state = SNIB__LINE_UP;
+    snib__free(l->addresses);
+    l->addresses = NULL;
+    feed(s, SNIB__IN_OPENED, i, NULL, 0);
+}
+
+/* Try the addresses that are left; last: why the one before failed. */
+static void connect_next(struct snib__step *s, uint32_t i, int last)
+{
+    struct snib__line *l = &s->c->line[i];
+    while (l->addresses->next < l->addresses->count) {
+        int fd = -1;
+        last = snib__net_connect(&l->addresses->v[l->addresses->next++],
+                                 s->c->request, &fd);
+        if (fd >= 0) {
+            l->fd = fd;
+            l->state = SNIB__LINE_CONNECTING;
+            l->watched = l->blocked = false;
+            l->armed = 0;
+            if (!last) {
+                opened(s, i);
+            }
+            snib__loop_watch(s->c, i);
+            return;
+        }
+    }
+    feed_refused(s, i, strerror(last));
+}
+
+void snib__line_open(struct snib__step *s, uint32_t i)
+{
+    struct snib_client *c = s->c;
+    struct snib__line *l = &c->line[i];
+    if (l->state != SNIB__LINE_DOWN || l->closing) {
+        return;
+    }
+    l->addresses = snib__alloc(sizeof *l->addresses);
+    if (!l->addresses || snib__line_furnish(c, i)) {
+        feed_refused(s, i, "out of memory or descriptors");
+        return;
+    }
+    switch (snib__net_address(c->out->chan[i].address, &l->addresses->v[0])) {
+    case SNIB__ADDRESS_BAD:
+        feed_refused(s, i, "not an address");
+        return;
+    case SNIB__ADDRESS_NAME:
+        l->state = SNIB__LINE_RESOLVING;
+        if (!snib__resolve_start(c, i)) {
+            feed_refused(s, i, "no thread to look up the host name");
+        }
+        return;
+    case SNIB__ADDRESS_READY:
+        l->addresses->count = 1;
+        connect_next(s, i, 0);
+        return;
+    }
+}
+
+void snib__line_resolved(struct snib__step *s, uint32_t i,
+                         const struct snib__addresses *found)
+{
+    struct snib__line *l = &s->c->line[i];
+    if (l->state != SNIB__LINE_RESOLVING) {
+        return; /* shut meanwhile */
+    }
+    if (found->count) {
+        *l->addresses = *found;
+        connect_next(s, i, 0);
+    } else {
+        feed_refused(s, i, found->why);
+    }
+}
+
+static void drop_fd(struct snib__step *s, uint32_t i)
+{
+    struct snib__line *l = &s->c->line[i];
+    if (l->fd >= 0) {
+        close(l->fd); /* leaves the epoll set by itself */
+    }
+    l->fd = -1;
+    l->watched = l->blocked = l->closing = false;
+    l->armed = 0;
+    l->state = SNIB__LINE_DOWN;
+    l->lazy = SNIB__NEVER;
+}
+
+void snib__line_connected(struct snib__step *s, uint32_t i)
+{
+    struct snib__line *l = &s->c->line[i];
+    int err = snib__net_connected(l->fd);
+    if (err == EINPROGRESS) {
+        return;
+    }
+    if (!err) {
+        opened(s, i);
+        return;
+    }
+    struct snib__addresses *addresses = l->addresses;
+    l->addresses = NULL;
+    drop_fd(s, i);
+    l->addresses = addresses;
+    connect_next(s, i, err);
+}
+
+void snib__line_close(struct snib__step *s, uint32_t i)
+{
+    drop_fd(s, i);
+    snib__free(s->c->line[i].addresses);
+    s->c->line[i].addresses = NULL;
+    snib__roles_idle(&s->c->roles, i);
+    feed(s, SNIB__IN_CLOSED, i, NULL, 0);
+}
+
+void snib__line_shut(struct snib__step *s, uint32_t i)
+{
+    struct snib__line *l = &s->c->line[i];
+    switch ((snib__line_state)l->state) {
+    case SNIB__LINE_DOWN:
+        return;
+    case SNIB__LINE_RESOLVING:
+        l->state = SNIB__LINE_DOWN;
+        snib__free(l->addresses);
+        l->addresses = NULL;
+        feed(s, SNIB__IN_CLOSED, i, NULL, 0);
+        return;
+    case SNIB__LINE_CONNECTING:
+    case SNIB__LINE_UP:
+        if (l->asleep) {
+            l->closing = true;
+            (void)shutdown(l->fd, SHUT_RDWR);
+            s->bells |= 1u << i;
+        } else {
+            snib__line_close(s, i);
+        }
+        return;
+    }
+}
+
+bool snib__line_flush(struct snib__step *s, uint32_t i)
+{
+    struct snib__line *l = &s->c->line[i];
+    struct snib__buf *out = &s->c->out->chan[i].out;
+    while (l->state == SNIB__LINE_UP && !l->closing && snib__buf_size(out)) {
+        long n = snib__net_send(l->fd, snib__buf_bytes(out),
+                                snib__buf_size(out));
+        if (n >= 0) {
+            snib__buf_consume(out, (size_t)n);
+            l->blocked = false;
+        } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
+            if (!l->blocked) {
+                l->blocked = true;
+                s->bells |= l->asleep ? 1u << i : 0; /* to poll for room */
+            }
+            return true;
+        } else {
+            snib__line_shut(s, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+void snib__line_received(struct snib__step *s, uint32_t i, long n)
+{
+    if (n > 0) {
+        feed(s, SNIB__IN_BYTES, i, s->c->line[i].in, (size_t)n);
+    } else if (n != -EAGAIN && n != -EWOULDBLOCK) {
+        snib__line_close(s, i);
+    }
+}
+
+void snib__lines_free(struct snib_client *c)
+{
+    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+        struct snib__line *l = &c->line[i];
+        if (l->fd >= 0 && i != SNIB__BELL_LINE) {
+            close(l->fd);
+        }
+        if (l->bell >= 0) {
+            close(l->bell);
+        }
+        snib__free(l->addresses);
+        snib__free(l->in);
+        *l = (struct snib__line){.fd = -1, .bell = -1, .lazy = SNIB__NEVER};
+    }
+}
+
+void snib__lines_need(const struct snib_client *c, uint32_t *ret_replies,
+                      uint32_t *ret_pushes)
+{
+    uint32_t replies = 0, pushes = 0;
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        const struct snib__line *l = &c->line[i];
+        const struct snib__chan *chan = &c->out->chan[i];
+        if (l->fd < 0) {
+            continue;
+        }
+        if (chan->awaited || l->state == SNIB__LINE_CONNECTING || l->blocked ||
+            l->closing) {
+            replies |= 1u << i;
+        } else if (chan->pushes) {
+            pushes |= 1u << i;
+        }
+    }
+    if (c->line[SNIB__BELL_LINE].fd >= 0) {
+        pushes |= 1u << SNIB__BELL_LINE;
+    }
+    *ret_replies = replies;
+    *ret_pushes = pushes;
+}

@@ -1,0 +1,145 @@
+/* run/lock.c — handles for names. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "run/inside.h"
+
+static snib_err lease_in_bounds(int64_t ms, struct snib_error *reterr)
+{
+    if (ms < SNIB_LEASE_MIN_MS || ms > SNIB_LEASE_MAX_MS) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "lease_ms is %lld; expected %lld to %lld",
+                          (long long)ms, (long long)SNIB_LEASE_MIN_MS,
+                          (long long)SNIB_LEASE_MAX_MS);
+    }
+    return SNIB_ERR_OK;
+}
+
+static snib_err read_options(const struct snib_lock_options *given,
+                             struct snib_lock_options *ret,
+                             struct snib_error *reterr)
+{
+    *ret = (struct snib_lock_options){0};
+    if (given) {
+        if (given->size != sizeof *given) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "lock options of size %zu, expected %zu: start "
+                              "from SNIB_INIT(snib_lock_options)",
+                              given->size, sizeof *given);
+        }
+        *ret = *given;
+    }
+    if (ret->lease_ms == 0) {
+        ret->lease_ms = 30000;
+    }
+    if (ret->kind != SNIB_MUTEX) {
+        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                          "only SNIB_MUTEX is built in this release");
+    }
+    if (ret->hold_max_ms < 0) {
+        return snib__fail(reterr, SNIB_ERR_USAGE, "hold_max_ms is negative");
+    }
+    return lease_in_bounds(ret->lease_ms, reterr);
+}
+
+snib_err snib_lock_new(struct snib_client *c, const char *name,
+                       const struct snib_lock_options *options,
+                       struct snib_lock **ret, struct snib_error *reterr)
+{
+    struct snib_lock_options o;
+    struct snib__step s;
+    *ret = NULL;
+    snib_err err = snib__client_check(c, reterr);
+    if (!err && !name) {
+        err = snib__fail(reterr, SNIB_ERR_USAGE, "the lock has no name");
+    }
+    if (!err) {
+        err = read_options(options, &o, reterr);
+    }
+    if (err) {
+        return err;
+    }
+    struct snib_lock *lock = snib__alloc(sizeof *lock);
+    if (!lock) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    lock->client = c;
+    lock->o = o;
+    snib__link_init(&lock->link);
+    snib__list_init(&lock->holds);
+    snib__step_begin(&s, c);
+    if (c->closed) {
+        err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    } else {
+        err = snib__engine_site(c->engine, name,
+                                o.name_size ? o.name_size : strlen(name),
+                                &lock->site, reterr);
+    }
+    if (!err) {
+        snib__list_push(&c->locks, &lock->link);
+    }
+    snib__step_end(&s);
+    if (err) {
+        snib__free(lock);
+        return err;
+    }
+    *ret = lock;
+    return snib__ok(reterr);
+}
+
+/* Give back what was taken through this handle; nobody waits for it. */
+static void release_hold(struct snib__step *s, struct snib_lock *lock,
+                         struct snib__hold *h)
+{
+    struct snib_client *c = s->c;
+    struct snib__seat *seat = snib__engine_seat(c->engine, h->ticket);
+    bool open;
+    if (!seat) { /* stop ended it */
+        snib__unlink(&h->link);
+        snib__holds_free(s, h);
+    } else if (seat->state == SNIB__SEAT_WAITING) {
+        struct snib__note *note = h->note;
+        struct snib__call *call = h->call; /* of a caller who errs */
+        struct snib_grant grant = {.ticket = h->ticket};
+        snib_err err = snib__engine_leave(c->engine, s->now, seat,
+                                          SNIB_ERR_CANCELLED);
+        if (note) {
+            snib__note_answer(s, note, SNIB_EV_REFUSED, grant, err, NULL);
+        } else if (call) {
+            snib__call_settle(s, call, err);
+        }
+        snib__holds_free(s, h);
+    } else if (seat->state == SNIB__SEAT_SERVED ||
+               seat->state == SNIB__SEAT_DEAD) {
+        snib_err err = snib__hold_release(s, lock, h->ticket, seat->lane,
+                                          NULL, NULL, &open, NULL);
+        if (err && err != SNIB_ERR_LOST) {
+            snib__unlink(&h->link); /* cannot be */
+        }
+    } else {
+        snib__unlink(&h->link); /* ending already */
+    }
+}
+
+void snib_lock_free(struct snib_lock *lock)
+{
+    struct snib__step s;
+    if (!lock || snib__client_check(lock->client, NULL)) {
+        return; /* in a child snib_client_free gives it back */
+    }
+    struct snib_client *c = lock->client;
+    snib__step_begin(&s, c);
+    struct snib__link *l;
+    while ((l = snib__list_first(&lock->holds))) {
+        release_hold(&s, lock, SNIB__CONTAINER(l, struct snib__hold, link));
+        snib__step_act(&s);
+    }
+    while (c->telling == lock && !pthread_equal(c->teller, pthread_self())) {
+        pthread_cond_wait(&c->told, &c->mu);
+    }
+    snib__unlink(&lock->link);
+    snib__engine_site_unref(c->engine, lock->site);
+    snib__step_end(&s);
+    snib__free(lock);
+}

@@ -1,0 +1,201 @@
+/* run/loop.c — the kernel's objects: epoll, timers, eventfds. Nothing else
+ * knows them; a system without them gets a file like this one.
+ *
+ * The timer counts CLOCK_BOOTTIME, so that it fires at resume when a lease
+ * ran out in a suspended machine. A second one, on CLOCK_REALTIME and far in
+ * the future, is there for TFD_TIMER_CANCEL_ON_SET: its read fails with
+ * ECANCELED when somebody steps the wall clock, which is how a guest sees
+ * that its hypervisor had stopped it (H33).
+ *
+ * Lines are registered once and then modified. In a threaded client interest
+ * is EPOLLONESHOT: callers' threads read the same sockets, and after one idle
+ * wake-up the keeper is left alone. An idle line is armed for hang-up only.
+ * In a pull client nobody else reads and interest is level-triggered. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "run/inside.h"
+
+static int64_t ns_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+snib_instant snib__boottime(void)
+{
+    return (snib_instant){ns_of(CLOCK_BOOTTIME)};
+}
+
+/* Read between two readings of BOOTTIME, again when preempted in between. */
+int64_t snib__wall_offset(void)
+{
+    for (int tries = 0;; tries++) {
+        int64_t a = ns_of(CLOCK_BOOTTIME);
+        int64_t wall = ns_of(CLOCK_REALTIME);
+        int64_t b = ns_of(CLOCK_BOOTTIME);
+        if (b - a < 1000000 || tries == 20) {
+            return wall - (a + b) / 2;
+        }
+    }
+}
+
+void snib__eventfd_set(int fd)
+{
+    uint64_t one = 1;
+    while (fd >= 0 && write(fd, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+}
+
+void snib__eventfd_clear(int fd)
+{
+    uint64_t n;
+    while (fd >= 0 && read(fd, &n, sizeof n) < 0 && errno == EINTR) {
+    }
+}
+
+static bool add(struct snib_client *c, int fd, uint32_t events, uint64_t tag)
+{
+    struct epoll_event ev = {.events = events, .data.u64 = tag};
+    return !epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static void watch_steps(struct snib_client *c)
+{
+    struct itimerspec far = {
+        .it_value.tv_sec = (time_t)(ns_of(CLOCK_REALTIME) / 1000000000) +
+                           INT64_C(3600) * 24 * 3650};
+    if (timerfd_settime(c->steps, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET,
+                        &far, NULL)) {
+        /* Without it jumps are noticed at the next timer. */
+    }
+}
+
+snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
+{
+    if (c->epoll >= 0) {
+        return SNIB_ERR_OK;
+    }
+    c->epoll = epoll_create1(EPOLL_CLOEXEC);
+    c->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    c->steps = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (c->epoll < 0 || c->timer < 0 || c->steps < 0 ||
+        !add(c, c->timer, EPOLLIN, SNIB__LINES) ||
+        !add(c, c->steps, EPOLLIN, SNIB__LINES + 1)) {
+        int err = errno;
+        snib__loop_close(c);
+        return snib__fail(reterr, SNIB_ERR_LIMIT,
+                          "no timer or epoll set for the client: %s",
+                          strerror(err));
+    }
+    watch_steps(c);
+    c->wall_offset = snib__wall_offset();
+    c->armed = SNIB__NEVER;
+    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+        snib__loop_watch(c, i);
+    }
+    return SNIB_ERR_OK;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+void snib__loop_close(struct snib_client *c)
+{
+    close_fd(&c->epoll);
+    close_fd(&c->timer);
+    close_fd(&c->steps);
+    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+        c->line[i].watched = false;
+    }
+}
+
+snib_err snib__loop_event_fd(struct snib_client *c, struct snib_error *reterr)
+{
+    if (c->event_fd >= 0) {
+        return SNIB_ERR_OK;
+    }
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd >= 0) {
+        c->event_fd = fd;
+        if (!c->pull || add(c, fd, EPOLLIN, SNIB__LINES + 2)) {
+            return SNIB_ERR_OK;
+        }
+        close_fd(&c->event_fd);
+    }
+    return snib__fail(reterr, SNIB_ERR_LIMIT, "no eventfd for events: %s",
+                      strerror(errno));
+}
+
+static uint32_t interest(const struct snib_client *c, const struct snib__line *l,
+                         bool reads)
+{
+    uint32_t events = EPOLLRDHUP;
+    if (reads && l->state != SNIB__LINE_CONNECTING) {
+        events |= EPOLLIN;
+    }
+    if (l->state == SNIB__LINE_CONNECTING || l->blocked) {
+        events |= EPOLLOUT;
+    }
+    return c->pull ? events : events | EPOLLONESHOT;
+}
+
+void snib__loop_watch(struct snib_client *c, uint32_t i)
+{
+    struct snib__line *l = &c->line[i];
+    if (c->epoll < 0 || l->fd < 0 || l->watched) {
+        return;
+    }
+    l->armed = interest(c, l, c->pull);
+    l->watched = add(c, l->fd, l->armed, i);
+    if (!l->watched) {
+        l->armed = 0;
+    }
+}
+
+void snib__loop_arm(struct snib_client *c, uint32_t i, bool reads)
+{
+    struct snib__line *l = &c->line[i];
+    if (l->fd < 0 || c->epoll < 0) {
+        return;
+    }
+    if (!l->watched) {
+        snib__loop_watch(c, i);
+    }
+    struct epoll_event ev = {.events = interest(c, l, reads || c->pull),
+                             .data.u64 = i};
+    /* More than is wanted costs one idle wake-up, less would be deaf. In a
+     * pull client, level-triggered, it has to be exact. */
+    bool good = c->pull ? l->armed == ev.events
+                        : (l->armed & ev.events) == ev.events;
+    if (!good && !epoll_ctl(c->epoll, EPOLL_CTL_MOD, l->fd, &ev)) {
+        l->armed = ev.events;
+    }
+}
+
+void snib__loop_set_timer(struct snib_client *c, snib_instant at)
+{
+    struct itimerspec t = {0};
+    if (at.ns != INT64_MAX) {
+        int64_t ns = at.ns > 0 ? at.ns : 1;
+        t.it_value.tv_sec = ns / 1000000000;
+        t.it_value.tv_nsec = ns % 1000000000;
+    }
+    c->armed = at;
+    if (c->timer >= 0) {
+        (void)timerfd_settime(c->timer, TFD_TIMER_ABSTIME, &t, NULL);
+    }
+}

@@ -1,0 +1,662 @@
+/* run/pump.c — the only code that waits on sockets.
+ *
+ * The problem: many threads share few connections. A thread of our own that
+ * does all reading costs each caller two hops between threads (1.2 times the
+ * round trip for one thread; a fifth of the hand-over rate). So a caller's
+ * thread sends its command and reads the answer itself; with several callers
+ * the first reads for all and passes the role on when it leaves. The keeper
+ * reads what nobody waits for. Who reads what is decided in roles.c; here is
+ * how it sleeps. Three drives use this code: calls (snib__pump), the keeper's
+ * thread and snib_process (both snib__keeper_round in keeper.c).
+ *
+ * The nine rules of the run layer, and where each is held:
+ *
+ * 1. Leave in this order: detach my request, pass the role on, unlock.
+ *    Passing on first can hand the role to myself.   [roles.c, leave]
+ * 2. Collect the woken, unlock, then wake. A thread woken under the mutex
+ *    runs straight into it.                          [snib__step_pause]
+ * 3. One sender. A caller appends its bytes and sends them itself only when
+ *    the reader of that line is asleep in poll; a reader sends all that
+ *    gathered just before it sleeps.                 [may_send, sleep_reading]
+ * 4. A role is passed to a thread that still waits; else, if anything is
+ *    awaited, to the keeper; else to nobody.         [roles.c, pass]
+ * 5. The limit is the caller's, the request is the engine's. A call that
+ *    gives up leaves its seat; if nobody else waits there the engine sends
+ *    cancel(request id), and whoever reads next drains both replies. No reply
+ *    is ever read off the stream by "skipping".      [call.c, give_up]
+ * 6. Requests in flight are capped (1 024 a line). Calls that give up leave
+ *    work behind; without a cap a storm of time-outs builds an endless
+ *    pipeline. A call holds a pointer to its request, never searches for it.
+ *                                                    [call.c, wait_for_room]
+ * 7. Kernel waits are slices of at most 1 s; truth is BOOTTIME, re-read after
+ *    each. futex and ppoll count MONOTONIC and do not see a suspend; lease
+ *    deadlines live on a BOOTTIME timerfd, which fires at resume. [slice]
+ * 8. The engine gets `now` once per input; a request's valid_from is the
+ *    `now` of the step that encoded it, which is never later than the send.
+ *                                          [snib__step_begin, snib__step_again]
+ * 9. Time-out of a command line closes it (a reply that may still come must
+ *    never meet another request), but only when the *oldest* awaited reply is
+ *    older than request_ms, not when some impatient caller leaves. Otherwise
+ *    each short wait limit would tear down everybody's pipeline. [the store;
+ *                                          nothing here closes for a limit]
+ *
+ * An uncontended acquire is send, ppoll, recv: no futex, no timerfd (the
+ * timer is armed for something sooner already), no eventfd. */
+#include "run/inside.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "store/memory/memory.h"
+
+/* -- visits ------------------------------------------------------------------- */
+
+void snib__step_refresh(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    snib_instant now;
+    if (!c->virtual_clock || !snib__memory_clock(c->instance, &now)) {
+        now = snib__boottime();
+    }
+    c->clock = snib__later(c->clock, now);
+    s->now = c->clock;
+}
+
+void snib__step_begin(struct snib__step *s, struct snib_client *c)
+{
+    /* Not = {0}: the array of words need not be cleared. */
+    s->c = c;
+    s->me = NULL;
+    s->keeper = s->event = s->kick = s->away = false;
+    s->bells = s->words = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &s->cancel_state);
+    pthread_mutex_lock(&c->mu);
+    snib__step_refresh(s);
+}
+
+static void tell_logs(struct snib_client *c, struct snib__list *lines)
+{
+    struct snib__link *l;
+    while ((l = snib__list_pop(lines))) {
+        struct snib__log_line *line =
+            SNIB__CONTAINER(l, struct snib__log_line, link);
+        c->log(c->log_data, line->level, line->text);
+        snib__free(line);
+    }
+}
+
+/* Rule 2. What is woken here may have returned already and taken its stack
+ * along: words are addresses for the kernel only (park.h); descriptors of
+ * bells live as long as the client. */
+void snib__step_pause(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    struct snib__list logs;
+    int bell[SNIB__LINES];
+    uint32_t bells = s->bells, words = s->words;
+    bool kick = false;
+    for (uint32_t i = 0; bells >> i; i++) {
+        bell[i] = c->line[i].bell;
+    }
+    if (s->event && !c->event_set && c->event_fd >= 0) {
+        /* Under the mutex: after it snib_next could clear too early. */
+        c->event_set = true;
+        snib__eventfd_set(c->event_fd);
+    }
+    if (s->kick && !s->keeper && c->timer >= 0 && c->armed.ns != 0) {
+        kick = true;
+    }
+    snib__list_init(&logs);
+    snib__list_append(&logs, &c->logs);
+    s->bells = s->words = 0;
+    s->event = s->kick = false;
+    if (kick) {
+        snib__loop_set_timer(c, (snib_instant){0}); /* fires at once */
+    }
+    pthread_mutex_unlock(&c->mu);
+    for (uint32_t i = 0; i < words; i++) {
+        snib__park_wake(s->word[i]);
+    }
+    for (uint32_t i = 0; bells >> i; i++) {
+        if (bells >> i & 1) {
+            snib__eventfd_set(bell[i]);
+        }
+    }
+    if (!snib__list_empty(&logs)) {
+        tell_logs(c, &logs);
+    }
+}
+
+void snib__step_end(struct snib__step *s)
+{
+    if (!s->away) {
+        snib__step_pause(s);
+    }
+    pthread_setcancelstate(s->cancel_state, NULL);
+}
+
+void snib__step_again(struct snib__step *s)
+{
+    pthread_mutex_lock(&s->c->mu);
+    snib__step_refresh(s);
+}
+
+/* -- settling calls --------------------------------------------------------------- */
+
+static struct snib__call *call_of(struct snib__waiter *w)
+{
+    return SNIB__CONTAINER(w, struct snib__call, w);
+}
+
+static void rouse(void *data, struct snib__waiter *w)
+{
+    struct snib__step *s = data;
+    if (w->posture == SNIB__POLLING) {
+        s->bells |= w->leads & -w->leads;
+        return;
+    }
+    struct snib__call *call = call_of(w);
+    /* A settled follower, who reads nothing, needs the mutex no more: with 64
+     * threads that is half of all fights for it. From here on it may be gone. */
+    bool home = w->done && !w->leads && call->brief;
+    if (!(home ? snib__park_settle(&call->word)
+               : snib__park_mark(&call->word))) {
+        return; /* marked before */
+    }
+    if (s->words < sizeof s->word / sizeof s->word[0]) {
+        s->word[s->words++] = &call->word;
+    } else {
+        snib__park_wake(&call->word); /* very many at once: under the mutex */
+    }
+}
+
+void snib__call_settle(struct snib__step *s, struct snib__call *call,
+                       snib_err err)
+{
+    call->err = err;
+    snib__roles_done(&s->c->roles, &call->w, rouse, s);
+}
+
+void snib__call_rouse(struct snib__step *s, struct snib__call *call)
+{
+    if (call->w.posture != SNIB__RUNNING) {
+        rouse(s, &call->w);
+    }
+}
+
+/* -- doing what the engine wants ----------------------------------------------------- */
+
+/* Rule 3: the reader sends before it sleeps; while it is awake nobody else
+ * does. */
+static bool may_send(const struct snib__step *s, uint32_t i)
+{
+    const struct snib_client *c = s->c;
+    if (c->roles.line[i].reader != SNIB__CALL) {
+        return true;
+    }
+    return c->line[i].asleep &&
+           (!s->me || c->roles.line[i].call != &s->me->w);
+}
+
+static void take_news(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    struct snib__seat *seat;
+    struct snib__query *q;
+    uint8_t news;
+    while ((seat = snib__engine_told(c->engine, &news))) {
+        snib__hold_news(s, seat, news);
+    }
+    while ((q = snib__engine_told_query(c->engine))) {
+        struct snib__call *call = q->user;
+        if (call) {
+            snib__call_settle(s, call, q->err);
+        }
+    }
+}
+
+static void open_and_shut(struct snib__step *s)
+{
+    struct snib__out *out = s->c->out;
+    uint32_t open = s->c->stopped ? 0 : out->open, shut = out->shut;
+    out->open = out->shut = 0;
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        if (shut >> i & 1) {
+            snib__line_shut(s, i);
+        }
+        if (open >> i & 1) {
+            snib__line_open(s, i);
+        }
+    }
+}
+
+static void send_all(struct snib__step *s)
+{
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        if (snib__buf_size(&s->c->out->chan[i].out) &&
+            s->c->line[i].state == SNIB__LINE_UP && may_send(s, i)) {
+            snib__line_flush(s, i);
+        }
+    }
+}
+
+/* Calls that wait for a condition of the whole client. */
+static void settle_conditions(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    uint32_t flight = 0;
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        flight = c->out->chan[i].awaited > flight ? c->out->chan[i].awaited
+                                                  : flight;
+    }
+    SNIB__LIST_EACH_SAFE (l, next, &c->roles.waiting) {
+        struct snib__call *call =
+            call_of(SNIB__CONTAINER(l, struct snib__waiter, link));
+        if (call->kind == SNIB__CALL_ROOM && flight < SNIB__FLIGHT_MAX / 2) {
+            snib__call_settle(s, call, SNIB_ERR_OK);
+        } else if (call->kind == SNIB__CALL_IDLE &&
+                   snib__engine_idle(c->engine)) {
+            snib__call_settle(s, call, SNIB_ERR_OK);
+        }
+    }
+}
+
+snib_instant snib__client_due(const struct snib_client *c)
+{
+    snib_instant due = snib__engine_due(c->engine);
+    struct snib__link *l = snib__list_first(&c->releasing);
+    if (l) {
+        due = snib__sooner(
+            due, SNIB__CONTAINER(l, struct snib__note, link)->limit);
+    }
+    return due;
+}
+
+static void arm_timer(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    if (s->keeper || c->timer < 0) {
+        return; /* the keeper arms for itself when it goes to sleep */
+    }
+    if (!c->virtual_clock) {
+        snib_instant due = snib__client_due(c);
+        if (due.ns < c->armed.ns) {
+            snib__loop_set_timer(c, due);
+        }
+    }
+}
+
+/* Lines that became due though nobody reads them: the keeper's, unless I am
+ * a call and take them in a moment. */
+static void assign_lines(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    uint32_t replies, pushes;
+    if (s->me && !s->me->w.done) {
+        return;
+    }
+    snib__lines_need(c, &replies, &pushes);
+    uint32_t given =
+        snib__roles_assign(&c->roles, replies, pushes,
+                           c->pull || c->keeper_on, rouse, s);
+    if (given) {
+        snib__keeper_given(s, given);
+    }
+}
+
+/* Something to execute, and nobody at it: a call that sleeps, else keeper or
+ * worker. (A call that is awake looks by itself.) */
+static void assign_exec(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    if (!c->blocking || c->executing || snib__list_empty(&c->out->exec) ||
+        s->keeper || (s->me && !s->me->w.done)) {
+        return;
+    }
+    struct snib__waiter *w = snib__roles_parked(&c->roles);
+    if (!w && !snib__list_empty(&c->roles.waiting)) {
+        w = SNIB__CONTAINER(snib__list_first(&c->roles.waiting),
+                            struct snib__waiter, link);
+    }
+    if (w) {
+        if (w->posture != SNIB__RUNNING) {
+            rouse(s, w);
+        }
+    } else if (!c->quick && snib__worker_need(c)) {
+        pthread_cond_signal(&c->work);
+    } else {
+        s->kick = true;
+    }
+}
+
+void snib__step_act(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    do {
+        take_news(s);
+        open_and_shut(s);
+        take_news(s);
+        send_all(s);
+    } while (c->out->open || c->out->shut);
+    take_news(s);
+    if (!snib__list_empty(&c->roles.waiting)) {
+        settle_conditions(s);
+    }
+    assign_lines(s);
+    assign_exec(s);
+    if (!snib__list_empty(&c->notices)) {
+        s->kick = true;
+    }
+    arm_timer(s);
+}
+
+/* -- executing for a blocking store ------------------------------------------------------ */
+
+bool snib__step_exec(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    if (!c->blocking || c->executing || snib__list_empty(&c->out->exec)) {
+        return false;
+    }
+    struct snib__list chain;
+    snib_instant now = s->now;
+    snib__list_init(&chain);
+    snib__list_append(&chain, &c->out->exec);
+    c->executing = true;
+    snib__step_pause(s);
+    c->blocking->exec(c->instance, now, &chain);
+    snib__step_again(s);
+    c->executing = false;
+    snib__line_bell(c);
+    snib__engine_executed(c->engine, s->now, &chain);
+    snib__step_act(s);
+    return true;
+}
+
+/* What the worker of a pull client has executed. */
+void snib__step_executed(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    if (!snib__list_empty(&c->executed)) {
+        struct snib__list chain;
+        snib__list_init(&chain);
+        snib__list_append(&chain, &c->executed);
+        snib__engine_executed(c->engine, s->now, &chain);
+        snib__step_act(s);
+    }
+}
+
+/* -- a call sleeps -------------------------------------------------------------------------- */
+
+/* Rule 7. */
+static int64_t slice(const struct snib__step *s, snib_instant limit)
+{
+    int64_t ns = SNIB__SLICE_MS * INT64_C(1000000);
+    if (s->c->virtual_clock) {
+        return ns; /* snib__client_kick ends the wait */
+    }
+    if (limit.ns - s->now.ns < ns) {
+        ns = limit.ns - s->now.ns;
+    }
+    return ns > 0 ? ns : 0;
+}
+
+static uint32_t polled_lines(const struct snib_client *c, uint32_t leads,
+                             struct pollfd v[], uint8_t line[])
+{
+    uint32_t n = 0;
+    bool bell = false;
+    for (uint32_t i = 0; leads >> i; i++) {
+        const struct snib__line *l = &c->line[i];
+        if (!(leads >> i & 1)) {
+            continue;
+        }
+        if (!bell) {
+            bell = true;
+            v[n] = (struct pollfd){.fd = l->bell, .events = POLLIN};
+            line[n++] = SNIB__LINES;
+        }
+        short events = POLLIN;
+        if (l->state == SNIB__LINE_CONNECTING) {
+            events = POLLOUT;
+        } else if (l->blocked) {
+            events = POLLIN | POLLOUT;
+        }
+        v[n] = (struct pollfd){.fd = l->fd, .events = events};
+        line[n++] = (uint8_t)i;
+    }
+    return n;
+}
+
+static void take_bell(struct snib__step *s)
+{
+    struct snib__input in = {.kind = SNIB__IN_RUNG};
+    snib__engine_input(s->c->engine, s->now, &in);
+    if (s->c->virtual_clock) { /* the bell of an advanced clock */
+        snib__engine_tick(s->c->engine, s->now);
+    }
+}
+
+/* Something is to be done on a line that I read; got: bytes received before
+ * the mutex was taken, 0 or -errno: the peer, 1 << 30: nothing was tried. */
+enum { NOT_TRIED = 1 << 30 };
+
+static void serve_line(struct snib__step *s, uint32_t i, short events,
+                       long got)
+{
+    struct snib__line *l = &s->c->line[i];
+    if (i == SNIB__BELL_LINE) {
+        take_bell(s);
+    } else if (l->closing) {
+        snib__line_close(s, i);
+    } else if (l->state == SNIB__LINE_CONNECTING) {
+        snib__line_connected(s, i);
+    } else {
+        if (events & POLLOUT) {
+            l->blocked = false;
+        }
+        if (got != NOT_TRIED) {
+            snib__line_received(s, i, got);
+        }
+    }
+}
+
+/* I read these lines: send what gathered, sleep until one of them speaks, my
+ * bell rings or the slice is over, and feed what came. */
+static void sleep_reading(struct snib__step *s, struct snib__call *me,
+                          uint32_t leads, snib_instant limit)
+{
+    struct snib_client *c = s->c;
+    struct pollfd v[SNIB__LINES + 1];
+    uint8_t line[SNIB__LINES + 1];
+    bool connecting[SNIB__LINES];
+    long got[SNIB__LINES + 1];
+    bool well = true;
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        if (leads >> i & 1) {
+            well = snib__line_flush(s, i) && well;
+        }
+    }
+    if (!well) { /* the engine was told of a closed line */
+        snib__step_act(s);
+        return;
+    }
+    uint32_t n = polled_lines(c, leads, v, line);
+    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+        if (leads >> i & 1) {
+            c->line[i].asleep = true;
+            connecting[i] = c->line[i].state == SNIB__LINE_CONNECTING;
+        }
+    }
+    int64_t ns = slice(s, limit);
+    struct timespec patience = {.tv_sec = ns / 1000000000,
+                                .tv_nsec = ns % 1000000000};
+    me->w.posture = SNIB__POLLING;
+    snib__step_pause(s);
+
+    int ready = ppoll(v, n, &patience, NULL);
+    for (uint32_t k = 0; k < n; k++) {
+        got[k] = NOT_TRIED;
+        if (ready <= 0) {
+            v[k].revents = 0;
+        } else if (line[k] == SNIB__LINES) {
+            if (v[k].revents) {
+                snib__eventfd_clear(v[k].fd);
+            }
+        } else if (line[k] < SNIB__CHANS && !connecting[line[k]] &&
+                   (v[k].revents & ~POLLOUT)) {
+            got[k] = snib__net_recv(v[k].fd, c->line[line[k]].in,
+                                    SNIB__LINE_IN);
+        }
+    }
+
+    snib__step_again(s);
+    me->w.posture = SNIB__RUNNING;
+    for (uint32_t k = 0; k < n; k++) {
+        if (line[k] < SNIB__LINES) {
+            c->line[line[k]].asleep = false;
+        }
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        if (line[k] < SNIB__LINES &&
+            (v[k].revents || c->line[line[k]].closing)) {
+            serve_line(s, line[k], v[k].revents, got[k]);
+        }
+    }
+    snib__step_act(s);
+}
+
+/* True: settled, and the mutex was not taken again. */
+static bool sleep_parked(struct snib__step *s, struct snib__call *me,
+                         snib_instant limit)
+{
+    int64_t ns = slice(s, limit);
+    me->w.posture = SNIB__PARKED;
+    snib__park_prepare(&me->word);
+    snib__step_pause(s);
+    snib__park_wait(&me->word, ns);
+    if (snib__park_settled(&me->word)) {
+        return true;
+    }
+    snib__step_again(s);
+    me->w.posture = SNIB__RUNNING;
+    if (snib__park_settled(&me->word)) { /* just now */
+        return false;
+    }
+    snib__park_finish(&me->word);
+    return false;
+}
+
+/* Which lines will bring my answer: those on which more is awaited than
+ * before I started. */
+void snib__pump_mark(struct snib_client *c, uint32_t before[SNIB__CHANS])
+{
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        before[i] = c->out->chan[i].awaited;
+    }
+}
+
+static uint32_t wanted_lines(const struct snib_client *c,
+                             const uint32_t before[SNIB__CHANS])
+{
+    uint32_t wants = 0;
+    for (uint32_t i = 0; before && i < SNIB__CHANS; i++) {
+        wants |= c->out->chan[i].awaited > before[i] ? 1u << i : 0;
+    }
+    return wants;
+}
+
+/* A call that was told "queued", or whose line broke, waits for no reply: it
+ * may read what is pushed. Nobody says so; silence does. */
+static void stop_hoping(struct snib__step *s, struct snib__call *me,
+                        snib_instant since)
+{
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        if (!s->c->out->chan[i].awaited) {
+            me->w.wants &= ~(1u << i);
+        }
+    }
+    if (s->now.ns - since.ns >= SNIB__HOPE_MS * INT64_C(1000000)) {
+        me->w.wants = 0;
+    }
+}
+
+/* With no keeper (a client that only asked questions) the call itself is the
+ * timer. */
+static snib_instant do_what_is_due(struct snib__step *s, snib_instant limit)
+{
+    struct snib_client *c = s->c;
+    if (c->keeper_on || c->virtual_clock) {
+        return limit;
+    }
+    snib__step_executed(s);
+    snib_instant due = snib__client_due(c);
+    if (snib__reached(s->now, due)) {
+        snib__engine_tick(c->engine, s->now);
+        snib__step_act(s);
+        due = snib__client_due(c);
+    }
+    return snib__sooner(limit, due);
+}
+
+bool snib__pump(struct snib__step *s, struct snib__call *me,
+                uint32_t before[])
+{
+    struct snib_client *c = s->c;
+    snib_instant since = s->now;
+    me->w.wants = wanted_lines(c, before);
+    s->me = me;
+    while (!me->w.done) {
+        if (snib__reached(s->now, me->limit)) {
+            return false;
+        }
+        snib_instant limit = do_what_is_due(s, me->limit);
+        if (me->w.done || snib__step_exec(s)) {
+            continue;
+        }
+        uint32_t replies, pushes, leads;
+        stop_hoping(s, me, since);
+        snib__lines_need(c, &replies, &pushes);
+        leads = snib__roles_take(&c->roles, &me->w, replies, pushes);
+        if (leads && s->words) {
+            /* Wake first, still being the reader who is awake: what the woken
+             * ask next gathers, and one send takes it all (rule 3). */
+            snib__step_pause(s);
+            snib__step_again(s);
+        } else if (leads) {
+            sleep_reading(s, me, leads, limit);
+        } else {
+            if (me->w.wants) { /* look again when hope ends */
+                limit = snib__sooner(limit,
+                                     snib__after(since, snib__ms(
+                                                            SNIB__HOPE_MS)));
+            }
+            if (sleep_parked(s, me, limit)) {
+                s->away = true;
+                return true;
+            }
+        }
+    }
+    return true;
+}
+
+void snib__pump_leave(struct snib__step *s, struct snib__call *me)
+{
+    struct snib_client *c = s->c;
+    uint32_t replies, pushes;
+    if (s->away) {
+        return; /* off every list, reads nothing */
+    }
+    snib__lines_need(c, &replies, &pushes);
+    uint32_t kept = snib__roles_leave(&c->roles, &me->w, replies, pushes,
+                                      rouse, s);
+    me->w.done = true;
+    s->me = NULL;
+    if (kept) {
+        snib__keeper_given(s, kept);
+    }
+    snib__step_act(s); /* what I would have sent or executed */
+}

@@ -1,0 +1,123 @@
+/* run/resolver.c — host names, without anybody waiting for them.
+ *
+ * getaddrinfo has no time limit and cannot be interrupted. So each look-up is
+ * a detached thread with a job that it shares with the client: whoever lets
+ * go last frees it. A client that stops cuts the tie and goes; the thread
+ * ends whenever the resolver lets it.
+ *
+ * Two mutexes, in this order: the job's, the client's. The thread holds both
+ * while it hands over, so a client that has the job's mutex knows that nobody
+ * of that job is inside. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "run/inside.h"
+
+struct snib__job {
+    struct snib__link link;     /* client's jobs; the client's mutex        */
+    bool delivered;             /* the client's mutex                       */
+    pthread_mutex_t mu;
+    struct snib_client *client; /* NULL: cut                                */
+    bool over;                  /* the thread does not touch the client     */
+    uint32_t line;
+    char address[264];
+    struct snib__addresses found;
+};
+
+static struct snib__job *job_of(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__job, link);
+}
+
+static void job_free(struct snib__job *j)
+{
+    pthread_mutex_destroy(&j->mu);
+    snib__free(j);
+}
+
+static void *look_up(void *arg)
+{
+    struct snib__job *j = arg;
+    struct snib__step s;
+    snib__net_resolve(j->address, &j->found);
+    pthread_mutex_lock(&j->mu);
+    if (j->client) {
+        snib__step_begin(&s, j->client);
+        j->delivered = true; /* opened again, the line gets a new job       */
+        if (!j->client->stopped) {
+            snib__line_resolved(&s, j->line, &j->found);
+            snib__step_act(&s);
+        }
+        snib__step_end(&s);
+    }
+    bool cut = j->client == NULL;
+    j->over = true;
+    pthread_mutex_unlock(&j->mu);
+    if (cut) {
+        job_free(j);
+    }
+    return NULL;
+}
+
+/* Those whose threads are gone. */
+static void reap(struct snib_client *c)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &c->jobs) {
+        struct snib__job *j = job_of(l);
+        if (!j->delivered || pthread_mutex_trylock(&j->mu)) {
+            continue;
+        }
+        bool over = j->over;
+        pthread_mutex_unlock(&j->mu);
+        if (over) {
+            snib__unlink(&j->link);
+            job_free(j);
+        }
+    }
+}
+
+bool snib__resolve_start(struct snib_client *c, uint32_t line)
+{
+    pthread_t thread;
+    reap(c);
+    SNIB__LIST_EACH (l, &c->jobs) {
+        if (job_of(l)->line == line && !job_of(l)->delivered) {
+            return true; /* given up once, it may still be the answer       */
+        }
+    }
+    struct snib__job *j = snib__alloc(sizeof *j);
+    if (!j) {
+        return false;
+    }
+    pthread_mutex_init(&j->mu, NULL);
+    j->client = c;
+    j->line = line;
+    memcpy(j->address, c->out->chan[line].address, sizeof j->address);
+    if (snib__thread_start(&thread, look_up, j)) {
+        job_free(j);
+        return false;
+    }
+    pthread_detach(thread);
+    snib__list_push(&c->jobs, &j->link);
+    return true;
+}
+
+void snib__resolve_cut(struct snib_client *c)
+{
+    struct snib__link *l;
+    struct snib__list jobs;
+    snib__list_init(&jobs);
+    pthread_mutex_lock(&c->mu);
+    snib__list_append(&jobs, &c->jobs);
+    pthread_mutex_unlock(&c->mu);
+    while ((l = snib__list_pop(&jobs))) {
+        struct snib__job *j = job_of(l);
+        pthread_mutex_lock(&j->mu);
+        bool over = j->over;
+        j->client = NULL;
+        pthread_mutex_unlock(&j->mu);
+        if (over) {
+            job_free(j);
+        }
+    }
+}

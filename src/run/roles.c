@@ -1,0 +1,188 @@
+/* run/roles.c — taking, passing and leaving the role of a line's reader.
+ *
+ * The bug this file exists to keep out (it was in the first prototype): a call
+ * whose limit has passed hands the lead to its own dying request; from then on
+ * nobody reads the connection, and every later call runs into its limit. So a
+ * call is off the list of the waiting before its roles are passed on, and a
+ * role is only ever given to somebody on that list.
+ *
+ * Whoever gets a role while asleep is roused: a parked thread starts to read,
+ * a polling one adds the line to those it polls. Whoever gets it while running
+ * looks at its `leads` before it sleeps. So no line that needs a reader is
+ * ever left to a thread that does not know. */
+#include "run/roles.h"
+
+#include <assert.h>
+
+static struct snib__waiter *waiter_of(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__waiter, link);
+}
+
+void snib__roles_init(struct snib__roles *r, uint32_t lines)
+{
+    assert(lines <= SNIB__LINES_MAX);
+    *r = (struct snib__roles){.lines = lines};
+    snib__list_init(&r->waiting);
+}
+
+void snib__roles_enter(struct snib__roles *r, struct snib__waiter *w,
+                       uint32_t wants)
+{
+    *w = (struct snib__waiter){.wants = wants};
+    snib__list_push(&r->waiting, &w->link);
+}
+
+static void give(struct snib__roles *r, uint32_t line, struct snib__waiter *w)
+{
+    r->line[line].reader = SNIB__CALL;
+    r->line[line].call = w;
+    w->leads |= 1u << line;
+}
+
+static void take_away(struct snib__roles *r, uint32_t line)
+{
+    if (r->line[line].reader == SNIB__CALL) {
+        r->line[line].call->leads &= ~(1u << line);
+    }
+    r->line[line].reader = SNIB__NOBODY;
+    r->line[line].call = NULL;
+}
+
+uint32_t snib__roles_take(struct snib__roles *r, struct snib__waiter *w,
+                          uint32_t replies, uint32_t pushes)
+{
+    assert(w->posture == SNIB__RUNNING);
+    uint32_t mine = w->wants ? replies : replies | pushes;
+    for (uint32_t i = 0; i < r->lines; i++) {
+        uint32_t bit = 1u << i;
+        bool i_read = w->leads & bit;
+        if (i_read && !((replies | pushes) & bit)) {
+            take_away(r, i);
+        } else if (!i_read && (mine & bit) &&
+                   r->line[i].reader != SNIB__CALL) {
+            give(r, i, w);
+        }
+    }
+    return w->leads;
+}
+
+void snib__roles_done(struct snib__roles *r, struct snib__waiter *w,
+                      snib__rouse *rouse, void *data)
+{
+    (void)r;
+    if (w->done) {
+        return;
+    }
+    w->done = true;
+    snib__unlink(&w->link);
+    if (w->posture != SNIB__RUNNING) {
+        rouse(data, w);
+    }
+}
+
+/* Who should read this line next. A thread that runs anyhow costs no wake; a
+ * parked one that waits for just this line is woken by its answer soon; any
+ * parked one will do; one that polls other lines only if it wants this one. */
+static struct snib__waiter *heir_of(const struct snib__roles *r, uint32_t line,
+                                    bool reply)
+{
+    struct snib__waiter *parked = NULL;
+    SNIB__LIST_EACH (l, &r->waiting) {
+        struct snib__waiter *w = waiter_of(l);
+        bool fits = reply ? w->wants & (1u << line) : w->wants == 0;
+        if (fits) {
+            return w;
+        }
+        if (reply && !parked && w->posture == SNIB__PARKED) {
+            parked = w;
+        }
+    }
+    return parked;
+}
+
+static void pass(struct snib__roles *r, uint32_t line, bool reply,
+                 snib__rouse *rouse, void *data)
+{
+    struct snib__waiter *heir = heir_of(r, line, reply);
+    if (heir) {
+        give(r, line, heir);
+        if (heir->posture != SNIB__RUNNING) {
+            rouse(data, heir);
+        }
+    } else {
+        r->line[line].reader = SNIB__KEEPER;
+    }
+}
+
+uint32_t snib__roles_leave(struct snib__roles *r, struct snib__waiter *w,
+                           uint32_t replies, uint32_t pushes,
+                           snib__rouse *rouse, void *data)
+{
+    uint32_t led = w->leads, kept = 0;
+    assert(w->posture == SNIB__RUNNING);
+    snib__unlink(&w->link);
+    for (uint32_t i = 0; led >> i; i++) {
+        if (!(led >> i & 1)) {
+            continue;
+        }
+        assert(r->line[i].call == w);
+        take_away(r, i);
+        bool reply = replies >> i & 1;
+        if (reply || (pushes >> i & 1)) {
+            pass(r, i, reply, rouse, data);
+            kept |= r->line[i].reader == SNIB__KEEPER ? 1u << i : 0;
+        }
+    }
+    assert(w->leads == 0);
+    return kept;
+}
+
+uint32_t snib__roles_assign(struct snib__roles *r, uint32_t replies,
+                            uint32_t pushes, bool keeper_runs,
+                            snib__rouse *rouse, void *data)
+{
+    uint32_t look = 0;
+    for (uint32_t i = 0; i < r->lines; i++) {
+        uint32_t bit = 1u << i;
+        if (!((replies | pushes) & bit) || r->line[i].reader == SNIB__CALL) {
+            continue;
+        }
+        bool fresh = r->line[i].reader == SNIB__NOBODY;
+        if (keeper_runs) {
+            r->line[i].reader = SNIB__KEEPER;
+        } else {
+            pass(r, i, replies & bit, rouse, data);
+        }
+        if (r->line[i].reader == SNIB__KEEPER && (fresh || (replies & bit))) {
+            look |= bit;
+        }
+    }
+    return look;
+}
+
+bool snib__roles_keep(struct snib__roles *r, uint32_t line)
+{
+    if (r->line[line].reader == SNIB__CALL) {
+        return false;
+    }
+    r->line[line].reader = SNIB__KEEPER;
+    return true;
+}
+
+void snib__roles_idle(struct snib__roles *r, uint32_t line)
+{
+    if (r->line[line].reader != SNIB__CALL) {
+        r->line[line].reader = SNIB__NOBODY;
+    }
+}
+
+struct snib__waiter *snib__roles_parked(const struct snib__roles *r)
+{
+    SNIB__LIST_EACH (l, &r->waiting) {
+        if (waiter_of(l)->posture == SNIB__PARKED) {
+            return waiter_of(l);
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,92 @@
+/* run/self.c — what a client says about itself, and its randomness. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "run/inside.h"
+
+static void copy(char *to, size_t size, const char *from)
+{
+    size_t n = strnlen(from, size - 1);
+    memcpy(to, from, n);
+    memset(to + n, 0, size - n);
+}
+
+/* First line of a small file, "" when it cannot be read. */
+static void read_line(const char *path, char *to, size_t size)
+{
+    ssize_t n = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        n = read(fd, to, size - 1);
+        close(fd);
+    }
+    to[n > 0 ? n : 0] = 0;
+    to[strcspn(to, "\n")] = 0;
+}
+
+static void user_name(char *to, size_t size)
+{
+    char room[4096];
+    struct passwd entry, *found = NULL;
+    if (!getpwuid_r(geteuid(), &entry, room, sizeof room, &found) && found) {
+        copy(to, size, found->pw_name);
+    } else {
+        snprintf(to, size, "%ld", (long)geteuid());
+    }
+}
+
+/* Field 22 of /proc/self/stat: the 20th after the command's last ')'. With
+ * the pid it names a process for good. */
+static int64_t start_time(void)
+{
+    char line[1024];
+    read_line("/proc/self/stat", line, sizeof line);
+    char *p = strrchr(line, ')');
+    for (int i = 0; p && i < 20; i++) {
+        p = strchr(p + 1, ' ');
+    }
+    return p ? strtoll(p, NULL, 10) : 0;
+}
+
+void snib__self_about(struct snib__about *a, const char *program,
+                      const char *reason)
+{
+    char comm[64];
+    *a = (struct snib__about){.pid = getpid(), .start = start_time()};
+    if (gethostname(a->host, sizeof a->host - 1)) {
+        copy(a->host, sizeof a->host, "?");
+    }
+    user_name(a->user, sizeof a->user);
+    if (!program) {
+        read_line("/proc/self/comm", comm, sizeof comm);
+        program = comm;
+    }
+    copy(a->program, sizeof a->program, program);
+    copy(a->reason, sizeof a->reason, reason ? reason : "");
+}
+
+/* Fails closed: request ids that repeat would let one client act on what is
+ * another's. */
+snib_err snib__self_seed(struct snib__seed *ret, struct snib_error *reterr)
+{
+    char *p = (char *)ret;
+    size_t left = sizeof *ret;
+    while (left) {
+        ssize_t n = getrandom(p, left, 0);
+        if (n < 0 && errno != EINTR) {
+            return snib__fail(reterr, SNIB_ERR_CONFIG,
+                              "no random numbers (getrandom): %s",
+                              strerror(errno));
+        }
+        p += n > 0 ? n : 0;
+        left -= n > 0 ? (size_t)n : 0;
+    }
+    return SNIB_ERR_OK;
+}

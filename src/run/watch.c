@@ -1,0 +1,169 @@
+/* run/watch.c — telling the owner: callback, descriptor, STATE event.
+ *
+ * The engine says that a seat's state changed; here it becomes what the owner
+ * asked for. Nothing is allocated at that moment: the extra of a grant was
+ * made with the acquire (or by snib_grant_fd), and it holds the latest state,
+ * not a queue: what changed and changed back before anybody could be told is
+ * not told. Callbacks run on the keeper (in a pull client in snib_process),
+ * one at a time, with no lock of ours held, on copies: the grant may be
+ * released meanwhile. snib_lock_free waits for the lock's running callback.
+ *
+ * A loss descriptor outlives its grant a little: it becomes readable at the
+ * release too, and a thread that polls it must not find its number in other
+ * hands the next moment. The last 16 ended ones of a client stay open. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "run/inside.h"
+
+snib_err snib__extra_new(struct snib_lock *lock, bool events, void *user,
+                         struct snib__extra **ret)
+{
+    struct snib__extra *x = *ret = snib__alloc(sizeof *x);
+    if (!x) {
+        return SNIB_ERR_NOMEM;
+    }
+    snib__link_init(&x->notice);
+    snib__link_init(&x->state.link);
+    x->state.keep = true;
+    x->state.ev.kind = SNIB_EV_STATE;
+    x->state.ev.user = user;
+    x->on_change = lock->o.on_change;
+    x->data = lock->o.data;
+    x->lock = lock;
+    x->events = events;
+    x->now_state = x->told_state = x->seen_state = SNIB_HELD;
+    x->fd = -1;
+    return SNIB_ERR_OK;
+}
+
+static void retire(struct snib_client *c, int fd)
+{
+    int *slot = &c->retired[c->retired_next++ %
+                            (sizeof c->retired / sizeof c->retired[0])];
+    if (*slot >= 0) {
+        close(*slot);
+    }
+    *slot = fd;
+}
+
+void snib__retired_close(struct snib_client *c)
+{
+    for (size_t i = 0; i < sizeof c->retired / sizeof c->retired[0]; i++) {
+        if (c->retired[i] >= 0) {
+            close(c->retired[i]);
+        }
+        c->retired[i] = -1;
+    }
+}
+
+void snib__extra_ended(struct snib__step *s, struct snib__extra *x)
+{
+    snib__unlink(&x->notice);
+    snib__unlink(&x->state.link);
+    if (x->fd >= 0) {
+        snib__eventfd_set(x->fd);
+        retire(s->c, x->fd);
+        x->fd = -1;
+    }
+}
+
+void snib__extra_free(struct snib__step *s, struct snib__extra *x)
+{
+    if (x) {
+        snib__extra_ended(s, x);
+        snib__free(x);
+    }
+}
+
+void snib__extra_changed(struct snib__step *s, struct snib__hold *h,
+                         const struct snib__seat *seat)
+{
+    struct snib__extra *x = h->extra;
+    if (!x) {
+        return;
+    }
+    x->grant =
+        (struct snib_grant){.ticket = seat->ticket, .token = seat->token};
+    x->now_state = seat->shown;
+    x->now_reason = seat->why;
+    snib__unlink(&x->notice);
+    if (x->on_change && x->now_state != x->told_state) {
+        snib__list_push(&s->c->notices, &x->notice);
+    }
+    if (x->events && x->now_state != x->seen_state) {
+        x->seen_state = x->now_state;
+        x->state.ev.grant = x->grant;
+        x->state.ev.state = (snib_state)x->now_state;
+        x->state.ev.reason = (snib_reason)x->now_reason;
+        snib__unlink(&x->state.link);
+        snib__note_push(s, &x->state);
+    }
+    if (x->now_state == SNIB_LOST && x->fd >= 0) {
+        snib__eventfd_set(x->fd);
+    }
+}
+
+void snib__notices_tell(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    struct snib__link *l;
+    while (!c->telling && (l = snib__list_pop(&c->notices))) {
+        struct snib__extra *x =
+            SNIB__CONTAINER(l, struct snib__extra, notice);
+        void (*on_change)(void *, struct snib_grant, snib_state, snib_reason) =
+            x->on_change;
+        void *data = x->data;
+        struct snib_grant grant = x->grant;
+        snib_state state = (snib_state)x->now_state;
+        snib_reason reason = (snib_reason)x->now_reason;
+        x->told_state = x->now_state;
+        c->telling = x->lock;
+        c->teller = pthread_self();
+        snib__step_pause(s);
+        on_change(data, grant, state, reason);
+        snib__step_again(s);
+        c->telling = NULL;
+        pthread_cond_broadcast(&c->told);
+    }
+}
+
+int snib_grant_fd(struct snib_lock *lock, struct snib_grant grant)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    int fd = -1, err = 0;
+    if (snib__client_check(c, NULL)) {
+        errno = ENOENT;
+        return -1;
+    }
+    snib__step_begin(&s, c);
+    struct snib__seat *seat = snib__engine_seat(c->engine, grant.ticket);
+    struct snib__hold *h = seat ? seat->user : NULL;
+    struct snib_status status = {.state = SNIB_RELEASED};
+    if (h) {
+        snib__engine_status(c->engine, s.now, seat, &status);
+    }
+    if (status.state == SNIB_RELEASED) {
+        err = ENOENT;
+    } else if (!h->extra && snib__extra_new(h->lock, false, NULL, &h->extra)) {
+        err = ENOMEM;
+    } else {
+        if (h->extra->fd < 0) {
+            h->extra->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+            err = h->extra->fd < 0 ? errno : 0;
+        }
+        fd = h->extra->fd;
+        if (fd >= 0 && status.state == SNIB_LOST) {
+            snib__eventfd_set(fd);
+        }
+    }
+    snib__step_end(&s);
+    if (fd < 0) {
+        errno = err;
+    }
+    return fd;
+}

@@ -1,0 +1,77 @@
+/* run/worker.c — a thread for what blocks and that no caller waits for.
+ *
+ * Started on first need for the exec() of a blocking store when no call is
+ * there to do it: renewals, clean-up, all of a pull client. Not the keeper's thread: a
+ * loss has to be told by the deadline while a database file is busy. In a
+ * pull client nothing moves here: results are met in snib_process. */
+#include "run/inside.h"
+
+static bool may_execute(const struct snib_client *c)
+{
+    return c->blocking && !c->executing && !snib__list_empty(&c->out->exec);
+}
+
+static void execute_for_pull(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    struct snib__list chain;
+    snib_instant now = s->now;
+    snib__list_init(&chain);
+    snib__list_append(&chain, &c->out->exec);
+    c->executing = true;
+    snib__step_pause(s);
+    c->blocking->exec(c->instance, now, &chain);
+    snib__step_again(s);
+    c->executing = false;
+    snib__line_bell(c);
+    snib__list_append(&c->executed, &chain);
+    SNIB__LIST_EACH (l, &c->roles.waiting) { /* stop, a question */
+        snib__call_rouse(s, SNIB__CONTAINER(l, struct snib__call, w.link));
+    }
+    s->kick = true;
+}
+
+static void *worker_body(void *arg)
+{
+    struct snib_client *c = arg;
+    struct snib__step s;
+    snib__step_begin(&s, c);
+    while (!c->worker_stop) {
+        if (may_execute(c) && c->pull) {
+            execute_for_pull(&s);
+        } else if (may_execute(c)) {
+            (void)snib__step_exec(&s);
+        } else {
+            snib__step_pause(&s);
+            snib__step_again(&s);
+            if (!c->worker_stop && !may_execute(c)) {
+                pthread_cond_wait(&c->work, &c->mu);
+            }
+            snib__step_refresh(&s);
+        }
+    }
+    snib__step_end(&s);
+    return NULL;
+}
+
+bool snib__worker_need(struct snib_client *c)
+{
+    if (!c->worker_on && !c->worker_stop) {
+        c->worker_on = !snib__thread_start(&c->worker, worker_body, c);
+    }
+    return c->worker_on && !c->worker_stop;
+}
+
+void snib__worker_join(struct snib_client *c)
+{
+    struct snib__step s;
+    snib__step_begin(&s, c);
+    bool on = c->worker_on;
+    c->worker_stop = true;
+    pthread_cond_broadcast(&c->work);
+    snib__step_end(&s);
+    if (on) {
+        pthread_join(c->worker, NULL);
+        c->worker_on = false;
+    }
+}

@@ -1,0 +1,439 @@
+/* tests/unit/test_blocking.c — core/blocking.c over a library that answers
+ * what the test says. */
+#include "core/blocking.h"
+
+#include "base/error.h"
+#include "unit.h"
+
+static struct fake {
+    int opened, freed, executed;
+    uint64_t ids[64][2];
+    uint32_t id_count;
+    snib_err open_err;
+} fake;
+
+static struct snib__out out;
+static struct snib__store *store;
+static struct snib__name name = {.raw = "n", .safe = "n", .raw_size = 1};
+static uint64_t next_id;
+
+static snib_err fake_open(const struct snib__store_config *c, void **ret,
+                          struct snib_error *e)
+{
+    (void)c;
+    if (fake.open_err) {
+        return snib__fail_plain(e, fake.open_err);
+    }
+    fake.opened++;
+    *ret = &fake;
+    return SNIB_ERR_OK;
+}
+
+static void fake_exec(void *inst, snib_instant now, struct snib__list *chain)
+{
+    (void)inst;
+    (void)now;
+    (void)chain;
+}
+
+static int fake_bell(void *inst)
+{
+    (void)inst;
+    return -1;
+}
+
+static uint32_t fake_rung(void *inst, uint64_t (*ids)[2], uint32_t max)
+{
+    uint32_t n = fake.id_count < max ? fake.id_count : max;
+    (void)inst;
+    if (fake.id_count == SNIB__RUNG_ALL) {
+        fake.id_count = 0;
+        return SNIB__RUNG_ALL;
+    }
+    memcpy(ids, fake.ids, n * sizeof ids[0]);
+    memmove(fake.ids, fake.ids + n, (fake.id_count - n) * sizeof ids[0]);
+    fake.id_count -= n;
+    return n;
+}
+
+static void fake_free(void *inst)
+{
+    (void)inst;
+    fake.freed++;
+}
+
+static const struct snib__blocking_ops ops = {
+    .abi = SNIB__STORE_ABI,
+    .size = sizeof ops,
+    .scheme = "fake",
+    .open = fake_open,
+    .exec = fake_exec,
+    .bell_fd = fake_bell,
+    .rung = fake_rung,
+    .free = fake_free,
+};
+
+static const struct snib__store_ops *const st = &snib__blocking_store_ops;
+
+static snib_instant at(int64_t ms)
+{
+    return (snib_instant){ms * 1000000};
+}
+
+static int setup(void **state)
+{
+    struct snib__store_config config = {.out = &out, .seed = {{1, 2, 3, 4}}};
+    (void)state;
+    memset(&fake, 0, sizeof fake);
+    memset(&out, 0, sizeof out);
+    snib__list_init(&out.answered);
+    snib__list_init(&out.exec);
+    next_id = 100;
+    return snib__blocking_open(&ops, &config, &store, NULL);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    st->free(store);
+    return fake.freed == 1 ? 0 : -1;
+}
+
+static struct snib__request ask(snib__verb verb)
+{
+    return (struct snib__request){.verb = verb,
+                                  .name = &name,
+                                  .id = {next_id++, 5},
+                                  .limit = SNIB__NEVER,
+                                  .timer = {.index = 99}};
+}
+
+static void start(struct snib__request *r)
+{
+    struct snib__list chain;
+    snib__list_init(&chain);
+    snib__list_push(&chain, &r->link);
+    st->start(store, at(0), &chain);
+    assert_true(snib__list_empty(&chain));
+}
+
+static struct snib__request *front(const struct snib__list *l)
+{
+    struct snib__link *f = snib__list_first(l);
+    return f ? SNIB__CONTAINER(f, struct snib__request, link) : NULL;
+}
+
+/* Execute the first request alone and let it be answered so. */
+static void finish(struct snib__request *r, snib__answer a, int64_t now_ms)
+{
+    struct snib__list one;
+    assert_ptr_equal(front(&out.exec), r);
+    snib__list_init(&one);
+    snib__unlink(&r->link);
+    snib__list_push(&one, &r->link);
+    r->answer = a;
+    snib__blocking_done(store, at(now_ms), &one);
+}
+
+static void expect_answer(struct snib__request *r, snib__answer a)
+{
+    assert_ptr_equal(front(&out.answered), r);
+    assert_int_equal(r->answer, a);
+    snib__list_pop(&out.answered);
+}
+
+static void tick(int64_t ms)
+{
+    struct snib__input in = {.kind = SNIB__IN_TICK};
+    st->input(store, at(ms), &in);
+}
+
+static void ring(const struct snib__request *r)
+{
+    struct snib__input in = {.kind = SNIB__IN_RUNG};
+    fake.ids[0][0] = r->id[0];
+    fake.ids[0][1] = r->id[1];
+    fake.id_count = 1;
+    st->input(store, at(1), &in);
+}
+
+static void request_goes_to_exec_and_its_answer_out(void **state)
+{
+    (void)state;
+    struct snib__request r = ask(SNIB__RELEASE);
+    start(&r);
+    assert_int_equal(r.answer, SNIB__PENDING);
+    finish(&r, SNIB__DONE, 1);
+    expect_answer(&r, SNIB__DONE);
+    assert_int_equal(st->due(store).ns, INT64_MAX);
+}
+
+static void waiter_is_polled_at_the_holders_end_within_the_cap(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t left_ms;
+        uint32_t position;
+        int64_t from, to;
+    } t[] = {
+        {200, 1, 200, 203}, {5000, 1, 995, 1000}, {0, 1, 10, 12},
+        {200, 2, 200, 203}, {200, 3, 995, 1000},  {-50, 1, 995, 1000},
+    };
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct snib__request r = ask(SNIB__ACQUIRE);
+        start(&r);
+        r.left.ns = t[i].left_ms * 1000000;
+        r.position = t[i].position;
+        finish(&r, SNIB__QUEUED, 0);
+        expect_answer(&r, SNIB__QUEUED);
+        int64_t due = st->due(store).ns / 1000000;
+        assert_in_range(due, t[i].from, t[i].to);
+        tick(due);
+        assert_true(snib__list_empty(&out.exec) || due == t[i].from);
+        tick(due + 1);
+        assert_int_equal(r.answer, SNIB__QUEUED); /* ops sees that it waits */
+        finish(&r, SNIB__DONE, due + 2);
+        expect_answer(&r, SNIB__DONE);
+    }
+}
+
+static void rung_waiter_is_executed_at_once(void **state)
+{
+    (void)state;
+    static struct snib__request a, b; /* still owned when this returns */
+    a = ask(SNIB__ACQUIRE);
+    b = ask(SNIB__ACQUIRE);
+    start(&a);
+    finish(&a, SNIB__QUEUED, 0);
+    start(&b);
+    finish(&b, SNIB__QUEUED, 0);
+    expect_answer(&a, SNIB__QUEUED);
+    expect_answer(&b, SNIB__QUEUED);
+    ring(&b);
+    finish(&b, SNIB__DONE, 2);
+    expect_answer(&b, SNIB__DONE);
+    assert_true(snib__list_empty(&out.exec));
+    ring(&b); /* over: a bell that comes late does nothing */
+    assert_true(snib__list_empty(&out.exec));
+}
+
+static void bell_during_execution_is_not_lost(void **state)
+{
+    (void)state;
+    struct snib__request r = ask(SNIB__ACQUIRE);
+    struct snib__list taken;
+    start(&r);
+    snib__list_init(&taken);
+    snib__blocking_take(store, &taken);
+    assert_true(snib__list_empty(&out.exec));
+    ring(&r);
+    r.answer = SNIB__QUEUED;
+    snib__blocking_done(store, at(1), &taken);
+    assert_true(snib__list_empty(&out.answered));
+    finish(&r, SNIB__DONE, 1);
+    expect_answer(&r, SNIB__DONE);
+}
+
+static void ring_for_all_executes_every_waiter(void **state)
+{
+    (void)state;
+    enum { N = 100 };
+    static struct snib__request r[N];
+    struct snib__input in = {.kind = SNIB__IN_RUNG};
+    for (int i = 0; i < N; i++) { /* the table grows on the way */
+        r[i] = ask(SNIB__ACQUIRE);
+        start(&r[i]);
+        finish(&r[i], SNIB__QUEUED, 0);
+        expect_answer(&r[i], SNIB__QUEUED);
+    }
+    fake.id_count = SNIB__RUNG_ALL;
+    st->input(store, at(1), &in);
+    int n = 0;
+    while (snib__list_pop(&out.exec)) {
+        n++;
+    }
+    assert_int_equal(n, N);
+}
+
+static void blocked_request_comes_again_unannounced(void **state)
+{
+    (void)state;
+    struct snib__request r = ask(SNIB__RENEW);
+    start(&r);
+    finish(&r, SNIB__PENDING, 10);
+    assert_true(snib__list_empty(&out.answered));
+    int64_t due = st->due(store).ns / 1000000;
+    assert_in_range(due, 11, 60);
+    tick(due);
+    finish(&r, SNIB__DONE, due);
+    expect_answer(&r, SNIB__DONE);
+}
+
+static void cancelled_waiter_is_not_polled_and_ends_first(void **state)
+{
+    (void)state;
+    struct snib__request r = ask(SNIB__ACQUIRE);
+    struct snib_error error;
+    r.reterr = &error;
+    start(&r);
+    finish(&r, SNIB__QUEUED, 0);
+    expect_answer(&r, SNIB__QUEUED);
+    struct snib__request x = ask(SNIB__CANCEL);
+    x.id[0] = r.id[0];
+    x.id[1] = r.id[1];
+    start(&x);
+    tick(100000);
+    ring(&r);
+    finish(&x, SNIB__DONE, 5);
+    expect_answer(&r, SNIB__NO);
+    assert_int_equal(error.code, SNIB_ERR_CANCELLED);
+    expect_answer(&x, SNIB__DONE);
+    assert_int_equal(st->due(store).ns, INT64_MAX);
+}
+
+static void cancel_is_executed_after_what_is_being_executed(void **state)
+{
+    (void)state;
+    static const snib__answer first[] = {SNIB__DONE, SNIB__QUEUED,
+                                         SNIB__PENDING};
+    for (size_t i = 0; i < COUNT_OF(first); i++) {
+        struct snib__request r = ask(SNIB__ACQUIRE), x = ask(SNIB__CANCEL);
+        struct snib__list taken;
+        start(&r);
+        snib__list_init(&taken);
+        snib__blocking_take(store, &taken);
+        x.id[0] = r.id[0];
+        x.id[1] = r.id[1];
+        start(&x);
+        assert_ptr_equal(front(&out.exec), &x);
+        r.answer = first[i];
+        r.position = 1;
+        snib__blocking_done(store, at(1), &taken);
+        if (first[i] != SNIB__PENDING) {
+            expect_answer(&r, first[i]);
+        }
+        assert_int_equal(st->due(store).ns, INT64_MAX);
+        finish(&x, SNIB__DONE, 2);
+        if (first[i] != SNIB__DONE) {
+            expect_answer(&r, SNIB__NO);
+        }
+        expect_answer(&x, SNIB__DONE);
+    }
+}
+
+static void failed_cancel_leaves_its_acquire_unknown(void **state)
+{
+    (void)state;
+    struct snib__request r = ask(SNIB__ACQUIRE), x = ask(SNIB__CANCEL);
+    start(&r);
+    finish(&r, SNIB__QUEUED, 0);
+    expect_answer(&r, SNIB__QUEUED);
+    x.id[0] = r.id[0];
+    x.id[1] = r.id[1];
+    start(&x);
+    finish(&x, SNIB__NOT_APPLIED, 5);
+    expect_answer(&r, SNIB__UNKNOWN);
+    expect_answer(&x, SNIB__NOT_APPLIED);
+}
+
+static void waiter_may_be_turned_into_its_own_cancel(void **state)
+{
+    (void)state;
+    struct snib__request r = ask(SNIB__ACQUIRE);
+    start(&r);
+    finish(&r, SNIB__QUEUED, 0);
+    expect_answer(&r, SNIB__QUEUED);
+    r.verb = SNIB__CANCEL;
+    start(&r);
+    finish(&r, SNIB__DONE, 1);
+    expect_answer(&r, SNIB__DONE);
+    assert_true(snib__list_empty(&out.exec));
+}
+
+static void free_forgets_waiting_and_listed_requests(void **state)
+{
+    (void)state;
+    struct snib__request a = ask(SNIB__ACQUIRE), b = ask(SNIB__ACQUIRE);
+    start(&a);
+    finish(&a, SNIB__QUEUED, 0);
+    start(&b); /* still on out->exec */
+    struct snib__store *old = store;
+    setup(NULL); /* for teardown; out is new */
+    fake.freed = 0;
+    st->free(old);
+    assert_int_equal(fake.freed, 1);
+    fake.freed = 0;
+    assert_int_equal(a.timer.index, 0);
+}
+
+static void without_memory_a_request_is_not_applied(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    static struct snib__request r[N];
+    int refused = 0;
+    for (int i = 0; i < N; i++) {
+        r[i] = ask(SNIB__ACQUIRE);
+        snib__mem_fail_at(1, true);
+        start(&r[i]);
+        snib__mem_fail_at(0, false);
+        if (r[i].answer == SNIB__NOT_APPLIED) {
+            assert_int_equal(r[i].err, SNIB_ERR_NOMEM);
+            expect_answer(&r[i], SNIB__NOT_APPLIED);
+            refused++;
+        }
+    }
+    assert_true(refused > 0);
+}
+
+static void open_passes_errors_on(void **state)
+{
+    struct snib__store_config config = {.out = &out};
+    struct snib__store *s = (void *)1;
+    struct snib_error e;
+    struct snib__blocking_ops old = ops;
+    (void)state;
+    memset(&fake, 0, sizeof fake);
+    fake.open_err = SNIB_ERR_CONFIG;
+    assert_int_equal(snib__blocking_open(&ops, &config, &s, &e),
+                     SNIB_ERR_CONFIG);
+    assert_null(s);
+    assert_int_equal(fake.freed, 0);
+    old.abi++;
+    assert_int_equal(snib__blocking_open(&old, &config, &s, &e),
+                     SNIB_ERR_INTERNAL);
+    fake.open_err = SNIB_ERR_OK;
+    for (int n = 1; n < 4; n++) {
+        snib__mem_fail_at(n, false);
+        if (snib__blocking_open(&ops, &config, &s, &e) == SNIB_ERR_OK) {
+            void *inst;
+            assert_ptr_equal(snib__blocking_ops_of(s, &inst), &ops);
+            assert_ptr_equal(inst, &fake);
+            st->free(s);
+        }
+        snib__mem_fail_at(0, false);
+    }
+    assert_int_equal(st->open(&config, &s, &e), SNIB_ERR_INTERNAL);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        CASE(request_goes_to_exec_and_its_answer_out),
+        CASE(waiter_is_polled_at_the_holders_end_within_the_cap),
+        CASE(rung_waiter_is_executed_at_once),
+        CASE(bell_during_execution_is_not_lost),
+        CASE(ring_for_all_executes_every_waiter),
+        CASE(blocked_request_comes_again_unannounced),
+        CASE(cancelled_waiter_is_not_polled_and_ends_first),
+        CASE(cancel_is_executed_after_what_is_being_executed),
+        CASE(failed_cancel_leaves_its_acquire_unknown),
+        CASE(waiter_may_be_turned_into_its_own_cancel),
+        CASE(free_forgets_waiting_and_listed_requests),
+        CASE(without_memory_a_request_is_not_applied),
+        cmocka_unit_test(open_passes_errors_on),
+    };
+    return RUN(cases);
+}

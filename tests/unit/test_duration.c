@@ -1,0 +1,115 @@
+/* cli/duration.h: durations as people type them, and back. */
+#include "unit.h"
+
+#include "cli/duration.h"
+
+static void takes(const char *text, unsigned allowed, int64_t ms)
+{
+    const char *why = NULL;
+    int64_t got = -7;
+    if (!duration_parse(text, allowed, &got, &why)) {
+        fail_msg("%s: %s", text, why);
+    }
+    assert_int_equal(got, ms);
+}
+
+static void refuses(const char *text, unsigned allowed, const char *because)
+{
+    const char *why = NULL;
+    int64_t got;
+    if (duration_parse(text, allowed, &got, &why)) {
+        fail_msg("accepted: %s", text);
+    }
+    if (strstr(why, because) == NULL) {
+        fail_msg("%s: \"%s\" does not speak of \"%s\"", text, why, because);
+    }
+}
+
+static void a_number_and_a_unit_make_a_duration(void **state)
+{
+    (void)state;
+    takes("250ms", 0, 250);
+    takes("30s", 0, 30000);
+    takes("5m", 0, 300000);
+    takes("2h", 0, 7200000);
+    takes("007s", 0, 7000);
+    takes("3155760000000ms", 0, DURATION_MAX_MS);
+    takes("876600h", 0, DURATION_MAX_MS);
+}
+
+static void
+the_words_0_and_forever_are_taken_where_they_are_allowed(void **state)
+{
+    (void)state;
+    takes("0", DURATION_ZERO_OK, 0);
+    takes("0s", DURATION_ZERO_OK, 0);
+    takes("forever", DURATION_FOREVER_OK, DURATION_FOREVER);
+    refuses("0", DURATION_FOREVER_OK, "0 is not");
+    refuses("0ms", 0, "0 is not");
+    refuses("forever", DURATION_ZERO_OK, "forever is not");
+}
+
+static void a_bare_number_is_an_error_that_says_so(void **state)
+{
+    (void)state;
+    refuses("30", 0, "without a unit");
+    refuses("00", DURATION_ZERO_OK, "without a unit");
+}
+
+static void what_is_no_duration_is_refused(void **state)
+{
+    static const char *const texts[] = {
+        "",    " 1s",     "+1s",      "-1s",  "s",    "1 s",  "1S",
+        "1d",  "1s1ms",   "1ss",      "1.5s", "1,5s", "0x1s", "1e3s",
+        "inf", "Forever", "forever ", "\xff", "٣s"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        refuses(texts[i], DURATION_ZERO_OK | DURATION_FOREVER_OK, "");
+    }
+    refuses("1.5s", 0, "whole numbers");
+}
+
+static void nothing_overflows(void **state)
+{
+    (void)state;
+    refuses("3155760000001ms", 0, "hundred years");
+    refuses("876601h", 0, "hundred years");
+    refuses("9223372036854775807ms", 0, "hundred years");
+    refuses("9223372036854775808s", 0, "hundred years");
+    refuses("18446744073709551617ms", 0, "hundred years");
+    refuses("99999999999999999999999999999999999999999s", 0, "hundred years");
+}
+
+static void shows(int64_t ms, const char *text)
+{
+    char got[DURATION_TEXT_MAX];
+    duration_text(ms, got);
+    assert_string_equal(got, text);
+}
+
+static void a_duration_is_shown_in_two_units_at_most(void **state)
+{
+    (void)state;
+    shows(0, "0ms");
+    shows(-5, "0ms");
+    shows(250, "250ms");
+    shows(24999, "24s");
+    shows(192000, "3m12s");
+    shows(7500000, "2h05m");
+    shows(INT64_C(273600000), "3d04h");
+    shows(INT64_MAX, "106751991167d07h");
+}
+
+int main(void)
+{
+    const struct CMUnitTest duration[] = {
+        cmocka_unit_test(a_number_and_a_unit_make_a_duration),
+        cmocka_unit_test(
+            the_words_0_and_forever_are_taken_where_they_are_allowed),
+        cmocka_unit_test(a_bare_number_is_an_error_that_says_so),
+        cmocka_unit_test(what_is_no_duration_is_refused),
+        cmocka_unit_test(nothing_overflows),
+        cmocka_unit_test(a_duration_is_shown_in_two_units_at_most),
+    };
+    return RUN(duration);
+}

@@ -1,0 +1,249 @@
+/* tests/unit/test_oom.c — every allocation fails once.
+ * labels: oom
+ *
+ * Allocation n fails, n = 1, 2, 3 … until a run passes untouched, once alone
+ * and once with all later ones. Each run opens a client, takes a lock twice,
+ * renews, starts an acquire, releases and frees. Whatever the public calls
+ * answer, they answer one of the documented errors; afterwards nothing is
+ * alive in base/mem, and another client gets the lock at once: nothing was
+ * left held. */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run/testing.h"
+#include "snib.h"
+
+static char url[128];
+static const char *wrong;
+
+static void expect(bool good, const char *what)
+{
+    if (!good && !wrong) {
+        wrong = what;
+    }
+}
+
+static bool clean(snib_err err)
+{
+    switch (err) {
+    case SNIB_ERR_OK:
+    case SNIB_ERR_NOMEM:
+    case SNIB_ERR_UNKNOWN:
+    case SNIB_ERR_UNREACHABLE:
+    case SNIB_ERR_TIMEOUT:
+    case SNIB_ERR_STORE: /* the vendor's library found no memory */
+    case SNIB_ERR_LIMIT:
+    case SNIB_ERR_CONFIG:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool use_lock(struct snib_lock *l)
+{
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    struct snib_grant g, h;
+    struct snib_error e;
+    o.wait_ms = 2000;
+    o.reason = "out of memory";
+    snib_err err = snib_acquire(l, &o, &g, &e);
+    expect(clean(err), "acquire");
+    expect(err == e.code, "the error's code");
+    if (err) {
+        return false;
+    }
+    bool all = true;
+    err = snib_acquire(l, &o, &h, &e);
+    expect(clean(err), "acquire again");
+    if (!err) {
+        err = snib_release(l, h, &e);
+        expect(clean(err) || err == SNIB_ERR_LOST, "inner release");
+    }
+    all = all && !err;
+    err = snib_renew(l, g, 40000, &e);
+    expect(clean(err) || err == SNIB_ERR_LOST, "renew");
+    all = all && !err;
+    int fd = snib_grant_fd(l, g);
+    all = all && fd >= 0;
+    err = snib_release(l, g, &e);
+    expect(clean(err) || err == SNIB_ERR_LOST, "release");
+    return all && !err;
+}
+
+/* True: nothing was in the way. */
+static bool use_events(struct snib_client *c, struct snib_lock *l)
+{
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    struct snib_error e;
+    struct snib_event ev;
+    uint64_t ticket;
+    o.wait_ms = 2000;
+    snib_err err = snib_acquire_start(l, &o, c, &ticket, &e);
+    expect(clean(err), "acquire_start");
+    if (err) {
+        return false;
+    }
+    for (int i = 0; i < 5000 && !snib_next(c, &ev); i++) {
+        usleep(1000);
+        ev.kind = SNIB_EV_STATE;
+    }
+    expect(ev.kind == SNIB_EV_GRANTED || ev.kind == SNIB_EV_REFUSED,
+           "no event");
+    if (ev.kind != SNIB_EV_GRANTED) {
+        expect(clean(ev.error.code), "refused event");
+        return false;
+    }
+    err = snib_release_start(l, ev.grant, c, &e);
+    expect(clean(err), "release_start");
+    return !err; /* if not, freeing the handle releases it */
+}
+
+static bool one_run(void)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_client *c;
+    struct snib_lock *l;
+    struct snib_error e;
+    o.url = url;
+    o.request_ms = 1000;
+    snib_err err = snib_client_open(&o, &c, &e);
+    expect(clean(err), "open");
+    expect(err == e.code && (err != SNIB_ERR_OK) == (c == NULL), "open's ret");
+    if (err) {
+        return false;
+    }
+    err = snib_lock_new(c, "oom", NULL, &l, &e);
+    expect(clean(err), "lock_new");
+    bool all = !err;
+    if (!err) {
+        all = use_lock(l) && all;
+        all = use_events(c, l) && all;
+        snib_lock_free(l);
+    }
+    snib_client_free(c);
+    return all;
+}
+
+static void somebody_else_gets_it(void)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_acquire_options a = SNIB_INIT(snib_acquire_options);
+    struct snib_client *c;
+    struct snib_lock *l;
+    struct snib_grant g;
+    struct snib_error e;
+    o.url = url;
+    a.wait_ms = 5000; /* less than a lease */
+    if (snib_client_open(&o, &c, &e) || snib_lock_new(c, "oom", NULL, &l, &e)) {
+        expect(false, "open afterwards");
+        return;
+    }
+    expect(snib_acquire(l, &a, &g, &e) == SNIB_ERR_OK, "left held");
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+/* Whether the failure that was ordered has come: else it comes now. */
+static bool failure_has_come(bool for_ever)
+{
+    void *p[64];
+    int n = 0;
+    while (n < 64 && (p[n] = snib__alloc(1))) {
+        n++;
+    }
+    bool all = n == 64, at_once = n == 0;
+    while (n > 0) {
+        snib__free(p[--n]);
+    }
+    return for_ever ? at_once : all;
+}
+
+static void fail_each(bool for_ever)
+{
+    int64_t n = 1;
+    for (bool passed = false; !passed; n++) {
+        wrong = NULL;
+        snib__mem_fail_at(n, for_ever);
+        bool all = one_run();
+        bool came = failure_has_come(for_ever);
+        snib__mem_fail_at(0, false);
+        expect(snib__mem_alive() == 0, "blocks are alive");
+        if (!wrong) {
+            somebody_else_gets_it();
+        }
+        if (wrong) {
+            print_error("allocation %lld (%s): %s; %lld alive\n", (long long)n,
+                        for_ever ? "and later" : "alone", wrong,
+                        (long long)snib__mem_alive());
+        }
+        assert_null(wrong);
+        /* A failure that was absorbed is no pass: look whether it came. */
+        passed = all && !came;
+        assert_true(n < 5000);
+    }
+    print_message("%lld allocations\n", (long long)n - 2);
+}
+
+static void memory_store_bears_each_failed_allocation(void **state)
+{
+    (void)state;
+    snprintf(url, sizeof url, "memory:oom");
+    fail_each(false);
+}
+
+static void memory_store_bears_the_end_of_memory(void **state)
+{
+    (void)state;
+    snprintf(url, sizeof url, "memory:oom");
+    fail_each(true);
+}
+
+static char dir[] = "/tmp/snib-oom-XXXXXX";
+
+static int make_dir(void **state)
+{
+    (void)state;
+    strcpy(dir + sizeof dir - 7, "XXXXXX");
+    if (!mkdtemp(dir)) {
+        return -1;
+    }
+    snprintf(url, sizeof url, "sqlite:%s/l.db", dir);
+    return 0;
+}
+
+static int remove_dir(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command) ? -1 : 0;
+}
+
+static void sqlite_store_bears_each_failed_allocation(void **state)
+{
+    (void)state;
+    fail_each(false);
+}
+
+static void sqlite_store_bears_the_end_of_memory(void **state)
+{
+    (void)state;
+    fail_each(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        cmocka_unit_test(memory_store_bears_each_failed_allocation),
+        cmocka_unit_test(memory_store_bears_the_end_of_memory),
+        cmocka_unit_test_setup_teardown(
+            sqlite_store_bears_each_failed_allocation, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(sqlite_store_bears_the_end_of_memory,
+                                        make_dir, remove_dir),
+    };
+    return RUN(cases);
+}
