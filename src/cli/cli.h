@@ -1,0 +1,143 @@
+/* cli.h — what the sub-commands of snib share: arguments, exit codes, words.
+ *
+ * Each sub-command is one file cmd_NAME.c with one function `int cmd_NAME(
+ * struct cli_args *, int operand_count, char **operands)` that returns the
+ * exit status, and one row in main.c's table. Options are rows of a table per
+ * sub-command (options.c parses them and prints --help from them).
+ *
+ * stdout belongs to the command or to data; all words of ours go to stderr
+ * through say(), one write(2) each, with foreign bytes made harmless.
+ */
+#ifndef SNIB_CLI_CLI_H
+#define SNIB_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "snib.h"
+
+/* sysexits.h where there is one; the contract is CLI.md. */
+enum {
+    CLI_OK = 0,
+    CLI_USAGE = 64,
+    CLI_UNREACHABLE = 69,
+    CLI_INTERNAL = 70,
+    CLI_NOT_ACQUIRED = 75,
+    CLI_LOST = 76,
+    CLI_DENIED = 77,
+    CLI_CONFIG = 78,
+    CLI_NOT_EXECUTABLE = 126,
+    CLI_NOT_FOUND = 127,
+    CLI_SIGNAL = 128
+};
+
+/* -1: not given; DURATION_FOREVER is -1 too, so "not given" is -2 there. */
+#define CLI_UNSET INT64_C(-2)
+
+struct cli_args {
+    const char *subcommand;
+    /* every sub-command */
+    const char *store;
+    const char *store_file;
+    bool quiet, verbose, help, version;
+    bool no_progress, json;
+    /* getting a lock */
+    int64_t wait_ms, ttl_ms, grace_ms, hold_min_ms, max_run_ms;
+    int64_t permits, busy_exit, status_fd, on_lost, lost_signal;
+    const char *kind;
+    const char *reason;
+    bool busy_ok, reentrant;
+    /* acquire, release, renew, check, force-release */
+    int64_t holder_pid, margin_ms;
+    const char *token_file;
+    bool no_keeper, yes;
+    /* where the operands were split */
+    bool has_dashes;
+    int before_dashes;
+};
+
+typedef int (*cli_main)(struct cli_args *, int, char **);
+
+enum option_type {
+    OPTION_FLAG,     /* bool                                             */
+    OPTION_TEXT,     /* const char *                                     */
+    OPTION_DURATION, /* int64_t ms; extra: DURATION_*_OK                 */
+    OPTION_NUMBER,   /* int64_t 0 … most                                 */
+    OPTION_ON_LOST   /* on_lost and lost_signal                          */
+};
+
+struct option_row {
+    char letter; /* 0: none */
+    const char *name;
+    const char *arg; /* NULL: flag */
+    enum option_type type;
+    size_t offset; /* into struct cli_args */
+    unsigned extra;
+    int64_t most;
+    const char *help;
+};
+
+struct subcommand {
+    const char *name;
+    const char *operands; /* for the usage line */
+    const char *summary;
+    const struct option_row *options; /* ends with name NULL */
+    size_t operands_least, operands_most;
+    bool command; /* operands hold NAME… -- COMMAND… */
+    cli_main main;
+};
+
+/* Fill *args from argv until the first operand. *ret_next: its index. false:
+ * said what is wrong. */
+bool options_parse(const struct option_row *rows, struct cli_args *args,
+                   int argc, char **argv, int *ret_next);
+void options_defaults(struct cli_args *);
+/* --help on stdout. */
+void options_help(const struct subcommand *);
+
+extern const struct option_row cli_global_options[];
+const struct subcommand *cli_find(const char *name);
+const struct subcommand *cli_all(size_t *ret_count);
+
+/* "snib: …\n" on stderr. say_raw adds nothing. Never blocks for long: when
+ * stderr takes nothing, the words are dropped, not the lock. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void say_raw(const char *line, size_t size);
+/* "snib SUB: …; see snib SUB --help"; returns CLI_USAGE. */
+int usage_error(const struct cli_args *, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Foreign bytes for %s of say(); a static ring of four buffers. */
+const char *shown(const char *bytes);
+/* The same, cut after some 50 bytes: for what may be a slip of the fingers. */
+const char *shown_short(const char *bytes);
+
+/* Lock names: not empty, at most SNIB_NAME_MAX. CLI_OK or CLI_USAGE, said. */
+int cli_check_name(const struct cli_args *, const char *name);
+
+/* Open the client for a sub-command that only looks. CLI_OK or the exit
+ * status, said. */
+int cli_open(const struct cli_args *, struct snib_client **ret);
+/* Say the error, return its exit status. */
+int cli_fail(const struct snib_error *);
+
+static inline void cli_client_free(struct snib_client **client)
+{
+    snib_client_free(*client);
+}
+
+int cmd_run(struct cli_args *, int, char **);
+int cmd_try(struct cli_args *, int, char **);
+int cmd_acquire(struct cli_args *, int, char **);
+int cmd_release(struct cli_args *, int, char **);
+int cmd_renew(struct cli_args *, int, char **);
+int cmd_check(struct cli_args *, int, char **);
+int cmd_wait(struct cli_args *, int, char **);
+int cmd_status(struct cli_args *, int, char **);
+int cmd_list(struct cli_args *, int, char **);
+int cmd_force_release(struct cli_args *, int, char **);
+int cmd_doctor(struct cli_args *, int, char **);
+int cmd_version(struct cli_args *, int, char **);
+int cmd_help(struct cli_args *, int, char **);
+
+#endif

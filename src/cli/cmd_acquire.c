@@ -1,0 +1,119 @@
+/* cmd_acquire.c — snib acquire NAME, for scripts and unit files.
+ *
+ * The same code as run, but for the command: when the grant is there, it is
+ * printed, and the keeper goes on alone (a session of its own, none of the
+ * caller's descriptors: `X=$(snib acquire n)` returns). It holds the lock until
+ * snib release, until --holder-pid ends, or until the lease is lost. If we die
+ * before the grant is out, or cannot write it, the keeper releases: nobody
+ * holds what nobody knows of.
+ */
+#define _GNU_SOURCE
+#include "grantfile.h"
+#include "leash.h"
+#include "text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int open_holder(struct plan *plan)
+{
+    const struct cli_args *args = plan->args;
+
+    if (args->holder_pid < 0) {
+        return CLI_OK;
+    }
+    if (args->holder_pid == 0) {
+        return usage_error(args, "--holder-pid: 0 is no process");
+    }
+    plan->holder_pidfd =
+        (int)syscall(SYS_pidfd_open, (pid_t)args->holder_pid, 0);
+    if (plan->holder_pidfd < 0) {
+        return usage_error(args, "--holder-pid %" PRId64 ": %s",
+                           args->holder_pid, strerror(errno));
+    }
+    return CLI_OK;
+}
+
+static int print_grant(const struct plan *plan, const struct plan_page *page,
+                       const struct grantfile *g)
+{
+    char grant[GRANT_TEXT_MAX], line[GRANT_TEXT_MAX * 2] = "";
+    struct text t = TEXT_IN(line);
+
+    grantfile_text(g, grant);
+    if (plan->args->json) {
+        /* All of it is ASCII of ours: nothing to escape. */
+        text_addf(&t, "{\"schema\":1,\"grant\":\"%s\",", grant);
+        text_addf(&t, "\"token\":%" PRId64 ",\"owner\":\"%s\"}\n", g->token,
+                  page->owner);
+    } else {
+        text_addf(&t, "%s\n", grant);
+    }
+    if (write(1, line, t.used) != (ssize_t)t.used) {
+        say("cannot write the grant to stdout: %s; released again",
+            strerror(errno));
+        return CLI_INTERNAL;
+    }
+    return CLI_OK;
+}
+
+static int hand_out(const struct plan *plan, const struct plan_page *page)
+{
+    const char *path = plan->args->token_file;
+    struct grantfile g;
+    int error;
+
+    grantfile_of(page, &g);
+    if (page->address[0] == '\0') {
+        say("the keeper cannot listen; released again");
+        return CLI_INTERNAL;
+    }
+    if (path != NULL && (error = grantfile_write(path, &g, plan, page)) != 0) {
+        say("--token-file %s: %s; released again", shown(path),
+            strerror(error));
+        return CLI_CONFIG;
+    }
+    return path != NULL && !plan->args->json ? CLI_OK
+                                             : print_grant(plan, page, &g);
+}
+
+static int let_go(int socket)
+{
+    struct plan_message detach = {.kind = PLAN_DETACH};
+
+    if (send(socket, &detach, sizeof detach, MSG_NOSIGNAL) < 0) {
+        say("the keeper died; the lock is free when its lease ends");
+        return CLI_UNREACHABLE;
+    }
+    return CLI_OK;
+}
+
+int cmd_acquire(struct cli_args *args, int count, char **operands)
+{
+    static struct plan plan;
+    struct plan_page *page = NULL;
+    int socket = -1, code;
+
+    (void)count;
+    if (args->no_keeper) {
+        return usage_error(args, "--no-keeper is not in this release: a lease "
+                                 "left behind needs a release by token; use "
+                                 "--holder-pid");
+    }
+    args->on_lost = LEASH_LOST_IGNORE; /* there is no command to stop */
+    code = plan_make(&plan, args, (const char **)operands, 1, NULL);
+    if (code != CLI_OK || (code = open_holder(&plan)) != CLI_OK) {
+        return code;
+    }
+    plan.program = "snib acquire";
+    code = leash_run(&plan, &page, &socket);
+    if (code != CLI_OK || page == NULL) {
+        return code;
+    }
+    code = hand_out(&plan, page);
+    return code == CLI_OK ? let_go(socket) : code;
+}

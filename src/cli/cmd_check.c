@@ -1,0 +1,119 @@
+/* cmd_check.c — snib check: is the lease good for a while yet?
+ *
+ * Inside a command: SNIB_LEASE_FD at EOF is a loss, known without asking;
+ * else the keepers named in SNIB_HELD are asked for their deadlines, the
+ * innermost last entries first. Who does not answer (killed, stopped, another
+ * network namespace) does not vouch: 76. With a grant of snib acquire its
+ * keeper is asked.
+ */
+#include "duration.h"
+#include "grantfile.h"
+#include "held.h"
+#include "proc.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATIENCE_MS = 3000 };
+
+static int64_t margin_ns(const struct cli_args *args)
+{
+    const char *ttl = getenv("SNIB_TTL_MS");
+    int64_t margin = 5000;
+
+    if (args->margin_ms != CLI_UNSET) {
+        return args->margin_ms * LEASH_MS;
+    }
+    /* 5 s of a lease of 3 s could never be: a sixth is what a renewal that is
+     * due each third always leaves. */
+    if (ttl != NULL && atoll(ttl) > 0 && atoll(ttl) / 6 < margin) {
+        margin = atoll(ttl) / 6;
+    }
+    return margin * LEASH_MS;
+}
+
+/* EOF on SNIB_LEASE_FD. A descriptor that somebody closed tells nothing. */
+static bool told_lost(void)
+{
+    const char *text = getenv("SNIB_LEASE_FD");
+    struct pollfd p = {.fd = text != NULL ? atoi(text) : -1, .events = POLLIN};
+
+    return p.fd > 2 && poll(&p, 1, 0) == 1 && (p.revents & POLLHUP) != 0;
+}
+
+static int verdict(const struct cli_args *args, int64_t deadline, int64_t token)
+{
+    int64_t left = deadline - proc_now();
+    bool good = deadline > 0 && left >= margin_ns(args) && left > 0;
+
+    if (args->json) {
+        printf("{\"schema\":1,\"held\":%s,\"left_ms\":%" PRId64
+               ",\"token\":%" PRId64 "}\n",
+               good ? "true" : "false", left > 0 ? left / LEASH_MS : 0, token);
+    }
+    if (!good && !args->quiet) {
+        say(left > 0 && deadline > 0 ? "less than the margin is left"
+                                     : "the lease is lost");
+    }
+    return good ? CLI_OK : CLI_LOST;
+}
+
+/* The earliest deadline of all that the command runs under; 0: not held. */
+static int64_t ask_held(const char *held, int64_t *ret_token)
+{
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+    struct control_reply reply;
+    struct held_entry entry;
+    int64_t least = INT64_MAX;
+
+    while (held_next(&held, &entry)) {
+        request.name_size = (uint32_t)entry.name_size;
+        memcpy(request.name, entry.name, entry.name_size);
+        if (!control_ask(entry.address, &request, PATIENCE_MS, &reply) ||
+            reply.code != 0) {
+            return 0;
+        }
+        *ret_token = reply.token;
+        if (reply.deadline_ns < least) {
+            least = reply.deadline_ns;
+        }
+    }
+    return least == INT64_MAX ? 0 : least;
+}
+
+static int check_grant(const struct cli_args *args, const char *operand)
+{
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+    struct control_reply reply = {0};
+    struct grantfile grant;
+
+    if (!grantfile_read(args, operand, &grant)) {
+        return CLI_USAGE;
+    }
+    request.token = grant.token;
+    if (grantfile_ask(&grant, &request, &reply) != CLI_OK) {
+        reply.deadline_ns = 0;
+    }
+    return verdict(args, reply.deadline_ns, grant.token);
+}
+
+int cmd_check(struct cli_args *args, int count, char **operands)
+{
+    const char *held = getenv("SNIB_HELD");
+    int64_t deadline, token = 0;
+
+    if (count > 0) {
+        return check_grant(args, operands[0]);
+    }
+    if (held == NULL || held[0] == '\0') {
+        return usage_error(args, "not inside a command of snib run (SNIB_HELD "
+                                 "is not set), and no grant was given");
+    }
+    deadline = told_lost() ? 0 : ask_held(held, &token);
+    return verdict(args, deadline, token);
+}

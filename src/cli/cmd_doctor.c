@@ -1,0 +1,88 @@
+/* cmd_doctor.c — snib doctor: one line a finding, each with its remedy. Exit
+ * 0 when nothing failed, 78 when something did. */
+#include "cli.h"
+#include "show.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct findings {
+    json_t *array; /* NULL: print */
+    bool failed;
+};
+
+static const char *level_text(snib_level level)
+{
+    switch (level) {
+    case SNIB_LEVEL_OK:
+        return "ok";
+    case SNIB_LEVEL_WARN:
+        return "warn";
+    case SNIB_LEVEL_FAIL:
+        return "fail";
+    }
+    return "?";
+}
+
+static json_t *text(const char *s)
+{
+    return show_json_text(s, strlen(s));
+}
+
+static void tell(void *data, const struct snib_finding *f)
+{
+    struct findings *all = data;
+
+    all->failed = all->failed || f->level == SNIB_LEVEL_FAIL;
+    if (all->array != NULL) {
+        json_t *o = json_object();
+
+        json_object_set_new(o, "level", json_string(level_text(f->level)));
+        json_object_set_new(o, "check", text(f->check));
+        json_object_set_new(o, "text", text(f->text));
+        json_object_set_new(o, "remedy", text(f->remedy));
+        json_array_append_new(all->array, o);
+        return;
+    }
+    printf("%-4s  %-12s %s\n", level_text(f->level), shown(f->check),
+           shown(f->text));
+    if (f->remedy[0] != '\0') {
+        printf("                    -> %s\n", shown(f->remedy));
+    }
+}
+
+int cmd_doctor(struct cli_args *args, int count, char **operands)
+{
+    __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
+    struct findings all = {0};
+    struct snib_error error = {0};
+    int code = cli_open(args, &client);
+
+    (void)count;
+    (void)operands;
+    if (code != CLI_OK) {
+        return code;
+    }
+    if (args->json) {
+        all.array = json_array();
+    } else {
+        printf("store %s\n", shown(snib_client_url(client)));
+    }
+    error.code = snib_doctor(client, tell, &all, &error);
+    if (args->json) {
+        json_t *object = json_object();
+
+        json_object_set_new(object, "schema", json_integer(1));
+        json_object_set_new(object, "store", text(snib_client_url(client)));
+        json_object_set_new(
+            object, "ok",
+            json_boolean(!all.failed && error.code == SNIB_ERR_OK));
+        json_object_set_new(object, "findings", all.array);
+        show_json_print(object);
+    }
+    code = show_end();
+    if (error.code != SNIB_ERR_OK) {
+        return cli_fail(&error);
+    }
+    return code != CLI_OK ? code : all.failed ? CLI_CONFIG : CLI_OK;
+}

@@ -1,0 +1,109 @@
+/* cmd_force_release.c — snib force-release NAME.
+ *
+ * The one command that breaks exclusion: the old holder goes on until its
+ * next renewal, only the fence protects. So it shows whom it would hit and how
+ * long they have held, says when that is the very user who asks, and wants the
+ * name typed, or --yes with a reason that the holder will read.
+ */
+#include "cli.h"
+#include "show.h"
+#include "text.h"
+#include "waitline.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The holders, and whether there are any. */
+static bool show_holders(const struct snib_view *view)
+{
+    char line[1024] = "";
+    struct text t = TEXT_IN(line);
+
+    waitline_holder(&t, view);
+    if (view->holder_count > 0 && show_is_me(&view->holders[0])) {
+        text_add(&t, " (this is you)");
+    }
+    say("%s: %s", shown(view->name), line);
+    return view->holder_count > 0;
+}
+
+static int confirm(const struct cli_args *args, const char *name)
+{
+    char typed[SNIB_NAME_MAX + 2];
+
+    if (args->yes) {
+        return CLI_OK;
+    }
+    if (!isatty(0)) {
+        return usage_error(args, "nobody to ask: stdin is no terminal; use "
+                                 "--yes --reason TEXT");
+    }
+    say("its holder will not know before its next renewal. "
+        "Type the lock's name to end its grant:");
+    if (fgets(typed, sizeof typed, stdin) == NULL) {
+        typed[0] = '\0';
+    }
+    typed[strcspn(typed, "\n")] = '\0';
+    if (strcmp(typed, name) != 0) {
+        say("not the name; nothing was done");
+        return CLI_USAGE;
+    }
+    return CLI_OK;
+}
+
+static int force(const struct cli_args *args, struct snib_client *client,
+                 const char *name)
+{
+    struct snib_error error = {0};
+    uint32_t released = 0;
+
+    error.code = snib_force_release(client, name, strlen(name), args->reason,
+                                    &released, &error);
+    if (error.code != SNIB_ERR_OK) {
+        return cli_fail(&error);
+    }
+    if (args->json) {
+        json_t *object = json_object();
+
+        json_object_set_new(object, "schema", json_integer(1));
+        json_object_set_new(object, "released", json_integer(released));
+        show_json_print(object);
+    } else if (!args->quiet) {
+        say("%s: %u grant%s ended", shown(name), released,
+            released == 1 ? "" : "s");
+    }
+    return show_end();
+}
+
+int cmd_force_release(struct cli_args *args, int count, char **operands)
+{
+    __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
+    const char *name = operands[0];
+    struct snib_error error = {0};
+    struct snib_view *view;
+    bool held;
+    int code = cli_check_name(args, name);
+
+    (void)count;
+    if (code != CLI_OK) {
+        return code;
+    }
+    if (args->yes && (args->reason == NULL || args->reason[0] == '\0')) {
+        return usage_error(args, "--yes needs --reason TEXT: the holder will "
+                                 "want to know");
+    }
+    if ((code = cli_open(args, &client)) != CLI_OK) {
+        return code;
+    }
+    error.code = snib_inspect(client, name, strlen(name), &view, &error);
+    if (error.code != SNIB_ERR_OK) {
+        return cli_fail(&error);
+    }
+    held = show_holders(view);
+    snib_view_free(view);
+    if (held && (code = confirm(args, name)) != CLI_OK) {
+        return code;
+    }
+    return held || args->json ? force(args, client, name) : CLI_OK;
+}

@@ -1,0 +1,48 @@
+/* cmd_help.c — snib help [SUBCOMMAND]. */
+#include "cli.h"
+
+#include <stdio.h>
+
+static const char head[] =
+    "snib — locks that hold, across processes and hosts\n"
+    "\n"
+    "Usage: snib [GLOBAL OPTIONS] SUBCOMMAND [OPTIONS] NAME [-- COMMAND…]\n"
+    "\n"
+    "  snib run nightly -- ./backup.sh       on exactly one host at a time\n"
+    "  snib try deploy -- ./deploy.sh        or not at all: exit 75\n"
+    "  snib status nightly                   who holds it, who waits\n"
+    "\n"
+    "Sub-commands:\n";
+
+static const char tail[] =
+    "\n"
+    "Exit status: the command's own, 128+N when signal N killed it; else\n"
+    "  64 usage                      69 store unreachable, nothing ran\n"
+    "  70 internal error             75 not acquired in time, nothing ran\n"
+    "  76 lock lost, command stopped 77 refused by the store's login\n"
+    "  78 configuration              126/127 command not executable/found\n"
+    "\n"
+    "snib help SUBCOMMAND explains one. Manual: snib(1).\n";
+
+int cmd_help(struct cli_args *args, int count, char **operands)
+{
+    size_t all_count;
+    const struct subcommand *all = cli_all(&all_count);
+
+    if (count > 0) {
+        const struct subcommand *sub = cli_find(operands[0]);
+
+        if (sub == NULL) {
+            return usage_error(args, "unknown sub-command '%s'",
+                               shown_short(operands[0]));
+        }
+        options_help(sub);
+        return CLI_OK;
+    }
+    fputs(head, stdout);
+    for (size_t i = 0; i < all_count; i++) {
+        printf("  %-14s %s\n", all[i].name, all[i].summary);
+    }
+    fputs(tail, stdout);
+    return CLI_OK;
+}

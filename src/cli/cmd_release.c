@@ -1,0 +1,23 @@
+/* cmd_release.c — snib release TOKENFILE|GRANT. 0: released; 76: the lease
+ * had ended before. */
+#include "grantfile.h"
+
+int cmd_release(struct cli_args *args, int count, char **operands)
+{
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_RELEASE};
+    struct control_reply reply;
+    struct grantfile grant;
+    int code;
+
+    (void)count;
+    if (!grantfile_read(args, operands[0], &grant)) {
+        return CLI_USAGE;
+    }
+    request.token = grant.token;
+    code = grantfile_ask(&grant, &request, &reply);
+    if (code == CLI_LOST && !args->quiet) {
+        say("the lease had ended before the release");
+    }
+    return code;
+}

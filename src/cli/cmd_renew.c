@@ -1,0 +1,38 @@
+/* cmd_renew.c — snib renew TOKENFILE|GRANT: extend now. The keeper renews by
+ * itself; this is for a longer lease, or to be sure of one. */
+#include "grantfile.h"
+#include "proc.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+int cmd_renew(struct cli_args *args, int count, char **operands)
+{
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_RENEW};
+    struct control_reply reply;
+    struct grantfile grant;
+    int code;
+
+    (void)count;
+    if (args->ttl_ms != CLI_UNSET) {
+        if (args->ttl_ms < SNIB_LEASE_MIN_MS ||
+            args->ttl_ms > SNIB_LEASE_MAX_MS) {
+            return usage_error(args, "--ttl must be from 50ms to 24h");
+        }
+        request.lease_ms = args->ttl_ms;
+    }
+    if (!grantfile_read(args, operands[0], &grant)) {
+        return CLI_USAGE;
+    }
+    request.token = grant.token;
+    code = grantfile_ask(&grant, &request, &reply);
+    if (code == CLI_LOST && !args->quiet) {
+        say("the lease has ended");
+    }
+    if (code == CLI_OK && args->json) {
+        printf("{\"schema\":1,\"token\":%" PRId64 ",\"left_ms\":%" PRId64 "}\n",
+               reply.token, (reply.deadline_ns - proc_now()) / LEASH_MS);
+    }
+    return code;
+}

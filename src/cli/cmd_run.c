@@ -1,0 +1,22 @@
+/* cmd_run.c — snib run: acquire, run, renew, release. */
+#include "leash.h"
+
+int cmd_run(struct cli_args *args, int count, char **operands)
+{
+    static struct plan plan;
+    size_t names;
+    char **command;
+    int code;
+
+    plan_split(args, count, operands, &names, &command);
+    code = plan_make(&plan, args, (const char **)operands, names, command);
+    if (code != CLI_OK) {
+        return code;
+    }
+    if (command == NULL) {
+        return usage_error(args, "the command is missing; expected NAME… -- "
+                                 "COMMAND…");
+    }
+    plan.program = command[0];
+    return leash_run(&plan, NULL, NULL);
+}

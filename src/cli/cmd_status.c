@@ -1,0 +1,33 @@
+/* cmd_status.c — snib status NAME. */
+#include "cli.h"
+#include "show.h"
+
+#include <string.h>
+
+int cmd_status(struct cli_args *args, int count, char **operands)
+{
+    __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
+    struct snib_error error = {0};
+    struct snib_view *view;
+    int code = cli_check_name(args, operands[0]);
+
+    (void)count;
+    if (code != CLI_OK || (code = cli_open(args, &client)) != CLI_OK) {
+        return code;
+    }
+    error.code =
+        snib_inspect(client, operands[0], strlen(operands[0]), &view, &error);
+    if (error.code != SNIB_ERR_OK) {
+        return cli_fail(&error);
+    }
+    if (args->json) {
+        json_t *object = show_json_view(view);
+
+        json_object_set_new(object, "schema", json_integer(1));
+        show_json_print(object);
+    } else {
+        show_view(view);
+    }
+    snib_view_free(view);
+    return show_end();
+}

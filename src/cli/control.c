@@ -1,0 +1,153 @@
+/* control.c — see control.h. */
+#define _GNU_SOURCE
+#include "control.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PREFIX "snib."
+
+static socklen_t set_address(struct sockaddr_un *to, const char *address)
+{
+    *to = (struct sockaddr_un){.sun_family = AF_UNIX};
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                       (size_t)snprintf(to->sun_path + 1,
+                                        sizeof to->sun_path - 1, PREFIX "%s",
+                                        address));
+}
+
+bool control_address_valid(const char *address)
+{
+    size_t digits = strspn(address, "0123456789");
+
+    return digits > 0 && digits < 11 && address[digits] == '.' &&
+           strspn(address + digits + 1, "0123456789abcdef") == 16 &&
+           address[digits + 17] == '\0';
+}
+
+int control_listen(char ret_address[CONTROL_ADDRESS_MAX])
+{
+    struct sockaddr_un address;
+    socklen_t size;
+    uint64_t random;
+    int fd;
+
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
+        return -1;
+    }
+    snprintf(ret_address, CONTROL_ADDRESS_MAX, "%u.%016" PRIx64,
+             (unsigned)geteuid(), random);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    size = set_address(&address, ret_address);
+    if (bind(fd, (struct sockaddr *)&address, size) != 0 ||
+        listen(fd, 16) != 0) {
+        int error = errno;
+
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* Our own user, root, or anybody when we are root ourselves: root may look
+ * into any process anyway. */
+static bool peer_is_ours(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+int control_accept(int listener)
+{
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd >= 0 && !peer_is_ours(fd)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+bool control_receive(int fd, struct control_request *ret)
+{
+    ssize_t size = recv(fd, ret, sizeof *ret, MSG_DONTWAIT);
+
+    return size == (ssize_t)sizeof *ret && ret->magic == CONTROL_MAGIC &&
+           ret->name_size <= SNIB_NAME_MAX;
+}
+
+void control_send(int fd, const struct control_reply *reply)
+{
+    send(fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static bool talk(int fd, const struct control_request *request, int timeout_ms,
+                 struct control_reply *ret)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ssize_t size;
+
+    if (!peer_is_ours(fd) && geteuid() != 0) {
+        errno = EPERM;
+        return false;
+    }
+    if (send(fd, request, sizeof *request, MSG_NOSIGNAL) < 0) {
+        return false;
+    }
+    if (poll(&p, 1, timeout_ms) <= 0) {
+        errno = ETIMEDOUT;
+        return false;
+    }
+    size = recv(fd, ret, sizeof *ret, MSG_DONTWAIT);
+    if (size == 0) {
+        errno = ECONNRESET;
+        return false;
+    }
+    if (size != (ssize_t)sizeof *ret || ret->magic != CONTROL_MAGIC) {
+        errno = EPROTO;
+        return false;
+    }
+    ret->store[sizeof ret->store - 1] = '\0';
+    ret->text[sizeof ret->text - 1] = '\0';
+    return true;
+}
+
+bool control_ask(const char *address, const struct control_request *request,
+                 int timeout_ms, struct control_reply *ret)
+{
+    struct sockaddr_un to;
+    socklen_t size = set_address(&to, address);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct timeval patience = {.tv_sec = timeout_ms / 1000,
+                               .tv_usec = timeout_ms % 1000 * 1000};
+    bool ok;
+    int error;
+
+    if (fd < 0) {
+        return false;
+    }
+    /* connect waits when a stopped keeper's backlog is full. */
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    ok = connect(fd, (struct sockaddr *)&to, size) == 0 &&
+         talk(fd, request, timeout_ms, ret);
+    error = errno;
+    close(fd);
+    errno = error;
+    return ok;
+}

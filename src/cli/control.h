@@ -1,0 +1,58 @@
+/* control.h — the keeper's private socket.
+ *
+ * Whoever is inside the command (snib check, a nested snib run) or has the
+ * grant of a snib acquire asks the living keeper, never a file: a file cannot
+ * know that the keeper was killed. The socket is an abstract one (nothing is
+ * left on disk, no environment variable decides where it is); its name is 64
+ * random bits; both ends compare the other's uid by SO_PEERCRED, so a squatter
+ * of another user is neither served nor believed. SEQPACKET: one request, one
+ * reply, then the asker closes.
+ */
+#ifndef SNIB_CLI_CONTROL_H
+#define SNIB_CLI_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "snib.h"
+
+enum { CONTROL_ADDRESS_MAX = 48, CONTROL_STORE_MAX = 512 };
+#define CONTROL_MAGIC 0x736e6231u /* "snb1" */
+
+enum control_verb { CONTROL_STATUS = 1, CONTROL_RENEW, CONTROL_RELEASE };
+
+struct control_request {
+    uint32_t magic;
+    uint32_t verb;
+    int64_t lease_ms;   /* RENEW; 0: the lock's                            */
+    int64_t token;      /* of the grant meant; 0: any                      */
+    uint32_t name_size; /* 0: all names                                    */
+    char name[SNIB_NAME_MAX];
+};
+
+struct control_reply {
+    uint32_t magic;
+    int32_t code;        /* 0, or the exit status                          */
+    int64_t deadline_ns; /* CLOCK_BOOTTIME; 0: not held                    */
+    int64_t token;
+    char store[CONTROL_STORE_MAX]; /* URL without its password             */
+    char text[200]; /* why code is not 0                              */
+};
+
+/* Listen at a fresh address. The fd, or -1 with errno. */
+int control_listen(char ret_address[CONTROL_ADDRESS_MAX]);
+/* Take a connection of our own user or root; -1: none (or a stranger). */
+int control_accept(int listener);
+/* One request, if there is one; false: close the connection. */
+bool control_receive(int fd, struct control_request *ret);
+void control_send(int fd, const struct control_reply *);
+
+/* Ask. false with errno: nobody there (ECONNREFUSED), a stranger (EPERM), no
+ * answer within timeout_ms (ETIMEDOUT), nonsense (EPROTO). */
+bool control_ask(const char *address, const struct control_request *,
+                 int timeout_ms, struct control_reply *ret);
+
+/* "UID.16HEX", and nothing else. */
+bool control_address_valid(const char *address);
+
+#endif

@@ -1,0 +1,168 @@
+/* grantfile.c — see grantfile.h. */
+#define _GNU_SOURCE
+#include "grantfile.h"
+#include "proc.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX "snib1:"
+
+void grantfile_of(const struct plan_page *page, struct grantfile *ret)
+{
+    char boot[PROC_BOOT_ID];
+
+    *ret = (struct grantfile){.keeper_pid = page->keeper_pid,
+                              .keeper_start = proc_start(page->keeper_pid),
+                              .token = page->tokens[0]};
+    memcpy(ret->address, page->address, sizeof ret->address);
+    proc_boot_id(boot);
+    snprintf(ret->boot, sizeof ret->boot, "%.18s", boot);
+}
+
+void grantfile_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
+{
+    snprintf(ret, GRANT_TEXT_MAX,
+             PREFIX "%s:%" PRId64 ".%" PRId64 ":%" PRId64 ":%s", g->address,
+             g->keeper_pid, g->keeper_start, g->token, g->boot);
+}
+
+static int write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, bytes, size);
+
+        if (n < 0) {
+            return errno;
+        }
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+static int write_file(const char *path, const char *bytes, size_t size)
+{
+    char *fresh;
+    int fd, error;
+
+    if (asprintf(&fresh, "%s.%ld", path, (long)getpid()) < 0) {
+        return ENOMEM;
+    }
+    fd =
+        open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    error = fd < 0 ? errno : write_all(fd, bytes, size);
+    if (fd >= 0) {
+        close(fd);
+        if (error == 0 && rename(fresh, path) != 0) {
+            error = errno;
+        }
+        if (error != 0) {
+            unlink(fresh);
+        }
+    }
+    free(fresh);
+    return error;
+}
+
+int grantfile_write(const char *path, const struct grantfile *g,
+                    const struct plan *plan, const struct plan_page *page)
+{
+    static char bytes[8192];
+    char grant[GRANT_TEXT_MAX], boot[PROC_BOOT_ID];
+    struct text t = TEXT_IN(bytes);
+
+    grantfile_text(g, grant);
+    proc_boot_id(boot);
+    text_addf(&t, "grant=%s\n", grant);
+    text_addf(&t, "token=%" PRId64 "\n", g->token);
+    text_add(&t, "name=");
+    text_add_percent(&t, plan->names[0], strlen(plan->names[0]));
+    text_add(&t, "\nowner=");
+    text_add(&t, page->owner);
+    text_add(&t, "\nstore=");
+    text_add_shown(&t, page->store, strlen(page->store));
+    text_addf(&t, "\nkeeper_pid=%" PRId64 "\nkeeper_start=%" PRId64,
+              g->keeper_pid, g->keeper_start);
+    text_addf(&t, "\nboot_id=%s\n", boot);
+    return write_file(path, bytes, t.used);
+}
+
+static bool parse(const char *text, struct grantfile *ret)
+{
+    int end = 0;
+
+    *ret = (struct grantfile){0};
+    if (sscanf(text,
+               PREFIX "%47[0-9a-f.]:%" SCNd64 ".%" SCNd64 ":%" SCNd64
+                      ":%18[0-9a-f-]%n",
+               ret->address, &ret->keeper_pid, &ret->keeper_start, &ret->token,
+               ret->boot, &end) != 5) {
+        return false;
+    }
+    return (text[end] == '\0' || text[end] == '\n') &&
+           control_address_valid(ret->address) && ret->keeper_pid > 0 &&
+           ret->token > 0;
+}
+
+bool grantfile_read(const struct cli_args *args, const char *operand,
+                    struct grantfile *ret)
+{
+    char line[GRANT_TEXT_MAX + 8] = "";
+    int fd;
+    ssize_t size;
+
+    if (strncmp(operand, PREFIX, strlen(PREFIX)) == 0) {
+        if (!parse(operand, ret)) {
+            usage_error(args, "'%s' is not a grant", shown_short(operand));
+            return false;
+        }
+        return true;
+    }
+    fd = open(operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        usage_error(args, "%s: %s", shown_short(operand), strerror(errno));
+        return false;
+    }
+    size = read(fd, line, sizeof line - 1);
+    close(fd);
+    line[size > 0 ? size : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    if (strncmp(line, "grant=", 6) != 0 || !parse(line + 6, ret)) {
+        usage_error(args, "%s is not a token file of snib acquire",
+                    shown_short(operand));
+        return false;
+    }
+    return true;
+}
+
+/* Does the keeper of that grant still live? A pid may have been given to
+ * another process since, a boot id not. */
+static bool keeper_lives(const struct grantfile *g)
+{
+    char boot[PROC_BOOT_ID];
+
+    proc_boot_id(boot);
+    return strncmp(boot, g->boot, 18) == 0 &&
+           proc_start((pid_t)g->keeper_pid) == g->keeper_start;
+}
+
+int grantfile_ask(const struct grantfile *g,
+                  const struct control_request *request,
+                  struct control_reply *ret)
+{
+    if (!keeper_lives(g) || !control_ask(g->address, request, 3000, ret)) {
+        return CLI_LOST;
+    }
+    if (ret->code != 0 && ret->code != CLI_LOST) {
+        say("%s", ret->text[0] != '\0' ? shown_short(ret->text) : "refused");
+    }
+    return ret->code;
+}

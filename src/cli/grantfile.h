@@ -1,0 +1,39 @@
+/* grantfile.h — what snib acquire hands out.
+ *
+ * GRANT is one word: snib1:ADDRESS:PID.START:TOKEN:BOOT — where the keeper
+ * listens, which process it is, the fencing token, and the first half of the
+ * boot id, so that a grant kept over a reboot is known to be dead. TOKENFILE
+ * holds the same as KEY=VALUE lines for people and scripts, its first line
+ * being grant=GRANT.
+ */
+#ifndef SNIB_CLI_GRANTFILE_H
+#define SNIB_CLI_GRANTFILE_H
+
+#include "control.h"
+#include "plan.h"
+
+enum { GRANT_TEXT_MAX = 160 };
+
+struct grantfile {
+    char address[CONTROL_ADDRESS_MAX];
+    int64_t keeper_pid;
+    int64_t keeper_start;
+    int64_t token;
+    char boot[40];
+};
+
+void grantfile_of(const struct plan_page *, struct grantfile *ret);
+void grantfile_text(const struct grantfile *, char ret[GRANT_TEXT_MAX]);
+/* Write PATH (a new file renamed over the old, mode 600). 0 or errno. */
+int grantfile_write(const char *path, const struct grantfile *,
+                    const struct plan *, const struct plan_page *);
+/* From GRANT or TOKENFILE. false: said why. */
+bool grantfile_read(const struct cli_args *, const char *operand,
+                    struct grantfile *ret);
+
+/* Ask the keeper. CLI_OK, CLI_LOST when the keeper or its grant is no more
+ * (nothing is said), or the keeper's own refusal (said). */
+int grantfile_ask(const struct grantfile *, const struct control_request *,
+                  struct control_reply *ret);
+
+#endif

@@ -1,0 +1,343 @@
+/* keeper.c — holds the lock for a command that it does not own.
+ *
+ * The keeper acquires, renews (the library does that in the background) and
+ * releases. It is a process of its own so that nothing that happens here — a
+ * resolver that hangs, a store that does not answer, a bug — can delay the
+ * leash, which stops the command in time. In the other direction it is the
+ * leash's guard: when the leash dies, the keeper kills the command's group,
+ * waits until it is gone, and only then releases; when the leash is stopped,
+ * it kills the group itself half a margin before the deadline.
+ *
+ * For `snib acquire` the same process goes on without a leash (DETACH): it
+ * drops stderr and lives until release, until --holder-pid ends, or until the
+ * lease is lost.
+ *
+ * Forbidden: releasing while a member of the group can still run; keeping any
+ * file descriptor of the user's but stderr; blocking on stderr.
+ */
+#define _GNU_SOURCE
+#include "keeper.h"
+#include "keeper_i.h"
+#include "proc.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+void keeper_end(struct keeper *k, int code)
+{
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        snib_lock_free(k->slots[i].lock);
+    }
+    snib_client_free(k->client);
+    _exit(code);
+}
+
+void keeper_release_and_end(struct keeper *k)
+{
+    enum leash_why why = LEASH_WHY_EXPIRED;
+    bool lost = keeper_release_all(k, &why);
+
+    keeper_tell(k, PLAN_RELEASED, lost ? 1 : 0, why);
+    keeper_end(k, 0);
+}
+
+static void nap(int64_t ms)
+{
+    struct timespec ts = {.tv_nsec = ms * LEASH_MS};
+
+    nanosleep(&ts, NULL);
+}
+
+/* The leash is dead: nobody but us is left to end the command. Members of the
+ * group first, then whoever left it by setsid but still carries our mark. */
+static void kill_command(struct keeper *k)
+{
+    int32_t group = atomic_load(&k->page->group);
+    char mark[CONTROL_ADDRESS_MAX + 2] = "";
+    struct text t = TEXT_IN(mark);
+
+    if (group <= 0) {
+        return; /* the gate closed with the leash: it never started */
+    }
+    text_add(&t, "=");
+    text_add(&t, k->page->address);
+    kill(-group, SIGKILL);
+    for (int64_t ms = 1; proc_group_alive(group); ms = ms < 64 ? ms * 2 : ms) {
+        nap(ms); /* as long as it takes: uninterruptible sleep ends some day */
+        kill(-group, SIGKILL);
+    }
+    for (int round = 0; round < 1000 && proc_kill_marked(mark) > 0; round++) {
+        nap(1);
+    }
+}
+
+/* The leash is stopped, and its time to kill is over. */
+static void guard(struct keeper *k)
+{
+    int32_t group = atomic_load(&k->page->group);
+
+    keeper_look(k);
+    if (proc_now() < k->guard_ns) {
+        return;
+    }
+    if (group > 0 && k->plan->rules.on_lost == LEASH_LOST_KILL) {
+        kill(-group, SIGKILL);
+    }
+    k->guard_ns = proc_now() + LEASH_KILL_AGAIN;
+}
+
+static void leave(struct keeper *k)
+{
+    struct slot *s = k->at < k->plan->name_count ? &k->slots[k->at] : NULL;
+
+    waitline_wipe(&k->line);
+    k->line.due_ns = INT64_MAX;
+    if (k->phase == PHASE_ACQUIRING && s != NULL && s->state == SLOT_ASKED) {
+        k->phase = PHASE_LEAVING;
+        snib_cancel(k->client, s->ticket);
+        return;
+    }
+    keeper_release_and_end(k);
+}
+
+static void leash_died(struct keeper *k)
+{
+    close(k->socket);
+    k->socket = -1;
+    if (k->phase == PHASE_HOLDING) {
+        kill_command(k);
+    }
+    if (k->phase != PHASE_LEAVING) {
+        leave(k);
+    }
+}
+
+static void drop_fds(bool keep_stderr)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null >= 0) {
+        dup2(null, 0);
+        dup2(null, 1);
+        if (!keep_stderr) {
+            dup2(null, 2);
+        }
+        close(null);
+    }
+}
+
+static void detach(struct keeper *k)
+{
+    k->detached = true;
+    close(k->socket);
+    k->socket = -1;
+    drop_fds(false);
+}
+
+static void hear_leash(struct keeper *k)
+{
+    struct plan_message m;
+    ssize_t size = recv(k->socket, &m, sizeof m, MSG_DONTWAIT);
+
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    if (size != (ssize_t)sizeof m) {
+        leash_died(k);
+        return;
+    }
+    switch ((enum plan_message_kind)m.kind) {
+    case PLAN_LEAVE:
+        leave(k);
+        break;
+    case PLAN_RELEASE:
+        keeper_release_and_end(k);
+        break;
+    case PLAN_DETACH:
+        detach(k);
+        break;
+    case PLAN_GRANT:
+    case PLAN_RISK:
+    case PLAN_LOST:
+    case PLAN_FAILED:
+    case PLAN_RELEASED:
+        break;
+    }
+}
+
+static void log_line(void *data, int level, const char *line)
+{
+    (void)data;
+    if (level <= SNIB_LOG_INFO) {
+        say("%s", shown(line));
+    }
+}
+
+static void open_client(struct keeper *k)
+{
+    struct snib_client_options options = SNIB_INIT(snib_client_options);
+    struct snib_error error = {0};
+    struct text store = TEXT_IN(k->page->store);
+    snib_err code;
+
+    options.url = k->plan->url;
+    options.program = k->plan->program;
+    options.reason = k->plan->args->reason;
+#ifdef SNIB_CLI_HAVE_LEASHED
+    /* The critical section is the command, which may outlive us by some
+     * milliseconds: nobody may take over merely because we are dead. */
+    options.leashed = true;
+#endif
+    if (k->plan->args->verbose) {
+        options.log = log_line;
+    }
+    code = snib_client_open(&options, &k->client, &error);
+    if (code != SNIB_ERR_OK) {
+        say("%s", error.text[0] != '\0' ? error.text : snib_err_text(code));
+        keeper_fail(k, code);
+    }
+    text_add(&store, snib_client_url(k->client));
+    k->local = strncmp(k->page->store, "sqlite:", 7) == 0;
+    if (k->plan->args->verbose) {
+        say("store %s", snib_client_url(k->client));
+    }
+}
+
+static int64_t next_due(const struct keeper *k)
+{
+    int64_t due = k->line.due_ns;
+
+    if (k->phase == PHASE_HOLDING) {
+        due = k->look_ns < due ? k->look_ns : due;
+        due = k->renew_ns < due ? k->renew_ns : due;
+        due = !k->detached && k->guard_ns < due ? k->guard_ns : due;
+    }
+    return due;
+}
+
+static int poll_timeout(const struct keeper *k)
+{
+    int64_t due = next_due(k), left;
+
+    if (due == INT64_MAX) {
+        return -1;
+    }
+    left = (due - proc_now() + LEASH_MS - 1) / LEASH_MS;
+    return left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
+}
+
+static void do_due(struct keeper *k)
+{
+    int64_t now = proc_now();
+
+    if (now >= k->line.due_ns) {
+        keeper_show_waiting(k);
+    }
+    if (k->phase != PHASE_HOLDING) {
+        return;
+    }
+    if (now >= k->renew_ns) {
+        keeper_renew_early(k);
+    }
+    if (now >= k->look_ns) {
+        keeper_look(k);
+    }
+    if (!k->detached && now >= k->guard_ns) {
+        guard(k);
+    }
+    if (k->detached && k->lost) {
+        keeper_end(k, CLI_LOST);
+    }
+}
+
+static void live(struct keeper *k)
+{
+    for (;;) {
+        struct pollfd fds[5] = {
+            {.fd = k->socket, .events = POLLIN},
+            {.fd = snib_fd(k->client), .events = POLLIN},
+            {.fd = k->listener, .events = POLLIN},
+            {.fd = k->detached ? k->plan->holder_pidfd : -1, .events = POLLIN},
+            {.fd = k->changed, .events = POLLIN},
+        };
+
+        if (poll(fds, 5, poll_timeout(k)) < 0 && errno != EINTR) {
+            keeper_release_and_end(k);
+        }
+        keeper_take_events(k);
+        if (fds[4].revents != 0) {
+            keeper_take_changes(k);
+        }
+        if (fds[0].revents != 0) {
+            hear_leash(k);
+        }
+        if (fds[2].revents != 0) {
+            keeper_hear_asker(k);
+        }
+        if (fds[3].revents != 0) {
+            keeper_release_and_end(k); /* --holder-pid ended */
+        }
+        do_due(k);
+    }
+}
+
+/* stderr stays until the grant; nothing else of the user's is kept, or a
+ * pipe's reader would wait for us. */
+static void close_inherited(struct keeper *k)
+{
+    int keep[2] = {k->socket, k->plan->holder_pidfd};
+    unsigned from = 3;
+
+    if (keep[1] >= 0 && keep[1] < keep[0]) {
+        keep[0] = keep[1];
+        keep[1] = k->socket;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (keep[i] < 0) {
+            continue;
+        }
+        if ((unsigned)keep[i] > from) {
+            close_range(from, (unsigned)keep[i] - 1, 0);
+        }
+        from = (unsigned)keep[i] + 1;
+    }
+    close_range(from, ~0u, 0);
+    drop_fds(true);
+}
+
+_Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
+                           int socket)
+{
+    static struct keeper k;
+
+    k.plan = plan;
+    k.page = page;
+    k.socket = socket;
+    k.listener = -1;
+    k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
+    if (plan->command == NULL) {
+        setsid();
+    } else {
+        setpgid(0, 0);
+    }
+    prctl(PR_SET_NAME, "snib-keeper", 0, 0, 0);
+    close_inherited(&k);
+    page->keeper_pid = (int32_t)getpid();
+    waitline_init(&k.line, plan->args->quiet || plan->args->no_progress,
+                  plan->started_ns);
+    k.changed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    open_client(&k);
+    keeper_acquire(&k);
+    keeper_take_events(&k);
+    live(&k);
+    _exit(CLI_INTERNAL);
+}

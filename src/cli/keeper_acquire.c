@@ -1,0 +1,414 @@
+/* keeper_acquire.c — from the names to the grant.
+ *
+ * Several names are acquired in the sorted order, one after the other; when
+ * one of the first is lost while a later one is waited for, all are given
+ * back and it begins again. Names that are held up the tree (--reentrant)
+ * take the outer lock's deadline, asked from its keeper.
+ */
+#define _GNU_SOURCE
+#include "held.h"
+#include "keeper_i.h"
+#include "proc.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void all_acquired(struct keeper *k);
+static void begin_again(struct keeper *k);
+static bool any_lost(const struct keeper *k);
+
+static enum leash_why why_of_error(snib_err code)
+{
+    switch (snib_err_exit(code)) {
+    case CLI_USAGE:
+        return LEASH_WHY_USAGE;
+    case CLI_UNREACHABLE:
+        return code == SNIB_ERR_UNREACHABLE || code == SNIB_ERR_UNKNOWN
+                   ? LEASH_WHY_UNREACHABLE
+                   : LEASH_WHY_STORE;
+    case CLI_NOT_ACQUIRED:
+        return code == SNIB_ERR_BUSY ? LEASH_WHY_BUSY : LEASH_WHY_TIMEOUT;
+    case CLI_DENIED:
+        return LEASH_WHY_DENIED;
+    case CLI_CONFIG:
+        return LEASH_WHY_CONFIG;
+    default:
+        return LEASH_WHY_INTERNAL;
+    }
+}
+
+static int64_t patience_until(const struct keeper *k)
+{
+    return k->plan->wait_ms == SNIB_FOREVER
+               ? INT64_MAX
+               : k->plan->started_ns + k->plan->wait_ms * LEASH_MS;
+}
+
+static int64_t wait_left_ms(const struct keeper *k)
+{
+    int64_t until = patience_until(k), now = proc_now();
+
+    if (until == INT64_MAX) {
+        return SNIB_FOREVER;
+    }
+    if (k->plan->wait_ms == 0 || until <= now) {
+        return 0;
+    }
+    return (until - now + LEASH_MS - 1) / LEASH_MS;
+}
+
+void keeper_fail(struct keeper *k, snib_err code)
+{
+    enum leash_why why = LEASH_WHY_EXPIRED;
+
+    waitline_wipe(&k->line);
+    keeper_release_all(k, &why);
+    keeper_tell(k, PLAN_FAILED, snib_err_exit(code), why_of_error(code));
+    keeper_end(k, 0);
+}
+
+static bool held_by_ancestor(const struct snib_view *view)
+{
+    char host[256] = "";
+
+    gethostname(host, sizeof host - 1);
+    for (size_t i = 0; i < view->holder_count; i++) {
+        pid_t pid = (pid_t)view->holders[i].pid;
+        pid_t parent;
+
+        if (pid <= 1 || strcmp(view->holders[i].host, host) != 0) {
+            continue;
+        }
+        if (proc_is_ancestor(pid, getppid())) {
+            return true;
+        }
+        /* A keeper is no ancestor, its leash is. */
+        parent = proc_parent(pid);
+        if (parent != getppid() && proc_is_ancestor(parent, getppid()) &&
+            proc_same_program(parent, getpid())) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ours by now; the event is on its way. */
+static bool held_by_us(const struct snib_view *view)
+{
+    for (size_t i = 0; i < view->holder_count; i++) {
+        if (view->holders[i].self) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void refuse_nested(struct keeper *k, const char *name)
+{
+    waitline_wipe(&k->line);
+    say("%s: already held up the tree: this command runs inside the one that "
+        "holds it and would wait for itself for ever; use --reentrant, or "
+        "another name",
+        shown(name));
+    if (k->slots[k->at].state == SLOT_ASKED) {
+        snib_cancel(k->client, k->slots[k->at].ticket);
+    }
+    keeper_fail(k, SNIB_ERR_USAGE);
+}
+
+/* Say who is in the way. Also finds a nested run that lost its SNIB_HELD. */
+void keeper_show_waiting(struct keeper *k)
+{
+    const char *name = k->plan->names[k->at];
+    struct snib_view *view;
+
+    if (snib_inspect(k->client, name, strlen(name), &view, NULL) !=
+        SNIB_ERR_OK) {
+        waitline_skip(&k->line, proc_now());
+        return;
+    }
+    if (held_by_ancestor(view)) {
+        snib_view_free(view);
+        refuse_nested(k, name);
+    }
+    if (held_by_us(view)) {
+        waitline_skip(&k->line, proc_now());
+    } else {
+        waitline_show(&k->line, view, proc_now());
+    }
+    snib_view_free(view);
+}
+
+static void say_not_acquired(struct keeper *k, const struct snib_error *error)
+{
+    const char *name = k->plan->names[k->at];
+    char holder[512] = "";
+    struct text t = TEXT_IN(holder);
+    struct snib_view *view;
+
+    waitline_wipe(&k->line);
+    if (snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
+        say("%s: %s", shown(name),
+            error->text[0] != '\0' ? error->text : snib_err_text(error->code));
+        return;
+    }
+    if (k->plan->args->quiet) {
+        return;
+    }
+    if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
+        SNIB_ERR_OK) {
+        if (view->holder_count > 0) {
+            waitline_holder(&t, view);
+        }
+        snib_view_free(view);
+    }
+    say("%s: not acquired: %s", shown(name),
+        holder[0] != '\0' ? holder : snib_err_text(error->code));
+}
+
+/* Is the name held up the tree, by a keeper that is alive, in this store? */
+static bool find_outer(struct keeper *k, const char *name, struct slot *ret)
+{
+    const char *at = getenv("SNIB_HELD");
+    struct held_entry entry;
+    struct control_reply reply;
+
+    while (held_next(&at, &entry)) {
+        if (entry.name_size != strlen(name) ||
+            memcmp(entry.name, name, entry.name_size) != 0 ||
+            !keeper_ask_outer(entry.address, name, &reply) ||
+            strcmp(reply.store, k->page->store) != 0) {
+            continue;
+        }
+        if (reply.code != 0) {
+            continue; /* lost: waiting for it is right */
+        }
+        memcpy(ret->outer, entry.address, sizeof ret->outer);
+        ret->deadline_ns = reply.deadline_ns;
+        ret->grant = (struct snib_grant){.token = reply.token};
+        return true;
+    }
+    return false;
+}
+
+/* On a thread of the library's. */
+static void on_change(void *data, struct snib_grant grant, snib_state state,
+                      snib_reason reason)
+{
+    const struct keeper *k = data;
+    uint64_t one = 1;
+
+    (void)grant;
+    (void)state;
+    (void)reason;
+    if (write(k->changed, &one, sizeof one) < 0) {
+        return; /* full: it is readable, that is all we want */
+    }
+}
+
+static void make_lock(struct keeper *k, struct slot *s, const char *name)
+{
+    struct snib_lock_options options = SNIB_INIT(snib_lock_options);
+    struct snib_error error = {0};
+    snib_err code;
+
+    options.kind = k->plan->kind;
+    options.lease_ms = k->plan->ttl_ms;
+    options.confirm = true;
+    options.no_local_pass = true; /* nobody else is in this process */
+    options.on_change = on_change;
+    options.data = k;
+    if (k->plan->args->permits >= 0) {
+        options.permits = (uint32_t)k->plan->args->permits;
+    }
+    code = snib_lock_new(k->client, name, &options, &s->lock, &error);
+    if (code != SNIB_ERR_OK) {
+        error.code = code;
+        say_not_acquired(k, &error);
+        keeper_fail(k, code);
+    }
+    s->lane = snib_lane_new();
+}
+
+/* Start the name at k->at, or tell the grant when all are ours. A file on this
+ * host is first asked here and now: an answer that this thread waits for needs
+ * no other thread, and starting one is what costs. (A server might not answer,
+ * and the leash's word must not have to wait for that.) */
+void keeper_acquire(struct keeper *k)
+{
+    struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
+    struct snib_error error = {0};
+    struct slot *s;
+    snib_err code;
+
+    while (k->at < k->plan->name_count) {
+        const char *name = k->plan->names[k->at];
+
+        s = &k->slots[k->at];
+        if (find_outer(k, name, s)) {
+            if (!k->plan->args->reentrant) {
+                refuse_nested(k, name);
+            }
+            s->state = SLOT_OUTER;
+            k->at++;
+            continue;
+        }
+        if (s->lock == NULL) {
+            make_lock(k, s, name);
+        }
+        options.lane = s->lane;
+        options.reason = k->plan->args->reason;
+        if (k->local &&
+            snib_acquire(s->lock, &options, &s->grant, NULL) == SNIB_ERR_OK) {
+            s->state = SLOT_HELD;
+            k->at++;
+            continue;
+        }
+        options.wait_ms = wait_left_ms(k);
+        s->state = SLOT_ASKED;
+        code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
+        if (code != SNIB_ERR_OK) {
+            error.code = code;
+            s->state = SLOT_IDLE;
+            say_not_acquired(k, &error);
+            keeper_fail(k, code);
+        }
+        return;
+    }
+    all_acquired(k);
+}
+
+/* SNIB_OWNER. The library has no call for the client's id; the view of a lock
+ * of ours has it. */
+static void find_owner(struct keeper *k)
+{
+    const char *name = k->plan->names[0];
+    struct snib_view *view;
+
+    if (k->slots[0].state != SLOT_HELD ||
+        snib_inspect(k->client, name, strlen(name), &view, NULL) !=
+            SNIB_ERR_OK) {
+        return;
+    }
+    for (size_t i = 0; i < view->holder_count; i++) {
+        if (view->holders[i].self) {
+            struct text t = TEXT_IN(k->page->owner);
+
+            text_add_shown(&t, view->holders[i].owner,
+                           strlen(view->holders[i].owner));
+            text_addf(&t, ":%" PRIu64, k->slots[0].lane);
+        }
+    }
+    snib_view_free(view);
+}
+
+static void all_acquired(struct keeper *k)
+{
+    const struct leash_rules *r = &k->plan->rules;
+
+    k->phase = PHASE_HOLDING;
+    waitline_wipe(&k->line);
+    k->line.due_ns = INT64_MAX;
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        k->page->tokens[i] = k->slots[i].grant.token;
+    }
+    find_owner(k);
+    k->listener = control_listen(k->page->address);
+    if (r->grace > r->ttl / 3) {
+        k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;
+    }
+    keeper_look(k);
+    keeper_tell(k, PLAN_GRANT, 0, LEASH_WHY_EXITED);
+}
+
+/* A name was lost while we waited for the next: begin again. */
+static void begin_again(struct keeper *k)
+{
+    enum leash_why why;
+
+    if (k->slots[k->at].state == SLOT_ASKED) {
+        snib_cancel(k->client, k->slots[k->at].ticket);
+        return; /* goes on when that one has answered */
+    }
+    keeper_release_all(k, &why);
+    k->at = 0;
+    keeper_acquire(k);
+}
+
+static bool any_lost(const struct keeper *k)
+{
+    for (size_t i = 0; i < k->at; i++) {
+        if (k->slots[i].state == SLOT_LOST) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_granted(struct keeper *k, struct slot *s,
+                       const struct snib_event *ev)
+{
+    s->state = SLOT_HELD;
+    s->grant = ev->grant;
+    if (k->phase == PHASE_LEAVING) {
+        keeper_release_and_end(k);
+    }
+    if (any_lost(k)) {
+        begin_again(k);
+        return;
+    }
+    k->at++;
+    keeper_acquire(k);
+}
+
+static void on_refused(struct keeper *k, struct slot *s,
+                       const struct snib_event *ev)
+{
+    s->state = SLOT_IDLE;
+    if (k->phase == PHASE_LEAVING) {
+        keeper_release_and_end(k);
+    }
+    if (ev->error.code == SNIB_ERR_CANCELLED && any_lost(k)) {
+        begin_again(k);
+        return;
+    }
+    say_not_acquired(k, &ev->error);
+    keeper_fail(k, ev->error.code);
+}
+
+/* A grant changed: at risk, held again, or lost. */
+void keeper_take_changes(struct keeper *k)
+{
+    uint64_t count;
+
+    if (read(k->changed, &count, sizeof count) < 0) {
+        return;
+    }
+    keeper_look(k);
+    if (k->phase == PHASE_ACQUIRING && any_lost(k)) {
+        begin_again(k);
+    }
+}
+
+void keeper_take_events(struct keeper *k)
+{
+    struct snib_event ev;
+
+    while (snib_next(k->client, &ev)) {
+        struct slot *s = ev.user;
+
+        switch (ev.kind) {
+        case SNIB_EV_GRANTED:
+            on_granted(k, s, &ev);
+            break;
+        case SNIB_EV_REFUSED:
+            on_refused(k, s, &ev);
+            break;
+        case SNIB_EV_STATE: /* on_change tells */
+        case SNIB_EV_RELEASED:
+            break;
+        }
+    }
+}

@@ -1,0 +1,130 @@
+/* keeper_answer.c — the private socket's questions (control.h): how long is
+ * the lease yet, renew it, release it.
+ */
+#define _GNU_SOURCE
+#include "keeper_i.h"
+#include "proc.h"
+#include "text.h"
+
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct slot *asked_slot(struct keeper *k,
+                               const struct control_request *request)
+{
+    if (request->name_size == 0) {
+        return &k->slots[0];
+    }
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        if (strlen(k->plan->names[i]) == request->name_size &&
+            memcmp(k->plan->names[i], request->name, request->name_size) == 0) {
+            return &k->slots[i];
+        }
+    }
+    return NULL;
+}
+
+static void answer_status(struct keeper *k, struct control_reply *reply)
+{
+    keeper_look(k);
+    reply->deadline_ns = atomic_load(&k->page->deadline_ns);
+    if (k->lost || proc_now() >= reply->deadline_ns) {
+        reply->code = CLI_LOST;
+        reply->deadline_ns = 0;
+    }
+}
+
+static void answer_renew(struct keeper *k, int64_t lease_ms,
+                         struct control_reply *reply)
+{
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        struct snib_error error = {0};
+        snib_err code;
+
+        if (k->slots[i].state != SLOT_HELD) {
+            continue;
+        }
+        code =
+            snib_renew(k->slots[i].lock, k->slots[i].grant, lease_ms, &error);
+        if (code != SNIB_ERR_OK) {
+            struct text t = TEXT_IN(reply->text);
+
+            reply->code = snib_err_exit(code);
+            text_add(&t, error.text);
+            return;
+        }
+    }
+    answer_status(k, reply);
+}
+
+/* True: release when the answer is sent. */
+static bool answer_release(struct keeper *k, struct control_reply *reply)
+{
+    enum leash_why why;
+
+    if (!k->detached) {
+        struct text t = TEXT_IN(reply->text);
+
+        reply->code = CLI_USAGE;
+        text_add(&t, "this lock belongs to a running snib run; end its "
+                     "command instead");
+        return false;
+    }
+    if (keeper_release_all(k, &why)) {
+        reply->code = CLI_LOST;
+    }
+    return true;
+}
+
+static void answer(struct keeper *k, int fd)
+{
+    struct control_request request;
+    struct control_reply reply = {.magic = CONTROL_MAGIC};
+    struct text store = TEXT_IN(reply.store);
+    struct slot *s;
+    bool end = false;
+
+    if (!control_receive(fd, &request)) {
+        return;
+    }
+    text_add(&store, k->page->store);
+    s = asked_slot(k, &request);
+    if (s == NULL || (request.token != 0 && request.token != s->grant.token)) {
+        reply.code = CLI_LOST;
+        control_send(fd, &reply);
+        return;
+    }
+    reply.token = s->grant.token;
+    switch ((enum control_verb)request.verb) {
+    case CONTROL_STATUS:
+        answer_status(k, &reply);
+        break;
+    case CONTROL_RENEW:
+        answer_renew(k, request.lease_ms, &reply);
+        break;
+    case CONTROL_RELEASE:
+        end = answer_release(k, &reply);
+        break;
+    }
+    control_send(fd, &reply);
+    if (end) {
+        close(fd);
+        keeper_end(k, 0);
+    }
+}
+
+/* One asker at a time, and not for long: it sends at once or is dropped. */
+void keeper_hear_asker(struct keeper *k)
+{
+    int fd = control_accept(k->listener);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    if (fd < 0) {
+        return;
+    }
+    if (poll(&p, 1, 20) == 1) {
+        answer(k, fd);
+    }
+    close(fd);
+}

@@ -1,0 +1,184 @@
+/* keeper_hold.c — what the keeper holds: look at it, tell the leash, give it
+ * back.
+ *
+ * The deadline goes to the shared page, and only what the library's clock
+ * confirms (snib_grant_status: counted from before the request was sent, less
+ * the allowance for clock rates). There is no event for "renewed", so the
+ * keeper looks (and at every change that the library tells): first when the
+ * next renewal should be through, then often until it is. A look costs no
+ * I/O.
+ */
+#define _GNU_SOURCE
+#include "keeper_i.h"
+#include "proc.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+void keeper_tell(const struct keeper *k, enum plan_message_kind kind, int code,
+                 enum leash_why why)
+{
+    struct plan_message m = {.kind = kind, .code = code, .why = (int)why};
+
+    if (k->socket >= 0) {
+        send(k->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+}
+
+enum leash_why keeper_why(snib_reason reason)
+{
+    switch (reason) {
+    case SNIB_WHY_STOLEN:
+        return LEASH_WHY_STOLEN;
+    case SNIB_WHY_UNREACHABLE:
+        return LEASH_WHY_UNREACHABLE;
+    case SNIB_WHY_PAUSED:
+        return LEASH_WHY_PAUSED;
+    case SNIB_WHY_REVOKED:
+        return LEASH_WHY_REVOKED;
+    case SNIB_WHY_NONE:
+    case SNIB_WHY_EXPIRED:
+    case SNIB_WHY_HOLD_MAX:
+        break;
+    }
+    return LEASH_WHY_EXPIRED;
+}
+
+/* Ask the outer keeper how long its lease still is. */
+bool keeper_ask_outer(const char *address, const char *name,
+                      struct control_reply *ret)
+{
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+
+    request.name_size = (uint32_t)strlen(name);
+    memcpy(request.name, name, request.name_size);
+    return control_ask(address, &request, 500, ret);
+}
+
+static void lose(struct keeper *k, struct slot *s, snib_reason reason)
+{
+    s->state = SLOT_LOST;
+    s->reason = reason;
+    if (!k->lost && k->phase == PHASE_HOLDING) {
+        k->lost = true;
+        keeper_tell(k, PLAN_LOST, 0, keeper_why(reason));
+    }
+}
+
+static void look_at_outer(struct keeper *k, struct slot *s, const char *name)
+{
+    struct control_reply reply;
+
+    if (keeper_ask_outer(s->outer, name, &reply)) {
+        if (reply.code != 0) {
+            lose(k, s, SNIB_WHY_EXPIRED);
+            return;
+        }
+        s->deadline_ns = reply.deadline_ns;
+    }
+}
+
+static void look_at_slot(struct keeper *k, size_t i)
+{
+    struct slot *s = &k->slots[i];
+    struct snib_status status;
+    int64_t now;
+
+    if (s->state == SLOT_OUTER) {
+        look_at_outer(k, s, k->plan->names[i]);
+        return;
+    }
+    if (s->state != SLOT_HELD) {
+        return;
+    }
+    now = proc_now(); /* before: left_ms then errs to the safe side */
+    snib_grant_status(s->lock, s->grant, &status);
+    switch (status.state) {
+    case SNIB_HELD:
+        s->at_risk = false;
+        s->deadline_ns = now + status.left_ms * LEASH_MS;
+        break;
+    case SNIB_AT_RISK:
+        s->deadline_ns = now + status.left_ms * LEASH_MS;
+        if (!s->at_risk && k->phase == PHASE_HOLDING) {
+            s->at_risk = true;
+            keeper_tell(k, PLAN_RISK, 0, keeper_why(status.reason));
+        }
+        break;
+    case SNIB_LOST:
+    case SNIB_RELEASED:
+        lose(k, s, status.reason);
+        break;
+    }
+}
+
+/* Look at all; publish the earliest deadline if it is later than before. */
+void keeper_look(struct keeper *k)
+{
+    int64_t ttl = k->plan->rules.ttl;
+    int64_t least = INT64_MAX, now;
+
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        look_at_slot(k, i);
+        if (k->slots[i].deadline_ns < least) {
+            least = k->slots[i].deadline_ns;
+        }
+    }
+    now = proc_now();
+    k->look_ns = now + ttl / 20;
+    if (k->lost) {
+        return;
+    }
+    if (least > atomic_load(&k->page->deadline_ns)) {
+        atomic_store(&k->page->deadline_ns, least);
+    }
+    /* The library renews each third of the lease: until then nothing moves. */
+    if (least - ttl * 2 / 3 + ttl / 60 > k->look_ns) {
+        k->look_ns = least - ttl * 2 / 3 + ttl / 60;
+    }
+    k->guard_ns =
+        atomic_load(&k->page->deadline_ns) - k->plan->rules.margin / 2;
+}
+
+/* With a long grace a third of the lease is too late: a renewal that fails
+ * once would cost the command. H47: each (ttl - grace) / 3. */
+void keeper_renew_early(struct keeper *k)
+{
+    const struct leash_rules *r = &k->plan->rules;
+
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        struct slot *s = &k->slots[i];
+
+        if (s->state == SLOT_HELD &&
+            snib_renew(s->lock, s->grant, 0, NULL) != SNIB_ERR_OK) {
+            continue; /* the library tells what that means */
+        }
+    }
+    k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;
+    keeper_look(k);
+}
+
+/* Give everything back. True when the store said that one had ended. */
+bool keeper_release_all(struct keeper *k, enum leash_why *ret_why)
+{
+    bool lost = false;
+
+    for (size_t i = k->plan->name_count; i-- > 0;) {
+        struct slot *s = &k->slots[i];
+        struct snib_status status;
+
+        if (s->state != SLOT_HELD && s->state != SLOT_LOST) {
+            s->state = SLOT_IDLE;
+            continue;
+        }
+        snib_grant_status(s->lock, s->grant, &status);
+        if (snib_release(s->lock, s->grant, NULL) == SNIB_ERR_LOST ||
+            s->state == SLOT_LOST) {
+            lost = true;
+            *ret_why = keeper_why(status.reason);
+        }
+        s->state = SLOT_IDLE;
+    }
+    return lost;
+}

@@ -1,0 +1,76 @@
+/* keeper_i.h — the keeper's parts among themselves. One thread but for
+ * on_change (keeper_acquire.c), which only writes an eventfd. */
+#ifndef SNIB_CLI_KEEPER_I_H
+#define SNIB_CLI_KEEPER_I_H
+
+#include "plan.h"
+#include "waitline.h"
+
+enum slot_state { SLOT_IDLE, SLOT_ASKED, SLOT_HELD, SLOT_LOST, SLOT_OUTER };
+
+/* One name. */
+struct slot {
+    enum slot_state state;
+    struct snib_lock *lock;
+    uint64_t lane;
+    uint64_t ticket;
+    struct snib_grant grant;
+    int64_t deadline_ns;
+    snib_reason reason;
+    bool at_risk;                    /* and told */
+    char outer[CONTROL_ADDRESS_MAX]; /* OUTER: whom to ask */
+};
+
+/* ACQUIRING -> HOLDING -> (RELEASE) -> end; LEAVING: give up, hold nothing. */
+enum phase { PHASE_ACQUIRING, PHASE_HOLDING, PHASE_LEAVING };
+
+struct keeper {
+    const struct plan *plan;
+    struct plan_page *page;
+    int socket; /* to the leash; -1 when detached */
+    int listener;
+    int changed; /* eventfd: on_change was called */
+    struct snib_client *client;
+    struct slot slots[PLAN_NAMES_MAX];
+    size_t at; /* the name being acquired */
+    enum phase phase;
+    bool detached;
+    bool lost;
+    bool local; /* the store is a file on this host */
+    struct waitline line;
+    int64_t look_ns;  /* next look at the grants                          */
+    int64_t renew_ns; /* our own renewal, when the grace is long          */
+    int64_t guard_ns; /* kill the group ourselves then                    */
+};
+
+/* keeper.c: the end. */
+_Noreturn void keeper_end(struct keeper *, int code);
+_Noreturn void keeper_release_and_end(struct keeper *);
+
+/* keeper_hold.c */
+void keeper_tell(const struct keeper *, enum plan_message_kind, int code,
+                 enum leash_why);
+enum leash_why keeper_why(snib_reason);
+/* Ask the keeper at address how long its lease of name still is. */
+bool keeper_ask_outer(const char *address, const char *name,
+                      struct control_reply *ret);
+/* Look at all grants; publish the earliest deadline if it is later than
+ * before; tell the leash what is at risk or lost. */
+void keeper_look(struct keeper *);
+/* With a long grace a third of the lease is too late. */
+void keeper_renew_early(struct keeper *);
+/* Give everything back. True when the store said that one had ended. */
+bool keeper_release_all(struct keeper *, enum leash_why *ret_why);
+
+/* keeper_acquire.c */
+void keeper_acquire(struct keeper *);
+void keeper_take_events(struct keeper *);
+void keeper_take_changes(struct keeper *);
+void keeper_show_waiting(struct keeper *);
+/* Said already: give all back, tell the leash, end. */
+_Noreturn void keeper_fail(struct keeper *, snib_err);
+
+/* keeper_answer.c: one question at the private socket. */
+void keeper_hear_asker(struct keeper *);
+
+#endif

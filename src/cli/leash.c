@@ -1,0 +1,496 @@
+/* leash.c — senses and hands of the leash; its mind is leash_step.c.
+ *
+ *                  (shell, cron, systemd)
+ *                          |
+ *                    snib = LEASH         one thread, no network, no store
+ *                   /   SEQPACKET  \
+ *              KEEPER               COMMAND   own group, PDEATHSIG=KILL
+ *           store, renewals      (and all it starts)
+ *
+ * One loop over three descriptors: the keeper's socket, a signalfd with every
+ * signal we act on, a timerfd on CLOCK_BOOTTIME (it runs through suspend). At
+ * each turn the newest confirmed deadline is looked at first, then the clock,
+ * then everything else: a leash that was stopped for an hour must neither
+ * stop a healthy command for an old deadline nor let one run past a real one.
+ *
+ * "Gone" is: the group answers ESRCH, and we have no child but the keeper.
+ *
+ * After start no memory is allocated here: no FILE is used.
+ */
+#define _GNU_SOURCE
+#include "leash.h"
+#include "keeper.h"
+#include "leash_i.h"
+#include "proc.h"
+#include "statusline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void step(struct body *b, const struct leash_event *ev);
+
+static void command_failed(struct body *b, int code, enum leash_why why)
+{
+    struct leash_event ev = {.kind = LEASH_EV_ENDED, .code = code, .why = why};
+
+    b->group_gone = b->command_ended = true;
+    step(b, &ev);
+}
+
+static void start_command(struct body *b)
+{
+    int lease[2], gate[2];
+    pid_t self = getpid(), pid;
+
+    if (pipe2(lease, O_CLOEXEC) != 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) != 0) {
+        command_failed(b, CLI_INTERNAL, LEASH_WHY_INTERNAL);
+        return;
+    }
+    pid = fork();
+    if (pid == 0) {
+        leash_become_command(b, self, gate[1], lease[0]);
+    }
+    close(gate[1]);
+    close(lease[0]);
+    b->gate = gate[0];
+    b->lease = lease[1];
+    if (pid < 0) {
+        say("cannot start a process: %s", strerror(errno));
+        command_failed(b, CLI_INTERNAL, LEASH_WHY_INTERNAL);
+        return;
+    }
+    setpgid(pid, pid);
+    b->command = pid;
+    atomic_store(&b->page->group, (int32_t)pid);
+    if (b->terminal >= 0 && isatty(1)) {
+        leash_hand_over(b);
+    }
+    send(b->gate, "g", 1, MSG_NOSIGNAL);
+}
+
+/* 126 and 127 by us, or the command's own? The gate knows. */
+static void ended_event(struct body *b, int status, struct leash_event *ev)
+{
+    int error;
+
+    *ev = (struct leash_event){.kind = LEASH_EV_ENDED, .why = LEASH_WHY_EXITED};
+    if (WIFSIGNALED(status)) {
+        ev->code = CLI_SIGNAL + WTERMSIG(status);
+        ev->why = LEASH_WHY_SIGNALLED;
+        return;
+    }
+    ev->code = WEXITSTATUS(status);
+    if ((ev->code == CLI_NOT_FOUND || ev->code == CLI_NOT_EXECUTABLE) &&
+        recv(b->gate, &error, sizeof error, MSG_DONTWAIT) ==
+            (ssize_t)sizeof error) {
+        ev->why = ev->code == CLI_NOT_FOUND ? LEASH_WHY_NOT_FOUND
+                                            : LEASH_WHY_NOT_EXECUTABLE;
+        say("%s: %s", shown(b->plan->command[0]), strerror(error));
+    }
+}
+
+static void reap(struct body *b)
+{
+    struct leash_event ev = {.kind = LEASH_EV_EMPTY};
+    bool ended_now = false, news = false;
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid == b->keeper) {
+            continue; /* its socket tells */
+        }
+        if (WIFSTOPPED(status)) {
+            if (pid == b->command) {
+                leash_command_stopped(b, WSTOPSIG(status));
+            }
+            continue;
+        }
+        news = true;
+        if (pid == b->command) {
+            b->command_ended = ended_now = true;
+            leash_take_back(b);
+            ended_event(b, status, &ev);
+        }
+    }
+    if (!news || !b->command_ended) {
+        return;
+    }
+    ev.others = leash_others_left(b);
+    if (!ended_now) {
+        ev.kind = ev.others ? LEASH_EV_ADOPTED : LEASH_EV_EMPTY;
+    }
+    step(b, &ev);
+}
+
+static void speak(const struct body *b, unsigned todo)
+{
+    const struct leash *l = &b->leash;
+    const char *name = shown(b->plan->names[0]);
+
+    if (todo & LEASH_SAY_LOST) {
+        say("%s: lock lost (%s)%s", name, leash_why_text(l->risk_why),
+            l->rules.on_lost == LEASH_LOST_KILL && !l->ended
+                ? "; the command is stopped"
+                : "");
+    }
+    if (todo & LEASH_SAY_MAX_RUN) {
+        say("%s: --max-run is over; the command is stopped", name);
+    }
+    if (b->plan->args->quiet) {
+        return;
+    }
+    if (todo & LEASH_SAY_RISK) {
+        say("%s: at risk: a renewal failed; the lease still runs", name);
+    }
+    if (todo & LEASH_SAY_LEFT) {
+        say("%s: the command left processes behind; they are stopped before "
+            "the lock is released",
+            name);
+    }
+    if (todo & LEASH_SAY_UNRELEASED) {
+        say("%s: the release was not confirmed; the lock is free when its "
+            "lease ends",
+            name);
+    }
+}
+
+static void tell(struct body *b, enum plan_message_kind kind)
+{
+    struct plan_message m = {.kind = kind};
+    struct leash_event eof = {.kind = LEASH_EV_KEEPER_EOF};
+
+    if (b->socket < 0 ||
+        send(b->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        step(b, &eof); /* nobody will answer */
+    }
+}
+
+/* The first TERM is for all; later ones for those adopted since, lest a
+ * command's own handler runs again and again. */
+static void act_term(struct body *b)
+{
+    if (!b->term_sent) {
+        leash_signal_group(b, SIGTERM);
+        leash_signal_group(b, SIGCONT);
+    }
+    b->term_sent = true;
+    leash_signal_adopted(b, SIGTERM);
+    leash_signal_adopted(b, SIGCONT);
+}
+
+static void act(struct body *b, struct leash_actions a)
+{
+    if (a.todo & LEASH_DO_KILL) {
+        leash_signal_group(b, SIGKILL);
+        leash_signal_adopted(b, SIGKILL);
+    }
+    if (a.todo & LEASH_DO_TERM) {
+        act_term(b);
+    }
+    if (a.todo & LEASH_DO_SIGNAL) {
+        leash_signal_group(b, a.signal);
+    }
+    if ((a.todo & LEASH_DO_EOF) && b->lease >= 0) {
+        close(b->lease);
+        b->lease = -1;
+    }
+    speak(b, a.todo);
+    if ((a.todo & LEASH_DO_START) && b->plan->command != NULL) {
+        start_command(b);
+    }
+    if (a.todo & LEASH_DO_LEAVE) {
+        tell(b, PLAN_LEAVE);
+    }
+    if (a.todo & LEASH_DO_RELEASE) {
+        tell(b, PLAN_RELEASE);
+    }
+}
+
+static void step(struct body *b, const struct leash_event *ev)
+{
+    act(b, leash_step(&b->leash, ev, proc_now()));
+}
+
+static void look_at_page(struct body *b)
+{
+    struct leash_event ev = {.kind = LEASH_EV_DEADLINE,
+                             .at = atomic_load(&b->page->deadline_ns)};
+
+    if (ev.at > b->leash.deadline) {
+        step(b, &ev);
+    }
+}
+
+static void look_at_clock(struct body *b)
+{
+    struct leash_event ev = {.kind = LEASH_EV_TIMER};
+
+    if (proc_now() >= b->leash.timer) {
+        step(b, &ev);
+    }
+}
+
+static void hear_message(struct body *b, const struct plan_message *m)
+{
+    struct leash_event ev = {.why = (enum leash_why)m->why, .code = m->code};
+
+    switch ((enum plan_message_kind)m->kind) {
+    case PLAN_GRANT:
+        ev.kind = LEASH_EV_GRANT;
+        ev.at = atomic_load(&b->page->deadline_ns);
+        break;
+    case PLAN_RISK:
+        ev.kind = LEASH_EV_RISK;
+        break;
+    case PLAN_LOST:
+        ev.kind = LEASH_EV_LOST;
+        break;
+    case PLAN_FAILED:
+        ev.kind = LEASH_EV_FAILED;
+        break;
+    case PLAN_RELEASED:
+        ev.kind = LEASH_EV_RELEASED;
+        ev.lost = m->code != 0;
+        break;
+    case PLAN_LEAVE:
+    case PLAN_RELEASE:
+    case PLAN_DETACH:
+        return;
+    }
+    step(b, &ev);
+}
+
+static void hear_keeper(struct body *b)
+{
+    struct leash_event eof = {.kind = LEASH_EV_KEEPER_EOF};
+    struct plan_message m;
+
+    while (b->socket >= 0 && b->leash.state != LEASH_DONE) {
+        ssize_t size = recv(b->socket, &m, sizeof m, MSG_DONTWAIT);
+
+        if (size == (ssize_t)sizeof m) {
+            hear_message(b, &m);
+            continue;
+        }
+        if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+            return;
+        }
+        close(b->socket);
+        b->socket = -1;
+        step(b, &eof);
+    }
+}
+
+static void hear_signal(struct body *b, int sig)
+{
+    struct leash_event ev = {.kind = LEASH_EV_SIGNAL, .code = sig};
+
+    if (sig == SIGCHLD) {
+        reap(b);
+        return;
+    }
+    if (sig == SIGTSTP) {
+        if (b->command > 0 && !b->command_ended) {
+            leash_signal_group(b, SIGTSTP); /* its stop will stop us */
+        } else if (b->leash.state == LEASH_WAITING) {
+            leash_stop_self(b);
+        }
+        return;
+    }
+    if (sig == SIGCONT) {
+        leash_continued(b);
+    }
+    step(b, &ev);
+}
+
+static void hear_signals(struct body *b)
+{
+    struct signalfd_siginfo info[8];
+    ssize_t size = read(b->signals, info, sizeof info);
+
+    for (ssize_t i = 0; i < size / (ssize_t)sizeof info[0]; i++) {
+        hear_signal(b, (int)info[i].ssi_signo);
+    }
+}
+
+static void arm(struct body *b)
+{
+    struct itimerspec when = {0};
+
+    if (b->leash.timer == b->armed) {
+        return;
+    }
+    b->armed = b->leash.timer;
+    if (b->armed != LEASH_NEVER) {
+        int64_t at = b->armed > 0 ? b->armed : 1;
+
+        when.it_value.tv_sec = (time_t)(at / LEASH_S);
+        when.it_value.tv_nsec = (long)(at % LEASH_S);
+    }
+    timerfd_settime(b->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static bool loop_over(const struct body *b)
+{
+    return b->leash.state == LEASH_DONE ||
+           (b->plan->command == NULL && b->leash.state == LEASH_RUNNING);
+}
+
+static void loop(struct body *b)
+{
+    while (!loop_over(b)) {
+        struct pollfd fds[3] = {{.fd = b->socket, .events = POLLIN},
+                                {.fd = b->signals, .events = POLLIN},
+                                {.fd = b->timer, .events = POLLIN}};
+        uint64_t ticks;
+
+        arm(b);
+        if (poll(fds, 3, -1) < 0 && errno != EINTR) {
+            return;
+        }
+        if (fds[2].revents != 0 && read(b->timer, &ticks, sizeof ticks) < 0) {
+            continue;
+        }
+        look_at_page(b);
+        look_at_clock(b);
+        if (fds[0].revents != 0) {
+            hear_keeper(b);
+        }
+        if (fds[1].revents != 0) {
+            hear_signals(b);
+        }
+    }
+}
+
+static bool open_signals(struct body *b)
+{
+    static const int ours[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1,
+                               SIGUSR2, SIGWINCH, SIGCONT, SIGCHLD, SIGTSTP};
+    struct sigaction def = {.sa_handler = SIG_DFL};
+    sigset_t all, set;
+
+    sigfillset(&all);
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+        sigaddset(&set, ours[i]);
+    }
+    /* An inherited "ignore" would make the kernel reap the command for us. */
+    sigaction(SIGCHLD, &def, &b->old_chld);
+    sigprocmask(SIG_SETMASK, &all, &b->old_mask);
+    b->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return b->signals >= 0;
+}
+
+static bool fork_keeper(struct body *b)
+{
+    int pair[2];
+
+    b->page = mmap(NULL, sizeof *b->page, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (b->page == MAP_FAILED ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return false;
+    }
+    b->keeper = fork();
+    if (b->keeper == 0) {
+        keeper_main(b->plan, b->page, pair[1]);
+    }
+    close(pair[1]);
+    b->socket = pair[0];
+    return b->keeper > 0;
+}
+
+static int64_t between_ms(int64_t from, int64_t to)
+{
+    return from != 0 && to > from ? (to - from) / LEASH_MS : 0;
+}
+
+static int exit_status(const struct body *b)
+{
+    const struct cli_args *a = b->plan->args;
+
+    if (b->leash.exit == CLI_NOT_ACQUIRED && !b->leash.by_command) {
+        return a->busy_ok          ? CLI_OK
+               : a->busy_exit >= 0 ? (int)a->busy_exit
+                                   : CLI_NOT_ACQUIRED;
+    }
+    return b->leash.exit;
+}
+
+static void report(const struct body *b, int code)
+{
+    const struct leash *l = &b->leash;
+    int64_t now = proc_now();
+    struct statusline s = {
+        .by_command = l->by_command,
+        .exit = code,
+        .reason = leash_why_text(l->why),
+        .ran = l->ran,
+        .token = b->page->tokens[0],
+        .waited_ms = between_ms(l->started, l->granted != 0 ? l->granted : now),
+        .held_ms = between_ms(l->granted, now),
+    };
+
+    if (b->plan->args->status_fd >= 0) {
+        statusline_write((int)b->plan->args->status_fd, &s);
+    }
+    if (b->plan->args->verbose) {
+        say("%s: exit %d by %s (%s), token %" PRId64 ", waited %" PRId64
+            "ms, held %" PRId64 "ms",
+            shown(b->plan->names[0]), code, l->by_command ? "command" : "snib",
+            s.reason, s.token, s.waited_ms, s.held_ms);
+    }
+}
+
+int leash_run(const struct plan *plan, struct plan_page **ret_page,
+              int *ret_socket)
+{
+    static struct body body;
+    struct body *b = &body;
+    int code;
+
+    *b = (struct body){.plan = plan,
+                       .signals = -1,
+                       .timer = -1,
+                       .socket = -1,
+                       .gate = -1,
+                       .lease = -1,
+                       .terminal = -1,
+                       .armed = LEASH_NEVER};
+    leash_init(&b->leash, &plan->rules, plan->started_ns);
+    if (!open_signals(b) || !fork_keeper(b)) {
+        say("cannot start: %s", strerror(errno));
+        return CLI_INTERNAL;
+    }
+    /* The keeper is at work; the rest is done beside it. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    b->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (plan->args->status_fd >= 0) {
+        fcntl((int)plan->args->status_fd, F_SETFD, FD_CLOEXEC);
+    }
+    if (plan->command != NULL) {
+        leash_find_terminal(b);
+    }
+    loop(b);
+    if (plan->command == NULL && b->leash.state == LEASH_RUNNING) {
+        *ret_page = b->page;
+        *ret_socket = b->socket;
+        return CLI_OK;
+    }
+    leash_take_back(b);
+    code = exit_status(b);
+    report(b, code);
+    return code;
+}

@@ -1,0 +1,126 @@
+/* leash_command.c — from the fork to the exec of the command.
+ *
+ * The gate: between the two the command waits for a byte, so that its group
+ * stands in the shared page before it can do anything: whichever of leash and
+ * keeper dies at whichever instant, the other knows whom to kill. It arms
+ * PDEATHSIG and then compares its parent with the leash, which may have died
+ * in between. If the exec fails, its errno goes back through the gate.
+ */
+#define _GNU_SOURCE
+#include "held.h"
+#include "leash_i.h"
+#include "storeurl.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void set_number(const char *name, int64_t number)
+{
+    char value[32] = "";
+    struct text t = TEXT_IN(value);
+
+    text_addf(&t, "%" PRId64, number);
+    setenv(name, value, 1);
+}
+
+/* One name as it is; several percent-encoded and joined by ':'. */
+static void set_names(const struct plan *p)
+{
+    static char value[PLAN_NAMES_MAX * (3 * SNIB_NAME_MAX + 1) + 1];
+    struct text t = TEXT_IN(value);
+
+    if (p->name_count == 1) {
+        setenv("SNIB_NAME", p->names[0], 1);
+        return;
+    }
+    for (size_t i = 0; i < p->name_count; i++) {
+        text_add(&t, i > 0 ? ":" : "");
+        text_add_percent(&t, p->names[i], strlen(p->names[i]));
+    }
+    setenv("SNIB_NAME", value, 1);
+}
+
+static void set_tokens(const struct body *b)
+{
+    char value[PLAN_NAMES_MAX * 21] = "";
+    struct text t = TEXT_IN(value);
+
+    for (size_t i = 0; i < b->plan->name_count; i++) {
+        text_addf(&t, "%s%" PRId64, i > 0 ? ":" : "", b->page->tokens[i]);
+    }
+    setenv("SNIB_TOKEN", value, 1);
+}
+
+static void set_held(const struct body *b)
+{
+    const char *outer = getenv("SNIB_HELD");
+    size_t size =
+        (outer != NULL ? strlen(outer) : 0) +
+        b->plan->name_count * (3 * SNIB_NAME_MAX + CONTROL_ADDRESS_MAX + 2) + 1;
+    struct text t = {.bytes = malloc(size), .size = size};
+
+    if (t.bytes == NULL) {
+        _exit(CLI_INTERNAL);
+    }
+    t.bytes[0] = '\0';
+    if (outer != NULL) {
+        text_add(&t, outer);
+    }
+    for (size_t i = 0; i < b->plan->name_count; i++) {
+        held_add(&t, b->plan->names[i], b->page->address);
+    }
+    setenv("SNIB_HELD", t.bytes, 1);
+}
+
+/* No credentials. A nested snib without the URL would silently use the
+ * default file; with a blanked password it is refused, and says so. */
+static void hide_secret(void)
+{
+    static char blank[STOREURL_MAX];
+    const char *url = getenv("SNIB_URL");
+
+    if (url != NULL && storeurl_has_secret(url)) {
+        storeurl_redact(url, blank, sizeof blank);
+        setenv("SNIB_URL", blank, 1);
+    }
+}
+
+static void set_environment(const struct body *b, int lease)
+{
+    set_names(b->plan);
+    set_tokens(b);
+    set_held(b);
+    setenv("SNIB_OWNER", b->page->owner, 1);
+    set_number("SNIB_TTL_MS", b->plan->ttl_ms);
+    set_number("SNIB_LEASE_FD", lease);
+    hide_secret();
+}
+
+/* In the child. */
+_Noreturn void leash_become_command(struct body *b, pid_t leash, int gate,
+                                    int lease)
+{
+    char go;
+    int error;
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != leash || recv(gate, &go, 1, 0) != 1) {
+        _exit(CLI_INTERNAL);
+    }
+    set_environment(b, lease);
+    fcntl(lease, F_SETFD, 0);
+    sigaction(SIGCHLD, &b->old_chld, NULL);
+    sigprocmask(SIG_SETMASK, &b->old_mask, NULL);
+    execvp(b->plan->command[0], b->plan->command);
+    error = errno;
+    send(gate, &error, sizeof error, MSG_NOSIGNAL);
+    _exit(error == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE);
+}

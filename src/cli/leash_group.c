@@ -1,0 +1,151 @@
+/* leash_group.c — whom the leash owns, and who has the terminal.
+ *
+ * Who is "all of them"? The command's process group, and, as the leash is
+ * their subreaper, whatever left the group with setsid and lost its parent.
+ *
+ * Terminal. The command gets the foreground when stdin and stdout are the
+ * terminal and we have it; in a pipeline only when it asks (stopped by TTIN or
+ * TTOU), because the other members of the job need it too. Ctrl-Z stops the
+ * command; we take the terminal back and stop as well, so that the shell sees
+ * a stopped job; the keeper goes on renewing.
+ *
+ * No allocation: /proc is read into a static buffer.
+ */
+#define _GNU_SOURCE
+#include "leash_i.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char children_bytes[64 * 1024];
+
+static size_t read_children(void)
+{
+    size_t used = 0;
+    int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return 0; /* a kernel without it: the group alone must do */
+    }
+    while (used < sizeof children_bytes - 1) {
+        ssize_t n =
+            read(fd, children_bytes + used, sizeof children_bytes - 1 - used);
+
+        if (n <= 0) {
+            break;
+        }
+        used += (size_t)n;
+    }
+    close(fd);
+    children_bytes[used] = '\0';
+    return used;
+}
+
+/* Signal the adopted: children that are neither keeper nor command. 0 only
+ * counts them. */
+int leash_signal_adopted(const struct body *b, int sig)
+{
+    const char *at = children_bytes;
+    int count = 0;
+
+    if (read_children() == 0) {
+        return 0;
+    }
+    while (*at != '\0') {
+        char *end;
+        pid_t pid = (pid_t)strtol(at, &end, 10);
+
+        if (end == at) {
+            break;
+        }
+        at = end + strspn(end, " \n");
+        if (pid <= 0 || pid == b->keeper ||
+            (pid == b->command && !b->command_ended)) {
+            continue;
+        }
+        count++;
+        if (sig != 0) {
+            kill(pid, sig);
+        }
+    }
+    return count;
+}
+
+void leash_signal_group(struct body *b, int sig)
+{
+    if (b->command > 0 && !b->group_gone) {
+        kill(-b->command, sig);
+    }
+}
+
+bool leash_others_left(struct body *b)
+{
+    if (b->command_ended && !b->group_gone && kill(-b->command, 0) != 0 &&
+        errno == ESRCH) {
+        b->group_gone = true;
+    }
+    return !b->group_gone || leash_signal_adopted(b, 0) > 0;
+}
+
+static bool have_foreground(const struct body *b)
+{
+    return b->terminal >= 0 && tcgetpgrp(b->terminal) == getpgrp();
+}
+
+void leash_hand_over(struct body *b)
+{
+    if (have_foreground(b) && tcsetpgrp(b->terminal, b->command) == 0) {
+        b->handed_over = true;
+    }
+}
+
+void leash_take_back(struct body *b)
+{
+    if (b->handed_over) {
+        tcsetpgrp(b->terminal, getpgrp()); /* TTOU is blocked */
+        b->handed_over = false;
+    }
+}
+
+void leash_stop_self(struct body *b)
+{
+    b->stopped_self = true;
+    leash_take_back(b);
+    kill(getpid(), SIGSTOP);
+}
+
+void leash_command_stopped(struct body *b, int sig)
+{
+    if (b->terminal < 0 || b->leash.state != LEASH_RUNNING) {
+        return;
+    }
+    if ((sig == SIGTTIN || sig == SIGTTOU) && have_foreground(b)) {
+        leash_hand_over(b);
+        leash_signal_group(b, SIGCONT);
+        return;
+    }
+    if (sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU) {
+        leash_stop_self(b);
+    }
+}
+
+void leash_continued(struct body *b)
+{
+    if (b->stopped_self) {
+        b->stopped_self = false;
+        leash_hand_over(b);
+    }
+}
+
+void leash_find_terminal(struct body *b)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (tcgetpgrp(fd) >= 0) {
+            b->terminal = fd;
+            return;
+        }
+    }
+}

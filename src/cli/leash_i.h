@@ -1,0 +1,48 @@
+/* leash_i.h — the leash's parts among themselves. One thread. */
+#ifndef SNIB_CLI_LEASH_I_H
+#define SNIB_CLI_LEASH_I_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "plan.h"
+
+struct body {
+    const struct plan *plan;
+    struct plan_page *page;
+    struct leash leash;
+    int signals, timer, socket, gate, lease;
+    int terminal;     /* a descriptor of ours on it; -1: none            */
+    bool handed_over; /* the command has the foreground                  */
+    pid_t keeper, command;
+    bool command_ended; /* reaped                                          */
+    bool group_gone;    /* never signal that number again                  */
+    bool term_sent;
+    bool stopped_self; /* by Ctrl-Z; CONT brings the command back, too    */
+    int64_t armed;
+    sigset_t old_mask;
+    struct sigaction old_chld;
+};
+
+/* leash_group.c: everybody of the command's. */
+
+/* Signal the adopted: children that are neither keeper nor command. 0 only
+ * counts them. */
+int leash_signal_adopted(const struct body *, int sig);
+void leash_signal_group(struct body *, int sig);
+/* After the command itself has ended: is somebody of it left? */
+bool leash_others_left(struct body *);
+
+/* leash_group.c: the terminal. */
+void leash_find_terminal(struct body *);
+void leash_hand_over(struct body *);
+void leash_take_back(struct body *);
+void leash_stop_self(struct body *);
+void leash_command_stopped(struct body *, int sig);
+void leash_continued(struct body *);
+
+/* leash_command.c: in the child. */
+_Noreturn void leash_become_command(struct body *, pid_t leash, int gate,
+                                    int lease);
+
+#endif

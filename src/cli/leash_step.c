@@ -1,0 +1,586 @@
+/* leash_step.c — the leash's table.
+ *
+ * One promise is kept here: the command is dead before anyone else can hold
+ * the lock. The keeper moves the deadline forward, and only after a renewal
+ * that the store confirmed, counted from before it was sent. Between that
+ * deadline and now stand two instants:
+ *
+ *     TERM at  deadline - margin - grace
+ *     KILL at  deadline - margin
+ *
+ * A renewal that has not come by the first one comes too late: STOPPING has
+ * no way back, because a command that was told to stop is stopping.
+ *
+ * | state    | ENDED             | TIMER            | keeper EOF  | INT …   |
+ * |----------|-------------------|------------------|-------------|---------|
+ * | WAITING  | -                 | limit: leave, 75 | exit 69     | leave   |
+ * | LEAVING  | -                 | exit             | exit        | exit    |
+ * | RUNNING  | others: TERM, go  | TERM, go to      | KILL, go to | forward |
+ * |          | to ENDING; or out | STOPPING         | STOPPING    |         |
+ * | STOPPING | TERM the adopted  | KILL, again      | KILL        | forward |
+ * | ENDING   | -                 | KILL, again      | KILL        | forward |
+ * | HOLDING  | -                 | release -> GONE  | exit, warn  | release |
+ * | GONE     | -                 | exit, warn       | exit, warn  | -       |
+ *
+ * DEADLINE moves TERM in RUNNING; KILL, once armed, stays where it is.
+ * "out" is: wait for --hold-min, tell the keeper to release, exit when it has.
+ *
+ * Two states are more than the plan had. LEAVING waits for the keeper's word
+ * that the place in the queue is given up, so that who sees snib exit knows
+ * that the queue is short by one. HOLDING serves --hold-min.
+ *
+ * What the exit status says: a loss wins over everything the command said
+ * (its 0 may be a lie about shared data), except with --on-lost ignore, where
+ * the user took that on himself.
+ *
+ * Forbidden: system calls, allocation, and any path from STOPPING back.
+ */
+#include "leash_step.h"
+
+#include <signal.h>
+
+enum {
+    EXIT_UNREACHABLE = 69,
+    EXIT_NOT_ACQUIRED = 75,
+    EXIT_LOST = 76,
+    EXIT_SIGNAL = 128
+};
+
+const char *leash_why_text(enum leash_why why)
+{
+    static const char *const texts[] = {
+#define LEASH_WHY_TEXT_(name, text) text,
+        LEASH_WHYS(LEASH_WHY_TEXT_)
+#undef LEASH_WHY_TEXT_
+    };
+
+    return texts[why];
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t after(int64_t instant, int64_t duration)
+{
+    if (duration >= LEASH_NEVER - instant) {
+        return LEASH_NEVER;
+    }
+    return instant + duration;
+}
+
+int64_t leash_margin(int64_t ttl)
+{
+    return smaller(100 * LEASH_MS + ttl / 100, ttl / 10);
+}
+
+int64_t leash_default_grace(int64_t ttl)
+{
+    return smaller(5 * LEASH_S, ttl / 3);
+}
+
+void leash_init(struct leash *l, const struct leash_rules *rules, int64_t now)
+{
+    *l = (struct leash){.rules = *rules, .started = now};
+    l->timer = after(now, rules->wait);
+    l->exit = EXIT_UNREACHABLE;
+    l->why = LEASH_WHY_KEEPER;
+}
+
+/* The instant from which the command must be stopped by us. */
+static int64_t lease_stop(const struct leash *l)
+{
+    switch (l->rules.on_lost) {
+    case LEASH_LOST_KILL:
+    case LEASH_LOST_SIGNAL:
+        return l->deadline - l->rules.margin - l->rules.grace;
+    case LEASH_LOST_IGNORE:
+        break; /* nothing to be in time for: tell the loss when it is one */
+    }
+    return l->deadline;
+}
+
+static int64_t max_run_stop(const struct leash *l)
+{
+    if (l->rules.max_run == 0 || l->max_run_over) {
+        return LEASH_NEVER;
+    }
+    return after(l->granted, l->rules.max_run);
+}
+
+static void arm_running(struct leash *l)
+{
+    l->timer = smaller(l->lost ? LEASH_NEVER : lease_stop(l), max_run_stop(l));
+}
+
+/* KILL is due after the grace, but never later than the margin before the
+ * deadline. A command that may outlive the loss has no such bound. */
+static void arm_kill(struct leash *l, int64_t now)
+{
+    l->kill_at = after(now, l->rules.grace);
+    if (l->rules.on_lost == LEASH_LOST_KILL) {
+        l->kill_at = smaller(l->kill_at, l->deadline - l->rules.margin);
+    }
+    l->timer = l->kill_at;
+}
+
+static void act_kill(struct leash *l, struct leash_actions *a, int64_t now)
+{
+    l->killed = true;
+    l->timer = now + LEASH_KILL_AGAIN;
+    a->todo |= LEASH_DO_KILL;
+}
+
+/* TERM first, unless its time is over. */
+static void act_stop(struct leash *l, struct leash_actions *a, int64_t now)
+{
+    arm_kill(l, now);
+    if (now >= l->kill_at) {
+        act_kill(l, a, now);
+        return;
+    }
+    a->todo |= LEASH_DO_TERM;
+}
+
+static void act_exit(struct leash *l, struct leash_actions *a)
+{
+    l->state = LEASH_DONE;
+    l->timer = LEASH_NEVER;
+    a->todo |= LEASH_DO_EXIT;
+}
+
+static void set_outcome(struct leash *l, int code, bool by_command,
+                        enum leash_why why)
+{
+    l->exit = code;
+    l->by_command = by_command;
+    l->why = why;
+}
+
+static void note_lost(struct leash *l, struct leash_actions *a,
+                      enum leash_why why)
+{
+    l->lost = true;
+    if (l->rules.on_lost != LEASH_LOST_IGNORE) {
+        set_outcome(l, EXIT_LOST, false, why);
+    }
+    a->todo |= LEASH_DO_EOF | LEASH_SAY_LOST;
+    l->risk_why = why;
+}
+
+static void lose(struct leash *l, struct leash_actions *a, enum leash_why why,
+                 int64_t now)
+{
+    note_lost(l, a, why);
+    switch (l->rules.on_lost) {
+    case LEASH_LOST_KILL:
+        l->state = LEASH_STOPPING;
+        act_stop(l, a, now);
+        break;
+    case LEASH_LOST_SIGNAL:
+        a->todo |= LEASH_DO_SIGNAL;
+        a->signal = l->rules.lost_signal;
+        arm_running(l);
+        break;
+    case LEASH_LOST_IGNORE:
+        arm_running(l);
+        break;
+    }
+}
+
+static void tell_release(struct leash *l, struct leash_actions *a, int64_t now)
+{
+    l->state = LEASH_GONE;
+    l->timer = after(now, l->rules.request);
+    a->todo |= LEASH_DO_RELEASE | LEASH_DO_EOF;
+}
+
+/* All are gone. */
+static void out(struct leash *l, struct leash_actions *a, int64_t now)
+{
+    int64_t until = after(l->granted, l->rules.hold_min);
+
+    if (!l->lost && l->ran && now < until) {
+        l->state = LEASH_HOLDING;
+        l->timer = until;
+        return;
+    }
+    tell_release(l, a, now);
+}
+
+static bool terminates(int sig)
+{
+    return sig == SIGHUP || sig == SIGINT || sig == SIGQUIT || sig == SIGTERM;
+}
+
+static void forward(struct leash_actions *a, int sig)
+{
+    a->todo |= LEASH_DO_SIGNAL;
+    a->signal = sig;
+}
+
+static void leave(struct leash *l, struct leash_actions *a, int64_t now)
+{
+    l->state = LEASH_LEAVING;
+    l->timer = after(now, l->rules.request);
+    a->todo |= LEASH_DO_LEAVE;
+}
+
+static void granted(struct leash *l, struct leash_actions *a, int64_t deadline,
+                    int64_t now)
+{
+    l->granted = now;
+    l->deadline = deadline;
+    if (now >= lease_stop(l)) {
+        /* We were stopped while it came: too late to begin anything. */
+        set_outcome(l, EXIT_NOT_ACQUIRED, false, LEASH_WHY_EXPIRED);
+        tell_release(l, a, now);
+        return;
+    }
+    l->state = LEASH_RUNNING;
+    l->ran = true;
+    a->todo |= LEASH_DO_START;
+    arm_running(l);
+}
+
+static void step_waiting(struct leash *l, const struct leash_event *ev,
+                         struct leash_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case LEASH_EV_GRANT:
+        granted(l, a, ev->at, now);
+        break;
+    case LEASH_EV_FAILED:
+        set_outcome(l, ev->code, false, ev->why);
+        act_exit(l, a);
+        break;
+    case LEASH_EV_RELEASED:
+    case LEASH_EV_KEEPER_EOF:
+        set_outcome(l, EXIT_UNREACHABLE, false, LEASH_WHY_KEEPER);
+        act_exit(l, a);
+        break;
+    case LEASH_EV_TIMER:
+        if (now >= l->timer) {
+            set_outcome(l, EXIT_NOT_ACQUIRED, false, LEASH_WHY_TIMEOUT);
+            leave(l, a, now);
+        }
+        break;
+    case LEASH_EV_SIGNAL:
+        if (terminates(ev->code)) {
+            set_outcome(l, EXIT_SIGNAL + ev->code, false,
+                        LEASH_WHY_INTERRUPTED);
+            leave(l, a, now);
+        }
+        break;
+    case LEASH_EV_DEADLINE:
+    case LEASH_EV_RISK:
+    case LEASH_EV_LOST:
+    case LEASH_EV_ENDED:
+    case LEASH_EV_ADOPTED:
+    case LEASH_EV_EMPTY:
+        break;
+    }
+}
+
+static void step_leaving(struct leash *l, const struct leash_event *ev,
+                         struct leash_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case LEASH_EV_FAILED:
+    case LEASH_EV_RELEASED:
+    case LEASH_EV_KEEPER_EOF:
+        act_exit(l, a);
+        break;
+    case LEASH_EV_TIMER:
+        if (now >= l->timer) {
+            act_exit(l, a);
+        }
+        break;
+    case LEASH_EV_SIGNAL: /* asked twice: the keeper tidies up alone */
+        if (terminates(ev->code)) {
+            act_exit(l, a);
+        }
+        break;
+    case LEASH_EV_GRANT: /* the grant was faster; the keeper releases it */
+    case LEASH_EV_DEADLINE:
+    case LEASH_EV_RISK:
+    case LEASH_EV_LOST:
+    case LEASH_EV_ENDED:
+    case LEASH_EV_ADOPTED:
+    case LEASH_EV_EMPTY:
+        break;
+    }
+}
+
+static void running_timer(struct leash *l, struct leash_actions *a, int64_t now)
+{
+    if (!l->lost && now >= lease_stop(l)) {
+        lose(l, a, l->risk ? l->risk_why : LEASH_WHY_EXPIRED, now);
+        return;
+    }
+    if (now >= max_run_stop(l)) {
+        l->max_run_over = true;
+        l->state = LEASH_STOPPING;
+        a->todo |= LEASH_SAY_MAX_RUN;
+        act_stop(l, a, now);
+    }
+}
+
+static void running_ended(struct leash *l, const struct leash_event *ev,
+                          struct leash_actions *a, int64_t now)
+{
+    bool in_time = l->lost || now < l->deadline;
+
+    l->ended = true;
+    if (!in_time) { /* the clock is right even when nobody told us */
+        note_lost(l, a, LEASH_WHY_EXPIRED);
+    }
+    if (!l->lost || l->rules.on_lost == LEASH_LOST_IGNORE) {
+        set_outcome(l, ev->code,
+                    ev->why == LEASH_WHY_EXITED ||
+                        ev->why == LEASH_WHY_SIGNALLED,
+                    ev->why);
+    }
+    if (ev->why == LEASH_WHY_NOT_FOUND || ev->why == LEASH_WHY_NOT_EXECUTABLE) {
+        l->ran = false;
+    }
+    if (!ev->others) {
+        out(l, a, now);
+        return;
+    }
+    l->state = LEASH_ENDING;
+    a->todo |= LEASH_SAY_LEFT;
+    act_stop(l, a, now);
+}
+
+static void step_running(struct leash *l, const struct leash_event *ev,
+                         struct leash_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case LEASH_EV_DEADLINE:
+        if (!l->lost && ev->at > l->deadline) {
+            l->deadline = ev->at;
+            l->risk = false;
+            arm_running(l);
+        }
+        break;
+    case LEASH_EV_RISK:
+        if (!l->risk && !l->lost) {
+            l->risk = true;
+            l->risk_why = ev->why;
+            a->todo |= LEASH_SAY_RISK;
+        }
+        break;
+    case LEASH_EV_LOST:
+        if (!l->lost) {
+            lose(l, a, ev->why, now);
+        }
+        break;
+    case LEASH_EV_KEEPER_EOF:
+        if (l->rules.on_lost != LEASH_LOST_KILL) {
+            if (!l->lost) {
+                lose(l, a, LEASH_WHY_KEEPER, now);
+            }
+            break;
+        }
+        note_lost(l, a, LEASH_WHY_KEEPER);
+        l->state = LEASH_STOPPING;
+        act_kill(l, a, now);
+        break;
+    case LEASH_EV_ENDED:
+        running_ended(l, ev, a, now);
+        break;
+    case LEASH_EV_TIMER:
+        running_timer(l, a, now);
+        break;
+    case LEASH_EV_SIGNAL:
+        forward(a, ev->code);
+        break;
+    case LEASH_EV_EMPTY: /* only after ENDED */
+    case LEASH_EV_ADOPTED:
+    case LEASH_EV_GRANT:
+    case LEASH_EV_FAILED:
+    case LEASH_EV_RELEASED:
+        break;
+    }
+}
+
+/* The command's own word counts unless the lock was lost. One that we stopped
+ * for --max-run has not succeeded, whatever it says. */
+static void stopping_ended(struct leash *l, const struct leash_event *ev)
+{
+    l->ended = true;
+    if (l->lost && l->rules.on_lost != LEASH_LOST_IGNORE) {
+        return;
+    }
+    if (l->max_run_over) {
+        set_outcome(l, ev->code != 0 ? ev->code : EXIT_SIGNAL + SIGTERM, false,
+                    LEASH_WHY_MAX_RUN);
+        return;
+    }
+    set_outcome(l, ev->code, true, ev->why);
+}
+
+/* STOPPING and ENDING differ in what moves the time of KILL. */
+static void step_stopping(struct leash *l, const struct leash_event *ev,
+                          struct leash_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case LEASH_EV_DEADLINE:
+        /* ENDING, and --max-run: the lease goes on while they wind up. KILL
+         * stays where it is; only the bound by the deadline moves away. */
+        if (!l->lost && ev->at > l->deadline) {
+            l->deadline = ev->at;
+            l->risk = false;
+        }
+        break;
+    case LEASH_EV_LOST:
+        if (!l->lost) {
+            note_lost(l, a, ev->why);
+            if (l->rules.on_lost == LEASH_LOST_KILL) {
+                act_kill(l, a, now);
+            }
+        } else if (l->why == LEASH_WHY_EXPIRED) {
+            l->why = ev->why; /* the store knows better why */
+        }
+        break;
+    case LEASH_EV_KEEPER_EOF:
+        if (!l->lost) {
+            note_lost(l, a, LEASH_WHY_KEEPER);
+        }
+        act_kill(l, a, now);
+        break;
+    case LEASH_EV_ENDED:
+        stopping_ended(l, ev);
+        if (!ev->others) {
+            out(l, a, now);
+            break;
+        }
+        a->todo |= l->killed ? LEASH_DO_KILL : LEASH_DO_TERM;
+        break;
+    case LEASH_EV_ADOPTED:
+        a->todo |= l->killed ? LEASH_DO_KILL : LEASH_DO_TERM;
+        break;
+    case LEASH_EV_EMPTY:
+        out(l, a, now);
+        break;
+    case LEASH_EV_TIMER:
+        if (now >= l->timer) {
+            act_kill(l, a, now);
+        }
+        break;
+    case LEASH_EV_SIGNAL:
+        forward(a, ev->code);
+        break;
+    case LEASH_EV_RISK:
+    case LEASH_EV_GRANT:
+    case LEASH_EV_FAILED:
+    case LEASH_EV_RELEASED:
+        break;
+    }
+}
+
+static void step_holding(struct leash *l, const struct leash_event *ev,
+                         struct leash_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case LEASH_EV_TIMER:
+        if (now >= l->timer) {
+            tell_release(l, a, now);
+        }
+        break;
+    case LEASH_EV_SIGNAL:
+        if (terminates(ev->code)) {
+            tell_release(l, a, now);
+        }
+        break;
+    case LEASH_EV_LOST: /* nothing of ours runs: no harm was done */
+        tell_release(l, a, now);
+        break;
+    case LEASH_EV_RELEASED:
+        act_exit(l, a);
+        break;
+    case LEASH_EV_KEEPER_EOF:
+        a->todo |= LEASH_SAY_UNRELEASED;
+        act_exit(l, a);
+        break;
+    case LEASH_EV_GRANT:
+    case LEASH_EV_DEADLINE:
+    case LEASH_EV_RISK:
+    case LEASH_EV_FAILED:
+    case LEASH_EV_ENDED:
+    case LEASH_EV_ADOPTED:
+    case LEASH_EV_EMPTY:
+        break;
+    }
+}
+
+static void step_gone(struct leash *l, const struct leash_event *ev,
+                      struct leash_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case LEASH_EV_RELEASED:
+        /* Taken away while the command ran, and found out only now. */
+        if (ev->lost && !l->lost && l->ran) {
+            note_lost(l, a, ev->why);
+        }
+        act_exit(l, a);
+        break;
+    case LEASH_EV_KEEPER_EOF:
+        if (!l->lost) {
+            a->todo |= LEASH_SAY_UNRELEASED;
+        }
+        act_exit(l, a);
+        break;
+    case LEASH_EV_TIMER:
+        if (now >= l->timer) {
+            if (!l->lost) {
+                a->todo |= LEASH_SAY_UNRELEASED;
+            }
+            act_exit(l, a);
+        }
+        break;
+    case LEASH_EV_GRANT:
+    case LEASH_EV_DEADLINE:
+    case LEASH_EV_RISK:
+    case LEASH_EV_LOST:
+    case LEASH_EV_FAILED:
+    case LEASH_EV_ENDED:
+    case LEASH_EV_ADOPTED:
+    case LEASH_EV_EMPTY:
+    case LEASH_EV_SIGNAL:
+        break;
+    }
+}
+
+struct leash_actions leash_step(struct leash *l, const struct leash_event *ev,
+                                int64_t now)
+{
+    struct leash_actions a = {0};
+
+    switch (l->state) {
+    case LEASH_WAITING:
+        step_waiting(l, ev, &a, now);
+        break;
+    case LEASH_LEAVING:
+        step_leaving(l, ev, &a, now);
+        break;
+    case LEASH_RUNNING:
+        step_running(l, ev, &a, now);
+        break;
+    case LEASH_STOPPING:
+    case LEASH_ENDING:
+        step_stopping(l, ev, &a, now);
+        break;
+    case LEASH_HOLDING:
+        step_holding(l, ev, &a, now);
+        break;
+    case LEASH_GONE:
+        step_gone(l, ev, &a, now);
+        break;
+    case LEASH_DONE:
+        break;
+    }
+    return a;
+}

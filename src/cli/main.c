@@ -1,0 +1,223 @@
+/* main.c — the table of sub-commands, and the way to them.
+ *
+ *   snib [GLOBAL OPTIONS] SUBCOMMAND [OPTIONS] NAME [-- COMMAND…]
+ *
+ * Options stop at the first operand. Where a `--` stands, all operands before
+ * it are lock names and all after it are the command; without one the first
+ * operand is the name and the rest the command.
+ */
+#include "cli.h"
+#include "duration.h"
+#include "rows.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct option_row cli_global_options[] = {
+    ROW_STORE, ROW_STORE_FILE, ROW_QUIET, ROW_VERBOSE, ROW_VERSION, ROW_END};
+
+static const struct option_row run_options[] = {
+    ROW_STORE,   ROW_STORE_FILE, ROW_WAIT,      ROW_TTL,
+    ROW_GRACE,   ROW_KIND,       ROW_PERMITS,   ROW_BUSY_EXIT,
+    ROW_BUSY_OK, ROW_ON_LOST,    ROW_HOLD_MIN,  ROW_MAX_RUN,
+    ROW_REASON,  ROW_REENTRANT,  ROW_STATUS_FD, ROW_NO_PROGRESS,
+    ROW_QUIET,   ROW_VERBOSE,    ROW_END};
+
+static const struct option_row try_options[] = {
+    ROW_STORE,   ROW_STORE_FILE, ROW_TTL,       ROW_GRACE,     ROW_KIND,
+    ROW_PERMITS, ROW_BUSY_EXIT,  ROW_BUSY_OK,   ROW_ON_LOST,   ROW_HOLD_MIN,
+    ROW_MAX_RUN, ROW_REASON,     ROW_REENTRANT, ROW_STATUS_FD, ROW_QUIET,
+    ROW_VERBOSE, ROW_END};
+
+static const struct option_row acquire_options[] = {
+    ROW_STORE,      ROW_STORE_FILE, ROW_WAIT,    ROW_TTL,         ROW_KIND,
+    ROW_PERMITS,    ROW_BUSY_EXIT,  ROW_BUSY_OK, ROW_HOLDER_PID,  ROW_NO_KEEPER,
+    ROW_TOKEN_FILE, ROW_REASON,     ROW_JSON,    ROW_NO_PROGRESS, ROW_QUIET,
+    ROW_VERBOSE,    ROW_END};
+
+static const struct option_row release_options[] = {ROW_QUIET, ROW_VERBOSE,
+                                                    ROW_END};
+static const struct option_row renew_options[] = {
+    ROW_RENEW_TTL, ROW_JSON, ROW_QUIET, ROW_VERBOSE, ROW_END};
+static const struct option_row check_options[] = {
+    ROW_MARGIN, ROW_JSON, ROW_QUIET, ROW_VERBOSE, ROW_END};
+static const struct option_row wait_options[] = {
+    ROW_STORE,       ROW_STORE_FILE, ROW_WAIT,    ROW_BUSY_EXIT, ROW_BUSY_OK,
+    ROW_NO_PROGRESS, ROW_QUIET,      ROW_VERBOSE, ROW_END};
+static const struct option_row look_options[] = {
+    ROW_STORE, ROW_STORE_FILE, ROW_JSON, ROW_QUIET, ROW_VERBOSE, ROW_END};
+static const struct option_row force_options[] = {
+    ROW_STORE, ROW_STORE_FILE, ROW_YES,     ROW_REASON,
+    ROW_JSON,  ROW_QUIET,      ROW_VERBOSE, ROW_END};
+static const struct option_row version_options[] = {ROW_JSON, ROW_END};
+static const struct option_row help_options[] = {ROW_END};
+
+#define NAME_COMMAND "NAME… -- COMMAND… | NAME COMMAND…"
+#define NO_MOST      SIZE_MAX
+
+static const struct subcommand subcommands[] = {
+    {"run", NAME_COMMAND, "Run a command while holding a lock.", run_options, 1,
+     NO_MOST, true, cmd_run},
+    {"try", "NAME… [-- COMMAND…] | NAME COMMAND…",
+     "As run, without waiting; without COMMAND, tell whether it could be had.",
+     try_options, 1, NO_MOST, true, cmd_try},
+    {"acquire", "NAME",
+     "Acquire a lock for a script; a keeper in the background holds it.",
+     acquire_options, 1, 1, false, cmd_acquire},
+    {"release", "TOKENFILE|GRANT", "Release what acquire acquired.",
+     release_options, 1, 1, false, cmd_release},
+    {"renew", "TOKENFILE|GRANT", "Renew what acquire acquired now.",
+     renew_options, 1, 1, false, cmd_renew},
+    {"check", "[TOKENFILE|GRANT]",
+     "Inside a command: exit 0 while the lease has the margin left, else 76.",
+     check_options, 0, 1, false, cmd_check},
+    {"wait", "NAME", "Wait until a lock is free; take nothing.", wait_options,
+     1, 1, false, cmd_wait},
+    {"status", "NAME", "Show holder, lease and queue of a lock.", look_options,
+     1, 1, false, cmd_status},
+    {"list", "[GLOB]", "List locks that are held or waited for.", look_options,
+     0, 1, false, cmd_list},
+    {"force-release", "NAME", "End the grant of whoever holds a lock.",
+     force_options, 1, 1, false, cmd_force_release},
+    {"doctor", "", "Check the store's set-up.", look_options, 0, 0, false,
+     cmd_doctor},
+    {"version", "", "Print the version.", version_options, 0, 0, false,
+     cmd_version},
+    {"help", "[SUBCOMMAND]", "Explain a sub-command.", help_options, 0, 1,
+     false, cmd_help},
+};
+
+const struct subcommand *cli_all(size_t *ret_count)
+{
+    *ret_count = sizeof subcommands / sizeof subcommands[0];
+    return subcommands;
+}
+
+const struct subcommand *cli_find(const char *name)
+{
+    size_t count;
+    const struct subcommand *all = cli_all(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(all[i].name, name) == 0) {
+            return &all[i];
+        }
+    }
+    return NULL;
+}
+
+static int unknown_subcommand(const struct cli_args *args, const char *name)
+{
+    static const char *const later[] = {"why",   "watch", "top",  "elect",
+                                        "bench", "serve", "demo", "completion"};
+
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+        if (strcmp(later[i], name) == 0) {
+            return usage_error(args, "%s is not in this release", name);
+        }
+    }
+    return usage_error(args, "unknown sub-command '%s'", shown_short(name));
+}
+
+/* Where is the `--`, and how many operands are there? */
+static int split_operands(const struct subcommand *sub, struct cli_args *args,
+                          int count, char **operands)
+{
+    for (int i = 0; sub->command && i < count; i++) {
+        if (strcmp(operands[i], "--") == 0) {
+            args->has_dashes = true;
+            args->before_dashes = i;
+            for (int j = i; j < count; j++) {
+                operands[j] = operands[j + 1]; /* up to the NULL */
+            }
+            return count - 1;
+        }
+    }
+    if (!sub->command && count > 0 && strcmp(operands[0], "--") == 0) {
+        memmove(operands, operands + 1, (size_t)count * sizeof *operands);
+        return count - 1;
+    }
+    return count;
+}
+
+static int check_count(const struct subcommand *sub,
+                       const struct cli_args *args, int count, char **operands)
+{
+    if ((size_t)count < sub->operands_least) {
+        return usage_error(args, "expected %s", sub->operands);
+    }
+    if ((size_t)count <= sub->operands_most) {
+        return CLI_OK;
+    }
+    return usage_error(args, "'%s' is too much%s",
+                       shown_short(operands[sub->operands_most]),
+                       operands[sub->operands_most][0] == '-'
+                           ? "; options stand before the name"
+                           : "");
+}
+
+static int run_subcommand(const struct subcommand *sub, struct cli_args *args,
+                          int argc, char **argv)
+{
+    int next, count, code;
+
+    args->subcommand = sub->name;
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (argv[i][0] != '-') {
+            break;
+        }
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            options_help(sub);
+            return CLI_OK;
+        }
+    }
+    if (!options_parse(sub->options, args, argc, argv, &next)) {
+        return CLI_USAGE;
+    }
+    count = split_operands(sub, args, argc - next, argv + next);
+    code = check_count(sub, args, count, argv + next);
+    return code != CLI_OK ? code : sub->main(args, count, argv + next);
+}
+
+/* A descriptor of ours must not become somebody's standard output. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            open("/dev/null", O_RDWR); /* the lowest that is free: this one */
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct cli_args args;
+    const struct subcommand *sub;
+    int next;
+
+    fill_standard_descriptors();
+    options_defaults(&args);
+    if (argc > 1 &&
+        (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        return cmd_help(&args, 0, argv);
+    }
+    if (argc < 1 ||
+        !options_parse(cli_global_options, &args, argc - 1, argv + 1, &next)) {
+        return CLI_USAGE;
+    }
+    if (args.version) {
+        return cmd_version(&args, 0, argv);
+    }
+    argc -= 1 + next;
+    argv += 1 + next;
+    if (argc <= 0) {
+        return usage_error(&args, "a sub-command is missing");
+    }
+    sub = cli_find(argv[0]);
+    if (sub == NULL) {
+        return unknown_subcommand(&args, argv[0]);
+    }
+    return run_subcommand(sub, &args, argc - 1, argv + 1);
+}

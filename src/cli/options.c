@@ -1,0 +1,290 @@
+/* options.c — one parser and one --help for all sub-commands, from tables.
+ *
+ * Not getopt_long: it permutes operands (the command's options would become
+ * ours), accepts abbreviations (a script breaks when an option is added), and
+ * its tables cannot carry types and help. Rules here: options stop at the
+ * first operand; `--name value`, `--name=value`, `-n value`, `-nvalue`, and
+ * flags may share a dash (-qv); an option with a value that is given twice is
+ * an error, because one of the two was not meant.
+ */
+#include "cli.h"
+#include "duration.h"
+#include "leash_step.h"
+#include "signame.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTIONS_MOST = 64 };
+
+struct parse {
+    const struct option_row *rows;
+    struct cli_args *args;
+    int argc;
+    char **argv;
+    int at;
+    bool seen[OPTIONS_MOST];
+};
+
+void options_defaults(struct cli_args *args)
+{
+    *args = (struct cli_args){
+        .wait_ms = CLI_UNSET,
+        .ttl_ms = CLI_UNSET,
+        .grace_ms = CLI_UNSET,
+        .max_run_ms = 0,
+        .permits = -1,
+        .busy_exit = -1,
+        .status_fd = -1,
+        .on_lost = LEASH_LOST_KILL,
+        .holder_pid = -1,
+        .margin_ms = CLI_UNSET,
+    };
+}
+
+static void *field(const struct parse *p, const struct option_row *row)
+{
+    return (char *)p->args + row->offset;
+}
+
+static bool parse_number(const char *text, int64_t most, int64_t *ret)
+{
+    int64_t number = 0;
+
+    if (*text == '\0') {
+        return false;
+    }
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9') {
+            return false;
+        }
+        number = number * 10 + (*text - '0');
+        if (number > most) {
+            return false;
+        }
+    }
+    *ret = number;
+    return true;
+}
+
+static bool parse_on_lost(struct cli_args *args, const char *text)
+{
+    if (strcmp(text, "kill") == 0) {
+        args->on_lost = LEASH_LOST_KILL;
+        return true;
+    }
+    if (strcmp(text, "ignore") == 0) {
+        args->on_lost = LEASH_LOST_IGNORE;
+        return true;
+    }
+    if (strncmp(text, "signal:", 7) == 0) {
+        int sig = signame_parse(text + 7);
+
+        args->on_lost = LEASH_LOST_SIGNAL;
+        args->lost_signal = sig;
+        return sig > 0;
+    }
+    return false;
+}
+
+static bool set_value(struct parse *p, const struct option_row *row,
+                      const char *value)
+{
+    const char *why = NULL;
+
+    switch (row->type) {
+    case OPTION_FLAG:
+        *(bool *)field(p, row) = true;
+        return true;
+    case OPTION_TEXT:
+        *(const char **)field(p, row) = value;
+        return true;
+    case OPTION_DURATION:
+        if (!duration_parse(value, row->extra, field(p, row), &why)) {
+            usage_error(p->args, "--%s: '%s': %s", row->name,
+                        shown_short(value), why);
+            return false;
+        }
+        return true;
+    case OPTION_NUMBER:
+        if (!parse_number(value, row->most, field(p, row))) {
+            usage_error(p->args,
+                        "--%s: '%s' is not a whole number from 0 to %" PRId64,
+                        row->name, shown_short(value), row->most);
+            return false;
+        }
+        return true;
+    case OPTION_ON_LOST:
+        if (!parse_on_lost(p->args, value)) {
+            usage_error(p->args,
+                        "--%s: '%s' is not kill, ignore or signal:NAME",
+                        row->name, shown_short(value));
+            return false;
+        }
+        return true;
+    }
+    return false;
+}
+
+static bool apply(struct parse *p, const struct option_row *row,
+                  const char *value)
+{
+    size_t index = (size_t)(row - p->rows);
+
+    if (row->arg != NULL && p->seen[index]) {
+        usage_error(p->args, "--%s is given twice", row->name);
+        return false;
+    }
+    p->seen[index] = true;
+    return set_value(p, row, value);
+}
+
+/* The value in the next argument. */
+static const char *next_value(struct parse *p, const struct option_row *row)
+{
+    if (p->at + 1 >= p->argc) {
+        usage_error(p->args, "--%s needs %s", row->name, row->arg);
+        return NULL;
+    }
+    return p->argv[++p->at];
+}
+
+static bool parse_long(struct parse *p, const char *text)
+{
+    size_t length = strcspn(text, "=");
+    const char *value = text[length] == '=' ? text + length + 1 : NULL;
+
+    for (const struct option_row *row = p->rows; row->name != NULL; row++) {
+        if (strlen(row->name) != length ||
+            strncmp(row->name, text, length) != 0) {
+            continue;
+        }
+        if (row->arg == NULL && value != NULL) {
+            usage_error(p->args, "--%s takes no value", row->name);
+            return false;
+        }
+        if (row->arg != NULL && value == NULL) {
+            value = next_value(p, row);
+            if (value == NULL) {
+                return false;
+            }
+        }
+        return apply(p, row, value);
+    }
+    usage_error(p->args, "unknown option --%s", shown_short(text));
+    return false;
+}
+
+static const struct option_row *find_letter(const struct parse *p, char letter)
+{
+    for (const struct option_row *row = p->rows; row->name != NULL; row++) {
+        if (row->letter == letter && letter != '\0') {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static bool parse_letters(struct parse *p, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        const struct option_row *row = find_letter(p, *text);
+
+        if (row == NULL) {
+            char letter[2] = {*text, '\0'};
+
+            usage_error(p->args, "unknown option -%s", shown_short(letter));
+            return false;
+        }
+        if (row->arg != NULL) {
+            const char *value = text[1] != '\0' ? text + 1 : next_value(p, row);
+
+            return value != NULL && apply(p, row, value);
+        }
+        if (!apply(p, row, NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool options_parse(const struct option_row *rows, struct cli_args *args,
+                   int argc, char **argv, int *ret_next)
+{
+    struct parse p = {.rows = rows, .args = args, .argc = argc, .argv = argv};
+
+    for (; p.at < argc; p.at++) {
+        const char *text = argv[p.at];
+
+        if (text[0] != '-' || text[1] == '\0' || strcmp(text, "--") == 0) {
+            break;
+        }
+        if (text[1] == '-' ? !parse_long(&p, text + 2)
+                           : !parse_letters(&p, text + 1)) {
+            return false;
+        }
+    }
+    *ret_next = p.at;
+    return true;
+}
+
+/* -- help ------------------------------------------------------------------- */
+
+enum { HELP_COLUMN = 26, HELP_WIDTH = 79 };
+
+static void print_wrapped(const char *text)
+{
+    int column = HELP_COLUMN;
+
+    while (*text != '\0') {
+        int length = (int)strcspn(text, " ");
+
+        if (column + length > HELP_WIDTH && column > HELP_COLUMN) {
+            printf("\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        }
+        printf("%.*s", length, text);
+        column += length;
+        text += length;
+        if (*text == ' ') {
+            putchar(' ');
+            column++;
+            text++;
+        }
+    }
+    putchar('\n');
+}
+
+static void print_option(const struct option_row *row)
+{
+    char left[64];
+    int used;
+
+    used = snprintf(
+        left, sizeof left, "  %c%c%s --%s%s%s", row->letter != '\0' ? '-' : ' ',
+        row->letter != '\0' ? row->letter : ' ',
+        row->letter != '\0' ? "," : " ", row->name, row->arg != NULL ? " " : "",
+        row->arg != NULL ? row->arg : "");
+    printf("%s", left);
+    if (used >= HELP_COLUMN) {
+        printf("\n%*s", HELP_COLUMN, "");
+    } else {
+        printf("%*s", HELP_COLUMN - used, "");
+    }
+    print_wrapped(row->help);
+}
+
+void options_help(const struct subcommand *sub)
+{
+    printf("Usage: snib %s [OPTIONS]%s%s\n\n%s\n\nOptions:\n", sub->name,
+           sub->operands[0] != '\0' ? " " : "", sub->operands, sub->summary);
+    for (const struct option_row *row = sub->options; row->name != NULL;
+         row++) {
+        print_option(row);
+    }
+    printf("\nDurations carry a unit: 250ms, 30s, 5m, 2h. "
+           "Manual: snib-%s(1).\n",
+           sub->name);
+}

@@ -1,0 +1,161 @@
+/* plan.c — arguments become a plan, or an error before anything is sent. */
+#include "plan.h"
+#include "duration.h"
+#include "proc.h"
+#include "storeurl.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Below this the scheduler's own delays eat the margin before the deadline. */
+#define TTL_LEAST_MS   INT64_C(250)
+#define TTL_DEFAULT_MS INT64_C(30000)
+
+void plan_split(const struct cli_args *args, int count, char **operands,
+                size_t *ret_names, char ***ret_command)
+{
+    int names = args->has_dashes ? args->before_dashes : count > 0 ? 1 : 0;
+
+    *ret_names = (size_t)names;
+    *ret_command = count > names ? operands + names : NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* One order for everybody makes a cycle impossible: who waits for a name
+ * holds only smaller ones. */
+static int sort_names(struct plan *p)
+{
+    qsort(p->names, p->name_count, sizeof *p->names, compare);
+    for (size_t i = 1; i < p->name_count; i++) {
+        if (strcmp(p->names[i - 1], p->names[i]) == 0) {
+            return usage_error(p->args, "lock '%s' is named twice",
+                               shown_short(p->names[i]));
+        }
+    }
+    return CLI_OK;
+}
+
+static int plan_names(struct plan *p)
+{
+    if (p->name_count == 0) {
+        return usage_error(p->args, p->args->has_dashes
+                                        ? "no lock name before --"
+                                        : "a lock name is missing");
+    }
+    if (p->name_count > PLAN_NAMES_MAX) {
+        return usage_error(p->args, "%zu lock names; %d are possible",
+                           p->name_count, PLAN_NAMES_MAX);
+    }
+    for (size_t i = 0; i < p->name_count; i++) {
+        int code = cli_check_name(p->args, p->names[i]);
+
+        if (code != CLI_OK) {
+            return code;
+        }
+    }
+    return sort_names(p);
+}
+
+static int64_t ns(int64_t ms)
+{
+    return ms * LEASH_MS;
+}
+
+static int plan_times(struct plan *p)
+{
+    const struct cli_args *a = p->args;
+    int64_t ttl = a->ttl_ms == CLI_UNSET ? TTL_DEFAULT_MS : a->ttl_ms;
+
+    if (ttl < TTL_LEAST_MS || ttl > SNIB_LEASE_MAX_MS) {
+        return usage_error(a, "--ttl must be from 250ms to 24h: below, no time "
+                              "is left to stop a command in; above, a dead "
+                              "holder blocks for too long");
+    }
+    p->ttl_ms = ttl;
+    p->rules.ttl = ns(ttl);
+    p->rules.margin = leash_margin(ns(ttl));
+    p->rules.grace = a->grace_ms == CLI_UNSET ? leash_default_grace(ns(ttl))
+                                              : ns(a->grace_ms);
+    if (p->rules.grace > ns(ttl) / 2) {
+        return usage_error(a, "--grace may be at most half the --ttl: TERM "
+                              "comes that long before the lease could end, "
+                              "and a renewal must fit before it");
+    }
+    p->wait_ms = a->wait_ms == CLI_UNSET || a->wait_ms == DURATION_FOREVER
+                     ? SNIB_FOREVER
+                     : a->wait_ms;
+    p->rules.request = 3 * LEASH_S;
+    /* The keeper keeps the limit; the leash's own is for a keeper that does
+     * not answer. */
+    p->rules.wait = p->wait_ms == SNIB_FOREVER
+                        ? LEASH_NEVER
+                        : ns(p->wait_ms) + p->rules.request;
+    p->rules.hold_min = ns(a->hold_min_ms);
+    p->rules.max_run =
+        a->max_run_ms == DURATION_FOREVER ? 0 : ns(a->max_run_ms);
+    p->rules.on_lost = (enum leash_on_lost)a->on_lost;
+    p->rules.lost_signal = (int)a->lost_signal;
+    return CLI_OK;
+}
+
+static int plan_kind(struct plan *p)
+{
+    static const struct {
+        const char *name;
+        snib_kind kind;
+    } kinds[] = {{"mutex", SNIB_MUTEX},
+                 {"read", SNIB_READ},
+                 {"write", SNIB_WRITE},
+                 {"semaphore", SNIB_PERMITS}};
+    const char *name = p->args->kind != NULL ? p->args->kind : "mutex";
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(name, kinds[i].name) == 0) {
+            p->kind = kinds[i].kind;
+            if (p->args->permits >= 0 && p->kind != SNIB_PERMITS) {
+                return usage_error(p->args, "--permits needs --kind semaphore");
+            }
+            return CLI_OK;
+        }
+    }
+    return usage_error(p->args,
+                       "--kind: '%s' is not mutex, read, write or semaphore",
+                       shown_short(name));
+}
+
+static int plan_rest(struct plan *p)
+{
+    const struct cli_args *a = p->args;
+
+    if (a->busy_ok && a->busy_exit >= 0) {
+        return usage_error(a, "--busy-ok and --busy-exit exclude each other");
+    }
+    if (a->status_fd >= 0 && fcntl((int)a->status_fd, F_GETFD) < 0) {
+        return usage_error(a, "--status-fd: %d is not an open file descriptor",
+                           (int)a->status_fd);
+    }
+    return CLI_OK;
+}
+
+int plan_make(struct plan *p, const struct cli_args *args, const char **names,
+              size_t name_count, char **command)
+{
+    int code;
+
+    *p = (struct plan){.args = args,
+                       .names = names,
+                       .name_count = name_count,
+                       .command = command,
+                       .holder_pidfd = -1,
+                       .started_ns = proc_now()};
+    if ((code = plan_names(p)) != CLI_OK || (code = plan_times(p)) != CLI_OK ||
+        (code = plan_kind(p)) != CLI_OK || (code = plan_rest(p)) != CLI_OK) {
+        return code;
+    }
+    return storeurl_choose(args, &p->url);
+}

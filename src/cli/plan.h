@@ -1,0 +1,79 @@
+/* plan.h — what leash and keeper agree on before they part, and how they talk
+ * afterwards.
+ *
+ * The plan is made once, before the first fork, and read by both. The page is
+ * memory that both see: the keeper writes the confirmed deadline, the leash
+ * the command's group. A page and not messages, for two reasons. A leash that
+ * was stopped for an hour and goes on must look at the *newest* deadline first
+ * (messages would queue up, the newest last, or not fit at all), and a renewal
+ * need not wake the leash. Everything that must wake the other side is a
+ * message on a SEQPACKET socket pair, whose EOF also tells that it is dead.
+ */
+#ifndef SNIB_CLI_PLAN_H
+#define SNIB_CLI_PLAN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli.h"
+#include "control.h"
+#include "leash_step.h"
+
+enum { PLAN_NAMES_MAX = 64, PLAN_OWNER_MAX = 96 };
+
+struct plan {
+    const struct cli_args *args;
+    const char *url;     /* NULL: the library's default                    */
+    const char *program; /* shown to others                                */
+    const char **names;  /* sorted, no two the same                        */
+    size_t name_count;
+    char **command; /* NULL: acquire                                  */
+    snib_kind kind;
+    int64_t ttl_ms, wait_ms; /* wait_ms: SNIB_FOREVER or the limit         */
+    struct leash_rules rules;
+    int holder_pidfd; /* acquire --holder-pid; else -1                  */
+    int64_t started_ns;
+};
+
+struct plan_page {
+    _Atomic int64_t deadline_ns; /* keeper; only ever later                */
+    _Atomic int32_t group;       /* leash, before the command may start    */
+    /* keeper, before GRANT: */
+    int64_t tokens[PLAN_NAMES_MAX];
+    char owner[PLAN_OWNER_MAX];
+    char address[CONTROL_ADDRESS_MAX];
+    char store[CONTROL_STORE_MAX];
+    int32_t keeper_pid;
+};
+
+enum plan_message_kind {
+    /* keeper -> leash */
+    PLAN_GRANT,
+    PLAN_RISK,     /* why                                                  */
+    PLAN_LOST,     /* why                                                  */
+    PLAN_FAILED,   /* code, why; the keeper has said it on stderr          */
+    PLAN_RELEASED, /* code: 1 when the store said that it had ended; why   */
+    /* leash -> keeper */
+    PLAN_LEAVE,   /* leave the queue, hold nothing, answer RELEASED       */
+    PLAN_RELEASE, /* all of the command are gone                          */
+    PLAN_DETACH   /* acquire: go on alone                                 */
+};
+
+struct plan_message {
+    int32_t kind;
+    int32_t code;
+    int32_t why;
+};
+
+/* Make the plan from arguments and operands; says what is wrong and returns
+ * the exit status, or CLI_OK. names must have room for name_count. */
+int plan_make(struct plan *, const struct cli_args *, const char **names,
+              size_t name_count, char **command);
+
+/* Where NAME… ends and COMMAND… begins; *ret_command is NULL without one. */
+void plan_split(const struct cli_args *, int count, char **operands,
+                size_t *ret_names, char ***ret_command);
+
+#endif

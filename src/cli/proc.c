@@ -1,0 +1,214 @@
+/* proc.c — see proc.h.
+ *
+ * /proc/PID/stat: the name in parentheses may hold anything, so fields count
+ * from the last ')'. A process may vanish between two reads; each reader
+ * answers "no such process" then, never garbage.
+ */
+#define _GNU_SOURCE
+#include "proc.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct stat_fields {
+    char state;
+    pid_t parent;
+    pid_t group;
+    int64_t start;
+};
+
+int64_t proc_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static ssize_t read_whole(const char *path, char *to, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t used;
+
+    if (fd < 0) {
+        return -1;
+    }
+    used = read(fd, to, size - 1);
+    close(fd);
+    if (used >= 0) {
+        to[used] = '\0';
+    }
+    return used;
+}
+
+static bool read_stat(pid_t pid, struct stat_fields *ret)
+{
+    char path[64], line[1024];
+    const char *after;
+    int parent, group;
+    unsigned long long start;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (read_whole(path, line, sizeof line) <= 0) {
+        return false;
+    }
+    after = strrchr(line, ')');
+    if (after == NULL ||
+        sscanf(after + 1,
+               " %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+               "%*s %*s %*s %llu",
+               &ret->state, &parent, &group, &start) != 4) {
+        return false;
+    }
+    ret->parent = parent;
+    ret->group = group;
+    ret->start = (int64_t)start;
+    return true;
+}
+
+void proc_boot_id(char ret[PROC_BOOT_ID])
+{
+    if (read_whole("/proc/sys/kernel/random/boot_id", ret, PROC_BOOT_ID) < 0) {
+        ret[0] = '\0';
+    }
+    ret[strcspn(ret, "\n")] = '\0';
+}
+
+int64_t proc_start(pid_t pid)
+{
+    struct stat_fields s;
+
+    return pid > 0 && read_stat(pid, &s) ? s.start : 0;
+}
+
+pid_t proc_parent(pid_t pid)
+{
+    struct stat_fields s;
+
+    return pid > 0 && read_stat(pid, &s) ? s.parent : 0;
+}
+
+bool proc_is_ancestor(pid_t candidate, pid_t of)
+{
+    if (candidate <= 1) {
+        return false;
+    }
+    for (int depth = 0; of > 1 && depth < 4096; depth++) {
+        if (of == candidate) {
+            return true;
+        }
+        of = proc_parent(of);
+    }
+    return false;
+}
+
+bool proc_same_program(pid_t a, pid_t b)
+{
+    char path[64], one[4096], two[4096];
+    ssize_t m, n;
+
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)a);
+    m = readlink(path, one, sizeof one);
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)b);
+    n = readlink(path, two, sizeof two);
+    return m > 0 && m == n && memcmp(one, two, (size_t)m) == 0;
+}
+
+/* Call each(pid, data) for every process until it answers true. */
+static bool for_each(bool (*each)(pid_t, void *), void *data)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *entry;
+    bool found = false;
+
+    if (dir == NULL) {
+        return false;
+    }
+    while (!found && (entry = readdir(dir)) != NULL) {
+        if (isdigit((unsigned char)entry->d_name[0])) {
+            found = each((pid_t)atoi(entry->d_name), data);
+        }
+    }
+    closedir(dir);
+    return found;
+}
+
+static bool runs_in_group(pid_t pid, void *data)
+{
+    struct stat_fields s;
+
+    return read_stat(pid, &s) && s.group == *(pid_t *)data && s.state != 'Z' &&
+           s.state != 'X';
+}
+
+bool proc_group_alive(pid_t pgid)
+{
+    if (kill(-pgid, 0) != 0 && errno == ESRCH) {
+        return false;
+    }
+    return for_each(runs_in_group, &pgid);
+}
+
+struct marked {
+    const char *mark;
+    int killed;
+};
+
+static bool environ_has(const char *environ_bytes, size_t size,
+                        const char *mark)
+{
+    const char *end = environ_bytes + size;
+
+    for (const char *p = environ_bytes; p < end; p += strlen(p) + 1) {
+        if (strncmp(p, "SNIB_HELD=", 10) == 0) {
+            return strstr(p, mark) != NULL;
+        }
+    }
+    return false;
+}
+
+static bool kill_marked(pid_t pid, void *data)
+{
+    struct marked *m = data;
+    static char bytes[256 * 1024];
+    struct stat_fields s;
+    char path[64];
+    int fd;
+    size_t used = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    if (pid == getpid() || (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0) {
+        return false;
+    }
+    for (;;) {
+        ssize_t n = read(fd, bytes + used, sizeof bytes - 1 - used);
+
+        if (n <= 0) {
+            break;
+        }
+        used += (size_t)n;
+    }
+    close(fd);
+    bytes[used] = '\0';
+    if (used > 0 && environ_has(bytes, used, m->mark) && read_stat(pid, &s) &&
+        s.state != 'Z' && kill(pid, SIGKILL) == 0) {
+        m->killed++;
+    }
+    return false;
+}
+
+int proc_kill_marked(const char *mark)
+{
+    struct marked m = {.mark = mark};
+
+    for_each(kill_marked, &m);
+    return m.killed;
+}

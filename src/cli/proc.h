@@ -1,0 +1,34 @@
+/* proc.h — what /proc tells about other processes. May allocate; the leash,
+ * which may not, has its own reader of its children (leash.c). */
+#ifndef SNIB_CLI_PROC_H
+#define SNIB_CLI_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Now on CLOCK_BOOTTIME, ns. */
+int64_t proc_now(void);
+
+enum { PROC_BOOT_ID = 40 };
+/* This boot's id; "" when /proc does not tell. */
+void proc_boot_id(char ret[PROC_BOOT_ID]);
+
+/* Start time in clock ticks since boot: with the pid the name of a process.
+ * 0: no such process. */
+int64_t proc_start(pid_t);
+/* 0: none or not known. */
+pid_t proc_parent(pid_t);
+bool proc_is_ancestor(pid_t candidate, pid_t of);
+/* Do both run the same program file? */
+bool proc_same_program(pid_t, pid_t);
+
+/* Is there a member of the group that still can run? Zombies cannot: they
+ * only wait for a parent that may never look. */
+bool proc_group_alive(pid_t pgid);
+
+/* KILL every process of ours, but this one, whose initial environment has
+ * "mark" inside the variable SNIB_HELD. Returns how many. */
+int proc_kill_marked(const char *mark);
+
+#endif

@@ -1,0 +1,111 @@
+/* rows.h — every option of snib, once. main.c makes each sub-command's table
+ * from these rows; --help is printed from them, and the manual pages are
+ * compared with them by a test. */
+#ifndef SNIB_CLI_ROWS_H
+#define SNIB_CLI_ROWS_H
+
+#include "cli.h"
+#include "duration.h"
+
+#define ROW_FIELD_(field) offsetof(struct cli_args, field)
+#define ROW_FLAG_(letter, name, field, help)                                   \
+    {                                                                          \
+        letter, name, NULL, OPTION_FLAG, ROW_FIELD_(field), 0, 0, help         \
+    }
+#define ROW_TEXT_(letter, name, arg, field, help)                              \
+    {                                                                          \
+        letter, name, arg, OPTION_TEXT, ROW_FIELD_(field), 0, 0, help          \
+    }
+#define ROW_TIME_(letter, name, arg, field, allowed, help)                     \
+    {                                                                          \
+        letter, name, arg, OPTION_DURATION, ROW_FIELD_(field), allowed, 0,     \
+            help                                                               \
+    }
+#define ROW_NUMBER_(letter, name, arg, field, most, help)                      \
+    {                                                                          \
+        letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 0, most, help     \
+    }
+
+#define ROW_END                                                                \
+    {                                                                          \
+        0, NULL, NULL, OPTION_FLAG, 0, 0, 0, NULL                              \
+    }
+
+#define ROW_STORE                                                              \
+    ROW_TEXT_('s', "store", "URL", store,                                      \
+              "the store, without a password; default: SNIB_URL, else this "   \
+              "host's own file")
+#define ROW_STORE_FILE                                                         \
+    ROW_TEXT_(0, "store-file", "PATH", store_file,                             \
+              "read the URL from the first line of PATH, which nobody else "   \
+              "may read")
+#define ROW_QUIET ROW_FLAG_('q', "quiet", quiet, "say only what went wrong")
+#define ROW_VERBOSE                                                            \
+    ROW_FLAG_('v', "verbose", verbose, "say what is done, and in which store")
+#define ROW_NO_PROGRESS                                                        \
+    ROW_FLAG_(0, "no-progress", no_progress, "no line while waiting")
+#define ROW_JSON    ROW_FLAG_(0, "json", json, "print JSON")
+#define ROW_VERSION ROW_FLAG_(0, "version", version, "print the version")
+#define ROW_WAIT                                                               \
+    ROW_TIME_('w', "wait", "DUR|0|forever", wait_ms,                           \
+              DURATION_ZERO_OK | DURATION_FOREVER_OK,                          \
+              "how long to wait for the lock; default: forever")
+#define ROW_TTL                                                                \
+    ROW_TIME_('t', "ttl", "DUR", ttl_ms, 0,                                    \
+              "the lease, renewed while held: how long others wait when this " \
+              "host dies; default: 30s")
+#define ROW_GRACE                                                              \
+    ROW_TIME_('g', "grace", "DUR|0", grace_ms, DURATION_ZERO_OK,               \
+              "from TERM to KILL; default: the smaller of 5s and a third of "  \
+              "the ttl; at most half the ttl")
+#define ROW_KIND                                                               \
+    ROW_TEXT_(0, "kind", "KIND", kind,                                         \
+              "mutex (default), read, write or semaphore")
+#define ROW_PERMITS                                                            \
+    ROW_NUMBER_('n', "permits", "N", permits, 1000000,                         \
+                "how many permits of a semaphore")
+#define ROW_BUSY_EXIT                                                          \
+    ROW_NUMBER_('E', "busy-exit", "N", busy_exit, 255,                         \
+                "exit status when not acquired; default: 75")
+#define ROW_BUSY_OK ROW_FLAG_(0, "busy-ok", busy_ok, "exit 0 when not acquired")
+#define ROW_ON_LOST                                                            \
+    {                                                                          \
+        0, "on-lost", "kill|signal:NAME|ignore", OPTION_ON_LOST, 0, 0, 0,      \
+            "when the lease cannot be kept: kill (default; TERM, then KILL "   \
+            "in time),"                                                        \
+            " only send a signal, or nothing; the last two give up exclusion"  \
+    }
+#define ROW_HOLD_MIN                                                           \
+    ROW_TIME_(0, "hold-min", "DUR|0", hold_min_ms, DURATION_ZERO_OK,           \
+              "hold the lock at least that long, even when the command ends "  \
+              "sooner")
+#define ROW_MAX_RUN                                                            \
+    ROW_TIME_(0, "max-run", "DUR|forever", max_run_ms, DURATION_FOREVER_OK,    \
+              "stop the command after that long")
+#define ROW_REASON ROW_TEXT_(0, "reason", "TEXT", reason, "shown to others")
+#define ROW_REENTRANT                                                          \
+    ROW_FLAG_(0, "reentrant", reentrant,                                       \
+              "when a command up the tree holds this very lock, run under "    \
+              "its lease")
+#define ROW_STATUS_FD                                                          \
+    ROW_NUMBER_(0, "status-fd", "N", status_fd, 1048575,                       \
+                "write one JSON line about the end to this descriptor")
+#define ROW_HOLDER_PID                                                         \
+    ROW_NUMBER_(0, "holder-pid", "PID", holder_pid, 4194304,                   \
+                "release when this process ends")
+#define ROW_NO_KEEPER                                                          \
+    ROW_FLAG_(0, "no-keeper", no_keeper,                                       \
+              "leave a fixed lease of --ttl behind, without a keeper")
+#define ROW_TOKEN_FILE                                                         \
+    ROW_TEXT_('o', "token-file", "PATH", token_file,                           \
+              "write the grant to PATH (mode 600) instead of stdout")
+#define ROW_RENEW_TTL                                                          \
+    ROW_TIME_('t', "ttl", "DUR", ttl_ms, 0,                                    \
+              "the new lease, from now; default: the lock's own")
+#define ROW_MARGIN                                                             \
+    ROW_TIME_('m', "margin", "DUR|0", margin_ms, DURATION_ZERO_OK,             \
+              "what must be left of the lease; default: 5s, or a sixth of a "  \
+              "shorter lease")
+#define ROW_YES ROW_FLAG_('y', "yes", yes, "do not ask; needs --reason")
+
+#endif

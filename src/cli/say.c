@@ -1,0 +1,109 @@
+/* say.c — our words: stderr only, one write(2) a line, never for long.
+ *
+ * The leash and the keeper speak through this too: a terminal stopped by
+ * Ctrl-S or a pipe that nobody reads must not keep a lock from being released
+ * or a command from being stopped, so what stderr does not take within 20 ms
+ * is dropped. No stdio: nothing is buffered, nothing is written twice by a
+ * fork.
+ */
+#include "cli.h"
+#include "text.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void say_raw(const char *line, size_t size)
+{
+    struct pollfd p = {.fd = 2, .events = POLLOUT};
+
+    if (poll(&p, 1, 20) == 1 && (p.revents & POLLOUT) != 0 &&
+        write(2, line, size) < 0) {
+        return;
+    }
+}
+
+static void say_line(const char *prefix, const char *format, va_list args,
+                     const char *suffix)
+{
+    char line[1024];
+    int used, more;
+
+    used = snprintf(line, sizeof line, "%s", prefix);
+    more = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
+    used += more > 0 ? more : 0;
+    if (used > (int)sizeof line - 100) {
+        used = (int)sizeof line - 100;
+        while (((unsigned char)line[used] & 0xC0u) == 0x80u) {
+            used--; /* not in the middle of a character */
+        }
+    }
+    used += snprintf(line + used, sizeof line - (size_t)used, "%s\n", suffix);
+    say_raw(line, (size_t)used);
+}
+
+void say(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say_line("snib: ", format, args, "");
+    va_end(args);
+}
+
+int usage_error(const struct cli_args *args, const char *format, ...)
+{
+    const char *sub = args->subcommand;
+    char prefix[64], suffix[80];
+    va_list list;
+
+    snprintf(prefix, sizeof prefix, "snib%s%s: ", sub != NULL ? " " : "",
+             sub != NULL ? sub : "");
+    snprintf(suffix, sizeof suffix, " (see: snib%s%s --help)",
+             sub != NULL ? " " : "", sub != NULL ? sub : "");
+    va_start(list, format);
+    say_line(prefix, format, list, suffix);
+    va_end(list);
+    return CLI_USAGE;
+}
+
+static char ring[4][3 * SNIB_NAME_MAX];
+static unsigned ring_next;
+
+static const char *shown_in(struct text t, const char *bytes)
+{
+    ring_next++;
+    t.bytes[0] = '\0';
+    t.size -= 4;
+    text_add_shown(&t, bytes, strlen(bytes));
+    t.size += 4;
+    if (t.cut) {
+        t.cut = false;
+        text_add(&t, "...");
+    }
+    return t.bytes;
+}
+
+const char *shown(const char *bytes)
+{
+    struct text t = TEXT_IN(ring[ring_next % 4]);
+
+    return shown_in(t, bytes);
+}
+
+const char *shown_short(const char *bytes)
+{
+    struct text t = TEXT_IN(ring[ring_next % 4]);
+
+    t.size = 60;
+    return shown_in(t, bytes);
+}
+
+int cli_fail(const struct snib_error *error)
+{
+    say("%s", shown(error->text[0] != '\0' ? error->text
+                                           : snib_err_text(error->code)));
+    return snib_err_exit(error->code);
+}

@@ -1,0 +1,217 @@
+/* show.c — see show.h. Field names of the JSON are the contract (schema 1):
+ * fields are added, never renamed. */
+#define _GNU_SOURCE
+#include "show.h"
+#include "cli.h"
+#include "duration.h"
+#include "text.h"
+#include "waitline.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+json_t *show_json_text(const char *bytes, size_t size)
+{
+    /* One byte becomes at most three (U+FFFD). */
+    char *fit = malloc(size * 3 + 1);
+    size_t used = 0;
+    json_t *ret;
+
+    if (fit == NULL) {
+        return NULL;
+    }
+    while (size > 0) {
+        size_t n = text_utf8(bytes, size);
+
+        if (n == 0) {
+            memcpy(fit + used, "\xEF\xBF\xBD", 3);
+            used += 3;
+            n = 1;
+        } else {
+            memcpy(fit + used, bytes, n);
+            used += n;
+        }
+        bytes += n;
+        size -= n;
+    }
+    ret = json_stringn(fit, used);
+    free(fit);
+    return ret;
+}
+
+static json_t *text(const char *s)
+{
+    return show_json_text(s, strlen(s));
+}
+
+/* The exact bytes, when the text cannot show them. */
+static void add_name(json_t *object, const struct snib_view *view)
+{
+    size_t at = 0;
+    char *hex;
+
+    json_object_set_new(object, "name",
+                        show_json_text(view->name, view->name_size));
+    while (at < view->name_size) {
+        size_t n = text_utf8(view->name + at, view->name_size - at);
+
+        if (n == 0) {
+            break;
+        }
+        at += n;
+    }
+    hex = at < view->name_size ? malloc(view->name_size * 2 + 1) : NULL;
+    if (hex == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < view->name_size; i++) {
+        snprintf(hex + i * 2, 3, "%02x",
+                 (unsigned)(unsigned char)view->name[i]);
+    }
+    json_object_set_new(object, "name_hex", json_string(hex));
+    free(hex);
+}
+
+static void rfc3339(int64_t ms, char *to, size_t size)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+    size_t used;
+
+    gmtime_r(&seconds, &tm);
+    used = strftime(to, size, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(to + used, size - used, ".%03dZ", (int)(ms % 1000));
+}
+
+static const char *kind_text(snib_kind kind)
+{
+    switch (kind) {
+    case SNIB_MUTEX:
+        return "mutex";
+    case SNIB_READ:
+        return "read";
+    case SNIB_WRITE:
+        return "write";
+    case SNIB_PERMITS:
+        return "semaphore";
+    }
+    return "?";
+}
+
+static json_t *json_party(const struct snib_party *p, bool holder)
+{
+    json_t *o = json_object();
+    char since[48];
+
+    rfc3339(p->since_ms, since, sizeof since);
+    json_object_set_new(o, "owner", text(p->owner));
+    json_object_set_new(o, "host", text(p->host));
+    json_object_set_new(o, "pid", json_integer(p->pid));
+    json_object_set_new(o, "user", text(p->user));
+    json_object_set_new(o, "program", text(p->program));
+    json_object_set_new(o, "reason", text(p->reason));
+    json_object_set_new(o, "since", json_string(since));
+    json_object_set_new(o, "since_ms", json_integer(p->since_ms));
+    json_object_set_new(o, "left_ms", json_integer(p->left_ms));
+    json_object_set_new(o, "kind", json_string(kind_text(p->kind)));
+    json_object_set_new(o, "permits", json_integer(p->permits));
+    if (holder) {
+        json_object_set_new(o, "token", json_integer(p->token));
+        json_object_set_new(o, "holds", json_integer(p->holds));
+    }
+    return o;
+}
+
+static json_t *json_parties(const struct snib_party *parties, size_t count,
+                            bool holder)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(array, json_party(&parties[i], holder));
+    }
+    return array;
+}
+
+json_t *show_json_view(const struct snib_view *view)
+{
+    json_t *o = json_object();
+
+    add_name(o, view);
+    json_object_set_new(o, "held", json_boolean(view->holder_count > 0));
+    json_object_set_new(o, "token", json_integer(view->token));
+    json_object_set_new(o, "holders",
+                        json_parties(view->holders, view->holder_count, true));
+    json_object_set_new(o, "waiters",
+                        json_parties(view->waiters, view->waiter_count, false));
+    return o;
+}
+
+bool show_json_print(json_t *object)
+{
+    bool ok = object != NULL && json_dumpf(object, stdout, JSON_COMPACT) == 0 &&
+              putchar('\n') != EOF;
+
+    json_decref(object);
+    return ok;
+}
+
+bool show_is_me(const struct snib_party *p)
+{
+    char host[256] = "";
+    const struct passwd *me = getpwuid(geteuid());
+
+    gethostname(host, sizeof host - 1);
+    return strcmp(host, p->host) == 0 && me != NULL &&
+           strcmp(me->pw_name, p->user) == 0;
+}
+
+static void print_party(const char *label, const struct snib_party *p)
+{
+    char line[1024] = "";
+    struct text t = TEXT_IN(line);
+
+    waitline_party(&t, p);
+    if (p->program[0] != '\0') {
+        text_add(&t, " running ");
+        text_add_shown(&t, p->program, strlen(p->program));
+    }
+    printf("  %-8s %s\n", label, line);
+}
+
+void show_view(const struct snib_view *view)
+{
+    char line[1024] = "", since[48], left[DURATION_TEXT_MAX];
+    struct text t = TEXT_IN(line);
+
+    text_add_shown(&t, view->name, view->name_size);
+    text_add(&t, ": ");
+    waitline_holder(&t, view);
+    printf("%s\n", line);
+    for (size_t i = 0; i < view->holder_count; i++) {
+        const struct snib_party *p = &view->holders[i];
+
+        print_party("holder", p);
+        rfc3339(p->since_ms, since, sizeof since);
+        duration_text(p->left_ms, left);
+        printf("  %-8s %s\n  %-8s %s\n  %-8s %" PRId64 "\n", "since", since,
+               "lease", left, "token", p->token);
+    }
+    for (size_t i = 0; i < view->waiter_count; i++) {
+        print_party(i == 0 ? "waiting" : "", &view->waiters[i]);
+    }
+}
+
+int show_end(void)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        say("cannot write to stdout");
+        return CLI_INTERNAL;
+    }
+    return CLI_OK;
+}

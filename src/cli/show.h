@@ -1,0 +1,22 @@
+/* show.h — views of locks, as JSON or for people. */
+#ifndef SNIB_CLI_SHOW_H
+#define SNIB_CLI_SHOW_H
+
+#include <jansson.h>
+
+#include "snib.h"
+
+/* A JSON string for any bytes: what is not valid UTF-8 becomes U+FFFD. */
+json_t *show_json_text(const char *bytes, size_t size);
+/* The lock as an object; a new reference, or NULL without memory. */
+json_t *show_json_view(const struct snib_view *);
+/* Print and give up the reference; false: no memory or stdout failed. */
+bool show_json_print(json_t *);
+/* A block of lines for people. */
+void show_view(const struct snib_view *);
+/* Flush stdout; CLI_OK, or CLI_INTERNAL after saying that it failed. */
+int show_end(void);
+/* Is this party this user on this host? */
+bool show_is_me(const struct snib_party *);
+
+#endif

@@ -1,0 +1,10 @@
+/* signame.h — signal names for --on-lost signal:NAME. */
+#ifndef SNIB_CLI_SIGNAME_H
+#define SNIB_CLI_SIGNAME_H
+
+/* "USR1", "SIGUSR1", "10"; 0: no such signal. */
+int signame_parse(const char *text);
+/* "USR1"; "?" when it has no name. */
+const char *signame_text(int sig);
+
+#endif

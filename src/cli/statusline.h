@@ -1,0 +1,20 @@
+/* statusline.h — the one JSON line of --status-fd. */
+#ifndef SNIB_CLI_STATUSLINE_H
+#define SNIB_CLI_STATUSLINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct statusline {
+    bool by_command;
+    int exit;
+    const char *reason; /* one of LEASH_WHYS: plain ASCII, nothing to escape */
+    bool ran;
+    int64_t token; /* 0: none, written as null */
+    int64_t waited_ms, held_ms;
+};
+
+/* Write it. A full or closed descriptor changes nothing but the line. */
+void statusline_write(int fd, const struct statusline *);
+
+#endif

@@ -1,0 +1,210 @@
+/* storeurl.c — see storeurl.h. This is no URL parser: it need only be sure
+ * never to miss a secret, so it looks for "something:something@" after "://"
+ * and for query fields by name, and would rather blank too much. */
+#define _GNU_SOURCE
+#include "storeurl.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The part of a URL from start, size bytes long, that is secret. */
+struct part {
+    const char *start;
+    size_t size;
+};
+
+/* user:SECRET@ or :SECRET@ — up to the last @ before the path. A list of
+ * hosts may hold several; all up to the last @ is one part then. */
+static struct part userinfo_secret(const char *url)
+{
+    const char *start = strstr(url, "://");
+    const char *end, *at = NULL, *colon;
+
+    if (start == NULL) {
+        return (struct part){NULL, 0};
+    }
+    start += 3;
+    end = start + strcspn(start, "?#");
+    for (const char *p = start; p < end; p++) {
+        if (*p == '@') {
+            at = p;
+        }
+    }
+    if (at == NULL) {
+        return (struct part){NULL, 0};
+    }
+    colon = memchr(start, ':', (size_t)(at - start));
+    if (colon == NULL || colon + 1 == at) {
+        return (struct part){NULL, 0};
+    }
+    return (struct part){colon + 1, (size_t)(at - colon - 1)};
+}
+
+static bool secret_field(const char *name, size_t size)
+{
+    static const char *const names[] = {"password", "passwd", "pass", "pwd",
+                                        "auth",     "secret", "token"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strlen(names[i]) <= size &&
+            strncasecmp(name + size - strlen(names[i]), names[i],
+                        strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct part query_secret(const char *from)
+{
+    const char *field = from;
+
+    while (*field != '\0') {
+        size_t size = strcspn(field, "&#;");
+        size_t name = strcspn(field, "=&#;");
+
+        if (name < size && size > name + 1 && secret_field(field, name)) {
+            return (struct part){field + name + 1, size - name - 1};
+        }
+        field += size;
+        field += *field != '\0';
+    }
+    return (struct part){NULL, 0};
+}
+
+static const char *query_of(const char *url)
+{
+    return url + strcspn(url, "?");
+}
+
+bool storeurl_has_secret(const char *url)
+{
+    const char *query = query_of(url);
+
+    return userinfo_secret(url).start != NULL ||
+           (*query == '?' && query_secret(query + 1).start != NULL);
+}
+
+static void add_slice(struct text *t, const char *from, const char *to)
+{
+    text_add_shown(t, from, (size_t)(to - from));
+}
+
+void storeurl_redact(const char *url, char *to, size_t size)
+{
+    struct text t = {.bytes = to, .size = size};
+    struct part part = userinfo_secret(url);
+
+    to[0] = '\0';
+    if (part.start != NULL) {
+        add_slice(&t, url, part.start);
+        text_add(&t, "***");
+        url = part.start + part.size;
+    }
+    if (*query_of(url) == '?') {
+        const char *query = query_of(url) + 1;
+
+        add_slice(&t, url, query);
+        url = query;
+        while ((part = query_secret(url)).start != NULL) {
+            add_slice(&t, url, part.start);
+            text_add(&t, "***");
+            url = part.start + part.size;
+        }
+    }
+    text_add_shown(&t, url, strlen(url));
+}
+
+static int file_error(const char *path, const char *why)
+{
+    say("--store-file %s: %s", shown(path), why);
+    return CLI_CONFIG;
+}
+
+/* Whose file, and who may read it? As libpq does with .pgpass, but refuse. */
+static const char *file_unfit(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) {
+        return strerror(errno);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return "not a regular file";
+    }
+    if (st.st_uid != geteuid() && st.st_uid != 0) {
+        return "belongs to another user";
+    }
+    if ((st.st_mode & 077) != 0) {
+        return "others may read it; do: chmod 600";
+    }
+    return NULL;
+}
+
+static int read_file(const char *path, const char **ret)
+{
+    static char line[STOREURL_MAX];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const char *unfit;
+    ssize_t size;
+
+    if (fd < 0) {
+        return file_error(path, strerror(errno));
+    }
+    unfit = file_unfit(fd);
+    if (unfit != NULL) {
+        close(fd);
+        return file_error(path, unfit);
+    }
+    size = read(fd, line, sizeof line - 1);
+    close(fd);
+    if (size < 0) {
+        return file_error(path, strerror(errno));
+    }
+    if (size == (ssize_t)sizeof line - 1) {
+        return file_error(path, "longer than a URL can be");
+    }
+    line[strcspn(line, "\r\n")] = '\0';
+    if (line[0] == '\0') {
+        return file_error(path, "its first line is empty; expected a URL");
+    }
+    *ret = line;
+    return CLI_OK;
+}
+
+int storeurl_choose(const struct cli_args *args, const char **ret)
+{
+    const char *env = getenv("SNIB_URL");
+
+    *ret = NULL;
+    if (args->store != NULL && args->store_file != NULL) {
+        return usage_error(args, "--store and --store-file exclude each other");
+    }
+    if (args->store != NULL) {
+        if (storeurl_has_secret(args->store)) {
+            return usage_error(
+                args, "--store holds a password, and every user of this host "
+                      "can read arguments; put the URL into SNIB_URL or into "
+                      "a file for --store-file");
+        }
+        if (args->store[0] == '\0') {
+            return usage_error(args, "--store is empty; expected a URL");
+        }
+        *ret = args->store;
+        return CLI_OK;
+    }
+    if (args->store_file != NULL) {
+        return read_file(args->store_file, ret);
+    }
+    if (env != NULL && env[0] != '\0') {
+        *ret = env;
+    }
+    return CLI_OK;
+}

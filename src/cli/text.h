@@ -1,0 +1,46 @@
+/* text.h — foreign bytes made fit to show.
+ *
+ * Lock names, reasons, host and user names come from other people. On a
+ * terminal an escape sequence in them would be obeyed, in a log a newline
+ * would forge a line, in an environment variable a separator would forge an
+ * entry. Nothing foreign is shown but through one of these.
+ */
+#ifndef SNIB_CLI_TEXT_H
+#define SNIB_CLI_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* A bounded text under construction: what does not fit is cut, the NUL always
+ * fits. No allocation. */
+struct text {
+    char *bytes;
+    size_t size; /* room, NUL included; > 0 */
+    size_t used;
+    bool cut;
+};
+
+#define TEXT_IN(array)                                                         \
+    {                                                                          \
+        .bytes = (array), .size = sizeof(array)                                \
+    }
+
+void text_add(struct text *, const char *);
+void text_addf(struct text *, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Controls (C0, DEL, C1), invalid UTF-8 and bidi overrides as \xNN. */
+void text_add_shown(struct text *, const char *bytes, size_t size);
+
+/* Everything but letters, digits and _ - . / + as %NN. */
+void text_add_percent(struct text *, const char *bytes, size_t size);
+
+/* Undo percent; false: not well formed or no room. *ret_size without NUL. */
+bool text_unpercent(const char *from, size_t from_size, char *to,
+                    size_t to_size, size_t *ret_size);
+
+/* Length of the valid UTF-8 sequence at s (1 to 4), 0: not valid. */
+size_t text_utf8(const char *s, size_t size);
+
+#endif

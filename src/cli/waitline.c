@@ -1,0 +1,179 @@
+/* waitline.c — see waitline.h. */
+#define _GNU_SOURCE
+#include "waitline.h"
+#include "cli.h"
+#include "duration.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND INT64_C(1000000000)
+/* A wait that is over sooner is not worth a word. */
+#define PATIENCE (SECOND / 10)
+
+void waitline_init(struct waitline *w, bool quiet, int64_t now_ns)
+{
+    const char *term;
+
+    *w = (struct waitline){.started_ns = now_ns, .due_ns = INT64_MAX};
+    if (quiet) {
+        return;
+    }
+    term = getenv("TERM");
+    w->due_ns = now_ns + PATIENCE;
+    w->place = term != NULL && strcmp(term, "dumb") != 0 && isatty(2)
+                   ? WAITLINE_TERMINAL
+                   : WAITLINE_LOG;
+}
+
+static void schedule(struct waitline *w, int64_t now_ns)
+{
+    static const int64_t marks[] = {10 * SECOND, 60 * SECOND};
+    int64_t waited = now_ns - w->started_ns;
+
+    if (w->place == WAITLINE_TERMINAL) {
+        w->due_ns = now_ns + SECOND;
+        return;
+    }
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        if (waited < marks[i]) {
+            w->due_ns = w->started_ns + marks[i];
+            return;
+        }
+    }
+    w->due_ns = w->started_ns + (waited / (300 * SECOND) + 1) * (300 * SECOND);
+}
+
+static int64_t wall_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+void waitline_party(struct text *t, const struct snib_party *p)
+{
+    text_add_shown(t, p->host, strlen(p->host));
+    if (p->pid > 0) {
+        text_addf(t, "/%" PRId64, p->pid);
+    }
+    if (p->user[0] != '\0' || p->reason[0] != '\0') {
+        text_add(t, " (");
+        text_add_shown(t, p->user, strlen(p->user));
+        if (p->reason[0] != '\0') {
+            text_add(t, p->user[0] != '\0' ? ", \"" : "\"");
+            text_add_shown(t, p->reason, strlen(p->reason));
+            text_add(t, "\"");
+        }
+        text_add(t, ")");
+    }
+}
+
+void waitline_holder(struct text *t, const struct snib_view *view)
+{
+    char held[DURATION_TEXT_MAX], left[DURATION_TEXT_MAX];
+    const struct snib_party *p;
+
+    if (view->holder_count == 0) {
+        text_add(t, "free");
+        return;
+    }
+    p = &view->holders[0];
+    duration_text(wall_ms() - p->since_ms, held);
+    duration_text(p->left_ms, left);
+    text_add(t, "held by ");
+    waitline_party(t, p);
+    text_addf(t, " for %s, lease %s", held, left);
+    if (view->holder_count > 1) {
+        text_addf(t, ", and %zu more", view->holder_count - 1);
+    }
+}
+
+static const char *ordinal(size_t n)
+{
+    if (n % 100 >= 11 && n % 100 <= 13) {
+        return "th";
+    }
+    switch (n % 10) {
+    case 1:
+        return "st";
+    case 2:
+        return "nd";
+    case 3:
+        return "rd";
+    default:
+        return "th";
+    }
+}
+
+static void add_place(struct text *t, const struct snib_view *view)
+{
+    for (size_t i = 0; i < view->waiter_count; i++) {
+        if (view->waiters[i].self) {
+            text_addf(t, "; you are %zu%s of %zu", i + 1, ordinal(i + 1),
+                      view->waiter_count);
+            return;
+        }
+    }
+}
+
+void waitline_skip(struct waitline *w, int64_t now_ns)
+{
+    w->due_ns = now_ns + SECOND;
+}
+
+/* A line that wraps could not be wiped. Bytes count as columns: too short is
+ * harmless. */
+static size_t terminal_width(void)
+{
+    struct winsize size;
+
+    return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col
+                                                                : 80;
+}
+
+void waitline_show(struct waitline *w, const struct snib_view *view,
+                   int64_t now_ns)
+{
+    char line[1024] = "";
+    struct text t = TEXT_IN(line);
+
+    if (w->place == WAITLINE_OFF) {
+        w->due_ns = INT64_MAX;
+        return;
+    }
+    if (view->holder_count == 0 && view->waiter_count == 0) {
+        waitline_skip(w, now_ns); /* on its way to us */
+        return;
+    }
+    if (w->place == WAITLINE_TERMINAL) {
+        text_add(&t, "\r");
+        t.size = terminal_width() < sizeof line - 8 ? terminal_width()
+                                                    : sizeof line - 8;
+    } else {
+        t.size -= 8;
+    }
+    text_add_shown(&t, view->name, view->name_size);
+    text_add(&t, ": ");
+    waitline_holder(&t, view);
+    add_place(&t, view);
+    t.size += 8;
+    t.cut = false;
+    text_add(&t, w->place == WAITLINE_TERMINAL ? "\033[K" : "\n");
+    w->shown = w->place == WAITLINE_TERMINAL;
+    say_raw(line, t.used);
+    schedule(w, now_ns);
+}
+
+void waitline_wipe(struct waitline *w)
+{
+    if (w->shown) {
+        say_raw("\r\033[K", 4);
+        w->shown = false;
+    }
+}

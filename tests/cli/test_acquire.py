@@ -1,0 +1,217 @@
+"""acquire, release, renew, check: for scripts and unit files."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+
+import pytest
+
+from conftest import eventually, kill, name_of, runs
+
+
+def test_acquire_prints_a_grant_and_release_frees_the_lock(store):
+    done = store.acquire("a")
+    assert done.returncode == 0, done.stderr
+    grant = done.stdout.strip()
+    assert grant.startswith("snib1:") and " " not in grant
+    assert store.held("a")
+    assert store.run("release", grant).returncode == 0
+    assert not store.held("a")
+
+
+def test_a_second_release_is_76(sqlite):
+    grant = sqlite.acquire("a").stdout.strip()
+    assert sqlite.run("release", grant).returncode == 0
+    done = sqlite.run("release", grant)
+    assert done.returncode == 76
+    assert "ended" in done.stderr
+
+
+def test_acquire_in_a_substitution_returns(sqlite):
+    done = subprocess.run(
+        ["sh", "-c", 'x=$("$0" acquire -q a); "$0" release "$x"; echo $?',
+         sqlite.binary], env=sqlite.env, timeout=30, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True)
+    assert done.stdout == "0\n" and done.stderr == ""
+
+
+def test_the_keeper_keeps_no_descriptor_of_the_callers(sqlite):
+    r, w = os.pipe()
+    done = sqlite.acquire("a", pass_fds=(w,))
+    os.close(w)
+    assert os.read(r, 1) == b""
+    os.close(r)
+    keeper = sqlite.keepers[0]
+    for fd in (0, 1, 2):
+        assert os.readlink("/proc/%d/fd/%d" % (keeper, fd)) == "/dev/null"
+    assert os.getsid(keeper) == keeper
+    assert done.returncode == 0
+
+
+def test_the_token_file_is_private_and_enough_for_release(store):
+    path = store.path("token")
+    done = store.run("acquire", "-q", "-o", path, "a")
+    assert done.returncode == 0 and done.stdout == ""
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    fields = dict(line.split("=", 1) for line in open(path).read().splitlines())
+    store.keepers.append(int(fields["keeper_pid"]))
+    assert fields["name"] == "a"
+    assert int(fields["token"]) > 0
+    assert fields["boot_id"] == \
+        open("/proc/sys/kernel/random/boot_id").read().strip()
+    assert store.run("check", "-m", "1s", path).returncode == 0
+    assert store.run("release", path).returncode == 0
+    assert store.run("check", path).returncode == 76
+
+
+def test_the_token_file_holds_no_password(redis):
+    redis.server.command("CONFIG", "SET", "requirepass", "geheim")
+    url = "redis://:geheim@127.0.0.1:%d" % redis.server.port
+    path = redis.path("token")
+    done = redis.run("acquire", "-o", path, "a", env={"SNIB_URL": url})
+    assert done.returncode == 0, done.stderr
+    assert "geheim" not in open(path).read()
+    assert redis.run("release", path).returncode == 0
+
+
+def test_a_token_file_that_cannot_be_written_leaves_nothing_held(sqlite):
+    done = sqlite.run("acquire", "-o", "/no/such/dir/token", "a")
+    assert done.returncode == 78
+    eventually(lambda: not sqlite.held("a"))
+
+
+def test_a_stdout_that_cannot_be_written_leaves_nothing_held(sqlite):
+    with open("/dev/full", "w") as full:
+        p = sqlite.start("acquire", "a", stdout=full)
+        assert p.wait(20) == 70
+    eventually(lambda: not sqlite.held("a"))
+
+
+def test_a_killed_acquire_leaves_nothing_behind(sqlite):
+    sqlite.hold("a")
+    p = sqlite.start("acquire", "-q", "a")
+    eventually(lambda: sqlite.waiters("a") == 1)
+    kill(p.pid, signal.SIGKILL)
+    eventually(lambda: sqlite.waiters("a") == 0)
+
+
+def test_acquire_is_renewed_in_the_background(store):
+    grant = store.acquire("-t", "1s", "a").stdout.strip()
+    token = store.status("a")["token"]
+    since = os.times().elapsed
+    while os.times().elapsed - since < 2.5:
+        view = store.status("a")
+        assert view["held"] and view["token"] == token
+    assert store.run("release", grant).returncode == 0
+
+
+def test_the_lock_is_released_when_the_holder_pid_ends(store):
+    holder = subprocess.Popen(["sleep", "1000"])
+    done = store.acquire("--holder-pid", str(holder.pid), "a")
+    assert done.returncode == 0, done.stderr
+    assert store.held("a")
+    holder.kill()
+    holder.wait()
+    eventually(lambda: not store.held("a"))
+    eventually(lambda: not runs(store.keepers[0]))
+
+
+def test_busy_is_75_and_an_interrupt_leaves_the_queue(store):
+    store.hold("a")
+    assert store.run("acquire", "-w", "0", "a").returncode == 75
+    assert store.run("acquire", "-w", "0", "-E", "3", "a").returncode == 3
+    p = store.start("acquire", "-q", "a")
+    eventually(lambda: store.waiters("a") == 1)
+    p.send_signal(signal.SIGINT)
+    assert p.wait(10) == 130
+    assert store.waiters("a") == 0
+
+
+def test_json_of_acquire_renew_and_check(sqlite):
+    done = sqlite.run("acquire", "--json", "a")
+    told = json.loads(done.stdout)
+    assert told["schema"] == 1 and told["token"] > 0
+    sqlite.keepers.append(int(told["grant"].split(":")[2].split(".")[0]))
+    renewed = json.loads(sqlite.run("renew", "--json", "-t", "1m",
+                                    told["grant"]).stdout)
+    assert renewed["left_ms"] > 50_000
+    checked = json.loads(sqlite.run("check", "--json", told["grant"]).stdout)
+    assert checked["held"] is True and checked["token"] == told["token"]
+    assert sqlite.run("release", told["grant"]).returncode == 0
+
+
+def test_renew_of_an_ended_grant_is_76(sqlite):
+    grant = sqlite.acquire("a").stdout.strip()
+    sqlite.run("release", grant)
+    assert sqlite.run("renew", grant).returncode == 76
+
+
+def test_a_killed_keeper_makes_check_say_76(sqlite):
+    grant = sqlite.acquire("a").stdout.strip()
+    assert sqlite.run("check", grant).returncode == 0
+    kill(sqlite.keepers[0], signal.SIGKILL)
+    eventually(lambda: name_of(sqlite.keepers[0]) != "snib-keeper")
+    assert sqlite.run("check", grant).returncode == 76
+    assert sqlite.run("release", grant).returncode == 76
+
+
+def test_a_stopped_keeper_makes_check_say_76(sqlite):
+    grant = sqlite.acquire("a").stdout.strip()
+    kill(sqlite.keepers[0], signal.SIGSTOP)
+    assert sqlite.run("check", grant).returncode == 76
+    kill(sqlite.keepers[0], signal.SIGCONT)
+
+
+def test_a_grant_of_another_boot_is_76(sqlite):
+    grant = sqlite.acquire("a").stdout.strip()
+    *front, boot = grant.split(":")
+    other = ":".join(front + ["0" * 8 + boot[8:]])
+    assert sqlite.run("check", other).returncode == 76
+    assert sqlite.run("check", grant).returncode == 0
+
+
+def test_a_forced_release_ends_the_keeper(store):
+    store.acquire("-t", "1s", "a")
+    assert store.run("force-release", "--yes", "--reason", "x",
+                     "a").returncode == 0
+    eventually(lambda: not runs(store.keepers[0]))
+
+
+def test_a_run_cannot_be_released_from_outside(sqlite):
+    done = sqlite.run("run", "a", "--", "sh", "-c", 'echo "$SNIB_HELD"; '
+                      'echo "$SNIB_TOKEN"; "$0" check; echo $?', sqlite.binary)
+    assert done.stdout.splitlines()[2] == "0"
+
+
+@pytest.mark.parametrize("margin, code", [("0", 0), ("1s", 0), ("29s", 0),
+                                          ("31s", 76)])
+def test_check_inside_a_command_compares_the_margin(store, margin, code):
+    done = store.run("run", "a", "--", store.binary, "check", "-m", margin)
+    assert done.returncode == code, done.stderr
+
+
+def test_check_of_a_short_lease_has_a_default_margin_that_fits(sqlite):
+    done = sqlite.run("run", "-t", "2s", "a", "--", sqlite.binary, "check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_check_works_without_the_lease_descriptor(sqlite):
+    done = sqlite.run("run", "a", "--", "sh", "-c",
+                      'eval "exec $SNIB_LEASE_FD<&-"; "$0" check',
+                      sqlite.binary)
+    assert done.returncode == 0, done.stderr
+
+
+def test_check_after_a_loss_is_76(sqlite):
+    mark = sqlite.path("said")
+    p = sqlite.start("run", "-q", "-t", "1s", "--on-lost", "ignore", "a", "--",
+                     "sh", "-c", 'while "$1" check -q -m 0; do sleep 0.05; '
+                     'done; "$1" check -q -m 0; echo $? >"$0"', mark,
+                     sqlite.binary)
+    eventually(lambda: sqlite.held("a"))
+    assert sqlite.run("force-release", "--yes", "--reason", "x",
+                      "a").returncode == 0
+    p.wait(20)
+    assert open(mark).read() == "76\n"

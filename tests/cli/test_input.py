@@ -1,0 +1,233 @@
+"""Bad input: refused before anything is sent, with a word that helps."""
+
+import os
+import string
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+UNITS = {"ms": 1, "s": 1000, "m": 60000, "h": 3600000}
+DAY = 24 * 3600 * 1000
+
+
+@pytest.mark.parametrize("args, word", [
+    ((), "sub-command"),
+    (("nonsense",), "unknown sub-command"),
+    (("--nonsense",), "unknown option"),
+    (("-Z",), "unknown option"),
+    (("why", "a"), "not in this release"),
+    (("watch",), "not in this release"),
+    (("top",), "not in this release"),
+    (("elect", "a", "--", "true"), "not in this release"),
+    (("bench",), "not in this release"),
+    (("serve",), "not in this release"),
+    (("demo",), "not in this release"),
+    (("completion", "bash"), "not in this release"),
+    (("run",), "expected NAME"),
+    (("run", "a"), "command is missing"),
+    (("run", "a", "--"), "command is missing"),
+    (("run", "--", "true"), "no lock name before --"),
+    (("run", "", "true"), "empty"),
+    (("run", "x" * 513, "true"), "513 bytes"),
+    (("run", "x" * 100_000, "true"), "100000 bytes"),
+    (("run", "--nope", "a", "true"), "unknown option --nope"),
+    (("run", "--wai", "1s", "a", "true"), "unknown option"),
+    (("run", "-w"), "needs"),
+    (("run", "-w", "5", "a", "true"), "without a unit"),
+    (("run", "-w", "5x", "a", "true"), "unknown unit"),
+    (("run", "-w", "-5s", "a", "true"), "not a duration"),
+    (("run", "-w", "1.5s", "a", "true"), "whole numbers"),
+    (("run", "-w", "", "a", "true"), "not a duration"),
+    (("run", "-w", "99999999999999999999h", "a", "true"), "hundred years"),
+    (("run", "-w", "9223372036854775807h", "a", "true"), "hundred years"),
+    (("run", "-w", "1s", "-w", "2s", "a", "true"), "twice"),
+    (("run", "-t", "0", "a", "true"), "0 is not possible"),
+    (("run", "-t", "forever", "a", "true"), "forever is not possible"),
+    (("run", "-t", "1ms", "a", "true"), "250ms"),
+    (("run", "-t", "25h", "a", "true"), "24h"),
+    (("run", "-t", "10s", "-g", "6s", "a", "true"), "half the --ttl"),
+    (("run", "-g", "30s", "a", "true"), "half the --ttl"),
+    (("run", "--kind", "nope", "a", "true"), "mutex"),
+    (("run", "-n", "2", "a", "true"), "semaphore"),
+    (("run", "-n", "many", "a", "true"), "whole number"),
+    (("run", "-E", "256", "a", "true"), "255"),
+    (("run", "-E", "-1", "a", "true"), "whole number"),
+    (("run", "-E", "1", "--busy-ok", "a", "true"), "exclude"),
+    (("run", "--on-lost", "shrug", "a", "true"), "kill, ignore"),
+    (("run", "--on-lost", "signal:NOPE", "a", "true"), "kill, ignore"),
+    (("run", "--on-lost", "signal:0", "a", "true"), "kill, ignore"),
+    (("run", "--status-fd", "77", "a", "true"), "not an open"),
+    (("run", "--quiet=yes", "a", "true"), "takes no value"),
+    (("run", "--store", "", "a", "true"), "empty"),
+    (("status",), "expected NAME"),
+    (("status", "a", "b"), "too much"),
+    (("status", "a", "--json"), "options stand before"),
+    (("list", "a", "b"), "too much"),
+    (("doctor", "a"), "too much"),
+    (("try",), "expected NAME"),
+    (("try", "a", "--"), "missing"),
+    (("acquire",), "expected NAME"),
+    (("acquire", "--no-keeper", "-t", "5s", "a"), "not in this release"),
+    (("acquire", "--holder-pid", "0", "a"), "no process"),
+    (("acquire", "--holder-pid", "4194304", "a"), "4194304"),
+    (("release", "/no/such/file"), "No such file"),
+    (("release", "/etc/passwd"), "not a token file"),
+    (("release", "snib1:garbage"), "not a grant"),
+    (("renew", "-t", "25h", "snib1:garbage"), "24h"),
+    (("check",), "not inside"),
+    (("force-release", "--yes", "a"), "--reason"),
+    (("help", "nope"), "unknown sub-command"),
+])
+def test_wrong_use_is_64_and_says_what_is_wrong(sqlite, args, word):
+    done = sqlite.run(*args)
+    assert done.returncode == 64, done.stderr
+    assert word in done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr) < 1024
+    assert done.stderr.endswith("\n") and done.stderr.count("\n") == 1
+    assert not os.path.exists(sqlite.path("locks.db"))
+
+
+@pytest.mark.parametrize("url", ["nonsense", "nope://x", "redis://:bad port",
+                                 "redis://h:99999", "://",
+                                 "http://example.org"])
+def test_a_bad_url_is_64_or_78(sqlite, url):
+    done = sqlite.run("run", "-w", "0", "-s", url, "a", "true")
+    assert done.returncode in (64, 78), (done.returncode, done.stderr)
+    assert done.stderr.strip()
+
+
+@pytest.mark.parametrize("url", [
+    "redis://anna:geheim@h/0", "redis://:geheim@h", "rediss://a:geheim@h,i",
+    "redis://h/?password=geheim", "redis://h/0?db=1&AUTH=geheim",
+    "redis://a:gehe@im@h"])
+def test_a_password_in_an_argument_is_refused_and_not_repeated(sqlite, url):
+    done = sqlite.run("run", "-s", url, "a", "true")
+    assert done.returncode == 64
+    assert "password" in done.stderr and "--store-file" in done.stderr
+    assert "gehe" not in done.stderr
+
+
+def test_a_store_file_is_read(sqlite):
+    path = sqlite.path("url")
+    with open(path, "w") as f:
+        f.write(sqlite.url + "\nsecond line\n")
+    os.chmod(path, 0o600)
+    done = sqlite.run("run", "--store-file", path, "a", "true",
+                      env={"SNIB_URL": "nonsense"})
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_a_store_file_that_others_may_read_is_78(sqlite, mode):
+    path = sqlite.path("url")
+    with open(path, "w") as f:
+        f.write(sqlite.url)
+    os.chmod(path, mode)
+    done = sqlite.run("run", "--store-file", path, "a", "true")
+    assert done.returncode == 78
+    assert "chmod 600" in done.stderr
+
+
+@pytest.mark.parametrize("path, word", [("/no/such", "No such file"),
+                                        ("/dev/null", "not a regular file"),
+                                        ("/", "not a regular file")])
+def test_a_store_file_that_is_none_is_78(sqlite, path, word):
+    done = sqlite.run("run", "--store-file", path, "a", "true")
+    assert done.returncode == 78
+    assert word in done.stderr
+
+
+def test_store_and_store_file_exclude_each_other(sqlite):
+    done = sqlite.run("run", "-s", "sqlite:x", "--store-file", "/x", "a", "b")
+    assert done.returncode == 64
+
+
+def test_global_options_may_stand_before_the_sub_command(sqlite):
+    done = sqlite.run("-q", "-s", sqlite.url, "run", "a", "true",
+                      env={"SNIB_URL": "nonsense"})
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("sub", ["run", "try", "acquire", "release", "renew",
+                                 "check", "wait", "status", "list",
+                                 "force-release", "doctor", "version", "help"])
+def test_every_sub_command_explains_itself(sqlite, sub):
+    one = sqlite.run(sub, "--help")
+    two = sqlite.run("help", sub)
+    assert one.returncode == two.returncode == 0
+    assert one.stdout == two.stdout
+    assert one.stdout.startswith("Usage: snib %s" % sub)
+    assert one.stderr == ""
+    assert all(len(line) <= 80 for line in one.stdout.splitlines())
+
+
+def test_help_lists_all(sqlite):
+    done = sqlite.run("--help")
+    assert done.returncode == 0
+    for sub in ("run", "try", "doctor", "force-release"):
+        assert "\n  " + sub + " " in done.stdout
+    assert sqlite.run("help").stdout == done.stdout
+
+
+def test_help_of_the_command_is_the_commands(sqlite):
+    done = sqlite.run("run", "a", "printf", "%s", "--help")
+    assert done.stdout == "--help"
+
+
+@pytest.mark.parametrize("name", ["}x", "{", "{}", "a}b{c", "%", "%41", "é",
+                                  "a\nb", "\x01", " ", "x" * 512, "*", "--x",
+                                  "a:b", "'", '"', "\\", "\u202e"])
+def test_any_name_of_1_to_512_bytes_is_a_lock(store, name):
+    done = store.run("run", "-w", "5s", name, "--", "sh", "-c",
+                     '"$0" try -q "$SNIB_NAME"; echo $?; printf %s '
+                     '"$SNIB_NAME"', store.binary) \
+        if not name.startswith("-") else None
+    if done is None:
+        return  # options stop at the first operand: -- ends the names
+    assert done.returncode == 0, done.stderr
+    code, _, shown = done.stdout.partition("\n")
+    assert code == "75", "another try is refused"
+    assert shown == name
+
+
+SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[
+    HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
+@SLOW
+@given(number=st.integers(0, 10**22), unit=st.sampled_from(sorted(UNITS)))
+def test_a_duration_is_taken_or_refused_by_its_value(sqlite, number, unit):
+    ms = number * UNITS[unit]
+    done = sqlite.run("run", "-t", "%d%s" % (number, unit), "a", "true")
+    assert done.returncode == (0 if 250 <= ms <= DAY else 64), done.stderr
+
+
+@SLOW
+@given(text=st.text(st.characters(blacklist_characters="\0",
+                                  blacklist_categories=("Cs",)), max_size=30))
+def test_any_text_as_a_duration_is_taken_or_refused(sqlite, text):
+    done = sqlite.run("wait", "-w", text, "free")
+    assert done.returncode in (0, 64)
+    if done.returncode == 64:
+        assert done.stderr.count("\n") == 1
+
+
+@SLOW
+@given(name=st.text(st.characters(blacklist_characters="\0",
+                                  blacklist_categories=("Cs",)),
+                    min_size=1, max_size=40).filter(
+                        lambda n: not n.startswith("-")))
+def test_any_text_as_a_name_is_a_lock_of_its_own(sqlite, name):
+    done = sqlite.run("run", name, "--", "printenv", "SNIB_NAME")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == name + "\n"
+
+
+@SLOW
+@given(args=st.lists(st.text(string.printable.replace("\0", ""), max_size=12),
+                     max_size=5))
+def test_any_arguments_of_status_end_with_a_known_code(sqlite, args):
+    done = sqlite.run("status", *args)
+    assert done.returncode in (0, 64, 69, 78), (args, done.stderr)

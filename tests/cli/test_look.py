@@ -1,0 +1,154 @@
+"""status, list, force-release, doctor, version: words and JSON."""
+
+import json
+import os
+import pty
+import re
+import socket
+
+import pytest
+
+from conftest import eventually
+
+
+def test_status_of_a_free_lock(store):
+    done = store.run("status", "a")
+    assert done.returncode == 0 and done.stdout == "a: free\n"
+    view = store.status("a")
+    assert view["schema"] == 1
+    assert view["held"] is False
+    assert view["holders"] == view["waiters"] == []
+
+
+def test_status_shows_holder_and_queue(store):
+    p = store.hold("a", "--reason", "release 4.2")
+    store.start("run", "-q", "--reason", "me too", "a", "true")
+    eventually(lambda: store.waiters("a") == 1)
+    view = store.status("a")
+    holder, = view["holders"]
+    assert holder["host"] == socket.gethostname()
+    assert holder["pid"] in (p.keeper, p.pid, p.command)
+    assert holder["reason"] == "release 4.2"
+    assert holder["user"] != ""
+    assert holder["program"].endswith("sh")
+    assert 0 < holder["token"] <= view["token"]
+    assert 0 < holder["left_ms"] <= 30000
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
+                        holder["since"])
+    waiter, = view["waiters"]
+    assert waiter["reason"] == "me too"
+    words = store.run("status", "a").stdout
+    assert words.startswith("a: held by ")
+    assert '"release 4.2"' in words and '"me too"' in words
+    assert str(holder["token"]) in words
+
+
+def test_list_shows_what_the_glob_matches(store):
+    for name in ("app/a", "app/b", "other"):
+        store.hold(name)
+    told = json.loads(store.run("list", "--json").stdout)
+    assert told["schema"] == 1
+    assert sorted(l["name"] for l in told["locks"]) == \
+        ["app/a", "app/b", "other"]
+    lines = store.run("list", "app/*").stdout.splitlines()
+    assert sorted(line.split(":")[0] for line in lines) == ["app/a", "app/b"]
+    assert store.run("list", "nothing*").stdout == ""
+
+
+def test_names_that_are_no_text_are_shown_and_kept_in_hex(sqlite):
+    name = os.fsdecode(b"x\xff\xfey")
+    sqlite.hold(name)
+    lock, = json.loads(sqlite.run("list", "--json").stdout)["locks"]
+    assert lock["name"] == "x\ufffd\ufffdy"
+    assert bytes.fromhex(lock["name_hex"]) == b"x\xff\xfey"
+    assert "x\\xFF\\xFEy: held" in sqlite.run("list").stdout
+
+
+def test_force_release_needs_yes_and_a_reason(store):
+    store.hold("a")
+    done = store.run("force-release", "a")
+    assert done.returncode == 64
+    assert "--yes --reason" in done.stderr
+    assert store.held("a")
+
+
+def test_force_release_shows_the_holder_and_that_it_is_you(store):
+    store.hold("a")
+    token = store.status("a")["token"]
+    done = store.run("force-release", "--yes", "--reason", "r", "a")
+    assert done.returncode == 0
+    assert "held by" in done.stderr and "(this is you)" in done.stderr
+    after = store.run("run", "-w5s", "a", "--", "printenv", "SNIB_TOKEN")
+    assert int(after.stdout) > token
+
+
+def test_force_release_of_a_free_lock_does_nothing(store):
+    done = store.run("force-release", "--yes", "--reason", "r", "a")
+    assert done.returncode == 0
+    assert "free" in done.stderr
+
+
+@pytest.mark.parametrize("typed, code, held", [("a", 0, False),
+                                               ("b", 64, True),
+                                               ("", 64, True)])
+def test_force_release_on_a_terminal_asks_for_the_name(sqlite, typed, code,
+                                                       held):
+    sqlite.hold("a", "--on-lost", "ignore")
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(sqlite.binary, [sqlite.binary, "force-release", "a"],
+                  sqlite.env)
+    seen = b""
+    while b"Type the lock" not in seen:
+        seen += os.read(fd, 4096)
+    os.write(fd, typed.encode() + b"\n")
+    try:
+        while os.read(fd, 4096):
+            pass
+    except OSError:
+        pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
+    os.close(fd)
+    assert sqlite.held("a") is held
+
+
+def test_doctor_reports_each_finding_with_its_level(store):
+    done = store.run("doctor", "--json")
+    told = json.loads(done.stdout)
+    assert told["schema"] == 1 and told["findings"]
+    for finding in told["findings"]:
+        assert finding["level"] in ("ok", "warn", "fail")
+        assert finding["check"] and finding["text"]
+        assert finding["level"] == "ok" or finding["remedy"]
+    failed = any(f["level"] == "fail" for f in told["findings"])
+    assert done.returncode == (78 if failed else 0)
+    words = store.run("doctor")
+    assert words.returncode == done.returncode
+    assert words.stdout.startswith("store ")
+
+
+def test_doctor_of_an_unreachable_store_is_69(sqlite):
+    done = sqlite.run("doctor", "-s", "redis://127.0.0.1:1")
+    assert done.returncode == 69, done.stderr
+
+
+@pytest.mark.parametrize("sub", ["status", "list"])
+def test_looking_at_an_unreachable_store_is_69(sqlite, sub):
+    args = ["-s", "redis://127.0.0.1:1"] + (["a"] if sub == "status" else [])
+    done = sqlite.run(sub, *args)
+    assert done.returncode == 69, done.stderr
+
+
+def test_version_as_words_and_json(sqlite):
+    done = sqlite.run("version")
+    assert re.fullmatch(r"snib \d+\.\d+\.\d+ \(libsnib \S+\)\n", done.stdout)
+    assert sqlite.run("--version").stdout == done.stdout
+    told = json.loads(sqlite.run("version", "--json").stdout)
+    assert told["schema"] == 1 and told["program"] in done.stdout
+
+
+def test_a_full_disk_under_stdout_is_70(sqlite):
+    sqlite.hold("a")
+    with open("/dev/full", "w") as full:
+        p = sqlite.start("status", "a", stdout=full)
+        assert p.wait(20) == 70

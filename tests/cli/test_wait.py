@@ -1,0 +1,198 @@
+"""Waiting: the line, the order, several names, nested runs, snib wait."""
+
+import os
+import re
+import signal
+import threading
+
+import pytest
+
+from conftest import eventually, kill, read_pid
+
+LINE = re.compile(r'^(?P<name>\S+): held by (?P<host>\S+)/(?P<pid>\d+) '
+                  r'\((?P<who>[^)]*)\) for (?P<since>\S+), lease (?P<left>\S+?)'
+                  r'(; you are (?P<place>\d+)(st|nd|rd|th) of (?P<of>\d+))?$')
+
+
+def test_the_waiting_line_says_who_holds_and_our_place(store):
+    store.hold("nightly", "--reason", "release 4.2")
+    store.start("run", "-q", "nightly", "true")
+    eventually(lambda: store.waiters("nightly") == 1)
+    p = store.start("run", "nightly", "true")
+    line = p.stderr.readline().rstrip("\n")
+    found = LINE.match(line)
+    assert found, line
+    assert found["name"] == "nightly"
+    assert '"release 4.2"' in found["who"]
+    assert (found["place"], found["of"]) == ("2", "2")
+
+
+@pytest.mark.parametrize("option", ["-q", "--no-progress"])
+def test_the_waiting_line_can_be_switched_off(sqlite, option):
+    sqlite.hold("a")
+    done = sqlite.run("run", option, "-w", "600ms", "a", "true")
+    assert done.returncode == 75
+    assert "you are" not in done.stderr
+
+
+def test_foreign_bytes_in_the_line_cannot_drive_the_terminal(sqlite):
+    evil = "\x1b[2J\x07\nforged: held by nobody\u202e"
+    sqlite.hold("a", "--reason", evil)
+    done = sqlite.run("run", "-w", "400ms", "a", "true")
+    assert done.returncode == 75
+    assert "\x1b" not in done.stderr and "\x07" not in done.stderr
+    assert "\u202e" not in done.stderr
+    assert not any(line.startswith("forged")
+                   for line in done.stderr.splitlines())
+
+
+def test_waiters_come_in_the_order_of_arrival(store):
+    holder = store.hold("a")
+    log = store.path("order")
+    waiting = []
+    for i in range(4):
+        waiting.append(store.start("run", "-q", "a", "--", "sh", "-c",
+                                   'echo %d >>"$0"' % i, log))
+        eventually(lambda: store.waiters("a") == i + 1)
+    holder.send_signal(signal.SIGTERM)
+    assert [p.wait(20) for p in waiting] == [0] * 4
+    assert open(log).read().split() == ["0", "1", "2", "3"]
+
+
+def test_several_names_are_held_together(store):
+    done = store.run("run", "c", "a", "b", "--", "sh", "-c",
+                     'for n in a b c; do "$0" try -q $n; echo $?; done; '
+                     'echo "$SNIB_NAME $SNIB_TOKEN"', store.binary)
+    lines = done.stdout.splitlines()
+    assert lines[:3] == ["75", "75", "75"], done.stderr
+    names, tokens = lines[3].split()
+    assert names == "a:b:c" and len(tokens.split(":")) == 3
+    for name in "abc":
+        assert not store.held(name)
+
+
+def test_of_several_names_all_or_nothing_is_held(store):
+    store.hold("b")
+    done = store.run("run", "-w", "300ms", "c", "a", "b", "--", "true")
+    assert done.returncode == 75
+    assert not store.held("a") and not store.held("c")
+
+
+def test_one_name_twice_is_an_error(sqlite):
+    done = sqlite.run("run", "a", "b", "a", "--", "true")
+    assert done.returncode == 64
+    assert "twice" in done.stderr
+
+
+def test_several_names_in_any_order_do_not_deadlock(sqlite):
+    """20 runs each over 3 names in shuffled orders by 4 workers."""
+    orders = ["abc", "cba", "bca", "acb"]
+    codes = []
+
+    def work(order):
+        for _ in range(5):
+            codes.append(sqlite.run("run", "-q", "-w", "30s", *order, "--",
+                                    "true").returncode)
+    workers = [threading.Thread(target=work, args=(o,)) for o in orders]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert codes == [0] * 20
+
+
+def test_a_nested_run_on_the_same_lock_is_an_error(store):
+    done = store.run("run", "a", "--", store.binary, "run", "a", "--", "true")
+    assert done.returncode == 64
+    assert "already held up the tree" in done.stderr
+    assert "--reentrant" in done.stderr
+
+
+def test_a_nested_run_that_lost_its_environment_is_found(store):
+    done = store.run("run", "a", "--", "env", "-u", "SNIB_HELD", store.binary,
+                     "run", "a", "--", "true")
+    assert done.returncode == 64, done.stderr
+    assert "already held up the tree" in done.stderr
+
+
+def test_a_nested_run_on_another_lock_is_fine(store):
+    done = store.run("run", "a", "--", store.binary, "run", "b", "--", "sh",
+                     "-c", 'echo "$SNIB_HELD"')
+    assert done.returncode == 0, done.stderr
+    assert [e.split("=")[0] for e in done.stdout.strip().split(":")] == \
+        ["a", "b"]
+
+
+def test_the_same_name_in_another_store_is_another_lock(sqlite):
+    other = "sqlite:" + sqlite.path("other.db")
+    done = sqlite.run("run", "a", "--", sqlite.binary, "run", "-s", other, "a",
+                      "--", "true")
+    assert done.returncode == 0, done.stderr
+
+
+def test_reentrant_runs_under_the_outer_lease(store):
+    done = store.run("run", "a", "--", "sh", "-c",
+                     'echo $SNIB_TOKEN; "$0" run --reentrant a -- sh -c '
+                     '"echo \\$SNIB_TOKEN"; "$0" status a', store.binary)
+    assert done.returncode == 0, done.stderr
+    outer, inner = done.stdout.splitlines()[:2]
+    assert outer == inner
+    assert "held by" in done.stdout, "the inner end released nothing"
+
+
+def test_reentrant_ends_with_the_outer_lease(sqlite):
+    mark = sqlite.path("inner")
+    p = sqlite.start("run", "-q", "-t", "1s", "--on-lost", "ignore", "a", "--",
+                     sqlite.binary, "run", "-q", "-t", "1s", "--reentrant",
+                     "a", "--", "sh", "-c", 'echo $$ >"$0"; exec sleep 1000',
+                     mark)
+    inner = read_pid(mark)
+    from conftest import keeper_of, runs
+    kill(keeper_of(p.pid), signal.SIGSTOP)
+    eventually(lambda: not runs(inner), "inner command stopped", 10)
+    assert p.wait(10) == 76, "what the inner snib said"
+
+
+def test_a_stale_snib_held_is_no_obstacle(sqlite):
+    done = sqlite.run("run", "a", "true",
+                      env={"SNIB_HELD": "a=0.0123456789abcdef"})
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("held", [":", "=", "a=", "a=x", "%=0.00", "a" * 9999,
+                                  "a=0.0123456789abcdef" * 50])
+def test_garbage_in_snib_held_is_no_obstacle(sqlite, held):
+    done = sqlite.run("run", "a", "true", env={"SNIB_HELD": held})
+    assert done.returncode == 0, done.stderr
+
+
+def test_wait_returns_when_the_lock_is_free_and_takes_nothing(store):
+    assert store.run("wait", "a").returncode == 0
+    holder = store.hold("a")
+    p = store.start("wait", "a")
+    assert "held by" in p.stderr.readline()
+    assert p.poll() is None
+    assert store.waiters("a") == 0
+    holder.send_signal(signal.SIGTERM)
+    assert p.wait(10) == 0
+
+
+def test_wait_has_a_limit(sqlite):
+    sqlite.hold("a")
+    assert sqlite.run("wait", "-w", "200ms", "a").returncode == 75
+    assert sqlite.run("wait", "-w", "0", "a").returncode == 75
+    assert sqlite.run("wait", "-w", "0", "--busy-ok", "a").returncode == 0
+
+
+def test_a_long_list_of_names_is_possible_to_64(sqlite):
+    names = ["n%02d" % i for i in range(64)]
+    assert sqlite.run("run", *names, "--", "true").returncode == 0
+    assert sqlite.run("run", *names, "x", "--", "true").returncode == 64
+
+
+def test_the_wait_limit_counts_for_all_names_together(sqlite):
+    sqlite.hold("a")
+    sqlite.hold("b")
+    done = sqlite.run("run", "-w", "500ms", "a", "b", "--", "true", timeout=10)
+    assert done.returncode == 75
+    assert os.path.exists(sqlite.tmp)
