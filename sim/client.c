@@ -1,0 +1,124 @@
+/* sim/client.c — one process: the production engine over the production
+ * Redis store, driven by the world instead of threads and sockets. */
+#include <stdlib.h>
+
+#include "sim/world.h"
+#include "store/redis/redis.h"
+
+static void told_log(void *data, int level, const char *line)
+{
+    struct sim_world *w = data;
+    (void)level;
+    sim_note(w, "  log: %s", line);
+}
+
+static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
+
+bool sim_client_start(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
+    struct snib__url *url;
+    struct snib_error err;
+    struct snib__about self = {.host = "sim", .user = "u", .pid = client + 1};
+    if (snib__url_parse("redis://sim:6379", &url, &err)) {
+        sim_fail(w, "harness", "url: %s", err.text);
+        return false;
+    }
+    struct snib__engine_config cfg = {
+        .ops = &snib__redis_store_ops,
+        .url = url,
+        .seed = {{w->opt.seed, 100 + (uint64_t)client, c->life, 7}},
+        .request = snib__ms(w->opt.request_ms),
+        .self = &self,
+        .log = w->trace ? told_log : NULL,
+        .log_data = w};
+    snib_err e = snib__engine_open(&cfg, &c->engine, &err);
+    snib__url_free(url);
+    for (int i = 0; !e && i < w->opt.names; i++) {
+        e = snib__engine_site(c->engine, names[i], 0, &c->site[i], &err);
+    }
+    if (e) {
+        sim_fail(w, "harness", "open: %s", err.text);
+        return false;
+    }
+    c->timer_at = INT64_MAX;
+    for (int i = 0; i < w->opt.lanes; i++) {
+        struct sim_lane *l = &c->lane[i];
+        int left = c->life ? l->ops_left : w->opt.ops;
+        *l = (struct sim_lane){.ops_left = left,
+                               .lane = (uint64_t)i + 1,
+                               .state = left > 0 ? SIM_LANE_IDLE
+                                                 : SIM_LANE_DONE};
+        sim_push(w,
+                 (struct sim_event){
+                     .at = w->t + (int64_t)snib__rng_below(
+                                      &w->work,
+                                      (uint64_t)w->opt.think_us * 1000 + 1),
+                     .kind = SIM_EV_LANE,
+                     .client = client,
+                     .a = i,
+                     .life = c->life});
+    }
+    sim_client_after(w, client);
+    return true;
+}
+
+void sim_client_stop(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
+    snib__engine_free(c->engine);
+    c->engine = NULL;
+}
+
+static snib_instant now_of(const struct sim_world *w,
+                           const struct sim_client *c)
+{
+    return (snib_instant){sim_local(c, w->t)};
+}
+
+/* What run does after every call into the engine. */
+void sim_client_after(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
+    uint8_t news;
+    struct snib__seat *s;
+    while ((s = snib__engine_told(c->engine, &news))) {
+        sim_lane_told(w, client, s, news);
+    }
+    sim_net_drive(w, client);
+    snib_instant due = snib__engine_due(c->engine);
+    if (due.ns == INT64_MAX) {
+        return;
+    }
+    int64_t at = sim_true(c, due.ns);
+    at = at > w->t ? at : w->t;
+    if (at < c->timer_at) {
+        c->timer_at = at;
+        sim_push(w, (struct sim_event){.at = at,
+                                       .kind = SIM_EV_TIMER,
+                                       .client = client,
+                                       .life = c->life});
+    }
+}
+
+void sim_client_timer(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
+    snib__engine_tick(c->engine, now_of(w, c));
+    sim_client_after(w, client);
+}
+
+void sim_client_input(struct sim_world *w, int client, int chan,
+                      enum snib__input_kind kind, const void *bytes,
+                      size_t size)
+{
+    struct sim_client *c = &w->client[client];
+    struct snib__input in = {.kind = kind,
+                             .chan = (uint8_t)chan,
+                             .bytes = bytes,
+                             .size = size};
+    /* As in run: time has passed, so what is due comes first. */
+    snib__engine_tick(c->engine, now_of(w, c));
+    snib__engine_input(c->engine, now_of(w, c), &in);
+    sim_client_after(w, client);
+}

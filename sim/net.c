@@ -1,0 +1,269 @@
+/* sim/net.c — connections: ordered byte streams that may fail.
+ *
+ * Each direction of a connection keeps its order; between connections
+ * nothing is ordered. A segment takes the base latency plus a tail; it may be
+ * split. A connection breaks in one of these ways: cut (both ends learn it
+ * soon; what was under way in either direction is lost), a lost reply (the
+ * request is executed, the answer is not delivered, then it is cut), half
+ * open (nothing passes, nobody learns). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/world.h"
+
+static int64_t latency(struct sim_world *w)
+{
+    int64_t base = w->opt.latency_us * 1000;
+    int64_t ns = base + (int64_t)snib__rng_below(&w->net, (uint64_t)base + 1);
+    if (snib__rng_below(&w->net, 64) == 0) {
+        ns *= 8; /* now and then much slower */
+    }
+    return w->slow_until > w->t ? ns * 50 : ns;
+}
+
+static struct sim_line *line_of(struct sim_world *w, int client, uint32_t id,
+                                int *ret_chan)
+{
+    for (int i = 0; i < SNIB__CHANS; i++) {
+        struct sim_line *l = &w->client[client].line[i];
+        if (l->state != SIM_LINE_NONE && l->id == id) {
+            *ret_chan = i;
+            return l;
+        }
+    }
+    return NULL;
+}
+
+static void send_segment(struct sim_world *w, int client, struct sim_line *l,
+                         int kind, const uint8_t *p, size_t n)
+{
+    int64_t *last = kind == SIM_EV_UP ? &l->last_up : &l->last_down;
+    int64_t at = w->t + latency(w) + (kind == SIM_EV_UP ? l->late : 0);
+    at = at > *last ? at : *last + 1;
+    *last = at;
+    uint8_t *copy = malloc(n);
+    if (!copy) {
+        abort();
+    }
+    memcpy(copy, p, n);
+    sim_push(w, (struct sim_event){.at = at,
+                                   .kind = kind,
+                                   .client = client,
+                                   .a = l->server_conn,
+                                   .line = l->id,
+                                   .life = w->client[client].life,
+                                   .bytes = copy,
+                                   .size = n});
+}
+
+static void send_bytes(struct sim_world *w, int client, struct sim_line *l,
+                       int kind, const uint8_t *p, size_t n)
+{
+    if (l->half_open || !n || (l->late && kind == SIM_EV_DOWN) ||
+        w->client[client].isolated_until > w->t) {
+        return;
+    }
+    if (n > 1 && (int)snib__rng_below(&w->net, 100) < w->opt.split_pct) {
+        size_t k = 1 + (size_t)snib__rng_below(&w->net, n - 1);
+        send_segment(w, client, l, kind, p, k);
+        p += k;
+        n -= k;
+    }
+    send_segment(w, client, l, kind, p, n);
+}
+
+/* The connection is gone at once; both ends learn it a moment later, the
+ * server after what is still on its way to it. */
+void sim_net_break(struct sim_world *w, int client, int chan)
+{
+    struct sim_line *l = &w->client[client].line[chan];
+    if (l->state == SIM_LINE_NONE) {
+        return;
+    }
+    if (l->server_conn) {
+        int64_t at = w->t + latency(w);
+        sim_push(w, (struct sim_event){
+                        .at = at > l->last_up ? at : l->last_up + 1,
+                        .kind = SIM_EV_GONE,
+                        .a = l->server_conn});
+    }
+    sim_push(w, (struct sim_event){.at = w->t + latency(w),
+                                   .kind = SIM_EV_CLOSED,
+                                   .client = client,
+                                   .line = l->id,
+                                   .life = w->client[client].life});
+    l->half_open = true; /* nothing more passes */
+    l->server_conn = 0;
+}
+
+void sim_net_break_all(struct sim_world *w)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        for (int i = 0; i < SNIB__CHANS; i++) {
+            sim_net_break(w, c, i);
+        }
+    }
+}
+
+void sim_net_drop_client(struct sim_world *w, int client)
+{
+    for (int i = 0; i < SNIB__CHANS; i++) {
+        struct sim_line *l = &w->client[client].line[i];
+        if (l->state != SIM_LINE_NONE && l->server_conn) {
+            sim_push(w, (struct sim_event){.at = w->t + latency(w),
+                                           .kind = SIM_EV_GONE,
+                                           .a = l->server_conn});
+        }
+        *l = (struct sim_line){0};
+    }
+}
+
+static bool server_reachable(const struct sim_world *w, int client)
+{
+    return w->server_down_until <= w->t && w->refuse_until <= w->t &&
+           w->client[client].isolated_until <= w->t;
+}
+
+/* Take what the engine's last step wants from the network. */
+void sim_net_drive(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
+    struct snib__out *out = snib__engine_out(c->engine);
+    for (int i = 0; i < SNIB__CHANS; i++) {
+        struct sim_line *l = &c->line[i];
+        uint32_t bit = UINT32_C(1) << i;
+        if (out->shut & bit) {
+            out->shut &= ~bit;
+            snib__buf_clear(&out->chan[i].out);
+            sim_net_break(w, client, i);
+        }
+        if (out->open & bit && l->state == SIM_LINE_NONE) {
+            out->open &= ~bit;
+            *l = (struct sim_line){.state = SIM_LINE_CONNECTING,
+                                   .id = ++w->next_line};
+            sim_push(w, (struct sim_event){.at = w->t + latency(w),
+                                           .kind = SIM_EV_OPENED,
+                                           .client = client,
+                                           .line = l->id,
+                                           .life = c->life});
+        }
+        size_t n = snib__buf_size(&out->chan[i].out);
+        if (n && l->state == SIM_LINE_OPEN) {
+            send_bytes(w, client, l, SIM_EV_UP,
+                       snib__buf_bytes(&out->chan[i].out), n);
+            snib__buf_consume(&out->chan[i].out, n);
+        }
+    }
+}
+
+/* Everything the server has written goes on its way. */
+void sim_net_server_out(struct sim_world *w)
+{
+    int ids[SIM_CLIENTS * SNIB__CHANS * 2];
+    size_t n = sim_redis_pending(w->server, ids, sizeof ids / sizeof ids[0]);
+    n = n < sizeof ids / sizeof ids[0] ? n : sizeof ids / sizeof ids[0];
+    for (size_t k = 0; k < n; k++) {
+        const void *p;
+        size_t size;
+        sim_redis_output(w->server, ids[k], &p, &size);
+        for (int c = 0; c < w->opt.clients; c++) {
+            for (int i = 0; i < SNIB__CHANS; i++) {
+                struct sim_line *l = &w->client[c].line[i];
+                if (l->state == SIM_LINE_NONE || l->server_conn != ids[k]) {
+                    continue;
+                }
+                if (l->lose_reply && size) {
+                    sim_note(w, "  reply to client %d line %d is lost", c, i);
+                    sim_net_break(w, c, i);
+                } else {
+                    send_bytes(w, c, l, SIM_EV_DOWN, p, size);
+                }
+            }
+        }
+        sim_redis_consume(w->server, ids[k], size);
+        if (sim_redis_is_closing(w->server, ids[k])) {
+            for (int c = 0; c < w->opt.clients; c++) {
+                for (int i = 0; i < SNIB__CHANS; i++) {
+                    struct sim_line *l = &w->client[c].line[i];
+                    if (l->state != SIM_LINE_NONE &&
+                        l->server_conn == ids[k]) {
+                        int64_t at = l->last_down > w->t ? l->last_down : w->t;
+                        l->server_conn = 0;
+                        sim_push(w, (struct sim_event){
+                                        .at = at + 1,
+                                        .kind = SIM_EV_CLOSED,
+                                        .client = c,
+                                        .line = l->id,
+                                        .life = w->client[c].life});
+                    }
+                }
+            }
+            sim_redis_disconnect(w->server, ids[k]);
+        }
+    }
+}
+
+static void opened(struct sim_world *w, const struct sim_event *ev)
+{
+    int chan;
+    struct sim_line *l = line_of(w, ev->client, ev->line, &chan);
+    if (!l || l->state != SIM_LINE_CONNECTING) {
+        return;
+    }
+    if (!server_reachable(w, ev->client)) {
+        static const char why[] = "connection refused";
+        l->state = SIM_LINE_NONE;
+        sim_client_input(w, ev->client, chan, SNIB__IN_REFUSED, why,
+                         sizeof why - 1);
+        return;
+    }
+    l->state = SIM_LINE_OPEN;
+    l->server_conn = sim_redis_connect(w->server);
+    sim_net_server_out(w); /* max clients speaks first */
+    sim_client_input(w, ev->client, chan, SNIB__IN_OPENED, NULL, 0);
+}
+
+void sim_net_event(struct sim_world *w, const struct sim_event *ev)
+{
+    int chan;
+    struct sim_line *l;
+    bool mine = ev->life == w->client[ev->client].life;
+    switch (ev->kind) {
+    case SIM_EV_OPENED:
+        if (mine) {
+            opened(w, ev);
+        }
+        return;
+    case SIM_EV_UP:
+        if (sim_redis_is_open(w->server, ev->a) &&
+            w->server_down_until <= w->t) {
+            sim_redis_input(w->server, ev->a, ev->bytes, ev->size,
+                            sim_wall_us(w));
+            sim_net_server_out(w);
+        }
+        return;
+    case SIM_EV_DOWN:
+        l = mine ? line_of(w, ev->client, ev->line, &chan) : NULL;
+        if (l && l->state == SIM_LINE_OPEN && !l->half_open && !l->late &&
+            w->client[ev->client].isolated_until <= w->t) {
+            sim_client_input(w, ev->client, chan, SNIB__IN_BYTES, ev->bytes,
+                             ev->size);
+        }
+        return;
+    case SIM_EV_CLOSED:
+        l = mine ? line_of(w, ev->client, ev->line, &chan) : NULL;
+        if (l) {
+            bool connecting = l->state == SIM_LINE_CONNECTING;
+            *l = (struct sim_line){0};
+            sim_client_input(w, ev->client, chan,
+                             connecting ? SNIB__IN_REFUSED : SNIB__IN_CLOSED,
+                             "cut", connecting ? 3 : 0);
+        }
+        return;
+    case SIM_EV_GONE:
+        sim_redis_disconnect(w->server, ev->a);
+        return;
+    default:
+        return;
+    }
+}

@@ -1,0 +1,312 @@
+/* sim/plan.c — what a seed means, and what each fault does.
+ *
+ * Options and faults are drawn before the run from a stream of their own and
+ * are data: printed, read back, shrunk. A swarm (Groce et al.): each seed
+ * takes a random subset of the fault kinds, often none or one, because
+ * faults mask each other. */
+#include <string.h>
+
+#include "sim/world.h"
+
+static const char *const fault_names[SIM_FAULT_KINDS] = {
+    "cut",     "lose-reply", "half-open",    "pause",    "crash",
+    "freeze",  "restart",    "wipe",         "script-flush", "flushall",
+    "step-back", "step-forward", "error",    "slow",     "evict",
+    "jump",    "refuse",     "late",         "isolate"};
+
+const char *sim_fault_name(int kind)
+{
+    return kind >= 0 && kind < SIM_FAULT_KINDS ? fault_names[kind] : "?";
+}
+
+static int64_t pick(struct snib__rng *r, const int64_t *v, int n)
+{
+    return v[snib__rng_below(r, (uint64_t)n)];
+}
+
+static int upto(struct snib__rng *r, int n)
+{
+    return (int)snib__rng_below(r, (uint64_t)n);
+}
+
+static const int errors[] = {
+    SIM_REDIS_LOADING,  SIM_REDIS_BUSY,       SIM_REDIS_READONLY,
+    SIM_REDIS_OOM,      SIM_REDIS_MISCONF,    SIM_REDIS_NOREPLICAS,
+    SIM_REDIS_NOAUTH,   SIM_REDIS_NOPERM_KEY, SIM_REDIS_NOPERM_CHANNEL,
+    SIM_REDIS_MASTERDOWN, SIM_REDIS_MAXCLIENTS};
+
+static void draw_fault(struct sim_options *o, struct snib__rng *r,
+                       struct sim_fault *f, const bool *allowed)
+{
+    static const int64_t lengths[] = {5, 50, 300, 1000, 3000, 8000};
+    do {
+        f->kind = upto(r, SIM_FAULT_KINDS);
+    } while (!allowed[f->kind]);
+    f->at_ms = 1 + upto(r, 4000);
+    f->ms = pick(r, lengths, 6);
+    f->a = upto(r, o->clients);
+    f->b = upto(r, 3);
+    if (f->kind == SIM_ERROR) {
+        f->a = errors[upto(r, (int)(sizeof errors / sizeof errors[0]))];
+    } else if (f->kind == SIM_EVICT) {
+        f->a = upto(r, o->names);
+    }
+}
+
+void sim_options_draw(struct sim_options *o, uint64_t seed)
+{
+    static const int64_t leases[] = {60, 200, 1000, 3000, 10000, 30000};
+    static const int64_t latencies[] = {20, 100, 500, 2000};
+    static const int64_t holds[] = {0, 50, 500, 5000, 50000};
+    static const int64_t pcts[] = {0, 0, 10, 50};
+    struct snib__rng r;
+    snib__rng_init(&r, &(struct snib__seed){{seed, 9, 0, 0}});
+    *o = (struct sim_options){.seed = seed, .request_ms = 500};
+    o->clients = 1 + upto(&r, 5);
+    o->lanes = 1 + upto(&r, 3);
+    o->names = 1 + upto(&r, 2);
+    o->ops = 2 + upto(&r, 6);
+    o->lease_ms = pick(&r, leases, 6);
+    o->latency_us = pick(&r, latencies, 4);
+    o->hold_us = pick(&r, holds, 5);
+    o->think_us = pick(&r, holds, 5);
+    o->try_pct = (int)pick(&r, pcts, 4);
+    o->timed_pct = (int)pick(&r, pcts, 4);
+    o->fixed_pct = (int)pick(&r, pcts, 4);
+    o->reenter_pct = (int)pick(&r, pcts, 4);
+    o->confirm_pct = (int)pick(&r, pcts, 4);
+    o->nopass_pct = (int)pick(&r, pcts, 4);
+    o->overrun_pct = upto(&r, 3) ? 0 : 30;
+    o->rate_ppm = upto(&r, 2) ? 0 : 4000;
+    o->split_pct = (int)pick(&r, pcts, 4);
+    bool allowed[SIM_FAULT_KINDS] = {false};
+    int kinds = upto(&r, 4); /* none, one, or a few */
+    for (int i = 0; i < kinds; i++) {
+        allowed[upto(&r, SIM_FAULT_KINDS)] = true;
+    }
+    o->fault_count = kinds ? 1 + upto(&r, 8) : 0;
+    for (int i = 0; i < o->fault_count; i++) {
+        draw_fault(o, &r, &o->fault[i], allowed);
+    }
+}
+
+/* -- text ------------------------------------------------------------------------ */
+
+#define NUMBERS(X)                                                       \
+    X(clients) X(lanes) X(names) X(ops) X(lease_ms) X(latency_us)        \
+    X(hold_us) X(think_us) X(request_ms) X(try_pct) X(timed_pct)         \
+    X(fixed_pct) X(reenter_pct) X(confirm_pct) X(nopass_pct)             \
+    X(overrun_pct) X(rate_ppm) X(split_pct)
+
+void sim_options_print(const struct sim_options *o, FILE *f)
+{
+    fprintf(f, "seed %llu\n", (unsigned long long)o->seed);
+#define PRINT(n) fprintf(f, #n " %lld\n", (long long)o->n);
+    NUMBERS(PRINT)
+#undef PRINT
+    for (int i = 0; i < o->fault_count; i++) {
+        const struct sim_fault *x = &o->fault[i];
+        fprintf(f, "fault %lld %s %d %d %lld\n", (long long)x->at_ms,
+                sim_fault_name(x->kind), x->a, x->b, (long long)x->ms);
+    }
+}
+
+static bool read_fault(struct sim_options *o, const char *line)
+{
+    char kind[24];
+    long long at, ms;
+    struct sim_fault f = {0};
+    if (o->fault_count >= SIM_FAULTS ||
+        sscanf(line, "fault %lld %23s %d %d %lld", &at, kind, &f.a, &f.b,
+               &ms) != 5) {
+        return false;
+    }
+    f.at_ms = at;
+    f.ms = ms;
+    for (f.kind = 0; f.kind < SIM_FAULT_KINDS; f.kind++) {
+        if (strcmp(kind, fault_names[f.kind]) == 0) {
+            o->fault[o->fault_count++] = f;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_number(struct sim_options *o, const char *key, long long v)
+{
+    if (strcmp(key, "seed") == 0) {
+        o->seed = (uint64_t)v;
+        return true;
+    }
+#define READ(n)                                                          \
+    if (strcmp(key, #n) == 0) {                                          \
+        o->n = (__typeof__(o->n))v;                                      \
+        return true;                                                     \
+    }
+    NUMBERS(READ)
+#undef READ
+    return false;
+}
+
+bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
+{
+    char line[256], key[32];
+    long long v;
+    int n = 0;
+    *o = (struct sim_options){.clients = 2, .lanes = 1, .names = 1, .ops = 3,
+                              .lease_ms = 1000, .latency_us = 100,
+                              .hold_us = 500, .request_ms = 500};
+    while (fgets(line, sizeof line, f)) {
+        n++;
+        if (line[0] == '#' || line[0] == '\n') {
+            continue;
+        }
+        bool ok = strncmp(line, "fault ", 6) == 0
+                      ? read_fault(o, line)
+                      : sscanf(line, "%31s %lld", key, &v) == 2 &&
+                            read_number(o, key, v);
+        if (!ok) {
+            snprintf(why, size, "line %d is not understood: %.80s", n, line);
+            return false;
+        }
+    }
+    if (o->clients < 1 || o->clients > SIM_CLIENTS || o->lanes < 1 ||
+        o->lanes > SIM_LANES || o->names < 1 || o->names > SIM_NAMES) {
+        snprintf(why, size, "clients 1..%d, lanes 1..%d, names 1..%d",
+                 SIM_CLIENTS, SIM_LANES, SIM_NAMES);
+        return false;
+    }
+    return true;
+}
+
+/* -- deeds -------------------------------------------------------------------------- */
+
+static void down(struct sim_world *w, bool keep, int64_t ms)
+{
+    sim_net_break_all(w);
+    sim_redis_restart(w->server, keep);
+    w->server_down_until = w->t + ms * SIM_MS;
+}
+
+static void evict(struct sim_world *w, int name)
+{
+    static const char *const safe[SIM_NAMES] = {"stock", "a%7Db%7Bc",
+                                                "%257B", "d"};
+    static const char *const tails[] = {"", ":t", ":q", ":w"};
+    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+        char key[64];
+        int n = snprintf(key, sizeof key, "snib:{%s}%s", safe[name],
+                         tails[i]);
+        sim_redis_evict(w->server, 0, key, (size_t)n);
+    }
+}
+
+void sim_fault_apply(struct sim_world *w, int index)
+{
+    const struct sim_fault *f = &w->opt.fault[index];
+    int c = f->a % w->opt.clients;
+    int64_t until = w->t + f->ms * SIM_MS;
+    w->trouble_until = until > w->trouble_until ? until : w->trouble_until;
+    sim_note(w, "FAULT %s %d %d %lld ms", sim_fault_name(f->kind), f->a, f->b,
+             (long long)f->ms);
+    switch (f->kind) {
+    case SIM_CUT:
+        sim_net_break(w, c, f->b % SNIB__CHANS);
+        break;
+    case SIM_LOSE_REPLY:
+        w->client[c].line[f->b % SNIB__CHANS].lose_reply = true;
+        break;
+    case SIM_HALF_OPEN:
+        w->client[c].line[f->b % SNIB__CHANS].half_open = true;
+        break;
+    case SIM_PAUSE:
+        if (until > w->client[c].paused_until) {
+            w->client[c].paused_until = until;
+        }
+        break;
+    case SIM_CRASH:
+        w->died = true;
+        sim_client_stop(w, c);
+        sim_net_drop_client(w, c);
+        w->client[c].life++;
+        sim_client_start(w, c);
+        break;
+    case SIM_FREEZE:
+        if (until > w->server_paused_until) {
+            w->server_paused_until = until;
+        }
+        break;
+    case SIM_RESTART:
+        down(w, true, f->ms);
+        break;
+    case SIM_WIPE:
+        w->p1_off = true;
+        down(w, false, f->ms);
+        break;
+    case SIM_SCRIPT_FLUSH:
+        sim_redis_script_flush(w->server);
+        break;
+    case SIM_FLUSHALL:
+        w->p1_off = true;
+        sim_redis_flushall(w->server);
+        break;
+    case SIM_STEP_BACK:
+        w->wall_step_us -= f->ms * 1000;
+        w->p2_off = true;
+        break;
+    case SIM_STEP_FORWARD:
+        w->wall_step_us += f->ms * 1000;
+        w->p1_off = true;
+        break;
+    case SIM_ERROR:
+        sim_redis_set_fault(w->server, (enum sim_redis_fault)f->a, true);
+        break;
+    case SIM_SLOW:
+        w->slow_until = until;
+        break;
+    case SIM_EVICT:
+        w->p1_off = true;
+        evict(w, f->a % w->opt.names);
+        break;
+    case SIM_JUMP:
+        snib__engine_jumped(w->client[c].engine,
+                            (snib_instant){sim_local(&w->client[c], w->t)});
+        sim_client_after(w, c);
+        break;
+    case SIM_REFUSE:
+        w->refuse_until = until;
+        break;
+    case SIM_LATE:
+        w->client[c].line[f->b % SNIB__CHANS].late = f->ms * SIM_MS;
+        break;
+    case SIM_ISOLATE:
+        w->client[c].isolated_until = until;
+        break;
+    default:
+        break;
+    }
+}
+
+/* The end of all trouble: what is broken is told to both ends, states of
+ * refusal end, everybody runs. Clock rates stay. */
+void sim_heal(struct sim_world *w)
+{
+    sim_note(w, "-- healed");
+    w->healed = true;
+    w->healed_at = w->t;
+    w->server_paused_until = w->server_down_until = 0;
+    w->refuse_until = w->slow_until = 0;
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        sim_redis_set_fault(w->server, (enum sim_redis_fault)errors[i],
+                            false);
+    }
+    for (int c = 0; c < w->opt.clients; c++) {
+        w->client[c].paused_until = w->client[c].isolated_until = 0;
+        for (int i = 0; i < SNIB__CHANS; i++) {
+            w->client[c].line[i].lose_reply = false;
+            if (w->client[c].line[i].half_open || w->client[c].line[i].late) {
+                sim_net_break(w, c, i);
+            }
+        }
+    }
+}

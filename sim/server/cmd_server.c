@@ -1,0 +1,224 @@
+/*
+ * cmd_server.c — what a server tells about itself
+ *
+ * INFO, ROLE and CONFIG GET carry the fields that a client or a doctor asks
+ * for; they follow the faults (a replica says so, a loading server too).
+ */
+#include "commands.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void sr_cmd_ping(struct sim_redis *s, struct sr_client *c)
+{
+    (void)s;
+    if (c->argc > 2) {
+        sr_err_arity(c);
+        return;
+    }
+    if (c->resp == 2 && sr_subscription_count(c) > 0) {
+        sr_array(c, 2);
+        sr_bulk_cstr(c, "pong");
+        if (c->argc == 1) {
+            sr_bulk(c, "", 0);
+        } else {
+            sr_bulk(c, c->argv[1].ptr, c->argv[1].len);
+        }
+    } else if (c->argc == 1) {
+        sr_raw(c, "+PONG\r\n");
+    } else {
+        sr_bulk(c, c->argv[1].ptr, c->argv[1].len);
+    }
+}
+
+void sr_cmd_echo(struct sim_redis *s, struct sr_client *c)
+{
+    (void)s;
+    sr_bulk(c, c->argv[1].ptr, c->argv[1].len);
+}
+
+void sr_cmd_time(struct sim_redis *s, struct sr_client *c)
+{
+    sr_array(c, 2);
+    sr_bulk_ll(c, s->now_us / 1000000);
+    sr_bulk_ll(c, s->now_us % 1000000);
+}
+
+void sr_cmd_select(struct sim_redis *s, struct sr_client *c)
+{
+    (void)s;
+    long long id;
+    if (!sr_arg_ll(c, 1, &id)) {
+        return;
+    }
+    if (id < INT_MIN || id > INT_MAX) {
+        sr_err(c, "value is out of range, value must between %d and %d",
+               INT_MIN, INT_MAX);
+    } else if (id < 0 || id >= SR_DBS) {
+        sr_err(c, "DB index is out of range");
+    } else {
+        c->db = (int)id;
+        sr_ok(c);
+    }
+}
+
+static bool is_replica(const struct sim_redis *s)
+{
+    return (s->faults & (SIM_REDIS_READONLY | SIM_REDIS_MASTERDOWN)) != 0;
+}
+
+void sr_cmd_info(struct sim_redis *s, struct sr_client *c)
+{
+    char text[1024];
+    bool loading = (s->faults & SIM_REDIS_LOADING) != 0;
+    bool masterdown = (s->faults & SIM_REDIS_MASTERDOWN) != 0;
+    size_t open = 0;
+    for (int i = 0; i < s->n_clients; i++) {
+        open += s->clients[i] != NULL;
+    }
+    int n = snprintf(
+        text, sizeof text,
+        "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
+        "run_id:%s\r\ntcp_port:6379\r\nserver_time_usec:%lld\r\n\r\n"
+        "# Clients\r\nconnected_clients:%zu\r\n\r\n"
+        "# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:noeviction\r\n"
+        "number_of_cached_scripts:%u\r\n\r\n"
+        "# Persistence\r\nloading:%d\r\nrdb_last_bgsave_status:%s\r\n"
+        "aof_enabled:0\r\n\r\n"
+        "# Replication\r\nrole:%s\r\n%s%s%s\r\n\r\n"
+        "# Keyspace\r\n",
+        s->run_id, (long long)s->now_us, open,
+        (s->faults & SIM_REDIS_OOM) != 0 ? 1048576 : 0, s->scripts.live,
+        loading, (s->faults & SIM_REDIS_MISCONF) != 0 ? "err" : "ok",
+        is_replica(s) ? "slave" : "master",
+        is_replica(s) ? "master_link_status:" : "connected_slaves:",
+        !is_replica(s) ? "0"
+        : masterdown   ? "down"
+                       : "up",
+        is_replica(s) ? "\r\nslave_read_only:1" : "");
+    struct sr_buf b = {0};
+    sr_buf_add(&b, text, (size_t)n);
+    for (int i = 0; i < SR_DBS; i++) {
+        size_t keys = sim_redis_dbsize(s, i, s->now_us);
+        if (keys > 0) {
+            n = snprintf(text, sizeof text, "db%d:keys=%zu\r\n", i, keys);
+            sr_buf_add(&b, text, (size_t)n);
+        }
+    }
+    sr_bulk(c, b.p, b.len);
+    sr_buf_free(&b);
+}
+
+void sr_cmd_role(struct sim_redis *s, struct sr_client *c)
+{
+    if (!is_replica(s)) {
+        sr_array(c, 3);
+        sr_bulk_cstr(c, "master");
+        sr_int(c, 0);
+        sr_array(c, 0);
+        return;
+    }
+    sr_array(c, 5);
+    sr_bulk_cstr(c, "slave");
+    sr_bulk_cstr(c, "127.0.0.1");
+    sr_int(c, 6379);
+    sr_bulk_cstr(c, (s->faults & SIM_REDIS_MASTERDOWN) != 0 ? "connect"
+                                                            : "connected");
+    sr_int(c, 0);
+}
+
+/* Alphabetical, as no order is promised. */
+static const char *const config[][2] = {
+    {"appendfsync", "everysec"},
+    {"appendonly", "no"},
+    {"databases", "16"},
+    {"lua-time-limit", "5000"},
+    {"maxclients", "10000"},
+    {"maxmemory", "0"},
+    {"maxmemory-policy", "noeviction"},
+    {"min-replicas-to-write", "0"},
+    {"notify-keyspace-events", ""},
+    {"proto-max-bulk-len", "536870912"},
+    {"replica-read-only", "yes"},
+    {"replica-serve-stale-data", "yes"},
+    {"save", ""},
+    {"timeout", "0"},
+};
+
+void sr_cmd_config_get(struct sim_redis *s, struct sr_client *c)
+{
+    const size_t all = sizeof config / sizeof config[0];
+    for (int pass = 0; pass < 2; pass++) {
+        size_t n = 0;
+        for (size_t i = 0; i < all; i++) {
+            const char *name = config[i][0];
+            const char *value = config[i][1];
+            bool hit = false;
+            for (int j = 2; j < c->argc && !hit; j++) {
+                hit =
+                    sr_glob(c->argv[j].ptr, c->argv[j].len, name, strlen(name));
+            }
+            if (!hit) {
+                continue;
+            }
+            n++;
+            if (strcmp(name, "maxmemory") == 0 &&
+                (s->faults & SIM_REDIS_OOM) != 0) {
+                value = "1048576";
+            }
+            if (pass == 1) {
+                sr_bulk_cstr(c, name);
+                sr_bulk_cstr(c, value);
+            }
+        }
+        if (pass == 0) {
+            sr_map(c, n);
+        }
+    }
+}
+
+/* redis-cli asks for COMMAND DOCS at start: an empty answer satisfies it. */
+void sr_cmd_command(struct sim_redis *s, struct sr_client *c)
+{
+    (void)s;
+    sr_array(c, 0);
+}
+
+void sr_cmd_command_count(struct sim_redis *s, struct sr_client *c)
+{
+    (void)s;
+    sr_int(c, (long long)sr_commands_n);
+}
+
+/* There are no replicas here, so nobody acknowledges; and nobody waits. */
+void sr_cmd_wait(struct sim_redis *s, struct sr_client *c)
+{
+    long long numreplicas;
+    long long timeout;
+    if (is_replica(s)) {
+        sr_err(c, "WAIT cannot be used with replica instances. Please also "
+                  "note that since Redis 4.0 if a replica is configured to "
+                  "be writable (which is not the default) writes to replicas "
+                  "are just local and are not propagated.");
+        return;
+    }
+    if (!sr_arg_ll(c, 1, &numreplicas)) {
+        return;
+    }
+    if (!sr_parse_ll(c->argv[2].ptr, c->argv[2].len, &timeout)) {
+        sr_err(c, "timeout is not an integer or out of range");
+    } else if (timeout < 0) {
+        sr_err(c, "timeout is negative");
+    } else {
+        sr_int(c, 0);
+    }
+}
+
+/* Reached only without a sub-command, which arity forbids. */
+void sr_cmd_container(struct sim_redis *s, struct sr_client *c)
+{
+    (void)s;
+    sr_err_arity(c);
+}

@@ -1,0 +1,96 @@
+/* P7: first come, first served among live clients, in order of arrival at the
+ * store. Seen at the server: the order in which requests were told "queued"
+ * against the order in which they are granted, by whatever script. Looked at
+ * in worlds without faults, where everybody who waits is alive and heard of.
+ *
+ * A request that is granted must be the first of those waiting; one that was
+ * never queued may be granted only when nobody waits (no barging, H08). */
+#include <string.h>
+
+#include "sim/world.h"
+
+enum { ID = 32, ACQUIRE_ARGS = 3 + 6 + 14, CANCEL_ARGS = 3 + 6 + 3 };
+
+static struct sim_line_up *line_up(struct sim_world *w, const char *key)
+{
+    for (int i = 0; i < SIM_NAMES; i++) {
+        struct sim_line_up *q = &w->line_up[i];
+        if (!q->key[0]) {
+            snprintf(q->key, sizeof q->key, "%s", key);
+        }
+        if (strcmp(q->key, key) == 0) {
+            return q;
+        }
+    }
+    return NULL;
+}
+
+static int place_of(const struct sim_line_up *q, const char *id)
+{
+    for (int i = 0; i < q->n; i++) {
+        if (memcmp(q->id[i], id, ID) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void leave(struct sim_line_up *q, int at)
+{
+    q->n--;
+    memmove(q->id[at], q->id[at + 1], (size_t)(q->n - at) * sizeof q->id[0]);
+}
+
+static void granted(struct sim_world *w, struct sim_line_up *q,
+                    const char *id)
+{
+    int at = place_of(q, id);
+    if (memcmp(q->holder, id, ID) == 0) {
+        return; /* told again */
+    }
+    memcpy(q->holder, id, ID);
+    if (at > 0 || (at < 0 && q->n > 0)) {
+        sim_fail(w, "first come, first served",
+                 "%s: %.8s (%s) before %.8s, the first of %d", q->key, id,
+                 at > 0 ? "queued" : "not queued", q->id[0], q->n);
+    } else if (at == 0) {
+        leave(q, 0);
+    }
+}
+
+/* Every script and every PUBLISH in one. */
+void theorem_first_come_first_served(void *user,
+                                     const struct sim_redis_event *ev)
+{
+    struct sim_world *w = user;
+    const char *message;
+    if (ev->in_script && strcmp(ev->name, "publish") == 0 && ev->argc == 3) {
+        message = ev->argv[2].ptr; /* "g <request> … <holders key>" */
+        const char *key = strstr(message, "snib:{");
+        struct sim_line_up *q = key ? line_up(w, key) : NULL;
+        if (q && strncmp(message, "g ", 2) == 0) {
+            granted(w, q, message + 2);
+        }
+        return;
+    }
+    if (!ev->script || ev->argc < CANCEL_ARGS) {
+        return;
+    }
+    struct sim_line_up *q = line_up(w, ev->argv[3].ptr);
+    const char *id = ev->argv[10].ptr, *reply = ev->reply;
+    if (!q || ev->argv[10].len != ID) {
+        return;
+    }
+    int at = place_of(q, id);
+    sim_note(w, "  server: %d args %.8s %.*s", ev->argc, id, 6, reply + 4);
+    if (ev->argc == CANCEL_ARGS && at >= 0) {
+        leave(q, at);
+    } else if (ev->argc == ACQUIRE_ARGS && ev->reply_len > 7) {
+        if (memcmp(reply, "*4\r\n:2", 6) == 0 && at < 0 &&
+            q->n < SIM_LINE_UP) {
+            memcpy(q->id[q->n++], id, ID);
+        } else if (memcmp(reply, "*5\r\n:1", 6) == 0) {
+            granted(w, q, id);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+/* A2 of availability: a lock is not lost for nothing. Without faults an
+ * auto-renewed grant is never lost; "stolen" is only ever said when the store
+ * really forgot; and who could reach the store for some seconds before his
+ * deadline has renewed. (Cuts, half-open and late lines last until they are
+ * noticed: request_ms; reconnecting backs off up to a second.) */
+#include "sim/world.h"
+
+void theorem_no_needless_loss(struct sim_world *w,
+                              const struct snib__seat *seat)
+{
+    int64_t calm = w->t - w->trouble_until;
+    int64_t notice = (2 * w->opt.request_ms + 3000) * SIM_MS;
+    snib_reason why = (snib_reason)seat->why;
+    if (seat->shown != SNIB_LOST || w->p1_off || w->p2_off) {
+        return;
+    }
+    if (why == SNIB_WHY_STOLEN || why == SNIB_WHY_REVOKED) {
+        sim_fail(w, "no needless loss", "%s although nobody took it",
+                 snib_reason_text(why));
+    } else if (!seat->terms.fixed &&
+               (w->opt.fault_count == 0 || calm > notice) &&
+               !(w->opt.fault_count && why == SNIB_WHY_PAUSED)) {
+        sim_fail(w, "no needless loss", "%s although nothing is broken",
+                 snib_reason_text(why));
+    }
+}

@@ -1,0 +1,79 @@
+/* P6 and P8.
+ *
+ * No waiter asleep beside a free lock: while nothing is broken, the longest
+ * time that a name is free at the server although somebody waits for it is
+ * the alive window, a claim lease and a poll (3 + 3 + 1 s).
+ *
+ * No ghost: while nothing is broken and nobody has died, what is held at the
+ * server although nobody here has it or is giving it back ends as fast.
+ *
+ * A call with a limit returns by it, whoever is slow; the caller must be
+ * running for that. */
+#include "sim/world.h"
+
+enum { FREE_MAX_MS = 7500, LIMIT_SLACK_MS = 5 };
+
+static bool held_at_server(const struct sim_world *w, int name)
+{
+    static const char *const keys[SIM_NAMES] = {
+        "snib:{stock}", "snib:{a%7Db%7Bc}", "snib:{%257B}", "snib:{d}"};
+    struct sim_redis_key key;
+    size_t n = 0;
+    while (keys[name][n]) {
+        n++;
+    }
+    return sim_redis_find(w->server, 0, keys[name], n, sim_wall_us(w), &key);
+}
+
+void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
+{
+    for (int n = 0; n < w->opt.names; n++) {
+        struct sim_resource *r = &w->resource[n];
+        bool waiting = false, held = held_at_server(w, n), mine = false;
+        for (int c = 0; c < w->opt.clients; c++) {
+            for (int i = 0; i < w->opt.lanes; i++) {
+                const struct sim_lane *l = &w->client[c].lane[i];
+                bool here = l->name == n && w->client[c].paused_until <= w->t;
+                waiting |= here && l->state == SIM_LANE_WAITING;
+                mine |= l->name == n && (l->state == SIM_LANE_HOLDING ||
+                                         l->state == SIM_LANE_ENDING);
+            }
+        }
+        if (!w->healed || !waiting || mine || !held || w->died) {
+            r->ghost_since = -1;
+        } else if (r->ghost_since < 0) {
+            r->ghost_since = w->t;
+        } else if (w->t - r->ghost_since > FREE_MAX_MS * SIM_MS) {
+            sim_fail(w, "no ghost", "name %d: held by nobody for %d ms", n,
+                     FREE_MAX_MS);
+        }
+        if (!w->healed || !waiting || held || mine) {
+            r->free_since = -1;
+        } else if (r->free_since < 0) {
+            r->free_since = w->t;
+        } else if (w->t - r->free_since > FREE_MAX_MS * SIM_MS) {
+            sim_fail(w, "no lost wake-up",
+                     "name %d: free for %d ms beside a waiter", n,
+                     FREE_MAX_MS);
+        }
+    }
+}
+
+void theorem_call_ends_by_its_limit(struct sim_world *w)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        if (w->client[c].paused_until >= w->t) {
+            continue;
+        }
+        for (int i = 0; i < w->opt.lanes; i++) {
+            const struct sim_lane *l = &w->client[c].lane[i];
+            /* clocks of clients run up to 0.2 % slow */
+            if (l->state == SIM_LANE_WAITING && l->limit_at &&
+                w->t > l->limit_at + (l->limit_at - l->asked_at) / 100 +
+                           LIMIT_SLACK_MS * SIM_MS) {
+                sim_fail(w, "ends by its limit",
+                         "client %d lane %d waits past its limit", c, i);
+            }
+        }
+    }
+}

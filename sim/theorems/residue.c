@@ -1,0 +1,33 @@
+/* P9: at the end nobody holds or waits, nothing is awaited, and every key
+ * that is left has a time to live of at most a day and a bit. */
+#include <string.h>
+
+#include "sim/world.h"
+
+static void look_at_key(void *user, const struct sim_redis_key *key)
+{
+    struct sim_world *w = user;
+    int64_t now_ms = sim_wall_us(w) / 1000;
+    int64_t step = w->wall_step_us < 0 ? -w->wall_step_us / 1000 : 0;
+    if (key->expire_ms < 0) {
+        sim_fail(w, "nothing left behind", "key %.60s never expires",
+                 key->name.ptr);
+    } else if (key->expire_ms - now_ms > INT64_C(90000000) + step) {
+        sim_fail(w, "nothing left behind", "key %.60s lives for %lld s",
+                 key->name.ptr, (long long)(key->expire_ms - now_ms) / 1000);
+    }
+}
+
+void theorem_nothing_left_behind(struct sim_world *w)
+{
+    sim_redis_each_key(w->server, 0, sim_wall_us(w), look_at_key, w);
+    for (int c = 0; c < w->opt.clients; c++) {
+        struct snib__counts n;
+        snib__engine_counts(w->client[c].engine, &n);
+        if (n.seats || n.turns || n.requests) {
+            sim_fail(w, "nothing left behind",
+                     "client %d: %u seats, %u turns, %u requests", c,
+                     n.seats, n.turns, n.requests);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+/* P5: loss is told by the local deadline to whoever is running: after the
+ * event at time t no running client still shows a grant as held (or at risk)
+ * whose deadline has passed on its own clock. */
+#include "sim/world.h"
+
+/* Timers are armed for the first nanosecond at or after the deadline; the
+ * conversion between clocks may cost a few microseconds. */
+enum { SLACK_NS = 20000 };
+
+void theorem_loss_is_told(struct sim_world *w)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        struct sim_client *cl = &w->client[c];
+        if (cl->paused_until >= w->t) {
+            continue;
+        }
+        snib_instant now = {sim_local(cl, w->t) - SLACK_NS};
+        for (int i = 0; i < w->opt.lanes; i++) {
+            struct sim_lane *l = &cl->lane[i];
+            struct snib_status st;
+            if (l->state != SIM_LANE_HOLDING) {
+                continue;
+            }
+            snib__engine_status(cl->engine, now, l->seat, &st);
+            if (st.state == SNIB_LOST && l->seat->shown != SNIB_LOST) {
+                sim_fail(w, "loss is told",
+                         "client %d lane %d: deadline passed, not told", c,
+                         i);
+            }
+        }
+    }
+}

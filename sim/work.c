@@ -1,0 +1,253 @@
+/* sim/work.c — what the callers do: acquire, work on the fenced resource,
+ * release; try, wait with limits, re-enter, outstay their lease, give up.
+ *
+ * The section's work is an increment of `value`: read at the start (after
+ * raising the mark), written at the end if the lane still believes that it
+ * holds. A lane that has lost the lock writes all the same now and then, as a
+ * delayed write would: the fence must refuse it. */
+#include "core/engine_i.h"
+#include "sim/world.h"
+
+static snib_instant now_of(const struct sim_world *w, int client)
+{
+    return (snib_instant){sim_local(&w->client[client], w->t)};
+}
+
+static bool chance(struct sim_world *w, int pct)
+{
+    return (int)snib__rng_below(&w->work, 100) < pct;
+}
+
+static int64_t about(struct sim_world *w, int64_t us)
+{
+    return us > 0 ? (int64_t)snib__rng_below(&w->work, 2 * (uint64_t)us) : 0;
+}
+
+static void wake_at(struct sim_world *w, int client, int lane, int64_t us)
+{
+    sim_push(w, (struct sim_event){.at = w->t + us * 1000,
+                                   .kind = SIM_EV_LANE,
+                                   .client = client,
+                                   .a = lane,
+                                   .life = w->client[client].life});
+}
+
+static void finish_op(struct sim_world *w, int client, int lane)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    l->seat = NULL;
+    l->ticket = 0;
+    l->asked_at = 0;
+    l->state = --l->ops_left > 0 ? SIM_LANE_IDLE : SIM_LANE_DONE;
+    if (l->state == SIM_LANE_IDLE) {
+        wake_at(w, client, lane, about(w, w->opt.think_us));
+    }
+}
+
+static void entered(struct sim_world *w, int client, int lane)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_resource *r = &w->resource[l->name];
+    l->state = SIM_LANE_HOLDING;
+    l->asked_at = 0;
+    l->token = l->seat->token;
+    l->ticket = l->seat->ticket;
+    w->grants++;
+    sim_note(w, "client %d lane %d holds name %d token %lld", client, lane,
+             l->name, (long long)l->token);
+    theorem_token_rises(w, l->name, l->token,
+                        l->seat->site->turn->token0 != l->token);
+    struct snib_status st;
+    snib__engine_status(w->client[client].engine, now_of(w, client), l->seat,
+                        &st);
+    if (l->token > r->mark) { /* fence_begin: before the first read */
+        r->mark = l->token;
+        l->read_value = r->value;
+    } else {
+        l->read_value = -1;
+    }
+    int64_t us = about(w, w->opt.hold_us);
+    if (w->opt.lease_ms <= 3000 && !l->overran &&
+        chance(w, w->opt.overrun_pct)) {
+        l->overran = true;
+        us += w->opt.lease_ms * 1200;
+    }
+    wake_at(w, client, lane, us);
+}
+
+/* The write at the end of a section: compared with the mark. */
+static void write_fenced(struct sim_world *w, struct sim_lane *l)
+{
+    struct sim_resource *r = &w->resource[l->name];
+    if (l->read_value < 0 || l->token < r->mark) {
+        r->refused++;
+        return;
+    }
+    r->value = l->read_value + 1;
+    r->accepted++;
+}
+
+static void start_acquire(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    const struct sim_options *o = &w->opt;
+    struct snib__ask ask = {.lane = l->lane,
+                            .limit = SNIB__NEVER,
+                            .lease = snib__ms(o->lease_ms),
+                            .timed = true,
+                            .reterr = &l->error};
+    l->name = (int)snib__rng_below(&w->work, (uint64_t)o->names);
+    l->is_try = chance(w, o->try_pct);
+    l->limit_at = 0;
+    int64_t limit_ms = INT64_MAX;
+    if (l->is_try) {
+        limit_ms = o->request_ms;
+    } else if (chance(w, o->timed_pct)) {
+        limit_ms = 1 + (int64_t)snib__rng_below(&w->work, 3000);
+    }
+    if (limit_ms != INT64_MAX) {
+        ask.limit = snib__after(now_of(w, client), snib__ms(limit_ms));
+        l->limit_at = w->t + limit_ms * SIM_MS;
+    }
+    ask.try_only = l->is_try;
+    ask.fixed = chance(w, o->fixed_pct);
+    ask.confirm = chance(w, o->confirm_pct);
+    ask.no_pass = chance(w, o->nopass_pct);
+    l->asked_at = w->t;
+    snib_err err = snib__engine_acquire(c->engine, now_of(w, client),
+                                        c->site[l->name], &ask, &l->seat,
+                                        &l->error);
+    if (err) {
+        w->refusals++;
+        finish_op(w, client, lane);
+        return;
+    }
+    l->seat->user = l;
+    l->state = SIM_LANE_WAITING;
+    if (l->seat->state == SNIB__SEAT_SERVED) {
+        entered(w, client, lane);
+    } else if (l->seat->state == SNIB__SEAT_REFUSED) {
+        snib__seat_done(c->engine, l->seat);
+        w->refusals++;
+        finish_op(w, client, lane);
+    }
+}
+
+static void end_section(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    struct snib_status st;
+    if (l->reentries == 0 && chance(w, w->opt.reenter_pct)) {
+        struct snib__ask ask = {.lane = l->lane,
+                                .limit = SNIB__NEVER,
+                                .lease = snib__ms(w->opt.lease_ms)};
+        struct snib__seat *again = NULL;
+        snib_err err =
+            snib__engine_acquire(c->engine, now_of(w, client),
+                                 c->site[l->name], &ask, &again, &l->error);
+        snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
+        if (!err && (again != l->seat || again->token != l->token)) {
+            sim_fail(w, "re-entry", "another seat or token on re-entry");
+        }
+        if (err && st.state != SNIB_LOST) {
+            sim_fail(w, "re-entry", "refused (%s) although it holds",
+                     snib_err_name(err));
+        }
+        if (!err) {
+            l->reentries = 1;
+            wake_at(w, client, lane, about(w, w->opt.hold_us));
+            return;
+        }
+    }
+    snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
+    if (st.state != SNIB_LOST || chance(w, 50)) {
+        write_fenced(w, l);
+    }
+    if (l->reentries) {
+        struct snib__seat *none;
+        snib_err inner =
+            snib__engine_release(c->engine, now_of(w, client), l->ticket,
+                                 l->lane, NULL, NULL, &none, &l->error);
+        if (none || (inner && inner != SNIB_ERR_LOST)) {
+            sim_fail(w, "re-entry", "inner release: %s",
+                     snib_err_name(inner));
+        }
+        l->reentries = 0;
+    }
+    struct snib__seat *ending = NULL;
+    snib_err err =
+        snib__engine_release(c->engine, now_of(w, client), l->ticket, l->lane,
+                             &l->error, l, &ending, &l->error);
+    if (err == SNIB_ERR_LOST) {
+        w->losses++;
+    } else if (err) {
+        sim_fail(w, "release", "%s: %s", snib_err_name(err), l->error.text);
+    }
+    if (ending && ending->state == SNIB__SEAT_GONE) {
+        snib__seat_done(c->engine, ending);
+        ending = NULL;
+    }
+    if (ending) {
+        l->seat = ending;
+        l->state = SIM_LANE_ENDING;
+    } else {
+        finish_op(w, client, lane);
+    }
+}
+
+void sim_lane_event(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    snib__engine_tick(c->engine, now_of(w, client));
+    if (l->state == SIM_LANE_IDLE) {
+        start_acquire(w, client, lane);
+    } else if (l->state == SIM_LANE_HOLDING) {
+        end_section(w, client, lane);
+    }
+    sim_client_after(w, client);
+}
+
+void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
+                   uint8_t news)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = s->user;
+    int lane = (int)(l - c->lane);
+    if (news & SNIB__NEWS_SETTLED && l->state == SIM_LANE_WAITING) {
+        if (s->state == SNIB__SEAT_REFUSED) {
+            sim_note(w, "client %d lane %d refused: %s", client, lane,
+                     snib_err_name(s->err));
+            w->refusals++;
+            w->unknowns += s->err == SNIB_ERR_UNKNOWN;
+            snib__seat_done(c->engine, s);
+            finish_op(w, client, lane);
+            return;
+        }
+        entered(w, client, lane);
+    }
+    if (news & SNIB__NEWS_RELEASED && l->state == SIM_LANE_ENDING) {
+        snib__seat_done(c->engine, s);
+        finish_op(w, client, lane);
+    }
+    if (news & SNIB__NEWS_STATE && l->state == SIM_LANE_HOLDING) {
+        sim_note(w, "client %d lane %d is %s (%s)", client, lane,
+                 snib_state_text((snib_state)s->shown),
+                 snib_reason_text((snib_reason)s->why));
+        theorem_no_needless_loss(w, s);
+    }
+}
+
+bool sim_work_done(const struct sim_world *w)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        for (int i = 0; i < w->opt.lanes; i++) {
+            if (w->client[c].lane[i].state != SIM_LANE_DONE) {
+                return false;
+            }
+        }
+    }
+    return true;
+}

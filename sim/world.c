@@ -1,0 +1,305 @@
+/* sim/world.c — time and order.
+ *
+ * One heap of events ordered by (time, sequence number). A step: take the
+ * earliest, move true time there, let the one it concerns act, look at the
+ * theorems. Events for somebody who stands still are put off until he moves
+ * again, in their order.
+ *
+ * A run has two phases. Under faults: safety must hold. Then everything is
+ * healed, and whoever wants something must get it within bounds: liveness.
+ * The trace hash takes in every event; the same seed gives the same hash. */
+#include "sim/world.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longest virtual run: plans end before PHASE, the healed world must come to
+ * rest within the longest lease or not_after, twice. */
+enum { PHASE_MS = 60000, CALM_MS = 90000, EVENTS_MAX = 400000 };
+
+static bool before(const struct sim_event *a, const struct sim_event *b)
+{
+    return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+}
+
+void sim_push(struct sim_world *w, struct sim_event ev)
+{
+    if (w->heap_size + 1 >= w->heap_cap) {
+        w->heap_cap = w->heap_cap ? 2 * w->heap_cap : 256;
+        w->heap = realloc(w->heap, w->heap_cap * sizeof *w->heap);
+        if (!w->heap) {
+            abort();
+        }
+    }
+    ev.seq = ++w->seq;
+    size_t i = ++w->heap_size;
+    for (; i > 1 && before(&ev, &w->heap[i / 2]); i /= 2) {
+        w->heap[i] = w->heap[i / 2];
+    }
+    w->heap[i] = ev;
+}
+
+static struct sim_event pop(struct sim_world *w)
+{
+    struct sim_event top = w->heap[1], last = w->heap[w->heap_size--];
+    size_t i = 1, child;
+    for (; (child = 2 * i) <= w->heap_size; i = child) {
+        if (child < w->heap_size &&
+            before(&w->heap[child + 1], &w->heap[child])) {
+            child++;
+        }
+        if (!before(&w->heap[child], &last)) {
+            break;
+        }
+        w->heap[i] = w->heap[child];
+    }
+    w->heap[i] = last;
+    return top;
+}
+
+int64_t sim_local(const struct sim_client *c, int64_t t)
+{
+    return c->offset + t + t / 1000000 * c->ppm;
+}
+
+int64_t sim_true(const struct sim_client *c, int64_t local)
+{
+    int64_t t = (int64_t)((double)(local - c->offset) /
+                          (1.0 + (double)c->ppm / 1e6));
+    while (sim_local(c, t) < local) {
+        t += 1000;
+    }
+    return t;
+}
+
+int64_t sim_wall_us(const struct sim_world *w)
+{
+    return w->wall_base_us + w->wall_step_us + w->t / 1000 +
+           w->t / 1000000000 * w->server_ppm;
+}
+
+void sim_note(struct sim_world *w, const char *fmt, ...)
+{
+    if (w->trace) {
+        va_list ap;
+        fprintf(w->trace, "%12.6f ", (double)w->t / 1e9);
+        va_start(ap, fmt);
+        vfprintf(w->trace, fmt, ap);
+        va_end(ap);
+        fputc('\n', w->trace);
+    }
+}
+
+void sim_fail(struct sim_world *w, const char *theorem, const char *fmt, ...)
+{
+    if (w->failed) {
+        return;
+    }
+    w->failed = true;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(w->why, sizeof w->why, fmt, ap);
+    va_end(ap);
+    snprintf(w->theorem, sizeof w->theorem, "%s", theorem);
+    sim_note(w, "FAILED %s: %s", theorem, w->why);
+}
+
+static void stir(struct sim_world *w, uint64_t v)
+{
+    w->hash = (w->hash ^ v) * UINT64_C(0x100000001b3);
+}
+
+/* Somebody who stands still gets his event later. */
+static bool put_off(struct sim_world *w, struct sim_event *ev)
+{
+    int64_t until = 0;
+    switch (ev->kind) {
+    case SIM_EV_TIMER:
+    case SIM_EV_LANE:
+    case SIM_EV_DOWN:
+    case SIM_EV_OPENED:
+    case SIM_EV_CLOSED:
+        until = w->client[ev->client].paused_until;
+        break;
+    case SIM_EV_UP:
+    case SIM_EV_GONE:
+        until = w->server_paused_until;
+        break;
+    default:
+        break;
+    }
+    if (until <= w->t) {
+        return false;
+    }
+    ev->at = until;
+    sim_push(w, *ev);
+    return true;
+}
+
+static void act(struct sim_world *w, struct sim_event *ev)
+{
+    struct sim_client *c = &w->client[ev->client];
+    stir(w, (uint64_t)ev->at);
+    stir(w, (uint64_t)ev->kind * 64 + (uint64_t)ev->client);
+    stir(w, ev->size);
+    for (size_t i = 0; i < ev->size; i++) {
+        stir(w, ev->bytes[i]);
+    }
+    switch (ev->kind) {
+    case SIM_EV_FAULT:
+        if (!w->healed) {
+            sim_fault_apply(w, ev->a);
+        }
+        break;
+    case SIM_EV_TIMER:
+        if (ev->life == c->life && ev->at >= c->timer_at) {
+            c->timer_at = INT64_MAX;
+            sim_client_timer(w, ev->client);
+        }
+        break;
+    case SIM_EV_LANE:
+        if (ev->life == c->life) {
+            sim_lane_event(w, ev->client, ev->a);
+        }
+        break;
+    default:
+        sim_net_event(w, ev);
+        break;
+    }
+}
+
+static void look(struct sim_world *w)
+{
+    theorem_exclusion(w);
+    theorem_loss_is_told(w);
+    theorem_fence_loses_nothing(w);
+}
+
+/* What changes slowly is looked at each 64th event. */
+static void look_now_and_then(struct sim_world *w)
+{
+    theorem_no_waiter_beside_a_free_lock(w);
+    theorem_call_ends_by_its_limit(w);
+}
+
+static void set_up(struct sim_world *w, const struct sim_options *opt,
+                   struct sim_lua *lua, FILE *trace)
+{
+    struct sim_event *heap = w->heap;
+    size_t cap = w->heap_cap;
+    memset(w, 0, sizeof *w);
+    w->heap = heap;
+    w->heap_cap = cap;
+    w->opt = *opt;
+    w->trace = trace;
+    w->hash = UINT64_C(0xcbf29ce484222325);
+    snib__rng_init(&w->net, &(struct snib__seed){{opt->seed, 1, 0, 0}});
+    snib__rng_init(&w->work, &(struct snib__seed){{opt->seed, 2, 0, 0}});
+    snib__rng_init(&w->misc, &(struct snib__seed){{opt->seed, 3, 0, 0}});
+    w->t = 1000 * SIM_MS;
+    w->wall_base_us = INT64_C(1790000000000000) +
+                      (int64_t)snib__rng_below(&w->misc, 1000000000);
+    w->server = sim_redis_new(lua, opt->seed);
+    if (opt->fault_count == 0) {
+        sim_redis_set_hook(w->server, theorem_first_come_first_served, w);
+    }
+    for (int i = 0; i < SIM_NAMES; i++) {
+        w->resource[i].free_since = w->resource[i].ghost_since = -1;
+    }
+    for (int i = 0; i < opt->fault_count; i++) {
+        sim_push(w, (struct sim_event){.at = w->t +
+                                             opt->fault[i].at_ms * SIM_MS,
+                                       .kind = SIM_EV_FAULT,
+                                       .a = i});
+    }
+    for (int c = 0; c < opt->clients && !w->failed; c++) {
+        int span = 2 * opt->rate_ppm + 1;
+        w->client[c].ppm =
+            (int64_t)snib__rng_below(&w->misc, (uint64_t)span) -
+            opt->rate_ppm;
+        w->client[c].offset =
+            (int64_t)snib__rng_below(&w->misc, 1000000) * SIM_MS;
+        sim_client_start(w, c);
+    }
+}
+
+static void clean_up(struct sim_world *w)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        sim_client_stop(w, c);
+    }
+    for (size_t i = 1; i <= w->heap_size; i++) {
+        free(w->heap[i].bytes);
+    }
+    w->heap_size = 0;
+    sim_redis_free(w->server);
+    w->server = NULL;
+}
+
+static bool all_idle(const struct sim_world *w)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        if (w->client[c].engine && !snib__engine_idle(w->client[c].engine)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int64_t last_fault_end(const struct sim_options *o)
+{
+    int64_t end = 0;
+    for (int i = 0; i < o->fault_count; i++) {
+        int64_t e = o->fault[i].at_ms + o->fault[i].ms;
+        end = e > end ? e : end;
+    }
+    return end < PHASE_MS ? end : PHASE_MS;
+}
+
+bool sim_run(struct sim_world *w, const struct sim_options *opt,
+             struct sim_lua *lua, FILE *trace)
+{
+    set_up(w, opt, lua, trace);
+    int64_t heal_at = w->t + (last_fault_end(opt) + 1) * SIM_MS;
+    while (!w->failed) {
+        if (sim_work_done(w) && all_idle(w) && w->healed) {
+            break;
+        }
+        if (!w->healed &&
+            (!w->heap_size || w->heap[1].at > heal_at || w->t >= heal_at)) {
+            sim_heal(w);
+            continue;
+        }
+        if (!w->heap_size) {
+            sim_fail(w, "progress", "nothing will ever happen again, but "
+                                    "somebody still waits");
+            break;
+        }
+        if (w->healed && w->t > w->healed_at + CALM_MS * SIM_MS) {
+            sim_fail(w, "progress",
+                     "%d s after all faults ended the work is not done",
+                     CALM_MS / 1000);
+            break;
+        }
+        struct sim_event ev = pop(w);
+        w->t = ev.at > w->t ? ev.at : w->t;
+        if (put_off(w, &ev)) {
+            continue;
+        }
+        act(w, &ev);
+        free(ev.bytes);
+        look(w);
+        if (++w->events % 64 == 0) {
+            look_now_and_then(w);
+        }
+        if (w->events > EVENTS_MAX) {
+            sim_fail(w, "progress", "more than %d events", EVENTS_MAX);
+        }
+    }
+    if (!w->failed) {
+        theorem_nothing_left_behind(w);
+    }
+    clean_up(w);
+    return !w->failed;
+}

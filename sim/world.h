@@ -1,0 +1,236 @@
+/* sim/world.h — the deterministic world: who is in it and what it can do.
+ *
+ * Everything real about snib runs here unchanged: the engine (src/core), the
+ * Redis store (src/store/redis) and its Lua scripts. Modelled are time,
+ * clocks, the network, the server (sim/server) and the callers' threads.
+ *
+ * True time `w->t` (ns) is known to the world and the theorems only. A
+ * process reads its own clock: offset and rate differ, and it stands still
+ * while it is paused (its clock goes on: CLOCK_BOOTTIME). A seed decides
+ * everything; each subsystem draws from a stream of its own, so that taking
+ * one fault out of a plan does not shift the rest. */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdio.h>
+
+#include "core/engine.h"
+#include "sim/server/redis_model.h"
+
+#define SIM_MS INT64_C(1000000)
+#define SIM_CLIENTS 8
+#define SIM_LANES 6
+#define SIM_NAMES 4
+#define SIM_FAULTS 64
+#define SIM_LINE_UP 64
+
+/* -- options and plan: data, drawn before the run ----------------------------- */
+
+enum sim_fault_kind {
+    SIM_CUT,          /* a client's connection breaks; a: client, b: chan    */
+    SIM_LOSE_REPLY,   /* the next reply on it is lost after execution        */
+    SIM_HALF_OPEN,    /* nothing passes any more, nobody is told             */
+    SIM_PAUSE,        /* a client stands still for `ms`                      */
+    SIM_CRASH,        /* a client dies; a new process takes its place        */
+    SIM_FREEZE,       /* the server stands still for `ms`                    */
+    SIM_RESTART,      /* server restarts with its data, down for `ms`        */
+    SIM_WIPE,         /* server restarts empty, down for `ms`                */
+    SIM_SCRIPT_FLUSH,
+    SIM_FLUSHALL,
+    SIM_STEP_BACK,    /* server's wall clock steps back by `ms`              */
+    SIM_STEP_FORWARD, /* … forward by `ms`                                   */
+    SIM_ERROR,        /* error class a (enum sim_redis_fault) for `ms`       */
+    SIM_SLOW,         /* latency * 50 for `ms`                               */
+    SIM_EVICT,        /* all keys of name a are evicted                      */
+    SIM_JUMP,         /* a client's REALTIME jumps: engine is told           */
+    SIM_REFUSE,       /* connects are refused for `ms`                       */
+    SIM_LATE,         /* what a line carries up arrives `ms` late, nothing
+                         comes back: late copies (H12, H15)                  */
+    SIM_ISOLATE,      /* a client cannot reach the server for `ms`           */
+    SIM_FAULT_KINDS
+};
+
+struct sim_fault {
+    int64_t at_ms;
+    int kind, a, b;
+    int64_t ms;
+};
+
+struct sim_options {
+    uint64_t seed;
+    int clients, lanes, names, ops; /* ops a lane                           */
+    int64_t lease_ms, latency_us, hold_us, think_us, request_ms;
+    int try_pct, timed_pct, fixed_pct, reenter_pct, confirm_pct, nopass_pct;
+    int overrun_pct;                /* sections longer than their lease     */
+    int rate_ppm;                   /* clocks differ by up to this          */
+    int split_pct;                  /* segments are split                   */
+    int fault_count;
+    struct sim_fault fault[SIM_FAULTS];
+};
+
+void sim_options_draw(struct sim_options *, uint64_t seed);
+/* Text form: one "key value" or "fault …" a line; false + message. */
+void sim_options_print(const struct sim_options *, FILE *);
+bool sim_options_read(struct sim_options *, FILE *, char *why, size_t size);
+const char *sim_fault_name(int kind);
+
+/* -- events --------------------------------------------------------------------- */
+
+enum sim_event_kind {
+    SIM_EV_NONE,
+    SIM_EV_FAULT,    /* a: index                                            */
+    SIM_EV_TIMER,    /* client: engine due                                  */
+    SIM_EV_LANE,     /* client, a: lane                                     */
+    SIM_EV_UP,       /* bytes for the server                                */
+    SIM_EV_DOWN,     /* bytes for a client                                  */
+    SIM_EV_OPENED,   /* connect has come through                            */
+    SIM_EV_CLOSED,   /* the client learns that its connection is gone       */
+    SIM_EV_GONE,     /* the server learns it                                */
+    SIM_EV_SERVER_UP /* restart is over                                     */
+};
+
+struct sim_event {
+    int64_t at;
+    uint64_t seq;
+    int kind, client, a;
+    uint32_t line;       /* which connection; 0: none                       */
+    uint32_t life;       /* the client's life it belongs to                 */
+    uint8_t *bytes;
+    size_t size;
+};
+
+/* -- people ------------------------------------------------------------------------ */
+
+enum sim_line_state { SIM_LINE_NONE, SIM_LINE_CONNECTING, SIM_LINE_OPEN };
+
+struct sim_line {        /* a client's end of a channel                     */
+    int state;
+    uint32_t id;         /* unique over the run                             */
+    int server_conn;     /* 0: none                                         */
+    bool half_open, lose_reply;
+    int64_t late;        /* ns by which the way up is delayed               */
+    int64_t last_up, last_down; /* streams stay in order                    */
+};
+
+enum sim_lane_state {
+    SIM_LANE_IDLE,
+    SIM_LANE_WAITING,
+    SIM_LANE_HOLDING,
+    SIM_LANE_ENDING,
+    SIM_LANE_DONE
+};
+
+struct sim_lane {
+    int state, ops_left, name, reentries;
+    uint64_t lane, ticket;
+    int64_t token, read_value, asked_at, limit_at; /* true time; 0: none    */
+    bool is_try, overran;           /* outstay a lease once at most         */
+    struct snib__seat *seat;
+    struct snib_error error;
+};
+
+struct sim_client {
+    struct snib__engine *engine;
+    struct snib__site *site[SIM_NAMES];
+    struct sim_line line[SNIB__CHANS];
+    struct sim_lane lane[SIM_LANES];
+    int64_t offset, ppm, paused_until, isolated_until, timer_at;
+    uint32_t life;       /* counts crashes                                  */
+    bool dead;
+};
+
+/* A resource behind a fence: raise the mark before the first read, compare
+ * at the write (H32). value == accepted, or an update was lost. */
+struct sim_resource {
+    int64_t mark, value, accepted, refused;
+    int64_t last_token;  /* highest token of any grant                      */
+    int64_t free_since;  /* waiters and a free lock since then; -1: no      */
+    int64_t ghost_since; /* waiters, held at the server, by nobody here     */
+};
+
+/* Who waits for a name, in order of arrival at the server. */
+struct sim_line_up {
+    char key[48], holder[32], id[SIM_LINE_UP][32];
+    int n;
+};
+
+struct sim_world {
+    struct sim_options opt;
+    int64_t t;
+    uint64_t seq, events, hash;
+    struct sim_event *heap;
+    size_t heap_size, heap_cap;
+    struct snib__rng net, work, misc;
+    struct sim_client client[SIM_CLIENTS];
+    struct sim_resource resource[SIM_NAMES];
+    struct sim_line_up line_up[SIM_NAMES];
+    struct sim_redis *server;
+    int64_t server_paused_until, server_down_until, refuse_until, slow_until;
+    int64_t wall_base_us, wall_step_us, server_ppm;
+    uint32_t next_line;
+    bool p1_off;         /* the store lost or forgot: exclusion not promised */
+    bool died;           /* a process crashed: its leases must run out      */
+    bool p2_off;         /* clock behind and data lost: tokens may fall      */
+    bool healed;
+    int64_t healed_at;
+    int64_t trouble_until; /* end of the last fault so far                  */
+    uint64_t grants, losses, refusals, unknowns;
+    bool failed;
+    char theorem[48], why[400];
+    FILE *trace;         /* timeline; NULL: none                            */
+};
+
+/* world.c */
+struct sim_lua;
+/* Run one world to its end. true: all theorems held. */
+bool sim_run(struct sim_world *, const struct sim_options *,
+             struct sim_lua *, FILE *trace);
+void sim_push(struct sim_world *, struct sim_event);
+int64_t sim_local(const struct sim_client *, int64_t t);
+int64_t sim_true(const struct sim_client *, int64_t local);
+int64_t sim_wall_us(const struct sim_world *);
+void sim_fail(struct sim_world *, const char *theorem, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void sim_note(struct sim_world *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* net.c */
+void sim_net_drive(struct sim_world *, int client); /* engine's out -> net   */
+void sim_net_event(struct sim_world *, const struct sim_event *);
+void sim_net_server_out(struct sim_world *);
+void sim_net_break(struct sim_world *, int client, int chan);
+void sim_net_break_all(struct sim_world *);
+void sim_net_drop_client(struct sim_world *, int client);
+
+/* client.c */
+bool sim_client_start(struct sim_world *, int client);
+void sim_client_stop(struct sim_world *, int client);
+void sim_client_after(struct sim_world *, int client); /* after every step   */
+void sim_client_timer(struct sim_world *, int client);
+void sim_client_input(struct sim_world *, int client, int chan,
+                      enum snib__input_kind, const void *, size_t);
+
+/* work.c */
+void sim_lane_event(struct sim_world *, int client, int lane);
+void sim_lane_told(struct sim_world *, int client, struct snib__seat *,
+                   uint8_t news);
+bool sim_work_done(const struct sim_world *);
+
+/* plan.c */
+void sim_fault_apply(struct sim_world *, int index);
+void sim_heal(struct sim_world *);
+
+/* theorems/: looked at after every event (or at the end) */
+void theorem_exclusion(struct sim_world *);
+void theorem_token_rises(struct sim_world *, int name, int64_t token,
+                         bool passed);
+void theorem_loss_is_told(struct sim_world *);
+void theorem_no_waiter_beside_a_free_lock(struct sim_world *);
+void theorem_call_ends_by_its_limit(struct sim_world *);
+void theorem_fence_loses_nothing(struct sim_world *);
+void theorem_nothing_left_behind(struct sim_world *);
+void theorem_first_come_first_served(void *world,
+                                     const struct sim_redis_event *);
+void theorem_no_needless_loss(struct sim_world *, const struct snib__seat *);
+
+#endif
