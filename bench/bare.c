@@ -1,0 +1,245 @@
+/* bench/bare.c — the baseline: a blocking hiredis client that sends the very
+ * commands that the library sends, and does nothing else.
+ *
+ * Which commands these are is not written down here; the library is watched
+ * (MONITOR) for three sections, and the last acquire and release are taken as
+ * patterns. Only what differs from call to call is put in anew: the lock's
+ * name, the client, the request's id, its not_after, the token. */
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "bench.h"
+
+enum { ARGS_MAX = 32, ARG_MAX = 700, LEARN = 3 };
+
+struct pattern {
+    int argc;
+    char arg[ARGS_MAX][ARG_MAX];
+};
+
+/* Places of arguments: "EVALSHA", sha, "6", six keys, then ARGV. */
+enum {
+    KEYS_AT = 3,
+    ARGV_AT = KEYS_AT + 6,
+    CLIENT = ARGV_AT,
+    REQUEST = ARGV_AT + 1,
+    TOKEN = ARGV_AT + 2,     /* of a release                                */
+    NOT_AFTER = ARGV_AT + 5, /* of an acquire                               */
+    ACQUIRE_ARGC = ARGV_AT + 14,
+    RELEASE_ARGC = ARGV_AT + 4
+};
+static struct pattern acquire_pattern, release_pattern;
+
+struct bare {
+    redisContext *redis;
+    struct pattern acquire, release;
+    int tombstone_at; /* where the request's id stands in KEYS[6]           */
+    uint64_t count;
+};
+
+static redisContext *connect_redis(void)
+{
+    redisContext *c = redisConnect(settings.redis_host, settings.redis_port);
+    if (!c || c->err) {
+        die("redis: %s", c ? c->errstr : "no memory");
+    }
+    return c;
+}
+
+/* -- watching --------------------------------------------------------------- */
+
+/* Value of one quoted word of a MONITOR line; *at moves behind it. */
+static bool take_word(const char **at, char *ret)
+{
+    const char *p = strchr(*at, '"');
+    size_t n = 0;
+    if (!p) {
+        return false;
+    }
+    for (p++; *p && *p != '"' && n < ARG_MAX - 1; p++) {
+        if (*p == '\\' && p[1] == 'x') {
+            unsigned v = 0;
+            sscanf(p + 2, "%2x", &v);
+            ret[n++] = (char)v;
+            p += 3;
+        } else {
+            p += *p == '\\';
+            ret[n++] = *p;
+        }
+    }
+    ret[n] = 0;
+    *at = *p ? p + 1 : p;
+    return true;
+}
+
+static void take_line(const char *line, struct pattern *p)
+{
+    p->argc = 0;
+    while (p->argc < ARGS_MAX && take_word(&line, p->arg[p->argc])) {
+        p->argc++;
+    }
+}
+
+static void take_pattern(const char *line)
+{
+    struct pattern p;
+    if (strstr(line, " lua] ")) {
+        return; /* from inside a script                                     */
+    }
+    take_line(line, &p);
+    if (p.argc < KEYS_AT || strcmp(p.arg[0], "EVALSHA") != 0) {
+        return;
+    }
+    if (p.argc == ACQUIRE_ARGC) {
+        acquire_pattern = p;
+    } else if (p.argc == RELEASE_ARGC) {
+        release_pattern = p;
+    }
+}
+
+void bare_learn(void)
+{
+    redisContext *c = connect_redis();
+    struct timeval patience = {0, 300000};
+    redisReply *r = redisCommand(c, "MONITOR");
+    freeReplyObject(r);
+    struct snib_client *client = open_client(settings.redis_url);
+    struct snib_lock *lock = open_lock(client, "bench:learn");
+    for (int i = 0; i < LEARN; i++) {
+        section(lock);
+    }
+    snib_lock_free(lock);
+    snib_client_free(client);
+    redisSetTimeout(c, patience);
+    while (redisGetReply(c, (void **)&r) == REDIS_OK) {
+        take_pattern(r->str);
+        freeReplyObject(r);
+    }
+    redisFree(c);
+    if (acquire_pattern.argc != ACQUIRE_ARGC ||
+        release_pattern.argc != RELEASE_ARGC) {
+        die("the library does not send what bench/bare.c expects; look at "
+            "src/store/redis/scripts and adjust it");
+    }
+}
+
+/* -- repeating --------------------------------------------------------------- */
+
+/* Every key "snib:{bench:learn}…" names this lock from now on. */
+static void rename_keys(struct pattern *p, const char *name)
+{
+    for (int i = KEYS_AT; i < ARGV_AT; i++) {
+        char tail[64]; /* "}:x:" and 32 digits                          */
+        const char *end = strchr(p->arg[i], '}');
+        snprintf(tail, sizeof tail, "%.48s", end ? end : "");
+        snprintf(p->arg[i], ARG_MAX, "snib:{%.500s%s", name, tail);
+    }
+}
+
+struct bare *bare_open(const char *name)
+{
+    struct bare *b = calloc(1, sizeof *b);
+    if (!b) {
+        die("no memory");
+    }
+    b->redis = connect_redis();
+    b->acquire = acquire_pattern;
+    b->release = release_pattern;
+    rename_keys(&b->acquire, name);
+    rename_keys(&b->release, name);
+    b->tombstone_at = (int)(strlen(b->acquire.arg[ARGV_AT - 1]) - 32);
+    for (int i = 0; i < 32; i++) {
+        b->acquire.arg[CLIENT][i] = "0123456789abcdef"[rand() & 15];
+    }
+    memcpy(b->release.arg[CLIENT], b->acquire.arg[CLIENT], 33);
+    return b;
+}
+
+void bare_close(struct bare *b)
+{
+    redisFree(b->redis);
+    free(b);
+}
+
+static redisReply *send_pattern(struct bare *b, const struct pattern *p)
+{
+    const char *argv[ARGS_MAX];
+    size_t size[ARGS_MAX];
+    for (int i = 0; i < p->argc; i++) {
+        argv[i] = p->arg[i];
+        size[i] = strlen(p->arg[i]);
+    }
+    redisReply *r = redisCommandArgv(b->redis, p->argc, argv, size);
+    if (!r || r->type != REDIS_REPLY_ARRAY || r->elements < 1 ||
+        r->element[0]->integer != 1) {
+        die("bare client: %s", r && r->str ? r->str : "strange reply");
+    }
+    return r;
+}
+
+static void set_request(struct bare *b, struct pattern *p, const char *id)
+{
+    memcpy(p->arg[REQUEST], id, 32);
+    memcpy(p->arg[ARGV_AT - 1] + b->tombstone_at, id, 32);
+}
+
+void bare_cycle(struct bare *b)
+{
+    char id[33];
+    struct timeval t;
+    gettimeofday(&t, NULL);
+    snprintf(id, sizeof id, "%016llx%016llx", (unsigned long long)++b->count,
+             (unsigned long long)(uintptr_t)b);
+    set_request(b, &b->acquire, id);
+    set_request(b, &b->release, id);
+    snprintf(b->acquire.arg[NOT_AFTER], ARG_MAX, "%lld",
+             (long long)t.tv_sec * 1000 + t.tv_usec / 1000 + 9000);
+    redisReply *r = send_pattern(b, &b->acquire);
+    if (r->elements < 3) {
+        die("bare client: the acquire was not granted");
+    }
+    snprintf(b->release.arg[TOKEN], ARG_MAX, "%lld", r->element[2]->integer);
+    freeReplyObject(r);
+    freeReplyObject(send_pattern(b, &b->release));
+}
+
+/* -- the server --------------------------------------------------------------- */
+
+static double info_number(const char *info, const char *key)
+{
+    const char *at = info ? strstr(info, key) : NULL;
+    return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
+struct server server_now(void)
+{
+    struct server s = {0};
+    if (!settings.redis_port) {
+        return s;
+    }
+    redisContext *c = connect_redis();
+    redisReply *r = redisCommand(c, "INFO all");
+    if (r && r->str) {
+        /* used_cpu_*_main_thread would leave out the I/O threads; there are
+         * none, so both are the same here. */
+        s.cpu = info_number(r->str, "used_cpu_sys:") +
+                info_number(r->str, "used_cpu_user:");
+        s.calls = (long long)(info_number(r->str, "cmdstat_evalsha:calls=") +
+                              info_number(r->str, "cmdstat_eval:calls="));
+    }
+    freeReplyObject(r);
+    redisFree(c);
+    return s;
+}
+
+void server_flush(void)
+{
+    if (settings.redis_port) {
+        redisContext *c = connect_redis();
+        freeReplyObject(redisCommand(c, "FLUSHALL"));
+        redisFree(c);
+    }
+}

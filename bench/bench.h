@@ -1,0 +1,152 @@
+/* bench/bench.h — measurements as ratios, each against a baseline in the same
+ * run: A and B take turns, and what counts is the median of the pairs.
+ *
+ *   main.c       rows, options
+ *   report.c     medians, the table, JSON
+ *   bare.c       the baseline: hiredis, blocking, the library's own commands
+ *   herd.c       the baseline: publish to all and retry
+ *   crowd.c      processes or threads that do sections for a while
+ *   rows_*.c     the rows of docs/DESIGN.md, "Speed budget"
+ *   clock.c      clocks, CPU time
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <snib.h>
+
+struct settings {
+    const char *redis_host;
+    int redis_port; /* 0: the Redis rows are skipped                   */
+    char redis_url[64];
+    const char *dir;  /* scratch                                         */
+    const char *snib; /* the command line tool, NULL: not there          */
+    double seconds;   /* of one measurement                              */
+    int rounds;       /* pairs                                           */
+};
+extern struct settings settings;
+
+/* -- report.c --------------------------------------------------------------- */
+
+enum { ROUNDS_MAX = 51 };
+
+/* Values of the rounds of one measurement. */
+struct sample {
+    double v[ROUNDS_MAX];
+    int n;
+};
+void sample_add(struct sample *, double);
+double sample_median(const struct sample *);
+double sample_low(const struct sample *);
+double sample_high(const struct sample *);
+
+typedef enum goal_kind { GOAL_NONE, GOAL_AT_MOST, GOAL_AT_LEAST } goal_kind;
+
+/* One line of the result. ours and base have a value a round; ratio too. */
+struct finding {
+    const char *row, *what, *unit;
+    struct sample ours, base, ratio;
+    bool per_ratio; /* the goal is on ratio, else on ours                   */
+    goal_kind kind;
+    double goal;
+};
+/* ratio = ours / base of each pair. */
+void finding_pair(struct finding *, double ours, double base);
+void report(const struct finding *);
+void report_skip(const char *row, const char *why);
+void report_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The table, then JSON into path (NULL: none; "-": stdout, no table). */
+bool report_all(const char *json_path);
+/* To stderr, so that JSON can go to stdout. */
+void progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* -- clock.c ---------------------------------------------------------------- */
+
+double now_s(void);
+int64_t now_ns(void);
+double cpu_of(pid_t pid); /* user + system seconds, all its threads         */
+void pause_s(double);
+int by_double(const void *, const void *);
+/* Value at the given part (0.5: median) of n sorted ones. */
+double at_part(const double *sorted, size_t n, double part);
+_Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* -- bare.c ------------------------------------------------------------------ */
+
+struct bare;
+/* What the library sends for an acquire and a release, learned by watching it
+ * (MONITOR) once; before any bare_open. */
+void bare_learn(void);
+struct bare *bare_open(const char *lock_name);
+/* Both script calls once. Ends the program on any surprise. */
+void bare_cycle(struct bare *);
+void bare_close(struct bare *);
+
+/* Figures of the server. */
+struct server {
+    double cpu;      /* seconds of CPU of its main thread                  */
+    long long calls; /* script calls                                       */
+};
+struct server server_now(void);
+void server_flush(void);
+
+/* -- crowd.c ------------------------------------------------------------------ */
+
+enum { CROWD_MAX = 1024, WAITS_MAX = 1 << 20 };
+
+/* Shared by the members, which may be processes. */
+struct crowd {
+    atomic_int ready, ended;
+    atomic_bool go, stop, keep; /* keep: record waits now                */
+    atomic_ullong sections;
+    atomic_llong released_ns; /* when the last release began           */
+    atomic_uint wait_count;
+    _Atomic float wait_us[WAITS_MAX];
+    const char *url, *name; /* for the member                        */
+    void *data;             /* threads only                          */
+};
+struct crowd *crowd_new(void);
+void crowd_free(struct crowd *);
+
+struct span { /* what happened while it was measured                        */
+    double seconds;
+    unsigned long long sections;
+    struct server before, after; /* zero without a server                 */
+};
+typedef void member(struct crowd *, int me);
+/* n processes or threads run member; measured for seconds after a warm-up. */
+struct span crowd_processes(struct crowd *, int n, member *, double seconds);
+struct span crowd_threads(struct crowd *, int n, member *, double seconds);
+void crowd_note_wait(struct crowd *, double us);
+/* Sorts and gives the part (0.99) of the noted waits. */
+double crowd_wait_part(struct crowd *, double part);
+
+/* Members: the library's client per process on one lock; the herd. */
+void member_snib(struct crowd *, int me);
+void member_herd(struct crowd *, int me);
+
+struct snib_client *open_client(const char *url);
+struct snib_lock *open_lock(struct snib_client *, const char *name);
+/* One section: acquire, release; ends the program on an error. */
+void section(struct snib_lock *);
+
+/* -- rows ---------------------------------------------------------------------- */
+
+void row_one_thread(void);
+void row_threads(void);
+void row_threads64(void);
+void row_processes64(void);
+void row_waiters1000(void);
+void row_local64(void);
+void row_held(void);
+void row_embedded(void);
+void row_handover(void);
+void row_idle(void);
+void row_run(void);
+
+#endif

@@ -1,0 +1,159 @@
+/* bench/main.c — which rows, how long, where to.
+ *
+ *   snib-bench --dir DIR [--redis-port PORT] [--snib PATH] [--rounds N]
+ *              [--seconds S] [--json FILE|-] [ROW…]
+ *
+ * bench/run calls it. Exit status 0: all goals met, 1: one was missed,
+ * 64 usage, 70 something did not work. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+struct settings settings = {
+    .redis_host = "127.0.0.1", .seconds = 1.0, .rounds = 5};
+
+static const struct row {
+    const char *name, *what;
+    void (*run)(void);
+    bool redis, cli;
+} rows[] = {
+    {"one-thread", "acquire+release against a bare hiredis client",
+     row_one_thread, true, false},
+    {"threads", "2, 4, 8 threads with a lock each against a connection each",
+     row_threads, true, false},
+    {"threads-64", "the same with 64, and the server's CPU a section",
+     row_threads64, true, false},
+    {"processes-64", "64 processes on one lock against publish-and-retry",
+     row_processes64, true, false},
+    {"waiters-1000", "1000 processes on one lock against 64", row_waiters1000,
+     true, false},
+    {"local-64", "64 threads of one process on one lock; a stranger's turn",
+     row_local64, true, false},
+    {"held-100000", "what renewing 100 000 locks costs", row_held, true, false},
+    {"embedded", "acquire+release on the embedded store", row_embedded, false,
+     false},
+    {"handover-16", "16 processes on one embedded lock", row_handover, false,
+     false},
+    {"idle", "CPU of those who wait (embedded)", row_idle, false, false},
+    {"run", "snib run against flock(1)", row_run, false, true},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: snib-bench --dir DIR [--redis-port PORT] "
+                    "[--snib PATH]\n    [--rounds N] [--seconds S] "
+                    "[--json FILE|-] [ROW…]\nrows:\n");
+    for (int i = 0; i < ROWS; i++) {
+        fprintf(stderr, "  %-14s %s\n", rows[i].name, rows[i].what);
+    }
+    return 64;
+}
+
+static bool wanted(const struct row *row, char **names)
+{
+    bool any = false, this = false;
+    for (; *names; names++) {
+        any = true;
+        this = this || strcmp(*names, row->name) == 0;
+    }
+    return !any || this;
+}
+
+static bool known(const char *name)
+{
+    for (int i = 0; i < ROWS; i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void run_row(const struct row *row)
+{
+    if (row->redis && !settings.redis_port) {
+        report_skip(row->name, "no redis-server");
+    } else if (row->cli && !settings.snib) {
+        report_skip(row->name, "the command snib is not built");
+    } else {
+        progress("%s: %s", row->name, row->what);
+        server_flush();
+        row->run();
+    }
+}
+
+/* Figures of another build than the shipped one would be worth nothing. */
+static void check_build(void)
+{
+    bool release = strcmp(BENCH_CONFIG, "Release") == 0;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    release = false;
+#endif
+    if (!release && !getenv("SNIB_BENCH_ANY_BUILD")) {
+        die("this is a %s build; measure a release build (./dev bench)",
+            BENCH_CONFIG);
+    }
+}
+
+static bool read_options(int argc, char **argv, const char **json)
+{
+    static const struct option options[] = {
+        {"dir", required_argument, NULL, 'd'},
+        {"redis-port", required_argument, NULL, 'p'},
+        {"snib", required_argument, NULL, 's'},
+        {"rounds", required_argument, NULL, 'r'},
+        {"seconds", required_argument, NULL, 't'},
+        {"json", required_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0}};
+    int c;
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 'd') {
+            settings.dir = optarg;
+        } else if (c == 'p') {
+            settings.redis_port = atoi(optarg);
+        } else if (c == 's') {
+            settings.snib = optarg;
+        } else if (c == 'r') {
+            settings.rounds = atoi(optarg);
+        } else if (c == 't') {
+            settings.seconds = atof(optarg);
+        } else if (c == 'j') {
+            *json = optarg;
+        } else {
+            return false;
+        }
+    }
+    return settings.dir && settings.rounds > 0 &&
+           settings.rounds <= ROUNDS_MAX && settings.seconds > 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *json = NULL;
+    if (!read_options(argc, argv, &json)) {
+        return usage();
+    }
+    for (char **name = argv + optind; *name; name++) {
+        if (!known(*name)) {
+            return usage();
+        }
+    }
+    check_build();
+    snprintf(settings.redis_url, sizeof settings.redis_url, "redis://%s:%d",
+             settings.redis_host, settings.redis_port);
+    bool learned = !settings.redis_port;
+    for (int i = 0; i < ROWS; i++) {
+        if (wanted(&rows[i], argv + optind)) {
+            if (rows[i].redis && !learned) {
+                bare_learn();
+                learned = true;
+            }
+            run_row(&rows[i]);
+        }
+    }
+    return report_all(json) ? 0 : 1;
+}

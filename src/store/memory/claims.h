@@ -1,0 +1,147 @@
+/* store/memory/claims.h — the rules of a lock, for stores that can look at
+ * all claims of a name in one atomic step (memory, SQLite).
+ *
+ * A *claim* is one request's stake at one name: it waits, it holds, or it is
+ * a mark that something has ended. A *book* keeps claims: plain memory or an
+ * SQL table. snib__claims_run() is the only place that decides; it does to a
+ * book what the Lua scripts do to Redis:
+ *
+ *   settle   first, whatever was asked: drop a dead holder; if the name is
+ *            free grant it to the first live waiter, whoever called. Expiry
+ *            runs no code of its own, so nobody can barge (H08).
+ *   step     acquire, renew, release, cancel, force.
+ *   ring     whoever was granted the name, by ops->granted: *after* the step
+ *            has become durable.
+ *
+ * The caller makes the step atomic: one transaction, one mutex. An op that
+ * fails sets book->err and later ops do nothing useful; the caller looks once
+ * at the end, rolls back and answers NOT_APPLIED. Nothing here allocates,
+ * reads a clock or blocks. */
+#ifndef SNIB__CLAIMS_H
+#define SNIB__CLAIMS_H
+
+#include "core/store.h"
+
+/* A pushed grant must be confirmed within C = min(lease, this). */
+#define SNIB__CLAIM_LEASE_MS 3000
+/* A waiter that did not poll for so long is deaf: it is passed over. */
+#define SNIB__ALIVE_MS 3000
+/* A deaf waiter keeps its rank for so long. */
+#define SNIB__ASIDE_MS 60000
+/* How long an ended request is remembered: not_after is at most 10 s ahead. */
+#define SNIB__TOMB_MS 10000
+/* Reserve of tokens in a grant (DESIGN §5). */
+#define SNIB__ROOM_MAX 31
+/* Tokens stay below 2^53, so that every language can hold them. */
+#define SNIB__TOKEN_END (INT64_C(1) << 53)
+/* Places in the queue are counted up to here. */
+#define SNIB__PLACE_MAX 1024
+
+enum snib__claim_state {
+    SNIB__WAITS = 0,
+    SNIB__HOLDS = 1,
+    SNIB__TOMB = 2,   /* the request is over; a late copy does nothing      */
+    SNIB__DEAF = 3,   /* waits, but does not poll; keeps its rank           */
+    SNIB__REVOKED = 4 /* held until it was force-released                   */
+};
+
+struct snib__claim {
+    int64_t id; /* order of arrival; the book's, set by add            */
+    uint64_t request[2], client[2];
+    int state; /* enum snib__claim_state                              */
+    snib_kind kind;
+    uint32_t permits, room;
+    int64_t token, floor;
+    snib_duration lease;
+    snib_instant until; /* holder: lease's end · waiter: alive until ·
+                           mark: remembered until                           */
+    /* The process behind it, for gone(); pid 0: not known or must not be
+     * looked at (a leashed command may outlive it). */
+    int64_t pid, start, pidns;
+    char bell[40];  /* where to ring; "": nowhere                          */
+    char note[128]; /* REVOKED: why                                        */
+};
+
+struct snib__book;
+
+/* name is always the request's. A claim passed in was filled by find, first
+ * or the rules; the book compares claims by id. */
+struct snib__book_ops {
+    /* The claim of this request, in any state; fills note of REVOKED. */
+    bool (*find)(struct snib__book *, const struct snib__name *,
+                 const uint64_t request[2], struct snib__claim *ret);
+    /* The first in order of arrival that is in this state. */
+    bool (*first)(struct snib__book *, const struct snib__name *, int state,
+                  struct snib__claim *ret);
+    /* WAITS claims before this one, counted up to SNIB__PLACE_MAX. */
+    uint32_t (*before)(struct snib__book *, const struct snib__name *,
+                       const struct snib__claim *);
+    /* Last token of the name, room included; never lower than any that was
+     * forgotten with its name. 0: none. */
+    int64_t (*token)(struct snib__book *, const struct snib__name *);
+    void (*set_token)(struct snib__book *, const struct snib__name *, int64_t);
+    /* Highest token in the whole book; rare, may be slow. */
+    int64_t (*highest)(struct snib__book *);
+    /* A new claim at the tail; sets id, bell, pid, start, pidns. about is the
+     * request's text (none for marks). */
+    void (*add)(struct snib__book *, const struct snib__name *,
+                struct snib__claim *, const void *about, size_t size);
+    /* state, token, room, until, lease (and note of REVOKED) have changed. */
+    void (*change)(struct snib__book *, const struct snib__name *,
+                   const struct snib__claim *);
+    void (*remove)(struct snib__book *, const struct snib__name *,
+                   const struct snib__claim *);
+    /* Forget marks and deaf waiters whose until has passed. */
+    void (*sweep)(struct snib__book *);
+    /* True only when this holder's process has certainly ended. */
+    bool (*gone)(struct snib__book *, const struct snib__claim *);
+    /* This waiter was granted the name: ring it after the commit. */
+    void (*granted)(struct snib__book *, const struct snib__name *,
+                    const struct snib__claim *);
+};
+
+struct snib__book {
+    const struct snib__book_ops *ops;
+    snib_instant now;   /* read inside the atomic step                     */
+    int64_t wall_ms;    /* Unix time, for tokens only                      */
+    uint64_t client[2]; /* who asks                                        */
+    snib_err err;       /* sticky                                          */
+    /* The request being run; claims.c's. */
+    const struct snib__request *asker;
+};
+
+/* Run one request of a verb that changes claims: ACQUIRE, RENEW, RELEASE,
+ * CANCEL, FORCE. Fills the answer; with book->err set it means nothing. */
+void snib__claims_run(struct snib__book *, struct snib__request *);
+
+/* End this one claim if it is still there in this state with this token, and
+ * settle: for a waiter that proved dead when its bell was rung, or a holder
+ * whose process ended. Returns true when it was there. */
+bool snib__claims_end(struct snib__book *, const struct snib__name *,
+                      const uint64_t request[2], int state, int64_t token);
+
+/* Hold the name now with this new claim, past the queue: the steal switch of
+ * the memory store. Returns book->err. */
+snib_err snib__claims_put(struct snib__book *, const struct snib__name *,
+                          struct snib__claim *);
+
+/* After a FORCE that is durable: its ROW_COUNT into result (NULL allowed).
+ * Without memory result->failed stays set; the grants are ended all the
+ * same. */
+void snib__claims_count(struct snib__request *);
+
+/* The answer of a waiter that finds its claim HOLDS by reading only: the
+ * deadline counts from the grant as the row tells it. False: too little is
+ * left, or it is not held; run the request instead. */
+bool snib__claims_look(snib_instant now, const struct snib__claim *,
+                       struct snib__request *);
+
+/* One row of inspect and list. */
+void snib__claims_row(struct snib__buf *, snib_instant now,
+                      const struct snib__claim *, const void *about,
+                      size_t size);
+
+/* Does the glob (*, ?, [a-z], [!a], \x) match these bytes? NULL: all do. */
+bool snib__glob(const char *glob, size_t glob_size, const char *s, size_t size);
+
+#endif

@@ -1,0 +1,390 @@
+/* store/memory/memory.c — the memory: store.
+ *
+ * exec() takes the space's mutex for each request; nothing in it blocks. A
+ * waiter that is granted the name is put on its client's list `told` and the
+ * client's eventfd is written: rung() hands out the ids. */
+#include "store/memory/memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/memory/space.h"
+
+static snib_err read_clock(const struct snib__url *url, bool *ret,
+                           struct snib_error *reterr)
+{
+    *ret = false;
+    for (uint32_t i = 0; i < url->queries; i++) {
+        const char *key = url->query[i].key, *value = url->query[i].value;
+        if (strcmp(key, "clock") != 0) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "memory: does not know ?%s=; it knows clock",
+                              key);
+        }
+        if (strcmp(value, "virtual") == 0) {
+            *ret = true;
+        } else if (strcmp(value, "real") != 0) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "memory: clock is virtual or real, not \"%s\"",
+                              value);
+        }
+    }
+    return SNIB_ERR_OK;
+}
+
+static void memory_free(void *instance)
+{
+    struct snib__mem_client *c = instance;
+    struct snib__link *l;
+    if (!c) {
+        return;
+    }
+    if (c->bell >= 0) {
+        close(c->bell);
+    }
+    /* In a forked child another thread may have held the mutexes for ever;
+     * the space is left to the parent's copy. */
+    if (c->space && c->pid == getpid()) {
+        pthread_mutex_lock(&c->space->mutex);
+        snib__unlink(&c->link);
+        while ((l = snib__list_pop(&c->told))) {
+            continue;
+        }
+        pthread_mutex_unlock(&c->space->mutex);
+        snib__space_close(c->space);
+    }
+    snib__free(c);
+}
+
+static snib_err memory_open(const struct snib__store_config *config, void **ret,
+                            struct snib_error *reterr)
+{
+    struct snib__mem_client *c;
+    bool is_virtual;
+    snib_err err = read_clock(config->url, &is_virtual, reterr);
+    *ret = NULL;
+    if (err) {
+        return err;
+    }
+    c = snib__alloc(sizeof *c);
+    if (!c) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    snib__link_init(&c->link);
+    snib__list_init(&c->told);
+    memcpy(c->id, config->client, sizeof c->id);
+    c->pid = getpid();
+    c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (c->bell < 0) {
+        err = snib__fail(reterr, SNIB_ERR_LIMIT, "no eventfd: %s",
+                         strerror(errno));
+    } else {
+        const char *path = config->url->path;
+        err = snib__space_open(path ? path : "", is_virtual, &c->space, reterr);
+    }
+    if (err) {
+        memory_free(c);
+        return err;
+    }
+    pthread_mutex_lock(&c->space->mutex);
+    snib__list_push(&c->space->clients, &c->link);
+    pthread_mutex_unlock(&c->space->mutex);
+    *ret = c;
+    return SNIB_ERR_OK;
+}
+
+/* -- looking ------------------------------------------------------------------ */
+
+static void write_lock(struct snib__buf *out, snib_instant now,
+                       const struct snib__mem_lock *lock)
+{
+    snib__rec_row(out, SNIB__ROW_LOCK);
+    snib__rec_bytes(out, SNIB__F_NAME, lock->name, lock->name_size);
+    snib__rec_i64(out, SNIB__F_TOKEN, lock->token);
+    for (int state = SNIB__HOLDS; state >= SNIB__WAITS; state--) {
+        SNIB__LIST_EACH (l, &lock->claims) {
+            const struct snib__mem_claim *k =
+                SNIB__CONTAINER(l, struct snib__mem_claim, link);
+            if (k->c.state == state && !snib__reached(now, k->c.until)) {
+                snib__claims_row(out, now, &k->c, k->about, k->about_size);
+            }
+        }
+    }
+}
+
+static bool is_used(const struct snib__mem_lock *lock, snib_instant now)
+{
+    SNIB__LIST_EACH (l, &lock->claims) {
+        const struct snib__claim *c =
+            &SNIB__CONTAINER(l, struct snib__mem_claim, link)->c;
+        if ((c->state == SNIB__HOLDS || c->state == SNIB__WAITS) &&
+            !snib__reached(now, c->until)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void list(struct snib__space *s, struct snib__request *r)
+{
+    snib_instant now = snib__space_now(s);
+    for (size_t i = 0; i < SNIB__SPACE_BUCKETS; i++) {
+        SNIB__LIST_EACH (l, &s->bucket[i]) {
+            const struct snib__mem_lock *lock =
+                SNIB__CONTAINER(l, struct snib__mem_lock, bucket);
+            if (is_used(lock, now) && snib__glob(r->text, r->text_size,
+                                                 lock->name, lock->name_size)) {
+                write_lock(r->result, now, lock);
+            }
+        }
+    }
+}
+
+static void doctor(struct snib__space *s, struct snib__buf *out)
+{
+    snib__rec_row(out, SNIB__ROW_FINDING);
+    snib__rec_i64(out, SNIB__F_LEVEL, SNIB_LEVEL_OK);
+    snib__rec_text(out, SNIB__F_CHECK, "reach");
+    snib__rec_text(out, SNIB__F_TEXT,
+                   "locks of this process only; nothing outlives it");
+    snib__rec_text(out, SNIB__F_REMEDY, "");
+    snib__rec_row(out, SNIB__ROW_FINDING);
+    snib__rec_i64(out, SNIB__F_LEVEL, SNIB_LEVEL_OK);
+    snib__rec_text(out, SNIB__F_CHECK, "clock");
+    snib__rec_text(out, SNIB__F_TEXT,
+                   s->is_virtual ? "virtual" : "CLOCK_BOOTTIME");
+    snib__rec_text(out, SNIB__F_REMEDY, "");
+}
+
+/* -- running ------------------------------------------------------------------- */
+
+static void no_memory(struct snib__request *r)
+{
+    r->answer = SNIB__NOT_APPLIED;
+    r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+}
+
+/* A waiter that has been granted the lock learns of it by looking, as in the
+ * stores between processes: its deadline counts from the grant. */
+static bool look_first(struct snib__mem_book *m, struct snib__request *r)
+{
+    struct snib__claim c;
+    return r->verb == SNIB__ACQUIRE && r->answer == SNIB__QUEUED &&
+           m->book.ops->find(&m->book, r->name, r->id, &c) &&
+           snib__claims_look(m->book.now, &c, r);
+}
+
+static void change_claims(struct snib__mem_client *c, struct snib__request *r)
+{
+    struct snib__mem_book m;
+    if (snib__mem_book_begin(&m, c->space, r->name, c->id, r->text_size)) {
+        no_memory(r);
+        return;
+    }
+    if (!look_first(&m, r)) {
+        snib__claims_run(&m.book, r);
+    }
+    if (m.book.err) {
+        r->answer = SNIB__NOT_APPLIED;
+        r->err = snib__fail_plain(r->reterr, m.book.err);
+    }
+    snib__mem_book_end(&m);
+}
+
+static void look(struct snib__mem_client *c, struct snib__request *r)
+{
+    r->answer = SNIB__DONE;
+    r->err = snib__ok(r->reterr);
+    if (r->verb == SNIB__LIST) {
+        list(c->space, r);
+    } else if (r->verb == SNIB__DOCTOR) {
+        doctor(c->space, r->result);
+    } else {
+        struct snib__mem_book m;
+        if (snib__mem_book_begin(&m, c->space, r->name, c->id, 0)) {
+            no_memory(r);
+            return;
+        }
+        write_lock(r->result, m.book.now, m.lock);
+        snib__mem_book_end(&m);
+    }
+    if (r->result->failed) {
+        no_memory(r);
+    }
+}
+
+static void run_one(struct snib__mem_client *c, struct snib__request *r)
+{
+    switch (r->verb) {
+    case SNIB__ACQUIRE:
+    case SNIB__RENEW:
+    case SNIB__RELEASE:
+    case SNIB__CANCEL:
+        change_claims(c, r);
+        break;
+    case SNIB__FORCE:
+        change_claims(c, r);
+        snib__claims_count(r);
+        break;
+    case SNIB__INSPECT:
+    case SNIB__LIST:
+    case SNIB__DOCTOR:
+        look(c, r);
+        break;
+    }
+    if (c->drop) {
+        c->drop--;
+        r->answer = SNIB__UNKNOWN;
+        r->err = snib__fail(r->reterr, SNIB_ERR_UNKNOWN,
+                            "reply dropped by snib_test_drop_replies");
+    }
+}
+
+static void memory_exec(void *instance, snib_instant now,
+                        struct snib__list *chain)
+{
+    struct snib__mem_client *c = instance;
+    (void)now; /* older than the mutex; the space knows better */
+    pthread_mutex_lock(&c->space->mutex);
+    SNIB__LIST_EACH (l, chain) {
+        run_one(c, SNIB__CONTAINER(l, struct snib__request, link));
+    }
+    pthread_mutex_unlock(&c->space->mutex);
+}
+
+static int memory_bell_fd(void *instance)
+{
+    return ((struct snib__mem_client *)instance)->bell;
+}
+
+static uint32_t memory_rung(void *instance, uint64_t (*ids)[2], uint32_t max)
+{
+    struct snib__mem_client *c = instance;
+    struct snib__link *l;
+    uint32_t n = 0;
+    eventfd_t ignored;
+    pthread_mutex_lock(&c->space->mutex);
+    eventfd_read(c->bell, &ignored);
+    while (n < max && (l = snib__list_pop(&c->told))) {
+        const struct snib__claim *k =
+            &SNIB__CONTAINER(l, struct snib__mem_claim, told)->c;
+        ids[n][0] = k->request[0];
+        ids[n][1] = k->request[1];
+        n++;
+    }
+    if (!snib__list_empty(&c->told)) {
+        eventfd_write(c->bell, 1);
+    }
+    pthread_mutex_unlock(&c->space->mutex);
+    return n;
+}
+
+const struct snib__blocking_ops snib__memory_ops = {
+    .abi = SNIB__STORE_ABI,
+    .size = sizeof(struct snib__blocking_ops),
+    .scheme = "memory",
+    .caps =
+        SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__CAN_LIST | SNIB__IN_PROCESS,
+    .open = memory_open,
+    .exec = memory_exec,
+    .bell_fd = memory_bell_fd,
+    .rung = memory_rung,
+    .free = memory_free,
+};
+
+/* -- switches of include/snib/test.h -------------------------------------------- */
+
+bool snib__memory_clock(void *instance, snib_instant *ret)
+{
+    struct snib__space *s = ((struct snib__mem_client *)instance)->space;
+    if (!s->is_virtual) { /* never changes after open */
+        return false;
+    }
+    pthread_mutex_lock(&s->mutex);
+    *ret = s->now;
+    pthread_mutex_unlock(&s->mutex);
+    return true;
+}
+
+snib_err snib__memory_advance(void *instance, int64_t ms,
+                              struct snib_error *reterr)
+{
+    struct snib__space *s = ((struct snib__mem_client *)instance)->space;
+    if (!s->is_virtual) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "only \"memory:NAME?clock=virtual\" has a clock "
+                          "that can be advanced");
+    }
+    if (ms < 0) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "a clock is not moved backwards");
+    }
+    pthread_mutex_lock(&s->mutex);
+    s->now = snib__after(s->now, snib__ms(ms));
+    SNIB__LIST_EACH (l, &s->clients) {
+        eventfd_write(SNIB__CONTAINER(l, struct snib__mem_client, link)->bell,
+                      1);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return snib__ok(reterr);
+}
+
+void snib__memory_drop_replies(void *instance, uint32_t n)
+{
+    struct snib__mem_client *c = instance;
+    pthread_mutex_lock(&c->space->mutex);
+    c->drop += n;
+    pthread_mutex_unlock(&c->space->mutex);
+}
+
+static snib_err take_away(struct snib__mem_client *c,
+                          const struct snib__name *name,
+                          struct snib__claim *thief, struct snib_error *reterr)
+{
+    struct snib__mem_book m;
+    const uint64_t nobody[2] = {0, 0};
+    snib_err err;
+    pthread_mutex_lock(&c->space->mutex);
+    err = snib__mem_book_begin(&m, c->space, name, c->id, 0);
+    if (!err) {
+        struct snib__claim held;
+        while (m.book.ops->first(&m.book, name, SNIB__HOLDS, &held)) {
+            m.book.ops->remove(&m.book, name, &held);
+        }
+        if (thief) {
+            err = snib__claims_put(&m.book, name, thief);
+        } else {
+            snib__claims_end(&m.book, name, nobody, SNIB__HOLDS, 0);
+        }
+        snib__mem_book_end(&m);
+    }
+    pthread_mutex_unlock(&c->space->mutex);
+    return err ? snib__fail_plain(reterr, err) : snib__ok(reterr);
+}
+
+snib_err snib__memory_expire(void *instance, const struct snib__name *name,
+                             struct snib_error *reterr)
+{
+    return take_away(instance, name, NULL, reterr);
+}
+
+snib_err snib__memory_steal(void *instance, const struct snib__name *name,
+                            int64_t lease_ms, struct snib_error *reterr)
+{
+    struct snib__mem_client *c = instance;
+    struct snib__claim thief = {
+        .client = {UINT64_MAX, UINT64_MAX},
+        .request = {UINT64_MAX, 0},
+        .kind = SNIB_MUTEX,
+        .permits = 1,
+        .lease = snib__ms(lease_ms),
+    };
+    pthread_mutex_lock(&c->space->mutex);
+    thief.request[1] = (uint64_t)++c->space->last_id;
+    pthread_mutex_unlock(&c->space->mutex);
+    return take_away(c, name, &thief, reterr);
+}

@@ -1,0 +1,431 @@
+/* store/memory/space.c — the registry of spaces, and a book in plain memory.
+ *
+ * Locking: the registry's mutex guards the list of spaces and their counts; a
+ * space's mutex guards its content. Never both at once, except that a space
+ * is freed under the registry's alone, when nobody can reach it. */
+#include "store/memory/space.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+/* A virtual space begins here: not at zero, where bugs hide. */
+#define VIRTUAL_START_MS INT64_C(1000000)
+#define VIRTUAL_EPOCH_MS INT64_C(1700000000000)
+
+static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct snib__list registry = {{&registry.head, &registry.head}};
+static int64_t registry_floor; /* highest token of the spaces that ended    */
+
+/* -- spaces ------------------------------------------------------------------ */
+
+static int64_t ms_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+snib_instant snib__space_now(const struct snib__space *s)
+{
+    struct timespec t;
+    if (s->is_virtual) {
+        return s->now;
+    }
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (snib_instant){(int64_t)t.tv_sec * 1000000000 + t.tv_nsec};
+}
+
+int64_t snib__space_wall_ms(const struct snib__space *s)
+{
+    if (s->is_virtual) {
+        return VIRTUAL_EPOCH_MS + s->now.ns / 1000000;
+    }
+    return ms_of(CLOCK_REALTIME);
+}
+
+static void free_space(struct snib__space *s)
+{
+    for (size_t i = 0; i < SNIB__SPACE_BUCKETS; i++) {
+        struct snib__link *l;
+        while ((l = snib__list_pop(&s->bucket[i]))) {
+            struct snib__mem_lock *lock =
+                SNIB__CONTAINER(l, struct snib__mem_lock, bucket);
+            struct snib__link *k;
+            while ((k = snib__list_pop(&lock->claims))) {
+                snib__free(SNIB__CONTAINER(k, struct snib__mem_claim, link));
+            }
+            if (lock->token > registry_floor) {
+                registry_floor = lock->token;
+            }
+            snib__free(lock);
+        }
+    }
+    if (s->floor > registry_floor) {
+        registry_floor = s->floor;
+    }
+    pthread_mutex_destroy(&s->mutex);
+    snib__free(s->name);
+    snib__free(s);
+}
+
+static struct snib__space *new_space(const char *name, bool is_virtual)
+{
+    struct snib__space *s = snib__alloc(sizeof *s);
+    if (!s) {
+        return NULL;
+    }
+    s->name = snib__strdup(name);
+    if (!s->name || pthread_mutex_init(&s->mutex, NULL)) {
+        snib__free(s->name);
+        snib__free(s);
+        return NULL;
+    }
+    s->is_virtual = is_virtual;
+    s->now = (snib_instant){VIRTUAL_START_MS * 1000000};
+    s->floor = registry_floor;
+    snib__list_init(&s->clients);
+    snib__list_init(&s->idle);
+    snib__list_init(&s->marks);
+    for (size_t i = 0; i < SNIB__SPACE_BUCKETS; i++) {
+        snib__list_init(&s->bucket[i]);
+    }
+    snib__list_push(&registry, &s->link);
+    return s;
+}
+
+static struct snib__space *find_space(const char *name)
+{
+    SNIB__LIST_EACH (l, &registry) {
+        struct snib__space *s = SNIB__CONTAINER(l, struct snib__space, link);
+        if (strcmp(s->name, name) == 0) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+snib_err snib__space_open(const char *name, bool is_virtual,
+                          struct snib__space **ret, struct snib_error *reterr)
+{
+    snib_err err = SNIB_ERR_OK;
+    pthread_mutex_lock(&registry_mutex);
+    struct snib__space *s = find_space(name);
+    if (!s) {
+        s = new_space(name, is_virtual);
+        if (!s) {
+            err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+        }
+    } else if (s->is_virtual != is_virtual) {
+        err = snib__fail(reterr, SNIB_ERR_CONFIG,
+                         "memory:%s is in use with a %s clock; open it with "
+                         "the same ?clock=",
+                         name, s->is_virtual ? "virtual" : "real");
+        s = NULL;
+    }
+    if (s) {
+        s->refs++;
+    }
+    pthread_mutex_unlock(&registry_mutex);
+    *ret = s;
+    return err;
+}
+
+void snib__space_close(struct snib__space *s)
+{
+    pthread_mutex_lock(&registry_mutex);
+    if (--s->refs == 0) {
+        snib__unlink(&s->link);
+        free_space(s);
+    }
+    pthread_mutex_unlock(&registry_mutex);
+}
+
+/* -- the book ----------------------------------------------------------------- */
+
+static struct snib__mem_book *mem_of(struct snib__book *b)
+{
+    return (struct snib__mem_book *)(void *)b;
+}
+
+static struct snib__mem_claim *claim_of(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__mem_claim, link);
+}
+
+static struct snib__mem_claim *by_id(struct snib__mem_book *m, int64_t id)
+{
+    SNIB__LIST_EACH (l, &m->lock->claims) {
+        if (claim_of(l)->c.id == id) {
+            return claim_of(l);
+        }
+    }
+    return NULL;
+}
+
+static bool is_mark(int state)
+{
+    return state != SNIB__WAITS && state != SNIB__HOLDS;
+}
+
+static void drop_claim(struct snib__mem_claim *k)
+{
+    snib__unlink(&k->link);
+    snib__unlink(&k->told);
+    snib__unlink(&k->mark);
+    snib__free(k);
+}
+
+/* A name that nobody needs now queues up to be forgotten. */
+static void note_idle(struct snib__space *s, struct snib__mem_lock *lock)
+{
+    if (!snib__list_empty(&lock->claims)) {
+        return;
+    }
+    if (!snib__linked(&lock->idle)) {
+        snib__list_push(&s->idle, &lock->idle);
+        s->idle_count++;
+    }
+    while (s->idle_count > SNIB__IDLE_MAX) {
+        struct snib__link *l = snib__list_pop(&s->idle);
+        struct snib__mem_lock *old =
+            SNIB__CONTAINER(l, struct snib__mem_lock, idle);
+        s->idle_count--;
+        if (old->token > s->floor) {
+            s->floor = old->token;
+        }
+        snib__unlink(&old->bucket);
+        snib__free(old);
+    }
+}
+
+static bool find(struct snib__book *b, const struct snib__name *name,
+                 const uint64_t request[2], struct snib__claim *ret)
+{
+    struct snib__mem_book *m = mem_of(b);
+    (void)name;
+    SNIB__LIST_EACH (l, &m->lock->claims) {
+        const struct snib__claim *c = &claim_of(l)->c;
+        if (c->request[0] == request[0] && c->request[1] == request[1]) {
+            *ret = *c;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool first(struct snib__book *b, const struct snib__name *name,
+                  int state, struct snib__claim *ret)
+{
+    struct snib__mem_book *m = mem_of(b);
+    (void)name;
+    SNIB__LIST_EACH (l, &m->lock->claims) {
+        if (claim_of(l)->c.state == state) {
+            *ret = claim_of(l)->c;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t before(struct snib__book *b, const struct snib__name *name,
+                       const struct snib__claim *c)
+{
+    struct snib__mem_book *m = mem_of(b);
+    uint32_t n = 0;
+    (void)name;
+    SNIB__LIST_EACH (l, &m->lock->claims) {
+        const struct snib__claim *k = &claim_of(l)->c;
+        n += k->state == SNIB__WAITS && k->id < c->id && n < SNIB__PLACE_MAX;
+    }
+    return n;
+}
+
+static int64_t token(struct snib__book *b, const struct snib__name *name)
+{
+    struct snib__mem_book *m = mem_of(b);
+    (void)name;
+    return m->lock->token > m->space->floor ? m->lock->token : m->space->floor;
+}
+
+static void set_token(struct snib__book *b, const struct snib__name *name,
+                      int64_t t)
+{
+    (void)name;
+    mem_of(b)->lock->token = t;
+}
+
+static int64_t highest(struct snib__book *b)
+{
+    struct snib__space *s = mem_of(b)->space;
+    int64_t high = s->floor;
+    for (size_t i = 0; i < SNIB__SPACE_BUCKETS; i++) {
+        SNIB__LIST_EACH (l, &s->bucket[i]) {
+            int64_t t =
+                SNIB__CONTAINER(l, struct snib__mem_lock, bucket)->token;
+            high = t > high ? t : high;
+        }
+    }
+    return high;
+}
+
+static void add(struct snib__book *b, const struct snib__name *name,
+                struct snib__claim *c, const void *about, size_t size)
+{
+    struct snib__mem_book *m = mem_of(b);
+    struct snib__mem_claim *k = m->spare;
+    (void)name;
+    if (!k || size > k->about_size) {
+        b->err = SNIB_ERR_INTERNAL;
+        return;
+    }
+    m->spare = NULL;
+    k->lock = m->lock;
+    k->c = *c;
+    k->c.id = c->id = ++m->space->last_id;
+    k->about_size = (uint32_t)size;
+    if (size) {
+        memcpy(k->about, about, size);
+    }
+    snib__list_push(&m->lock->claims, &k->link);
+    if (is_mark(c->state)) {
+        snib__list_push(&m->space->marks, &k->mark);
+    }
+}
+
+static void change(struct snib__book *b, const struct snib__name *name,
+                   const struct snib__claim *c)
+{
+    struct snib__mem_book *m = mem_of(b);
+    struct snib__mem_claim *k = by_id(m, c->id);
+    (void)name;
+    if (!k) {
+        b->err = SNIB_ERR_INTERNAL;
+        return;
+    }
+    k->c = *c;
+    snib__unlink(&k->mark);
+    if (is_mark(c->state)) {
+        snib__list_push(&m->space->marks, &k->mark);
+    }
+}
+
+static void remove_claim(struct snib__book *b, const struct snib__name *name,
+                         const struct snib__claim *c)
+{
+    struct snib__mem_claim *k = by_id(mem_of(b), c->id);
+    (void)name;
+    if (k) {
+        drop_claim(k);
+    }
+}
+
+static void sweep(struct snib__book *b)
+{
+    struct snib__mem_book *m = mem_of(b);
+    SNIB__LIST_EACH_SAFE (l, n, &m->space->marks) {
+        struct snib__mem_claim *k =
+            SNIB__CONTAINER(l, struct snib__mem_claim, mark);
+        if (snib__reached(b->now, k->c.until)) {
+            struct snib__mem_lock *lock = k->lock;
+            drop_claim(k);
+            if (lock != m->lock) {
+                note_idle(m->space, lock);
+            }
+        }
+    }
+}
+
+static bool gone(struct snib__book *b, const struct snib__claim *c)
+{
+    (void)b;
+    (void)c;
+    return false; /* one process: it would be ours */
+}
+
+static void granted(struct snib__book *b, const struct snib__name *name,
+                    const struct snib__claim *c)
+{
+    struct snib__mem_book *m = mem_of(b);
+    struct snib__mem_claim *k = by_id(m, c->id);
+    (void)name;
+    SNIB__LIST_EACH (l, &m->space->clients) {
+        struct snib__mem_client *client =
+            SNIB__CONTAINER(l, struct snib__mem_client, link);
+        if (client->id[0] == c->client[0] && client->id[1] == c->client[1]) {
+            snib__unlink(&k->told);
+            snib__list_push(&client->told, &k->told);
+            eventfd_write(client->bell, 1);
+            return;
+        }
+    }
+}
+
+static const struct snib__book_ops book_ops = {
+    find, first,  before,       token, set_token, highest,
+    add,  change, remove_claim, sweep, gone,      granted,
+};
+
+static struct snib__mem_lock *lock_of(struct snib__space *s,
+                                      const struct snib__name *name)
+{
+    struct snib__list *bucket = &s->bucket[name->hash % SNIB__SPACE_BUCKETS];
+    struct snib__mem_lock *lock;
+    SNIB__LIST_EACH (l, bucket) {
+        lock = SNIB__CONTAINER(l, struct snib__mem_lock, bucket);
+        if (lock->hash == name->hash && lock->name_size == name->raw_size &&
+            memcmp(lock->name, name->raw, name->raw_size) == 0) {
+            return lock;
+        }
+    }
+    lock = snib__alloc(sizeof *lock + name->raw_size + 1);
+    if (lock) {
+        lock->hash = name->hash;
+        lock->name_size = name->raw_size;
+        memcpy(lock->name, name->raw, name->raw_size);
+        snib__list_init(&lock->claims);
+        snib__link_init(&lock->idle);
+        snib__list_push(bucket, &lock->bucket);
+    }
+    return lock;
+}
+
+snib_err snib__mem_book_begin(struct snib__mem_book *m, struct snib__space *s,
+                              const struct snib__name *name,
+                              const uint64_t client[2], uint32_t about_size)
+{
+    *m = (struct snib__mem_book){
+        .book = {.ops = &book_ops,
+                 .now = snib__space_now(s),
+                 .wall_ms = snib__space_wall_ms(s),
+                 .client = {client[0], client[1]}},
+        .space = s,
+        .spare = snib__alloc(sizeof *m->spare + about_size),
+    };
+    if (!m->spare) {
+        return SNIB_ERR_NOMEM;
+    }
+    m->spare->about_size = about_size;
+    snib__link_init(&m->spare->link);
+    snib__link_init(&m->spare->told);
+    snib__link_init(&m->spare->mark);
+    m->lock = lock_of(s, name);
+    if (!m->lock) {
+        snib__free(m->spare);
+        return SNIB_ERR_NOMEM;
+    }
+    if (snib__linked(&m->lock->idle)) {
+        snib__unlink(&m->lock->idle);
+        s->idle_count--;
+    }
+    return SNIB_ERR_OK;
+}
+
+void snib__mem_book_end(struct snib__mem_book *m)
+{
+    snib__free(m->spare);
+    note_idle(m->space, m->lock);
+}

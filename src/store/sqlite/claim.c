@@ -1,0 +1,418 @@
+/* store/sqlite/claim.c — the book of claims.h, as SQL.
+ *
+ * Each op is one prepared statement inside the write transaction that exec.c
+ * has begun. The first SQLite error is kept in self->rc and ends the step;
+ * exec.c rolls back.
+ *
+ * The holder of a name is found through its lock row (lock.holder) and is in
+ * no index; all others are found by request or by order. What was read of
+ * the last name is kept in self->here as long as nobody else could change
+ * it: for this transaction. */
+#include <string.h>
+
+#include "core/about.h"
+#include "store/sqlite/internal.h"
+
+static struct snib__sqlite *self_of(struct snib__book *b)
+{
+    return SNIB__CONTAINER(b, struct snib__sqlite, book);
+}
+
+static void broke(struct snib__sqlite *self, int rc)
+{
+    if (!self->rc) {
+        self->rc = rc;
+    }
+    self->book.err = SNIB_ERR_STORE;
+}
+
+static sqlite3_stmt *get(struct snib__sqlite *self, enum snib__stmt which)
+{
+    int rc;
+    if (self->book.err) {
+        return NULL;
+    }
+    sqlite3_stmt *st = snib__db_st(&self->db, which, &rc);
+    if (!st) {
+        broke(self, rc);
+    }
+    return st;
+}
+
+static bool step_row(struct snib__sqlite *self, sqlite3_stmt *st)
+{
+    int rc = sqlite3_step(st);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        broke(self, rc);
+    }
+    return rc == SQLITE_ROW;
+}
+
+static void step_done(struct snib__sqlite *self, sqlite3_stmt *st)
+{
+    int rc = sqlite3_step(st);
+    sqlite3_reset(st);
+    if (rc != SQLITE_DONE) {
+        broke(self, rc);
+    }
+}
+
+static void put_name(sqlite3_stmt *st, const struct snib__name *name)
+{
+    sqlite3_bind_blob(st, 1, name->raw, (int)name->raw_size, SQLITE_STATIC);
+}
+
+static void copy_text(sqlite3_stmt *st, int column, char *ret, size_t size)
+{
+    const void *p = sqlite3_column_blob(st, column);
+    size_t n = p ? (size_t)sqlite3_column_bytes(st, column) : 0;
+    n = n < size ? n : size - 1;
+    if (n) {
+        memcpy(ret, p, n);
+    }
+    ret[n] = 0;
+}
+
+void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
+{
+    c->id = sqlite3_column_int64(st, 0);
+    snib__db_get_id(st, 1, c->request);
+    snib__db_get_id(st, 2, c->client);
+    c->state = sqlite3_column_int(st, 3);
+    c->kind = (snib_kind)sqlite3_column_int(st, 4);
+    c->permits = (uint32_t)sqlite3_column_int64(st, 5);
+    c->room = (uint32_t)sqlite3_column_int64(st, 6);
+    c->token = sqlite3_column_int64(st, 7);
+    c->floor = sqlite3_column_int64(st, 8);
+    c->lease.ns = sqlite3_column_int64(st, 9);
+    c->until.ns = sqlite3_column_int64(st, 10);
+    c->pid = sqlite3_column_int64(st, 11);
+    c->start = sqlite3_column_int64(st, 12);
+    c->pidns = sqlite3_column_int64(st, 13);
+    copy_text(st, 14, c->bell, sizeof c->bell);
+    c->note[0] = 0;
+    if (c->state == SNIB__REVOKED) {
+        copy_text(st, 15, c->note, sizeof c->note);
+    }
+}
+
+static int64_t number(struct snib__sqlite *self, sqlite3_stmt *st)
+{
+    int64_t n = step_row(self, st) ? sqlite3_column_int64(st, 0) : 0;
+    sqlite3_reset(st);
+    return n;
+}
+
+/* Read a name's token and holder, unless they are known. */
+static void visit(struct snib__sqlite *self, const struct snib__name *name)
+{
+    sqlite3_stmt *st;
+    if (self->here.name == name || !(st = get(self, SNIB__ST_LOCK))) {
+        return;
+    }
+    put_name(st, name);
+    bool known = step_row(self, st);
+    self->here.has_holder = false;
+    self->here.token = self->here.new_token = 0;
+    if (known) {
+        self->here.token = sqlite3_column_int64(st, 16);
+        if (sqlite3_column_type(st, 0) != SQLITE_NULL) {
+            self->here.has_holder = true;
+            snib__sqlite_read_claim(st, &self->here.holder);
+        }
+    }
+    sqlite3_reset(st);
+    /* A name that the broom took away left its token in the floor. */
+    if (!known && (st = get(self, SNIB__ST_FLOOR))) {
+        self->here.token = number(self, st);
+    }
+    self->here.name = self->book.err ? NULL : name;
+}
+
+static bool find(struct snib__book *b, const struct snib__name *name,
+                 const uint64_t request[2], struct snib__claim *ret)
+{
+    struct snib__sqlite *self = self_of(b);
+    sqlite3_stmt *st;
+    bool found = false;
+    visit(self, name);
+    if (!b->err && self->here.has_holder &&
+        self->here.holder.request[0] == request[0] &&
+        self->here.holder.request[1] == request[1]) {
+        *ret = self->here.holder;
+        return true;
+    }
+    if ((st = get(self, SNIB__ST_FIND))) {
+        snib__db_put_id(st, 1, request);
+        found = step_row(self, st);
+        if (found) {
+            snib__sqlite_read_claim(st, ret);
+        }
+        sqlite3_reset(st);
+    }
+    return found;
+}
+
+static bool first(struct snib__book *b, const struct snib__name *name,
+                  int state, struct snib__claim *ret)
+{
+    struct snib__sqlite *self = self_of(b);
+    sqlite3_stmt *st;
+    bool found = false;
+    if (state == SNIB__HOLDS) {
+        visit(self, name);
+        if (!b->err && self->here.has_holder) {
+            *ret = self->here.holder;
+            return true;
+        }
+        return false;
+    }
+    if ((st = get(self, SNIB__ST_HEAD))) {
+        put_name(st, name);
+        found = step_row(self, st);
+        if (found) {
+            snib__sqlite_read_claim(st, ret);
+        }
+        sqlite3_reset(st);
+    }
+    return found;
+}
+
+static uint32_t before(struct snib__book *b, const struct snib__name *name,
+                       const struct snib__claim *c)
+{
+    struct snib__sqlite *self = self_of(b);
+    sqlite3_stmt *st = get(self, SNIB__ST_BEFORE);
+    if (!st) {
+        return 0;
+    }
+    put_name(st, name);
+    sqlite3_bind_int64(st, 2, c->id);
+    sqlite3_bind_int(st, 3, SNIB__PLACE_MAX);
+    return (uint32_t)number(self, st);
+}
+
+static int64_t token(struct snib__book *b, const struct snib__name *name)
+{
+    struct snib__sqlite *self = self_of(b);
+    visit(self, name);
+    return self->here.token;
+}
+
+/* Written by set_holder, together with the holder: one row, one write. */
+static void set_token(struct snib__book *b, const struct snib__name *name,
+                      int64_t t)
+{
+    (void)name;
+    self_of(b)->here.new_token = t;
+}
+
+static void set_holder(struct snib__sqlite *self, const struct snib__name *name,
+                       const struct snib__claim *c)
+{
+    sqlite3_stmt *st = get(self, SNIB__ST_SET_LOCK);
+    if (!st) {
+        return;
+    }
+    put_name(st, name);
+    sqlite3_bind_int64(st, 2, self->here.new_token);
+    sqlite3_bind_int64(st, 3, c->id);
+    step_done(self, st);
+    self->here.token = self->here.new_token;
+    self->here.has_holder = true;
+    self->here.holder = *c;
+}
+
+static int64_t highest(struct snib__book *b)
+{
+    struct snib__sqlite *self = self_of(b);
+    sqlite3_stmt *st = get(self, SNIB__ST_HIGHEST);
+    int64_t high = st ? number(self, st) : 0;
+    if ((st = get(self, SNIB__ST_FLOOR))) {
+        int64_t floor = number(self, st);
+        high = floor > high ? floor : high;
+    }
+    return high;
+}
+
+static bool is_leashed(const void *about, size_t size)
+{
+    struct snib__about a;
+    if (!size || !memmem(about, size, "leashed", 7)) {
+        return false;
+    }
+    snib__about_read(about, size, &a);
+    return a.leashed;
+}
+
+static void add(struct snib__book *b, const struct snib__name *name,
+                struct snib__claim *c, const void *about, size_t size)
+{
+    struct snib__sqlite *self = self_of(b);
+    const struct snib__host *h = &self->host;
+    sqlite3_stmt *st;
+    if (c->state == SNIB__WAITS && self->bell.sock < 0 && !self->no_bell) {
+        /* A socket is made outside of the transaction; then once more. */
+        self->want_bell = true;
+        b->err = SNIB_ERR_STORE;
+        return;
+    }
+    if (!(st = get(self, SNIB__ST_ADD))) {
+        return;
+    }
+    bool known = h->start > 0 && h->pidns && !is_leashed(about, size);
+    put_name(st, name);
+    snib__db_put_id(st, 2, c->request);
+    snib__db_put_id(st, 3, c->client);
+    sqlite3_bind_int(st, 4, c->state);
+    sqlite3_bind_int(st, 5, (int)c->kind);
+    sqlite3_bind_int64(st, 6, c->permits);
+    sqlite3_bind_int64(st, 7, c->room);
+    sqlite3_bind_int64(st, 8, c->token);
+    sqlite3_bind_int64(st, 9, c->floor);
+    sqlite3_bind_int64(st, 10, c->lease.ns);
+    sqlite3_bind_int64(st, 11, c->until.ns);
+    sqlite3_bind_int64(st, 12, known ? h->pid : 0);
+    sqlite3_bind_int64(st, 13, known ? h->start : 0);
+    sqlite3_bind_int64(st, 14, known ? h->pidns : 0);
+    sqlite3_bind_text(st, 15, self->bell.name, -1, SQLITE_STATIC);
+    sqlite3_bind_text(st, 16, about ? about : "", (int)size, SQLITE_STATIC);
+    step_done(self, st);
+    c->id = sqlite3_last_insert_rowid(self->db.handle);
+    if (c->state == SNIB__HOLDS) {
+        set_holder(self, name, c);
+    }
+}
+
+static void change(struct snib__book *b, const struct snib__name *name,
+                   const struct snib__claim *c)
+{
+    struct snib__sqlite *self = self_of(b);
+    bool held = self->here.has_holder && self->here.holder.id == c->id;
+    bool extend = held && c->state == SNIB__HOLDS;
+    bool revoke = c->state == SNIB__REVOKED;
+    sqlite3_stmt *st = get(self, extend   ? SNIB__ST_EXTEND
+                                 : revoke ? SNIB__ST_REVOKE
+                                          : SNIB__ST_CHANGE);
+    if (!st) {
+        return;
+    }
+    sqlite3_bind_int64(st, 1, c->id);
+    if (extend) {
+        sqlite3_bind_int64(st, 2, c->lease.ns);
+        sqlite3_bind_int64(st, 3, c->until.ns);
+    } else if (revoke) {
+        sqlite3_bind_int(st, 2, c->state);
+        sqlite3_bind_int64(st, 3, c->until.ns);
+        sqlite3_bind_text(st, 4, c->note, -1, SQLITE_STATIC);
+    } else {
+        sqlite3_bind_int(st, 2, c->state);
+        sqlite3_bind_int64(st, 3, c->room);
+        sqlite3_bind_int64(st, 4, c->token);
+        sqlite3_bind_int64(st, 5, c->lease.ns);
+        sqlite3_bind_int64(st, 6, c->until.ns);
+    }
+    step_done(self, st);
+    if (extend) {
+        self->here.holder = *c;
+    } else if (c->state == SNIB__HOLDS) {
+        set_holder(self, name, c);
+    } else if (held) {
+        self->here.has_holder = false;
+    }
+}
+
+static void remove_claim(struct snib__book *b, const struct snib__name *name,
+                         const struct snib__claim *c)
+{
+    struct snib__sqlite *self = self_of(b);
+    sqlite3_stmt *st = get(self, SNIB__ST_REMOVE);
+    (void)name;
+    if (st) {
+        sqlite3_bind_int64(st, 1, c->id);
+        step_done(self, st);
+    }
+    if (self->here.has_holder && self->here.holder.id == c->id) {
+        self->here.has_holder = false; /* lock.holder is stale: see schema */
+    }
+}
+
+static void sweep(struct snib__book *b)
+{
+    struct snib__sqlite *self = self_of(b);
+    sqlite3_stmt *st = get(self, SNIB__ST_SWEEP);
+    if (st) {
+        sqlite3_bind_int64(st, 1, b->now.ns);
+        step_done(self, st);
+    }
+}
+
+static bool gone(struct snib__book *b, const struct snib__claim *c)
+{
+    struct snib__sqlite *self = self_of(b);
+    self->blocker = *c;
+    return c->pid && snib__host_gone(&self->host, c->pid, c->start, c->pidns,
+                                     self->thorough);
+}
+
+/* 64 bytes for the waiter's socket: a hint, it reads its row before it
+ * believes. */
+static void granted(struct snib__book *b, const struct snib__name *name,
+                    const struct snib__claim *c)
+{
+    struct snib__sqlite *self = self_of(b);
+    size_t most = sizeof self->ring / sizeof self->ring[0];
+    if (!c->bell[0] || self->ring_count >= most) {
+        return; /* its poll finds out */
+    }
+    struct snib__sqlite_ring *r = &self->ring[self->ring_count++];
+    memset(r, 0, sizeof *r);
+    snib__link_init(&r->ring.link);
+    memcpy(r->ring.address, c->bell, sizeof c->bell);
+    memcpy(r->ring.message, SNIB__BELL_MAGIC, 8);
+    memcpy(r->ring.message + 8, c->request, 16);
+    memcpy(r->ring.message + 24, &c->token, 8);
+    r->ring.size = sizeof r->ring.message;
+    r->name = name;
+    r->request[0] = c->request[0];
+    r->request[1] = c->request[1];
+    r->token = c->token;
+}
+
+static const struct snib__book_ops book_ops = {
+    find, first,  before,       token, set_token, highest,
+    add,  change, remove_claim, sweep, gone,      granted,
+};
+
+void snib__sqlite_book(struct snib__sqlite *self)
+{
+    self->rc = SQLITE_OK;
+    self->want_bell = false;
+    self->here.name = NULL;
+    self->here.has_holder = false;
+    self->book = (struct snib__book){
+        .ops = &book_ops,
+        .now = snib__host_lease_now(&self->host),
+        .wall_ms = snib__host_wall_ms(&self->host),
+        .client = {self->client[0], self->client[1]},
+    };
+}
+
+bool snib__sqlite_peek(struct snib__sqlite *self, const struct snib__name *name,
+                       struct snib__claim *ret)
+{
+    int rc;
+    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_LOCK, &rc);
+    bool found = false;
+    if (st) {
+        self->db.busy_until = (snib_instant){0};
+        put_name(st, name);
+        found = sqlite3_step(st) == SQLITE_ROW &&
+                sqlite3_column_type(st, 0) != SQLITE_NULL;
+        if (found) {
+            snib__sqlite_read_claim(st, ret);
+        }
+        sqlite3_reset(st);
+    }
+    return found;
+}

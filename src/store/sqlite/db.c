@@ -1,0 +1,336 @@
+/* store/sqlite/db.c — one connection: statements, transactions, errors.
+ *
+ * WAL with synchronous NORMAL: a commit is two or three writes into the page
+ * cache and no fsync, so a killed process loses nothing and a power failure
+ * loses the newest transactions together with everybody who held a lock (the
+ * boot id is another one afterwards). PERSIST_WAL and NO_CKPT_ON_CLOSE keep a
+ * short-lived process from paying for a checkpoint when it ends.
+ *
+ * Busy: SQLite's own handler sleeps 1, 2, 5, 10 … ms for a transaction of
+ * 10 us, which costs a factor of seven; ours yields ten times, then sleeps
+ * 20 us growing to 500 us, until the deadline of the moment. */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "store/sqlite/internal.h"
+
+#define CLAIM(c)                                                               \
+    c "id, " c "request, " c "client, " c "state, " c "kind, " c "permits, " c \
+      "room, " c "token, " c "floor, " c "lease, " c "until, " c "pid, " c     \
+      "start, " c "pidns, " c "bell, " c "about"
+
+static const char *const sql[SNIB__ST_COUNT] = {
+    [SNIB__ST_BEGIN] = "BEGIN IMMEDIATE",
+    [SNIB__ST_BEGIN_READ] = "BEGIN",
+    [SNIB__ST_COMMIT] = "COMMIT",
+    [SNIB__ST_ROLLBACK] = "ROLLBACK",
+    [SNIB__ST_LOCK] =
+        "SELECT " CLAIM("c.") ", l.token FROM lock l "
+                              "LEFT JOIN claim c ON c.id = l.holder "
+                              "AND c.name = l.name AND c.state = 1 "
+                              "WHERE l.name = ?1",
+    [SNIB__ST_FIND] = "SELECT " CLAIM("") " FROM claim "
+                                          "WHERE request = ?1 AND state <> 1",
+    [SNIB__ST_HEAD] =
+        "SELECT " CLAIM("") " FROM claim "
+                            "WHERE name = ?1 AND state = 0 ORDER BY id LIMIT 1",
+    [SNIB__ST_BEFORE] = "SELECT count(*) FROM (SELECT 1 FROM claim "
+                        "WHERE name = ?1 AND state = 0 AND id < ?2 LIMIT ?3)",
+    [SNIB__ST_FLOOR] = "SELECT value FROM meta WHERE key = 'floor'",
+    [SNIB__ST_SET_LOCK] =
+        "INSERT INTO lock(name, token, holder) VALUES(?1, ?2, ?3) "
+        "ON CONFLICT(name) DO UPDATE SET token = excluded.token, "
+        "holder = excluded.holder",
+    [SNIB__ST_HIGHEST] = "SELECT max(token) FROM lock",
+    [SNIB__ST_ADD] =
+        "INSERT INTO claim(name, request, client, state, kind, permits, "
+        "holds, room, token, floor, lease, until, pid, start, pidns, bell, "
+        "about) VALUES(?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, ?9, ?10, ?11, ?12, "
+        "?13, ?14, ?15, ?16)",
+    [SNIB__ST_CHANGE] = "UPDATE claim SET state = ?2, room = ?3, token = ?4, "
+                        "lease = ?5, until = ?6 WHERE id = ?1",
+    [SNIB__ST_EXTEND] = "UPDATE claim SET lease = ?2, until = ?3 "
+                        "WHERE id = ?1",
+    [SNIB__ST_REVOKE] = "UPDATE claim SET state = ?2, until = ?3, about = ?4 "
+                        "WHERE id = ?1",
+    [SNIB__ST_REMOVE] = "DELETE FROM claim WHERE id = ?1",
+    [SNIB__ST_SWEEP] = "DELETE FROM claim WHERE state >= 2 AND until <= ?1",
+    [SNIB__ST_WAITERS] =
+        "SELECT " CLAIM("") " FROM claim "
+                            "WHERE name = ?1 AND state = 0 AND until > ?2 "
+                            "ORDER BY id",
+    [SNIB__ST_NAMES] = "SELECT DISTINCT name FROM claim "
+                       "WHERE state IN (0, 1) AND until > ?1 ORDER BY name",
+    [SNIB__ST_BROOM_NAMES] = "SELECT name, token FROM lock WHERE name > ?1 "
+                             "ORDER BY name LIMIT ?2",
+    [SNIB__ST_BROOM_WAITERS] = "DELETE FROM claim "
+                               "WHERE name = ?1 AND state = 0 AND until <= ?2",
+    [SNIB__ST_BROOM_HOLDER] =
+        "DELETE FROM claim "
+        "WHERE id = (SELECT holder FROM lock WHERE name = ?1) "
+        "AND name = ?1 AND state = 1 AND until <= ?2",
+    [SNIB__ST_BROOM_LOCK] =
+        "DELETE FROM lock WHERE name = ?1 AND token < ?2 AND NOT EXISTS "
+        "(SELECT 1 FROM claim WHERE name = ?1 AND state = 0) AND NOT EXISTS "
+        "(SELECT 1 FROM claim WHERE id = lock.holder AND name = ?1 "
+        "AND state = 1)",
+    [SNIB__ST_META] = "SELECT value FROM meta WHERE key = ?1",
+    [SNIB__ST_SET_META] = "INSERT INTO meta(key, value) VALUES(?1, ?2) "
+                          "ON CONFLICT(key) DO UPDATE SET value = "
+                          "excluded.value",
+};
+
+/* -- statements and transactions ------------------------------------------------- */
+
+sqlite3_stmt *snib__db_st(struct snib__db *db, enum snib__stmt which,
+                          int *ret_rc)
+{
+    sqlite3_stmt *st = db->st[which];
+    *ret_rc = SQLITE_OK;
+    if (!st) {
+        *ret_rc = sqlite3_prepare_v3(db->handle, sql[which], -1,
+                                     SQLITE_PREPARE_PERSISTENT, &st, NULL);
+        db->st[which] = st;
+    }
+    return st;
+}
+
+void snib__db_put_id(sqlite3_stmt *st, int column, const uint64_t id[2])
+{
+    uint8_t b[16];
+    for (int i = 0; i < 16; i++) {
+        b[i] = (uint8_t)(id[i / 8] >> (56 - 8 * (i % 8)));
+    }
+    sqlite3_bind_blob(st, column, b, sizeof b, SQLITE_TRANSIENT);
+}
+
+void snib__db_get_id(sqlite3_stmt *st, int column, uint64_t ret[2])
+{
+    const uint8_t *b = sqlite3_column_blob(st, column);
+    ret[0] = ret[1] = 0;
+    if (b && sqlite3_column_bytes(st, column) == 16) {
+        for (int i = 0; i < 16; i++) {
+            ret[i / 8] = ret[i / 8] << 8 | b[i];
+        }
+    }
+}
+
+static int run(struct snib__db *db, enum snib__stmt which)
+{
+    int rc;
+    sqlite3_stmt *st = snib__db_st(db, which, &rc);
+    if (st) {
+        rc = sqlite3_step(st);
+        sqlite3_reset(st);
+    }
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int busy(void *data, int count)
+{
+    struct snib__db *db = data;
+    if (snib__reached(snib__host_now(), db->busy_until)) {
+        return 0;
+    }
+    if (count < 10) {
+        sched_yield();
+        return 1;
+    }
+    long us = 20;
+    for (int i = 10; i < count && us < 500; i++) {
+        us += us / 2;
+    }
+    struct timespec t = {.tv_nsec = (us < 500 ? us : 500) * 1000};
+    db->waits++;
+    nanosleep(&t, NULL);
+    return 1;
+}
+
+/* SQLITE_PROTOCOL: gave up a race for the wal-index; as good as busy. */
+static bool is_busy(int rc)
+{
+    int simple = rc & 0xff;
+    return simple == SQLITE_BUSY || simple == SQLITE_LOCKED ||
+           simple == SQLITE_PROTOCOL;
+}
+
+int snib__db_begin(struct snib__db *db, snib_instant until)
+{
+    int moved = 0, rc;
+    db->busy_until = until;
+    for (;;) {
+        rc = run(db, SNIB__ST_BEGIN);
+        if (!is_busy(rc)) {
+            break;
+        }
+        if (snib__reached(snib__host_now(), until)) {
+            return SQLITE_BUSY;
+        }
+    }
+    /* A file that was removed or replaced under us would be a second truth:
+     * whoever opens the path now does not see what we write. */
+    if (rc == SQLITE_OK) {
+        sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_HAS_MOVED,
+                             &moved);
+        if (moved) {
+            snib__db_rollback(db);
+            rc = SQLITE_READONLY_DBMOVED;
+        }
+    }
+    return rc;
+}
+
+int snib__db_begin_read(struct snib__db *db)
+{
+    /* Busy only while somebody recovers the -wal after a crash. */
+    db->busy_until = snib__after(snib__host_now(), snib__ms(1000));
+    return run(db, SNIB__ST_BEGIN_READ);
+}
+
+int snib__db_end_read(struct snib__db *db)
+{
+    return snib__db_commit(db);
+}
+
+int snib__db_commit(struct snib__db *db)
+{
+    int rc = run(db, SNIB__ST_COMMIT);
+    if (rc) {
+        snib__db_rollback(db);
+    }
+    return rc;
+}
+
+void snib__db_rollback(struct snib__db *db)
+{
+    if (!sqlite3_get_autocommit(db->handle)) {
+        run(db, SNIB__ST_ROLLBACK);
+    }
+}
+
+/* -- errors ----------------------------------------------------------------------- */
+
+/* Who stands still inside a write? SQLite's write lock in WAL mode is byte
+ * 120 of the -shm file. */
+static snib_err fail_busy(int rc, const char *path, struct snib_error *reterr)
+{
+    char shm[4200], state;
+    int64_t pid;
+    snprintf(shm, sizeof shm, "%s-shm", path);
+    pid = snib__host_locker(shm, 120, &state);
+    if (!pid) {
+        return snib__fail(reterr, SNIB_ERR_STORE,
+                          "lock file %s: another process is writing and does "
+                          "not come to an end (SQLite code %d)",
+                          path, rc);
+    }
+    return snib__fail(reterr, SNIB_ERR_STORE,
+                      "lock file %s: process %lld (%s) stands still inside a "
+                      "write; continue or kill it",
+                      path, (long long)pid,
+                      state == 'T' || state == 't' ? "stopped"
+                      : state == 'D'               ? "waits for the disk"
+                                                   : "not stopped");
+}
+
+snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
+                       struct snib_error *reterr)
+{
+    const char *text =
+        db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc);
+    if (is_busy(rc)) {
+        return fail_busy(db->handle ? sqlite3_extended_errcode(db->handle) : rc,
+                         path, reterr);
+    }
+    if (rc == SQLITE_READONLY_DBMOVED) {
+        return snib__fail(reterr, SNIB_ERR_STORE,
+                          "lock file %s was removed or replaced while in use; "
+                          "start this program anew",
+                          path);
+    }
+    switch (rc & 0xff) {
+    case SQLITE_FULL:
+        return snib__fail(reterr, SNIB_ERR_STORE,
+                          "no space left for lock file %s; nothing was "
+                          "changed",
+                          path);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return snib__fail(reterr, SNIB_ERR_STORE,
+                          "lock file %s has become read-only", path);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_ERROR:
+    case SQLITE_MISMATCH:
+        return snib__fail(reterr, SNIB_ERR_CORRUPT,
+                          "lock file %s is damaged (%s); move it away when "
+                          "nobody holds a lock",
+                          path, text);
+    case SQLITE_NOMEM:
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    case SQLITE_CONSTRAINT:
+        return snib__fail(reterr, SNIB_ERR_INTERNAL, "lock file %s: %s", path,
+                          text);
+    default:
+        return snib__fail(reterr, SNIB_ERR_STORE, "lock file %s: %s%s%s", path,
+                          text, errno ? ": " : "",
+                          errno ? strerror(errno) : "");
+    }
+}
+
+/* Frames in the -wal at which a commit also empties it. A process that lives
+ * on takes longer strides, because each costs two fdatasync; a short-lived
+ * one leaves little behind, because the next to open a file that nobody else
+ * has open must read all of it. */
+void snib__db_checkpoint_at(struct snib__db *db, int frames)
+{
+    sqlite3_wal_autocheckpoint(db->handle, frames);
+}
+
+/* -- opening ------------------------------------------------------------------------ */
+
+void snib__db_close(struct snib__db *db)
+{
+    for (int i = 0; i < SNIB__ST_COUNT; i++) {
+        sqlite3_finalize(db->st[i]);
+        db->st[i] = NULL;
+    }
+    sqlite3_close(db->handle);
+    db->handle = NULL;
+}
+
+snib_err snib__db_open(struct snib__db *db, const struct snib__place *place,
+                       const struct snib__host *h, snib_duration patience,
+                       struct snib_error *reterr)
+{
+    snib_err err;
+    int on = 1, rc;
+    *db = (struct snib__db){.busy_until =
+                                snib__after(snib__host_now(), patience)};
+    errno = 0;
+    rc = sqlite3_open_v2(place->path, &db->handle,
+                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+                             SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW,
+                         NULL);
+    if (rc) {
+        err = snib__db_fail(db, rc, place->path, reterr);
+        snib__db_close(db);
+        return err == SNIB_ERR_NOMEM ? err : SNIB_ERR_CONFIG;
+    }
+    snib__db_checkpoint_at(db, SNIB__SQLITE_WAL_SHORT);
+    sqlite3_busy_handler(db->handle, busy, db);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
+    err = snib__schema_check(db, place, h, reterr);
+    if (err) {
+        snib__db_close(db);
+    }
+    return err;
+}

@@ -1,0 +1,151 @@
+/* store/sqlite/doctor.c — the check-up of a lock file. */
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/sqlite/internal.h"
+
+static void tell(struct snib__buf *out, snib_level level, const char *check,
+                 const char *text, const char *remedy)
+{
+    snib__rec_row(out, SNIB__ROW_FINDING);
+    snib__rec_i64(out, SNIB__F_LEVEL, level);
+    snib__rec_text(out, SNIB__F_CHECK, check);
+    snib__rec_text(out, SNIB__F_TEXT, text);
+    snib__rec_text(out, SNIB__F_REMEDY, remedy);
+}
+
+static void tell_place(struct snib__sqlite *self, struct snib__buf *out)
+{
+    struct stat st, dir;
+    char text[4400];
+    snprintf(text, sizeof text, "%s", self->place.path);
+    tell(out, SNIB_LEVEL_OK, "file", text, "");
+    tell(out, SNIB_LEVEL_OK, "file-system", self->place.fs, "");
+    if (stat(self->place.path, &st) || fstat(self->place.dir, &dir)) {
+        tell(out, SNIB_LEVEL_FAIL, "permissions",
+             "the file is no longer at its path",
+             "start all programs that use it anew");
+        return;
+    }
+    snprintf(text, sizeof text, "file %04o uid %ld, directory %04o uid %ld",
+             (unsigned)st.st_mode & 07777, (long)st.st_uid,
+             (unsigned)dir.st_mode & 07777, (long)dir.st_uid);
+    if (st.st_mode & 022) {
+        tell(out, SNIB_LEVEL_WARN, "permissions", text,
+             "chmod 600 the file: others can end or forge your leases");
+    } else if ((dir.st_uid != geteuid() && dir.st_uid != 0) ||
+               ((dir.st_mode & 022) && !(dir.st_mode & S_ISVTX))) {
+        tell(out, SNIB_LEVEL_WARN, "permissions", text,
+             "others can replace the file: use a directory of your own");
+    } else {
+        tell(out, SNIB_LEVEL_OK, "permissions", text, "");
+    }
+}
+
+static void tell_journal(struct snib__sqlite *self, struct snib__buf *out)
+{
+    sqlite3_stmt *st = NULL;
+    char mode[16] = "?", text[4400];
+    struct stat wal;
+    if (sqlite3_prepare_v2(self->db.handle, "PRAGMA journal_mode", -1, &st,
+                           NULL) == SQLITE_OK &&
+        sqlite3_step(st) == SQLITE_ROW) {
+        snprintf(mode, sizeof mode, "%s",
+                 (const char *)sqlite3_column_text(st, 0));
+    }
+    sqlite3_finalize(st);
+    if (sqlite3_stricmp(mode, "wal")) {
+        tell(out, SNIB_LEVEL_WARN, "journal", mode,
+             "sqlite3 FILE 'PRAGMA journal_mode=WAL' when nobody uses it");
+        return;
+    }
+    snprintf(text, sizeof text, "%s-wal", self->place.path);
+    long long size = stat(text, &wal) ? 0 : (long long)wal.st_size;
+    snprintf(text, sizeof text, "wal, %lld KiB", size / 1024);
+    tell(out, size > 64 << 20 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "journal",
+         text,
+         size > 64 << 20 ? "some reader keeps it from being emptied: look for "
+                           "a process that has the file open"
+                         : "");
+}
+
+static void tell_integrity(struct snib__sqlite *self, struct snib__buf *out)
+{
+    sqlite3_stmt *st = NULL;
+    char text[200] = "cannot be checked";
+    int rc = sqlite3_prepare_v2(self->db.handle, "PRAGMA quick_check(1)", -1,
+                                &st, NULL);
+    if (rc == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) {
+        snprintf(text, sizeof text, "%s",
+                 (const char *)sqlite3_column_text(st, 0));
+    }
+    sqlite3_finalize(st);
+    if (sqlite3_stricmp(text, "ok") == 0) {
+        tell(out, SNIB_LEVEL_OK, "integrity", "ok", "");
+    } else {
+        tell(out, SNIB_LEVEL_FAIL, "integrity", text,
+             "stop all users, move the file away; tokens restart at the "
+             "clock");
+    }
+}
+
+/* An empty write transaction, as a release would need it. */
+static void tell_latency(struct snib__sqlite *self, struct snib__buf *out)
+{
+    char text[300];
+    struct snib_error error;
+    snib_instant from = snib__host_now();
+    int rc = snib__db_begin(&self->db, snib__after(from, self->patience));
+    long long us = snib__between(from, snib__host_now()).ns / 1000;
+    if (rc) {
+        snib__db_fail(&self->db, rc, self->place.path, &error);
+        tell(out, SNIB_LEVEL_FAIL, "write-lock", error.text,
+             "continue or kill that process; df, mount");
+        return;
+    }
+    snib__db_rollback(&self->db);
+    snprintf(text, sizeof text, "free after %lld us", us);
+    tell(out, us > 100000 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "write-lock", text,
+         us > 100000 ? "many processes share this file: use several" : "");
+}
+
+static void tell_host(struct snib__sqlite *self, struct snib__buf *out)
+{
+    char text[100];
+    uint32_t bells;
+    snprintf(text, sizeof text, "CLOCK_BOOTTIME, %lld s since boot",
+             (long long)(snib__host_now().ns / 1000000000));
+    tell(out, SNIB_LEVEL_OK, "clock", text, "");
+    tell(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
+    bells = snib__bell_tidy(&self->bell, &self->place, 100000);
+    snprintf(text, sizeof text, "%u listening", bells);
+    tell(out, SNIB_LEVEL_OK, "bells", text, "");
+    if (self->no_bell) {
+        tell(out, SNIB_LEVEL_WARN, "bells", "none could be made here",
+             "mount /proc; waiters poll once a second meanwhile");
+    }
+    if (self->host.start <= 0 || !self->host.pidns) {
+        tell(out, SNIB_LEVEL_WARN, "processes",
+             "/proc is not that of this pid namespace",
+             "mount /proc; a killed holder's lock is freed by its lease only");
+    }
+}
+
+void snib__sqlite_doctor(struct snib__sqlite *self, struct snib__request *r)
+{
+    struct snib__buf *out = r->result;
+    tell_place(self, out);
+    tell_journal(self, out);
+    tell_integrity(self, out);
+    tell_latency(self, out);
+    tell_host(self, out);
+    if (out->failed) {
+        r->answer = SNIB__NOT_APPLIED;
+        r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+    } else {
+        r->answer = SNIB__DONE;
+        r->err = snib__ok(r->reterr);
+    }
+}

@@ -1,0 +1,418 @@
+/* store/sqlite/exec.c — requests in, transactions, bells, answers.
+ *
+ * A chain is executed in order; requests that change claims share a
+ * transaction (up to 64: that is what makes 128 renewals cheap), the others
+ * read beside the writers. Bells are rung after the commit; a crash between
+ * the two is found by the poll of the waiter.
+ *
+ *   1  a waiter that was rung or polls: read its row only; granted? done
+ *   2  begin (wait for the write lock a slice, at most to the limit)
+ *   3  the rules (claims.c); an error undoes all, then each runs alone
+ *   4  commit; only now are the answers true
+ *   5  ring; a waiter that is dead is removed and the next one is granted
+ *      the lock, in a transaction of its own, until somebody listens
+ *
+ * When the write lock cannot be had: requests whose limit has come are
+ * answered NOT_APPLIED with the pid that stands in the way, the others stay
+ * PENDING and come again (core/blocking.h). */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/sqlite/internal.h"
+
+/* After how many write transactions names are swept. */
+#define BROOM_EACH 4096
+
+static struct snib__request *of(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__request, link);
+}
+
+/* -- answers -------------------------------------------------------------------- */
+
+static void not_applied(struct snib__sqlite *self, struct snib__request *r,
+                        int rc)
+{
+    r->answer = SNIB__NOT_APPLIED;
+    r->err = snib__db_fail(&self->db, rc, self->place.path, r->reterr);
+}
+
+/* The rules themselves refused (token range). */
+static void refused(struct snib__request *r, snib_err err)
+{
+    r->answer = SNIB__NOT_APPLIED;
+    r->err = snib__fail(r->reterr, err,
+                        "this host's clock is beyond the range of tokens");
+}
+
+/* -- ringing -------------------------------------------------------------------- */
+
+/* These waiters were granted the lock and are dead: on to the next. */
+static bool pass_over(struct snib__sqlite *self,
+                      const struct snib__sqlite_ring *dead, uint32_t count)
+{
+    if (snib__db_begin(&self->db,
+                       snib__after(snib__host_now(), self->patience))) {
+        return false; /* the claim lease ends it */
+    }
+    snib__sqlite_book(self);
+    for (uint32_t i = 0; i < count && !self->book.err; i++) {
+        snib__claims_end(&self->book, dead[i].name, dead[i].request,
+                         SNIB__HOLDS, dead[i].token);
+    }
+    if (self->book.err) {
+        snib__db_rollback(&self->db);
+        return false;
+    }
+    return snib__db_commit(&self->db) == SQLITE_OK;
+}
+
+static void ring_all(struct snib__sqlite *self)
+{
+    struct snib__sqlite_ring *dead = self->dead;
+    while (self->ring_count) {
+        uint32_t n = 0, count = self->ring_count;
+        for (uint32_t i = 0; i < count; i++) {
+            if (snib__bell_ring(&self->bell, &self->place,
+                                &self->ring[i].ring) == SNIB__RING_DEAD) {
+                dead[n++] = self->ring[i];
+            }
+        }
+        self->ring_count = 0;
+        if (n && !pass_over(self, dead, n)) {
+            self->ring_count = 0;
+        }
+    }
+}
+
+/* -- one transaction -------------------------------------------------------------- */
+
+struct batch {
+    struct snib__request *r[SNIB__SQLITE_BATCH];
+    /* What a request asked, for running it again after a rollback. */
+    struct {
+        int64_t token;
+        uint32_t room;
+        bool waited;
+    } asked[SNIB__SQLITE_BATCH];
+    struct {
+        int64_t pid, pidns;
+    } blocker[SNIB__SQLITE_BATCH];
+    uint32_t count;
+};
+
+static void put(struct batch *b, struct snib__request *r)
+{
+    b->asked[b->count].token = r->token;
+    b->asked[b->count].room = r->room;
+    b->asked[b->count].waited = r->answer == SNIB__QUEUED;
+    b->r[b->count++] = r;
+}
+
+static void undo(struct snib__sqlite *self, struct batch *b)
+{
+    snib__db_rollback(&self->db);
+    self->ring_count = 0;
+    for (uint32_t i = 0; i < b->count; i++) {
+        b->r[i]->token = b->asked[i].token;
+        b->r[i]->room = b->asked[i].room;
+    }
+}
+
+/* Begun. SQLITE_OK: committed. Else nothing has happened; want_bell, or an
+ * SQLite error, or (SQLITE_OK with book.err) the rules refused. */
+static int try_once(struct snib__sqlite *self, struct batch *b)
+{
+    int rc;
+    snib__sqlite_book(self);
+    for (uint32_t i = 0; i < b->count && !self->book.err; i++) {
+        self->blocker.pid = 0;
+        self->thorough = b->asked[i].waited;
+        snib__claims_run(&self->book, b->r[i]);
+        b->blocker[i].pid = self->blocker.pid;
+        b->blocker[i].pidns = self->blocker.pidns;
+    }
+    if (self->book.err) {
+        rc = self->rc;
+        undo(self, b);
+        return rc;
+    }
+    rc = snib__db_commit(&self->db);
+    if (rc) {
+        undo(self, b);
+        self->book.err = SNIB_ERR_STORE;
+    }
+    return rc;
+}
+
+static void after_commit(struct snib__sqlite *self, struct batch *b)
+{
+    ring_all(self);
+    for (uint32_t i = 0; i < b->count; i++) {
+        struct snib__request *r = b->r[i];
+        if (r->verb == SNIB__FORCE) {
+            snib__claims_count(r);
+        } else if (r->answer == SNIB__QUEUED && r->position == 1) {
+            snib__bell_watch(&self->bell, &self->host, r->id, b->blocker[i].pid,
+                             b->blocker[i].pidns);
+        } else if (r->verb == SNIB__ACQUIRE || r->verb == SNIB__CANCEL) {
+            snib__bell_unwatch(&self->bell, r->id);
+        }
+    }
+    if (++self->writes == SNIB__SQLITE_LONG_LIVED) {
+        snib__db_checkpoint_at(&self->db, SNIB__SQLITE_WAL_LONG);
+    }
+    if (self->writes % BROOM_EACH == 0) {
+        snib__sqlite_broom(self);
+    }
+}
+
+/* The write lock was not to be had: by its limit a request is refused. */
+static void too_late(struct snib__sqlite *self, struct batch *b, int rc)
+{
+    snib_instant now = snib__host_now();
+    for (uint32_t i = 0; i < b->count; i++) {
+        struct snib__request *r = b->r[i];
+        if (rc != SQLITE_BUSY || snib__reached(now, r->limit)) {
+            not_applied(self, r, rc);
+        } else {
+            r->answer = SNIB__PENDING;
+        }
+    }
+}
+
+/* Until the first limit, but never so short that another's transaction of
+ * 10 us would be taken for a refusal. */
+static snib_instant patience_of(const struct batch *b)
+{
+    snib_instant now = snib__host_now();
+    snib_instant until = snib__after(now, snib__ms(SNIB__SQLITE_SLICE_MS));
+    for (uint32_t i = 0; i < b->count; i++) {
+        until = snib__sooner(until, b->r[i]->limit);
+    }
+    return snib__later(until,
+                       snib__after(now, snib__ms(SNIB__SQLITE_LEAST_MS)));
+}
+
+/* True: all have an answer. False: one of them broke it for all. */
+static bool run_together(struct snib__sqlite *self, struct batch *b)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        int rc = snib__db_begin(&self->db, patience_of(b));
+        if (rc) {
+            too_late(self, b, rc);
+            return true;
+        }
+        rc = try_once(self, b);
+        if (!self->book.err) {
+            after_commit(self, b);
+            return true;
+        }
+        if (self->want_bell) {
+            snib__bell_make(&self->bell, &self->place, self->client);
+            self->no_bell = self->bell.sock < 0;
+            snib__bell_tidy(&self->bell, &self->place, 64);
+            continue;
+        }
+        if (b->count == 1) {
+            if (rc) {
+                not_applied(self, b->r[0], rc);
+            } else {
+                refused(b->r[0], self->book.err);
+            }
+            return true;
+        }
+        return false;
+    }
+    return false; /* cannot be: a bell is wanted once */
+}
+
+static void flush(struct snib__sqlite *self, struct batch *b)
+{
+    if (b->count && !run_together(self, b)) {
+        for (uint32_t i = 0; i < b->count; i++) {
+            struct batch alone = {.count = 1};
+            alone.r[0] = b->r[i];
+            alone.asked[0] = b->asked[i];
+            if (!run_together(self, &alone)) {
+                not_applied(self, alone.r[0], SQLITE_INTERNAL);
+            }
+        }
+    }
+    b->count = 0;
+}
+
+/* -- the chain ---------------------------------------------------------------------- */
+
+/* A waiter: is the lock its own by now? A read costs half a transaction and
+ * takes no lock from anybody. */
+static bool look_first(struct snib__sqlite *self, struct snib__request *r)
+{
+    struct snib__claim c;
+    if (r->verb != SNIB__ACQUIRE || r->answer != SNIB__QUEUED) {
+        return false;
+    }
+    if (!snib__sqlite_peek(self, r->name, &c) || c.request[0] != r->id[0] ||
+        c.request[1] != r->id[1] ||
+        !snib__claims_look(snib__host_lease_now(&self->host), &c, r)) {
+        return false;
+    }
+    snib__bell_unwatch(&self->bell, r->id);
+    return true;
+}
+
+static void sqlite_exec(void *instance, snib_instant now,
+                        struct snib__list *chain)
+{
+    struct snib__sqlite *self = instance;
+    struct batch b;
+    (void)now; /* older than the write lock; read again inside */
+    b.count = 0;
+    SNIB__LIST_EACH (l, chain) {
+        struct snib__request *r = of(l);
+        switch (r->verb) {
+        case SNIB__ACQUIRE:
+        case SNIB__RENEW:
+        case SNIB__RELEASE:
+        case SNIB__CANCEL:
+        case SNIB__FORCE:
+            if (!look_first(self, r)) {
+                put(&b, r);
+            }
+            if (b.count == SNIB__SQLITE_BATCH) {
+                flush(self, &b);
+            }
+            break;
+        case SNIB__INSPECT:
+        case SNIB__LIST:
+            flush(self, &b);
+            snib__sqlite_look(self, r);
+            break;
+        case SNIB__DOCTOR:
+            flush(self, &b);
+            snib__sqlite_doctor(self, r);
+            break;
+        }
+    }
+    flush(self, &b);
+}
+
+static int sqlite_bell_fd(void *instance)
+{
+    return snib__bell_fd(&((struct snib__sqlite *)instance)->bell);
+}
+
+static uint32_t sqlite_rung(void *instance, uint64_t (*ids)[2], uint32_t max)
+{
+    return snib__bell_rung(&((struct snib__sqlite *)instance)->bell, ids, max);
+}
+
+/* -- life ----------------------------------------------------------------------------- */
+
+static void sqlite_free(void *instance)
+{
+    struct snib__sqlite *self = instance;
+    if (!self) {
+        return;
+    }
+    /* An SQLite connection must not be closed by a forked child: it is left
+     * alone (memory and three descriptors, until exec or exit). */
+    bool forked = self->host.pid != getpid();
+    if (!forked) {
+        snib__db_close(&self->db);
+    }
+    snib__bell_free(&self->bell, &self->place, forked);
+    snib__place_close(&self->place);
+    snib__free(self);
+}
+
+static snib_err check_host(const struct snib__host *h,
+                           struct snib_error *reterr)
+{
+    if (h->timens) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "this process is in a time namespace with an offset "
+                          "of its own; leases in a file need the host's "
+                          "CLOCK_BOOTTIME");
+    }
+    if (!h->boot[0]) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "cannot read /proc/sys/kernel/random/boot_id; "
+                          "leases in a file need it: mount /proc");
+    }
+    return SNIB_ERR_OK;
+}
+
+snib_err snib__sqlite_open_on(const struct snib__store_config *config,
+                              const struct snib__host *host, void **ret,
+                              struct snib_error *reterr)
+{
+    struct snib__sqlite *self;
+    const struct snib__url *url = config->url;
+    snib_err err = check_host(host, reterr);
+    *ret = NULL;
+    if (!err && url->queries) {
+        err = snib__fail(reterr, SNIB_ERR_USAGE,
+                         "sqlite: does not know ?%s=", url->query[0].key);
+    }
+    if (!err && (url->host || url->user)) {
+        err = snib__fail(reterr, SNIB_ERR_USAGE,
+                         "sqlite: has no host; write sqlite:/path/to/file");
+    }
+    if (err) {
+        return err;
+    }
+    self = snib__alloc(sizeof *self);
+    if (!self) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    self->host = *host;
+    self->patience = config->request;
+    memcpy(self->client, config->client, sizeof self->client);
+    if (!snib__bell_init(&self->bell)) {
+        snib__free(self);
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    snib_duration opening = snib__ms(SNIB__SQLITE_OPEN_MS);
+    if (self->patience.ns > opening.ns) {
+        opening = self->patience;
+    }
+    err = snib__place_open(&self->place, url->path ? url->path : "", host,
+                           reterr);
+    if (!err) {
+        err = snib__db_open(&self->db, &self->place, host, opening, reterr);
+    }
+    if (err) {
+        sqlite_free(self);
+        return err;
+    }
+    /* One process in 64 also sweeps: enough for fleets of short ones. */
+    if (self->client[0] % 64 == 0) {
+        snib__sqlite_broom(self);
+    }
+    *ret = self;
+    return SNIB_ERR_OK;
+}
+
+static snib_err sqlite_open(const struct snib__store_config *config, void **ret,
+                            struct snib_error *reterr)
+{
+    struct snib__host host;
+    snib__host_read(&host);
+    return snib__sqlite_open_on(config, &host, ret, reterr);
+}
+
+const struct snib__blocking_ops snib__sqlite_ops = {
+    .abi = SNIB__STORE_ABI,
+    .size = sizeof(struct snib__blocking_ops),
+    .scheme = "sqlite",
+    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__CAN_LIST,
+    .open = sqlite_open,
+    .exec = sqlite_exec,
+    .bell_fd = sqlite_bell_fd,
+    .rung = sqlite_rung,
+    .free = sqlite_free,
+};

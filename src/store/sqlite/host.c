@@ -1,0 +1,213 @@
+/* store/sqlite/host.c — what this host and process are, and who is gone.
+ *
+ * Leases of a file are instants of CLOCK_BOOTTIME, so everybody who uses it
+ * must share that clock: same boot (boot id), no time-namespace offset, no
+ * network file system (H45).
+ *
+ * "Gone" is said only when it is certain: the pid must be of our own pid
+ * namespace, and the kernel must say that it does not exist, or that it has
+ * ended, or /proc that another process has it now. A kernel without
+ * pidfd_open, a foreign /proc, a zombie's doubt: not gone; the lease ends
+ * it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/sqlite/internal.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+/* Whole small file as text; false: cannot be read. */
+static bool slurp(const char *path, char *ret, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t used = 0;
+    ssize_t n = 0;
+    if (fd < 0) {
+        return false;
+    }
+    while (used + 1 < size && (n = read(fd, ret + used, size - 1 - used)) > 0) {
+        used += (size_t)n;
+    }
+    close(fd);
+    ret[used] = 0;
+    return n >= 0;
+}
+
+/* Field 22 and the state letter of /proc/PID/stat; the program's name before
+ * them may contain anything, so count from the last ')'. */
+static bool read_stat(int64_t pid, int64_t *ret_start, char *ret_state)
+{
+    char path[48], text[1024], *p;
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    if (!slurp(path, text, sizeof text) || !(p = strrchr(text, ')')) ||
+        p[1] != ' ' || !p[2]) {
+        return false;
+    }
+    *ret_state = p[2];
+    p++;
+    for (int field = 3; field <= 22; field++) {
+        p = strchr(p, ' ');
+        if (!p) {
+            return false;
+        }
+        p++;
+    }
+    *ret_start = strtoll(p, NULL, 10);
+    return *ret_start > 0;
+}
+
+static bool has_time_offset(void)
+{
+    char text[256], *p;
+    long long s = 0, ns = 0;
+    if (!slurp("/proc/self/timens_offsets", text, sizeof text)) {
+        return false; /* a kernel without time namespaces */
+    }
+    p = strstr(text, "boottime");
+    return p && sscanf(p, "boottime %lld %lld", &s, &ns) == 2 && (s || ns);
+}
+
+void snib__host_read(struct snib__host *h)
+{
+    char text[64];
+    struct stat st;
+    char state;
+    ssize_t n;
+    *h = (struct snib__host){.pid = getpid()};
+    if (slurp("/proc/sys/kernel/random/boot_id", text, sizeof text)) {
+        text[strcspn(text, "\n")] = 0;
+        snprintf(h->boot, sizeof h->boot, "%.39s", text);
+    }
+    h->timens = has_time_offset();
+    n = readlink("/proc/self", text, sizeof text - 1);
+    if (n > 0) {
+        text[n] = 0;
+        h->proc = strtoll(text, NULL, 10) == h->pid;
+    }
+    if (h->proc && stat("/proc/self/ns/pid", &st) == 0) {
+        h->pidns = (int64_t)st.st_ino;
+    }
+    if (!h->proc || !read_stat(h->pid, &h->start, &state)) {
+        h->start = 0;
+    }
+}
+
+snib_instant snib__host_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (snib_instant){(int64_t)t.tv_sec * 1000000000 + t.tv_nsec};
+}
+
+snib_instant snib__host_lease_now(const struct snib__host *h)
+{
+    return (snib_instant){snib__host_now().ns + h->skew_ns};
+}
+
+int64_t snib__host_wall_ms(const struct snib__host *h)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + h->wall_skew_ms;
+}
+
+const char *snib__fs_name(uint64_t magic, char *ret_other, size_t size)
+{
+    static const struct {
+        uint32_t magic;
+        bool ok;
+        const char *name;
+    } known[] = {
+        {0xef53, true, "ext2/3/4"},    {0x58465342, true, "xfs"},
+        {0x9123683e, true, "btrfs"},   {0xf2f52010, true, "f2fs"},
+        {0x2fc12fc1, true, "zfs"},     {0x01021994, true, "tmpfs"},
+        {0x794c7630, true, "overlay"}, {0x6969, false, "NFS"},
+        {0xff534d42, false, "CIFS"},   {0xfe534d42, false, "SMB2"},
+        {0x517b, false, "SMB"},        {0x65735546, false, "FUSE"},
+        {0x01021997, false, "9p"},     {0x00c36400, false, "Ceph"},
+        {0x5346414f, false, "AFS"},    {0x0bd00bd0, false, "Lustre"},
+        {0x786f4256, false, "vboxsf"}, {0x01161970, false, "GFS2"},
+        {0x7461636f, false, "OCFS2"},  {0x4d44, false, "FAT"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (known[i].magic == magic) {
+            if (!known[i].ok) {
+                snprintf(ret_other, size, "%s", known[i].name);
+                return NULL;
+            }
+            return known[i].name;
+        }
+    }
+    snprintf(ret_other, size, "type 0x%llx", (unsigned long long)magic);
+    return NULL;
+}
+
+int snib__host_pidfd(const struct snib__host *h, int64_t pid, int64_t pidns)
+{
+    if (pid <= 0 || pid > INT32_MAX || !pidns || pidns != h->pidns) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+}
+
+bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
+                     int64_t pidns, bool thorough)
+{
+    int64_t start_now;
+    char state;
+    int fd = snib__host_pidfd(h, pid, pidns);
+    if (fd < 0) {
+        return errno == ESRCH;
+    }
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    bool ended = poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
+    close(fd);
+    if (ended || !thorough || start <= 0) {
+        return ended;
+    }
+    return read_stat(pid, &start_now, &state) && start_now != start;
+}
+
+/* "7: POSIX  ADVISORY  WRITE 4312 fe:01:1234 120 120". The device is not
+ * compared on file systems where stat shows another one than the kernel's
+ * own (btrfs, overlay): the inode and the byte are telling enough for a
+ * message. */
+int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
+{
+    struct stat st;
+    char line[256];
+    int64_t pid = 0, start;
+    FILE *f;
+    *ret_state = '?';
+    if (stat(path, &st) || !(f = fopen("/proc/locks", "re"))) {
+        return 0;
+    }
+    while (!pid && fgets(line, sizeof line, f)) {
+        long long who, from, to;
+        unsigned long long ino;
+        if (sscanf(line, "%*d: POSIX %*s WRITE %lld %*x:%*x:%llu %lld %lld",
+                   &who, &ino, &from, &to) == 4 &&
+            ino == (unsigned long long)st.st_ino && from <= offset &&
+            offset <= to && who > 0) {
+            pid = who;
+        }
+    }
+    fclose(f);
+    if (pid) {
+        read_stat(pid, &start, ret_state);
+    }
+    return pid;
+}

@@ -1,0 +1,269 @@
+/* store/sqlite/internal.h — the pieces of one open lock file.
+ *
+ *   host.c    facts of this host and process; is that process gone?
+ *   place.c   the path: default, symlinks, owner, file system
+ *   db.c      connection, transactions, error texts
+ *   schema.c  tables, foreign files, boot id
+ *   claim.c   the book (store/memory/claims.h) as SQL
+ *   bell.c    unix datagram sockets, pidfds
+ *   exec.c    requests in, transactions, bells, answers
+ *   look.c    inspect and list
+ *   doctor.c  the check-up
+ *   broom.c   forgets names that nobody used for a day
+ *
+ * Threads: exec() and free() by one thread at a time; rung() by another at
+ * the same time touches only struct snib__bell, under its mutex.
+ *
+ * Forbidden: opening the file, its -wal or its -shm by a descriptor of our
+ * own. POSIX record locks belong to the process, and close() of *any*
+ * descriptor of a file drops them all, those of SQLite's connections in this
+ * process included. O_PATH, stat, mknod and /proc/locks are harmless. */
+#ifndef SNIB__SQLITE_INTERNAL_H
+#define SNIB__SQLITE_INTERNAL_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <sys/types.h>
+
+#include "store/memory/claims.h"
+#include "store/sqlite/sqlite.h"
+
+#define SNIB__SQLITE_SCHEMA 1
+/* "snib" in the file's header. */
+#define SNIB__SQLITE_APP_ID 0x736e6962
+/* Frames of 1 KiB in the -wal, see db.c. */
+#define SNIB__SQLITE_WAL_SHORT 256
+#define SNIB__SQLITE_WAL_LONG  2000
+/* After so many write transactions a process counts as long-lived. */
+#define SNIB__SQLITE_LONG_LIVED 256
+/* Requests in one transaction, at most. */
+#define SNIB__SQLITE_BATCH 64
+/* A request grants at most twice (its own settle, and what it set free). */
+#define SNIB__SQLITE_RINGS (2 * SNIB__SQLITE_BATCH)
+/* One try to get the write lock; then other requests of the client get their
+ * chance to join. */
+#define SNIB__SQLITE_SLICE_MS 200
+/* Patience even of a request whose limit has come. */
+#define SNIB__SQLITE_LEAST_MS 5
+/* Patience of open at least: it may have to wait for a recovery. */
+#define SNIB__SQLITE_OPEN_MS 5000
+
+/* -- host.c ------------------------------------------------------------------- */
+
+/* What the store takes from its surroundings; tests alter it. */
+struct snib__host {
+    char boot[40]; /* /proc/sys/kernel/random/boot_id                */
+    bool timens;   /* in a time namespace with an offset             */
+    bool proc;     /* /proc is that of our pid namespace             */
+    int64_t pid, start, pidns;
+    uint64_t fs_magic;    /* 0: ask statfs                                  */
+    int64_t wall_skew_ms; /* added to CLOCK_REALTIME                        */
+    int64_t skew_ns;      /* added to CLOCK_BOOTTIME for leases             */
+};
+
+void snib__host_read(struct snib__host *);
+/* CLOCK_BOOTTIME: for waiting. */
+snib_instant snib__host_now(void);
+/* The same with the skew of a test: for leases. */
+snib_instant snib__host_lease_now(const struct snib__host *);
+int64_t snib__host_wall_ms(const struct snib__host *);
+/* The file system's name if locks may live there, else NULL and *ret_other is
+ * what to call it ("NFS", "type 0x…"; text of at least 24 bytes). */
+const char *snib__fs_name(uint64_t magic, char *ret_other, size_t size);
+/* True only if the process is certainly gone. `thorough` also compares the
+ * start time (reads /proc), so that a pid used again is seen through. */
+bool snib__host_gone(const struct snib__host *, int64_t pid, int64_t start,
+                     int64_t pidns, bool thorough);
+/* A pidfd of this process, or -1. */
+int snib__host_pidfd(const struct snib__host *, int64_t pid, int64_t pidns);
+/* Who has byte `offset` of this file locked for writing: pid, 0: not known.
+ * *ret_state: its state letter ('T': stopped) or '?'. */
+int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state);
+
+/* -- place.c ------------------------------------------------------------------ */
+
+struct snib__place {
+    char *path;       /* real directory + "/" + base                    */
+    char *bells_path; /* path + "-bells"                                */
+    int dir;          /* O_PATH                                         */
+    int bells;        /* the bells directory, for flock and addresses   */
+    char fs[24];      /* "ext4", for doctor                             */
+};
+
+/* Find, check and, if need be, make the file and its bells directory. Errors:
+ * CONFIG with the remedy in the text, NOMEM. */
+snib_err snib__place_open(struct snib__place *, const char *path,
+                          const struct snib__host *, struct snib_error *reterr);
+void snib__place_close(struct snib__place *);
+
+/* -- bell.c ------------------------------------------------------------------- */
+
+#define SNIB__WATCHES    8
+#define SNIB__BELL_MAGIC "snibbell" /* 8 bytes, without the NUL */
+
+struct snib__watch {
+    uint64_t request[2];
+    int64_t pid;
+    int fd; /* pidfd; -1: free slot                                         */
+};
+
+struct snib__bell {
+    pthread_mutex_t mutex; /* all but sender                                */
+    int sock, epoll;       /* -1 until made                                 */
+    int sender;            /* -1 until made                                 */
+    char name[40];         /* in the bells directory                        */
+    uint32_t streak, queue_max;
+    uint32_t watching;
+    struct snib__watch watch[SNIB__WATCHES];
+};
+
+typedef enum snib__ring_result {
+    SNIB__RING_TOLD, /* or will find out by its poll                        */
+    SNIB__RING_DEAD  /* nobody listens there any more                       */
+} snib__ring_result;
+
+bool snib__bell_init(struct snib__bell *);
+/* forked: leave what belongs to the parent. */
+void snib__bell_free(struct snib__bell *, const struct snib__place *,
+                     bool forked);
+/* Make the socket, once; on failure the client goes without (polls). */
+void snib__bell_make(struct snib__bell *, const struct snib__place *,
+                     const uint64_t client[2]);
+/* What to poll; -1 before snib__bell_make. */
+int snib__bell_fd(struct snib__bell *);
+snib__ring_result snib__bell_ring(struct snib__bell *,
+                                  const struct snib__place *,
+                                  const struct snib__ring *);
+uint32_t snib__bell_rung(struct snib__bell *, uint64_t (*ids)[2], uint32_t max);
+/* Tell this request (by rung) when that process ends. */
+void snib__bell_watch(struct snib__bell *, const struct snib__host *,
+                      const uint64_t request[2], int64_t pid, int64_t pidns);
+void snib__bell_unwatch(struct snib__bell *, const uint64_t request[2]);
+/* Remove sockets of the dead, look at up to max; count what is left. */
+uint32_t snib__bell_tidy(struct snib__bell *, const struct snib__place *,
+                         uint32_t max);
+
+/* -- db.c --------------------------------------------------------------------- */
+
+enum snib__stmt {
+    SNIB__ST_BEGIN, /* IMMEDIATE */
+    SNIB__ST_BEGIN_READ,
+    SNIB__ST_COMMIT,
+    SNIB__ST_ROLLBACK,
+    SNIB__ST_LOCK, /* a name's token and holder */
+    SNIB__ST_FIND, /* any claim but a holder */
+    SNIB__ST_HEAD,
+    SNIB__ST_BEFORE,
+    SNIB__ST_FLOOR,
+    SNIB__ST_SET_LOCK,
+    SNIB__ST_HIGHEST,
+    SNIB__ST_ADD,
+    SNIB__ST_CHANGE,
+    SNIB__ST_EXTEND,
+    SNIB__ST_REVOKE,
+    SNIB__ST_REMOVE,
+    SNIB__ST_SWEEP,
+    SNIB__ST_WAITERS,
+    SNIB__ST_NAMES,
+    SNIB__ST_BROOM_NAMES,
+    SNIB__ST_BROOM_WAITERS,
+    SNIB__ST_BROOM_HOLDER,
+    SNIB__ST_BROOM_LOCK,
+    SNIB__ST_META,
+    SNIB__ST_SET_META,
+    SNIB__ST_COUNT
+};
+
+struct snib__db {
+    sqlite3 *handle;
+    sqlite3_stmt *st[SNIB__ST_COUNT];
+    snib_instant busy_until; /* patience of the busy handler                */
+    uint32_t waits;          /* times the busy handler slept, for doctor    */
+};
+
+snib_err snib__db_open(struct snib__db *, const struct snib__place *,
+                       const struct snib__host *, snib_duration patience,
+                       struct snib_error *reterr);
+void snib__db_close(struct snib__db *);
+/* schema.c: make or check the tables, join this boot. CONFIG, STORE, NOMEM. */
+snib_err snib__schema_check(struct snib__db *, const struct snib__place *,
+                            const struct snib__host *,
+                            struct snib_error *reterr);
+/* The statement, prepared at its first use; NULL: *ret_rc says why. Whoever
+ * steps it resets it. */
+sqlite3_stmt *snib__db_st(struct snib__db *, enum snib__stmt, int *ret_rc);
+/* Take the write lock, waiting until then at most. SQLITE_OK, SQLITE_BUSY or
+ * an error. SQLITE_READONLY_DBMOVED: the file is no longer at its path. */
+int snib__db_begin(struct snib__db *, snib_instant until);
+/* Start a read transaction; needs no lock that a writer could hold. */
+int snib__db_begin_read(struct snib__db *);
+int snib__db_end_read(struct snib__db *);
+int snib__db_commit(struct snib__db *);
+void snib__db_rollback(struct snib__db *);
+void snib__db_checkpoint_at(struct snib__db *, int frames);
+/* What an SQLite error means to a caller of ours. */
+snib_err snib__db_fail(struct snib__db *, int rc, const char *path,
+                       struct snib_error *reterr);
+void snib__db_put_id(sqlite3_stmt *, int column, const uint64_t id[2]);
+void snib__db_get_id(sqlite3_stmt *, int column, uint64_t ret[2]);
+
+/* -- the instance ---------------------------------------------------------------- */
+
+struct snib__sqlite_ring {
+    struct snib__ring ring;
+    const struct snib__name *name;
+    uint64_t request[2];
+    int64_t token;
+};
+
+struct snib__sqlite {
+    struct snib__host host;
+    struct snib__place place;
+    struct snib__db db;
+    struct snib__bell bell;
+    uint64_t client[2];
+    snib_duration patience;
+    uint32_t writes; /* transactions, for the broom's turn             */
+    /* the transaction under way */
+    struct snib__book book;
+    int rc;         /* first SQLite error in it                       */
+    bool want_bell; /* somebody has to queue and has none yet         */
+    bool no_bell;   /* none could be made                             */
+    bool thorough;  /* the asker has waited already                   */
+    struct snib__claim blocker; /* whom the last asker waits for            */
+    /* The name that was looked at last in this transaction. */
+    struct {
+        const struct snib__name *name; /* NULL: nothing is known            */
+        bool has_holder;
+        int64_t token, new_token; /* new: to be written with the holder */
+        struct snib__claim holder;
+    } here;
+    uint32_t ring_count;
+    struct snib__sqlite_ring ring[SNIB__SQLITE_RINGS];
+    struct snib__sqlite_ring dead[SNIB__SQLITE_RINGS];
+};
+
+/* As ops->open, with facts given by a test. */
+snib_err snib__sqlite_open_on(const struct snib__store_config *,
+                              const struct snib__host *, void **ret,
+                              struct snib_error *reterr);
+
+/* claim.c */
+void snib__sqlite_book(struct snib__sqlite *);
+/* Columns of LOCK, FIND, HEAD and WAITERS; column 15 is about, 16 of LOCK the
+ * name's token. A LOCK row without a holder has NULL in column 0. */
+void snib__sqlite_read_claim(sqlite3_stmt *, struct snib__claim *ret);
+/* Read-only: the holder of a name; false: none, or an error. */
+bool snib__sqlite_peek(struct snib__sqlite *, const struct snib__name *,
+                       struct snib__claim *ret);
+
+/* look.c, doctor.c: fill answer and result. */
+void snib__sqlite_look(struct snib__sqlite *, struct snib__request *);
+void snib__sqlite_doctor(struct snib__sqlite *, struct snib__request *);
+
+/* broom.c: visit some names, in a transaction of its own, if the write lock
+ * is free; and the same inside a transaction (SQLite's code). */
+void snib__sqlite_broom(struct snib__sqlite *);
+int snib__sqlite_sweep_names(struct snib__sqlite *);
+
+#endif

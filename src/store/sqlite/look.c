@@ -1,0 +1,107 @@
+/* store/sqlite/look.c — inspect and list: read transactions beside the
+ * writers, so that they answer even while a process stands still inside a
+ * write. They settle nothing; what has expired is simply not shown. */
+#include "base/error.h"
+#include "store/sqlite/internal.h"
+
+static void write_row(sqlite3_stmt *st, snib_instant now, struct snib__buf *out)
+{
+    struct snib__claim c;
+    const void *about = sqlite3_column_blob(st, 15);
+    int n = about ? sqlite3_column_bytes(st, 15) : 0;
+    snib__sqlite_read_claim(st, &c);
+    if (!snib__reached(now, c.until)) {
+        snib__claims_row(out, now, &c, about, (size_t)n);
+    }
+}
+
+static int write_waiters(struct snib__sqlite *self, snib_instant now,
+                         const void *name, int size, struct snib__buf *out)
+{
+    int rc;
+    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_WAITERS, &rc);
+    if (!st) {
+        return rc;
+    }
+    sqlite3_bind_blob(st, 1, name, size, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 2, now.ns);
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW && !out->failed) {
+        write_row(st, now, out);
+    }
+    sqlite3_reset(st);
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+static int write_lock(struct snib__sqlite *self, snib_instant now,
+                      const void *name, int size, struct snib__buf *out)
+{
+    int rc;
+    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_LOCK, &rc);
+    if (!st) {
+        return rc;
+    }
+    sqlite3_bind_blob(st, 1, name, size, SQLITE_STATIC);
+    rc = sqlite3_step(st);
+    snib__rec_row(out, SNIB__ROW_LOCK);
+    snib__rec_bytes(out, SNIB__F_NAME, name, (size_t)size);
+    snib__rec_i64(out, SNIB__F_TOKEN,
+                  rc == SQLITE_ROW ? sqlite3_column_int64(st, 16) : 0);
+    if (rc == SQLITE_ROW && sqlite3_column_type(st, 0) != SQLITE_NULL) {
+        write_row(st, now, out);
+    }
+    sqlite3_reset(st);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        return rc;
+    }
+    return write_waiters(self, now, name, size, out);
+}
+
+static int list(struct snib__sqlite *self, snib_instant now,
+                struct snib__request *r)
+{
+    int rc, inner = SQLITE_OK;
+    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_NAMES, &rc);
+    if (!st) {
+        return rc;
+    }
+    sqlite3_bind_int64(st, 1, now.ns);
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW && !inner &&
+           !r->result->failed) {
+        const char *name = sqlite3_column_blob(st, 0);
+        int size = sqlite3_column_bytes(st, 0);
+        if (name && snib__glob(r->text, r->text_size, name, (size_t)size)) {
+            inner = write_lock(self, now, name, size, r->result);
+        }
+    }
+    sqlite3_reset(st);
+    if (inner) {
+        return inner;
+    }
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+void snib__sqlite_look(struct snib__sqlite *self, struct snib__request *r)
+{
+    int rc = snib__db_begin_read(&self->db);
+    if (!rc) {
+        snib_instant now = snib__host_lease_now(&self->host);
+        if (r->verb == SNIB__LIST) {
+            rc = list(self, now, r);
+        } else {
+            rc = write_lock(self, now, r->name->raw, (int)r->name->raw_size,
+                            r->result);
+        }
+        int end = snib__db_end_read(&self->db);
+        rc = rc ? rc : end;
+    }
+    if (rc) {
+        r->answer = SNIB__NOT_APPLIED;
+        r->err = snib__db_fail(&self->db, rc, self->place.path, r->reterr);
+    } else if (r->result->failed) {
+        r->answer = SNIB__NOT_APPLIED;
+        r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+    } else {
+        r->answer = SNIB__DONE;
+        r->err = snib__ok(r->reterr);
+    }
+}

@@ -1,0 +1,262 @@
+/* store/sqlite/place.c — which file, and whether it may be trusted.
+ *
+ * Two processes that mean the same lock must meet in the same file, and
+ * nobody else may be able to put another in its place:
+ *
+ *  - the default path comes from the uid alone (H44);
+ *  - the directory is resolved once, the file itself must not be a symbolic
+ *    link (its -wal would lie elsewhere) nor have a second hard link (two
+ *    names, two -wal files, a broken database);
+ *  - it belongs to us: another user could rewrite leases, and could not ring
+ *    our bells;
+ *  - it lies on a file system whose locks and clock are this host's.
+ *
+ * The file is made by mknod, not by open: see internal.h on close(). */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/sqlite/internal.h"
+
+#define REMEDY "use --store sqlite:PATH"
+
+snib_err snib__sqlite_default_path(char *ret, size_t size,
+                                   struct snib_error *reterr)
+{
+    char buf[4096];
+    struct passwd pw, *found = NULL;
+    int n;
+    if (geteuid() == 0) {
+        n = snprintf(ret, size, "/var/lib/snib/locks.db");
+    } else {
+        int rc = getpwuid_r(geteuid(), &pw, buf, sizeof buf, &found);
+        if (!found || !pw.pw_dir || pw.pw_dir[0] != '/') {
+            return snib__fail(reterr, SNIB_ERR_CONFIG,
+                              "no home directory for uid %ld in the password "
+                              "database (%s); " REMEDY,
+                              (long)geteuid(), rc ? strerror(rc) : "no entry");
+        }
+        n = snprintf(ret, size, "%s/.local/state/snib/locks.db", pw.pw_dir);
+    }
+    if (n < 0 || (size_t)n >= size) {
+        return snib__fail(
+            reterr, SNIB_ERR_CONFIG,
+            "the path of the default lock file is too long; " REMEDY);
+    }
+    return SNIB_ERR_OK;
+}
+
+/* Make the missing directories above the last '/', 0700 each. */
+static snib_err make_dirs(char *path, struct snib_error *reterr)
+{
+    for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+        *p = 0;
+        int rc = mkdir(path, 0700);
+        int e = errno;
+        if (rc && e != EEXIST) {
+            snib_err err = snib__fail(reterr, SNIB_ERR_CONFIG,
+                                      "cannot make directory %s: %s; " REMEDY,
+                                      path, strerror(e));
+            *p = '/';
+            return err;
+        }
+        *p = '/';
+    }
+    return SNIB_ERR_OK;
+}
+
+static snib_err check_fs(struct snib__place *p, const struct snib__host *h,
+                         const char *path, struct snib_error *reterr)
+{
+    struct statfs fs;
+    char other[24];
+    uint64_t magic = h->fs_magic;
+    if (!magic) {
+        if (statfs(path, &fs)) {
+            return snib__fail(reterr, SNIB_ERR_CONFIG,
+                              "cannot ask the file system of %s: %s", path,
+                              strerror(errno));
+        }
+        magic = (uint64_t)(uint32_t)fs.f_type;
+    }
+    const char *name = snib__fs_name(magic, other, sizeof other);
+    if (!name) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "%s lies on %s: other hosts may share it, and its "
+                          "locks and clock are not this host's; put it on a "
+                          "local disk, " REMEDY,
+                          path, other);
+    }
+    snprintf(p->fs, sizeof p->fs, "%s", name);
+    return SNIB_ERR_OK;
+}
+
+static snib_err check_file(struct snib__place *p, const char *base,
+                           struct snib_error *reterr)
+{
+    struct stat st;
+    const char *wrong = NULL;
+    if (fstatat(p->dir, base, &st, AT_SYMLINK_NOFOLLOW)) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: %s; " REMEDY, p->path,
+                          strerror(errno));
+    }
+    if (S_ISLNK(st.st_mode)) {
+        wrong = "is a symbolic link";
+    } else if (!S_ISREG(st.st_mode)) {
+        wrong = "is not a regular file";
+    } else if (st.st_uid != geteuid()) {
+        wrong = "belongs to another user";
+    } else if (st.st_nlink > 1) {
+        wrong = "has a second hard link";
+    } else if (faccessat(p->dir, base, R_OK | W_OK, AT_EACCESS)) {
+        wrong = errno == EROFS ? "is on a read-only file system"
+                               : "is not writable";
+    } else if (faccessat(p->dir, ".", W_OK | X_OK, AT_EACCESS)) {
+        wrong = "is in a directory that is not writable";
+    }
+    if (wrong) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG, "lock file %s %s; " REMEDY,
+                          p->path, wrong);
+    }
+    return SNIB_ERR_OK;
+}
+
+static snib_err open_bells(struct snib__place *p, const char *base,
+                           struct snib_error *reterr)
+{
+    char name[300];
+    struct stat st;
+    snprintf(name, sizeof name, "%s-bells", base);
+    if (mkdirat(p->dir, name, 0700) && errno != EEXIST) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "cannot make directory %s: %s; " REMEDY,
+                          p->bells_path, strerror(errno));
+    }
+    p->bells =
+        openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (p->bells < 0 || fstat(p->bells, &st) || st.st_uid != geteuid() ||
+        (st.st_mode & 077)) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "%s must be a directory of this user with mode "
+                          "0700; " REMEDY,
+                          p->bells_path);
+    }
+    return SNIB_ERR_OK;
+}
+
+static snib_err open_in(struct snib__place *p, const char *dir,
+                        const char *base, const struct snib__host *h,
+                        bool is_default, struct snib_error *reterr)
+{
+    struct stat st;
+    snib_err err;
+    size_t size = strlen(dir) + strlen(base) + 16;
+    p->path = snib__alloc(size);
+    p->bells_path = snib__alloc(size);
+    if (!p->path || !p->bells_path) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    snprintf(p->path, size, "%s/%s", strcmp(dir, "/") ? dir : "", base);
+    snprintf(p->bells_path, size, "%s-bells", p->path);
+    p->dir = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (p->dir < 0 || fstat(p->dir, &st)) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG, "directory %s: %s; " REMEDY,
+                          dir, strerror(errno));
+    }
+    if (is_default && (st.st_uid != geteuid() || (st.st_mode & 022))) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "directory %s must belong to this user and be "
+                          "writable by nobody else; " REMEDY,
+                          dir);
+    }
+    err = check_fs(p, h, dir, reterr); /* before anything is made there */
+    if (err) {
+        return err;
+    }
+    if (mknodat(p->dir, base, S_IFREG | 0600, 0) && errno != EEXIST) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "cannot make lock file %s: %s; " REMEDY, p->path,
+                          strerror(errno));
+    }
+    err = check_file(p, base, reterr);
+    if (!err) {
+        err = check_fs(p, h, p->path, reterr); /* it may be a mount itself */
+    }
+    return err ? err : open_bells(p, base, reterr);
+}
+
+snib_err snib__place_open(struct snib__place *p, const char *path,
+                          const struct snib__host *h, struct snib_error *reterr)
+{
+    char standard[4096], *copy, *slash, *real = NULL;
+    const char *base;
+    snib_err err = SNIB_ERR_OK;
+    bool has_standard;
+    *p = (struct snib__place){.dir = -1, .bells = -1};
+    has_standard =
+        snib__sqlite_default_path(standard, sizeof standard,
+                                  path[0] ? NULL : reterr) == SNIB_ERR_OK;
+    if (!path[0]) {
+        if (!has_standard) {
+            return SNIB_ERR_CONFIG;
+        }
+        path = standard;
+    }
+    bool is_default = has_standard && strcmp(path, standard) == 0;
+    copy = snib__strdup(path);
+    if (!copy) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    if (is_default) {
+        err = make_dirs(copy, reterr);
+    }
+    slash = strrchr(copy, '/');
+    base = slash ? slash + 1 : copy;
+    if (!err && (!base[0] || strlen(base) > 200 || !strcmp(base, ".") ||
+                 !strcmp(base, ".."))) {
+        err = snib__fail(reterr, SNIB_ERR_CONFIG,
+                         "sqlite:%s does not name a file", path);
+    }
+    if (!err) {
+        if (slash) {
+            *slash = 0;
+        }
+        real = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+        if (!real) {
+            err = snib__fail(
+                reterr, SNIB_ERR_CONFIG,
+                "the directory of lock file %s: %s; make it or " REMEDY, path,
+                strerror(errno));
+        }
+    }
+    if (!err) {
+        err = open_in(p, real, base, h, is_default, reterr);
+    }
+    free(real);
+    snib__free(copy);
+    if (err) {
+        snib__place_close(p);
+    }
+    return err;
+}
+
+void snib__place_close(struct snib__place *p)
+{
+    if (p->dir >= 0) {
+        close(p->dir);
+    }
+    if (p->bells >= 0) {
+        close(p->bells);
+    }
+    snib__free(p->path);
+    snib__free(p->bells_path);
+    *p = (struct snib__place){.dir = -1, .bells = -1};
+}

@@ -1,0 +1,265 @@
+/* store/sqlite/schema.c — is this file ours, of our version, of this boot?
+ *
+ * A file is ours when its meta table says so; an empty one becomes ours. Any
+ * other is left exactly as it was found.
+ *
+ * Boot. Leases are instants of CLOCK_BOOTTIME and mean nothing after a
+ * reboot, when nobody who held is alive: with another boot id all claims are
+ * deleted, tokens stay. A container may have a boot id of its own on the same
+ * kernel (LXC does that), so "another boot id" is believed only when nobody
+ * has the file open: every client holds a shared flock on the bells
+ * directory, and whoever wants to clear the claims needs it alone. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "store/sqlite/internal.h"
+
+static const char schema[] =
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+    /* Names, with the last token given out (room included) and the id of the
+     * claim that holds it. The id may be stale: it counts only if that claim
+     * still has this name and state 1. */
+    "CREATE TABLE lock(name BLOB PRIMARY KEY, capacity INT, token INT, "
+    "closed_until INT, holder INT) WITHOUT ROWID;"
+    /* id: order of arrival. state: 0 waits, 1 holds, 2 tombstone, 3 deaf,
+     * 4 revoked. until, lease: ns of CLOCK_BOOTTIME. */
+    "CREATE TABLE claim(id INTEGER PRIMARY KEY, name BLOB, client BLOB, "
+    "request BLOB, kind INT, permits INT, holds INT, state INT, token INT, "
+    "room INT, floor INT, lease INT, until INT, pid INT, start INT, "
+    "pidns INT, bell TEXT, about TEXT);"
+    /* A holder is found by its name, so it is in no index: an acquire writes
+     * two pages, a release one. */
+    "CREATE UNIQUE INDEX claim_request ON claim(request) WHERE state <> 1;"
+    "CREATE INDEX claim_order ON claim(name, id) WHERE state = 0;"
+    "CREATE INDEX claim_broom ON claim(until) WHERE state >= 2;";
+
+struct meta {
+    bool ours;
+    int64_t schema;
+    char boot[40];
+};
+
+/* SQLITE_ERROR: there is no such table. */
+static int read_meta(struct snib__db *db, struct meta *ret)
+{
+    sqlite3_stmt *st;
+    int rc = sqlite3_prepare_v2(db->handle, "SELECT key, value FROM meta", -1,
+                                &st, NULL);
+    *ret = (struct meta){0};
+    if (rc) {
+        return rc;
+    }
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+        const char *key = (const char *)sqlite3_column_text(st, 0);
+        if (key && strcmp(key, "snib") == 0) {
+            ret->ours = true;
+            ret->schema = sqlite3_column_int64(st, 1);
+        } else if (key && strcmp(key, "boot") == 0) {
+            const unsigned char *v = sqlite3_column_text(st, 1);
+            snprintf(ret->boot, sizeof ret->boot, "%s",
+                     v ? (const char *)v : "");
+        }
+    }
+    sqlite3_finalize(st);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int one_number(struct snib__db *db, const char *text, int64_t *ret)
+{
+    sqlite3_stmt *st;
+    int rc = sqlite3_prepare_v2(db->handle, text, -1, &st, NULL);
+    *ret = 0;
+    if (!rc) {
+        rc = sqlite3_step(st);
+        *ret = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+        sqlite3_finalize(st);
+    }
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* No meta table: an empty file, or somebody else's. */
+static int is_empty(struct snib__db *db, bool *ret)
+{
+    int64_t app = 0, version = 0, tables = 0;
+    int rc = one_number(db, "PRAGMA application_id", &app);
+    if (!rc) {
+        rc = one_number(db, "PRAGMA user_version", &version);
+    }
+    if (!rc) {
+        rc = one_number(db, "SELECT count(*) FROM sqlite_schema", &tables);
+    }
+    *ret = app == 0 && version == 0 && tables == 0;
+    return rc;
+}
+
+static int set_meta(struct snib__db *db, const char *key, const char *text)
+{
+    int rc;
+    sqlite3_stmt *st = snib__db_st(db, SNIB__ST_SET_META, &rc);
+    if (!st) {
+        return rc;
+    }
+    sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+    sqlite3_bind_text(st, 2, text, -1, SQLITE_STATIC);
+    rc = sqlite3_step(st);
+    sqlite3_reset(st);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Make the tables; somebody else may be doing the same. */
+static int create(struct snib__db *db, const struct snib__host *h)
+{
+    char pragmas[96], version[12];
+    bool empty = false;
+    /* Small pages: a transaction writes two, and a checksum of each. */
+    int rc = sqlite3_exec(db->handle,
+                          "PRAGMA page_size = 1024; "
+                          "PRAGMA journal_mode = WAL",
+                          NULL, NULL, NULL);
+    if (!rc) {
+        rc = snib__db_begin(db, db->busy_until);
+    }
+    if (rc) {
+        return rc;
+    }
+    rc = is_empty(db, &empty);
+    if (!rc && empty) {
+        snprintf(pragmas, sizeof pragmas,
+                 "PRAGMA application_id = %d; PRAGMA user_version = %d",
+                 SNIB__SQLITE_APP_ID, SNIB__SQLITE_SCHEMA);
+        snprintf(version, sizeof version, "%d", SNIB__SQLITE_SCHEMA);
+        rc = sqlite3_exec(db->handle, schema, NULL, NULL, NULL);
+        if (!rc) {
+            rc = sqlite3_exec(db->handle, pragmas, NULL, NULL, NULL);
+        }
+        if (!rc) {
+            rc = set_meta(db, "snib", version);
+        }
+        if (!rc) {
+            rc = set_meta(db, "boot", h->boot);
+        }
+    }
+    if (rc) {
+        snib__db_rollback(db);
+        return rc;
+    }
+    return snib__db_commit(db);
+}
+
+static int clear_claims(struct snib__db *db, const struct snib__host *h)
+{
+    int rc = snib__db_begin(db, db->busy_until);
+    if (rc) {
+        return rc;
+    }
+    rc = sqlite3_exec(db->handle, "DELETE FROM claim", NULL, NULL, NULL);
+    if (!rc) {
+        rc = set_meta(db, "boot", h->boot);
+    }
+    if (rc) {
+        snib__db_rollback(db);
+        return rc;
+    }
+    return snib__db_commit(db);
+}
+
+static snib_err fail_open(struct snib__db *db, int rc, const char *path,
+                          struct snib_error *reterr)
+{
+    int simple = rc & 0xff;
+    if (simple == SQLITE_NOTADB || simple == SQLITE_CORRUPT) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "%s is not a lock file of snib, or is damaged (%s); "
+                          "move it away or use --store sqlite:PATH",
+                          path, sqlite3_errmsg(db->handle));
+    }
+    snib_err err = snib__db_fail(db, rc, path, reterr);
+    return err == SNIB_ERR_NOMEM || err == SNIB_ERR_STORE ? err
+                                                          : SNIB_ERR_CONFIG;
+}
+
+/* Shared flock on the bells directory for as long as we live; alone, to
+ * clear the claims, when the boot id is another one. */
+static snib_err join_boot(struct snib__db *db, const struct snib__place *place,
+                          const struct snib__host *h, struct meta *m,
+                          struct snib_error *reterr)
+{
+    struct timespec pause = {.tv_nsec = 2000000};
+    int rc;
+    for (;;) {
+        bool same = strcmp(m->boot, h->boot) == 0;
+        if (flock(place->bells, (same ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) {
+            /* Under the lock the boot id cannot change any more. */
+            rc = read_meta(db, m);
+            bool still = strcmp(m->boot, h->boot) == 0;
+            if (!rc && same && still) {
+                return SNIB_ERR_OK;
+            }
+            if (!rc && !same && !still) {
+                rc = clear_claims(db, h);
+            }
+            if (rc) {
+                return fail_open(db, rc, place->path, reterr);
+            }
+            flock(place->bells, LOCK_UN);
+        } else if (snib__reached(snib__host_now(), db->busy_until)) {
+            return snib__fail(
+                reterr, SNIB_ERR_CONFIG,
+                "lock file %s is in use by processes that report another "
+                "boot id (a container with its own?); they cannot share it: "
+                "use --store sqlite:PATH",
+                place->path);
+        } else {
+            nanosleep(&pause, NULL);
+        }
+        rc = read_meta(db, m);
+        if (rc) {
+            return fail_open(db, rc, place->path, reterr);
+        }
+    }
+}
+
+snib_err snib__schema_check(struct snib__db *db,
+                            const struct snib__place *place,
+                            const struct snib__host *h,
+                            struct snib_error *reterr)
+{
+    struct meta m;
+    bool empty = false;
+    int rc = read_meta(db, &m);
+    if (rc == SQLITE_ERROR) {
+        rc = is_empty(db, &empty);
+        if (!rc && empty) {
+            rc = create(db, h);
+        }
+        if (!rc) {
+            rc = read_meta(db, &m);
+            rc = rc == SQLITE_ERROR ? SQLITE_OK : rc; /* not ours */
+        }
+    }
+    if (rc) {
+        return fail_open(db, rc, place->path, reterr);
+    }
+    if (!m.ours) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "%s is a database of another program; use --store "
+                          "sqlite:PATH",
+                          place->path);
+    }
+    if (m.schema != SNIB__SQLITE_SCHEMA) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "lock file %s has schema %lld, this snib knows %d; "
+                          "use the newer snib everywhere, or another file",
+                          place->path, (long long)m.schema,
+                          SNIB__SQLITE_SCHEMA);
+    }
+    rc = sqlite3_exec(db->handle, "PRAGMA synchronous = NORMAL", NULL, NULL,
+                      NULL);
+    if (rc) {
+        return fail_open(db, rc, place->path, reterr);
+    }
+    return join_boot(db, place, h, &m, reterr);
+}

@@ -1,0 +1,78 @@
+"""Every snippet of README.md that is marked with `<!-- run: … -->` runs."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"<!-- run: ([a-z ]+) -->\n```\w+\n(.*?)```", re.S)
+BLOCKS = BLOCK.findall((ROOT / "README.md").read_text())
+BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR", ROOT / "build" / "dev"))
+
+
+def env_with(tmp_path, url):
+    binary = os.environ.get("SNIB_BIN") or shutil.which("snib")
+    if not binary:
+        pytest.skip("no snib binary: set SNIB_BIN")
+    env = dict(os.environ, SNIB_URL=url)
+    env["PATH"] = f"{pathlib.Path(binary).parent}:{env['PATH']}"
+    return env
+
+
+def shell(text, env, tmp_path):
+    done = subprocess.run(
+        ["bash", "-c", text], env=env, cwd=tmp_path, timeout=60,
+        capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_readme_has_all_its_snippets():
+    assert [kind for kind, _ in BLOCKS] == ["sh", "sh", "sh redis", "c"]
+
+
+def test_first_start_without_a_server(tmp_path):
+    env = env_with(tmp_path, f"sqlite:{tmp_path}/locks.db")
+    assert "only one of me" in shell(BLOCKS[0][1], env, tmp_path)
+
+
+def test_the_second_waits_and_gives_up_with_75(tmp_path):
+    env = env_with(tmp_path, f"sqlite:{tmp_path}/locks.db")
+    out = shell(BLOCKS[1][1], env, tmp_path)
+    assert "exit 75" in out and "never printed" not in out
+    assert "nightly" in out
+
+
+def test_the_same_on_redis(tmp_path):
+    if not shutil.which("redis-server"):
+        pytest.skip("redis-server is not installed")
+    from harness.redis_server import RedisServer
+    with RedisServer() as server:
+        env = env_with(tmp_path, "")
+        text = BLOCKS[2][1].replace("127.0.0.1:6379",
+                                    f"127.0.0.1:{server.port}")
+        out = shell(text, env, tmp_path)
+        assert re.search(r"^token \d*$", out, re.M)
+
+
+def test_c_in_15_lines(tmp_path):
+    source = tmp_path / "hello.c"
+    source.write_text(BLOCKS[3][1])
+    assert len(BLOCKS[3][1].splitlines()) <= 20
+    library = next(BUILD.rglob("libsnib.so"), None)
+    if library is None:
+        pytest.skip(f"no libsnib.so under {BUILD}")
+    subprocess.run(
+        ["cc", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include", source,
+         "-L", library.parent, "-lsnib", "-o", tmp_path / "hello"],
+        check=True)
+    env = dict(os.environ, SNIB_URL=f"sqlite:{tmp_path}/locks.db",
+               LD_LIBRARY_PATH=f"{library.parent}:"
+               + os.environ.get("LD_LIBRARY_PATH", ""))
+    done = subprocess.run([tmp_path / "hello"], env=env, timeout=20,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"mine, token \d+\n", done.stdout)

@@ -1,0 +1,1 @@
+from harness.fixtures import *  # noqa: F401,F403
