@@ -48,6 +48,7 @@ static void entered(struct sim_world *w, int client, int lane)
 {
     struct sim_lane *l = &w->client[client].lane[lane];
     struct sim_resource *r = &w->resource[l->name];
+    r->free_since = r->ghost_since = -1;
     l->state = SIM_LANE_HOLDING;
     l->asked_at = 0;
     l->token = l->seat->token;

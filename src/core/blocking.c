@@ -132,6 +132,7 @@ static void list_it(struct snib__store *s, struct snib__request *r)
     snib__heap_remove(&s->heap, &r->timer);
     r->chan |= LISTED;
     snib__unlink(&r->link); /* an interim answer nobody has fetched yet */
+    r->patience = r->limit; /* exec reads this one: limit may move meanwhile */
     snib__list_push(&s->out->exec, &r->link);
 }
 

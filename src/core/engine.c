@@ -112,6 +112,7 @@ void snib__inquiry_put(struct snib__engine *e, struct snib__inquiry *q)
 void snib__inquiry_start(struct snib__engine *e, struct snib__inquiry *q)
 {
     q->rq.answer = SNIB__PENDING;
+    q->rq.patience = q->rq.limit;
     q->rq.err = SNIB_ERR_OK;
     q->rq.revoked = false;
     assert(!snib__linked(&q->rq.link));

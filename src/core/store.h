@@ -100,6 +100,9 @@ struct snib__request {
     snib_instant limit;            /* store gives up at this instant (unsent:
                                       NOT_APPLIED; due() covers it). The core
                                       may move it later while waiting        */
+    snib_instant patience;         /* blocking stores: limit as of start();
+                                      exec() reads this one, since limit may
+                                      move while it runs                     */
     const char *text;              /* about / glob / reason; outlives it    */
     uint32_t text_size;
     struct {

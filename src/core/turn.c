@@ -520,6 +520,14 @@ static void asked(struct snib__engine *e, snib_instant now,
         }
         return;
     case SNIB__NOT_APPLIED:
+        if (e->cfg.blocking && snib__reached(now, rq->patience)) {
+            /* It was patient for those who waited when it began only. */
+            refuse_late(e, now, t, rq->err ? rq->err : SNIB_ERR_STORE);
+            if (first_waiting(t->site)) {
+                snib__inquiry_start(e, q);
+                return;
+            }
+        }
         refuse_all(e, t,
                    t->doubt  ? SNIB_ERR_UNKNOWN
                    : rq->err ? rq->err

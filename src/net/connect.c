@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-bool snib__net_split(const char *text, char *host, size_t host_size,
-                     char *port, size_t port_size)
+bool snib__net_split(const char *text, char *host, size_t host_size, char *port,
+                     size_t port_size)
 {
     const char *begin = text, *end, *colon;
     if (*text == '[') {

@@ -22,17 +22,17 @@ struct snib__address {
 };
 
 typedef enum snib__address_form {
-    SNIB__ADDRESS_BAD,    /* not an address at all                          */
-    SNIB__ADDRESS_NAME,   /* a host name: snib__net_resolve                 */
-    SNIB__ADDRESS_READY   /* numeric or unix: *ret is filled                */
+    SNIB__ADDRESS_BAD,  /* not an address at all                          */
+    SNIB__ADDRESS_NAME, /* a host name: snib__net_resolve                 */
+    SNIB__ADDRESS_READY /* numeric or unix: *ret is filled                */
 } snib__address_form;
 
 /* Never blocks, asks no server. */
 snib__address_form snib__net_address(const char *text,
                                      struct snib__address *ret);
 /* "[::1]:6379" into "::1" and "6379". False: no port, or too long. */
-bool snib__net_split(const char *text, char *host, size_t host_size,
-                     char *port, size_t port_size);
+bool snib__net_split(const char *text, char *host, size_t host_size, char *port,
+                     size_t port_size);
 /* Begin to connect. *ret_fd is the caller's when 0 (connected) or EINPROGRESS
  * (writable: ask snib__net_connected) is returned. patience: how long the
  * kernel may leave sent bytes unacknowledged (TCP_USER_TIMEOUT). */

@@ -23,6 +23,7 @@ static void call_begin(struct snib__step *s, struct snib__call *call,
     call->kind = (uint8_t)kind;
     call->brief = kind != SNIB__CALL_ROOM && kind != SNIB__CALL_IDLE;
     call->err = SNIB_ERR_OK;
+    s->c->odd_calls += !call->brief;
     call->limit = limit;
     call->ticket = 0;
     call->grant = (struct snib_grant){0};
@@ -176,12 +177,12 @@ static snib_err acquire(struct snib_lock *lock,
     }
     snib__pump_mark(c, before);
     call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    err = snib__hold_acquire(&s, lock, o, limit, lane, &call, NULL, NULL,
-                             &open, &call.ticket, reterr);
+    err = snib__hold_acquire(&s, lock, o, limit, lane, &call, NULL, NULL, &open,
+                             &call.ticket, reterr);
     if (!err && open && !call_wait(&s, &call, before)) {
-        call.err = give_up(&s, &call,
-                           o->wait_ms == 0 ? SNIB_ERR_UNREACHABLE
-                                           : SNIB_ERR_TIMEOUT);
+        call.err =
+            give_up(&s, &call,
+                    o->wait_ms == 0 ? SNIB_ERR_UNREACHABLE : SNIB_ERR_TIMEOUT);
         call.error.code = SNIB_ERR_OK;
     }
     snib__pump_leave(&s, &call);
@@ -214,8 +215,7 @@ snib_err snib_acquire(struct snib_lock *lock,
 }
 
 snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
-                              struct snib_grant *ret,
-                              struct snib_error *reterr)
+                              struct snib_grant *ret, struct snib_error *reterr)
 {
     struct snib_acquire_options o = {.wait_ms = 1};
     *ret = (struct snib_grant){0};
@@ -244,8 +244,7 @@ static snib_err release(struct snib_lock *lock, struct snib_grant grant,
     err = snib__hold_release(&s, lock, grant.ticket, lane, &call, NULL, &open,
                              reterr);
     if (open && !call_wait(&s, &call, before)) {
-        struct snib__seat *seat =
-            snib__engine_seat(c->engine, grant.ticket);
+        struct snib__seat *seat = snib__engine_seat(c->engine, grant.ticket);
         if (seat) {
             struct snib__hold *h = seat->user;
             snib__engine_abandon(c->engine, seat);

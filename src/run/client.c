@@ -121,15 +121,14 @@ static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
         return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
                           "no store for %s: is built in", url->scheme);
     }
-    struct snib__engine_config config = {
-        .ops = store->ops,
-        .blocking = store->blocking,
-        .url = url,
-        .request = c->request,
-        .self = &about,
-        .wall_offset_ns = snib__wall_offset(),
-        .log = c->log ? keep_log : NULL,
-        .log_data = c};
+    struct snib__engine_config config = {.ops = store->ops,
+                                         .blocking = store->blocking,
+                                         .url = url,
+                                         .request = c->request,
+                                         .self = &about,
+                                         .wall_offset_ns = snib__wall_offset(),
+                                         .log = c->log ? keep_log : NULL,
+                                         .log_data = c};
     snib__self_about(&about, o ? o->program : NULL, o ? o->reason : NULL);
     snib_err err = snib__self_seed(&config.seed, reterr);
     if (err) {
@@ -247,8 +246,7 @@ static void end_waiting_calls(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     SNIB__LIST_EACH_SAFE (l, next, &c->roles.waiting) {
-        struct snib__call *call =
-            SNIB__CONTAINER(l, struct snib__call, w.link);
+        struct snib__call *call = SNIB__CONTAINER(l, struct snib__call, w.link);
         if (call->kind == SNIB__CALL_ACQUIRE) {
             struct snib__seat *seat =
                 snib__engine_seat(c->engine, call->ticket);
@@ -256,8 +254,8 @@ static void end_waiting_calls(struct snib__step *s)
             if (!h || seat->state != SNIB__SEAT_WAITING) {
                 continue; /* its news are on the way */
             }
-            snib_err err = snib__engine_leave(c->engine, s->now, seat,
-                                              SNIB_ERR_CLOSED);
+            snib_err err =
+                snib__engine_leave(c->engine, s->now, seat, SNIB_ERR_CLOSED);
             snib__holds_free(s, h);
             snib__call_settle(s, call, err);
         } else if (call->kind == SNIB__CALL_QUERY) {

@@ -96,8 +96,7 @@ snib_err snib_acquire_start(struct snib_lock *lock,
     err = ready_to_start(&s, note, reterr);
     if (!err) {
         snib__list_push(&c->pending, &note->link);
-        snib_instant limit =
-            snib__after(s.now, snib__patience(c, o.wait_ms));
+        snib_instant limit = snib__after(s.now, snib__patience(c, o.wait_ms));
         err = snib__hold_acquire(&s, lock, &o, limit, lane, NULL, note, user,
                                  &open, &ticket, reterr);
         if (err) {
@@ -170,8 +169,7 @@ static void end_pending(struct snib__step *s, struct snib__seat *seat,
     struct snib__hold *h = seat->user;
     struct snib__note *note = h->note;
     struct snib_grant grant = {.ticket = seat->ticket};
-    snib_err err =
-        snib__engine_leave(s->c->engine, s->now, seat, why);
+    snib_err err = snib__engine_leave(s->c->engine, s->now, seat, why);
     if (err) {
         snib__note_answer(s, note, SNIB_EV_REFUSED, grant, err, NULL);
         snib__holds_free(s, h);
@@ -203,8 +201,7 @@ static void end_releasing(struct snib__step *s, struct snib__note *note)
         grant.token = seat->token;
         snib__engine_abandon(s->c->engine, seat);
     }
-    snib__note_answer(s, note, SNIB_EV_RELEASED, grant, SNIB_ERR_UNKNOWN,
-                      NULL);
+    snib__note_answer(s, note, SNIB_EV_RELEASED, grant, SNIB_ERR_UNKNOWN, NULL);
     snib__holds_free(s, h);
 }
 

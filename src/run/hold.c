@@ -66,8 +66,8 @@ static void told_granted(struct snib__step *s, struct snib__seat *seat,
                          struct snib__hold *h)
 {
     struct snib_grant grant = {.ticket = seat->ticket, .token = seat->token};
-    bool ours = seat->state == SNIB__SEAT_SERVED ||
-                seat->state == SNIB__SEAT_DEAD;
+    bool ours =
+        seat->state == SNIB__SEAT_SERVED || seat->state == SNIB__SEAT_DEAD;
     snib_err err = ours ? SNIB_ERR_OK : SNIB_ERR_CLOSED;
     seat->reterr = NULL; /* the call's stack, or the note */
     if (h->call) {
@@ -177,18 +177,17 @@ static struct snib__ask ask_of(const struct snib_lock *lock,
                                const struct snib_acquire_options *o,
                                snib_instant limit, uint64_t lane)
 {
-    return (struct snib__ask){
-        .lane = lane,
-        .limit = limit,
-        .lease = snib__ms(lock->o.lease_ms),
-        .hold_max = snib__ms(lock->o.hold_max_ms),
-        .try_only = o->wait_ms == 0,
-        .fixed = lock->o.fixed_lease,
-        .aggressive = lock->o.aggressive,
-        .confirm = lock->o.confirm,
-        .no_reentry = lock->o.no_reentry,
-        .no_pass = lock->o.no_local_pass,
-        .reason = o->reason};
+    return (struct snib__ask){.lane = lane,
+                              .limit = limit,
+                              .lease = snib__ms(lock->o.lease_ms),
+                              .hold_max = snib__ms(lock->o.hold_max_ms),
+                              .try_only = o->wait_ms == 0,
+                              .fixed = lock->o.fixed_lease,
+                              .aggressive = lock->o.aggressive,
+                              .confirm = lock->o.confirm,
+                              .no_reentry = lock->o.no_reentry,
+                              .no_pass = lock->o.no_local_pass,
+                              .reason = o->reason};
 }
 
 snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
@@ -307,8 +306,9 @@ snib_err snib__hold_release(struct snib__step *s, struct snib_lock *lock,
     struct snib_client *c = s->c;
     struct snib__seat *seat = snib__engine_seat(c->engine, ticket), *open;
     struct snib__hold *first = seat ? seat->user : NULL;
-    struct snib_error *later =
-        call ? &call->error : note ? &note->ev.error : NULL;
+    struct snib_error *later = call   ? &call->error
+                               : note ? &note->ev.error
+                                      : NULL;
     *ret_open = false;
     snib_err err = snib__engine_release(c->engine, s->now, ticket, lane, later,
                                         first, &open, reterr);

@@ -25,13 +25,13 @@
 #include "run/roles.h"
 
 enum {
-    SNIB__BELL_LINE = SNIB__CHANS,  /* bell of a blocking store, as a line  */
+    SNIB__BELL_LINE = SNIB__CHANS, /* bell of a blocking store, as a line  */
     SNIB__LINES = SNIB__CHANS + 1,
-    SNIB__LINE_IN = 16 << 10,       /* bytes read at once                   */
-    SNIB__FLIGHT_MAX = 1024,        /* rule 6                               */
-    SNIB__SLICE_MS = 1000,          /* rule 7                               */
-    SNIB__LAZY_MS = 50,             /* see keeper.c, lazy watching          */
-    SNIB__HOPE_MS = 2               /* after that a call expects no reply   */
+    SNIB__LINE_IN = 16 << 10, /* bytes read at once                   */
+    SNIB__FLIGHT_MAX = 1024,  /* rule 6                               */
+    SNIB__SLICE_MS = 1000,    /* rule 7                               */
+    SNIB__LAZY_MS = 50,       /* see keeper.c, lazy watching          */
+    SNIB__HOPE_MS = 2         /* after that a call expects no reply   */
 };
 
 typedef enum snib__line_state {
@@ -42,21 +42,21 @@ typedef enum snib__line_state {
 } snib__line_state;
 
 struct snib__line {
-    int fd;             /* -1: none                                         */
-    int bell;           /* eventfd: wakes the call that polls here          */
-    uint8_t state;      /* snib__line_state                                 */
-    bool asleep;        /* its reader is a call that sleeps in ppoll        */
-    bool closing;       /* shut while asleep: the reader closes it          */
-    bool blocked;       /* the last send would have blocked                 */
-    bool watched;       /* fd is in the epoll set                           */
-    uint32_t armed;     /* epoll events asked for; 0: (no longer) none      */
-    snib_instant lazy;  /* the keeper begins to watch then                  */
-    uint8_t *in;        /* the reader's                                     */
+    int fd;            /* -1: none                                         */
+    int bell;          /* eventfd: wakes the call that polls here          */
+    uint8_t state;     /* snib__line_state                                 */
+    bool asleep;       /* its reader is a call that sleeps in ppoll        */
+    bool closing;      /* shut while asleep: the reader closes it          */
+    bool blocked;      /* the last send would have blocked                 */
+    bool watched;      /* fd is in the epoll set                           */
+    uint32_t armed;    /* epoll events asked for; 0: (no longer) none      */
+    snib_instant lazy; /* the keeper begins to watch then                  */
+    uint8_t *in;       /* the reader's                                     */
     struct snib__addresses *addresses;
 };
 
 struct snib_lock {
-    struct snib__link link;    /* client's locks                            */
+    struct snib__link link; /* client's locks                            */
     struct snib_client *client;
     struct snib__site *site;
     struct snib__list holds;
@@ -69,29 +69,29 @@ struct snib__extra;
 /* What run knows about a seat; seat->user points to the first of a chain, one
  * for each handle through which the lane holds it. */
 struct snib__hold {
-    struct snib__link link;     /* lock's holds; off once given back        */
+    struct snib__link link; /* lock's holds; off once given back        */
     struct snib_lock *lock;
-    struct snib__hold *next;    /* same seat, another handle                */
+    struct snib__hold *next; /* same seat, another handle                */
     uint64_t ticket;
-    uint32_t count;             /* holds taken through this handle          */
-    struct snib__call *call;    /* whose acquire or release is under way    */
+    uint32_t count;          /* holds taken through this handle          */
+    struct snib__call *call; /* whose acquire or release is under way    */
     struct snib__call *renewers;
-    struct snib__note *note;    /* the event that answers a start           */
-    struct snib__extra *extra;  /* first of the chain only; mostly NULL     */
+    struct snib__note *note;   /* the event that answers a start           */
+    struct snib__extra *extra; /* first of the chain only; mostly NULL     */
 };
 
 /* An event to come (on pending or releasing), then one to be fetched. */
 struct snib__note {
     struct snib__link link;
-    struct snib__hold *hold;    /* while it is to come                      */
-    snib_instant limit;         /* of a release                             */
-    bool keep;                  /* embedded in an extra: not freed by next  */
+    struct snib__hold *hold; /* while it is to come                      */
+    snib_instant limit;      /* of a release                             */
+    bool keep;               /* embedded in an extra: not freed by next  */
     struct snib_event ev;
 };
 
 /* Only for grants with a callback, a descriptor or STATE events. */
 struct snib__extra {
-    struct snib__link notice;   /* client's notices                         */
+    struct snib__link notice; /* client's notices                         */
     struct snib__note state;
     void (*on_change)(void *, struct snib_grant, snib_state, snib_reason);
     void *data;
@@ -117,7 +117,7 @@ struct snib__call {
     struct snib__waiter w;
     snib__word word;
     uint8_t kind;
-    bool brief;              /* nothing to do under the mutex once settled  */
+    bool brief; /* nothing to do under the mutex once settled  */
     snib_err err;
     snib_instant limit;
     uint64_t ticket;
@@ -136,12 +136,12 @@ struct snib__log_line {
 
 struct snib_client {
     pthread_mutex_t mu;
-    pid_t pid;                  /* who opened it; constant                  */
-    bool pull, virtual_clock;   /* constant                                 */
-    bool quick;                 /* exec() never blocks; constant            */
+    pid_t pid;                /* who opened it; constant                  */
+    bool pull, virtual_clock; /* constant                                 */
+    bool quick;               /* exec() never blocks; constant            */
     bool closed, stopped;
     snib_duration request;
-    char *url;                  /* safe to show                             */
+    char *url; /* safe to show                             */
     uint64_t id[2];
     void (*log)(void *, int, const char *);
     void *log_data;
@@ -151,9 +151,10 @@ struct snib_client {
     const struct snib__blocking_ops *blocking; /* NULL: a store of channels */
     void *instance;
     bool executing;
-    snib_instant clock;         /* the last `now`                           */
+    snib_instant clock; /* the last `now`                           */
 
     struct snib__roles roles;
+    uint32_t odd_calls; /* those of kind ROOM and IDLE             */
     struct snib__line line[SNIB__LINES];
     struct snib__list locks;
     struct snib__list pending;   /* notes of acquires                       */
@@ -161,27 +162,26 @@ struct snib_client {
     struct snib__list events;    /* notes to be fetched                     */
     struct snib__list notices;   /* extras with news for a callback         */
     struct snib__list logs;
-    struct snib_lock *telling;   /* whose callback runs now                 */
+    struct snib_lock *telling; /* whose callback runs now                 */
     pthread_t teller;
     pthread_cond_t told;
 
-    int epoll, timer, steps;     /* epoll set, BOOTTIME timer, clock steps  */
+    int epoll, timer, steps; /* epoll set, BOOTTIME timer, clock steps  */
     int event_fd;
     bool event_set, notice_timer;
     bool keeper_on, keeper_stop;
     pthread_t keeper;
-    snib_instant armed;          /* the timer; NEVER: not armed             */
-    int64_t wall_offset;         /* REALTIME − BOOTTIME as last seen, ns    */
+    snib_instant armed;  /* the timer; NEVER: not armed             */
+    int64_t wall_offset; /* REALTIME − BOOTTIME as last seen, ns    */
 
     bool worker_on, worker_stop;
     pthread_t worker;
     pthread_cond_t work;
-    struct snib__list jobs;      /* look-ups of host names                  */
-    struct snib__list executed;  /* pull: chains that came back             */
+    struct snib__list jobs;     /* look-ups of host names                  */
+    struct snib__list executed; /* pull: chains that came back             */
 
-    int retired[16];             /* loss descriptors of ended grants        */
+    int retired[16]; /* loss descriptors of ended grants        */
     uint32_t retired_next;
-    uint64_t takeovers;
 };
 
 /* -- pump.c --------------------------------------------------------------- */
@@ -189,12 +189,12 @@ struct snib_client {
 struct snib__step {
     struct snib_client *c;
     snib_instant now;
-    struct snib__call *me;   /* the acting call, if it is one               */
-    bool keeper;             /* the acting thread is the keeper             */
-    bool event;              /* event_fd must be set                        */
-    bool kick;               /* the keeper must look                        */
-    bool away;               /* me is settled, the mutex is not held        */
-    uint32_t bells;          /* lines whose bell must be rung               */
+    struct snib__call *me; /* the acting call, if it is one               */
+    bool keeper;           /* the acting thread is the keeper             */
+    bool event;            /* event_fd must be set                        */
+    bool kick;             /* the keeper must look                        */
+    bool away;             /* me is settled, the mutex is not held        */
+    uint32_t bells;        /* lines whose bell must be rung               */
     uint32_t words;
     snib__word *word[32];
     int cancel_state;
@@ -327,9 +327,9 @@ void snib__hold_news(struct snib__step *, struct snib__seat *, uint8_t news);
 /* Release one hold; see snib_release. Exactly one of call, note, neither. OK
  * with *ret_open: its answer will come. */
 snib_err snib__hold_release(struct snib__step *, struct snib_lock *,
-                            uint64_t ticket, uint64_t lane,
-                            struct snib__call *, struct snib__note *,
-                            bool *ret_open, struct snib_error *reterr);
+                            uint64_t ticket, uint64_t lane, struct snib__call *,
+                            struct snib__note *, bool *ret_open,
+                            struct snib_error *reterr);
 /* Begin an acquire. *ret_open: its answer will come; else call->err and
  * grant, or the note, have it. */
 snib_err snib__hold_acquire(struct snib__step *, struct snib_lock *,

@@ -67,8 +67,7 @@ void snib__line_bell(struct snib_client *c)
 {
     int fd = c->blocking ? c->blocking->bell_fd(c->instance) : -1;
     struct snib__line *l = &c->line[SNIB__BELL_LINE];
-    if (l->fd == fd || c->stopped ||
-        snib__line_furnish(c, SNIB__BELL_LINE)) {
+    if (l->fd == fd || c->stopped || snib__line_furnish(c, SNIB__BELL_LINE)) {
         return; /* without it the poll finds out */
     }
     l->fd = fd;
@@ -224,8 +223,8 @@ bool snib__line_flush(struct snib__step *s, uint32_t i)
     struct snib__line *l = &s->c->line[i];
     struct snib__buf *out = &s->c->out->chan[i].out;
     while (l->state == SNIB__LINE_UP && !l->closing && snib__buf_size(out)) {
-        long n = snib__net_send(l->fd, snib__buf_bytes(out),
-                                snib__buf_size(out));
+        long n =
+            snib__net_send(l->fd, snib__buf_bytes(out), snib__buf_size(out));
         if (n >= 0) {
             snib__buf_consume(out, (size_t)n);
             l->blocked = false;

@@ -102,8 +102,8 @@ static void release_hold(struct snib__step *s, struct snib_lock *lock,
         struct snib__note *note = h->note;
         struct snib__call *call = h->call; /* of a caller who errs */
         struct snib_grant grant = {.ticket = h->ticket};
-        snib_err err = snib__engine_leave(c->engine, s->now, seat,
-                                          SNIB_ERR_CANCELLED);
+        snib_err err =
+            snib__engine_leave(c->engine, s->now, seat, SNIB_ERR_CANCELLED);
         if (note) {
             snib__note_answer(s, note, SNIB_EV_REFUSED, grant, err, NULL);
         } else if (call) {
@@ -112,8 +112,8 @@ static void release_hold(struct snib__step *s, struct snib_lock *lock,
         snib__holds_free(s, h);
     } else if (seat->state == SNIB__SEAT_SERVED ||
                seat->state == SNIB__SEAT_DEAD) {
-        snib_err err = snib__hold_release(s, lock, h->ticket, seat->lane,
-                                          NULL, NULL, &open, NULL);
+        snib_err err = snib__hold_release(s, lock, h->ticket, seat->lane, NULL,
+                                          NULL, &open, NULL);
         if (err && err != SNIB_ERR_LOST) {
             snib__unlink(&h->link); /* cannot be */
         }

@@ -70,9 +70,9 @@ static bool add(struct snib_client *c, int fd, uint32_t events, uint64_t tag)
 
 static void watch_steps(struct snib_client *c)
 {
-    struct itimerspec far = {
-        .it_value.tv_sec = (time_t)(ns_of(CLOCK_REALTIME) / 1000000000) +
-                           INT64_C(3600) * 24 * 3650};
+    struct itimerspec far = {.it_value.tv_sec =
+                                 (time_t)(ns_of(CLOCK_REALTIME) / 1000000000) +
+                                 INT64_C(3600) * 24 * 3650};
     if (timerfd_settime(c->steps, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET,
                         &far, NULL)) {
         /* Without it jumps are noticed at the next timer. */
@@ -140,14 +140,14 @@ snib_err snib__loop_event_fd(struct snib_client *c, struct snib_error *reterr)
                       strerror(errno));
 }
 
-static uint32_t interest(const struct snib_client *c, const struct snib__line *l,
-                         bool reads)
+static uint32_t interest(const struct snib_client *c,
+                         const struct snib__line *l, bool reads)
 {
     uint32_t events = EPOLLRDHUP;
     if (reads && l->state != SNIB__LINE_CONNECTING) {
         events |= EPOLLIN;
     }
-    if (l->state == SNIB__LINE_CONNECTING || l->blocked) {
+    if ((reads && l->state == SNIB__LINE_CONNECTING) || l->blocked) {
         events |= EPOLLOUT;
     }
     return c->pull ? events : events | EPOLLONESHOT;
@@ -179,8 +179,8 @@ void snib__loop_arm(struct snib_client *c, uint32_t i, bool reads)
                              .data.u64 = i};
     /* More than is wanted costs one idle wake-up, less would be deaf. In a
      * pull client, level-triggered, it has to be exact. */
-    bool good = c->pull ? l->armed == ev.events
-                        : (l->armed & ev.events) == ev.events;
+    bool good =
+        c->pull ? l->armed == ev.events : (l->armed & ev.events) == ev.events;
     if (!good && !epoll_ctl(c->epoll, EPOLL_CTL_MOD, l->fd, &ev)) {
         l->armed = ev.events;
     }

@@ -197,8 +197,7 @@ static bool may_send(const struct snib__step *s, uint32_t i)
     if (c->roles.line[i].reader != SNIB__CALL) {
         return true;
     }
-    return c->line[i].asleep &&
-           (!s->me || c->roles.line[i].call != &s->me->w);
+    return c->line[i].asleep && (!s->me || c->roles.line[i].call != &s->me->w);
 }
 
 static void take_news(struct snib__step *s)
@@ -249,8 +248,8 @@ static void settle_conditions(struct snib__step *s)
     struct snib_client *c = s->c;
     uint32_t flight = 0;
     for (uint32_t i = 0; i < SNIB__CHANS; i++) {
-        flight = c->out->chan[i].awaited > flight ? c->out->chan[i].awaited
-                                                  : flight;
+        flight =
+            c->out->chan[i].awaited > flight ? c->out->chan[i].awaited : flight;
     }
     SNIB__LIST_EACH_SAFE (l, next, &c->roles.waiting) {
         struct snib__call *call =
@@ -269,8 +268,8 @@ snib_instant snib__client_due(const struct snib_client *c)
     snib_instant due = snib__engine_due(c->engine);
     struct snib__link *l = snib__list_first(&c->releasing);
     if (l) {
-        due = snib__sooner(
-            due, SNIB__CONTAINER(l, struct snib__note, link)->limit);
+        due = snib__sooner(due,
+                           SNIB__CONTAINER(l, struct snib__note, link)->limit);
     }
     return due;
 }
@@ -299,9 +298,8 @@ static void assign_lines(struct snib__step *s)
         return;
     }
     snib__lines_need(c, &replies, &pushes);
-    uint32_t given =
-        snib__roles_assign(&c->roles, replies, pushes,
-                           c->pull || c->keeper_on, rouse, s);
+    uint32_t given = snib__roles_assign(&c->roles, replies, pushes,
+                                        c->pull || c->keeper_on, rouse, s);
     if (given) {
         snib__keeper_given(s, given);
     }
@@ -342,7 +340,7 @@ void snib__step_act(struct snib__step *s)
         send_all(s);
     } while (c->out->open || c->out->shut);
     take_news(s);
-    if (!snib__list_empty(&c->roles.waiting)) {
+    if (c->odd_calls) {
         settle_conditions(s);
     }
     assign_lines(s);
@@ -444,8 +442,7 @@ static void take_bell(struct snib__step *s)
  * the mutex was taken, 0 or -errno: the peer, 1 << 30: nothing was tried. */
 enum { NOT_TRIED = 1 << 30 };
 
-static void serve_line(struct snib__step *s, uint32_t i, short events,
-                       long got)
+static void serve_line(struct snib__step *s, uint32_t i, short events, long got)
 {
     struct snib__line *l = &s->c->line[i];
     if (i == SNIB__BELL_LINE) {
@@ -508,8 +505,8 @@ static void sleep_reading(struct snib__step *s, struct snib__call *me,
             }
         } else if (line[k] < SNIB__CHANS && !connecting[line[k]] &&
                    (v[k].revents & ~POLLOUT)) {
-            got[k] = snib__net_recv(v[k].fd, c->line[line[k]].in,
-                                    SNIB__LINE_IN);
+            got[k] =
+                snib__net_recv(v[k].fd, c->line[line[k]].in, SNIB__LINE_IN);
         }
     }
 
@@ -602,8 +599,7 @@ static snib_instant do_what_is_due(struct snib__step *s, snib_instant limit)
     return snib__sooner(limit, due);
 }
 
-bool snib__pump(struct snib__step *s, struct snib__call *me,
-                uint32_t before[])
+bool snib__pump(struct snib__step *s, struct snib__call *me, uint32_t before[])
 {
     struct snib_client *c = s->c;
     snib_instant since = s->now;
@@ -630,9 +626,8 @@ bool snib__pump(struct snib__step *s, struct snib__call *me,
             sleep_reading(s, me, leads, limit);
         } else {
             if (me->w.wants) { /* look again when hope ends */
-                limit = snib__sooner(limit,
-                                     snib__after(since, snib__ms(
-                                                            SNIB__HOPE_MS)));
+                limit = snib__sooner(
+                    limit, snib__after(since, snib__ms(SNIB__HOPE_MS)));
             }
             if (sleep_parked(s, me, limit)) {
                 s->away = true;
@@ -651,9 +646,10 @@ void snib__pump_leave(struct snib__step *s, struct snib__call *me)
         return; /* off every list, reads nothing */
     }
     snib__lines_need(c, &replies, &pushes);
-    uint32_t kept = snib__roles_leave(&c->roles, &me->w, replies, pushes,
-                                      rouse, s);
+    uint32_t kept =
+        snib__roles_leave(&c->roles, &me->w, replies, pushes, rouse, s);
     me->w.done = true;
+    c->odd_calls -= !me->brief;
     s->me = NULL;
     if (kept) {
         snib__keeper_given(s, kept);

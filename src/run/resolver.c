@@ -14,8 +14,8 @@
 #include "run/inside.h"
 
 struct snib__job {
-    struct snib__link link;     /* client's jobs; the client's mutex        */
-    bool delivered;             /* the client's mutex                       */
+    struct snib__link link; /* client's jobs; the client's mutex        */
+    bool delivered;         /* the client's mutex                       */
     pthread_mutex_t mu;
     struct snib_client *client; /* NULL: cut                                */
     bool over;                  /* the thread does not touch the client     */

@@ -14,6 +14,9 @@
 
 #include <assert.h>
 
+/* A thousand may wait in queues; a good heir is not worth a walk past all. */
+enum { LOOK_AT = 64 };
+
 static struct snib__waiter *waiter_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__waiter, link);
@@ -59,8 +62,7 @@ uint32_t snib__roles_take(struct snib__roles *r, struct snib__waiter *w,
         bool i_read = w->leads & bit;
         if (i_read && !((replies | pushes) & bit)) {
             take_away(r, i);
-        } else if (!i_read && (mine & bit) &&
-                   r->line[i].reader != SNIB__CALL) {
+        } else if (!i_read && (mine & bit) && r->line[i].reader != SNIB__CALL) {
             give(r, i, w);
         }
     }
@@ -88,8 +90,12 @@ static struct snib__waiter *heir_of(const struct snib__roles *r, uint32_t line,
                                     bool reply)
 {
     struct snib__waiter *parked = NULL;
+    int looked_at = 0;
     SNIB__LIST_EACH (l, &r->waiting) {
         struct snib__waiter *w = waiter_of(l);
+        if (looked_at++ >= LOOK_AT && parked) {
+            break;
+        }
         bool fits = reply ? w->wants & (1u << line) : w->wants == 0;
         if (fits) {
             return w;

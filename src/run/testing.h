@@ -16,7 +16,7 @@ void snib__client_counts(struct snib_client *, struct snib__counts *,
 snib_err snib__acquire_within(struct snib_lock *, int64_t ns,
                               struct snib_grant *ret,
                               struct snib_error *reterr);
-snib_err snib__release_within(struct snib_lock *, struct snib_grant,
-                              int64_t ns, struct snib_error *reterr);
+snib_err snib__release_within(struct snib_lock *, struct snib_grant, int64_t ns,
+                              struct snib_error *reterr);
 
 #endif

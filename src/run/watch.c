@@ -112,8 +112,7 @@ void snib__notices_tell(struct snib__step *s)
     struct snib_client *c = s->c;
     struct snib__link *l;
     while (!c->telling && (l = snib__list_pop(&c->notices))) {
-        struct snib__extra *x =
-            SNIB__CONTAINER(l, struct snib__extra, notice);
+        struct snib__extra *x = SNIB__CONTAINER(l, struct snib__extra, notice);
         void (*on_change)(void *, struct snib_grant, snib_state, snib_reason) =
             x->on_change;
         void *data = x->data;

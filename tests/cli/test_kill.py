@@ -8,7 +8,7 @@ import time
 import pytest
 
 from conftest import (eventually, keeper_of, kill, read_pid, read_pids, runs,
-                      stopped)
+                      stat_of)
 
 # A group: the shell, a child, a grandchild behind a nested shell.
 GROUP = ('sleep 1000 & sh -c \'sleep 1000 & echo $! >>"$0"; wait\' "$0" & '
@@ -177,7 +177,8 @@ def test_a_stopped_command_that_must_die_is_continued_to_hear_term(sqlite):
                      'while :; do sleep 0.02; done', mark)
     command = read_pid(mark + ".pid")
     kill(-command, signal.SIGSTOP)
-    eventually(lambda: stopped(command))
+    # D: a shell whose vfork child was stopped before its exec
+    eventually(lambda: stat_of(command)[0] in "TD")
     kill(eventually(lambda: keeper_of(p.pid)), signal.SIGSTOP)
     assert p.wait(10) == 76
     assert open(mark).read() == "heard\n"

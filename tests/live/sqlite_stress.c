@@ -126,6 +126,7 @@ static bool acquire(struct client *c, const struct snib__name *name,
         .may_queue = true,
         .lease = snib__ms(LEASE_MS),
         .limit = snib__after((snib_instant){ns_now()}, snib__ms(60000)),
+        .patience = SNIB__NEVER,
         .text = "host=here&pid=1&program=stress",
         .text_size = 30,
     };
@@ -143,7 +144,7 @@ static void release(struct client *c, struct snib__request *r)
 {
     r->verb = SNIB__RELEASE;
     r->answer = SNIB__PENDING;
-    r->limit = snib__after((snib_instant){ns_now()}, snib__ms(60000));
+    r->patience = r->limit = snib__after((snib_instant){ns_now()}, snib__ms(60000));
     exec(c, r);
 }
 

@@ -92,8 +92,7 @@ static void *impatient(void *arg)
         struct snib_error e;
         int at = (int)(dice(&seed) % (uint64_t)locks);
         int64_t ns = patience(&seed);
-        snib_err err =
-            snib__acquire_within(spot[at].lock, ns, &grant, &e);
+        snib_err err = snib__acquire_within(spot[at].lock, ns, &grant, &e);
         atomic_fetch_add(&outcome[err], 1);
         if (err == SNIB_ERR_INTERNAL) {
             say_broken(e.text, err, 0);
@@ -196,7 +195,8 @@ static bool quiet(bool tell)
     snib__client_counts(client, &n, awaited, reader);
     for (int i = 0; i < SNIB__CHANS; i++) {
         /* Line 2 is the subscription: the keeper watches it. */
-        bool idle = !awaited[i] && (reader[i] == 0 || (i == 2 && reader[i] == 1));
+        bool idle =
+            !awaited[i] && (reader[i] == 0 || (i == 2 && reader[i] == 1));
         if (!idle && tell) {
             fprintf(stderr, "line %d: awaited %u, reader %d\n", i, awaited[i],
                     reader[i]);
@@ -240,8 +240,8 @@ static void judge(void)
 
 static void show(double seconds)
 {
-    printf("%d threads, %d locks, %d calls in %.1f s (%.0f/s):", threads,
-           locks, calls, seconds, calls / seconds);
+    printf("%d threads, %d locks, %d calls in %.1f s (%.0f/s):", threads, locks,
+           calls, seconds, calls / seconds);
     for (int i = 0; i < 64; i++) {
         if (outcome[i]) {
             printf(" %s %d", snib_err_name((snib_err)i), outcome[i]);

@@ -224,7 +224,8 @@ static void *hammer(void *arg)
                                   .name = &n,
                                   .id = {(uint64_t)i + 1, p->client[1]},
                                   .lease = snib__ms(10000),
-                                  .limit = SNIB__NEVER};
+                                  .limit = SNIB__NEVER,
+                                  .patience = SNIB__NEVER};
         struct snib__list chain;
         do {
             snib__list_init(&chain);

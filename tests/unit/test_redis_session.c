@@ -1079,7 +1079,9 @@ static void what_an_overtaken_poll_was_given_is_ended(void **state)
     } cases[] = {
         {"*5\r\n:1\r\n:1790000000300\r\n:6000\r\n:31\r\n:30000\r\n", true},
         {"*5\r\n:1\r\n:1790000000300\r\n:5000\r\n:31\r\n:30000\r\n", false},
-        {"*4\r\n:2\r\n:1790000000300\r\n:1\r\n:100\r\n", true},
+        {"*5\r\n:1\r\n:1790000000300\r\n:4000\r\n:31\r\n:30000\r\n", false},
+        {"*4\r\n:2\r\n:1790000000300\r\n:1\r\n:100\r\n", false},
+        {"*4\r\n:2\r\n:1790000003401\r\n:1\r\n:100\r\n", true},
         {"*2\r\n:5\r\n:1790000000300\r\n", false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -38,14 +38,14 @@ struct world {
     struct snib__roles roles;
     struct snib__waiter w[THREADS];
     uint8_t phase[THREADS];
-    bool roused[THREADS];    /* has to run: word or bell                    */
+    bool roused[THREADS]; /* has to run: word or bell                    */
     bool polls[THREADS][LINES]; /* what its ppoll was given                 */
     bool expired[THREADS];   /* its limit has passed                        */
     uint8_t due[2][THREADS]; /* answers to come on a command line, in order */
     uint8_t due_count[2];
-    bool readable[LINES];    /* bytes are there                             */
-    uint8_t arrived[LINES];  /* how many answers lie there                  */
-    bool pushed[THREADS];    /* its grant was pushed                        */
+    bool readable[LINES];   /* bytes are there                             */
+    uint8_t arrived[LINES]; /* how many answers lie there                  */
+    bool pushed[THREADS];   /* its grant was pushed                        */
 };
 
 enum bug { NO_BUG, PASS_BEFORE_DETACH, NO_ROUSE, PASS_TO_NOBODY };
@@ -88,8 +88,7 @@ static void begin(struct world *x, int t)
 static void sleep_(struct world *x, int t)
 {
     struct snib__waiter *w = &x->w[t];
-    uint32_t leads =
-        snib__roles_take(&x->roles, w, replies(x), 1u << PUSH);
+    uint32_t leads = snib__roles_take(&x->roles, w, replies(x), 1u << PUSH);
     for (uint32_t i = 0; i < LINES; i++) {
         x->polls[t][i] = leads >> i & 1;
     }
@@ -157,11 +156,11 @@ static void leave(struct world *x, int t)
         }
     }
     uint32_t due = bug == PASS_TO_NOBODY ? 0 : replies(x);
-    snib__roles_leave(&x->roles, w, due,
-                      bug == PASS_TO_NOBODY ? 0 : 1u << PUSH, rouse, x);
+    snib__roles_leave(&x->roles, w, due, bug == PASS_TO_NOBODY ? 0 : 1u << PUSH,
+                      rouse, x);
     if (bug == NO_BUG || bug == NO_ROUSE) {
-        (void)snib__roles_assign(&x->roles, replies(x), 1u << PUSH, true,
-                                 rouse, x);
+        (void)snib__roles_assign(&x->roles, replies(x), 1u << PUSH, true, rouse,
+                                 x);
     }
     x->phase[t] = LEFT;
 }
@@ -478,8 +477,8 @@ static void who_expects_an_answer_leaves_pushes_alone(void **state)
     w.wants = 0; /* "queued" */
     assert_int_equal(snib__roles_take(&r, &w, 0, 1u << PUSH), 1u << PUSH);
     assert_int_equal(r.line[0].reader, SNIB__NOBODY);
-    assert_int_equal(
-        snib__roles_leave(&r, &w, 0, 1u << PUSH, rouse, NULL), 1u << PUSH);
+    assert_int_equal(snib__roles_leave(&r, &w, 0, 1u << PUSH, rouse, NULL),
+                     1u << PUSH);
 }
 
 int main(void)

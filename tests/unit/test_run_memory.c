@@ -31,8 +31,7 @@ static int64_t now_ms(void)
 
 static void nap(int64_t ms)
 {
-    struct timespec t = {.tv_sec = ms / 1000,
-                         .tv_nsec = ms % 1000 * 1000000};
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
     nanosleep(&t, NULL);
 }
 
@@ -199,8 +198,7 @@ static void wrong_options_are_refused(void **state)
     assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_USAGE);
     lo.lease_ms = 0;
     lo.kind = SNIB_READ;
-    assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e),
-                     SNIB_ERR_UNSUPPORTED);
+    assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_UNSUPPORTED);
     lo = (struct snib_lock_options){.size = 8};
     assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_USAGE);
     assert_int_equal(snib_lock_new(c, "", NULL, &l, &e), SNIB_ERR_USAGE);
@@ -281,8 +279,8 @@ static void limits_are_kept(void **state)
     struct snib_client *c = open_client("", false);
     struct snib_client *d = open_client("", false);
     struct snib_lock *l = lock_of(c, "x"), *m = lock_of(d, "x");
-    struct job local = {.lock = l, .wait_ms = 60}, far = {.lock = m,
-                                                          .wait_ms = 60};
+    struct job local = {.lock = l, .wait_ms = 60},
+               far = {.lock = m, .wait_ms = 60};
     struct snib_grant g;
     assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
     run_thread(acquires, &local);
@@ -750,8 +748,7 @@ static void events_of(bool pull)
     struct snib_grant g = ev.grant;
 
     /* a limit, a cancel, and one that is served */
-    assert_int_equal(snib_acquire_start(l, &brief, &two, &t2, &e),
-                     SNIB_ERR_OK);
+    assert_int_equal(snib_acquire_start(l, &brief, &two, &t2, &e), SNIB_ERR_OK);
     ev = next_event(c, pull);
     assert_int_equal(ev.kind, SNIB_EV_REFUSED);
     assert_int_equal(ev.error.code, SNIB_ERR_TIMEOUT);
@@ -942,31 +939,43 @@ int main(void)
 {
     const struct CMUnitTest cases[] = {
         cmocka_unit_test_setup(acquire_then_release, new_space),
-        cmocka_unit_test_setup(same_thread_enters_again_with_the_same_token, new_space),
+        cmocka_unit_test_setup(same_thread_enters_again_with_the_same_token,
+                               new_space),
         cmocka_unit_test_setup(second_release_is_recognised, new_space),
-        cmocka_unit_test_setup(two_handles_of_one_name_share_the_grant, new_space),
-        cmocka_unit_test_setup(freeing_a_handle_releases_what_it_holds, new_space),
+        cmocka_unit_test_setup(two_handles_of_one_name_share_the_grant,
+                               new_space),
+        cmocka_unit_test_setup(freeing_a_handle_releases_what_it_holds,
+                               new_space),
         cmocka_unit_test_setup(renewing_extends_the_deadline, new_space),
         cmocka_unit_test_setup(wrong_options_are_refused, new_space),
         cmocka_unit_test_setup(another_thread_is_refused_by_a_try, new_space),
         cmocka_unit_test_setup(limits_are_kept, new_space),
         cmocka_unit_test_setup(another_thread_must_not_release, new_space),
         cmocka_unit_test_setup(a_lane_of_ones_own_may_move, new_space),
-        cmocka_unit_test_setup(a_new_thread_is_never_the_owner_of_a_dead_ones_lock, new_space),
-        cmocka_unit_test_setup(many_threads_exclude_each_other_and_tokens_rise, new_space),
-        cmocka_unit_test_setup(many_threads_of_several_clients_exclude_each_other, new_space),
+        cmocka_unit_test_setup(
+            a_new_thread_is_never_the_owner_of_a_dead_ones_lock, new_space),
+        cmocka_unit_test_setup(many_threads_exclude_each_other_and_tokens_rise,
+                               new_space),
+        cmocka_unit_test_setup(
+            many_threads_of_several_clients_exclude_each_other, new_space),
         cmocka_unit_test_setup(close_ends_those_who_wait, new_space),
-        cmocka_unit_test_setup(after_close_the_holder_still_releases, new_space),
+        cmocka_unit_test_setup(after_close_the_holder_still_releases,
+                               new_space),
         cmocka_unit_test_setup(stop_releases_what_is_held, new_space),
-        cmocka_unit_test_setup(a_child_is_refused_and_the_parent_undisturbed, new_space),
-        cmocka_unit_test_setup(a_fixed_lease_that_ends_is_told_by_its_deadline, new_space),
-        cmocka_unit_test_setup(a_stolen_lock_is_told_at_the_next_renewal, new_space),
+        cmocka_unit_test_setup(a_child_is_refused_and_the_parent_undisturbed,
+                               new_space),
+        cmocka_unit_test_setup(a_fixed_lease_that_ends_is_told_by_its_deadline,
+                               new_space),
+        cmocka_unit_test_setup(a_stolen_lock_is_told_at_the_next_renewal,
+                               new_space),
         cmocka_unit_test_setup(hold_max_ends_a_renewed_lease, new_space),
         cmocka_unit_test_setup(the_keeper_renews, new_space),
-        cmocka_unit_test_setup(a_release_makes_the_loss_descriptor_readable, new_space),
+        cmocka_unit_test_setup(a_release_makes_the_loss_descriptor_readable,
+                               new_space),
         cmocka_unit_test_setup(a_callback_may_release_and_free, new_space),
         cmocka_unit_test_setup(every_start_ends_in_one_event, new_space),
-        cmocka_unit_test_setup(every_start_ends_in_one_event_without_a_thread, new_space),
+        cmocka_unit_test_setup(every_start_ends_in_one_event_without_a_thread,
+                               new_space),
         cmocka_unit_test_setup(close_answers_started_acquires, new_space),
         cmocka_unit_test_setup(a_pull_client_does_not_block, new_space),
         cmocka_unit_test_setup(a_pull_client_lives_in_virtual_time, new_space),

@@ -762,9 +762,9 @@ static void stopped_writer_is_named_after_the_limit(void **state)
     waitpid(pid, &status, WUNTRACED);
     /* Far from its limit: pending, to come again. Past it: refused. */
     struct snib__request v = turn_into(&held, SNIB__RENEW);
-    v.limit = snib__after(snib__host_now(), snib__ms(60000));
+    v.patience = v.limit = snib__after(snib__host_now(), snib__ms(60000));
     assert_int_equal(run(0, &v), SNIB__PENDING);
-    v.limit = snib__after(snib__host_now(), snib__ms(30));
+    v.patience = v.limit = snib__after(snib__host_now(), snib__ms(30));
     assert_int_equal(run(0, &v), SNIB__NOT_APPLIED);
     assert_int_equal(v.err, SNIB_ERR_STORE);
     snprintf(pid_text, sizeof pid_text, "process %d (stopped)", (int)pid);
@@ -777,7 +777,7 @@ static void stopped_writer_is_named_after_the_limit(void **state)
     assert_int_equal(list_count(0, NULL), 1);
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
-    v.limit = SNIB__NEVER;
+    v.patience = v.limit = SNIB__NEVER;
     assert_int_equal(run(0, &v), SNIB__DONE);
 }
 

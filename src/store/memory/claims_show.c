@@ -79,11 +79,11 @@ static const char *match_one(const char *g, const char *end, unsigned char ch,
 /* Linear in practice: only the last star is ever tried again. */
 bool snib__glob(const char *glob, size_t glob_size, const char *s, size_t size)
 {
-    const char *g = glob, *g_end = glob + glob_size, *s_end = s + size;
     const char *star = NULL, *retry = NULL;
     if (!glob) {
         return true;
     }
+    const char *g = glob, *g_end = glob + glob_size, *s_end = s + size;
     while (s < s_end) {
         bool hit = false;
         if (g < g_end && *g == '*') {

@@ -28,6 +28,25 @@ static void strange(struct snib__redis *s, struct snib__request *rq)
                    "the server's answer is not one of our scripts'");
 }
 
+/* The server's cache is empty or new. Each script goes out once with its full
+ * text; what was sent before that comes again by SHA. The scripts that were
+ * not asked for yet will be missing, too: a renewal should not pay another
+ * round trip to find that out. */
+static void noscript(struct snib__redis *s, struct line *l,
+                     const struct flight *f)
+{
+    for (int i = 0; i < SUBS; i++) {
+        for (int k = 0; k < SNIB__SCRIPTS; k++) {
+            if (s->line[i].loaded[k] == 0) {
+                s->line[i].loaded[k] = MUST_LOAD;
+            }
+        }
+    }
+    if (f->script && l->loaded[f->script - 1] < f->number) {
+        l->loaded[f->script - 1] = MUST_LOAD;
+    }
+}
+
 static void error(struct snib__redis *s, snib_instant now, int i,
                   const struct flight *f, const char *text, uint32_t size)
 {
@@ -38,13 +57,7 @@ static void error(struct snib__redis *s, snib_instant now, int i,
     snib__redis_error_text(clean, sizeof clean, text, size);
     switch (kind) {
     case E_NOSCRIPT:
-        /* Once with the full text; those sent before it come again by SHA. */
-        if (f->script) {
-            uint32_t *loaded = &l->loaded[f->script - 1];
-            if (*loaded == 0 || *loaded == MUST_LOAD || *loaded < f->number) {
-                *loaded = MUST_LOAD;
-            }
-        }
+        noscript(s, l, f);
         if (snib__redis_inspects(rq)) {
             snib__look_end(s, rq);
         }

@@ -90,7 +90,8 @@ void snib__line_forget(struct snib__redis *s, const struct snib__request *rq)
     }
 }
 
-void snib__line_overtaken(struct snib__redis *s, const struct snib__request *rq)
+void snib__line_overtaken(struct snib__redis *s, const struct snib__request *rq,
+                          int64_t claim_end_ms)
 {
     for (int i = 0; i < SUBS; i++) {
         for (uint32_t k = 0; k < s->line[i].count; k++) {
@@ -98,6 +99,7 @@ void snib__line_overtaken(struct snib__redis *s, const struct snib__request *rq)
             if (f->job == JOB_REQUEST && f->verb == SNIB__ACQUIRE &&
                 f->id[0] == rq->id[0] && f->id[1] == rq->id[1] && !f->safe) {
                 f->delivered = rq->token;
+                f->claim_end_ms = claim_end_ms;
                 f->safe = snib__memdup(rq->name->safe, rq->name->safe_size);
             }
         }

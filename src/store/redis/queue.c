@@ -267,27 +267,27 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
     rq->valid_from = proven;
     rq->err = SNIB_ERR_OK;
     if (rq->chan & M_FLIGHT) {
-        snib__line_overtaken(s, rq);
+        snib__line_overtaken(s, rq, g.server_ms + g.claim);
     }
     snib__ask_finish(s, rq, SNIB__DONE);
 }
 
-/* It may have been executed after the claim was over: granted anew, under a
- * token that nobody here knows of, or queued anew. What was delivered is over
- * then, so the request as a whole can be ended. */
+/* As a rule it was executed before the grant ("queued") or while that stood
+ * (the same token again). But if it was executed after the claim had ended,
+ * it was granted anew, under a higher token that nobody here knows of, or
+ * queued anew: then what was delivered is over, and the request as a whole is
+ * ended. */
 void snib__queue_overtaken(struct snib__redis *s, snib_instant now, int i,
                            const struct flight *f,
                            const struct snib__resp_cell *c)
 {
-    const struct snib__resp_cell *code = snib__resp_at(c, 0);
-    const struct snib__resp_cell *token = snib__resp_at(c, 2);
-    if (!code || code->type != SNIB__RESP_INTEGER || !token ||
-        token->type != SNIB__RESP_INTEGER) {
-        return;
-    }
-    if (code->integer == 2 ||
-        (code->integer == 1 && token->integer != f->delivered)) {
+    int64_t code, clock, value;
+    if (c->type == SNIB__RESP_ARRAY && c->size >= 3 &&
+        snib__resp_number(snib__resp_at(c, 0), &code) &&
+        snib__resp_number(snib__resp_at(c, 1), &clock) &&
+        snib__resp_number(snib__resp_at(c, 2), &value) &&
+        ((code == 1 && value > f->delivered) ||
+         (code == 2 && clock > f->claim_end_ms))) {
         end_stray(s, now, i, f->safe, strlen(f->safe), f->id, 0);
     }
-}
 }

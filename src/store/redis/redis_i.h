@@ -73,8 +73,8 @@ struct flight {
     uint64_t id[2];
     snib_instant sent;
     /* A poll that a pushed grant has overtaken: the token that was delivered,
-     * and the lock's safe name (owned). */
-    int64_t delivered;
+     * the server's ms at which its claim ends, the lock's safe name (owned). */
+    int64_t delivered, claim_end_ms;
     char *safe;
     uint32_t number; /* in order of sending on this line           */
     uint8_t job;
@@ -165,7 +165,8 @@ void snib__line_cut(struct snib__redis *, snib_instant now, int i, bool shut,
 void snib__line_forget(struct snib__redis *, const struct snib__request *);
 /* A grant of this token is about to be delivered: polls of it that are still
  * under way remember that. */
-void snib__line_overtaken(struct snib__redis *, const struct snib__request *);
+void snib__line_overtaken(struct snib__redis *, const struct snib__request *,
+                          int64_t claim_end_ms);
 bool snib__line_copy_due(struct snib__redis *, const uint64_t id[2]);
 snib_instant snib__line_due(const struct snib__redis *, int i);
 void snib__line_tick(struct snib__redis *, snib_instant now, int i);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "store/redis/redis_i.h"
 
 static void greet(struct snib__redis *s, snib_instant now, int i, job j)

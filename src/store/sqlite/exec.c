@@ -176,7 +176,7 @@ static void too_late(struct snib__sqlite *self, struct batch *b, int rc)
     snib_instant now = snib__host_now();
     for (uint32_t i = 0; i < b->count; i++) {
         struct snib__request *r = b->r[i];
-        if (rc != SQLITE_BUSY || snib__reached(now, r->limit)) {
+        if (rc != SQLITE_BUSY || snib__reached(now, r->patience)) {
             not_applied(self, r, rc);
         } else {
             r->answer = SNIB__PENDING;
@@ -191,7 +191,7 @@ static snib_instant patience_of(const struct batch *b)
     snib_instant now = snib__host_now();
     snib_instant until = snib__after(now, snib__ms(SNIB__SQLITE_SLICE_MS));
     for (uint32_t i = 0; i < b->count; i++) {
-        until = snib__sooner(until, b->r[i]->limit);
+        until = snib__sooner(until, b->r[i]->patience);
     }
     return snib__later(until,
                        snib__after(now, snib__ms(SNIB__SQLITE_LEAST_MS)));
