@@ -5,7 +5,6 @@
  * raising the mark), written at the end if the lane still believes that it
  * holds. A lane that has lost the lock writes all the same now and then, as a
  * delayed write would: the fence must refuse it. */
-#include "core/engine_i.h"
 #include "sim/world.h"
 
 static snib_instant now_of(const struct sim_world *w, int client)
@@ -56,8 +55,7 @@ static void entered(struct sim_world *w, int client, int lane)
     w->grants++;
     sim_note(w, "client %d lane %d holds name %d token %lld", client, lane,
              l->name, (long long)l->token);
-    theorem_token_rises(w, l->name, l->token,
-                        l->seat->site->turn->token0 != l->token);
+    theorem_token_rises(w, l->name, l->token);
     struct snib_status st;
     snib__engine_status(w->client[client].engine, now_of(w, client), l->seat,
                         &st);

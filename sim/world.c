@@ -183,6 +183,36 @@ static void look_now_and_then(struct sim_world *w)
     theorem_call_ends_by_its_limit(w);
 }
 
+/* A script as a line of the timeline: whose, for which request, its answer. */
+static void note_script(struct sim_world *w, const struct sim_redis_event *ev)
+{
+    char reply[72];
+    size_t n = 0;
+    const char *r = ev->reply;
+    for (size_t i = 0; i < ev->reply_len && n + 1 < sizeof reply; i++) {
+        if (r[i] != '\r') {
+            reply[n++] = r[i] == '\n' ? ' ' : r[i];
+        }
+    }
+    reply[n] = 0;
+    sim_note(w, "    server: %s of %d args, %s, client %.6s request %.6s: %s",
+             ev->name, ev->argc, ev->argc > 3 ? ev->argv[3].ptr : "",
+             ev->argc > 9 ? ev->argv[9].ptr : "",
+             ev->argc > 10 ? ev->argv[10].ptr : "", reply);
+}
+
+static void watch_server(void *user, const struct sim_redis_event *ev)
+{
+    struct sim_world *w = user;
+    theorem_first_come_first_served(w, ev);
+    theorem_token_given(w, ev);
+    if (w->trace && ev->script) {
+        note_script(w, ev);
+    } else if (w->trace && strcmp(ev->name, "publish") == 0) {
+        sim_note(w, "    server: publish %.60s", ev->argv[2].ptr);
+    }
+}
+
 static void set_up(struct sim_world *w, const struct sim_options *opt,
                    struct sim_lua *lua, FILE *trace)
 {
@@ -201,9 +231,7 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     w->wall_base_us = INT64_C(1790000000000000) +
                       (int64_t)snib__rng_below(&w->misc, 1000000000);
     w->server = sim_redis_new(lua, opt->seed);
-    if (opt->fault_count == 0) {
-        sim_redis_set_hook(w->server, theorem_first_come_first_served, w);
-    }
+    sim_redis_set_hook(w->server, watch_server, w);
     for (int i = 0; i < SIM_NAMES; i++) {
         w->resource[i].free_since = w->resource[i].ghost_since = -1;
     }

@@ -150,7 +150,8 @@ struct sim_resource {
 
 /* Who waits for a name, in order of arrival at the server. */
 struct sim_line_up {
-    char key[48], holder[32], id[SIM_LINE_UP][32];
+    char key[48], holder[32], id[SIM_LINE_UP][32], given_id[32];
+    int64_t given;       /* highest token the server gave                   */
     int n;
 };
 
@@ -222,8 +223,10 @@ void sim_heal(struct sim_world *);
 
 /* theorems/: looked at after every event (or at the end) */
 void theorem_exclusion(struct sim_world *);
-void theorem_token_rises(struct sim_world *, int name, int64_t token,
-                         bool passed);
+void theorem_token_rises(struct sim_world *, int name, int64_t token);
+void theorem_token_given(struct sim_world *, const struct sim_redis_event *);
+/* What is known of the name whose holders' key this is; NULL: too many. */
+struct sim_line_up *sim_line_up(struct sim_world *, const char *key);
 void theorem_loss_is_told(struct sim_world *);
 void theorem_no_waiter_beside_a_free_lock(struct sim_world *);
 void theorem_call_ends_by_its_limit(struct sim_world *);

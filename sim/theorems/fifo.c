@@ -11,7 +11,7 @@
 
 enum { ID = 32, ACQUIRE_ARGS = 3 + 6 + 14, CANCEL_ARGS = 3 + 6 + 3 };
 
-static struct sim_line_up *line_up(struct sim_world *w, const char *key)
+struct sim_line_up *sim_line_up(struct sim_world *w, const char *key)
 {
     for (int i = 0; i < SIM_NAMES; i++) {
         struct sim_line_up *q = &w->line_up[i];
@@ -64,10 +64,13 @@ void theorem_first_come_first_served(void *user,
 {
     struct sim_world *w = user;
     const char *message;
+    if (w->opt.fault_count) {
+        return;
+    }
     if (ev->in_script && strcmp(ev->name, "publish") == 0 && ev->argc == 3) {
         message = ev->argv[2].ptr; /* "g <request> … <holders key>" */
         const char *key = strstr(message, "snib:{");
-        struct sim_line_up *q = key ? line_up(w, key) : NULL;
+        struct sim_line_up *q = key ? sim_line_up(w, key) : NULL;
         if (q && strncmp(message, "g ", 2) == 0) {
             granted(w, q, message + 2);
         }
@@ -76,13 +79,12 @@ void theorem_first_come_first_served(void *user,
     if (!ev->script || ev->argc < CANCEL_ARGS) {
         return;
     }
-    struct sim_line_up *q = line_up(w, ev->argv[3].ptr);
+    struct sim_line_up *q = sim_line_up(w, ev->argv[3].ptr);
     const char *id = ev->argv[10].ptr, *reply = ev->reply;
     if (!q || ev->argv[10].len != ID) {
         return;
     }
     int at = place_of(q, id);
-    sim_note(w, "  server: %d args %.8s %.*s", ev->argc, id, 6, reply + 4);
     if (ev->argc == CANCEL_ARGS && at >= 0) {
         leave(q, at);
     } else if (ev->argc == ACQUIRE_ARGS && ev->reply_len > 7) {

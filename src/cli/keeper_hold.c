@@ -14,6 +14,7 @@
 
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 void keeper_tell(const struct keeper *k, enum plan_message_kind kind, int code,
                  enum leash_why why)
@@ -159,26 +160,68 @@ void keeper_renew_early(struct keeper *k)
     keeper_look(k);
 }
 
+static bool shows_us(const struct snib_view *view)
+{
+    for (size_t i = 0; i < view->holder_count; i++) {
+        if (view->holders[i].self) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The release was sent and not answered. The library repeats it as long as the
+ * client lives, so live until it is through, or until the lease is over: a
+ * leash that is out of patience has long gone, those who wait have not. */
+static void see_released(struct keeper *k, const struct slot *s,
+                         const char *name)
+{
+    struct timespec pause = {.tv_nsec = 100 * LEASH_MS};
+
+    while (proc_now() < s->deadline_ns) {
+        struct snib_view *view;
+
+        if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
+            SNIB_ERR_OK) {
+            bool held = shows_us(view);
+
+            snib_view_free(view);
+            if (!held) {
+                return;
+            }
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* Give everything back. True when the store said that one had ended. */
 bool keeper_release_all(struct keeper *k, enum leash_why *ret_why)
 {
-    bool lost = false;
+    bool lost = false, unanswered[PLAN_NAMES_MAX] = {false};
 
     for (size_t i = k->plan->name_count; i-- > 0;) {
         struct slot *s = &k->slots[i];
         struct snib_status status;
+        snib_err code;
 
         if (s->state != SLOT_HELD && s->state != SLOT_LOST) {
             s->state = SLOT_IDLE;
             continue;
         }
         snib_grant_status(s->lock, s->grant, &status);
-        if (snib_release(s->lock, s->grant, NULL) == SNIB_ERR_LOST ||
-            s->state == SLOT_LOST) {
+        code = snib_release(s->lock, s->grant, NULL);
+        if (code == SNIB_ERR_LOST || s->state == SLOT_LOST) {
             lost = true;
             *ret_why = keeper_why(status.reason);
+        } else if (code != SNIB_ERR_OK) {
+            unanswered[i] = true;
         }
         s->state = SLOT_IDLE;
+    }
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        if (unanswered[i]) {
+            see_released(k, &k->slots[i], k->plan->names[i]);
+        }
     }
     return lost;
 }

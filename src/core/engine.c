@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -181,10 +182,14 @@ snib_err snib__engine_query(struct snib__engine *e, snib_instant now,
     if (q && query->text) {
         snib__buf_puts(&q->text, query->text);
     }
+    const char *text = q ? snib__buf_text(&q->text) : "";
     if (!q || q->text.failed) {
+        bool long_text = query->text && strlen(query->text) >= TEXT_LIMIT;
         snib__free(name);
         if (q) {
             snib__inquiry_put(e, q);
+        }
+        if (long_text) {
             return snib__fail(&query->error, SNIB_ERR_USAGE,
                               "the pattern or reason is longer than %d bytes",
                               TEXT_LIMIT - 1);
@@ -197,7 +202,7 @@ snib_err snib__engine_query(struct snib__engine *e, snib_instant now,
     q->rq.verb = query->verb;
     q->rq.name = name;
     q->rq.limit = query->limit;
-    q->rq.text = snib__buf_text(&q->text);
+    q->rq.text = text;
     q->rq.text_size = (uint32_t)snib__buf_size(&q->text);
     q->rq.result = &q->result;
     snib__inquiry_start(e, q);

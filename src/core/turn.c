@@ -229,7 +229,9 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     }
     write_about(e, now, head, &t->asking->text);
     rq->text = snib__buf_text(&t->asking->text);
-    rq->text_size = (uint32_t)snib__buf_size(&t->asking->text);
+    rq->text_size = t->asking->text.failed /* no memory: nobody's name */
+                        ? 0
+                        : (uint32_t)snib__buf_size(&t->asking->text);
     e->counts.asks++;
     e->counts.yields += prior != 0;
     snib__inquiry_start(e, t->asking);

@@ -245,3 +245,17 @@ def test_a_killed_waiter_does_not_stay_in_the_queue(store):
     kill(p.pid, signal.SIGKILL)
     p.wait()
     eventually(lambda: store.waiters("a") == 0, "the place is given up", 5)
+
+
+def test_a_release_that_the_store_did_not_answer_is_repeated(redis):
+    """The leash runs out of patience; the keeper goes on alone, and the lock
+    does not have to wait for its lease."""
+    p = redis.hold("a", "-t", "60s")
+    redis.server.freeze()
+    kill(p.command, signal.SIGTERM)
+    assert p.wait(15) == 143
+    time.sleep(5)  # the fault itself: longer than the library's last tries
+    assert runs(p.keeper)
+    redis.server.thaw()
+    eventually(lambda: not redis.held("a"), "released before the lease", 20)
+    eventually(lambda: not runs(p.keeper), "the keeper's end", 20)

@@ -55,7 +55,9 @@ def test_policy_turns_the_second_payment_away(run):
 def test_loss_stops_the_work(run):
     result = run("loss")
     assert result.returncode == 0, result.stdout + result.stderr
-    lines = result.stdout.splitlines()
-    assert "stopped after some of the steps: lost (expired)" in lines
-    assert lines[-1] == "release: the lease ended before the release"
-    assert "callback: lost (expired)" in lines
+    # The callback comes on the library's thread: at any place, and not when
+    # the program has seen the loss and ended before.
+    lines = [line for line in result.stdout.splitlines()
+             if line != "callback: lost (expired)"]
+    assert lines == ["stopped after some of the steps: lost (expired)",
+                     "release: the lease ended before the release"]

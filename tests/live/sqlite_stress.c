@@ -144,7 +144,8 @@ static void release(struct client *c, struct snib__request *r)
 {
     r->verb = SNIB__RELEASE;
     r->answer = SNIB__PENDING;
-    r->patience = r->limit = snib__after((snib_instant){ns_now()}, snib__ms(60000));
+    r->patience = r->limit =
+        snib__after((snib_instant){ns_now()}, snib__ms(60000));
     exec(c, r);
 }
 

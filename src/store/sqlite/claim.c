@@ -134,6 +134,7 @@ static bool find(struct snib__book *b, const struct snib__name *name,
 {
     struct snib__sqlite *self = self_of(b);
     sqlite3_stmt *st;
+    uint8_t room[16];
     bool found = false;
     visit(self, name);
     if (!b->err && self->here.has_holder &&
@@ -143,7 +144,7 @@ static bool find(struct snib__book *b, const struct snib__name *name,
         return true;
     }
     if ((st = get(self, SNIB__ST_FIND))) {
-        snib__db_put_id(st, 1, request);
+        snib__db_put_id(st, 1, request, room);
         found = step_row(self, st);
         if (found) {
             snib__sqlite_read_claim(st, ret);
@@ -251,6 +252,7 @@ static void add(struct snib__book *b, const struct snib__name *name,
     struct snib__sqlite *self = self_of(b);
     const struct snib__host *h = &self->host;
     sqlite3_stmt *st;
+    uint8_t room[2][16];
     if (c->state == SNIB__WAITS && self->bell.sock < 0 && !self->no_bell) {
         /* A socket is made outside of the transaction; then once more. */
         self->want_bell = true;
@@ -262,8 +264,8 @@ static void add(struct snib__book *b, const struct snib__name *name,
     }
     bool known = h->start > 0 && h->pidns && !is_leashed(about, size);
     put_name(st, name);
-    snib__db_put_id(st, 2, c->request);
-    snib__db_put_id(st, 3, c->client);
+    snib__db_put_id(st, 2, c->request, room[0]);
+    snib__db_put_id(st, 3, c->client, room[1]);
     sqlite3_bind_int(st, 4, c->state);
     sqlite3_bind_int(st, 5, (int)c->kind);
     sqlite3_bind_int64(st, 6, c->permits);

@@ -99,13 +99,13 @@ sqlite3_stmt *snib__db_st(struct snib__db *db, enum snib__stmt which,
     return st;
 }
 
-void snib__db_put_id(sqlite3_stmt *st, int column, const uint64_t id[2])
+void snib__db_put_id(sqlite3_stmt *st, int column, const uint64_t id[2],
+                     uint8_t room[16])
 {
-    uint8_t b[16];
     for (int i = 0; i < 16; i++) {
-        b[i] = (uint8_t)(id[i / 8] >> (56 - 8 * (i % 8)));
+        room[i] = (uint8_t)(id[i / 8] >> (56 - 8 * (i % 8)));
     }
-    sqlite3_bind_blob(st, column, b, sizeof b, SQLITE_TRANSIENT);
+    sqlite3_bind_blob(st, column, room, 16, SQLITE_STATIC);
 }
 
 void snib__db_get_id(sqlite3_stmt *st, int column, uint64_t ret[2])
@@ -151,7 +151,7 @@ static int busy(void *data, int count)
 }
 
 /* SQLITE_PROTOCOL: gave up a race for the wal-index; as good as busy. */
-static bool is_busy(int rc)
+bool snib__db_is_busy(int rc)
 {
     int simple = rc & 0xff;
     return simple == SQLITE_BUSY || simple == SQLITE_LOCKED ||
@@ -164,12 +164,13 @@ int snib__db_begin(struct snib__db *db, snib_instant until)
     db->busy_until = until;
     for (;;) {
         rc = run(db, SNIB__ST_BEGIN);
-        if (!is_busy(rc)) {
+        if (!snib__db_is_busy(rc)) {
             break;
         }
         if (snib__reached(snib__host_now(), until)) {
             return SQLITE_BUSY;
         }
+        sched_yield(); /* SQLite gave up sooner than our handler */
     }
     /* A file that was removed or replaced under us would be a second truth:
      * whoever opens the path now does not see what we write. */
@@ -242,7 +243,7 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
 {
     const char *text =
         db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc);
-    if (is_busy(rc)) {
+    if (snib__db_is_busy(rc)) {
         return fail_busy(db->handle ? sqlite3_extended_errcode(db->handle) : rc,
                          path, reterr);
     }

@@ -54,8 +54,9 @@ static void refused(struct snib__request *r, snib_err err)
 static bool pass_over(struct snib__sqlite *self,
                       const struct snib__sqlite_ring *dead, uint32_t count)
 {
-    if (snib__db_begin(&self->db,
-                       snib__after(snib__host_now(), self->patience))) {
+    snib_instant until =
+        snib__after(snib__host_now(), snib__ms(SNIB__SQLITE_SLICE_MS));
+    if (snib__db_begin(&self->db, until)) {
         return false; /* the claim lease ends it */
     }
     snib__sqlite_book(self);

@@ -192,6 +192,7 @@ snib_err snib__schema_check(struct snib__db *, const struct snib__place *,
 /* The statement, prepared at its first use; NULL: *ret_rc says why. Whoever
  * steps it resets it. */
 sqlite3_stmt *snib__db_st(struct snib__db *, enum snib__stmt, int *ret_rc);
+bool snib__db_is_busy(int rc);
 /* Take the write lock, waiting until then at most. SQLITE_OK, SQLITE_BUSY or
  * an error. SQLITE_READONLY_DBMOVED: the file is no longer at its path. */
 int snib__db_begin(struct snib__db *, snib_instant until);
@@ -204,7 +205,9 @@ void snib__db_checkpoint_at(struct snib__db *, int frames);
 /* What an SQLite error means to a caller of ours. */
 snib_err snib__db_fail(struct snib__db *, int rc, const char *path,
                        struct snib_error *reterr);
-void snib__db_put_id(sqlite3_stmt *, int column, const uint64_t id[2]);
+/* room: the bytes, big-endian; must live until the step. */
+void snib__db_put_id(sqlite3_stmt *, int column, const uint64_t id[2],
+                     uint8_t room[16]);
 void snib__db_get_id(sqlite3_stmt *, int column, uint64_t ret[2]);
 
 /* -- the instance ---------------------------------------------------------------- */

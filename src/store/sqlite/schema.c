@@ -166,6 +166,35 @@ static int clear_claims(struct snib__db *db, const struct snib__host *h)
     return snib__db_commit(db);
 }
 
+/* Before it is WAL the file has ordinary locks, and SQLite answers "busy" at
+ * once, without asking our handler, where waiting could be a deadlock: two
+ * who both read it and both want to make it WAL. So everything here is tried
+ * again until the deadline; by then somebody has made it. */
+static int read_or_create(struct snib__db *db, const struct snib__host *h,
+                          struct meta *ret)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+    snib_instant until = db->busy_until;
+    for (;;) {
+        bool empty = false;
+        int rc = read_meta(db, ret);
+        if (rc == SQLITE_ERROR) {
+            rc = is_empty(db, &empty);
+            if (!rc && empty) {
+                rc = create(db, h);
+            }
+            if (!rc) { /* made, by us or just now by another; or foreign */
+                rc = read_meta(db, ret);
+                rc = rc == SQLITE_ERROR ? SQLITE_OK : rc;
+            }
+        }
+        if (!snib__db_is_busy(rc) || snib__reached(snib__host_now(), until)) {
+            return rc;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
 static snib_err fail_open(struct snib__db *db, int rc, const char *path,
                           struct snib_error *reterr)
 {
@@ -228,18 +257,7 @@ snib_err snib__schema_check(struct snib__db *db,
                             struct snib_error *reterr)
 {
     struct meta m;
-    bool empty = false;
-    int rc = read_meta(db, &m);
-    if (rc == SQLITE_ERROR) {
-        rc = is_empty(db, &empty);
-        if (!rc && empty) {
-            rc = create(db, h);
-        }
-        if (!rc) {
-            rc = read_meta(db, &m);
-            rc = rc == SQLITE_ERROR ? SQLITE_OK : rc; /* not ours */
-        }
-    }
+    int rc = read_or_create(db, h, &m);
     if (rc) {
         return fail_open(db, rc, place->path, reterr);
     }
