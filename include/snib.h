@@ -198,10 +198,13 @@ struct snib_client_options {
     const char *program; /* shown to others; NULL: the process' name        */
     const char *reason;  /* shown to others; may be NULL                    */
     bool pull;           /* no thread of ours: see snib_process             */
+    bool leashed;        /* what holds may outlive this process (snib run's
+                            command): nobody may take its locks over merely
+                            because this process is gone                    */
     int64_t request_ms;  /* patience for one answer; 0: 2 000               */
     /* Called with no lock held, from any thread, lines without newline. */
     void (*log)(void *data, int level, const char *line);
-    void *data; /* passed to log                                   */
+    void *data;          /* passed to log                                   */
 };
 
 /* Designated initialiser for option structs: C only; in C++ value-initialise
@@ -231,6 +234,10 @@ SNIB_API void snib_client_free(struct snib_client *);
 /* The URL in use, without its password. Valid as long as the client. */
 SNIB_API const char *snib_client_url(const struct snib_client *);
 
+/* The client's id as others see it (snib_party.owner). Valid as long as the
+ * client. */
+SNIB_API const char *snib_client_id(const struct snib_client *);
+
 /* -- locks ---------------------------------------------------------------- */
 
 struct snib_lock_options {
@@ -248,8 +255,10 @@ struct snib_lock_options {
     bool no_reentry;     /* a second acquire by the same lane waits         */
     bool no_local_pass;  /* do not hand over between this process' threads  */
     /* Told once for each change of a grant's state (at risk, held again,
-     * lost). Keeper thread or snib_process; no lock held; may call anything
-     * but snib_client_stop/free. */
+     * lost); not any more once the grant was given back or the handle freed:
+     * whoever releases has heard of the loss by SNIB_ERR_LOST. Keeper thread
+     * or snib_process; no lock held; may call anything but
+     * snib_client_stop/free. */
     void (*on_change)(void *data, struct snib_grant, snib_state, snib_reason);
     void *data;
 };
@@ -270,7 +279,10 @@ SNIB_API void snib_lock_free(struct snib_lock *);
 
 struct snib_acquire_options {
     size_t size;
-    int64_t wait_ms;    /* 0: try once · SNIB_FOREVER · else the limit     */
+    int64_t wait_ms;    /* 0: try once · SNIB_FOREVER · else the limit. A
+                           client that never reached its store gives up after
+                           request_ms (UNREACHABLE): a wrong address should
+                           not wait for ever                               */
     uint64_t lane;      /* 0: the calling thread; else snib_lane_new()     */
     const char *reason; /* shown to others; NULL: the client's             */
 };

@@ -192,11 +192,9 @@ static void open_client(struct keeper *k)
     options.url = k->plan->url;
     options.program = k->plan->program;
     options.reason = k->plan->args->reason;
-#ifdef SNIB_CLI_HAVE_LEASHED
     /* The critical section is the command, which may outlive us by some
      * milliseconds: nobody may take over merely because we are dead. */
     options.leashed = true;
-#endif
     if (k->plan->args->verbose) {
         options.log = log_line;
     }

@@ -13,6 +13,8 @@
  * was inside at the fork (else the engine may be half way through a step) and
  * the store keeps all it has in memory of its own; otherwise it stays until
  * the child's exec or exit. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,19 +100,6 @@ static snib_err choose_url(const char *given, char **ret,
     return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }
 
-/* The engine draws the client's id from the seed right after the store's
- * seed; look.c has to know it to mark its own claims. */
-static void client_id(const struct snib__seed *seed, uint64_t ret[2])
-{
-    struct snib__rng rng;
-    snib__rng_init(&rng, seed);
-    for (int i = 0; i < 4; i++) {
-        (void)snib__rng_next(&rng);
-    }
-    ret[0] = snib__rng_next(&rng);
-    ret[1] = snib__rng_next(&rng);
-}
-
 static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
                             const struct snib_client_options *o,
                             struct snib_error *reterr)
@@ -130,16 +119,19 @@ static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
                                          .log = c->log ? keep_log : NULL,
                                          .log_data = c};
     snib__self_about(&about, o ? o->program : NULL, o ? o->reason : NULL);
+    about.leashed = o && o->leashed;
     snib_err err = snib__self_seed(&config.seed, reterr);
     if (err) {
         return err;
     }
-    client_id(&config.seed, c->id);
     err = snib__engine_open(&config, &c->engine, reterr);
     if (err) {
         return err;
     }
     c->out = snib__engine_out(c->engine);
+    snib__engine_client_id(c->engine, c->id);
+    snprintf(c->id_text, sizeof c->id_text, "%016" PRIx64 "%016" PRIx64,
+             c->id[0], c->id[1]);
     c->blocking = store->blocking;
     if (c->blocking) {
         (void)snib__blocking_ops_of(snib__engine_store(c->engine),
@@ -356,6 +348,11 @@ void snib_client_free(struct snib_client *c)
 const char *snib_client_url(const struct snib_client *c)
 {
     return c->url;
+}
+
+const char *snib_client_id(const struct snib_client *c)
+{
+    return c->id_text;
 }
 
 void snib__client_id(struct snib_client *c, uint64_t ret[2])

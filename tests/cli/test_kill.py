@@ -79,13 +79,7 @@ def test_a_killed_leash_takes_along_who_left_the_group(sqlite):
     eventually(lambda: not runs(left), "the one that left is gone", 5)
 
 
-HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                      "../../include/snib.h")
 
-
-@pytest.mark.xfail("bool leashed;" not in open(HEADER).read(), strict=False,
-                   reason="snib.h has no option yet to say that a command may "
-                   "outlive the client; SQLite hands the lock on at once")
 def test_a_dead_keeper_does_not_free_the_lock_only_its_lease_does(store):
     """Its command may outlive it by some milliseconds."""
     p = store.hold("a", "-t", "3s")

@@ -142,7 +142,7 @@ static void restart_keeps_data_and_nothing_else(void **state)
 {
     struct fixture *f = *state;
     char run_id[41];
-    strcpy(run_id, sim_redis_run_id(f->srv));
+    snprintf(run_id, sizeof run_id, "%s", sim_redis_run_id(f->srv));
     ask(f, f->a, "set k v", "+OK\r\n");
     ask(f, f->a, "script load 'return 1'",
         "$40\r\ne0e1f9fabfc9d4800c877a703b823ac0578ff8db\r\n");

@@ -207,7 +207,7 @@ static char dir[] = "/tmp/snib-oom-XXXXXX";
 static int make_dir(void **state)
 {
     (void)state;
-    strcpy(dir + sizeof dir - 7, "XXXXXX");
+    memcpy(dir + sizeof dir - 7, "XXXXXX", 6);
     if (!mkdtemp(dir)) {
         return -1;
     }

@@ -829,6 +829,55 @@ static void one_client_closing_leaves_the_others_locks_alone(void **state)
     assert_int_equal(a.answer, SNIB__DONE);
 }
 
+static pid_t opener_process(uint64_t i)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct peer p = {.client = {i, (uint64_t)getpid()}};
+        struct snib_error e = {0};
+        if (open_at(&p, path, &e)) {
+            dprintf(2, "open: %s\n", e.text);
+            _exit(1);
+        }
+        kit.ops->free(p.inst);
+        _exit(0);
+    }
+    return pid;
+}
+
+/* Everybody makes the file at once, and some are killed at it. (SQLite says
+ * "busy" at once, without waiting, where two want to make a file WAL.) */
+static void first_opens_race_each_other_and_kill(void **state)
+{
+    enum { N = 20, KILLS = 12, ROUNDS = 12 };
+    uint64_t seed = 99;
+    pid_t pid[N];
+    int status;
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        remove_dir(NULL);
+        assert_int_equal(fresh_dir(NULL), 0);
+        for (int i = 0; i < N; i++) {
+            pid[i] = opener_process((uint64_t)i + 1);
+        }
+        for (int k = 0; k < KILLS; k++) {
+            int i = (int)(dice(&seed) % N);
+            usleep(dice(&seed) % 1500);
+            kill(pid[i], SIGKILL);
+            waitpid(pid[i], &status, 0);
+            pid[i] = opener_process((uint64_t)(100 + k));
+        }
+        for (int i = 0; i < N; i++) {
+            waitpid(pid[i], &status, 0);
+            assert_int_equal(status, 0);
+        }
+        open_peers(1);
+        struct snib__name n = name_of("after");
+        assert_int_equal(acquire(0, &n).answer, SNIB__DONE);
+        close_peer(0);
+    }
+}
+
 static void urls_with_more_than_a_path_are_refused(void **state)
 {
     struct peer p = {.client = {1, 2}};
@@ -899,6 +948,7 @@ int main(void)
         CASE(stopped_writer_is_named_after_the_limit),
         CASE(forked_child_frees_without_touching_the_file),
         CASE(one_client_closing_leaves_the_others_locks_alone),
+        CASE(first_opens_race_each_other_and_kill),
         CASE(urls_with_more_than_a_path_are_refused),
         CASE(no_memory_at_open_leaves_nothing),
     };

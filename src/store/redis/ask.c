@@ -133,7 +133,11 @@ static void fly(struct snib__redis *s, snib_instant now, int i,
     limit_timer(s, rq);
     snib__line_push(s, i, &f);
     if (l->loaded[script] == MUST_LOAD && last) {
+        struct line *other = &s->line[i == CALLERS ? KEEPER : CALLERS];
         l->loaded[script] = l->number;
+        if (other->loaded[script] == MUST_LOAD) {
+            other->loaded[script] = 0; /* one text is enough */
+        }
     }
 }
 

@@ -255,8 +255,8 @@ static bool glob(const char *p, const char *pend, const char *t,
         } else if (p < pend && *p == '[' &&
                    memchr(p + 1, ']', (size_t)(pend - p - 1))) {
             const char *q = p + 1;
-            bool not = *q == '^' || *q == '!';
-            q += not ;
+            bool negated = *q == '^' || *q == '!';
+            q += negated;
             do {
                 if (q + 2 < pend && q[1] == '-' && q[2] != ']') {
                     hit |= (unsigned char)*q <= (unsigned char)*t &&
@@ -266,7 +266,7 @@ static bool glob(const char *p, const char *pend, const char *t,
                     hit |= *q++ == *t;
                 }
             } while (q < pend && *q != ']');
-            hit ^= not ;
+            hit ^= negated;
             next = q + 1;
         } else if (p < pend) {
             if (*p == '\\' && p + 1 < pend) {

@@ -283,13 +283,32 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
     }
 }
 
-/* Frames in the -wal at which a commit also empties it. A process that lives
- * on takes longer strides, because each costs two fdatasync; a short-lived
- * one leaves little behind, because the next to open a file that nobody else
- * has open must read all of it. */
-void snib__db_checkpoint_at(struct snib__db *db, int frames)
+/* Frames in the -wal at which it is emptied. A process that lives on takes
+ * longer strides, because each costs two fdatasync; a short-lived one leaves
+ * little behind, because the next to open a file that nobody else has open
+ * must read all of it. Not within the commit, as SQLite does by itself: then
+ * whoever was just granted a lock would be rung only after the disk. */
+static int note_frames(void *data, sqlite3 *handle, const char *name,
+                       int frames)
 {
-    sqlite3_wal_autocheckpoint(db->handle, frames);
+    (void)handle;
+    (void)name;
+    ((struct snib__db *)data)->frames = frames;
+    return SQLITE_OK;
+}
+
+void snib__db_empty_wal(struct snib__db *db)
+{
+    if (db->frames < db->frames_max) {
+        db->frames_next = 0;
+        return;
+    }
+    if (db->frames < db->frames_next) {
+        return; /* readers keep it long; not at each commit */
+    }
+    db->frames_next = db->frames + db->frames_max / 4;
+    sqlite3_wal_checkpoint_v2(db->handle, "main", SQLITE_CHECKPOINT_PASSIVE,
+                              NULL, NULL);
 }
 
 /* -- opening ------------------------------------------------------------------------ */
@@ -322,7 +341,8 @@ snib_err snib__db_open(struct snib__db *db, const struct snib__place *place,
         snib__db_close(db);
         return err == SNIB_ERR_NOMEM ? err : SNIB_ERR_CONFIG;
     }
-    snib__db_checkpoint_at(db, SNIB__SQLITE_WAL_SHORT);
+    db->frames_max = SNIB__SQLITE_WAL_SHORT;
+    sqlite3_wal_hook(db->handle, note_frames, db);
     sqlite3_busy_handler(db->handle, busy, db);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);

@@ -164,7 +164,7 @@ static void after_commit(struct snib__sqlite *self, struct batch *b)
         }
     }
     if (++self->writes == SNIB__SQLITE_LONG_LIVED) {
-        snib__db_checkpoint_at(&self->db, SNIB__SQLITE_WAL_LONG);
+        self->db.frames_max = SNIB__SQLITE_WAL_LONG;
     }
     if (self->writes % BROOM_EACH == 0) {
         snib__sqlite_broom(self);
@@ -299,6 +299,7 @@ static void sqlite_exec(void *instance, snib_instant now,
         }
     }
     flush(self, &b);
+    snib__db_empty_wal(&self->db);
 }
 
 static int sqlite_bell_fd(void *instance)

@@ -178,7 +178,9 @@ struct snib__db {
     sqlite3 *handle;
     sqlite3_stmt *st[SNIB__ST_COUNT];
     snib_instant busy_until; /* patience of the busy handler                */
-    uint32_t waits;          /* times the busy handler slept, for doctor    */
+    int frames;              /* in the -wal after our last commit           */
+    int frames_max, frames_next;
+    uint32_t waits; /* times the busy handler slept, for doctor    */
 };
 
 snib_err snib__db_open(struct snib__db *, const struct snib__place *,
@@ -201,7 +203,8 @@ int snib__db_begin_read(struct snib__db *);
 int snib__db_end_read(struct snib__db *);
 int snib__db_commit(struct snib__db *);
 void snib__db_rollback(struct snib__db *);
-void snib__db_checkpoint_at(struct snib__db *, int frames);
+/* After a commit and its bells: empty the -wal if it has grown long. */
+void snib__db_empty_wal(struct snib__db *);
 /* What an SQLite error means to a caller of ours. */
 snib_err snib__db_fail(struct snib__db *, int rc, const char *path,
                        struct snib_error *reterr);
