@@ -59,8 +59,13 @@ static void send_segment(struct sim_world *w, int client, struct sim_line *l,
 static void send_bytes(struct sim_world *w, int client, struct sim_line *l,
                        int kind, const uint8_t *p, size_t n)
 {
-    if (l->half_open || !n || (l->late && kind == SIM_EV_DOWN) ||
-        w->client[client].isolated_until > w->t) {
+    if (w->client[client].isolated_until > w->t ||
+        (l->late && kind == SIM_EV_DOWN)) {
+        l->half_open |= kind == SIM_EV_UP || !l->late; /* streams have no
+                                                          holes */
+        return;
+    }
+    if (l->half_open || !n) {
         return;
     }
     if (n > 1 && (int)snib__rng_below(&w->net, 100) < w->opt.split_pct) {
@@ -244,8 +249,10 @@ void sim_net_event(struct sim_world *w, const struct sim_event *ev)
         return;
     case SIM_EV_DOWN:
         l = mine ? line_of(w, ev->client, ev->line, &chan) : NULL;
-        if (l && l->state == SIM_LINE_OPEN && !l->half_open && !l->late &&
-            w->client[ev->client].isolated_until <= w->t) {
+        if (l && w->client[ev->client].isolated_until > w->t) {
+            l->half_open = true;
+        }
+        if (l && l->state == SIM_LINE_OPEN && !l->half_open && !l->late) {
             sim_client_input(w, ev->client, chan, SNIB__IN_BYTES, ev->bytes,
                              ev->size);
         }

@@ -35,6 +35,17 @@ static const int errors[] = {
     SIM_REDIS_NOAUTH,   SIM_REDIS_NOPERM_KEY, SIM_REDIS_NOPERM_CHANNEL,
     SIM_REDIS_MASTERDOWN, SIM_REDIS_MAXCLIENTS};
 
+/* About how long the world works when nothing is broken: faults after that
+ * would meet nobody. */
+static int busy_ms(const struct sim_options *o)
+{
+    int64_t queue = (int64_t)o->clients * o->lanes / o->names + 1;
+    int64_t us = o->ops * (o->think_us +
+                           queue * (o->hold_us + 4 * o->latency_us));
+    us += o->overrun_pct ? o->lease_ms * 1000 : 0;
+    return us < 10000 ? 10 : us < 4000000 ? (int)(us / 1000) : 4000;
+}
+
 static void draw_fault(struct sim_options *o, struct snib__rng *r,
                        struct sim_fault *f, const bool *allowed)
 {
@@ -42,7 +53,7 @@ static void draw_fault(struct sim_options *o, struct snib__rng *r,
     do {
         f->kind = upto(r, SIM_FAULT_KINDS);
     } while (!allowed[f->kind]);
-    f->at_ms = 1 + upto(r, 4000);
+    f->at_ms = 1 + upto(r, busy_ms(o));
     f->ms = pick(r, lengths, 6);
     f->a = upto(r, o->clients);
     f->b = upto(r, 3);
@@ -69,6 +80,11 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     o->lease_ms = pick(&r, leases, 6);
     o->latency_us = pick(&r, latencies, 4);
     o->hold_us = pick(&r, holds, 5);
+    if (o->lease_ms <= 3000 && upto(&r, 3) == 0) {
+        int64_t most = 15000000 / (o->clients * o->lanes * o->ops);
+        o->hold_us = o->lease_ms * 400; /* renewals matter */
+        o->hold_us = o->hold_us < most ? o->hold_us : most;
+    }
     o->think_us = pick(&r, holds, 5);
     o->try_pct = (int)pick(&r, pcts, 4);
     o->timed_pct = (int)pick(&r, pcts, 4);

@@ -16,7 +16,7 @@
 
 /* Longest virtual run: plans end before PHASE, the healed world must come to
  * rest within the longest lease or not_after, twice. */
-enum { PHASE_MS = 60000, CALM_MS = 90000, EVENTS_MAX = 400000 };
+enum { PHASE_MS = 60000, CALM_MS = 180000, EVENTS_MAX = 400000 };
 
 static bool before(const struct sim_event *a, const struct sim_event *b)
 {
@@ -206,6 +206,7 @@ static void watch_server(void *user, const struct sim_redis_event *ev)
     struct sim_world *w = user;
     theorem_first_come_first_served(w, ev);
     theorem_token_given(w, ev);
+    theorem_no_needless_cancel(w, ev);
     if (w->trace && ev->script) {
         note_script(w, ev);
     } else if (w->trace && strcmp(ev->name, "publish") == 0) {

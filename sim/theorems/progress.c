@@ -4,7 +4,8 @@
  * time that a name is free at the server although somebody waits for it is
  * the alive window, a claim lease and a poll (3 + 3 + 1 s).
  *
- * No ghost: while nothing is broken and nobody has died, what is held at the
+ * No ghost: while nothing is broken, nobody has died and no clock was set
+ * back (leases at the server are longer then), what is held at the
  * server although nobody here has it or is giving it back ends as fast.
  *
  * A call with a limit returns by it, whoever is slow; the caller must be
@@ -13,16 +14,17 @@
 
 enum { FREE_MAX_MS = 7500, LIMIT_SLACK_MS = 5 };
 
+const char *const sim_keys[SIM_NAMES] = {"snib:{stock}", "snib:{a%7Db%7Bc}",
+                                         "snib:{%257B}", "snib:{d}"};
+
 static bool held_at_server(const struct sim_world *w, int name)
 {
-    static const char *const keys[SIM_NAMES] = {
-        "snib:{stock}", "snib:{a%7Db%7Bc}", "snib:{%257B}", "snib:{d}"};
     struct sim_redis_key key;
     size_t n = 0;
-    while (keys[name][n]) {
+    while (sim_keys[name][n]) {
         n++;
     }
-    return sim_redis_find(w->server, 0, keys[name], n, sim_wall_us(w), &key);
+    return sim_redis_find(w->server, 0, sim_keys[name], n, sim_wall_us(w), &key);
 }
 
 void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
@@ -39,7 +41,8 @@ void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
                                          l->state == SIM_LANE_ENDING);
             }
         }
-        if (!w->healed || !waiting || mine || !held || w->died) {
+        if (!w->healed || !waiting || mine || !held || w->died ||
+            w->p2_off) {
             r->ghost_since = -1;
         } else if (r->ghost_since < 0) {
             r->ghost_since = w->t;

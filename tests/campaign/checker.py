@@ -41,6 +41,8 @@ import sys
 
 TOKEN_LIMIT = 2 ** 53
 MS = 1_000_000
+# Of `snib run`: done, unreachable, busy, lost; one of its processes killed.
+EXITS = {0, 69, 75, 76, 128 + 15, 128 + 9, -9}
 
 
 class Finding:
@@ -430,6 +432,12 @@ def check_outcomes(history):
     """Each operation ends at most once, and within its limit."""
     open_ops, ended = {}, set()
     for line in history.lines:
+        if line["op"] in ("hang", "stuck", "broken", "residue"):
+            yield Finding("outcomes", f"{line['op']}: {line.get('p', '')}"
+                          f" {line.get('err', '')} {line['text']}", line["t"])
+        if line["op"] == "run" and line["exit"] not in EXITS:
+            yield Finding("outcomes", f"snib run {line['p']} ended with"
+                          f" {line['exit']}: {line['text']}", line["t"])
         if line["op"] not in ("acquire", "release"):
             continue
         if line["e"] == "invoke":

@@ -177,4 +177,5 @@ def fence():
 
 
 def limit_descriptors(pid, number):
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (number, number))
+    hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (number, hard))

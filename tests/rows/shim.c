@@ -9,8 +9,9 @@
  *   3  counts them
  *   4  how the n-th call failed: its number in `names`, 0: not yet
  *
- * SNIB_SHIM_STORM=1: a SIGALRM each millisecond whose handler is installed
- * without SA_RESTART, so that whatever can end with EINTR does. */
+ * SNIB_SHIM_STORM=1: a SIGALRM each millisecond to all threads but the first,
+ * whose handler is installed without SA_RESTART, so that whatever can end with
+ * EINTR does. (The driver's first thread only reads its commands.) */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -37,6 +38,16 @@ enum { REAL, BOOT, FAIL_AT, COUNT, FAILED, WORDS };
 
 static _Atomic int64_t *words;
 
+static int storm;
+
+static void mask(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    pthread_sigmask(how, &set, NULL);
+}
+
 static void on_alarm(int sig)
 {
     (void)sig;
@@ -55,6 +66,8 @@ __attribute__((constructor)) static void begin(void)
     if (getenv("SNIB_SHIM_STORM")) {
         struct sigaction act = {.sa_handler = on_alarm};
         struct itimerval each = {{0, 1000}, {0, 1000}};
+        storm = 1;
+        mask(SIG_BLOCK);
         sigaction(SIGALRM, &act, NULL);
         setitimer(ITIMER_REAL, &each, NULL);
     }
@@ -168,5 +181,16 @@ int pthread_create(pthread_t *restrict t, const pthread_attr_t *restrict a,
     if (!real) {
         *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
     }
-    return fails(13) ? EAGAIN : real(t, a, f, arg);
+    if (fails(13)) {
+        return EAGAIN;
+    }
+    int first = storm && getpid() == (pid_t)syscall(SYS_gettid);
+    if (first) {
+        mask(SIG_UNBLOCK); /* what is made inherits it */
+    }
+    int r = real(t, a, f, arg);
+    if (first) {
+        mask(SIG_BLOCK);
+    }
+    return r;
 }

@@ -299,15 +299,21 @@ static int note_frames(void *data, sqlite3 *handle, const char *name,
 
 void snib__db_empty_wal(struct snib__db *db)
 {
+    bool must = db->frames >= SNIB__SQLITE_WAL_MUST;
     if (db->frames < db->frames_max) {
         db->frames_next = 0;
         return;
     }
     if (db->frames < db->frames_next) {
-        return; /* readers keep it long; not at each commit */
+        return; /* not at each commit */
     }
     db->frames_next = db->frames + db->frames_max / 4;
-    sqlite3_wal_checkpoint_v2(db->handle, "main", SQLITE_CHECKPOINT_PASSIVE,
+    /* PASSIVE works beside the writers, who may write faster than it can
+     * copy; then RESTART keeps them out for once, while the disk works. */
+    db->busy_until = snib__after(snib__host_now(), snib__ms(50));
+    sqlite3_wal_checkpoint_v2(db->handle, "main",
+                              must ? SQLITE_CHECKPOINT_RESTART
+                                   : SQLITE_CHECKPOINT_PASSIVE,
                               NULL, NULL);
 }
 

@@ -34,6 +34,8 @@
 /* Frames of 1 KiB in the -wal, see db.c. */
 #define SNIB__SQLITE_WAL_SHORT 256
 #define SNIB__SQLITE_WAL_LONG  2000
+/* From here on the writers have to wait for it. */
+#define SNIB__SQLITE_WAL_MUST 8000
 /* After so many write transactions a process counts as long-lived. */
 #define SNIB__SQLITE_LONG_LIVED 256
 /* Requests in one transaction, at most. */

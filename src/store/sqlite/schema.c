@@ -274,8 +274,10 @@ snib_err snib__schema_check(struct snib__db *db,
                           place->path, (long long)m.schema,
                           SNIB__SQLITE_SCHEMA);
     }
-    rc = sqlite3_exec(db->handle, "PRAGMA synchronous = NORMAL", NULL, NULL,
-                      NULL);
+    rc = sqlite3_exec(db->handle,
+                      "PRAGMA synchronous = NORMAL; "
+                      "PRAGMA journal_size_limit = 16777216",
+                      NULL, NULL, NULL);
     if (rc) {
         return fail_open(db, rc, place->path, reterr);
     }

@@ -50,7 +50,7 @@ local function extend(H, R, request, token, lease)
     if now - token / 1024 > 43200000 then
         keep = math.max(keep, 86400000)
     end
-    local done = pcall('PEXPIRE', H, fmt('%.0f', keep))
+    local done = pcall('PEXPIRE', H, fmt('%d', keep))
     if not failed(done) then
         done = pcall('HSET', H, client,
             fmt('%s %s %.0f %s', id, given, till, rest))

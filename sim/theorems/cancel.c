@@ -1,0 +1,42 @@
+/* P7 and H25: the place in the queue belongs to the client; it is given up
+ * only when none of its threads wants it any more. Seen at the server in
+ * worlds without faults: when a cancel is executed, no lane of that client may
+ * have been waiting for the name since before the cancel was sent. */
+#include <string.h>
+
+#include "sim/world.h"
+
+enum { CANCEL_ARGS = 3 + 6 + 3, TRAVEL = 100 };
+
+static bool is_of(const struct sim_client *c, const char *text)
+{
+    uint64_t id[2];
+    char mine[33];
+    snib__engine_client_id(c->engine, id);
+    snprintf(mine, sizeof mine, "%016llx%016llx", (unsigned long long)id[0],
+             (unsigned long long)id[1]);
+    return strcmp(mine, text) == 0;
+}
+
+void theorem_no_needless_cancel(struct sim_world *w,
+                                const struct sim_redis_event *ev)
+{
+    if (w->opt.fault_count || !ev->script || ev->argc != CANCEL_ARGS) {
+        return;
+    }
+    int64_t before = w->t - TRAVEL * w->opt.latency_us * 1000;
+    for (int c = 0; c < w->opt.clients; c++) {
+        if (!is_of(&w->client[c], ev->argv[9].ptr)) {
+            continue;
+        }
+        for (int i = 0; i < w->opt.lanes; i++) {
+            const struct sim_lane *l = &w->client[c].lane[i];
+            if (l->state == SIM_LANE_WAITING && l->asked_at < before &&
+                strcmp(sim_keys[l->name], ev->argv[3].ptr) == 0) {
+                sim_fail(w, "no needless cancel",
+                         "client %d: lane %d still waits for name %d", c, i,
+                         l->name);
+            }
+        }
+    }
+}

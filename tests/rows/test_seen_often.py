@@ -1,0 +1,250 @@
+"""§4.1: what hurts real users first (F-001 … F-046), as far as no other suite
+shows it already."""
+
+import os
+
+import pytest
+
+from conftest import ms_since
+from harness import process
+from harness.checks import Rising, lock_key
+from harness.redis_server import RedisError, redis_missing
+from harness.wait import boot_ns, stays, wait_until
+
+pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
+
+
+def warm_up(driver):
+    driver.acquire(driver.lock("warm"), wait_ms=2000).release()
+
+
+def test_F_006_reply_lost_and_given_up_is_unknown_and_cleaned_up(
+        redis, proxy, drivers, look, clean):
+    one, two = drivers(proxy.url), drivers(redis.url)
+    warm_up(one)
+    lost = proxy.drop_reply(script="acquire", times=1, then="silence")
+    answer = one.start_acquire(one.lock("n"), wait_ms=300).answer()
+    assert lost.fired == 1 and answer.err == "UNKNOWN", answer
+    assert answer.exit == 69 and answer.took_ms < 500
+    # Executed, so it is held until the clean-up ends it: long before 30 s.
+    two.acquire(two.lock("n"), wait_ms=8000).release()
+
+
+def test_F_008_paused_inside_release_it_touches_nothing(
+        redis, proxy, drivers, clean):
+    """The release is on its way; its sender is stopped past the lease."""
+    one, two = drivers(proxy.url), drivers(redis.url)
+    warm_up(one)
+    grant = one.acquire(one.lock("n", lease_ms=500))
+    sent = proxy.hold_request(script="release", times=1)
+    ending = grant.start_release()
+    sent.wait_fired()
+    one.freeze()
+    taken = two.acquire(two.lock("n"), wait_ms=5000)
+    sent.release()
+    one.thaw()
+    ending.answer()
+    stays(lambda: taken.status().held, 0.2, "the next grant is untouched")
+    assert redis.command("HLEN", lock_key("n")) == 1
+    taken.release()
+
+
+def test_F_009_release_lost_on_the_way_is_sent_again(
+        redis, proxy, drivers, clean):
+    one = drivers(proxy.url, request_ms=500)
+    warm_up(one)
+    grant = one.acquire(one.lock("n"))
+    lost = proxy.drop_request(then="rst", script="release", times=1)
+    assert grant.start_release().answer().err in ("OK", "UNKNOWN")
+    assert lost.fired == 1
+    redis.wait_for(lambda s: not s.command("EXISTS", "snib:{n}"), 3)
+
+
+def test_F_011_no_renewal_after_the_release_returned(
+        redis, proxy, drivers, clean):
+    """Twenty locks with short leases, released while renewals are due."""
+    one = drivers(proxy.url)
+    warm_up(one)
+    grants = [one.acquire(one.lock(f"n{i}", lease_ms=150 + i), on=f"t{i % 4}")
+              for i in range(20)]
+    proxy.wait_for(lambda f: f.direction == "request"
+                   and f.script == "renew", what="renewals are under way")
+    for grant in grants:
+        grant.release()
+    mark = proxy.mark()
+    stays(lambda: proxy.count(since=mark, script="renew") == 0, 0.3,
+          "no renewal any more")
+
+
+@pytest.mark.parametrize("policy, row", [
+    ("allkeys-lru", "F_017"), ("volatile-ttl", "F_018")])
+def test_F_017_F_018_evicted_lock_is_told_and_the_fence_holds(
+        redis_with, drivers, fence, policy, row):
+    """Exclusion is lost (documented); the token still rises, doctor warns."""
+    redis = redis_with("maxmemory 3mb", f"maxmemory-policy {policy}")
+    one, two = drivers(redis.url), drivers(redis.url)
+    levels = [f for f in one.call("doctor", client="c").findings
+              if "maxmemory" in str(f) or "evict" in str(f)]
+    assert levels, "doctor says nothing about " + policy
+    first = one.acquire(one.lock("n", lease_ms=4000))
+    read = fence.begin(first.token)
+    for i in range(20_000):
+        redis.command("SET", f"cache:{i}", "x" * 4000, "PX", 3_600_000)
+        if i % 50 == 0 and not redis.command("EXISTS", "snib:{n}"):
+            break
+    assert not redis.command("EXISTS", "snib:{n}"), "it was not evicted"
+    second = two.acquire(two.lock("n"), wait_ms=2000)
+    assert second.token > first.token
+    again = fence.begin(second.token)
+    assert not fence.write(first.token, read + 1)
+    assert fence.write(second.token, again + 1)
+    told = one.wait_event("change", ticket=first.ticket, state="lost")
+    assert told.reason in ("stolen", "expired")
+    first.start_release().answer()
+    second.start_release().answer()
+
+
+def test_F_022_grant_that_comes_after_its_lease_is_no_success(
+        redis, proxy, drivers, clean):
+    one = drivers(proxy.url)
+    warm_up(one)
+    late = proxy.hold_reply(script="acquire", times=1)
+    asked = one.start_acquire(one.lock("n", lease_ms=300, fixed=True),
+                              wait_ms=8000)
+    late.wait_fired()
+    redis.wait_for(lambda s: not s.command("EXISTS", "snib:{n}"), 3,
+                   "its lease has run out")
+    late.release()
+    grant = asked.wait()
+    # What it entered on is a grant of its own, with time left.
+    left = grant.status()
+    assert left.held and 0 < left.left_ms <= 300
+    assert redis.command("PTTL", "snib:{n}") > left.left_ms
+    grant.start_release().answer()
+
+
+@pytest.mark.parametrize("where", ["request", "reply"])
+def test_F_023_delay_on_either_side_never_lengthens_the_deadline(
+        redis, proxy, drivers, clean, where):
+    one = drivers(proxy.url)
+    warm_up(one)
+    delay = getattr(proxy, f"delay_{where}")
+    delay(0.3, script="acquire", times=1)
+    grant = one.acquire(one.lock("n", lease_ms=3000, fixed=True),
+                        wait_ms=5000)
+    # The key outlives the lease by 100 ms.
+    assert grant.status().left_ms < redis.command("PTTL", "snib:{n}") - 100
+    grant.release()
+
+
+def test_F_026_power_loss_with_everysec_is_told_and_the_token_rises(
+        redis_with, drivers, fence):
+    """The tail of the AOF is cut off: the grant is forgotten."""
+    redis = redis_with("appendonly yes", "appendfsync everysec",
+                       "aof-load-truncated yes")
+    one, two = drivers(redis.url, request_ms=500), drivers(redis.url)
+    one.acquire(one.lock("before")).release()
+    top = os.path.join(redis.dir, "appendonlydir")
+    tail = os.path.join(top, next(
+        name for name in os.listdir(top) if name.endswith(".incr.aof")))
+    wait_until(lambda: os.path.getsize(tail) > 0, 3, "the first is written")
+    size = os.path.getsize(tail)
+    first = one.acquire(one.lock("n", lease_ms=1500))
+    read = fence.begin(first.token)
+    redis.kill()
+    os.truncate(tail, min(size, os.path.getsize(tail)))
+    redis.start()
+    second = two.acquire(two.lock("n"), wait_ms=5000)
+    assert second.token > first.token
+    again = fence.begin(second.token)
+    assert not fence.write(first.token, read + 1)
+    assert fence.write(second.token, again + 1)
+    one.wait_event("change", ticket=first.ticket, state="lost")
+    first.start_release().answer()
+    second.release()
+
+
+def test_F_030_waiter_that_waits_long_keeps_its_place(
+        redis, proxy, drivers, look, clean):
+    """Longer than the alive window of 3 s; later ones do not pass it."""
+    one, two, three = (drivers(u) for u in (redis.url, proxy.url, redis.url))
+    held = one.acquire(one.lock("n"))
+    first = two.start_acquire(two.lock("n"), wait_ms=30000)
+    look(redis.url).wait_waiters("n", 1)
+    second = three.start_acquire(three.lock("n"), wait_ms=30000)
+    begun = boot_ns()
+    look(redis.url).wait_waiters("n", 2)
+    wait_until(lambda: ms_since(begun) > 3600
+               and proxy.count("reply", script="acquire") >= 4, 8,
+               "it has polled past the window")
+    held.release()
+    grant = first.wait()
+    assert not second.done()
+    grant.release()
+    second.wait().release()
+
+
+def test_F_031_lease_that_ends_without_a_release_grants_the_first_waiter(
+        redis, drivers, look, clean):
+    one, two, three = (drivers(redis.url) for _ in range(3))
+    held = one.acquire(one.lock("n", lease_ms=1200, fixed=True))
+    first = two.start_acquire(two.lock("n"), wait_ms=10000)
+    look(redis.url).wait_waiters("n", 1)
+    second = three.start_acquire(three.lock("n"), wait_ms=10000)
+    grant = first.wait()
+    assert ms_since(held.began, grant.ended) < 1200 + 500
+    assert not second.done()
+    held.start_release().answer()
+    grant.release()
+    second.wait().release()
+
+
+def test_F_036_default_lease_is_finite(redis, drivers, clean):
+    one = drivers(redis.url)
+    grant = one.acquire(one.lock("n"))
+    assert 0 < redis.command("PTTL", "snib:{n}") <= 60_100
+    assert 0 < grant.status().left_ms <= 60_000
+    grant.release()
+
+
+def test_F_045_starved_process_keeps_its_lock_or_is_told(
+        redis, drivers, clean):
+    """Stopped for 120 ms of each 130 ms: an eighth of a lease at a time."""
+    one, two = drivers(redis.url), drivers(redis.url)
+    grant = one.acquire(one.lock("n", lease_ms=1500))
+    waiting = two.start_acquire(two.lock("n"), wait_ms=10000)
+    begun = boot_ns()
+    while ms_since(begun) < 3200:
+        process.freeze(one.child)
+        stop = boot_ns()
+        wait_until(lambda: ms_since(stop) > 120, 2)
+        process.thaw(one.child)
+        run = boot_ns()
+        wait_until(lambda: ms_since(run) > 10, 2)
+    states = [change.state for change in grant.changes()]
+    assert grant.status().held and "lost" not in states, states
+    assert not waiting.done()
+    grant.release()
+    waiting.wait().release()
+
+
+def test_F_046_a_thousand_locks_are_renewed_by_one_process(
+        redis, proxy, drivers, clean):
+    """In batches, each in time."""
+    one, count = drivers(proxy.url), 1000
+    asked = []
+    for i in range(count):
+        one.start("lock", id=f"n{i}", client="c", name=f"n{i}",
+                  lease_ms=3000)
+        asked.append(one.start_acquire(f"n{i}"))
+    grants = [pending.wait(30) for pending in asked]
+    mark = proxy.mark()
+    begun = boot_ns()
+    wait_until(lambda: ms_since(begun) > 3300, 5, "a lease has passed")
+    calls = proxy.count("request", since=mark, script="renew")
+    assert 0 < calls < count, calls
+    left = [redis.command("PTTL", f"snib:{{n{i}}}") for i in range(count)]
+    assert min(left) > 1000, min(left)
+    assert not [e for e in one.events("change") if e.state == "lost"]
+    ended = [grant.start_release() for grant in grants]
+    assert all(pending.answer(30).ok for pending in ended)
