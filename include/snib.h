@@ -197,6 +197,11 @@ struct snib_client_options {
     const char *url;     /* NULL: $SNIB_URL; without one the default file   */
     const char *program; /* shown to others; NULL: the process' name        */
     const char *reason;  /* shown to others; may be NULL                    */
+    const char *identity; /* NULL: a fresh random client id; else 32 hex
+                            digits (snib_grant_identity): this client *is*
+                            that owner, to take up what it left behind. Two
+                            live clients of one identity share the lock:
+                            only for grants that somebody abandoned         */
     bool pull;           /* no thread of ours: see snib_process             */
     bool leashed;        /* what holds may outlive this process (snib run's
                             command): nobody may take its locks over merely
@@ -329,6 +334,60 @@ SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
 /* A lane of one's own, for coroutines and for grants that move between
  * threads. Never 0, never reused. */
 SNIB_API uint64_t snib_lane_new(void);
+
+/* -- grants left behind -------------------------------------------------------
+ *
+ * A grant of a fixed lease may outlive its process: export it, abandon it, and
+ * keep the text; whoever has the text (a later process, another host) adopts
+ * the grant and renews or releases it. Until then nobody watches it: it ends
+ * with its lease. A text is as good as the grant; keep it as private. */
+
+/* Room for the text of a grant and for an identity, NUL included. */
+#define SNIB_GRANT_TEXT    96
+#define SNIB_IDENTITY_TEXT 33
+
+/* One line that names the grant at its store: "snib1:", the client's id, the
+ * request's id (32 hexadecimal digits each) and the token, joined by ':'. The
+ * store's URL and the lock's name are not in it. Any thread; no I/O. size: of
+ * ret_text, SNIB_GRANT_TEXT is enough. Errors: USAGE (size; not a fixed
+ * lease), NOT_HELD, LOST, CLOSED, FORKED; ret_text is "" then. */
+SNIB_API SNIB_CHECK snib_err snib_grant_export(struct snib_lock *,
+                                               struct snib_grant,
+                                               char *ret_text, size_t size,
+                                               struct snib_error *reterr);
+
+/* The client id in such a text, for snib_client_options.identity. No I/O.
+ * Errors: USAGE (not such a text; size, SNIB_IDENTITY_TEXT is enough). */
+SNIB_API SNIB_CHECK snib_err snib_grant_identity(const char *text,
+                                                 char *ret_identity,
+                                                 size_t size,
+                                                 struct snib_error *reterr);
+
+/* Forget the grant, and all holds of it, without releasing it: the store keeps
+ * it until its lease ends, and this client queues behind it like everybody. The
+ * thread that acquired it, as for snib_release; no I/O. A store in this
+ * process' memory forgets it with its last client. Errors: USAGE (not a fixed
+ * lease: it would be renewed by nobody), NOT_HELD, WRONG_LANE, CLOSED, FORKED,
+ * LOST (it was over already; the lane is free again). */
+SNIB_API SNIB_CHECK snib_err snib_grant_abandon(struct snib_lock *,
+                                                struct snib_grant,
+                                                struct snib_error *reterr);
+
+/* Take up the grant that text names, in a client opened with its identity, by
+ * a handle of the lock's name: *ret is ours once the store has confirmed it by
+ * a renewal to lease_ms from now (0: the lock's lease; it may shorten what is
+ * left). Nothing is ever acquired. renew, release, status work as usual then;
+ * any thread may release it. Blocks up to request_ms. Errors: LOST (the store
+ * says that it is over: ended, released, forced), UNKNOWN (sent, no answer; it
+ * may have been renewed), UNREACHABLE, DENIED, STORE, CORRUPT, BUSY (this
+ * client holds or wants that lock itself), USAGE (text, another identity,
+ * lease out of bounds, a pull client), CLOSED, FORKED, NOMEM. *ret is set on
+ * OK only; after an error the grant is what it was. */
+SNIB_API SNIB_CHECK snib_err snib_grant_adopt(struct snib_lock *,
+                                              const char *text,
+                                              int64_t lease_ms,
+                                              struct snib_grant *ret,
+                                              struct snib_error *reterr);
 
 /* -- event loops ----------------------------------------------------------- */
 

@@ -118,6 +118,9 @@ int cli_check_name(const struct cli_args *, const char *name);
 /* Open the client for a sub-command that only looks. CLI_OK or the exit
  * status, said. */
 int cli_open(const struct cli_args *, struct snib_client **ret);
+/* The same, as the owner that left a grant behind. */
+int cli_open_as(const struct cli_args *, const char *identity,
+                struct snib_client **ret);
 /* Say the error, return its exit status. */
 int cli_fail(const struct snib_error *);
 

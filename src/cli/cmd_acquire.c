@@ -6,6 +6,10 @@
  * snib release, until --holder-pid ends, or until the lease is lost. If we die
  * before the grant is out, or cannot write it, the keeper releases: nobody
  * holds what nobody knows of.
+ *
+ * With --no-keeper the keeper does not go on: once the grant is out it leaves
+ * the (fixed) lease in the store and ends. The grant then names the owner, the
+ * request and the token, and release, renew and check ask the store (left.c).
  */
 #define _GNU_SOURCE
 #include "grantfile.h"
@@ -48,8 +52,9 @@ static int print_grant(const struct plan *plan, const struct plan_page *page,
     if (plan->args->json) {
         /* All of it is ASCII of ours: nothing to escape. */
         text_addf(&t, "{\"schema\":1,\"grant\":\"%s\",", grant);
-        text_addf(&t, "\"token\":%" PRId64 ",\"owner\":\"%s\"}\n", g->token,
+        text_addf(&t, "\"token\":%" PRId64 ",\"owner\":\"%s\",", g->token,
                   page->owner);
+        text_addf(&t, "\"keeper\":%s}\n", g->no_keeper ? "false" : "true");
     } else {
         text_addf(&t, "%s\n", grant);
     }
@@ -67,8 +72,12 @@ static int hand_out(const struct plan *plan, const struct plan_page *page)
     struct grantfile g;
     int error;
 
-    grantfile_of(page, &g);
-    if (page->address[0] == '\0') {
+    if (plan->args->no_keeper) {
+        grantfile_left(plan, page, &g);
+    } else {
+        grantfile_of(page, &g);
+    }
+    if (page->address[0] == '\0' && !g.no_keeper) {
         say("the keeper cannot listen; released again");
         return CLI_INTERNAL;
     }
@@ -92,6 +101,19 @@ static int let_go(int socket)
     return CLI_OK;
 }
 
+static int check_no_keeper(const struct cli_args *args)
+{
+    if (args->no_keeper && args->ttl_ms == CLI_UNSET) {
+        return usage_error(args, "--no-keeper needs --ttl: nothing renews the "
+                                 "lease, it must be as long as the work");
+    }
+    if (args->no_keeper && args->holder_pid >= 0) {
+        return usage_error(args, "--no-keeper and --holder-pid exclude each "
+                                 "other: it is the keeper that watches a pid");
+    }
+    return CLI_OK;
+}
+
 int cmd_acquire(struct cli_args *args, int count, char **operands)
 {
     static struct plan plan;
@@ -99,17 +121,16 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
     int socket = -1, code;
 
     (void)count;
-    if (args->no_keeper) {
-        return usage_error(args, "--no-keeper is not in this release: a lease "
-                                 "left behind needs a release by token; use "
-                                 "--holder-pid");
+    if ((code = check_no_keeper(args)) != CLI_OK) {
+        return code;
     }
     args->on_lost = LEASH_LOST_IGNORE; /* there is no command to stop */
     code = plan_make(&plan, args, (const char **)operands, 1, NULL);
     if (code != CLI_OK || (code = open_holder(&plan)) != CLI_OK) {
         return code;
     }
-    plan.program = "snib acquire";
+    plan.program =
+        args->no_keeper ? "snib acquire --no-keeper" : "snib acquire";
     code = leash_run(&plan, &page, &socket);
     if (code != CLI_OK || page == NULL) {
         return code;

@@ -4,11 +4,12 @@
  * else the keepers named in SNIB_HELD are asked for their deadlines, the
  * innermost last entries first. Who does not answer (killed, stopped, another
  * network namespace) does not vouch: 76. With a grant of snib acquire its
- * keeper is asked.
+ * keeper is asked, or, where it has none, the store.
  */
 #include "duration.h"
 #include "grantfile.h"
 #include "held.h"
+#include "left.h"
 #include "proc.h"
 
 #include <inttypes.h>
@@ -19,9 +20,8 @@
 
 enum { PATIENCE_MS = 3000 };
 
-static int64_t margin_ns(const struct cli_args *args)
+static int64_t margin_ns(const struct cli_args *args, int64_t ttl)
 {
-    const char *ttl = getenv("SNIB_TTL_MS");
     int64_t margin = 5000;
 
     if (args->margin_ms != CLI_UNSET) {
@@ -29,8 +29,8 @@ static int64_t margin_ns(const struct cli_args *args)
     }
     /* 5 s of a lease of 3 s could never be: a sixth is what a renewal that is
      * due each third always leaves. */
-    if (ttl != NULL && atoll(ttl) > 0 && atoll(ttl) / 6 < margin) {
-        margin = atoll(ttl) / 6;
+    if (ttl > 0 && ttl / 6 < margin) {
+        margin = ttl / 6;
     }
     return margin * LEASH_MS;
 }
@@ -44,10 +44,18 @@ static bool told_lost(void)
     return p.fd > 2 && poll(&p, 1, 0) == 1 && (p.revents & POLLHUP) != 0;
 }
 
-static int verdict(const struct cli_args *args, int64_t deadline, int64_t token)
+static int64_t ttl_of_environment(void)
+{
+    const char *ttl = getenv("SNIB_TTL_MS");
+
+    return ttl != NULL ? atoll(ttl) : 0;
+}
+
+static int verdict(const struct cli_args *args, int64_t ttl, int64_t deadline,
+                   int64_t token)
 {
     int64_t left = deadline - proc_now();
-    bool good = deadline > 0 && left >= margin_ns(args) && left > 0;
+    bool good = deadline > 0 && left >= margin_ns(args, ttl) && left > 0;
 
     if (args->json) {
         printf("{\"schema\":1,\"held\":%s,\"left_ms\":%" PRId64
@@ -95,11 +103,15 @@ static int check_grant(const struct cli_args *args, const char *operand)
     if (!grantfile_read(args, operand, &grant)) {
         return CLI_USAGE;
     }
+    if (grant.no_keeper) {
+        return verdict(args, grant.ttl_ms, left_deadline(args, &grant),
+                       grant.token);
+    }
     request.token = grant.token;
     if (grantfile_ask(&grant, &request, &reply) != CLI_OK) {
         reply.deadline_ns = 0;
     }
-    return verdict(args, reply.deadline_ns, grant.token);
+    return verdict(args, ttl_of_environment(), reply.deadline_ns, grant.token);
 }
 
 int cmd_check(struct cli_args *args, int count, char **operands)
@@ -115,5 +127,5 @@ int cmd_check(struct cli_args *args, int count, char **operands)
                                  "is not set), and no grant was given");
     }
     deadline = told_lost() ? 0 : ask_held(held, &token);
-    return verdict(args, deadline, token);
+    return verdict(args, ttl_of_environment(), deadline, token);
 }

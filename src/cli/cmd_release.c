@@ -1,6 +1,7 @@
 /* cmd_release.c — snib release TOKENFILE|GRANT. 0: released; 76: the lease
  * had ended before. */
 #include "grantfile.h"
+#include "left.h"
 
 int cmd_release(struct cli_args *args, int count, char **operands)
 {
@@ -13,6 +14,9 @@ int cmd_release(struct cli_args *args, int count, char **operands)
     (void)count;
     if (!grantfile_read(args, operands[0], &grant)) {
         return CLI_USAGE;
+    }
+    if (grant.no_keeper) {
+        return left_release(args, &grant);
     }
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply);

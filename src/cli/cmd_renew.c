@@ -1,6 +1,7 @@
 /* cmd_renew.c — snib renew TOKENFILE|GRANT: extend now. The keeper renews by
  * itself; this is for a longer lease, or to be sure of one. */
 #include "grantfile.h"
+#include "left.h"
 #include "proc.h"
 
 #include <inttypes.h>
@@ -10,7 +11,7 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_RENEW};
-    struct control_reply reply;
+    struct control_reply reply = {0};
     struct grantfile grant;
     int code;
 
@@ -26,7 +27,12 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
         return CLI_USAGE;
     }
     request.token = grant.token;
-    code = grantfile_ask(&grant, &request, &reply);
+    if (grant.no_keeper) {
+        reply.token = grant.token;
+        code = left_renew(args, &grant, request.lease_ms, &reply.deadline_ns);
+    } else {
+        code = grantfile_ask(&grant, &request, &reply);
+    }
     if (code == CLI_LOST && !args->quiet) {
         say("the lease has ended");
     }

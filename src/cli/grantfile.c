@@ -13,22 +13,57 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PREFIX "snib1:"
+#define PREFIX      "snib1:"
+#define LEFT_PREFIX PREFIX "nokeeper:"
 
-void grantfile_of(const struct plan_page *page, struct grantfile *ret)
+static void short_boot(struct grantfile *g)
 {
     char boot[PROC_BOOT_ID];
 
+    proc_boot_id(boot);
+    snprintf(g->boot, sizeof g->boot, "%.18s", boot);
+}
+
+void grantfile_of(const struct plan_page *page, struct grantfile *ret)
+{
     *ret = (struct grantfile){.keeper_pid = page->keeper_pid,
                               .keeper_start = proc_start(page->keeper_pid),
                               .token = page->tokens[0]};
     memcpy(ret->address, page->address, sizeof ret->address);
-    proc_boot_id(boot);
-    snprintf(ret->boot, sizeof ret->boot, "%.18s", boot);
+    short_boot(ret);
+}
+
+void grantfile_left(const struct plan *plan, const struct plan_page *page,
+                    struct grantfile *ret)
+{
+    *ret = (struct grantfile){.token = page->tokens[0],
+                              .no_keeper = true,
+                              .name_size = strlen(plan->names[0]),
+                              .ttl_ms = plan->ttl_ms,
+                              .deadline_ns = atomic_load(&page->deadline_ns)};
+    memcpy(ret->name, plan->names[0], ret->name_size);
+    memcpy(ret->left, page->left, sizeof ret->left);
+    short_boot(ret);
+}
+
+static void left_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
+{
+    struct text t = {.bytes = ret, .size = GRANT_TEXT_MAX};
+
+    text_add(&t, LEFT_PREFIX);
+    text_add_percent(&t, g->name, g->name_size);
+    text_add(&t, ":");
+    text_add(&t, g->left + strlen(PREFIX));
+    text_addf(&t, ":%" PRId64 ":%" PRId64 ":%s", g->ttl_ms, g->deadline_ns,
+              g->boot);
 }
 
 void grantfile_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
 {
+    if (g->no_keeper) {
+        left_text(g, ret);
+        return;
+    }
     snprintf(ret, GRANT_TEXT_MAX,
              PREFIX "%s:%" PRId64 ".%" PRId64 ":%" PRId64 ":%s", g->address,
              g->keeper_pid, g->keeper_start, g->token, g->boot);
@@ -89,16 +124,48 @@ int grantfile_write(const char *path, const struct grantfile *g,
     text_add(&t, page->owner);
     text_add(&t, "\nstore=");
     text_add_shown(&t, page->store, strlen(page->store));
-    text_addf(&t, "\nkeeper_pid=%" PRId64 "\nkeeper_start=%" PRId64,
-              g->keeper_pid, g->keeper_start);
+    if (g->no_keeper) {
+        text_addf(&t, "\nkeeper=none\nttl_ms=%" PRId64, g->ttl_ms);
+        text_addf(&t, "\ndeadline_ns=%" PRId64, g->deadline_ns);
+    } else {
+        text_addf(&t, "\nkeeper_pid=%" PRId64 "\nkeeper_start=%" PRId64,
+                  g->keeper_pid, g->keeper_start);
+    }
     text_addf(&t, "\nboot_id=%s\n", boot);
     return write_file(path, bytes, t.used);
+}
+
+/* NAME:CLIENT:REQUEST:TOKEN:TTL:DEADLINE:BOOT */
+static bool parse_left(const char *text, struct grantfile *ret)
+{
+    const char *ids = text + strcspn(text, ":");
+    char client[33], request[33], rest;
+
+    *ret = (struct grantfile){.no_keeper = true};
+    if (sscanf(ids,
+               ":%32[0-9a-f]:%32[0-9a-f]:%19" SCNd64 ":%19" SCNd64
+               ":%19" SCNd64 ":%18[0-9a-f-]%c",
+               client, request, &ret->token, &ret->ttl_ms, &ret->deadline_ns,
+               ret->boot, &rest) != 6) {
+        return false;
+    }
+    snprintf(ret->left, sizeof ret->left, PREFIX "%s:%s:%" PRId64, client,
+             request, ret->token);
+    return text_unpercent(text, (size_t)(ids - text), ret->name,
+                          sizeof ret->name, &ret->name_size) &&
+           ret->name_size > 0 && ret->ttl_ms >= SNIB_LEASE_MIN_MS &&
+           ret->ttl_ms <= SNIB_LEASE_MAX_MS && ret->deadline_ns > 0 &&
+           snib_grant_identity(ret->left, ret->identity, sizeof ret->identity,
+                               NULL) == SNIB_ERR_OK;
 }
 
 static bool parse(const char *text, struct grantfile *ret)
 {
     int end = 0;
 
+    if (strncmp(text, LEFT_PREFIX, strlen(LEFT_PREFIX)) == 0) {
+        return parse_left(text + strlen(LEFT_PREFIX), ret);
+    }
     *ret = (struct grantfile){0};
     if (sscanf(text,
                PREFIX "%47[0-9a-f.]:%" SCNd64 ".%" SCNd64 ":%" SCNd64

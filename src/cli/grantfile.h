@@ -5,6 +5,12 @@
  * boot id, so that a grant kept over a reboot is known to be dead. TOKENFILE
  * holds the same as KEY=VALUE lines for people and scripts, its first line
  * being grant=GRANT.
+ *
+ * With --no-keeper it is
+ * snib1:nokeeper:NAME:CLIENT:REQUEST:TOKEN:TTL:DEADLINE:BOOT — the name
+ * percent-encoded, what the store compares (snib_grant_export), the lease in
+ * ms, and when it ends if nobody renews it: ns of CLOCK_BOOTTIME in the boot
+ * of that id. The store is asked all the same; it alone knows of renewals.
  */
 #ifndef SNIB_CLI_GRANTFILE_H
 #define SNIB_CLI_GRANTFILE_H
@@ -12,7 +18,8 @@
 #include "control.h"
 #include "plan.h"
 
-enum { GRANT_TEXT_MAX = 160 };
+/* A name of 512 bytes may take three times the room. */
+enum { GRANT_TEXT_MAX = 2048 };
 
 struct grantfile {
     char address[CONTROL_ADDRESS_MAX];
@@ -20,9 +27,19 @@ struct grantfile {
     int64_t keeper_start;
     int64_t token;
     char boot[40];
+    bool no_keeper; /* then, instead of address and keeper:                 */
+    char name[SNIB_NAME_MAX + 1];
+    size_t name_size;
+    char left[SNIB_GRANT_TEXT];
+    char identity[SNIB_IDENTITY_TEXT];
+    int64_t ttl_ms;
+    int64_t deadline_ns;
 };
 
 void grantfile_of(const struct plan_page *, struct grantfile *ret);
+/* The same for --no-keeper. */
+void grantfile_left(const struct plan *, const struct plan_page *,
+                    struct grantfile *ret);
 void grantfile_text(const struct grantfile *, char ret[GRANT_TEXT_MAX]);
 /* Write PATH (a new file renamed over the old, mode 600). 0 or errno. */
 int grantfile_write(const char *path, const struct grantfile *,

@@ -10,7 +10,7 @@
  *
  * For `snib acquire` the same process goes on without a leash (DETACH): it
  * drops stderr and lives until release, until --holder-pid ends, or until the
- * lease is lost.
+ * lease is lost. With --no-keeper it leaves the grant behind then, and ends.
  *
  * Forbidden: releasing while a member of the group can still run; keeping any
  * file descriptor of the user's but stderr; blocking on stderr.
@@ -137,6 +137,11 @@ static void drop_fds(bool keep_stderr)
 
 static void detach(struct keeper *k)
 {
+    if (k->plan->args->no_keeper) {
+        /* LOST is nothing to tell any more: check and release will. */
+        (void)snib_grant_abandon(k->slots[0].lock, k->slots[0].grant, NULL);
+        keeper_end(k, 0);
+    }
     k->detached = true;
     close(k->socket);
     k->socket = -1;

@@ -217,6 +217,7 @@ static void make_lock(struct keeper *k, struct slot *s, const char *name)
     options.kind = k->plan->kind;
     options.lease_ms = k->plan->ttl_ms;
     options.confirm = true;
+    options.fixed_lease = k->plan->args->no_keeper;
     options.no_local_pass = true; /* nobody else is in this process */
     options.on_change = on_change;
     options.data = k;
@@ -304,6 +305,20 @@ static void find_owner(struct keeper *k)
     snib_view_free(view);
 }
 
+/* What whoever comes later needs to release it. */
+static void export_grant(struct keeper *k)
+{
+    struct slot *s = &k->slots[0];
+    struct snib_error error = {0};
+
+    error.code = snib_grant_export(s->lock, s->grant, k->page->left,
+                                   sizeof k->page->left, &error);
+    if (error.code != SNIB_ERR_OK) {
+        say("%s: %s", shown(k->plan->names[0]), error.text);
+        keeper_fail(k, error.code);
+    }
+}
+
 static void all_acquired(struct keeper *k)
 {
     const struct leash_rules *r = &k->plan->rules;
@@ -315,7 +330,11 @@ static void all_acquired(struct keeper *k)
         k->page->tokens[i] = k->slots[i].grant.token;
     }
     find_owner(k);
-    k->listener = control_listen(k->page->address);
+    if (k->plan->args->no_keeper) {
+        export_grant(k);
+    } else {
+        k->listener = control_listen(k->page->address);
+    }
     if (r->grace > r->ttl / 3) {
         k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;
     }

@@ -37,12 +37,14 @@ static const struct option_row acquire_options[] = {
     ROW_TOKEN_FILE, ROW_REASON,     ROW_JSON,    ROW_NO_PROGRESS, ROW_QUIET,
     ROW_VERBOSE,    ROW_END};
 
-static const struct option_row release_options[] = {ROW_QUIET, ROW_VERBOSE,
-                                                    ROW_END};
+static const struct option_row release_options[] = {
+    ROW_LEFT_STORE, ROW_STORE_FILE, ROW_QUIET, ROW_VERBOSE, ROW_END};
 static const struct option_row renew_options[] = {
-    ROW_RENEW_TTL, ROW_JSON, ROW_QUIET, ROW_VERBOSE, ROW_END};
+    ROW_LEFT_STORE, ROW_STORE_FILE, ROW_RENEW_TTL, ROW_JSON,
+    ROW_QUIET,      ROW_VERBOSE,    ROW_END};
 static const struct option_row check_options[] = {
-    ROW_MARGIN, ROW_JSON, ROW_QUIET, ROW_VERBOSE, ROW_END};
+    ROW_LEFT_STORE, ROW_STORE_FILE, ROW_MARGIN, ROW_JSON,
+    ROW_QUIET,      ROW_VERBOSE,    ROW_END};
 static const struct option_row wait_options[] = {
     ROW_STORE,       ROW_STORE_FILE, ROW_WAIT,    ROW_BUSY_EXIT, ROW_BUSY_OK,
     ROW_NO_PROGRESS, ROW_QUIET,      ROW_VERBOSE, ROW_END};

@@ -26,7 +26,8 @@ static void log_line(void *data, int level, const char *line)
     }
 }
 
-int cli_open(const struct cli_args *args, struct snib_client **ret)
+int cli_open_as(const struct cli_args *args, const char *identity,
+                struct snib_client **ret)
 {
     struct snib_client_options options = SNIB_INIT(snib_client_options);
     struct snib_error error = {0};
@@ -37,6 +38,7 @@ int cli_open(const struct cli_args *args, struct snib_client **ret)
         return code;
     }
     options.program = "snib";
+    options.identity = identity;
     options.reason = args->reason;
     if (args->verbose) {
         options.log = log_line;
@@ -49,4 +51,9 @@ int cli_open(const struct cli_args *args, struct snib_client **ret)
         say("store %s", snib_client_url(*ret));
     }
     return CLI_OK;
+}
+
+int cli_open(const struct cli_args *args, struct snib_client **ret)
+{
+    return cli_open_as(args, NULL, ret);
 }

@@ -43,6 +43,7 @@ struct plan_page {
     /* keeper, before GRANT: */
     int64_t tokens[PLAN_NAMES_MAX];
     char owner[PLAN_OWNER_MAX];
+    char left[SNIB_GRANT_TEXT]; /* --no-keeper: what release needs        */
     char address[CONTROL_ADDRESS_MAX];
     char store[CONTROL_STORE_MAX];
     int32_t keeper_pid;
@@ -58,7 +59,7 @@ enum plan_message_kind {
     /* leash -> keeper */
     PLAN_LEAVE,   /* leave the queue, hold nothing, answer RELEASED       */
     PLAN_RELEASE, /* all of the command are gone                          */
-    PLAN_DETACH   /* acquire: go on alone                                 */
+    PLAN_DETACH   /* acquire: go on alone; --no-keeper: leave it behind   */
 };
 
 struct plan_message {

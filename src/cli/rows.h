@@ -95,13 +95,18 @@
                 "release when this process ends")
 #define ROW_NO_KEEPER                                                          \
     ROW_FLAG_(0, "no-keeper", no_keeper,                                       \
-              "leave a fixed lease of --ttl behind, without a keeper")
+              "leave a fixed lease of --ttl in the store and exit: nothing "    \
+              "renews it, release, renew and check ask the store")
 #define ROW_TOKEN_FILE                                                         \
     ROW_TEXT_('o', "token-file", "PATH", token_file,                           \
               "write the grant to PATH (mode 600) instead of stdout")
 #define ROW_RENEW_TTL                                                          \
     ROW_TIME_('t', "ttl", "DUR", ttl_ms, 0,                                    \
               "the new lease, from now; default: the lock's own")
+#define ROW_LEFT_STORE                                                         \
+    ROW_TEXT_('s', "store", "URL", store,                                      \
+              "for a grant of --no-keeper: its store; default: SNIB_URL, "     \
+              "else this host's own file")
 #define ROW_MARGIN                                                             \
     ROW_TIME_('m', "margin", "DUR|0", margin_ms, DURATION_ZERO_OK,             \
               "what must be left of the lease; default: 5s, or a sixth of a "  \

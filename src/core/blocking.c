@@ -257,7 +257,9 @@ static snib_instant due(const struct snib__store *s)
 
 /* When to look again. Only the first two in the queue time their poll to the
  * end of the holder's lease (H09); the jitter is positive, so that they find
- * it over. */
+ * it over. They are the ones that a lost bell can cost their grant, which
+ * stands for a claim of min(lease, 3 s): so they look within a third of it
+ * (H05), but not more often than each 50 ms. */
 static snib_duration poll_after(struct snib__store *s,
                                 const struct snib__request *r)
 {
@@ -265,8 +267,12 @@ static snib_duration poll_after(struct snib__store *s,
     int64_t floor = snib__ms(SNIB__POLL_FLOOR_MS).ns;
     int64_t jitter = (int64_t)snib__rng_below(&s->rng, 4000000);
     int64_t ns = cap - jitter;
-    if (r->position <= 2 && r->left.ns >= 0 && r->left.ns < cap) {
-        ns = r->left.ns + jitter / 2;
+    if (r->position <= 2) {
+        int64_t third = r->lease.ns / 3 > 50000000 ? r->lease.ns / 3 : 50000000;
+        ns = third < ns ? third : ns;
+        if (r->left.ns >= 0 && r->left.ns < ns) {
+            ns = r->left.ns + jitter / 2;
+        }
     }
     ns = ns < floor ? floor : ns;
     return (snib_duration){ns < cap ? ns : cap};

@@ -324,12 +324,17 @@ static snib_err open_store(struct snib__engine *e,
 {
     struct snib__store_config sc = {.url = cfg->url,
                                     .out = &e->out,
-                                    .request = cfg->request};
+                                    .request = cfg->request,
+                                    .wall_offset_ns = cfg->wall_offset_ns};
     for (int i = 0; i < 4; i++) {
         sc.seed.v[i] = snib__rng_next(&e->rng);
     }
-    sc.client[0] = e->client[0] = snib__rng_next(&e->rng);
-    sc.client[1] = e->client[1] = snib__rng_next(&e->rng);
+    e->client[0] = snib__rng_next(&e->rng);
+    e->client[1] = snib__rng_next(&e->rng);
+    if (cfg->client) {
+        memcpy(e->client, cfg->client, sizeof e->client);
+    }
+    memcpy(sc.client, e->client, sizeof sc.client);
     if (cfg->blocking) {
         e->ops = &snib__blocking_store_ops;
         return snib__blocking_open(cfg->blocking, &sc, &e->store, reterr);
@@ -354,6 +359,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     }
     e->cfg = *cfg;
     e->cfg.url = NULL;
+    e->cfg.client = NULL;
     if (cfg->self) {
         e->self = *cfg->self;
     }

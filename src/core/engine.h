@@ -28,6 +28,8 @@ struct snib__engine_config {
     const struct snib__blocking_ops *blocking;
     const struct snib__url *url;               /* borrowed during open      */
     struct snib__seed seed;
+    const uint64_t *client;                    /* [2]: be that owner; NULL:
+                                                  draw one. Borrowed        */
     snib_duration request;                     /* patience for one answer   */
     const struct snib__about *self;            /* host, pid, …; copied      */
     int64_t wall_offset_ns;                    /* REALTIME − BOOTTIME, only
@@ -157,6 +159,34 @@ snib_err snib__engine_release(struct snib__engine *, snib_instant now,
 /* Ask for a renewal now. OK: news RENEWED will come on *ret. */
 snib_err snib__engine_renew(struct snib__engine *, snib_instant now,
                             uint64_t ticket, snib_duration lease,
+                            struct snib__seat **ret,
+                            struct snib_error *reterr);
+/* -- grants left behind ----------------------------------------------------
+ *
+ * A grant of a fixed lease may outlive its client: the store has it until its
+ * lease ends, under the client's id, the request's id and the token. Whoever
+ * opens a client with that id can take it up again. */
+
+/* What names the grant of a ticket at the store. Errors: NOT_HELD, LOST,
+ * USAGE (its lease is renewed: it is not one to be left behind). */
+snib_err snib__engine_grant_id(struct snib__engine *, snib_instant now,
+                               uint64_t ticket, uint64_t ret_id[2],
+                               int64_t *ret_token, struct snib_error *reterr);
+/* Forget a grant, with all its holds, and tell the store nothing. The seat is
+ * freed. lane: as for release. Errors: NOT_HELD, WRONG_LANE, USAGE (not a
+ * fixed lease); LOST: it was over, the seat is freed all the same. */
+snib_err snib__engine_abandon_grant(struct snib__engine *, snib_instant now,
+                                    uint64_t ticket, uint64_t lane,
+                                    struct snib_error *reterr);
+/* Take up a grant of this client id: a renewal to ask->lease must confirm it.
+ * OK: *ret is WAITING (news SETTLED will come; REFUSED with LOST when the store
+ * says that it is over, UNKNOWN, or why the store could not be asked). Never
+ * asks for a new grant; given up, nothing is released or cancelled. Errors
+ * without a seat: BUSY (this client has business of its own at the site),
+ * CLOSED, LOST (this lane lost the lock and has not unwound), NOMEM. */
+snib_err snib__engine_adopt(struct snib__engine *, snib_instant now,
+                            struct snib__site *, const struct snib__ask *,
+                            const uint64_t id[2], int64_t token,
                             struct snib__seat **ret,
                             struct snib_error *reterr);
 /* The driver does not wait for this seat any more (its caller's patience

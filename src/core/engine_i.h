@@ -48,6 +48,9 @@ struct snib__turn {
     struct snib__site *site;
     struct snib__seat *holder;     /* SERVED seat; NULL while nobody is     */
     struct snib__seat *ender;      /* ENDING seat that waits for the answer */
+    struct snib__seat *adopter;    /* CONFIRM: it takes up a grant that was
+                                      left behind; whatever happens, that is
+                                      not ended, and not asked for anew     */
     struct snib__inquiry *asking, *renewing, *ending;
     uint64_t id[2];                /* of the grant or the acquire           */
     int64_t token0;                /* as registered at the store            */
@@ -129,6 +132,13 @@ void snib__seat_due(struct snib__engine *, snib_instant now,
 
 /* turn.c */
 snib_err snib__turn_new(struct snib__engine *, struct snib__site *);
+/* Have the grant confirmed that the waiting seat s takes up. A new turn. */
+void snib__turn_adopt(struct snib__engine *, snib_instant now,
+                      struct snib__turn *, struct snib__seat *s,
+                      const uint64_t id[2], int64_t token);
+/* The holder goes and leaves its grant behind. Frees the holder's seat. */
+void snib__turn_abandon(struct snib__engine *, snib_instant now,
+                        struct snib__turn *);
 void snib__turn_free(struct snib__engine *, struct snib__turn *);
 /* Ask the store on behalf of the waiting seats. */
 void snib__turn_ask(struct snib__engine *, snib_instant now,
@@ -143,7 +153,8 @@ void snib__turn_renew(struct snib__engine *, snib_instant now,
  * ENDING when the store has to answer, else frees it and returns true. */
 bool snib__turn_release(struct snib__engine *, snib_instant now,
                         struct snib__turn *);
-/* No seat is waiting any more for a turn that was not granted yet. */
+/* No seat is waiting any more for a turn that was not granted yet, or the one
+ * that adopts has left. */
 void snib__turn_desert(struct snib__engine *, snib_instant now,
                        struct snib__turn *);
 /* Past its deadline or hold limit: lose it now. True when it was lost. */

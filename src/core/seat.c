@@ -288,11 +288,15 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
 /* -- giving up ---------------------------------------------------------------------- */
 
 /* What a seat that leaves may say: as long as others of this client stay, or
- * the store has said "queued", it surely has nothing. */
+ * the store has said "queued", it surely has nothing. One that adopts has a
+ * renewal under way, which may yet extend the grant. */
 static snib_err outcome_of_leaving(const struct snib__site *site,
-                                   snib_err why)
+                                   const struct snib__seat *s, snib_err why)
 {
     const struct snib__turn *t = site->turn;
+    if (t && t->adopter == s) {
+        return SNIB_ERR_UNKNOWN;
+    }
     if (snib__list_empty(&site->waiting) && t &&
         t->state == SNIB__TURN_ASKING) {
         return SNIB_ERR_UNKNOWN;
@@ -301,9 +305,10 @@ static snib_err outcome_of_leaving(const struct snib__site *site,
 }
 
 static void left(struct snib__engine *e, snib_instant now,
-                 struct snib__site *site)
+                 struct snib__site *site, const struct snib__seat *s)
 {
-    if (site->turn && snib__list_empty(&site->waiting)) {
+    if (site->turn && (snib__list_empty(&site->waiting) ||
+                       site->turn->adopter == s)) {
         snib__turn_desert(e, now, site->turn);
     }
 }
@@ -316,8 +321,8 @@ snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
     }
     struct snib__site *site = s->site;
     snib__unlink(&s->link);
-    snib_err outcome = outcome_of_leaving(site, why);
-    left(e, now, site);
+    snib_err outcome = outcome_of_leaving(site, s, why);
+    left(e, now, site, s);
     snib__seat_free(e, s);
     snib__engine_settle(e, now);
     return outcome;
@@ -330,8 +335,8 @@ void snib__seat_due(struct snib__engine *e, snib_instant now,
     struct snib__site *site = s->site;
     snib_err why = s->terms.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
     snib__seat_refuse(e, s, why, NULL);
-    explain(s, outcome_of_leaving(site, why), NULL);
-    left(e, now, site);
+    explain(s, outcome_of_leaving(site, s, why), NULL);
+    left(e, now, site, s);
 }
 
 /* -- release and renew ----------------------------------------------------------------- */
@@ -353,6 +358,17 @@ static snib_err live_seat(struct snib__engine *e, snib_instant now,
     return SNIB_ERR_OK;
 }
 
+static snib_err check_lane(const struct snib__seat *s, uint64_t lane,
+                           struct snib_error *reterr)
+{
+    if (!(s->lane & SNIB__LANE_FREE) && s->lane != lane) {
+        return snib__fail(reterr, SNIB_ERR_WRONG_LANE,
+                          "another thread acquired this grant: release it "
+                          "there, or acquire with a lane of snib_lane_new()");
+    }
+    return SNIB_ERR_OK;
+}
+
 snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
                               uint64_t ticket, uint64_t lane,
                               struct snib_error *later, void *user,
@@ -362,13 +378,11 @@ snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
     struct snib__seat *s;
     *ret = NULL;
     snib_err err = live_seat(e, now, ticket, &s, reterr);
+    if (!err) {
+        err = check_lane(s, lane, reterr);
+    }
     if (err) {
         return err;
-    }
-    if (!(s->lane & SNIB__LANE_FREE) && s->lane != lane) {
-        return snib__fail(reterr, SNIB_ERR_WRONG_LANE,
-                          "another thread acquired this grant: release it "
-                          "there, or acquire with a lane of snib_lane_new()");
     }
     if (s->state == SNIB__SEAT_DEAD) {
         err = snib__fail(reterr, SNIB_ERR_LOST,
@@ -422,6 +436,107 @@ snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
     snib__engine_settle(e, now);
     *ret = s;
     return snib__ok(reterr);
+}
+
+/* -- grants left behind ----------------------------------------------------- */
+
+static snib_err check_fixed(const struct snib__seat *s,
+                            struct snib_error *reterr)
+{
+    if (s->state == SNIB__SEAT_SERVED && !s->terms.fixed) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "only a grant of a fixed lease can be left behind");
+    }
+    return SNIB_ERR_OK;
+}
+
+static snib_err fail_over(const struct snib__seat *s,
+                          struct snib_error *reterr)
+{
+    return snib__fail(reterr, SNIB_ERR_LOST, "the lock was lost (%s)",
+                      snib_reason_text((snib_reason)s->why));
+}
+
+snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
+                               uint64_t ticket, uint64_t ret_id[2],
+                               int64_t *ret_token, struct snib_error *reterr)
+{
+    struct snib__seat *s;
+    snib_err err = live_seat(e, now, ticket, &s, reterr);
+    if (!err) {
+        err = check_fixed(s, reterr);
+    }
+    if (!err && s->state == SNIB__SEAT_DEAD) {
+        err = fail_over(s, reterr);
+    }
+    if (!err) {
+        ret_id[0] = s->site->turn->id[0];
+        ret_id[1] = s->site->turn->id[1];
+        *ret_token = s->site->turn->token0;
+    }
+    snib__engine_settle(e, now);
+    return err ? err : snib__ok(reterr);
+}
+
+snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
+                                    uint64_t ticket, uint64_t lane,
+                                    struct snib_error *reterr)
+{
+    struct snib__seat *s;
+    snib_err err = live_seat(e, now, ticket, &s, reterr);
+    if (!err) {
+        err = check_lane(s, lane, reterr);
+    }
+    if (!err) {
+        err = check_fixed(s, reterr);
+    }
+    if (!err && s->state == SNIB__SEAT_DEAD) {
+        err = fail_over(s, reterr);
+        snib__seat_free(e, s);
+    } else if (!err) {
+        snib__turn_abandon(e, now, s->site->turn);
+    }
+    snib__engine_settle(e, now);
+    return err ? err : snib__ok(reterr);
+}
+
+snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
+                            struct snib__site *site,
+                            const struct snib__ask *ask,
+                            const uint64_t id[2], int64_t token,
+                            struct snib__seat **ret, struct snib_error *reterr)
+{
+    *ret = NULL;
+    if (e->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    if (site->turn) {
+        return snib__fail(reterr, SNIB_ERR_BUSY,
+                          "this client holds that lock, waits for it or gives "
+                          "it back just now");
+    }
+    struct snib__seat *dead = dead_seat(site, ask->lane);
+    if (dead) {
+        return fail_lost(reterr, dead->why);
+    }
+    struct snib__seat *s = seat_new(e, site, ask);
+    if (!s || snib__turn_new(e, site)) {
+        if (s) {
+            snib__seat_free(e, s);
+        }
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    snib__list_push(&site->waiting, &s->link);
+    if (ask->timed) {
+        snib__heap_set(&e->seats, &s->timer, s->limit);
+    }
+    snib__turn_adopt(e, now, site->turn, s, id, token);
+    snib__engine_settle(e, now);
+    if (s->state != SNIB__SEAT_WAITING) {
+        hush(s);
+    }
+    *ret = s;
+    return SNIB_ERR_OK;
 }
 
 void snib__engine_status(struct snib__engine *e, snib_instant now,

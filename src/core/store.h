@@ -181,6 +181,8 @@ struct snib__store_config {
     struct snib__out *out;         /* outlives the store                    */
     snib_duration request;         /* patience for one answer               */
     uint64_t client[2];            /* the client's uuid                     */
+    int64_t wall_offset_ns;        /* REALTIME − BOOTTIME; 0: not known.
+                                      Only to show, never for a lease       */
 };
 
 struct snib__store_ops {

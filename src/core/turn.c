@@ -6,6 +6,7 @@
  *                     or CONFIRM            or refuse   same id
  * QUEUED   waits      same         place    ask again   repeat    LEAVING
  * CONFIRM  waits      HELD, serve    -      ask again   repeat    LEAVING
+ *  adopts  waits      HELD, serve    -      lost        repeat    (forgotten)
  * HELD     waits or   new deadline   -      lost        RISK      (release)
  * RISK     re-enters  HELD           -      lost        repeat    (release)
  * LEAVING  waits      over           -      over        repeat       -
@@ -14,6 +15,11 @@
  * LEAVING until the store has answered or our lease and the last instant at
  * which a late copy of our request may still be executed have passed, so that
  * the next acquire cannot meet its own ghost.
+ *
+ * A grant that was left behind (snib_grant_abandon) is taken up in CONFIRM by
+ * its `adopter`: it is not of our asking, so a "no" is its loss and nothing is
+ * asked for in its place, and one that gives up leaves it as it was found: it
+ * may be somebody else's who does better.
  *
  * The deadline counts from valid_from, which only the store knows (P1), less
  * an allowance of 1 % of the lease + 5 ms for clock rates. A grant that
@@ -129,7 +135,7 @@ static void orphan(struct snib__inquiry **q)
 
 void snib__turn_free(struct snib__engine *e, struct snib__turn *t)
 {
-    assert(!t->holder && !t->ender);
+    assert(!t->holder && !t->ender && !t->adopter);
     orphan(&t->asking);
     orphan(&t->renewing);
     orphan(&t->ending);
@@ -194,7 +200,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
                     struct snib__turn *t, int64_t prior)
 {
     struct snib__seat *head = first_waiting(t->site);
-    assert(head && !t->holder);
+    assert(head && !t->holder && !t->adopter);
     t->state = SNIB__TURN_ASKING;
     t->why = SNIB_WHY_NONE;
     t->prior = prior;
@@ -445,6 +451,48 @@ static void granted(struct snib__engine *e, snib_instant now,
     }
 }
 
+/* -- left behind, taken up --------------------------------------------------------- */
+
+/* The adoption has failed. Others who wait by now ask for a grant of their
+ * own; nothing is said about the one that was not ours to end. */
+static void adopt_failed(struct snib__engine *e, snib_instant now,
+                         struct snib__turn *t, snib_err err,
+                         const struct snib_error *detail)
+{
+    struct snib__seat *s = t->adopter;
+    t->adopter = NULL;
+    snib__seat_refuse(e, s, err, detail);
+    over(e, now, t);
+}
+
+void snib__turn_adopt(struct snib__engine *e, snib_instant now,
+                      struct snib__turn *t, struct snib__seat *s,
+                      const uint64_t id[2], int64_t token)
+{
+    snib__inquiry_put(e, t->asking);
+    t->asking = NULL;
+    t->state = SNIB__TURN_CONFIRM;
+    t->adopter = s;
+    t->id[0] = id[0];
+    t->id[1] = id[1];
+    t->token0 = t->token = token;
+    t->lease = s->terms.lease;
+    t->deadline = s->limit; /* when to stop asking */
+    snib__turn_renew(e, now, t);
+    arm(e, t);
+}
+
+void snib__turn_abandon(struct snib__engine *e, snib_instant now,
+                        struct snib__turn *t)
+{
+    struct snib__seat *s = t->holder;
+    assert(s && s->terms.fixed);
+    t->holder = NULL;
+    t->want_renew = t->aggressive = false;
+    snib__seat_free(e, s);
+    over(e, now, t);
+}
+
 static void refuse_all(struct snib__engine *e, struct snib__turn *t,
                        snib_err err, const struct snib_error *detail,
                        bool tries_only)
@@ -595,8 +643,20 @@ static void renewed(struct snib__engine *e, snib_instant now,
                       ? deadline
                       : snib__later(t->deadline, deadline);
     t->renew_at = renewal_of(rq->valid_from, rq->left);
+    if (t->adopter && snib__reached(now, t->deadline)) {
+        adopt_failed(e, now, t, SNIB_ERR_LOST, NULL); /* over by now */
+        return;
+    }
     if (t->state == SNIB__TURN_CONFIRM) {
         struct snib__seat *s = first_waiting(t->site);
+        if (t->adopter) {
+            assert(s == t->adopter);
+            t->adopter = NULL;
+            t->doubt = false;
+            if (e->floor < t->token0) {
+                e->floor = t->token0;
+            }
+        }
         if (!s || snib__reached(now, t->deadline)) {
             leave(e, now, t);
             return;
@@ -631,6 +691,7 @@ static void renewal_answered(struct snib__engine *e, snib_instant now,
     struct snib__request *rq = &q->rq;
     if (rq->answer == SNIB__UNKNOWN) { /* re-sent at once (DESIGN 5) */
         rq->resent = true;
+        t->doubt = t->doubt || t->adopter;
         snib__inquiry_start(e, q);
         snib__turn_risk(e, now, t, SNIB_WHY_UNREACHABLE);
         return;
@@ -638,6 +699,14 @@ static void renewal_answered(struct snib__engine *e, snib_instant now,
     t->renewing = NULL;
     if (rq->answer == SNIB__DONE) {
         renewed(e, now, t, rq);
+    } else if (t->adopter && rq->answer == SNIB__NO) {
+        adopt_failed(e, now, t, SNIB_ERR_LOST, &q->error);
+    } else if (t->adopter) { /* as any renewal that was asked for: once */
+        adopt_failed(e, now, t,
+                     t->doubt  ? SNIB_ERR_UNKNOWN
+                     : rq->err ? rq->err
+                               : SNIB_ERR_UNREACHABLE,
+                     &q->error);
     } else if (rq->answer == SNIB__NO && t->state == SNIB__TURN_CONFIRM) {
         over(e, now, t);
     } else if (rq->answer == SNIB__NO) {
@@ -709,6 +778,11 @@ bool snib__turn_release(struct snib__engine *e, snib_instant now,
 void snib__turn_desert(struct snib__engine *e, snib_instant now,
                        struct snib__turn *t)
 {
+    if (t->adopter) { /* the seat has left already */
+        t->adopter = NULL;
+        over(e, now, t);
+        return;
+    }
     switch ((snib__turn_state)t->state) {
     case SNIB__TURN_ASKING:
         t->doubt = true;
@@ -812,6 +886,10 @@ void snib__turn_due(struct snib__engine *e, snib_instant now,
     case SNIB__TURN_QUEUED:
         break;
     case SNIB__TURN_CONFIRM:
+        if (snib__reached(now, t->deadline) && t->adopter) {
+            adopt_failed(e, now, t, SNIB_ERR_UNKNOWN, NULL);
+            return;
+        }
         if (snib__reached(now, t->deadline)) {
             leave(e, now, t);
             return;

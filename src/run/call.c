@@ -113,6 +113,17 @@ snib_err snib__acquire_options(const struct snib_acquire_options *given,
     return SNIB_ERR_OK;
 }
 
+static snib_err check_lease(int64_t ms, struct snib_error *reterr)
+{
+    if (ms < SNIB_LEASE_MIN_MS || ms > SNIB_LEASE_MAX_MS) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "lease of %lld ms; expected %lld to %lld",
+                          (long long)ms, (long long)SNIB_LEASE_MIN_MS,
+                          (long long)SNIB_LEASE_MAX_MS);
+    }
+    return SNIB_ERR_OK;
+}
+
 static snib_err may_block(const struct snib_client *c,
                           struct snib_error *reterr)
 {
@@ -144,6 +155,26 @@ snib_duration snib__patience(const struct snib_client *c, int64_t wait_ms)
     return wait_ms ? snib__ms(wait_ms) : c->request;
 }
 
+/* May a call ask for a grant? The keeper runs then. */
+static snib_err may_ask(struct snib__step *s, snib_instant limit,
+                        struct snib_error *reterr)
+{
+    struct snib_client *c = s->c;
+    if (c->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    snib_err err = snib__keeper_need(c, reterr);
+    if (!err && !wait_for_room(s, limit)) {
+        err = snib__fail(reterr, SNIB_ERR_TIMEOUT,
+                         "not asked: %d requests are unanswered",
+                         SNIB__FLIGHT_MAX);
+    }
+    if (!err && c->closed) { /* while it waited for room */
+        err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    return err;
+}
+
 static snib_err acquire(struct snib_lock *lock,
                         const struct snib_acquire_options *o,
                         snib_duration patience, struct snib_grant *ret,
@@ -154,23 +185,10 @@ static snib_err acquire(struct snib_lock *lock,
     struct snib__call call;
     uint32_t before[SNIB__CHANS];
     bool open;
-    snib_err err = SNIB_ERR_OK;
     uint64_t lane = o->lane ? o->lane : snib__lane_of_thread();
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, patience);
-    if (c->closed) {
-        err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
-    } else {
-        err = snib__keeper_need(c, reterr);
-    }
-    if (!err && !wait_for_room(&s, limit)) {
-        err = snib__fail(reterr, SNIB_ERR_TIMEOUT,
-                         "not asked: %d requests are unanswered",
-                         SNIB__FLIGHT_MAX);
-    }
-    if (!err && c->closed) { /* while it waited for room */
-        err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
-    }
+    snib_err err = may_ask(&s, limit, reterr);
     if (err) {
         snib__step_end(&s);
         return err;
@@ -220,6 +238,71 @@ snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
     struct snib_acquire_options o = {.wait_ms = 1};
     *ret = (struct snib_grant){0};
     return acquire(lock, &o, (snib_duration){ns}, ret, reterr);
+}
+
+/* -- adopt ---------------------------------------------------------------------------- */
+
+static snib_err adopt(struct snib_lock *lock, const struct snib__left *left,
+                      int64_t lease_ms, struct snib_grant *ret,
+                      struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    struct snib__call call;
+    uint32_t before[SNIB__CHANS];
+    bool open;
+    snib__step_begin(&s, c);
+    snib_instant limit = snib__after(s.now, c->request);
+    snib_err err = may_ask(&s, limit, reterr);
+    if (err) {
+        snib__step_end(&s);
+        return err;
+    }
+    snib__pump_mark(c, before);
+    call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
+    err = snib__hold_adopt(&s, lock, left, lease_ms, limit, &call, &open,
+                           reterr);
+    if (!err && open && !call_wait(&s, &call, before)) {
+        call.err = give_up(&s, &call, SNIB_ERR_UNKNOWN);
+        call.error.code = SNIB_ERR_OK;
+    }
+    snib__pump_leave(&s, &call);
+    snib__step_end(&s);
+    if (err) {
+        return err;
+    }
+    if (!call.err) {
+        *ret = call.grant;
+    }
+    return outcome(&call, reterr);
+}
+
+snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
+                          int64_t lease_ms, struct snib_grant *ret,
+                          struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__left left;
+    int64_t ms = lease_ms ? lease_ms : lock->o.lease_ms;
+    *ret = (struct snib_grant){0};
+    snib_err err = snib__client_check(c, reterr);
+    if (!err) {
+        err = may_block(c, reterr);
+    }
+    if (!err) {
+        err = check_lease(ms, reterr);
+    }
+    if (!err && !snib__left_read(text, &left)) {
+        err = snib__fail(reterr, SNIB_ERR_USAGE,
+                         "that is not a text of snib_grant_export");
+    }
+    if (!err &&
+        (left.client[0] != c->id[0] || left.client[1] != c->id[1])) {
+        err = snib__fail(reterr, SNIB_ERR_USAGE,
+                         "the grant is of another client: open one with its "
+                         "identity (snib_grant_identity)");
+    }
+    return err ? err : adopt(lock, &left, ms, ret, reterr);
 }
 
 /* -- release -------------------------------------------------------------------------- */
@@ -302,11 +385,8 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
         return err;
     }
     int64_t ms = lease_ms ? lease_ms : lock->o.lease_ms;
-    if (ms < SNIB_LEASE_MIN_MS || ms > SNIB_LEASE_MAX_MS) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "lease of %lld ms; expected %lld to %lld",
-                          (long long)ms, (long long)SNIB_LEASE_MIN_MS,
-                          (long long)SNIB_LEASE_MAX_MS);
+    if ((err = check_lease(ms, reterr))) {
+        return err;
     }
     snib__step_begin(&s, c);
     if (c->stopped) {

@@ -80,6 +80,11 @@ static snib_err read_options(const struct snib_client_options *o,
                           "request_ms is %lld; expected %d to %d",
                           (long long)ms, REQUEST_MIN_MS, REQUEST_MAX_MS);
     }
+    if (o && o->identity &&
+        !snib__identity_read(o->identity, strlen(o->identity), c->id)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "identity is not 32 hexadecimal digits");
+    }
     c->request = snib__ms(ms);
     c->pull = o && o->pull;
     c->log = o ? o->log : NULL;
@@ -113,6 +118,8 @@ static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
     struct snib__engine_config config = {.ops = store->ops,
                                          .blocking = store->blocking,
                                          .url = url,
+                                         .client = o && o->identity ? c->id
+                                                                    : NULL,
                                          .request = c->request,
                                          .self = &about,
                                          .wall_offset_ns = snib__wall_offset(),

@@ -240,6 +240,64 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     return SNIB_ERR_OK;
 }
 
+/* -- left behind, taken up ----------------------------------------------------------- */
+
+snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
+                          const struct snib__left *left, int64_t lease_ms,
+                          snib_instant limit, struct snib__call *call,
+                          bool *ret_open, struct snib_error *reterr)
+{
+    static const struct snib_acquire_options plain;
+    struct snib_client *c = s->c;
+    struct snib__seat *seat;
+    struct snib__hold *h = snib__hold_new(lock);
+    *ret_open = false;
+    if (!h || (lock->o.on_change &&
+               snib__extra_new(lock, false, NULL, &h->extra))) {
+        snib__holds_free(s, h);
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    struct snib__ask ask = ask_of(lock, &plain, limit, snib_lane_new());
+    ask.lease = snib__ms(lease_ms);
+    ask.user = h;
+    ask.reterr = &call->error;
+    snib_err err =
+        snib__engine_adopt(c->engine, s->now, lock->site, &ask, left->request,
+                           left->token, &seat, reterr);
+    if (err) {
+        snib__holds_free(s, h);
+        return err;
+    }
+    call->ticket = h->ticket = seat->ticket;
+    h->call = call;
+    if (seat->state == SNIB__SEAT_REFUSED) {
+        told_refused(s, seat, h);
+        return SNIB_ERR_OK;
+    }
+    snib__list_push(&lock->holds, &h->link);
+    if (seat->state == SNIB__SEAT_WAITING) {
+        *ret_open = true;
+    } else {
+        told_granted(s, seat, h);
+    }
+    return SNIB_ERR_OK;
+}
+
+snib_err snib__hold_abandon(struct snib__step *s, uint64_t ticket,
+                            uint64_t lane, struct snib_error *reterr)
+{
+    struct snib_client *c = s->c;
+    struct snib__seat *seat = snib__engine_seat(c->engine, ticket);
+    struct snib__hold *first = seat ? seat->user : NULL;
+    snib_err err =
+        snib__engine_abandon_grant(c->engine, s->now, ticket, lane, reterr);
+    if (first && !snib__engine_seat(c->engine, ticket)) {
+        snib__holds_ended(s, first);
+        snib__holds_free(s, first);
+    }
+    return err;
+}
+
 /* -- release ----------------------------------------------------------------------- */
 
 /* One hold less in the books. Returns what seat->user has to be. */

@@ -80,6 +80,13 @@ struct snib__hold {
     struct snib__extra *extra; /* first of the chain only; mostly NULL     */
 };
 
+/* What names a grant at its store. */
+struct snib__left {
+    uint64_t client[2];
+    uint64_t request[2];
+    int64_t token;
+};
+
 /* An event to come (on pending or releasing), then one to be fetched. */
 struct snib__note {
     struct snib__link link;
@@ -339,6 +346,22 @@ snib_err snib__hold_acquire(struct snib__step *, struct snib_lock *,
                             struct snib__call *, struct snib__note *,
                             void *user, bool *ret_open, uint64_t *ret_ticket,
                             struct snib_error *reterr);
+
+/* Begin to take up a grant that was left behind. Lane, lease and limit are the
+ * ask's. *ret_open as above. */
+snib_err snib__hold_adopt(struct snib__step *, struct snib_lock *,
+                          const struct snib__left *, int64_t lease_ms,
+                          snib_instant limit, struct snib__call *,
+                          bool *ret_open, struct snib_error *reterr);
+/* Forget a grant with all its holds. */
+snib_err snib__hold_abandon(struct snib__step *, uint64_t ticket, uint64_t lane,
+                            struct snib_error *reterr);
+
+/* -- left.c: grants as text ---------------------------------------------------- */
+
+/* 32 hexadecimal digits, `size` of them given. */
+bool snib__identity_read(const char *text, size_t size, uint64_t ret[2]);
+bool snib__left_read(const char *text, struct snib__left *ret);
 
 /* -- call.c ------------------------------------------------------------------- */
 

@@ -119,7 +119,7 @@ def _torment(world, kinds):
     faults = nemesis.KINDS[world.store.name]
     end = time.monotonic() + world.seconds
     world.pause(world.random.uniform(0.05, 0.2))  # all at work
-    while time.monotonic() < end:
+    while not world.faults or time.monotonic() < end:
         kind = world.random.choice(kinds)
         world.history("nemesis", kind=kind, lossy=kind in nemesis.LOSSY)
         faults[kind](world)

@@ -89,7 +89,7 @@ class DriverClient:
             driver, p = self.current()
             try:
                 Lane(self.world, driver, p, lane, random).section()
-            except DriverDied:
+            except (DriverDied, ValueError):  # its pipe is closed already
                 wait_until(lambda: self.current()[0] is not driver
                            or self.world.over(), 20, "a new process")
             except AssertionError as error:

@@ -29,9 +29,10 @@ int clock_gettime(clockid_t clock, struct timespec *ret)
     int err = (int)syscall(SYS_clock_gettime, clock, ret);
     if (err == 0 && ahead != NULL &&
         (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) {
-        int64_t ns = ret->tv_nsec + *ahead % 1000 * 1000000;
-        ret->tv_sec += *ahead / 1000 + ns / 1000000000;
-        ret->tv_nsec = ns % 1000000000;
+        int64_t us = ret->tv_sec * INT64_C(1000000) + ret->tv_nsec / 1000 +
+                     *ahead * 1000;
+        ret->tv_sec = us / 1000000;
+        ret->tv_nsec = us % 1000000 * 1000;
     }
     return err;
 }

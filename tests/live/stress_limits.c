@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -122,7 +123,10 @@ static void start_server(void)
     url = own_url;
     server = fork();
     if (server == 0) {
-        freopen("/dev/null", "w", stdout);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* however this test ends */
+        if (!freopen("/dev/null", "w", stdout)) {
+            _exit(126);
+        }
         execlp("redis-server", "redis-server", "--port", "0", "--unixsocket",
                sock, "--save", "", "--dir", dir, (char *)NULL);
         _exit(127);

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import process  # noqa: E402
 from harness import redis_server  # noqa: E402
 from harness.driver import Driver, driver_missing  # noqa: E402
-from harness.wait import boot_ns  # noqa: E402
+from harness.wait import boot_ns, wait_until  # noqa: E402
 from live.conftest import *  # noqa: E402,F401,F403
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -28,6 +28,13 @@ NAMES = ["", "socket", "connect", "send", "recv", "poll", "epoll_create1",
 
 def ms_since(start_ns, end_ns=None):
     return ((end_ns or boot_ns()) - start_ns) / 1e6
+
+
+def late_ms():
+    """What a busy machine may add to a time that is measured from outside:
+    50 ms, and 50 ms for each runnable process beyond one a CPU."""
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return 50 + 50 * min(max(load - 1, 0), 40)
 
 
 @pytest.fixture(scope="session")
@@ -142,6 +149,16 @@ def clocked(redis_with, shims, monkeypatch):
         pytest.skip("redis-server does not take its time through libc")
     shim.step_real(-1000)
     return server, shim
+
+
+def wait_renewed(grant, timeout=3):
+    """Until more is left of the lease than at the look before."""
+    seen = [grant.status().left_ms]
+
+    def longer():
+        seen.append(grant.status().left_ms)
+        return seen[-1] > seen[-2]
+    wait_until(longer, timeout, "renewed")
 
 
 class Resource:

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from conftest import limit_descriptors, ms_since
+from conftest import limit_descriptors, late_ms, ms_since, wait_renewed
 from harness.checks import Rising, read_tally
 from harness.redis_server import redis_missing
 from harness.wait import boot_ns, stays, wait_until
@@ -42,7 +42,7 @@ def test_F_110_renewing_holder_is_told_after_a_step_forward(
     clock.step_real(20)
     taken = two.acquire(two.lock("n"), wait_ms=3000)
     told = one.wait_event("change", ticket=grant.ticket, state="lost")
-    assert told.reason in ("stolen", "expired")
+    assert told.reason in ("stolen", "expired", "paused")
     assert taken.status().held and taken.token > grant.token
     grant.start_release().answer()
     taken.release()
@@ -58,10 +58,9 @@ def test_F_111_server_clock_back_leaves_waits_bounded_and_tokens_rising(
     clock.step_real(-60)
     waiting = two.start_acquire(two.lock("n"), wait_ms=400)
     answer = waiting.answer()
-    assert answer.err == "TIMEOUT" and answer.took_ms < 600
+    assert answer.err == "TIMEOUT" and answer.took_ms < 500 + late_ms()
     # Renewals go on; the server keeps it for longer, which is safe.
-    before = grant.status().left_ms
-    wait_until(lambda: grant.status().left_ms > before, 3, "renewed")
+    wait_renewed(grant)
     assert fence.begin(grant.token) is not None
     assert fence.write(grant.token, 1)
     grant.release()
@@ -92,15 +91,13 @@ def test_F_112_strobing_server_clock_loses_no_count(
 
 def test_F_113_client_wall_clock_steps_have_no_effect(
         redis, shims, driver_with, clean):
-    """An hour back: nothing at all. (Forward of BOOTTIME is what a paused
-    machine looks like: at risk until confirmed, and still held.)"""
+    """An hour back and forth: never lost, renewals on time."""
     clock = shims()
     one = driver_with(redis.url, env=clock.env)
     grant = one.acquire(one.lock("n", lease_ms=1500))
     for step in (-3600, 7200, -3600):
         clock.step_real(step)
-        before = grant.status().left_ms
-        wait_until(lambda: grant.status().left_ms > before, 3, "renewed")
+        wait_renewed(grant)
         assert grant.status().held
     assert "lost" not in [change.state for change in grant.changes()]
     grant.release()
@@ -146,7 +143,7 @@ def test_F_117_frozen_keeper_thread_does_not_hide_the_deadline(
             os.waitpid(tid, 0x40000000)  # __WALL
         begun = boot_ns()
         wait_until(lambda: not grant.status().held, 2, "lost by the deadline")
-        assert ms_since(begun) <= 800 + 100
+        assert ms_since(begun) <= 800 + late_ms()
         assert grant.status().state == "lost"
     finally:
         for tid in seized:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conftest import Resource, ms_since
+from conftest import Resource, late_ms, ms_since
 from harness.checks import Rising
 from harness.redis_server import redis_missing
 from harness.wait import boot_ns, stays, wait_until
@@ -89,14 +89,14 @@ def test_A_22_queued_reply_lost_finds_its_own_place_again(
         redis, proxy, drivers, look, clean):
     """The place was made, the reply was lost: found by the request's id, not
     a second place that blocks everybody."""
-    one, two = drivers(proxy.url, request_ms=500), drivers(redis.url)
-    one.acquire(one.lock("warm")).release()
+    one, two = drivers(proxy.url, request_ms=1000), drivers(redis.url)
+    one.acquire(one.lock("warm"), wait_ms=5000).release()
     held = two.acquire(two.lock("n"))
     lost = proxy.drop_reply(script="acquire", times=1)
     waiting = one.start_acquire(one.lock("n"), wait_ms=10000)
     lost.wait_fired()
     look(redis.url).wait_waiters("n", 1)
-    wait_until(lambda: proxy.count("reply", script="acquire") >= 2, 5,
+    wait_until(lambda: proxy.count("reply", script="acquire") >= 2, 10,
                "the repeat is answered")
     assert look(redis.url).waiters("n") == 1
     held.release()
@@ -153,7 +153,7 @@ def test_A_12_refused_renewals_are_told_as_loss_before_the_deadline(
     redis.command("CONFIG", "SET", "min-replicas-to-write", 1)
     begun = boot_ns()
     told = one.wait_event("change", ticket=grant.ticket, state="lost")
-    assert ms_since(begun, told.at) <= 1000 + 50
+    assert ms_since(begun, told.at) <= 1000 + late_ms()
     assert [c.state for c in grant.changes()][:2] == ["at risk", "lost"]
     redis.command("CONFIG", "SET", "min-replicas-to-write", 0)
     grant.start_release().answer()

@@ -265,32 +265,6 @@ static void threads_exclude_each_other(void **state)
     }
 }
 
-static void globs_match_bytes(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *glob, *s;
-        bool hit;
-    } t[] = {
-        {"", "", true},           {"*", "", true},
-        {"", "a", false},         {"a*", "abc", true},
-        {"*c", "abc", true},      {"a*c*e", "abcde", true},
-        {"a*c*e", "abcd", false}, {"?", "a", true},
-        {"?", "", false},         {"[a-c]x", "bx", true},
-        {"[!a-c]x", "bx", false}, {"[]]", "]", true},
-        {"[", "[", true},         {"\\*", "*", true},
-        {"\\*", "a", false},      {"**a", "bba", true},
-        {"a[x-]", "a-", true},    {"*a*a*a*b", "aaaaaaaaaaaaaaaaaaaa", false},
-    };
-    for (size_t i = 0; i < COUNT_OF(t); i++) {
-        assert_int_equal(
-            snib__glob(t[i].glob, strlen(t[i].glob), t[i].s, strlen(t[i].s)),
-            t[i].hit);
-    }
-    assert_true(snib__glob(NULL, 0, "x\0y", 3));
-    assert_true(snib__glob("x?y", 3, "x\0y", 3));
-}
-
 int main(void)
 {
     kit.ops = &snib__memory_ops;
@@ -309,7 +283,6 @@ int main(void)
         CASE(forgotten_names_leave_their_token),
         CASE(no_memory_is_not_applied_and_changes_nothing),
         CASE(threads_exclude_each_other),
-        CASE(globs_match_bytes),
     };
     return RUN(cases);
 }

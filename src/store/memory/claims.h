@@ -141,7 +141,4 @@ void snib__claims_row(struct snib__buf *, snib_instant now,
                       const struct snib__claim *, const void *about,
                       size_t size);
 
-/* Does the glob (*, ?, [a-z], [!a], \x) match these bytes? NULL: all do. */
-bool snib__glob(const char *glob, size_t glob_size, const char *s, size_t size);
-
 #endif

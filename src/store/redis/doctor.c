@@ -2,8 +2,9 @@
  *
  * A row of questions in one pipeline; every answer becomes findings. What an
  * ACL refuses (INFO, CONFIG) is a warning, "could not look", never an error.
- * The store knows no wall clock, so the server's clock is compared with this
- * machine's *rate*: two readings of TIME against BOOTTIME. */
+ * The server's clock is compared with this machine's *rate*, two readings of
+ * TIME against BOOTTIME, and with its wall clock as it was at the start of the
+ * client. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,10 +290,27 @@ static bool clock_ms(const struct snib__resp_cell *c, int64_t *ret)
     return true;
 }
 
+/* Leases do not care for the difference (all time is the server's), people who
+ * read "since" do, and tokens after a failover to such a server. */
+static void skew_check(struct look *k, int64_t there_ms, int64_t here_ms,
+                       int64_t trip_ms)
+{
+    enum { FINE_MS = 1000 };
+    int64_t skew = there_ms - here_ms;
+    bool fine = skew <= FINE_MS && skew >= -FINE_MS - trip_ms;
+    char text[160];
+    snprintf(text, sizeof text,
+             "the server's clock is %" PRId64 " ms %s this host's",
+             skew < 0 ? -skew : skew, skew < 0 ? "behind" : "ahead of");
+    tell(k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "clock-skew", text,
+         fine ? "" : "run NTP on both: fencing tokens follow the server's "
+                     "clock");
+}
+
 /* Between the two readings at most as much may have passed at the server as
  * here between asking the first time and hearing the second. */
-static void clock_check(struct look *k, snib_instant now,
-                        const struct snib__resp_cell *c)
+static void clock_check(const struct snib__redis *s, struct look *k,
+                        snib_instant now, const struct snib__resp_cell *c)
 {
     int64_t ms;
     char text[200];
@@ -310,6 +328,9 @@ static void clock_check(struct look *k, snib_instant now,
              ms / 1000, ms % 1000, fine ? "evenly" : "unevenly");
     tell(k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_FAIL, "clock", text,
          fine ? "" : "let NTP slew the clock, never step it: leases end by it");
+    if (s->wall_offset_ns) {
+        skew_check(k, ms, (now.ns + s->wall_offset_ns) / 1000000, here);
+    }
 }
 
 static void subscription(struct snib__redis *s, struct look *k)
@@ -381,7 +402,7 @@ void snib__doctor_reply(struct snib__redis *s, snib_instant now, int i,
         probe(k, c);
         break;
     case ASK_TIME_AGAIN:
-        clock_check(k, now, c);
+        clock_check(s, k, now, c);
         break;
     case ASK_SUBS:
         return;

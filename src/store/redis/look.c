@@ -6,6 +6,7 @@
  * What it holds is freed with the request's answer. */
 #include <string.h>
 
+#include "base/glob.h"
 #include "base/mem.h"
 #include "store/redis/redis_i.h"
 
@@ -238,59 +239,6 @@ static void inspected(struct snib__redis *s, snib_instant now, int i,
 
 /* -- LIST ---------------------------------------------------------------------- */
 
-static bool glob(const char *p, const char *pend, const char *t,
-                 const char *tend)
-{
-    const char *star = NULL, *back = NULL;
-    while (t < tend) {
-        bool hit = false;
-        const char *next = p + 1;
-        if (p < pend && *p == '*') {
-            star = p++;
-            back = t;
-            continue;
-        }
-        if (p < pend && *p == '?') {
-            hit = true;
-        } else if (p < pend && *p == '[' &&
-                   memchr(p + 1, ']', (size_t)(pend - p - 1))) {
-            const char *q = p + 1;
-            bool negated = *q == '^' || *q == '!';
-            q += negated;
-            do {
-                if (q + 2 < pend && q[1] == '-' && q[2] != ']') {
-                    hit |= (unsigned char)*q <= (unsigned char)*t &&
-                           (unsigned char)*t <= (unsigned char)q[2];
-                    q += 3;
-                } else {
-                    hit |= *q++ == *t;
-                }
-            } while (q < pend && *q != ']');
-            hit ^= negated;
-            next = q + 1;
-        } else if (p < pend) {
-            if (*p == '\\' && p + 1 < pend) {
-                p++;
-                next = p + 1;
-            }
-            hit = *p == *t;
-        }
-        if (hit) {
-            p = next;
-            t++;
-        } else if (star) {
-            p = star + 1;
-            t = ++back;
-        } else {
-            return false;
-        }
-    }
-    while (p < pend && *p == '*') {
-        p++;
-    }
-    return p >= pend;
-}
-
 static uint64_t hash(const char *p, size_t n)
 {
     uint64_t h = UINT64_C(14695981039346656037);
@@ -378,8 +326,7 @@ static bool found(struct look *k, const struct snib__resp_cell *key)
     bool take = snib__name_decode(p, (size_t)(end - p), &raw);
     if (take && rq->text && rq->text_size) {
         const char *t = (const char *)snib__buf_bytes(&raw);
-        take = glob(rq->text, rq->text + rq->text_size, t,
-                    t + snib__buf_size(&raw));
+        take = snib__glob(rq->text, rq->text_size, t, snib__buf_size(&raw));
     }
     snib__buf_free(&raw);
     return !take || add_name(k, p, (uint32_t)(end - p));

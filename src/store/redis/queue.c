@@ -67,8 +67,13 @@ void snib__queue_channel(struct snib__redis *s)
 static int64_t pause(struct snib__redis *s, const struct snib__request *rq,
                      bool queued)
 {
-    int64_t ms = POLL_MS + (int64_t)snib__rng_below(&s->rng, POLL_MS / 2);
-    int64_t left = snib__to_ms(rq->left);
+    int64_t base = POLL_MS, left = snib__to_ms(rq->left);
+    if ((!queued || rq->position <= 2) && snib__to_ms(rq->lease) < 4 * base) {
+        base = snib__to_ms(rq->lease) / 4; /* p <= C/3 (H05), within reason */
+        base = base > POLL_LEAST_MS ? base : POLL_LEAST_MS;
+    }
+    int64_t ms =
+        base + (int64_t)snib__rng_below(&s->rng, (uint64_t)base / 2);
     if (left > 0 && (!queued || rq->position <= 2)) {
         left += POLL_FLOOR_MS +
                 (int64_t)snib__rng_below(&s->rng,

@@ -31,6 +31,7 @@ enum {
     BUCKETS = 256,
     ABANDONED = 256, /* cancelled ids remembered                     */
     LOOKS_MAX = 64,
+    POLL_LEAST_MS = 50,     /* short leases poll as often as that          */
     POLL_MS = 1000,   /* p: a waiter's sign of life                   */
     WINDOW_MS = 3000, /* alive for 3p                                 */
     POLL_FLOOR_MS = 10,
@@ -116,6 +117,7 @@ struct snib__redis {
     struct snib__out *out;
     struct snib__rng rng;
     snib_duration patience;
+    int64_t wall_offset_ns; /* for doctor                       */
     char client[33];
     char *user, *password;
     uint32_t db;

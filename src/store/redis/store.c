@@ -139,6 +139,7 @@ static snib_err redis_open(const struct snib__store_config *cfg,
     }
     s->out = cfg->out;
     s->patience = cfg->request;
+    s->wall_offset_ns = cfg->wall_offset_ns;
     snib__rng_init(&s->rng, &cfg->seed);
     snib__encode_hex(s->client, cfg->client);
     snib__list_init(&s->unsent[0]);

@@ -16,6 +16,7 @@
  * answered NOT_APPLIED with the pid that stands in the way, the others stay
  * PENDING and come again (core/blocking.h). */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -142,6 +143,7 @@ static int try_once(struct snib__sqlite *self, struct batch *b)
         return rc;
     }
     rc = snib__db_commit(&self->db);
+    self->doubt = (rc & 0xff) == SQLITE_IOERR;
     if (rc) {
         undo(self, b);
         self->book.err = SNIB_ERR_STORE;
@@ -221,6 +223,10 @@ static bool run_together(struct snib__sqlite *self, struct batch *b)
         if (b->count == 1) {
             if (rc) {
                 not_applied(self, b->r[0], rc);
+                if (self->doubt) { /* it is asked again: not too fast */
+                    b->r[0]->answer = SNIB__UNKNOWN;
+                    poll(NULL, 0, 20);
+                }
             } else {
                 refused(b->r[0], self->book.err);
             }

@@ -237,6 +237,8 @@ struct snib__sqlite {
     int rc;         /* first SQLite error in it                       */
     bool want_bell; /* somebody has to queue and has none yet         */
     bool no_bell;   /* none could be made                             */
+    bool doubt;     /* a commit failed with an I/O error: a later recovery
+                       of the log may find it all the same            */
     bool thorough;  /* the asker has waited already                   */
     struct snib__claim blocker; /* whom the last asker waits for            */
     /* The name that was looked at last in this transaction. */

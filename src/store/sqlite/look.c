@@ -1,6 +1,7 @@
 /* store/sqlite/look.c — inspect and list: read transactions beside the
  * writers, so that they answer even while a process stands still inside a
  * write. They settle nothing; what has expired is simply not shown. */
+#include "base/glob.h"
 #include "base/error.h"
 #include "store/sqlite/internal.h"
 
