@@ -369,14 +369,13 @@ SNIB_API SNIB_CHECK snib_err snib_grant_identity(const char *text,
  * process' memory forgets it with its last client. Errors: USAGE (not a fixed
  * lease: it would be renewed by nobody), NOT_HELD, WRONG_LANE, CLOSED, FORKED,
  * LOST (it was over already; the lane is free again). */
-SNIB_API SNIB_CHECK snib_err snib_grant_abandon(struct snib_lock *,
-                                                struct snib_grant,
-                                                struct snib_error *reterr);
+SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
+                                     struct snib_error *reterr);
 
 /* Take up the grant that text names, in a client opened with its identity, by
  * a handle of the lock's name: *ret is ours once the store has confirmed it by
- * a renewal to lease_ms from now (0: the lock's lease; it may shorten what is
- * left). Nothing is ever acquired. renew, release, status work as usual then;
+ * a renewal to lease_ms from now (0: the lock's lease; less than what is left
+ * shortens it at best: Redis never does). Nothing is ever acquired. renew, release, status work as usual then;
  * any thread may release it. Blocks up to request_ms. Errors: LOST (the store
  * says that it is over: ended, released, forced), UNKNOWN (sent, no answer; it
  * may have been renewed), UNREACHABLE, DENIED, STORE, CORRUPT, BUSY (this

@@ -176,7 +176,7 @@ static void look(struct sim_world *w)
     theorem_fence_loses_nothing(w);
 }
 
-/* What changes slowly is looked at each 64th event. */
+/* What changes slowly is looked at each 64th event and each 100 ms. */
 static void look_now_and_then(struct sim_world *w)
 {
     theorem_no_waiter_beside_a_free_lock(w);
@@ -319,7 +319,8 @@ bool sim_run(struct sim_world *w, const struct sim_options *opt,
         act(w, &ev);
         free(ev.bytes);
         look(w);
-        if (++w->events % 64 == 0) {
+        if (++w->events % 64 == 0 || w->t - w->looked_at > 100 * SIM_MS) {
+            w->looked_at = w->t;
             look_now_and_then(w);
         }
         if (w->events > EVENTS_MAX) {

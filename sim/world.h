@@ -172,6 +172,7 @@ struct sim_world {
     bool p1_off;         /* the store lost or forgot: exclusion not promised */
     bool died;           /* a process crashed: its leases must run out      */
     bool p2_off;         /* clock behind and data lost: tokens may fall      */
+    int64_t looked_at;
     bool healed;
     int64_t healed_at;
     int64_t trouble_until; /* end of the last fault so far                  */

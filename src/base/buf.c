@@ -69,10 +69,9 @@ void snib__buf_puts(struct snib__buf *b, const char *s)
     snib__buf_add(b, s, strlen(s));
 }
 
-void snib__buf_put_i64(struct snib__buf *b, int64_t v)
+const char *snib__i64_text(char text[SNIB__I64_TEXT], int64_t v)
 {
-    char text[24];
-    char *p = text + sizeof text;
+    char *p = text + SNIB__I64_TEXT;
     uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
     do {
         *--p = (char)('0' + u % 10);
@@ -81,6 +80,13 @@ void snib__buf_put_i64(struct snib__buf *b, int64_t v)
     if (v < 0) {
         *--p = '-';
     }
+    return p;
+}
+
+void snib__buf_put_i64(struct snib__buf *b, int64_t v)
+{
+    char text[SNIB__I64_TEXT];
+    const char *p = snib__i64_text(text, v);
     snib__buf_add(b, p, (size_t)(text + sizeof text - p));
 }
 

@@ -25,6 +25,9 @@ void snib__buf_clear(struct snib__buf *);     /* empty, keeps memory        */
 void snib__buf_add(struct snib__buf *, const void *p, size_t n);
 void snib__buf_puts(struct snib__buf *, const char *s);
 void snib__buf_put_i64(struct snib__buf *, int64_t v); /* decimal           */
+/* Decimal text at the end of `text`: returns where it begins; no NUL. */
+enum { SNIB__I64_TEXT = 24 };
+const char *snib__i64_text(char text[SNIB__I64_TEXT], int64_t v);
 void snib__buf_printf(struct snib__buf *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Make room for n more bytes; false: failed. */

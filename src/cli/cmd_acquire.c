@@ -51,12 +51,15 @@ static int print_grant(const struct plan *plan, const struct plan_page *page,
     grantfile_text(g, grant);
     if (plan->args->json) {
         /* All of it is ASCII of ours: nothing to escape. */
-        text_addf(&t, "{\"schema\":1,\"grant\":\"%s\",", grant);
+        text_add(&t, "{\"schema\":1,\"grant\":\"");
+        text_add(&t, grant);
+        text_add(&t, "\",");
         text_addf(&t, "\"token\":%" PRId64 ",\"owner\":\"%s\",", g->token,
                   page->owner);
         text_addf(&t, "\"keeper\":%s}\n", g->no_keeper ? "false" : "true");
     } else {
-        text_addf(&t, "%s\n", grant);
+        text_add(&t, grant);
+        text_add(&t, "\n");
     }
     if (write(1, line, t.used) != (ssize_t)t.used) {
         say("cannot write the grant to stdout: %s; released again",

@@ -116,8 +116,9 @@ int grantfile_write(const char *path, const struct grantfile *g,
 
     grantfile_text(g, grant);
     proc_boot_id(boot);
-    text_addf(&t, "grant=%s\n", grant);
-    text_addf(&t, "token=%" PRId64 "\n", g->token);
+    text_add(&t, "grant=");
+    text_add(&t, grant);
+    text_addf(&t, "\ntoken=%" PRId64 "\n", g->token);
     text_add(&t, "name=");
     text_add_percent(&t, plan->names[0], strlen(plan->names[0]));
     text_add(&t, "\nowner=");
@@ -139,18 +140,19 @@ int grantfile_write(const char *path, const struct grantfile *g,
 static bool parse_left(const char *text, struct grantfile *ret)
 {
     const char *ids = text + strcspn(text, ":");
-    char client[33], request[33], rest;
+    char client[33], request[33], token[20], rest;
 
     *ret = (struct grantfile){.no_keeper = true};
     if (sscanf(ids,
-               ":%32[0-9a-f]:%32[0-9a-f]:%19" SCNd64 ":%19" SCNd64
-               ":%19" SCNd64 ":%18[0-9a-f-]%c",
-               client, request, &ret->token, &ret->ttl_ms, &ret->deadline_ns,
+               ":%32[0-9a-f]:%32[0-9a-f]:%19[0-9]:%19" SCNd64 ":%19" SCNd64
+               ":%18[0-9a-f-]%c",
+               client, request, token, &ret->ttl_ms, &ret->deadline_ns,
                ret->boot, &rest) != 6) {
         return false;
     }
-    snprintf(ret->left, sizeof ret->left, PREFIX "%s:%s:%" PRId64, client,
-             request, ret->token);
+    ret->token = strtoll(token, NULL, 10);
+    snprintf(ret->left, sizeof ret->left, PREFIX "%s:%s:%s", client, request,
+             token);
     return text_unpercent(text, (size_t)(ids - text), ret->name,
                           sizeof ret->name, &ret->name_size) &&
            ret->name_size > 0 && ret->ttl_ms >= SNIB_LEASE_MIN_MS &&

@@ -139,7 +139,7 @@ static void detach(struct keeper *k)
 {
     if (k->plan->args->no_keeper) {
         /* LOST is nothing to tell any more: check and release will. */
-        (void)snib_grant_abandon(k->slots[0].lock, k->slots[0].grant, NULL);
+        snib_grant_abandon(k->slots[0].lock, k->slots[0].grant, NULL);
         keeper_end(k, 0);
     }
     k->detached = true;

@@ -81,16 +81,8 @@ void snib__resp_text(struct snib__buf *b, const char *text)
 
 void snib__resp_i64(struct snib__buf *b, int64_t v)
 {
-    char text[24];
-    char *p = text + sizeof text;
-    uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-    do {
-        *--p = (char)('0' + u % 10);
-        u /= 10;
-    } while (u);
-    if (v < 0) {
-        *--p = '-';
-    }
+    char text[SNIB__I64_TEXT];
+    const char *p = snib__i64_text(text, v);
     snib__resp_arg(b, p, (size_t)(text + sizeof text - p));
 }
 

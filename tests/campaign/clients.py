@@ -216,7 +216,8 @@ class CliClient:
         while not self.world.over():
             count += 1
             p = f"c{self.index}.{count}"
-            hold = random.choice([0, 20, 100, 300])
+            hold = 1300 if random.random() < 0.1 else random.choice(
+                [0, 20, 100, 300])
             argv = [snib_binary(), "run", "-q", "-t", "1s", "-w", "1500ms",
                     "n", "--", PYTHON, "-S", "-E",
                     os.path.join(HERE, "section.py"),

@@ -68,7 +68,7 @@ class Sums:
         self.rounds[store] += 1
         self.faults.update(faults)
         self.counts.update(verdict.counts)
-        self.broken += len(verdict.broken)
+        self.broken += sum(finding.soft for finding in verdict.broken)
 
     def say(self, seed, began):
         counts = self.counts

@@ -215,3 +215,175 @@ def test_check_after_a_loss_is_76(sqlite):
                       "a").returncode == 0
     p.wait(20)
     assert open(mark).read() == "76\n"
+
+
+# -- --no-keeper: a fixed lease, left in the store ------------------------------
+
+def left(store, *args, name="a", ttl="1m"):
+    done = store.run("acquire", "-q", "--no-keeper", "-t", ttl, *args, name)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def keeper_runs(store):
+    for pid in os.listdir("/proc"):
+        if pid.isdigit() and name_of(int(pid)) == "snib-keeper":
+            try:
+                with open("/proc/%s/environ" % pid, "rb") as f:
+                    if store.url.encode() in f.read():
+                        return True
+            except OSError:
+                continue  # it has ended meanwhile
+    return False
+
+
+def test_no_keeper_leaves_a_lease_that_another_process_releases(store):
+    grant = left(store)
+    assert grant.startswith("snib1:nokeeper:a:") and " " not in grant
+    eventually(lambda: not keeper_runs(store))
+    assert store.held("a")
+    assert store.run("try", "-q", "a").returncode == 75
+    assert store.run("check", "-m", "30s", grant).returncode == 0
+    assert store.run("release", grant).returncode == 0
+    assert not store.held("a")
+    assert store.run("check", "-q", grant).returncode == 76
+    done = store.run("release", grant)
+    assert done.returncode == 76 and "ended" in done.stderr
+    assert store.run("renew", "-q", grant).returncode == 76
+    assert store.run("try", "-q", "a").returncode == 0
+
+
+def test_a_renewal_from_another_process_extends_the_lease_left_behind(store):
+    grant = left(store, ttl="10s")
+    token = store.status("a")["token"]
+    assert store.run("check", "-q", "-m", "20s", grant).returncode == 76
+    done = store.run("renew", "--json", "-t", "1m", grant)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["token"] == token and 50_000 < told["left_ms"] <= 60_000
+    assert store.held("a") and store.status("a")["token"] == token
+    assert store.run("check", "-m", "20s", grant).returncode == 0
+    assert store.run("release", grant).returncode == 0
+    assert not store.held("a")
+
+
+def test_a_renewal_without_a_ttl_is_to_the_lease_acquired(store):
+    grant = left(store, ttl="1h")
+    told = json.loads(store.run("renew", "--json", grant).stdout)
+    assert 3_500_000 < told["left_ms"] <= 3_600_000
+    assert store.run("release", grant).returncode == 0
+
+
+def test_a_lease_left_behind_ends_by_itself(store):
+    grant = left(store, ttl="300ms")
+    assert store.run("try", "-q", "a").returncode in (0, 75)
+    assert store.run("run", "-q", "-w", "10s", "a", "--",
+                     "true").returncode == 0
+    assert store.run("release", "-q", grant).returncode == 76
+    assert store.run("renew", "-q", grant).returncode == 76
+    assert store.run("check", "-q", "-m", "0", grant).returncode == 76
+
+
+def test_a_grant_left_behind_does_not_touch_the_next_holder(store):
+    old = left(store, ttl="300ms")
+    eventually(lambda: not store.held("a"))
+    new = left(store)
+    token = store.status("a")["token"]
+    assert store.run("release", "-q", old).returncode == 76
+    assert store.run("renew", "-q", old).returncode == 76
+    assert store.held("a") and store.status("a")["token"] == token
+    assert store.run("release", new).returncode == 0
+
+
+def test_a_forced_release_ends_a_lease_left_behind(store):
+    grant = left(store)
+    assert store.run("force-release", "--yes", "--reason", "x",
+                     "a").returncode == 0
+    assert store.run("check", "-q", grant).returncode == 76
+    assert store.run("release", "-q", grant).returncode == 76
+
+
+def test_a_token_file_of_a_lease_left_behind_says_so(store):
+    path = store.path("token")
+    assert left(store, "-o", path, name="a b:c/\u00e9") == ""
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    fields = dict(line.split("=", 1) for line in open(path).read().splitlines())
+    assert fields["keeper"] == "none" and "keeper_pid" not in fields
+    assert fields["ttl_ms"] == "60000" and int(fields["deadline_ns"]) > 0
+    assert fields["boot_id"] == \
+        open("/proc/sys/kernel/random/boot_id").read().strip()
+    assert store.run("check", path).returncode == 0
+    assert store.run("renew", path).returncode == 0
+    assert store.run("release", path).returncode == 0
+    assert not store.held("a b:c/\u00e9")
+
+
+def test_a_name_of_all_bytes_can_be_left_behind(sqlite):
+    name = "%" * 512
+    grant = left(sqlite, name=name)
+    assert sqlite.run("release", grant).returncode == 0
+    assert not sqlite.held(name)
+
+
+def test_no_keeper_takes_its_turn_and_says_busy(store):
+    grant = left(store)
+    done = store.run("acquire", "--no-keeper", "-t", "1m", "-w", "0", "a")
+    assert done.returncode == 75 and done.stdout == ""
+    p = store.start("acquire", "-q", "--no-keeper", "-t", "1m", "a")
+    eventually(lambda: store.waiters("a") == 1)
+    assert store.run("release", grant).returncode == 0
+    out, _ = p.communicate(timeout=20)
+    assert p.returncode == 0
+    assert store.run("release", out.strip()).returncode == 0
+
+
+def test_no_keeper_that_cannot_write_its_grant_leaves_nothing(store):
+    with open("/dev/full", "w") as full:
+        p = store.start("acquire", "--no-keeper", "-t", "1m", "a", stdout=full)
+        assert p.wait(20) == 70
+    eventually(lambda: not store.held("a"))
+
+
+def test_json_of_a_lease_left_behind(sqlite):
+    done = sqlite.run("acquire", "--json", "--no-keeper", "-t", "1m", "a")
+    told = json.loads(done.stdout)
+    assert told["keeper"] is False
+    checked = json.loads(sqlite.run("check", "--json", told["grant"]).stdout)
+    assert checked["held"] is True and 50_000 < checked["left_ms"] < 60_000
+    assert sqlite.run("release", told["grant"]).returncode == 0
+
+
+def test_another_store_is_named_when_it_says_that_the_lease_ended(sqlite):
+    grant = left(sqlite)
+    other = "sqlite:%s" % sqlite.path("other.db")
+    done = sqlite.run("release", "-s", other, grant)
+    assert done.returncode == 76 and "other.db" in done.stderr
+    assert sqlite.held("a")
+    assert sqlite.run("release", "-s", sqlite.url, grant,
+                      env={"SNIB_URL": other}).returncode == 0
+    assert not sqlite.held("a")
+
+
+def test_a_store_that_does_not_answer_is_69_and_vouches_for_nothing(redis):
+    grant = left(redis)
+    away = {"SNIB_URL": "redis://127.0.0.1:1"}
+    assert redis.run("release", grant, env=away).returncode == 69
+    assert redis.run("renew", grant, env=away).returncode == 69
+    assert redis.run("check", grant, env=away).returncode == 76
+    assert redis.held("a")
+    assert redis.run("release", grant).returncode == 0
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda f: f[:-1], lambda f: f + ["x"], lambda f: f[:2] + [""] + f[3:],
+    lambda f: f[:3] + [f[3][:-1]] + f[4:], lambda f: f[:5] + ["0"] + f[6:],
+    lambda f: f[:5] + ["-1"] + f[6:], lambda f: f[:6] + ["1"] + f[7:],
+    lambda f: f[:2] + ["%zz"] + f[3:], lambda f: f[:2] + ["a" * 513] + f[3:],
+    lambda f: f[:5] + ["9" * 19] + f[6:]])
+@pytest.mark.parametrize("sub", ["release", "renew", "check"])
+def test_a_spoilt_grant_left_behind_is_64(sqlite, sub, spoil):
+    fields = ("snib1:nokeeper:a:%s:%s:5:60000:99:%s" % (
+        "0" * 32, "1" * 32, "0123abcd-0123-4567")).split(":")
+    assert sqlite.run(sub, "-q", ":".join(fields)).returncode == 76
+    done = sqlite.run(sub, ":".join(spoil(fields)))
+    assert done.returncode == 64 and "not a grant" in done.stderr

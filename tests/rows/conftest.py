@@ -185,6 +185,23 @@ class Resource:
         return True
 
 
+def show_two_holders(one, first, read, second, fence):
+    """The store has forgotten `first`, a fixed lease: both hold, exclusion
+    has failed as documented. The fence serves the second only, and the first
+    is told when it asks the store. (`one`: the driver of `first`, which had
+    read `read`.)"""
+    assert first.status().held and second.status().held
+    assert second.token > first.token
+    again = fence.begin(second.token)
+    assert not fence.write(first.token, read + 1)
+    assert fence.write(second.token, again + 1)
+    assert one.ask("renew", id=first.id, on=first.on).err == "LOST"
+    assert first.status().state == "lost"
+    assert first.start_release().answer().err == "LOST"
+    assert second.status().held
+    second.release()
+
+
 @pytest.fixture
 def fence():
     """At the end no accepted write was lost."""

@@ -129,27 +129,26 @@ static int fails(int number)
     return 1;
 }
 
-#define HOOK(number, ret, name, params, args, error)                          \
-    ret name params                                                           \
-    {                                                                         \
-        static ret(*real) params;                                             \
-        if (!real) {                                                          \
-            *(void **)&real = dlsym(RTLD_NEXT, #name);                        \
-        }                                                                     \
-        if (fails(number)) {                                                  \
-            errno = error;                                                    \
-            return -1;                                                        \
-        }                                                                     \
-        return real args;                                                     \
+#define HOOK(number, ret, name, params, args, error)                           \
+    ret name params                                                            \
+    {                                                                          \
+        static ret(*real) params;                                              \
+        if (!real) {                                                           \
+            *(void **)&real = dlsym(RTLD_NEXT, #name);                         \
+        }                                                                      \
+        if (fails(number)) {                                                   \
+            errno = error;                                                     \
+            return -1;                                                         \
+        }                                                                      \
+        return real args;                                                      \
     }
 
 HOOK(1, int, socket, (int d, int t, int p), (d, t, p), EMFILE)
-HOOK(2, int, connect, (int f, const struct sockaddr *a, socklen_t n),
-     (f, a, n), ENETUNREACH)
+HOOK(2, int, connect, (int f, const struct sockaddr *a, socklen_t n), (f, a, n),
+     ENETUNREACH)
 HOOK(3, ssize_t, send, (int f, const void *p, size_t n, int g), (f, p, n, g),
      ENOBUFS)
-HOOK(4, ssize_t, recv, (int f, void *p, size_t n, int g), (f, p, n, g),
-     ENOMEM)
+HOOK(4, ssize_t, recv, (int f, void *p, size_t n, int g), (f, p, n, g), ENOMEM)
 HOOK(5, int, poll, (struct pollfd * p, nfds_t n, int t), (p, n, t), ENOMEM)
 HOOK(6, int, epoll_create1, (int g), (g), EMFILE)
 HOOK(7, int, epoll_ctl, (int f, int o, int d, struct epoll_event *e),
