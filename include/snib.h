@@ -197,11 +197,11 @@ struct snib_client_options {
     const char *url;     /* NULL: $SNIB_URL; without one the default file   */
     const char *program; /* shown to others; NULL: the process' name        */
     const char *reason;  /* shown to others; may be NULL                    */
-    const char *identity; /* NULL: a fresh random client id; else 32 hex
-                            digits (snib_grant_identity): this client *is*
-                            that owner, to take up what it left behind. Two
-                            live clients of one identity share the lock:
-                            only for grants that somebody abandoned         */
+    /* NULL: a fresh random client id; else 32 hexadecimal digits (of
+     * snib_grant_identity): this client *is* that owner, to take up what it
+     * left behind. Two live clients of one identity are one to the store: only
+     * for grants that were abandoned. */
+    const char *identity;
     bool pull;           /* no thread of ours: see snib_process             */
     bool leashed;        /* what holds may outlive this process (snib run's
                             command): nobody may take its locks over merely

@@ -95,7 +95,7 @@
                 "release when this process ends")
 #define ROW_NO_KEEPER                                                          \
     ROW_FLAG_(0, "no-keeper", no_keeper,                                       \
-              "leave a fixed lease of --ttl in the store and exit: nothing "    \
+              "leave a fixed lease of --ttl in the store and exit: nothing "   \
               "renews it, release, renew and check ask the store")
 #define ROW_TOKEN_FILE                                                         \
     ROW_TEXT_('o', "token-file", "PATH", token_file,                           \

@@ -260,8 +260,8 @@ static snib_err adopt(struct snib_lock *lock, const struct snib__left *left,
     }
     snib__pump_mark(c, before);
     call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    err = snib__hold_adopt(&s, lock, left, lease_ms, limit, &call, &open,
-                           reterr);
+    err =
+        snib__hold_adopt(&s, lock, left, lease_ms, limit, &call, &open, reterr);
     if (!err && open && !call_wait(&s, &call, before)) {
         call.err = give_up(&s, &call, SNIB_ERR_UNKNOWN);
         call.error.code = SNIB_ERR_OK;
@@ -296,8 +296,7 @@ snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
         err = snib__fail(reterr, SNIB_ERR_USAGE,
                          "that is not a text of snib_grant_export");
     }
-    if (!err &&
-        (left.client[0] != c->id[0] || left.client[1] != c->id[1])) {
+    if (!err && (left.client[0] != c->id[0] || left.client[1] != c->id[1])) {
         err = snib__fail(reterr, SNIB_ERR_USAGE,
                          "the grant is of another client: open one with its "
                          "identity (snib_grant_identity)");

@@ -118,8 +118,8 @@ static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
     struct snib__engine_config config = {.ops = store->ops,
                                          .blocking = store->blocking,
                                          .url = url,
-                                         .client = o && o->identity ? c->id
-                                                                    : NULL,
+                                         .client =
+                                             o && o->identity ? c->id : NULL,
                                          .request = c->request,
                                          .self = &about,
                                          .wall_offset_ns = snib__wall_offset(),

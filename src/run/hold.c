@@ -252,8 +252,8 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
     struct snib__seat *seat;
     struct snib__hold *h = snib__hold_new(lock);
     *ret_open = false;
-    if (!h || (lock->o.on_change &&
-               snib__extra_new(lock, false, NULL, &h->extra))) {
+    if (!h ||
+        (lock->o.on_change && snib__extra_new(lock, false, NULL, &h->extra))) {
         snib__holds_free(s, h);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }

@@ -63,9 +63,8 @@ bool snib__left_read(const char *text, struct snib__left *ret)
     const size_t prefix = sizeof PREFIX - 1;
     const size_t request = prefix + ID_DIGITS + 1;
     const size_t token = request + ID_DIGITS + 1;
-    return text && strlen(text) > token &&
-           memcmp(text, PREFIX, prefix) == 0 && text[request - 1] == ':' &&
-           text[token - 1] == ':' &&
+    return text && strlen(text) > token && memcmp(text, PREFIX, prefix) == 0 &&
+           text[request - 1] == ':' && text[token - 1] == ':' &&
            snib__identity_read(text + prefix, ID_DIGITS, ret->client) &&
            snib__identity_read(text + request, ID_DIGITS, ret->request) &&
            read_token(text + token, &ret->token);
@@ -114,8 +113,7 @@ snib_err snib_grant_export(struct snib_lock *lock, struct snib_grant grant,
     snib__step_begin(&s, c);
     err = c->stopped ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
                      : snib__engine_grant_id(c->engine, s.now, grant.ticket,
-                                             left.request, &left.token,
-                                             reterr);
+                                             left.request, &left.token, reterr);
     if (!c->stopped) {
         snib__step_act(&s);
     }

@@ -979,8 +979,8 @@ static void a_grant_left_behind_is_adopted_by_another_client(void **state)
     assert_false(snib_grant_held(l, g));
     assert_int_equal(snib_grant_abandon(l, g, &e), SNIB_ERR_NOT_HELD);
     assert_int_equal(snib_grant_export(l, g, text + 1, 0, &e), SNIB_ERR_USAGE);
-    assert_int_equal(
-        snib_grant_identity(text, identity, sizeof identity, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_grant_identity(text, identity, sizeof identity, &e),
+                     SNIB_ERR_OK);
     assert_string_equal(identity, snib_client_id(c));
     snib_lock_free(l);
     snib_client_free(c);
