@@ -202,14 +202,14 @@ struct snib_client_options {
      * left behind. Two live clients of one identity are one to the store: only
      * for grants that were abandoned. */
     const char *identity;
-    bool pull;           /* no thread of ours: see snib_process             */
-    bool leashed;        /* what holds may outlive this process (snib run's
+    bool pull;          /* no thread of ours: see snib_process             */
+    bool leashed;       /* what holds may outlive this process (snib run's
                             command): nobody may take its locks over merely
                             because this process is gone                    */
-    int64_t request_ms;  /* patience for one answer; 0: 2 000               */
+    int64_t request_ms; /* patience for one answer; 0: 2 000               */
     /* Called with no lock held, from any thread, lines without newline. */
     void (*log)(void *data, int level, const char *line);
-    void *data;          /* passed to log                                   */
+    void *data; /* passed to log                                   */
 };
 
 /* Designated initialiser for option structs: C only; in C++ value-initialise

@@ -47,17 +47,16 @@ bool sim_client_start(struct sim_world *w, int client)
         int left = c->life ? l->ops_left : w->opt.ops;
         *l = (struct sim_lane){.ops_left = left,
                                .lane = (uint64_t)i + 1,
-                               .state = left > 0 ? SIM_LANE_IDLE
-                                                 : SIM_LANE_DONE};
-        sim_push(w,
-                 (struct sim_event){
-                     .at = w->t + (int64_t)snib__rng_below(
-                                      &w->work,
-                                      (uint64_t)w->opt.think_us * 1000 + 1),
-                     .kind = SIM_EV_LANE,
-                     .client = client,
-                     .a = i,
-                     .life = c->life});
+                               .state =
+                                   left > 0 ? SIM_LANE_IDLE : SIM_LANE_DONE};
+        sim_push(w, (struct sim_event){
+                        .at = w->t + (int64_t)snib__rng_below(
+                                         &w->work,
+                                         (uint64_t)w->opt.think_us * 1000 + 1),
+                        .kind = SIM_EV_LANE,
+                        .client = client,
+                        .a = i,
+                        .life = c->life});
     }
     sim_client_after(w, client);
     return true;
@@ -113,10 +112,8 @@ void sim_client_input(struct sim_world *w, int client, int chan,
                       size_t size)
 {
     struct sim_client *c = &w->client[client];
-    struct snib__input in = {.kind = kind,
-                             .chan = (uint8_t)chan,
-                             .bytes = bytes,
-                             .size = size};
+    struct snib__input in = {
+        .kind = kind, .chan = (uint8_t)chan, .bytes = bytes, .size = size};
     /* As in run: time has passed, so what is due comes first. */
     snib__engine_tick(c->engine, now_of(w, c));
     snib__engine_input(c->engine, now_of(w, c), &in);

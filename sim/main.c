@@ -70,8 +70,7 @@ static int run_one(const struct sim_options *opt, bool verbose)
     } else {
         printf("ok: seed %llu, %llu events, %llu grants, %llu refusals, "
                "%llu losses, hash %016llx\n",
-               (unsigned long long)opt->seed,
-               (unsigned long long)world.events,
+               (unsigned long long)opt->seed, (unsigned long long)world.events,
                (unsigned long long)world.grants,
                (unsigned long long)world.refusals,
                (unsigned long long)world.losses,

@@ -87,10 +87,10 @@ void sim_net_break(struct sim_world *w, int client, int chan)
     }
     if (l->server_conn) {
         int64_t at = w->t + latency(w);
-        sim_push(w, (struct sim_event){
-                        .at = at > l->last_up ? at : l->last_up + 1,
-                        .kind = SIM_EV_GONE,
-                        .a = l->server_conn});
+        sim_push(w,
+                 (struct sim_event){.at = at > l->last_up ? at : l->last_up + 1,
+                                    .kind = SIM_EV_GONE,
+                                    .a = l->server_conn});
     }
     sim_push(w, (struct sim_event){.at = w->t + latency(w),
                                    .kind = SIM_EV_CLOSED,
@@ -190,16 +190,15 @@ void sim_net_server_out(struct sim_world *w)
             for (int c = 0; c < w->opt.clients; c++) {
                 for (int i = 0; i < SNIB__CHANS; i++) {
                     struct sim_line *l = &w->client[c].line[i];
-                    if (l->state != SIM_LINE_NONE &&
-                        l->server_conn == ids[k]) {
+                    if (l->state != SIM_LINE_NONE && l->server_conn == ids[k]) {
                         int64_t at = l->last_down > w->t ? l->last_down : w->t;
                         l->server_conn = 0;
-                        sim_push(w, (struct sim_event){
-                                        .at = at + 1,
-                                        .kind = SIM_EV_CLOSED,
-                                        .client = c,
-                                        .line = l->id,
-                                        .life = w->client[c].life});
+                        sim_push(w,
+                                 (struct sim_event){.at = at + 1,
+                                                    .kind = SIM_EV_CLOSED,
+                                                    .client = c,
+                                                    .line = l->id,
+                                                    .life = w->client[c].life});
                     }
                 }
             }

@@ -9,10 +9,10 @@
 #include "sim/world.h"
 
 static const char *const fault_names[SIM_FAULT_KINDS] = {
-    "cut",     "lose-reply", "half-open",    "pause",    "crash",
-    "freeze",  "restart",    "wipe",         "script-flush", "flushall",
-    "step-back", "step-forward", "error",    "slow",     "evict",
-    "jump",    "refuse",     "late",         "isolate"};
+    "cut",       "lose-reply",   "half-open", "pause",        "crash",
+    "freeze",    "restart",      "wipe",      "script-flush", "flushall",
+    "step-back", "step-forward", "error",     "slow",         "evict",
+    "jump",      "refuse",       "late",      "isolate"};
 
 const char *sim_fault_name(int kind)
 {
@@ -30,9 +30,9 @@ static int upto(struct snib__rng *r, int n)
 }
 
 static const int errors[] = {
-    SIM_REDIS_LOADING,  SIM_REDIS_BUSY,       SIM_REDIS_READONLY,
-    SIM_REDIS_OOM,      SIM_REDIS_MISCONF,    SIM_REDIS_NOREPLICAS,
-    SIM_REDIS_NOAUTH,   SIM_REDIS_NOPERM_KEY, SIM_REDIS_NOPERM_CHANNEL,
+    SIM_REDIS_LOADING,    SIM_REDIS_BUSY,       SIM_REDIS_READONLY,
+    SIM_REDIS_OOM,        SIM_REDIS_MISCONF,    SIM_REDIS_NOREPLICAS,
+    SIM_REDIS_NOAUTH,     SIM_REDIS_NOPERM_KEY, SIM_REDIS_NOPERM_CHANNEL,
     SIM_REDIS_MASTERDOWN, SIM_REDIS_MAXCLIENTS};
 
 /* About how long the world works when nothing is broken: faults after that
@@ -40,8 +40,8 @@ static const int errors[] = {
 static int busy_ms(const struct sim_options *o)
 {
     int64_t queue = (int64_t)o->clients * o->lanes / o->names + 1;
-    int64_t us = o->ops * (o->think_us +
-                           queue * (o->hold_us + 4 * o->latency_us));
+    int64_t us =
+        o->ops * (o->think_us + queue * (o->hold_us + 4 * o->latency_us));
     us += o->overrun_pct ? o->lease_ms * 1000 : 0;
     return us < 10000 ? 10 : us < 4000000 ? (int)(us / 1000) : 4000;
 }
@@ -108,11 +108,13 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
 
 /* -- text ------------------------------------------------------------------------ */
 
+/* clang-format off */
 #define NUMBERS(X)                                                       \
     X(clients) X(lanes) X(names) X(ops) X(lease_ms) X(latency_us)        \
     X(hold_us) X(think_us) X(request_ms) X(try_pct) X(timed_pct)         \
     X(fixed_pct) X(reenter_pct) X(confirm_pct) X(nopass_pct)             \
     X(overrun_pct) X(rate_ppm) X(split_pct)
+/* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
 {
@@ -154,10 +156,10 @@ static bool read_number(struct sim_options *o, const char *key, long long v)
         o->seed = (uint64_t)v;
         return true;
     }
-#define READ(n)                                                          \
-    if (strcmp(key, #n) == 0) {                                          \
-        o->n = (__typeof__(o->n))v;                                      \
-        return true;                                                     \
+#define READ(n)                                                                \
+    if (strcmp(key, #n) == 0) {                                                \
+        o->n = (__typeof__(o->n))v;                                            \
+        return true;                                                           \
     }
     NUMBERS(READ)
 #undef READ
@@ -169,9 +171,14 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
     char line[256], key[32];
     long long v;
     int n = 0;
-    *o = (struct sim_options){.clients = 2, .lanes = 1, .names = 1, .ops = 3,
-                              .lease_ms = 1000, .latency_us = 100,
-                              .hold_us = 500, .request_ms = 500};
+    *o = (struct sim_options){.clients = 2,
+                              .lanes = 1,
+                              .names = 1,
+                              .ops = 3,
+                              .lease_ms = 1000,
+                              .latency_us = 100,
+                              .hold_us = 500,
+                              .request_ms = 500};
     while (fgets(line, sizeof line, f)) {
         n++;
         if (line[0] == '#' || line[0] == '\n') {
@@ -206,13 +213,12 @@ static void down(struct sim_world *w, bool keep, int64_t ms)
 
 static void evict(struct sim_world *w, int name)
 {
-    static const char *const safe[SIM_NAMES] = {"stock", "a%7Db%7Bc",
-                                                "%257B", "d"};
+    static const char *const safe[SIM_NAMES] = {"stock", "a%7Db%7Bc", "%257B",
+                                                "d"};
     static const char *const tails[] = {"", ":t", ":q", ":w"};
     for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
         char key[64];
-        int n = snprintf(key, sizeof key, "snib:{%s}%s", safe[name],
-                         tails[i]);
+        int n = snprintf(key, sizeof key, "snib:{%s}%s", safe[name], tails[i]);
         sim_redis_evict(w->server, 0, key, (size_t)n);
     }
 }
@@ -313,8 +319,7 @@ void sim_heal(struct sim_world *w)
     w->server_paused_until = w->server_down_until = 0;
     w->refuse_until = w->slow_until = 0;
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
-        sim_redis_set_fault(w->server, (enum sim_redis_fault)errors[i],
-                            false);
+        sim_redis_set_fault(w->server, (enum sim_redis_fault)errors[i], false);
     }
     for (int c = 0; c < w->opt.clients; c++) {
         w->client[c].paused_until = w->client[c].isolated_until = 0;

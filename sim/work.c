@@ -114,9 +114,9 @@ static void start_acquire(struct sim_world *w, int client, int lane)
     ask.confirm = chance(w, o->confirm_pct);
     ask.no_pass = chance(w, o->nopass_pct);
     l->asked_at = w->t;
-    snib_err err = snib__engine_acquire(c->engine, now_of(w, client),
-                                        c->site[l->name], &ask, &l->seat,
-                                        &l->error);
+    snib_err err =
+        snib__engine_acquire(c->engine, now_of(w, client), c->site[l->name],
+                             &ask, &l->seat, &l->error);
     if (err) {
         w->refusals++;
         finish_op(w, client, lane);
@@ -144,8 +144,8 @@ static void end_section(struct sim_world *w, int client, int lane)
                                 .lease = snib__ms(w->opt.lease_ms)};
         struct snib__seat *again = NULL;
         snib_err err =
-            snib__engine_acquire(c->engine, now_of(w, client),
-                                 c->site[l->name], &ask, &again, &l->error);
+            snib__engine_acquire(c->engine, now_of(w, client), c->site[l->name],
+                                 &ask, &again, &l->error);
         snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
         if (!err && (again != l->seat || again->token != l->token)) {
             sim_fail(w, "re-entry", "another seat or token on re-entry");
@@ -170,8 +170,7 @@ static void end_section(struct sim_world *w, int client, int lane)
             snib__engine_release(c->engine, now_of(w, client), l->ticket,
                                  l->lane, NULL, NULL, &none, &l->error);
         if (none || (inner && inner != SNIB_ERR_LOST)) {
-            sim_fail(w, "re-entry", "inner release: %s",
-                     snib_err_name(inner));
+            sim_fail(w, "re-entry", "inner release: %s", snib_err_name(inner));
         }
         l->reentries = 0;
     }

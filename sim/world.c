@@ -65,8 +65,8 @@ int64_t sim_local(const struct sim_client *c, int64_t t)
 
 int64_t sim_true(const struct sim_client *c, int64_t local)
 {
-    int64_t t = (int64_t)((double)(local - c->offset) /
-                          (1.0 + (double)c->ppm / 1e6));
+    int64_t t =
+        (int64_t)((double)(local - c->offset) / (1.0 + (double)c->ppm / 1e6));
     while (sim_local(c, t) < local) {
         t += 1000;
     }
@@ -237,16 +237,15 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
         w->resource[i].free_since = w->resource[i].ghost_since = -1;
     }
     for (int i = 0; i < opt->fault_count; i++) {
-        sim_push(w, (struct sim_event){.at = w->t +
-                                             opt->fault[i].at_ms * SIM_MS,
-                                       .kind = SIM_EV_FAULT,
-                                       .a = i});
+        sim_push(w,
+                 (struct sim_event){.at = w->t + opt->fault[i].at_ms * SIM_MS,
+                                    .kind = SIM_EV_FAULT,
+                                    .a = i});
     }
     for (int c = 0; c < opt->clients && !w->failed; c++) {
         int span = 2 * opt->rate_ppm + 1;
         w->client[c].ppm =
-            (int64_t)snib__rng_below(&w->misc, (uint64_t)span) -
-            opt->rate_ppm;
+            (int64_t)snib__rng_below(&w->misc, (uint64_t)span) - opt->rate_ppm;
         w->client[c].offset =
             (int64_t)snib__rng_below(&w->misc, 1000000) * SIM_MS;
         sim_client_start(w, c);
@@ -301,8 +300,9 @@ bool sim_run(struct sim_world *w, const struct sim_options *opt,
             continue;
         }
         if (!w->heap_size) {
-            sim_fail(w, "progress", "nothing will ever happen again, but "
-                                    "somebody still waits");
+            sim_fail(w, "progress",
+                     "nothing will ever happen again, but "
+                     "somebody still waits");
             break;
         }
         if (w->healed && w->t > w->healed_at + CALM_MS * SIM_MS) {

@@ -17,24 +17,24 @@
 #include "core/engine.h"
 #include "sim/server/redis_model.h"
 
-#define SIM_MS INT64_C(1000000)
+#define SIM_MS      INT64_C(1000000)
 #define SIM_CLIENTS 8
-#define SIM_LANES 6
-#define SIM_NAMES 4
-#define SIM_FAULTS 64
+#define SIM_LANES   6
+#define SIM_NAMES   4
+#define SIM_FAULTS  64
 #define SIM_LINE_UP 64
 
 /* -- options and plan: data, drawn before the run ----------------------------- */
 
 enum sim_fault_kind {
-    SIM_CUT,          /* a client's connection breaks; a: client, b: chan    */
-    SIM_LOSE_REPLY,   /* the next reply on it is lost after execution        */
-    SIM_HALF_OPEN,    /* nothing passes any more, nobody is told             */
-    SIM_PAUSE,        /* a client stands still for `ms`                      */
-    SIM_CRASH,        /* a client dies; a new process takes its place        */
-    SIM_FREEZE,       /* the server stands still for `ms`                    */
-    SIM_RESTART,      /* server restarts with its data, down for `ms`        */
-    SIM_WIPE,         /* server restarts empty, down for `ms`                */
+    SIM_CUT,        /* a client's connection breaks; a: client, b: chan    */
+    SIM_LOSE_REPLY, /* the next reply on it is lost after execution        */
+    SIM_HALF_OPEN,  /* nothing passes any more, nobody is told             */
+    SIM_PAUSE,      /* a client stands still for `ms`                      */
+    SIM_CRASH,      /* a client dies; a new process takes its place        */
+    SIM_FREEZE,     /* the server stands still for `ms`                    */
+    SIM_RESTART,    /* server restarts with its data, down for `ms`        */
+    SIM_WIPE,       /* server restarts empty, down for `ms`                */
     SIM_SCRIPT_FLUSH,
     SIM_FLUSHALL,
     SIM_STEP_BACK,    /* server's wall clock steps back by `ms`              */
@@ -61,9 +61,9 @@ struct sim_options {
     int clients, lanes, names, ops; /* ops a lane                           */
     int64_t lease_ms, latency_us, hold_us, think_us, request_ms;
     int try_pct, timed_pct, fixed_pct, reenter_pct, confirm_pct, nopass_pct;
-    int overrun_pct;                /* sections longer than their lease     */
-    int rate_ppm;                   /* clocks differ by up to this          */
-    int split_pct;                  /* segments are split                   */
+    int overrun_pct; /* sections longer than their lease     */
+    int rate_ppm;    /* clocks differ by up to this          */
+    int split_pct;   /* segments are split                   */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];
 };
@@ -93,8 +93,8 @@ struct sim_event {
     int64_t at;
     uint64_t seq;
     int kind, client, a;
-    uint32_t line;       /* which connection; 0: none                       */
-    uint32_t life;       /* the client's life it belongs to                 */
+    uint32_t line; /* which connection; 0: none                       */
+    uint32_t life; /* the client's life it belongs to                 */
     uint8_t *bytes;
     size_t size;
 };
@@ -103,12 +103,12 @@ struct sim_event {
 
 enum sim_line_state { SIM_LINE_NONE, SIM_LINE_CONNECTING, SIM_LINE_OPEN };
 
-struct sim_line {        /* a client's end of a channel                     */
+struct sim_line { /* a client's end of a channel                     */
     int state;
-    uint32_t id;         /* unique over the run                             */
-    int server_conn;     /* 0: none                                         */
+    uint32_t id;     /* unique over the run                             */
+    int server_conn; /* 0: none                                         */
     bool half_open, lose_reply;
-    int64_t late;        /* ns by which the way up is delayed               */
+    int64_t late; /* ns by which the way up is delayed               */
     int64_t last_up, last_down; /* streams stay in order                    */
 };
 
@@ -124,7 +124,7 @@ struct sim_lane {
     int state, ops_left, name, reentries;
     uint64_t lane, ticket;
     int64_t token, read_value, asked_at, limit_at; /* true time; 0: none    */
-    bool is_try, overran;           /* outstay a lease once at most         */
+    bool is_try, overran; /* outstay a lease once at most         */
     struct snib__seat *seat;
     struct snib_error error;
 };
@@ -135,7 +135,7 @@ struct sim_client {
     struct sim_line line[SNIB__CHANS];
     struct sim_lane lane[SIM_LANES];
     int64_t offset, ppm, paused_until, isolated_until, timer_at;
-    uint32_t life;       /* counts crashes                                  */
+    uint32_t life; /* counts crashes                                  */
     bool dead;
 };
 
@@ -151,7 +151,7 @@ struct sim_resource {
 /* Who waits for a name, in order of arrival at the server. */
 struct sim_line_up {
     char key[48], holder[32], id[SIM_LINE_UP][32], given_id[32];
-    int64_t given;       /* highest token the server gave                   */
+    int64_t given; /* highest token the server gave                   */
     int n;
 };
 
@@ -169,9 +169,9 @@ struct sim_world {
     int64_t server_paused_until, server_down_until, refuse_until, slow_until;
     int64_t wall_base_us, wall_step_us, server_ppm;
     uint32_t next_line;
-    bool p1_off;         /* the store lost or forgot: exclusion not promised */
-    bool died;           /* a process crashed: its leases must run out      */
-    bool p2_off;         /* clock behind and data lost: tokens may fall      */
+    bool p1_off; /* the store lost or forgot: exclusion not promised */
+    bool died;   /* a process crashed: its leases must run out      */
+    bool p2_off; /* clock behind and data lost: tokens may fall      */
     int64_t looked_at;
     bool healed;
     int64_t healed_at;
@@ -179,14 +179,14 @@ struct sim_world {
     uint64_t grants, losses, refusals, unknowns;
     bool failed;
     char theorem[48], why[400];
-    FILE *trace;         /* timeline; NULL: none                            */
+    FILE *trace; /* timeline; NULL: none                            */
 };
 
 /* world.c */
 struct sim_lua;
 /* Run one world to its end. true: all theorems held. */
-bool sim_run(struct sim_world *, const struct sim_options *,
-             struct sim_lua *, FILE *trace);
+bool sim_run(struct sim_world *, const struct sim_options *, struct sim_lua *,
+             FILE *trace);
 void sim_push(struct sim_world *, struct sim_event);
 int64_t sim_local(const struct sim_client *, int64_t t);
 int64_t sim_true(const struct sim_client *, int64_t local);

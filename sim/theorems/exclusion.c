@@ -31,8 +31,7 @@ void theorem_exclusion(struct sim_world *w)
                          "name %d: client %d lane %d and client %d lane %d "
                          "(token %lld)",
                          l->name, owner[l->name] / SIM_LANES,
-                         owner[l->name] % SIM_LANES, c, i,
-                         (long long)l->token);
+                         owner[l->name] % SIM_LANES, c, i, (long long)l->token);
                 return;
             }
             owner[l->name] = c * SIM_LANES + i;

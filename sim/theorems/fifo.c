@@ -41,8 +41,7 @@ static void leave(struct sim_line_up *q, int at)
     memmove(q->id[at], q->id[at + 1], (size_t)(q->n - at) * sizeof q->id[0]);
 }
 
-static void granted(struct sim_world *w, struct sim_line_up *q,
-                    const char *id)
+static void granted(struct sim_world *w, struct sim_line_up *q, const char *id)
 {
     int at = place_of(q, id);
     if (memcmp(q->holder, id, ID) == 0) {
@@ -88,8 +87,7 @@ void theorem_first_come_first_served(void *user,
     if (ev->argc == CANCEL_ARGS && at >= 0) {
         leave(q, at);
     } else if (ev->argc == ACQUIRE_ARGS && ev->reply_len > 7) {
-        if (memcmp(reply, "*4\r\n:2", 6) == 0 && at < 0 &&
-            q->n < SIM_LINE_UP) {
+        if (memcmp(reply, "*4\r\n:2", 6) == 0 && at < 0 && q->n < SIM_LINE_UP) {
             memcpy(q->id[q->n++], id, ID);
         } else if (memcmp(reply, "*5\r\n:1", 6) == 0) {
             granted(w, q, id);

@@ -24,7 +24,8 @@ static bool held_at_server(const struct sim_world *w, int name)
     while (sim_keys[name][n]) {
         n++;
     }
-    return sim_redis_find(w->server, 0, sim_keys[name], n, sim_wall_us(w), &key);
+    return sim_redis_find(w->server, 0, sim_keys[name], n, sim_wall_us(w),
+                          &key);
 }
 
 void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
@@ -41,8 +42,7 @@ void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
                                          l->state == SIM_LANE_ENDING);
             }
         }
-        if (!w->healed || !waiting || mine || !held || w->died ||
-            w->p2_off) {
+        if (!w->healed || !waiting || mine || !held || w->died || w->p2_off) {
             r->ghost_since = -1;
         } else if (r->ghost_since < 0) {
             r->ghost_since = w->t;
@@ -56,8 +56,7 @@ void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
             r->free_since = w->t;
         } else if (w->t - r->free_since > FREE_MAX_MS * SIM_MS) {
             sim_fail(w, "no lost wake-up",
-                     "name %d: free for %d ms beside a waiter", n,
-                     FREE_MAX_MS);
+                     "name %d: free for %d ms beside a waiter", n, FREE_MAX_MS);
         }
     }
 }

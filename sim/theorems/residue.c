@@ -26,8 +26,8 @@ void theorem_nothing_left_behind(struct sim_world *w)
         snib__engine_counts(w->client[c].engine, &n);
         if (n.seats || n.turns || n.requests) {
             sim_fail(w, "nothing left behind",
-                     "client %d: %u seats, %u turns, %u requests", c,
-                     n.seats, n.turns, n.requests);
+                     "client %d: %u seats, %u turns, %u requests", c, n.seats,
+                     n.turns, n.requests);
         }
     }
 }

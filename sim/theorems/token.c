@@ -49,12 +49,10 @@ void theorem_token_given(struct sim_world *w, const struct sim_redis_event *ev)
         if (key && strncmp(text, "g ", 2) == 0 && ev->argv[2].len > 36) {
             given(w, key, text + 2, strtoll(text + 35, NULL, 10));
         }
-    } else if (ev->script && ev->argc == ACQUIRE_ARGS &&
-               ev->reply_len > 12 &&
+    } else if (ev->script && ev->argc == ACQUIRE_ARGS && ev->reply_len > 12 &&
                memcmp(ev->reply, "*5\r\n:1\r\n:", 10) == 0) {
         char *end;
         strtoll((const char *)ev->reply + 10, &end, 10);
-        given(w, ev->argv[3].ptr, ev->argv[10].ptr,
-              strtoll(end + 3, NULL, 10));
+        given(w, ev->argv[3].ptr, ev->argv[10].ptr, strtoll(end + 3, NULL, 10));
     }
 }

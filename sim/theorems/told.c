@@ -24,8 +24,7 @@ void theorem_loss_is_told(struct sim_world *w)
             snib__engine_status(cl->engine, now, l->seat, &st);
             if (st.state == SNIB_LOST && l->seat->shown != SNIB_LOST) {
                 sim_fail(w, "loss is told",
-                         "client %d lane %d: deadline passed, not told", c,
-                         i);
+                         "client %d lane %d: deadline passed, not told", c, i);
             }
         }
     }

@@ -11,17 +11,17 @@
 #include <stdint.h>
 
 struct snib__buf {
-    uint8_t *data;  /* ours; NULL while empty                               */
-    size_t start;   /* consumed bytes in front                              */
-    size_t end;     /* bytes used, start <= end <= cap                      */
+    uint8_t *data; /* ours; NULL while empty                               */
+    size_t start;  /* consumed bytes in front                              */
+    size_t end;    /* bytes used, start <= end <= cap                      */
     size_t cap;
-    size_t limit;   /* size() never exceeds it                              */
+    size_t limit; /* size() never exceeds it                              */
     bool failed;
 };
 
 void snib__buf_init(struct snib__buf *, size_t limit);
-void snib__buf_free(struct snib__buf *);      /* back to empty, not failed  */
-void snib__buf_clear(struct snib__buf *);     /* empty, keeps memory        */
+void snib__buf_free(struct snib__buf *);  /* back to empty, not failed  */
+void snib__buf_clear(struct snib__buf *); /* empty, keeps memory        */
 void snib__buf_add(struct snib__buf *, const void *p, size_t n);
 void snib__buf_puts(struct snib__buf *, const char *s);
 void snib__buf_put_i64(struct snib__buf *, int64_t v); /* decimal           */

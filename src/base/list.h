@@ -16,8 +16,8 @@ struct snib__list {
     struct snib__link head;
 };
 
-#define SNIB__CONTAINER(ptr, type, member)                               \
-    ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define SNIB__CONTAINER(ptr, type, member)                                     \
+    ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 static inline void snib__link_init(struct snib__link *l)
 {
@@ -94,11 +94,11 @@ static inline void snib__list_append(struct snib__list *to,
 
 /* for SNIB__LIST_EACH (link, list): the body must not unlink link; _SAFE
  * with a second variable allows it. */
-#define SNIB__LIST_EACH(l, list)                                         \
-    for (struct snib__link *l = (list)->head.next; l != &(list)->head;   \
+#define SNIB__LIST_EACH(l, list)                                               \
+    for (struct snib__link *l = (list)->head.next; l != &(list)->head;         \
          l = l->next)
-#define SNIB__LIST_EACH_SAFE(l, n, list)                                 \
-    for (struct snib__link *l = (list)->head.next, *n = l->next;         \
+#define SNIB__LIST_EACH_SAFE(l, n, list)                                       \
+    for (struct snib__link *l = (list)->head.next, *n = l->next;               \
          l != &(list)->head; l = n, n = l->next)
 
 #endif

@@ -17,7 +17,7 @@ typedef struct snib_duration {
     int64_t ns;
 } snib_duration;
 
-#define SNIB__NEVER ((snib_instant){INT64_MAX})
+#define SNIB__NEVER   ((snib_instant){INT64_MAX})
 #define SNIB__ENDLESS ((snib_duration){INT64_MAX})
 
 static inline snib_duration snib__ms(int64_t ms)

@@ -172,8 +172,8 @@ snib_err snib__engine_query(struct snib__engine *e, snib_instant now,
         return snib__fail_plain(&query->error, SNIB_ERR_CLOSED);
     }
     if (query->name) {
-        snib_err err = snib__name_new(query->name, query->name_size, &name,
-                                      &query->error);
+        snib_err err =
+            snib__name_new(query->name, query->name_size, &name, &query->error);
         if (err) {
             return err;
         }
@@ -210,8 +210,7 @@ snib_err snib__engine_query(struct snib__engine *e, snib_instant now,
     return SNIB_ERR_OK;
 }
 
-void snib__engine_query_leave(struct snib__engine *e,
-                              struct snib__query *query)
+void snib__engine_query_leave(struct snib__engine *e, struct snib__query *query)
 {
     (void)e;
     snib__unlink(&query->told);
@@ -258,8 +257,7 @@ void snib__engine_settle(struct snib__engine *e, snib_instant now)
         }
         struct snib__link *l = snib__list_pop(&e->out.answered);
         if (l) {
-            take_answer(e, now,
-                        SNIB__CONTAINER(l, struct snib__request, link));
+            take_answer(e, now, SNIB__CONTAINER(l, struct snib__request, link));
         } else if (snib__list_empty(&e->chain)) {
             return;
         }
@@ -349,8 +347,7 @@ static snib_err open_store(struct snib__engine *e,
 }
 
 snib_err snib__engine_open(const struct snib__engine_config *cfg,
-                           struct snib__engine **ret,
-                           struct snib_error *reterr)
+                           struct snib__engine **ret, struct snib_error *reterr)
 {
     struct snib__engine *e = snib__alloc(sizeof *e);
     *ret = NULL;
@@ -486,8 +483,7 @@ struct snib__store *snib__engine_store(struct snib__engine *e)
     return e->store;
 }
 
-void snib__engine_counts(const struct snib__engine *e,
-                         struct snib__counts *ret)
+void snib__engine_counts(const struct snib__engine *e, struct snib__counts *ret)
 {
     *ret = e->counts;
     ret->requests = e->out_requests;

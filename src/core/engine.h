@@ -24,15 +24,15 @@ struct snib__engine;
 struct snib__site;
 
 struct snib__engine_config {
-    const struct snib__store_ops *ops;         /* one of these two          */
+    const struct snib__store_ops *ops; /* one of these two          */
     const struct snib__blocking_ops *blocking;
-    const struct snib__url *url;               /* borrowed during open      */
+    const struct snib__url *url; /* borrowed during open      */
     struct snib__seed seed;
-    const uint64_t *client;                    /* [2]: be that owner; NULL:
+    const uint64_t *client;         /* [2]: be that owner; NULL:
                                                   draw one. Borrowed        */
-    snib_duration request;                     /* patience for one answer   */
-    const struct snib__about *self;            /* host, pid, …; copied      */
-    int64_t wall_offset_ns;                    /* REALTIME − BOOTTIME, only
+    snib_duration request;          /* patience for one answer   */
+    const struct snib__about *self; /* host, pid, …; copied      */
+    int64_t wall_offset_ns;         /* REALTIME − BOOTTIME, only
                                                   for "since" shown to others */
     void (*log)(void *data, int level, const char *line);
     void *log_data;
@@ -64,21 +64,20 @@ void snib__engine_jumped(struct snib__engine *, snib_instant now);
 /* -- sites ---------------------------------------------------------------- */
 
 /* The site of a name, made if new; one reference. */
-snib_err snib__engine_site(struct snib__engine *, const char *name,
-                           size_t size, struct snib__site **ret,
-                           struct snib_error *reterr);
+snib_err snib__engine_site(struct snib__engine *, const char *name, size_t size,
+                           struct snib__site **ret, struct snib_error *reterr);
 void snib__engine_site_unref(struct snib__engine *, struct snib__site *);
 const struct snib__name *snib__site_name(const struct snib__site *);
 
 /* -- seats ---------------------------------------------------------------- */
 
 typedef enum snib__seat_state {
-    SNIB__SEAT_WAITING,   /* in the site's queue                            */
-    SNIB__SEAT_SERVED,    /* holds >= 1                                     */
-    SNIB__SEAT_REFUSED,   /* err, reterr; freed by snib__seat_done          */
-    SNIB__SEAT_ENDING,    /* released; the store's answer is awaited        */
-    SNIB__SEAT_DEAD,      /* lost; until the lane has unwound               */
-    SNIB__SEAT_GONE       /* outcome of the release in err; freed by _done  */
+    SNIB__SEAT_WAITING, /* in the site's queue                            */
+    SNIB__SEAT_SERVED,  /* holds >= 1                                     */
+    SNIB__SEAT_REFUSED, /* err, reterr; freed by snib__seat_done          */
+    SNIB__SEAT_ENDING,  /* released; the store's answer is awaited        */
+    SNIB__SEAT_DEAD,    /* lost; until the lane has unwound               */
+    SNIB__SEAT_GONE     /* outcome of the release in err; freed by _done  */
 } snib__seat_state;
 
 /* What happened to a seat since it was last taken from the told list. */
@@ -93,13 +92,13 @@ enum snib__news {
 #define SNIB__LANE_FREE (UINT64_C(1) << 63) /* any thread may release it     */
 
 struct snib__ask {
-    uint64_t lane;           /* never 0; SNIB__LANE_FREE set if explicit    */
-    snib_instant limit;      /* give up then; NEVER: no limit               */
+    uint64_t lane;      /* never 0; SNIB__LANE_FREE set if explicit    */
+    snib_instant limit; /* give up then; NEVER: no limit               */
     snib_duration lease, hold_max; /* hold_max 0: none                      */
-    bool try_only;           /* do not queue                                */
-    bool timed;              /* the engine itself ends it at limit          */
+    bool try_only; /* do not queue                                */
+    bool timed;    /* the engine itself ends it at limit          */
     bool fixed, aggressive, confirm, no_reentry, no_pass;
-    const char *reason;      /* NULL: the client's; copied                  */
+    const char *reason; /* NULL: the client's; copied                  */
     void *user;
     struct snib_error *reterr; /* filled when it is refused or its release
                                   fails; NULL or valid until then           */
@@ -109,29 +108,29 @@ struct snib__ask {
  * are the driver's to write. Valid until snib__seat_done, or, for a
  * SERVED one, until the call that releases its last hold. */
 struct snib__seat {
-    struct snib__link link;     /* site's waiting list or dead list         */
-    struct snib__link told;     /* engine's told list                       */
-    struct snib__timer timer;   /* limit, if timed                          */
+    struct snib__link link;   /* site's waiting list or dead list         */
+    struct snib__link told;   /* engine's told list                       */
+    struct snib__timer timer; /* limit, if timed                          */
     struct snib__site *site;
     uint64_t ticket, lane;
     int64_t token;
-    snib_instant since;         /* of the grant                             */
+    snib_instant since; /* of the grant                             */
     struct snib__seat_terms {
         snib_duration lease, hold_max;
         bool fixed, aggressive, confirm, no_reentry, no_pass, try_only;
     } terms;
     snib_instant limit;
-    char *reason;               /* owned; NULL: the client's                */
+    char *reason; /* owned; NULL: the client's                */
     uint32_t holds;
-    uint8_t news;               /* SNIB__NEWS_…                             */
-    uint8_t state;              /* snib__seat_state                         */
-    uint8_t shown;              /* snib_state as last told                  */
-    uint8_t why;                /* snib_reason of a loss or risk            */
-    bool abandoned;             /* nobody waits for the end of its release  */
+    uint8_t news;   /* SNIB__NEWS_…                             */
+    uint8_t state;  /* snib__seat_state                         */
+    uint8_t shown;  /* snib_state as last told                  */
+    uint8_t why;    /* snib_reason of a loss or risk            */
+    bool abandoned; /* nobody waits for the end of its release  */
     snib_err err;
-    struct snib_error *reterr;  /* (d)                                      */
-    void *user;                 /* (d)                                      */
-    void *watch;                /* (d) run's: loss fd, callback             */
+    struct snib_error *reterr; /* (d)                                      */
+    void *user;                /* (d)                                      */
+    void *watch;               /* (d) run's: loss fd, callback             */
 };
 
 /* OK: *ret is SERVED (re-entry, no I/O), WAITING (news will come), or REFUSED
@@ -159,8 +158,7 @@ snib_err snib__engine_release(struct snib__engine *, snib_instant now,
 /* Ask for a renewal now. OK: news RENEWED will come on *ret. */
 snib_err snib__engine_renew(struct snib__engine *, snib_instant now,
                             uint64_t ticket, snib_duration lease,
-                            struct snib__seat **ret,
-                            struct snib_error *reterr);
+                            struct snib__seat **ret, struct snib_error *reterr);
 /* -- grants left behind ----------------------------------------------------
  *
  * A grant of a fixed lease may outlive its client: the store has it until its
@@ -187,8 +185,7 @@ snib_err snib__engine_abandon_grant(struct snib__engine *, snib_instant now,
 snib_err snib__engine_adopt(struct snib__engine *, snib_instant now,
                             struct snib__site *, const struct snib__ask *,
                             const uint64_t id[2], int64_t token,
-                            struct snib__seat **ret,
-                            struct snib_error *reterr);
+                            struct snib__seat **ret, struct snib_error *reterr);
 /* The driver does not wait for this seat any more (its caller's patience
  * ended while ENDING): it is freed when the store has answered. */
 void snib__engine_abandon(struct snib__engine *, struct snib__seat *);
@@ -198,8 +195,7 @@ void snib__seat_done(struct snib__engine *, struct snib__seat *);
 /* Live seat of a ticket or NULL. */
 struct snib__seat *snib__engine_seat(struct snib__engine *, uint64_t ticket);
 /* Next seat with news, taken off the list (news is reset into *ret_news). */
-struct snib__seat *snib__engine_told(struct snib__engine *,
-                                     uint8_t *ret_news);
+struct snib__seat *snib__engine_told(struct snib__engine *, uint8_t *ret_news);
 /* State at this instant; compares the clock (P5). */
 void snib__engine_status(struct snib__engine *, snib_instant now,
                          const struct snib__seat *, struct snib_status *ret);
@@ -209,13 +205,13 @@ void snib__engine_status(struct snib__engine *, snib_instant now,
 /* INSPECT, LIST, FORCE, DOCTOR. The caller's memory, alive until done or
  * snib__engine_query_leave. */
 struct snib__query {
-    struct snib__link told;      /* engine's answered queries               */
+    struct snib__link told; /* engine's answered queries               */
     snib__verb verb;
-    const char *name;            /* raw; NULL for LIST, DOCTOR              */
+    const char *name; /* raw; NULL for LIST, DOCTOR              */
     size_t name_size;
-    const char *text;            /* glob or reason                          */
+    const char *text; /* glob or reason                          */
     snib_instant limit;
-    struct snib__buf result;     /* rows, base/record.h; freed by caller    */
+    struct snib__buf result; /* rows, base/record.h; freed by caller    */
     struct snib_error error;
     snib_err err;
     bool done;

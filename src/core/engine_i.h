@@ -13,21 +13,21 @@
 #include "core/engine.h"
 
 enum {
-    SNIB__ROOM = 31,          /* local passes a grant reserves (H21)        */
-    SNIB__TURN_MS = 5,        /* longest local turn (P7)                    */
+    SNIB__ROOM = 31,            /* local passes a grant reserves (H21)        */
+    SNIB__TURN_MS = 5,          /* longest local turn (P7)                    */
     SNIB__NOT_AFTER_MS = 10000, /* an acquire is never executed later (P4)  */
-    SNIB__RETRY_MS = 100,     /* pause after "not applied"                  */
-    SNIB__SPARE = 16,         /* inquiries made at open                     */
-    SNIB__SPARE_MAX = 256     /* idle inquiries kept                        */
+    SNIB__RETRY_MS = 100,       /* pause after "not applied"                  */
+    SNIB__SPARE = 16,           /* inquiries made at open                     */
+    SNIB__SPARE_MAX = 256       /* idle inquiries kept                        */
 };
 
 typedef enum snib__turn_state {
-    SNIB__TURN_ASKING,   /* ACQUIRE sent or to be sent                      */
-    SNIB__TURN_QUEUED,   /* in the store's queue                            */
-    SNIB__TURN_CONFIRM,  /* granted by push; a renewal must confirm first   */
+    SNIB__TURN_ASKING,  /* ACQUIRE sent or to be sent                      */
+    SNIB__TURN_QUEUED,  /* in the store's queue                            */
+    SNIB__TURN_CONFIRM, /* granted by push; a renewal must confirm first   */
     SNIB__TURN_HELD,
-    SNIB__TURN_RISK,     /* a renewal failed, or the machine slept          */
-    SNIB__TURN_LEAVING   /* RELEASE or CANCEL under way                     */
+    SNIB__TURN_RISK,   /* a renewal failed, or the machine slept          */
+    SNIB__TURN_LEAVING /* RELEASE or CANCEL under way                     */
 } snib__turn_state;
 
 struct snib__inquiry {
@@ -44,24 +44,24 @@ struct snib__inquiry {
 
 struct snib__turn {
     struct snib__timer timer;
-    struct snib__link held;        /* engine's list of HELD and RISK        */
+    struct snib__link held; /* engine's list of HELD and RISK        */
     struct snib__site *site;
-    struct snib__seat *holder;     /* SERVED seat; NULL while nobody is     */
-    struct snib__seat *ender;      /* ENDING seat that waits for the answer */
-    struct snib__seat *adopter;    /* CONFIRM: it takes up a grant that was
+    struct snib__seat *holder;  /* SERVED seat; NULL while nobody is     */
+    struct snib__seat *ender;   /* ENDING seat that waits for the answer */
+    struct snib__seat *adopter; /* CONFIRM: it takes up a grant that was
                                       left behind; whatever happens, that is
                                       not ended, and not asked for anew     */
     struct snib__inquiry *asking, *renewing, *ending;
-    uint64_t id[2];                /* of the grant or the acquire           */
-    int64_t token0;                /* as registered at the store            */
-    int64_t token;                 /* as passed on, <= token0 + room        */
-    int64_t prior;                 /* token that asking ends first, or 0    */
-    snib_instant deadline;         /* HELD, RISK, CONFIRM                   */
-    snib_instant granted;          /* start of the local turn               */
-    snib_instant renew_at;         /* auto-renewal or retry                 */
-    snib_instant hold_end;         /* holder's hold_max                     */
-    snib_instant gone_by;          /* LEAVING: our lease is over by then    */
-    snib_duration lease;           /* asked for, and renewed to             */
+    uint64_t id[2];        /* of the grant or the acquire           */
+    int64_t token0;        /* as registered at the store            */
+    int64_t token;         /* as passed on, <= token0 + room        */
+    int64_t prior;         /* token that asking ends first, or 0    */
+    snib_instant deadline; /* HELD, RISK, CONFIRM                   */
+    snib_instant granted;  /* start of the local turn               */
+    snib_instant renew_at; /* auto-renewal or retry                 */
+    snib_instant hold_end; /* holder's hold_max                     */
+    snib_instant gone_by;  /* LEAVING: our lease is over by then    */
+    snib_duration lease;   /* asked for, and renewed to             */
     uint32_t room;
     uint8_t state, why, refusals;
     bool doubt;      /* some send of asking is unanswered                   */
@@ -73,16 +73,16 @@ struct snib__turn {
 struct snib__site {
     struct snib__link bucket;
     struct snib__name *name;
-    struct snib__list waiting;     /* seats, in order                       */
-    struct snib__list dead;        /* seats lost and not yet unwound        */
+    struct snib__list waiting; /* seats, in order                       */
+    struct snib__list dead;    /* seats lost and not yet unwound        */
     struct snib__turn *turn;
-    uint32_t refs;                 /* handles, seats, turn, inquiries       */
+    uint32_t refs; /* handles, seats, turn, inquiries       */
 };
 
 struct snib__slot {
     struct snib__seat *seat;
     uint32_t generation;
-    uint32_t next_free;            /* 1-based; 0: end                       */
+    uint32_t next_free; /* 1-based; 0: end                       */
 };
 
 struct snib__engine {
@@ -92,16 +92,16 @@ struct snib__engine {
     struct snib__store *store;
     struct snib__out out;
     struct snib__rng rng;
-    struct snib__list chain;       /* requests of this step                 */
+    struct snib__list chain; /* requests of this step                 */
     struct snib__list told, told_queries, held, spare, busy;
     struct snib__heap turns, seats; /* timers                               */
     struct snib__list *buckets;
     struct snib__slot *slots;
     uint32_t bucket_count, slot_cap, slot_free, spares;
-    uint64_t client[2];            /* the client's id                       */
-    int64_t floor;                 /* highest token seen on this store      */
-    uint32_t out_requests;         /* inquiries at the store                */
-    uint32_t leaving;              /* turns that are being ended            */
+    uint64_t client[2];    /* the client's id                       */
+    int64_t floor;         /* highest token seen on this store      */
+    uint32_t out_requests; /* inquiries at the store                */
+    uint32_t leaving;      /* turns that are being ended            */
     bool closed;
     struct snib__counts counts;
 };

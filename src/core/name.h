@@ -12,14 +12,14 @@
 
 struct snib__name {
     uint32_t raw_size, safe_size;
-    uint64_t hash;       /* of the raw bytes                                */
-    const char *raw;     /* NUL-terminated                                  */
-    const char *safe;    /* NUL-terminated; == raw when nothing is encoded  */
+    uint64_t hash;    /* of the raw bytes                                */
+    const char *raw;  /* NUL-terminated                                  */
+    const char *safe; /* NUL-terminated; == raw when nothing is encoded  */
 };
 
 /* One block, freed with snib__free. size 0: strlen. Errors: USAGE, NOMEM. */
-snib_err snib__name_new(const char *raw, size_t size,
-                        struct snib__name **ret, struct snib_error *reterr);
+snib_err snib__name_new(const char *raw, size_t size, struct snib__name **ret,
+                        struct snib_error *reterr);
 bool snib__name_same(const struct snib__name *, const struct snib__name *);
 /* Decode a safe spelling (from a key) into raw bytes; false: not one of ours.
  * Only the canonical spelling is accepted. */

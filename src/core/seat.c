@@ -33,8 +33,8 @@ static bool slot_take(struct snib__engine *e, struct snib__seat *s)
         }
         e->slots = v;
         for (uint32_t i = cap; i-- > e->slot_cap;) {
-            v[i] = (struct snib__slot){.generation = 1,
-                                       .next_free = e->slot_free};
+            v[i] =
+                (struct snib__slot){.generation = 1, .next_free = e->slot_free};
             e->slot_free = i + 1;
         }
         e->slot_cap = cap;
@@ -66,8 +66,7 @@ struct snib__seat *snib__engine_seat(struct snib__engine *e, uint64_t ticket)
 
 /* -- news ---------------------------------------------------------------------- */
 
-void snib__seat_tell(struct snib__engine *e, struct snib__seat *s,
-                     uint8_t news)
+void snib__seat_tell(struct snib__engine *e, struct snib__seat *s, uint8_t news)
 {
     s->news |= news;
     if (!snib__linked(&s->told)) {
@@ -81,8 +80,7 @@ static void hush(struct snib__seat *s)
     snib__unlink(&s->told);
 }
 
-struct snib__seat *snib__engine_told(struct snib__engine *e,
-                                     uint8_t *ret_news)
+struct snib__seat *snib__engine_told(struct snib__engine *e, uint8_t *ret_news)
 {
     struct snib__link *l = snib__list_pop(&e->told);
     if (!l) {
@@ -116,8 +114,7 @@ void snib__seat_refuse(struct snib__engine *e, struct snib__seat *s,
     snib__seat_tell(e, s, SNIB__NEWS_SETTLED);
 }
 
-void snib__seat_gone(struct snib__engine *e, struct snib__seat *s,
-                     snib_err err)
+void snib__seat_gone(struct snib__engine *e, struct snib__seat *s, snib_err err)
 {
     assert(s->state == SNIB__SEAT_ENDING);
     if (s->abandoned) {
@@ -223,9 +220,9 @@ static struct snib__seat *dead_seat(struct snib__site *site, uint64_t lane)
 /* Held, or about to be, by another lane of this client: a try need not ask. */
 static bool surely_busy(const struct snib__turn *t)
 {
-    return t && (t->state == SNIB__TURN_QUEUED ||
-                 t->state == SNIB__TURN_CONFIRM ||
-                 t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK);
+    return t &&
+           (t->state == SNIB__TURN_QUEUED || t->state == SNIB__TURN_CONFIRM ||
+            t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK);
 }
 
 snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
@@ -307,8 +304,8 @@ static snib_err outcome_of_leaving(const struct snib__site *site,
 static void left(struct snib__engine *e, snib_instant now,
                  struct snib__site *site, const struct snib__seat *s)
 {
-    if (site->turn && (snib__list_empty(&site->waiting) ||
-                       site->turn->adopter == s)) {
+    if (site->turn &&
+        (snib__list_empty(&site->waiting) || site->turn->adopter == s)) {
         snib__turn_desert(e, now, site->turn);
     }
 }
@@ -347,9 +344,9 @@ static snib_err live_seat(struct snib__engine *e, snib_instant now,
 {
     struct snib__seat *s = snib__engine_seat(e, ticket);
     if (!s || (s->state != SNIB__SEAT_SERVED && s->state != SNIB__SEAT_DEAD)) {
-        return snib__fail(reterr, SNIB_ERR_NOT_HELD,
-                          "%s", ticket ? "this grant was released before"
-                                       : "no grant (ticket 0)");
+        return snib__fail(reterr, SNIB_ERR_NOT_HELD, "%s",
+                          ticket ? "this grant was released before"
+                                 : "no grant (ticket 0)");
     }
     if (s->state == SNIB__SEAT_SERVED) {
         snib__turn_check(e, now, s->site->turn);
@@ -411,8 +408,7 @@ snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
 
 snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
                             uint64_t ticket, snib_duration lease,
-                            struct snib__seat **ret,
-                            struct snib_error *reterr)
+                            struct snib__seat **ret, struct snib_error *reterr)
 {
     struct snib__seat *s;
     *ret = NULL;
@@ -450,8 +446,7 @@ static snib_err check_fixed(const struct snib__seat *s,
     return SNIB_ERR_OK;
 }
 
-static snib_err fail_over(const struct snib__seat *s,
-                          struct snib_error *reterr)
+static snib_err fail_over(const struct snib__seat *s, struct snib_error *reterr)
 {
     return snib__fail(reterr, SNIB_ERR_LOST, "the lock was lost (%s)",
                       snib_reason_text((snib_reason)s->why));
@@ -502,9 +497,9 @@ snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
 
 snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
                             struct snib__site *site,
-                            const struct snib__ask *ask,
-                            const uint64_t id[2], int64_t token,
-                            struct snib__seat **ret, struct snib_error *reterr)
+                            const struct snib__ask *ask, const uint64_t id[2],
+                            int64_t token, struct snib__seat **ret,
+                            struct snib_error *reterr)
 {
     *ret = NULL;
     if (e->closed) {
@@ -568,9 +563,9 @@ void snib__engine_status(struct snib__engine *e, snib_instant now,
         ret->state = SNIB_AT_RISK;
     } else if (left_ns <= 0) {
         ret->state = SNIB_LOST;
-        ret->reason = s->terms.fixed     ? SNIB_WHY_EXPIRED
-                      : t->why           ? (snib_reason)t->why
-                      : t->renewing      ? SNIB_WHY_UNREACHABLE
-                                         : SNIB_WHY_PAUSED;
+        ret->reason = s->terms.fixed ? SNIB_WHY_EXPIRED
+                      : t->why       ? (snib_reason)t->why
+                      : t->renewing  ? SNIB_WHY_UNREACHABLE
+                                     : SNIB_WHY_PAUSED;
     }
 }

@@ -52,9 +52,8 @@ static void grow(struct snib__engine *e)
     snib__free(old);
 }
 
-snib_err snib__engine_site(struct snib__engine *e, const char *raw,
-                           size_t size, struct snib__site **ret,
-                           struct snib_error *reterr)
+snib_err snib__engine_site(struct snib__engine *e, const char *raw, size_t size,
+                           struct snib__site **ret, struct snib_error *reterr)
 {
     struct snib__name *name;
     snib_err err = snib__name_new(raw, size, &name, reterr);

@@ -25,7 +25,7 @@
 #include "snib.h"
 
 #define SNIB__STORE_ABI 1
-#define SNIB__CHANS 4
+#define SNIB__CHANS     4
 
 typedef enum snib__verb {
     SNIB__ACQUIRE,
@@ -34,7 +34,7 @@ typedef enum snib__verb {
     SNIB__CANCEL,
     SNIB__INSPECT,
     SNIB__LIST,
-    SNIB__FORCE,   /* force-release                                         */
+    SNIB__FORCE, /* force-release                                         */
     SNIB__DOCTOR
 } snib__verb;
 
@@ -91,47 +91,47 @@ struct snib__request {
     snib__verb verb;
     snib_kind kind;
     uint32_t permits;
-    uint8_t chan;                  /* the store's: line it went out on      */
+    uint8_t chan; /* the store's: line it went out on      */
     bool may_queue, resent, revoked, keepers; /* keepers: not a caller's own
                                       wait (renewal, clean-up)              */
-    int64_t token, floor;          /* floor: highest token seen here        */
+    int64_t token, floor; /* floor: highest token seen here        */
     uint32_t room, position;
     snib_duration lease;
-    snib_instant limit;            /* store gives up at this instant (unsent:
+    snib_instant limit;    /* store gives up at this instant (unsent:
                                       NOT_APPLIED; due() covers it). The core
                                       may move it later while waiting        */
-    snib_instant patience;         /* blocking stores: limit as of start();
+    snib_instant patience; /* blocking stores: limit as of start();
                                       exec() reads this one, since limit may
                                       move while it runs                     */
-    const char *text;              /* about / glob / reason; outlives it    */
+    const char *text;      /* about / glob / reason; outlives it    */
     uint32_t text_size;
     struct {
         uint32_t number;
         snib_instant sent;
-    } poll[2];                     /* the store's: last two polls (H03)     */
-    struct snib__buf *result;      /* INSPECT, LIST, FORCE, DOCTOR: core's  */
-    void *user;                    /* the core's                            */
+    } poll[2];                /* the store's: last two polls (H03)     */
+    struct snib__buf *result; /* INSPECT, LIST, FORCE, DOCTOR: core's  */
+    void *user;               /* the core's                            */
     /* the answer */
     snib__answer answer;
     snib_err err;
-    struct snib_error *reterr;     /* may be NULL: where details go         */
-    snib_instant valid_from;       /* P1: the lease counts from here        */
-    snib_duration left;            /* DONE: lease set; QUEUED/NO: holder's  */
+    struct snib_error *reterr; /* may be NULL: where details go         */
+    snib_instant valid_from;   /* P1: the lease counts from here        */
+    snib_duration left;        /* DONE: lease set; QUEUED/NO: holder's  */
 };
 
 /* A byte stream to one server. Buffers are the engine's, the ends are run's
  * or the simulator's. TLS sits between: bytes in, bytes out, same mutex.   */
 struct snib__chan {
-    struct snib__buf out;          /* store appends, driver takes           */
-    uint32_t awaited;              /* answers due: 0 = nobody need read     */
-    bool pushes;                   /* may speak unasked (subscription)      */
-    bool used;                     /* the store has this channel            */
-    char address[264];             /* "host:port", "[v6]:port" or a path
+    struct snib__buf out; /* store appends, driver takes           */
+    uint32_t awaited;     /* answers due: 0 = nobody need read     */
+    bool pushes;          /* may speak unasked (subscription)      */
+    bool used;            /* the store has this channel            */
+    char address[264];    /* "host:port", "[v6]:port" or a path
                                       that starts with '/' (unix)           */
 };
 
 typedef enum snib__input_kind {
-    SNIB__IN_OPENED,  /* chan is connected                                  */
+    SNIB__IN_OPENED, /* chan is connected                                  */
     SNIB__IN_BYTES,
     SNIB__IN_CLOSED,  /* by the peer, by an error, or after out->shut       */
     SNIB__IN_REFUSED, /* could not be connected; bytes: why (text)          */
@@ -142,14 +142,14 @@ typedef enum snib__input_kind {
 struct snib__input {
     snib__input_kind kind;
     uint8_t chan;
-    const void *bytes;             /* borrowed for the call                 */
+    const void *bytes; /* borrowed for the call                 */
     size_t size;
 };
 
 /* A bell to ring: somebody's socket address and what to tell. */
 struct snib__ring {
     struct snib__link link;
-    char address[108];             /* bell file's name in the bells dir, or
+    char address[108]; /* bell file's name in the bells dir, or
                                       for memory: the client id             */
     uint8_t message[64];
     uint32_t size;
@@ -157,38 +157,40 @@ struct snib__ring {
 
 /* Everything a step may want, as data. The engine owns it, run drains it. */
 struct snib__out {
-    struct snib__list answered;    /* requests, answer set                  */
-    struct snib__list exec;        /* requests for a blocking store         */
-    uint32_t open, shut;           /* bit per channel: connect / close it   */
+    struct snib__list answered; /* requests, answer set                  */
+    struct snib__list exec;     /* requests for a blocking store         */
+    uint32_t open, shut;        /* bit per channel: connect / close it   */
     struct snib__chan chan[SNIB__CHANS];
     void (*log)(void *data, int level, const char *line); /* may be NULL    */
     void *log_data;
 };
 
-enum snib__caps {                  /* what conformance may demand           */
-    SNIB__CAN_QUEUE = 1,
-    SNIB__CAN_PUSH = 2,
-    SNIB__CAN_LIST = 4,
-    SNIB__TOKEN_SURVIVES_LOSS = 8, /* FLUSHALL and the like                 */
-    SNIB__IN_PROCESS = 16          /* nothing outlives the process          */
+enum snib__caps { /* what conformance may demand           */
+                  SNIB__CAN_QUEUE = 1,
+                  SNIB__CAN_PUSH = 2,
+                  SNIB__CAN_LIST = 4,
+                  SNIB__TOKEN_SURVIVES_LOSS =
+                      8, /* FLUSHALL and the like                 */
+                  SNIB__IN_PROCESS =
+                      16 /* nothing outlives the process          */
 };
 
-struct snib__store;                /* each store has its own                */
+struct snib__store; /* each store has its own                */
 
 struct snib__store_config {
-    const struct snib__url *url;   /* borrowed during open                  */
+    const struct snib__url *url; /* borrowed during open                  */
     struct snib__seed seed;
-    struct snib__out *out;         /* outlives the store                    */
-    snib_duration request;         /* patience for one answer               */
-    uint64_t client[2];            /* the client's uuid                     */
-    int64_t wall_offset_ns;        /* REALTIME − BOOTTIME; 0: not known.
+    struct snib__out *out;  /* outlives the store                    */
+    snib_duration request;  /* patience for one answer               */
+    uint64_t client[2];     /* the client's uuid                     */
+    int64_t wall_offset_ns; /* REALTIME − BOOTTIME; 0: not known.
                                       Only to show, never for a lease       */
 };
 
 struct snib__store_ops {
-    uint32_t abi;                  /* SNIB__STORE_ABI                       */
-    size_t size;                   /* sizeof this struct                    */
-    const char *scheme;            /* "redis"                               */
+    uint32_t abi;       /* SNIB__STORE_ABI                       */
+    size_t size;        /* sizeof this struct                    */
+    const char *scheme; /* "redis"                               */
     uint32_t caps;
     /* Parse and allocate only; may set chan[].used/address and out->open.
      * Errors: USAGE, CONFIG, NOMEM. */

@@ -148,8 +148,7 @@ void snib__turn_free(struct snib__engine *e, struct snib__turn *t)
 }
 
 /* The turn is over. Whoever waits gets a new one in its place. */
-static void over(struct snib__engine *e, snib_instant now,
-                 struct snib__turn *t)
+static void over(struct snib__engine *e, snib_instant now, struct snib__turn *t)
 {
     orphan(&t->asking);
     orphan(&t->renewing);
@@ -245,8 +244,8 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
 
 /* -- states of a grant ------------------------------------------------------------ */
 
-static void show(struct snib__engine *e, struct snib__turn *t,
-                 snib_state state, snib_reason why)
+static void show(struct snib__engine *e, struct snib__turn *t, snib_state state,
+                 snib_reason why)
 {
     t->why = (uint8_t)why;
     if (t->holder && t->holder->shown != state) {
@@ -268,9 +267,8 @@ static void serve(struct snib__engine *e, snib_instant now,
     s->shown = t->state == SNIB__TURN_RISK ? SNIB_AT_RISK : SNIB_HELD;
     t->holder = s;
     t->aggressive = s->terms.aggressive;
-    t->hold_end = s->terms.hold_max.ns > 0
-                      ? snib__after(now, s->terms.hold_max)
-                      : SNIB__NEVER;
+    t->hold_end = s->terms.hold_max.ns > 0 ? snib__after(now, s->terms.hold_max)
+                                           : SNIB__NEVER;
     if (s->terms.fixed) {
         t->renew_at = SNIB__NEVER;
     }
@@ -324,8 +322,8 @@ static void start_end(struct snib__engine *e, snib_instant now,
     snib__inquiry_start(e, q);
 }
 
-static void lose(struct snib__engine *e, snib_instant now,
-                 struct snib__turn *t, snib_reason why, bool gone)
+static void lose(struct snib__engine *e, snib_instant now, struct snib__turn *t,
+                 snib_reason why, bool gone)
 {
     struct snib__seat *s = t->holder;
     if (s) {
@@ -378,8 +376,8 @@ void snib__turn_risk(struct snib__engine *e, snib_instant now,
         t->state = SNIB__TURN_RISK;
         show(e, t, SNIB_AT_RISK, why);
     }
-    if (!t->renewing && (!t->holder || !t->holder->terms.fixed ||
-                         why == SNIB_WHY_PAUSED)) {
+    if (!t->renewing &&
+        (!t->holder || !t->holder->terms.fixed || why == SNIB_WHY_PAUSED)) {
         snib__turn_renew(e, now, t);
     }
     arm(e, t);
@@ -430,11 +428,11 @@ static void granted(struct snib__engine *e, snib_instant now,
     t->refusals = 0;
     t->doubt = false;
     t->prior = 0;
-    t->deadline = snib__before(snib__after(rq->valid_from, given),
-                               allowance(given));
-    t->renew_at = pushed ? snib__after(rq->valid_from,
-                                       (snib_duration){given.ns / 2})
-                         : renewal_of(rq->valid_from, given);
+    t->deadline =
+        snib__before(snib__after(rq->valid_from, given), allowance(given));
+    t->renew_at =
+        pushed ? snib__after(rq->valid_from, (snib_duration){given.ns / 2})
+               : renewal_of(rq->valid_from, given);
     if (e->floor < rq->token + rq->room) {
         e->floor = rq->token + rq->room;
     }
@@ -627,9 +625,8 @@ void snib__turn_renew(struct snib__engine *e, snib_instant now,
     q->rq.token = t->token0;
     q->rq.lease = t->lease;
     q->rq.keepers = true;
-    q->rq.limit = t->aggressive
-                      ? snib__after(now, e->cfg.request)
-                      : snib__later(t->deadline, now);
+    q->rq.limit = t->aggressive ? snib__after(now, e->cfg.request)
+                                : snib__later(t->deadline, now);
     e->counts.renewals++;
     snib__inquiry_start(e, q);
 }
@@ -637,8 +634,8 @@ void snib__turn_renew(struct snib__engine *e, snib_instant now,
 static void renewed(struct snib__engine *e, snib_instant now,
                     struct snib__turn *t, const struct snib__request *rq)
 {
-    snib_instant deadline = snib__before(
-        snib__after(rq->valid_from, rq->left), allowance(rq->left));
+    snib_instant deadline = snib__before(snib__after(rq->valid_from, rq->left),
+                                         allowance(rq->left));
     t->deadline = t->state == SNIB__TURN_CONFIRM
                       ? deadline
                       : snib__later(t->deadline, deadline);
@@ -710,8 +707,7 @@ static void renewal_answered(struct snib__engine *e, snib_instant now,
     } else if (rq->answer == SNIB__NO && t->state == SNIB__TURN_CONFIRM) {
         over(e, now, t);
     } else if (rq->answer == SNIB__NO) {
-        lose(e, now, t, rq->revoked ? SNIB_WHY_REVOKED : SNIB_WHY_STOLEN,
-             true);
+        lose(e, now, t, rq->revoked ? SNIB_WHY_REVOKED : SNIB_WHY_STOLEN, true);
     } else { /* not applied: the store is unfit just now */
         if (t->want_renew && t->holder) {
             t->want_renew = false;

@@ -25,7 +25,7 @@ struct snib__url {
         char *key, *value;
     } query[SNIB__URL_PAIRS];
     uint32_t queries;
-    char *safe;     /* the URL without its password, for messages           */
+    char *safe; /* the URL without its password, for messages           */
 };
 
 snib_err snib__url_parse(const char *text, struct snib__url **ret,

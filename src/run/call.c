@@ -440,6 +440,13 @@ bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
 
 /* -- queries -------------------------------------------------------------------------------- */
 
+/* The query's answer settles this call; untied before the call returns. */
+static void tie(struct snib__query *q, struct snib__call *call)
+{
+    q->user = call;
+    call->query = q;
+}
+
 snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
                          struct snib_error *reterr)
 {
@@ -458,8 +465,7 @@ snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
     snib__pump_mark(c, before);
     call_begin(&s, &call, SNIB__CALL_QUERY, snib__after(s.now, c->request));
     q->limit = call.limit;
-    q->user = &call;
-    call.query = q;
+    tie(q, &call);
     err = snib__engine_query(c->engine, s.now, q);
     if (err) {
         call.err = err;

@@ -150,7 +150,7 @@ struct snib_client {
     snib_duration request;
     char *url; /* safe to show                             */
     uint64_t id[2];
-    char id_text[33];           /* the same, hexadecimal                    */
+    char id_text[33]; /* the same, hexadecimal                    */
     void (*log)(void *, int, const char *);
     void *log_data;
 

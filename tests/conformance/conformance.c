@@ -82,8 +82,7 @@ static snib_err acquire_for(struct snib_lock *lock, int64_t wait_ms,
 static void must(snib_err err)
 {
     if (err) {
-        fail_msg("unexpected %s (%s)", snib_err_name(err),
-                 snib_err_text(err));
+        fail_msg("unexpected %s (%s)", snib_err_name(err), snib_err_text(err));
     }
 }
 
@@ -97,8 +96,7 @@ static size_t waiters_of(struct snib_client *c, const char *name)
     return n;
 }
 
-static void wait_for_waiters(struct snib_client *c, const char *name,
-                             size_t n)
+static void wait_for_waiters(struct snib_client *c, const char *name, size_t n)
 {
     int64_t deadline = now_ms() + 5000;
     while (waiters_of(c, name) < n) {
@@ -325,9 +323,8 @@ static void a_try_on_a_held_lock_is_busy_at_once(void **state)
     (void)state;
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
-    struct snib_lock *l = lock_with(c, name, NULL), *m =
-                                                        lock_with(d, name,
-                                                                  NULL);
+    struct snib_lock *l = lock_with(c, name, NULL),
+                     *m = lock_with(d, name, NULL);
     struct snib_grant g, h;
     must(acquire_for(l, 0, &g));
     int64_t start = now_ms();
@@ -349,9 +346,8 @@ static void a_timed_wait_ends_by_its_limit_and_leaves_the_queue(void **state)
     (void)state;
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
-    struct snib_lock *l = lock_with(c, name, NULL), *m =
-                                                        lock_with(d, name,
-                                                                  NULL);
+    struct snib_lock *l = lock_with(c, name, NULL),
+                     *m = lock_with(d, name, NULL);
     struct snib_grant g, h;
     must(acquire_for(l, 0, &g));
     int64_t start = now_ms();
@@ -437,9 +433,8 @@ static void a_waiter_that_gives_up_does_not_block_the_next(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *l = lock_with(c, name, NULL), *m =
-                                                        lock_with(d, name,
-                                                                  NULL);
+    struct snib_lock *l = lock_with(c, name, NULL),
+                     *m = lock_with(d, name, NULL);
     struct snib_grant g, h;
     atomic_int turn = 0;
     struct runner r = {.client = open_client(), .name = name, .turn = &turn};
@@ -463,7 +458,7 @@ struct counter {
     const char *name;
     struct snib_lock_options options;
     int rounds;
-    volatile int *value;      /* no atomics: the lock is the protection    */
+    volatile int *value; /* no atomics: the lock is the protection    */
     volatile int64_t *last_token;
     int bad_tokens;
 };
@@ -605,9 +600,8 @@ static void started_acquires_end_in_one_event_each(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *l = lock_with(c, name, NULL), *m =
-                                                        lock_with(d, name,
-                                                                  NULL);
+    struct snib_lock *l = lock_with(c, name, NULL),
+                     *m = lock_with(d, name, NULL);
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     int mark;
     uint64_t ticket, second;
@@ -757,9 +751,7 @@ static void force_release_ends_the_holder_and_it_is_told_why(void **state)
     o.lease_ms = 900;
     o.on_change = note_change;
     o.data = &seen;
-    struct snib_lock *l = lock_with(c, name, &o), *m =
-                                                      lock_with(d, name,
-                                                                NULL);
+    struct snib_lock *l = lock_with(c, name, &o), *m = lock_with(d, name, NULL);
     struct snib_grant g, h;
     uint32_t ended = 0;
     must(acquire_for(l, 0, &g));
@@ -818,11 +810,11 @@ static void nasty_names_are_distinct_locks(void **state)
     static const struct {
         const char *name;
         size_t size;
-    } nasty[] = {{"a", 0},     {"A", 0},       {"a ", 0},     {" a", 0},
-                 {"}x", 0},    {"{", 0},       {"{}", 0},     {"%7B", 0},
-                 {"%", 0},     {"a\0b", 3},    {"a\0c", 3},   {"\xff", 0},
-                 {"\r\n", 0},  {"'; --", 0},   {"*", 0},      {"a:t", 0},
-                 {"../a", 0},  {"\xc3\xa4", 0}, {"a\xcc\x88", 0}};
+    } nasty[] = {{"a", 0},    {"A", 0},        {"a ", 0},       {" a", 0},
+                 {"}x", 0},   {"{", 0},        {"{}", 0},       {"%7B", 0},
+                 {"%", 0},    {"a\0b", 3},     {"a\0c", 3},     {"\xff", 0},
+                 {"\r\n", 0}, {"'; --", 0},    {"*", 0},        {"a:t", 0},
+                 {"../a", 0}, {"\xc3\xa4", 0}, {"a\xcc\x88", 0}};
     enum { N = sizeof nasty / sizeof nasty[0] };
     struct snib_client *c = open_client();
     struct snib_lock *l[N];
@@ -869,8 +861,7 @@ static void bad_input_is_a_clear_error(void **state)
     assert_int_equal(snib_lock_new(c, "x", &o, &l, &err), SNIB_ERR_USAGE);
     o.lease_ms = 0;
     o.kind = SNIB_READ;
-    assert_int_equal(snib_lock_new(c, "x", &o, &l, &err),
-                     SNIB_ERR_UNSUPPORTED);
+    assert_int_equal(snib_lock_new(c, "x", &o, &l, &err), SNIB_ERR_UNSUPPORTED);
     l = lock_with(c, fresh_name(), NULL);
     struct snib_grant g, none = {0, 0};
     assert_int_equal(acquire_for(l, -7, &g), SNIB_ERR_USAGE);
@@ -934,9 +925,8 @@ static void a_policy_wraps_a_function(void **state)
     must(snib_policy_run(c, &p, pairs, body, &token, &result, NULL));
     assert_int_equal(result, 7);
     assert_true(token > 0);
-    assert_int_equal(
-        snib_policy_run(c, &p, wrong, body, &token, &result, NULL),
-        SNIB_ERR_USAGE);
+    assert_int_equal(snib_policy_run(c, &p, wrong, body, &token, &result, NULL),
+                     SNIB_ERR_USAGE);
     snib_client_free(c);
 }
 

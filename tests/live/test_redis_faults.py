@@ -175,9 +175,9 @@ def test_counting_is_exact_while_each_nth_reply_is_lost(
     rule = proxy.drop_reply(where=each_nth)
     path = tmp_path / "tally"
     jobs = []
-    for _ in range(2):
+    for alone in (False, True): # one passes locally, one asks each time
         driver = drivers(proxy.url, request_ms=600)
-        lock = driver.lock("n", lease_ms=2000)
+        lock = driver.lock("n", lease_ms=2000, no_local_pass=alone)
         jobs += [driver.start("count", lock=lock, path=path, rounds=15, on=on)
                  for on in ("a", "b")]
     answers = [job.wait(timeout=45) for job in jobs]

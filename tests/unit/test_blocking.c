@@ -174,14 +174,18 @@ static void waiter_is_polled_at_the_holders_end_within_the_cap(void **state)
     static const struct {
         int64_t left_ms;
         uint32_t position;
-        int64_t from, to;
+        int64_t from, to, lease_ms;
     } t[] = {
-        {200, 1, 200, 203}, {5000, 1, 995, 1000}, {0, 1, 10, 12},
-        {200, 2, 200, 203}, {200, 3, 995, 1000},  {-50, 1, 995, 1000},
+        {200, 1, 200, 203, 30000},  {5000, 1, 995, 1000, 30000},
+        {0, 1, 10, 12, 30000},      {200, 2, 200, 203, 30000},
+        {200, 3, 995, 1000, 30000}, {-50, 1, 995, 1000, 30000},
+        {5000, 1, 300, 300, 900}, /* a third of a short claim (H05) */
+        {5000, 2, 50, 50, 60},      {5000, 3, 995, 1000, 900},
     };
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib__request r = ask(SNIB__ACQUIRE);
         start(&r);
+        r.lease.ns = t[i].lease_ms * 1000000;
         r.left.ns = t[i].left_ms * 1000000;
         r.position = t[i].position;
         finish(&r, SNIB__QUEUED, 0);

@@ -53,10 +53,14 @@ static void wax_free(struct snib__store *s)
     (void)s;
 }
 
-static const struct snib__store_ops wax = {
-    .abi = SNIB__STORE_ABI, .size = sizeof wax, .scheme = "wax",
-    .open = wax_open,       .start = wax_start, .input = wax_input,
-    .due = wax_due,         .free = wax_free};
+static const struct snib__store_ops wax = {.abi = SNIB__STORE_ABI,
+                                           .size = sizeof wax,
+                                           .scheme = "wax",
+                                           .open = wax_open,
+                                           .start = wax_start,
+                                           .input = wax_input,
+                                           .due = wax_due,
+                                           .free = wax_free};
 
 /* -- a desk to play at ------------------------------------------------------- */
 
@@ -73,9 +77,8 @@ static const int64_t MS = 1000000;
 static int set_up(void **state)
 {
     static struct desk d;
-    struct snib__engine_config cfg = {.ops = &wax,
-                                      .seed = {{1, 2, 3, 4}},
-                                      .request = snib__ms(2000)};
+    struct snib__engine_config cfg = {
+        .ops = &wax, .seed = {{1, 2, 3, 4}}, .request = snib__ms(2000)};
     memset(&d, 0, sizeof d);
     d.alive = snib__mem_alive();
     d.now.ns = 1000 * MS;
@@ -96,9 +99,8 @@ static int tear_down(void **state)
 
 static struct snib__ask ask_of(uint64_t lane)
 {
-    return (struct snib__ask){.lane = lane,
-                              .limit = SNIB__NEVER,
-                              .lease = snib__ms(30000)};
+    return (struct snib__ask){
+        .lane = lane, .limit = SNIB__NEVER, .lease = snib__ms(30000)};
 }
 
 static struct snib__seat *acquire(struct desk *d, struct snib__ask ask)
@@ -234,8 +236,8 @@ static void re_entry_costs_no_request_and_keeps_the_token(void **state)
     assert_int_equal(state_of(d, s), SNIB_HELD);
 }
 
-static void a_pass_hands_on_the_remaining_deadline_with_the_next_token(
-    void **state)
+static void
+a_pass_hands_on_the_remaining_deadline_with_the_next_token(void **state)
 {
     struct desk *d = *state;
     struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
@@ -331,9 +333,8 @@ static void giving_up_unanswered_is_unknown_and_cancels(void **state)
 {
     struct desk *d = *state;
     struct snib__seat *s = acquire(d, ask_of(1));
-    assert_int_equal(
-        snib__engine_leave(d->e, d->now, s, SNIB_ERR_TIMEOUT),
-        SNIB_ERR_UNKNOWN);
+    assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_TIMEOUT),
+                     SNIB_ERR_UNKNOWN);
     struct snib__request *cancel = at(SNIB__CANCEL);
     assert_memory_equal(cancel->id, at(SNIB__ACQUIRE)->id, 16);
     /* a new acquire waits until the ghost is gone */
@@ -352,9 +353,8 @@ static void one_of_two_gives_up_and_nothing_is_sent(void **state)
     struct desk *d = *state;
     struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
-    assert_int_equal(
-        snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
-        SNIB_ERR_TIMEOUT);
+    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
+                     SNIB_ERR_TIMEOUT);
     assert_null(at(SNIB__CANCEL));
     assert_int_equal(b->state, SNIB__SEAT_WAITING);
 }
@@ -391,8 +391,8 @@ static void a_renewal_is_due_each_third_and_moves_the_deadline(void **state)
     assert_int_equal(st.left_ms, 30000 - 300 - 305);
 }
 
-static void an_unanswered_renewal_is_risk_then_loss_by_the_deadline(
-    void **state)
+static void
+an_unanswered_renewal_is_risk_then_loss_by_the_deadline(void **state)
 {
     struct desk *d = *state;
     struct snib__seat *s = acquire(d, ask_of(1));
@@ -532,8 +532,8 @@ static void a_pushed_grant_near_its_end_is_confirmed_first(void **state)
     assert_int_equal(s->state, SNIB__SEAT_SERVED);
 }
 
-static void a_pushed_grant_without_a_proven_start_is_confirmed_first(
-    void **state)
+static void
+a_pushed_grant_without_a_proven_start_is_confirmed_first(void **state)
 {
     struct desk *d = *state;
     struct snib__seat *s = acquire(d, ask_of(1));
@@ -584,8 +584,8 @@ static void a_release_reply_lost_is_repeated_and_no_means_done(void **state)
     snib__seat_done(d->e, ending);
 }
 
-static void a_release_that_finds_nothing_after_the_deadline_is_lost(
-    void **state)
+static void
+a_release_that_finds_nothing_after_the_deadline_is_lost(void **state)
 {
     struct desk *d = *state;
     struct snib__seat *s = acquire(d, ask_of(1)), *ending;
@@ -631,9 +631,8 @@ static void a_yield_that_is_given_up_cancels_the_prior_grant_too(void **state)
     grant(d, 100);
     d->now.ns += 6 * MS;
     release(d, a->ticket, 1, NULL);
-    assert_int_equal(
-        snib__engine_leave(d->e, d->now, b, SNIB_ERR_TIMEOUT),
-        SNIB_ERR_UNKNOWN);
+    assert_int_equal(snib__engine_leave(d->e, d->now, b, SNIB_ERR_TIMEOUT),
+                     SNIB_ERR_UNKNOWN);
     assert_int_equal(at(SNIB__CANCEL)->token, 100);
 }
 
@@ -671,9 +670,9 @@ static void renewals_due_together_travel_as_one_chain(void **state)
                          SNIB_ERR_OK);
         struct snib__ask ask = ask_of(1);
         struct snib__seat *s;
-        assert_int_equal(snib__engine_acquire(d->e, d->now, sites[i], &ask,
-                                              &s, &d->err),
-                         SNIB_ERR_OK);
+        assert_int_equal(
+            snib__engine_acquire(d->e, d->now, sites[i], &ask, &s, &d->err),
+            SNIB_ERR_OK);
         grant(d, i + 1);
         d->now.ns += MS / 10;
     }
@@ -701,9 +700,9 @@ static struct snib__seat *adopt(struct desk *d, uint64_t lane)
     struct snib__ask ask = ask_fixed(lane);
     struct snib__seat *s = NULL;
     ask.limit = snib__after(d->now, snib__ms(2000));
-    assert_int_equal(snib__engine_adopt(d->e, d->now, d->site, &ask, LEFT, 77,
-                                        &s, &d->err),
-                     SNIB_ERR_OK);
+    assert_int_equal(
+        snib__engine_adopt(d->e, d->now, d->site, &ask, LEFT, 77, &s, &d->err),
+        SNIB_ERR_OK);
     assert_int_equal(s->state, SNIB__SEAT_WAITING);
     return s;
 }
@@ -721,8 +720,8 @@ static void no_turn_is_left(struct desk *d)
     assert_int_equal(c.leaving, 0);
 }
 
-static void an_adopted_grant_is_served_when_a_renewal_has_confirmed_it(
-    void **state)
+static void
+an_adopted_grant_is_served_when_a_renewal_has_confirmed_it(void **state)
 {
     struct desk *d = *state;
     struct snib__seat *s = adopt(d, 7), *ending;
@@ -747,8 +746,8 @@ static void an_adopted_grant_is_served_when_a_renewal_has_confirmed_it(
     no_turn_is_left(d);
 }
 
-static void an_adopted_grant_that_is_over_is_lost_and_not_asked_for(
-    void **state)
+static void
+an_adopted_grant_that_is_over_is_lost_and_not_asked_for(void **state)
 {
     struct desk *d = *state;
     struct snib__seat *s = adopt(d, 7);
@@ -761,8 +760,8 @@ static void an_adopted_grant_that_is_over_is_lost_and_not_asked_for(
     no_turn_is_left(d);
 }
 
-static void an_adoption_confirmed_too_late_is_lost_and_not_released(
-    void **state)
+static void
+an_adoption_confirmed_too_late_is_lost_and_not_released(void **state)
 {
     struct desk *d = *state;
     struct snib__seat *s = adopt(d, 7);
@@ -838,9 +837,9 @@ static void a_client_with_business_of_its_own_adopts_nothing(void **state)
     struct snib__ask ask = ask_fixed(9);
     struct snib__seat *s;
     acquire(d, ask_of(1));
-    assert_int_equal(snib__engine_adopt(d->e, d->now, d->site, &ask, LEFT, 77,
-                                        &s, &d->err),
-                     SNIB_ERR_BUSY);
+    assert_int_equal(
+        snib__engine_adopt(d->e, d->now, d->site, &ask, LEFT, 77, &s, &d->err),
+        SNIB_ERR_BUSY);
     assert_null(s);
     assert_null(at(SNIB__RENEW));
 }
@@ -863,9 +862,9 @@ static void an_abandoned_grant_is_forgotten_and_not_released(void **state)
     int64_t token;
     memcpy(want, at(SNIB__ACQUIRE)->id, sizeof want);
     grant(d, 9);
-    assert_int_equal(snib__engine_grant_id(d->e, d->now, s->ticket, id, &token,
-                                           &d->err),
-                     SNIB_ERR_OK);
+    assert_int_equal(
+        snib__engine_grant_id(d->e, d->now, s->ticket, id, &token, &d->err),
+        SNIB_ERR_OK);
     assert_memory_equal(id, want, sizeof id);
     assert_int_equal(token, 9);
     assert_int_equal(snib__engine_renew(d->e, d->now, s->ticket, snib__ms(5000),
@@ -915,9 +914,9 @@ static void a_renewed_lease_is_not_left_behind(void **state)
     assert_int_equal(
         snib__engine_abandon_grant(d->e, d->now, s->ticket, 1, &d->err),
         SNIB_ERR_USAGE);
-    assert_int_equal(snib__engine_grant_id(d->e, d->now, s->ticket, id, &token,
-                                           &d->err),
-                     SNIB_ERR_USAGE);
+    assert_int_equal(
+        snib__engine_grant_id(d->e, d->now, s->ticket, id, &token, &d->err),
+        SNIB_ERR_USAGE);
     assert_int_equal(state_of(d, s), SNIB_HELD);
 }
 

@@ -3,8 +3,8 @@
  * exec() takes the space's mutex for each request; nothing in it blocks. A
  * waiter that is granted the name is put on its client's list `told` and the
  * client's eventfd is written: rung() hands out the ids. */
-#include "base/glob.h"
 #include "store/memory/memory.h"
+#include "base/glob.h"
 
 #include <errno.h>
 #include <string.h>

@@ -303,8 +303,9 @@ static void skew_check(struct look *k, int64_t there_ms, int64_t here_ms,
              "the server's clock is %" PRId64 " ms %s this host's",
              skew < 0 ? -skew : skew, skew < 0 ? "behind" : "ahead of");
     tell(k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "clock-skew", text,
-         fine ? "" : "run NTP on both: fencing tokens follow the server's "
-                     "clock");
+         fine ? ""
+              : "run NTP on both: fencing tokens follow the server's "
+                "clock");
 }
 
 /* Between the two readings at most as much may have passed at the server as

@@ -72,8 +72,7 @@ static int64_t pause(struct snib__redis *s, const struct snib__request *rq,
         base = snib__to_ms(rq->lease) / 4; /* p <= C/3 (H05), within reason */
         base = base > POLL_LEAST_MS ? base : POLL_LEAST_MS;
     }
-    int64_t ms =
-        base + (int64_t)snib__rng_below(&s->rng, (uint64_t)base / 2);
+    int64_t ms = base + (int64_t)snib__rng_below(&s->rng, (uint64_t)base / 2);
     if (left > 0 && (!queued || rq->position <= 2)) {
         left += POLL_FLOOR_MS +
                 (int64_t)snib__rng_below(&s->rng,

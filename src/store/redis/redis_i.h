@@ -31,9 +31,9 @@ enum {
     BUCKETS = 256,
     ABANDONED = 256, /* cancelled ids remembered                     */
     LOOKS_MAX = 64,
-    POLL_LEAST_MS = 50,     /* short leases poll as often as that          */
-    POLL_MS = 1000,   /* p: a waiter's sign of life                   */
-    WINDOW_MS = 3000, /* alive for 3p                                 */
+    POLL_LEAST_MS = 50, /* short leases poll as often as that          */
+    POLL_MS = 1000,     /* p: a waiter's sign of life                   */
+    WINDOW_MS = 3000,   /* alive for 3p                                 */
     POLL_FLOOR_MS = 10,
     NOT_AFTER_MS = 9900, /* a request is not executed later than that    */
     LATE_COPY_MS = 10000,

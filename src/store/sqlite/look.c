@@ -1,8 +1,8 @@
 /* store/sqlite/look.c — inspect and list: read transactions beside the
  * writers, so that they answer even while a process stands still inside a
  * write. They settle nothing; what has expired is simply not shown. */
-#include "base/glob.h"
 #include "base/error.h"
+#include "base/glob.h"
 #include "store/sqlite/internal.h"
 
 static void write_row(sqlite3_stmt *st, snib_instant now, struct snib__buf *out)
