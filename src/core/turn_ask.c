@@ -1,0 +1,305 @@
+/* core/turn_ask.c — asking the store on behalf of those who wait.
+ *
+ * One ACQUIRE a turn, for the head of the local queue; a lost answer is asked
+ * for again with the same id. What comes back is a grant (served, confirmed
+ * first, or given back), a place in the queue, a no, or a reason why the store
+ * cannot work now. An adoption has no ACQUIRE: it is a renewal of a grant that
+ * another process left behind. */
+#include <assert.h>
+
+#include "core/turn_i.h"
+
+void snib__turn_limits(struct snib__turn *t)
+{
+    if (!t->asking) {
+        return;
+    }
+    const struct snib__list *waiting = &t->site->waiting;
+    const struct snib__seat *last =
+        SNIB__CONTAINER(waiting->head.prev, struct snib__seat, link);
+    t->asking->rq.limit = snib__later(t->asking->rq.limit, last->limit);
+}
+
+static void write_about(struct snib__engine *e, snib_instant now,
+                        const struct snib__seat *s, struct snib__buf *out)
+{
+    struct snib__about about = e->self;
+    about.since_ms = (now.ns + e->cfg.wall_offset_ns) / 1000000;
+    if (s->reason) {
+        size_t i = 0;
+        for (; s->reason[i] && i + 1 < sizeof about.reason; i++) {
+            about.reason[i] = s->reason[i];
+        }
+        about.reason[i] = 0;
+    }
+    snib__buf_clear(out);
+    snib__about_write(&about, out);
+}
+
+/* Fill and start an ACQUIRE for the head of the queue. prior: our own grant
+ * to be ended in the same step (a yield), or 0. */
+void snib__turn_ask(struct snib__engine *e, snib_instant now,
+                    struct snib__turn *t, int64_t prior)
+{
+    struct snib__seat *head = snib__turn_first_waiting(t->site);
+    assert(head && !t->holder && !t->adopter);
+    t->state = SNIB__TURN_ASKING;
+    t->why = SNIB_WHY_NONE;
+    t->prior = prior;
+    t->lease = head->terms.lease;
+    t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
+    t->doubt = false;
+    if (!t->asking && !(t->asking = snib__inquiry_get(e, t->site))) {
+        snib__turn_retry_at(e, now, t); /* no memory now: later */
+        return;
+    }
+    snib__turn_arm(e, t);
+    t->asking->turn = t;
+    struct snib__request *rq = &t->asking->rq;
+    rq->id[0] = snib__rng_next(&e->rng);
+    rq->id[1] = snib__rng_next(&e->rng);
+    t->id[0] = rq->id[0];
+    t->id[1] = rq->id[1];
+    rq->verb = SNIB__ACQUIRE;
+    rq->kind = SNIB_MUTEX;
+    rq->permits = 1;
+    rq->resent = false;
+    rq->may_queue = false;
+    rq->token = prior;
+    rq->floor = e->floor;
+    rq->room = head->terms.fixed || head->terms.no_pass ? 0 : SNIB__ROOM;
+    rq->lease = t->lease;
+    rq->limit = now;
+    SNIB__LIST_EACH (l, &t->site->waiting) {
+        struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
+        rq->may_queue = rq->may_queue || !s->terms.try_only;
+        rq->limit = snib__later(rq->limit, s->limit);
+    }
+    write_about(e, now, head, &t->asking->text);
+    rq->text = snib__buf_text(&t->asking->text);
+    rq->text_size = t->asking->text.failed /* no memory: nobody's name */
+                        ? 0
+                        : (uint32_t)snib__buf_size(&t->asking->text);
+    e->counts.asks++;
+    e->counts.yields += prior != 0;
+    snib__inquiry_start(e, t->asking);
+}
+
+/* A renewal must say that it is ours before anybody is served. Until then
+ * deadline only says when to stop asking. */
+static void confirm_first(struct snib__engine *e, snib_instant now,
+                          struct snib__turn *t)
+{
+    t->lease = snib__turn_first_waiting(t->site)->terms.lease;
+    t->state = SNIB__TURN_CONFIRM;
+    t->renew_at = now;
+    snib__turn_renew(e, now, t);
+    snib__turn_arm(e, t);
+}
+
+/* Serve the head, unless the grant must be confirmed first: its deadline is
+ * not proven, or too near, or the taker insists (DESIGN 5, direct grant). */
+static void serve_or_confirm(struct snib__engine *e, snib_instant now,
+                             struct snib__turn *t, snib_duration given)
+{
+    struct snib__seat *s = snib__turn_first_waiting(t->site);
+    int64_t left = t->deadline.ns - now.ns;
+    int64_t whole = s->terms.lease.ns - snib__turn_allowance(s->terms.lease).ns;
+    bool strict = s->terms.fixed || s->terms.confirm;
+    if (strict ? left < whole - s->terms.lease.ns / 8 : left < given.ns / 4) {
+        confirm_first(e, now, t);
+        return;
+    }
+    t->lease = s->terms.lease;
+    t->state = SNIB__TURN_HELD;
+    snib__list_push(&e->held, &t->held);
+    snib__turn_serve(e, now, t, s);
+}
+
+static void granted(struct snib__engine *e, snib_instant now,
+                    struct snib__turn *t, const struct snib__request *rq)
+{
+    snib_duration given = rq->left;
+    bool pushed = given.ns < rq->lease.ns;
+    bool proven = rq->valid_from.ns != 0;
+    t->token0 = t->token = rq->token;
+    t->room = rq->room;
+    t->granted = now;
+    t->refusals = 0;
+    t->doubt = false;
+    t->prior = 0;
+    t->deadline = snib__before(snib__after(rq->valid_from, given),
+                               snib__turn_allowance(given));
+    t->renew_at =
+        pushed ? snib__after(rq->valid_from, (snib_duration){given.ns / 2})
+               : snib__turn_renewal_of(rq->valid_from, given);
+    if (e->floor < rq->token + rq->room) {
+        e->floor = rq->token + rq->room;
+    }
+    snib__inquiry_put(e, t->asking);
+    t->asking = NULL;
+    if (!snib__turn_first_waiting(t->site)) {
+        snib__turn_leave(e, now, t); /* nobody wants it any more */
+    } else if (!proven || snib__reached(now, t->deadline)) {
+        /* No proven start (H03), or one too long ago: ask before use. */
+        t->deadline = snib__after(now, given);
+        confirm_first(e, now, t);
+    } else {
+        serve_or_confirm(e, now, t, given);
+    }
+}
+
+/* The adoption has failed. Others who wait by now ask for a grant of their
+ * own; nothing is said about the one that was not ours to end. */
+void snib__turn_adopt_failed(struct snib__engine *e, snib_instant now,
+                             struct snib__turn *t, snib_err err,
+                             const struct snib_error *detail)
+{
+    struct snib__seat *s = t->adopter;
+    t->adopter = NULL;
+    snib__seat_refuse(e, s, err, detail);
+    snib__turn_over(e, now, t);
+}
+
+void snib__turn_adopt(struct snib__engine *e, snib_instant now,
+                      struct snib__turn *t, struct snib__seat *s,
+                      const uint64_t id[2], int64_t token)
+{
+    snib__inquiry_put(e, t->asking);
+    t->asking = NULL;
+    t->state = SNIB__TURN_CONFIRM;
+    t->adopter = s;
+    t->id[0] = id[0];
+    t->id[1] = id[1];
+    t->token0 = t->token = token;
+    t->lease = s->terms.lease;
+    t->deadline = s->limit; /* when to stop asking */
+    snib__turn_renew(e, now, t);
+    snib__turn_arm(e, t);
+}
+
+void snib__turn_abandon(struct snib__engine *e, snib_instant now,
+                        struct snib__turn *t)
+{
+    struct snib__seat *s = t->holder;
+    assert(s && s->terms.fixed);
+    t->holder = NULL;
+    t->want_renew = t->aggressive = false;
+    snib__seat_free(e, s);
+    snib__turn_over(e, now, t);
+}
+
+static void refuse_all(struct snib__engine *e, struct snib__turn *t,
+                       snib_err err, const struct snib_error *detail,
+                       bool tries_only)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &t->site->waiting) {
+        struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
+        if (!tries_only || s->terms.try_only) {
+            snib__seat_refuse(e, s, err, detail);
+        }
+    }
+}
+
+/* The store kept the request until its limit: seats whose own limit has come
+ * with it end here. One that the store had in its queue, or said no to, surely
+ * has nothing; one that was never answered does not know. */
+static void refuse_late(struct snib__engine *e, snib_instant now,
+                        struct snib__turn *t, snib_err why)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &t->site->waiting) {
+        struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
+        if (snib__reached(now, s->limit)) {
+            snib__seat_refuse(e, s, why, NULL);
+        }
+    }
+}
+
+/* How often the store may refuse a request that was ready to queue before we
+ * stop asking: a late one (not_after) is normal, a row of them is not. */
+enum { REFUSALS_MAX = 8 };
+
+/* The acquire has had its last answer. */
+void snib__turn_answered(struct snib__engine *e, struct snib__turn *t)
+{
+    snib__inquiry_put(e, t->asking);
+    t->asking = NULL;
+}
+
+void snib__turn_asked(struct snib__engine *e, snib_instant now,
+                      struct snib__turn *t, struct snib__inquiry *q)
+{
+    struct snib__request *rq = &q->rq;
+    switch (rq->answer) {
+    case SNIB__PENDING:
+        assert(!"answered without an answer");
+        return;
+    case SNIB__DONE:
+        granted(e, now, t, rq);
+        return;
+    case SNIB__QUEUED:
+        t->state = SNIB__TURN_QUEUED;
+        t->refusals = 0;
+        snib__turn_arm(e, t);
+        refuse_all(e, t, SNIB_ERR_BUSY, NULL, true);
+        if (snib__list_empty(&t->site->waiting)) {
+            snib__turn_leave(e, now, t);
+        }
+        return;
+    case SNIB__NO:
+        if (!rq->may_queue) {
+            refuse_all(e, t, rq->err ? rq->err : SNIB_ERR_BUSY, &q->error,
+                       true);
+        }
+        refuse_late(e, now, t, SNIB_ERR_TIMEOUT);
+        if (rq->may_queue && ++t->refusals > REFUSALS_MAX) {
+            refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
+        }
+        snib__turn_answered(e, t);
+        if (!t->prior) {
+            snib__turn_over(e, now, t);
+        } else if (snib__turn_first_waiting(t->site)) {
+            snib__turn_ask(e, now, t, t->prior); /* not ended yet */
+        } else {
+            t->doubt = true;
+            snib__turn_leave(e, now, t);
+        }
+        return;
+    case SNIB__NOT_APPLIED:
+        if (e->cfg.blocking && snib__reached(now, rq->patience)) {
+            /* It was patient for those who waited when it began only. */
+            refuse_late(e, now, t, rq->err ? rq->err : SNIB_ERR_STORE);
+            if (snib__turn_first_waiting(t->site)) {
+                snib__inquiry_start(e, q);
+                return;
+            }
+        }
+        refuse_all(e, t,
+                   t->doubt  ? SNIB_ERR_UNKNOWN
+                   : rq->err ? rq->err
+                             : SNIB_ERR_STORE,
+                   &q->error, false);
+        snib__turn_answered(e, t);
+        if (t->doubt || t->prior) {
+            t->doubt = true;
+            snib__turn_leave(e, now, t);
+        } else {
+            snib__turn_over(e, now, t);
+        }
+        return;
+    case SNIB__UNKNOWN:
+        refuse_late(e, now, t,
+                    t->state == SNIB__TURN_QUEUED ? SNIB_ERR_TIMEOUT
+                                                  : SNIB_ERR_UNKNOWN);
+        t->doubt = true;
+        rq->resent = true;
+        if (snib__turn_first_waiting(t->site)) {
+            t->state = SNIB__TURN_ASKING;
+            snib__inquiry_start(e, q);
+        } else {
+            snib__turn_answered(e, t);
+            snib__turn_leave(e, now, t);
+        }
+        return;
+    }
+}

@@ -1,0 +1,173 @@
+/* core/turn_leave.c — ending a local turn, a grant, a request.
+ *
+ * The last release of a lane passes the grant on inside the process (no
+ * request), or ends it and queues again in one step at the store (a yield),
+ * or gives it back. A request that nobody wants any more is cancelled. Until
+ * the store has answered, or everything of ours there has run out, the turn is
+ * LEAVING and the next acquire waits. */
+#include <assert.h>
+
+#include "core/turn_i.h"
+
+/* Give up what we have or asked for, and wait until it is surely gone. */
+void snib__turn_leave(struct snib__engine *e, snib_instant now,
+                      struct snib__turn *t)
+{
+    bool cancel = t->asking != NULL || t->doubt;
+    snib_duration most = t->lease;
+    if (cancel && most.ns < SNIB__NOT_AFTER_MS * INT64_C(1000000)) {
+        most = snib__ms(SNIB__NOT_AFTER_MS);
+    }
+    if (t->state != SNIB__TURN_LEAVING) {
+        e->leaving++;
+    }
+    t->state = SNIB__TURN_LEAVING;
+    t->gone_by = snib__after(now, most);
+    t->renew_at = SNIB__NEVER;
+    snib__turn_orphan(&t->renewing);
+    snib__unlink(&t->held);
+    snib__turn_start_end(e, now, t);
+}
+
+void snib__turn_start_end(struct snib__engine *e, snib_instant now,
+                          struct snib__turn *t)
+{
+    struct snib__inquiry *q = snib__inquiry_get(e, t->site);
+    if (!q) {
+        snib__turn_retry_at(e, now, t);
+        return;
+    }
+    t->renew_at = SNIB__NEVER;
+    t->ending = q;
+    q->turn = t;
+    q->rq.id[0] = t->id[0];
+    q->rq.id[1] = t->id[1];
+    q->rq.verb = t->asking || t->doubt ? SNIB__CANCEL : SNIB__RELEASE;
+    q->rq.token = q->rq.verb == SNIB__CANCEL ? t->prior : t->token0;
+    q->rq.lease = t->lease;
+    q->rq.limit = t->gone_by;
+    q->rq.resent = t->doubt;
+    q->rq.keepers = t->ender == NULL;
+    snib__turn_arm(e, t);
+    snib__inquiry_start(e, q);
+}
+
+/* P7: what one local turn may do. */
+static bool may_pass(const struct snib__turn *t, const struct snib__seat *to,
+                     snib_instant now)
+{
+    const struct snib__seat *from = t->holder;
+    snib_duration left = snib__between(now, t->deadline);
+    return t->state == SNIB__TURN_HELD && t->token < t->token0 + t->room &&
+           snib__between(t->granted, now).ns <
+               SNIB__TURN_MS * INT64_C(1000000) &&
+           left.ns > t->lease.ns / 20 && !from->terms.no_pass &&
+           !from->terms.fixed && !to->terms.no_pass && !to->terms.fixed &&
+           to->terms.lease.ns == t->lease.ns;
+}
+
+bool snib__turn_release(struct snib__engine *e, snib_instant now,
+                        struct snib__turn *t)
+{
+    struct snib__seat *s = t->holder, *next = snib__turn_first_waiting(t->site);
+    bool pass = next && may_pass(t, next, now);
+    t->want_renew = false;
+    if (next && pass) {
+        t->holder = NULL;
+        snib__seat_free(e, s);
+        t->token++;
+        e->counts.passes++;
+        snib__turn_serve(e, now, t, next);
+        return true;
+    }
+    t->holder = NULL;
+    t->aggressive = false;
+    if (next) { /* end ours and queue again, in one step at the store */
+        snib__turn_orphan(&t->renewing);
+        snib__unlink(&t->held);
+        snib__seat_free(e, s);
+        snib__turn_ask(e, now, t, t->token0);
+        return true;
+    }
+    s->state = SNIB__SEAT_ENDING;
+    t->ender = s;
+    snib__turn_leave(e, now, t);
+    return false;
+}
+
+void snib__turn_desert(struct snib__engine *e, snib_instant now,
+                       struct snib__turn *t)
+{
+    if (t->adopter) { /* the seat has left already */
+        t->adopter = NULL;
+        snib__turn_over(e, now, t);
+        return;
+    }
+    switch ((snib__turn_state)t->state) {
+    case SNIB__TURN_ASKING:
+        t->doubt = true;
+        snib__turn_leave(e, now, t);
+        break;
+    case SNIB__TURN_QUEUED:
+    case SNIB__TURN_CONFIRM:
+        snib__turn_leave(e, now, t);
+        break;
+    case SNIB__TURN_HELD:
+    case SNIB__TURN_RISK:
+    case SNIB__TURN_LEAVING:
+        break;
+    }
+}
+
+void snib__turn_ended(struct snib__engine *e, snib_instant now,
+                      struct snib__turn *t, snib_err err)
+{
+    struct snib__seat *s = t->ender;
+    t->ender = NULL;
+    if (s) {
+        snib__seat_gone(e, s, err);
+    }
+    snib__turn_over(e, now, t);
+}
+
+void snib__turn_end_answered(struct snib__engine *e, snib_instant now,
+                             struct snib__turn *t, struct snib__inquiry *q)
+{
+    struct snib__request *rq = &q->rq;
+    snib_err err = SNIB_ERR_OK;
+    switch (rq->answer) {
+    case SNIB__NO: /* H31: ours until now, so an earlier copy ended it */
+        if (snib__reached(now, t->deadline)) {
+            err = SNIB_ERR_LOST;
+        }
+        break;
+    case SNIB__DONE:
+        break;
+    case SNIB__UNKNOWN:
+        t->doubt = t->doubt || rq->verb == SNIB__CANCEL;
+        rq->resent = true;
+        if (!snib__reached(now, t->gone_by)) {
+            snib__inquiry_start(e, q);
+            return;
+        }
+        err = SNIB_ERR_UNKNOWN;
+        break;
+    case SNIB__NOT_APPLIED:
+        t->ending = NULL;
+        snib__inquiry_put(e, q);
+        if (snib__reached(now, t->gone_by)) {
+            snib__turn_ended(e, now, t, SNIB_ERR_UNKNOWN);
+        } else {
+            snib__turn_retry_at(e, now, t);
+        }
+        return;
+    case SNIB__PENDING:
+    case SNIB__QUEUED:
+        assert(!"an end is answered once");
+        return;
+    }
+    t->ending = NULL;
+    t->doubt = false;
+    snib__inquiry_put(e, q);
+    snib__turn_ended(e, now, t, err);
+}

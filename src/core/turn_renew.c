@@ -1,0 +1,160 @@
+/* core/turn_renew.c — keeping what is held.
+ *
+ * A renewal moves the deadline from the instant of its own sending, and only
+ * forwards. One that got no answer is sent again at once; from then on the
+ * grant is at risk, until an answer or the deadline. */
+#include <assert.h>
+
+#include "core/turn_i.h"
+
+/* Renewals are rounded down to a 64th of the lease, so that those of many
+ * locks fall due together and travel in one batch. */
+snib_instant snib__turn_renewal_of(snib_instant from, snib_duration lease)
+{
+    int64_t grain = lease.ns / 64 > 0 ? lease.ns / 64 : 1;
+    snib_instant at = snib__after(from, (snib_duration){lease.ns / 3});
+    at.ns -= at.ns % grain;
+    return at;
+}
+
+void snib__turn_lose(struct snib__engine *e, snib_instant now,
+                     struct snib__turn *t, snib_reason why, bool gone)
+{
+    struct snib__seat *s = t->holder;
+    if (s) {
+        snib__turn_show(e, t, SNIB_LOST, why);
+        if (t->want_renew) {
+            s->err = SNIB_ERR_LOST;
+            snib__seat_tell(e, s, SNIB__NEWS_RENEWED);
+        }
+        s->state = SNIB__SEAT_DEAD;
+        snib__list_push(&t->site->dead, &s->link);
+        t->holder = NULL;
+    }
+    t->want_renew = false;
+    if (gone) {
+        snib__turn_over(e, now, t);
+    } else {
+        snib__turn_leave(e, now, t);
+    }
+}
+
+void snib__turn_renew(struct snib__engine *e, snib_instant now,
+                      struct snib__turn *t)
+{
+    struct snib__inquiry *q = snib__inquiry_get(e, t->site);
+    if (!q) {
+        snib__turn_retry_at(e, now, t);
+        return;
+    }
+    t->renewing = q;
+    t->renew_at = SNIB__NEVER;
+    q->turn = t;
+    q->rq.id[0] = t->id[0];
+    q->rq.id[1] = t->id[1];
+    q->rq.verb = SNIB__RENEW;
+    q->rq.token = t->token0;
+    q->rq.lease = t->lease;
+    q->rq.keepers = true;
+    q->rq.limit = t->aggressive ? snib__after(now, e->cfg.request)
+                                : snib__later(t->deadline, now);
+    e->counts.renewals++;
+    snib__inquiry_start(e, q);
+}
+
+static void renewed(struct snib__engine *e, snib_instant now,
+                    struct snib__turn *t, const struct snib__request *rq)
+{
+    snib_instant deadline = snib__before(snib__after(rq->valid_from, rq->left),
+                                         snib__turn_allowance(rq->left));
+    t->deadline = t->state == SNIB__TURN_CONFIRM
+                      ? deadline
+                      : snib__later(t->deadline, deadline);
+    t->renew_at = snib__turn_renewal_of(rq->valid_from, rq->left);
+    if (t->adopter && snib__reached(now, t->deadline)) {
+        snib__turn_adopt_failed(e, now, t, SNIB_ERR_LOST,
+                                NULL); /* over by now */
+        return;
+    }
+    if (t->state == SNIB__TURN_CONFIRM) {
+        struct snib__seat *s = snib__turn_first_waiting(t->site);
+        if (t->adopter) {
+            assert(s == t->adopter);
+            t->adopter = NULL;
+            t->doubt = false;
+            if (e->floor < t->token0) {
+                e->floor = t->token0;
+            }
+        }
+        if (!s || snib__reached(now, t->deadline)) {
+            snib__turn_leave(e, now, t);
+            return;
+        }
+        t->state = SNIB__TURN_HELD;
+        t->granted = now;
+        snib__list_push(&e->held, &t->held);
+        snib__turn_serve(e, now, t, s);
+        return;
+    }
+    if (snib__turn_check(e, now, t)) {
+        return;
+    }
+    t->state = SNIB__TURN_HELD;
+    snib__turn_show(e, t, SNIB_HELD, SNIB_WHY_NONE);
+    if (t->holder && t->holder->terms.fixed) {
+        t->renew_at = SNIB__NEVER;
+    }
+    if (t->want_renew && rq->lease.ns != t->lease.ns) {
+        snib__turn_renew(e, now, t); /* the caller wanted another length */
+    } else if (t->want_renew) {
+        t->want_renew = false;
+        t->holder->err = SNIB_ERR_OK;
+        snib__seat_tell(e, t->holder, SNIB__NEWS_RENEWED);
+    }
+    snib__turn_arm(e, t);
+}
+
+void snib__turn_renewal_answered(struct snib__engine *e, snib_instant now,
+                                 struct snib__turn *t, struct snib__inquiry *q)
+{
+    struct snib__request *rq = &q->rq;
+    if (rq->answer == SNIB__UNKNOWN) { /* re-sent at once (DESIGN 5) */
+        rq->resent = true;
+        t->doubt = t->doubt || t->adopter;
+        snib__inquiry_start(e, q);
+        snib__turn_risk(e, now, t, SNIB_WHY_UNREACHABLE);
+        return;
+    }
+    t->renewing = NULL;
+    if (rq->answer == SNIB__DONE) {
+        renewed(e, now, t, rq);
+    } else if (t->adopter && rq->answer == SNIB__NO) {
+        snib__turn_adopt_failed(e, now, t, SNIB_ERR_LOST, &q->error);
+    } else if (t->adopter) { /* as any renewal that was asked for: once */
+        snib__turn_adopt_failed(e, now, t,
+                                t->doubt  ? SNIB_ERR_UNKNOWN
+                                : rq->err ? rq->err
+                                          : SNIB_ERR_UNREACHABLE,
+                                &q->error);
+    } else if (rq->answer == SNIB__NO && t->state == SNIB__TURN_CONFIRM) {
+        snib__turn_over(e, now, t);
+    } else if (rq->answer == SNIB__NO) {
+        snib__turn_lose(e, now, t,
+                        rq->revoked ? SNIB_WHY_REVOKED : SNIB_WHY_STOLEN, true);
+    } else { /* not applied: the store is unfit just now */
+        if (t->want_renew && t->holder) {
+            t->want_renew = false;
+            t->holder->err = rq->err ? rq->err : SNIB_ERR_UNREACHABLE;
+            snib__seat_tell(e, t->holder, SNIB__NEWS_RENEWED);
+        }
+        if (!snib__turn_check(e, now, t)) {
+            if (t->state == SNIB__TURN_HELD &&
+                !(t->holder && t->holder->terms.fixed)) {
+                t->state = SNIB__TURN_RISK;
+                snib__turn_show(e, t, SNIB_AT_RISK, SNIB_WHY_UNREACHABLE);
+            }
+            snib__turn_retry_at(e, now, t);
+        }
+    }
+    snib__inquiry_put(e, q);
+}
