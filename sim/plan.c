@@ -12,7 +12,7 @@ static const char *const fault_names[SIM_FAULT_KINDS] = {
     "cut",       "lose-reply",   "half-open", "pause",        "crash",
     "freeze",    "restart",      "wipe",      "script-flush", "flushall",
     "step-back", "step-forward", "error",     "slow",         "evict",
-    "jump",      "refuse",       "late",      "isolate"};
+    "jump",      "refuse",       "late",      "isolate",      "promote"};
 
 const char *sim_fault_name(int kind)
 {
@@ -95,10 +95,27 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     o->overrun_pct = upto(&r, 3) ? 0 : 30;
     o->rate_ppm = upto(&r, 2) ? 0 : 4000;
     o->split_pct = (int)pick(&r, pcts, 4);
+    if (upto(&r, 16) == 0) { /* long local turns: more passes than room */
+        o->clients = 2;
+        o->lanes = SIM_LANES;
+        o->names = 1;
+        o->ops = 24;
+        o->hold_us = o->think_us = 0;
+        o->try_pct = o->timed_pct = o->fixed_pct = o->nopass_pct = 0;
+        o->lease_ms = 3000;
+    }
     bool allowed[SIM_FAULT_KINDS] = {false};
     int kinds = upto(&r, 4); /* none, one, or a few */
     for (int i = 0; i < kinds; i++) {
         allowed[upto(&r, SIM_FAULT_KINDS)] = true;
+    }
+    if (upto(&r, 8) == 0) { /* late copies need patience and impatience */
+        memset(allowed, 0, sizeof allowed);
+        allowed[SIM_LATE] = true;
+        o->timed_pct = 50;
+        o->lease_ms = 10000;
+        o->hold_us = 20000;
+        kinds = 1;
     }
     o->fault_count = kinds ? 1 + upto(&r, 8) : 0;
     for (int i = 0; i < o->fault_count; i++) {
@@ -223,6 +240,20 @@ static void evict(struct sim_world *w, int name)
     }
 }
 
+/* What was acknowledged since the snapshot is lost; connections break. */
+void sim_promote(struct sim_world *w)
+{
+    if (w->replica) {
+        sim_note(w, "  the replica takes over");
+        w->p1_off = true;
+        w->died = true; /* grants that had ended are there again */
+        down(w, false, 20);
+        sim_redis_restore(w->server, w->replica);
+        sim_redis_snapshot_free(w->replica);
+        w->replica = NULL;
+    }
+}
+
 void sim_fault_apply(struct sim_world *w, int index)
 {
     const struct sim_fault *f = &w->opt.fault[index];
@@ -300,6 +331,11 @@ void sim_fault_apply(struct sim_world *w, int index)
         break;
     case SIM_LATE:
         w->client[c].line[f->b % SNIB__CHANS].late = f->ms * SIM_MS;
+        break;
+    case SIM_PROMOTE:
+        sim_redis_snapshot_free(w->replica);
+        w->replica = sim_redis_snapshot(w->server);
+        sim_push(w, (struct sim_event){.at = until, .kind = SIM_EV_PROMOTE});
         break;
     case SIM_ISOLATE:
         w->client[c].isolated_until = until;

@@ -152,6 +152,9 @@ static void act(struct sim_world *w, struct sim_event *ev)
             sim_fault_apply(w, ev->a);
         }
         break;
+    case SIM_EV_PROMOTE:
+        sim_promote(w);
+        break;
     case SIM_EV_TIMER:
         if (ev->life == c->life && ev->at >= c->timer_at) {
             c->timer_at = INT64_MAX;
@@ -261,6 +264,8 @@ static void clean_up(struct sim_world *w)
         free(w->heap[i].bytes);
     }
     w->heap_size = 0;
+    sim_redis_snapshot_free(w->replica);
+    w->replica = NULL;
     sim_redis_free(w->server);
     w->server = NULL;
 }

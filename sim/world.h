@@ -47,6 +47,7 @@ enum sim_fault_kind {
     SIM_LATE,         /* what a line carries up arrives `ms` late, nothing
                          comes back: late copies (H12, H15)                  */
     SIM_ISOLATE,      /* a client cannot reach the server for `ms`           */
+    SIM_PROMOTE,      /* a replica that is `ms` behind takes over            */
     SIM_FAULT_KINDS
 };
 
@@ -86,7 +87,7 @@ enum sim_event_kind {
     SIM_EV_OPENED,   /* connect has come through                            */
     SIM_EV_CLOSED,   /* the client learns that its connection is gone       */
     SIM_EV_GONE,     /* the server learns it                                */
-    SIM_EV_SERVER_UP /* restart is over                                     */
+    SIM_EV_PROMOTE   /* the replica takes over                              */
 };
 
 struct sim_event {
@@ -166,6 +167,7 @@ struct sim_world {
     struct sim_resource resource[SIM_NAMES];
     struct sim_line_up line_up[SIM_NAMES];
     struct sim_redis *server;
+    struct sim_redis_snapshot *replica; /* for the fault promote            */
     int64_t server_paused_until, server_down_until, refuse_until, slow_until;
     int64_t wall_base_us, wall_step_us, server_ppm;
     uint32_t next_line;
@@ -220,6 +222,7 @@ bool sim_work_done(const struct sim_world *);
 
 /* plan.c */
 void sim_fault_apply(struct sim_world *, int index);
+void sim_promote(struct sim_world *);
 void sim_heal(struct sim_world *);
 
 /* theorems/: looked at after every event (or at the end) */

@@ -65,6 +65,7 @@ struct snib__turn {
     uint32_t room;
     uint8_t state, why, refusals;
     bool doubt;      /* some send of asking is unanswered                   */
+    bool copies;     /* … of this grant's acquire: late copies may arrive   */
     bool fresh;      /* may_queue of asking                                 */
     bool want_renew; /* a caller asked (snib__engine_renew)                 */
     bool aggressive;

@@ -48,7 +48,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     t->prior = prior;
     t->lease = head->terms.lease;
     t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
-    t->doubt = false;
+    t->doubt = t->copies = false;
     if (!t->asking && !(t->asking = snib__inquiry_get(e, t->site))) {
         snib__turn_retry_at(e, now, t); /* no memory now: later */
         return;
@@ -291,7 +291,7 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
         refuse_late(e, now, t,
                     t->state == SNIB__TURN_QUEUED ? SNIB_ERR_TIMEOUT
                                                   : SNIB_ERR_UNKNOWN);
-        t->doubt = true;
+        t->doubt = t->copies = true;
         rq->resent = true;
         if (snib__turn_first_waiting(t->site)) {
             t->state = SNIB__TURN_ASKING;

@@ -46,7 +46,7 @@ void snib__turn_start_end(struct snib__engine *e, snib_instant now,
     q->rq.token = q->rq.verb == SNIB__CANCEL ? t->prior : t->token0;
     q->rq.lease = t->lease;
     q->rq.limit = t->gone_by;
-    q->rq.resent = t->doubt;
+    q->rq.resent = t->doubt || t->copies;
     q->rq.keepers = t->ender == NULL;
     snib__turn_arm(e, t);
     snib__inquiry_start(e, q);
@@ -82,7 +82,10 @@ bool snib__turn_release(struct snib__engine *e, snib_instant now,
     }
     t->holder = NULL;
     t->aggressive = false;
-    if (next) { /* end ours and queue again, in one step at the store */
+    /* End ours and queue again, in one step at the store. Not while a late copy
+     * of our acquire may still arrive: only a RELEASE leaves the tombstone that
+     * keeps it out (H12); who waits asks after that. */
+    if (next && !t->copies) {
         snib__turn_orphan(&t->renewing);
         snib__unlink(&t->held);
         snib__seat_free(e, s);

@@ -275,6 +275,25 @@ static void a_local_turn_ends_after_five_ms_with_a_yield(void **state)
     assert_int_equal(b->token, 200);
 }
 
+static void
+a_turn_with_late_copies_about_releases_instead_of_yielding(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN); /* a copy is on its way */
+    grant(d, 100);
+    d->now.ns += 6 * MS;
+    struct snib__seat *ending;
+    assert_int_equal(release(d, a->ticket, 1, &ending), SNIB_ERR_OK);
+    assert_null(at(SNIB__ACQUIRE));
+    assert_true(at(SNIB__RELEASE)->resent); /* leaves a tombstone */
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    snib__seat_done(d->e, ending);
+    assert_int_equal(at(SNIB__ACQUIRE)->token, 0);
+    grant(d, 200);
+    assert_int_equal(b->token, 200);
+}
+
 static void a_turn_passes_at_most_31_times(void **state)
 {
     struct desk *d = *state;
@@ -961,6 +980,7 @@ int main(void)
         T(re_entry_costs_no_request_and_keeps_the_token),
         T(a_pass_hands_on_the_remaining_deadline_with_the_next_token),
         T(a_local_turn_ends_after_five_ms_with_a_yield),
+        T(a_turn_with_late_copies_about_releases_instead_of_yielding),
         T(a_turn_passes_at_most_31_times),
         T(a_try_does_not_queue_and_hears_busy),
         T(a_lost_reply_is_repeated_with_the_same_id),
