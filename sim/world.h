@@ -79,15 +79,15 @@ const char *sim_fault_name(int kind);
 
 enum sim_event_kind {
     SIM_EV_NONE,
-    SIM_EV_FAULT,    /* a: index                                            */
-    SIM_EV_TIMER,    /* client: engine due                                  */
-    SIM_EV_LANE,     /* client, a: lane                                     */
-    SIM_EV_UP,       /* bytes for the server                                */
-    SIM_EV_DOWN,     /* bytes for a client                                  */
-    SIM_EV_OPENED,   /* connect has come through                            */
-    SIM_EV_CLOSED,   /* the client learns that its connection is gone       */
-    SIM_EV_GONE,     /* the server learns it                                */
-    SIM_EV_PROMOTE   /* the replica takes over                              */
+    SIM_EV_FAULT,  /* a: index                                            */
+    SIM_EV_TIMER,  /* client: engine due                                  */
+    SIM_EV_LANE,   /* client, a: lane                                     */
+    SIM_EV_UP,     /* bytes for the server                                */
+    SIM_EV_DOWN,   /* bytes for a client                                  */
+    SIM_EV_OPENED, /* connect has come through                            */
+    SIM_EV_CLOSED, /* the client learns that its connection is gone       */
+    SIM_EV_GONE,   /* the server learns it                                */
+    SIM_EV_PROMOTE /* the replica takes over                              */
 };
 
 struct sim_event {
