@@ -2,8 +2,8 @@
  * commands that the library sends, and does nothing else.
  *
  * Which commands these are is not written down here; the library is watched
- * (MONITOR) for three sections, and the last acquire and release are taken as
- * patterns. Only what differs from call to call is put in anew: the lock's
+ * (MONITOR) for three sections of each kind, and the last acquire and release
+ * of each are taken as patterns. Only what differs from call to call is put in anew: the lock's
  * name, the client, the request's id, its not_after, the token. */
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -20,18 +20,19 @@ struct pattern {
     char arg[ARGS_MAX][ARG_MAX];
 };
 
-/* Places of arguments: "EVALSHA", sha, "6", six keys, then ARGV. */
+/* Places of arguments: "EVALSHA", sha, "7", seven keys, then ARGV. */
 enum {
     KEYS_AT = 3,
-    ARGV_AT = KEYS_AT + 6,
+    TOMBSTONE = KEYS_AT + 5,
+    ARGV_AT = KEYS_AT + 7,
     CLIENT = ARGV_AT,
     REQUEST = ARGV_AT + 1,
     TOKEN = ARGV_AT + 2,     /* of a release                                */
     NOT_AFTER = ARGV_AT + 5, /* of an acquire                               */
-    ACQUIRE_ARGC = ARGV_AT + 14,
+    ACQUIRE_ARGC = ARGV_AT + 16,
     RELEASE_ARGC = ARGV_AT + 4
 };
-static struct pattern acquire_pattern, release_pattern;
+static struct pattern acquire_pattern[BARE_KINDS], release_pattern[BARE_KINDS];
 
 struct bare {
     redisContext *redis;
@@ -40,13 +41,18 @@ struct bare {
     uint64_t count;
 };
 
-static redisContext *connect_redis(void)
+static redisContext *connect_at(int port)
 {
-    redisContext *c = redisConnect(settings.redis_host, settings.redis_port);
+    redisContext *c = redisConnect(settings.redis_host, port);
     if (!c || c->err) {
         die("redis: %s", c ? c->errstr : "no memory");
     }
     return c;
+}
+
+static redisContext *connect_redis(void)
+{
+    return connect_at(settings.redis_port);
 }
 
 /* -- watching --------------------------------------------------------------- */
@@ -83,7 +89,7 @@ static void take_line(const char *line, struct pattern *p)
     }
 }
 
-static void take_pattern(const char *line)
+static void take_pattern(enum bare_kind kind, const char *line)
 {
     struct pattern p;
     if (strstr(line, " lua] ")) {
@@ -94,20 +100,27 @@ static void take_pattern(const char *line)
         return;
     }
     if (p.argc == ACQUIRE_ARGC) {
-        acquire_pattern = p;
+        acquire_pattern[kind] = p;
     } else if (p.argc == RELEASE_ARGC) {
-        release_pattern = p;
+        release_pattern[kind] = p;
     }
 }
 
-void bare_learn(void)
+static void learn(enum bare_kind kind)
 {
+    static const snib_kind kinds[BARE_KINDS] = {
+        [BARE_MUTEX] = SNIB_MUTEX,
+        [BARE_READ] = SNIB_READ,
+        [BARE_WRITE] = SNIB_WRITE,
+        [BARE_PERMIT] = SNIB_PERMITS,
+    };
     redisContext *c = connect_redis();
     struct timeval patience = {0, 300000};
     redisReply *r = redisCommand(c, "MONITOR");
     freeReplyObject(r);
     struct snib_client *client = open_client(settings.redis_url);
-    struct snib_lock *lock = open_lock(client, "bench:learn");
+    struct snib_lock *lock = open_kind(client, "bench:learn", kinds[kind],
+                                       kind == BARE_PERMIT ? 4 : 0);
     for (int i = 0; i < LEARN; i++) {
         section(lock);
     }
@@ -115,14 +128,21 @@ void bare_learn(void)
     snib_client_free(client);
     redisSetTimeout(c, patience);
     while (redisGetReply(c, (void **)&r) == REDIS_OK) {
-        take_pattern(r->str);
+        take_pattern(kind, r->str);
         freeReplyObject(r);
     }
     redisFree(c);
-    if (acquire_pattern.argc != ACQUIRE_ARGC ||
-        release_pattern.argc != RELEASE_ARGC) {
+    if (acquire_pattern[kind].argc != ACQUIRE_ARGC ||
+        release_pattern[kind].argc != RELEASE_ARGC) {
         die("the library does not send what bench/bare.c expects; look at "
             "src/store/redis/scripts and adjust it");
+    }
+}
+
+void bare_learn(void)
+{
+    for (int kind = 0; kind < BARE_KINDS; kind++) {
+        learn((enum bare_kind)kind);
     }
 }
 
@@ -139,23 +159,38 @@ static void rename_keys(struct pattern *p, const char *name)
     }
 }
 
-struct bare *bare_open(const char *name)
+static struct bare *open_bare(int port, enum bare_kind kind, const char *name)
 {
     struct bare *b = calloc(1, sizeof *b);
     if (!b) {
         die("no memory");
     }
-    b->redis = connect_redis();
-    b->acquire = acquire_pattern;
-    b->release = release_pattern;
+    b->redis = connect_at(port);
+    b->acquire = acquire_pattern[kind];
+    b->release = release_pattern[kind];
     rename_keys(&b->acquire, name);
     rename_keys(&b->release, name);
-    b->tombstone_at = (int)(strlen(b->acquire.arg[ARGV_AT - 1]) - 32);
+    b->tombstone_at = (int)(strlen(b->acquire.arg[TOMBSTONE]) - 32);
     for (int i = 0; i < 32; i++) {
         b->acquire.arg[CLIENT][i] = "0123456789abcdef"[rand() & 15];
     }
     memcpy(b->release.arg[CLIENT], b->acquire.arg[CLIENT], 33);
     return b;
+}
+
+struct bare *bare_open(const char *name)
+{
+    return open_bare(settings.redis_port, BARE_MUTEX, name);
+}
+
+struct bare *bare_open_at(int port, const char *name)
+{
+    return open_bare(port, BARE_MUTEX, name);
+}
+
+struct bare *bare_open_as(enum bare_kind kind, const char *name)
+{
+    return open_bare(settings.redis_port, kind, name);
 }
 
 void bare_close(struct bare *b)
@@ -164,15 +199,8 @@ void bare_close(struct bare *b)
     free(b);
 }
 
-static redisReply *send_pattern(struct bare *b, const struct pattern *p)
+static redisReply *checked(redisReply *r)
 {
-    const char *argv[ARGS_MAX];
-    size_t size[ARGS_MAX];
-    for (int i = 0; i < p->argc; i++) {
-        argv[i] = p->arg[i];
-        size[i] = strlen(p->arg[i]);
-    }
-    redisReply *r = redisCommandArgv(b->redis, p->argc, argv, size);
     if (!r || r->type != REDIS_REPLY_ARRAY || r->elements < 1 ||
         r->element[0]->integer != 1) {
         die("bare client: %s", r && r->str ? r->str : "strange reply");
@@ -180,13 +208,32 @@ static redisReply *send_pattern(struct bare *b, const struct pattern *p)
     return r;
 }
 
+/* Written with the next answer that is waited for. */
+static void append_pattern(redisContext *to, const struct pattern *p)
+{
+    const char *argv[ARGS_MAX];
+    size_t size[ARGS_MAX];
+    for (int i = 0; i < p->argc; i++) {
+        argv[i] = p->arg[i];
+        size[i] = strlen(p->arg[i]);
+    }
+    redisAppendCommandArgv(to, p->argc, argv, size);
+}
+
+static redisReply *next_answer(redisContext *from)
+{
+    void *r = NULL;
+    redisGetReply(from, &r);
+    return checked(r);
+}
+
 static void set_request(struct bare *b, struct pattern *p, const char *id)
 {
     memcpy(p->arg[REQUEST], id, 32);
-    memcpy(p->arg[ARGV_AT - 1] + b->tombstone_at, id, 32);
+    memcpy(p->arg[TOMBSTONE] + b->tombstone_at, id, 32);
 }
 
-void bare_cycle(struct bare *b)
+static void new_ids(struct bare *b)
 {
     char id[33];
     struct timeval t;
@@ -197,13 +244,69 @@ void bare_cycle(struct bare *b)
     set_request(b, &b->release, id);
     snprintf(b->acquire.arg[NOT_AFTER], ARG_MAX, "%lld",
              (long long)t.tv_sec * 1000 + t.tv_usec / 1000 + 9000);
-    redisReply *r = send_pattern(b, &b->acquire);
+}
+
+static void take_token(struct bare *b, redisReply *r)
+{
     if (r->elements < 3) {
         die("bare client: the acquire was not granted");
     }
     snprintf(b->release.arg[TOKEN], ARG_MAX, "%lld", r->element[2]->integer);
     freeReplyObject(r);
-    freeReplyObject(send_pattern(b, &b->release));
+}
+
+void bare_cycle(struct bare *b)
+{
+    bare_cycle_all(&b, 1);
+}
+
+void bare_cycle_all(struct bare *const b[], int n)
+{
+    redisContext *line = b[0]->redis;
+    for (int i = 0; i < n; i++) {
+        new_ids(b[i]);
+        append_pattern(line, &b[i]->acquire);
+    }
+    for (int i = 0; i < n; i++) {
+        take_token(b[i], next_answer(line));
+    }
+    for (int i = n; i-- > 0;) {
+        append_pattern(line, &b[i]->release);
+    }
+    for (int i = 0; i < n; i++) {
+        freeReplyObject(next_answer(line));
+    }
+}
+
+/* -- the same on several servers at once ---------------------------------------- */
+
+void bare_send(struct bare *b, bool release)
+{
+    int done = 0;
+    if (!release) {
+        new_ids(b);
+    }
+    append_pattern(b->redis, release ? &b->release : &b->acquire);
+    while (!done) {
+        if (redisBufferWrite(b->redis, &done) != REDIS_OK) {
+            die("bare client: %s", b->redis->errstr);
+        }
+    }
+}
+
+void bare_take(struct bare *b, bool release)
+{
+    redisReply *r = next_answer(b->redis);
+    if (release) {
+        freeReplyObject(r);
+    } else {
+        take_token(b, r);
+    }
+}
+
+int bare_fd(const struct bare *b)
+{
+    return b->redis->fd;
 }
 
 /* -- the server --------------------------------------------------------------- */

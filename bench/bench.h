@@ -82,10 +82,21 @@ struct bare;
 /* What the library sends for an acquire and a release, learned by watching it
  * (MONITOR) once; before any bare_open. */
 void bare_learn(void);
-struct bare *bare_open(const char *lock_name);
+struct bare *bare_open(const char *lock_name); /* a mutex */
+enum bare_kind { BARE_MUTEX, BARE_READ, BARE_WRITE, BARE_PERMIT, BARE_KINDS };
+struct bare *bare_open_as(enum bare_kind, const char *lock_name);
 /* Both script calls once. Ends the program on any surprise. */
 void bare_cycle(struct bare *);
+/* n locks at once over the first one's connection: the acquires in one write,
+ * then the releases in one. */
+void bare_cycle_all(struct bare *const[], int n);
 void bare_close(struct bare *);
+/* On a server of one's own, in two steps: send the acquire or the release,
+ * take its reply (blocks unless the descriptor is readable). */
+struct bare *bare_open_at(int port, const char *lock_name);
+void bare_send(struct bare *, bool release);
+void bare_take(struct bare *, bool release);
+int bare_fd(const struct bare *);
 
 /* Figures of the server. */
 struct server {
@@ -108,6 +119,7 @@ struct crowd {
     atomic_uint wait_count;
     _Atomic float wait_us[WAITS_MAX];
     const char *url, *name; /* for the member                        */
+    double inside_s;        /* how long a permit is held             */
     void *data;             /* threads only                          */
 };
 struct crowd *crowd_new(void);
@@ -129,9 +141,15 @@ double crowd_wait_part(struct crowd *, double part);
 /* Members: the library's client per process on one lock; the herd. */
 void member_snib(struct crowd *, int me);
 void member_herd(struct crowd *, int me);
+/* The herd on a semaphore of HERD_PERMITS. */
+enum { HERD_PERMITS = 4 };
+void member_herd_permits(struct crowd *, int me);
 
 struct snib_client *open_client(const char *url);
 struct snib_lock *open_lock(struct snib_client *, const char *name);
+/* capacity: of PERMITS, which are taken one at a time; else 0. */
+struct snib_lock *open_kind(struct snib_client *, const char *name, snib_kind,
+                            uint32_t capacity);
 /* One section: acquire, release; ends the program on an error. */
 void section(struct snib_lock *);
 
@@ -148,5 +166,9 @@ void row_embedded(void);
 void row_handover(void);
 void row_idle(void);
 void row_run(void);
+void row_multi(void);
+void row_quorum(void);
+void row_rw(void);
+void row_semaphore(void);
 
 #endif

@@ -156,14 +156,23 @@ struct snib_client *open_client(const char *url)
     return client;
 }
 
-struct snib_lock *open_lock(struct snib_client *client, const char *name)
+struct snib_lock *open_kind(struct snib_client *client, const char *name,
+                            snib_kind kind, uint32_t capacity)
 {
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
     struct snib_lock *lock;
     struct snib_error e;
-    if (snib_lock_new(client, name, NULL, &lock, &e)) {
+    o.kind = kind;
+    o.capacity = capacity;
+    if (snib_lock_new(client, name, &o, &lock, &e)) {
         die("%s: %s", snib_err_name(e.code), e.text);
     }
     return lock;
+}
+
+struct snib_lock *open_lock(struct snib_client *client, const char *name)
+{
+    return open_kind(client, name, SNIB_MUTEX, 0);
 }
 
 void section(struct snib_lock *lock)

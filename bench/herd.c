@@ -28,6 +28,15 @@ static const char unlock_text[] =
     "redis.call('del', KEYS[1]) "
     "redis.call('publish', KEYS[2], '0') return 1";
 
+/* As its RSemaphore: a number, of nobody's; 4 is HERD_PERMITS. */
+static const char take_text[] =
+    "local v = tonumber(redis.call('get', KEYS[1]) or 4) "
+    "if v < 1 then return 1000 end "
+    "redis.call('set', KEYS[1], v - 1) return nil";
+static const char give_text[] = "redis.call('incrby', KEYS[1], 1) "
+                                "redis.call('publish', KEYS[2], '0') return 1";
+_Static_assert(HERD_PERMITS == 4, "take_text says 4");
+
 struct herd {
     redisContext *redis, *subs;
     char lock_sha[41], unlock_sha[41], owner[40], channel[128];
@@ -53,15 +62,15 @@ static void load(redisContext *c, const char *text, char sha[41])
     freeReplyObject(r);
 }
 
-static void herd_open(struct herd *h, const char *name, int me)
+static void herd_open(struct herd *h, const char *name, int me, bool permits)
 {
     h->name = name;
     h->redis = connect_redis();
     h->subs = NULL;
     snprintf(h->owner, sizeof h->owner, "%d:%d", (int)getpid(), me);
     snprintf(h->channel, sizeof h->channel, "herd:{%s}", name);
-    load(h->redis, lock_text, h->lock_sha);
-    load(h->redis, unlock_text, h->unlock_sha);
+    load(h->redis, permits ? take_text : lock_text, h->lock_sha);
+    load(h->redis, permits ? give_text : unlock_text, h->unlock_sha);
 }
 
 /* -1: ours; else how long the holder has left. */
@@ -120,16 +129,19 @@ static void herd_unlock(struct herd *h)
     freeReplyObject(r);
 }
 
-void member_herd(struct crowd *c, int me)
+static void be_member(struct crowd *c, int me, bool permits)
 {
     struct herd h;
-    herd_open(&h, c->name, me);
+    herd_open(&h, c->name, me, permits);
     atomic_fetch_add(&c->ready, 1);
     while (!atomic_load(&c->go)) {
         pause_s(0.001);
     }
     while (!atomic_load(&c->stop)) {
         herd_lock(&h);
+        if (c->inside_s > 0) {
+            pause_s(c->inside_s);
+        }
         atomic_fetch_add(&c->sections, 1);
         herd_unlock(&h);
     }
@@ -137,4 +149,14 @@ void member_herd(struct crowd *c, int me)
     if (h.subs) {
         redisFree(h.subs);
     }
+}
+
+void member_herd(struct crowd *c, int me)
+{
+    be_member(c, me, false);
+}
+
+void member_herd_permits(struct crowd *c, int me)
+{
+    be_member(c, me, true);
 }

@@ -3,8 +3,12 @@
  * A *lock* is a name in a *store* (a Redis server, an SQLite file, …). An
  * *owner* acquires it and gets a *grant*: the right to the name until a
  * *deadline*, renewed in the background, with a fencing *token* that is
- * higher than that of every earlier grant. When the grant can no longer be
- * kept it is *lost*, and the owner is told by its local deadline.
+ * higher than that of every earlier grant, as given by the store (once the
+ * store has lost its data, a client that it has forgotten may still enter
+ * late, or for up to 5 ms pass tokens reserved for it from thread to thread:
+ * they are below the next owner's, and the fence refuses them). When the
+ * grant can no longer be kept it is *lost*, and the owner is told by its
+ * local deadline.
  *
  * Threads. Every function may be called from any thread. snib_acquire may
  * block up to wait_ms (plus nothing: connecting and retrying are inside the
@@ -20,6 +24,8 @@
  * signal handler, raises no SIGPIPE, prints nothing and never exits. (A broken
  * invariant inside calls abort() after the log callback: a lock that goes on
  * with a wrong idea of who holds is worse than none.)
+ *
+ * Several locks as one: snib/multi.h. Leader election: snib/elect.h.
  *
  * Ownership. What an open/new function returns is freed with its _free
  * function. Strings passed in are copied. Error texts live in the caller's
@@ -132,12 +138,42 @@ SNIB_API const char *snib_version(void);
 
 /* -- words --------------------------------------------------------------- */
 
+/* What a grant shares its lock with. A lock is a name with one queue, first
+ * come first served; a request that does not fit makes those behind it wait,
+ * so neither readers nor writers, nor large lots of permits, starve.
+ *
+ *   MUTEX, WRITE  nobody. They are the same; WRITE says that others read.
+ *   READ          other readers (and permits). Each reader has a lease of its
+ *                 own: a dead one keeps writers out until its own lease ends.
+ *   PERMITS       as many permits as the semaphore has (snib/semaphore.h),
+ *                 and readers. Permits belong to no lane: any thread of the
+ *                 client may release them, and an acquire is never a re-entry
+ *                 (one that wants the name exclusively waits for its own, too).
+ *   BARRIER       see snib_barrier_wait (snib/latch.h).
+ *
+ * Re-entry, by lane: a reader may read again and a writer write again, at no
+ * cost. The writer may read (granted at once); when it has released the write
+ * lock and still reads, the readers that wait come in: a downgrade without a
+ * gap. The reader may write: it waits for the other readers to go, ahead of
+ * everybody who waits; a second reader that wants the same is refused with
+ * DEADLOCK, since each would wait for the other.
+ *
+ * Tokens: exclusive grants and permits have one of their own, higher than any
+ * before. A reader's is that of the last exclusive grant before it, so that a
+ * resource can tell a reader that outstayed its lease from one that did not. */
 typedef enum snib_kind {
     SNIB_MUTEX,
     SNIB_READ,
     SNIB_WRITE,
-    SNIB_PERMITS
+    SNIB_PERMITS,
+    SNIB_BARRIER
 } snib_kind;
+
+/* Most permits of a semaphore, parties of a barrier, count of a latch. */
+#define SNIB_PERMITS_MAX 1000000000
+
+/* Bounds of a request's priority in the queue. */
+#define SNIB_PRIORITY_MAX 100
 
 /* What a grant is now. AT_RISK: a renewal failed or the machine slept; the
  * lease still runs. LOST: stop; the reason says why. */
@@ -183,6 +219,8 @@ struct snib_status {
     int64_t left_ms;
     int64_t held_ms;
     uint32_t holds;
+    snib_kind kind;
+    uint32_t permits; /* of PERMITS: how many were given, else 0            */
 };
 
 /* -- client --------------------------------------------------------------- */
@@ -210,6 +248,10 @@ struct snib_client_options {
     /* Called with no lock held, from any thread, lines without newline. */
     void (*log)(void *data, int level, const char *line);
     void *data; /* passed to log                                   */
+    /* Do not look for deadlocks (snib/deadlock.h), and do not show others what
+     * the lanes that wait here hold: cycles through this client are found by
+     * nobody then. */
+    bool no_deadlock_check;
 };
 
 /* Designated initialiser for option structs: C only; in C++ value-initialise
@@ -248,17 +290,37 @@ SNIB_API const char *snib_client_id(const struct snib_client *);
 struct snib_lock_options {
     size_t size;
     size_t name_size; /* bytes in name; 0: strlen                        */
-    snib_kind kind;   /* MUTEX; others: UNSUPPORTED in this release      */
-    uint32_t permits, capacity; /* for PERMITS                              */
-    int64_t lease_ms;    /* 0: 30 000                                       */
-    int64_t hold_max_ms; /* told lost (HOLD_MAX) after that; 0: no limit    */
-    bool fixed_lease;    /* not renewed by itself; snib_renew may           */
-    bool aggressive;     /* after the deadline go on until the store says
+    snib_kind kind;
+    uint32_t permits;      /* PERMITS: how many an acquire takes, 0: 1; BARRIER:
+                          parties; other kinds: 0                           */
+    uint32_t capacity;     /* PERMITS: the semaphore's size if the store knows
+                          none yet, 0: it must know one. One that is known
+                          counts, whatever stands here                      */
+    int64_t lease_ms;      /* 0: 30 000                                       */
+    int64_t hold_max_ms;   /* told lost (HOLD_MAX) after that; 0: no limit    */
+    bool fixed_lease;      /* not renewed by itself; snib_renew may           */
+    bool aggressive;       /* after the deadline go on until the store says
                             no; switches promise P1 (exclusion) off         */
-    bool confirm;        /* a grant pushed by another's release is confirmed
+    bool confirm;          /* a grant pushed by another's release is confirmed
                             by a round trip before it is given out          */
-    bool no_reentry;     /* a second acquire by the same lane waits         */
-    bool no_local_pass;  /* do not hand over between this process' threads  */
+    bool no_reentry;       /* a second acquire by the same lane is refused
+                            (DEADLOCK) instead of counted                   */
+    bool spin;             /* Redis: ask again and again (10 ms, doubling to
+                            500 ms, with jitter) instead of standing in the
+                            queue: for servers without publish/subscribe.
+                            Served when nobody stands in the queue, in no
+                            order; the URL's ?wait=spin says so for all     */
+    bool no_local_pass;    /* do not hand over between this process' threads  */
+    int64_t lock_delay_ms; /* when a grant ends without a release (its owner
+                              died, or lost it), the lock stays closed for
+                              that long: time for what the owner sent to
+                              arrive. 0: none; at most a day                */
+    int priority;          /* in the queue: -100 … 100, higher ones first,
+                              0: ordinary. The head is never overtaken by its
+                              equals; with high ones arriving for ever, low
+                              ones wait for ever. Lanes of one client go by
+                              it, too; the place of their client among others
+                              is that of the lane that asked first          */
     /* Told once for each change of a grant's state (at risk, held again,
      * lost); not any more once the grant was given back or the handle freed:
      * whoever releases has heard of the loss by SNIB_ERR_LOST. Keeper thread
@@ -290,15 +352,20 @@ struct snib_acquire_options {
                            not wait for ever                               */
     uint64_t lane;      /* 0: the calling thread; else snib_lane_new()     */
     const char *reason; /* shown to others; NULL: the client's             */
+    uint32_t permits;   /* PERMITS: 0: as many as the lock's options say   */
+    bool all_permits;   /* PERMITS: all that are available, at least one;
+                           with wait_ms 0 only                             */
 };
 
 /* Acquire. NULL options wait for ever. *ret is set on OK only. The lane that
  * holds the lock gets it again at once (re-entry, same token); each acquire
  * wants its own release.
  * Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED, LOST (this lane lost the lock
- * and has not unwound yet), UNKNOWN (limit passed while unanswered; being
- * cancelled in the background), UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG,
- * CLOSED, FORKED, NOMEM, USAGE. */
+ * and has not unwound yet), DEADLOCK (a second reader that wants to write; a
+ * second acquire of a no_reentry lock; a cycle, snib/deadlock.h), USAGE (more permits than there are),
+ * CONFIG (a semaphore without a size), UNKNOWN (limit passed while unanswered;
+ * being cancelled in the background), UNREACHABLE, DENIED, STORE, CORRUPT,
+ * CLOSED, FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
                                           const struct snib_acquire_options *,
                                           struct snib_grant *ret,
@@ -452,6 +519,14 @@ struct snib_party {
     uint32_t permits;
     uint32_t holds; /* as last shown to the store                      */
     bool self;      /* this very client                                */
+    /* The lane, a number in its process, 0: not known. A mutex passed on
+     * between the threads of a process shows who asked for it first; permits
+     * belong to no lane, it is the one that acquired them. */
+    uint64_t lane;
+    const char *request; /* id of the grant or wait: 32 hexadecimal digits */
+    /* Of a waiter: what its lane held when it began to wait, the first 16
+     * digits of those grants' requests, joined by ','; "": nothing known. */
+    const char *holding;
 };
 
 /* A lock as the store saw it at one moment. */
@@ -482,9 +557,12 @@ SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
                                        struct snib_error *reterr);
 SNIB_API void snib_views_free(struct snib_view **, size_t count);
 
-/* End the grant of whoever holds the lock, at once. The old holder is told at
- * its next renewal (REVOKED); until then it believes that it holds: only the
- * fence protects (promise P1 is off for that grant). The next token is higher.
+/* Revoke: end the grants of all who hold the lock, at once; who waits is served.
+ * The old holder is told (REVOKED): at once if it listens (SQLite, memory;
+ * Redis: a client that has waited for some lock), else at its next renewal, by
+ * a third of its lease; one of a fixed lease at its next call. Until then it
+ * believes that it holds: only the fence protects (promise P1 is off for that
+ * grant). The next token is higher.
  * *ret_released: how many holders were ended. reason is recorded for the
  * holder; NULL: "". */
 SNIB_API SNIB_CHECK snib_err snib_force_release(

@@ -42,6 +42,7 @@ bool sim_client_start(struct sim_world *w, int client)
         return false;
     }
     c->timer_at = INT64_MAX;
+    c->terms_busy = false;
     for (int i = 0; i < w->opt.lanes; i++) {
         struct sim_lane *l = &c->lane[i];
         int left = c->life ? l->ops_left : w->opt.ops;
@@ -66,6 +67,7 @@ void sim_client_stop(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     snib__engine_free(c->engine);
+    snib__buf_free(&c->terms.result);
     c->engine = NULL;
 }
 
@@ -84,6 +86,7 @@ void sim_client_after(struct sim_world *w, int client)
     while ((s = snib__engine_told(c->engine, &news))) {
         sim_lane_told(w, client, s, news);
     }
+    sim_kinds_queries(w, client);
     sim_net_drive(w, client);
     snib_instant due = snib__engine_due(c->engine);
     if (due.ns == INT64_MAX) {

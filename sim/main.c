@@ -19,6 +19,16 @@
 
 static struct sim_world world;
 static bool brief; /* do not shrink, print one line */
+static bool mutex; /* worlds of plain mutexes only: the short workload */
+
+static void draw(struct sim_options *o, uint64_t seed)
+{
+    sim_options_draw(o, seed);
+    if (mutex) {
+        o->flavour = SIM_MUTEX;
+        o->delay_ms = o->prio_pct = 0;
+    }
+}
 
 static double seconds(void)
 {
@@ -31,7 +41,8 @@ static int usage(const char *what)
 {
     fprintf(stderr,
             "snib-sim: %s\n"
-            "usage: snib-sim --count N [--from SEED] [--jobs J] [--brief]\n"
+            "usage: snib-sim --count N [--from SEED] [--jobs J] [--brief] "
+            "[--mutex]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N\n",
             what);
@@ -85,7 +96,7 @@ static int run_hash(uint64_t seed)
     struct sim_options opt;
     uint64_t hash[2];
     struct sim_lua *lua = sim_lua_new();
-    sim_options_draw(&opt, seed);
+    draw(&opt, seed);
     for (int i = 0; i < 2; i++) {
         sim_run(&world, &opt, lua, NULL);
         hash[i] = world.hash;
@@ -110,7 +121,7 @@ static int run_share(uint64_t from, uint64_t count, uint64_t step, int fd,
     int failed = 0;
     for (uint64_t i = 0; i < count && !failed; i += step) {
         struct sim_options opt;
-        sim_options_draw(&opt, from + i);
+        draw(&opt, from + i);
         if (!sim_run(&world, &opt, lua, NULL)) {
             report(lua, &opt, true);
             failed = 1;
@@ -189,6 +200,8 @@ int main(int argc, char **argv)
             verbose = true;
         } else if (!strcmp(a, "--brief")) {
             brief = true;
+        } else if (!strcmp(a, "--mutex")) {
+            mutex = true;
         } else if (!strcmp(a, "--scenario") && *v) {
             file = v;
             i++;
@@ -221,7 +234,7 @@ int main(int argc, char **argv)
         return run_one(&opt, verbose);
     }
     if (one) {
-        sim_options_draw(&opt, seed);
+        draw(&opt, seed);
         return run_one(&opt, verbose);
     }
     if (twice) {

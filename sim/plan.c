@@ -46,21 +46,201 @@ static int busy_ms(const struct sim_options *o)
     return us < 10000 ? 10 : us < 4000000 ? (int)(us / 1000) : 4000;
 }
 
+/* What a swarm may draw: which kinds of faults, and for how long. */
+struct menu {
+    bool allowed[SIM_FAULT_KINDS];
+    int most;         /* faults, at most                                 */
+    int64_t within;   /* ms from the start; 0: while there is work       */
+    int64_t least_ms; /* each as long as this and up to twice; 0: any    */
+    int chan;         /* of faults of a line; -1: any                    */
+    bool slow_first;  /* every second one is a slow spell before the last */
+    bool holder;      /* whoever holds is meant, not a client drawn here */
+};
+
 static void draw_fault(struct sim_options *o, struct snib__rng *r,
-                       struct sim_fault *f, const bool *allowed)
+                       struct sim_fault *f, const struct menu *m)
 {
     static const int64_t lengths[] = {5, 50, 300, 1000, 3000, 8000};
     do {
         f->kind = upto(r, SIM_FAULT_KINDS);
-    } while (!allowed[f->kind]);
-    f->at_ms = 1 + upto(r, busy_ms(o));
+    } while (!m->allowed[f->kind]);
+    f->at_ms = 1 + upto(r, m->within ? (int)m->within : busy_ms(o));
     f->ms = pick(r, lengths, 6);
-    f->a = upto(r, o->clients);
+    f->a = m->holder || upto(r, 4) == 0 ? SIM_HOLDER : upto(r, o->clients);
     f->b = upto(r, 3);
+    if (m->least_ms) {
+        f->ms = m->least_ms + upto(r, (int)m->least_ms);
+    }
     if (f->kind == SIM_ERROR) {
         f->a = errors[upto(r, (int)(sizeof errors / sizeof errors[0]))];
     } else if (f->kind == SIM_EVICT) {
         f->a = upto(r, o->names);
+    } else if (m->chan >= 0) {
+        f->b = m->chan;
+    }
+}
+
+/* -- focus: swarms that look for one kind of trouble -------------------------- */
+
+/* More passes inside a process than one grant has room for. */
+static void long_local_turns(struct sim_options *o)
+{
+    o->clients = 2;
+    o->lanes = SIM_LANES;
+    o->names = 1;
+    o->ops = 24;
+    o->hold_us = o->think_us = 0;
+    o->try_pct = o->timed_pct = o->fixed_pct = o->nopass_pct = 0;
+    o->lease_ms = 3000;
+}
+
+/* Late copies need patience and impatience. */
+static void late_copies(struct sim_options *o, struct snib__rng *r,
+                        struct menu *m)
+{
+    static const int64_t holds[] = {20000, 20000, 200000};
+    *m = (struct menu){.most = 8, .chan = -1};
+    m->allowed[SIM_LATE] = true;
+    o->timed_pct = 50;
+    o->lease_ms = 10000;
+    o->hold_us = pick(r, holds, 3);
+}
+
+/* A short lease, a holder that is cut off and outstays it, and others who ask
+ * all the time, so that somebody is granted in the very ms when it ends:
+ * whoever counts from too late an instant (a receipt, a pass) is beside him.
+ * Best seen when his last answer was slow, and theirs is not. */
+static void cut_off(struct sim_options *o, struct snib__rng *r, struct menu *m)
+{
+    *m = (struct menu){
+        .most = 8, .chan = -1, .slow_first = upto(r, 2), .holder = true};
+    m->allowed[SIM_ISOLATE] = true;
+    o->clients = 3;
+    o->lanes = 2 + upto(r, 2);
+    o->names = 1;
+    o->ops = 30;
+    o->lease_ms = 200;
+    o->latency_us = m->slow_first ? 300 : 2000;
+    o->hold_us = 500;
+    o->think_us = 5000;
+    o->limit_ms = 20;
+    o->try_pct = 30;
+    o->timed_pct = 70;
+    o->fixed_pct = o->nopass_pct = o->confirm_pct = o->reenter_pct = 0;
+    o->overrun_pct = 50;
+    m->within = 800;
+    m->least_ms = o->lease_ms * 3 / 2;
+}
+
+/* A long lease and sections about as long. */
+static void long_holds(struct sim_options *o)
+{
+    o->clients = 3;
+    o->lanes = 1;
+    o->names = 1;
+    o->ops = 2;
+    o->lease_ms = 10000;
+    o->hold_us = 7000000;
+    o->try_pct = o->timed_pct = o->fixed_pct = o->confirm_pct = 0;
+    o->overrun_pct = 0;
+}
+
+/* A holder is cut off: a claim is a part of the lease only, and what clock
+ * rates make of it is more than the others' polls are late. */
+static void cut_off_for_long(struct sim_options *o, struct snib__rng *r,
+                             struct menu *m)
+{
+    *m = (struct menu){.most = 4, .chan = -1, .within = 20000, .holder = true};
+    m->allowed[upto(r, 2) ? SIM_ISOLATE : SIM_PAUSE] = true;
+    m->least_ms = 12000;
+    long_holds(o);
+    o->rate_ppm = 4000;
+}
+
+/* The keeper's line breaks, and nothing else: no lock may be lost for it. */
+static void lost_renewals(struct sim_options *o, struct snib__rng *r,
+                          struct menu *m)
+{
+    static const int kinds[] = {SIM_CUT, SIM_LOSE_REPLY, SIM_HALF_OPEN};
+    *m = (struct menu){.most = 4, .chan = 1, .within = 10000, .least_ms = 5};
+    m->allowed[kinds[upto(r, 3)]] = true;
+    long_holds(o);
+}
+
+/* Callers give up while their request is on its way on a slow net, and what
+ * should end it does not arrive: a grant must not stay for nobody. */
+static void impatient(struct sim_options *o, struct snib__rng *r,
+                      struct menu *m)
+{
+    static const int kinds[] = {SIM_ISOLATE, SIM_HALF_OPEN, SIM_LATE,
+                                SIM_LOSE_REPLY};
+    *m = (struct menu){.most = 8, .chan = -1};
+    m->allowed[SIM_SLOW] = upto(r, 2);
+    m->allowed[kinds[upto(r, 4)]] = m->allowed[kinds[upto(r, 4)]] = true;
+    o->clients = 2 + upto(r, 3);
+    o->lanes = 2 + upto(r, 2);
+    o->names = 1;
+    o->lease_ms = 30000;
+    o->latency_us = upto(r, 2) ? 2000 : 20000;
+    o->limit_ms = o->latency_us * 6 / 1000;
+    o->timed_pct = 50;
+    o->try_pct = 0;
+    o->hold_us = 5000;
+}
+
+/* The line of the callers dies unseen while they wait with short limits: with
+ * a cancel in it, or a poll that arrives when its grant is long over. */
+static void deaf_callers(struct sim_options *o, struct snib__rng *r,
+                         struct menu *m)
+{
+    static const int64_t leases[] = {200, 1000, 10000};
+    *m = (struct menu){.most = 8, .chan = 0};
+    m->allowed[upto(r, 3) ? SIM_LATE : SIM_HALF_OPEN] = true;
+    m->least_ms = 1000;
+    o->clients = 3 + upto(r, 2);
+    o->lanes = 1 + upto(r, 3);
+    o->names = 1;
+    o->lease_ms = pick(r, leases, 3);
+    o->hold_us = 20000;
+    o->limit_ms = upto(r, 2) ? 100 : 500;
+    o->timed_pct = 70;
+    o->try_pct = 0;
+}
+
+/* A server that says no for reasons of its own, and callers who only try. */
+static void refusing(struct sim_options *o, struct menu *m)
+{
+    *m = (struct menu){.most = 4, .chan = -1, .within = 3000};
+    m->allowed[SIM_ERROR] = true;
+    m->least_ms = 4000;
+    o->clients = 2;
+    o->lanes = 1;
+    o->ops = 12;
+    o->lease_ms = 200;
+    o->hold_us = 5000;
+    o->think_us = 400000;
+    o->try_pct = 80;
+}
+
+static void focus(struct sim_options *o, struct snib__rng *r, struct menu *m)
+{
+    int which = upto(r, 32);
+    if (which < 2) {
+        long_local_turns(o);
+    } else if (which < 5) {
+        late_copies(o, r, m);
+    } else if (which < 8) {
+        cut_off(o, r, m);
+    } else if (which < 10) {
+        cut_off_for_long(o, r, m);
+    } else if (which < 11) {
+        lost_renewals(o, r, m);
+    } else if (which < 14) {
+        impatient(o, r, m);
+    } else if (which < 16) {
+        deaf_callers(o, r, m);
+    } else if (which < 17) {
+        refusing(o, m);
     }
 }
 
@@ -72,7 +252,8 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     static const int64_t pcts[] = {0, 0, 10, 50};
     struct snib__rng r;
     snib__rng_init(&r, &(struct snib__seed){{seed, 9, 0, 0}});
-    *o = (struct sim_options){.seed = seed, .request_ms = 500};
+    *o =
+        (struct sim_options){.seed = seed, .request_ms = 500, .limit_ms = 3000};
     o->clients = 1 + upto(&r, 5);
     o->lanes = 1 + upto(&r, 3);
     o->names = 1 + upto(&r, 2);
@@ -95,31 +276,26 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     o->overrun_pct = upto(&r, 3) ? 0 : 30;
     o->rate_ppm = upto(&r, 2) ? 0 : 4000;
     o->split_pct = (int)pick(&r, pcts, 4);
-    if (upto(&r, 16) == 0) { /* long local turns: more passes than room */
-        o->clients = 2;
-        o->lanes = SIM_LANES;
-        o->names = 1;
-        o->ops = 24;
-        o->hold_us = o->think_us = 0;
-        o->try_pct = o->timed_pct = o->fixed_pct = o->nopass_pct = 0;
-        o->lease_ms = 3000;
-    }
-    bool allowed[SIM_FAULT_KINDS] = {false};
+    struct menu m = {.chan = -1};
     int kinds = upto(&r, 4); /* none, one, or a few */
     for (int i = 0; i < kinds; i++) {
-        allowed[upto(&r, SIM_FAULT_KINDS)] = true;
+        m.allowed[upto(&r, SIM_FAULT_KINDS)] = true;
+        m.most = 8;
     }
-    if (upto(&r, 8) == 0) { /* late copies need patience and impatience */
-        memset(allowed, 0, sizeof allowed);
-        allowed[SIM_LATE] = true;
-        o->timed_pct = 50;
-        o->lease_ms = 10000;
-        o->hold_us = 20000;
-        kinds = 1;
-    }
-    o->fault_count = kinds ? 1 + upto(&r, 8) : 0;
+    focus(o, &r, &m);
+    sim_kinds_draw(o);
+    o->fault_count = m.most ? 1 + upto(&r, m.most) : 0;
     for (int i = 0; i < o->fault_count; i++) {
-        draw_fault(o, &r, &o->fault[i], allowed);
+        draw_fault(o, &r, &o->fault[i], &m);
+        if (m.slow_first && i % 2) {
+            const struct sim_fault *last = &o->fault[i - 1];
+            o->fault[i].kind = SIM_SLOW;
+            o->fault[i].ms = 50 + upto(&r, 100);
+            o->fault[i].at_ms = last->at_ms - o->fault[i].ms - upto(&r, 50);
+            if (o->fault[i].at_ms < 1) {
+                o->fault[i].at_ms = 1;
+            }
+        }
     }
 }
 
@@ -130,7 +306,9 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(clients) X(lanes) X(names) X(ops) X(lease_ms) X(latency_us)        \
     X(hold_us) X(think_us) X(request_ms) X(try_pct) X(timed_pct)         \
     X(fixed_pct) X(reenter_pct) X(confirm_pct) X(nopass_pct)             \
-    X(overrun_pct) X(rate_ppm) X(split_pct)
+    X(overrun_pct) X(rate_ppm) X(split_pct) X(limit_ms)                  \
+    X(flavour) X(read_pct) X(nest_pct) X(size) X(terms_pct)              \
+    X(delay_ms) X(prio_pct)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -195,7 +373,8 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
                               .lease_ms = 1000,
                               .latency_us = 100,
                               .hold_us = 500,
-                              .request_ms = 500};
+                              .request_ms = 500,
+                              .limit_ms = 3000};
     while (fgets(line, sizeof line, f)) {
         n++;
         if (line[0] == '#' || line[0] == '\n') {
@@ -210,10 +389,21 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
             return false;
         }
     }
+    if (o->limit_ms < 1) {
+        snprintf(why, size, "limit_ms must be 1 or more");
+        return false;
+    }
     if (o->clients < 1 || o->clients > SIM_CLIENTS || o->lanes < 1 ||
         o->lanes > SIM_LANES || o->names < 1 || o->names > SIM_NAMES) {
         snprintf(why, size, "clients 1..%d, lanes 1..%d, names 1..%d",
                  SIM_CLIENTS, SIM_LANES, SIM_NAMES);
+        return false;
+    }
+    if (o->flavour < 0 || o->flavour >= SIM_FLAVOURS ||
+        (o->flavour >= SIM_PERMITS && o->size < 1)) {
+        snprintf(why, size,
+                 "flavour 0 mutex, 1 read/write, 2 permits, 3 barrier, 4 "
+                 "latch; the last three with a size of at least 1");
         return false;
     }
     return true;
@@ -251,15 +441,29 @@ void sim_promote(struct sim_world *w)
         sim_redis_restore(w->server, w->replica);
         sim_redis_snapshot_free(w->replica);
         w->replica = NULL;
+        sim_book_again(w);
     }
+}
+
+/* Whoever holds anything just now, or nobody in particular. */
+static int holder(const struct sim_world *w)
+{
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        int c = i / w->opt.lanes;
+        if (w->client[c].lane[i % w->opt.lanes].state == SIM_LANE_HOLDING) {
+            return c;
+        }
+    }
+    return 0;
 }
 
 void sim_fault_apply(struct sim_world *w, int index)
 {
     const struct sim_fault *f = &w->opt.fault[index];
-    int c = f->a % w->opt.clients;
+    int c = f->a == SIM_HOLDER ? holder(w) : f->a % w->opt.clients;
     int64_t until = w->t + f->ms * SIM_MS;
     w->trouble_until = until > w->trouble_until ? until : w->trouble_until;
+    w->faults++;
     sim_note(w, "FAULT %s %d %d %lld ms", sim_fault_name(f->kind), f->a, f->b,
              (long long)f->ms);
     switch (f->kind) {
@@ -324,6 +528,7 @@ void sim_fault_apply(struct sim_world *w, int index)
     case SIM_JUMP:
         snib__engine_jumped(w->client[c].engine,
                             (snib_instant){sim_local(&w->client[c], w->t)});
+        theorem_jump_puts_at_risk(w, c);
         sim_client_after(w, c);
         break;
     case SIM_REFUSE:
@@ -343,6 +548,19 @@ void sim_fault_apply(struct sim_world *w, int index)
     default:
         break;
     }
+    if (w->p1_off) {
+        sim_book_again(w);
+    }
+}
+
+bool sim_planned(const struct sim_world *w, int kind)
+{
+    for (int i = 0; i < w->opt.fault_count; i++) {
+        if (w->opt.fault[i].kind == kind) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The end of all trouble: what is broken is told to both ends, states of
@@ -350,6 +568,10 @@ void sim_fault_apply(struct sim_world *w, int index)
 void sim_heal(struct sim_world *w)
 {
     sim_note(w, "-- healed");
+    /* By then no late copy closes a latch any more. */
+    sim_push(w, (struct sim_event){.at = w->t + 15000 * SIM_MS,
+                                   .kind = SIM_EV_TERMS,
+                                   .life = w->client[0].life});
     w->healed = true;
     w->healed_at = w->t;
     w->server_paused_until = w->server_down_until = 0;

@@ -89,6 +89,10 @@ int sim_shrink(struct sim_options *opt, const char *theorem,
         smaller(&s, offsetof(struct sim_options, overrun_pct), 0);
         smaller(&s, offsetof(struct sim_options, rate_ppm), 0);
         smaller(&s, offsetof(struct sim_options, split_pct), 0);
+        smaller(&s, offsetof(struct sim_options, nest_pct), 0);
+        smaller(&s, offsetof(struct sim_options, terms_pct), 0);
+        smaller(&s, offsetof(struct sim_options, prio_pct), 0);
+        smaller(&s, offsetof(struct sim_options, delay_ms), 0);
         if (memcmp(&before, &s.best, sizeof before) == 0) {
             break;
         }

@@ -31,6 +31,11 @@ static void wake_at(struct sim_world *w, int client, int lane, int64_t us)
                                    .life = w->client[client].life});
 }
 
+void sim_lane_wake(struct sim_world *w, int client, int lane, int64_t us)
+{
+    wake_at(w, client, lane, about(w, us));
+}
+
 static void finish_op(struct sim_world *w, int client, int lane)
 {
     struct sim_lane *l = &w->client[client].lane[lane];
@@ -55,11 +60,13 @@ static void entered(struct sim_world *w, int client, int lane)
     w->grants++;
     sim_note(w, "client %d lane %d holds name %d token %lld", client, lane,
              l->name, (long long)l->token);
-    theorem_token_rises(w, l->name, l->token);
-    struct snib_status st;
-    snib__engine_status(w->client[client].engine, now_of(w, client), l->seat,
-                        &st);
-    if (l->token > r->mark) { /* fence_begin: before the first read */
+    if (sim_kinds(w)) {
+        theorem_token_entered(w, l->name, l->kind, l->token);
+    } else {
+        theorem_token_rises(w, l->name, l->token);
+    }
+    if (l->token > r->mark &&
+        sim_alone(l->kind)) { /* fence_begin: before the first read */
         r->mark = l->token;
         l->read_value = r->value;
     } else {
@@ -69,20 +76,21 @@ static void entered(struct sim_world *w, int client, int lane)
     if (w->opt.lease_ms <= 3000 && !l->overran &&
         chance(w, w->opt.overrun_pct)) {
         l->overran = true;
-        us += w->opt.lease_ms * 1200;
+        us += w->opt.lease_ms * (w->opt.lease_ms > 200 ? 1200 : 1400);
     }
     wake_at(w, client, lane, us);
 }
 
 /* The write at the end of a section: compared with the mark. */
-static void write_fenced(struct sim_world *w, struct sim_lane *l)
+void sim_lane_write(struct sim_world *w, int name, int64_t token,
+                    int64_t read_value)
 {
-    struct sim_resource *r = &w->resource[l->name];
-    if (l->read_value < 0 || l->token < r->mark) {
+    struct sim_resource *r = &w->resource[name];
+    if (read_value < 0 || token < r->mark) {
         r->refused++;
         return;
     }
-    r->value = l->read_value + 1;
+    r->value = read_value + 1;
     r->accepted++;
 }
 
@@ -103,7 +111,8 @@ static void start_acquire(struct sim_world *w, int client, int lane)
     if (l->is_try) {
         limit_ms = o->request_ms;
     } else if (chance(w, o->timed_pct)) {
-        limit_ms = 1 + (int64_t)snib__rng_below(&w->work, 3000);
+        limit_ms =
+            1 + (int64_t)snib__rng_below(&w->work, (uint64_t)o->limit_ms);
     }
     if (limit_ms != INT64_MAX) {
         ask.limit = snib__after(now_of(w, client), snib__ms(limit_ms));
@@ -113,11 +122,15 @@ static void start_acquire(struct sim_world *w, int client, int lane)
     ask.fixed = chance(w, o->fixed_pct);
     ask.confirm = chance(w, o->confirm_pct);
     ask.no_pass = chance(w, o->nopass_pct);
+    if (sim_kinds(w)) {
+        sim_kinds_ask(w, l, &ask);
+    }
     l->asked_at = w->t;
     snib_err err =
         snib__engine_acquire(c->engine, now_of(w, client), c->site[l->name],
                              &ask, &l->seat, &l->error);
     if (err) {
+        theorem_refusal_is_true(w, client, lane, err);
         w->refusals++;
         finish_op(w, client, lane);
         return;
@@ -127,6 +140,7 @@ static void start_acquire(struct sim_world *w, int client, int lane)
     if (l->seat->state == SNIB__SEAT_SERVED) {
         entered(w, client, lane);
     } else if (l->seat->state == SNIB__SEAT_REFUSED) {
+        theorem_refusal_is_true(w, client, lane, l->seat->err);
         snib__seat_done(c->engine, l->seat);
         w->refusals++;
         finish_op(w, client, lane);
@@ -138,8 +152,10 @@ static void end_section(struct sim_world *w, int client, int lane)
     struct sim_client *c = &w->client[client];
     struct sim_lane *l = &c->lane[lane];
     struct snib_status st;
-    if (l->reentries == 0 && chance(w, w->opt.reenter_pct)) {
+    if (l->reentries == 0 && chance(w, w->opt.reenter_pct) &&
+        sim_kinds_reenters(l)) {
         struct snib__ask ask = {.lane = l->lane,
+                                .kind = (snib_kind)l->kind,
                                 .limit = SNIB__NEVER,
                                 .lease = snib__ms(w->opt.lease_ms)};
         struct snib__seat *again = NULL;
@@ -162,7 +178,7 @@ static void end_section(struct sim_world *w, int client, int lane)
     }
     snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
     if (st.state != SNIB_LOST || chance(w, 50)) {
-        write_fenced(w, l);
+        sim_lane_write(w, l->name, l->token, l->read_value);
     }
     if (l->reentries) {
         struct snib__seat *none;
@@ -201,8 +217,10 @@ void sim_lane_event(struct sim_world *w, int client, int lane)
     struct sim_lane *l = &c->lane[lane];
     snib__engine_tick(c->engine, now_of(w, client));
     if (l->state == SIM_LANE_IDLE) {
+        sim_kinds_start(w, client);
         start_acquire(w, client, lane);
-    } else if (l->state == SIM_LANE_HOLDING) {
+    } else if (l->state == SIM_LANE_HOLDING &&
+               !sim_kinds_nest(w, client, lane)) {
         end_section(w, client, lane);
     }
     sim_client_after(w, client);
@@ -213,11 +231,19 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
 {
     struct sim_client *c = &w->client[client];
     struct sim_lane *l = s->user;
+    if (!l) { /* what was given back in passing */
+        return;
+    }
     int lane = (int)(l - c->lane);
+    if (s == l->more) {
+        sim_kinds_told(w, client, lane, news);
+        return;
+    }
     if (news & SNIB__NEWS_SETTLED && l->state == SIM_LANE_WAITING) {
         if (s->state == SNIB__SEAT_REFUSED) {
             sim_note(w, "client %d lane %d refused: %s", client, lane,
                      snib_err_name(s->err));
+            theorem_refusal_is_true(w, client, lane, s->err);
             w->refusals++;
             w->unknowns += s->err == SNIB_ERR_UNKNOWN;
             snib__seat_done(c->engine, s);
@@ -230,7 +256,8 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
         snib__seat_done(c->engine, s);
         finish_op(w, client, lane);
     }
-    if (news & SNIB__NEWS_STATE && l->state == SIM_LANE_HOLDING) {
+    if (news & SNIB__NEWS_STATE &&
+        (l->state == SIM_LANE_HOLDING || l->state == SIM_LANE_NESTING)) {
         sim_note(w, "client %d lane %d is %s (%s)", client, lane,
                  snib_state_text((snib_state)s->shown),
                  snib_reason_text((snib_reason)s->why));

@@ -18,12 +18,15 @@
  * rest within the longest lease or not_after, twice. */
 enum { PHASE_MS = 60000, CALM_MS = 180000, EVENTS_MAX = 400000 };
 
+#define FNV_PRIME UINT64_C(0x100000001b3)
+
 static bool before(const struct sim_event *a, const struct sim_event *b)
 {
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-void sim_push(struct sim_world *w, struct sim_event ev)
+/* Its number decides between two at the same time. */
+static void insert(struct sim_world *w, struct sim_event ev)
 {
     if (w->heap_size + 1 >= w->heap_cap) {
         w->heap_cap = w->heap_cap ? 2 * w->heap_cap : 256;
@@ -32,12 +35,17 @@ void sim_push(struct sim_world *w, struct sim_event ev)
             abort();
         }
     }
-    ev.seq = ++w->seq;
     size_t i = ++w->heap_size;
     for (; i > 1 && before(&ev, &w->heap[i / 2]); i /= 2) {
         w->heap[i] = w->heap[i / 2];
     }
     w->heap[i] = ev;
+}
+
+void sim_push(struct sim_world *w, struct sim_event ev)
+{
+    ev.seq = ++w->seq;
+    insert(w, ev);
 }
 
 static struct sim_event pop(struct sim_world *w)
@@ -107,7 +115,17 @@ void sim_fail(struct sim_world *w, const char *theorem, const char *fmt, ...)
 
 static void stir(struct sim_world *w, uint64_t v)
 {
-    w->hash = (w->hash ^ v) * UINT64_C(0x100000001b3);
+    w->hash = (w->hash ^ v) * FNV_PRIME;
+}
+
+/* Most of what is hashed; in a register, since bytes could alias w->hash. */
+static void stir_bytes(struct sim_world *w, const uint8_t *p, size_t n)
+{
+    uint64_t hash = w->hash;
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ p[i]) * FNV_PRIME;
+    }
+    w->hash = hash;
 }
 
 /* Somebody who stands still gets his event later. */
@@ -117,6 +135,7 @@ static bool put_off(struct sim_world *w, struct sim_event *ev)
     switch (ev->kind) {
     case SIM_EV_TIMER:
     case SIM_EV_LANE:
+    case SIM_EV_TERMS:
     case SIM_EV_DOWN:
     case SIM_EV_OPENED:
     case SIM_EV_CLOSED:
@@ -133,7 +152,8 @@ static bool put_off(struct sim_world *w, struct sim_event *ev)
         return false;
     }
     ev->at = until;
-    sim_push(w, *ev);
+    insert(w, *ev); /* by its old number: streams keep their order, even if
+                       the standstill was lengthened meanwhile */
     return true;
 }
 
@@ -143,9 +163,7 @@ static void act(struct sim_world *w, struct sim_event *ev)
     stir(w, (uint64_t)ev->at);
     stir(w, (uint64_t)ev->kind * 64 + (uint64_t)ev->client);
     stir(w, ev->size);
-    for (size_t i = 0; i < ev->size; i++) {
-        stir(w, ev->bytes[i]);
-    }
+    stir_bytes(w, ev->bytes, ev->size);
     switch (ev->kind) {
     case SIM_EV_FAULT:
         if (!w->healed) {
@@ -154,6 +172,12 @@ static void act(struct sim_world *w, struct sim_event *ev)
         break;
     case SIM_EV_PROMOTE:
         sim_promote(w);
+        break;
+    case SIM_EV_TERMS:
+        if (ev->life == c->life && sim_kinds(w)) {
+            sim_kinds_open(w, ev->client);
+            sim_client_after(w, ev->client);
+        }
         break;
     case SIM_EV_TIMER:
         if (ev->life == c->life && ev->at >= c->timer_at) {
@@ -175,6 +199,7 @@ static void act(struct sim_world *w, struct sim_event *ev)
 static void look(struct sim_world *w)
 {
     theorem_exclusion(w);
+    theorem_permits_held(w);
     theorem_loss_is_told(w);
     theorem_fence_loses_nothing(w);
 }
@@ -183,7 +208,26 @@ static void look(struct sim_world *w)
 static void look_now_and_then(struct sim_world *w)
 {
     theorem_no_waiter_beside_a_free_lock(w);
+    theorem_nobody_sleeps_beside_room(w);
     theorem_call_ends_by_its_limit(w);
+    theorem_unwanted_is_given_back(w);
+}
+
+enum sim_script sim_script(const struct sim_redis_event *ev)
+{
+    if (!ev->script || ev->argc < SIM_SCRIPT_CANCEL ||
+        strcmp(ev->argv[2].ptr, "7") != 0) {
+        return SIM_SCRIPT_NONE; /* a renewal has an even number of keys */
+    }
+    switch (ev->argc) {
+    case SIM_SCRIPT_ACQUIRE:
+    case SIM_SCRIPT_RELEASE:
+    case SIM_SCRIPT_CANCEL:
+    case SIM_SCRIPT_TERMS:
+        return (enum sim_script)ev->argc;
+    default:
+        return SIM_SCRIPT_NONE;
+    }
 }
 
 /* A script as a line of the timeline: whose, for which request, its answer. */
@@ -200,8 +244,42 @@ static void note_script(struct sim_world *w, const struct sim_redis_event *ev)
     reply[n] = 0;
     sim_note(w, "    server: %s of %d args, %s, client %.6s request %.6s: %s",
              ev->name, ev->argc, ev->argc > 3 ? ev->argv[3].ptr : "",
-             ev->argc > 9 ? ev->argv[9].ptr : "",
-             ev->argc > 10 ? ev->argv[10].ptr : "", reply);
+             sim_script(ev) ? ev->argv[SIM_ARG_CLIENT].ptr : "",
+             sim_script(ev) ? ev->argv[SIM_ARG_REQUEST].ptr : "", reply);
+}
+
+static int name_of(const struct sim_world *w, const char *key)
+{
+    for (int n = 0; n < w->opt.names; n++) {
+        if (strcmp(key, sim_keys[n]) == 0) {
+            return n;
+        }
+    }
+    return -1;
+}
+
+/* What a script, or a message of one, means for the name it is about. */
+static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
+{
+    const char *key = NULL;
+    enum sim_script script = sim_script(ev);
+    if (script) {
+        int n = name_of(w, ev->argv[3].ptr);
+        if (n >= 0) {
+            bool held = sim_held(w, n);
+            w->resource[n].held_at = held ? w->t : w->resource[n].held_at;
+            theorem_served_promptly(w, n, held);
+            if (script == SIM_SCRIPT_RELEASE || script == SIM_SCRIPT_CANCEL) {
+                theorem_unwanted_ended(w, ev->argv[SIM_ARG_REQUEST].ptr, n);
+            }
+        }
+    } else if (ev->in_script && strcmp(ev->name, "publish") == 0 &&
+               (key = strstr(ev->argv[2].ptr, "snib:{"))) {
+        int n = name_of(w, key);
+        if (n >= 0 && strncmp(ev->argv[2].ptr, "g ", 2) == 0) {
+            theorem_unwanted_pushed(w, ev->argv[1].ptr, ev->argv[2].ptr, n);
+        }
+    }
 }
 
 static void watch_server(void *user, const struct sim_redis_event *ev)
@@ -210,6 +288,8 @@ static void watch_server(void *user, const struct sim_redis_event *ev)
     theorem_first_come_first_served(w, ev);
     theorem_token_given(w, ev);
     theorem_no_needless_cancel(w, ev);
+    sim_book_step(w, ev);
+    watch_name(w, ev);
     if (w->trace && ev->script) {
         note_script(w, ev);
     } else if (w->trace && strcmp(ev->name, "publish") == 0) {
@@ -238,6 +318,8 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     sim_redis_set_hook(w->server, watch_server, w);
     for (int i = 0; i < SIM_NAMES; i++) {
         w->resource[i].free_since = w->resource[i].ghost_since = -1;
+        w->shelf[i].fits_since = w->shelf[i].ghost_since = -1;
+        w->shelf[i].book.size = -1;
     }
     for (int i = 0; i < opt->fault_count; i++) {
         sim_push(w,

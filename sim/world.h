@@ -51,6 +51,9 @@ enum sim_fault_kind {
     SIM_FAULT_KINDS
 };
 
+/* As the client of a fault: whoever holds a lock at that instant. */
+enum { SIM_HOLDER = 99 };
+
 struct sim_fault {
     int64_t at_ms;
     int kind, a, b;
@@ -61,12 +64,27 @@ struct sim_options {
     uint64_t seed;
     int clients, lanes, names, ops; /* ops a lane                           */
     int64_t lease_ms, latency_us, hold_us, think_us, request_ms;
+    int64_t limit_ms; /* callers with a limit: up to this            */
     int try_pct, timed_pct, fixed_pct, reenter_pct, confirm_pct, nopass_pct;
-    int overrun_pct; /* sections longer than their lease     */
-    int rate_ppm;    /* clocks differ by up to this          */
-    int split_pct;   /* segments are split                   */
+    int overrun_pct;        /* sections longer than their lease     */
+    int rate_ppm;           /* clocks differ by up to this          */
+    int split_pct;          /* segments are split                   */
+    int flavour;            /* enum sim_flavour: what the locks are */
+    int read_pct, nest_pct; /* RW: readers; the other kind besides         */
+    int size, terms_pct;    /* permits or parties; changes of the terms    */
+    int delay_ms, prio_pct; /* lock-delay; not of the ordinary class       */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];
+};
+
+/* What the locks of a world are. */
+enum sim_flavour {
+    SIM_MUTEX,
+    SIM_RW,
+    SIM_PERMITS,
+    SIM_BARRIER,
+    SIM_LATCH, /* mutexes behind a gate that is closed and counted down   */
+    SIM_FLAVOURS
 };
 
 void sim_options_draw(struct sim_options *, uint64_t seed);
@@ -79,15 +97,16 @@ const char *sim_fault_name(int kind);
 
 enum sim_event_kind {
     SIM_EV_NONE,
-    SIM_EV_FAULT,  /* a: index                                            */
-    SIM_EV_TIMER,  /* client: engine due                                  */
-    SIM_EV_LANE,   /* client, a: lane                                     */
-    SIM_EV_UP,     /* bytes for the server                                */
-    SIM_EV_DOWN,   /* bytes for a client                                  */
-    SIM_EV_OPENED, /* connect has come through                            */
-    SIM_EV_CLOSED, /* the client learns that its connection is gone       */
-    SIM_EV_GONE,   /* the server learns it                                */
-    SIM_EV_PROMOTE /* the replica takes over                              */
+    SIM_EV_FAULT,   /* a: index                                            */
+    SIM_EV_TIMER,   /* client: engine due                                  */
+    SIM_EV_LANE,    /* client, a: lane                                     */
+    SIM_EV_UP,      /* bytes for the server                                */
+    SIM_EV_DOWN,    /* bytes for a client                                  */
+    SIM_EV_OPENED,  /* connect has come through                            */
+    SIM_EV_CLOSED,  /* the client learns that its connection is gone       */
+    SIM_EV_GONE,    /* the server learns it                                */
+    SIM_EV_PROMOTE, /* the replica takes over                              */
+    SIM_EV_TERMS    /* healed: client a opens the gates                    */
 };
 
 struct sim_event {
@@ -117,6 +136,7 @@ enum sim_lane_state {
     SIM_LANE_IDLE,
     SIM_LANE_WAITING,
     SIM_LANE_HOLDING,
+    SIM_LANE_NESTING, /* holds, and waits for the other kind besides        */
     SIM_LANE_ENDING,
     SIM_LANE_DONE
 };
@@ -126,7 +146,12 @@ struct sim_lane {
     uint64_t lane, ticket;
     int64_t token, read_value, asked_at, limit_at; /* true time; 0: none    */
     bool is_try, overran; /* outstay a lease once at most         */
+    bool nested;          /* … and ask for the other kind         */
+    int kind;
+    int64_t size_seen; /* largest size since it asked          */
     struct snib__seat *seat;
+    struct snib__seat *more; /* the other grant, or what waits for it */
+    int64_t more_token, more_value;
     struct snib_error error;
 };
 
@@ -138,6 +163,8 @@ struct sim_client {
     int64_t offset, ppm, paused_until, isolated_until, timer_at;
     uint32_t life; /* counts crashes                                  */
     bool dead;
+    struct snib__query terms; /* a change of terms under way               */
+    bool terms_busy;
 };
 
 /* A resource behind a fence: raise the mark before the first read, compare
@@ -147,6 +174,13 @@ struct sim_resource {
     int64_t last_token;  /* highest token of any grant                      */
     int64_t free_since;  /* waiters and a free lock since then; -1: no      */
     int64_t ghost_since; /* waiters, held at the server, by nobody here     */
+    int64_t held_at;     /* last seen held, after a script; 0: never        */
+    int64_t freed_at;    /* found free by a script since then; 0: it is not */
+    /* A grant pushed to a client that does not want it; 0: none. */
+    int64_t unwanted_since;
+    uint64_t unwanted_faults;
+    int unwanted_client;
+    char unwanted[32];
 };
 
 /* Who waits for a name, in order of arrival at the server. */
@@ -154,6 +188,62 @@ struct sim_line_up {
     char key[48], holder[32], id[SIM_LINE_UP][32], given_id[32];
     int64_t given; /* highest token the server gave                   */
     int n;
+};
+
+/* A script about one lock, told by how many arguments the event has: EVALSHA,
+ * the script, "7", seven keys, then those at the head of the .lua file. */
+enum sim_script {
+    SIM_SCRIPT_NONE,
+    SIM_SCRIPT_CANCEL = 3 + 7 + 3,
+    SIM_SCRIPT_RELEASE = 3 + 7 + 4,
+    SIM_SCRIPT_TERMS = 3 + 7 + 5,
+    SIM_SCRIPT_ACQUIRE = 3 + 7 + 16
+};
+enum { SIM_ARG_KEY = 3, SIM_ARG_CLIENT = 10, SIM_ARG_REQUEST = 11 };
+
+/* -- what the server knows of a name, read after every script ---------------- */
+
+enum { SIM_BOOK = 64, SIM_ID = 32 };
+
+struct sim_holder {
+    char id[SIM_ID], client[SIM_ID], beside[SIM_ID];
+    int mode; /* 0 mutex, 1 read, 2 write, 3 permits, 4 barrier       */
+    int64_t permits, token, end, delay; /* ms of the server's clock         */
+};
+
+struct sim_waiter {
+    char id[SIM_ID], beside[SIM_ID], chan[48];
+    int mode, class;
+    double rank;
+    bool queued; /* it was not put aside for being deaf          */
+    int64_t permits, alive;
+    uint64_t arrival; /* as told by the order of scripts              */
+};
+
+struct sim_book {
+    int holders, waiters;
+    int64_t size, gate, now; /* size -1: none                              */
+    struct sim_holder holder[SIM_BOOK];
+    struct sim_waiter waiter[SIM_BOOK];
+};
+
+/* A name's last book, and what theorems remember besides. */
+struct sim_shelf {
+    struct sim_book book;
+    uint64_t arrivals;
+    int64_t given, given_exclusive; /* highest tokens                       */
+    int64_t fits_since, ghost_since;
+    char down[16][SIM_ID]; /* count-downs that were applied               */
+    uint32_t downs;
+    bool opened; /* healed, and the latch is open               */
+};
+
+/* A script on a name, and the name before and after it. */
+struct sim_step {
+    enum sim_script script; /* NONE: a renewal                          */
+    const struct sim_redis_event *ev;
+    int name;
+    const struct sim_book *was, *is;
 };
 
 struct sim_world {
@@ -166,6 +256,7 @@ struct sim_world {
     struct sim_client client[SIM_CLIENTS];
     struct sim_resource resource[SIM_NAMES];
     struct sim_line_up line_up[SIM_NAMES];
+    struct sim_shelf shelf[SIM_NAMES];
     struct sim_redis *server;
     struct sim_redis_snapshot *replica; /* for the fault promote            */
     int64_t server_paused_until, server_down_until, refuse_until, slow_until;
@@ -179,10 +270,13 @@ struct sim_world {
     int64_t healed_at;
     int64_t trouble_until; /* end of the last fault so far                  */
     uint64_t grants, losses, refusals, unknowns;
+    uint64_t faults; /* applied so far                               */
     bool failed;
     char theorem[48], why[400];
     FILE *trace; /* timeline; NULL: none                            */
 };
+
+enum sim_script sim_script(const struct sim_redis_event *);
 
 /* world.c */
 struct sim_lua;
@@ -220,10 +314,45 @@ void sim_lane_told(struct sim_world *, int client, struct snib__seat *,
                    uint8_t news);
 bool sim_work_done(const struct sim_world *);
 
+/* work_kinds.c: what lanes do with other locks than plain mutexes */
+bool sim_kinds(const struct sim_world *);
+void sim_kinds_ask(struct sim_world *, struct sim_lane *, struct snib__ask *);
+bool sim_kinds_reenters(const struct sim_lane *);
+/* A change of terms, now and then. */
+void sim_kinds_start(struct sim_world *, int client);
+/* Upgrade, nested read, downgrade. True: the lane's event was for that. */
+bool sim_kinds_nest(struct sim_world *, int client, int lane);
+void sim_kinds_told(struct sim_world *, int client, int lane, uint8_t news);
+void sim_kinds_entered(struct sim_world *, int client, int lane);
+void sim_kinds_queries(struct sim_world *, int client);
+void sim_kinds_open(struct sim_world *, int client);
+void sim_kinds_draw(struct sim_options *);
+void sim_lane_wake(struct sim_world *, int client, int lane, int64_t us);
+void sim_lane_write(struct sim_world *, int name, int64_t token,
+                    int64_t read_value);
+
+/* book.c: the server's books */
+void sim_book_read(const struct sim_world *, int name, struct sim_book *);
+void sim_book_step(struct sim_world *, const struct sim_redis_event *);
+/* The store lost or forgot: what is there now is where to begin. */
+void sim_book_again(struct sim_world *);
+bool sim_same(const char *id, const char *other);
+bool sim_alone(int mode); /* exclusive                                       */
+bool sim_live(const struct sim_holder *, int64_t now);
+const struct sim_holder *sim_holder_of(const struct sim_book *, const char *id);
+const struct sim_waiter *sim_waiter_of(const struct sim_book *, const char *id);
+/* Is this grant new in this step? (One that was over may be given again.) */
+bool sim_is_new(const struct sim_step *, const struct sim_holder *);
+/* The first in the queue that is alive, heard, and would fit; or NULL. */
+const struct sim_waiter *sim_book_fits(const struct sim_world *,
+                                       const struct sim_book *);
+
 /* plan.c */
 void sim_fault_apply(struct sim_world *, int index);
 void sim_promote(struct sim_world *);
 void sim_heal(struct sim_world *);
+/* Is there a fault of that kind in the plan? */
+bool sim_planned(const struct sim_world *, int kind);
 
 /* theorems/: looked at after every event (or at the end) */
 void theorem_exclusion(struct sim_world *);
@@ -243,6 +372,39 @@ void theorem_first_come_first_served(void *world,
 /* P7, H25: a place is cancelled only when no local thread wants it. */
 void theorem_no_needless_cancel(struct sim_world *,
                                 const struct sim_redis_event *);
+/* Every script on a name, and what it leaves behind. */
+void theorem_served_promptly(struct sim_world *, int name, bool held);
+void theorem_refusal_is_true(struct sim_world *, int client, int lane,
+                             snib_err);
+void theorem_unwanted_pushed(struct sim_world *, const char *channel,
+                             const char *message, int name);
+void theorem_unwanted_ended(struct sim_world *, const char *id, int name);
+void theorem_unwanted_is_given_back(struct sim_world *);
+/* Just after the client was told of a jump. */
+void theorem_jump_puts_at_risk(struct sim_world *, int client);
+/* Is the name held at the server? */
+bool sim_held(const struct sim_world *, int name);
 void theorem_no_needless_loss(struct sim_world *, const struct snib__seat *);
+
+/* Worlds of other kinds. At the server after every script: */
+void theorem_readers_and_writers(struct sim_world *, const struct sim_step *);
+void theorem_permits_fit(struct sim_world *, const struct sim_step *);
+void theorem_served_in_order(struct sim_world *, const struct sim_step *);
+void theorem_tokens_of_kinds(struct sim_world *, const struct sim_step *);
+void theorem_who_fits_is_served(struct sim_world *, const struct sim_step *);
+void theorem_nothing_ends_early(struct sim_world *, const struct sim_step *);
+void theorem_dead_are_dropped(struct sim_world *, const struct sim_step *);
+void theorem_parties_meet(struct sim_world *, const struct sim_step *);
+void theorem_gate_is_closed(struct sim_world *, const struct sim_step *);
+void theorem_counts_down_once(struct sim_world *, const struct sim_step *);
+void theorem_one_upgrade(struct sim_world *, const struct sim_step *);
+/* At the clients: */
+void theorem_permits_held(struct sim_world *);
+void theorem_token_entered(struct sim_world *, int name, int kind,
+                           int64_t token);
+bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_lane *,
+                             snib_err);
+/* Now and then: */
+void theorem_nobody_sleeps_beside_room(struct sim_world *);
 
 #endif

@@ -33,13 +33,13 @@ static void want_args(struct sr_client *c, int n)
     c->argv_cap = cap;
 }
 
-/* The number after a type byte. 1: got it; 0: incomplete; -1: failed. */
-static int read_length(struct sr_client *c, const char *too_big, bool *valid,
-                       long long *out)
+/* The number between a type byte and the CR (NULL: none yet); a valid one is
+ * taken out of the input. 1: got it; 0: incomplete; -1: failed. */
+static int read_length(struct sr_client *c, const char *cr, const char *too_big,
+                       bool *valid, long long *out)
 {
     const char *p = c->in.p + c->in_pos;
     size_t left = c->in.len - c->in_pos;
-    const char *cr = memchr(p, '\r', left);
     if (cr == NULL) {
         if (left > INLINE_MAX) {
             protocol_error(c, too_big);
@@ -52,7 +52,13 @@ static int read_length(struct sr_client *c, const char *too_big, bool *valid,
         return 0;
     }
     *valid = sr_parse_ll(p + 1, n - 1, out);
+    c->in_pos += *valid ? n + 2 : 0;
     return 1;
+}
+
+static const char *find_cr(const struct sr_client *c)
+{
+    return memchr(c->in.p + c->in_pos, '\r', c->in.len - c->in_pos);
 }
 
 static bool read_bulk(struct sr_client *c, bool stranger)
@@ -64,15 +70,14 @@ static bool read_bulk(struct sr_client *c, bool stranger)
         char type = c->in.p[c->in_pos];
         long long v = 0;
         bool valid = false;
-        const char *cr =
-            memchr(c->in.p + c->in_pos, '\r', c->in.len - c->in_pos);
+        const char *cr = find_cr(c);
         if (cr != NULL && cr + 1 < c->in.p + c->in.len && type != '$') {
             char text[64] = "expected '$', got ' '";
             text[19] = type;
             protocol_error(c, text);
             return false;
         }
-        int got = read_length(c, "too big bulk count string", &valid, &v);
+        int got = read_length(c, cr, "too big bulk count string", &valid, &v);
         if (got <= 0) {
             return false;
         }
@@ -84,9 +89,6 @@ static bool read_bulk(struct sr_client *c, bool stranger)
             protocol_error(c, "unauthenticated bulk length");
             return false;
         }
-        const char *nl =
-            memchr(c->in.p + c->in_pos, '\r', c->in.len - c->in_pos);
-        c->in_pos = (size_t)(nl - c->in.p) + 2;
         c->bulk_len = (long)v;
     }
     size_t n = (size_t)c->bulk_len;
@@ -110,7 +112,8 @@ static int read_multibulk(struct sr_client *c, bool stranger)
     if (c->multi_left == 0) {
         long long v = 0;
         bool valid = false;
-        int got = read_length(c, "too big mbulk count string", &valid, &v);
+        int got = read_length(c, find_cr(c), "too big mbulk count string",
+                              &valid, &v);
         if (got <= 0) {
             return 0;
         }
@@ -122,9 +125,6 @@ static int read_multibulk(struct sr_client *c, bool stranger)
             protocol_error(c, "unauthenticated multibulk length");
             return 0;
         }
-        const char *nl =
-            memchr(c->in.p + c->in_pos, '\r', c->in.len - c->in_pos);
-        c->in_pos = (size_t)(nl - c->in.p) + 2;
         c->argc = 0;
         if (v <= 0) {
             return 1;

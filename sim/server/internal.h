@@ -409,11 +409,32 @@ struct sr_run {
     bool dirty; /* a write command was let through */
 };
 
+/* Memory of a Lua state: blocks up to SR_POOL_MAX by size, the rest malloc. */
+#define SR_POOL_MAX 256u
+
+struct sr_pool {
+    struct sr_block *unused[SR_POOL_MAX / 16];
+    struct sr_block *chunks;
+    char *at; /* of the newest chunk */
+    size_t left;
+};
+
+/* A text whose SHA-1 is known. */
+struct sr_named {
+    char *text;
+    size_t n;
+    char sha[41];
+};
+
+#define SR_NAMED 16u
+
 struct sim_lua {
     lua_State *L;
+    struct sr_pool pool;
     int real_globals; /* registry ref: the table behind the read-only _G */
     int errh;         /* registry ref: the error handler */
-    struct sr_dict scripts; /* sha -> struct sr_script */
+    struct sr_dict scripts;          /* sha -> struct sr_script */
+    struct sr_named named[SR_NAMED]; /* texts seen last, by length */
     struct sr_cmd_index commands;
     struct sr_run *run; /* NULL outside a script */
     struct sim_redis_arg *argv;
@@ -421,6 +442,9 @@ struct sim_lua {
     char (*numbuf)[32];
 };
 
+/* lua_host.c: sr_sha1_hex of a script's text, remembered. */
+void sr_lua_sha(struct sim_lua *h, char out[41],
+                const struct sim_redis_arg *body);
 /* lua_host.c: compiles, or finds the compiled; NULL after replying. */
 struct sr_script *sr_lua_compile(struct sim_lua *h, struct sr_client *c,
                                  const char *sha,
@@ -438,6 +462,11 @@ void sr_lua_reply(struct sim_lua *h, struct sr_client *c, int script_resp);
 /* lua_redis.c: an error table, and the mark that Redis counted it. */
 void sr_lua_push_error(lua_State *L, const char *text);
 void sr_lua_mark_counted(lua_State *L);
+/* lua_short.c: shorter ways of tonumber and string.format into the globals on
+ * top of the stack; a lua_Alloc. */
+void sr_lua_open_short(lua_State *L);
+void *sr_pool_alloc(void *user, void *p, size_t was, size_t n);
+void sr_pool_free(struct sr_pool *pool);
 /* lua_bit.c: the `bit` library as a table on top of the stack. */
 void sr_lua_open_bit(lua_State *L);
 /* script.c: flags of a "#!lua" line and the bytes of it to leave out; false

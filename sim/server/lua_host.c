@@ -18,6 +18,7 @@
 #include <lua.h>
 #include <lualib.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -332,6 +333,8 @@ static void fill_globals(struct sim_lua *h)
     set_host_function(h, "randomseed", sandbox_randomseed);
     lua_pop(L, 1);
 
+    sr_lua_open_short(L);
+
     lua_newtable(L);
     sr_lua_open_redis(h);
     lua_setfield(L, -2, "redis");
@@ -370,13 +373,21 @@ static void protect_globals(struct sim_lua *h)
     lua_pop(L, 2);
 }
 
+/* An error outside lua_pcall: a bug of this host. */
+static int panic(lua_State *L)
+{
+    fprintf(stderr, "lua: %s\n", lua_tostring(L, -1));
+    abort();
+}
+
 struct sim_lua *sim_lua_new(void)
 {
     struct sim_lua *h = sr_zalloc(sizeof *h);
-    h->L = luaL_newstate();
+    h->L = lua_newstate(sr_pool_alloc, &h->pool);
     if (h->L == NULL) {
         abort();
     }
+    lua_atpanic(h->L, panic);
     sr_cmd_index_build(&h->commands);
     open_lib(h->L, "", luaopen_base);
     open_lib(h->L, LUA_TABLIBNAME, luaopen_table);
@@ -404,7 +415,11 @@ void sim_lua_free(struct sim_lua *h)
         free(e->v.ptr);
     }
     sr_dict_clear(&h->scripts);
+    for (size_t i = 0; i < SR_NAMED; i++) {
+        free(h->named[i].text);
+    }
     lua_close(h->L);
+    sr_pool_free(&h->pool);
     free(h->argv);
     free(h->numbuf);
     free(h);
@@ -416,6 +431,23 @@ void sim_lua_reset(struct sim_lua *h)
 }
 
 /* ---- scripts ----------------------------------------------------------- */
+
+/* The same few texts come again and again by EVAL: comparing costs a
+ * hundredth of hashing. */
+void sr_lua_sha(struct sim_lua *h, char out[41],
+                const struct sim_redis_arg *body)
+{
+    struct sr_named *at = &h->named[body->len % SR_NAMED];
+    if (at->text == NULL || at->n != body->len ||
+        memcmp(at->text, body->ptr, at->n) != 0) {
+        free(at->text);
+        at->n = body->len;
+        at->text = sr_alloc(at->n);
+        memcpy(at->text, body->ptr, at->n);
+        sr_sha1_hex(at->sha, body->ptr, body->len);
+    }
+    memcpy(out, at->sha, sizeof at->sha);
+}
 
 struct sr_script *sr_lua_compile(struct sim_lua *h, struct sr_client *c,
                                  const char *sha,
@@ -449,7 +481,14 @@ struct sr_script *sr_lua_compile(struct sim_lua *h, struct sr_client *c,
 static void set_array(lua_State *L, const char *name,
                       const struct sim_redis_arg *v, int n)
 {
-    lua_newtable(L); /* as Redis builds it: # must not differ */
+    /* Redis fills an empty table, which then has room for the next power of
+     * two. The same room at once: # must not differ when a script makes
+     * holes. */
+    int room = n > 0 ? 1 : 0;
+    while (room < n) {
+        room *= 2;
+    }
+    lua_createtable(L, room, 0);
     for (int i = 0; i < n; i++) {
         lua_pushlstring(L, v[i].ptr, v[i].len);
         lua_rawseti(L, -2, i + 1);

@@ -24,12 +24,13 @@ void sr_ok(struct sr_client *c)
 
 static void header(struct sr_client *c, char type, long long v)
 {
-    char buf[32];
-    buf[0] = type;
-    size_t n = 1 + sr_format_ll(buf + 1, v);
-    buf[n++] = '\r';
-    buf[n++] = '\n';
-    sr_buf_add(&c->out, buf, n);
+    sr_buf_reserve(&c->out, 32);
+    char *p = c->out.p + c->out.len;
+    p[0] = type;
+    size_t n = 1 + sr_format_ll(p + 1, v);
+    p[n++] = '\r';
+    p[n++] = '\n';
+    c->out.len += n;
 }
 
 void sr_int(struct sr_client *c, long long v)
@@ -39,7 +40,6 @@ void sr_int(struct sr_client *c, long long v)
 
 void sr_bulk(struct sr_client *c, const void *p, size_t n)
 {
-    sr_buf_reserve(&c->out, n + 32);
     header(c, '$', (long long)n);
     sr_buf_add(&c->out, p, n);
     sr_buf_add(&c->out, "\r\n", 2);

@@ -260,7 +260,7 @@ static void eval_generic(struct sim_redis *s, struct sr_client *c, bool sha1,
             return;
         }
     } else {
-        sr_sha1_hex(sha, c->argv[1].ptr, c->argv[1].len);
+        sr_lua_sha(s->lua, sha, &c->argv[1]);
         script = load(s, c, sha, &c->argv[1]);
         if (script == NULL) {
             return;
@@ -385,7 +385,7 @@ void sr_script_call(struct sr_run *run, const char **err)
 void sr_cmd_script_load(struct sim_redis *s, struct sr_client *c)
 {
     char sha[41];
-    sr_sha1_hex(sha, c->argv[2].ptr, c->argv[2].len);
+    sr_lua_sha(s->lua, sha, &c->argv[2]);
     if (load(s, c, sha, &c->argv[2]) != NULL) {
         sr_bulk(c, sha, 40);
     }

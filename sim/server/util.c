@@ -178,27 +178,25 @@ bool sr_parse_double(const char *p, size_t n, double *out)
 size_t sr_format_ll(char *buf, long long v)
 {
     char tmp[24];
-    size_t n = 0;
+    char *p = tmp + sizeof tmp;
     unsigned long long u =
         v < 0 ? 0ull - (unsigned long long)v : (unsigned long long)v;
     do {
-        tmp[n++] = (char)('0' + u % 10);
+        *--p = (char)('0' + u % 10);
         u /= 10;
     } while (u != 0);
-    size_t len = 0;
     if (v < 0) {
-        buf[len++] = '-';
+        *--p = '-';
     }
-    while (n > 0) {
-        buf[len++] = tmp[--n];
-    }
-    buf[len] = '\0';
-    return len;
+    size_t n = (size_t)(tmp + sizeof tmp - p);
+    memcpy(buf, p, n);
+    buf[n] = '\0';
+    return n;
 }
 
 size_t sr_format_double(char *buf, size_t cap, double v)
 {
-    if (v > -1e15 && v < 1e15 && v != 0) {
+    if (v > -1e15 && v < 1e15 && !(v == 0 && signbit(v))) {
         long long whole = (long long)v;
         if ((double)whole == v) {
             return sr_format_ll(buf, whole);

@@ -6,7 +6,7 @@
 
 #include "sim/world.h"
 
-enum { CANCEL_ARGS = 3 + 6 + 3, TRAVEL = 100 };
+enum { TRAVEL = 100 };
 
 static bool is_of(const struct sim_client *c, const char *text)
 {
@@ -21,12 +21,13 @@ static bool is_of(const struct sim_client *c, const char *text)
 void theorem_no_needless_cancel(struct sim_world *w,
                                 const struct sim_redis_event *ev)
 {
-    if (w->opt.fault_count || !ev->script || ev->argc != CANCEL_ARGS) {
+    if (w->opt.fault_count || w->opt.flavour || /* one request a lane */
+        sim_script(ev) != SIM_SCRIPT_CANCEL) {
         return;
     }
     int64_t before = w->t - TRAVEL * w->opt.latency_us * 1000;
     for (int c = 0; c < w->opt.clients; c++) {
-        if (!is_of(&w->client[c], ev->argv[9].ptr)) {
+        if (!is_of(&w->client[c], ev->argv[SIM_ARG_CLIENT].ptr)) {
             continue;
         }
         for (int i = 0; i < w->opt.lanes; i++) {

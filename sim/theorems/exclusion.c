@@ -1,40 +1,68 @@
-/* P1: at no instant do two owners both see `held` with their own deadline
- * ahead. Looked at with each client's own clock at the same true time; not
- * once the store has lost what it acknowledged or its clock was stepped
- * forward (then the fence alone protects). */
+/* P1: at no instant does an owner that wants the lock for itself see `held`
+ * with its own deadline ahead while another owner does: a mutex, or a writer,
+ * beside anybody of another lane; readers and lots of permits may be many.
+ * Looked at with each client's own clock at the same true time; not once the
+ * store has lost what it acknowledged or its clock was stepped forward (then
+ * the fence alone protects). */
 #include "sim/world.h"
+
+struct owner {
+    int who; /* client and lane; -1: nobody so far                          */
+    bool alone;
+    int64_t token;
+};
+
+static bool holds(const struct sim_world *w, int client,
+                  const struct snib__seat *s)
+{
+    const struct sim_client *c = &w->client[client];
+    snib_instant now = {sim_local(c, w->t)};
+    struct snib_status st;
+    snib__engine_status(c->engine, now, s, &st);
+    return st.state == SNIB_HELD || st.state == SNIB_AT_RISK;
+}
+
+static void look_at(struct sim_world *w, int client, int lane,
+                    const struct snib__seat *s, struct owner *all)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    struct owner *o = &all[l->name];
+    struct owner me = {.who = client * SIM_LANES + lane,
+                       .alone = sim_alone(s->terms.kind),
+                       .token = s->token};
+    if (!holds(w, client, s)) {
+        return;
+    }
+    if (o->who >= 0 && o->who != me.who && (o->alone || me.alone)) {
+        sim_fail(w, "mutual exclusion",
+                 "name %d: client %d lane %d and client %d lane %d "
+                 "(tokens %lld, %lld)",
+                 l->name, o->who / SIM_LANES, o->who % SIM_LANES, client, lane,
+                 (long long)o->token, (long long)me.token);
+    }
+    if (o->who < 0 || me.alone) {
+        *o = me;
+    }
+}
 
 void theorem_exclusion(struct sim_world *w)
 {
-    int owner[SIM_NAMES];
+    struct owner all[SIM_NAMES];
     if (w->p1_off) {
         return;
     }
     for (int n = 0; n < SIM_NAMES; n++) {
-        owner[n] = -1;
+        all[n].who = -1;
     }
-    for (int c = 0; c < w->opt.clients; c++) {
-        struct sim_client *cl = &w->client[c];
-        snib_instant now = {sim_local(cl, w->t)};
-        for (int i = 0; i < w->opt.lanes; i++) {
-            struct sim_lane *l = &cl->lane[i];
-            struct snib_status st;
-            if (l->state != SIM_LANE_HOLDING) {
-                continue;
-            }
-            snib__engine_status(cl->engine, now, l->seat, &st);
-            if (st.state != SNIB_HELD && st.state != SNIB_AT_RISK) {
-                continue;
-            }
-            if (owner[l->name] >= 0) {
-                sim_fail(w, "mutual exclusion",
-                         "name %d: client %d lane %d and client %d lane %d "
-                         "(token %lld)",
-                         l->name, owner[l->name] / SIM_LANES,
-                         owner[l->name] % SIM_LANES, c, i, (long long)l->token);
-                return;
-            }
-            owner[l->name] = c * SIM_LANES + i;
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        int client = i / w->opt.lanes, lane = i % w->opt.lanes;
+        const struct sim_lane *l = &w->client[client].lane[lane];
+        if (l->state != SIM_LANE_HOLDING && l->state != SIM_LANE_NESTING) {
+            continue;
+        }
+        look_at(w, client, lane, l->seat, all);
+        if (l->more && l->state == SIM_LANE_HOLDING) {
+            look_at(w, client, lane, l->more, all);
         }
     }
 }

@@ -9,7 +9,7 @@
 
 #include "sim/world.h"
 
-enum { ID = 32, ACQUIRE_ARGS = 3 + 6 + 14, CANCEL_ARGS = 3 + 6 + 3 };
+enum { ID = 32 };
 
 struct sim_line_up *sim_line_up(struct sim_world *w, const char *key)
 {
@@ -63,7 +63,7 @@ void theorem_first_come_first_served(void *user,
 {
     struct sim_world *w = user;
     const char *message;
-    if (w->opt.fault_count) {
+    if (w->opt.fault_count || sim_kinds(w)) { /* order.c has those */
         return;
     }
     if (ev->in_script && strcmp(ev->name, "publish") == 0 && ev->argc == 3) {
@@ -75,21 +75,22 @@ void theorem_first_come_first_served(void *user,
         }
         return;
     }
-    if (!ev->script || ev->argc < CANCEL_ARGS) {
+    enum sim_script script = sim_script(ev);
+    if (script != SIM_SCRIPT_ACQUIRE && script != SIM_SCRIPT_CANCEL) {
         return;
     }
     struct sim_line_up *q = sim_line_up(w, ev->argv[3].ptr);
-    const char *id = ev->argv[10].ptr, *reply = ev->reply;
-    if (!q || ev->argv[10].len != ID) {
+    const char *id = ev->argv[SIM_ARG_REQUEST].ptr, *reply = ev->reply;
+    if (!q || ev->argv[SIM_ARG_REQUEST].len != ID) {
         return;
     }
     int at = place_of(q, id);
-    if (ev->argc == CANCEL_ARGS && at >= 0) {
+    if (script == SIM_SCRIPT_CANCEL && at >= 0) {
         leave(q, at);
-    } else if (ev->argc == ACQUIRE_ARGS && ev->reply_len > 7) {
+    } else if (script == SIM_SCRIPT_ACQUIRE && ev->reply_len > 7) {
         if (memcmp(reply, "*4\r\n:2", 6) == 0 && at < 0 && q->n < SIM_LINE_UP) {
             memcpy(q->id[q->n++], id, ID);
-        } else if (memcmp(reply, "*5\r\n:1", 6) == 0) {
+        } else if (memcmp(reply, "*6\r\n:1", 6) == 0) {
             granted(w, q, id);
         }
     }

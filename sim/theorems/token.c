@@ -40,19 +40,21 @@ static void given(struct sim_world *w, const char *key, const char *id,
     q->given = token;
 }
 
-enum { ACQUIRE_ARGS = 3 + 6 + 14 };
-
 void theorem_token_given(struct sim_world *w, const struct sim_redis_event *ev)
 {
+    if (sim_kinds(w)) { /* era.c has those */
+        return;
+    }
     if (ev->in_script && strcmp(ev->name, "publish") == 0 && ev->argc == 3) {
         const char *text = ev->argv[2].ptr, *key = strstr(text, "snib:{");
         if (key && strncmp(text, "g ", 2) == 0 && ev->argv[2].len > 36) {
             given(w, key, text + 2, strtoll(text + 35, NULL, 10));
         }
-    } else if (ev->script && ev->argc == ACQUIRE_ARGS && ev->reply_len > 12 &&
-               memcmp(ev->reply, "*5\r\n:1\r\n:", 10) == 0) {
+    } else if (sim_script(ev) == SIM_SCRIPT_ACQUIRE && ev->reply_len > 12 &&
+               memcmp(ev->reply, "*6\r\n:1\r\n:", 10) == 0) {
         char *end;
         strtoll((const char *)ev->reply + 10, &end, 10);
-        given(w, ev->argv[3].ptr, ev->argv[10].ptr, strtoll(end + 3, NULL, 10));
+        given(w, ev->argv[3].ptr, ev->argv[SIM_ARG_REQUEST].ptr,
+              strtoll(end + 3, NULL, 10));
     }
 }

@@ -18,7 +18,7 @@ void theorem_loss_is_told(struct sim_world *w)
         for (int i = 0; i < w->opt.lanes; i++) {
             struct sim_lane *l = &cl->lane[i];
             struct snib_status st;
-            if (l->state != SIM_LANE_HOLDING) {
+            if (l->state != SIM_LANE_HOLDING && l->state != SIM_LANE_NESTING) {
                 continue;
             }
             snib__engine_status(cl->engine, now, l->seat, &st);

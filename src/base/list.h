@@ -56,6 +56,16 @@ static inline void snib__list_push_front(struct snib__list *l,
     l->head.next = n;
 }
 
+/* Behind `at`, which is on a list (or its head). */
+static inline void snib__list_insert(struct snib__link *at,
+                                     struct snib__link *n)
+{
+    n->prev = at;
+    n->next = at->next;
+    at->next->prev = n;
+    at->next = n;
+}
+
 static inline void snib__unlink(struct snib__link *n)
 {
     n->prev->next = n->next;

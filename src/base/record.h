@@ -15,7 +15,8 @@ enum snib__row {
     SNIB__ROW_HOLDER = 'H',  /* of the lock row before it                   */
     SNIB__ROW_WAITER = 'W',  /* of the lock row before it, in queue order   */
     SNIB__ROW_FINDING = 'D', /* doctor: level, check, text, remedy          */
-    SNIB__ROW_COUNT = 'C'    /* count (force-release)                       */
+    SNIB__ROW_COUNT = 'C',   /* count (force-release)                       */
+    SNIB__ROW_TERMS = 'T'    /* count (done), size, permits, gate, waiting  */
 };
 enum snib__field {
     SNIB__F_NAME = 'n', /* raw bytes                                   */
@@ -30,7 +31,12 @@ enum snib__field {
     SNIB__F_CHECK = 'c',
     SNIB__F_TEXT = 'x',
     SNIB__F_REMEDY = 'r',
-    SNIB__F_COUNT = 'q'
+    SNIB__F_COUNT = 'q',
+    SNIB__F_SIZE = 's', /* of a semaphore, -1: none                    */
+    SNIB__F_GATE = 'g', /* of a latch: how far to go                   */
+    SNIB__F_WAITING = 'w',
+    SNIB__F_REQUEST = 'i', /* 32 hexadecimal digits                       */
+    SNIB__F_RANK = 'z'     /* waiter: lower ones are served first         */
 };
 
 void snib__rec_row(struct snib__buf *, enum snib__row);
@@ -52,5 +58,9 @@ bool snib__rec_next_row(struct snib__rec *);
 /* Next field of this row; false when there is none. */
 bool snib__rec_next_field(struct snib__rec *);
 int64_t snib__rec_value_i64(const struct snib__rec *);
+
+/* The row of a TERMS. */
+void snib__rec_terms(struct snib__buf *, bool done, int64_t size,
+                     int64_t permits, int64_t gate, int64_t waiting);
 
 #endif

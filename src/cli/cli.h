@@ -34,6 +34,8 @@ enum {
 
 /* -1: not given; DURATION_FOREVER is -1 too, so "not given" is -2 there. */
 #define CLI_UNSET INT64_C(-2)
+/* The same for a number that may be negative. */
+#define CLI_NO_NUMBER INT64_MIN
 
 struct cli_args {
     const char *subcommand;
@@ -44,7 +46,8 @@ struct cli_args {
     bool no_progress, json;
     /* getting a lock */
     int64_t wait_ms, ttl_ms, grace_ms, hold_min_ms, max_run_ms;
-    int64_t permits, busy_exit, status_fd, on_lost, lost_signal;
+    int64_t permits, capacity, lock_delay_ms, priority; /* -1: not given    */
+    int64_t busy_exit, status_fd, on_lost, lost_signal;
     const char *kind;
     const char *reason;
     bool busy_ok, reentrant;
@@ -52,6 +55,13 @@ struct cli_args {
     int64_t holder_pid, margin_ms;
     const char *token_file;
     bool no_keeper, yes;
+    /* elect */
+    bool once, observe;
+    int64_t pause_ms;
+    /* semaphore, latch, barrier */
+    int64_t set_to, init_to, down_by, parties; /* -1: not given             */
+    int64_t add_by;                            /* CLI_NO_NUMBER: not given  */
+    bool latch_open, latch_await;
     /* where the operands were split */
     bool has_dashes;
     int before_dashes;
@@ -64,6 +74,8 @@ enum option_type {
     OPTION_TEXT,     /* const char *                                     */
     OPTION_DURATION, /* int64_t ms; extra: DURATION_*_OK                 */
     OPTION_NUMBER,   /* int64_t 0 … most                                 */
+    OPTION_SIGNED,   /* int64_t −most … most                             */
+    OPTION_STEPS,    /* int64_t; --name: 1, --name=N: 1 … most           */
     OPTION_ON_LOST   /* on_lost and lost_signal                          */
 };
 
@@ -121,6 +133,8 @@ int cli_open(const struct cli_args *, struct snib_client **ret);
 /* The same, as the owner that left a grant behind. */
 int cli_open_as(const struct cli_args *, const char *identity,
                 struct snib_client **ret);
+/* The exit status when somebody else was faster: -E, --busy-ok, or 75. */
+int cli_busy_status(const struct cli_args *);
 /* Say the error, return its exit status. */
 int cli_fail(const struct snib_error *);
 
@@ -138,8 +152,14 @@ int cmd_check(struct cli_args *, int, char **);
 int cmd_wait(struct cli_args *, int, char **);
 int cmd_status(struct cli_args *, int, char **);
 int cmd_list(struct cli_args *, int, char **);
+int cmd_why(struct cli_args *, int, char **);
+int cmd_deadlocks(struct cli_args *, int, char **);
 int cmd_force_release(struct cli_args *, int, char **);
 int cmd_doctor(struct cli_args *, int, char **);
+int cmd_semaphore(struct cli_args *, int, char **);
+int cmd_latch(struct cli_args *, int, char **);
+int cmd_barrier(struct cli_args *, int, char **);
+int cmd_elect(struct cli_args *, int, char **);
 int cmd_version(struct cli_args *, int, char **);
 int cmd_help(struct cli_args *, int, char **);
 

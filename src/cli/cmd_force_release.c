@@ -8,27 +8,43 @@
 #include "cli.h"
 #include "show.h"
 #include "text.h"
-#include "waitline.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The holders, and whether there are any. */
-static bool show_holders(const struct snib_view *view)
+/* One of several. */
+static void say_one(const struct snib_view *view, size_t i)
 {
     char line[1024] = "";
     struct text t = TEXT_IN(line);
 
-    waitline_holder(&t, view);
-    if (view->holder_count > 0 && show_is_me(&view->holders[0])) {
+    show_party(&t, &view->holders[i]);
+    say("  %zu of %zu: %s%s", i + 1, view->holder_count, line,
+        show_is_me(&view->holders[i]) ? " (this is you)" : "");
+}
+
+/* The holders, and how many there are. */
+static size_t show_holders(struct snib_client *client,
+                           const struct snib_view *view)
+{
+    char line[1024] = "";
+    struct text t = TEXT_IN(line);
+    struct kind_terms terms;
+
+    kind_terms_for(client, view, &terms);
+    kind_holders(&t, view, &terms);
+    if (view->holder_count == 1 && show_is_me(&view->holders[0])) {
         text_add(&t, " (this is you)");
     }
     say("%s: %s", shown(view->name), line);
-    return view->holder_count > 0;
+    for (size_t i = 0; view->holder_count > 1 && i < view->holder_count; i++) {
+        say_one(view, i);
+    }
+    return view->holder_count;
 }
 
-static int confirm(const struct cli_args *args, const char *name)
+static int confirm(const struct cli_args *args, const char *name, size_t held)
 {
     char typed[SNIB_NAME_MAX + 2];
 
@@ -39,8 +55,14 @@ static int confirm(const struct cli_args *args, const char *name)
         return usage_error(args, "nobody to ask: stdin is no terminal; use "
                                  "--yes --reason TEXT");
     }
-    say("its holder will not know before its next renewal. "
-        "Type the lock's name to end its grant:");
+    if (held == 1) {
+        say("its holder will not know before its next renewal. "
+            "Type the lock's name to end its grant:");
+    } else {
+        say("its %zu holders will not know before their next renewal. "
+            "Type the lock's name to end all their grants:",
+            held);
+    }
     if (fgets(typed, sizeof typed, stdin) == NULL) {
         typed[0] = '\0';
     }
@@ -82,7 +104,7 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
     const char *name = operands[0];
     struct snib_error error = {0};
     struct snib_view *view;
-    bool held;
+    size_t held;
     int code = cli_check_name(args, name);
 
     (void)count;
@@ -100,10 +122,10 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }
-    held = show_holders(view);
+    held = show_holders(client, view);
     snib_view_free(view);
-    if (held && (code = confirm(args, name)) != CLI_OK) {
+    if (held > 0 && (code = confirm(args, name, held)) != CLI_OK) {
         return code;
     }
-    return held || args->json ? force(args, client, name) : CLI_OK;
+    return held > 0 || args->json ? force(args, client, name) : CLI_OK;
 }

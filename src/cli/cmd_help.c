@@ -10,6 +10,7 @@ static const char head[] =
     "\n"
     "  snib run nightly -- ./backup.sh       on exactly one host at a time\n"
     "  snib try deploy -- ./deploy.sh        or not at all: exit 75\n"
+    "  snib run --kind semaphore --capacity 3 builds -- make   at most three\n"
     "  snib status nightly                   who holds it, who waits\n"
     "\n"
     "Sub-commands:\n";

@@ -3,31 +3,36 @@
 #include "duration.h"
 #include "show.h"
 #include "text.h"
-#include "waitline.h"
 
 #include <stdio.h>
 
-static void print_json(struct snib_view **views, size_t count)
+static void print_json(struct snib_client *client, struct snib_view **views,
+                       size_t count)
 {
     json_t *object = json_object();
     json_t *locks = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        json_array_append_new(locks, show_json_view(views[i]));
+        struct kind_terms terms;
+
+        kind_terms_for(client, views[i], &terms);
+        json_array_append_new(locks, show_json_view(views[i], &terms));
     }
     json_object_set_new(object, "schema", json_integer(1));
     json_object_set_new(object, "locks", locks);
     show_json_print(object);
 }
 
-static void print_line(const struct snib_view *view)
+static void print_line(struct snib_client *client, const struct snib_view *view)
 {
+    struct kind_terms terms;
     char line[1024] = "";
     struct text t = TEXT_IN(line);
 
+    kind_terms_for(client, view, &terms);
     text_add_shown(&t, view->name, view->name_size);
     text_add(&t, ": ");
-    waitline_holder(&t, view);
+    kind_holders(&t, view, &terms);
     if (view->waiter_count > 0) {
         text_addf(&t, "; %zu waiting", view->waiter_count);
     }
@@ -51,10 +56,10 @@ int cmd_list(struct cli_args *args, int count, char **operands)
         return cli_fail(&error);
     }
     if (args->json) {
-        print_json(views, view_count);
+        print_json(client, views, view_count);
     } else {
         for (size_t i = 0; i < view_count; i++) {
-            print_line(views[i]);
+            print_line(client, views[i]);
         }
     }
     snib_views_free(views, view_count);

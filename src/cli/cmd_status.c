@@ -9,6 +9,7 @@ int cmd_status(struct cli_args *args, int count, char **operands)
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     struct snib_error error = {0};
     struct snib_view *view;
+    struct kind_terms terms;
     int code = cli_check_name(args, operands[0]);
 
     (void)count;
@@ -20,13 +21,14 @@ int cmd_status(struct cli_args *args, int count, char **operands)
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }
+    kind_terms_get(client, operands[0], strlen(operands[0]), &terms);
     if (args->json) {
-        json_t *object = show_json_view(view);
+        json_t *object = show_json_view(view, &terms);
 
         json_object_set_new(object, "schema", json_integer(1));
         show_json_print(object);
     } else {
-        show_view(view);
+        show_view(view, &terms);
     }
     snib_view_free(view);
     return show_end();

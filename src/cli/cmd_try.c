@@ -1,8 +1,8 @@
 /* cmd_try.c — snib try: as run --wait 0. Without a command nothing need be
  * guarded: no leash, no keeper, one process that acquires and releases. */
+#include "kinds.h"
 #include "leash.h"
 #include "text.h"
-#include "waitline.h"
 
 #include <string.h>
 
@@ -12,12 +12,16 @@ static void say_busy(const struct cli_args *args, struct snib_client *client,
     char holder[512] = "";
     struct text t = TEXT_IN(holder);
     struct snib_view *view;
+    struct kind_terms terms;
 
     if (args->quiet) {
         return;
     }
     if (snib_inspect(client, name, strlen(name), &view, NULL) == SNIB_ERR_OK) {
-        waitline_holder(&t, view);
+        if (view->holder_count > 0 || view->waiter_count > 0) {
+            kind_terms_for(client, view, &terms);
+            kind_holders(&t, view, &terms);
+        }
         snib_view_free(view);
     }
     say("%s: not acquired: %s", shown(name),
@@ -29,7 +33,7 @@ static snib_err could_be_had(struct snib_client *client,
                              const struct plan *plan, size_t at,
                              struct snib_error *error)
 {
-    struct snib_lock_options options = SNIB_INIT(snib_lock_options);
+    struct snib_lock_options options;
     struct snib_acquire_options once = SNIB_INIT(snib_acquire_options);
     struct snib_lock *lock;
     struct snib_grant grant;
@@ -38,8 +42,7 @@ static snib_err could_be_had(struct snib_client *client,
     if (at == plan->name_count) {
         return SNIB_ERR_OK;
     }
-    options.kind = plan->kind;
-    options.lease_ms = plan->ttl_ms;
+    plan_lock_options(plan, &options);
     code = snib_lock_new(client, plan->names[at], &options, &lock, error);
     if (code != SNIB_ERR_OK) {
         return code;
@@ -55,13 +58,6 @@ static snib_err could_be_had(struct snib_client *client,
     return code;
 }
 
-static int busy_status(const struct cli_args *args)
-{
-    return args->busy_ok          ? CLI_OK
-           : args->busy_exit >= 0 ? (int)args->busy_exit
-                                  : CLI_NOT_ACQUIRED;
-}
-
 static int try_only(const struct plan *plan)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
@@ -75,9 +71,11 @@ static int try_only(const struct plan *plan)
     if (error.code == SNIB_ERR_OK) {
         return CLI_OK;
     }
-    return snib_err_exit(error.code) == CLI_NOT_ACQUIRED
-               ? busy_status(plan->args)
-               : cli_fail(&error);
+    if (snib_err_exit(error.code) != CLI_NOT_ACQUIRED) {
+        plan_explain(plan, &error);
+        return cli_fail(&error);
+    }
+    return cli_busy_status(plan->args);
 }
 
 int cmd_try(struct cli_args *args, int count, char **operands)

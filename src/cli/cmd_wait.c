@@ -1,4 +1,5 @@
-/* cmd_wait.c — snib wait NAME: block until nobody holds it, take nothing.
+/* cmd_wait.c — snib wait NAME: block until nobody holds it (with --kind: until
+ * it could be had so), take nothing.
  *
  * It looks again and again, at first often, then twice a second: queueing up
  * would delay those who want the lock, and a waiter that lets go at once still
@@ -7,6 +8,8 @@
 #define _GNU_SOURCE
 #include "cli.h"
 #include "duration.h"
+#include "kinds.h"
+#include "plan.h"
 #include "proc.h"
 #include "waitline.h"
 
@@ -25,36 +28,88 @@ static void sleep_ns(int64_t ns)
     nanosleep(&ts, NULL);
 }
 
-/* OK: free. BUSY: not yet. */
-static snib_err look(struct snib_client *client, const char *name,
+/* Could a lock of that kind be had at this moment? Who waits is ahead of
+ * those who come now, but between a release and the next grant the queue of a
+ * lock that nobody holds is not empty either. */
+static bool fits(const struct snib_view *view, const struct kind_terms *terms,
+                 snib_kind kind, uint32_t permits)
+{
+    int64_t used = 0;
+
+    if (view->holder_count == 0) {
+        return terms->gate == 0 &&
+               (terms->size < 0 || (int64_t)permits <= terms->size);
+    }
+    if (kind_excludes(kind) || view->waiter_count > 0) {
+        return false;
+    }
+    for (size_t i = 0; i < view->holder_count; i++) {
+        if (kind_excludes(view->holders[i].kind)) {
+            return false;
+        }
+        used += view->holders[i].kind == SNIB_PERMITS
+                    ? (int64_t)view->holders[i].permits
+                    : 0;
+    }
+    return kind != SNIB_PERMITS || terms->size < 0 ||
+           (int64_t)permits <= terms->size - used;
+}
+
+struct wish {
+    const char *name;
+    snib_kind kind;
+    uint32_t permits;
+};
+
+/* OK: it could be had. BUSY: not yet. */
+static snib_err look(struct snib_client *client, const struct wish *wish,
                      struct waitline *line, struct snib_error *error)
 {
     struct snib_view *view;
-    snib_err code = snib_inspect(client, name, strlen(name), &view, error);
+    struct kind_terms terms;
+    snib_err code =
+        snib_inspect(client, wish->name, strlen(wish->name), &view, error);
     int64_t now = proc_now();
 
     if (code != SNIB_ERR_OK) {
         return code;
     }
-    code = view->holder_count == 0 ? SNIB_ERR_OK : SNIB_ERR_BUSY;
+    if (view->holder_count == 0 || wish->kind == SNIB_PERMITS) {
+        kind_terms_get(client, wish->name, strlen(wish->name), &terms);
+    } else {
+        kind_terms_for(client, view, &terms);
+    }
+    code = fits(view, &terms, wish->kind, wish->permits) ? SNIB_ERR_OK
+                                                         : SNIB_ERR_BUSY;
     if (code == SNIB_ERR_BUSY && now >= line->due_ns) {
-        waitline_show(line, view, now);
+        waitline_show(line, view, &terms, now);
     }
     snib_view_free(view);
+    return code;
+}
+
+static int read_wish(const struct cli_args *args, struct wish *ret)
+{
+    struct plan plan = {.args = args};
+    int code = plan_kind(&plan);
+
+    ret->kind = plan.kind;
+    ret->permits = plan.permits;
     return code;
 }
 
 int cmd_wait(struct cli_args *args, int count, char **operands)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
-    const char *name = operands[0];
+    struct wish wish = {.name = operands[0]};
     struct snib_error error = {0};
     struct waitline line;
     int64_t start = proc_now(), until = INT64_MAX, pause = PAUSE_LEAST;
-    int code = cli_check_name(args, name);
+    int code = cli_check_name(args, wish.name);
 
     (void)count;
-    if (code != CLI_OK || (code = cli_open(args, &client)) != CLI_OK) {
+    if (code != CLI_OK || (code = read_wish(args, &wish)) != CLI_OK ||
+        (code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
     if (args->wait_ms >= 0) {
@@ -64,7 +119,7 @@ int cmd_wait(struct cli_args *args, int count, char **operands)
     for (;;) {
         int64_t now;
 
-        error.code = look(client, name, &line, &error);
+        error.code = look(client, &wish, &line, &error);
         now = proc_now();
         if (error.code != SNIB_ERR_BUSY || now >= until) {
             break;
@@ -79,7 +134,5 @@ int cmd_wait(struct cli_args *args, int count, char **operands)
     if (error.code != SNIB_ERR_BUSY) {
         return cli_fail(&error);
     }
-    return args->busy_ok          ? CLI_OK
-           : args->busy_exit >= 0 ? (int)args->busy_exit
-                                  : CLI_NOT_ACQUIRED;
+    return cli_busy_status(args);
 }

@@ -36,7 +36,9 @@ struct control_reply {
     int64_t deadline_ns; /* CLOCK_BOOTTIME; 0: not held                    */
     int64_t token;
     char store[CONTROL_STORE_MAX]; /* URL without its password             */
-    char text[200]; /* why code is not 0                              */
+    char text[192];   /* why code is not 0                              */
+    int32_t kind;     /* of the grant (snib_kind)                       */
+    uint32_t permits; /* of a semaphore: how many                       */
 };
 
 /* Listen at a fresh address. The fd, or -1 with errno. */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define PREFIX      "snib1:"
-#define LEFT_PREFIX PREFIX "nokeeper:"
+#define LEFT_PREFIX PREFIX "nokeeper"
 
 static void short_boot(struct grantfile *g)
 {
@@ -39,6 +39,8 @@ void grantfile_left(const struct plan *plan, const struct plan_page *page,
     *ret = (struct grantfile){.token = page->tokens[0],
                               .no_keeper = true,
                               .name_size = strlen(plan->names[0]),
+                              .kind = plan->kind,
+                              .permits = plan->permits,
                               .ttl_ms = plan->ttl_ms,
                               .deadline_ns = atomic_load(&page->deadline_ns)};
     memcpy(ret->name, plan->names[0], ret->name_size);
@@ -51,6 +53,12 @@ static void left_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
     struct text t = {.bytes = ret, .size = GRANT_TEXT_MAX};
 
     text_add(&t, LEFT_PREFIX);
+    if (g->kind == SNIB_READ) {
+        text_add(&t, ".read");
+    } else if (g->kind == SNIB_PERMITS) {
+        text_addf(&t, ".semaphore.%" PRIu32, g->permits);
+    }
+    text_add(&t, ":");
     text_add_percent(&t, g->name, g->name_size);
     text_add(&t, ":");
     text_add(&t, g->left + strlen(PREFIX));
@@ -136,13 +144,37 @@ int grantfile_write(const char *path, const struct grantfile *g,
     return write_file(path, bytes, t.used);
 }
 
-/* NAME:CLIENT:REQUEST:TOKEN:TTL:DEADLINE:BOOT */
+/* ":", ".read:" or ".semaphore.PERMITS:"; what comes then, or NULL. */
+static const char *parse_kind(const char *text, struct grantfile *ret)
+{
+    int64_t permits;
+    int end = 0;
+
+    if (sscanf(text, ".semaphore.%10" SCNd64 ":%n", &permits, &end) == 1 &&
+        end > 0 && permits > 0 && permits <= SNIB_PERMITS_MAX) {
+        ret->kind = SNIB_PERMITS;
+        ret->permits = (uint32_t)permits;
+        return text + end;
+    }
+    if (strncmp(text, ".read:", 6) == 0) {
+        ret->kind = SNIB_READ;
+        return text + 6;
+    }
+    return text[0] == ':' ? text + 1 : NULL;
+}
+
+/* KIND:NAME:CLIENT:REQUEST:TOKEN:TTL:DEADLINE:BOOT */
 static bool parse_left(const char *text, struct grantfile *ret)
 {
-    const char *ids = text + strcspn(text, ":");
+    const char *ids;
     char client[33], request[33], token[20], rest;
 
     *ret = (struct grantfile){.no_keeper = true};
+    text = parse_kind(text, ret);
+    if (text == NULL) {
+        return false;
+    }
+    ids = text + strcspn(text, ":");
     if (sscanf(ids,
                ":%32[0-9a-f]:%32[0-9a-f]:%19[0-9]:%19" SCNd64 ":%19" SCNd64
                ":%18[0-9a-f-]%c",

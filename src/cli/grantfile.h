@@ -10,7 +10,9 @@
  * snib1:nokeeper:NAME:CLIENT:REQUEST:TOKEN:TTL:DEADLINE:BOOT — the name
  * percent-encoded, what the store compares (snib_grant_export), the lease in
  * ms, and when it ends if nobody renews it: ns of CLOCK_BOOTTIME in the boot
- * of that id. The store is asked all the same; it alone knows of renewals.
+ * of that id. The store is asked all the same; it alone knows of renewals. One
+ * that shares its lock says so, since the store keeps those apart:
+ * snib1:nokeeper.read:… and snib1:nokeeper.semaphore.PERMITS:….
  */
 #ifndef SNIB_CLI_GRANTFILE_H
 #define SNIB_CLI_GRANTFILE_H
@@ -32,6 +34,8 @@ struct grantfile {
     size_t name_size;
     char left[SNIB_GRANT_TEXT];
     char identity[SNIB_IDENTITY_TEXT];
+    snib_kind kind; /* MUTEX stands for WRITE, too                          */
+    uint32_t permits;
     int64_t ttl_ms;
     int64_t deadline_ns;
 };

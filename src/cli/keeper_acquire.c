@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "held.h"
 #include "keeper_i.h"
+#include "kinds.h"
 #include "proc.h"
 
 #include <inttypes.h>
@@ -108,10 +109,18 @@ static bool held_by_us(const struct snib_view *view)
 static void refuse_nested(struct keeper *k, const char *name)
 {
     waitline_wipe(&k->line);
-    say("%s: already held up the tree: this command runs inside the one that "
-        "holds it and would wait for itself for ever; use --reentrant, or "
-        "another name",
-        shown(name));
+    if (k->plan->args->reentrant) {
+        say("%s: held up the tree, but not as %s%s: its lease does not cover "
+            "this command, which would wait for itself for ever; take the "
+            "stronger kind (or all permits) up there, or another name here",
+            shown(name), kind_text(k->plan->kind),
+            k->plan->kind == SNIB_PERMITS ? " with that many permits" : "");
+    } else {
+        say("%s: already held up the tree: this command runs inside the one "
+            "that holds it and would wait for itself for ever; use "
+            "--reentrant, or another name",
+            shown(name));
+    }
     if (k->slots[k->at].state == SLOT_ASKED) {
         snib_cancel(k->client, k->slots[k->at].ticket);
     }
@@ -123,6 +132,7 @@ void keeper_show_waiting(struct keeper *k)
 {
     const char *name = k->plan->names[k->at];
     struct snib_view *view;
+    struct kind_terms terms;
 
     if (snib_inspect(k->client, name, strlen(name), &view, NULL) !=
         SNIB_ERR_OK) {
@@ -136,20 +146,23 @@ void keeper_show_waiting(struct keeper *k)
     if (held_by_us(view)) {
         waitline_skip(&k->line, proc_now());
     } else {
-        waitline_show(&k->line, view, proc_now());
+        kind_terms_for(k->client, view, &terms);
+        waitline_show(&k->line, view, &terms, proc_now());
     }
     snib_view_free(view);
 }
 
-static void say_not_acquired(struct keeper *k, const struct snib_error *error)
+static void say_not_acquired(struct keeper *k, struct snib_error *error)
 {
     const char *name = k->plan->names[k->at];
     char holder[512] = "";
     struct text t = TEXT_IN(holder);
     struct snib_view *view;
+    struct kind_terms terms;
 
     waitline_wipe(&k->line);
     if (snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
+        plan_explain(k->plan, error);
         say("%s: %s", shown(name),
             error->text[0] != '\0' ? error->text : snib_err_text(error->code));
         return;
@@ -159,8 +172,9 @@ static void say_not_acquired(struct keeper *k, const struct snib_error *error)
     }
     if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
         SNIB_ERR_OK) {
-        if (view->holder_count > 0) {
-            waitline_holder(&t, view);
+        if (view->holder_count > 0 || view->waiter_count > 0) {
+            kind_terms_for(k->client, view, &terms);
+            kind_holders(&t, view, &terms);
         }
         snib_view_free(view);
     }
@@ -185,6 +199,8 @@ static bool find_outer(struct keeper *k, const char *name, struct slot *ret)
         if (reply.code != 0) {
             continue; /* lost: waiting for it is right */
         }
+        ret->covered = kind_covers((snib_kind)reply.kind, reply.permits,
+                                   k->plan->kind, k->plan->permits);
         memcpy(ret->outer, entry.address, sizeof ret->outer);
         ret->deadline_ns = reply.deadline_ns;
         ret->grant = (struct snib_grant){.token = reply.token};
@@ -210,20 +226,16 @@ static void on_change(void *data, struct snib_grant grant, snib_state state,
 
 static void make_lock(struct keeper *k, struct slot *s, const char *name)
 {
-    struct snib_lock_options options = SNIB_INIT(snib_lock_options);
+    struct snib_lock_options options;
     struct snib_error error = {0};
     snib_err code;
 
-    options.kind = k->plan->kind;
-    options.lease_ms = k->plan->ttl_ms;
+    plan_lock_options(k->plan, &options);
     options.confirm = true;
     options.fixed_lease = k->plan->args->no_keeper;
     options.no_local_pass = true; /* nobody else is in this process */
     options.on_change = on_change;
     options.data = k;
-    if (k->plan->args->permits >= 0) {
-        options.permits = (uint32_t)k->plan->args->permits;
-    }
     code = snib_lock_new(k->client, name, &options, &s->lock, &error);
     if (code != SNIB_ERR_OK) {
         error.code = code;
@@ -249,7 +261,7 @@ void keeper_acquire(struct keeper *k)
 
         s = &k->slots[k->at];
         if (find_outer(k, name, s)) {
-            if (!k->plan->args->reentrant) {
+            if (!k->plan->args->reentrant || !s->covered) {
                 refuse_nested(k, name);
             }
             s->state = SLOT_OUTER;
@@ -281,28 +293,15 @@ void keeper_acquire(struct keeper *k)
     all_acquired(k);
 }
 
-/* SNIB_OWNER. The library has no call for the client's id; the view of a lock
- * of ours has it. */
-static void find_owner(struct keeper *k)
+/* SNIB_OWNER: nothing when the first lock is an outer one's. */
+static void set_owner(struct keeper *k)
 {
-    const char *name = k->plan->names[0];
-    struct snib_view *view;
+    struct text t = TEXT_IN(k->page->owner);
 
-    if (k->slots[0].state != SLOT_HELD ||
-        snib_inspect(k->client, name, strlen(name), &view, NULL) !=
-            SNIB_ERR_OK) {
-        return;
+    if (k->slots[0].state == SLOT_HELD) {
+        text_addf(&t, "%s:%" PRIu64, snib_client_id(k->client),
+                  k->slots[0].lane);
     }
-    for (size_t i = 0; i < view->holder_count; i++) {
-        if (view->holders[i].self) {
-            struct text t = TEXT_IN(k->page->owner);
-
-            text_add_shown(&t, view->holders[i].owner,
-                           strlen(view->holders[i].owner));
-            text_addf(&t, ":%" PRIu64, k->slots[0].lane);
-        }
-    }
-    snib_view_free(view);
 }
 
 /* What whoever comes later needs to release it. */
@@ -329,7 +328,7 @@ static void all_acquired(struct keeper *k)
     for (size_t i = 0; i < k->plan->name_count; i++) {
         k->page->tokens[i] = k->slots[i].grant.token;
     }
-    find_owner(k);
+    set_owner(k);
     if (k->plan->args->no_keeper) {
         export_grant(k);
     } else {
@@ -385,6 +384,8 @@ static void on_granted(struct keeper *k, struct slot *s,
 static void on_refused(struct keeper *k, struct slot *s,
                        const struct snib_event *ev)
 {
+    struct snib_error error = ev->error;
+
     s->state = SLOT_IDLE;
     if (k->phase == PHASE_LEAVING) {
         keeper_release_and_end(k);
@@ -393,7 +394,7 @@ static void on_refused(struct keeper *k, struct slot *s,
         begin_again(k);
         return;
     }
-    say_not_acquired(k, &ev->error);
+    say_not_acquired(k, &error);
     keeper_fail(k, ev->error.code);
 }
 

@@ -77,6 +77,14 @@ static bool answer_release(struct keeper *k, struct control_reply *reply)
     return true;
 }
 
+/* A lock that is itself held up the tree is as strong as that one; we know
+ * only that it covers our kind. */
+static void set_kind(const struct keeper *k, struct control_reply *reply)
+{
+    reply->kind = (int32_t)k->plan->kind;
+    reply->permits = k->plan->permits;
+}
+
 static void answer(struct keeper *k, int fd)
 {
     struct control_request request;
@@ -96,6 +104,7 @@ static void answer(struct keeper *k, int fd)
         return;
     }
     reply.token = s->grant.token;
+    set_kind(k, &reply);
     switch ((enum control_verb)request.verb) {
     case CONTROL_STATUS:
         answer_status(k, &reply);

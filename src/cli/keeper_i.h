@@ -19,6 +19,7 @@ struct slot {
     snib_reason reason;
     bool at_risk;                    /* and told */
     char outer[CONTROL_ADDRESS_MAX]; /* OUTER: whom to ask */
+    bool covered;                    /* OUTER: its kind is enough for us */
 };
 
 /* ACQUIRING -> HOLDING -> (RELEASE) -> end; LEAVING: give up, hold nothing. */

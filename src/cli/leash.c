@@ -109,6 +109,7 @@ static void reap(struct body *b)
 
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         if (pid == b->keeper) {
+            b->keeper_gone = !WIFSTOPPED(status);
             continue; /* its socket tells */
         }
         if (WIFSTOPPED(status)) {
@@ -312,6 +313,9 @@ static void hear_signal(struct body *b, int sig)
     if (sig == SIGCONT) {
         leash_continued(b);
     }
+    if (sig == SIGINT || sig == SIGQUIT || sig == SIGTERM) {
+        b->asked_to_end = sig;
+    }
     step(b, &ev);
 }
 
@@ -393,7 +397,7 @@ static bool open_signals(struct body *b)
     return b->signals >= 0;
 }
 
-static bool fork_keeper(struct body *b)
+bool leash_fork_keeper(struct body *b)
 {
     int pair[2];
 
@@ -454,13 +458,8 @@ static void report(const struct body *b, int code)
     }
 }
 
-int leash_run(const struct plan *plan, struct plan_page **ret_page,
-              int *ret_socket)
+bool leash_open(struct body *b, const struct plan *plan)
 {
-    static struct body body;
-    struct body *b = &body;
-    int code;
-
     *b = (struct body){.plan = plan,
                        .signals = -1,
                        .timer = -1,
@@ -470,9 +469,9 @@ int leash_run(const struct plan *plan, struct plan_page **ret_page,
                        .terminal = -1,
                        .armed = LEASH_NEVER};
     leash_init(&b->leash, &plan->rules, plan->started_ns);
-    if (!open_signals(b) || !fork_keeper(b)) {
+    if (!open_signals(b) || !leash_fork_keeper(b)) {
         say("cannot start: %s", strerror(errno));
-        return CLI_INTERNAL;
+        return false;
     }
     /* The keeper is at work; the rest is done beside it. */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -483,14 +482,36 @@ int leash_run(const struct plan *plan, struct plan_page **ret_page,
     if (plan->command != NULL) {
         leash_find_terminal(b);
     }
+    return true;
+}
+
+int leash_live(struct body *b)
+{
+    int code;
+
     loop(b);
-    if (plan->command == NULL && b->leash.state == LEASH_RUNNING) {
-        *ret_page = b->page;
-        *ret_socket = b->socket;
+    if (b->plan->command == NULL && b->leash.state == LEASH_RUNNING) {
         return CLI_OK;
     }
     leash_take_back(b);
     code = exit_status(b);
     report(b, code);
+    return code;
+}
+
+int leash_run(const struct plan *plan, struct plan_page **ret_page,
+              int *ret_socket)
+{
+    static struct body body;
+    int code;
+
+    if (!leash_open(&body, plan)) {
+        return CLI_INTERNAL;
+    }
+    code = leash_live(&body);
+    if (plan->command == NULL && body.leash.state == LEASH_RUNNING) {
+        *ret_page = body.page;
+        *ret_socket = body.socket;
+    }
     return code;
 }

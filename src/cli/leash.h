@@ -14,4 +14,21 @@
 int leash_run(const struct plan *, struct plan_page **ret_page,
               int *ret_socket);
 
+/* How one term ended. */
+struct leash_term {
+    int code;
+    enum leash_why why;
+    bool ran, by_command, lost;
+    int asked_to_end; /* INT, QUIT or TERM came during it; 0: none         */
+};
+
+/* As leash_run with a command, again and again: next says, after each term,
+ * how many milliseconds to rest before the next, or LEASH_ENOUGH. Ends too
+ * when a signal comes that asks to end. Returns the last term's exit status,
+ * or 128+n. */
+#define LEASH_ENOUGH INT64_C(-1)
+int leash_repeat(struct plan *,
+                 int64_t (*next)(void *data, const struct leash_term *),
+                 void *data);
+
 #endif

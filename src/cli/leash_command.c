@@ -56,6 +56,9 @@ static void set_tokens(const struct body *b)
         text_addf(&t, "%s%" PRId64, i > 0 ? ":" : "", b->page->tokens[i]);
     }
     setenv("SNIB_TOKEN", value, 1);
+    if (b->plan->elect) {
+        setenv("SNIB_TERM", value, 1);
+    }
 }
 
 static void set_held(const struct body *b)

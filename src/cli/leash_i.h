@@ -19,10 +19,19 @@ struct body {
     bool group_gone;    /* never signal that number again                  */
     bool term_sent;
     bool stopped_self; /* by Ctrl-Z; CONT brings the command back, too    */
+    bool keeper_gone;  /* reaped                                          */
+    int asked_to_end;  /* the last INT, QUIT or TERM that came; 0: none   */
     int64_t armed;
     sigset_t old_mask;
     struct sigaction old_chld;
 };
+
+/* leash.c: signals, keeper, timer, terminal; false: said why not. */
+bool leash_open(struct body *, const struct plan *);
+/* A keeper for plan; the rest of the body is there. */
+bool leash_fork_keeper(struct body *);
+/* Live until the command has come and gone; tells how it ended. */
+int leash_live(struct body *);
 
 /* leash_group.c: everybody of the command's. */
 

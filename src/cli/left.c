@@ -36,6 +36,8 @@ static snib_err adopt(const struct grantfile *g, int64_t lease_ms,
     snib_err code;
 
     options.fixed_lease = true;
+    options.kind = g->kind;
+    options.permits = g->permits;
     options.lease_ms = g->ttl_ms;
     options.name_size = g->name_size;
     code = snib_lock_new(t->client, g->name, &options, &t->lock, error);

@@ -19,23 +19,43 @@ const struct option_row cli_global_options[] = {
     ROW_STORE, ROW_STORE_FILE, ROW_QUIET, ROW_VERBOSE, ROW_VERSION, ROW_END};
 
 static const struct option_row run_options[] = {
-    ROW_STORE,   ROW_STORE_FILE, ROW_WAIT,      ROW_TTL,
-    ROW_GRACE,   ROW_KIND,       ROW_PERMITS,   ROW_BUSY_EXIT,
-    ROW_BUSY_OK, ROW_ON_LOST,    ROW_HOLD_MIN,  ROW_MAX_RUN,
-    ROW_REASON,  ROW_REENTRANT,  ROW_STATUS_FD, ROW_NO_PROGRESS,
-    ROW_QUIET,   ROW_VERBOSE,    ROW_END};
+    ROW_STORE,     ROW_STORE_FILE, ROW_WAIT,        ROW_TTL,
+    ROW_GRACE,     ROW_KIND,       ROW_PERMITS,     ROW_CAPACITY,
+    ROW_PRIORITY,  ROW_LOCK_DELAY, ROW_BUSY_EXIT,   ROW_BUSY_OK,
+    ROW_ON_LOST,   ROW_HOLD_MIN,   ROW_MAX_RUN,     ROW_REASON,
+    ROW_REENTRANT, ROW_STATUS_FD,  ROW_NO_PROGRESS, ROW_QUIET,
+    ROW_VERBOSE,   ROW_END};
 
 static const struct option_row try_options[] = {
-    ROW_STORE,   ROW_STORE_FILE, ROW_TTL,       ROW_GRACE,     ROW_KIND,
-    ROW_PERMITS, ROW_BUSY_EXIT,  ROW_BUSY_OK,   ROW_ON_LOST,   ROW_HOLD_MIN,
-    ROW_MAX_RUN, ROW_REASON,     ROW_REENTRANT, ROW_STATUS_FD, ROW_QUIET,
+    ROW_STORE,     ROW_STORE_FILE, ROW_TTL,        ROW_GRACE,     ROW_KIND,
+    ROW_PERMITS,   ROW_CAPACITY,   ROW_LOCK_DELAY, ROW_BUSY_EXIT, ROW_BUSY_OK,
+    ROW_ON_LOST,   ROW_HOLD_MIN,   ROW_MAX_RUN,    ROW_REASON,    ROW_REENTRANT,
+    ROW_STATUS_FD, ROW_QUIET,      ROW_VERBOSE,    ROW_END};
+
+static const struct option_row elect_options[] = {
+    ROW_STORE,   ROW_STORE_FILE, ROW_CAMPAIGN,  ROW_TTL,         ROW_GRACE,
+    ROW_PAUSE,   ROW_ONCE,       ROW_ON_LOST,   ROW_MAX_TERM,    ROW_REASON,
+    ROW_OBSERVE, ROW_JSON,       ROW_STATUS_FD, ROW_NO_PROGRESS, ROW_QUIET,
     ROW_VERBOSE, ROW_END};
 
 static const struct option_row acquire_options[] = {
-    ROW_STORE,      ROW_STORE_FILE, ROW_WAIT,    ROW_TTL,         ROW_KIND,
-    ROW_PERMITS,    ROW_BUSY_EXIT,  ROW_BUSY_OK, ROW_HOLDER_PID,  ROW_NO_KEEPER,
-    ROW_TOKEN_FILE, ROW_REASON,     ROW_JSON,    ROW_NO_PROGRESS, ROW_QUIET,
+    ROW_STORE,   ROW_STORE_FILE,  ROW_WAIT,      ROW_TTL,        ROW_KIND,
+    ROW_PERMITS, ROW_CAPACITY,    ROW_PRIORITY,  ROW_LOCK_DELAY, ROW_BUSY_EXIT,
+    ROW_BUSY_OK, ROW_HOLDER_PID,  ROW_NO_KEEPER, ROW_TOKEN_FILE, ROW_REASON,
+    ROW_JSON,    ROW_NO_PROGRESS, ROW_QUIET,     ROW_VERBOSE,    ROW_END};
+
+static const struct option_row semaphore_options[] = {
+    ROW_STORE, ROW_STORE_FILE, ROW_SIZE_SET, ROW_SIZE_INIT, ROW_SIZE_ADD,
+    ROW_JSON,  ROW_QUIET,      ROW_VERBOSE,  ROW_END};
+static const struct option_row latch_options[] = {
+    ROW_STORE,      ROW_STORE_FILE,  ROW_LATCH_SET,   ROW_LATCH_DOWN,
+    ROW_LATCH_OPEN, ROW_LATCH_AWAIT, ROW_AWAIT_LIMIT, ROW_LATE_EXIT,
+    ROW_LATE_OK,    ROW_JSON,        ROW_NO_PROGRESS, ROW_QUIET,
     ROW_VERBOSE,    ROW_END};
+static const struct option_row barrier_options[] = {
+    ROW_STORE,     ROW_STORE_FILE, ROW_PARTIES, ROW_MEET_LIMIT,
+    ROW_LATE_EXIT, ROW_LATE_OK,    ROW_JSON,    ROW_NO_PROGRESS,
+    ROW_QUIET,     ROW_VERBOSE,    ROW_END};
 
 static const struct option_row release_options[] = {
     ROW_LEFT_STORE, ROW_STORE_FILE, ROW_QUIET, ROW_VERBOSE, ROW_END};
@@ -46,8 +66,9 @@ static const struct option_row check_options[] = {
     ROW_LEFT_STORE, ROW_STORE_FILE, ROW_MARGIN, ROW_JSON,
     ROW_QUIET,      ROW_VERBOSE,    ROW_END};
 static const struct option_row wait_options[] = {
-    ROW_STORE,       ROW_STORE_FILE, ROW_WAIT,    ROW_BUSY_EXIT, ROW_BUSY_OK,
-    ROW_NO_PROGRESS, ROW_QUIET,      ROW_VERBOSE, ROW_END};
+    ROW_STORE,   ROW_STORE_FILE, ROW_WAIT,    ROW_KIND,
+    ROW_PERMITS, ROW_BUSY_EXIT,  ROW_BUSY_OK, ROW_NO_PROGRESS,
+    ROW_QUIET,   ROW_VERBOSE,    ROW_END};
 static const struct option_row look_options[] = {
     ROW_STORE, ROW_STORE_FILE, ROW_JSON, ROW_QUIET, ROW_VERBOSE, ROW_END};
 static const struct option_row force_options[] = {
@@ -58,6 +79,8 @@ static const struct option_row help_options[] = {ROW_END};
 
 #define NAME_COMMAND "NAME… -- COMMAND… | NAME COMMAND…"
 #define NO_MOST      SIZE_MAX
+#define NAME_COMMAND_OR_OBSERVE                                                \
+    "NAME -- COMMAND… | NAME COMMAND… | --observe NAME"
 
 static const struct subcommand subcommands[] = {
     {"run", NAME_COMMAND, "Run a command while holding a lock.", run_options, 1,
@@ -65,6 +88,9 @@ static const struct subcommand subcommands[] = {
     {"try", "NAME… [-- COMMAND…] | NAME COMMAND…",
      "As run, without waiting; without COMMAND, tell whether it could be had.",
      try_options, 1, NO_MOST, true, cmd_try},
+    {"elect", NAME_COMMAND_OR_OBSERVE,
+     "Run a command while this host is the leader, again in each term.",
+     elect_options, 1, NO_MOST, true, cmd_elect},
     {"acquire", "NAME",
      "Acquire a lock for a script; a keeper in the background holds it.",
      acquire_options, 1, 1, false, cmd_acquire},
@@ -75,12 +101,22 @@ static const struct subcommand subcommands[] = {
     {"check", "[TOKENFILE|GRANT]",
      "Inside a command: exit 0 while the lease has the margin left, else 76.",
      check_options, 0, 1, false, cmd_check},
+    {"semaphore", "NAME", "Show or change how many permits a semaphore has.",
+     semaphore_options, 1, 1, false, cmd_semaphore},
+    {"latch", "NAME", "Close, count down, open or await a latch; or show it.",
+     latch_options, 1, 1, false, cmd_latch},
+    {"barrier", "NAME", "Wait until so many are here; pass together.",
+     barrier_options, 1, 1, false, cmd_barrier},
     {"wait", "NAME", "Wait until a lock is free; take nothing.", wait_options,
      1, 1, false, cmd_wait},
     {"status", "NAME", "Show holder, lease and queue of a lock.", look_options,
      1, 1, false, cmd_status},
     {"list", "[GLOB]", "List locks that are held or waited for.", look_options,
      0, 1, false, cmd_list},
+    {"why", "NAME", "Tell who has a lock, who waits, and what comes next.",
+     look_options, 1, 1, false, cmd_why},
+    {"deadlocks", "", "Show who waits for each other in a circle.",
+     look_options, 0, 0, false, cmd_deadlocks},
     {"force-release", "NAME", "End the grant of whoever holds a lock.",
      force_options, 1, 1, false, cmd_force_release},
     {"doctor", "", "Check the store's set-up.", look_options, 0, 0, false,
@@ -112,8 +148,8 @@ const struct subcommand *cli_find(const char *name)
 
 static int unknown_subcommand(const struct cli_args *args, const char *name)
 {
-    static const char *const later[] = {"why",   "watch", "top",  "elect",
-                                        "bench", "serve", "demo", "completion"};
+    static const char *const later[] = {"watch", "top",  "bench",
+                                        "serve", "demo", "completion"};
 
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
         if (strcmp(later[i], name) == 0) {

@@ -36,11 +36,20 @@ void options_defaults(struct cli_args *args)
         .grace_ms = CLI_UNSET,
         .max_run_ms = 0,
         .permits = -1,
+        .capacity = -1,
+        .priority = -1,
+        .lock_delay_ms = -1,
+        .set_to = -1,
+        .init_to = -1,
+        .down_by = -1,
+        .parties = -1,
+        .add_by = CLI_NO_NUMBER,
         .busy_exit = -1,
         .status_fd = -1,
         .on_lost = LEASH_LOST_KILL,
         .holder_pid = -1,
         .margin_ms = CLI_UNSET,
+        .pause_ms = CLI_UNSET,
     };
 }
 
@@ -66,6 +75,18 @@ static bool parse_number(const char *text, int64_t most, int64_t *ret)
         }
     }
     *ret = number;
+    return true;
+}
+
+static bool parse_signed(const char *text, int64_t most, int64_t *ret)
+{
+    bool minus = *text == '-';
+    int64_t number;
+
+    if (!parse_number(text + (minus || *text == '+'), most, &number)) {
+        return false;
+    }
+    *ret = minus ? -number : number;
     return true;
 }
 
@@ -110,6 +131,24 @@ static bool set_value(struct parse *p, const struct option_row *row,
         return true;
     case OPTION_NUMBER:
         if (!parse_number(value, row->most, field(p, row))) {
+            usage_error(p->args,
+                        "--%s: '%s' is not a whole number from 0 to %" PRId64,
+                        row->name, shown_short(value), row->most);
+            return false;
+        }
+        return true;
+    case OPTION_SIGNED:
+        if (!parse_signed(value, row->most, field(p, row))) {
+            usage_error(p->args,
+                        "--%s: '%s' is not a whole number from -%" PRId64
+                        " to %" PRId64,
+                        row->name, shown_short(value), row->most, row->most);
+            return false;
+        }
+        return true;
+    case OPTION_STEPS:
+        if (!parse_number(value != NULL ? value : "1", row->most,
+                          field(p, row))) {
             usage_error(p->args,
                         "--%s: '%s' is not a whole number from 0 to %" PRId64,
                         row->name, shown_short(value), row->most);
@@ -165,7 +204,7 @@ static bool parse_long(struct parse *p, const char *text)
             usage_error(p->args, "--%s takes no value", row->name);
             return false;
         }
-        if (row->arg != NULL && value == NULL) {
+        if (row->arg != NULL && value == NULL && row->type != OPTION_STEPS) {
             value = next_value(p, row);
             if (value == NULL) {
                 return false;
@@ -262,11 +301,12 @@ static void print_option(const struct option_row *row)
     char left[64];
     int used;
 
-    used = snprintf(
-        left, sizeof left, "  %c%c%s --%s%s%s", row->letter != '\0' ? '-' : ' ',
-        row->letter != '\0' ? row->letter : ' ',
-        row->letter != '\0' ? "," : " ", row->name, row->arg != NULL ? " " : "",
-        row->arg != NULL ? row->arg : "");
+    used = snprintf(left, sizeof left, "  %c%c%s --%s%s%s",
+                    row->letter != '\0' ? '-' : ' ',
+                    row->letter != '\0' ? row->letter : ' ',
+                    row->letter != '\0' ? "," : " ", row->name,
+                    row->arg != NULL && row->type != OPTION_STEPS ? " " : "",
+                    row->arg != NULL ? row->arg : "");
     printf("%s", left);
     if (used >= HELP_COLUMN) {
         printf("\n%*s", HELP_COLUMN, "");

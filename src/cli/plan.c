@@ -1,10 +1,13 @@
 /* plan.c — arguments become a plan, or an error before anything is sent. */
 #include "plan.h"
 #include "duration.h"
+#include "kinds.h"
 #include "proc.h"
 #include "storeurl.h"
+#include "text.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +30,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* One order for everybody makes a cycle impossible: who waits for a name
- * holds only smaller ones. */
+ * holds only smaller ones. It is the order of snib/multi.h for one store; the
+ * keeper waits by events, so it cannot call that. */
 static int sort_names(struct plan *p)
 {
     qsort(p->names, p->name_count, sizeof *p->names, compare);
@@ -103,29 +107,73 @@ static int plan_times(struct plan *p)
     return CLI_OK;
 }
 
-static int plan_kind(struct plan *p)
+static int plan_permits(struct plan *p)
 {
-    static const struct {
-        const char *name;
-        snib_kind kind;
-    } kinds[] = {{"mutex", SNIB_MUTEX},
-                 {"read", SNIB_READ},
-                 {"write", SNIB_WRITE},
-                 {"semaphore", SNIB_PERMITS}};
-    const char *name = p->args->kind != NULL ? p->args->kind : "mutex";
+    const struct cli_args *a = p->args;
 
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(name, kinds[i].name) == 0) {
-            p->kind = kinds[i].kind;
-            if (p->args->permits >= 0 && p->kind != SNIB_PERMITS) {
-                return usage_error(p->args, "--permits needs --kind semaphore");
-            }
-            return CLI_OK;
-        }
+    if (p->kind != SNIB_PERMITS && a->permits >= 0) {
+        return usage_error(a, "--permits needs --kind semaphore");
     }
-    return usage_error(p->args,
-                       "--kind: '%s' is not mutex, read, write or semaphore",
-                       shown_short(name));
+    if (p->kind != SNIB_PERMITS && a->capacity >= 0) {
+        return usage_error(a, "--capacity needs --kind semaphore");
+    }
+    if (a->permits == 0 || a->capacity == 0) {
+        return usage_error(a, "--%s: 0 permits are none; expected 1 to %d",
+                           a->permits == 0 ? "permits" : "capacity",
+                           SNIB_PERMITS_MAX);
+    }
+    if (p->kind == SNIB_PERMITS) {
+        p->permits = a->permits > 0 ? (uint32_t)a->permits : 1;
+        p->capacity = a->capacity > 0 ? (uint32_t)a->capacity : 0;
+    }
+    if (p->capacity > 0 && p->permits > p->capacity) {
+        return usage_error(a,
+                           "--permits %" PRIu32 " of --capacity %" PRIu32
+                           ": that many can never be had; ask for fewer, "
+                           "or make the semaphore larger",
+                           p->permits, p->capacity);
+    }
+    return CLI_OK;
+}
+
+int plan_kind(struct plan *p)
+{
+    const struct cli_args *a = p->args;
+
+    if (a->kind != NULL && !kind_parse(a->kind, &p->kind)) {
+        return usage_error(a,
+                           "--kind: '%s' is not mutex, read, write or "
+                           "semaphore",
+                           shown_short(a->kind));
+    }
+    if (a->lock_delay_ms > SNIB_LEASE_MAX_MS) {
+        return usage_error(a, "--lock-delay may be at most 24h: that long the "
+                              "lock stays closed when its holder dies");
+    }
+    p->lock_delay_ms = a->lock_delay_ms > 0 ? a->lock_delay_ms : 0;
+    p->priority = a->priority > 0 ? (int)a->priority : 0;
+    return plan_permits(p);
+}
+
+void plan_lock_options(const struct plan *p, struct snib_lock_options *ret)
+{
+    *ret = (struct snib_lock_options)SNIB_INIT(snib_lock_options);
+    ret->kind = p->kind;
+    ret->permits = p->permits;
+    ret->capacity = p->capacity;
+    ret->lease_ms = p->ttl_ms;
+    ret->lock_delay_ms = p->lock_delay_ms;
+    ret->priority = p->priority;
+}
+
+void plan_explain(const struct plan *p, struct snib_error *error)
+{
+    if (p->kind == SNIB_PERMITS && error->code == SNIB_ERR_CONFIG) {
+        struct text t = TEXT_IN(error->text);
+
+        text_add(&t, "the semaphore has no size yet; give --capacity N, or "
+                     "set it by snib semaphore --set N");
+    }
 }
 
 static int plan_rest(struct plan *p)

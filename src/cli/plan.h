@@ -31,9 +31,14 @@ struct plan {
     size_t name_count;
     char **command; /* NULL: acquire                                  */
     snib_kind kind;
+    uint32_t permits;  /* of a semaphore: how many; else 0                 */
+    uint32_t capacity; /* 0: not given                                     */
+    int priority;
+    int64_t lock_delay_ms;
     int64_t ttl_ms, wait_ms; /* wait_ms: SNIB_FOREVER or the limit         */
     struct leash_rules rules;
     int holder_pidfd; /* acquire --holder-pid; else -1                  */
+    bool elect;       /* the token is a term, too                       */
     int64_t started_ns;
 };
 
@@ -72,6 +77,14 @@ struct plan_message {
  * the exit status, or CLI_OK. names must have room for name_count. */
 int plan_make(struct plan *, const struct cli_args *, const char **names,
               size_t name_count, char **command);
+
+/* --kind and what goes with it, a part of plan_make. */
+int plan_kind(struct plan *);
+/* The lock options of all its names; the caller adds what is its own. */
+void plan_lock_options(const struct plan *, struct snib_lock_options *ret);
+/* Put words of the command line in the place of the library's, where these
+ * speak of options that are not the user's. */
+void plan_explain(const struct plan *, struct snib_error *);
 
 /* Where NAME… ends and COMMAND… begins; *ret_command is NULL without one. */
 void plan_split(const struct cli_args *, int count, char **operands,

@@ -62,8 +62,19 @@
     ROW_TEXT_(0, "kind", "KIND", kind,                                         \
               "mutex (default), read, write or semaphore")
 #define ROW_PERMITS                                                            \
-    ROW_NUMBER_('n', "permits", "N", permits, 1000000,                         \
-                "how many permits of a semaphore")
+    ROW_NUMBER_('n', "permits", "N", permits, SNIB_PERMITS_MAX,                \
+                "how many permits of a semaphore to take; default: 1")
+#define ROW_CAPACITY                                                           \
+    ROW_NUMBER_(0, "capacity", "N", capacity, SNIB_PERMITS_MAX,                \
+                "the semaphore's size if it has none yet; else not looked at")
+#define ROW_LOCK_DELAY                                                         \
+    ROW_TIME_(0, "lock-delay", "DUR|0", lock_delay_ms, DURATION_ZERO_OK,       \
+              "keep the lock closed that long after its holder died; "         \
+              "default: 0")
+#define ROW_PRIORITY                                                           \
+    ROW_NUMBER_(0, "priority", "N", priority, SNIB_PRIORITY_MAX,               \
+                "go ahead of who waits with a lower one; default: 0, up to "   \
+                "100")
 #define ROW_BUSY_EXIT                                                          \
     ROW_NUMBER_('E', "busy-exit", "N", busy_exit, 255,                         \
                 "exit status when not acquired; default: 75")
@@ -111,6 +122,63 @@
     ROW_TIME_('m', "margin", "DUR|0", margin_ms, DURATION_ZERO_OK,             \
               "what must be left of the lease; default: 5s, or a sixth of a "  \
               "shorter lease")
+#define ROW_CAMPAIGN                                                           \
+    ROW_TIME_('w', "wait", "DUR|0|forever", wait_ms,                           \
+              DURATION_ZERO_OK | DURATION_FOREVER_OK,                          \
+              "the longest campaign: end with 75 when not the leader by "      \
+              "then; default: forever")
+#define ROW_MAX_TERM                                                           \
+    ROW_TIME_(0, "max-run", "DUR|forever", max_run_ms, DURATION_FOREVER_OK,    \
+              "the longest term: stop the command then, let others lead")
+#define ROW_PAUSE                                                              \
+    ROW_TIME_('p', "pause", "DUR|0", pause_ms, DURATION_ZERO_OK,               \
+              "from the end of a term to the next campaign; doubled, up to "   \
+              "1m, with each failure of the command in a row; default: 1s")
+#define ROW_ONCE                                                               \
+    ROW_FLAG_('1', "once", once,                                               \
+              "end after the first term, with its status; with --observe: "    \
+              "tell who leads now, and end")
+#define ROW_OBSERVE                                                            \
+    ROW_FLAG_('o', "observe", observe,                                         \
+              "do not campaign: print who leads, and each change, on stdout")
+#define ROW_AWAIT_LIMIT                                                        \
+    ROW_TIME_('w', "wait", "DUR|0|forever", wait_ms,                           \
+              DURATION_ZERO_OK | DURATION_FOREVER_OK,                          \
+              "how long to wait for it to open; default: forever")
+#define ROW_MEET_LIMIT                                                         \
+    ROW_TIME_('w', "wait", "DUR|forever", wait_ms, DURATION_FOREVER_OK,        \
+              "how long to wait for the others; default: forever")
+#define ROW_LATE_EXIT                                                          \
+    ROW_NUMBER_('E', "busy-exit", "N", busy_exit, 255,                         \
+                "exit status when it did not come to that; default: 75")
+#define ROW_LATE_OK                                                            \
+    ROW_FLAG_(0, "busy-ok", busy_ok, "exit 0 when it did not come to that")
+#define ROW_LATCH_SET                                                          \
+    ROW_NUMBER_(0, "set", "N", set_to, SNIB_PERMITS_MAX,                       \
+                "close it with N steps to go, unless it is closed")
+#define ROW_LATCH_DOWN                                                         \
+    {                                                                          \
+        0, "down", "[=N]", OPTION_STEPS, ROW_FIELD_(down_by), 0,               \
+            SNIB_PERMITS_MAX, "count down by N; default: 1"                    \
+    }
+#define ROW_LATCH_OPEN                                                         \
+    ROW_FLAG_(0, "open", latch_open, "open it, whatever its count")
+#define ROW_LATCH_AWAIT                                                        \
+    ROW_FLAG_(0, "await", latch_await, "wait until it is open")
+#define ROW_PARTIES                                                            \
+    ROW_NUMBER_('n', "parties", "N", parties, SNIB_PERMITS_MAX,                \
+                "how many pass together")
+#define ROW_SIZE_SET                                                           \
+    ROW_NUMBER_(0, "set", "N", set_to, SNIB_PERMITS_MAX,                       \
+                "make it N permits in all")
+#define ROW_SIZE_INIT                                                          \
+    ROW_NUMBER_(0, "init", "N", init_to, SNIB_PERMITS_MAX,                     \
+                "the same, unless it has a size")
+#define ROW_SIZE_ADD                                                           \
+    {                                                                          \
+        0, "add", "N", OPTION_SIGNED, ROW_FIELD_(add_by), 0, SNIB_PERMITS_MAX, \
+            "N permits more, or fewer when N is negative"                      \
+    }
 #define ROW_YES ROW_FLAG_('y', "yes", yes, "do not ask; needs --reason")
 
 #endif

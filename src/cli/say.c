@@ -101,6 +101,13 @@ const char *shown_short(const char *bytes)
     return shown_in(t, bytes);
 }
 
+int cli_busy_status(const struct cli_args *args)
+{
+    return args->busy_ok          ? CLI_OK
+           : args->busy_exit >= 0 ? (int)args->busy_exit
+                                  : CLI_NOT_ACQUIRED;
+}
+
 int cli_fail(const struct snib_error *error)
 {
     say("%s", shown(error->text[0] != '\0' ? error->text

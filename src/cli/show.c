@@ -4,6 +4,7 @@
 #include "show.h"
 #include "cli.h"
 #include "duration.h"
+#include "kinds.h"
 #include "text.h"
 #include "waitline.h"
 
@@ -50,28 +51,26 @@ static json_t *text(const char *s)
 }
 
 /* The exact bytes, when the text cannot show them. */
-static void add_name(json_t *object, const struct snib_view *view)
+void show_json_name(json_t *object, const char *name, size_t size)
 {
     size_t at = 0;
     char *hex;
 
-    json_object_set_new(object, "name",
-                        show_json_text(view->name, view->name_size));
-    while (at < view->name_size) {
-        size_t n = text_utf8(view->name + at, view->name_size - at);
+    json_object_set_new(object, "name", show_json_text(name, size));
+    while (at < size) {
+        size_t n = text_utf8(name + at, size - at);
 
         if (n == 0) {
             break;
         }
         at += n;
     }
-    hex = at < view->name_size ? malloc(view->name_size * 2 + 1) : NULL;
+    hex = at < size ? malloc(size * 2 + 1) : NULL;
     if (hex == NULL) {
         return;
     }
-    for (size_t i = 0; i < view->name_size; i++) {
-        snprintf(hex + i * 2, 3, "%02x",
-                 (unsigned)(unsigned char)view->name[i]);
+    for (size_t i = 0; i < size; i++) {
+        snprintf(hex + i * 2, 3, "%02x", (unsigned)(unsigned char)name[i]);
     }
     json_object_set_new(object, "name_hex", json_string(hex));
     free(hex);
@@ -88,22 +87,7 @@ static void rfc3339(int64_t ms, char *to, size_t size)
     snprintf(to + used, size - used, ".%03dZ", (int)(ms % 1000));
 }
 
-static const char *kind_text(snib_kind kind)
-{
-    switch (kind) {
-    case SNIB_MUTEX:
-        return "mutex";
-    case SNIB_READ:
-        return "read";
-    case SNIB_WRITE:
-        return "write";
-    case SNIB_PERMITS:
-        return "semaphore";
-    }
-    return "?";
-}
-
-static json_t *json_party(const struct snib_party *p, bool holder)
+json_t *show_json_party(const struct snib_party *p, bool holder)
 {
     json_t *o = json_object();
     char since[48];
@@ -120,6 +104,8 @@ static json_t *json_party(const struct snib_party *p, bool holder)
     json_object_set_new(o, "left_ms", json_integer(p->left_ms));
     json_object_set_new(o, "kind", json_string(kind_text(p->kind)));
     json_object_set_new(o, "permits", json_integer(p->permits));
+    json_object_set_new(o, "lane", json_integer((json_int_t)p->lane));
+    json_object_set_new(o, "request", text(p->request));
     if (holder) {
         json_object_set_new(o, "token", json_integer(p->token));
         json_object_set_new(o, "holds", json_integer(p->holds));
@@ -133,22 +119,48 @@ static json_t *json_parties(const struct snib_party *parties, size_t count,
     json_t *array = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        json_array_append_new(array, json_party(&parties[i], holder));
+        json_array_append_new(array, show_json_party(&parties[i], holder));
     }
     return array;
 }
 
-json_t *show_json_view(const struct snib_view *view)
+/* What is there besides grants, where there is something. */
+static void add_terms(json_t *o, const struct snib_view *view,
+                      const struct kind_terms *terms)
+{
+    int64_t used = 0;
+
+    for (size_t i = 0; i < view->holder_count; i++) {
+        used += view->holders[i].kind == SNIB_PERMITS
+                    ? (int64_t)view->holders[i].permits
+                    : 0;
+    }
+    if (terms->size >= 0) {
+        json_t *s = json_object();
+
+        json_object_set_new(s, "size", json_integer(terms->size));
+        json_object_set_new(s, "used", json_integer(used));
+        json_object_set_new(s, "available", json_integer(terms->size - used));
+        json_object_set_new(o, "semaphore", s);
+    }
+    if (terms->gate > 0) {
+        json_object_set_new(o, "latch", json_integer(terms->gate));
+    }
+}
+
+json_t *show_json_view(const struct snib_view *view,
+                       const struct kind_terms *terms)
 {
     json_t *o = json_object();
 
-    add_name(o, view);
+    show_json_name(o, view->name, view->name_size);
     json_object_set_new(o, "held", json_boolean(view->holder_count > 0));
     json_object_set_new(o, "token", json_integer(view->token));
     json_object_set_new(o, "holders",
                         json_parties(view->holders, view->holder_count, true));
     json_object_set_new(o, "waiters",
                         json_parties(view->waiters, view->waiter_count, false));
+    add_terms(o, view, terms);
     return o;
 }
 
@@ -171,27 +183,33 @@ bool show_is_me(const struct snib_party *p)
            strcmp(me->pw_name, p->user) == 0;
 }
 
+void show_party(struct text *t, const struct snib_party *p)
+{
+    waitline_party(t, p);
+    if (p->program[0] != '\0') {
+        text_add(t, " running ");
+        text_add_shown(t, p->program, strlen(p->program));
+    }
+    kind_wish(t, p);
+}
+
 static void print_party(const char *label, const struct snib_party *p)
 {
     char line[1024] = "";
     struct text t = TEXT_IN(line);
 
-    waitline_party(&t, p);
-    if (p->program[0] != '\0') {
-        text_add(&t, " running ");
-        text_add_shown(&t, p->program, strlen(p->program));
-    }
+    show_party(&t, p);
     printf("  %-8s %s\n", label, line);
 }
 
-void show_view(const struct snib_view *view)
+void show_view(const struct snib_view *view, const struct kind_terms *terms)
 {
     char line[1024] = "", since[48], left[DURATION_TEXT_MAX];
     struct text t = TEXT_IN(line);
 
     text_add_shown(&t, view->name, view->name_size);
     text_add(&t, ": ");
-    waitline_holder(&t, view);
+    kind_holders(&t, view, terms);
     printf("%s\n", line);
     for (size_t i = 0; i < view->holder_count; i++) {
         const struct snib_party *p = &view->holders[i];

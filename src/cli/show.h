@@ -4,16 +4,22 @@
 
 #include <jansson.h>
 
+#include "kinds.h"
 #include "snib.h"
 
 /* A JSON string for any bytes: what is not valid UTF-8 becomes U+FFFD. */
 json_t *show_json_text(const char *bytes, size_t size);
+/* Sets "name", and "name_hex" where the text cannot show the bytes. */
+void show_json_name(json_t *object, const char *name, size_t size);
+json_t *show_json_party(const struct snib_party *, bool holder);
 /* The lock as an object; a new reference, or NULL without memory. */
-json_t *show_json_view(const struct snib_view *);
+json_t *show_json_view(const struct snib_view *, const struct kind_terms *);
 /* Print and give up the reference; false: no memory or stdout failed. */
 bool show_json_print(json_t *);
 /* A block of lines for people. */
-void show_view(const struct snib_view *);
+void show_view(const struct snib_view *, const struct kind_terms *);
+/* HOST/PID (USER) running PROGRAM, and what it shares; no newline. */
+void show_party(struct text *, const struct snib_party *);
 /* Flush stdout; CLI_OK, or CLI_INTERNAL after saying that it failed. */
 int show_end(void);
 /* Is this party this user on this host? */

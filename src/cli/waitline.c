@@ -2,13 +2,11 @@
 #define _GNU_SOURCE
 #include "waitline.h"
 #include "cli.h"
-#include "duration.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECOND INT64_C(1000000000)
@@ -48,14 +46,6 @@ static void schedule(struct waitline *w, int64_t now_ns)
     w->due_ns = w->started_ns + (waited / (300 * SECOND) + 1) * (300 * SECOND);
 }
 
-static int64_t wall_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 void waitline_party(struct text *t, const struct snib_party *p)
 {
     text_add_shown(t, p->host, strlen(p->host));
@@ -71,26 +61,6 @@ void waitline_party(struct text *t, const struct snib_party *p)
             text_add(t, "\"");
         }
         text_add(t, ")");
-    }
-}
-
-void waitline_holder(struct text *t, const struct snib_view *view)
-{
-    char held[DURATION_TEXT_MAX], left[DURATION_TEXT_MAX];
-    const struct snib_party *p;
-
-    if (view->holder_count == 0) {
-        text_add(t, "free");
-        return;
-    }
-    p = &view->holders[0];
-    duration_text(wall_ms() - p->since_ms, held);
-    duration_text(p->left_ms, left);
-    text_add(t, "held by ");
-    waitline_party(t, p);
-    text_addf(t, " for %s, lease %s", held, left);
-    if (view->holder_count > 1) {
-        text_addf(t, ", and %zu more", view->holder_count - 1);
     }
 }
 
@@ -138,7 +108,7 @@ static size_t terminal_width(void)
 }
 
 void waitline_show(struct waitline *w, const struct snib_view *view,
-                   int64_t now_ns)
+                   const struct kind_terms *terms, int64_t now_ns)
 {
     char line[1024] = "";
     struct text t = TEXT_IN(line);
@@ -147,7 +117,8 @@ void waitline_show(struct waitline *w, const struct snib_view *view,
         w->due_ns = INT64_MAX;
         return;
     }
-    if (view->holder_count == 0 && view->waiter_count == 0) {
+    if (view->holder_count == 0 && view->waiter_count == 0 &&
+        terms->gate == 0) {
         waitline_skip(w, now_ns); /* on its way to us */
         return;
     }
@@ -160,7 +131,7 @@ void waitline_show(struct waitline *w, const struct snib_view *view,
     }
     text_add_shown(&t, view->name, view->name_size);
     text_add(&t, ": ");
-    waitline_holder(&t, view);
+    kind_holders(&t, view, terms);
     add_place(&t, view);
     t.size += 8;
     t.cut = false;

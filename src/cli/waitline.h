@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kinds.h"
 #include "snib.h"
 #include "text.h"
 
@@ -25,13 +26,13 @@ struct waitline {
 };
 
 void waitline_init(struct waitline *, bool quiet, int64_t now_ns);
-void waitline_show(struct waitline *, const struct snib_view *, int64_t now_ns);
+void waitline_show(struct waitline *, const struct snib_view *,
+                   const struct kind_terms *, int64_t now_ns);
 /* Nothing to show now (the store does not answer): when to try again. */
 void waitline_skip(struct waitline *, int64_t now_ns);
 void waitline_wipe(struct waitline *);
 
-/* "held by HOST/PID (USER, "REASON") for 3m12s, lease 24s", or "free". */
-void waitline_holder(struct text *, const struct snib_view *);
+/* HOST/PID (USER, "REASON"). */
 void waitline_party(struct text *, const struct snib_party *);
 
 #endif

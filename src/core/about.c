@@ -10,8 +10,9 @@
 
 #include <string.h>
 
-/* "&pid=", "&start=", "&since=" with 19 digits each, and "&leashed=1". */
-enum { NUMBERS_MAX = 5 + 7 + 7 + 3 * 19 + 10 };
+/* "&pid=", "&start=", "&since=", "&lane=" with 19 digits each, and
+ * "&leashed=1". "&held=" takes what it needs on top of that. */
+enum { NUMBERS_MAX = 5 + 7 + 7 + 6 + 4 * 19 + 10, HELD_SIZE = 17 };
 
 struct writer {
     struct snib__buf *out;
@@ -99,9 +100,25 @@ static void put_number(struct writer *w, const char *key, int64_t v)
     }
 }
 
+/* "held=0123456789abcdef,…" */
+static void put_held(struct writer *w, const struct snib__about *a)
+{
+    for (uint32_t i = 0; i < a->held_count; i++) {
+        if (i == 0) {
+            put_key(w, "held");
+        } else {
+            snib__buf_puts(w->out, ",");
+        }
+        snib__buf_printf(w->out, "%016llx", (unsigned long long)a->held[i]);
+    }
+}
+
 void snib__about_write(const struct snib__about *a, struct snib__buf *out)
 {
     struct writer w = {.out = out, .left = SNIB__ABOUT_MAX - NUMBERS_MAX};
+    if (a->held_count) {
+        w.left -= 6 + a->held_count * HELD_SIZE;
+    }
     put_words(&w, "host", a->host, sizeof a->host);
     put_number(&w, "pid", a->pid);
     put_words(&w, "user", a->user, sizeof a->user);
@@ -110,6 +127,8 @@ void snib__about_write(const struct snib__about *a, struct snib__buf *out)
     put_number(&w, "since", a->since_ms);
     put_number(&w, "start", a->start);
     put_number(&w, "leashed", a->leashed ? 1 : 0);
+    put_number(&w, "lane", a->lane);
+    put_held(&w, a);
 }
 
 struct piece {
@@ -190,6 +209,26 @@ static int64_t get_number(struct piece v)
     return n;
 }
 
+/* Only whole ids; what is not one ends the list. */
+static void get_held(struct piece v, struct snib__about *ret)
+{
+    while (v.size && ret->held_count < SNIB__ABOUT_HELD) {
+        struct piece id = split(&v, ',');
+        uint64_t n = 0;
+        if (id.size != HELD_SIZE - 1) {
+            return;
+        }
+        for (size_t i = 0; i < id.size; i++) {
+            int digit = digit_of(id.p[i]);
+            if (digit < 0) {
+                return;
+            }
+            n = n << 4 | (uint64_t)digit;
+        }
+        ret->held[ret->held_count++] = n;
+    }
+}
+
 static bool is(struct piece key, const char *word)
 {
     return key.size == strlen(word) && memcmp(key.p, word, key.size) == 0;
@@ -221,6 +260,10 @@ void snib__about_read(const void *text, size_t size, struct snib__about *ret)
             ret->since_ms = get_number(value);
         } else if (is(key, "leashed")) {
             ret->leashed = get_number(value) == 1;
+        } else if (is(key, "lane")) {
+            ret->lane = get_number(value);
+        } else if (is(key, "held") && !ret->held_count) {
+            get_held(value, ret);
         }
     }
 }

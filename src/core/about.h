@@ -8,13 +8,19 @@
 
 #include "base/buf.h"
 
-#define SNIB__ABOUT_MAX 512
+#define SNIB__ABOUT_MAX  512
+#define SNIB__ABOUT_HELD 8
 
 struct snib__about {
     char host[65], user[33], program[65], reason[129];
     int64_t pid, start; /* start: /proc/PID/stat field 22, 0: not known     */
     int64_t since_ms;   /* Unix time                                        */
-    bool leashed;       /* a command may outlive its keeper: do not take the
+    int64_t lane;       /* in its process; 0: not known                     */
+    /* What its lane held when it began to wait: the first half of the
+     * requests' ids. So others see who waits for whom (core/waits.h). */
+    uint64_t held[SNIB__ABOUT_HELD];
+    uint32_t held_count;
+    bool leashed; /* a command may outlive its keeper: do not take the
                            lock over merely because the pid is gone         */
 };
 

@@ -224,6 +224,8 @@ static void rung(struct snib__store *s)
             struct snib__request *r = find_acquire(s, ids[i]);
             if (r) {
                 poll_now(s, r);
+            } else {
+                snib__out_ended(s->out, ids[i]);
             }
         }
     } while (n == IDS_AT_ONCE);

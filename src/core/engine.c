@@ -19,10 +19,16 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "core/blocking.h"
+#include "core/version.h"
 
 /* A bound for one message to a server: 128 renewals or one acquire with its
  * texts are far below. */
-enum { OUT_LIMIT = 64 << 20, TEXT_LIMIT = 4096, RESULT_LIMIT = 256 << 20 };
+enum {
+    OUT_LIMIT = 64 << 20,
+    TEXT_LIMIT = 4096,
+    VALUE_LIMIT = SNIB_VALUE_MAX + 1,
+    RESULT_LIMIT = 256 << 20
+};
 
 void snib__engine_log(struct snib__engine *e, int level, const char *fmt, ...)
 {
@@ -102,6 +108,10 @@ void snib__inquiry_put(struct snib__engine *e, struct snib__inquiry *q)
     snib__free(q->name);
     q->name = NULL;
     snib__unlink(&q->idle);
+    if (q->text.limit > TEXT_LIMIT) { /* a value's bytes: not kept */
+        snib__buf_free(&q->text);
+        q->text.limit = TEXT_LIMIT;
+    }
     if (e->spares >= SNIB__SPARE_MAX) {
         inquiry_free(q);
         return;
@@ -123,10 +133,42 @@ void snib__inquiry_start(struct snib__engine *e, struct snib__inquiry *q)
 
 /* -- queries ----------------------------------------------------------------- */
 
-static void query_answer(struct snib__engine *e, struct snib__inquiry *q)
+static bool of_value(snib__verb verb)
+{
+    return verb >= SNIB__VALUE_GET;
+}
+
+/* The bytes of a put are copied: the caller may leave while they wait. */
+static void value_query(struct snib__engine *e, snib_instant now,
+                        struct snib__query *query, struct snib__inquiry *q)
+{
+    if (!query->id[0] && !query->id[1]) {
+        query->id[0] = q->rq.id[0];
+        query->id[1] = q->rq.id[1];
+        query->born = now;
+    }
+    q->rq.id[0] = query->id[0];
+    q->rq.id[1] = query->id[1];
+    q->rq.resent = query->resent;
+    q->rq.token = query->expected;
+    q->rq.floor = e->version_floor;
+    q->rq.lease = query->keep;
+    q->rq.age = snib__between(query->born, now);
+    q->text.limit = VALUE_LIMIT;
+    snib__buf_add(&q->text, query->bytes, query->bytes_size);
+}
+
+static void query_answer(struct snib__engine *e, snib_instant now,
+                         struct snib__inquiry *q)
 {
     struct snib__query *query = q->query;
+    if (of_value(q->rq.verb) && q->rq.token > e->version_floor &&
+        (q->rq.answer == SNIB__DONE || q->rq.err == SNIB_ERR_BUSY)) {
+        e->version_floor = q->rq.token;
+    }
     if (query) {
+        query->version = q->rq.token;
+        query->answer = q->rq.answer;
         query->inner = NULL;
         query->done = true;
         query->error = q->error;
@@ -153,9 +195,14 @@ static void query_answer(struct snib__engine *e, struct snib__inquiry *q)
         struct snib__buf mine = query->result;
         query->result = q->result;
         q->result = mine;
-        snib__list_push(&e->told_queries, &query->told);
+        if (!snib__cycles_is_mine(e, query)) {
+            snib__list_push(&e->told_queries, &query->told);
+        }
     }
     snib__inquiry_put(e, q);
+    if (query && snib__cycles_is_mine(e, query)) {
+        snib__cycles_answer(e, now);
+    }
 }
 
 snib_err snib__engine_query(struct snib__engine *e, snib_instant now,
@@ -181,6 +228,8 @@ snib_err snib__engine_query(struct snib__engine *e, snib_instant now,
     struct snib__inquiry *q = snib__inquiry_get(e, NULL);
     if (q && query->text) {
         snib__buf_puts(&q->text, query->text);
+    } else if (q && of_value(query->verb)) {
+        value_query(e, now, query, q);
     }
     const char *text = q ? snib__buf_text(&q->text) : "";
     if (!q || q->text.failed) {
@@ -200,11 +249,15 @@ snib_err snib__engine_query(struct snib__engine *e, snib_instant now,
     q->query = query;
     query->inner = q;
     q->rq.verb = query->verb;
+    q->rq.awaited_only = query->awaited_only;
+    q->rq.keepers = snib__cycles_is_mine(e, query);
     q->rq.name = name;
     q->rq.limit = query->limit;
     q->rq.text = text;
     q->rq.text_size = (uint32_t)snib__buf_size(&q->text);
     q->rq.result = &q->result;
+    q->rq.op = (uint8_t)query->op;
+    q->rq.amount = query->amount;
     snib__inquiry_start(e, q);
     snib__engine_settle(e, now);
     return SNIB_ERR_OK;
@@ -238,8 +291,13 @@ static void take_answer(struct snib__engine *e, snib_instant now,
     }
     if (q->turn) {
         snib__turn_answer(e, now, q->turn, q);
+    } else if (rq->verb == SNIB__TERMS && rq->answer == SNIB__UNKNOWN &&
+               !snib__reached(now, rq->limit)) {
+        rq->resent = true; /* the same id: as if sent once */
+        snib__buf_clear(&q->result);
+        snib__inquiry_start(e, q);
     } else if (rq->verb >= SNIB__INSPECT) {
-        query_answer(e, q);
+        query_answer(e, now, q);
     } else if (rq->answer != SNIB__QUEUED) {
         snib__inquiry_put(e, q); /* an orphan's */
     }
@@ -264,10 +322,29 @@ void snib__engine_settle(struct snib__engine *e, snib_instant now)
     }
 }
 
+/* Somebody may have ended these grants: their next renewal, now, tells. One
+ * of a fixed lease is not renewed unasked; it hears at its release. */
+static void ask_ended(struct snib__engine *e, snib_instant now)
+{
+    for (uint32_t i = 0; i < e->out.ended_count; i++) {
+        const uint64_t *id = e->out.ended[i];
+        SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+            struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
+            if (t->id[0] == id[0] && t->id[1] == id[1] && !t->renewing &&
+                !(t->holder && t->holder->terms.fixed)) {
+                snib__turn_renew(e, now, t);
+                break;
+            }
+        }
+    }
+    e->out.ended_count = 0;
+}
+
 void snib__engine_input(struct snib__engine *e, snib_instant now,
                         const struct snib__input *in)
 {
     e->ops->input(e->store, now, in);
+    ask_ended(e, now);
     snib__engine_settle(e, now);
 }
 
@@ -294,12 +371,13 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
         snib__seat_due(e, now, SNIB__CONTAINER(t, struct snib__seat, timer));
     }
     snib__engine_settle(e, now);
+    snib__cycles_tick(e, now);
 }
 
 snib_instant snib__engine_due(const struct snib__engine *e)
 {
     return snib__sooner(
-        e->ops->due(e->store),
+        snib__sooner(e->ops->due(e->store), snib__cycles_due(e)),
         snib__sooner(snib__heap_due(&e->turns), snib__heap_due(&e->seats)));
 }
 
@@ -357,6 +435,9 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     e->cfg = *cfg;
     e->cfg.url = NULL;
     e->cfg.client = NULL;
+    /* A store without a queue shows no waits: nothing to be found there. */
+    uint32_t caps = cfg->blocking ? cfg->blocking->caps : cfg->ops->caps;
+    e->cfg.deadlocks = cfg->deadlocks && (caps & SNIB__CAN_QUEUE);
     if (cfg->self) {
         e->self = *cfg->self;
     }
@@ -364,6 +445,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     snib__list_init(&e->chain);
     snib__list_init(&e->told);
     snib__list_init(&e->told_queries);
+    snib__cycles_init(e);
     snib__list_init(&e->held);
     snib__list_init(&e->spare);
     snib__list_init(&e->busy);
@@ -393,6 +475,9 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
         snib__engine_free(e);
         return err;
     }
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        e->out.chans = e->out.chan[i].used ? i + 1 : e->out.chans;
+    }
     *ret = e;
     return snib__ok(reterr);
 }
@@ -418,6 +503,9 @@ void snib__engine_free(struct snib__engine *e)
         SNIB__LIST_EACH (l, &e->buckets[i]) {
             struct snib__site *s =
                 SNIB__CONTAINER(l, struct snib__site, bucket);
+            SNIB__LIST_EACH (k, &s->stakes) {
+                snib__free(SNIB__CONTAINER(k, struct snib__site, bucket)->turn);
+            }
             snib__free(s->turn);
         }
     }
@@ -436,6 +524,7 @@ void snib__engine_free(struct snib__engine *e)
     }
     snib__heap_free(&e->turns);
     snib__heap_free(&e->seats);
+    snib__cycles_free(e);
     snib__free(e);
 }
 

@@ -34,6 +34,7 @@ struct snib__engine_config {
     const struct snib__about *self; /* host, pid, …; copied      */
     int64_t wall_offset_ns;         /* REALTIME − BOOTTIME, only
                                                   for "since" shown to others */
+    bool deadlocks;                 /* look for them, and let others see   */
     void (*log)(void *data, int level, const char *line);
     void *log_data;
 };
@@ -97,7 +98,11 @@ struct snib__ask {
     snib_duration lease, hold_max; /* hold_max 0: none                      */
     bool try_only; /* do not queue                                */
     bool timed;    /* the engine itself ends it at limit          */
-    bool fixed, aggressive, confirm, no_reentry, no_pass;
+    bool fixed, aggressive, confirm, no_reentry, no_pass, spin;
+    snib_kind kind;
+    int8_t rank;                /* in the queue: higher ones first          */
+    uint32_t permits, capacity; /* PERMITS; permits of BARRIER: parties     */
+    snib_duration delay;        /* lock-delay                               */
     const char *reason; /* NULL: the client's; copied                  */
     void *user;
     struct snib_error *reterr; /* filled when it is refused or its release
@@ -108,19 +113,29 @@ struct snib__ask {
  * are the driver's to write. Valid until snib__seat_done, or, for a
  * SERVED one, until the call that releases its last hold. */
 struct snib__seat {
-    struct snib__link link;   /* site's waiting list or dead list         */
-    struct snib__link told;   /* engine's told list                       */
-    struct snib__timer timer; /* limit, if timed                          */
+    struct snib__link link;    /* site's waiting list or dead list         */
+    struct snib__link by_lane; /* engine's lanes, from SERVED on          */
+    struct snib__link nested;  /* engine's nested waits, while WAITING    */
+    struct snib__link told;    /* engine's told list                       */
+    struct snib__timer timer;  /* limit, if timed                          */
     struct snib__site *site;
     uint64_t ticket, lane;
     int64_t token;
     snib_instant since; /* of the grant                             */
     struct snib__seat_terms {
         snib_duration lease, hold_max;
-        bool fixed, aggressive, confirm, no_reentry, no_pass, try_only;
+        snib_duration delay;
+        uint64_t beside;            /* ticket of the lane's other grant   */
+        uint32_t permits, capacity; /* permits: as granted                */
+        uint8_t kind;               /* snib_kind                          */
+        int8_t rank;
+        bool fixed, aggressive, confirm, no_reentry, no_pass, try_only, spin;
     } terms;
     snib_instant limit;
-    char *reason; /* owned; NULL: the client's                */
+    snib_instant look_at;   /* nested: when to look for a cycle         */
+    snib_instant marked_at; /* when it was last seen in one             */
+    uint64_t mark;          /* of that one; 0: none seen                */
+    char *reason;           /* owned; NULL: the client's                */
     uint32_t holds;
     uint8_t news;   /* SNIB__NEWS_…                             */
     uint8_t state;  /* snib__seat_state                         */
@@ -135,7 +150,8 @@ struct snib__seat {
 
 /* OK: *ret is SERVED (re-entry, no I/O), WAITING (news will come), or REFUSED
  * (take snib__seat_done). Errors without a seat: LOST (the lane lost this
- * lock and has not unwound), NOMEM, LIMIT. */
+ * lock and has not unwound), DEADLOCK (no_reentry, and the lane holds it),
+ * NOMEM, LIMIT. */
 snib_err snib__engine_acquire(struct snib__engine *, snib_instant now,
                               struct snib__site *, const struct snib__ask *,
                               struct snib__seat **ret,
@@ -202,7 +218,7 @@ void snib__engine_status(struct snib__engine *, snib_instant now,
 
 /* -- queries --------------------------------------------------------------- */
 
-/* INSPECT, LIST, FORCE, DOCTOR. The caller's memory, alive until done or
+/* INSPECT, LIST, FORCE, DOCTOR, VALUE_…. The caller's memory, alive until done or
  * snib__engine_query_leave. */
 struct snib__query {
     struct snib__link told; /* engine's answered queries               */
@@ -210,10 +226,23 @@ struct snib__query {
     const char *name; /* raw; NULL for LIST, DOCTOR              */
     size_t name_size;
     const char *text; /* glob or reason                          */
+    snib__terms_op op;
+    int64_t amount; /* of a TERMS                              */
+    /* VALUE_… only */
+    uint64_t id[2]; /* 0: drawn and set here; a repeat has the same    */
+    bool resent;    /* … and says so                                   */
+    int64_t expected;
+    int64_t version; /* with the answer: as request.token               */
+    const void *bytes;
+    size_t bytes_size;
+    snib_duration keep;
+    snib_instant born; /* of the id; set with it                       */
+    snib__answer answer;
     snib_instant limit;
     struct snib__buf result; /* rows, base/record.h; freed by caller    */
     struct snib_error error;
     snib_err err;
+    bool awaited_only; /* LIST: of locks that are waited for            */
     bool done;
     void *user;                  /* (d)                                     */
     struct snib__inquiry *inner; /* the engine's                            */
@@ -231,7 +260,7 @@ void snib__engine_close(struct snib__engine *, snib_instant now);
 bool snib__engine_idle(const struct snib__engine *);
 
 struct snib__counts {
-    uint32_t sites, turns, seats, waiting, held, leaving, requests;
+    uint32_t sites, stakes, turns, seats, waiting, held, leaving, requests;
     uint64_t passes, yields, renewals, asks;
 };
 void snib__engine_counts(const struct snib__engine *, struct snib__counts *);

@@ -1,7 +1,9 @@
 /* core/engine_i.h — what the engine is made of; core/ only.
  *
  *   site   a name in this client: FIFO of waiting seats, dead seats, one turn
- *   turn   the client's stake at the store for that name
+ *   turn   the client's business at the store for that name
+ *   stake  a site of one seat: each reader, each lot of permits asks the store
+ *          by a turn of its own, beside the one of the exclusive kinds
  *   seat   one lane's place (engine.h)
  *   inquiry  a request under way; lives apart from the turn, so that a held
  *            lock that is not talking costs no request, and a turn can end
@@ -18,7 +20,8 @@ enum {
     SNIB__NOT_AFTER_MS = 10000, /* an acquire is never executed later (P4)  */
     SNIB__RETRY_MS = 100,       /* pause after "not applied"                  */
     SNIB__SPARE = 16,           /* inquiries made at open                     */
-    SNIB__SPARE_MAX = 256       /* idle inquiries kept                        */
+    SNIB__SPARE_MAX = 256,      /* idle inquiries kept                        */
+    SNIB__LANES = 256           /* lists of seats by lane                     */
 };
 
 typedef enum snib__turn_state {
@@ -62,6 +65,7 @@ struct snib__turn {
     snib_instant hold_end; /* holder's hold_max                     */
     snib_instant gone_by;  /* LEAVING: our lease is over by then    */
     snib_duration lease;   /* asked for, and renewed to             */
+    snib_duration delay;   /* lock-delay, as the store has it       */
     uint32_t room;
     uint8_t state, why, refusals;
     bool doubt;      /* some send of asking is unanswered                   */
@@ -77,7 +81,18 @@ struct snib__site {
     struct snib__list waiting; /* seats, in order                       */
     struct snib__list dead;    /* seats lost and not yet unwound        */
     struct snib__turn *turn;
-    uint32_t refs; /* handles, seats, turn, inquiries       */
+    struct snib__list stakes;  /* of this name, by their bucket link    */
+    struct snib__site *parent; /* of a stake; NULL: it is none          */
+    uint32_t refs;             /* handles, seats, turn, inquiries, stakes */
+};
+
+/* See core/cycles.c. */
+struct snib__cycles {
+    struct snib__list nested; /* WAITING seats whose lanes hold something    */
+    struct snib__query query;
+    snib_instant asked; /* when the query was sent                           */
+    snib_instant again; /* not before                                        */
+    bool asking;
 };
 
 struct snib__slot {
@@ -101,9 +116,12 @@ struct snib__engine {
     uint32_t bucket_count, slot_cap, slot_free, spares;
     uint64_t client[2];    /* the client's id                       */
     int64_t floor;         /* highest token seen on this store      */
+    int64_t version_floor; /* highest version of a value seen there */
     uint32_t out_requests; /* inquiries at the store                */
     uint32_t leaving;      /* turns that are being ended            */
     bool closed;
+    struct snib__list lanes[SNIB__LANES]; /* seats that hold, by lane      */
+    struct snib__cycles cycles;
     struct snib__counts counts;
 };
 
@@ -118,6 +136,8 @@ void snib__engine_log(struct snib__engine *, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* site.c */
+/* A site of one seat at the name of `parent`. NULL: no memory. */
+struct snib__site *snib__stake_new(struct snib__engine *, struct snib__site *);
 void snib__site_drop(struct snib__engine *, struct snib__site *);
 snib_err snib__sites_init(struct snib__engine *);
 void snib__sites_free(struct snib__engine *);
@@ -130,6 +150,39 @@ void snib__seat_gone(struct snib__engine *, struct snib__seat *, snib_err);
 void snib__seat_free(struct snib__engine *, struct snib__seat *);
 void snib__seat_due(struct snib__engine *, snib_instant now,
                     struct snib__seat *);
+
+/* Refuse it with DEADLOCK; it leaves the queue. */
+void snib__seat_deadlock(struct snib__engine *, snib_instant now,
+                         struct snib__seat *, const struct snib_error *);
+
+/* cycles.c */
+void snib__cycles_init(struct snib__engine *);
+void snib__cycles_free(struct snib__engine *);
+/* Does this lane hold anything at all of this client? */
+bool snib__cycles_holds(const struct snib__engine *, uint64_t lane);
+/* Does this lane wait, and has it said what it holds? */
+bool snib__cycles_waits(const struct snib__engine *, uint64_t lane);
+/* The lane of s, and what it holds, for others to see. */
+void snib__cycles_about(const struct snib__engine *, const struct snib__seat *s,
+                        struct snib__about *);
+/* s has sat down at a stake of its own; its lane holds something. */
+void snib__cycles_enter(struct snib__engine *, snib_instant now,
+                        struct snib__seat *s);
+snib_instant snib__cycles_due(const struct snib__engine *);
+void snib__cycles_tick(struct snib__engine *, snib_instant now);
+void snib__cycles_answer(struct snib__engine *, snib_instant now);
+static inline bool snib__cycles_is_mine(const struct snib__engine *e,
+                                        const struct snib__query *q)
+{
+    return q == &e->cycles.query;
+}
+static inline void snib__cycles_served(struct snib__engine *e,
+                                       struct snib__seat *s)
+{
+    snib__unlink(&s->nested);
+    snib__unlink(&s->by_lane);
+    snib__list_push(&e->lanes[s->lane % SNIB__LANES], &s->by_lane);
+}
 
 /* turn.c */
 snib_err snib__turn_new(struct snib__engine *, struct snib__site *);
@@ -163,6 +216,18 @@ bool snib__turn_check(struct snib__engine *, snib_instant now,
                       struct snib__turn *);
 void snib__turn_risk(struct snib__engine *, snib_instant now,
                      struct snib__turn *, snib_reason);
-void snib__turn_limits(struct snib__turn *);
+/* s has joined those who wait: the request under way waits for it, too. */
+void snib__turn_limits(struct snib__turn *, const struct snib__seat *s);
+
+/* Where those who have lost the lock are, and its stakes. */
+static inline struct snib__site *snib__site_home(struct snib__site *s)
+{
+    return s->parent ? s->parent : s;
+}
+
+static inline bool snib__is_exclusive(uint8_t kind)
+{
+    return kind == SNIB_MUTEX || kind == SNIB_WRITE;
+}
 
 #endif

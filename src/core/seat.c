@@ -108,6 +108,7 @@ void snib__seat_refuse(struct snib__engine *e, struct snib__seat *s,
 {
     assert(s->state == SNIB__SEAT_WAITING);
     snib__unlink(&s->link);
+    snib__unlink(&s->nested);
     snib__heap_remove(&e->seats, &s->timer);
     s->state = SNIB__SEAT_REFUSED;
     explain(s, err, detail);
@@ -148,6 +149,8 @@ static struct snib__seat *seat_new(struct snib__engine *e,
     }
     snib__link_init(&s->link);
     snib__link_init(&s->told);
+    snib__link_init(&s->by_lane);
+    snib__link_init(&s->nested);
     s->site = site;
     s->lane = ask->lane;
     s->terms = (struct snib__seat_terms){.lease = ask->lease,
@@ -157,7 +160,13 @@ static struct snib__seat *seat_new(struct snib__engine *e,
                                          .confirm = ask->confirm,
                                          .no_reentry = ask->no_reentry,
                                          .no_pass = ask->no_pass,
-                                         .try_only = ask->try_only};
+                                         .try_only = ask->try_only,
+                                         .spin = ask->spin,
+                                         .kind = (uint8_t)ask->kind,
+                                         .rank = ask->rank,
+                                         .permits = ask->permits,
+                                         .capacity = ask->capacity,
+                                         .delay = ask->delay};
     s->limit = ask->limit;
     s->reterr = ask->reterr;
     s->user = ask->user;
@@ -171,6 +180,8 @@ void snib__seat_free(struct snib__engine *e, struct snib__seat *s)
 {
     snib__unlink(&s->link);
     snib__unlink(&s->told);
+    snib__unlink(&s->by_lane);
+    snib__unlink(&s->nested);
     snib__heap_remove(&e->seats, &s->timer);
     slot_give(e, s->ticket);
     snib__site_drop(e, s->site);
@@ -208,9 +219,9 @@ static snib_err fail_lost(struct snib_error *reterr, uint8_t why)
 
 static struct snib__seat *dead_seat(struct snib__site *site, uint64_t lane)
 {
-    SNIB__LIST_EACH (l, &site->dead) {
+    SNIB__LIST_EACH (l, &snib__site_home(site)->dead) {
         struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
-        if (s->lane == lane) {
+        if (s->lane == lane && s->terms.kind != SNIB_PERMITS) {
             return s;
         }
     }
@@ -218,11 +229,108 @@ static struct snib__seat *dead_seat(struct snib__site *site, uint64_t lane)
 }
 
 /* Held, or about to be, by another lane of this client: a try need not ask. */
-static bool surely_busy(const struct snib__turn *t)
+static bool surely_busy(const struct snib__turn *t, bool exclusive)
 {
-    return t &&
-           (t->state == SNIB__TURN_QUEUED || t->state == SNIB__TURN_CONFIRM ||
-            t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK);
+    return t && ((exclusive && t->state == SNIB__TURN_QUEUED) ||
+                 t->state == SNIB__TURN_CONFIRM ||
+                 t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK);
+}
+
+/* What this lane holds of the name. Permits belong to no lane. */
+struct lane_holds {
+    struct snib__seat *exclusive, *reading;
+};
+
+static struct lane_holds lane_holds(const struct snib__site *site,
+                                    uint64_t lane)
+{
+    struct lane_holds has = {NULL, NULL};
+    struct snib__seat *s = site->turn ? site->turn->holder : NULL;
+    if (s && s->lane == lane) {
+        has.exclusive = s;
+    }
+    SNIB__LIST_EACH (l, &site->stakes) {
+        const struct snib__turn *t =
+            SNIB__CONTAINER(l, struct snib__site, bucket)->turn;
+        s = t ? t->holder : NULL;
+        if (!s || s->lane != lane) {
+            continue;
+        }
+        if (snib__is_exclusive(s->terms.kind)) {
+            has.exclusive = s;
+        } else if (s->terms.kind == SNIB_READ) {
+            has.reading = s;
+        }
+    }
+    return has;
+}
+
+static void check_all(struct snib__engine *e, snib_instant now,
+                      struct snib__site *site)
+{
+    bool lost = site->turn && snib__turn_check(e, now, site->turn);
+    SNIB__LIST_EACH_SAFE (l, next, &site->stakes) {
+        struct snib__turn *t =
+            SNIB__CONTAINER(l, struct snib__site, bucket)->turn;
+        lost = (t && snib__turn_check(e, now, t)) || lost;
+    }
+    if (lost) {
+        snib__engine_settle(e, now);
+    }
+}
+
+static snib_err enter_again(struct snib__seat *held,
+                            const struct snib__ask *ask,
+                            struct snib__seat **ret, struct snib_error *reterr)
+{
+    if (ask->no_reentry) {
+        return snib__fail(reterr, SNIB_ERR_DEADLOCK,
+                          "this lane holds the lock already, and it is opened "
+                          "without re-entry: waiting would never end");
+    }
+    if (held->holds >= HOLDS_MAX) {
+        return snib__fail(reterr, SNIB_ERR_LIMIT,
+                          "this lane holds the lock %d times already",
+                          HOLDS_MAX);
+    }
+    held->holds++;
+    *ret = held;
+    return snib__ok(reterr);
+}
+
+/* Behind those of its rank and of higher ones; one that adopts stays first. */
+static void queue_up(struct snib__site *site, struct snib__seat *s)
+{
+    struct snib__link *at = site->waiting.head.prev;
+    while (at != &site->waiting.head) {
+        const struct snib__seat *before =
+            SNIB__CONTAINER(at, struct snib__seat, link);
+        if (before->terms.rank >= s->terms.rank ||
+            before == site->turn->adopter) {
+            break;
+        }
+        at = at->prev;
+    }
+    snib__list_insert(at, &s->link);
+}
+
+/* A seat that waits at its site, with a turn to ask for it. */
+static struct snib__seat *sit_down(struct snib__engine *e,
+                                   struct snib__site *site,
+                                   const struct snib__ask *ask)
+{
+    struct snib__seat *s = seat_new(e, site, ask);
+    if (s && !site->turn && snib__turn_new(e, site)) {
+        snib__seat_free(e, s);
+        return NULL;
+    }
+    if (s) {
+        queue_up(site, s);
+        if (ask->timed) {
+            snib__heap_set(&e->seats, &s->timer, s->limit);
+        }
+    }
+    return s;
 }
 
 snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
@@ -231,52 +339,63 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
                               struct snib__seat **ret,
                               struct snib_error *reterr)
 {
+    bool exclusive = snib__is_exclusive((uint8_t)ask->kind);
     *ret = NULL;
     if (e->closed) {
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
-    if (site->turn) {
-        snib__turn_check(e, now, site->turn);
-        snib__engine_settle(e, now);
-    }
+    check_all(e, now, site);
     struct snib__seat *dead = dead_seat(site, ask->lane);
     if (dead) {
         return fail_lost(reterr, dead->why);
     }
-    struct snib__turn *t = site->turn;
-    struct snib__seat *holder = t ? t->holder : NULL;
-    if (holder && holder->lane == ask->lane && !ask->no_reentry) {
-        if (holder->holds >= HOLDS_MAX) {
-            return snib__fail(reterr, SNIB_ERR_LIMIT,
-                              "this lane holds the lock %d times already",
-                              HOLDS_MAX);
-        }
-        holder->holds++;
-        *ret = holder;
-        return snib__ok(reterr);
+    struct lane_holds has = lane_holds(site, ask->lane);
+    struct snib__seat *again = exclusive                ? has.exclusive
+                               : ask->kind == SNIB_READ ? has.reading
+                                                        : NULL;
+    if (again) {
+        return enter_again(again, ask, ret, reterr);
     }
-    if (ask->try_only && surely_busy(t)) {
+    /* The writer that reads, the reader that writes; nobody else may hold
+     * both, so this is the only grant in the way of the other. */
+    const struct snib__seat *beside = exclusive                ? has.reading
+                                      : ask->kind == SNIB_READ ? has.exclusive
+                                                               : NULL;
+    if (ask->try_only && !beside && surely_busy(site->turn, exclusive)) {
         return snib__fail_plain(reterr, SNIB_ERR_BUSY);
     }
-    struct snib__seat *s = seat_new(e, site, ask);
-    if (!s || (!t && snib__turn_new(e, site))) {
-        if (s) {
-            snib__seat_free(e, s);
+    /* One that holds something and waits may be part of a cycle: it asks for
+     * itself, so that the store shows its lane and what that holds. */
+    bool nested =
+        e->cfg.deadlocks && !ask->try_only && snib__cycles_holds(e, ask->lane);
+    bool stake = !exclusive || beside || nested;
+    if (stake) {
+        site = snib__stake_new(e, site);
+        if (!site) {
+            return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
         }
+    }
+    bool asks = !site->turn;
+    struct snib__seat *s = sit_down(e, site, ask);
+    if (s) {
+        s->terms.beside = beside ? beside->ticket : 0;
+        if (asks) {
+            snib__turn_ask(e, now, site->turn, 0);
+        } else {
+            snib__turn_limits(site->turn, s);
+        }
+    }
+    if (stake) {
+        snib__site_drop(e, site); /* the seat and its turn keep it */
+    }
+    if (!s) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    snib__list_push(&site->waiting, &s->link);
-    if (ask->timed) {
-        snib__heap_set(&e->seats, &s->timer, s->limit);
-    }
-    if (!t) {
-        snib__turn_ask(e, now, site->turn, 0);
-    } else {
-        snib__turn_limits(t);
     }
     snib__engine_settle(e, now);
     if (s->state != SNIB__SEAT_WAITING) {
         hush(s);
+    } else if (nested) {
+        snib__cycles_enter(e, now, s);
     }
     *ret = s;
     return SNIB_ERR_OK;
@@ -336,6 +455,14 @@ void snib__seat_due(struct snib__engine *e, snib_instant now,
     left(e, now, site, s);
 }
 
+void snib__seat_deadlock(struct snib__engine *e, snib_instant now,
+                         struct snib__seat *s, const struct snib_error *detail)
+{
+    struct snib__site *site = s->site;
+    snib__seat_refuse(e, s, SNIB_ERR_DEADLOCK, detail);
+    left(e, now, site, s);
+}
+
 /* -- release and renew ----------------------------------------------------------------- */
 
 static snib_err live_seat(struct snib__engine *e, snib_instant now,
@@ -358,7 +485,8 @@ static snib_err live_seat(struct snib__engine *e, snib_instant now,
 static snib_err check_lane(const struct snib__seat *s, uint64_t lane,
                            struct snib_error *reterr)
 {
-    if (!(s->lane & SNIB__LANE_FREE) && s->lane != lane) {
+    if (!(s->lane & SNIB__LANE_FREE) && s->lane != lane &&
+        s->terms.kind != SNIB_PERMITS) {
         return snib__fail(reterr, SNIB_ERR_WRONG_LANE,
                           "another thread acquired this grant: release it "
                           "there, or acquire with a lane of snib_lane_new()");
@@ -495,6 +623,19 @@ snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
     return err ? err : snib__ok(reterr);
 }
 
+/* Is a stake of this client about that very grant? */
+static bool is_ours(const struct snib__site *site, const uint64_t id[2])
+{
+    SNIB__LIST_EACH (l, &site->stakes) {
+        const struct snib__turn *t =
+            SNIB__CONTAINER(l, struct snib__site, bucket)->turn;
+        if (t && t->id[0] == id[0] && t->id[1] == id[1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
                             struct snib__site *site,
                             const struct snib__ask *ask, const uint64_t id[2],
@@ -505,7 +646,8 @@ snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
     if (e->closed) {
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
-    if (site->turn) {
+    if ((site->turn && snib__is_exclusive((uint8_t)ask->kind)) ||
+        is_ours(site, id)) {
         return snib__fail(reterr, SNIB_ERR_BUSY,
                           "this client holds that lock, waits for it or gives "
                           "it back just now");
@@ -514,18 +656,20 @@ snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
     if (dead) {
         return fail_lost(reterr, dead->why);
     }
-    struct snib__seat *s = seat_new(e, site, ask);
-    if (!s || snib__turn_new(e, site)) {
-        if (s) {
-            snib__seat_free(e, s);
-        }
+    bool stake = !snib__is_exclusive((uint8_t)ask->kind);
+    if (stake && !(site = snib__stake_new(e, site))) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    snib__list_push(&site->waiting, &s->link);
-    if (ask->timed) {
-        snib__heap_set(&e->seats, &s->timer, s->limit);
+    struct snib__seat *s = sit_down(e, site, ask);
+    if (s) {
+        snib__turn_adopt(e, now, site->turn, s, id, token);
     }
-    snib__turn_adopt(e, now, site->turn, s, id, token);
+    if (stake) {
+        snib__site_drop(e, site);
+    }
+    if (!s) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
     snib__engine_settle(e, now);
     if (s->state != SNIB__SEAT_WAITING) {
         hush(s);
@@ -538,7 +682,11 @@ void snib__engine_status(struct snib__engine *e, snib_instant now,
                          const struct snib__seat *s, struct snib_status *ret)
 {
     (void)e;
-    *ret = (struct snib_status){.state = SNIB_RELEASED, .token = s->token};
+    *ret = (struct snib_status){
+        .state = SNIB_RELEASED,
+        .token = s->token,
+        .kind = (snib_kind)s->terms.kind,
+        .permits = s->terms.kind == SNIB_PERMITS ? s->terms.permits : 0};
     if (s->state == SNIB__SEAT_DEAD) {
         ret->state = SNIB_LOST;
         ret->reason = (snib_reason)s->why;

@@ -52,6 +52,38 @@ static void grow(struct snib__engine *e)
     snib__free(old);
 }
 
+/* Room for the timers of one turn more. */
+static bool reserve(struct snib__engine *e)
+{
+    return snib__heap_reserve(&e->turns,
+                              e->counts.sites + e->counts.stakes + 1);
+}
+
+static void site_init(struct snib__site *s)
+{
+    s->refs = 1;
+    snib__list_init(&s->waiting);
+    snib__list_init(&s->dead);
+    snib__list_init(&s->stakes);
+}
+
+struct snib__site *snib__stake_new(struct snib__engine *e,
+                                   struct snib__site *parent)
+{
+    struct snib__site *s = snib__alloc(sizeof *s);
+    if (!s || !reserve(e)) {
+        snib__free(s);
+        return NULL;
+    }
+    site_init(s);
+    s->name = parent->name;
+    s->parent = parent;
+    parent->refs++;
+    snib__list_push(&parent->stakes, &s->bucket);
+    e->counts.stakes++;
+    return s;
+}
+
 snib_err snib__engine_site(struct snib__engine *e, const char *raw, size_t size,
                            struct snib__site **ret, struct snib_error *reterr)
 {
@@ -71,15 +103,13 @@ snib_err snib__engine_site(struct snib__engine *e, const char *raw, size_t size,
         }
     }
     struct snib__site *s = snib__alloc(sizeof *s);
-    if (!s || !snib__heap_reserve(&e->turns, e->counts.sites + 1)) {
+    if (!s || !reserve(e)) {
         snib__free(s);
         snib__free(name);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     s->name = name;
-    s->refs = 1;
-    snib__list_init(&s->waiting);
-    snib__list_init(&s->dead);
+    site_init(s);
     if (e->counts.sites >= 2 * e->bucket_count) {
         grow(e);
     }
@@ -91,11 +121,20 @@ snib_err snib__engine_site(struct snib__engine *e, const char *raw, size_t size,
 
 void snib__site_drop(struct snib__engine *e, struct snib__site *s)
 {
-    if (--s->refs == 0) {
-        snib__unlink(&s->bucket);
+    if (--s->refs > 0) {
+        return;
+    }
+    struct snib__site *parent = s->parent;
+    snib__unlink(&s->bucket);
+    if (parent) {
+        e->counts.stakes--;
+    } else {
         snib__free(s->name);
-        snib__free(s);
         e->counts.sites--;
+    }
+    snib__free(s);
+    if (parent) {
+        snib__site_drop(e, parent);
     }
 }
 
@@ -118,6 +157,9 @@ void snib__sites_free(struct snib__engine *e)
         while ((l = snib__list_pop(&e->buckets[i]))) {
             struct snib__site *s =
                 SNIB__CONTAINER(l, struct snib__site, bucket);
+            while ((l = snib__list_pop(&s->stakes))) {
+                snib__free(SNIB__CONTAINER(l, struct snib__site, bucket));
+            }
             snib__free(s->name);
             snib__free(s);
         }

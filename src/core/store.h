@@ -25,7 +25,8 @@
 #include "snib.h"
 
 #define SNIB__STORE_ABI 1
-#define SNIB__CHANS     4
+#define SNIB__CHANS     21 /* a quorum: three for each of seven nodes */
+#define SNIB__HINTS     8
 
 typedef enum snib__verb {
     SNIB__ACQUIRE,
@@ -35,8 +36,23 @@ typedef enum snib__verb {
     SNIB__INSPECT,
     SNIB__LIST,
     SNIB__FORCE, /* force-release                                         */
-    SNIB__DOCTOR
+    SNIB__DOCTOR,
+    SNIB__TERMS, /* size of a semaphore, count of a latch                  */
+    SNIB__VALUE_GET,
+    SNIB__VALUE_PUT,
+    SNIB__VALUE_DELETE
 } snib__verb;
+
+/* What TERMS does with its amount. */
+typedef enum snib__terms_op {
+    SNIB__TERMS_GET,
+    SNIB__TERMS_SIZE, /* set the size                                       */
+    SNIB__TERMS_INIT, /* set it if there is none                            */
+    SNIB__TERMS_ADD,  /* more permits, or fewer                             */
+    SNIB__TERMS_GATE, /* close an open latch with so far to go              */
+    SNIB__TERMS_DOWN, /* count a closed one down                            */
+    SNIB__TERMS_OPEN  /* open it                                            */
+} snib__terms_op;
 
 /* P4 in one type. QUEUED is not final: the same ACQUIRE is answered again. */
 typedef enum snib__answer {
@@ -55,18 +71,39 @@ typedef enum snib__answer {
  *
  * What each verb reads and means:
  *
- *  ACQUIRE  id, may_queue, lease, room, floor, about; token: 0, or our own
- *           earlier grant on this name to be ended first, in the same atomic
- *           step (`prior`; the "yield" at the end of a local turn). A repeat
+ *  ACQUIRE  id, kind, permits, capacity, may_queue, lease, delay, room, floor,
+ *           rank, beside, about; token: 0, or our own earlier exclusive grant
+ *           on this name to be ended first, in the same atomic step (`prior`;
+ *           the "yield" at the end of a local turn). A lock is a resource with
+ *           one queue: MUTEX and WRITE want nobody else, READ nobody exclusive,
+ *           PERMITS nobody exclusive and so many of the size free (0: all that
+ *           are left, at least one; never queues), BARRIER so many of its kind
+ *           at the head of the queue. spin: a store that needs a subscription
+ *           to queue asks again and again instead; QUEUED as an interim answer
+ *           all the same (position 0). Who does not fit makes everybody behind
+ *           it wait. capacity: the size of a semaphore that has none yet, 0:
+ *           it must have one. beside: a standing grant of the same owner at
+ *           this name that does not stand in the way, 0: none (a writer that
+ *           reads: granted at once; a reader that wants to write: at the head
+ *           of the queue, one at a time). delay: how long the lock stays closed
+ *           after this grant has ended without a release. A repeat
  *           with the same id of a grant that still stands re-arms the lease
  *           and returns the same token (H13). DONE sets token, room (as
  *           reserved), left (length of the lease given, counted from
  *           valid_from) and valid_from. left < lease: a pushed grant under a
  *           claim lease. QUEUED sets position (1-based), left (holder's).
- *           NO: held, left set (may_queue false).
+ *           NO: held, left set (may_queue false); err DEADLOCK: another reader
+ *           is waiting to become the writer; LOST: beside is over; USAGE: more
+ *           permits than there are, or no size. PERMITS: DONE sets permits.
+ *           DONE may set id: a store that asks under ids of its own (a
+ *           quorum) tells under which one the grant stands.
  *  RENEW    id, token, lease: compare id and token, never create. DONE sets
  *           valid_from, left. NO: not ours any more; err LOST, or
  *           revoked = true when force-released.
+ *           floor > 0 (only a quorum asks a node so): compare the id only,
+ *           give the grant this token, remember floor as given, and where the
+ *           grant is not known set it again if the lock is free (may_queue:
+ *           even if others were granted it since). room, text as for ACQUIRE.
  *  RELEASE  id, token. DONE: ended by this or an earlier copy. NO: another
  *           token or nobody is there (the core decides: done or ended, H31).
  *           resent: leave a tombstone (H12).
@@ -79,8 +116,22 @@ typedef enum snib__answer {
  *  INSPECT  name; rows go to result.   LIST  glob in text.
  *  FORCE    name, reason in text; result: one ROW_COUNT. The token memory is
  *           kept, so the next token is higher; the ended holders' next RENEW
- *           answers NO with revoked.
- *  DOCTOR   result: ROW_FINDINGs.                                          */
+ *           answers NO with revoked, and who listens is told to ask.
+ *  DOCTOR   result: ROW_FINDINGs.
+ *  TERMS    id, name, op, amount; result: one ROW_TERMS. Safe to repeat with
+ *           the same id. NO: err CONFIG (ADD without a size), USAGE (the size
+ *           would leave its bounds). A closed latch keeps everybody out.
+ *  VALUE_…  the versioned value of a name (snib/value.h), which has nothing to
+ *           do with its lock. token is a version: in, the one expected (0: must
+ *           be absent); out, the new one, or, with NO and err BUSY, the one
+ *           that is there (0: absent). The rules: core/version.h.
+ *           GET     result: the bytes; token: 0 when absent.
+ *           PUT     id, resent, age, floor, lease (how long it is kept),
+ *                   text: the bytes.
+ *           DELETE  id, resent, age, floor; DONE sets token 0.
+ *           NO with err UNKNOWN: repeated too late, the store cannot tell any
+ *           more whether an earlier copy was applied. Repeating changes
+ *           nothing.                                                       */
 struct snib__request {
     struct snib__link link;        /* travels: start's chain, out->exec,
                                       out->answered                         */
@@ -90,19 +141,30 @@ struct snib__request {
     uint64_t id[2];                /* random; never used again              */
     snib__verb verb;
     snib_kind kind;
-    uint32_t permits;
-    uint8_t chan; /* the store's: line it went out on      */
+    uint32_t permits, capacity;
+    int8_t rank;   /* higher ones first; 0: ordinary        */
+    uint8_t chan;  /* the store's: line it went out on      */
+    uint8_t spins; /* the store's: times it asked in vain   */
+    uint8_t op;    /* snib__terms_op                        */
+    bool spin;     /* do not stand in a queue: ask again      */
     bool may_queue, resent, revoked, keepers; /* keepers: not a caller's own
-                                      wait (renewal, clean-up)              */
+                                      wait (renewal, clean-up); resent: a copy
+                                      may be executed later. The store sets it
+                                      with DONE when one is still on its way */
+    bool awaited_only; /* LIST: locks that nobody waits for may be left out */
     int64_t token, floor; /* floor: highest token seen here        */
+    int64_t amount;       /* of a TERMS                            */
     uint32_t room, position;
-    snib_duration lease;
-    snib_instant limit;    /* store gives up at this instant (unsent:
+    uint64_t beside[2];
+    snib_duration lease, delay;
+    snib_duration age;  /* VALUE_…: since the id was first sent           */
+    snib_instant limit; /* store gives up at this instant (unsent:
                                       NOT_APPLIED; due() covers it). The core
                                       may move it later while waiting        */
     snib_instant patience; /* blocking stores: limit as of start();
                                       exec() reads this one, since limit may
-                                      move while it runs                     */
+                                      move while it runs. Redis': when it no
+                                      longer waits for a first connection    */
     const char *text;      /* about / glob / reason; outlives it    */
     uint32_t text_size;
     struct {
@@ -160,10 +222,24 @@ struct snib__out {
     struct snib__list answered; /* requests, answer set                  */
     struct snib__list exec;     /* requests for a blocking store         */
     uint32_t open, shut;        /* bit per channel: connect / close it   */
+    /* Grants that somebody is said to have ended (revoke): a hint, the
+     * engine asks by a renewal. More than fit are found at theirs. */
+    uint64_t ended[SNIB__HINTS][2];
+    uint32_t ended_count;
+    uint32_t chans; /* channels in use: 0 .. chans - 1       */
     struct snib__chan chan[SNIB__CHANS];
     void (*log)(void *data, int level, const char *line); /* may be NULL    */
     void *log_data;
 };
+
+static inline void snib__out_ended(struct snib__out *out, const uint64_t id[2])
+{
+    if (out->ended_count < SNIB__HINTS) {
+        uint64_t *slot = out->ended[out->ended_count++];
+        slot[0] = id[0];
+        slot[1] = id[1];
+    }
+}
 
 enum snib__caps { /* what conformance may demand           */
                   SNIB__CAN_QUEUE = 1,

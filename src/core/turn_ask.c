@@ -9,15 +9,11 @@
 
 #include "core/turn_i.h"
 
-void snib__turn_limits(struct snib__turn *t)
+void snib__turn_limits(struct snib__turn *t, const struct snib__seat *s)
 {
-    if (!t->asking) {
-        return;
+    if (t->asking) {
+        t->asking->rq.limit = snib__later(t->asking->rq.limit, s->limit);
     }
-    const struct snib__list *waiting = &t->site->waiting;
-    const struct snib__seat *last =
-        SNIB__CONTAINER(waiting->head.prev, struct snib__seat, link);
-    t->asking->rq.limit = snib__later(t->asking->rq.limit, last->limit);
 }
 
 static void write_about(struct snib__engine *e, snib_instant now,
@@ -32,8 +28,23 @@ static void write_about(struct snib__engine *e, snib_instant now,
         }
         about.reason[i] = 0;
     }
+    snib__cycles_about(e, s, &about);
     snib__buf_clear(out);
     snib__about_write(&about, out);
+}
+
+/* The lane's other grant, which is not in the way of this one. False: it is
+ * over by now. */
+static bool beside(struct snib__engine *e, const struct snib__seat *s,
+                   struct snib__request *rq)
+{
+    const struct snib__seat *other = snib__engine_seat(e, s->terms.beside);
+    if (!other || other->state != SNIB__SEAT_SERVED) {
+        return false;
+    }
+    rq->beside[0] = other->site->turn->id[0];
+    rq->beside[1] = other->site->turn->id[1];
+    return true;
 }
 
 /* Fill and start an ACQUIRE for the head of the queue. prior: our own grant
@@ -47,6 +58,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     t->why = SNIB_WHY_NONE;
     t->prior = prior;
     t->lease = head->terms.lease;
+    t->delay = head->terms.delay;
     t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
     t->doubt = t->copies = false;
     if (!t->asking && !(t->asking = snib__inquiry_get(e, t->site))) {
@@ -61,13 +73,27 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     t->id[0] = rq->id[0];
     t->id[1] = rq->id[1];
     rq->verb = SNIB__ACQUIRE;
-    rq->kind = SNIB_MUTEX;
-    rq->permits = 1;
+    rq->kind = (snib_kind)head->terms.kind;
+    rq->permits = head->terms.permits || rq->kind == SNIB_PERMITS
+                      ? head->terms.permits
+                      : 1;
+    rq->capacity = head->terms.capacity;
+    rq->rank = head->terms.rank;
+    rq->delay = head->terms.delay;
+    rq->spin = head->terms.spin;
+    if (head->terms.beside && !beside(e, head, rq)) {
+        snib__seat_refuse(e, head, SNIB_ERR_LOST, NULL);
+        snib__turn_answered(e, t); /* it was not started */
+        snib__turn_over(e, now, t);
+        return;
+    }
     rq->resent = false;
     rq->may_queue = false;
     rq->token = prior;
     rq->floor = e->floor;
-    rq->room = head->terms.fixed || head->terms.no_pass ? 0 : SNIB__ROOM;
+    rq->room = head->terms.fixed || head->terms.no_pass || t->site->parent
+                   ? 0
+                   : SNIB__ROOM;
     rq->lease = t->lease;
     rq->limit = now;
     SNIB__LIST_EACH (l, &t->site->waiting) {
@@ -122,11 +148,19 @@ static void granted(struct snib__engine *e, snib_instant now,
     snib_duration given = rq->left;
     bool pushed = given.ns < rq->lease.ns;
     bool proven = rq->valid_from.ns != 0;
+    struct snib__seat *first = snib__turn_first_waiting(t->site);
+    bool fits = snib__turn_fits(t, first);
+    if (first && rq->kind == SNIB_PERMITS) {
+        first->terms.permits = rq->permits;
+    }
+    t->id[0] = rq->id[0]; /* the store may have asked under another */
+    t->id[1] = rq->id[1];
     t->token0 = t->token = rq->token;
     t->room = rq->room;
     t->granted = now;
     t->refusals = 0;
     t->doubt = false;
+    t->copies = t->copies || rq->resent;
     t->prior = 0;
     t->deadline = snib__before(snib__after(rq->valid_from, given),
                                snib__turn_allowance(given));
@@ -138,8 +172,8 @@ static void granted(struct snib__engine *e, snib_instant now,
     }
     snib__inquiry_put(e, t->asking);
     t->asking = NULL;
-    if (!snib__turn_first_waiting(t->site)) {
-        snib__turn_leave(e, now, t); /* nobody wants it any more */
+    if (!fits) { /* nobody wants it any more, or not with that lock-delay */
+        snib__turn_leave(e, now, t);
     } else if (!proven || snib__reached(now, t->deadline)) {
         /* No proven start (H03), or one too long ago: ask before use. */
         t->deadline = snib__after(now, given);
@@ -173,7 +207,8 @@ void snib__turn_adopt(struct snib__engine *e, snib_instant now,
     t->id[1] = id[1];
     t->token0 = t->token = token;
     t->lease = s->terms.lease;
-    t->deadline = s->limit; /* when to stop asking */
+    t->delay = s->terms.delay; /* what was left behind keeps its own */
+    t->deadline = s->limit;    /* when to stop asking */
     snib__turn_renew(e, now, t);
     snib__turn_arm(e, t);
 }
@@ -205,12 +240,13 @@ static void refuse_all(struct snib__engine *e, struct snib__turn *t,
  * with it end here. One that the store had in its queue, or said no to, surely
  * has nothing; one that was never answered does not know. */
 static void refuse_late(struct snib__engine *e, snib_instant now,
-                        struct snib__turn *t, snib_err why)
+                        struct snib__turn *t, snib_err why,
+                        const struct snib_error *detail)
 {
     SNIB__LIST_EACH_SAFE (l, next, &t->site->waiting) {
         struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
         if (snib__reached(now, s->limit)) {
-            snib__seat_refuse(e, s, why, NULL);
+            snib__seat_refuse(e, s, why, detail);
         }
     }
 }
@@ -247,16 +283,23 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
         }
         return;
     case SNIB__NO:
-        if (!rq->may_queue) {
+        if (rq->err && rq->err != SNIB_ERR_BUSY &&
+            rq->err != SNIB_ERR_CANCELLED) { /* waiting would not help */
+            refuse_all(e, t, rq->err, &q->error, false);
+        } else if (!rq->may_queue) {
             refuse_all(e, t, rq->err ? rq->err : SNIB_ERR_BUSY, &q->error,
                        true);
         }
-        refuse_late(e, now, t, SNIB_ERR_TIMEOUT);
+        refuse_late(e, now, t, SNIB_ERR_TIMEOUT, NULL);
         if (rq->may_queue && ++t->refusals > REFUSALS_MAX) {
             refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
         }
+        t->copies = t->copies || rq->resent;
         snib__turn_answered(e, t);
-        if (!t->prior) {
+        if (t->copies) { /* one may come after this no, and be let in (H12) */
+            t->doubt = true;
+            snib__turn_leave(e, now, t);
+        } else if (!t->prior) {
             snib__turn_over(e, now, t);
         } else if (snib__turn_first_waiting(t->site)) {
             snib__turn_ask(e, now, t, t->prior); /* not ended yet */
@@ -268,7 +311,8 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
     case SNIB__NOT_APPLIED:
         if (e->cfg.blocking && snib__reached(now, rq->patience)) {
             /* It was patient for those who waited when it began only. */
-            refuse_late(e, now, t, rq->err ? rq->err : SNIB_ERR_STORE);
+            refuse_late(e, now, t, rq->err ? rq->err : SNIB_ERR_STORE,
+                        &q->error);
             if (snib__turn_first_waiting(t->site)) {
                 snib__inquiry_start(e, q);
                 return;
@@ -290,7 +334,8 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
     case SNIB__UNKNOWN:
         refuse_late(e, now, t,
                     t->state == SNIB__TURN_QUEUED ? SNIB_ERR_TIMEOUT
-                                                  : SNIB_ERR_UNKNOWN);
+                                                  : SNIB_ERR_UNKNOWN,
+                    NULL);
         t->doubt = t->copies = true;
         rq->resent = true;
         if (snib__turn_first_waiting(t->site)) {

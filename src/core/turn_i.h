@@ -13,6 +13,14 @@
 
 /* For clock rates: 1 % of the lease + 5 ms (P1). */
 snib_duration snib__turn_allowance(snib_duration lease);
+/* May this seat have the grant? Another lock-delay than the store was told
+ * would be a promise that nobody keeps. s: NULL allowed. */
+static inline bool snib__turn_fits(const struct snib__turn *t,
+                                   const struct snib__seat *s)
+{
+    return s && s->terms.delay.ns == t->delay.ns;
+}
+
 /* Head of the local queue or NULL. */
 struct snib__seat *snib__turn_first_waiting(const struct snib__site *site);
 /* Set the turn's timer to what its state waits for. */

@@ -52,9 +52,22 @@ void snib__turn_start_end(struct snib__engine *e, snib_instant now,
     snib__inquiry_start(e, q);
 }
 
+/* A writer that reads besides must not let another lane write meanwhile. */
+static bool has_beside(const struct snib__site *site)
+{
+    SNIB__LIST_EACH (l, &site->stakes) {
+        const struct snib__turn *t =
+            SNIB__CONTAINER(l, struct snib__site, bucket)->turn;
+        if (t && t->holder) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* P7: what one local turn may do. */
-static bool may_pass(const struct snib__turn *t, const struct snib__seat *to,
-                     snib_instant now)
+static bool may_pass(const struct snib__engine *e, const struct snib__turn *t,
+                     const struct snib__seat *to, snib_instant now)
 {
     const struct snib__seat *from = t->holder;
     snib_duration left = snib__between(now, t->deadline);
@@ -63,14 +76,17 @@ static bool may_pass(const struct snib__turn *t, const struct snib__seat *to,
                SNIB__TURN_MS * INT64_C(1000000) &&
            left.ns > t->lease.ns / 20 && !from->terms.no_pass &&
            !from->terms.fixed && !to->terms.no_pass && !to->terms.fixed &&
-           to->terms.lease.ns == t->lease.ns;
+           to->terms.lease.ns == t->lease.ns && snib__turn_fits(t, to) &&
+           !has_beside(t->site) &&
+           !snib__cycles_waits(e,
+                               from->lane); /* it told others: it holds this */
 }
 
 bool snib__turn_release(struct snib__engine *e, snib_instant now,
                         struct snib__turn *t)
 {
     struct snib__seat *s = t->holder, *next = snib__turn_first_waiting(t->site);
-    bool pass = next && may_pass(t, next, now);
+    bool pass = next && may_pass(e, t, next, now);
     t->want_renew = false;
     if (next && pass) {
         t->holder = NULL;
@@ -140,7 +156,7 @@ void snib__turn_end_answered(struct snib__engine *e, snib_instant now,
     snib_err err = SNIB_ERR_OK;
     switch (rq->answer) {
     case SNIB__NO: /* H31: ours until now, so an earlier copy ended it */
-        if (snib__reached(now, t->deadline)) {
+        if (snib__reached(now, t->deadline) || rq->revoked) {
             err = SNIB_ERR_LOST;
         }
         break;

@@ -28,11 +28,14 @@ void snib__turn_lose(struct snib__engine *e, snib_instant now,
             snib__seat_tell(e, s, SNIB__NEWS_RENEWED);
         }
         s->state = SNIB__SEAT_DEAD;
-        snib__list_push(&t->site->dead, &s->link);
+        snib__list_push(&snib__site_home(t->site)->dead, &s->link);
         t->holder = NULL;
     }
     t->want_renew = false;
-    if (gone) {
+    /* One with a lock-delay is left to end by itself: a release would open the
+     * lock at once. One that is gone needs an end only while copies of its
+     * acquire may arrive: they would be let in (H12). */
+    if ((gone && !t->copies) || (s && t->delay.ns > 0)) {
         snib__turn_over(e, now, t);
     } else {
         snib__turn_leave(e, now, t);
@@ -86,7 +89,7 @@ static void renewed(struct snib__engine *e, snib_instant now,
                 e->floor = t->token0;
             }
         }
-        if (!s || snib__reached(now, t->deadline)) {
+        if (!snib__turn_fits(t, s) || snib__reached(now, t->deadline)) {
             snib__turn_leave(e, now, t);
             return;
         }

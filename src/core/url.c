@@ -2,6 +2,7 @@
  *
  *   URL       = scheme ":" ( "//" authority path | path ) [ "?" query ]
  *   authority = [ user [ ":" password ] "@" ] [ host [ ":" port ] ]
+ *               redlock:  … host [ ":" port ] *( "," host [ ":" port ] )
  *   host      = name / IPv4 / "[" IPv6 [ "%25" zone ] "]"
  *   query     = key "=" value *( "&" key "=" value )
  *
@@ -23,7 +24,7 @@
 
 enum {
     TEXT_MAX = 4096, /* longest URL                                         */
-    PARTS_MAX = 8 + 2 * SNIB__URL_PAIRS
+    PARTS_MAX = 8 + SNIB__URL_NODES + 2 * SNIB__URL_PAIRS
 };
 
 #define MASK "***"
@@ -269,6 +270,37 @@ static snib_err parse_host(struct parser *p, struct piece s)
     return has_port ? parse_port(p, s) : SNIB_ERR_OK;
 }
 
+/* The servers of a quorum, separated by commas. */
+static snib_err parse_hosts(struct parser *p, struct piece s)
+{
+    struct snib__url *url = p->url;
+    bool more = true;
+    while (more) {
+        struct piece one = split(&s, ',', &more);
+        if (url->nodes == SNIB__URL_NODES) {
+            return wrong(p, "a quorum has at most 7 servers");
+        }
+        if (!one.size) {
+            return wrong(p, "a host is empty; servers are written "
+                            "HOST[:PORT],HOST[:PORT],HOST[:PORT]");
+        }
+        snib_err err = parse_host(p, one);
+        if (err) {
+            return err;
+        }
+        url->node[url->nodes].host = url->host;
+        url->node[url->nodes++].port = url->port;
+        url->host = NULL;
+        url->port = 0;
+    }
+    return SNIB_ERR_OK;
+}
+
+static bool lists_hosts(const struct snib__url *url)
+{
+    return !strcmp(url->scheme, "redlock") || !strcmp(url->scheme, "redlocks");
+}
+
 static snib_err parse_authority(struct parser *p, struct piece s)
 {
     const char *at = s.size ? memrchr(s.p, '@', s.size) : NULL;
@@ -281,7 +313,7 @@ static snib_err parse_authority(struct parser *p, struct piece s)
             return err;
         }
     }
-    return parse_host(p, s);
+    return lists_hosts(p->url) ? parse_hosts(p, s) : parse_host(p, s);
 }
 
 static snib_err parse_query(struct parser *p, struct piece s)
@@ -358,7 +390,8 @@ static snib_err parse_rest(struct parser *p, struct piece text)
     if (!err && has_query) {
         err = parse_query(p, query);
     }
-    if (!err && !p->opaque && !p->url->host && !may_lack_host(p->url)) {
+    if (!err && !p->opaque && !p->url->host && !p->url->nodes &&
+        !may_lack_host(p->url)) {
         err = wrong(p, "the host is empty; a file is written scheme:/PATH, "
                        "with one slash");
     }
@@ -393,6 +426,26 @@ static void show_plain(struct parser *p, const char *s)
     p->to += n;
 }
 
+static void show_host(struct parser *p, const char *host, uint16_t port)
+{
+    if (host && strchr(host, ':')) {
+        show_plain(p, "[");
+        show(p, host, "-._:");
+        show_plain(p, "]");
+    } else if (host) {
+        show_plain(p, host);
+    }
+    if (port) {
+        char digits[6], *at = digits + sizeof digits - 1;
+        *at = 0;
+        for (uint32_t n = port; n; n /= 10) {
+            *--at = (char)('0' + n % 10);
+        }
+        show_plain(p, ":");
+        show_plain(p, at);
+    }
+}
+
 static void show_authority(struct parser *p)
 {
     const struct snib__url *url = p->url;
@@ -406,21 +459,10 @@ static void show_authority(struct parser *p)
     if (url->user || url->password) {
         show_plain(p, "@");
     }
-    if (url->host && strchr(url->host, ':')) {
-        show_plain(p, "[");
-        show(p, url->host, "-._:");
-        show_plain(p, "]");
-    } else if (url->host) {
-        show_plain(p, url->host);
-    }
-    if (url->port) {
-        char digits[6], *at = digits + sizeof digits - 1;
-        *at = 0;
-        for (uint32_t n = url->port; n; n /= 10) {
-            *--at = (char)('0' + n % 10);
-        }
-        show_plain(p, ":");
-        show_plain(p, at);
+    show_host(p, url->host, url->port);
+    for (uint32_t i = 0; i < url->nodes; i++) {
+        show_plain(p, i ? "," : "");
+        show_host(p, url->node[i].host, url->node[i].port);
     }
 }
 
@@ -463,6 +505,9 @@ static void show_all(struct parser *p)
     } else if (behind_login(path)) {
         path = behind_login(path);
         show_plain(p, MASK);
+    } else if (strncmp(path, "//", 2) == 0) {
+        show_plain(p, "/%2F"); /* "//" would start a host */
+        path += 2;
     }
     show(p, path, path_also);
     for (uint32_t i = 0; i < url->queries; i++) {

@@ -1,6 +1,7 @@
 /* core/url.h — a store URL taken apart.
  *
  *   sqlite:PATH · memory:NAME[?k=v] · redis://[user:password@]host[:port][/db]
+ *   redlock://[user:password@]host[:port],host[:port],…[/db][?k=v]
  *   unix sockets: redis+unix://[user:password@]/path/to.sock[?db=N]
  *   (also redis://…?socket=/path)
  *
@@ -13,6 +14,7 @@
 #include "snib.h"
 
 #define SNIB__URL_PAIRS 16
+#define SNIB__URL_NODES 7
 
 struct snib__url {
     char *scheme;   /* lower case                                           */
@@ -20,7 +22,12 @@ struct snib__url {
     char *password; /* NULL: none                                           */
     char *host;     /* NULL: none; IPv6 without brackets                    */
     uint16_t port;  /* 0: the store's default                               */
-    char *path;     /* after host ("/0") or after "scheme:"; may be ""      */
+    struct {        /* of a scheme with a list of hosts; host, port: NULL, 0 */
+        char *host;
+        uint16_t port;
+    } node[SNIB__URL_NODES];
+    uint32_t nodes;
+    char *path; /* after host ("/0") or after "scheme:"; may be ""      */
     struct {
         char *key, *value;
     } query[SNIB__URL_PAIRS];

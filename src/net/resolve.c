@@ -21,8 +21,12 @@ void snib__net_resolve(const char *text, struct snib__addresses *ret)
     }
     int err = getaddrinfo(host, port, &hints, &found);
     if (err) {
-        snprintf(ret->why, sizeof ret->why, "%s",
-                 err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
+        bool name = err != EAI_SYSTEM && err != EAI_MEMORY;
+        snprintf(ret->why, sizeof ret->why, "%s%s",
+                 err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err),
+                 name ? "; expected a host name that DNS or /etc/hosts knows: "
+                        "check the URL"
+                      : "");
         return;
     }
     for (struct addrinfo *a = found; a && ret->count < SNIB__ADDRESSES;

@@ -10,7 +10,7 @@
 struct snib__addresses {
     uint32_t count, next; /* next: to be tried                              */
     struct snib__address v[SNIB__ADDRESSES];
-    char why[128]; /* count 0: what went wrong                       */
+    char why[192]; /* count 0: what went wrong                       */
 };
 
 void snib__net_resolve(const char *text, struct snib__addresses *ret);

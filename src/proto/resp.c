@@ -194,11 +194,13 @@ bool snib__resp_reset(struct snib__resp *r)
 
 snib_err snib__resp_new(size_t unread_max, struct snib__resp **ret)
 {
-    struct snib__resp *r = snib__alloc(sizeof *r);
+    /* The cells (33 KB) are not zeroed: take() writes each before its use. */
+    struct snib__resp *r = snib__realloc(NULL, sizeof *r);
     *ret = NULL;
     if (!r) {
         return SNIB_ERR_NOMEM;
     }
+    memset(r, 0, offsetof(struct snib__resp, cell));
     r->unread_max = unread_max;
     snib__buf_init(&r->arena, unread_max + SNIB__RESP_CELLS);
     if (!snib__resp_reset(r)) {

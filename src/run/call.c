@@ -15,8 +15,8 @@
 
 /* -- the shape -------------------------------------------------------------------- */
 
-static void call_begin(struct snib__step *s, struct snib__call *call,
-                       snib__call_kind kind, snib_instant limit)
+void snib__call_begin(struct snib__step *s, struct snib__call *call,
+                      snib__call_kind kind, snib_instant limit)
 {
     snib__roles_enter(&s->c->roles, &call->w, 0);
     atomic_init(&call->word, SNIB__AWAKE);
@@ -37,8 +37,8 @@ static void call_begin(struct snib__step *s, struct snib__call *call,
 
 /* True: settled, err is set. False: the limit is over, and a last look at
  * the timers did not help. */
-static bool call_wait(struct snib__step *s, struct snib__call *call,
-                      uint32_t before[SNIB__CHANS])
+bool snib__call_wait(struct snib__step *s, struct snib__call *call,
+                     uint32_t before[SNIB__CHANS])
 {
     snib__step_act(s);
     if (snib__pump(s, call, before)) {
@@ -64,7 +64,7 @@ static snib_err outcome(const struct snib__call *call,
 static uint32_t in_flight(const struct snib_client *c)
 {
     uint32_t most = 0;
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; i < c->out->chans; i++) {
         most = c->out->chan[i].awaited > most ? c->out->chan[i].awaited : most;
     }
     return most;
@@ -77,8 +77,8 @@ static bool wait_for_room(struct snib__step *s, snib_instant limit)
         return true;
     }
     struct snib__call call;
-    call_begin(s, &call, SNIB__CALL_ROOM, limit);
-    bool room = call_wait(s, &call, NULL);
+    snib__call_begin(s, &call, SNIB__CALL_ROOM, limit);
+    bool room = snib__call_wait(s, &call, NULL);
     snib__pump_leave(s, &call);
     return room;
 }
@@ -124,8 +124,7 @@ static snib_err check_lease(int64_t ms, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
-static snib_err may_block(const struct snib_client *c,
-                          struct snib_error *reterr)
+snib_err snib__may_block(const struct snib_client *c, struct snib_error *reterr)
 {
     if (c->pull) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -156,8 +155,8 @@ snib_duration snib__patience(const struct snib_client *c, int64_t wait_ms)
 }
 
 /* May a call ask for a grant? The keeper runs then. */
-static snib_err may_ask(struct snib__step *s, snib_instant limit,
-                        struct snib_error *reterr)
+snib_err snib__may_ask(struct snib__step *s, snib_instant limit,
+                       struct snib_error *reterr)
 {
     struct snib_client *c = s->c;
     if (c->closed) {
@@ -188,16 +187,16 @@ static snib_err acquire(struct snib_lock *lock,
     uint64_t lane = o->lane ? o->lane : snib__lane_of_thread();
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, patience);
-    snib_err err = may_ask(&s, limit, reterr);
+    snib_err err = snib__may_ask(&s, limit, reterr);
     if (err) {
         snib__step_end(&s);
         return err;
     }
     snib__pump_mark(c, before);
-    call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
+    snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
     err = snib__hold_acquire(&s, lock, o, limit, lane, &call, NULL, NULL, &open,
                              &call.ticket, reterr);
-    if (!err && open && !call_wait(&s, &call, before)) {
+    if (!err && open && !snib__call_wait(&s, &call, before)) {
         call.err =
             give_up(&s, &call,
                     o->wait_ms == 0 ? SNIB_ERR_UNREACHABLE : SNIB_ERR_TIMEOUT);
@@ -223,7 +222,7 @@ snib_err snib_acquire(struct snib_lock *lock,
     *ret = (struct snib_grant){0};
     snib_err err = snib__client_check(c, reterr);
     if (!err) {
-        err = may_block(c, reterr);
+        err = snib__may_block(c, reterr);
     }
     if (!err) {
         err = snib__acquire_options(options, &o, reterr);
@@ -253,16 +252,16 @@ static snib_err adopt(struct snib_lock *lock, const struct snib__left *left,
     bool open;
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, c->request);
-    snib_err err = may_ask(&s, limit, reterr);
+    snib_err err = snib__may_ask(&s, limit, reterr);
     if (err) {
         snib__step_end(&s);
         return err;
     }
     snib__pump_mark(c, before);
-    call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
+    snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
     err =
         snib__hold_adopt(&s, lock, left, lease_ms, limit, &call, &open, reterr);
-    if (!err && open && !call_wait(&s, &call, before)) {
+    if (!err && open && !snib__call_wait(&s, &call, before)) {
         call.err = give_up(&s, &call, SNIB_ERR_UNKNOWN);
         call.error.code = SNIB_ERR_OK;
     }
@@ -287,7 +286,7 @@ snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
     *ret = (struct snib_grant){0};
     snib_err err = snib__client_check(c, reterr);
     if (!err) {
-        err = may_block(c, reterr);
+        err = snib__may_block(c, reterr);
     }
     if (!err) {
         err = check_lease(ms, reterr);
@@ -322,10 +321,11 @@ static snib_err release(struct snib_lock *lock, struct snib_grant grant,
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     snib__pump_mark(c, before);
-    call_begin(&s, &call, SNIB__CALL_RELEASE, snib__after(s.now, patience));
+    snib__call_begin(&s, &call, SNIB__CALL_RELEASE,
+                     snib__after(s.now, patience));
     err = snib__hold_release(&s, lock, grant.ticket, lane, &call, NULL, &open,
                              reterr);
-    if (open && !call_wait(&s, &call, before)) {
+    if (open && !snib__call_wait(&s, &call, before)) {
         struct snib__seat *seat = snib__engine_seat(c->engine, grant.ticket);
         if (seat) {
             struct snib__hold *h = seat->user;
@@ -345,7 +345,7 @@ snib_err snib_release(struct snib_lock *lock, struct snib_grant grant,
     struct snib_client *c = lock->client;
     snib_err err = snib__client_check(c, reterr);
     if (!err) {
-        err = may_block(c, reterr);
+        err = snib__may_block(c, reterr);
     }
     return err ? err : release(lock, grant, c->request, reterr);
 }
@@ -393,7 +393,8 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     snib__pump_mark(c, before);
-    call_begin(&s, &call, SNIB__CALL_RENEW, snib__after(s.now, c->request));
+    snib__call_begin(&s, &call, SNIB__CALL_RENEW,
+                     snib__after(s.now, c->request));
     err = snib__engine_renew(c->engine, s.now, grant.ticket, snib__ms(ms),
                              &seat, reterr);
     if (!err && seat->user) {
@@ -401,7 +402,7 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
         call.ticket = grant.ticket;
         call.next = h->renewers;
         h->renewers = &call;
-        if (!call_wait(&s, &call, before)) {
+        if (!snib__call_wait(&s, &call, before)) {
             forget_renewer(c, &call);
             call.err = SNIB_ERR_UNKNOWN;
         }
@@ -447,6 +448,13 @@ static void tie(struct snib__query *q, struct snib__call *call)
     call->query = q;
 }
 
+static bool changes(const struct snib__query *q)
+{
+    return q->verb == SNIB__FORCE || q->verb == SNIB__VALUE_PUT ||
+           q->verb == SNIB__VALUE_DELETE ||
+           (q->verb == SNIB__TERMS && q->op != SNIB__TERMS_GET);
+}
+
 snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
                          struct snib_error *reterr)
 {
@@ -463,7 +471,8 @@ snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     snib__pump_mark(c, before);
-    call_begin(&s, &call, SNIB__CALL_QUERY, snib__after(s.now, c->request));
+    snib__call_begin(&s, &call, SNIB__CALL_QUERY,
+                     snib__sooner(q->limit, snib__after(s.now, c->request)));
     q->limit = call.limit;
     tie(q, &call);
     err = snib__engine_query(c->engine, s.now, q);
@@ -471,10 +480,9 @@ snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
         call.err = err;
         call.error = q->error;
     } else {
-        if (!call_wait(&s, &call, before)) {
+        if (!snib__call_wait(&s, &call, before)) {
             snib__engine_query_leave(c->engine, q);
-            call.err = q->verb == SNIB__FORCE ? SNIB_ERR_UNKNOWN
-                                              : SNIB_ERR_UNREACHABLE;
+            call.err = changes(q) ? SNIB_ERR_UNKNOWN : SNIB_ERR_UNREACHABLE;
         } else if (q->done) {
             call.error = q->error;
         }
@@ -493,8 +501,9 @@ void snib__wait_idle(struct snib__step *s)
     struct snib__call call;
     snib__engine_counts(c->engine, &was);
     while (!snib__engine_idle(c->engine)) {
-        call_begin(s, &call, SNIB__CALL_IDLE, snib__after(s->now, c->request));
-        bool idle = call_wait(s, &call, NULL);
+        snib__call_begin(s, &call, SNIB__CALL_IDLE,
+                         snib__after(s->now, c->request));
+        bool idle = snib__call_wait(s, &call, NULL);
         snib__pump_leave(s, &call);
         snib__engine_counts(c->engine, &is);
         if (idle || is.requests >= was.requests) {

@@ -111,20 +111,28 @@ static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
 {
     const struct snib__registered *store = snib__store_find(url->scheme);
     struct snib__about about;
+    if (!store &&
+        (!strcmp(url->scheme, "rediss") || !strcmp(url->scheme, "redlocks"))) {
+        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                          "no store for %s: is built in: this release speaks "
+                          "to Redis without TLS only",
+                          url->scheme);
+    }
     if (!store) {
         return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
                           "no store for %s: is built in", url->scheme);
     }
-    struct snib__engine_config config = {.ops = store->ops,
-                                         .blocking = store->blocking,
-                                         .url = url,
-                                         .client =
-                                             o && o->identity ? c->id : NULL,
-                                         .request = c->request,
-                                         .self = &about,
-                                         .wall_offset_ns = snib__wall_offset(),
-                                         .log = c->log ? keep_log : NULL,
-                                         .log_data = c};
+    struct snib__engine_config config = {
+        .ops = store->ops,
+        .blocking = store->blocking,
+        .url = url,
+        .client = o && o->identity ? c->id : NULL,
+        .request = c->request,
+        .self = &about,
+        .wall_offset_ns = snib__wall_offset(),
+        .deadlocks = !(o && o->no_deadlock_check),
+        .log = c->log ? keep_log : NULL,
+        .log_data = c};
     snib__self_about(&about, o ? o->program : NULL, o ? o->reason : NULL);
     about.leashed = o && o->leashed;
     snib_err err = snib__self_seed(&config.seed, reterr);
@@ -192,6 +200,7 @@ static void free_parts(struct snib_client *c, bool engine_too)
         snib__engine_free(c->engine);
     }
     snib__free(c->url);
+    snib__free(c->identity);
 }
 
 snib_err snib_client_open(const struct snib_client_options *options,
@@ -217,6 +226,9 @@ snib_err snib_client_open(const struct snib_client_options *options,
     }
     if (!err) {
         err = open_engine(c, url, options, reterr);
+    }
+    if (!err && !(c->identity = snib__store_identity(url))) {
+        err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     if (!err) {
         snib__line_bell(c);

@@ -11,7 +11,7 @@
 
 /* Ask the store and wait. Checks fork and close first. The caller has zeroed
  * *q, set verb, name, name_size and text, and called snib__buf_init on
- * q->result; limit is set here (now + request_ms). Blocks at most until then,
+ * q->result; limit (NEVER: none) is brought forward to now + request_ms. Blocks at most until then,
  * on the calling thread. In every case the engine has forgotten q on return,
  * and result still wants snib__buf_free. Any thread. In a pull client USAGE.
  * Errors: FORKED, CLOSED, NOMEM, UNREACHABLE, UNKNOWN (a FORCE that was sent

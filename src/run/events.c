@@ -33,7 +33,11 @@ void snib__note_answer(struct snib__step *s, struct snib__note *note,
     if (!detail || detail->code != err) {
         snib__fail(&ev->error, err, "%s", err ? snib_err_text(err) : "");
     }
-    snib__note_push(s, note);
+    if (note->group) {
+        snib__group_answered(s, note);
+    } else {
+        snib__note_push(s, note);
+    }
 }
 
 /* -- starting --------------------------------------------------------------------- */

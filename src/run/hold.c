@@ -187,7 +187,39 @@ static struct snib__ask ask_of(const struct snib_lock *lock,
                               .confirm = lock->o.confirm,
                               .no_reentry = lock->o.no_reentry,
                               .no_pass = lock->o.no_local_pass,
+                              .spin = lock->o.spin,
+                              .kind = lock->o.kind,
+                              .rank = (int8_t)lock->o.priority,
+                              .permits = o->all_permits ? 0
+                                         : o->permits   ? o->permits
+                                                        : lock->o.permits,
+                              .capacity = lock->o.capacity,
+                              .delay = snib__ms(lock->o.lock_delay_ms),
                               .reason = o->reason};
+}
+
+static snib_err check_permits(const struct snib_lock *lock,
+                              const struct snib_acquire_options *o,
+                              struct snib_error *reterr)
+{
+    if (!o->permits && !o->all_permits) {
+        return SNIB_ERR_OK;
+    }
+    if (lock->o.kind != SNIB_PERMITS) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "permits are asked of a lock that is no semaphore");
+    }
+    if (o->permits > SNIB_PERMITS_MAX) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%u permits; a semaphore has at most %d", o->permits,
+                          SNIB_PERMITS_MAX);
+    }
+    if (o->all_permits && (o->permits || o->wait_ms != 0)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "all_permits takes what there is now: expected "
+                          "permits 0 and wait_ms 0");
+    }
+    return SNIB_ERR_OK;
 }
 
 snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
@@ -199,19 +231,24 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
 {
     struct snib_client *c = s->c;
     struct snib__seat *seat;
-    struct snib__hold *h = snib__hold_new(lock);
     *ret_open = false;
-    if (!h || ((lock->o.on_change || note) &&
-               snib__extra_new(lock, note != NULL, user, &h->extra))) {
+    bool event = note && !note->group;
+    snib_err err = check_permits(lock, o, reterr);
+    if (err) {
+        return err;
+    }
+    struct snib__hold *h = snib__hold_new(lock);
+    if (!h || ((lock->o.on_change || event) &&
+               snib__extra_new(lock, event, user, &h->extra))) {
         snib__holds_free(s, h);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     struct snib__ask ask = ask_of(lock, o, limit, lane);
-    ask.timed = note != NULL;
+    ask.timed = event;
     ask.user = h;
     ask.reterr = call ? &call->error : &note->ev.error;
-    snib_err err = snib__engine_acquire(c->engine, s->now, lock->site, &ask,
-                                        &seat, reterr);
+    err = snib__engine_acquire(c->engine, s->now, lock->site, &ask, &seat,
+                               reterr);
     if (err) {
         snib__holds_free(s, h);
         return err;

@@ -87,13 +87,22 @@ struct snib__left {
     int64_t token;
 };
 
-/* An event to come (on pending or releasing), then one to be fetched. */
+/* An event to come (on pending or releasing), then one to be fetched. One of
+ * a group is never fetched: it is a call's own, which its last answer settles
+ * (batch.c). */
 struct snib__note {
     struct snib__link link;
-    struct snib__hold *hold; /* while it is to come                      */
-    snib_instant limit;      /* of a release                             */
-    bool keep;               /* embedded in an extra: not freed by next  */
+    struct snib__hold *hold;   /* while it is to come                    */
+    struct snib__group *group; /* NULL: an event; or answered            */
+    snib_instant limit;        /* of a release                             */
+    bool keep;                 /* embedded in an extra: not freed by next  */
     struct snib_event ev;
+};
+
+/* Several requests that one call waits for. */
+struct snib__group {
+    struct snib__call *call;
+    uint32_t open; /* not answered yet                                     */
 };
 
 /* Only for grants with a callback, a descriptor or STATE events. */
@@ -148,7 +157,8 @@ struct snib_client {
     bool quick;               /* exec() never blocks; constant            */
     bool closed, stopped;
     snib_duration request;
-    char *url; /* safe to show                             */
+    char *url;      /* safe to show                             */
+    char *identity; /* of the store: identity.c                 */
     uint64_t id[2];
     char id_text[33]; /* the same, hexadecimal                    */
     void (*log)(void *, int, const char *);
@@ -369,12 +379,46 @@ bool snib__left_read(const char *text, struct snib__left *ret);
 snib_err snib__acquire_options(const struct snib_acquire_options *,
                                struct snib_acquire_options *ret,
                                struct snib_error *reterr);
+/* The client cannot block when it is driven by snib_process: USAGE. */
+snib_err snib__may_block(const struct snib_client *, struct snib_error *reterr);
+/* May a call ask for a grant? Starts the keeper; waits for room until limit. */
+snib_err snib__may_ask(struct snib__step *, snib_instant limit,
+                       struct snib_error *reterr);
+/* The shape of a call: see the head of call.c. */
+void snib__call_begin(struct snib__step *, struct snib__call *, snib__call_kind,
+                      snib_instant limit);
+bool snib__call_wait(struct snib__step *, struct snib__call *,
+                     uint32_t before[SNIB__CHANS]);
 /* How long a call may wait that was given wait_ms. */
 snib_duration snib__patience(const struct snib_client *, int64_t wait_ms);
 /* Until nothing is under way at the store, or nothing moves for request_ms. */
 void snib__wait_idle(struct snib__step *);
 
-/* -- lane.c, fork.c, stores.c, self.c ------------------------------------------ */
+/* -- batch.c: several requests in one visit ---------------------------------------- */
+
+/* One lock of a batch. */
+struct snib__member {
+    struct snib_lock *lock;
+    struct snib_grant grant;
+    struct snib_error error; /* code OK: acquired; released               */
+    struct snib__note note;
+    bool asked; /* note has the answer                                    */
+};
+/* Try all n locks of one client, for one lane, in one visit: the requests leave
+ * together. Each member's error says what became of it. Blocks up to patience,
+ * which no request outlives: unanswered then, it is UNREACHABLE (never sent)
+ * or UNKNOWN (being cancelled). wait_ms of the options is not looked at. */
+void snib__batch_try(struct snib_client *, struct snib__member[], size_t n,
+                     const struct snib_acquire_options *,
+                     snib_duration patience);
+/* Release all n grants of one client in one visit. Blocks up to patience:
+ * unanswered then, it is UNKNOWN, and repeated in the background. */
+void snib__batch_release(struct snib_client *, struct snib__member[], size_t n,
+                         snib_duration patience);
+/* A note of a group was answered; ev has the answer. */
+void snib__group_answered(struct snib__step *, struct snib__note *);
+
+/* -- lane.c, fork.c, stores.c, self.c, identity.c ------------------------------------------ */
 
 uint64_t snib__lane_of_thread(void);
 /* The process id, cheaply; 0 right after a fork. */
@@ -392,6 +436,8 @@ const struct snib__registered *snib__store_find(const char *scheme);
 snib_err snib__default_url(char **ret, struct snib_error *reterr);
 void snib__self_about(struct snib__about *, const char *program,
                       const char *reason);
+/* What makes two URLs one store; to be freed. NULL: no memory. */
+char *snib__store_identity(const struct snib__url *);
 snib_err snib__self_seed(struct snib__seed *, struct snib_error *reterr);
 
 #endif

@@ -271,7 +271,7 @@ void snib__lines_need(const struct snib_client *c, uint32_t *ret_replies,
                       uint32_t *ret_pushes)
 {
     uint32_t replies = 0, pushes = 0;
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; i < c->out->chans; i++) {
         const struct snib__line *l = &c->line[i];
         const struct snib__chan *chan = &c->out->chan[i];
         if (l->fd < 0) {

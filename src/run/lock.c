@@ -16,6 +16,45 @@ static snib_err lease_in_bounds(int64_t ms, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
+static snib_err read_kind(struct snib_lock_options *o,
+                          struct snib_error *reterr)
+{
+    switch (o->kind) {
+    case SNIB_MUTEX:
+    case SNIB_READ:
+    case SNIB_WRITE:
+        if (o->permits || o->capacity) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "permits and capacity are for SNIB_PERMITS; this "
+                              "is another kind of lock");
+        }
+        return SNIB_ERR_OK;
+    case SNIB_PERMITS:
+        o->permits = o->permits ? o->permits : 1;
+        if (o->permits > SNIB_PERMITS_MAX || o->capacity > SNIB_PERMITS_MAX) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "%u permits of %u; a semaphore has at most %d",
+                              o->permits, o->capacity, SNIB_PERMITS_MAX);
+        }
+        if (o->capacity && o->permits > o->capacity) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "%u permits of a semaphore that has %u in all",
+                              o->permits, o->capacity);
+        }
+        return SNIB_ERR_OK;
+    case SNIB_BARRIER:
+        if (o->permits < 1 || o->permits > SNIB_PERMITS_MAX || o->capacity) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "a barrier of %u parties; expected 1 to %d in "
+                              "permits, and no capacity",
+                              o->permits, SNIB_PERMITS_MAX);
+        }
+        return SNIB_ERR_OK;
+    }
+    return snib__fail(reterr, SNIB_ERR_USAGE, "there is no kind %d of lock",
+                      (int)o->kind);
+}
+
 static snib_err read_options(const struct snib_lock_options *given,
                              struct snib_lock_options *ret,
                              struct snib_error *reterr)
@@ -33,9 +72,20 @@ static snib_err read_options(const struct snib_lock_options *given,
     if (ret->lease_ms == 0) {
         ret->lease_ms = 30000;
     }
-    if (ret->kind != SNIB_MUTEX) {
-        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
-                          "only SNIB_MUTEX is built in this release");
+    snib_err err = read_kind(ret, reterr);
+    if (err) {
+        return err;
+    }
+    if (ret->lock_delay_ms < 0 || ret->lock_delay_ms > SNIB_LEASE_MAX_MS) {
+        return snib__fail(
+            reterr, SNIB_ERR_USAGE, "lock_delay_ms is %lld; expected 0 to %lld",
+            (long long)ret->lock_delay_ms, (long long)SNIB_LEASE_MAX_MS);
+    }
+    if (ret->priority < -SNIB_PRIORITY_MAX ||
+        ret->priority > SNIB_PRIORITY_MAX) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "priority is %d; expected %d to %d", ret->priority,
+                          -SNIB_PRIORITY_MAX, SNIB_PRIORITY_MAX);
     }
     if (ret->hold_max_ms < 0) {
         return snib__fail(reterr, SNIB_ERR_USAGE, "hold_max_ms is negative");

@@ -28,7 +28,7 @@
 #include "run/client.h"
 
 /* The most a store may answer: 100 000 busy locks fit. */
-enum { ANSWER_MAX = 256 * 1024 * 1024, OWNER_MAX = 64 };
+enum { ANSWER_MAX = 256 * 1024 * 1024, OWNER_MAX = 64, REQUEST_MAX = 32 };
 
 /* -- one row -------------------------------------------------------------- */
 
@@ -36,7 +36,8 @@ enum { ANSWER_MAX = 256 * 1024 * 1024, OWNER_MAX = 64 };
 struct party_row {
     struct snib_party party;
     struct snib__about about;
-    char owner[OWNER_MAX + 1];
+    char owner[OWNER_MAX + 1], request[REQUEST_MAX + 1];
+    char holding[17 * SNIB__ABOUT_HELD + 1];
 };
 
 static int64_t not_negative(int64_t v)
@@ -51,7 +52,7 @@ static uint32_t count_of(int64_t v)
 
 static snib_kind kind_of(int64_t v)
 {
-    return v >= SNIB_MUTEX && v <= SNIB_PERMITS ? (snib_kind)v : SNIB_MUTEX;
+    return v >= SNIB_MUTEX && v <= SNIB_BARRIER ? (snib_kind)v : SNIB_MUTEX;
 }
 
 static void hide_controls(char *text)
@@ -77,6 +78,9 @@ static void read_party_field(const struct snib__rec *r, struct party_row *row)
     switch (r->field) {
     case SNIB__F_OWNER:
         copy_text(r, row->owner, sizeof row->owner);
+        break;
+    case SNIB__F_REQUEST:
+        copy_text(r, row->request, sizeof row->request);
         break;
     case SNIB__F_ABOUT:
         snib__about_read(r->data, r->size, &row->about);
@@ -116,6 +120,13 @@ static void read_party(struct snib__rec *r, const char *self,
     p->user = row->about.user;
     p->program = row->about.program;
     p->reason = row->about.reason;
+    p->request = row->request;
+    p->holding = row->holding;
+    p->lane = (uint64_t)not_negative(row->about.lane);
+    for (uint32_t i = 0; i < row->about.held_count; i++) {
+        snprintf(row->holding + i * 17U, 18, "%016" PRIx64 "%s",
+                 row->about.held[i], i + 1 < row->about.held_count ? "," : "");
+    }
     p->pid = not_negative(row->about.pid);
     p->since_ms = not_negative(row->about.since_ms);
     p->self = *self && strcmp(row->owner, self) == 0;
@@ -133,7 +144,8 @@ struct measure {
 static size_t text_size(const struct snib_party *p)
 {
     return strlen(p->owner) + strlen(p->host) + strlen(p->user) +
-           strlen(p->program) + strlen(p->reason) + 5;
+           strlen(p->program) + strlen(p->reason) + strlen(p->request) +
+           strlen(p->holding) + 7;
 }
 
 static void measure_lock_row(struct snib__rec *r, struct measure *m)
@@ -188,6 +200,8 @@ static struct snib_party kept_party(const struct snib_party *p, char **end)
     kept.user = keep(end, p->user);
     kept.program = keep(end, p->program);
     kept.reason = keep(end, p->reason);
+    kept.request = keep(end, p->request);
+    kept.holding = keep(end, p->holding);
     return kept;
 }
 

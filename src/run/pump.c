@@ -222,7 +222,7 @@ static void open_and_shut(struct snib__step *s)
     struct snib__out *out = s->c->out;
     uint32_t open = s->c->stopped ? 0 : out->open, shut = out->shut;
     out->open = out->shut = 0;
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; (open | shut) >> i; i++) {
         if (shut >> i & 1) {
             snib__line_shut(s, i);
         }
@@ -234,7 +234,7 @@ static void open_and_shut(struct snib__step *s)
 
 static void send_all(struct snib__step *s)
 {
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; i < s->c->out->chans; i++) {
         if (snib__buf_size(&s->c->out->chan[i].out) &&
             s->c->line[i].state == SNIB__LINE_UP && may_send(s, i)) {
             snib__line_flush(s, i);
@@ -247,7 +247,7 @@ static void settle_conditions(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     uint32_t flight = 0;
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; i < c->out->chans; i++) {
         flight =
             c->out->chan[i].awaited > flight ? c->out->chan[i].awaited : flight;
     }
@@ -472,7 +472,7 @@ static void sleep_reading(struct snib__step *s, struct snib__call *me,
     bool connecting[SNIB__LINES];
     long got[SNIB__LINES + 1];
     bool well = true;
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; i < c->out->chans; i++) {
         if (leads >> i & 1) {
             well = snib__line_flush(s, i) && well;
         }
@@ -482,7 +482,7 @@ static void sleep_reading(struct snib__step *s, struct snib__call *me,
         return;
     }
     uint32_t n = polled_lines(c, leads, v, line);
-    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+    for (uint32_t i = 0; leads >> i; i++) {
         if (leads >> i & 1) {
             c->line[i].asleep = true;
             connecting[i] = c->line[i].state == SNIB__LINE_CONNECTING;
@@ -551,7 +551,7 @@ static bool sleep_parked(struct snib__step *s, struct snib__call *me,
  * before I started. */
 void snib__pump_mark(struct snib_client *c, uint32_t before[SNIB__CHANS])
 {
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; i < c->out->chans; i++) {
         before[i] = c->out->chan[i].awaited;
     }
 }
@@ -560,7 +560,7 @@ static uint32_t wanted_lines(const struct snib_client *c,
                              const uint32_t before[SNIB__CHANS])
 {
     uint32_t wants = 0;
-    for (uint32_t i = 0; before && i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; before && i < c->out->chans; i++) {
         wants |= c->out->chan[i].awaited > before[i] ? 1u << i : 0;
     }
     return wants;
@@ -571,7 +571,7 @@ static uint32_t wanted_lines(const struct snib_client *c,
 static void stop_hoping(struct snib__step *s, struct snib__call *me,
                         snib_instant since)
 {
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; i < s->c->out->chans; i++) {
         if (!s->c->out->chan[i].awaited) {
             me->w.wants &= ~(1u << i);
         }

@@ -21,7 +21,7 @@
 
 #include "base/list.h"
 
-#define SNIB__LINES_MAX 8
+#define SNIB__LINES_MAX 24
 
 typedef enum snib__reader {
     SNIB__NOBODY,

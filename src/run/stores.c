@@ -14,6 +14,7 @@
 #define SNIB_WITH_SQLITE 1
 #endif
 #if SNIB_WITH_REDIS
+#include "store/quorum/quorum.h"
 #include "store/redis/redis.h"
 #endif
 #if SNIB_WITH_SQLITE
@@ -25,6 +26,7 @@ static const struct snib__registered stores[] = {
 #if SNIB_WITH_REDIS
     {"redis", &snib__redis_store_ops, NULL},
     {"redis+unix", &snib__redis_store_ops, NULL},
+    {"redlock", &snib__quorum_store_ops, NULL},
 #endif
 #if SNIB_WITH_SQLITE
     {"sqlite", NULL, &snib__sqlite_ops},

@@ -20,6 +20,8 @@ searched.
 The models, one function each:
 
     mutex       no two stretches overlap, whoever owns them
+    shared      of readers, writers and permits: no writer's stretch overlaps
+                another owner's, and permits in use are never above the size
     owner       only what is one's own is released, and once
     reentrant   the hold count is own acquires - own releases; a re-entry
                 shows the same token; a lost lane stays lost until unwound
@@ -29,9 +31,9 @@ The models, one function each:
     resource    the set and the counter, read-modify-write under the lock and
                 guarded by the fence, lose no acknowledged element
 
-`mutex` is the only one that a store which forgets may break: from the first
-fault on that the history calls lossy, its findings are counted, not failures.
-Before it, and all others at any time, they are. The format of a history
+`mutex` and `shared` are the only ones that a store which forgets may break:
+from the first fault on that the history calls lossy, their findings are
+counted, not failures. Before it, and all others at any time, they are. The format of a history
 stands in history.py.
 """
 
@@ -62,7 +64,7 @@ class Verdict:
     def __init__(self, findings, counts):
         self.counts = counts
         self.failures = [f for f in findings if not f.soft]
-        self.broken = [f for f in findings if f.model == "mutex"]
+        self.broken = [f for f in findings if f.model in ("mutex", "shared")]
 
     @property
     def ok(self):
@@ -93,6 +95,13 @@ class Tenure:
         self.lease_ms = 0
         self.gone = None       # the last hold's release was asked
         self.stamps = []       # sections of the command line
+        self.kind = "mutex"    # read, write, permits
+        self.permits = self.size = 0
+        self.ticket = None
+
+    @property
+    def sole(self):
+        return self.kind in ("mutex", "write")
 
     def __str__(self):
         return f"{self.owner} token {self.token}"
@@ -143,10 +152,16 @@ class History:
         if line["e"] != "ok":
             return
         key = (line["lock"], line["owner"], line["token"])
+        if "kind" in line:  # readers share tokens
+            key += (line["grant"],)
         tenure = self.tenures.get(key)
         if tenure is None:
             tenure = self.tenures[key] = Tenure(
                 line["lock"], line["owner"], line["p"], line["token"])
+            tenure.kind = line.get("kind", "mutex")
+            tenure.permits = line.get("permits", 0)
+            tenure.size = line.get("size", 0)
+            tenure.ticket = line.get("ticket")
         if tenure.lo is None or line["ended"] < tenure.lo:
             tenure.asked, tenure.lo = line["began"], line["ended"]
         tenure.lease_ms = max(tenure.lease_ms, line.get("lease_ms", 0))
@@ -195,10 +210,16 @@ class History:
             end = end if cap is None else min(end, cap)
         tenure.hi = end if end > tenure.lo else None
 
+    def told_of(self, tenure):
+        """What the callback told of it."""
+        return [line for line in
+                self.told.get((tenure.process, tenure.token), ())
+                if tenure.ticket is None
+                or line.get("ticket") in (None, tenure.ticket)]
+
     def lost_at(self, tenure):
         """When the loss was known outside: told, or a query said so."""
-        known = [line["t"]
-                 for line in self.told.get((tenure.process, tenure.token), ())
+        known = [line["t"] for line in self.told_of(tenure)
                  if line["state"] == "lost"]
         known += [probe["ended"] for probe in tenure.probes
                   if probe["state"] == "lost"]
@@ -228,6 +249,8 @@ class History:
 def check_mutex(history):
     """Held by own deadline, twice at one instant."""
     for tenures in history.by_lock().values():
+        if any(t.kind != "mutex" for t in tenures):
+            continue
         stretches = sorted((t for t in tenures if t.hi is not None),
                            key=lambda t: t.lo)
         last = None
@@ -241,6 +264,35 @@ def check_mutex(history):
                     f" {(until - tenure.lo) / MS:.3f} ms", tenure.lo, soft)
             if last is None or tenure.hi > last.hi:
                 last = tenure
+
+
+def check_shared(history):
+    """A writer beside somebody else; more permits than there are."""
+    for lock, tenures in history.by_lock().items():
+        if all(t.kind == "mutex" for t in tenures):
+            continue
+        inside = []
+        for tenure in sorted((t for t in tenures if t.hi is not None),
+                             key=lambda t: t.lo):
+            inside = [t for t in inside if t.hi > tenure.lo]
+            soft = (history.lossy_from is not None
+                    and tenure.lo >= history.lossy_from)
+            for other in inside:
+                if not (other.sole or tenure.sole) or (
+                        other.owner == tenure.owner
+                        and other.sole != tenure.sole):
+                    continue  # they share; or the writer reads
+                until = min(other.hi, tenure.hi)
+                yield Finding(
+                    "shared", f"{lock}: {other} ({other.kind}) and {tenure}"
+                    f" ({tenure.kind}) both held for"
+                    f" {(until - tenure.lo) / MS:.3f} ms", tenure.lo, soft)
+            inside.append(tenure)
+            used = sum(t.permits for t in inside)
+            if tenure.permits and used > tenure.size:
+                yield Finding(
+                    "shared", f"{lock}: {used} permits of {tenure.size} in"
+                    f" use with {tenure}", tenure.lo, soft)
 
 
 def check_owner(history):
@@ -280,7 +332,8 @@ def check_reentrant(history):
     for line in history.lines:
         if line["op"] not in ("acquire", "release") or line["e"] == "invoke":
             continue
-        lane = lanes.setdefault((line["lock"], line["owner"]), _Lane())
+        lane = lanes.setdefault(
+            (line["lock"], line["owner"], line.get("kind")), _Lane())
         if line["op"] == "acquire":
             if line["e"] == "unknown":
                 lane.high += 1
@@ -317,7 +370,8 @@ def check_fenced(history):
         for tenure in sorted(tenures, key=lambda t: t.lo):
             if not 0 < tenure.token < TOKEN_LIMIT:
                 yield Finding("fenced", f"{tenure}: out of range", tenure.lo)
-            other = seen.setdefault(tenure.token, tenure)
+            other = (tenure if tenure.kind == "read"  # it shows the era
+                     else seen.setdefault(tenure.token, tenure))
             if other is not tenure:
                 yield Finding("fenced", f"{lock}: {other} and {tenure} got"
                               " the same token", tenure.lo)
@@ -326,7 +380,8 @@ def check_fenced(history):
                            "was granted before")
         if history.lossy_from is None:
             # Grants exclude each other: an earlier stretch, an earlier grant.
-            yield from _rising([t for t in tenures if t.hi is not None],
+            yield from _rising([t for t in tenures
+                                if t.hi is not None and t.sole],
                                lambda t: t.hi, lambda t: t.lo,
                                "was held before")
 
@@ -387,8 +442,7 @@ def _check_callback(history, tenure):
         return
     first = min(probe["ended"] for probe in lost)
     limit = first + history.eps_ns
-    told = [line["t"]
-            for line in history.told.get((tenure.process, tenure.token), ())
+    told = [line["t"] for line in history.told_of(tenure)
             if line["state"] == "lost"]
     if (not told or min(told) > limit) and _alive_until(
             history, tenure, limit) and not history.was_frozen(
@@ -406,8 +460,8 @@ def _check_blackout(history, tenure, begin, end):
     limit = deadline + history.eps_ns
     if end < limit or not _alive_until(history, tenure, limit):
         return
-    if any(line["t"] < begin and line["state"] == "lost" for line in
-           history.told.get((tenure.process, tenure.token), ())):
+    if any(line["t"] < begin and line["state"] == "lost"
+           for line in history.told_of(tenure)):
         return
     if any(probe["ended"] <= begin and not probe["held"]
            for probe in tenure.probes):
@@ -420,8 +474,7 @@ def _check_blackout(history, tenure, begin, end):
             return
     if history.was_frozen(tenure.process, begin, limit):
         return
-    told = [line["t"]
-            for line in history.told.get((tenure.process, tenure.token), ())
+    told = [line["t"] for line in history.told_of(tenure)
             if line["state"] == "lost"]
     if not told or min(told) > limit:
         yield Finding("told", f"{tenure}: store silent since {begin}, loss"
@@ -494,7 +547,7 @@ def check_resource(history):
         last = max(last, token)
 
 
-MODELS = [check_mutex, check_owner, check_reentrant, check_fenced, check_told,
+MODELS = [check_mutex, check_shared, check_owner, check_reentrant, check_fenced, check_told,
           check_outcomes, check_resource]
 
 

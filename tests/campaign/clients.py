@@ -72,6 +72,7 @@ class DriverClient:
         driver.close()
         for line in driver.events("change"):
             self.world.history("told", t=line.at, p=p, token=line.token,
+                               ticket=f"{line.lock}/{line.ticket}",
                                state=line.state, reason=line.reason)
         if driver.stderr:
             self.world.history("broken", p=p, text=driver.stderr)

@@ -5,6 +5,8 @@ process, a new name after each kill), owner (p/lane), lock, e (invoke, ok,
 fail, unknown), id (of the operation), grant, token, began, ended.
 
     acquire   e, id, limit_ms | lease_ms, holds, err      of a driver's lane
+              kind (read, write, permits; none: mutex), permits, size,
+              ticket (handle/number: each client counts its own)
     release   e, id, grant | err
     probe     grant, held, state, left_ms                 a query
     told      token, state, reason                        the callback

@@ -181,7 +181,9 @@ REDIS = [restart_kept, restart_lost, server_stop, cut, lost_reply, half_open,
          clock_back]
 SQLITE = [disk_full]
 KINDS = {"redis": {fault.__name__: fault for fault in ANYWHERE + REDIS},
-         "sqlite": {fault.__name__: fault for fault in ANYWHERE + SQLITE}}
+         "sqlite": {fault.__name__: fault for fault in ANYWHERE + SQLITE},
+         # One process: it may be stopped as a whole, or begin anew.
+         "memory": {fault.__name__: fault for fault in ANYWHERE}}
 # A fault that is over at once, and the next one soon after.
 QUICK = {"cut", "script_flush", "client_kill", "flushall", "evict", "kill",
          "clock_forward", "clock_back"}

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The campaign, for as long as one likes.
 
-usage: soak.py --minutes N [--seed S] [--store sqlite|redis] [--kind KIND]
+usage: soak.py --minutes N [--seed S] [--store STORE] [--kind KIND]
                [--seconds ROUND]
 
-Rounds go in turn through the stores and the kinds of faults ("mixed" draws
-each fault anew); round i of seed S has the seed S + i. Prints a line for each
+STORE: sqlite, redis: one lock; sqlite-shared, redis-shared, memory-shared:
+readers, writers and permits (kinds.py). Rounds go in turn through the stores
+and the kinds of faults ("mixed" draws each fault anew); round i of seed S has the seed S + i. Prints a line for each
 failure as it happens and the sums at the end. Exit status: 0; 1: a history
 broke a promise (it is kept, and its path printed); 77: nothing could run.
 """
@@ -22,15 +23,30 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import campaign  # noqa: E402
+import kinds  # noqa: E402
 import nemesis  # noqa: E402
-from campaign import Skip, missing, run_round  # noqa: E402
+from campaign import Skip, missing  # noqa: E402
+
+SHARED = "-shared"
+STORES = {store: sorted(nemesis.KINDS[store]) + ["mixed"]
+          for store in ("redis", "sqlite")}
+STORES |= {"redis" + SHARED: kinds.REDIS_KINDS,
+           "sqlite" + SHARED: sorted(nemesis.KINDS["sqlite"]),
+           "memory" + SHARED: sorted(nemesis.KINDS["memory"])}
+
+
+def run_round(store, kind, seed, seconds):
+    if store.endswith(SHARED):
+        return kinds.run_round(store.removesuffix(SHARED), kind, seed, seconds)
+    return campaign.run_round(store, kind, seed, seconds)
 
 
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--store", choices=sorted(nemesis.KINDS))
+    parser.add_argument("--store", choices=sorted(STORES))
     parser.add_argument("--kind")
     parser.add_argument("--seconds", type=float, default=3.0)
     given = parser.parse_args()
@@ -43,12 +59,11 @@ def plan(given):
     """(store, kind) for ever: the stores in turn, each with its kinds, in an
     order that the seed draws."""
     rows = []
-    for store in [given.store] if given.store else sorted(nemesis.KINDS):
-        kinds = sorted(nemesis.KINDS[store]) + ["mixed"]
-        if given.kind:
-            kinds = [kind for kind in kinds if kind == given.kind]
-        random.Random(f"{given.seed}/{store}").shuffle(kinds)
-        rows.append([(store, kind) for kind in kinds])
+    for store in [given.store] if given.store else sorted(STORES):
+        faults = [kind for kind in STORES[store]
+                  if given.kind in (None, kind)]
+        random.Random(f"{given.seed}/{store}").shuffle(faults)
+        rows.append([(store, kind) for kind in faults])
     turns = [itertools.cycle(row) for row in rows if row]
     while turns:
         for turn in turns:

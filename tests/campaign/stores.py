@@ -1,16 +1,13 @@
 """The stores under test, each with what its faults need."""
 
 import contextlib
-import mmap
 import os
-import shutil
 import subprocess
 import tempfile
 
 from harness.fault_proxy import FaultProxy
 from harness.redis_server import RedisServer, redis_missing
-
-HERE = os.path.dirname(os.path.abspath(__file__))
+from harness.shim import Shim, ShimMissing, build_shim
 
 
 class Skip(Exception):
@@ -72,36 +69,20 @@ class RedisStore:
         config = []
         if kind in ("restart_kept", "mixed"):
             config = ["appendonly yes", "appendfsync always"]
-        self._clock, self._shim = None, {}
+        self._shim = None
         if kind in ("clock_forward", "clock_back"):
-            self._shim_clock(folder)
-        os.environ.update(self._shim)
-        try:
-            self.server = RedisServer(config)
-        finally:
-            for key in self._shim:
-                del os.environ[key]
+            try:
+                self._shim = Shim(build_shim(folder),
+                                  os.path.join(folder, "clock"))
+            except ShimMissing as why:
+                raise Skip(str(why)) from None
+        self.server = RedisServer(
+            config, env=self._shim.env if self._shim else None)
         self.proxy = FaultProxy(self.server.address)
         self.url, self.direct_url = self.proxy.url, self.server.url
 
-    def _shim_clock(self, folder):
-        compiler = shutil.which("cc") or shutil.which("gcc")
-        if compiler is None:
-            raise Skip("no C compiler for the clock shim")
-        shim = os.path.join(folder, "clock_shim.so")
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", shim,
-                        os.path.join(HERE, "clock_shim.c")], check=True)
-        path = os.path.join(folder, "clock")
-        with open(path, "w+b") as file:
-            file.write(bytes(4096))
-            file.flush()
-            self._clock = mmap.mmap(file.fileno(), 4096)
-        self._shim = {"LD_PRELOAD": shim, "CLOCK_SHIM": path}
-
     def step_clock(self, milliseconds):
-        ahead = int.from_bytes(self._clock[:8], "little", signed=True)
-        self._clock[:8] = (ahead + milliseconds).to_bytes(
-            8, "little", signed=True)
+        self._shim.step_real(milliseconds / 1000)
 
     def problems(self):
         """P9: nothing without a time to live."""
@@ -111,9 +92,27 @@ class RedisStore:
     def close(self):
         self.proxy.close()
         self.server.close()
+        if self._shim:
+            self._shim.close()
 
 
-STORES = {"sqlite": SqliteStore, "redis": RedisStore}
+class MemoryStore:
+    """The locks of one process; for clients that share it."""
+
+    name = "memory"
+
+    def __init__(self, kind, folder):
+        del kind, folder
+        self.url = self.direct_url = "memory:campaign"
+
+    def problems(self):
+        return []
+
+    def close(self):
+        pass
+
+
+STORES = {"sqlite": SqliteStore, "redis": RedisStore, "memory": MemoryStore}
 
 
 def scratch():

@@ -20,11 +20,11 @@ class Tale:
         return self
 
     def acquire(self, p, asked, at, token, holds=1, lane="l0", left=None,
-                lease=500, e="ok", limit=None):
+                lease=500, e="ok", limit=None, **kind):
         """Granted (or not) in [asked, at]; left: a query right after says so
         many milliseconds. The grant's name is p.token.holds."""
         ident = next(self._ids)
-        who = {"p": p, "owner": f"{p}/{lane}", "lock": "n", "id": ident}
+        who = {"p": p, "owner": f"{p}/{lane}", "lock": "n", "id": ident, **kind}
         self.add(asked, "acquire", e="invoke", limit_ms=limit, **who)
         if e is None:
             return self
@@ -424,6 +424,76 @@ def test_a_write_of_an_older_token_after_a_newer_is_found():
 
 def test_acknowledged_elements_without_a_final_read_are_no_success():
     assert Tale().write(1, 10, 5).models() == ["resource"]
+
+
+# -- shared -------------------------------------------------------------------------
+
+
+READ, WRITE = {"kind": "read"}, {"kind": "write"}
+
+
+def lot(permits, size=4):
+    return {"kind": "permits", "permits": permits, "size": size}
+
+
+def test_readers_and_permits_side_by_side_are_sound():
+    assert (Tale().acquire("a", 0, 10, 5, left=400, **READ)
+            .acquire("b", 5, 20, 5, left=400, **READ)
+            .acquire("c", 5, 30, 9, left=400, **lot(4)).sound())
+
+
+def test_a_writer_beside_a_reader_is_found():
+    for first, second in ((READ, WRITE), (WRITE, READ), (WRITE, WRITE)):
+        tale = (Tale().acquire("a", 0, 10, 5, left=400, **first)
+                .acquire("b", 5, 409, 6, left=100, **second))
+        assert tale.models() == ["shared"]
+        assert (Tale().acquire("a", 0, 10, 5, left=400, **first)
+                .acquire("b", 5, 411, 6, left=100, **second).sound())
+
+
+def test_a_writer_beside_permits_is_found():
+    assert (Tale().acquire("a", 0, 10, 5, left=400, **lot(1))
+            .acquire("b", 5, 30, 6, left=100, **WRITE).models()) == ["shared"]
+
+
+def test_a_writer_that_reads_is_sound_and_lets_no_other_in():
+    tale = (Tale().acquire("a", 0, 10, 5, left=400, **WRITE)
+            .acquire("a", 15, 20, 5, left=400, **READ))
+    tale.lines[-2]["grant"] = "a.read"
+    tale.lines[-1]["grant"] = "a.read"
+    assert tale.sound()
+    tale.acquire("b", 15, 30, 5, left=100, **READ)
+    assert tale.models() == ["shared"]
+
+
+def test_one_permit_too_many_is_found():
+    assert (Tale().acquire("a", 0, 10, 5, left=400, **lot(2))
+            .acquire("b", 5, 20, 6, left=100, **lot(2))
+            .acquire("c", 5, 130, 7, left=100, **lot(2)).sound())
+    assert (Tale().acquire("a", 0, 10, 5, left=400, **lot(2))
+            .acquire("b", 5, 20, 6, left=100, **lot(2))
+            .acquire("c", 5, 110, 7, left=100, **lot(1)).models()) == [
+                "shared"]
+
+
+def test_a_loss_told_of_one_reader_is_not_another_ones():
+    """They show the same token; the ticket tells them apart."""
+    tale = (Tale().acquire("a", 0, 10, 5, left=400, ticket=1, **READ)
+            .acquire("a", 0, 10, 5, lane="l1", ticket=2, **READ))
+    tale.lines[-1]["grant"] = "a.other"
+    tale.told("a", 100, 5)
+    tale.lines[-1]["ticket"] = 2
+    tale.release("a", 200, 210, 5)
+    assert tale.sound()
+
+
+def test_a_readers_token_that_fell_is_found():
+    assert (Tale().acquire("a", 0, 10, 7, left=20, **WRITE)
+            .release("a", 20, 30, 7)
+            .acquire("b", 40, 50, 6, left=20, **READ).models()) == ["fenced"]
+    assert (Tale().acquire("a", 0, 10, 7, left=20, **WRITE)
+            .release("a", 20, 30, 7)
+            .acquire("b", 40, 50, 7, left=20, **READ).sound())
 
 
 # -- files ----------------------------------------------------------------------------

@@ -117,6 +117,14 @@ class Snib:
         self.started.append(p)
         return p
 
+    def start_shell(self, script, *args):
+        """A shell script; $0 is the program."""
+        p = subprocess.Popen(["sh", "-c", script, self.binary, *args],
+                             env=self.env, cwd=self.tmp, text=True,
+                             stdin=subprocess.DEVNULL)
+        self.started.append(p)
+        return p
+
     def path(self, name):
         return os.path.join(self.tmp, name)
 

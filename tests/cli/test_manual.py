@@ -9,8 +9,10 @@ import pytest
 
 MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                    "../../docs/man")
-SUBS = ["run", "try", "acquire", "release", "renew", "check", "wait",
-        "status", "list", "force-release", "doctor", "version", "help"]
+SUBS = ["run", "try", "elect", "acquire", "release", "renew", "check", "semaphore",
+        "latch", "barrier", "wait",
+        "status", "list", "why", "deadlocks", "force-release", "doctor",
+        "version", "help"]
 
 
 def page(name):

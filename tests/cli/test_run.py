@@ -118,12 +118,6 @@ def test_a_directory_that_cannot_be_used_is_78(sqlite):
     assert "/proc/nope" in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["read", "write", "semaphore"])
-def test_a_kind_of_a_later_release_is_78(sqlite, kind):
-    done = sqlite.run("run", "--kind", kind, "a", "true")
-    assert done.returncode == 78, done.stderr
-
-
 def test_try_without_a_command_tells_and_takes_nothing(store):
     assert store.run("try", "a").returncode == 0
     assert not store.held("a")

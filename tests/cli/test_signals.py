@@ -174,6 +174,28 @@ def test_ctrl_z_stops_both_and_the_lease_goes_on(sqlite):
     assert t.wait() == 0
 
 
+def test_ctrl_c_on_a_terminal_ends_a_leader_and_its_command(sqlite):
+    """The command has the terminal, so only it hears the key: what it died of
+    was meant for both."""
+    t = Terminal(sqlite, "elect", "--pause", "0", "a", "--", "sh", "-c",
+                 'echo "up $SNIB_TERM"; exec sleep 1000')
+    t.read_until(b"up ")
+    t.type(b"\x03")
+    assert t.wait() == 130
+    assert not sqlite.held("a")
+
+
+def test_each_term_of_a_leader_has_the_terminal(sqlite):
+    t = Terminal(sqlite, "elect", "-q", "--pause", "0", "a", "--", "sh", "-c",
+                 'read line; echo "got:$line"; exit 1')
+    for word in (b"one", b"two", b"three"):
+        t.type(word + b"\n")
+        t.read_until(b"got:" + word)
+    t.type(b"\x03")
+    assert t.wait() == 130
+    assert not sqlite.held("a")
+
+
 def test_in_a_pipeline_the_command_gets_the_terminal_when_it_asks(sqlite):
     script = '"$0" run -q a -- sh -c "read x; echo got:\\$x; exit 3" | cat'
     pid, fd = pty.fork()

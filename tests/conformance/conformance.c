@@ -6,108 +6,23 @@
  * a name of its own, so that one store serves them all. */
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "kit.h"
 
-#include "snib.h"
-
-static const char *url;
-
-static int64_t now_ms(void)
+/* For cases that look at who waits. True: skipped. */
+static bool lacks_a_queue(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-/* Between two looks at a fact that must come true before a deadline. */
-static void look_again_after_ms(int ms)
-{
-    poll(NULL, 0, ms);
-}
-
-static const char *fresh_name(void)
-{
-    static char names[64][48];
-    static int n;
-    char *name = names[n++ % 64];
-    snprintf(name, sizeof names[0], "case-%d-%d", (int)getpid(), n);
-    return name;
-}
-
-static struct snib_client *open_client(void)
-{
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_client *c;
-    struct snib_error err;
-    o.url = url;
-    o.program = "conformance";
-    if (snib_client_open(&o, &c, &err)) {
-        fail_msg("open %s: %s", url, err.text);
+    if (strncmp(store_url(), "redlock:", 8) != 0) {
+        return false;
     }
-    return c;
-}
-
-static struct snib_lock *lock_with(struct snib_client *c, const char *name,
-                                   const struct snib_lock_options *o)
-{
-    struct snib_lock *lock;
-    struct snib_error err;
-    if (snib_lock_new(c, name, o, &lock, &err)) {
-        fail_msg("lock %s: %s", name, err.text);
-    }
-    return lock;
-}
-
-static snib_err acquire_for(struct snib_lock *lock, int64_t wait_ms,
-                            struct snib_grant *g)
-{
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    struct snib_error err;
-    o.wait_ms = wait_ms;
-    return snib_acquire(lock, &o, g, &err);
-}
-
-static void must(snib_err err)
-{
-    if (err) {
-        fail_msg("unexpected %s (%s)", snib_err_name(err), snib_err_text(err));
-    }
-}
-
-static size_t waiters_of(struct snib_client *c, const char *name)
-{
-    struct snib_view *v;
-    struct snib_error err;
-    must(snib_inspect(c, name, 0, &v, &err));
-    size_t n = v->waiter_count;
-    snib_view_free(v);
-    return n;
-}
-
-static void wait_for_waiters(struct snib_client *c, const char *name, size_t n)
-{
-    int64_t deadline = now_ms() + 5000;
-    while (waiters_of(c, name) < n) {
-        assert_true(now_ms() < deadline);
-        look_again_after_ms(2);
-    }
-}
-
-static bool is_memory(void)
-{
-    return strncmp(url, "memory:", 7) == 0;
+    print_message("skipped: redlock: nobody queues at the nodes of a quorum\n");
+    return true;
 }
 
 /* -- one owner ------------------------------------------------------------------ */
@@ -276,21 +191,6 @@ static void the_keeper_renews_beyond_the_lease(void **state)
     snib_client_free(d);
 }
 
-struct changes {
-    atomic_int lost, reason;
-};
-
-static void note_change(void *data, struct snib_grant g, snib_state state,
-                        snib_reason reason)
-{
-    struct changes *c = data;
-    (void)g;
-    if (state == SNIB_LOST) {
-        atomic_store(&c->reason, (int)reason);
-        atomic_store(&c->lost, 1);
-    }
-}
-
 static void hold_max_is_told_by_callback(void **state)
 {
     (void)state;
@@ -330,7 +230,13 @@ static void a_try_on_a_held_lock_is_busy_at_once(void **state)
     int64_t start = now_ms();
     assert_int_equal(acquire_for(m, 0, &h), SNIB_ERR_BUSY);
     assert_true(now_ms() - start < 1000);
-    assert_int_equal(waiters_of(c, name), 0);
+    if (strncmp(store_url(), "redlock:", 8) == 0) {
+        /* A node that was the last to hear of the holder may have let the try
+         * in; it gives that back in the background. */
+        wait_for_fewer_waiters(c, name, 0);
+    } else {
+        assert_int_equal(waiters_of(c, name), 0);
+    }
     must(snib_release(l, g, NULL));
     must(acquire_for(m, 0, &h));
     assert_true(h.token > g.token);
@@ -397,6 +303,9 @@ static void *wait_in_line(void *arg)
 static void clients_are_served_in_order_of_arrival(void **state)
 {
     (void)state;
+    if (lacks_a_queue()) {
+        skip();
+    }
     enum { N = 5 };
     const char *name = fresh_name();
     struct snib_client *c = open_client();
@@ -431,6 +340,9 @@ static void clients_are_served_in_order_of_arrival(void **state)
 static void a_waiter_that_gives_up_does_not_block_the_next(void **state)
 {
     (void)state;
+    if (lacks_a_queue()) {
+        skip();
+    }
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
     struct snib_lock *l = lock_with(c, name, NULL),
@@ -451,6 +363,45 @@ static void a_waiter_that_gives_up_does_not_block_the_next(void **state)
     snib_client_free(c);
     snib_client_free(d);
     snib_client_free(r.client);
+}
+
+/* A reader waits for nobody who waits behind it. */
+static void a_newcomer_has_the_place_of_its_class(void **state)
+{
+    (void)state;
+    if (lacks_a_queue()) {
+        skip();
+    }
+    const char *name = fresh_name();
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.kind = SNIB_READ;
+    struct snib_client *c = open_client(), *d = open_client(),
+                       *e = open_client();
+    struct snib_lock *first = lock_with(c, name, &o),
+                     *equal = lock_with(d, name, &o);
+    o.priority = 10;
+    struct snib_lock *better = lock_with(e, name, &o);
+    struct snib_grant g, h, none;
+    atomic_int turn = 0;
+    struct runner writer = {
+        .client = open_client(), .name = name, .turn = &turn};
+    pthread_t t;
+    must(acquire_for(first, 0, &g));
+    pthread_create(&t, NULL, wait_in_line, &writer);
+    wait_for_waiters(c, name, 1);
+    assert_int_equal(acquire_for(equal, 0, &none), SNIB_ERR_BUSY);
+    must(acquire_for(better, 0, &h));
+    must(snib_release(better, h, NULL));
+    must(snib_release(first, g, NULL));
+    pthread_join(t, NULL);
+    must(writer.err);
+    snib_lock_free(first);
+    snib_lock_free(equal);
+    snib_lock_free(better);
+    snib_client_free(c);
+    snib_client_free(d);
+    snib_client_free(e);
+    snib_client_free(writer.client);
 }
 
 struct counter {
@@ -583,21 +534,12 @@ static void a_forked_child_is_refused(void **state)
 
 /* -- events ------------------------------------------------------------------------------ */
 
-static struct snib_event next_event(struct snib_client *c)
-{
-    struct snib_event ev;
-    int64_t deadline = now_ms() + 5000;
-    while (!snib_next(c, &ev)) {
-        struct pollfd p = {.fd = snib_fd(c), .events = POLLIN};
-        assert_true(now_ms() < deadline);
-        poll(&p, 1, 1000);
-    }
-    return ev;
-}
-
 static void started_acquires_end_in_one_event_each(void **state)
 {
     (void)state;
+    if (lacks_a_queue()) {
+        skip();
+    }
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
     struct snib_lock *l = lock_with(c, name, NULL),
@@ -650,6 +592,9 @@ static void *close_soon(void *arg)
 static void closing_ends_the_waiting(void **state)
 {
     (void)state;
+    if (lacks_a_queue()) {
+        skip();
+    }
     const char *name = fresh_name();
     struct runner r[2] = {{.client = open_client(), .name = name},
                           {.client = open_client()}};
@@ -659,7 +604,9 @@ static void closing_ends_the_waiting(void **state)
     pthread_t t;
     must(acquire_for(l, 0, &g));
     pthread_create(&t, NULL, close_soon, r);
-    assert_int_equal(acquire_for(m, SNIB_FOREVER, &h), SNIB_ERR_CLOSED);
+    snib_err ended = acquire_for(m, SNIB_FOREVER, &h);
+    /* UNKNOWN: the store had it in its queue, its answer was on the way. */
+    assert_true(ended == SNIB_ERR_CLOSED || ended == SNIB_ERR_UNKNOWN);
     pthread_join(t, NULL);
     assert_int_equal(acquire_for(m, 0, &h), SNIB_ERR_CLOSED);
     snib_lock_free(m);
@@ -674,6 +621,9 @@ static void closing_ends_the_waiting(void **state)
 static void inspect_shows_holder_and_waiter(void **state)
 {
     (void)state;
+    if (lacks_a_queue()) {
+        skip();
+    }
     const char *name = fresh_name();
     struct snib_client *c = open_client();
     struct snib_lock *l = lock_with(c, name, NULL);
@@ -861,7 +811,8 @@ static void bad_input_is_a_clear_error(void **state)
     assert_int_equal(snib_lock_new(c, "x", &o, &l, &err), SNIB_ERR_USAGE);
     o.lease_ms = 0;
     o.kind = SNIB_READ;
-    assert_int_equal(snib_lock_new(c, "x", &o, &l, &err), SNIB_ERR_UNSUPPORTED);
+    o.permits = 2;
+    assert_int_equal(snib_lock_new(c, "x", &o, &l, &err), SNIB_ERR_USAGE);
     l = lock_with(c, fresh_name(), NULL);
     struct snib_grant g, none = {0, 0};
     assert_int_equal(acquire_for(l, -7, &g), SNIB_ERR_USAGE);
@@ -945,6 +896,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_timed_wait_ends_by_its_limit_and_leaves_the_queue),
         cmocka_unit_test(clients_are_served_in_order_of_arrival),
         cmocka_unit_test(a_waiter_that_gives_up_does_not_block_the_next),
+        cmocka_unit_test(a_newcomer_has_the_place_of_its_class),
         cmocka_unit_test(an_unprotected_counter_is_exact_with_local_hand_over),
         cmocka_unit_test(an_unprotected_counter_is_exact_without_it),
         cmocka_unit_test(a_dead_process_frees_its_lock_by_its_lease),
@@ -960,13 +912,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_scope_cannot_leak_its_lock),
         cmocka_unit_test(a_policy_wraps_a_function),
     };
-    if (argc < 2) {
-        fprintf(stderr, "usage: snib_conformance URL [CASE]\n");
+    if (!take_arguments(argc, argv)) {
         return 64;
-    }
-    url = argv[1];
-    if (argc > 2) {
-        cmocka_set_test_filter(argv[2]);
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

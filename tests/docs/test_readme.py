@@ -31,7 +31,7 @@ def shell(text, env, tmp_path):
 
 
 def test_readme_has_all_its_snippets():
-    assert [kind for kind, _ in BLOCKS] == ["sh", "sh", "sh redis", "c"]
+    assert [kind for kind, _ in BLOCKS] == ["sh", "sh", "sh", "sh redis", "c"]
 
 
 def test_first_start_without_a_server(tmp_path):
@@ -46,13 +46,22 @@ def test_the_second_waits_and_gives_up_with_75(tmp_path):
     assert "nightly" in out
 
 
+def test_more_than_one_at_a_time(tmp_path):
+    env = env_with(tmp_path, f"sqlite:{tmp_path}/locks.db")
+    out = shell(BLOCKS[2][1], env, tmp_path).splitlines()
+    assert out[:3] == ["with other readers", "alone",
+                       "never more than three at once"]
+    assert out[3] == "builds: 0 of 3 permits in use, 3 available"
+    assert out[4:] == ["loaded: closed, 2 steps to go", "loaded: open"]
+
+
 def test_the_same_on_redis(tmp_path):
     if not shutil.which("redis-server"):
         pytest.skip("redis-server is not installed")
     from harness.redis_server import RedisServer
     with RedisServer() as server:
         env = env_with(tmp_path, "")
-        text = BLOCKS[2][1].replace("127.0.0.1:6379",
+        text = BLOCKS[3][1].replace("127.0.0.1:6379",
                                     f"127.0.0.1:{server.port}")
         out = shell(text, env, tmp_path)
         assert re.search(r"^token \d*$", out, re.M)
@@ -60,8 +69,8 @@ def test_the_same_on_redis(tmp_path):
 
 def test_c_in_15_lines(tmp_path):
     source = tmp_path / "hello.c"
-    source.write_text(BLOCKS[3][1])
-    assert len(BLOCKS[3][1].splitlines()) <= 20
+    source.write_text(BLOCKS[4][1])
+    assert len(BLOCKS[4][1].splitlines()) <= 20
     library = next(BUILD.rglob("libsnib.so"), None)
     if library is None:
         pytest.skip(f"no libsnib.so under {BUILD}")

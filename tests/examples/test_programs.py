@@ -61,3 +61,63 @@ def test_loss_stops_the_work(run):
              if line != "callback: lost (expired)"]
     assert lines == ["stopped after some of the steps: lost (expired)",
                      "release: the lease ended before the release"]
+
+
+def test_value_sells_each_piece_once(run):
+    for _ in range(2):  # whatever the first run left
+        result = run("value")
+        assert result.returncode == 0, result.stderr
+        assert result.stdout == "sold 50 of 50\n"
+
+
+def test_ring_moves_only_what_the_leaver_owned(example):
+    result = example("ring")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert len(lines) == 4
+    assert lines[-1].endswith(", others moved: 0")
+    assert not lines[-1].startswith("moved from beta: 0,")
+
+
+def test_multi_moves_money_in_both_directions(run):
+    result = run("multi")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout == "1000 and 1000\n"
+
+
+def test_elect_has_one_leader_at_a_time(run):
+    result = run("elect")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout == "6 terms, 0 mistakes\n"
+
+
+def test_deadlock_refuses_one_and_both_get_through(run):
+    result = run("deadlock")
+    assert result.returncode == 0, result.stdout + result.stderr
+    refused = [line for line in result.stdout.splitlines()
+               if line.startswith("refused: ")]
+    assert len(refused) == 1
+    assert "this waits for 'example/account/" in refused[0]
+    assert refused[0].endswith(" held by this")
+    assert result.stdout.count("transferred") == 2
+
+
+def test_rw_never_reads_torn(run):
+    result = run("rw")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout == "written 16 times, read torn 0 times\n"
+
+
+def test_semaphore_bounds_the_jobs(run):
+    for _ in range(2):  # whatever the first run left
+        result = run("semaphore")
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert result.stdout == ("8 jobs, never more than 3 at once: yes\n"
+                                 "drained 3; now 3 of 5 in use\n")
+
+
+def test_latch_and_barrier_wait_for_all(run):
+    for _ in range(2):
+        result = run("latch")
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert result.stdout == "loaded by 3 of 3\n2 rounds, 0 mistakes\n"

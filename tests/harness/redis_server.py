@@ -45,10 +45,12 @@ class RedisServer:
     """Start in the constructor or by `with`; stop() is safe at any time.
 
     config: lines added to BASE_CONFIG (a later line wins in Redis).
+    env: variables added to its environment, at each start.
     """
 
-    def __init__(self, config=(), start=True):
+    def __init__(self, config=(), start=True, env=None):
         self.config = list(config)
+        self.env = dict(env or {})
         self.dir = tempfile.mkdtemp(prefix="snib-redis-")
         self.unix_path = os.path.join(self.dir, "redis.sock")
         self.log_path = os.path.join(self.dir, "redis.log")
@@ -99,7 +101,8 @@ class RedisServer:
         with open(self.log_path, "ab") as log:
             self.child = process.spawn(
                 ["redis-server", path], cwd=self.dir, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=subprocess.STDOUT)
+                stdout=log, stderr=subprocess.STDOUT,
+                env={**os.environ, **self.env})
 
     def _ready_or_dead(self):
         return self.child.poll() is not None or self.answers()

@@ -101,27 +101,28 @@ class Party:
 
     def acquire(self, request=None, lease=30000, queue=1, floor=0, room=0,
                 prior=0, not_after=None, poll=None, window=3000,
-                about="host=h"):
+                about="host=h", mode=0, permits="1", size=0, rank=128):
         self.request = request or f"{next(ids):032x}"
         self.polls += 1
         if not_after is None:
             not_after = self.now() + 9000
         return self.run("acquire", self.keys("", ":t", ":q", ":w", ":a",
-                                             ":x:" + self.request),
+                                             ":x:" + self.request, ":c"),
                         [self.uuid, self.request, lease, queue,
                          poll or self.polls, not_after, floor, room, prior,
-                         self.channel, 0, 1, window, about])
+                         self.channel, mode, permits, window, about, size,
+                         rank])
 
     def release(self, token, request=None, tomb=0):
         request = request or self.request
         return self.run("release", self.keys("", ":t", ":q", ":w", ":a",
-                                             ":x:" + request),
+                                             ":x:" + request, ":c"),
                         [self.uuid, request, token, tomb])[0]
 
     def cancel(self, request=None, prior=0):
         request = request or self.request
         return self.run("cancel", self.keys("", ":t", ":q", ":w", ":a",
-                                            ":x:" + request),
+                                            ":x:" + request, ":c"),
                         [self.uuid, request, prior])[0]
 
     def renew(self, token, lease=30000, request=None):
@@ -129,11 +130,12 @@ class Party:
                         [self.uuid, request or self.request, token, lease])[1]
 
     def force(self, reason="why"):
-        return self.run("force", self.keys("", ":t", ":q", ":w", ":a", ":r"),
+        return self.run("force", self.keys("", ":t", ":q", ":w", ":a", ":r",
+                                            ":c"),
                         [reason])
 
     def inspect(self, at=0, size=100):
-        return self.run("inspect", self.keys("", ":t", ":q", ":w", ":a"),
+        return self.run("inspect", self.keys("", ":t", ":q", ":w", ":a", ":c"),
                         [at, size])
 
     def pushed(self, timeout=2.0):
@@ -167,7 +169,7 @@ def ttl_everywhere(server):
 
 def test_acquire_then_release_leaves_only_the_token(party, fresh):
     a = party()
-    code, now, token, room, lease = a.acquire(room=31)
+    code, now, token, room, lease, _ = a.acquire(room=31)
     assert (code, room, lease) == (GRANTED, 31, 30000)
     assert token >= now * 1024
     assert int(fresh.command("GET", "snib:{n}:t")) == token + 31
@@ -282,7 +284,7 @@ def test_H05_a_poll_finds_an_unheard_grant_and_takes_the_full_lease(party):
     token = a.acquire()[2]
     b.acquire()
     a.release(token)
-    code, _, token_b, _, lease = b.acquire(request=b.request, lease=20000)
+    code, _, token_b, _, lease, _ = b.acquire(request=b.request, lease=20000)
     assert (code, token_b, lease) == (GRANTED, b.pushed()[1], 20000)
     assert b.talk.command("PTTL", "snib:{n}") > 15000
 
@@ -333,7 +335,7 @@ def test_H07_ten_thousand_dead_cost_once(party, fresh):
     c.acquire()
     start = time.monotonic()
     a.release(token)
-    assert time.monotonic() - start < 0.3
+    assert time.monotonic() - start < 1  # each one looked at anew: minutes
     assert c.pushed()[0] == c.request
     assert fresh.command("ZCARD", "snib:{n}:q") == 0
 
@@ -426,7 +428,7 @@ def test_H13_a_repeat_re_arms_and_returns_the_same_token(party, fresh):
     first = a.acquire(lease=1000, room=5)
     fresh.command("PEXPIRE", "snib:{n}", 500)
     again = a.acquire(request=a.request, lease=20000)
-    assert again[:1] + again[2:] == [GRANTED, first[2], 5, 20000]
+    assert again[:1] + again[2:] == [GRANTED, first[2], 5, 20000, 1]
     assert fresh.command("PTTL", "snib:{n}") > 15000
 
 
@@ -563,7 +565,7 @@ def test_H17_without_the_right_to_channels_the_state_is_whole(party, fresh):
         b.acquire()
         assert a.release(token) == 1
         assert b.silent()
-        code, _, token_b, _, _ = b.acquire(request=b.request)
+        code, _, token_b, _, _, _ = b.acquire(request=b.request)
         assert code == GRANTED and token_b > token
     ttl_everywhere(fresh)
 
@@ -695,10 +697,21 @@ def test_H24_yield_grants_the_head_and_queues_us_at_the_tail(party):
     assert b.pushed()[0] == b.request
 
 
+def test_a_try_that_does_not_fit_keeps_nobody_behind_it_waiting(party):
+    """It ends the writer's grant, a read grant beside is left, and its rank is
+    ahead of the reader's; but it does not stay in the queue."""
+    a, b = party(), party()
+    token = a.acquire()[2]
+    assert a.acquire(mode=1, permits="1,b" + a.request)[0] == GRANTED
+    assert b.acquire(mode=1)[0] == QUEUED
+    assert a.acquire(prior=token, queue=0, rank=100)[0] == HELD
+    assert b.pushed()[0] == b.request
+
+
 def test_H24_yield_with_nobody_waiting_renews_the_room(party):
     a = party()
     first = a.acquire(room=31)
-    code, _, token, room, _ = a.acquire(prior=first[2], room=31)
+    code, _, token, room, _, _ = a.acquire(prior=first[2], room=31)
     assert (code, room) == (GRANTED, 31) and token > first[2] + 31
 
 
@@ -726,7 +739,8 @@ def test_H26_rank_is_a_counter(party, fresh):
     for w in waiters:
         w.acquire()
     ranks = fresh.command("ZRANGE", "snib:{n}:q", 0, -1, "WITHSCORES")
-    assert [int(r) for r in ranks[1::2]] == list(range(1, 13))
+    ordinary = 128 << 40
+    assert [int(r) - ordinary for r in ranks[1::2]] == list(range(1, 13))
     assert ranks[::2] == [w.request.encode() for w in waiters]
     assert waiters[0].acquire(request=waiters[0].request)[2] == 1
 
@@ -791,7 +805,7 @@ def test_inspect_shows_holder_and_waiters_in_order(party):
     deaf.acquire()
     b.acquire()
     c.acquire()
-    now, last, count, holders, waiters = a.inspect()
+    now, last, count, holders, waiters, _ = a.inspect()
     assert (last, count) == (token, 3)
     assert holders[0] == a.uuid.encode()
     assert holders[1].endswith(b" host=h&reason=x%20y")
@@ -805,7 +819,7 @@ def test_inspect_hides_the_ended_and_writes_nothing(party, fresh):
     fresh.command("PERSIST", "snib:{n}")
     time.sleep(0.05)
     before = dump(fresh)
-    assert a.inspect()[3:] == [[], []]
+    assert a.inspect()[3:] == [[], [], [-1, -1]]
     assert dump(fresh) == before
 
 
@@ -834,7 +848,7 @@ def test_probe_names_what_is_refused(party, fresh):
 RIGHTS = ("~snib:*", "&snib:*", "resetchannels", "&snib:*", "+evalsha",
           "+eval", "+time", "+select", "+subscribe", "+ping", "+exists",
           "+get", "+set", "+del", "+hget", "+hset", "+hmget", "+hgetall",
-          "+hexists", "+hdel", "+pexpire", "+zadd", "+zrem", "+zrange",
+          "+hexists", "+hdel", "+pexpire", "+pttl", "+zadd", "+zrem", "+zrange",
           "+zrangebyscore", "+zscore", "+zrank", "+zcard", "+publish",
           "+pubsub|numsub", "+scan", "+info", "+config|get")
 

@@ -1,29 +1,18 @@
 """Fault rows of the catalogue as tests: test_F_071_… is row F-071, test_A_15_…
 case A-15. docs/PROOF.md has the whole table with what other suites show."""
 
-import mmap
 import os
 import resource
-import shutil
-import struct
-import subprocess
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from harness import process  # noqa: E402
-from harness import redis_server  # noqa: E402
 from harness.driver import Driver, driver_missing  # noqa: E402
+from harness.shim import Shim, ShimMissing, build_shim  # noqa: E402
 from harness.wait import boot_ns, wait_until  # noqa: E402
 from live.conftest import *  # noqa: E402,F401,F403
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-SECOND = 1_000_000_000
-NAMES = ["", "socket", "connect", "send", "recv", "poll", "epoll_create1",
-         "epoll_ctl", "epoll_wait", "timerfd_create", "eventfd", "setsockopt",
-         "getaddrinfo", "pthread_create"]
 
 
 def ms_since(start_ns, end_ns=None):
@@ -39,56 +28,10 @@ def late_ms():
 
 @pytest.fixture(scope="session")
 def shim_library(tmp_path_factory):
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which(
-        "clang")
-    if not compiler:
-        pytest.skip("no C compiler for the clock shim (cc)")
-    made = str(tmp_path_factory.mktemp("shim") / "shim.so")
-    done = subprocess.run(
-        [compiler, "-O1", "-shared", "-fPIC", "-o", made,
-         os.path.join(HERE, "shim.c"), "-ldl"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        pytest.skip("the clock shim does not compile: " + done.stdout[-300:])
-    return made
-
-
-class Shim:
-    """The clocks and the failing call of one process; see shim.c."""
-
-    def __init__(self, library, path):
-        with open(path, "wb") as file:
-            file.write(bytes(40))
-        self.env = {"LD_PRELOAD": library, "SNIB_SHIM": str(path)}
-        self._file = open(path, "r+b")
-        self._map = mmap.mmap(self._file.fileno(), 40)
-
-    def _put(self, at, value):
-        self._map[8 * at:8 * at + 8] = struct.pack("=q", value)
-
-    def _get(self, at):
-        return struct.unpack("=q", self._map[8 * at:8 * at + 8])[0]
-
-    def step_real(self, seconds):
-        self._put(0, self._get(0) + int(seconds * SECOND))
-
-    def step_boot(self, seconds):
-        self._put(1, self._get(1) + int(seconds * SECOND))
-
-    def fail_at(self, nth):
-        """The nth hooked call from now fails; 0: none."""
-        self._put(2, 0)
-        self._put(3, 0)
-        self._put(4, 0)
-        self._put(2, nth)
-
-    def failed(self):
-        """Which call has failed; "" when it was not reached."""
-        return NAMES[self._get(4)]
-
-    def close(self):
-        self._map.close()
-        self._file.close()
+    try:
+        return build_shim(tmp_path_factory.mktemp("shim"))
+    except ShimMissing as why:
+        pytest.skip(str(why))
 
 
 @pytest.fixture
@@ -131,18 +74,10 @@ def driver_with(tmp_path):
 
 
 @pytest.fixture
-def clocked(redis_with, shims, monkeypatch):
+def clocked(redis_with, shims):
     """A server whose wall clock the test steps: (server, shim)."""
     shim = shims()
-    spawn = process.spawn
-
-    def with_shim(argv, **options):
-        return spawn(argv, env={**os.environ, **shim.env}, **options)
-    monkeypatch.setattr(redis_server.process, "spawn", with_shim)
-    try:
-        server = redis_with()
-    finally:
-        monkeypatch.setattr(redis_server.process, "spawn", spawn)
+    server = redis_with(env=shim.env)
     before = int(server.command("TIME")[0])
     shim.step_real(1000)
     if int(server.command("TIME")[0]) - before < 900:

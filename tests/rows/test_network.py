@@ -7,7 +7,7 @@ import pytest
 from conftest import late_ms
 from harness.checks import read_tally
 from harness.redis_server import redis_missing
-from harness.wait import stays
+from harness.wait import stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
 
@@ -61,6 +61,7 @@ def test_F_057_connect_that_hangs_ends_by_the_limit(drivers, clean_socket):
     one = drivers(f"redis://127.0.0.1:{clean_socket}")
     answer = one.start_acquire(one.lock("n"), wait_ms=300).answer()
     assert answer.err == "UNREACHABLE" and answer.exit == 69
+    assert f"127.0.0.1:{clean_socket}" in answer.text, answer.text
     assert answer.took_ms < 450 + late_ms()
 
 
@@ -93,7 +94,25 @@ def test_F_059_second_address_is_tried_when_the_first_is_dead(
 
 
 def test_F_059_unknown_host_is_unreachable_by_the_limit(drivers):
+    """The error says which host, what was expected and what to do, whether
+    the resolver answers in time or not."""
     one = drivers("redis://no-such-host.invalid:6379")
-    answer = one.start_acquire(one.lock("n"), wait_ms=400).answer()
-    assert answer.err == "UNREACHABLE" and answer.text
+    lock = one.lock("n")
+    answer = one.start_acquire(lock, wait_ms=400).answer()
+    assert answer.err == "UNREACHABLE"
+    assert "no-such-host.invalid:6379" in answer.text, answer.text
     assert answer.took_ms < 850 + late_ms()
+
+    def told():
+        """Once the resolver has answered, each error has its words."""
+        text = one.start_acquire(lock, wait_ms=400).answer().text
+        assert "no-such-host.invalid:6379" in text, text
+        return text if "host name that DNS or /etc/hosts knows" in text else ""
+    assert "check the URL" in wait_until(told, 30, "the resolver's answer")
+
+
+def test_nobody_listens_is_told_with_the_address(drivers):
+    one = drivers("redis://127.0.0.1:1")
+    answer = one.start_acquire(one.lock("n"), wait_ms=400).answer()
+    assert answer.err == "UNREACHABLE"
+    assert "127.0.0.1:1: Connection refused" in answer.text, answer.text

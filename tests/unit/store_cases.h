@@ -441,6 +441,31 @@ static void yield_grants_the_head_and_queues_us_behind(void **state)
     assert_int_equal(end(0, &more), SNIB__DONE);
 }
 
+/* It ends its own write grant, a read grant beside is left, and its rank is
+ * ahead of the waiting reader's; but it does not stay in the queue. */
+static void try_that_does_not_fit_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    struct snib__name n = name_of("trying");
+    open_peers(2);
+    struct snib__request a = acquire(0, &n);
+    struct snib__request r = request(SNIB__ACQUIRE, &n);
+    r.kind = SNIB_READ;
+    r.beside[0] = a.id[0];
+    r.beside[1] = a.id[1];
+    assert_int_equal(run(0, &r), SNIB__DONE);
+    struct snib__request b = request(SNIB__ACQUIRE, &n);
+    b.kind = SNIB_READ;
+    assert_int_equal(run(1, &b), SNIB__QUEUED);
+    struct snib__request t = request(SNIB__ACQUIRE, &n);
+    t.token = a.token;
+    t.may_queue = false;
+    t.rank = 28;
+    assert_int_equal(run(0, &t), SNIB__NO);
+    assert_true(is_rung(1, &b));
+    assert_int_equal(poll_again(1, &b), SNIB__DONE);
+}
+
 static void anothers_prior_is_left_alone(void **state)
 {
     (void)state;
@@ -597,15 +622,15 @@ static void two_hundred_renewals_in_one_chain(void **state)
     assert_int_equal(list_count(0, NULL), N - 1);
 }
 
-static void other_kinds_are_refused(void **state)
+static void permits_without_a_size_are_refused(void **state)
 {
     (void)state;
     struct snib__name n = name_of("kind");
     open_peers(1);
     struct snib__request r = request(SNIB__ACQUIRE, &n);
     r.kind = SNIB_PERMITS;
-    assert_int_equal(run(0, &r), SNIB__NOT_APPLIED);
-    assert_int_equal(r.err, SNIB_ERR_UNSUPPORTED);
+    assert_int_equal(run(0, &r), SNIB__NO);
+    assert_int_equal(r.err, SNIB_ERR_CONFIG);
 }
 
 static void doctor_tells_something(void **state)
@@ -707,13 +732,15 @@ static void random_walk_keeps_exclusion_and_tokens(void **state)
         CASE(cancelled_request_is_refused_until_its_tombstone_ends),           \
         CASE(resent_release_is_remembered),                                    \
         CASE(yield_grants_the_head_and_queues_us_behind),                      \
+        CASE(try_that_does_not_fit_keeps_nobody_waiting),                      \
         CASE(anothers_prior_is_left_alone),                                    \
         CASE(forced_release_tells_the_holder_revoked),                         \
         CASE(tokens_rise_with_room_and_floor),                                 \
         CASE(chain_is_executed_in_order),                                      \
         CASE(yield_and_first_wait_share_a_chain),                              \
         CASE(two_hundred_renewals_in_one_chain),                               \
-        CASE(other_kinds_are_refused), CASE(doctor_tells_something),           \
+        CASE(permits_without_a_size_are_refused),                              \
+        CASE(doctor_tells_something),                                          \
         CASE(random_walk_keeps_exclusion_and_tokens)
 
 #endif

@@ -57,6 +57,29 @@ static void everything_comes_back(void **state)
     assert_true(b.leashed);
 }
 
+static void what_the_lane_holds_comes_back_beside_long_words(void **state)
+{
+    (void)state;
+    struct snib__about b, a = {.pid = INT64_MAX,
+                               .start = INT64_MAX,
+                               .since_ms = INT64_MAX,
+                               .lane = INT64_MAX,
+                               .leashed = true,
+                               .held_count = SNIB__ABOUT_HELD};
+    memset(a.host, '%', sizeof a.host - 1);
+    memset(a.reason, '%', sizeof a.reason - 1);
+    for (uint32_t i = 0; i < a.held_count; i++) {
+        a.held[i] = UINT64_MAX - i;
+    }
+    write_and_read(&a, &b);
+    assert_int_equal(b.held_count, SNIB__ABOUT_HELD);
+    assert_memory_equal(a.held, b.held, sizeof a.held);
+    assert_true(b.lane == a.lane && b.pid == a.pid && b.leashed);
+    read_text("held=0123456789abcdef,123,0123456789abcdef", &b);
+    assert_int_equal(b.held_count, 1);
+    assert_true(b.held[0] == UINT64_C(0x0123456789abcdef));
+}
+
 static void nothing_known_is_nothing_written(void **state)
 {
     (void)state;
@@ -229,6 +252,7 @@ int main(void)
     const struct CMUnitTest about[] = {
         cmocka_unit_test(it_reads_like_the_example),
         cmocka_unit_test(everything_comes_back),
+        cmocka_unit_test(what_the_lane_holds_comes_back_beside_long_words),
         cmocka_unit_test(nothing_known_is_nothing_written),
         cmocka_unit_test(the_written_text_is_plain_ascii),
         cmocka_unit_test(

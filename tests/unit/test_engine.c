@@ -1,202 +1,6 @@
 /* The engine against a store that says what the test tells it to say: every
  * state of core/turn.c, with a clock that the test moves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/mem.h"
-#include "core/engine.h"
-
-/* -- a store of wax -------------------------------------------------------- */
-
-static struct snib__list at_store; /* requests started, not yet answered     */
-static struct snib__out *out;
-static uint64_t wax_client[2];
-
-static snib_err wax_open(const struct snib__store_config *cfg,
-                         struct snib__store **ret, struct snib_error *err)
-{
-    (void)err;
-    out = cfg->out;
-    memcpy(wax_client, cfg->client, sizeof wax_client);
-    snib__list_init(&at_store);
-    *ret = (struct snib__store *)&at_store;
-    return SNIB_ERR_OK;
-}
-
-static void wax_start(struct snib__store *s, snib_instant now,
-                      struct snib__list *chain)
-{
-    (void)s, (void)now;
-    snib__list_append(&at_store, chain);
-}
-
-static void wax_input(struct snib__store *s, snib_instant now,
-                      const struct snib__input *in)
-{
-    (void)s, (void)now, (void)in;
-}
-
-static snib_instant wax_due(const struct snib__store *s)
-{
-    (void)s;
-    return SNIB__NEVER;
-}
-
-static void wax_free(struct snib__store *s)
-{
-    (void)s;
-}
-
-static const struct snib__store_ops wax = {.abi = SNIB__STORE_ABI,
-                                           .size = sizeof wax,
-                                           .scheme = "wax",
-                                           .open = wax_open,
-                                           .start = wax_start,
-                                           .input = wax_input,
-                                           .due = wax_due,
-                                           .free = wax_free};
-
-/* -- a desk to play at ------------------------------------------------------- */
-
-struct desk {
-    struct snib__engine *e;
-    struct snib__site *site;
-    snib_instant now;
-    struct snib_error err;
-    int64_t alive;
-};
-
-static const int64_t MS = 1000000;
-
-static int set_up(void **state)
-{
-    static struct desk d;
-    struct snib__engine_config cfg = {
-        .ops = &wax, .seed = {{1, 2, 3, 4}}, .request = snib__ms(2000)};
-    memset(&d, 0, sizeof d);
-    d.alive = snib__mem_alive();
-    d.now.ns = 1000 * MS;
-    assert_int_equal(snib__engine_open(&cfg, &d.e, &d.err), SNIB_ERR_OK);
-    assert_int_equal(snib__engine_site(d.e, "door", 0, &d.site, &d.err),
-                     SNIB_ERR_OK);
-    *state = &d;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct desk *d = *state;
-    snib__engine_free(d->e);
-    assert_int_equal(snib__mem_alive(), d->alive);
-    return 0;
-}
-
-static struct snib__ask ask_of(uint64_t lane)
-{
-    return (struct snib__ask){
-        .lane = lane, .limit = SNIB__NEVER, .lease = snib__ms(30000)};
-}
-
-static struct snib__seat *acquire(struct desk *d, struct snib__ask ask)
-{
-    struct snib__seat *s = NULL;
-    assert_int_equal(
-        snib__engine_acquire(d->e, d->now, d->site, &ask, &s, &d->err),
-        SNIB_ERR_OK);
-    return s;
-}
-
-/* The only request of this verb at the store; NULL: none. */
-static struct snib__request *at(snib__verb verb)
-{
-    struct snib__request *found = NULL;
-    SNIB__LIST_EACH (l, &at_store) {
-        struct snib__request *rq =
-            SNIB__CONTAINER(l, struct snib__request, link);
-        if (rq->verb == verb) {
-            assert_null(found);
-            found = rq;
-        }
-    }
-    return found;
-}
-
-static void feed(struct desk *d)
-{
-    struct snib__input tick = {.kind = SNIB__IN_BYTES};
-    snib__engine_input(d->e, d->now, &tick);
-}
-
-static void say(struct desk *d, struct snib__request *rq, snib__answer answer)
-{
-    assert_non_null(rq);
-    rq->answer = answer;
-    snib__unlink(&rq->link);
-    snib__list_push(&out->answered, &rq->link);
-    feed(d);
-    if (answer == SNIB__QUEUED) { /* not final: stays with the store */
-        snib__list_push(&at_store, &rq->link);
-    }
-}
-
-static void grant(struct desk *d, int64_t token)
-{
-    struct snib__request *rq = at(SNIB__ACQUIRE);
-    assert_non_null(rq);
-    rq->token = token;
-    rq->left = rq->lease;
-    rq->valid_from = d->now;
-    say(d, rq, SNIB__DONE);
-}
-
-static void confirm(struct desk *d, snib_instant from)
-{
-    struct snib__request *rq = at(SNIB__RENEW);
-    assert_non_null(rq);
-    rq->left = rq->lease;
-    rq->valid_from = from;
-    say(d, rq, SNIB__DONE);
-}
-
-static void pass_ms(struct desk *d, int64_t ms)
-{
-    d->now = snib__after(d->now, snib__ms(ms));
-    snib__engine_tick(d->e, d->now);
-}
-
-static snib_err release(struct desk *d, uint64_t ticket, uint64_t lane,
-                        struct snib__seat **ending)
-{
-    struct snib__seat *s;
-    snib_err err = snib__engine_release(d->e, d->now, ticket, lane, &d->err,
-                                        NULL, ending ? ending : &s, &d->err);
-    return err;
-}
-
-static uint8_t news_of(struct desk *d, struct snib__seat *want)
-{
-    uint8_t news = 0, all = 0;
-    struct snib__seat *s;
-    while ((s = snib__engine_told(d->e, &news))) {
-        if (s == want) {
-            all |= news;
-        }
-    }
-    return all;
-}
-
-static snib_state state_of(struct desk *d, struct snib__seat *s)
-{
-    struct snib_status st;
-    snib__engine_status(d->e, d->now, s, &st);
-    return st.state;
-}
+#include "engine_desk.h"
 
 /* -- tests --------------------------------------------------------------------- */
 
@@ -281,6 +85,25 @@ a_turn_with_late_copies_about_releases_instead_of_yielding(void **state)
     struct desk *d = *state;
     struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
     say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN); /* a copy is on its way */
+    grant(d, 100);
+    d->now.ns += 6 * MS;
+    struct snib__seat *ending;
+    assert_int_equal(release(d, a->ticket, 1, &ending), SNIB_ERR_OK);
+    assert_null(at(SNIB__ACQUIRE));
+    assert_true(at(SNIB__RELEASE)->resent); /* leaves a tombstone */
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    snib__seat_done(d->e, ending);
+    assert_int_equal(at(SNIB__ACQUIRE)->token, 0);
+    grant(d, 200);
+    assert_int_equal(b->token, 200);
+}
+
+static void
+a_turn_whose_grant_overtook_a_poll_releases_instead_of_yielding(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    at(SNIB__ACQUIRE)->resent = true; /* the store: a poll is on its way */
     grant(d, 100);
     d->now.ns += 6 * MS;
     struct snib__seat *ending;
@@ -981,6 +804,7 @@ int main(void)
         T(a_pass_hands_on_the_remaining_deadline_with_the_next_token),
         T(a_local_turn_ends_after_five_ms_with_a_yield),
         T(a_turn_with_late_copies_about_releases_instead_of_yielding),
+        T(a_turn_whose_grant_overtook_a_poll_releases_instead_of_yielding),
         T(a_turn_passes_at_most_31_times),
         T(a_try_does_not_queue_and_hears_busy),
         T(a_lost_reply_is_repeated_with_the_same_id),

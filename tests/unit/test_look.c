@@ -40,6 +40,28 @@ static snib_err read_rows(struct snib__buf *b, struct snib_view ***ret,
     return err;
 }
 
+static void kind_request_lane_and_what_it_holds_are_shown(void **state)
+{
+    (void)state;
+    struct snib__buf b;
+    struct snib_view **v;
+    size_t n;
+    snib__buf_init(&b, 1 << 20);
+    put_lock(&b, "n", 1);
+    snib__rec_row(&b, SNIB__ROW_WAITER);
+    snib__rec_i64(&b, SNIB__F_KIND, SNIB_BARRIER);
+    snib__rec_text(&b, SNIB__F_REQUEST, "0123456789abcdef0123456789abcdef");
+    snib__rec_text(&b, SNIB__F_ABOUT,
+                   "lane=3&held=00000000000000aa,00000000000000bb");
+    assert_int_equal(read_rows(&b, &v, &n), SNIB_ERR_OK);
+    const struct snib_party *p = &v[0]->waiters[0];
+    assert_int_equal(p->kind, SNIB_BARRIER);
+    assert_int_equal(p->lane, 3);
+    assert_string_equal(p->request, "0123456789abcdef0123456789abcdef");
+    assert_string_equal(p->holding, "00000000000000aa,00000000000000bb");
+    snib_views_free(v, n);
+}
+
 static void a_lock_with_holder_and_waiters_is_shown_as_written(void **state)
 {
     (void)state;
@@ -456,6 +478,7 @@ static void the_test_switches_want_a_memory_store(void **state)
 int main(void)
 {
     const struct CMUnitTest cases[] = {
+        cmocka_unit_test(kind_request_lane_and_what_it_holds_are_shown),
         cmocka_unit_test(a_lock_with_holder_and_waiters_is_shown_as_written),
         cmocka_unit_test(names_keep_their_nul_bytes),
         cmocka_unit_test(views_come_sorted_and_each_name_once),

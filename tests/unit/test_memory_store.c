@@ -3,8 +3,8 @@
 #include <sys/eventfd.h>
 
 #include "base/error.h"
+#include "kind_cases.h"
 #include "store/memory/memory.h"
-#include "store_cases.h"
 
 static char space[32] = "t0";
 
@@ -273,6 +273,7 @@ int main(void)
     kit.now = virtual_now;
     const struct CMUnitTest cases[] = {
         STORE_CASES,
+        KIND_CASES,
         CASE(switches_need_the_right_url),
         CASE(virtual_clock_stands_still_until_advanced),
         CASE(advance_rings_every_client_of_the_space),

@@ -3,7 +3,7 @@
  *
  * Allocation n fails, n = 1, 2, 3 … until a run passes untouched, once alone
  * and once with all later ones. Each run opens a client, takes a lock twice,
- * renews, starts an acquire, releases and frees. Whatever the public calls
+ * renews, starts an acquire, releases, writes a versioned value and frees. Whatever the public calls
  * answer, they answer one of the documented errors; afterwards nothing is
  * alive in base/mem, and another client gets the lock at once: nothing was
  * left held. */
@@ -15,6 +15,7 @@
 
 #include "run/testing.h"
 #include "snib.h"
+#include "snib/value.h"
 
 static char url[128];
 static const char *wrong;
@@ -102,6 +103,35 @@ static bool use_events(struct snib_client *c, struct snib_lock *l)
     return !err; /* if not, freeing the handle releases it */
 }
 
+/* What was refused was not applied; what was told as written is there. */
+static bool use_value(struct snib_client *c)
+{
+    struct snib_value *v;
+    struct snib_error e;
+    int64_t version, told = 0;
+    snib_err err = snib_value_get(c, "oom", 0, &v, &e);
+    expect(clean(err) && (err != SNIB_ERR_OK) == (v == NULL), "value_get");
+    if (err) {
+        return false;
+    }
+    version = v->version;
+    snib_value_free(v);
+    snib_err put =
+        snib_value_put(c, "oom", 0, version, "bytes", 5, 60000, &told, &e);
+    expect(clean(put) && put == e.code, "value_put");
+    err = snib_value_get(c, "oom", 0, &v, &e);
+    expect(clean(err), "value_get again");
+    if (!err) {
+        expect(put == SNIB_ERR_UNKNOWN || v->version == (put ? version : told),
+               "what was put");
+        err = v->version ? snib_value_delete(c, "oom", 0, v->version, NULL, &e)
+                         : SNIB_ERR_OK;
+        expect(clean(err), "value_delete");
+        snib_value_free(v);
+    }
+    return !put && !err;
+}
+
 static bool one_run(void)
 {
     struct snib_client_options o = SNIB_INIT(snib_client_options);
@@ -124,6 +154,7 @@ static bool one_run(void)
         all = use_events(c, l) && all;
         snib_lock_free(l);
     }
+    all = use_value(c) && all;
     snib_client_free(c);
     return all;
 }

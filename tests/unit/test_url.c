@@ -154,6 +154,20 @@ static void files_and_spaces_need_no_host(void **state)
     snib__url_free(u);
 }
 
+/* Shown as it is, "//" would start a host. */
+static void a_path_of_two_slashes_is_not_shown_as_a_host(void **state)
+{
+    (void)state;
+    struct snib__url *u = parse("sqlite:/%2ftmp:1/locks.db");
+    assert_string_equal(u->path, "//tmp:1/locks.db");
+    assert_string_equal(u->safe, "sqlite:/%2Ftmp:1/locks.db");
+    struct snib__url *again = parse(u->safe);
+    assert_null(again->host);
+    assert_string_equal(again->path, u->path);
+    snib__url_free(again);
+    snib__url_free(u);
+}
+
 static void sockets_stand_in_the_path_or_the_query(void **state)
 {
     (void)state;
@@ -440,6 +454,7 @@ int main(void)
         cmocka_unit_test(passwords_with_special_characters_are_decoded),
         cmocka_unit_test(ipv6_hosts_lose_their_brackets),
         cmocka_unit_test(files_and_spaces_need_no_host),
+        cmocka_unit_test(a_path_of_two_slashes_is_not_shown_as_a_host),
         cmocka_unit_test(sockets_stand_in_the_path_or_the_query),
         cmocka_unit_test(sixteen_pairs_are_taken_and_no_more),
         cmocka_unit_test(malformed_urls_are_refused_with_the_reason),

@@ -6,10 +6,16 @@
  * SQL table. snib__claims_run() is the only place that decides; it does to a
  * book what the Lua scripts do to Redis:
  *
- *   settle   first, whatever was asked: drop a dead holder; if the name is
- *            free grant it to the first live waiter, whoever called. Expiry
- *            runs no code of its own, so nobody can barge (H08).
+ *   settle   first, whatever was asked: drop dead holders; grant the name to
+ *            whom it fits, in the order of the queue and up to the first that
+ *            it does not fit, whoever called. Expiry runs no code of its own,
+ *            so nobody can barge (H08).
  *   step     acquire, renew, release, cancel, force.
+ *
+ * A name has one queue, and holders of which either one is exclusive or all
+ * are shared (an exclusive one may have shared ones of its own owner beside
+ * it). What fits is said in one place, fits() in claims.c.
+ *
  *   ring     whoever was granted the name, by ops->granted: *after* the step
  *            has become durable.
  *
@@ -39,10 +45,17 @@
 
 enum snib__claim_state {
     SNIB__WAITS = 0,
-    SNIB__HOLDS = 1,
-    SNIB__TOMB = 2,   /* the request is over; a late copy does nothing      */
-    SNIB__DEAF = 3,   /* waits, but does not poll; keeps its rank           */
-    SNIB__REVOKED = 4 /* held until it was force-released                   */
+    SNIB__HOLDS = 1,   /* exclusively: at most one of a name                 */
+    SNIB__TOMB = 2,    /* the request is over; a late copy does nothing      */
+    SNIB__DEAF = 3,    /* waits, but does not poll; keeps its rank           */
+    SNIB__REVOKED = 4, /* held until it was force-released                  */
+    SNIB__SHARES = 5   /* holds as a reader, some permits, past a barrier   */
+};
+
+/* What a name is besides its claims. */
+struct snib__terms {
+    int64_t size; /* of the semaphore; -1: it has none                      */
+    int64_t gate; /* a latch that has this far to go; 0: open, or none      */
 };
 
 struct snib__claim {
@@ -52,7 +65,9 @@ struct snib__claim {
     snib_kind kind;
     uint32_t permits, room;
     int64_t token, floor;
-    snib_duration lease;
+    int rank;           /* lower ones are served first                    */
+    uint64_t beside[2]; /* of the same owner, not in the way; 0: none     */
+    snib_duration lease, delay;
     snib_instant until; /* holder: lease's end · waiter: alive until ·
                            mark: remembered until                           */
     /* The process behind it, for gone(); pid 0: not known or must not be
@@ -70,9 +85,10 @@ struct snib__book_ops {
     /* The claim of this request, in any state; fills note of REVOKED. */
     bool (*find)(struct snib__book *, const struct snib__name *,
                  const uint64_t request[2], struct snib__claim *ret);
-    /* The first in order of arrival that is in this state. */
-    bool (*first)(struct snib__book *, const struct snib__name *, int state,
-                  struct snib__claim *ret);
+    /* The first that is in this state, or the first behind `after`: WAITS by
+     * rank and order of arrival, all others by order of arrival. */
+    bool (*next)(struct snib__book *, const struct snib__name *, int state,
+                 const struct snib__claim *after, struct snib__claim *ret);
     /* WAITS claims before this one, counted up to SNIB__PLACE_MAX. */
     uint32_t (*before)(struct snib__book *, const struct snib__name *,
                        const struct snib__claim *);
@@ -80,6 +96,12 @@ struct snib__book_ops {
      * forgotten with its name. 0: none. */
     int64_t (*token)(struct snib__book *, const struct snib__name *);
     void (*set_token)(struct snib__book *, const struct snib__name *, int64_t);
+    /* There are so many SHARES claims more now (or less). */
+    void (*share)(struct snib__book *, const struct snib__name *, int by);
+    void (*terms)(struct snib__book *, const struct snib__name *,
+                  struct snib__terms *ret);
+    void (*set_terms)(struct snib__book *, const struct snib__name *,
+                      const struct snib__terms *);
     /* Highest token in the whole book; rare, may be slow. */
     int64_t (*highest)(struct snib__book *);
     /* A new claim at the tail; sets id, bell, pid, start, pidns. about is the
@@ -95,7 +117,8 @@ struct snib__book_ops {
     void (*sweep)(struct snib__book *);
     /* True only when this holder's process has certainly ended. */
     bool (*gone)(struct snib__book *, const struct snib__claim *);
-    /* This waiter was granted the name: ring it after the commit. */
+    /* This waiter was granted the name, or this holder lost it: ring it after
+     * the commit. */
     void (*granted)(struct snib__book *, const struct snib__name *,
                     const struct snib__claim *);
 };
@@ -111,21 +134,29 @@ struct snib__book {
 };
 
 /* Run one request of a verb that changes claims: ACQUIRE, RENEW, RELEASE,
- * CANCEL, FORCE. Fills the answer; with book->err set it means nothing. */
+ * CANCEL, FORCE, TERMS. Fills the answer; with book->err set it means nothing. */
 void snib__claims_run(struct snib__book *, struct snib__request *);
 
-/* End this one claim if it is still there in this state with this token, and
- * settle: for a waiter that proved dead when its bell was rung, or a holder
- * whose process ended. Returns true when it was there. */
+/* End this grant if it is still there with this token, and settle: for a waiter
+ * that proved dead when its bell was rung. True when it was there. */
 bool snib__claims_end(struct snib__book *, const struct snib__name *,
-                      const uint64_t request[2], int state, int64_t token);
+                      const uint64_t request[2], int64_t token);
+
+/* Does it hold, exclusively or not? */
+static inline bool snib__claim_holds(const struct snib__claim *c)
+{
+    return c->state == SNIB__HOLDS || c->state == SNIB__SHARES;
+}
+
+/* End every grant of the name; nobody is granted it. */
+void snib__claims_clear(struct snib__book *, const struct snib__name *);
 
 /* Hold the name now with this new claim, past the queue: the steal switch of
  * the memory store. Returns book->err. */
 snib_err snib__claims_put(struct snib__book *, const struct snib__name *,
                           struct snib__claim *);
 
-/* After a FORCE that is durable: its ROW_COUNT into result (NULL allowed).
+/* After a FORCE or TERMS that is durable: its row into result (NULL allowed).
  * Without memory result->failed stays set; the grants are ended all the
  * same. */
 void snib__claims_count(struct snib__request *);

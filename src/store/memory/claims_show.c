@@ -7,24 +7,32 @@ void snib__claims_row(struct snib__buf *out, snib_instant now,
                       const struct snib__claim *c, const void *about,
                       size_t size)
 {
-    char owner[33];
+    char owner[33], request[33];
     snprintf(owner, sizeof owner, "%016llx%016llx",
              (unsigned long long)c->client[0],
              (unsigned long long)c->client[1]);
-    snib__rec_row(out, c->state == SNIB__HOLDS ? SNIB__ROW_HOLDER
-                                               : SNIB__ROW_WAITER);
+    snprintf(request, sizeof request, "%016llx%016llx",
+             (unsigned long long)c->request[0],
+             (unsigned long long)c->request[1]);
+    snib__rec_row(out,
+                  snib__claim_holds(c) ? SNIB__ROW_HOLDER : SNIB__ROW_WAITER);
     snib__rec_text(out, SNIB__F_OWNER, owner);
     snib__rec_i64(out, SNIB__F_LEFT, snib__to_ms(snib__between(now, c->until)));
     snib__rec_i64(out, SNIB__F_TOKEN, c->token);
     snib__rec_i64(out, SNIB__F_KIND, (int64_t)c->kind);
     snib__rec_i64(out, SNIB__F_PERMITS, c->permits);
-    snib__rec_i64(out, SNIB__F_HOLDS, c->state == SNIB__HOLDS);
+    snib__rec_i64(out, SNIB__F_HOLDS, snib__claim_holds(c));
+    snib__rec_text(out, SNIB__F_REQUEST, request);
+    snib__rec_i64(out, SNIB__F_RANK, c->rank);
     snib__rec_bytes(out, SNIB__F_ABOUT, about, size);
 }
 
 void snib__claims_count(struct snib__request *r)
 {
-    if (r->answer == SNIB__DONE && r->result) {
+    if (r->answer == SNIB__DONE && r->result && r->verb == SNIB__TERMS) {
+        snib__rec_terms(r->result, r->position != 0, r->token, r->permits,
+                        r->floor, r->room);
+    } else if (r->answer == SNIB__DONE && r->result) {
         snib__rec_row(r->result, SNIB__ROW_COUNT);
         snib__rec_i64(r->result, SNIB__F_COUNT, r->position);
     }

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "store/memory/space.h"
+#include "store/memory/values.h"
 
 static snib_err read_clock(const struct snib__url *url, bool *ret,
                            struct snib_error *reterr)
@@ -106,23 +107,27 @@ static void write_lock(struct snib__buf *out, snib_instant now,
     snib__rec_row(out, SNIB__ROW_LOCK);
     snib__rec_bytes(out, SNIB__F_NAME, lock->name, lock->name_size);
     snib__rec_i64(out, SNIB__F_TOKEN, lock->token);
-    for (int state = SNIB__HOLDS; state >= SNIB__WAITS; state--) {
+    for (int holders = 1; holders >= 0; holders--) {
         SNIB__LIST_EACH (l, &lock->claims) {
             const struct snib__mem_claim *k =
                 SNIB__CONTAINER(l, struct snib__mem_claim, link);
-            if (k->c.state == state && !snib__reached(now, k->c.until)) {
+            if ((holders ? snib__claim_holds(&k->c)
+                         : k->c.state == SNIB__WAITS) &&
+                !snib__reached(now, k->c.until)) {
                 snib__claims_row(out, now, &k->c, k->about, k->about_size);
             }
         }
     }
 }
 
-static bool is_used(const struct snib__mem_lock *lock, snib_instant now)
+static bool is_used(const struct snib__mem_lock *lock, snib_instant now,
+                    bool awaited_only)
 {
     SNIB__LIST_EACH (l, &lock->claims) {
         const struct snib__claim *c =
             &SNIB__CONTAINER(l, struct snib__mem_claim, link)->c;
-        if ((c->state == SNIB__HOLDS || c->state == SNIB__WAITS) &&
+        if ((c->state == SNIB__WAITS ||
+             (!awaited_only && snib__claim_holds(c))) &&
             !snib__reached(now, c->until)) {
             return true;
         }
@@ -137,8 +142,9 @@ static void list(struct snib__space *s, struct snib__request *r)
         SNIB__LIST_EACH (l, &s->bucket[i]) {
             const struct snib__mem_lock *lock =
                 SNIB__CONTAINER(l, struct snib__mem_lock, bucket);
-            if (is_used(lock, now) && snib__glob(r->text, r->text_size,
-                                                 lock->name, lock->name_size)) {
+            if (is_used(lock, now, r->awaited_only) &&
+                snib__glob(r->text, r->text_size, lock->name,
+                           lock->name_size)) {
                 write_lock(r->result, now, lock);
             }
         }
@@ -228,6 +234,7 @@ static void run_one(struct snib__mem_client *c, struct snib__request *r)
         change_claims(c, r);
         break;
     case SNIB__FORCE:
+    case SNIB__TERMS:
         change_claims(c, r);
         snib__claims_count(r);
         break;
@@ -235,6 +242,11 @@ static void run_one(struct snib__mem_client *c, struct snib__request *r)
     case SNIB__LIST:
     case SNIB__DOCTOR:
         look(c, r);
+        break;
+    case SNIB__VALUE_GET:
+    case SNIB__VALUE_PUT:
+    case SNIB__VALUE_DELETE:
+        snib__mem_values_run(c->space, r);
         break;
     }
     if (c->drop) {
@@ -352,14 +364,11 @@ static snib_err take_away(struct snib__mem_client *c,
     pthread_mutex_lock(&c->space->mutex);
     err = snib__mem_book_begin(&m, c->space, name, c->id, 0);
     if (!err) {
-        struct snib__claim held;
-        while (m.book.ops->first(&m.book, name, SNIB__HOLDS, &held)) {
-            m.book.ops->remove(&m.book, name, &held);
-        }
+        snib__claims_clear(&m.book, name);
         if (thief) {
             err = snib__claims_put(&m.book, name, thief);
         } else {
-            snib__claims_end(&m.book, name, nobody, SNIB__HOLDS, 0);
+            snib__claims_end(&m.book, name, nobody, 0);
         }
         snib__mem_book_end(&m);
     }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "store/memory/values.h"
 
 /* A virtual space begins here: not at zero, where bugs hide. */
 #define VIRTUAL_START_MS INT64_C(1000000)
@@ -67,6 +68,7 @@ static void free_space(struct snib__space *s)
     if (s->floor > registry_floor) {
         registry_floor = s->floor;
     }
+    snib__mem_values_free(s->values);
     pthread_mutex_destroy(&s->mutex);
     snib__free(s->name);
     snib__free(s);
@@ -168,7 +170,7 @@ static struct snib__mem_claim *by_id(struct snib__mem_book *m, int64_t id)
 
 static bool is_mark(int state)
 {
-    return state != SNIB__WAITS && state != SNIB__HOLDS;
+    return state == SNIB__TOMB || state == SNIB__DEAF || state == SNIB__REVOKED;
 }
 
 static void drop_claim(struct snib__mem_claim *k)
@@ -182,7 +184,8 @@ static void drop_claim(struct snib__mem_claim *k)
 /* A name that nobody needs now queues up to be forgotten. */
 static void note_idle(struct snib__space *s, struct snib__mem_lock *lock)
 {
-    if (!snib__list_empty(&lock->claims)) {
+    if (!snib__list_empty(&lock->claims) || lock->terms.size >= 0 ||
+        lock->terms.gate > 0) {
         return;
     }
     if (!snib__linked(&lock->idle)) {
@@ -217,18 +220,54 @@ static bool find(struct snib__book *b, const struct snib__name *name,
     return false;
 }
 
-static bool first(struct snib__book *b, const struct snib__name *name,
-                  int state, struct snib__claim *ret)
+/* The queue's order: rank, then arrival. Others: arrival. */
+static bool is_before(int state, const struct snib__claim *a,
+                      const struct snib__claim *b)
+{
+    if (state == SNIB__WAITS && a->rank != b->rank) {
+        return a->rank < b->rank;
+    }
+    return a->id < b->id;
+}
+
+static bool next(struct snib__book *b, const struct snib__name *name, int state,
+                 const struct snib__claim *after, struct snib__claim *ret)
 {
     struct snib__mem_book *m = mem_of(b);
+    const struct snib__claim *best = NULL;
     (void)name;
     SNIB__LIST_EACH (l, &m->lock->claims) {
-        if (claim_of(l)->c.state == state) {
-            *ret = claim_of(l)->c;
-            return true;
+        const struct snib__claim *c = &claim_of(l)->c;
+        if (c->state == state && (!after || is_before(state, after, c)) &&
+            (!best || is_before(state, c, best))) {
+            best = c;
         }
     }
-    return false;
+    if (best) {
+        *ret = *best;
+    }
+    return best != NULL;
+}
+
+static void share(struct snib__book *b, const struct snib__name *name, int by)
+{
+    (void)b;
+    (void)name;
+    (void)by;
+}
+
+static void terms(struct snib__book *b, const struct snib__name *name,
+                  struct snib__terms *ret)
+{
+    (void)name;
+    *ret = mem_of(b)->lock->terms;
+}
+
+static void set_terms(struct snib__book *b, const struct snib__name *name,
+                      const struct snib__terms *t)
+{
+    (void)name;
+    mem_of(b)->lock->terms = *t;
 }
 
 static uint32_t before(struct snib__book *b, const struct snib__name *name,
@@ -239,7 +278,8 @@ static uint32_t before(struct snib__book *b, const struct snib__name *name,
     (void)name;
     SNIB__LIST_EACH (l, &m->lock->claims) {
         const struct snib__claim *k = &claim_of(l)->c;
-        n += k->state == SNIB__WAITS && k->id < c->id && n < SNIB__PLACE_MAX;
+        n += k->state == SNIB__WAITS && is_before(SNIB__WAITS, k, c) &&
+             n < SNIB__PLACE_MAX;
     }
     return n;
 }
@@ -365,8 +405,8 @@ static void granted(struct snib__book *b, const struct snib__name *name,
 }
 
 static const struct snib__book_ops book_ops = {
-    find, first,  before,       token, set_token, highest,
-    add,  change, remove_claim, sweep, gone,      granted,
+    find,    next, before, token,        set_token, share, terms,   set_terms,
+    highest, add,  change, remove_claim, sweep,     gone,  granted,
 };
 
 static struct snib__mem_lock *lock_of(struct snib__space *s,
@@ -385,6 +425,7 @@ static struct snib__mem_lock *lock_of(struct snib__space *s,
     if (lock) {
         lock->hash = name->hash;
         lock->name_size = name->raw_size;
+        lock->terms.size = -1;
         memcpy(lock->name, name->raw, name->raw_size);
         snib__list_init(&lock->claims);
         snib__link_init(&lock->idle);

@@ -25,6 +25,7 @@ struct snib__mem_lock {
     struct snib__link bucket, idle;
     struct snib__list claims;
     int64_t token;
+    struct snib__terms terms;
     uint64_t hash;
     uint32_t name_size;
     char name[];
@@ -42,7 +43,10 @@ struct snib__space {
     uint32_t idle_count;
     struct snib__list clients, idle, marks;
     struct snib__list bucket[SNIB__SPACE_BUCKETS];
+    struct snib__mem_values *values; /* NULL: none was ever asked for       */
 };
+
+struct snib__mem_values; /* values.h */
 
 struct snib__mem_client {
     struct snib__link link;

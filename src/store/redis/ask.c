@@ -4,6 +4,7 @@
  * the earlier of its limit and the next thing to do for it. Whatever is
  * *definitely not applied* and passes by itself is sent again here until the
  * limit; whatever may have been applied is told as unknown. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -79,11 +80,18 @@ static void give_up(struct snib__redis *s, struct snib__request *rq)
                        "no answer within the time allowed");
     } else if (rq->chan & M_HELD) {
         snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
+    } else if (rq->err == SNIB_ERR_BUSY) { /* has spun until now */
+        snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
     } else if (rq->err) { /* retried in vain; reterr says why */
         snib__ask_finish(s, rq, SNIB__NOT_APPLIED);
+    } else if (l->err) {
+        snib__ask_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
     } else {
-        snib__ask_fail(s, rq, SNIB__NOT_APPLIED,
-                       l->err ? l->err : SNIB_ERR_UNREACHABLE, l->text);
+        char text[sizeof l->text];
+        snprintf(text, sizeof text,
+                 "no connection to %.*s within the time allowed", ADDRESS_SHOWN,
+                 s->out->chan[CALLERS].address);
+        snib__ask_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE, text);
     }
 }
 
@@ -110,9 +118,20 @@ int snib__ask_line(struct snib__redis *s, snib_instant now, bool keepers)
     return -1;
 }
 
+/* Unsent, and there never was a connection. */
+static bool first_connection(const struct snib__redis *s,
+                             const struct snib__request *rq)
+{
+    return (rq->chan & M_UNSENT) && !s->ever;
+}
+
+/* The limit may move later while it waits: others of its client join. */
 static void limit_timer(struct snib__redis *s, struct snib__request *rq)
 {
-    snib__heap_set(&s->timers, &rq->timer, rq->limit);
+    snib__heap_set(&s->timers, &rq->timer,
+                   first_connection(s, rq)
+                       ? snib__sooner(rq->limit, rq->patience)
+                       : rq->limit);
 }
 
 static void fly(struct snib__redis *s, snib_instant now, int i,
@@ -167,7 +186,7 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
     SNIB__LIST_EACH (l, list) {
         struct snib__request *rq = of_link(l);
         bytes += 2 * rq->name->safe_size + 100;
-        if (rq->verb != SNIB__RENEW || count == BATCH_MAX ||
+        if (rq->verb != SNIB__RENEW || rq->floor || count == BATCH_MAX ||
             (count && bytes > BATCH_BYTES)) {
             break;
         }
@@ -200,10 +219,10 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
     case SNIB__ACQUIRE:
         number_poll(s, now, rq);
         full = must_load(s, i, script);
-        snib__encode_acquire(
-            s, out, rq, full,
-            (rq->chan & M_QUEUED) ||
-                (rq->may_queue && s->line[SUBS].state == LINE_READY));
+        snib__encode_acquire(s, out, rq, full,
+                             (rq->chan & M_QUEUED) ||
+                                 (rq->may_queue && !rq->spin && !s->spin &&
+                                  s->line[SUBS].state == LINE_READY));
         break;
     case SNIB__RELEASE:
         script = SNIB__SCRIPT_RELEASE;
@@ -222,6 +241,21 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
         full = must_load(s, i, script);
         snib__encode_force(s, out, rq, full);
         break;
+    case SNIB__TERMS:
+        number_poll(s, now, rq);
+        script = SNIB__SCRIPT_TERMS;
+        full = must_load(s, i, script);
+        snib__encode_terms(s, out, rq, full);
+        break;
+    case SNIB__VALUE_GET:
+        script = SNIB__SCRIPT_VALUE_GET;
+        snib__encode_value_get(out, rq, must_load(s, i, script));
+        break;
+    case SNIB__VALUE_PUT:
+    case SNIB__VALUE_DELETE:
+        script = SNIB__SCRIPT_VALUE_PUT;
+        snib__encode_value_put(s, now, out, rq, must_load(s, i, script));
+        break;
     case SNIB__INSPECT:
     case SNIB__LIST:
     case SNIB__DOCTOR:
@@ -232,8 +266,11 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
             snib__ask_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
         }
         return;
-    case SNIB__RENEW:
-        return; /* send_renewals */
+    case SNIB__RENEW: /* with a floor; the others: send_renewals */
+        script = SNIB__SCRIPT_KEEP;
+        full = must_load(s, i, script);
+        snib__encode_keep(s, out, now, rq, full);
+        break;
     }
     fly(s, now, i, rq, script, true);
 }
@@ -258,7 +295,7 @@ void snib__ask_flush(struct snib__redis *s, snib_instant now)
             if (i < 0 || !snib__line_has_room(s, i, 1)) {
                 break;
             }
-            if (of_link(l)->verb == SNIB__RENEW) {
+            if (of_link(l)->verb == SNIB__RENEW && !of_link(l)->floor) {
                 send_renewals(s, now, i, &s->unsent[k]);
             } else {
                 send_on(s, now, i, of_link(l));
@@ -302,6 +339,7 @@ void snib__ask_start(struct snib__redis *s, snib_instant now,
     rq->err = SNIB_ERR_OK;
     rq->revoked = false;
     rq->position = 0;
+    rq->spins = 0;
     rq->valid_from = (snib_instant){0};
     rq->left = (snib_duration){0};
     rq->timer.index = 0;
@@ -314,14 +352,12 @@ void snib__ask_start(struct snib__redis *s, snib_instant now,
         return;
     }
     if (rq->verb == SNIB__ACQUIRE) {
-        if (rq->kind != SNIB_MUTEX) {
-            snib__ask_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_UNSUPPORTED,
-                           "this release has mutexes only");
-            return;
-        }
         snib__queue_put(s, rq);
     } else if (rq->verb == SNIB__CANCEL) {
         cancel(s, rq->id);
+    } else if (rq->verb == SNIB__RELEASE && rq->resent) {
+        /* A late copy may have been granted anew, by the time it gets there. */
+        snib__queue_abandon(s, rq->id);
     }
     if (l->state == LINE_RESTING && l->barred &&
         !snib__reached(now, l->rest_until) && !up(s, KEEPER)) {
@@ -329,10 +365,8 @@ void snib__ask_start(struct snib__redis *s, snib_instant now,
         return;
     }
     unsent(s, rq, false);
-    snib__heap_set(
-        &s->timers, &rq->timer,
-        s->ever ? rq->limit
-                : snib__sooner(rq->limit, snib__after(now, s->patience)));
+    rq->patience = snib__after(now, s->patience);
+    limit_timer(s, rq);
 }
 
 void snib__ask_again(struct snib__redis *s, snib_instant now,
@@ -358,7 +392,8 @@ void snib__ask_later(struct snib__redis *s, snib_instant now,
 void snib__ask_due(struct snib__redis *s, snib_instant now,
                    struct snib__request *rq)
 {
-    if (snib__reached(now, rq->limit) || ((rq->chan & M_UNSENT) && !s->ever)) {
+    if (snib__reached(now, rq->limit) ||
+        (first_connection(s, rq) && snib__reached(now, rq->patience))) {
         give_up(s, rq);
     } else if (rq->chan & M_RETRY) {
         unsent(s, rq, false);

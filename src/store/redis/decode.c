@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "core/refuse.h"
 #include "store/redis/redis_i.h"
 
 #define TOKEN_TOP (INT64_C(1) << 53)
@@ -96,6 +97,43 @@ static bool int_at(const struct snib__resp_cell *c, uint32_t i, int64_t *ret)
     return true;
 }
 
+/* Too late for it, or the server's clock was set: now we know. */
+static void too_late(struct snib__redis *s, snib_instant now,
+                     struct snib__request *rq)
+{
+    snib__fail(rq->reterr, SNIB_ERR_STORE,
+               "the server's clock jumps: the request came too late");
+    rq->err = SNIB_ERR_STORE;
+    snib__ask_later(s, now, rq, POLL_FLOOR_MS);
+}
+
+static void terms(struct snib__redis *s, snib_instant now,
+                  struct snib__request *rq, const struct snib__resp_cell *c)
+{
+    int64_t code, clock, size, used, gate, waiting;
+    if (!int_at(c, 0, &code) || !int_at(c, 1, &clock)) {
+        strange(s, rq);
+        return;
+    }
+    snib__server_time(s, now, clock);
+    if (code == 4) {
+        too_late(s, now, rq);
+    } else if (code == 6 && int_at(c, 2, &size)) {
+        snib__refuse_size(rq, size);
+        snib__ask_finish(s, rq, SNIB__NO);
+    } else if (code == 9) {
+        snib__refuse_no_size(rq);
+        snib__ask_finish(s, rq, SNIB__NO);
+    } else if ((code == 0 || code == 1) && int_at(c, 2, &size) &&
+               int_at(c, 3, &used) && int_at(c, 4, &gate) &&
+               int_at(c, 5, &waiting)) {
+        snib__rec_terms(rq->result, code == 1, size, used, gate, waiting);
+        snib__ask_finish(s, rq, SNIB__DONE);
+    } else {
+        strange(s, rq);
+    }
+}
+
 static void acquire(struct snib__redis *s, snib_instant now,
                     const struct flight *f, const struct snib__resp_cell *c)
 {
@@ -114,6 +152,9 @@ static void acquire(struct snib__redis *s, snib_instant now,
         }
         rq->token = a;
         rq->room = (uint32_t)b;
+        if (int_at(c, 5, &code) && code > 0 && code <= UINT32_MAX) {
+            rq->permits = (uint32_t)code;
+        }
         rq->valid_from = f->sent;
         rq->left = snib__ms(d);
         rq->err = SNIB_ERR_OK;
@@ -132,21 +173,39 @@ static void acquire(struct snib__redis *s, snib_instant now,
             break;
         }
         rq->left = snib__ms(b < 0 ? 0 : b);
-        if (rq->may_queue) {
+        if (rq->may_queue && (rq->spin || s->spin)) {
+            snib__queue_spin(s, now, rq);
+        } else if (rq->may_queue) {
             snib__queue_told(s, now, rq, false);
         } else {
             rq->err = SNIB_ERR_BUSY;
             snib__ask_finish(s, rq, SNIB__NO);
         }
         return;
-    case 4: /* too late for it, or the server's clock was set: now we know */
-        snib__fail(rq->reterr, SNIB_ERR_STORE,
-                   "the server's clock jumps: the request came too late");
-        rq->err = SNIB_ERR_STORE;
-        snib__ask_later(s, now, rq, POLL_FLOOR_MS);
+    case 4:
+        too_late(s, now, rq);
         return;
     case 5:
         snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
+        return;
+    case 6: /* more permits than there are */
+        if (!int_at(c, 2, &a)) {
+            break;
+        }
+        snib__refuse_too_many(rq, a);
+        snib__ask_finish(s, rq, SNIB__NO);
+        return;
+    case 7: /* the grant beside which it was to be is over */
+        snib__refuse_beside_over(rq);
+        snib__ask_finish(s, rq, SNIB__NO);
+        return;
+    case 8: /* another reader wants to become the writer */
+        snib__refuse_second_upgrade(rq);
+        snib__ask_finish(s, rq, SNIB__NO);
+        return;
+    case 9:
+        snib__refuse_no_size(rq);
+        snib__ask_finish(s, rq, SNIB__NO);
         return;
     default:
         break;
@@ -254,6 +313,14 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         } else {
             strange(s, rq);
         }
+        break;
+    case SNIB__TERMS:
+        terms(s, now, rq, c);
+        break;
+    case SNIB__VALUE_GET:
+    case SNIB__VALUE_PUT:
+    case SNIB__VALUE_DELETE:
+        snib__value_reply(s, now, rq, c);
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:

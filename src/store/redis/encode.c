@@ -2,6 +2,7 @@
  *
  * A lock's keys share the hash tag {safe name}; which they are and what they
  * hold: docs/REDIS.md. Arguments are described at the head of each script. */
+#include <stdio.h>
 #include <string.h>
 
 #include "store/redis/redis_i.h"
@@ -44,6 +45,8 @@ void snib__encode_key(struct snib__buf *b, const char *safe, size_t size,
     snib__resp_end(b);
 }
 
+enum { CLASS_ORDINARY = 128 };
+
 /* holders, token, queue, waiters, alive */
 static void five_keys(struct snib__buf *b, const char *safe, size_t size)
 {
@@ -68,38 +71,63 @@ static void hex_arg(struct snib__buf *b, const uint64_t id[2])
     snib__resp_arg(b, text, 32);
 }
 
+/* "12", then the lock-delay ",d5000", then the grant beside ",b<request>". */
+static void permits_arg(struct snib__buf *b, const struct snib__request *rq)
+{
+    char text[80], hex[33];
+    int n = snprintf(text, sizeof text, "%u", rq->permits);
+    if (rq->delay.ns > 0) {
+        n += snprintf(text + n, sizeof text - (size_t)n, ",d%lld",
+                      (long long)snib__to_ms(rq->delay));
+    }
+    if (rq->beside[0] | rq->beside[1]) {
+        snib__encode_hex(hex, rq->beside);
+        n += snprintf(text + n, sizeof text - (size_t)n, ",b%s", hex);
+    }
+    snib__resp_arg(b, text, (size_t)n);
+}
+
+/* In server ms. */
+static int64_t not_after(const struct snib__redis *s, snib_instant now)
+{
+    int64_t since = s->server_at.ns / 1000000;
+    return s->server_ms + (now.ns / 1000000 - since) + NOT_AFTER_MS;
+}
+
 void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,
                           struct snib__request *rq, bool full, bool may_queue)
 {
     const struct snib__name *n = rq->name;
-    int64_t sent_ms = rq->poll[0].sent.ns / 1000000;
-    int64_t since = s->server_at.ns / 1000000;
-    snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 6, 14);
+    snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 7, 16);
     five_keys(b, n->safe, n->safe_size);
     tombstone_key(b, n->safe, n->safe_size, rq->id);
+    snib__encode_key(b, n->safe, n->safe_size, ":c");
     snib__resp_arg(b, s->client, 32);
     hex_arg(b, rq->id);
     snib__resp_i64(b, snib__to_ms(rq->lease));
     snib__resp_arg(b, may_queue ? "1" : "0", 1);
     snib__resp_i64(b, rq->poll[0].number);
-    snib__resp_i64(b, s->server_ms + (sent_ms - since) + NOT_AFTER_MS);
+    snib__resp_i64(b, not_after(s, rq->poll[0].sent));
     snib__resp_i64(b, rq->floor);
     snib__resp_i64(b, rq->room);
     snib__resp_i64(b, rq->token);
     snib__resp_text(b, s->channel);
     snib__resp_i64(b, rq->kind);
-    snib__resp_i64(b, rq->permits ? rq->permits : 1);
+    permits_arg(b, rq);
     snib__resp_i64(b, WINDOW_MS);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
+    snib__resp_i64(b, rq->capacity);
+    snib__resp_i64(b, CLASS_ORDINARY - rq->rank);
 }
 
 void snib__encode_release(struct snib__redis *s, struct snib__buf *b,
                           const struct snib__request *rq, bool full, bool tomb)
 {
     const struct snib__name *n = rq->name;
-    snib__encode_script(b, SNIB__SCRIPT_RELEASE, full, 6, 4);
+    snib__encode_script(b, SNIB__SCRIPT_RELEASE, full, 7, 4);
     five_keys(b, n->safe, n->safe_size);
     tombstone_key(b, n->safe, n->safe_size, rq->id);
+    snib__encode_key(b, n->safe, n->safe_size, ":c");
     snib__resp_arg(b, s->client, 32);
     hex_arg(b, rq->id);
     snib__resp_i64(b, rq->token);
@@ -112,9 +140,10 @@ void snib__encode_stray(struct snib__redis *s, struct snib__buf *b,
 {
     /* By EVAL: it is rare, and NOSCRIPT would have nobody to repeat it. */
     snib__encode_script(b, token ? SNIB__SCRIPT_RELEASE : SNIB__SCRIPT_CANCEL,
-                        true, 6, token ? 4 : 3);
+                        true, 7, token ? 4 : 3);
     five_keys(b, safe, size);
     tombstone_key(b, safe, size, id);
+    snib__encode_key(b, safe, size, ":c");
     snib__resp_arg(b, s->client, 32);
     hex_arg(b, id);
     snib__resp_i64(b, token);
@@ -127,9 +156,10 @@ void snib__encode_cancel(struct snib__redis *s, struct snib__buf *b,
                          const struct snib__request *rq, bool full)
 {
     const struct snib__name *n = rq->name;
-    snib__encode_script(b, SNIB__SCRIPT_CANCEL, full, 6, 3);
+    snib__encode_script(b, SNIB__SCRIPT_CANCEL, full, 7, 3);
     five_keys(b, n->safe, n->safe_size);
     tombstone_key(b, n->safe, n->safe_size, rq->id);
+    snib__encode_key(b, n->safe, n->safe_size, ":c");
     snib__resp_arg(b, s->client, 32);
     hex_arg(b, rq->id);
     snib__resp_i64(b, rq->token);
@@ -140,10 +170,31 @@ void snib__encode_force(struct snib__redis *s, struct snib__buf *b,
 {
     const struct snib__name *n = rq->name;
     (void)s;
-    snib__encode_script(b, SNIB__SCRIPT_FORCE, full, 6, 1);
+    snib__encode_script(b, SNIB__SCRIPT_FORCE, full, 7, 1);
     five_keys(b, n->safe, n->safe_size);
     snib__encode_key(b, n->safe, n->safe_size, ":r");
+    snib__encode_key(b, n->safe, n->safe_size, ":c");
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
+}
+
+void snib__encode_terms(struct snib__redis *s, struct snib__buf *b,
+                        const struct snib__request *rq, bool full)
+{
+    static const char *const what[] = {
+        [SNIB__TERMS_GET] = "get",   [SNIB__TERMS_SIZE] = "size",
+        [SNIB__TERMS_INIT] = "init", [SNIB__TERMS_ADD] = "add",
+        [SNIB__TERMS_GATE] = "gate", [SNIB__TERMS_DOWN] = "down",
+        [SNIB__TERMS_OPEN] = "open"};
+    const struct snib__name *n = rq->name;
+    snib__encode_script(b, SNIB__SCRIPT_TERMS, full, 7, 5);
+    five_keys(b, n->safe, n->safe_size);
+    tombstone_key(b, n->safe, n->safe_size, rq->id);
+    snib__encode_key(b, n->safe, n->safe_size, ":c");
+    snib__resp_arg(b, s->client, 32);
+    hex_arg(b, rq->id);
+    snib__resp_text(b, what[rq->op]);
+    snib__resp_i64(b, rq->amount);
+    snib__resp_i64(b, not_after(s, rq->poll[0].sent));
 }
 
 void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
@@ -151,8 +202,9 @@ void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
                           bool full)
 {
     (void)s;
-    snib__encode_script(b, SNIB__SCRIPT_INSPECT, full, 5, 2);
+    snib__encode_script(b, SNIB__SCRIPT_INSPECT, full, 6, 2);
     five_keys(b, safe, size);
+    snib__encode_key(b, safe, size, ":c");
     snib__resp_i64(b, from);
     snib__resp_i64(b, 100);
 }

@@ -113,7 +113,9 @@ bool snib__line_copy_due(struct snib__redis *s, const uint64_t id[2])
     for (int i = 0; i < SUBS; i++) {
         for (uint32_t k = 0; k < s->line[i].count; k++) {
             const struct flight *f = at(&s->line[i], k);
-            if (f->job == JOB_REQUEST && f->verb == SNIB__ACQUIRE &&
+            if (f->job == JOB_REQUEST &&
+                (f->verb == SNIB__ACQUIRE ||
+                 f->script == SNIB__SCRIPT_KEEP + 1) &&
                 f->id[0] == id[0] && f->id[1] == id[1]) {
                 return true;
             }
@@ -168,7 +170,7 @@ static void lost(struct snib__redis *s, snib_instant now,
     if (f->job != JOB_REQUEST) {
         return;
     }
-    if (f->verb == SNIB__ACQUIRE) {
+    if (f->verb == SNIB__ACQUIRE || f->script == SNIB__SCRIPT_KEEP + 1) {
         /* Its bytes may still reach the server. Whoever releases that id
          * before its not_after has passed leaves a tombstone. */
         s->copies_until = snib__later(s->copies_until,
@@ -229,7 +231,7 @@ void snib__line_cut(struct snib__redis *s, snib_instant now, int i, bool shut,
         snib__look_subs(s, now);
     }
     if (s->out->log) {
-        char line[256];
+        char line[sizeof l->text + 32];
         snprintf(line, sizeof line, "redis: line %d lost: %s", i, l->text);
         s->out->log(s->out->log_data, barred ? SNIB_LOG_ERROR : SNIB_LOG_WARN,
                     line);
@@ -283,13 +285,16 @@ static void ping(struct snib__redis *s, snib_instant now)
 void snib__line_tick(struct snib__redis *s, snib_instant now, int i)
 {
     struct line *l = &s->line[i];
+    char text[sizeof l->text];
     if (!snib__reached(now, snib__line_due(s, i))) {
         return;
     }
     switch (l->state) {
     case LINE_OPENING:
-        snib__line_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
-                       "no connection within the time allowed", false);
+        snprintf(text, sizeof text,
+                 "no connection to %.*s within the time allowed", ADDRESS_SHOWN,
+                 s->out->chan[i].address);
+        snib__line_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
         break;
     case LINE_RESTING:
         snib__line_want(s, now, i);

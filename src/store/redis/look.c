@@ -62,7 +62,7 @@ static void scan(struct snib__redis *s, snib_instant now, int i, struct look *k)
     snib__resp_text(out, "SCAN");
     snib__resp_i64(out, k->cursor);
     snib__resp_text(out, "MATCH");
-    snib__resp_text(out, "snib:{*");
+    snib__resp_text(out, k->rq->awaited_only ? "snib:{*}:a" : "snib:{*");
     snib__resp_text(out, "COUNT");
     snib__resp_i64(out, SCAN_COUNT);
     snib__look_flight(s, now, i, k, -1);
@@ -134,7 +134,10 @@ static void holder_row(struct snib__buf *out, int64_t now_ms,
 {
     const char *p = record->text, *end = p + record->size;
     snib__rec_row(out, SNIB__ROW_HOLDER);
-    snib__rec_bytes(out, SNIB__F_OWNER, owner->text, owner->size);
+    /* "<client>" or "<client>:<request>" */
+    snib__rec_bytes(out, SNIB__F_OWNER, owner->text,
+                    owner->size > 32 ? 32 : owner->size);
+    snib__rec_bytes(out, SNIB__F_REQUEST, p, record->size < 32 ? 0 : 32);
     snib__rec_i64(out, SNIB__F_TOKEN, word_i64(p, end, 1));
     snib__rec_i64(out, SNIB__F_LEFT, word_i64(p, end, 2) - now_ms);
     snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 3));
@@ -145,12 +148,16 @@ static void holder_row(struct snib__buf *out, int64_t now_ms,
 
 /* waiter: "client channel poll rank lease room floor mode permits about" */
 static void waiter_row(struct snib__buf *out, int64_t now_ms, int64_t alive,
+                       const struct snib__resp_cell *request,
                        const struct snib__resp_cell *record)
 {
     const char *p = record->text, *end = p + record->size;
     const char *blank = memchr(p, ' ', record->size);
     snib__rec_row(out, SNIB__ROW_WAITER);
     snib__rec_bytes(out, SNIB__F_OWNER, p, blank ? (size_t)(blank - p) : 0);
+    snib__rec_bytes(out, SNIB__F_REQUEST, request->text,
+                    request->type == SNIB__RESP_STRING ? request->size : 0);
+    snib__rec_i64(out, SNIB__F_RANK, word_i64(p, end, 3));
     snib__rec_i64(out, SNIB__F_LEFT, alive - now_ms);
     snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 7));
     snib__rec_i64(out, SNIB__F_PERMITS, word_i64(p, end, 8));
@@ -193,7 +200,7 @@ bool snib__look_rows(struct snib__redis *s, struct snib__request *rq,
     const struct snib__resp_cell *e = waiters + 1;
     for (uint32_t i = 0; i + 2 < waiters->size; i += 3, e += 3) {
         if (snib__resp_number(e + 1, &alive)) {
-            waiter_row(out, now_ms, alive, e + 2);
+            waiter_row(out, now_ms, alive, e, e + 2);
         }
     }
     return true;
@@ -420,6 +427,10 @@ void snib__look_reply(struct snib__redis *s, snib_instant now, int i,
     case SNIB__RELEASE:
     case SNIB__CANCEL:
     case SNIB__FORCE:
+    case SNIB__TERMS:
+    case SNIB__VALUE_GET:
+    case SNIB__VALUE_PUT:
+    case SNIB__VALUE_DELETE:
         break;
     }
 }

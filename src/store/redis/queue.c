@@ -114,6 +114,28 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
     snib__ask_later(s, now, rq, pause(s, rq, queued));
 }
 
+void snib__queue_spin(struct snib__redis *s, snib_instant now,
+                      struct snib__request *rq)
+{
+    int64_t left = snib__to_ms(rq->left);
+    int64_t ms = (int64_t)SPIN_FIRST_MS << rq->spins;
+    if (ms < SPIN_MOST_MS) {
+        rq->spins++;
+    } else {
+        ms = SPIN_MOST_MS;
+    }
+    ms = ms / 2 + (int64_t)snib__rng_below(&s->rng, (uint64_t)ms);
+    if (left > 0 && left + POLL_FLOOR_MS < ms) {
+        ms = left + POLL_FLOOR_MS;
+    }
+    rq->err = SNIB_ERR_BUSY;
+    rq->answer = SNIB__QUEUED;
+    if (!snib__linked(&rq->link)) {
+        snib__list_push(&s->out->answered, &rq->link);
+    }
+    snib__ask_later(s, now, rq, ms);
+}
+
 void snib__queue_ask_all(struct snib__redis *s, snib_instant now)
 {
     for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
@@ -140,7 +162,8 @@ void snib__queue_barred(struct snib__redis *s, snib_err err, const char *text)
 
 /* -- pushed grants ------------------------------------------------------------- */
 
-/* "g <request> <token> <room> <claim ms> <poll> <server ms> <holders key>" */
+/* "r <request>": this grant of ours was ended by force.
+ * "g <request> <token> <room> <claim ms> <poll> <server ms> <holders key>" */
 struct grant {
     uint64_t id[2];
     int64_t token, room, claim, poll, server_ms;
@@ -242,6 +265,11 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
                          const char *text, uint32_t size)
 {
     struct grant g;
+    if (size == 34 && !memcmp(text, "r ", 2) && hex(text + 2, &g.id[0]) &&
+        hex(text + 18, &g.id[1])) {
+        snib__out_ended(s->out, g.id);
+        return;
+    }
     if (!parse(text, size, &g)) {
         return; /* somebody else's, or of a later version */
     }
@@ -271,6 +299,7 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
     rq->valid_from = proven;
     rq->err = SNIB_ERR_OK;
     if (rq->chan & M_FLIGHT) {
+        rq->resent = true;
         snib__line_overtaken(s, rq, g.server_ms + g.claim);
     }
     snib__ask_finish(s, rq, SNIB__DONE);

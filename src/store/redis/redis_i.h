@@ -9,7 +9,8 @@
  * Files: store.c (the table, due, tick) · session.c (a line's states) ·
  * lines.c (flights, silence, cutting) · ask.c (choosing a line, sending) ·
  * encode.c, decode.c (verbs to bytes and back) · queue.c (waiting, polls,
- * pushed grants) · look.c, doctor.c · errors.c (what an error word means).
+ * pushed grants) · value.c (versioned values) · look.c, doctor.c · errors.c
+ * (what an error word means).
  *
  * Every function takes `now` from the step it runs in. */
 #ifndef SNIB__REDIS_I_H
@@ -35,12 +36,15 @@ enum {
     POLL_MS = 1000,     /* p: a waiter's sign of life                   */
     WINDOW_MS = 3000,   /* alive for 3p                                 */
     POLL_FLOOR_MS = 10,
+    SPIN_FIRST_MS = 10, /* doubles                                 */
+    SPIN_MOST_MS = 500,
     NOT_AFTER_MS = 9900, /* a request is not executed later than that    */
     LATE_COPY_MS = 10000,
     REST_FIRST_MS = 20, /* back-off: doubles, with jitter               */
     REST_MAX_MS = 1000,
     REST_BARRED_MS = 5000, /* after a refused login                        */
-    RETRY_MS = 100         /* LOADING and the like                         */
+    RETRY_MS = 100,        /* LOADING and the like                         */
+    ADDRESS_SHOWN = 100    /* bytes of an address in a text                */
 };
 
 #define MUST_LOAD UINT32_MAX
@@ -98,7 +102,7 @@ struct line {
     snib_instant ping_at; /* SUBS                                       */
     snib_duration rest;   /* next back-off                              */
     snib_err err;         /* why it failed last, OK: it did not         */
-    char text[200];
+    char text[252];       /* as much as a struct snib_error shows       */
 };
 
 /* Where a request is: in the upper bits of request.chan while the store owns
@@ -127,6 +131,7 @@ struct snib__redis {
     struct snib__list looks;
     uint32_t look_count, queued, held, owned, poll;
     struct snib__heap timers;
+    bool spin;         /* nobody queues: ?wait=spin          */
     bool ever;         /* a line was READY once             */
     int64_t server_ms; /* 0: not known                      */
     snib_instant server_at;
@@ -213,6 +218,8 @@ void snib__encode_cancel(struct snib__redis *, struct snib__buf *,
                          const struct snib__request *, bool full);
 void snib__encode_force(struct snib__redis *, struct snib__buf *,
                         const struct snib__request *, bool full);
+void snib__encode_terms(struct snib__redis *, struct snib__buf *,
+                        const struct snib__request *, bool full);
 void snib__encode_inspect(struct snib__redis *, struct snib__buf *,
                           const char *safe, size_t size, uint32_t from,
                           bool full);
@@ -232,6 +239,19 @@ void snib__encode_renew_head(struct snib__redis *, struct snib__buf *,
 void snib__encode_renew_keys(struct snib__buf *, const struct snib__request *);
 void snib__encode_renew_args(struct snib__buf *, const struct snib__request *);
 
+/* value.c */
+void snib__encode_value_get(struct snib__buf *, const struct snib__request *,
+                            bool full);
+void snib__encode_value_put(struct snib__redis *, snib_instant now,
+                            struct snib__buf *, const struct snib__request *,
+                            bool full);
+void snib__value_reply(struct snib__redis *, snib_instant now,
+                       struct snib__request *, const struct snib__resp_cell *);
+/* keep.c: a RENEW with a floor, to a node of a quorum */
+void snib__encode_keep(struct snib__redis *, struct snib__buf *,
+                       snib_instant now, const struct snib__request *,
+                       bool full);
+
 /* decode.c: the reply to a flight of JOB_REQUEST; k: its place among those
  * that this reply answers */
 void snib__decode_reply(struct snib__redis *, snib_instant now, int i,
@@ -245,6 +265,9 @@ struct snib__request *snib__queue_find(struct snib__redis *,
 void snib__queue_put(struct snib__redis *, struct snib__request *);
 void snib__queue_told(struct snib__redis *, snib_instant now,
                       struct snib__request *, bool queued);
+/* "Held", to one that does not queue: asks again after a pause that grows. */
+void snib__queue_spin(struct snib__redis *, snib_instant now,
+                      struct snib__request *);
 void snib__queue_unmark(struct snib__redis *, struct snib__request *);
 /* All waiting requests ask again at once. */
 void snib__queue_ask_all(struct snib__redis *, snib_instant now);

@@ -50,17 +50,26 @@ static snib_err addresses(struct snib__redis *s, const struct snib__url *url,
     const char *path = url->path ? url->path : "";
     const char *db = snib__url_query(url, "db");
     const char *socket = snib__url_query(url, "socket");
+    const char *wait = snib__url_query(url, "wait");
     char address[sizeof s->out->chan[0].address];
     size_t size = sizeof address;
     int n;
     for (uint32_t i = 0; i < url->queries; i++) {
         if (strcmp(url->query[i].key, "db") != 0 &&
-            strcmp(url->query[i].key, "socket") != 0) {
+            strcmp(url->query[i].key, "socket") != 0 &&
+            strcmp(url->query[i].key, "wait") != 0) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
-                              "%.60s: redis knows db= and socket=, not %.40s=",
+                              "%.60s: redis knows db=, socket= and wait=, not "
+                              "%.40s=",
                               url->safe, url->query[i].key);
         }
     }
+    if (wait && strcmp(wait, "spin") != 0 && strcmp(wait, "queue") != 0) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: wait is queue (as without it) or spin",
+                          url->safe);
+    }
+    s->spin = wait && !strcmp(wait, "spin");
     if (!strcmp(url->scheme, "redis+unix")) {
         socket = path;
         path = "";
@@ -203,12 +212,31 @@ static void tick(struct snib__redis *s, snib_instant now)
     }
 }
 
+/* Who reads it may have several stores: a refusal names the address. */
+static void why_down(const struct snib__redis *s, const struct snib__input *in,
+                     char *ret, size_t size)
+{
+    char raw[sizeof s->line[0].text];
+    const char *why = in->bytes ? in->bytes : "";
+    int length = (int)(in->bytes ? in->size : 0);
+    if (in->kind == SNIB__IN_REFUSED) {
+        snprintf(raw, sizeof raw, "no connection to %.*s: %.*s", ADDRESS_SHOWN,
+                 s->out->chan[in->chan].address, length, why);
+    } else {
+        snprintf(raw, sizeof raw, "%.*s", length, why);
+    }
+    if (!*raw) {
+        snprintf(raw, sizeof raw, "the connection was closed");
+    }
+    snib__redis_error_text(ret, size, raw, (uint32_t)strlen(raw));
+}
+
 static void redis_input(struct snib__store *store, snib_instant now,
                         const struct snib__input *in)
 {
     struct snib__redis *s = of(store);
     int i = in->chan;
-    char text[200];
+    char text[sizeof s->line[0].text];
     switch (in->kind) {
     case SNIB__IN_OPENED:
         if (i < LINES && s->line[i].state == LINE_OPENING) {
@@ -230,10 +258,8 @@ static void redis_input(struct snib__store *store, snib_instant now,
             s->line[i].state = LINE_RESTING;
             break;
         }
-        snib__redis_error_text(text, sizeof text, in->bytes ? in->bytes : "",
-                               in->bytes ? (uint32_t)in->size : 0);
-        snib__line_cut(s, now, i, false, SNIB_ERR_UNREACHABLE,
-                       *text ? text : "the connection was closed", false);
+        why_down(s, in, text, sizeof text);
+        snib__line_cut(s, now, i, false, SNIB_ERR_UNREACHABLE, text, false);
         break;
     case SNIB__IN_RUNG:
         break;

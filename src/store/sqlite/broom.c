@@ -104,6 +104,14 @@ static int visit_one(struct snib__db *db, struct visit *v, sqlite3_stmt *st)
                        dead.ns, &gone);
     }
     if (!rc) {
+        rc = delete_of(db, SNIB__ST_BROOM_SHARES, v->last, v->last_size,
+                       dead.ns, &gone);
+    }
+    if (!rc && gone) {
+        rc = delete_of(db, SNIB__ST_BROOM_COUNT, v->last, v->last_size, 0,
+                       &gone);
+    }
+    if (!rc) {
         rc = delete_of(db, SNIB__ST_BROOM_LOCK, v->last, v->last_size,
                        v->old_token, &gone);
     }

@@ -90,6 +90,9 @@ void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
     c->start = sqlite3_column_int64(st, 12);
     c->pidns = sqlite3_column_int64(st, 13);
     copy_text(st, 14, c->bell, sizeof c->bell);
+    c->rank = sqlite3_column_int(st, 16);
+    c->delay.ns = sqlite3_column_int64(st, 17);
+    snib__db_get_id(st, 18, c->beside);
     c->note[0] = 0;
     if (c->state == SNIB__REVOKED) {
         copy_text(st, 15, c->note, sizeof c->note);
@@ -103,7 +106,7 @@ static int64_t number(struct snib__sqlite *self, sqlite3_stmt *st)
     return n;
 }
 
-/* Read a name's token and holder, unless they are known. */
+/* Read a name's token, terms and holder, unless they are known. */
 static void visit(struct snib__sqlite *self, const struct snib__name *name)
 {
     sqlite3_stmt *st;
@@ -113,9 +116,16 @@ static void visit(struct snib__sqlite *self, const struct snib__name *name)
     put_name(st, name);
     bool known = step_row(self, st);
     self->here.has_holder = false;
-    self->here.token = self->here.new_token = 0;
+    self->here.token = self->here.new_token = self->here.shares = 0;
+    self->here.terms = (struct snib__terms){.size = -1};
     if (known) {
-        self->here.token = sqlite3_column_int64(st, 16);
+        int at = SNIB__LOCK_COLUMN;
+        self->here.token = self->here.new_token = sqlite3_column_int64(st, at);
+        if (sqlite3_column_type(st, at + 1) != SQLITE_NULL) {
+            self->here.terms.size = sqlite3_column_int64(st, at + 1);
+        }
+        self->here.terms.gate = sqlite3_column_int64(st, at + 2);
+        self->here.shares = sqlite3_column_int64(st, at + 3);
         if (sqlite3_column_type(st, 0) != SQLITE_NULL) {
             self->here.has_holder = true;
             snib__sqlite_read_claim(st, &self->here.holder);
@@ -124,7 +134,7 @@ static void visit(struct snib__sqlite *self, const struct snib__name *name)
     sqlite3_reset(st);
     /* A name that the broom took away left its token in the floor. */
     if (!known && (st = get(self, SNIB__ST_FLOOR))) {
-        self->here.token = number(self, st);
+        self->here.token = self->here.new_token = number(self, st);
     }
     self->here.name = self->book.err ? NULL : name;
 }
@@ -154,22 +164,32 @@ static bool find(struct snib__book *b, const struct snib__name *name,
     return found;
 }
 
-static bool first(struct snib__book *b, const struct snib__name *name,
-                  int state, struct snib__claim *ret)
+static bool next(struct snib__book *b, const struct snib__name *name, int state,
+                 const struct snib__claim *after, struct snib__claim *ret)
 {
     struct snib__sqlite *self = self_of(b);
     sqlite3_stmt *st;
     bool found = false;
-    if (state == SNIB__HOLDS) {
+    if (state != SNIB__WAITS) {
         visit(self, name);
-        if (!b->err && self->here.has_holder) {
+        if (b->err || (state == SNIB__SHARES && self->here.shares <= 0)) {
+            return false;
+        }
+    }
+    if (state == SNIB__HOLDS) {
+        if (!after && self->here.has_holder) {
             *ret = self->here.holder;
             return true;
         }
         return false;
     }
-    if ((st = get(self, SNIB__ST_HEAD))) {
+    if ((st = get(self,
+                  state == SNIB__WAITS ? SNIB__ST_HEAD : SNIB__ST_SHARE))) {
         put_name(st, name);
+        if (state == SNIB__WAITS) {
+            sqlite3_bind_int(st, 2, after ? after->rank : INT8_MIN);
+        }
+        sqlite3_bind_int64(st, 3, after ? after->id : 0);
         found = step_row(self, st);
         if (found) {
             snib__sqlite_read_claim(st, ret);
@@ -188,9 +208,61 @@ static uint32_t before(struct snib__book *b, const struct snib__name *name,
         return 0;
     }
     put_name(st, name);
-    sqlite3_bind_int64(st, 2, c->id);
-    sqlite3_bind_int(st, 3, SNIB__PLACE_MAX);
+    sqlite3_bind_int(st, 2, c->rank);
+    sqlite3_bind_int64(st, 3, c->id);
+    sqlite3_bind_int(st, 4, SNIB__PLACE_MAX);
     return (uint32_t)number(self, st);
+}
+
+static void terms(struct snib__book *b, const struct snib__name *name,
+                  struct snib__terms *ret)
+{
+    struct snib__sqlite *self = self_of(b);
+    visit(self, name);
+    *ret = self->here.terms;
+}
+
+static void set_terms(struct snib__book *b, const struct snib__name *name,
+                      const struct snib__terms *t)
+{
+    struct snib__sqlite *self = self_of(b);
+    visit(self, name);
+    sqlite3_stmt *st = get(self, SNIB__ST_SET_TERMS);
+    if (!st) {
+        return;
+    }
+    /* The token tells the broom when the name was last used. */
+    int64_t used = b->wall_ms * 1024;
+    if (self->here.token < used) {
+        self->here.token = self->here.new_token = used;
+    }
+    put_name(st, name);
+    sqlite3_bind_int64(st, 2, self->here.token);
+    if (t->size >= 0) {
+        sqlite3_bind_int64(st, 3, t->size);
+    } else {
+        sqlite3_bind_null(st, 3);
+    }
+    sqlite3_bind_int64(st, 4, t->gate);
+    step_done(self, st);
+    self->here.terms = *t;
+}
+
+/* One row, one write: the count and the token of who came in. */
+static void share(struct snib__book *b, const struct snib__name *name, int by)
+{
+    struct snib__sqlite *self = self_of(b);
+    visit(self, name);
+    sqlite3_stmt *st = get(self, SNIB__ST_SET_SHARES);
+    if (!st) {
+        return;
+    }
+    self->here.shares += by;
+    self->here.token = self->here.new_token;
+    put_name(st, name);
+    sqlite3_bind_int64(st, 2, self->here.token);
+    sqlite3_bind_int64(st, 3, self->here.shares);
+    step_done(self, st);
 }
 
 static int64_t token(struct snib__book *b, const struct snib__name *name)
@@ -252,7 +324,7 @@ static void add(struct snib__book *b, const struct snib__name *name,
     struct snib__sqlite *self = self_of(b);
     const struct snib__host *h = &self->host;
     sqlite3_stmt *st;
-    uint8_t room[2][16];
+    uint8_t room[3][16];
     if (c->state == SNIB__WAITS && self->bell.sock < 0 && !self->no_bell) {
         /* A socket is made outside of the transaction; then once more. */
         self->want_bell = true;
@@ -279,6 +351,13 @@ static void add(struct snib__book *b, const struct snib__name *name,
     sqlite3_bind_int64(st, 14, known ? h->pidns : 0);
     sqlite3_bind_text(st, 15, self->bell.name, -1, SQLITE_STATIC);
     sqlite3_bind_text(st, 16, about ? about : "", (int)size, SQLITE_STATIC);
+    sqlite3_bind_int(st, 17, c->rank);
+    sqlite3_bind_int64(st, 18, c->delay.ns);
+    if (c->beside[0] || c->beside[1]) {
+        snib__db_put_id(st, 19, c->beside, room[2]);
+    } else {
+        sqlite3_bind_null(st, 19);
+    }
     step_done(self, st);
     c->id = sqlite3_last_insert_rowid(self->db.handle);
     if (c->state == SNIB__HOLDS) {
@@ -382,8 +461,8 @@ static void granted(struct snib__book *b, const struct snib__name *name,
 }
 
 static const struct snib__book_ops book_ops = {
-    find, first,  before,       token, set_token, highest,
-    add,  change, remove_claim, sweep, gone,      granted,
+    find,    next, before, token,        set_token, share, terms,   set_terms,
+    highest, add,  change, remove_claim, sweep,     gone,  granted,
 };
 
 void snib__sqlite_book(struct snib__sqlite *self)
@@ -400,19 +479,27 @@ void snib__sqlite_book(struct snib__sqlite *self)
     };
 }
 
-bool snib__sqlite_peek(struct snib__sqlite *self, const struct snib__name *name,
+bool snib__sqlite_peek(struct snib__sqlite *self, const struct snib__request *r,
                        struct snib__claim *ret)
 {
     int rc;
-    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_LOCK, &rc);
+    uint8_t room[16];
+    bool sole = r->kind == SNIB_MUTEX || r->kind == SNIB_WRITE;
+    sqlite3_stmt *st =
+        snib__db_st(&self->db, sole ? SNIB__ST_LOCK : SNIB__ST_FIND, &rc);
     bool found = false;
     if (st) {
         self->db.busy_until = (snib_instant){0};
-        put_name(st, name);
+        if (sole) {
+            put_name(st, r->name);
+        } else {
+            snib__db_put_id(st, 1, r->id, room);
+        }
         found = sqlite3_step(st) == SQLITE_ROW &&
                 sqlite3_column_type(st, 0) != SQLITE_NULL;
         if (found) {
             snib__sqlite_read_claim(st, ret);
+            found = ret->request[0] == r->id[0] && ret->request[1] == r->id[1];
         }
         sqlite3_reset(st);
     }

@@ -21,7 +21,8 @@
 #define CLAIM(c)                                                               \
     c "id, " c "request, " c "client, " c "state, " c "kind, " c "permits, " c \
       "room, " c "token, " c "floor, " c "lease, " c "until, " c "pid, " c     \
-      "start, " c "pidns, " c "bell, " c "about"
+      "start, " c "pidns, " c "bell, " c "about, " c "rank, " c "delay, " c    \
+      "beside"
 
 static const char *const sql[SNIB__ST_COUNT] = {
     [SNIB__ST_BEGIN] = "BEGIN IMMEDIATE",
@@ -29,28 +30,40 @@ static const char *const sql[SNIB__ST_COUNT] = {
     [SNIB__ST_COMMIT] = "COMMIT",
     [SNIB__ST_ROLLBACK] = "ROLLBACK",
     [SNIB__ST_LOCK] =
-        "SELECT " CLAIM("c.") ", l.token FROM lock l "
+        "SELECT " CLAIM("c.") ", l.token, l.size, l.gate, l.shares FROM lock l "
                               "LEFT JOIN claim c ON c.id = l.holder "
                               "AND c.name = l.name AND c.state = 1 "
                               "WHERE l.name = ?1",
     [SNIB__ST_FIND] = "SELECT " CLAIM("") " FROM claim "
                                           "WHERE request = ?1 AND state <> 1",
-    [SNIB__ST_HEAD] =
-        "SELECT " CLAIM("") " FROM claim "
-                            "WHERE name = ?1 AND state = 0 ORDER BY id LIMIT 1",
+    [SNIB__ST_HEAD] = "SELECT " CLAIM(
+        "") " FROM claim WHERE name = ?1 AND state = 0 "
+            "AND (rank, id) > (?2, ?3) ORDER BY rank, id LIMIT 1",
+    [SNIB__ST_SHARE] =
+        "SELECT " CLAIM("") " FROM claim WHERE name = ?1 AND state = 5 "
+                            "AND id > ?3 ORDER BY id LIMIT 1",
     [SNIB__ST_BEFORE] = "SELECT count(*) FROM (SELECT 1 FROM claim "
-                        "WHERE name = ?1 AND state = 0 AND id < ?2 LIMIT ?3)",
+                        "WHERE name = ?1 AND state = 0 "
+                        "AND (rank, id) < (?2, ?3) LIMIT ?4)",
     [SNIB__ST_FLOOR] = "SELECT value FROM meta WHERE key = 'floor'",
     [SNIB__ST_SET_LOCK] =
         "INSERT INTO lock(name, token, holder) VALUES(?1, ?2, ?3) "
         "ON CONFLICT(name) DO UPDATE SET token = excluded.token, "
         "holder = excluded.holder",
+    [SNIB__ST_SET_SHARES] =
+        "INSERT INTO lock(name, token, shares) VALUES(?1, ?2, ?3) "
+        "ON CONFLICT(name) DO UPDATE SET token = excluded.token, "
+        "shares = excluded.shares",
+    [SNIB__ST_SET_TERMS] =
+        "INSERT INTO lock(name, token, size, gate) VALUES(?1, ?2, ?3, ?4) "
+        "ON CONFLICT(name) DO UPDATE SET token = excluded.token, "
+        "size = excluded.size, gate = excluded.gate",
     [SNIB__ST_HIGHEST] = "SELECT max(token) FROM lock",
     [SNIB__ST_ADD] =
         "INSERT INTO claim(name, request, client, state, kind, permits, "
         "holds, room, token, floor, lease, until, pid, start, pidns, bell, "
-        "about) VALUES(?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, ?9, ?10, ?11, ?12, "
-        "?13, ?14, ?15, ?16)",
+        "about, rank, delay, beside) VALUES(?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, "
+        "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
     [SNIB__ST_CHANGE] = "UPDATE claim SET state = ?2, room = ?3, token = ?4, "
                         "lease = ?5, until = ?6 WHERE id = ?1",
     [SNIB__ST_EXTEND] = "UPDATE claim SET lease = ?2, until = ?3 "
@@ -58,13 +71,20 @@ static const char *const sql[SNIB__ST_COUNT] = {
     [SNIB__ST_REVOKE] = "UPDATE claim SET state = ?2, until = ?3, about = ?4 "
                         "WHERE id = ?1",
     [SNIB__ST_REMOVE] = "DELETE FROM claim WHERE id = ?1",
-    [SNIB__ST_SWEEP] = "DELETE FROM claim WHERE state >= 2 AND until <= ?1",
+    [SNIB__ST_SWEEP] =
+        "DELETE FROM claim WHERE state BETWEEN 2 AND 4 AND until <= ?1",
     [SNIB__ST_WAITERS] =
         "SELECT " CLAIM("") " FROM claim "
                             "WHERE name = ?1 AND state = 0 AND until > ?2 "
+                            "ORDER BY rank, id",
+    [SNIB__ST_SHARERS] =
+        "SELECT " CLAIM("") " FROM claim "
+                            "WHERE name = ?1 AND state = 5 AND until > ?2 "
                             "ORDER BY id",
     [SNIB__ST_NAMES] = "SELECT DISTINCT name FROM claim "
-                       "WHERE state IN (0, 1) AND until > ?1 ORDER BY name",
+                       "WHERE state IN (0, 1, 5) AND until > ?1 ORDER BY name",
+    [SNIB__ST_AWAITED] = "SELECT DISTINCT name FROM claim "
+                         "WHERE state = 0 AND until > ?1 ORDER BY name",
     [SNIB__ST_BROOM_NAMES] = "SELECT name, token FROM lock WHERE name > ?1 "
                              "ORDER BY name LIMIT ?2",
     [SNIB__ST_BROOM_WAITERS] = "DELETE FROM claim "
@@ -72,16 +92,38 @@ static const char *const sql[SNIB__ST_COUNT] = {
     [SNIB__ST_BROOM_HOLDER] =
         "DELETE FROM claim "
         "WHERE id = (SELECT holder FROM lock WHERE name = ?1) "
-        "AND name = ?1 AND state = 1 AND until <= ?2",
+        "AND name = ?1 AND state = 1 AND until + coalesce(delay, 0) <= ?2",
+    [SNIB__ST_BROOM_SHARES] = "DELETE FROM claim WHERE name = ?1 AND state = 5 "
+                              "AND until + coalesce(delay, 0) <= ?2",
+    [SNIB__ST_BROOM_COUNT] =
+        "UPDATE lock SET shares = (SELECT count(*) FROM claim "
+        "WHERE name = ?1 AND state = 5) WHERE name = ?1",
+    /* Terms are kept for 29 days more: 2565734400000 / 1024 ms. */
     [SNIB__ST_BROOM_LOCK] =
-        "DELETE FROM lock WHERE name = ?1 AND token < ?2 AND NOT EXISTS "
+        "DELETE FROM lock WHERE name = ?1 AND token < ?2 "
+        "AND (coalesce(size, nullif(gate, 0)) IS NULL "
+        "OR token < ?2 - 2565734400000) AND NOT EXISTS "
         "(SELECT 1 FROM claim WHERE name = ?1 AND state = 0) AND NOT EXISTS "
+        "(SELECT 1 FROM claim WHERE name = ?1 AND state = 5) AND NOT EXISTS "
         "(SELECT 1 FROM claim WHERE id = lock.holder AND name = ?1 "
         "AND state = 1)",
     [SNIB__ST_META] = "SELECT value FROM meta WHERE key = ?1",
+    [SNIB__ST_ALL_META] = "SELECT key, value FROM meta",
     [SNIB__ST_SET_META] = "INSERT INTO meta(key, value) VALUES(?1, ?2) "
                           "ON CONFLICT(key) DO UPDATE SET value = "
                           "excluded.value",
+    [SNIB__ST_VALUE_READ] = "SELECT record, until, bytes FROM value "
+                            "WHERE name = ?1",
+    [SNIB__ST_VALUE_WRITE] =
+        "INSERT INTO value(name, until, record, bytes) VALUES(?1, ?2, ?3, ?4) "
+        "ON CONFLICT(name) DO UPDATE SET until = excluded.until, "
+        "record = excluded.record, bytes = excluded.bytes",
+    [SNIB__ST_VALUE_NOTE] = "UPDATE value SET record = ?2 WHERE name = ?1",
+    [SNIB__ST_VALUE_OLD] = "SELECT record FROM value WHERE until <= ?1 "
+                           "ORDER BY until LIMIT ?2",
+    [SNIB__ST_VALUE_FORGET] =
+        "DELETE FROM value WHERE rowid IN (SELECT rowid FROM value "
+        "WHERE until <= ?1 ORDER BY until LIMIT ?2)",
 };
 
 /* -- statements and transactions ------------------------------------------------- */

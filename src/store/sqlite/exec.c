@@ -17,6 +17,7 @@
  * PENDING and come again (core/blocking.h). */
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,7 +64,7 @@ static bool pass_over(struct snib__sqlite *self,
     snib__sqlite_book(self);
     for (uint32_t i = 0; i < count && !self->book.err; i++) {
         snib__claims_end(&self->book, dead[i].name, dead[i].request,
-                         SNIB__HOLDS, dead[i].token);
+                         dead[i].token);
     }
     if (self->book.err) {
         snib__db_rollback(&self->db);
@@ -97,7 +98,7 @@ struct batch {
     /* What a request asked, for running it again after a rollback. */
     struct {
         int64_t token;
-        uint32_t room;
+        uint32_t room, permits;
         bool waited;
     } asked[SNIB__SQLITE_BATCH];
     struct {
@@ -110,6 +111,7 @@ static void put(struct batch *b, struct snib__request *r)
 {
     b->asked[b->count].token = r->token;
     b->asked[b->count].room = r->room;
+    b->asked[b->count].permits = r->permits;
     b->asked[b->count].waited = r->answer == SNIB__QUEUED;
     b->r[b->count++] = r;
 }
@@ -121,6 +123,7 @@ static void undo(struct snib__sqlite *self, struct batch *b)
     for (uint32_t i = 0; i < b->count; i++) {
         b->r[i]->token = b->asked[i].token;
         b->r[i]->room = b->asked[i].room;
+        b->r[i]->permits = b->asked[i].permits;
     }
 }
 
@@ -156,7 +159,7 @@ static void after_commit(struct snib__sqlite *self, struct batch *b)
     ring_all(self);
     for (uint32_t i = 0; i < b->count; i++) {
         struct snib__request *r = b->r[i];
-        if (r->verb == SNIB__FORCE) {
+        if (r->verb == SNIB__FORCE || r->verb == SNIB__TERMS) {
             snib__claims_count(r);
         } else if (r->answer == SNIB__QUEUED && r->position == 1) {
             snib__bell_watch(&self->bell, &self->host, r->id, b->blocker[i].pid,
@@ -187,14 +190,17 @@ static void too_late(struct snib__sqlite *self, struct batch *b, int rc)
     }
 }
 
-/* Until the first limit, but never so short that another's transaction of
- * 10 us would be taken for a refusal. */
+/* A slice, or until the first limit when that is near; but never so short
+ * that another's transaction of 10 us would be taken for a refusal. */
 static snib_instant patience_of(const struct batch *b)
 {
-    snib_instant now = snib__host_now();
-    snib_instant until = snib__after(now, snib__ms(SNIB__SQLITE_SLICE_MS));
+    snib_instant now = snib__host_now(), until = SNIB__NEVER;
     for (uint32_t i = 0; i < b->count; i++) {
         until = snib__sooner(until, b->r[i]->patience);
+    }
+    if (!snib__reached(snib__after(now, snib__ms(SNIB__SQLITE_LAST_MS)),
+                       until)) {
+        return snib__after(now, snib__ms(SNIB__SQLITE_SLICE_MS));
     }
     return snib__later(until,
                        snib__after(now, snib__ms(SNIB__SQLITE_LEAST_MS)));
@@ -262,8 +268,7 @@ static bool look_first(struct snib__sqlite *self, struct snib__request *r)
     if (r->verb != SNIB__ACQUIRE || r->answer != SNIB__QUEUED) {
         return false;
     }
-    if (!snib__sqlite_peek(self, r->name, &c) || c.request[0] != r->id[0] ||
-        c.request[1] != r->id[1] ||
+    if (!snib__sqlite_peek(self, r, &c) ||
         !snib__claims_look(snib__host_lease_now(&self->host), &c, r)) {
         return false;
     }
@@ -286,6 +291,7 @@ static void sqlite_exec(void *instance, snib_instant now,
         case SNIB__RELEASE:
         case SNIB__CANCEL:
         case SNIB__FORCE:
+        case SNIB__TERMS:
             if (!look_first(self, r)) {
                 put(&b, r);
             }
@@ -301,6 +307,12 @@ static void sqlite_exec(void *instance, snib_instant now,
         case SNIB__DOCTOR:
             flush(self, &b);
             snib__sqlite_doctor(self, r);
+            break;
+        case SNIB__VALUE_GET:
+        case SNIB__VALUE_PUT:
+        case SNIB__VALUE_DELETE:
+            flush(self, &b);
+            snib__sqlite_value(self, r);
             break;
         }
     }
@@ -373,10 +385,13 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
     if (err) {
         return err;
     }
-    self = snib__alloc(sizeof *self);
+    /* Not zeroed: the rings (50 KB, a page fault for each 4), which are
+     * written before they are read. */
+    self = snib__realloc(NULL, sizeof *self);
     if (!self) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
+    memset(self, 0, offsetof(struct snib__sqlite, ring));
     self->host = *host;
     self->patience = config->request;
     memcpy(self->client, config->client, sizeof self->client);

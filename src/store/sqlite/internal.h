@@ -8,6 +8,7 @@
  *   bell.c    unix datagram sockets, pidfds
  *   exec.c    requests in, transactions, bells, answers
  *   look.c    inspect and list
+ *   value.c   versioned values
  *   doctor.c  the check-up
  *   broom.c   forgets names that nobody used for a day
  *
@@ -28,7 +29,7 @@
 #include "store/memory/claims.h"
 #include "store/sqlite/sqlite.h"
 
-#define SNIB__SQLITE_SCHEMA 1
+#define SNIB__SQLITE_SCHEMA 2
 /* "snib" in the file's header. */
 #define SNIB__SQLITE_APP_ID 0x736e6962
 /* Frames of 1 KiB in the -wal, see db.c. */
@@ -43,8 +44,13 @@
 /* A request grants at most twice (its own settle, and what it set free). */
 #define SNIB__SQLITE_RINGS (2 * SNIB__SQLITE_BATCH)
 /* One try to get the write lock; then other requests of the client get their
- * chance to join. */
-#define SNIB__SQLITE_SLICE_MS 200
+ * chance to join, and the thread that executes looks at its own limit: it may
+ * execute only what others have asked for (a renewal, the cancel of one who
+ * left), and overruns by that much. A thousand transactions fit in. */
+#define SNIB__SQLITE_SLICE_MS 15
+/* A request whose limit is as near as that is tried until then, by the thread
+ * that asked: so it can say who is in the way. */
+#define SNIB__SQLITE_LAST_MS 200
 /* Patience even of a request whose limit has come. */
 #define SNIB__SQLITE_LEAST_MS 5
 /* Patience of open at least: it may have to wait for a recovery. */
@@ -155,9 +161,12 @@ enum snib__stmt {
     SNIB__ST_LOCK, /* a name's token and holder */
     SNIB__ST_FIND, /* any claim but a holder */
     SNIB__ST_HEAD,
+    SNIB__ST_SHARE,
     SNIB__ST_BEFORE,
     SNIB__ST_FLOOR,
     SNIB__ST_SET_LOCK,
+    SNIB__ST_SET_SHARES,
+    SNIB__ST_SET_TERMS,
     SNIB__ST_HIGHEST,
     SNIB__ST_ADD,
     SNIB__ST_CHANGE,
@@ -166,13 +175,23 @@ enum snib__stmt {
     SNIB__ST_REMOVE,
     SNIB__ST_SWEEP,
     SNIB__ST_WAITERS,
+    SNIB__ST_SHARERS,
     SNIB__ST_NAMES,
+    SNIB__ST_AWAITED,
     SNIB__ST_BROOM_NAMES,
     SNIB__ST_BROOM_WAITERS,
     SNIB__ST_BROOM_HOLDER,
+    SNIB__ST_BROOM_SHARES,
+    SNIB__ST_BROOM_COUNT,
     SNIB__ST_BROOM_LOCK,
     SNIB__ST_META,
+    SNIB__ST_ALL_META,
     SNIB__ST_SET_META,
+    SNIB__ST_VALUE_READ,
+    SNIB__ST_VALUE_WRITE,
+    SNIB__ST_VALUE_NOTE,
+    SNIB__ST_VALUE_OLD,
+    SNIB__ST_VALUE_FORGET,
     SNIB__ST_COUNT
 };
 
@@ -240,15 +259,19 @@ struct snib__sqlite {
     bool doubt;     /* a commit failed with an I/O error: a later recovery
                        of the log may find it all the same            */
     bool thorough;  /* the asker has waited already                   */
+    bool values;    /* the table of values is there                   */
     struct snib__claim blocker; /* whom the last asker waits for            */
     /* The name that was looked at last in this transaction. */
     struct {
         const struct snib__name *name; /* NULL: nothing is known            */
         bool has_holder;
         int64_t token, new_token; /* new: to be written with the holder */
+        int64_t shares;
+        struct snib__terms terms;
         struct snib__claim holder;
     } here;
     uint32_t ring_count;
+    /* From here on nothing is zeroed when the instance is made. */
     struct snib__sqlite_ring ring[SNIB__SQLITE_RINGS];
     struct snib__sqlite_ring dead[SNIB__SQLITE_RINGS];
 };
@@ -260,16 +283,21 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *,
 
 /* claim.c */
 void snib__sqlite_book(struct snib__sqlite *);
-/* Columns of LOCK, FIND, HEAD and WAITERS; column 15 is about, 16 of LOCK the
- * name's token. A LOCK row without a holder has NULL in column 0. */
+/* Columns of LOCK and of all that select claims; column 15 is about; from
+ * SNIB__LOCK_COLUMN on LOCK has the name's token, size, gate and shares. A
+ * LOCK row without a holder has NULL in column 0. */
+#define SNIB__LOCK_COLUMN 19
 void snib__sqlite_read_claim(sqlite3_stmt *, struct snib__claim *ret);
-/* Read-only: the holder of a name; false: none, or an error. */
-bool snib__sqlite_peek(struct snib__sqlite *, const struct snib__name *,
+/* Read-only: does this request hold by now? False: no, or an error. */
+bool snib__sqlite_peek(struct snib__sqlite *, const struct snib__request *,
                        struct snib__claim *ret);
 
 /* look.c, doctor.c: fill answer and result. */
 void snib__sqlite_look(struct snib__sqlite *, struct snib__request *);
 void snib__sqlite_doctor(struct snib__sqlite *, struct snib__request *);
+
+/* value.c: a VALUE_… request, in a transaction of its own. */
+void snib__sqlite_value(struct snib__sqlite *, struct snib__request *);
 
 /* broom.c: visit some names, in a transaction of its own, if the write lock
  * is free; and the same inside a transaction (SQLite's code). */

@@ -16,11 +16,12 @@ static void write_row(sqlite3_stmt *st, snib_instant now, struct snib__buf *out)
     }
 }
 
-static int write_waiters(struct snib__sqlite *self, snib_instant now,
-                         const void *name, int size, struct snib__buf *out)
+static int write_all(struct snib__sqlite *self, enum snib__stmt which,
+                     snib_instant now, const void *name, int size,
+                     struct snib__buf *out)
 {
     int rc;
-    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_WAITERS, &rc);
+    sqlite3_stmt *st = snib__db_st(&self->db, which, &rc);
     if (!st) {
         return rc;
     }
@@ -46,7 +47,8 @@ static int write_lock(struct snib__sqlite *self, snib_instant now,
     snib__rec_row(out, SNIB__ROW_LOCK);
     snib__rec_bytes(out, SNIB__F_NAME, name, (size_t)size);
     snib__rec_i64(out, SNIB__F_TOKEN,
-                  rc == SQLITE_ROW ? sqlite3_column_int64(st, 16) : 0);
+                  rc == SQLITE_ROW ? sqlite3_column_int64(st, SNIB__LOCK_COLUMN)
+                                   : 0);
     if (rc == SQLITE_ROW && sqlite3_column_type(st, 0) != SQLITE_NULL) {
         write_row(st, now, out);
     }
@@ -54,14 +56,16 @@ static int write_lock(struct snib__sqlite *self, snib_instant now,
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
         return rc;
     }
-    return write_waiters(self, now, name, size, out);
+    rc = write_all(self, SNIB__ST_SHARERS, now, name, size, out);
+    return rc ? rc : write_all(self, SNIB__ST_WAITERS, now, name, size, out);
 }
 
 static int list(struct snib__sqlite *self, snib_instant now,
                 struct snib__request *r)
 {
     int rc, inner = SQLITE_OK;
-    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_NAMES, &rc);
+    sqlite3_stmt *st = snib__db_st(
+        &self->db, r->awaited_only ? SNIB__ST_AWAITED : SNIB__ST_NAMES, &rc);
     if (!st) {
         return rc;
     }

@@ -22,19 +22,23 @@ static const char schema[] =
     /* Names, with the last token given out (room included) and the id of the
      * claim that holds it. The id may be stale: it counts only if that claim
      * still has this name and state 1. */
-    "CREATE TABLE lock(name BLOB PRIMARY KEY, capacity INT, token INT, "
-    "closed_until INT, holder INT) WITHOUT ROWID;"
+    /* size: of the semaphore, NULL: it has none. gate: of a closed latch.
+     * shares: how many claims are in state 5. */
+    "CREATE TABLE lock(name BLOB PRIMARY KEY, size INT, token INT, "
+    "gate INT, holder INT, shares INT) WITHOUT ROWID;"
     /* id: order of arrival. state: 0 waits, 1 holds, 2 tombstone, 3 deaf,
-     * 4 revoked. until, lease: ns of CLOCK_BOOTTIME. */
+     * 4 revoked, 5 holds with others. until, lease, delay: ns of
+     * CLOCK_BOOTTIME. rank: lower ones first. beside: a request. */
     "CREATE TABLE claim(id INTEGER PRIMARY KEY, name BLOB, client BLOB, "
     "request BLOB, kind INT, permits INT, holds INT, state INT, token INT, "
     "room INT, floor INT, lease INT, until INT, pid INT, start INT, "
-    "pidns INT, bell TEXT, about TEXT);"
+    "pidns INT, bell TEXT, about TEXT, rank INT, delay INT, beside BLOB);"
     /* A holder is found by its name, so it is in no index: an acquire writes
      * two pages, a release one. */
     "CREATE UNIQUE INDEX claim_request ON claim(request) WHERE state <> 1;"
-    "CREATE INDEX claim_order ON claim(name, id) WHERE state = 0;"
-    "CREATE INDEX claim_broom ON claim(until) WHERE state >= 2;";
+    "CREATE INDEX claim_order ON claim(name, rank, id) WHERE state = 0;"
+    "CREATE INDEX claim_share ON claim(name, id) WHERE state = 5;"
+    "CREATE INDEX claim_broom ON claim(until) WHERE state BETWEEN 2 AND 4;";
 
 struct meta {
     bool ours;
@@ -45,11 +49,10 @@ struct meta {
 /* SQLITE_ERROR: there is no such table. */
 static int read_meta(struct snib__db *db, struct meta *ret)
 {
-    sqlite3_stmt *st;
-    int rc = sqlite3_prepare_v2(db->handle, "SELECT key, value FROM meta", -1,
-                                &st, NULL);
+    int rc;
+    sqlite3_stmt *st = snib__db_st(db, SNIB__ST_ALL_META, &rc);
     *ret = (struct meta){0};
-    if (rc) {
+    if (!st) {
         return rc;
     }
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
@@ -63,7 +66,7 @@ static int read_meta(struct snib__db *db, struct meta *ret)
                      v ? (const char *)v : "");
         }
     }
-    sqlite3_finalize(st);
+    sqlite3_reset(st);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
@@ -270,7 +273,8 @@ snib_err snib__schema_check(struct snib__db *db,
     if (m.schema != SNIB__SQLITE_SCHEMA) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "lock file %s has schema %lld, this snib knows %d; "
-                          "use the newer snib everywhere, or another file",
+                          "use the newer snib everywhere, or move the file "
+                          "away when nobody uses it",
                           place->path, (long long)m.schema,
                           SNIB__SQLITE_SCHEMA);
     }

@@ -3,30 +3,48 @@
 -- grant that still stands is re-armed and told again, a place is kept.
 --
 -- KEYS  1 holders  2 token  3 queue by rank  4 waiters  5 waiters by alive-
---       until  6 this request's tombstone
+--       until  6 this request's tombstone  7 terms
 -- ARGV  1 client  2 request  3 lease ms  4 may queue (0, 1)  5 poll number
 --       6 not_after (server ms)  7 floor  8 room  9 prior token or 0
 --       10 channel  11 mode  12 permits  13 alive window ms  14 about
--- Reply {1, now, token, room, lease}  granted, lease from the send of this
---       {2, now, place, left}         queued; the holder's lease
---       {3, now, left}                held by another, not queued
---       {4, now}                      too late, or a strange not_after
---       {5, now}                      this request was cancelled
-local H, T, Q, W, A, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+--       15 size of the semaphore if it has none yet, or 0
+--       16 class: lower ones are served first, 0 is for upgrades
+-- Reply {1, now, token, room, lease, permits}  granted, from the send of this
+--       {2, now, place, left}  queued; until the first holder's end, or 0
+--       {3, now, left}         held by another, not queued
+--       {4, now}               too late, or a strange not_after
+--       {5, now}               this request was cancelled
+--       {6, now, size}         the semaphore is smaller than that
+--       {7, now}               the grant beside which it was to be is over
+--       {8, now}               another reader is waiting to become the writer
+--       {9, now}               the semaphore has no size
+local H, T, Q, W, A, X, C =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local call, fmt = redis.call, string.format
 local client, request, prior = ARGV[1], ARGV[2], ARGV[9]
 local lease, poll = tonumber(ARGV[3]), tonumber(ARGV[5])
 local not_after, floor = tonumber(ARGV[6]), tonumber(ARGV[7])
 local room, window = tonumber(ARGV[8]), tonumber(ARGV[13])
 local mode, permits, about = ARGV[11], ARGV[12], ARGV[14]
-if #KEYS ~= 6 or #ARGV ~= 14 or #client ~= 32 or #request ~= 32
+local capacity, class = tonumber(ARGV[15]), tonumber(ARGV[16])
+local count, more = '1', ''
+if permits ~= '1' then
+    count, more = string.match(permits, '^(%d+)([,%x]*)$')
+end
+if #KEYS ~= 7 or #ARGV ~= 16 or #client ~= 32 or #request ~= 32
     or not string.find(client .. request, '^%x+$')
     or not string.find(ARGV[3] .. ARGV[4] .. ARGV[5] .. ARGV[6] .. ARGV[7]
-        .. ARGV[8] .. prior .. mode .. permits .. ARGV[13], '^%d+$')
+        .. ARGV[8] .. prior .. mode .. ARGV[13] .. ARGV[15] .. ARGV[16],
+        '^%d+$')
     or not (lease and lease >= 1 and lease <= 86400000)
     or not (poll and poll <= 4294967295) or not not_after
     or not (floor and floor < 9007199254740000) or prior == ''
-    or not (room and room <= 31) or mode ~= '0' or permits == ''
+    or not (room and room <= 31) or #mode ~= 1 or tonumber(mode) > 4
+    or not count or #count > 10 or tonumber(count) > 4294967295
+    or (mode ~= '3' and tonumber(count) == 0)
+    or not (more == '' or string.find(more, '^,b%x+$')
+        or string.find(more, '^,d%d+$') or string.find(more, '^,d%d+,b%x+$'))
+    or not (capacity and capacity <= 4294967295) or not (class and class <= 255)
     or not (window and window >= 1 and window <= 60000)
     or not string.find(ARGV[10], '^snib:[%x:]+$') or #about > 1024 then
     return redis.error_reply('SNIBARG acquire: bad arguments')
@@ -41,15 +59,17 @@ if floor > (now + 86400000) * 1024 then
         .. 'a day behind tokens seen before')
 end
 
--- The short way: nobody holds, nobody waits, never cancelled.
-if call('EXISTS', H, A, X) == 0 then
+-- The short way: nobody holds, nobody waits, never cancelled, no terms.
+local plain = mode ~= '3' and mode ~= '4'
+    and (more == '' or not string.find(more, 'b', 1, true))
+if plain and call('EXISTS', H, A, X, C) == 0 then
     memory()
     if bad then
         return redis.error_reply(bad)
     end
     local token = enter(client, request, lease, room, floor, mode, permits,
         about)
-    return {1, now, token, room, lease}
+    return {1, now, token, room, lease, tonumber(count)}
 end
 
 -- @include settle
@@ -57,27 +77,31 @@ end
 if call('EXISTS', X) == 1 then
     return {5, now}
 end
-local gone
 local holders = call('HGETALL', H)
-local own = field(holders, client)
-if own then
-    local id, token, till, rest, kept = string.match(own,
-        '^(%x+) (%d+) (%d+) (%d+ %d+ %d+ (%d+) .*)$')
+local at = exclusive(mode) and client or client .. ':' .. request
+local own = field(holders, at)
+if own and string.sub(own, 1, 33) == request .. ' ' then
+    local id, token, till, rest, k, kept = string.match(own,
+        '^(%x+) (%d+) (%d+) (%d (%d+)%S* %d+ (%d+) .*)$')
     if not id then
         return redis.error_reply('CORRUPT a holder record of ' .. H
             .. ' is damaged')
     end
     till = tonumber(till)
-    if id == request and till > now then
+    if till > now then
         -- Ours already. Re-arm, never shorten: this may be a late copy.
         till = math.max(till, now + lease)
-        call('PEXPIRE', H, fmt('%.0f', till - now + 100))
-        call('HSET', H, client, fmt('%s %s %.0f %s', id, token, till, rest))
-        return {1, now, tonumber(token), tonumber(kept), lease}
+        local delay = tonumber(string.match(rest, '^%d %d+,d(%d+)') or 0)
+        call('PEXPIRE', H, fmt('%.0f',
+            math.max(till - now + delay + 100, call('PTTL', H))))
+        call('HSET', H, at, fmt('%s %s %.0f %s', id, token, till, rest))
+        return {1, now, tonumber(token), tonumber(kept), lease, tonumber(k)}
     end
-    if token == prior then
-        gone = client
-    end
+end
+local gone
+own = prior ~= '0' and field(holders, client)
+if own and string.match(own, '^%x+ (%d+) ') == prior then
+    gone = client
 end
 memory()
 survey(holders, gone)
@@ -103,10 +127,48 @@ for _, id in ipairs(call('ZRANGEBYSCORE', A, '-inf', fmt('%.0f', now),
         drop[#drop + 1] = id
     end
 end
-local first
-if not live then
-    first = heir(rank, request)
-elseif #dead > 0 then
+if mode == '3' then
+    terms()
+end
+-- A newcomer stands behind those of its class, ahead of lower ones.
+local me = wants({id = request, mode = mode, lease = lease, permits = 0,
+    rank = rank or class * 1099511627776 + (counter or 0) + 1, terms = '',
+    delay = 0}, count, more)
+local set = mode == '3' and not size and capacity > 0
+local refused
+size = size or (set and capacity)
+if mode == '3' and not size then
+    refused = 9
+elseif mode == '3' and me.permits > size then
+    refused = 6
+elseif me.beside and not (live and live[me.beside]) then
+    refused = 7
+elseif me.beside and exclusive(mode) then
+    tools()
+    -- One of those who wait to become the writer, the first who is alive; one
+    -- that was deaf and comes back may meet another in its place.
+    for _, id in ipairs(call('ZRANGEBYSCORE', Q, '-inf', '(1099511627776')) do
+        if id == request or refused then
+            break
+        elseif waiter(id) then
+            refused = 8
+        end
+    end
+elseif mode == '3' and me.permits == 0 then -- all that are left
+    me.permits = math.max(size - (live and live.used or 0), 0)
+    me.terms = fmt('%.0f%s', me.permits, more)
+    queue = queue and me.permits > 0
+end
+if refused or me.permits == 0 then
+    if rank then
+        drop[#drop + 1] = request
+    end
+    walk(nil, request)
+else
+    me.stays = queue
+    walk(me)
+end
+if #dead > 0 or #drop > 0 then
     call('ZCARD', Q) -- its type; else a write to it comes first
 end
 if bad then
@@ -114,27 +176,38 @@ if bad then
 end
 
 -- Writing.
-if not live and not first then
-    if rank then
-        drop[#drop + 1] = request
-    end
-    sweep()
-    local token = enter(client, request, lease, room, floor, mode, permits,
-        about)
-    return {1, now, token, room, lease}
+if mine and rank then
+    drop[#drop + 1] = request
 end
 sweep()
-if first then
-    hand(first)
+if set and not refused then
+    call('HSET', C, 'size', fmt('%.0f', size))
 end
-local left = live.till - now
+if mode == '3' and not refused then
+    call('PEXPIRE', C, '2592000000')
+end
+local token
+if mine then
+    token = enter(client, request, lease, room, floor, mode, me.terms, about,
+        me.shared)
+end
+hand()
+if mine then
+    tell()
+    return {1, now, token, room, lease, me.permits}
+end
+if refused then
+    tell()
+    return {refused, now, size or 0}
+end
+local left = live and live.till - now or 0
 if not queue then
     tell()
     return {3, now, left}
 end
 if not rank then
-    rank = counter + 1
-    counter = rank
+    counter = counter + 1
+    rank = (me.beside and 0 or class) * 1099511627776 + counter
 end
 call('ZADD', Q, fmt('%.0f', rank), request)
 call('HSET', W, '#', fmt('%.0f', counter), request,

@@ -2,13 +2,14 @@
 -- Granted: released. In every case a tombstone keeps late copies of it out
 -- for as long as any not_after can reach (10 s).
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 tombstone
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 tombstone  7 terms
 -- ARGV  1 client  2 request  3 prior token to end too, or 0
 -- Reply {1} was waiting  {2} was granted  {3} neither
-local H, T, Q, W, A, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local H, T, Q, W, A, X, C =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local call, fmt = redis.call, string.format
 local client, request = ARGV[1], ARGV[2]
-if #KEYS ~= 6 or #ARGV ~= 3 or #client ~= 32 or #request ~= 32 then
+if #KEYS ~= 7 or #ARGV ~= 3 or #client ~= 32 or #request ~= 32 then
     return redis.error_reply('SNIBARG cancel: bad arguments')
 end
 -- @include enter
@@ -18,12 +19,12 @@ clock()
 memory()
 local result, gone = 3, nil
 local holders = call('HGETALL', H)
-local own = field(holders, client)
+local own, at = own_of(holders, client, request)
 if own then
-    local id, token = string.match(own, '^(%x+) (%d+) ')
-    if id == request then
-        result, gone = 2, client
-    elseif id and token == ARGV[3] then
+    result, gone = 2, at
+else
+    own = field(holders, client)
+    if own and string.match(own, '^%x+ (%d+) ') == ARGV[3] then
         gone = client
     end
 end
@@ -37,10 +38,7 @@ if call('HEXISTS', W, request) == 1 then
     end
     drop[#drop + 1] = request
 end
-local first
-if not live then
-    first = heir(nil, request)
-end
+walk(nil, request)
 if bad then
     return redis.error_reply(bad)
 end
@@ -48,9 +46,8 @@ end
 -- Writing.
 call('DEL', X)
 sweep()
-if first then
-    hand(first)
-elseif #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
+hand()
+if #heirs == 0 and #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
     call('SET', T, fmt('%.0f', last), 'PX', '86400000')
 end
 call('SET', X, '1', 'PX', '10000')

@@ -1,15 +1,7 @@
 -- enter.lua: the token memory and the one place where a grant is written.
 -- Put in place of the line "-- @include enter".
 local bad, now, least, last
-
--- One field of what HGETALL gave.
-local function field(v, name)
-    for i = 1, #v, 2 do
-        if v[i] == name then
-            return v[i + 1]
-        end
-    end
-end
+local live -- the holders that stand, see settle.lua; nil: there are none
 
 local function clock()
     local t = call('TIME')
@@ -32,12 +24,40 @@ end
 -- that tokens rise even when all was flushed within the same ms. The memory ends a day after
 -- the later of now and the token's own time, else a clock set back would let
 -- tokens fall. PEXPIRE on the holders is only the broom; `end` is the truth.
-local function enter(client, request, lease, room, floor, mode, permits, about)
-    local token = math.max(last + 1, least, floor + 1)
-    call('HSET', H, client, fmt('%s %.0f %.0f %s %s 1 %d %s', request,
-        token, now + lease, mode, permits, room, about))
-    call('PEXPIRE', H, fmt('%d', lease + 100))
-    call('SET', T, fmt('%.0f', token + room), 'PX',
-        fmt('%.0f', math.max(now, math.floor(token / 1024)) - now + 86400000))
+-- A reader shows the era it reads: the token of the last exclusive grant.
+-- permits: a number, then ",d<ms>": the lock-delay, ",b<request>": beside.
+-- Modes: 0 mutex, 1 read, 2 write, 3 permits, 4 barrier. The holder of an
+-- exclusive one is found by its client, all others by client and request.
+-- shared: where those who are granted together keep the token of them all.
+local function enter(client, request, lease, room, floor, mode, permits, about,
+    shared)
+    local token = shared and shared.token
+    if mode == '1' and last > 0 then
+        token = last
+    elseif not token then
+        token = math.max(last + 1, least, floor + 1)
+        last = token + room
+    end
+    if shared then
+        shared.token = token
+    end
+    local keep = now + lease
+    if permits ~= '1' then
+        keep = keep + (string.match(permits, ',d(%d+)') or 0)
+    end
+    if live then
+        live.longest = math.max(live.longest, keep)
+        keep = live.longest
+    end
+    local at = client
+    if mode ~= '0' and mode ~= '2' then
+        at = client .. ':' .. request
+    end
+    call('HSET', H, at,
+        fmt('%s %.0f %.0f %s %s 1 %d %s', request, token, now + lease, mode,
+            permits, room, about))
+    call('PEXPIRE', H, fmt('%.0f', keep - now + 100))
+    call('SET', T, fmt('%.0f', last), 'PX',
+        fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + 86400000))
     return token
 end

@@ -1,14 +1,15 @@
 -- force.lua: end whoever holds, at once (a person's decision; promise P1 is
 -- off for that grant). A mark per ended request tells the old holder at its
--- next renewal; it lives as long as that lease would have. Damaged holder
+-- next renewal, which a message calls for at once if it listens; it lives as long as that lease would have. Damaged holder
 -- records are ended too: this is the way to repair one.
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 marks
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 marks  7 terms
 -- ARGV  1 reason
 -- Reply {count, now}
-local H, T, Q, W, A, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local H, T, Q, W, A, R, C =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local call, fmt = redis.call, string.format
-if #KEYS ~= 6 or #ARGV ~= 1 or #ARGV[1] > 1024 then
+if #KEYS ~= 7 or #ARGV ~= 1 or #ARGV[1] > 1024 then
     return redis.error_reply('SNIBARG force: bad arguments')
 end
 -- @include enter
@@ -16,11 +17,11 @@ end
 -- Reading.
 clock()
 memory()
-local marks, count, longest = {}, 0, 1000
+local marks, told, count, longest = {}, {}, 0, 1000
 local v = call('HGETALL', H)
 for i = 1, #v, 2 do
     local id, token, till, room =
-        string.match(v[i + 1], '^(%x+) (%d+) (%d+) %d+ %d+ %d+ (%d+)')
+        string.match(v[i + 1], '^(%x+) (%d+) (%d+) %d %S+ %d+ (%d+)')
     dead[#dead + 1] = v[i]
     if id then
         last = math.max(last, tonumber(token) + tonumber(room))
@@ -28,6 +29,7 @@ for i = 1, #v, 2 do
             count = count + 1
             marks[#marks + 1] = id
             marks[#marks + 1] = till .. ' ' .. ARGV[1]
+            told[#told + 1] = {string.sub(v[i], 1, 32), id}
             longest = math.max(longest, tonumber(till) - now)
         end
     else
@@ -45,24 +47,35 @@ for i = 1, #v, 2 do
     end
 end
 call('ZCARD', A)
-local first = heir()
+local damaged = false
+if not bad then
+    terms()
+    if bad then -- this is the way to repair them, too
+        damaged, bad, size, gate = true, nil, nil, 0
+    end
+    walk()
+end
 if bad then
     return redis.error_reply(bad)
 end
 
 -- Writing.
 sweep()
+if damaged then
+    call('DEL', C)
+end
 each('HDEL', R, old)
 if #dead > 0 then
     call('SET', T, fmt('%.0f', last), 'PX',
         fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + 86400000))
 end
-if first then
-    hand(first)
-end
+hand()
 if #marks > 0 then
     call('HSET', R, unpack(marks))
     call('PEXPIRE', R, fmt('%.0f', math.min(longest, 86400000)))
 end
 tell()
+for _, one in ipairs(told) do -- at once, if it listens
+    redis.pcall('PUBLISH', 'snib:' .. one[1], 'r ' .. one[2])
+end
 return {count, now}

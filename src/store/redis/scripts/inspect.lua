@@ -1,14 +1,14 @@
 -- inspect.lua: who holds and who waits. Writes nothing (it runs on a server
 -- that refuses writes), so it does not settle either.
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 terms
 -- ARGV  1 first place to show (0 …)  2 how many (<= 100)
 -- Reply {now, last token, waiters in all, {client, record, …},
---        {request, alive-until, record, …}}
-local H, T, Q, W, A = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+--        {request, alive-until, record, …}, {size, gate}}  -1: none
+local H, T, Q, W, A, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, fmt = redis.call, string.format
 local from, size = tonumber(ARGV[1]), tonumber(ARGV[2])
-if #KEYS ~= 5 or not (from and from >= 0)
+if #KEYS ~= 6 or not (from and from >= 0)
     or not (size and size >= 1 and size <= 100) then
     return redis.error_reply('SNIBARG inspect: bad arguments')
 end
@@ -50,4 +50,6 @@ for _, id in ipairs(ids) do
         waiters[#waiters + 1] = record
     end
 end
-return {now, last, call('ZCARD', Q), holders, waiters}
+local terms = call('HMGET', C, 'size', 'gate')
+return {now, last, call('ZCARD', Q), holders, waiters,
+    {tonumber(terms[1] or -1), tonumber(terms[2] or -1)}}

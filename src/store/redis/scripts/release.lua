@@ -1,46 +1,67 @@
 -- release.lua: end our grant; the first waiter has the lock when this
 -- returns.
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 tombstone
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 tombstone  7 terms
 -- ARGV  1 client  2 request  3 token  4 leave a tombstone (0, 1)
 -- Reply {1} ended  {0} another token is there, or nobody
-local H, T, Q, W, A, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+-- With a tombstone the request is over for good: what a late copy of it was
+-- given meanwhile under a token that its client does not know is ended, too,
+-- and a place that it took is given up.
+local H, T, Q, W, A, X, C =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local call, fmt = redis.call, string.format
 local client, request = ARGV[1], ARGV[2]
-if #KEYS ~= 6 or #ARGV ~= 4 or #client ~= 32 or #request ~= 32 then
+if #KEYS ~= 7 or #ARGV ~= 4 or #client ~= 32 or #request ~= 32 then
     return redis.error_reply('SNIBARG release: bad arguments')
 end
+-- The short way: nobody waits. A grant held for hours goes the long way, which
+-- refreshes the token memory; so does what is damaged.
+if ARGV[4] == '0' and call('EXISTS', A) == 0 then
+    local at = client
+    local own = call('HGET', H, at)
+    if not own or string.sub(own, 1, 33) ~= request .. ' ' then
+        -- Not the exclusive holder: a reader, or one with permits.
+        at = client .. ':' .. request
+        own = call('HGET', H, at)
+    end
+    local id, token, till =
+        string.match(own or '', '^(%x+) (%d+) (%d+) ')
+    if id == request and token == ARGV[3]
+        and till - token / 1024 < 43200000 then
+        call('HDEL', H, at)
+        return {1}
+    end
+end
+
 -- @include enter
-local gone
+-- @include settle
+-- Reading.
+local gone, ours
 local holders = call('HGETALL', H)
-local own = field(holders, client)
+local own, at = own_of(holders, client, request)
 if own then
-    local id, token, till = string.match(own, '^(%x+) (%d+) (%d+) ')
+    local id, token = string.match(own, '^(%x+) (%d+) %d+ ')
     if not id then
         return redis.error_reply('CORRUPT a holder record of ' .. H
             .. ' is damaged')
     end
-    if id == request and token == ARGV[3] then
-        gone = client
-        -- The short way: nobody waits. A grant held for hours goes the long
-        -- way, which refreshes the token memory.
-        if ARGV[4] == '0' and till - token / 1024 < 43200000
-            and call('EXISTS', A) == 0 then
-            call('HDEL', H, client)
-            return {1}
-        end
+    ours = token == ARGV[3]
+    if ours or ARGV[4] == '1' then
+        gone = at
     end
 end
-
--- @include settle
--- Reading.
 clock()
 memory()
 local known = last
 survey(holders, gone)
-local first
-if not live then
-    first = heir()
+if ARGV[4] == '1' then
+    drop[1] = request -- a late copy may have queued again
+    call('ZCARD', A) -- types, before anything is written
+    call('ZCARD', Q)
+    call('HEXISTS', W, request)
+    walk(nil, request)
+else
+    walk()
 end
 if bad then
     return redis.error_reply(bad)
@@ -51,13 +72,12 @@ if ARGV[4] == '1' then
     call('DEL', X)
 end
 sweep()
-if first then
-    hand(first)
-elseif #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
+hand()
+if #heirs == 0 and #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
     call('SET', T, fmt('%.0f', last), 'PX', '86400000')
 end
 if ARGV[4] == '1' then
     call('SET', X, '1', 'PX', '10000')
 end
 tell()
-return {gone and 1 or 0}
+return {ours and 1 or 0}

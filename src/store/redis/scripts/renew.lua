@@ -27,9 +27,15 @@ local function failed(v)
 end
 
 local function extend(H, R, request, token, lease)
-    local own = pcall('HGET', H, client)
+    local at = client
+    local own = pcall('HGET', H, at)
     if failed(own) then
         return string.find(own.err, 'WRONGTYPE', 1, true) and 3 or own.err
+    end
+    if not own or string.sub(own, 1, 33) ~= request .. ' ' then
+        -- Not the exclusive holder: a reader, or one with permits.
+        at = client .. ':' .. request
+        own = pcall('HGET', H, at) or own
     end
     local id, given, till, rest
     if own then
@@ -45,14 +51,20 @@ local function extend(H, R, request, token, lease)
     end
     till = math.max(till, now + lease)
     -- PEXPIRE first: it passes at maxmemory and lets HSET pass. A grant held
-    -- for hours keeps its record for a day: it is the token memory then.
-    local keep = till - now + 100
+    -- for hours keeps its record for a day: it is the token memory then. Others
+    -- may hold for longer.
+    local keep = till - now + 100 + (string.match(rest, '^%d %d+,d(%d+)') or 0)
+    local ttl = pcall('PTTL', H)
+    if failed(ttl) then
+        return ttl.err
+    end
+    keep = math.max(keep, ttl)
     if now - token / 1024 > 43200000 then
         keep = math.max(keep, 86400000)
     end
     local done = pcall('PEXPIRE', H, fmt('%d', keep))
     if not failed(done) then
-        done = pcall('HSET', H, client,
+        done = pcall('HSET', H, at,
             fmt('%s %s %.0f %s', id, given, till, rest))
     end
     return failed(done) and done.err or 1

@@ -1,0 +1,149 @@
+/* bench/rows_rw.c — nine readers to one writer.
+ *
+ * Alone against a bare hiredis client that sends the library's own commands in
+ * the same order; then eight processes on one name against the same processes
+ * with mutexes only, which is what sharing is there for. */
+#include <stdio.h>
+
+#include "bench.h"
+
+enum { MIX = 10, PROCESSES = 8 };
+static const double INSIDE_S = 0.001;
+
+static struct {
+    struct snib_lock *read, *write;
+    struct bare *bare_read, *bare_write;
+} one;
+
+static void mix_snib(void)
+{
+    for (int i = 0; i < MIX; i++) {
+        section(i ? one.read : one.write);
+    }
+}
+
+static void mix_bare(void)
+{
+    for (int i = 0; i < MIX; i++) {
+        bare_cycle(i ? one.bare_read : one.bare_write);
+    }
+}
+
+static double us(void (*work)(void), double seconds)
+{
+    double from = now_s(), end = from + seconds;
+    long n = 0;
+    while (now_s() < end) {
+        work();
+        n += MIX;
+    }
+    return (now_s() - from) / (double)n * 1e6;
+}
+
+static void alone(void)
+{
+    struct finding f = {.row = "rw",
+                        .what = "9 reads, 1 write, one thread; bare",
+                        .unit = "us",
+                        .per_ratio = true,
+                        .kind = GOAL_AT_MOST,
+                        .goal = 1.10};
+    struct snib_client *client = open_client(settings.redis_url);
+    one.read = open_kind(client, "bench:rw", SNIB_READ, 0);
+    one.write = open_kind(client, "bench:rw", SNIB_WRITE, 0);
+    one.bare_read = bare_open_as(BARE_READ, "bench:rw:bare");
+    one.bare_write = bare_open_as(BARE_WRITE, "bench:rw:bare");
+    us(mix_snib, 0.2);
+    us(mix_bare, 0.2);
+    for (int i = 0; i < settings.rounds; i++) {
+        double ours = us(mix_snib, settings.seconds);
+        finding_pair(&f, ours, us(mix_bare, settings.seconds));
+    }
+    bare_close(one.bare_read);
+    bare_close(one.bare_write);
+    snib_lock_free(one.read);
+    snib_lock_free(one.write);
+    snib_client_free(client);
+    report(&f);
+}
+
+/* -- a crowd ----------------------------------------------------------------- */
+
+static void stay_inside(struct snib_lock *lock)
+{
+    struct snib_grant g;
+    struct snib_error e;
+    if (snib_acquire(lock, NULL, &g, &e)) {
+        die("%s: %s", snib_err_name(e.code), e.text);
+    }
+    pause_s(INSIDE_S);
+    if (snib_release(lock, g, &e)) {
+        die("%s: %s", snib_err_name(e.code), e.text);
+    }
+}
+
+static void sections(struct crowd *c, int me, snib_kind often)
+{
+    struct snib_client *client = open_client(c->url);
+    struct snib_lock *shared = open_kind(client, c->name, often, 0);
+    struct snib_lock *write = open_kind(client, c->name, SNIB_WRITE, 0);
+    atomic_fetch_add(&c->ready, 1);
+    while (!atomic_load(&c->go)) {
+        pause_s(0.001);
+    }
+    for (int i = me; !atomic_load(&c->stop); i++) {
+        stay_inside(i % MIX ? shared : write);
+        atomic_fetch_add(&c->sections, 1);
+    }
+    snib_lock_free(shared);
+    snib_lock_free(write);
+    snib_client_free(client);
+}
+
+static void member_mix(struct crowd *c, int me)
+{
+    sections(c, me, SNIB_READ);
+}
+
+static void member_mutex(struct crowd *c, int me)
+{
+    sections(c, me, SNIB_MUTEX);
+}
+
+static double rate(member *run, const char *name, double *ret_calls)
+{
+    struct crowd *c = crowd_new();
+    c->url = settings.redis_url;
+    c->name = name;
+    struct span s = crowd_processes(c, PROCESSES, run, settings.seconds);
+    crowd_free(c);
+    *ret_calls = (double)(s.after.calls - s.before.calls) / (double)s.sections;
+    return (double)s.sections / s.seconds;
+}
+
+static void crowd(void)
+{
+    struct finding f = {.row = "rw",
+                        .what = "8 processes, 1 ms inside; mutexes only",
+                        .unit = "sections/s",
+                        .per_ratio = true,
+                        .kind = GOAL_AT_LEAST,
+                        .goal = 1.5};
+    struct finding g = {
+        .row = "rw", .what = "  script calls a section", .unit = "calls"};
+    for (int i = 0; i < settings.rounds; i++) {
+        double calls, base_calls;
+        double ours = rate(member_mix, "bench:rw:crowd", &calls);
+        double base = rate(member_mutex, "bench:rw:mutex", &base_calls);
+        finding_pair(&f, ours, base);
+        finding_pair(&g, calls, base_calls);
+    }
+    report(&f);
+    report(&g);
+}
+
+void row_rw(void)
+{
+    alone();
+    crowd();
+}

@@ -1,0 +1,159 @@
+/* snib/elect.h — leader election: one of many candidates leads at a time.
+ *
+ * An election is a mutex by another view: the leader is its holder, a *term*
+ * is one grant of it, and the term's number is the fencing token. So it rises
+ * from term to term for ever, and whatever the leader writes to can refuse a
+ * lower one (docs/FENCING.md). `snib elect`, `snib status`, and programs that
+ * acquire a lock of that name all meet in it.
+ *
+ *   for (;;) {
+ *       if (snib_elect_campaign(e, SNIB_FOREVER, &term, &err)) ...
+ *       while (snib_elect_leading(e)) {
+ *           do_a_step(term);
+ *       }
+ *   }
+ *
+ * FOLLOWER --campaign--> LEADER <--> AT_RISK --> LOST --campaign, resign-->
+ *    ^                      |            |                  LEADER, FOLLOWER
+ *    +------- resign -------+------------+
+ *
+ * Promises P1 to P10 hold as for a mutex: a leader knows that its term is over
+ * before anybody else can lead (unless the process was frozen: then at its
+ * first instruction), candidates lead in the order of their arrival, and a
+ * leader that resigns hands over to the next one at once; one that dies delays
+ * by its lease.
+ *
+ * Threads. All functions from any thread; one campaign of a candidate at a
+ * time. Not for pull clients, which cannot block: acquire a lock of the name
+ * with snib_acquire_start there. Strings passed in are copied. */
+#ifndef SNIB_ELECT_H
+#define SNIB_ELECT_H
+
+#include "snib.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct snib_elect; /* one candidate, or observer, of one election            */
+
+/* What this candidate is. AT_RISK: still the leader, but a renewal failed or
+ * the machine slept. LOST: stop; the term is over, though nobody asked. */
+typedef enum snib_elect_state {
+    SNIB_FOLLOWER,
+    SNIB_LEADER,
+    SNIB_LEADER_AT_RISK,
+    SNIB_LEADER_LOST
+} snib_elect_state;
+
+/* "follower", "leader", "at risk", "lost". Static strings. */
+SNIB_API const char *snib_elect_state_text(snib_elect_state);
+
+struct snib_elect_options {
+    size_t size;
+    size_t name_size; /* bytes in name; 0: strlen                        */
+    int64_t lease_ms; /* how long the others wait when the leader dies;
+                         0: 30 000                                       */
+    const char *id;   /* shown to others; NULL: the client's reason      */
+    /* Told each change of this candidate's state, in order, one at a time:
+     * LEADER and FOLLOWER on the thread that campaigns or resigns, the others
+     * on the client's keeper thread. term: whose. No lock held; renewals wait
+     * meanwhile, so keep it short. It may resign; it must not campaign, watch
+     * or free. */
+    void (*on_change)(void *data, snib_elect_state, int64_t term);
+    void *data;
+};
+
+/* A candidate; no I/O, and nothing is done until it campaigns, so an observer
+ * is made the same way. The client is borrowed: it must live longer. options
+ * may be NULL. Errors: USAGE (name, options, a pull client), NOMEM, CLOSED,
+ * FORKED; *ret is NULL then. */
+SNIB_API SNIB_CHECK snib_err snib_elect_new(struct snib_client *,
+                                            const char *name,
+                                            const struct snib_elect_options *,
+                                            struct snib_elect **ret,
+                                            struct snib_error *reterr);
+
+/* Free it; a term that runs is given up in the background. NULL is allowed. No
+ * other thread may use it meanwhile; on_change has returned when this has. */
+SNIB_API void snib_elect_free(struct snib_elect *);
+
+/* Wait until this candidate leads, up to wait_ms (0: try once; SNIB_FOREVER).
+ * *ret_term is set on OK; at once, and the same, when it leads already. After
+ * a loss it is a fresh campaign. Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED
+ * (snib_elect_resign by another thread), USAGE (wait_ms; another campaign of
+ * this candidate is under way), and those of snib_acquire. */
+SNIB_API SNIB_CHECK snib_err snib_elect_campaign(struct snib_elect *,
+                                                 int64_t wait_ms,
+                                                 int64_t *ret_term,
+                                                 struct snib_error *reterr);
+
+/* Stop leading, and hand over to the next candidate at once; or end a campaign
+ * that another thread waits in. Blocks up to request_ms. Errors: LOST (the
+ * term had ended before), NOT_HELD (neither leader nor candidate), UNKNOWN
+ * (sent, no answer; repeated in the background until the lease's end). In each
+ * case this candidate is a follower afterwards. */
+SNIB_API snib_err snib_elect_resign(struct snib_elect *,
+                                    struct snib_error *reterr);
+
+/* term: of the leadership, 0 for a follower; of the lost one when LOST.
+ * left_ms: until the local deadline, 0 when it has passed. */
+struct snib_elect_status {
+    snib_elect_state state;
+    snib_reason reason;
+    int64_t term;
+    int64_t left_ms;
+};
+
+/* What this candidate is at this instant; compares the clock, no I/O. */
+SNIB_API void snib_elect_status(struct snib_elect *,
+                                struct snib_elect_status *ret);
+
+/* True while it leads, also at risk, with its deadline ahead. */
+SNIB_API bool snib_elect_leading(struct snib_elect *);
+
+/* A file descriptor that becomes readable when the term that runs is over. The
+ * library's; do not close or read it. -1 with errno as for snib_grant_fd. */
+SNIB_API int snib_elect_fd(struct snib_elect *);
+
+/* -- observing ----------------------------------------------------------------- */
+
+/* Who leads, as the store saw it at one moment. Strings are never NULL. */
+struct snib_leader {
+    int64_t term;      /* 0: nobody leads                                 */
+    const char *id;    /* as given to snib_elect_new                      */
+    const char *owner; /* client id, hexadecimal                          */
+    const char *host;
+    const char *user;
+    const char *program;
+    int64_t pid;       /* 0: not known                                    */
+    int64_t since_ms;  /* Unix time                                       */
+    int64_t left_ms;   /* of the lease, which is renewed                  */
+    size_t candidates; /* that wait                                       */
+    bool self;         /* this very candidate                             */
+};
+
+/* Who leads now? One look at the store, up to request_ms. Free with
+ * snib_leader_free. Errors: as for snib_inspect; *ret is NULL then. */
+SNIB_API SNIB_CHECK snib_err snib_elect_leader(struct snib_elect *,
+                                               struct snib_leader **ret,
+                                               struct snib_error *reterr);
+
+/* Wait until another term than known_term runs (0: nobody leads), up to
+ * wait_ms; *ret says which. It looks at the store five times a second: a
+ * change is seen 200 ms and a round trip late at most, one by this candidate
+ * itself at once; several between two looks are seen as one. Errors: TIMEOUT
+ * (still known_term), USAGE (wait_ms), and those of snib_inspect: of these
+ * the store's being away is not waited through. */
+SNIB_API SNIB_CHECK snib_err snib_elect_watch(struct snib_elect *,
+                                              int64_t known_term,
+                                              int64_t wait_ms,
+                                              struct snib_leader **ret,
+                                              struct snib_error *reterr);
+
+SNIB_API void snib_leader_free(struct snib_leader *); /* NULL allowed       */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,74 @@
+/* snib/latch.h — waiting for others: count-down latch and barrier.
+ *
+ * A latch is a lock that is kept closed, with so many steps to go; who awaits
+ * it stands in the lock's queue and is let through when it opens. So no
+ * wake-up is lost, late callers pass at once, and a waiter that died harms
+ * nobody. The name is one with that of a lock: while the latch is closed,
+ * nobody is granted that lock, whatever its kind.
+ *
+ * A barrier of n lets through n callers together, again and again. Who stands
+ * in the queue counts for as long as it is alive: a party that died or gave up
+ * is not counted, and the others wait for one in its place.
+ *
+ * name_size 0: strlen. Any thread. */
+#ifndef SNIB_LATCH_H
+#define SNIB_LATCH_H
+
+#include "snib.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Close the latch with `count` steps to go (1 to SNIB_PERMITS_MAX), unless it
+ * is closed already: then *ret_set (may be NULL) is false and nothing changes.
+ * An open latch may be set again. It is forgotten, that is open, 30 days
+ * after the last change. Blocks up to request_ms. Errors: USAGE, UNKNOWN (sent,
+ * no answer: it may have been done, or be done within 10 s), UNREACHABLE,
+ * DENIED, STORE, CORRUPT, CLOSED, FORKED, NOMEM. */
+SNIB_API SNIB_CHECK snib_err snib_latch_set(struct snib_client *,
+                                            const char *name, size_t name_size,
+                                            uint32_t count, bool *ret_set,
+                                            struct snib_error *reterr);
+
+/* Count down by `by` (at least 1), to 0 at most; at 0 it opens and all who wait
+ * pass. *ret_left (may be NULL): steps to go now. On an open latch, or one that
+ * was never set, nothing happens. Done once, however often its reply is lost.
+ * Blocks and fails as snib_latch_set. */
+SNIB_API SNIB_CHECK snib_err snib_latch_count_down(
+    struct snib_client *, const char *name, size_t name_size, uint32_t by,
+    uint32_t *ret_left, struct snib_error *reterr);
+
+/* Steps to go; 0: open, or never set. Blocks and fails as snib_latch_set, but
+ * never UNKNOWN. */
+SNIB_API SNIB_CHECK snib_err snib_latch_left(struct snib_client *,
+                                             const char *name, size_t name_size,
+                                             uint32_t *ret_left,
+                                             struct snib_error *reterr);
+
+/* Open it, whatever its count. */
+SNIB_API SNIB_CHECK snib_err snib_latch_open(struct snib_client *,
+                                             const char *name, size_t name_size,
+                                             struct snib_error *reterr);
+
+/* Wait until the latch is open, up to wait_ms (0: look once, SNIB_FOREVER).
+ * OK: it was open at a moment between call and return. Errors: BUSY (wait_ms 0
+ * and closed), TIMEOUT, UNKNOWN (no answer), and as snib_acquire. */
+SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
+                                              const char *name,
+                                              size_t name_size, int64_t wait_ms,
+                                              struct snib_error *reterr);
+
+/* Wait until `parties` callers (1 to SNIB_PERMITS_MAX) of the same number are
+ * here, up to wait_ms (not 0). All of them get the same *ret_generation (may be
+ * NULL), higher than that of every group before. Errors: TIMEOUT (this caller
+ * is not counted any more), and as snib_acquire; UNKNOWN: it may have been
+ * counted. */
+SNIB_API SNIB_CHECK snib_err snib_barrier_wait(
+    struct snib_client *, const char *name, size_t name_size, uint32_t parties,
+    int64_t wait_ms, int64_t *ret_generation, struct snib_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,340 @@
+/* sim/book.c — what the server knows of a name: read from its keys after
+ * every script, as text, without the scripts' own code.
+ *
+ * The rules of "fits" are written down here a second time on purpose: what
+ * settle.lua grants is judged by them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/world.h"
+
+bool sim_same(const char *id, const char *other)
+{
+    return memcmp(id, other, SIM_ID) == 0;
+}
+
+bool sim_alone(int mode)
+{
+    return mode == 0 || mode == 2;
+}
+
+bool sim_live(const struct sim_holder *h, int64_t now)
+{
+    return h->end + h->delay > now;
+}
+
+const struct sim_holder *sim_holder_of(const struct sim_book *b, const char *id)
+{
+    for (int i = 0; i < b->holders; i++) {
+        if (sim_same(b->holder[i].id, id)) {
+            return &b->holder[i];
+        }
+    }
+    return NULL;
+}
+
+const struct sim_waiter *sim_waiter_of(const struct sim_book *b, const char *id)
+{
+    for (int i = 0; i < b->waiters; i++) {
+        if (sim_same(b->waiter[i].id, id)) {
+            return &b->waiter[i];
+        }
+    }
+    return NULL;
+}
+
+bool sim_is_new(const struct sim_step *s, const struct sim_holder *h)
+{
+    const struct sim_holder *was = sim_holder_of(s->was, h->id);
+    return !was || (!sim_live(was, s->is->now) && sim_live(h, s->is->now));
+}
+
+/* -- reading ------------------------------------------------------------------ */
+
+/* "12", ",d5000", ",b<request>". */
+static void read_wants(const char *text, int64_t *permits, int64_t *delay,
+                       char *beside)
+{
+    char *at;
+    *permits = strtoll(text, &at, 10);
+    *delay = at[0] == ',' && at[1] == 'd' ? strtoll(at + 2, &at, 10) : 0;
+    if (at[0] == ',' && at[1] == 'b' && strlen(at + 2) >= SIM_ID) {
+        memcpy(beside, at + 2, SIM_ID);
+    }
+}
+
+static void read_holder(void *user, const struct sim_redis_item *item)
+{
+    struct sim_book *b = user;
+    char id[SIM_ID + 1], wants[96];
+    long long token, end;
+    int mode;
+    struct sim_holder h = {0};
+    if (b->holders == SIM_BOOK || item->name.len < SIM_ID ||
+        sscanf(item->value.ptr, "%32s %lld %lld %d %95s", id, &token, &end,
+               &mode, wants) != 5) {
+        return;
+    }
+    memcpy(h.id, id, SIM_ID);
+    memcpy(h.client, item->name.ptr, SIM_ID);
+    h.mode = mode;
+    h.token = token;
+    h.end = end;
+    read_wants(wants, &h.permits, &h.delay, h.beside);
+    b->holder[b->holders++] = h;
+}
+
+static void read_waiter(void *user, const struct sim_redis_item *item)
+{
+    struct sim_book *b = user;
+    char wants[96];
+    int64_t delay;
+    struct sim_waiter w = {0};
+    if (b->waiters == SIM_BOOK || item->name.len != SIM_ID ||
+        sscanf(item->value.ptr, "%*s %47s %*s %lf %*s %*s %*s %d %95s", w.chan,
+               &w.rank, &w.mode, wants) != 4) {
+        return;
+    }
+    memcpy(w.id, item->name.ptr, SIM_ID);
+    read_wants(wants, &w.permits, &delay, w.beside);
+    b->waiter[b->waiters++] = w;
+}
+
+static struct sim_waiter *waiter_named(struct sim_book *b,
+                                       const struct sim_redis_item *item)
+{
+    for (int i = 0; item->name.len == SIM_ID && i < b->waiters; i++) {
+        if (sim_same(b->waiter[i].id, item->name.ptr)) {
+            return &b->waiter[i];
+        }
+    }
+    return NULL;
+}
+
+static void read_queued(void *user, const struct sim_redis_item *item)
+{
+    struct sim_waiter *w = waiter_named(user, item);
+    if (w) {
+        w->queued = true;
+        w->rank = item->score; /* as in the record, or it is found out */
+    }
+}
+
+static void read_alive(void *user, const struct sim_redis_item *item)
+{
+    struct sim_waiter *w = waiter_named(user, item);
+    if (w) {
+        w->alive = (int64_t)item->score;
+    }
+}
+
+static void each(const struct sim_world *w, int name, const char *tail,
+                 void (*fn)(void *, const struct sim_redis_item *),
+                 struct sim_book *b)
+{
+    char key[64];
+    int n = snprintf(key, sizeof key, "%s%s", sim_keys[name], tail);
+    sim_redis_each_item(w->server, 0, key, (size_t)n, sim_wall_us(w), fn, b);
+}
+
+static int64_t term(const struct sim_world *w, int name, const char *field,
+                    int64_t none)
+{
+    char key[64];
+    struct sim_redis_arg v;
+    int n = snprintf(key, sizeof key, "%s:c", sim_keys[name]);
+    return sim_redis_hash_field(w->server, 0, key, (size_t)n, field,
+                                sim_wall_us(w), &v)
+               ? strtoll(v.ptr, NULL, 10)
+               : none;
+}
+
+void sim_book_read(const struct sim_world *w, int name, struct sim_book *b)
+{
+    const struct sim_book *was = &w->shelf[name].book;
+    b->holders = b->waiters = 0;
+    b->now = sim_wall_us(w) / 1000;
+    b->size = term(w, name, "size", -1);
+    b->gate = term(w, name, "gate", 0);
+    each(w, name, "", read_holder, b);
+    each(w, name, ":w", read_waiter, b);
+    each(w, name, ":q", read_queued, b);
+    each(w, name, ":a", read_alive, b);
+    for (int i = 0; i < b->waiters; i++) {
+        const struct sim_waiter *known = sim_waiter_of(was, b->waiter[i].id);
+        if (known) {
+            b->waiter[i].arrival = known->arrival;
+            b->waiter[i].class = known->class;
+        }
+    }
+}
+
+/* -- fits ------------------------------------------------------------------------ */
+
+static bool fits(const struct sim_book *b, const struct sim_waiter *w)
+{
+    int64_t used = 0, others = 0;
+    bool closed = false;
+    for (int i = 0; i < b->holders; i++) {
+        const struct sim_holder *h = &b->holder[i];
+        if (sim_live(h, b->now) &&
+            !(w->beside[0] && sim_same(w->beside, h->id))) {
+            others++;
+            closed |= sim_alone(h->mode);
+            used += h->mode == 3 ? h->permits : 0;
+        }
+    }
+    if (b->gate > 0 || closed) {
+        return false;
+    }
+    return sim_alone(w->mode) ? others == 0
+           : w->mode == 3     ? used + w->permits <= b->size
+                              : true;
+}
+
+static bool servable(const struct sim_book *b, const struct sim_waiter *w)
+{
+    const struct sim_holder *other =
+        w->beside[0] ? sim_holder_of(b, w->beside) : NULL;
+    return w->queued && w->alive > b->now &&
+           (w->mode != 3 || w->permits <= b->size) &&
+           (!w->beside[0] || (other && sim_live(other, b->now)));
+}
+
+static bool ahead(const struct sim_waiter *a, const struct sim_waiter *b)
+{
+    return a->class != b->class ? a->class < b->class : a->arrival < b->arrival;
+}
+
+const struct sim_waiter *sim_book_fits(const struct sim_world *w,
+                                       const struct sim_book *b)
+{
+    const struct sim_waiter *last = NULL;
+    int64_t group = 0;
+    for (;;) {
+        const struct sim_waiter *next = NULL;
+        for (int i = 0; i < b->waiters; i++) {
+            const struct sim_waiter *x = &b->waiter[i];
+            if (servable(b, x) && (!last || ahead(last, x)) &&
+                (!next || ahead(x, next))) {
+                next = x;
+            }
+        }
+        if (!next || !fits(b, next) || (group && next->mode != 4)) {
+            return NULL;
+        }
+        bool heard = sim_redis_numsub(w->server, next->chan) == 1;
+        if (heard && (next->mode != 4 || ++group == next->permits)) {
+            return next;
+        }
+        last = next;
+    }
+}
+
+/* -- steps ---------------------------------------------------------------------------- */
+
+static void arrive(struct sim_shelf *s, const struct sim_step *step,
+                   struct sim_book *b)
+{
+    for (int i = 0; i < b->waiters; i++) {
+        struct sim_waiter *w = &b->waiter[i];
+        if (w->arrival) {
+            continue;
+        }
+        w->arrival = ++s->arrivals;
+        if (step->script == SIM_SCRIPT_ACQUIRE && !w->beside[0]) {
+            w->class = atoi(step->ev->argv[SIM_SCRIPT_ACQUIRE - 1].ptr);
+        }
+    }
+}
+
+static void look(struct sim_world *w, const struct sim_step *s)
+{
+    theorem_readers_and_writers(w, s);
+    theorem_nothing_ends_early(w, s);
+    if (!s->script) {
+        return;
+    }
+    theorem_permits_fit(w, s);
+    theorem_gate_is_closed(w, s);
+    theorem_counts_down_once(w, s);
+    theorem_served_in_order(w, s);
+    theorem_tokens_of_kinds(w, s);
+    theorem_parties_meet(w, s);
+    theorem_one_upgrade(w, s);
+    theorem_dead_are_dropped(w, s);
+    theorem_who_fits_is_served(w, s);
+}
+
+/* Books are large, and mostly empty. */
+static void keep(struct sim_book *to, const struct sim_book *is)
+{
+    memcpy(to, is, offsetof(struct sim_book, holder));
+    memcpy(to->holder, is->holder, (size_t)is->holders * sizeof is->holder[0]);
+    memcpy(to->waiter, is->waiter, (size_t)is->waiters * sizeof is->waiter[0]);
+}
+
+static void step(struct sim_world *w, enum sim_script script, int name,
+                 const struct sim_redis_event *ev)
+{
+    static _Thread_local struct sim_book is;
+    struct sim_shelf *shelf = &w->shelf[name];
+    struct sim_step s = {
+        .script = script, .ev = ev, .name = name, .was = &shelf->book};
+    sim_book_read(w, name, &is);
+    arrive(shelf, &s, &is);
+    s.is = &is;
+    if (is.holders < SIM_BOOK && is.waiters < SIM_BOOK) {
+        look(w, &s);
+    }
+    if (is.size > shelf->book.size) { /* sizes that callers may have met */
+        for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+            struct sim_lane *l =
+                &w->client[i / w->opt.lanes].lane[i % w->opt.lanes];
+            l->size_seen = l->size_seen > is.size ? l->size_seen : is.size;
+        }
+    }
+    keep(&shelf->book, &is);
+}
+
+void sim_book_step(struct sim_world *w, const struct sim_redis_event *ev)
+{
+    enum sim_script script = sim_script(ev);
+    if (!ev->script || !sim_kinds(w)) {
+        return;
+    }
+    for (int n = 0; n < w->opt.names; n++) {
+        if (!script || strcmp(ev->argv[SIM_ARG_KEY].ptr, sim_keys[n]) == 0) {
+            step(w, script, n, ev);
+        }
+    }
+}
+
+/* Nobody saw these come: they came in the order in which they stand. */
+static void by_rank(struct sim_shelf *s, struct sim_book *b)
+{
+    for (int n = 0; n < b->waiters; n++) {
+        struct sim_waiter *next = NULL;
+        for (int i = 0; i < b->waiters; i++) {
+            struct sim_waiter *x = &b->waiter[i];
+            if (!x->arrival && (!next || x->rank < next->rank)) {
+                next = x;
+            }
+        }
+        next->arrival = ++s->arrivals;
+        next->class = (int)(next->rank / 1099511627776.0);
+    }
+}
+
+void sim_book_again(struct sim_world *w)
+{
+    static _Thread_local struct sim_book is;
+    for (int n = 0; sim_kinds(w) && n < w->opt.names; n++) {
+        w->shelf[n].book.waiters = 0;
+        sim_book_read(w, n, &is);
+        by_rank(&w->shelf[n], &is);
+        keep(&w->shelf[n].book, &is);
+        w->shelf[n].downs = 0;
+        memset(w->shelf[n].down, 0, sizeof w->shelf[n].down);
+    }
+}

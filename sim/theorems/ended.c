@@ -1,0 +1,95 @@
+/* Nothing ends before its time: a grant leaves the server's books by its own
+ * release, cancel or yield, or when its lease and its lock-delay are over. So
+ * nobody enters within the lock-delay of one that has died (shared.c), and no
+ * reader's end takes the records of others along. A client does not open by a
+ * release what it has lost and what is to stay closed for a delay.
+ *
+ * And nothing stays after its time: a script that gives a grant drops all
+ * those that are over, so the dead cost their own lease, no more. */
+#include <stdlib.h>
+
+#include "sim/world.h"
+
+static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
+{
+    const struct sim_redis_arg *v = s->ev->argv;
+    if (!s->script || !sim_same(v[SIM_ARG_CLIENT].ptr, h->client)) {
+        return false;
+    }
+    int prior = s->script == SIM_SCRIPT_ACQUIRE  ? SIM_ARG_CLIENT + 8
+                : s->script == SIM_SCRIPT_CANCEL ? SIM_ARG_CLIENT + 2
+                                                 : 0;
+    if (prior && strtoll(v[prior].ptr, NULL, 10) == h->token) {
+        return true;
+    }
+    if (s->script == SIM_SCRIPT_CANCEL) {
+        return sim_same(v[SIM_ARG_REQUEST].ptr, h->id);
+    }
+    /* With a tombstone the request as a whole is over. */
+    return s->script == SIM_SCRIPT_RELEASE &&
+           sim_same(v[SIM_ARG_REQUEST].ptr, h->id) &&
+           (strtoll(v[SIM_ARG_CLIENT + 2].ptr, NULL, 10) == h->token ||
+            v[SIM_ARG_CLIENT + 3].ptr[0] == '1');
+}
+
+/* Does a lane of that client know it as lost? Passes raise the token. */
+static bool is_lost(const struct sim_world *w, int name,
+                    const struct sim_holder *h)
+{
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        const struct sim_client *c = &w->client[i / w->opt.lanes];
+        const struct sim_lane *l = &c->lane[i % w->opt.lanes];
+        uint64_t id[2];
+        char text[2 * 16 + 1];
+        if (l->name != name || !l->seat || l->seat->state != SNIB__SEAT_DEAD ||
+            l->seat->token < h->token || l->seat->token > h->token + 31) {
+            continue;
+        }
+        snib__engine_client_id(c->engine, id);
+        snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)id[0],
+                 (unsigned long long)id[1]);
+        if (sim_same(text, h->client)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void theorem_nothing_ends_early(struct sim_world *w, const struct sim_step *s)
+{
+    for (int i = 0; i < s->was->holders; i++) {
+        const struct sim_holder *h = &s->was->holder[i];
+        const struct sim_holder *is = sim_holder_of(s->is, h->id);
+        if (!is && sim_live(h, s->is->now) && !ended_by(s, h)) {
+            sim_fail(w, "nothing ends early",
+                     "name %d: %.8s (mode %d) is gone %lld ms before its time",
+                     s->name, h->id, h->mode,
+                     (long long)(h->end + h->delay - s->is->now));
+        } else if (is && is->end < h->end) {
+            sim_fail(w, "nothing ends early", "name %d: %.8s was shortened",
+                     s->name, h->id);
+        } else if (!is && h->delay && h->mode != 1 && /* those share tokens */
+                   sim_live(h, s->is->now) && is_lost(w, s->name, h)) {
+            sim_fail(w, "nothing ends early",
+                     "name %d: %.8s was lost, and is released within its delay",
+                     s->name, h->id);
+        }
+    }
+}
+
+void theorem_dead_are_dropped(struct sim_world *w, const struct sim_step *s)
+{
+    const struct sim_book *b = s->is;
+    bool given = false;
+    for (int i = 0; i < b->holders; i++) {
+        given |= sim_is_new(s, &b->holder[i]);
+    }
+    for (int i = 0; given && i < b->holders; i++) {
+        if (!sim_live(&b->holder[i], b->now)) {
+            sim_fail(
+                w, "the dead are dropped",
+                "name %d: %.8s is over since %lld ms", s->name, b->holder[i].id,
+                (long long)(b->now - b->holder[i].end - b->holder[i].delay));
+        }
+    }
+}

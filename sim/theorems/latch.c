@@ -1,0 +1,36 @@
+/* A closed latch keeps everybody out: no script leaves a new grant behind
+ * while there is something to count. And what is repeated after a lost reply
+ * counts once: a request changes the terms in one script at most. */
+#include <string.h>
+
+#include "sim/world.h"
+
+void theorem_gate_is_closed(struct sim_world *w, const struct sim_step *s)
+{
+    for (int i = 0; s->is->gate > 0 && i < s->is->holders; i++) {
+        if (sim_is_new(s, &s->is->holder[i])) {
+            sim_fail(w, "the gate is closed",
+                     "name %d: %.8s passes with %lld to go", s->name,
+                     s->is->holder[i].id, (long long)s->is->gate);
+        }
+    }
+}
+
+void theorem_counts_down_once(struct sim_world *w, const struct sim_step *s)
+{
+    struct sim_shelf *shelf = &w->shelf[s->name];
+    const char *id = s->ev->argv[SIM_ARG_REQUEST].ptr;
+    int kept = (int)(sizeof shelf->down / sizeof shelf->down[0]);
+    if (s->script != SIM_SCRIPT_TERMS || w->p1_off ||
+        (s->was->size == s->is->size && s->was->gate == s->is->gate)) {
+        return;
+    }
+    for (int i = 0; i < kept; i++) {
+        if (sim_same(shelf->down[i], id)) {
+            sim_fail(w, "counts once",
+                     "name %d: the same change again, size %lld, gate %lld",
+                     s->name, (long long)s->is->size, (long long)s->is->gate);
+        }
+    }
+    memcpy(shelf->down[shelf->downs++ % (uint32_t)kept], id, SIM_ID);
+}

@@ -1,0 +1,50 @@
+/* P7 for all kinds, at the server, script by script: nobody is granted while
+ * somebody of his class who came earlier, or of a better class, is alive and
+ * stands in the queue, whether that one fits or not. Who came when is told by
+ * the order of the scripts, which class by what was asked; an upgrade is ahead
+ * of all, a read inside a write waits for nobody, and who asks in this very
+ * script (giving back an earlier grant, perhaps) comes after those in the
+ * queue, whatever its class. */
+#include <stdlib.h>
+
+#include "sim/world.h"
+
+/* As a waiter before the script, or as the newcomer that sent it. */
+static struct sim_waiter as_waiter(const struct sim_step *s,
+                                   const struct sim_holder *h)
+{
+    const struct sim_waiter *was = sim_waiter_of(s->was, h->id);
+    struct sim_waiter w = {.arrival = UINT64_MAX};
+    if (was) {
+        return *was;
+    }
+    w.class = (int)strtol(s->ev->argv[SIM_SCRIPT_ACQUIRE - 1].ptr, NULL, 10);
+    return w;
+}
+
+void theorem_served_in_order(struct sim_world *w, const struct sim_step *s)
+{
+    const struct sim_book *b = s->is;
+    for (int i = 0; i < b->holders; i++) {
+        const struct sim_holder *h = &b->holder[i];
+        if (!sim_is_new(s, h) || h->beside[0] ||
+            (s->script != SIM_SCRIPT_ACQUIRE &&
+             !sim_waiter_of(s->was, h->id))) {
+            continue;
+        }
+        struct sim_waiter x = as_waiter(s, h);
+        for (int k = 0; k < b->waiters; k++) {
+            const struct sim_waiter *y = &b->waiter[k];
+            bool first = y->class != x.class ? y->class < x.class
+                                             : y->arrival < x.arrival;
+            if (first && y->queued && y->alive > b->now &&
+                sim_waiter_of(s->was, y->id)) {
+                sim_fail(w, "served in order",
+                         "name %d: %.8s (mode %d, class %d) before %.8s (mode "
+                         "%d, class %d)",
+                         s->name, h->id, h->mode, x.class, y->id, y->mode,
+                         y->class);
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+/* A semaphore's size bounds what is given: no script leaves a new grant of
+ * permits behind with more in use than the size at that moment. A size that
+ * falls takes nothing away.
+ *
+ * At the clients: the permits of all who see `held` with their own deadline
+ * ahead are never more than the largest size since one of them asked. (At the
+ * last of their grants all others stood, so they were within the size then.) */
+#include "sim/world.h"
+
+void theorem_permits_fit(struct sim_world *w, const struct sim_step *s)
+{
+    const struct sim_book *b = s->is;
+    int64_t used = 0;
+    bool given = false;
+    for (int i = 0; i < b->holders; i++) {
+        const struct sim_holder *h = &b->holder[i];
+        if (h->mode == 3 && sim_live(h, b->now)) {
+            used += h->permits;
+            given |= sim_is_new(s, h);
+        }
+    }
+    if (given && used > b->size) {
+        sim_fail(w, "permits fit", "name %d: %lld of %lld in use after a grant",
+                 s->name, (long long)used, (long long)b->size);
+    }
+}
+
+void theorem_permits_held(struct sim_world *w)
+{
+    int64_t used[SIM_NAMES] = {0}, most[SIM_NAMES] = {0};
+    if (w->opt.flavour != SIM_PERMITS || w->p1_off) {
+        return;
+    }
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        const struct sim_client *c = &w->client[i / w->opt.lanes];
+        const struct sim_lane *l = &c->lane[i % w->opt.lanes];
+        struct snib_status st;
+        if (l->state != SIM_LANE_HOLDING) {
+            continue;
+        }
+        snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)},
+                            l->seat, &st);
+        if (st.state != SNIB_HELD && st.state != SNIB_AT_RISK) {
+            continue;
+        }
+        used[l->name] += st.permits;
+        most[l->name] =
+            most[l->name] > l->size_seen ? most[l->name] : l->size_seen;
+    }
+    for (int n = 0; n < w->opt.names; n++) {
+        if (used[n] > most[n]) {
+            sim_fail(w, "permits held", "name %d: %lld held of at most %lld", n,
+                     (long long)used[n], (long long)most[n]);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+/* P6 in time: while nothing is broken, whoever waits is served as soon as
+ * messages can travel. From the script that frees a name to the script that
+ * gives it to the next there is no poll, no back-off and no time-out.
+ *
+ * Looked at in worlds without faults and without fixed leases (those may run
+ * out, which runs no script). The bound is some fifteen of the slowest hops:
+ * connecting, the subscription, and the request sent again with leave to
+ * queue. */
+#include "sim/world.h"
+
+void theorem_served_promptly(struct sim_world *w, int name, bool held)
+{
+    struct sim_resource *r = &w->resource[name];
+    const struct sim_options *o = &w->opt;
+    if (o->fault_count || o->fixed_pct || o->flavour > SIM_RW || o->delay_ms ||
+        o->lease_ms * 1000 <= 100 * o->latency_us) {
+        return;
+    }
+    if (!held) {
+        r->freed_at = r->freed_at ? r->freed_at : w->t;
+        return;
+    }
+    int64_t since = w->t;
+    for (int i = 0; r->freed_at && i < o->clients * o->lanes; i++) {
+        const struct sim_lane *l = &w->client[i / o->lanes].lane[i % o->lanes];
+        if (l->state == SIM_LANE_WAITING && l->name == name && !l->is_try) {
+            since = l->asked_at < since ? l->asked_at : since;
+        }
+    }
+    since = since > r->freed_at ? since : r->freed_at;
+    r->freed_at = 0;
+    if (w->t - since > 250 * o->latency_us * 1000 + 50 * SIM_MS) {
+        sim_fail(w, "no needless wait",
+                 "name %d: free for %lld ms beside a waiter", name,
+                 (long long)((w->t - since) / SIM_MS));
+    }
+}

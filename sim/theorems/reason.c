@@ -1,0 +1,103 @@
+/* What a refusal says is true (P4, P10: outcomes are never folded into each
+ * other). "Held by another" only when somebody had the lock, or this client
+ * itself had business there, since the call began; "denied" only by a server
+ * that denies; "timed out" only at the caller's limit; "unknown" and
+ * "unreachable" there, or when something is broken, as errors of the store. A
+ * server that refuses for reasons of its own (a replica, no memory) is never
+ * taken for a held lock. */
+#include "core/engine_i.h"
+#include "sim/world.h"
+
+/* An answer may have been on its way to an earlier call of the same client. */
+enum { EARLIER_MS = 1000, START_MS = 1000 };
+
+/* What the plan lets a server say. */
+enum {
+    DENIALS =
+        SIM_REDIS_NOAUTH | SIM_REDIS_NOPERM_KEY | SIM_REDIS_NOPERM_CHANNEL,
+    /* A long command of somebody who must log in first is a "protocol error"
+     * to Redis, so NOAUTH is here, too. */
+    OTHERS = ~(SIM_REDIS_NOPERM_KEY | SIM_REDIS_NOPERM_CHANNEL)
+};
+
+static bool says(const struct sim_world *w, int errors)
+{
+    for (int i = 0; i < w->opt.fault_count; i++) {
+        const struct sim_fault *f = &w->opt.fault[i];
+        if (f->kind == SIM_ERROR && (f->a & errors)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A request may come too late, or too early, for a clock that jumps. */
+static bool clock_jumps(const struct sim_world *w)
+{
+    return sim_planned(w, SIM_STEP_BACK) || sim_planned(w, SIM_STEP_FORWARD);
+}
+
+/* Others of the same client are at that name, or it still waits for the end
+ * of what an earlier call had there. */
+static bool busy_here(const struct sim_world *w, int client, int lane)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct snib__turn *t = w->client[client].site[l->name]->turn;
+    if (t && t->state == SNIB__TURN_LEAVING) {
+        return true;
+    }
+    for (int i = 0; i < w->opt.lanes; i++) {
+        const struct sim_lane *x = &w->client[client].lane[i];
+        if (i != lane && x->name == l->name &&
+            (x->state == SIM_LANE_WAITING || x->state == SIM_LANE_HOLDING ||
+             x->state == SIM_LANE_NESTING || x->state == SIM_LANE_ENDING)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
+                             snib_err err)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_resource *r = &w->resource[l->name];
+    int64_t early = l->limit_at - w->t;
+    bool by_limit = l->limit_at && early < (l->limit_at - l->asked_at) / 100 +
+                                               1000; /* clock rates */
+    bool connecting =
+        w->t >= START_MS * SIM_MS + w->opt.request_ms * SIM_MS / 100 * 99;
+    bool ok = false;
+    switch (err) {
+    case SNIB_ERR_BUSY:
+        ok = (r->held_at && r->held_at >= l->asked_at - EARLIER_MS * SIM_MS) ||
+             busy_here(w, client, lane);
+        break;
+    case SNIB_ERR_DENIED:
+        ok = says(w, DENIALS);
+        break;
+    case SNIB_ERR_TIMEOUT:
+        ok = by_limit;
+        break;
+    case SNIB_ERR_UNREACHABLE: /* connecting takes longer than that, or than
+                                  the patience for an answer */
+        ok = by_limit || w->faults > 0 || connecting;
+        break;
+    case SNIB_ERR_UNKNOWN:
+        ok = by_limit || w->faults > 0;
+        break;
+    case SNIB_ERR_STORE:
+        ok = says(w, OTHERS) || clock_jumps(w);
+        break;
+    case SNIB_ERR_LOST: /* the lane has not unwound an earlier loss */
+        ok = true;
+        break;
+    default:
+        break;
+    }
+    if (!ok && !theorem_refusal_of_kind(w, l, err)) {
+        sim_fail(w, "a refusal says what is true",
+                 "client %d lane %d name %d: %s", client, lane, l->name,
+                 snib_err_name(err));
+    }
+}

@@ -1,0 +1,19 @@
+/* What a refusal says of other kinds is true: DEADLOCK to a reader that would
+ * write; USAGE for more permits than there are; "not now" of what a gate, a
+ * size, a lock-delay or the other parties forbid. */
+#include "sim/world.h"
+
+bool theorem_refusal_of_kind(const struct sim_world *w,
+                             const struct sim_lane *l, snib_err err)
+{
+    switch (err) {
+    case SNIB_ERR_DEADLOCK:
+        return l->state == SIM_LANE_NESTING && l->kind == SNIB_READ;
+    case SNIB_ERR_USAGE:
+        return l->kind == SNIB_PERMITS;
+    case SNIB_ERR_BUSY:
+        return w->opt.flavour > SIM_RW || w->opt.delay_ms > 0;
+    default:
+        return false;
+    }
+}

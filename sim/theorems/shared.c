@@ -1,0 +1,46 @@
+/* P1 at the server: while an exclusive grant stands, lock-delay included, no
+ * other does, but the one of the same owner beside which it was given (the
+ * writer that reads, the reader that has become the writer). And the lock has
+ * one future writer among its readers: a second reader that wants to write is
+ * refused, since each would wait for the other. */
+#include "sim/world.h"
+
+static bool beside(const struct sim_holder *a, const struct sim_holder *b)
+{
+    return sim_same(a->client, b->client) &&
+           (sim_same(a->beside, b->id) || sim_same(b->beside, a->id));
+}
+
+void theorem_readers_and_writers(struct sim_world *w, const struct sim_step *s)
+{
+    const struct sim_book *b = s->is;
+    for (int i = 0; i < b->holders; i++) {
+        const struct sim_holder *one = &b->holder[i];
+        for (int k = 0; sim_alone(one->mode) && k < b->holders; k++) {
+            const struct sim_holder *other = &b->holder[k];
+            if (k != i && sim_live(one, b->now) && sim_live(other, b->now) &&
+                !beside(one, other)) {
+                sim_fail(w, "readers and writers",
+                         "name %d: %.8s (mode %d) beside %.8s (mode %d)",
+                         s->name, one->id, one->mode, other->id, other->mode);
+            }
+        }
+    }
+}
+
+void theorem_one_upgrade(struct sim_world *w, const struct sim_step *s)
+{
+    int upgrades = 0;
+    for (int i = 0; i < s->is->waiters; i++) {
+        const struct sim_waiter *x = &s->is->waiter[i];
+        const struct sim_holder *reads =
+            x->beside[0] ? sim_holder_of(s->is, x->beside) : NULL;
+        upgrades += x->queued && x->alive > s->is->now && sim_alone(x->mode) &&
+                    reads && sim_live(reads, s->is->now);
+    }
+    if (upgrades > 1) {
+        sim_fail(w, "one upgrade at a time",
+                 "name %d: %d readers wait to become the writer", s->name,
+                 upgrades);
+    }
+}

@@ -1,0 +1,96 @@
+/* H10: a grant for a request that is over is given back as soon as it is
+ * heard of, not when its claim ends.
+ *
+ * Seen at the server: a grant is pushed to a client none of whose threads
+ * waits for that name. If its subscription and its keeper's line are sound
+ * (its callers' line may be dead with the cancel in it) and nothing happens to
+ * it meanwhile, the server must see the end of that request within a few hops. */
+#include <string.h>
+
+#include "sim/world.h"
+
+enum { ID = 32, KEEPER = 1, SUBS = 2 };
+
+static bool sound(const struct sim_world *w, int client)
+{
+    const struct sim_client *c = &w->client[client];
+    for (int i = KEEPER; i <= SUBS; i++) {
+        const struct sim_line *l = &c->line[i];
+        if (l->state != SIM_LINE_OPEN || l->half_open || l->late ||
+            l->lose_reply || !l->server_conn || !l->last_down ||
+            l->last_down > w->t) {
+            return false;
+        }
+    }
+    return c->paused_until <= w->t && c->isolated_until <= w->t &&
+           w->server_paused_until <= w->t && w->server_down_until <= w->t &&
+           w->slow_until <= w->t && !sim_planned(w, SIM_ERROR);
+}
+
+static bool wanted(const struct sim_world *w, int client, int name)
+{
+    for (int i = 0; i < w->opt.lanes; i++) {
+        const struct sim_lane *l = &w->client[client].lane[i];
+        if (l->name == name &&
+            (l->state == SIM_LANE_WAITING || l->state == SIM_LANE_NESTING)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whose channel that is; -1: a client that is no more. */
+static int owner(const struct sim_world *w, const char *channel)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        uint64_t id[2];
+        char text[2 * 16 + 1];
+        snib__engine_client_id(w->client[c].engine, id);
+        snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)id[0],
+                 (unsigned long long)id[1]);
+        if (strncmp(channel + 5, text, ID) == 0) {
+            return c;
+        }
+    }
+    return -1;
+}
+
+void theorem_unwanted_pushed(struct sim_world *w, const char *channel,
+                             const char *message, int name)
+{
+    struct sim_resource *r = &w->resource[name];
+    int c = owner(w, channel);
+    r->unwanted_since = 0;
+    if (c >= 0 && !wanted(w, c, name) && sound(w, c)) {
+        r->unwanted_since = w->t;
+        r->unwanted_faults = w->faults;
+        r->unwanted_client = c;
+        memcpy(r->unwanted, message + 2, ID);
+    }
+}
+
+void theorem_unwanted_ended(struct sim_world *w, const char *id, int name)
+{
+    struct sim_resource *r = &w->resource[name];
+    if (r->unwanted_since && memcmp(id, r->unwanted, ID) == 0) {
+        r->unwanted_since = 0;
+    }
+}
+
+void theorem_unwanted_is_given_back(struct sim_world *w)
+{
+    for (int n = 0; n < w->opt.names; n++) {
+        struct sim_resource *r = &w->resource[n];
+        int64_t most = 64 * w->opt.latency_us * 1000 + 5 * SIM_MS;
+        if (!r->unwanted_since || w->t - r->unwanted_since <= most) {
+            continue;
+        }
+        r->unwanted_since = 0;
+        if (!w->healed && r->unwanted_faults == w->faults &&
+            sound(w, r->unwanted_client)) {
+            sim_fail(w, "what nobody wants is given back",
+                     "name %d: client %d keeps a grant that nobody waits for",
+                     n, r->unwanted_client);
+        }
+    }
+}

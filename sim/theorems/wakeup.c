@@ -1,0 +1,93 @@
+/* P6 for all kinds.
+ *
+ * At the server: a script that ends a grant, cancels, changes the terms or
+ * lets somebody wait leaves nobody in the queue who would fit, is alive and is
+ * heard: all of them, not only the first, are granted before it returns.
+ *
+ * In time, healed: nobody who would fit sleeps longer than the alive window, a
+ * claim lease and a poll; nor is there a grant at the server for as long that
+ * nobody here has (unless somebody has died, or a clock was set back; one with a
+ * lock-delay that was lost is left to end by itself, which takes its lease). */
+#include <string.h>
+
+#include "sim/world.h"
+
+enum { ASLEEP_MAX_MS = 7500 };
+
+void theorem_who_fits_is_served(struct sim_world *w, const struct sim_step *s)
+{
+    const struct sim_waiter *x;
+    const char *reply = s->ev->reply;
+    const struct sim_holder *own =
+        sim_holder_of(s->is, s->ev->argv[SIM_ARG_REQUEST].ptr);
+    if (s->ev->reply_len < 6 || reply[0] != '*') {
+        return;
+    }
+    if (s->script == SIM_SCRIPT_ACQUIRE && /* too late, cancelled, ours */
+        (reply[5] == '4' || reply[5] == '5' || (own && !sim_is_new(s, own)))) {
+        return;
+    }
+    if (s->script == SIM_SCRIPT_TERMS && s->was->size == s->is->size &&
+        s->was->gate == s->is->gate) {
+        return;
+    }
+    if ((x = sim_book_fits(w, s->is))) {
+        sim_fail(w, "who fits is served",
+                 "name %d: %.8s (mode %d, %lld) is left waiting", s->name,
+                 x->id, x->mode, (long long)x->permits);
+    }
+}
+
+/* Grants that callers have or are giving back. */
+static int known(const struct sim_world *w, int name)
+{
+    int n = 0;
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        const struct sim_lane *l =
+            &w->client[i / w->opt.lanes].lane[i % w->opt.lanes];
+        if (l->name == name && l->state != SIM_LANE_IDLE &&
+            l->state != SIM_LANE_WAITING && l->state != SIM_LANE_DONE) {
+            n += 1 + (l->more != NULL);
+        }
+    }
+    return n;
+}
+
+static bool too_long(const struct sim_world *w, bool bad, int64_t most_ms,
+                     int64_t *since)
+{
+    if (!bad) {
+        *since = -1;
+    } else if (*since < 0) {
+        *since = w->t;
+    }
+    return bad && w->t - *since > most_ms * SIM_MS;
+}
+
+void theorem_nobody_sleeps_beside_room(struct sim_world *w)
+{
+    static _Thread_local struct sim_book b;
+    for (int n = 0; sim_kinds(w) && w->healed && n < w->opt.names; n++) {
+        struct sim_shelf *s = &w->shelf[n];
+        int live = 0;
+        sim_book_read(w, n, &b);
+        for (int i = 0; i < b.holders; i++) {
+            live += b.holder[i].end > b.now;
+        }
+        bool calm = !w->died && !w->p2_off;
+        int64_t most_ms = ASLEEP_MAX_MS;
+        if (too_long(w, sim_book_fits(w, &b) != NULL, most_ms,
+                     &s->fits_since)) {
+            sim_fail(w, "nobody sleeps beside room",
+                     "name %d: somebody fits and waits for %d ms", n,
+                     ASLEEP_MAX_MS);
+        }
+        most_ms += w->opt.delay_ms ? w->opt.lease_ms + w->opt.delay_ms : 0;
+        if (too_long(w, calm && b.waiters && live > known(w, n), most_ms,
+                     &s->ghost_since)) {
+            sim_fail(w, "no ghost",
+                     "name %d: %d grants at the server, %d here, for %lld ms",
+                     n, live, known(w, n), (long long)most_ms);
+        }
+    }
+}

@@ -1,0 +1,319 @@
+/* sim/work_kinds.c — what lanes do with locks that are not plain mutexes:
+ * read and write, one inside the other (nested read, upgrade, downgrade),
+ * take permits of a semaphore whose size changes, meet at a barrier, wait at
+ * a latch that is closed, counted down and opened.
+ *
+ * A lane has up to two grants of one name: `seat`, and `more` of the other
+ * kind. The drawing of all this comes from a stream of its own, so that the
+ * worlds of mutexes are those they were. */
+#include "sim/world.h"
+
+static snib_instant now_of(const struct sim_world *w, int client)
+{
+    return (snib_instant){sim_local(&w->client[client], w->t)};
+}
+
+static int upto(struct snib__rng *r, int n)
+{
+    return (int)snib__rng_below(r, (uint64_t)n);
+}
+
+static bool chance(struct sim_world *w, int pct)
+{
+    return (int)snib__rng_below(&w->work, 100) < pct;
+}
+
+bool sim_kinds(const struct sim_world *w)
+{
+    return w->opt.flavour != SIM_MUTEX || w->opt.delay_ms || w->opt.prio_pct;
+}
+
+/* -- drawing -------------------------------------------------------------------- */
+
+void sim_kinds_draw(struct sim_options *o)
+{
+    static const enum sim_flavour some[] = {
+        SIM_RW,      SIM_RW,      SIM_RW,   SIM_PERMITS,
+        SIM_PERMITS, SIM_BARRIER, SIM_LATCH};
+    static const int nests[] = {0, 20, 60}, sizes[] = {1, 2, 3, 5};
+    struct snib__rng r;
+    snib__rng_init(&r, &(struct snib__seed){{o->seed, 10, 0, 0}});
+    int kind = upto(&r, 20);
+    o->flavour = kind < 7 ? (int)some[kind] : SIM_MUTEX;
+    if (o->flavour != SIM_BARRIER && upto(&r, 10) == 0) {
+        o->delay_ms = 20 << upto(&r, 6);
+    }
+    o->prio_pct = upto(&r, 10) ? 0 : 30;
+    if (o->flavour == SIM_RW) {
+        o->read_pct = 30 + upto(&r, 65);
+        o->nest_pct = nests[upto(&r, 3)];
+    } else if (o->flavour == SIM_PERMITS) {
+        o->size = sizes[upto(&r, 4)];
+        o->terms_pct = upto(&r, 2) ? 0 : 20;
+    } else if (o->flavour == SIM_BARRIER) {
+        o->size = 2 + upto(&r, 2);
+        o->names = 1;
+        o->timed_pct = 100; /* the last ones would wait for ever */
+        o->lanes = o->clients == 1 ? 3 : o->lanes;
+        o->think_us = o->think_us > 5000 ? 5000 : o->think_us;
+    } else if (o->flavour == SIM_LATCH) {
+        o->terms_pct = 60;
+        o->size = 1 + upto(&r, 3);
+    }
+}
+
+/* -- asking ----------------------------------------------------------------------- */
+
+void sim_kinds_ask(struct sim_world *w, struct sim_lane *l,
+                   struct snib__ask *ask)
+{
+    const struct sim_options *o = &w->opt;
+    l->kind = SNIB_MUTEX;
+    l->nested = false;
+    if (o->flavour == SIM_RW) {
+        l->kind = chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
+    } else if (o->flavour == SIM_PERMITS) {
+        l->kind = SNIB_PERMITS;
+        ask->capacity = (uint32_t)o->size;
+        ask->permits = 1 + (uint32_t)snib__rng_below(
+                               &w->work, (uint64_t)(o->size + 1) / 2);
+        if (chance(w, 5)) { /* more than there are, or all that are left */
+            ask->permits = l->is_try ? 0 : (uint32_t)o->size + 1;
+        }
+        l->size_seen = w->shelf[l->name].book.size;
+        l->size_seen = l->size_seen > o->size ? l->size_seen : o->size;
+    } else if (o->flavour == SIM_BARRIER) {
+        l->kind = SNIB_BARRIER;
+        ask->permits = (uint32_t)o->size;
+    }
+    ask->kind = (snib_kind)l->kind;
+    ask->delay = snib__ms(o->delay_ms);
+    if (o->prio_pct && chance(w, o->prio_pct)) {
+        ask->rank = (int8_t)(chance(w, 50) ? 7 : -7);
+    }
+}
+
+bool sim_kinds_reenters(const struct sim_lane *l)
+{
+    return l->kind != SNIB_PERMITS && l->kind != SNIB_BARRIER;
+}
+
+/* -- the other kind besides --------------------------------------------------------- */
+
+/* The fence is raised by whoever writes. */
+void sim_kinds_entered(struct sim_world *w, int client, int lane)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_resource *r = &w->resource[l->name];
+    l->more_token = l->more->token;
+    l->more_value = -1;
+    w->grants++;
+    sim_note(w, "client %d lane %d holds name %d besides, %s, token %lld",
+             client, lane, l->name,
+             l->kind == SNIB_READ ? "to write" : "to read",
+             (long long)l->more_token);
+    theorem_token_entered(w, l->name,
+                          l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ,
+                          l->more_token);
+    if (l->kind == SNIB_READ && l->more_token > r->mark) {
+        r->mark = l->more_token;
+        l->more_value = r->value;
+    }
+}
+
+/* Gives back one of the two; its answer is not waited for. */
+static void give_back(struct sim_world *w, int client, int lane,
+                      uint64_t ticket)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    struct snib__seat *ending = NULL;
+    snib_err err =
+        snib__engine_release(c->engine, now_of(w, client), ticket, l->lane,
+                             NULL, NULL, &ending, &l->error);
+    if (err && err != SNIB_ERR_LOST) {
+        sim_fail(w, "release", "%s: %s", snib_err_name(err), l->error.text);
+    }
+    w->losses += err == SNIB_ERR_LOST;
+    if (ending) {
+        snib__engine_abandon(c->engine, ending);
+    }
+}
+
+/* Ends one of two grants: the downgrade, or the end of what was inside. */
+static void end_one(struct sim_world *w, int client, int lane)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    if (chance(w, 50)) {
+        sim_note(w, "client %d lane %d keeps the inner grant only", client,
+                 lane);
+        sim_lane_write(w, l->name, l->token, l->read_value);
+        give_back(w, client, lane, l->ticket);
+        l->seat = l->more;
+        l->ticket = l->seat->ticket;
+        l->token = l->more_token;
+        l->read_value = l->more_value;
+        l->kind = l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ;
+    } else {
+        sim_lane_write(w, l->name, l->more_token, l->more_value);
+        give_back(w, client, lane, l->more->ticket);
+    }
+    l->more = NULL;
+    sim_lane_wake(w, client, lane, w->opt.hold_us);
+}
+
+bool sim_kinds_nest(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    if (l->more) {
+        end_one(w, client, lane);
+        return true;
+    }
+    if (w->opt.flavour != SIM_RW || l->nested || l->reentries ||
+        !w->opt.nest_pct || !chance(w, w->opt.nest_pct)) {
+        return false;
+    }
+    l->nested = true;
+    bool timed = chance(w, 50);
+    int64_t limit_ms = 1 + upto(&w->work, (int)w->opt.limit_ms);
+    struct snib__ask ask = {
+        .lane = l->lane,
+        .kind = l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ,
+        .limit = timed ? snib__after(now_of(w, client), snib__ms(limit_ms))
+                       : SNIB__NEVER,
+        .lease = snib__ms(w->opt.lease_ms),
+        .delay = snib__ms(w->opt.delay_ms),
+        .timed = true,
+        .reterr = &l->error};
+    l->asked_at = w->t;
+    l->limit_at = timed ? w->t + limit_ms * SIM_MS : 0;
+    snib_err err =
+        snib__engine_acquire(c->engine, now_of(w, client), c->site[l->name],
+                             &ask, &l->more, &l->error);
+    if (err) {
+        theorem_refusal_is_true(w, client, lane, err);
+        l->more = NULL;
+        l->asked_at = l->limit_at = 0;
+        return false;
+    }
+    sim_note(w, "client %d lane %d wants %s besides", client, lane,
+             l->kind == SNIB_READ ? "to write" : "to read");
+    l->more->user = l;
+    l->state = SIM_LANE_NESTING;
+    sim_kinds_told(w, client, lane, SNIB__NEWS_SETTLED);
+    return true;
+}
+
+void sim_kinds_told(struct sim_world *w, int client, int lane, uint8_t news)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    struct snib__seat *s = l->more;
+    if (news & SNIB__NEWS_STATE) {
+        theorem_no_needless_loss(w, s);
+    }
+    if (!(news & SNIB__NEWS_SETTLED) || l->state != SIM_LANE_NESTING ||
+        s->state == SNIB__SEAT_WAITING) {
+        return;
+    }
+    if (s->state == SNIB__SEAT_REFUSED) {
+        sim_note(w, "client %d lane %d refused besides: %s", client, lane,
+                 snib_err_name(s->err));
+        theorem_refusal_is_true(w, client, lane, s->err);
+        w->refusals++;
+        l->more = NULL;
+        snib__seat_done(c->engine, s);
+    } else {
+        sim_kinds_entered(w, client, lane);
+    }
+    l->asked_at = l->limit_at = 0;
+    l->state = SIM_LANE_HOLDING;
+    sim_lane_wake(w, client, lane, w->opt.hold_us);
+}
+
+/* -- terms ------------------------------------------------------------------------------ */
+
+static void change(struct sim_world *w, int client, int name, snib__terms_op op,
+                   int64_t amount)
+{
+    static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
+    struct sim_client *c = &w->client[client];
+    c->terms = (struct snib__query){.verb = SNIB__TERMS,
+                                    .name = names[name],
+                                    .op = op,
+                                    .amount = amount,
+                                    .user = (void *)(intptr_t)(name + 1)};
+    while (names[name][c->terms.name_size]) {
+        c->terms.name_size++;
+    }
+    c->terms.limit = snib__after(now_of(w, client), snib__ms(3000));
+    sim_note(w, "client %d changes the terms of name %d: %d %lld", client, name,
+             (int)op, (long long)amount);
+    c->terms_busy =
+        !snib__engine_query(c->engine, now_of(w, client), &c->terms);
+}
+
+/* Before an acquire; it does not wait for the answer. */
+void sim_kinds_start(struct sim_world *w, int client)
+{
+    if (!w->opt.terms_pct || w->client[client].terms_busy ||
+        !chance(w, w->opt.terms_pct)) {
+        return;
+    }
+    int name = upto(&w->work, w->opt.names);
+    if (w->opt.flavour == SIM_PERMITS) {
+        bool set = chance(w, 20);
+        change(w, client, name, set ? SNIB__TERMS_SIZE : SNIB__TERMS_ADD,
+               set             ? w->opt.size
+               : chance(w, 50) ? 1
+                               : -1);
+    } else if (w->opt.flavour == SIM_LATCH) {
+        bool close = !w->healed && chance(w, 30);
+        change(w, client, name, close ? SNIB__TERMS_GATE : SNIB__TERMS_DOWN,
+               close ? w->opt.size : 1);
+    }
+}
+
+static void open_later(struct sim_world *w, int client, int64_t ms)
+{
+    sim_push(w, (struct sim_event){.at = w->t + ms * SIM_MS,
+                                   .kind = SIM_EV_TERMS,
+                                   .client = client,
+                                   .life = w->client[client].life});
+}
+
+/* Healed: the first latch that is not known to be open, again and again. */
+void sim_kinds_open(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
+    for (int n = 0; w->opt.flavour == SIM_LATCH && n < w->opt.names; n++) {
+        if (w->shelf[n].opened) {
+            continue;
+        }
+        if (!c->terms_busy) {
+            change(w, client, n, SNIB__TERMS_OPEN, 0);
+        } else {
+            open_later(w, client, 100);
+        }
+        return;
+    }
+}
+
+void sim_kinds_queries(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
+    struct snib__query *q;
+    while ((q = snib__engine_told_query(c->engine))) {
+        int name = (int)(intptr_t)q->user - 1;
+        bool ok = q->answer == SNIB__DONE || q->answer == SNIB__NO;
+        sim_note(w, "client %d terms of name %d: %s", client, name,
+                 ok ? "done" : snib_err_name(q->err));
+        snib__buf_free(&q->result);
+        c->terms_busy = false;
+        if (q->op == SNIB__TERMS_OPEN) {
+            w->shelf[name].opened = !q->err;
+            open_later(w, client, q->err ? 500 : 0);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+/* cmd_barrier.c — snib barrier -n N NAME: wait until N are here, pass together.
+ * Who stands in the queue counts as long as it lives, so nothing has to be set
+ * up before or cleaned up after, and the next N meet at the same name. */
+#include "cli.h"
+#include "pass.h"
+#include "show.h"
+
+#include <string.h>
+
+static int check(const struct cli_args *args)
+{
+    if (args->parties < 1) {
+        return usage_error(args, args->parties < 0
+                                     ? "--parties N is missing: how many pass "
+                                       "together?"
+                                     : "--parties: 0 never meet; expected 1 or "
+                                       "more");
+    }
+    if (args->busy_ok && args->busy_exit >= 0) {
+        return usage_error(args,
+                           "--busy-ok and --busy-exit exclude each other");
+    }
+    return CLI_OK;
+}
+
+int cmd_barrier(struct cli_args *args, int count, char **operands)
+{
+    __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
+    const char *name = operands[0];
+    int64_t generation = 0;
+    json_t *object;
+    int code = cli_check_name(args, name);
+
+    (void)count;
+    if (code != CLI_OK || (code = check(args)) != CLI_OK) {
+        return code;
+    }
+    pass_block_signals();
+    if ((code = cli_open(args, &client)) != CLI_OK) {
+        return code;
+    }
+    code = pass_through(args, client, name, SNIB_BARRIER,
+                        (uint32_t)args->parties, &generation);
+    if (code != CLI_OK || generation == 0 || !args->json) {
+        return code;
+    }
+    object = json_object();
+    json_object_set_new(object, "schema", json_integer(1));
+    show_json_name(object, name, strlen(name));
+    json_object_set_new(object, "parties", json_integer(args->parties));
+    json_object_set_new(object, "generation", json_integer(generation));
+    show_json_print(object);
+    return show_end();
+}

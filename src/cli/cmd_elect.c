@@ -1,0 +1,279 @@
+/* cmd_elect.c — snib elect: run a command while this host leads.
+ *
+ * The election is a mutex, the leader its holder, the term's number the token.
+ * A term is what `snib run` does once, by the same leash and keeper: the
+ * command is dead before anybody else can lead. Then it campaigns again.
+ *
+ * What ends it and what does not. The command's end is the end of the term,
+ * not of the program: a leader whose work is done, or crashed, lets the next
+ * candidate lead. (consul lock ends with its command, whatever came of it, and
+ * leaves the loop to a supervisor; here the loop is the purpose.) It rests
+ * before it campaigns again, longer with each failure in a row, so that a
+ * command that cannot work does not win every second term. What cannot get
+ * better by trying ends it: a command that is not there, a wrong set-up, a
+ * store that was never reached. A signal that asks to end is forwarded, and
+ * ends the program with the command, even when that exits 0.
+ *
+ * --observe looks on (snib/elect.h) and prints a line a change.
+ */
+#define _GNU_SOURCE
+#include "duration.h"
+#include "leash.h"
+#include "show.h"
+#include "snib/elect.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define PAUSE_MS     INT64_C(1000)
+#define PAUSE_MOST   INT64_C(60000)
+#define LOOK_AGAIN_S 1
+
+/* -- terms ------------------------------------------------------------------ */
+
+struct campaign {
+    const struct cli_args *args;
+    const char *name;
+    bool led;     /* this process led once: the set-up is right            */
+    int failures; /* of the command, in a row                              */
+};
+
+static int64_t pause_after(const struct campaign *c)
+{
+    int64_t ms = c->args->pause_ms == CLI_UNSET ? PAUSE_MS : c->args->pause_ms;
+    int64_t most = ms > PAUSE_MOST ? ms : PAUSE_MOST;
+
+    for (int i = 1; i < c->failures && ms < most; i++) {
+        ms *= 2;
+    }
+    return ms < most ? ms : most;
+}
+
+/* Nothing ran: may it be otherwise the next time? */
+static bool worth_again(const struct campaign *c, const struct leash_term *t)
+{
+    switch (t->why) {
+    case LEASH_WHY_UNREACHABLE:
+    case LEASH_WHY_STORE:
+        return c->led;
+    case LEASH_WHY_KEEPER:  /* killed while it waited in the queue */
+    case LEASH_WHY_EXPIRED: /* we were stopped while the grant came */
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Ctrl-C goes to the command alone when it has the terminal, and so does the
+ * end of the session: what it died of was meant for us, too. */
+static bool ended_by_user(const struct leash_term *t)
+{
+    return t->why == LEASH_WHY_SIGNALLED &&
+           (t->code == CLI_SIGNAL + SIGINT || t->code == CLI_SIGNAL + SIGQUIT ||
+            t->code == CLI_SIGNAL + SIGHUP);
+}
+
+static int64_t next_term(void *data, const struct leash_term *t)
+{
+    struct campaign *c = data;
+    char pause[DURATION_TEXT_MAX];
+    int64_t ms;
+
+    if (!t->ran && !worth_again(c, t)) {
+        return LEASH_ENOUGH;
+    }
+    c->led = c->led || t->ran;
+    if (c->args->once && t->ran) {
+        return LEASH_ENOUGH;
+    }
+    if (ended_by_user(t)) {
+        return LEASH_ENOUGH;
+    }
+    if (t->why == LEASH_WHY_KEEPER || (t->by_command && t->code != 0)) {
+        c->failures++;
+    } else if (t->ran) {
+        c->failures = 0;
+    }
+    ms = pause_after(c);
+    if (!c->args->quiet) {
+        duration_text(ms, pause);
+        say("%s: the term is over (%s, exit %d); next campaign in %s",
+            shown(c->name), leash_why_text(t->why), t->code, pause);
+    }
+    return ms;
+}
+
+/* -- observing --------------------------------------------------------------- */
+
+static void since_text(int64_t ms, char *to, size_t size)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+
+    gmtime_r(&seconds, &tm);
+    strftime(to, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+static json_t *text(const char *s)
+{
+    return show_json_text(s, strlen(s));
+}
+
+static void print_json(const char *name, const struct snib_leader *l)
+{
+    json_t *o = json_object(), *who = l->term != 0 ? json_object() : NULL;
+
+    json_object_set_new(o, "schema", json_integer(1));
+    json_object_set_new(o, "name", text(name));
+    json_object_set_new(o, "term", json_integer(l->term));
+    if (who != NULL) {
+        json_object_set_new(who, "id", text(l->id));
+        json_object_set_new(who, "owner", text(l->owner));
+        json_object_set_new(who, "host", text(l->host));
+        json_object_set_new(who, "pid", json_integer(l->pid));
+        json_object_set_new(who, "user", text(l->user));
+        json_object_set_new(who, "program", text(l->program));
+        json_object_set_new(who, "since_ms", json_integer(l->since_ms));
+        json_object_set_new(who, "left_ms", json_integer(l->left_ms));
+    }
+    json_object_set_new(o, "leader", who != NULL ? who : json_null());
+    json_object_set_new(o, "candidates",
+                        json_integer((json_int_t)l->candidates));
+    show_json_print(o);
+}
+
+static void print_text(const char *name, const struct snib_leader *l)
+{
+    char line[1024] = "", since[32];
+    struct text t = TEXT_IN(line);
+
+    text_add_shown(&t, name, strlen(name));
+    if (l->term == 0) {
+        text_add(&t, ": no leader");
+    } else {
+        since_text(l->since_ms, since, sizeof since);
+        text_add(&t, ": led by ");
+        text_add_shown(&t, l->host, strlen(l->host));
+        text_addf(&t, "/%" PRId64 " (", l->pid);
+        text_add_shown(&t, l->user, strlen(l->user));
+        if (l->id[0] != '\0') {
+            text_add(&t, ", \"");
+            text_add_shown(&t, l->id, strlen(l->id));
+            text_add(&t, "\"");
+        }
+        text_addf(&t, ") since %s, term %" PRId64, since, l->term);
+    }
+    printf("%s\n", line);
+}
+
+/* The store is away: say so once, look again. True: go on. */
+static bool look_again(const struct snib_error *error, bool seen, bool *said)
+{
+    struct timespec pause = {.tv_sec = LOOK_AGAIN_S};
+
+    if (!seen || snib_err_exit(error->code) != CLI_UNREACHABLE) {
+        return false;
+    }
+    if (!*said) {
+        say("%s; looking again every second", error->text);
+    }
+    *said = true;
+    nanosleep(&pause, NULL);
+    return true;
+}
+
+static int observe(const struct cli_args *args, const char *name)
+{
+    __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
+    struct snib_elect *elect;
+    struct snib_error error = {0};
+    bool seen = false, said = false;
+    int64_t known = 0;
+    int code = cli_open(args, &client);
+
+    if (code != CLI_OK) {
+        return code;
+    }
+    error.code = snib_elect_new(client, name, NULL, &elect, &error);
+    if (error.code != SNIB_ERR_OK) {
+        return cli_fail(&error);
+    }
+    do {
+        struct snib_leader *leader;
+
+        error.code =
+            seen ? snib_elect_watch(elect, known, SNIB_FOREVER, &leader, &error)
+                 : snib_elect_leader(elect, &leader, &error);
+        if (error.code != SNIB_ERR_OK) {
+            code = look_again(&error, seen, &said) ? CLI_OK : cli_fail(&error);
+            continue;
+        }
+        seen = true;
+        said = false;
+        known = leader->term;
+        if (args->json) {
+            print_json(name, leader);
+        } else {
+            print_text(name, leader);
+        }
+        snib_leader_free(leader);
+        code = show_end();
+    } while (code == CLI_OK && !args->once);
+    snib_elect_free(elect);
+    return code;
+}
+
+/* -- the sub-command ----------------------------------------------------------- */
+
+static int check(const struct cli_args *args, size_t names, char **operands,
+                 char **command)
+{
+    if (names != 1) {
+        return usage_error(args, "%zu names; an election has one", names);
+    }
+    if (args->observe && command != NULL) {
+        return usage_error(args,
+                           "--observe only looks on: it takes no command");
+    }
+    if (args->observe && args->wait_ms != CLI_UNSET) {
+        return usage_error(args, "--wait is for a campaign; --observe goes on "
+                                 "until it is ended, or tells once (--once)");
+    }
+    if (!args->observe && args->json) {
+        return usage_error(args, "--json is for --observe; see --status-fd");
+    }
+    if (!args->observe && command == NULL) {
+        return usage_error(args, "the command is missing; expected NAME -- "
+                                 "COMMAND…, or --observe NAME");
+    }
+    return cli_check_name(args, operands[0]);
+}
+
+int cmd_elect(struct cli_args *args, int count, char **operands)
+{
+    static struct plan plan;
+    struct campaign campaign = {.args = args, .name = operands[0]};
+    size_t names;
+    char **command;
+    int code;
+
+    plan_split(args, count, operands, &names, &command);
+    code = check(args, names, operands, command);
+    if (code != CLI_OK) {
+        return code;
+    }
+    if (args->observe) {
+        return observe(args, operands[0]);
+    }
+    code = plan_make(&plan, args, (const char **)operands, names, command);
+    if (code != CLI_OK) {
+        return code;
+    }
+    plan.program = command[0];
+    plan.elect = true;
+    return leash_repeat(&plan, next_term, &campaign);
+}

@@ -1,0 +1,91 @@
+/* cmd_why.c — snib why NAME. */
+#include "cli.h"
+#include "show.h"
+#include "why.h"
+
+#include <string.h>
+
+static json_t *json_holders(const struct why_locks *all,
+                            const struct snib_view *view)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < view->holder_count; i++) {
+        json_t *holder = show_json_party(&view->holders[i], true);
+        json_t *waits = json_null();
+        const struct snib_party *wait;
+        const struct snib_view *next = why_next(all, &view->holders[i], &wait);
+
+        if (next != NULL) {
+            waits = json_object();
+            show_json_name(waits, next->name, next->name_size);
+            json_object_set_new(waits, "since_ms",
+                                json_integer(wait->since_ms));
+        }
+        json_object_set_new(holder, "waits_for", waits);
+        json_array_append_new(array, holder);
+    }
+    return array;
+}
+
+static void tell(const struct cli_args *args, const struct why_locks *all,
+                 const struct snib_view *view, struct snib_cycle **cycles,
+                 size_t count)
+{
+    const struct kind_terms none = KIND_TERMS_NONE;
+    json_t *object, *array;
+
+    if (!args->json) {
+        why_print(all, view);
+        for (size_t i = 0; i < count; i++) {
+            if (why_in_cycle(cycles[i], view)) {
+                why_print_cycle(cycles[i]);
+            }
+        }
+        return;
+    }
+    object = show_json_view(view, &none);
+    array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        if (why_in_cycle(cycles[i], view)) {
+            json_array_append_new(array, why_json_cycle(cycles[i]));
+        }
+    }
+    json_object_set_new(object, "schema", json_integer(1));
+    json_object_set_new(object, "holders", json_holders(all, view));
+    json_object_set_new(object, "deadlocks", array);
+    show_json_print(object);
+}
+
+int cmd_why(struct cli_args *args, int count, char **operands)
+{
+    __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
+    const char *name = operands[0];
+    const struct snib_view free_view = {.name = name,
+                                        .name_size = strlen(name)};
+    struct snib_error error = {0};
+    struct why_locks all = {0};
+    struct snib_cycle **cycles = NULL;
+    size_t cycle_count = 0;
+    const struct snib_view *view;
+    int code = cli_check_name(args, name);
+
+    (void)count;
+    if (code != CLI_OK || (code = cli_open(args, &client)) != CLI_OK) {
+        return code;
+    }
+    error.code = snib_list(client, NULL, &all.views, &all.count, &error);
+    if (error.code != SNIB_ERR_OK) {
+        return cli_fail(&error);
+    }
+    view = why_find(&all, name, strlen(name));
+    if (view != NULL && view->waiter_count > 0) {
+        error.code = snib_deadlocks(client, &cycles, &cycle_count, &error);
+    }
+    if (error.code == SNIB_ERR_OK) {
+        tell(args, &all, view != NULL ? view : &free_view, cycles, cycle_count);
+    }
+    snib_deadlocks_free(cycles, cycle_count);
+    snib_views_free(all.views, all.count);
+    return error.code != SNIB_ERR_OK ? cli_fail(&error) : show_end();
+}

@@ -1,0 +1,263 @@
+/* kinds.c — see kinds.h. */
+#include "kinds.h"
+#include "duration.h"
+#include "snib/latch.h"
+#include "snib/semaphore.h"
+#include "waitline.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+const char *kind_text(snib_kind kind)
+{
+    switch (kind) {
+    case SNIB_MUTEX:
+        return "mutex";
+    case SNIB_READ:
+        return "read";
+    case SNIB_WRITE:
+        return "write";
+    case SNIB_PERMITS:
+        return "semaphore";
+    case SNIB_BARRIER:
+        return "barrier";
+    }
+    return "?";
+}
+
+bool kind_parse(const char *name, snib_kind *ret)
+{
+    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_WRITE,
+                                      SNIB_PERMITS};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(name, kind_text(kinds[i])) == 0) {
+            *ret = kinds[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+bool kind_covers(snib_kind held, uint32_t held_permits, snib_kind asked,
+                 uint32_t asked_permits)
+{
+    if (kind_excludes(held)) {
+        return true;
+    }
+    return held == asked &&
+           (held != SNIB_PERMITS || asked_permits <= held_permits);
+}
+
+/* -- terms -------------------------------------------------------------------- */
+
+static bool any_permits(const struct snib_party *parties, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (parties[i].kind == SNIB_PERMITS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void ask_size(struct snib_client *client, const char *name, size_t size,
+                     struct kind_terms *ret)
+{
+    struct snib_semaphore s;
+
+    if (snib_semaphore_get(client, name, size, &s, NULL) == SNIB_ERR_OK) {
+        ret->size = s.size;
+    }
+}
+
+static void ask_gate(struct snib_client *client, const char *name, size_t size,
+                     struct kind_terms *ret)
+{
+    uint32_t left;
+
+    if (snib_latch_left(client, name, size, &left, NULL) == SNIB_ERR_OK) {
+        ret->gate = left;
+    }
+}
+
+void kind_terms_for(struct snib_client *client, const struct snib_view *view,
+                    struct kind_terms *ret)
+{
+    *ret = (struct kind_terms)KIND_TERMS_NONE;
+    if (any_permits(view->holders, view->holder_count) ||
+        any_permits(view->waiters, view->waiter_count)) {
+        ask_size(client, view->name, view->name_size, ret);
+    }
+    if (view->holder_count == 0 && view->waiter_count > 0) {
+        ask_gate(client, view->name, view->name_size, ret);
+    }
+}
+
+void kind_terms_get(struct snib_client *client, const char *name,
+                    size_t name_size, struct kind_terms *ret)
+{
+    *ret = (struct kind_terms)KIND_TERMS_NONE;
+    ask_size(client, name, name_size, ret);
+    ask_gate(client, name, name_size, ret);
+}
+
+/* -- words -------------------------------------------------------------------- */
+
+static int64_t wall_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void add_one(struct text *t, const struct snib_party *p)
+{
+    char held[DURATION_TEXT_MAX], left[DURATION_TEXT_MAX];
+
+    duration_text(wall_ms() - p->since_ms, held);
+    duration_text(p->left_ms, left);
+    waitline_party(t, p);
+    text_addf(t, " for %s, lease %s", held, left);
+}
+
+/* What stands in the way longest. */
+static const struct snib_party *longest(const struct snib_view *view)
+{
+    const struct snib_party *ret = &view->holders[0];
+
+    for (size_t i = 1; i < view->holder_count; i++) {
+        if (view->holders[i].since_ms < ret->since_ms) {
+            ret = &view->holders[i];
+        }
+    }
+    return ret;
+}
+
+struct tally {
+    size_t readers, lots, passing;
+    int64_t permits;
+    const struct snib_party *exclusive;
+};
+
+static struct tally count(const struct snib_view *view)
+{
+    struct tally t = {0};
+
+    for (size_t i = 0; i < view->holder_count; i++) {
+        const struct snib_party *p = &view->holders[i];
+
+        switch (p->kind) {
+        case SNIB_MUTEX:
+        case SNIB_WRITE:
+            t.exclusive = p;
+            break;
+        case SNIB_READ:
+            t.readers++;
+            break;
+        case SNIB_PERMITS:
+            t.lots++;
+            t.permits += p->permits;
+            break;
+        case SNIB_BARRIER:
+            t.passing++;
+            break;
+        }
+    }
+    return t;
+}
+
+static void add_permits(struct text *t, const struct tally *n,
+                        const struct kind_terms *terms)
+{
+    text_addf(t, "%" PRId64, n->permits);
+    if (terms->size >= 0) {
+        text_addf(t, " of %" PRId64, terms->size);
+    }
+    text_addf(t, " permit%s in use",
+              terms->size < 0 && n->permits == 1 ? "" : "s");
+}
+
+/* Nobody holds: a latch may be closed, a barrier's parties may gather. */
+static void add_nobody(struct text *t, const struct snib_view *view,
+                       const struct kind_terms *terms)
+{
+    const struct snib_party *head = view->waiters;
+    size_t here = 0;
+
+    if (terms->gate > 0) {
+        text_addf(t, "a closed latch, %" PRId64 " step%s to go", terms->gate,
+                  terms->gate == 1 ? "" : "s");
+        return;
+    }
+    if (view->waiter_count == 0) {
+        text_add(t, "free");
+        return;
+    }
+    if (head->kind != SNIB_BARRIER) {
+        text_add(t, "held by nobody (just being granted, or kept closed by "
+                    "the lock-delay of a holder that died)");
+        return;
+    }
+    while (here < view->waiter_count && head[here].kind == SNIB_BARRIER &&
+           head[here].permits == head->permits) {
+        here++;
+    }
+    text_addf(t, "a barrier, %zu of %" PRIu32 " parties are here", here,
+              head->permits);
+}
+
+void kind_holders(struct text *t, const struct snib_view *view,
+                  const struct kind_terms *terms)
+{
+    struct tally n = count(view);
+
+    if (view->holder_count == 0) {
+        add_nobody(t, view, terms);
+        return;
+    }
+    if (n.exclusive != NULL) { /* who reads beside it is the same owner */
+        text_add(t, n.exclusive->kind == SNIB_WRITE ? "held by the writer "
+                                                    : "held by ");
+        add_one(t, n.exclusive);
+        return;
+    }
+    if (n.readers > 0 || n.passing > 0) {
+        text_addf(t, "held by %zu %s%s", n.readers > 0 ? n.readers : n.passing,
+                  n.readers > 0 ? "reader" : "passing part",
+                  n.readers > 0    ? n.readers == 1 ? "" : "s"
+                  : n.passing == 1 ? "y"
+                                   : "ies");
+    }
+    if (n.lots > 0) {
+        text_add(t, n.readers > 0 || n.passing > 0 ? ", and " : "");
+        add_permits(t, &n, terms);
+    }
+    text_add(t, view->holder_count > 1 ? ", longest by "
+                : n.lots > 0           ? " by "
+                                       : ": ");
+    add_one(t, longest(view));
+}
+
+void kind_wish(struct text *t, const struct snib_party *p)
+{
+    switch (p->kind) {
+    case SNIB_MUTEX:
+        break;
+    case SNIB_READ:
+        text_add(t, ", to read");
+        break;
+    case SNIB_WRITE:
+        text_add(t, ", to write");
+        break;
+    case SNIB_PERMITS:
+        text_addf(t, ", %" PRIu32 " permit%s", p->permits,
+                  p->permits == 1 ? "" : "s");
+        break;
+    case SNIB_BARRIER:
+        text_addf(t, ", a barrier of %" PRIu32, p->permits);
+        break;
+    }
+}

@@ -1,0 +1,155 @@
+/* leash_again.c — one term after the other, by one leash.
+ *
+ * Each term has a keeper, a page and a command of its own; what belongs to the
+ * process stays: the blocked signals and their descriptor (a TERM between two
+ * terms waits there), the timer, the terminal, the children to reap.
+ *
+ * A keeper may outlive its term: a release that was not answered is repeated
+ * until the lease is over. It would look like a process that the next command
+ * left behind, so the next term begins when it is gone. One that hangs is
+ * killed when its lease is surely over: it can keep nobody out any more.
+ */
+#define _GNU_SOURCE
+#include "leash.h"
+#include "leash_i.h"
+#include "proc.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}
+
+/* Forget the last term. */
+static bool open_again(struct body *b, struct plan *plan)
+{
+    plan->started_ns = proc_now();
+    munmap(b->page, sizeof *b->page);
+    b->page = NULL;
+    b->keeper = b->command = 0;
+    b->handed_over = b->command_ended = b->group_gone = b->term_sent = false;
+    b->keeper_gone = b->stopped_self = false;
+    leash_init(&b->leash, &plan->rules, plan->started_ns);
+    if (!leash_fork_keeper(b)) {
+        say("cannot start: %s", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static void reap_all(struct body *b)
+{
+    pid_t pid;
+
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        if (pid == b->keeper) {
+            b->keeper_gone = true;
+        }
+    }
+    if (pid < 0 && errno == ECHILD) {
+        b->keeper_gone = true;
+    }
+}
+
+/* The signal that asks to end, or 0. */
+static int take_signals(struct body *b)
+{
+    struct signalfd_siginfo info[8];
+    ssize_t size = read(b->signals, info, sizeof info);
+
+    for (ssize_t i = 0; i < size / (ssize_t)sizeof info[0]; i++) {
+        int sig = (int)info[i].ssi_signo;
+
+        if (sig == SIGHUP || sig == SIGINT || sig == SIGQUIT ||
+            sig == SIGTERM) {
+            return sig;
+        }
+        if (sig == SIGTSTP) {
+            leash_stop_self(b);
+        }
+    }
+    return 0;
+}
+
+/* Until the pause is over and the keeper is gone. A signal that ends it, or
+ * 0. */
+static int rest(struct body *b, int64_t ms)
+{
+    int64_t until = proc_now() + ms * LEASH_MS;
+    int64_t hung = atomic_load(&b->page->deadline_ns);
+
+    hung = (hung > until ? hung : until) + b->plan->rules.request;
+    for (;;) {
+        struct pollfd p = {.fd = b->signals, .events = POLLIN};
+        int64_t now = proc_now(), due = now < until ? until : hung;
+        int sig;
+
+        reap_all(b);
+        if (now >= until && b->keeper_gone) {
+            return 0;
+        }
+        if (now >= hung) {
+            kill(b->keeper, SIGKILL);
+            due = now + LEASH_S;
+        }
+        if (poll(&p, 1, (int)((due - now) / LEASH_MS) + 1) > 0 &&
+            (sig = take_signals(b)) != 0) {
+            return sig;
+        }
+    }
+}
+
+static struct leash_term how_it_ended(const struct body *b, int code)
+{
+    return (struct leash_term){.code = code,
+                               .why = b->leash.why,
+                               .ran = b->leash.ran,
+                               .by_command = b->leash.by_command,
+                               .lost = b->leash.lost,
+                               .asked_to_end = b->asked_to_end};
+}
+
+int leash_repeat(struct plan *plan,
+                 int64_t (*next)(void *data, const struct leash_term *),
+                 void *data)
+{
+    static struct body body;
+    struct body *b = &body;
+
+    if (!leash_open(b, plan)) {
+        return CLI_INTERNAL;
+    }
+    for (;;) {
+        int code = leash_live(b), sig;
+        struct leash_term term = how_it_ended(b, code);
+        int64_t ms;
+
+        close_fd(&b->socket); /* a keeper that still waits ends itself */
+        close_fd(&b->gate);
+        close_fd(&b->lease);
+        if (b->asked_to_end != 0) {
+            return CLI_SIGNAL + b->asked_to_end;
+        }
+        ms = next(data, &term);
+        if (ms == LEASH_ENOUGH) {
+            return code;
+        }
+        sig = rest(b, ms);
+        if (sig != 0) {
+            return CLI_SIGNAL + sig;
+        }
+        if (!open_again(b, plan)) {
+            return CLI_INTERNAL;
+        }
+    }
+}

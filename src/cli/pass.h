@@ -1,0 +1,19 @@
+/* pass.h — wait in a lock's queue, pass, and let go: snib latch --await, snib
+ * barrier. */
+#ifndef SNIB_CLI_PASS_H
+#define SNIB_CLI_PASS_H
+
+#include "cli.h"
+
+/* Before the client is opened: from here on its threads, and this one, leave
+ * HUP, INT, QUIT and TERM to pass_through. */
+void pass_block_signals(void);
+
+/* kind: READ for a latch, BARRIER (of so many parties). Waits as args say.
+ * CLI_OK: passed, *ret_token is the grant's. 128+N: signal N came, the queue is
+ * left. Else the exit status, said. */
+int pass_through(const struct cli_args *, struct snib_client *,
+                 const char *name, snib_kind kind, uint32_t parties,
+                 int64_t *ret_token);
+
+#endif

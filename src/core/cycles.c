@@ -1,0 +1,317 @@
+/* core/cycles.c — looking for the deadlock that a wait may be part of.
+ *
+ * Only a lane that holds something and waits for something else can be part
+ * of a cycle: its wait is *nested*. It asks the store by a request of its own
+ * (a stake, not this client's common turn), whose text names the grants that
+ * the lane holds; so everybody sees it, and core/waits.c makes a graph of what
+ * all clients say. Grants that were passed on inside a process are no trouble:
+ * it is never asked which lane a holder's record names, only which grants a
+ * waiting lane says it holds; and a grant so named is not passed on meanwhile.
+ *
+ *   1 s after it began to wait, then every 2 s and up to a quarter more, the
+ *   locks that are waited for are listed, once for all nested waits of the
+ *   client. After a look that took long the next one is 50 times as long away:
+ *   looking costs a server about a fiftieth of its time per client at most.
+ *
+ *   A wait that is the youngest of a deadlock is looked at again 600 ms after
+ *   that answer. If the very same deadlock (the same requests and grants) is
+ *   there again, all of it existed at one instant between the two looks, and
+ *   what exists of a deadlock at one instant stays: proven. The wait is
+ *   refused, with the cycle in its error.
+ *
+ * The clocks of different hosts decide only who is the youngest, hence who is
+ * refused, not whether. A look that fails, or finds no memory, is a look that
+ * did not happen. Nothing here keeps a caller waiting: it is one query more. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/engine_i.h"
+#include "core/waits.h"
+
+enum {
+    FIRST_MS = 1000,
+    EVERY_MS = 2000,
+    PROOF_MS = 600, /* from one answer to the next question, at least     */
+    PATIENCE_MS = 20000, /* a look may scan a large store                     */
+    CALM = 50,    /* a look's length times this: pause to the next      */
+    SHOWN_MAX = 8 /* waits of a cycle that are told                     */
+};
+
+void snib__cycles_init(struct snib__engine *e)
+{
+    for (int i = 0; i < SNIB__LANES; i++) {
+        snib__list_init(&e->lanes[i]);
+    }
+    snib__list_init(&e->cycles.nested);
+    snib__link_init(&e->cycles.query.told);
+    snib__buf_init(&e->cycles.query.result, 0);
+}
+
+void snib__cycles_free(struct snib__engine *e)
+{
+    snib__buf_free(&e->cycles.query.result);
+}
+
+/* -- what a lane holds ------------------------------------------------------- */
+
+static const struct snib__turn *grant_of(const struct snib__link *l,
+                                         uint64_t lane)
+{
+    const struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, by_lane);
+    const struct snib__turn *t = s->site->turn;
+    return s->lane == lane && s->state == SNIB__SEAT_SERVED && t &&
+                   t->holder == s
+               ? t
+               : NULL;
+}
+
+bool snib__cycles_holds(const struct snib__engine *e, uint64_t lane)
+{
+    SNIB__LIST_EACH (l, &e->lanes[lane % SNIB__LANES]) {
+        if (grant_of(l, lane)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool snib__cycles_waits(const struct snib__engine *e, uint64_t lane)
+{
+    SNIB__LIST_EACH (l, &e->cycles.nested) {
+        if (SNIB__CONTAINER(l, struct snib__seat, nested)->lane == lane) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only a stake says what its lane holds: its request ends with its seat. A
+ * turn's goes on for the next lane, which holds something else. */
+void snib__cycles_about(const struct snib__engine *e,
+                        const struct snib__seat *s, struct snib__about *about)
+{
+    about->lane = (int64_t)(s->lane & ~SNIB__LANE_FREE);
+    if (!e->cfg.deadlocks || !s->site->parent || s->terms.try_only) {
+        return;
+    }
+    SNIB__LIST_EACH (l, &e->lanes[s->lane % SNIB__LANES]) {
+        const struct snib__turn *t = grant_of(l, s->lane);
+        if (t && about->held_count < SNIB__ABOUT_HELD) {
+            about->held[about->held_count++] = t->id[0];
+        }
+    }
+}
+
+/* -- when --------------------------------------------------------------------- */
+
+/* Clients that began together should not look together. */
+static snib_duration apart(const struct snib__seat *s, int64_t ms)
+{
+    uint64_t id = s->site->turn ? s->site->turn->id[0] : 0;
+    return snib__ms(ms + (int64_t)(id % (uint64_t)(ms / 4)));
+}
+
+void snib__cycles_enter(struct snib__engine *e, snib_instant now,
+                        struct snib__seat *s)
+{
+    s->look_at = snib__after(now, snib__ms(FIRST_MS));
+    s->mark = 0;
+    snib__list_push(&e->cycles.nested, &s->nested);
+}
+
+snib_instant snib__cycles_due(const struct snib__engine *e)
+{
+    snib_instant due = SNIB__NEVER;
+    if (e->cycles.asking || e->closed) {
+        return due;
+    }
+    SNIB__LIST_EACH (l, &e->cycles.nested) {
+        const struct snib__seat *s =
+            SNIB__CONTAINER(l, struct snib__seat, nested);
+        /* The second look of a proof is not put off. */
+        due = snib__sooner(due, s->mark
+                                    ? s->look_at
+                                    : snib__later(s->look_at, e->cycles.again));
+    }
+    return due;
+}
+
+void snib__cycles_tick(struct snib__engine *e, snib_instant now)
+{
+    struct snib__cycles *c = &e->cycles;
+    if (!snib__reached(now, snib__cycles_due(e))) {
+        return;
+    }
+    snib__buf_free(&c->query.result);
+    c->query =
+        (struct snib__query){.verb = SNIB__LIST,
+                             .text = "*",
+                             .awaited_only = true,
+                             .limit = snib__after(now, snib__ms(PATIENCE_MS))};
+    c->asking = true;
+    c->asked = now;
+    if (snib__engine_query(e, now, &c->query)) { /* no memory: later */
+        c->asking = false;
+        c->again = snib__after(now, snib__ms(EVERY_MS));
+    }
+}
+
+/* -- the answer --------------------------------------------------------------- */
+
+struct words {
+    char *text;
+    size_t size, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct words *w,
+                                                      const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    int n = vsnprintf(w->text + w->used, w->size - w->used, format, ap);
+    va_end(ap);
+    size_t room = w->size - w->used - 1;
+    w->used += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room;
+}
+
+/* The error is one line: what is not plain text is shown as '?'. */
+static void say_name(struct words *w, const struct snib__wait *wait)
+{
+    enum { MOST = 40 };
+    const uint8_t *p = wait->name;
+    char text[MOST + 1];
+    uint32_t n = wait->name_size < MOST ? wait->name_size : MOST;
+    while (n && n < wait->name_size && (p[n] & 0xc0) == 0x80) {
+        n--; /* no half of a character */
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        text[i] = p[i] >= 0x20 && p[i] != 0x7f ? (char)p[i] : '?';
+    }
+    text[n] = 0;
+    say(w, "'%s%s'", text, wait->name_size > MOST ? "..." : "");
+}
+
+static void say_who(struct words *w, const struct snib__wait *wait,
+                    const struct snib__wait *me)
+{
+    char host[33];
+    size_t n = 0;
+    for (; n < sizeof host - 1 && wait->about.host[n]; n++) {
+        char c = wait->about.host[n];
+        host[n] = (unsigned char)c >= 0x20 && c != 0x7f ? c : '?';
+    }
+    host[n] = 0;
+    if (wait == me) {
+        say(w, "this");
+    } else {
+        say(w, "%s/%" PRId64 " lane %" PRId64, host, wait->about.pid,
+            wait->about.lane);
+    }
+}
+
+/* "this waits for 'a' held by h/1 lane 2; h/1 lane 2 waits for 'b' held by
+ * this" */
+static void tell_cycle(const struct snib__waits *g, uint32_t me,
+                       struct snib_error *error)
+{
+    uint32_t cycle[SHOWN_MAX];
+    uint32_t length = snib__waits_cycle(g, me, true, cycle, SHOWN_MAX);
+    struct words w = {error->text, sizeof error->text, 0};
+    uint32_t shown = length < SHOWN_MAX ? length : SHOWN_MAX;
+    *error = (struct snib_error){.code = SNIB_ERR_DEADLOCK};
+    say(&w, "deadlock: ");
+    for (uint32_t i = 0; i < shown; i++) {
+        uint32_t next = i + 1 < length && i + 1 < shown ? cycle[i + 1]
+                        : i + 1 < length                ? SNIB__WAIT_NONE
+                                                        : cycle[0];
+        size_t before = w.used;
+        const struct snib__wait *a = &g->waits[cycle[i]];
+        say(&w, "%s", i ? "; " : "");
+        say_who(&w, a, &g->waits[me]);
+        say(&w, " waits for ");
+        say_name(&w, a);
+        if (next != SNIB__WAIT_NONE) {
+            const struct snib__edge *e =
+                snib__waits_edge(g, cycle[i], next, true);
+            say(&w, " %s ", e && e->queue ? "behind" : "held by");
+            say_who(&w, &g->waits[next], &g->waits[me]);
+        }
+        if (w.used + 1 >= w.size) { /* the whole sentence or none of it */
+            w.used = before < w.size - 24 ? before : w.size - 24;
+            say(&w, "; and %" PRIu32 " more", length - i);
+            return;
+        }
+    }
+    if (shown < length) {
+        say(&w, "; and %" PRIu32 " more", length - shown);
+    }
+}
+
+/* The wait s in this look. True: it is refused. */
+static bool judge(struct snib__engine *e, snib_instant now,
+                  const struct snib__waits *g, struct snib__seat *s)
+{
+    const struct snib__turn *t = s->site->turn;
+    s->look_at = snib__after(now, apart(s, EVERY_MS));
+    uint32_t me = t && t->state == SNIB__TURN_QUEUED
+                      ? snib__waits_find(g, t->id)
+                      : SNIB__WAIT_NONE;
+    uint32_t set =
+        me == SNIB__WAIT_NONE ? SNIB__WAIT_NONE : g->waits[me].sure_set;
+    if (set == SNIB__WAIT_NONE || snib__waits_youngest(g, set, true) != me) {
+        s->mark = 0;
+        return false;
+    }
+    uint64_t mark = snib__waits_mark(g, set, true);
+    bool again = s->mark == mark &&
+                 snib__reached(e->cycles.asked,
+                               snib__after(s->marked_at, snib__ms(PROOF_MS)));
+    if (!again) {
+        if (s->mark != mark) {
+            s->mark = mark;
+            s->marked_at = now;
+        }
+        s->look_at = snib__after(s->marked_at, snib__ms(PROOF_MS));
+        return false;
+    }
+    struct snib_error error;
+    tell_cycle(g, me, &error);
+    snib__engine_log(e, SNIB_LOG_WARN, "%s", error.text);
+    snib__seat_deadlock(e, now, s, &error);
+    return true;
+}
+
+/* Seats that came while the look was under way are not in it for sure, and
+ * have a time of their own. */
+void snib__cycles_answer(struct snib__engine *e, snib_instant now)
+{
+    struct snib__cycles *c = &e->cycles;
+    struct snib__waits *g = NULL;
+    int64_t took = now.ns - c->asked.ns;
+    c->asking = false;
+    c->again = snib__after(now, (snib_duration){took * CALM});
+    if (c->query.err) {
+        snib__engine_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",
+                         c->query.error.text);
+    }
+    if (!c->query.err && !e->closed) {
+        g = snib__waits_new(snib__buf_bytes(&c->query.result),
+                            snib__buf_size(&c->query.result));
+    }
+    SNIB__LIST_EACH_SAFE (l, next, &c->nested) {
+        struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, nested);
+        if (!snib__reached(c->asked, s->look_at)) {
+            continue;
+        }
+        if (g) {
+            (void)judge(e, now, g, s);
+        } else {
+            s->look_at = snib__after(now, apart(s, EVERY_MS));
+        }
+    }
+    snib__waits_free(g);
+    snib__buf_free(&c->query.result);
+}

@@ -1,0 +1,48 @@
+/* core/refuse.c — refusals whose words are the same in every store. */
+#include "core/refuse.h"
+
+#include "base/error.h"
+
+void snib__refuse_too_many(struct snib__request *r, int64_t size)
+{
+    r->answer = SNIB__NO;
+    r->err = snib__fail(r->reterr, SNIB_ERR_USAGE,
+                        "%u permits were asked for and the semaphore has %lld "
+                        "in all; ask for fewer or make it larger",
+                        r->permits, (long long)size);
+}
+
+void snib__refuse_no_size(struct snib__request *r)
+{
+    r->answer = SNIB__NO;
+    r->err = snib__fail(r->reterr, SNIB_ERR_CONFIG,
+                        "the semaphore has no size yet; open it with a "
+                        "capacity, or set its size first");
+}
+
+void snib__refuse_size(struct snib__request *r, int64_t size)
+{
+    r->answer = SNIB__NO;
+    r->err =
+        snib__fail(r->reterr, SNIB_ERR_USAGE,
+                   "the semaphore has %lld in all; with %lld more it "
+                   "would have less than 0 or more than %d",
+                   (long long)size, (long long)r->amount, SNIB_PERMITS_MAX);
+}
+
+void snib__refuse_beside_over(struct snib__request *r)
+{
+    r->answer = SNIB__NO;
+    r->err = snib__fail(r->reterr, SNIB_ERR_LOST,
+                        "the grant that this lane holds on the lock has ended; "
+                        "release it and begin anew");
+}
+
+void snib__refuse_second_upgrade(struct snib__request *r)
+{
+    r->answer = SNIB__NO;
+    r->err = snib__fail(r->reterr, SNIB_ERR_DEADLOCK,
+                        "another reader is waiting to become the writer, and "
+                        "each would wait for the other; release this read lock "
+                        "and acquire the write lock");
+}

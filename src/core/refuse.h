@@ -1,0 +1,20 @@
+/* core/refuse.h — refusals whose words are the same in every store. */
+#ifndef SNIB__REFUSE_H
+#define SNIB__REFUSE_H
+
+#include "core/store.h"
+
+/* Each answers NO and sets err and the request's error text. */
+
+/* PERMITS: more than the semaphore has. USAGE. */
+void snib__refuse_too_many(struct snib__request *, int64_t size);
+/* PERMITS: the store knows no size, and the request brings none. CONFIG. */
+void snib__refuse_no_size(struct snib__request *);
+/* TERMS: the size would fall below 0 or grow beyond bounds. USAGE. */
+void snib__refuse_size(struct snib__request *, int64_t size);
+/* The grant beside which this one was to stand has ended. LOST. */
+void snib__refuse_beside_over(struct snib__request *);
+/* Two readers that both want to write would wait for each other. DEADLOCK. */
+void snib__refuse_second_upgrade(struct snib__request *);
+
+#endif

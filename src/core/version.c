@@ -1,0 +1,209 @@
+/* core/version.c — see version.h. Pure: no memory, no clock. */
+#include "core/version.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+static const struct snib__change *find(const struct snib__version *v,
+                                       const uint64_t id[2])
+{
+    for (uint32_t i = 0; i < v->count; i++) {
+        if (v->change[i].id[0] == id[0] && v->change[i].id[1] == id[1]) {
+            return &v->change[i];
+        }
+    }
+    return NULL;
+}
+
+static void remember(struct snib__version *v, const uint64_t id[2],
+                     int64_t number)
+{
+    if (v->count == SNIB__CHANGES) {
+        if (v->change[0].number > v->forgotten) {
+            v->forgotten = v->change[0].number;
+        }
+        memmove(v->change, v->change + 1,
+                (SNIB__CHANGES - 1) * sizeof *v->change);
+        v->count--;
+    }
+    v->change[v->count++] = (struct snib__change){{id[0], id[1]}, number};
+}
+
+void snib__version_changed(struct snib__request *r, int64_t version)
+{
+    int64_t expected = r->token;
+    r->answer = SNIB__NO;
+    r->token = version;
+    if (!version) {
+        r->err = snib__fail(r->reterr, SNIB_ERR_BUSY,
+                            "changed meanwhile: the value is absent, expected "
+                            "version %lld",
+                            (long long)expected);
+    } else if (!expected) {
+        r->err = snib__fail(r->reterr, SNIB_ERR_BUSY,
+                            "changed meanwhile: there is a value of version "
+                            "%lld, expected none",
+                            (long long)version);
+    } else {
+        r->err = snib__fail(r->reterr, SNIB_ERR_BUSY,
+                            "changed meanwhile: the version is %lld, expected "
+                            "%lld",
+                            (long long)version, (long long)expected);
+    }
+}
+
+void snib__version_forgotten(struct snib__request *r)
+{
+    r->answer = SNIB__NO;
+    r->err = snib__fail(r->reterr, SNIB_ERR_UNKNOWN,
+                        "the reply was lost, and the value has changed too "
+                        "often since to tell whether this change was applied; "
+                        "read it again");
+}
+
+static void done(struct snib__request *r, int64_t number)
+{
+    r->answer = SNIB__DONE;
+    r->err = snib__ok(r->reterr);
+    r->token = r->verb == SNIB__VALUE_PUT ? number : 0;
+}
+
+/* Since the id was first sent, and a copy's journey before that. */
+static bool remembers_all(const struct snib__version *v,
+                          const struct snib__request *r, int64_t now_ms)
+{
+    int64_t since = now_ms - snib__to_ms(r->age) - SNIB__VALUE_LATE_MS;
+    return v->forgotten / 1024 < since;
+}
+
+static bool cannot_tell(const struct snib__version *v,
+                        const struct snib__request *r, int64_t now_ms)
+{
+    if (!r->resent) {
+        return false;
+    }
+    if (r->token == 0) {
+        return !remembers_all(v, r, now_ms);
+    }
+    return r->token != v->version &&
+           (v->forgotten > r->token || v->last < r->token);
+}
+
+static snib__version_todo refuse(struct snib__version *v,
+                                 struct snib__request *r)
+{
+    bool note = r->resent && r->token == 0;
+    snib__version_changed(r, v->version);
+    if (note) {
+        remember(v, r->id, 0);
+    }
+    return note ? SNIB__VERSION_NOTE : SNIB__VERSION_KEEP;
+}
+
+snib__version_todo snib__version_step(struct snib__version *v,
+                                      struct snib__request *r, int64_t now_ms)
+{
+    const struct snib__change *known = find(v, r->id);
+    if (known && known->number) {
+        done(r, known->number);
+        return SNIB__VERSION_KEEP;
+    }
+    if (known) {
+        snib__version_changed(r, v->version);
+        return SNIB__VERSION_KEEP;
+    }
+    if (cannot_tell(v, r, now_ms)) {
+        snib__version_forgotten(r);
+        return SNIB__VERSION_KEEP;
+    }
+    if (r->token != v->version) {
+        return refuse(v, r);
+    }
+    int64_t top = v->last > r->floor ? v->last : r->floor;
+    int64_t number = top + 1 > now_ms * 1024 ? top + 1 : now_ms * 1024;
+    if (number <= 0 || number >= SNIB__VERSION_END) {
+        r->answer = SNIB__NOT_APPLIED;
+        r->err = snib__fail(r->reterr, SNIB_ERR_STORE,
+                            "the clock is beyond the range of versions");
+        return SNIB__VERSION_KEEP;
+    }
+    v->last = number;
+    remember(v, r->id, number);
+    done(r, number);
+    if (r->verb == SNIB__VALUE_PUT) {
+        v->version = number;
+        return SNIB__VERSION_PUT;
+    }
+    v->version = 0;
+    return SNIB__VERSION_DELETE;
+}
+
+/* -- as bytes ----------------------------------------------------------------- */
+
+static void put(uint8_t **p, uint64_t v)
+{
+    for (int i = 0; i < 8; i++) {
+        *(*p)++ = (uint8_t)(v >> (8 * i));
+    }
+}
+
+static uint64_t get(const uint8_t **p)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < 8; i++) {
+        v |= (uint64_t) * (*p)++ << (8 * i);
+    }
+    return v;
+}
+
+void snib__version_pack(const struct snib__version *v,
+                        uint8_t ret[SNIB__VERSION_BYTES])
+{
+    uint8_t *p = ret;
+    put(&p, (uint64_t)v->version);
+    put(&p, (uint64_t)v->last);
+    put(&p, (uint64_t)v->forgotten);
+    put(&p, v->count);
+    for (uint32_t i = 0; i < SNIB__CHANGES; i++) {
+        struct snib__change none = {{0, 0}, 0};
+        const struct snib__change *c = i < v->count ? &v->change[i] : &none;
+        put(&p, c->id[0]);
+        put(&p, c->id[1]);
+        put(&p, (uint64_t)c->number);
+    }
+}
+
+static bool in_range(int64_t number)
+{
+    return number >= 0 && number < SNIB__VERSION_END;
+}
+
+bool snib__version_unpack(const void *bytes, size_t size,
+                          struct snib__version *ret)
+{
+    const uint8_t *p = bytes;
+    *ret = (struct snib__version){0};
+    if (!p || size != SNIB__VERSION_BYTES) {
+        return false;
+    }
+    ret->version = (int64_t)get(&p);
+    ret->last = (int64_t)get(&p);
+    ret->forgotten = (int64_t)get(&p);
+    uint64_t count = get(&p);
+    if (count > SNIB__CHANGES || !in_range(ret->version) ||
+        !in_range(ret->last) || !in_range(ret->forgotten) ||
+        ret->version > ret->last || ret->forgotten > ret->last) {
+        return false;
+    }
+    ret->count = (uint32_t)count;
+    for (uint32_t i = 0; i < ret->count; i++) {
+        ret->change[i].id[0] = get(&p);
+        ret->change[i].id[1] = get(&p);
+        ret->change[i].number = (int64_t)get(&p);
+        if (!in_range(ret->change[i].number)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,216 @@
+/* run/batch.c — several requests in one visit, and one wait for all answers.
+ *
+ * The problem: three locks acquired one after the other are three round trips
+ * although none needs the other's answer. Here all requests are started under
+ * one lock of the mutex, so they leave in one write (one transaction on a
+ * store that blocks), and the call waits once.
+ *
+ *     start n ---> group: n open --answer--> n - 1 ... --last answer--> settled
+ *                    |
+ *                    +--patience over--> each unanswered one is given up
+ *
+ * A started request answers by a note, as for an event loop; a note of a
+ * group goes to no queue of events but counts down its group, and the last
+ * one settles the call. Notes, group and call are on the caller's stack: after
+ * the last answer, and after giving up, nobody has a pointer to them.
+ *
+ * Forbidden: waiting at the store. These are tries: whoever holds a lock of
+ * the batch while it waits for another of it could close a circle. */
+#include "base/error.h"
+#include "run/inside.h"
+
+void snib__group_answered(struct snib__step *s, struct snib__note *note)
+{
+    struct snib__group *g = note->group;
+    note->group = NULL;
+    if (--g->open == 0) {
+        snib__call_settle(s, g->call, SNIB_ERR_OK);
+    }
+}
+
+static void fail_all(struct snib__member m[], size_t n,
+                     const struct snib_error *why)
+{
+    for (size_t i = 0; i < n; i++) {
+        m[i].error = *why;
+    }
+}
+
+static void prepare(struct snib__member *m, struct snib__group *g)
+{
+    m->note = (struct snib__note){.group = g};
+    m->asked = true;
+    m->error.code = SNIB_ERR_OK;
+    m->error.text[0] = 0;
+    snib__link_init(&m->note.link);
+    g->open++;
+}
+
+/* No answer will come: error says why. */
+static void not_asked(struct snib__member *m, struct snib__group *g)
+{
+    if (m->note.group) {
+        m->note.group = NULL;
+        g->open--;
+        m->asked = false;
+    }
+}
+
+/* What the answers said. */
+static void harvest(struct snib__member m[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct snib_event *ev = &m[i].note.ev;
+        if (!m[i].asked) {
+            continue;
+        }
+        if (ev->kind == SNIB_EV_GRANTED) {
+            m[i].grant = ev->grant;
+        }
+        m[i].error = ev->error;
+    }
+}
+
+/* -- acquire -------------------------------------------------------------- */
+
+static void start_try(struct snib__step *s, struct snib__member *m,
+                      struct snib__group *g,
+                      const struct snib_acquire_options *o, snib_instant limit,
+                      uint64_t lane)
+{
+    bool open;
+    uint64_t ticket;
+    prepare(m, g);
+    m->grant = (struct snib_grant){0};
+    snib__list_push(&s->c->pending, &m->note.link);
+    snib_err err =
+        snib__hold_acquire(s, m->lock, o, limit, lane, NULL, &m->note, NULL,
+                           &open, &ticket, &m->error);
+    if (err) {
+        snib__unlink(&m->note.link);
+        m->error.code = err;
+        not_asked(m, g);
+    }
+}
+
+/* The patience is over. */
+static void give_up_tries(struct snib__step *s, struct snib__member m[],
+                          size_t n, struct snib__group *g)
+{
+    struct snib_client *c = s->c;
+    for (size_t i = 0; i < n; i++) {
+        struct snib__hold *h = m[i].note.hold;
+        if (!m[i].note.group) {
+            continue;
+        }
+        struct snib__seat *seat = snib__engine_seat(c->engine, h->ticket);
+        snib_err err = SNIB_ERR_INTERNAL;
+        snib__unlink(&m[i].note.link);
+        not_asked(&m[i], g);
+        if (seat && seat->state == SNIB__SEAT_WAITING) {
+            err = snib__engine_leave(c->engine, s->now, seat,
+                                     SNIB_ERR_UNREACHABLE);
+            snib__holds_free(s, h);
+        }
+        snib__fail_plain(&m[i].error, err);
+        snib__step_act(s); /* may bring answers to the others */
+    }
+}
+
+void snib__batch_try(struct snib_client *c, struct snib__member m[], size_t n,
+                     const struct snib_acquire_options *options,
+                     snib_duration patience)
+{
+    struct snib_acquire_options o = *options;
+    struct snib__step s;
+    struct snib__call call;
+    struct snib__group g = {.call = &call, .open = 1}; /* one is ours */
+    struct snib_error why = {0};
+    uint32_t before[SNIB__CHANS];
+    uint64_t lane = o.lane ? o.lane : snib__lane_of_thread();
+    o.wait_ms = 0;
+    snib__step_begin(&s, c);
+    snib_instant limit = snib__after(s.now, patience);
+    why.code = snib__may_ask(&s, limit, &why);
+    if (why.code) {
+        snib__step_end(&s);
+        fail_all(m, n, &why);
+        return;
+    }
+    snib__pump_mark(c, before);
+    snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
+    for (size_t i = 0; i < n; i++) {
+        start_try(&s, &m[i], &g, &o, limit, lane);
+    }
+    if (--g.open && !snib__call_wait(&s, &call, before)) {
+        give_up_tries(&s, m, n, &g);
+    }
+    snib__pump_leave(&s, &call);
+    snib__step_end(&s);
+    harvest(m, n);
+}
+
+/* -- release -------------------------------------------------------------- */
+
+static void start_release(struct snib__step *s, struct snib__member *m,
+                          struct snib__group *g, uint64_t lane)
+{
+    bool open;
+    prepare(m, g);
+    snib_err err = snib__hold_release(s, m->lock, m->grant.ticket, lane, NULL,
+                                      &m->note, &open, &m->error);
+    if (!open) {
+        m->error.code = err;
+        not_asked(m, g); /* unless it was answered already */
+    }
+}
+
+static void give_up_releases(struct snib__step *s, struct snib__member m[],
+                             size_t n, struct snib__group *g)
+{
+    struct snib_client *c = s->c;
+    for (size_t i = 0; i < n; i++) {
+        if (!m[i].note.group) {
+            continue;
+        }
+        struct snib__seat *seat =
+            snib__engine_seat(c->engine, m[i].grant.ticket);
+        not_asked(&m[i], g);
+        if (seat) {
+            struct snib__hold *h = seat->user;
+            snib__engine_abandon(c->engine, seat);
+            snib__holds_free(s, h);
+        }
+        snib__fail_plain(&m[i].error, SNIB_ERR_UNKNOWN);
+    }
+}
+
+void snib__batch_release(struct snib_client *c, struct snib__member m[],
+                         size_t n, snib_duration patience)
+{
+    struct snib__step s;
+    struct snib__call call;
+    struct snib__group g = {.call = &call, .open = 1};
+    struct snib_error why;
+    uint32_t before[SNIB__CHANS];
+    uint64_t lane = snib__lane_of_thread();
+    snib__step_begin(&s, c);
+    if (c->stopped) {
+        snib__step_end(&s);
+        snib__fail_plain(&why, SNIB_ERR_CLOSED);
+        fail_all(m, n, &why);
+        return;
+    }
+    snib__pump_mark(c, before);
+    snib__call_begin(&s, &call, SNIB__CALL_RELEASE,
+                     snib__after(s.now, patience));
+    for (size_t i = 0; i < n; i++) {
+        start_release(&s, &m[i], &g, lane);
+    }
+    if (--g.open && !snib__call_wait(&s, &call, before)) {
+        give_up_releases(&s, m, n, &g);
+    }
+    snib__pump_leave(&s, &call);
+    snib__step_end(&s);
+    harvest(m, n);
+}

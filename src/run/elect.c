@@ -1,0 +1,543 @@
+/* run/elect.c — leader election on a mutex.
+ *
+ * The lock does the work: its grant is the term, its token the term's number.
+ * Here is what a mutex has not: one place that knows whether this candidate
+ * leads (several threads may ask), and a story told in order.
+ *
+ * The story. LEADER is told by the thread that campaigned, AT_RISK and LOST
+ * come on the keeper's thread, FOLLOWER from the thread that resigns. They
+ * may meet: a short lease can be lost before the campaign's thread runs again.
+ * So what is to be told goes into a queue under `mu`, whoever comes first with
+ * news of a grant says LEADER first, and one thread at a time empties the
+ * queue, holding no lock. The queue is bounded: when it is full the latest
+ * state takes the place of the one before it.
+ *
+ * Ending a campaign from outside: its thread waits inside snib_acquire; its
+ * seat is taken away as if the handle were freed. Between "campaigning" and
+ * the seat there is a moment in which there is nothing to take, so it is tried
+ * again until the campaign has ended.
+ *
+ * Forbidden: calling into the lock or the callback under `mu`; telling while
+ * `campaigning` is set, since what is called may resign and waits for its
+ * end. */
+#include "snib/elect.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "run/inside.h"
+
+enum {
+    STORY_MAX = 8,
+    LOOK_MS = 200,       /* between two looks of a watcher                  */
+    CANCEL_AGAIN_MS = 5, /* see above                                       */
+    NS_OF_MS = 1000000,
+    NS_OF_S = 1000000000
+};
+
+struct chapter {
+    snib_elect_state state;
+    int64_t term;
+};
+
+struct snib_elect {
+    struct snib_client *client;
+    struct snib_lock *lock;
+    char *id;
+    uint64_t lane;
+    void (*on_change)(void *, snib_elect_state, int64_t);
+    void *data;
+
+    pthread_mutex_t mu;
+    pthread_cond_t changed;
+    bool campaigning, telling;
+    struct snib_grant grant; /* ticket 0: none                             */
+    uint64_t gone;           /* ticket of the last one given back          */
+    struct chapter story[STORY_MAX];
+    size_t chapters;
+    uint64_t changes; /* how often a term began or ended here              */
+};
+
+const char *snib_elect_state_text(snib_elect_state state)
+{
+    switch (state) {
+    case SNIB_FOLLOWER:
+        return "follower";
+    case SNIB_LEADER:
+        return "leader";
+    case SNIB_LEADER_AT_RISK:
+        return "at risk";
+    case SNIB_LEADER_LOST:
+        return "lost";
+    }
+    return "?";
+}
+
+/* -- the story ------------------------------------------------------------ */
+
+static void note(struct snib_elect *e, snib_elect_state state, int64_t term)
+{
+    if (e->chapters && e->story[e->chapters - 1].state == state &&
+        e->story[e->chapters - 1].term == term) {
+        return;
+    }
+    if (e->chapters == STORY_MAX) {
+        e->chapters--;
+    }
+    e->story[e->chapters++] = (struct chapter){state, term};
+}
+
+static void tell(struct snib_elect *e)
+{
+    while (!e->telling && e->chapters) {
+        struct chapter next = e->story[0];
+        e->chapters--;
+        memmove(e->story, e->story + 1, e->chapters * sizeof e->story[0]);
+        if (!e->on_change) {
+            continue;
+        }
+        e->telling = true;
+        pthread_mutex_unlock(&e->mu);
+        e->on_change(e->data, next.state, next.term);
+        pthread_mutex_lock(&e->mu);
+        e->telling = false;
+    }
+}
+
+/* A grant is known of for the first time. */
+static void begin_term(struct snib_elect *e, struct snib_grant grant)
+{
+    if (e->grant.ticket == grant.ticket) {
+        return;
+    }
+    e->grant = grant;
+    e->changes++;
+    note(e, SNIB_LEADER, grant.token);
+    pthread_cond_broadcast(&e->changed);
+}
+
+static void end_term(struct snib_elect *e)
+{
+    e->gone = e->grant.ticket;
+    e->grant = (struct snib_grant){0};
+    e->changes++;
+    pthread_cond_broadcast(&e->changed);
+}
+
+/* The lock's. */
+static void on_lock_change(void *data, struct snib_grant grant,
+                           snib_state state, snib_reason reason)
+{
+    struct snib_elect *e = data;
+    (void)reason;
+    pthread_mutex_lock(&e->mu);
+    if (grant.ticket != e->gone) {
+        begin_term(e, grant);
+        switch (state) {
+        case SNIB_HELD:
+            note(e, SNIB_LEADER, grant.token);
+            break;
+        case SNIB_AT_RISK:
+            note(e, SNIB_LEADER_AT_RISK, grant.token);
+            break;
+        case SNIB_LOST:
+            note(e, SNIB_LEADER_LOST, grant.token);
+            break;
+        case SNIB_RELEASED:
+            break;
+        }
+        tell(e);
+    }
+    pthread_mutex_unlock(&e->mu);
+}
+
+/* -- new and free --------------------------------------------------------- */
+
+static snib_err read_options(const struct snib_elect_options *given,
+                             struct snib_elect_options *ret,
+                             struct snib_error *reterr)
+{
+    *ret = (struct snib_elect_options){0};
+    if (given && given->size != sizeof *given) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "elect options of size %zu, expected %zu: start "
+                          "from SNIB_INIT(snib_elect_options)",
+                          given->size, sizeof *given);
+    }
+    if (given) {
+        *ret = *given;
+    }
+    return SNIB_ERR_OK;
+}
+
+static void init_locks(struct snib_elect *e)
+{
+    pthread_condattr_t attr;
+    pthread_mutex_init(&e->mu, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->changed, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+snib_err snib_elect_new(struct snib_client *client, const char *name,
+                        const struct snib_elect_options *options,
+                        struct snib_elect **ret, struct snib_error *reterr)
+{
+    struct snib_elect_options o;
+    struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
+    *ret = NULL;
+    snib_err err = snib__client_check(client, reterr);
+    if (!err) {
+        err = snib__may_block(client, reterr);
+    }
+    if (!err) {
+        err = read_options(options, &o, reterr);
+    }
+    if (err) {
+        return err;
+    }
+    struct snib_elect *e = snib__alloc(sizeof *e);
+    if (!e || (o.id && !(e->id = snib__strdup(o.id)))) {
+        snib__free(e);
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    init_locks(e);
+    e->client = client;
+    e->lane = snib_lane_new(); /* so that any thread may resign */
+    e->on_change = o.on_change;
+    e->data = o.data;
+    lo.name_size = o.name_size;
+    lo.lease_ms = o.lease_ms;
+    lo.confirm = true;       /* a term begins with a whole lease             */
+    lo.no_local_pass = true; /* each term is a grant of its own at the store */
+    lo.on_change = on_lock_change;
+    lo.data = e;
+    err = snib_lock_new(client, name, &lo, &e->lock, reterr);
+    if (err) {
+        snib_elect_free(e);
+        return err;
+    }
+    *ret = e;
+    return snib__ok(reterr);
+}
+
+void snib_elect_free(struct snib_elect *e)
+{
+    if (!e) {
+        return;
+    }
+    snib_lock_free(e->lock); /* waits for on_lock_change */
+    pthread_cond_destroy(&e->changed);
+    pthread_mutex_destroy(&e->mu);
+    snib__free(e->id);
+    snib__free(e);
+}
+
+/* -- waiting -------------------------------------------------------------- */
+
+static int64_t monotonic(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * NS_OF_S + t.tv_nsec;
+}
+
+/* mu held. Until something changes here, or that instant. */
+static void wait_until(struct snib_elect *e, int64_t ns)
+{
+    struct timespec t = {.tv_sec = (time_t)(ns / NS_OF_S),
+                         .tv_nsec = (long)(ns % NS_OF_S)};
+    pthread_cond_timedwait(&e->changed, &e->mu, &t);
+}
+
+/* -- campaign and resign --------------------------------------------------- */
+
+/* mu held. True: it leads, *ret_term is set. A term that is over is cleared
+ * away. */
+static bool leads_already(struct snib_elect *e, int64_t *ret_term)
+{
+    struct snib_grant grant = e->grant;
+    if (!grant.ticket) {
+        return false;
+    }
+    pthread_mutex_unlock(&e->mu);
+    bool held = snib_grant_held(e->lock, grant);
+    if (!held) { /* it says LOST: that is why */
+        snib_release(e->lock, grant, NULL);
+    }
+    pthread_mutex_lock(&e->mu);
+    if (held) {
+        *ret_term = grant.token;
+    } else if (e->grant.ticket == grant.ticket) {
+        end_term(e);
+    }
+    return held;
+}
+
+static snib_err stand(struct snib_elect *e, int64_t wait_ms,
+                      struct snib_grant *ret, struct snib_error *reterr)
+{
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    o.wait_ms = wait_ms;
+    o.lane = e->lane;
+    o.reason = e->id;
+    return snib_acquire(e->lock, &o, ret, reterr);
+}
+
+snib_err snib_elect_campaign(struct snib_elect *e, int64_t wait_ms,
+                             int64_t *ret_term, struct snib_error *reterr)
+{
+    struct snib_grant grant;
+    snib_err err = snib__client_check(e->client, reterr);
+    if (err) {
+        return err;
+    }
+    pthread_mutex_lock(&e->mu);
+    if (e->campaigning) {
+        pthread_mutex_unlock(&e->mu);
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "another campaign of this candidate is under way");
+    }
+    e->campaigning = true;
+    if (!leads_already(e, ret_term)) {
+        pthread_mutex_unlock(&e->mu);
+        err = stand(e, wait_ms, &grant, reterr);
+        pthread_mutex_lock(&e->mu);
+        if (!err) {
+            begin_term(e, grant);
+            *ret_term = grant.token;
+        }
+    }
+    e->campaigning = false;
+    pthread_cond_broadcast(&e->changed);
+    tell(e);
+    pthread_mutex_unlock(&e->mu);
+    return err ? err : snib__ok(reterr);
+}
+
+/* Take the waiting seat away. */
+static void cancel(struct snib_lock *lock)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    snib__step_begin(&s, c);
+    SNIB__LIST_EACH_SAFE (l, next, &lock->holds) {
+        struct snib__hold *h = SNIB__CONTAINER(l, struct snib__hold, link);
+        struct snib__seat *seat = snib__engine_seat(c->engine, h->ticket);
+        if (seat && seat->state == SNIB__SEAT_WAITING && h->call) {
+            struct snib__call *call = h->call;
+            snib_err err =
+                snib__engine_leave(c->engine, s.now, seat, SNIB_ERR_CANCELLED);
+            snib__holds_free(&s, h);
+            snib__call_settle(&s, call, err);
+            break; /* there is no other: one campaign at a time */
+        }
+    }
+    snib__step_act(&s);
+    snib__step_end(&s);
+}
+
+/* mu held. True: there was a campaign to end. */
+static bool end_campaign(struct snib_elect *e)
+{
+    bool any = e->campaigning;
+    while (e->campaigning) {
+        pthread_mutex_unlock(&e->mu);
+        cancel(e->lock);
+        pthread_mutex_lock(&e->mu);
+        if (e->campaigning) {
+            wait_until(e, monotonic() + CANCEL_AGAIN_MS * NS_OF_MS);
+        }
+    }
+    return any;
+}
+
+snib_err snib_elect_resign(struct snib_elect *e, struct snib_error *reterr)
+{
+    snib_err err = snib__client_check(e->client, reterr);
+    if (err) {
+        return err;
+    }
+    pthread_mutex_lock(&e->mu);
+    bool campaign = end_campaign(e);
+    struct snib_grant grant = e->grant;
+    if (!grant.ticket) {
+        pthread_mutex_unlock(&e->mu);
+        return campaign ? snib__ok(reterr)
+                        : snib__fail(reterr, SNIB_ERR_NOT_HELD,
+                                     "this candidate neither leads nor "
+                                     "campaigns");
+    }
+    /* Before the release: nobody may believe in it any more. */
+    end_term(e);
+    note(e, SNIB_FOLLOWER, grant.token);
+    pthread_mutex_unlock(&e->mu);
+    err = snib_release(e->lock, grant, reterr);
+    pthread_mutex_lock(&e->mu);
+    tell(e);
+    pthread_mutex_unlock(&e->mu);
+    return err;
+}
+
+/* -- looking at oneself ---------------------------------------------------- */
+
+static struct snib_grant grant_of(struct snib_elect *e)
+{
+    pthread_mutex_lock(&e->mu);
+    struct snib_grant grant = e->grant;
+    pthread_mutex_unlock(&e->mu);
+    return grant;
+}
+
+void snib_elect_status(struct snib_elect *e, struct snib_elect_status *ret)
+{
+    struct snib_status status;
+    *ret = (struct snib_elect_status){.state = SNIB_FOLLOWER};
+    if (snib__client_check(e->client, NULL)) {
+        return;
+    }
+    struct snib_grant grant = grant_of(e);
+    snib_grant_status(e->lock, grant, &status);
+    switch (status.state) {
+    case SNIB_HELD:
+        ret->state = SNIB_LEADER;
+        break;
+    case SNIB_AT_RISK:
+        ret->state = SNIB_LEADER_AT_RISK;
+        break;
+    case SNIB_LOST:
+        ret->state = SNIB_LEADER_LOST;
+        break;
+    case SNIB_RELEASED:
+        return;
+    }
+    ret->reason = status.reason;
+    ret->term = grant.token;
+    ret->left_ms = status.left_ms;
+}
+
+bool snib_elect_leading(struct snib_elect *e)
+{
+    if (snib__client_check(e->client, NULL)) {
+        return false;
+    }
+    return snib_grant_held(e->lock, grant_of(e));
+}
+
+int snib_elect_fd(struct snib_elect *e)
+{
+    if (snib__client_check(e->client, NULL)) {
+        errno = ENOENT;
+        return -1;
+    }
+    return snib_grant_fd(e->lock, grant_of(e));
+}
+
+/* -- looking at others ------------------------------------------------------ */
+
+struct box {
+    struct snib_leader leader;
+    struct snib_view *view; /* has the strings */
+};
+
+void snib_leader_free(struct snib_leader *leader)
+{
+    if (leader) {
+        struct box *b = SNIB__CONTAINER(leader, struct box, leader);
+        snib_view_free(b->view);
+        snib__free(b);
+    }
+}
+
+static void describe(struct box *b, int64_t own_term)
+{
+    const struct snib_view *v = b->view;
+    struct snib_leader *l = &b->leader;
+    *l = (struct snib_leader){.id = "",
+                              .owner = "",
+                              .host = "",
+                              .user = "",
+                              .program = "",
+                              .candidates = v->waiter_count};
+    if (v->holder_count) {
+        const struct snib_party *p = &v->holders[0];
+        l->term = p->token;
+        l->id = p->reason;
+        l->owner = p->owner;
+        l->host = p->host;
+        l->user = p->user;
+        l->program = p->program;
+        l->pid = p->pid;
+        l->since_ms = p->since_ms;
+        l->left_ms = p->left_ms;
+        l->self = p->self && p->token == own_term;
+    }
+}
+
+snib_err snib_elect_leader(struct snib_elect *e, struct snib_leader **ret,
+                           struct snib_error *reterr)
+{
+    *ret = NULL;
+    snib_err err = snib__client_check(e->client, reterr);
+    if (err) {
+        return err;
+    }
+    const struct snib__name *name = snib__site_name(e->lock->site);
+    struct box *b = snib__alloc(sizeof *b);
+    if (!b) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    int64_t own_term = grant_of(e).token;
+    err = snib_inspect(e->client, name->raw, name->raw_size, &b->view, reterr);
+    if (err) {
+        snib__free(b);
+        return err;
+    }
+    describe(b, own_term);
+    *ret = &b->leader;
+    return SNIB_ERR_OK;
+}
+
+snib_err snib_elect_watch(struct snib_elect *e, int64_t known_term,
+                          int64_t wait_ms, struct snib_leader **ret,
+                          struct snib_error *reterr)
+{
+    *ret = NULL;
+    if (wait_ms < SNIB_FOREVER) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "wait_ms is %lld; expected 0, a number of "
+                          "milliseconds or SNIB_FOREVER",
+                          (long long)wait_ms);
+    }
+    snib_err err = snib__client_check(e->client, reterr);
+    int64_t until = wait_ms == SNIB_FOREVER || wait_ms > INT64_MAX / NS_OF_S
+                        ? INT64_MAX
+                        : monotonic() + wait_ms * NS_OF_MS;
+    while (!err) {
+        pthread_mutex_lock(&e->mu);
+        uint64_t changes = e->changes;
+        pthread_mutex_unlock(&e->mu);
+        err = snib_elect_leader(e, ret, reterr);
+        if (err || (*ret)->term != known_term) {
+            break;
+        }
+        snib_leader_free(*ret);
+        *ret = NULL;
+        int64_t now = monotonic(), next = now + LOOK_MS * (int64_t)NS_OF_MS;
+        if (now >= until) {
+            return snib__fail(reterr, SNIB_ERR_TIMEOUT,
+                              "no other term than %lld began in time",
+                              (long long)known_term);
+        }
+        pthread_mutex_lock(&e->mu);
+        if (changes == e->changes) {
+            wait_until(e, next < until ? next : until);
+        }
+        pthread_mutex_unlock(&e->mu);
+    }
+    return err;
+}

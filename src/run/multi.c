@@ -1,0 +1,550 @@
+/* run/multi.c — several locks as one: all or nothing.
+ *
+ * The locks stand in one order that all callers share: identity of the store,
+ * then name. Let i be the first that is not ours yet:
+ *
+ *     +--> try i, i+1, … of one client in one visit
+ *     |       all granted ------------------------> next client, or done
+ *     |       j is not: give back those behind j
+ *     |    wait for j alone, in its queue
+ *     +------ granted: i = j + 1
+ *             not: give all back, say why
+ *
+ * The rule that keeps circles from closing: while a caller waits, it holds
+ * only locks that stand before the one it waits for. Tries may run ahead of
+ * that, because a try waits for nobody; what they got too far ahead is given
+ * back before the waiting begins. (Keeping what lies before j is what makes it
+ * progress: two callers cannot take turns in throwing each other out.)
+ *
+ * A lock that is being waited for can take long enough for the lease of one
+ * before it to end. So at the end all are looked at; if one is gone, all are
+ * given back and it begins again. Holding some and saying "all" is the one
+ * outcome that must not be.
+ *
+ * Outcomes. What is given back on the way to a failure may itself stay
+ * unanswered. "Not acquired" would then claim that nothing of ours is left,
+ * and that is not known: UNKNOWN.
+ *
+ * Cost: no memory but the handle; CHUNK requests a visit, so that the call's
+ * frame stays small for stacks of coroutines. */
+#include "snib/multi.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "run/inside.h"
+
+enum { CHUNK = 8, SHOWN_MAX = 64 };
+
+struct part {
+    struct snib_lock *lock;
+    size_t index; /* among the locks as given */
+};
+
+struct snib_multi {
+    size_t count;
+    struct part part[]; /* in order */
+};
+
+static struct snib_client *client_of(const struct part *p)
+{
+    return p->lock->client;
+}
+
+static const struct snib__name *name_of(const struct part *p)
+{
+    return snib__site_name(p->lock->site);
+}
+
+/* -- order ---------------------------------------------------------------- */
+
+static int by_order(const void *left, const void *right)
+{
+    const struct part *a = left, *b = right;
+    const struct snib__name *x = name_of(a), *y = name_of(b);
+    size_t both = x->raw_size < y->raw_size ? x->raw_size : y->raw_size;
+    int c = strcmp(client_of(a)->identity, client_of(b)->identity);
+    if (!c) {
+        c = memcmp(x->raw, y->raw, both);
+    }
+    return c ? c : (x->raw_size > y->raw_size) - (x->raw_size < y->raw_size);
+}
+
+/* For "%.*s": a long name's beginning. */
+static int shown_size(const struct part *p)
+{
+    return name_of(p)->safe_size < SHOWN_MAX ? (int)name_of(p)->safe_size
+                                             : SHOWN_MAX;
+}
+
+static snib_err fail_at(const struct part *p, const struct snib_error *why,
+                        struct snib_error *reterr)
+{
+    return snib__fail(reterr, why->code, "'%.*s': %s", shown_size(p),
+                      name_of(p)->safe,
+                      why->text[0] ? why->text : snib_err_text(why->code));
+}
+
+static snib_err check_twice(const struct snib_multi *m,
+                            struct snib_error *reterr)
+{
+    for (size_t i = 1; i < m->count; i++) {
+        const struct part *a = &m->part[i - 1], *b = &m->part[i];
+        if (by_order(a, b) == 0) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "'%.*s' is named twice (locks %zu and %zu): "
+                              "name each lock once, whatever its kind; a "
+                              "read and a write of it exclude each other",
+                              shown_size(a), name_of(a)->safe,
+                              a->index < b->index ? a->index : b->index,
+                              a->index < b->index ? b->index : a->index);
+        }
+    }
+    return SNIB_ERR_OK;
+}
+
+/* -- new and free --------------------------------------------------------- */
+
+static snib_err check_locks(struct snib_lock *const locks[], size_t count,
+                            const struct snib_multi_options *o,
+                            struct snib_error *reterr)
+{
+    snib_err err = SNIB_ERR_OK;
+    if (o && o->size != sizeof *o) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "multi options of size %zu, expected %zu: start "
+                          "from SNIB_INIT(snib_multi_options)",
+                          o->size, sizeof *o);
+    }
+    if (!locks || !count || count > SNIB_MULTI_MAX) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "a multi of %zu locks; expected 1 to %d",
+                          locks ? count : 0, SNIB_MULTI_MAX);
+    }
+    for (size_t i = 0; i < count && !err; i++) {
+        if (!locks[i]) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "lock %zu of the multi is NULL", i);
+        }
+        err = snib__client_check(locks[i]->client, reterr);
+        if (!err && locks[i]->client->pull) {
+            err = snib__fail(reterr, SNIB_ERR_USAGE,
+                             "lock %zu of the multi is of a pull client, "
+                             "which cannot block",
+                             i);
+        }
+    }
+    return err;
+}
+
+snib_err snib_multi_new(struct snib_lock *const locks[], size_t count,
+                        const struct snib_multi_options *options,
+                        struct snib_multi **ret, struct snib_error *reterr)
+{
+    *ret = NULL;
+    snib_err err = check_locks(locks, count, options, reterr);
+    if (err) {
+        return err;
+    }
+    struct snib_multi *m = snib__alloc(sizeof *m + count * sizeof m->part[0]);
+    if (!m) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    m->count = count;
+    for (size_t i = 0; i < count; i++) {
+        m->part[i] = (struct part){locks[i], i};
+    }
+    qsort(m->part, count, sizeof m->part[0], by_order);
+    err = check_twice(m, reterr);
+    if (err) {
+        snib__free(m);
+        return err;
+    }
+    *ret = m;
+    return snib__ok(reterr);
+}
+
+void snib_multi_free(struct snib_multi *m)
+{
+    snib__free(m);
+}
+
+size_t snib_multi_count(const struct snib_multi *m)
+{
+    return m->count;
+}
+
+/* -- looking -------------------------------------------------------------- */
+
+static int gravity(snib_state state)
+{
+    switch (state) {
+    case SNIB_HELD:
+        return 0;
+    case SNIB_AT_RISK:
+        return 1;
+    case SNIB_RELEASED:
+        return 2;
+    case SNIB_LOST:
+        break;
+    }
+    return 3;
+}
+
+void snib_multi_status(struct snib_multi *m, const struct snib_grant grants[],
+                       struct snib_multi_status *ret)
+{
+    *ret = (struct snib_multi_status){.state = SNIB_HELD, .left_ms = INT64_MAX};
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < m->count; i++) {
+        const struct part *p = &m->part[i];
+        struct snib_status status;
+        snib_grant_status(p->lock, grants[p->index], &status);
+        int more = gravity(status.state) - gravity(ret->state);
+        if (more > 0 || (more == 0 && status.left_ms < ret->left_ms)) {
+            ret->state = status.state;
+            ret->reason = status.reason;
+            ret->left_ms = status.left_ms;
+            ret->member = p->index;
+        }
+        least = status.left_ms < least ? status.left_ms : least;
+    }
+    ret->left_ms = least;
+}
+
+bool snib_multi_held(struct snib_multi *m, const struct snib_grant grants[])
+{
+    struct snib_multi_status status;
+    snib_multi_status(m, grants, &status);
+    return (status.state == SNIB_HELD || status.state == SNIB_AT_RISK) &&
+           status.left_ms > 0;
+}
+
+/* -- release -------------------------------------------------------------- */
+
+/* The longest patience of its clients. */
+static snib_duration patience_of(const struct snib_multi *m)
+{
+    snib_duration most = {0};
+    for (size_t i = 0; i < m->count; i++) {
+        snib_duration d = client_of(&m->part[i])->request;
+        most = d.ns > most.ns ? d : most;
+    }
+    return most;
+}
+
+static snib_duration left_until(snib_instant limit)
+{
+    if (limit.ns == INT64_MAX) {
+        return SNIB__ENDLESS;
+    }
+    int64_t ns = limit.ns - snib__boottime().ns;
+    return (snib_duration){ns > 0 ? ns : 0};
+}
+
+static snib_duration shorter(snib_duration a, snib_duration b)
+{
+    return a.ns < b.ns ? a : b;
+}
+
+static int badness(snib_err err)
+{
+    return err == SNIB_ERR_OK        ? 0
+           : err == SNIB_ERR_LOST    ? 3
+           : err == SNIB_ERR_UNKNOWN ? 2
+                                     : 1;
+}
+
+/* Give back parts [from, to), the last first. The worst that was said, and by
+ * which, in *worst and *ret_at. */
+static void give_back(const struct snib_multi *m, size_t from, size_t to,
+                      const struct snib_grant grants[], snib_instant limit,
+                      struct snib_error *worst, size_t *ret_at)
+{
+    struct snib__member member[CHUNK];
+    while (to > from) {
+        struct snib_client *c = client_of(&m->part[to - 1]);
+        size_t n = 0;
+        for (; to > from && n < CHUNK && client_of(&m->part[to - 1]) == c;
+             n++) {
+            const struct part *p = &m->part[--to];
+            member[n].lock = p->lock;
+            member[n].grant = grants[p->index];
+        }
+        snib__batch_release(c, member, n,
+                            shorter(c->request, left_until(limit)));
+        for (size_t i = 0; i < n; i++) {
+            if (badness(member[i].error.code) > badness(worst->code)) {
+                *worst = member[i].error;
+                *ret_at = to + n - 1 - i;
+            }
+        }
+    }
+}
+
+static snib_err check_clients(const struct snib_multi *m,
+                              struct snib_error *reterr)
+{
+    snib_err err = SNIB_ERR_OK;
+    for (size_t i = 0; i < m->count && !err; i++) {
+        err = snib__client_check(client_of(&m->part[i]), reterr);
+    }
+    return err;
+}
+
+snib_err snib_multi_release(struct snib_multi *m,
+                            const struct snib_grant grants[],
+                            struct snib_error *reterr)
+{
+    struct snib_error worst = {0};
+    size_t at = 0;
+    snib_err err = check_clients(m, reterr);
+    if (err) {
+        return err;
+    }
+    give_back(m, 0, m->count, grants,
+              snib__after(snib__boottime(), patience_of(m)), &worst, &at);
+    return worst.code ? fail_at(&m->part[at], &worst, reterr)
+                      : snib__ok(reterr);
+}
+
+/* -- acquire -------------------------------------------------------------- */
+
+struct attempt {
+    const struct snib_multi *m;
+    struct snib_acquire_options o;
+    struct snib_grant *grants; /* by index as given                        */
+    snib_instant limit;
+    size_t unknown; /* behind the last part of which it is not known whether
+                       the store holds it for us; 0: all are known         */
+    struct snib_error why;
+    size_t at; /* whose why it is                                          */
+};
+
+static bool once_only(const struct attempt *a)
+{
+    return a->o.wait_ms == 0;
+}
+
+/* Part i has failed for reason *why. */
+static bool failed(struct attempt *a, size_t i, const struct snib_error *why)
+{
+    a->why = *why;
+    a->at = i;
+    if (why->code == SNIB_ERR_UNKNOWN && a->unknown < i + 1) {
+        a->unknown = i + 1;
+    }
+    return false;
+}
+
+/* Give back [from, to) and know what remains unknown of it. */
+static void undo(struct attempt *a, size_t from, size_t to, snib_instant limit)
+{
+    struct snib_error worst = {0};
+    size_t at = 0;
+    give_back(a->m, from, to, a->grants, limit, &worst, &at);
+    if (worst.code && worst.code != SNIB_ERR_LOST && a->unknown < to) {
+        a->unknown = to;
+    }
+    for (size_t i = from; i < to; i++) {
+        a->grants[a->m->part[i].index] = (struct snib_grant){0};
+    }
+}
+
+/* Wait for part i alone; all before it are ours. */
+static bool wait_for(struct attempt *a, size_t i)
+{
+    struct snib_acquire_options o = a->o;
+    const struct part *p = &a->m->part[i];
+    struct snib_error why = {0};
+    if (a->limit.ns != INT64_MAX && !once_only(a)) {
+        o.wait_ms = (left_until(a->limit).ns + 999999) / 1000000;
+        if (!o.wait_ms) {
+            snib__fail_plain(&why, SNIB_ERR_TIMEOUT);
+            return failed(a, i, &why);
+        }
+    }
+    why.code = snib_acquire(p->lock, &o, &a->grants[p->index], &why);
+    return why.code ? failed(a, i, &why) : true;
+}
+
+/* How many parts from i on go in one visit. */
+static size_t run_from(const struct snib_multi *m, size_t i)
+{
+    size_t n = 1;
+    while (n < CHUNK && i + n < m->count &&
+           client_of(&m->part[i + n]) == client_of(&m->part[i])) {
+        n++;
+    }
+    return n;
+}
+
+/* Grants behind the first refused one of a visit. */
+static void give_back_ahead(struct attempt *a, size_t i,
+                            struct snib__member member[], size_t got, size_t n)
+{
+    struct snib__member ahead[CHUNK];
+    size_t count = 0;
+    struct snib_client *c = client_of(&a->m->part[i]);
+    for (size_t j = n; j-- > got + 1;) {
+        if (!member[j].error.code) {
+            ahead[count].lock = member[j].lock;
+            ahead[count++].grant = member[j].grant;
+        } else if (member[j].error.code == SNIB_ERR_UNKNOWN &&
+                   a->unknown < i + j + 1) {
+            a->unknown = i + j + 1;
+        }
+    }
+    if (!count) {
+        return;
+    }
+    /* Nobody waits for the answer longer than for one. */
+    snib__batch_release(c, ahead, count, c->request);
+    for (size_t j = 0; j < count; j++) {
+        if (badness(ahead[j].error.code) > 0 &&
+            ahead[j].error.code != SNIB_ERR_LOST && a->unknown < i + n) {
+            a->unknown = i + n;
+        }
+    }
+}
+
+/* Try parts [i, i + n) in one visit; returns how many of them, from the first
+ * on, are ours now. Fewer than n: a->why says why. */
+static size_t try_run(struct attempt *a, size_t i, size_t n)
+{
+    struct snib__member member[CHUNK];
+    const struct part *part = &a->m->part[i];
+    struct snib_client *c = client_of(part);
+    size_t got = 0;
+    snib_duration left = left_until(a->limit);
+    if (left.ns == 0) { /* what would be asked now could not be answered */
+        struct snib_error late;
+        snib__fail_plain(&late, once_only(a) ? SNIB_ERR_UNREACHABLE
+                                             : SNIB_ERR_TIMEOUT);
+        failed(a, i, &late);
+        return 0;
+    }
+    for (size_t j = 0; j < n; j++) {
+        member[j].lock = part[j].lock;
+    }
+    snib__batch_try(c, member, n, &a->o, shorter(c->request, left));
+    while (got < n && !member[got].error.code) {
+        a->grants[part[got].index] = member[got].grant;
+        got++;
+    }
+    if (got < n) {
+        failed(a, i + got, &member[got].error);
+        give_back_ahead(a, i, member, got, n);
+    }
+    return got;
+}
+
+/* What a try was refused for, and waiting may help. */
+static bool worth_waiting(const struct attempt *a)
+{
+    return !once_only(a) && (a->why.code == SNIB_ERR_BUSY ||
+                             a->why.code == SNIB_ERR_UNREACHABLE ||
+                             a->why.code == SNIB_ERR_UNKNOWN);
+}
+
+/* All, or false and a->at parts are ours. */
+static bool take_all(struct attempt *a)
+{
+    for (size_t i = 0; i < a->m->count;) {
+        size_t n = run_from(a->m, i), got = n > 1 ? try_run(a, i, n) : 0;
+        i += got;
+        if (got == n) {
+            continue;
+        }
+        if (n > 1 && !worth_waiting(a)) {
+            return false;
+        }
+        if (!wait_for(a, i)) {
+            return false;
+        }
+        i++;
+    }
+    return true;
+}
+
+/* True when none was lost while others were waited for. */
+static bool all_held(struct attempt *a)
+{
+    struct snib_multi_status status;
+    snib_multi_status((struct snib_multi *)a->m, a->grants, &status);
+    if (status.state != SNIB_LOST && status.state != SNIB_RELEASED) {
+        return true;
+    }
+    for (size_t i = 0; i < a->m->count; i++) {
+        if (a->m->part[i].index == status.member) {
+            a->at = i;
+        }
+    }
+    snib__fail(&a->why, once_only(a) ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT,
+               "its lease ended (%s) before all were acquired",
+               snib_reason_text(status.reason));
+    return false;
+}
+
+static snib_err outcome(const struct attempt *a, struct snib_error *reterr)
+{
+    const struct part *p = &a->m->part[a->at];
+    if (!a->unknown || a->why.code == SNIB_ERR_UNKNOWN) {
+        return fail_at(p, &a->why, reterr);
+    }
+    const struct part *u = &a->m->part[a->unknown - 1];
+    return snib__fail(reterr, SNIB_ERR_UNKNOWN,
+                      "'%.*s': %s; and giving back '%.*s', or one before it, "
+                      "was not answered: repeated until its lease ends",
+                      shown_size(p) / 2, name_of(p)->safe,
+                      snib_err_text(a->why.code), shown_size(u) / 2,
+                      name_of(u)->safe);
+}
+
+static snib_err acquire(struct attempt *a, struct snib_error *reterr)
+{
+    for (;;) {
+        if (take_all(a)) {
+            if (all_held(a)) {
+                return snib__ok(reterr);
+            }
+            a->unknown = 0;
+            undo(a, 0, a->m->count,
+                 snib__after(snib__boottime(), patience_of(a->m)));
+            if (!once_only(a) && left_until(a->limit).ns > 0) {
+                continue;
+            }
+            return outcome(a, reterr);
+        }
+        if (a->unknown && a->unknown <= a->at) {
+            a->unknown = 0; /* acquired since, and so known */
+        }
+        undo(a, 0, a->at, snib__after(snib__boottime(), patience_of(a->m)));
+        return outcome(a, reterr);
+    }
+}
+
+snib_err snib_multi_acquire(struct snib_multi *m,
+                            const struct snib_acquire_options *options,
+                            struct snib_grant ret_grants[],
+                            struct snib_error *reterr)
+{
+    struct attempt a = {.m = m, .grants = ret_grants};
+    a.o = (struct snib_acquire_options){.size = sizeof a.o,
+                                        .wait_ms = SNIB_FOREVER};
+    memset(ret_grants, 0, m->count * sizeof ret_grants[0]);
+    snib_err err = check_clients(m, reterr);
+    if (!err) {
+        err = snib__acquire_options(options, &a.o, reterr);
+    }
+    if (err) {
+        return err;
+    }
+    a.limit = a.o.wait_ms == SNIB_FOREVER ? SNIB__NEVER
+              : once_only(&a)
+                  ? snib__after(snib__boottime(), patience_of(m))
+                  : snib__after(snib__boottime(), snib__ms(a.o.wait_ms));
+    return acquire(&a, reterr);
+}

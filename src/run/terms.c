@@ -1,0 +1,262 @@
+/* run/terms.c — semaphores and latches: the terms of a lock, and who passes by
+ * them. */
+#include <string.h>
+
+#include "base/error.h"
+#include "run/inside.h"
+#include "snib/latch.h"
+#include "snib/semaphore.h"
+
+/* A latch's waiter or a party holds for as long as it takes to let go. */
+enum { PASSING_LEASE_MS = 10000 };
+
+struct terms {
+    int64_t done, size, permits, gate, waiting;
+};
+
+static bool read_row(const struct snib__buf *rows, struct terms *ret)
+{
+    struct snib__rec at;
+    bool found = false;
+    *ret = (struct terms){0};
+    snib__rec_begin(&at, snib__buf_bytes(rows), snib__buf_size(rows));
+    while (!found && snib__rec_next_row(&at)) {
+        found = at.row == SNIB__ROW_TERMS;
+        while (found && snib__rec_next_field(&at)) {
+            int64_t v = snib__rec_value_i64(&at);
+            switch (at.field) {
+            case SNIB__F_COUNT:
+                ret->done = v;
+                break;
+            case SNIB__F_SIZE:
+                ret->size = v;
+                break;
+            case SNIB__F_PERMITS:
+                ret->permits = v;
+                break;
+            case SNIB__F_GATE:
+                ret->gate = v;
+                break;
+            case SNIB__F_WAITING:
+                ret->waiting = v;
+                break;
+            default:
+                break;
+            }
+        }
+    }
+    return found;
+}
+
+static snib_err ask(struct snib_client *c, const char *name, size_t size,
+                    snib__terms_op op, int64_t amount, struct terms *ret,
+                    struct snib_error *reterr)
+{
+    struct snib__query q = {
+        .verb = SNIB__TERMS, .op = op, .amount = amount, .limit = SNIB__NEVER};
+    if (!c || !name) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "client and name must not be NULL");
+    }
+    q.name = name;
+    q.name_size = size ? size : strlen(name);
+    snib_err err = snib__run_query(c, &q, reterr);
+    if (!err && !read_row(&q.result, ret)) {
+        err = snib__fail(reterr, SNIB_ERR_INTERNAL,
+                         "the store did not say what the lock's terms are");
+    }
+    snib__buf_free(&q.result);
+    return err;
+}
+
+static snib_err check_count(const char *what, int64_t n, int64_t least,
+                            struct snib_error *reterr)
+{
+    if (n < least || n > SNIB_PERMITS_MAX) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%s is %lld; expected %lld to %d", what, (long long)n,
+                          (long long)least, SNIB_PERMITS_MAX);
+    }
+    return SNIB_ERR_OK;
+}
+
+/* -- semaphores -------------------------------------------------------------- */
+
+snib_err snib_semaphore_get(struct snib_client *c, const char *name,
+                            size_t name_size, struct snib_semaphore *ret,
+                            struct snib_error *reterr)
+{
+    struct terms t = {0};
+    if (!ret) {
+        return snib__fail(reterr, SNIB_ERR_USAGE, "ret must not be NULL");
+    }
+    snib_err err = ask(c, name, name_size, SNIB__TERMS_GET, 0, &t, reterr);
+    if (!err) {
+        *ret = (struct snib_semaphore){.size = t.size,
+                                       .used = t.permits,
+                                       .available =
+                                           t.size < 0 ? 0 : t.size - t.permits,
+                                       .waiting = t.waiting};
+    }
+    return err;
+}
+
+snib_err snib_semaphore_set(struct snib_client *c, const char *name,
+                            size_t name_size, uint32_t size, bool only_new,
+                            bool *ret_set, struct snib_error *reterr)
+{
+    struct terms t = {0};
+    snib_err err = check_count("the semaphore's size", size, 0, reterr);
+    if (!err) {
+        err = ask(c, name, name_size,
+                  only_new ? SNIB__TERMS_INIT : SNIB__TERMS_SIZE, size, &t,
+                  reterr);
+    }
+    if (!err && ret_set) {
+        *ret_set = t.done != 0;
+    }
+    return err;
+}
+
+snib_err snib_semaphore_add(struct snib_client *c, const char *name,
+                            size_t name_size, int64_t by,
+                            struct snib_error *reterr)
+{
+    struct terms t = {0};
+    snib_err err =
+        check_count("the number of permits", by < 0 ? -by : by, 0, reterr);
+    return err ? err : ask(c, name, name_size, SNIB__TERMS_ADD, by, &t, reterr);
+}
+
+snib_err snib_semaphore_drain(struct snib_lock *lock,
+                              const struct snib_acquire_options *given,
+                              struct snib_grant *ret, uint32_t *ret_permits,
+                              struct snib_error *reterr)
+{
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    struct snib_status st;
+    if (!lock || !ret) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "lock and ret must not be NULL");
+    }
+    if (lock->o.kind != SNIB_PERMITS) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "only a lock of kind SNIB_PERMITS has permits");
+    }
+    if (given) {
+        o.lane = given->lane;
+        o.reason = given->reason;
+    }
+    o.all_permits = true;
+    snib_err err = snib_acquire(lock, &o, ret, reterr);
+    if (!err && ret_permits) {
+        snib_grant_status(lock, *ret, &st);
+        *ret_permits = st.permits;
+    }
+    return err;
+}
+
+/* -- latches ------------------------------------------------------------------ */
+
+snib_err snib_latch_set(struct snib_client *c, const char *name,
+                        size_t name_size, uint32_t count, bool *ret_set,
+                        struct snib_error *reterr)
+{
+    struct terms t = {0};
+    snib_err err = check_count("the latch's count", count, 1, reterr);
+    if (!err) {
+        err = ask(c, name, name_size, SNIB__TERMS_GATE, count, &t, reterr);
+    }
+    if (!err && ret_set) {
+        *ret_set = t.done != 0;
+    }
+    return err;
+}
+
+snib_err snib_latch_count_down(struct snib_client *c, const char *name,
+                               size_t name_size, uint32_t by,
+                               uint32_t *ret_left, struct snib_error *reterr)
+{
+    struct terms t = {0};
+    snib_err err = check_count("the number of steps", by, 1, reterr);
+    if (!err) {
+        err = ask(c, name, name_size, SNIB__TERMS_DOWN, by, &t, reterr);
+    }
+    if (!err && ret_left) {
+        *ret_left = (uint32_t)t.gate;
+    }
+    return err;
+}
+
+snib_err snib_latch_left(struct snib_client *c, const char *name,
+                         size_t name_size, uint32_t *ret_left,
+                         struct snib_error *reterr)
+{
+    struct terms t = {0};
+    if (!ret_left) {
+        return snib__fail(reterr, SNIB_ERR_USAGE, "ret_left must not be NULL");
+    }
+    snib_err err = ask(c, name, name_size, SNIB__TERMS_GET, 0, &t, reterr);
+    if (!err) {
+        *ret_left = (uint32_t)t.gate;
+    }
+    return err;
+}
+
+snib_err snib_latch_open(struct snib_client *c, const char *name,
+                         size_t name_size, struct snib_error *reterr)
+{
+    struct terms t = {0};
+    return ask(c, name, name_size, SNIB__TERMS_OPEN, 0, &t, reterr);
+}
+
+/* Stand in the queue, pass, let go in the background. */
+static snib_err pass(struct snib_client *c, const char *name, size_t name_size,
+                     const struct snib_lock_options *lo, int64_t wait_ms,
+                     struct snib_grant *ret, struct snib_error *reterr)
+{
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    struct snib_lock_options with = *lo;
+    struct snib_lock *lock;
+    with.name_size = name_size;
+    with.lease_ms = PASSING_LEASE_MS;
+    snib_err err = snib_lock_new(c, name, &with, &lock, reterr);
+    if (err) {
+        return err;
+    }
+    o.wait_ms = wait_ms;
+    o.lane = snib_lane_new();
+    err = snib_acquire(lock, &o, ret, reterr);
+    snib_lock_free(lock);
+    return err;
+}
+
+snib_err snib_latch_await(struct snib_client *c, const char *name,
+                          size_t name_size, int64_t wait_ms,
+                          struct snib_error *reterr)
+{
+    struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
+    struct snib_grant g;
+    lo.kind = SNIB_READ;
+    return pass(c, name, name_size, &lo, wait_ms, &g, reterr);
+}
+
+snib_err snib_barrier_wait(struct snib_client *c, const char *name,
+                           size_t name_size, uint32_t parties, int64_t wait_ms,
+                           int64_t *ret_generation, struct snib_error *reterr)
+{
+    struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
+    struct snib_grant g;
+    if (wait_ms == 0 && parties > 1) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "wait_ms is 0: one that does not wait is met by "
+                          "nobody; expected a limit or SNIB_FOREVER");
+    }
+    lo.kind = SNIB_BARRIER;
+    lo.permits = parties;
+    snib_err err = pass(c, name, name_size, &lo, wait_ms, &g, reterr);
+    if (!err && ret_generation) {
+        *ret_generation = g.token;
+    }
+    return err;
+}

@@ -1,0 +1,234 @@
+/* store/quorum/merge.c — what N nodes saw of locks, as one.
+ *
+ * A holder is who is on a majority of the nodes; it loses that majority when
+ * the majority-th longest of its leases ends, which is what is shown as left.
+ * Whoever is on fewer nodes is trying, or was cut off: shown as waiting. The
+ * token of a lock is the highest that any node remembers, that of a holder
+ * the one most nodes have (a late node may not have been told yet). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/record.h"
+#include "store/quorum/quorum_i.h"
+
+enum { SEEN_MAX = 64 };
+
+struct field {
+    const uint8_t *p;
+    size_t size;
+};
+
+/* One lock as one node shows it: where its rows are. */
+struct place {
+    struct field name;
+    struct snib__rec at; /* at the row of the lock                           */
+};
+
+/* One client at one lock, from all nodes. */
+struct seen {
+    struct field owner, about;
+    int64_t left[NODES_MAX], token[NODES_MAX], kind, permits, holds;
+    uint32_t nodes;
+    bool waiter;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    const struct field *x = &((const struct place *)a)->name,
+                       *y = &((const struct place *)b)->name;
+    size_t n = x->size < y->size ? x->size : y->size;
+    int d = n ? memcmp(x->p, y->p, n) : 0;
+    return d ? d : (x->size > y->size) - (x->size < y->size);
+}
+
+static uint32_t count_locks(const struct snib__buf *rows)
+{
+    struct snib__rec r;
+    uint32_t n = 0;
+    snib__rec_begin(&r, snib__buf_bytes(rows), snib__buf_size(rows));
+    while (snib__rec_next_row(&r)) {
+        n += r.row == SNIB__ROW_LOCK;
+    }
+    return n;
+}
+
+static struct place *note_locks(const struct snib__buf *rows, struct place *to)
+{
+    struct snib__rec r;
+    snib__rec_begin(&r, snib__buf_bytes(rows), snib__buf_size(rows));
+    while (snib__rec_next_row(&r)) {
+        if (r.row == SNIB__ROW_LOCK) {
+            to->at = r;
+            while (snib__rec_next_field(&r)) {
+                if (r.field == SNIB__F_NAME) {
+                    to->name = (struct field){r.data, r.size};
+                }
+            }
+            to++;
+        }
+    }
+    return to;
+}
+
+static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
+{
+    struct seen one = {.nodes = 1, .waiter = r->row == SNIB__ROW_WAITER};
+    uint32_t i = 0;
+    while (snib__rec_next_field(r)) {
+        struct field f = {r->data, r->size};
+        switch ((enum snib__field)r->field) {
+        case SNIB__F_OWNER:
+            one.owner = f;
+            break;
+        case SNIB__F_ABOUT:
+            one.about = f;
+            break;
+        case SNIB__F_LEFT:
+            one.left[0] = snib__rec_value_i64(r);
+            break;
+        case SNIB__F_TOKEN:
+            one.token[0] = snib__rec_value_i64(r);
+            break;
+        case SNIB__F_KIND:
+            one.kind = snib__rec_value_i64(r);
+            break;
+        case SNIB__F_PERMITS:
+            one.permits = snib__rec_value_i64(r);
+            break;
+        case SNIB__F_HOLDS:
+            one.holds = snib__rec_value_i64(r);
+            break;
+        case SNIB__F_NAME:
+        case SNIB__F_LEVEL:
+        case SNIB__F_CHECK:
+        case SNIB__F_TEXT:
+        case SNIB__F_REMEDY:
+        case SNIB__F_COUNT:
+        case SNIB__F_SIZE:
+        case SNIB__F_GATE:
+        case SNIB__F_WAITING:
+        case SNIB__F_REQUEST:
+        case SNIB__F_RANK:
+            break;
+        }
+    }
+    while (i < *n && (seen[i].waiter != one.waiter ||
+                      seen[i].owner.size != one.owner.size ||
+                      memcmp(seen[i].owner.p, one.owner.p, one.owner.size))) {
+        i++;
+    }
+    if (i == *n) {
+        if (*n < SEEN_MAX) {
+            seen[(*n)++] = one;
+        }
+        return;
+    }
+    struct seen *s = &seen[i];
+    if (s->nodes < NODES_MAX) {
+        s->token[s->nodes] = one.token[0];
+        s->left[s->nodes++] = one.left[0];
+    }
+    s->about = one.about.size > s->about.size ? one.about : s->about;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+static int64_t commonest(const struct seen *s)
+{
+    int64_t ret = 0;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        uint32_t n = 0;
+        for (uint32_t j = 0; j < s->nodes; j++) {
+            n += s->token[j] == s->token[i];
+        }
+        if (n > most || (n == most && s->token[i] > ret)) {
+            most = n;
+            ret = s->token[i];
+        }
+    }
+    return ret;
+}
+
+static void show(const struct snib__quorum *q, struct seen *s, bool holder,
+                 struct snib__buf *out)
+{
+    qsort(s->left, s->nodes, sizeof s->left[0], longest_first);
+    snib__rec_row(out, holder ? SNIB__ROW_HOLDER : SNIB__ROW_WAITER);
+    snib__rec_bytes(out, SNIB__F_OWNER, s->owner.p, s->owner.size);
+    if (holder) {
+        snib__rec_i64(out, SNIB__F_TOKEN, commonest(s));
+        snib__rec_i64(out, SNIB__F_HOLDS, s->holds);
+    }
+    snib__rec_i64(out, SNIB__F_LEFT, s->left[holder ? q->majority - 1 : 0]);
+    snib__rec_i64(out, SNIB__F_KIND, s->kind);
+    snib__rec_i64(out, SNIB__F_PERMITS, s->permits);
+    if (s->about.size) {
+        snib__rec_bytes(out, SNIB__F_ABOUT, s->about.p, s->about.size);
+    }
+}
+
+/* The places of one name. */
+static void merge(const struct snib__quorum *q, struct place *v, uint32_t n,
+                  bool always, struct snib__buf *out)
+{
+    struct seen seen[SEEN_MAX];
+    uint32_t count = 0;
+    int64_t token = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct snib__rec r = v[i].at;
+        while (snib__rec_next_field(&r)) {
+            if (r.field == SNIB__F_TOKEN && snib__rec_value_i64(&r) > token) {
+                token = snib__rec_value_i64(&r);
+            }
+        }
+        while (snib__rec_next_row(&r) && r.row != SNIB__ROW_LOCK) {
+            note_client(&r, seen, &count);
+        }
+    }
+    if (!count && !always) {
+        return;
+    }
+    snib__rec_row(out, SNIB__ROW_LOCK);
+    snib__rec_bytes(out, SNIB__F_NAME, v->name.p, v->name.size);
+    snib__rec_i64(out, SNIB__F_TOKEN, token);
+    for (int waiters = 0; waiters < 2; waiters++) {
+        for (uint32_t i = 0; i < count; i++) {
+            bool holder = !seen[i].waiter && seen[i].nodes >= q->majority;
+            if (holder != waiters) {
+                show(q, &seen[i], holder, out);
+            }
+        }
+    }
+}
+
+void snib__merge_locks(const struct snib__quorum *q, const struct op *op,
+                       struct snib__buf *out)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < q->count; k++) {
+        n += op->part[k].has == HAS_NOTHING ? count_locks(&op->look[k]) : 0;
+    }
+    struct place *v = snib__alloc((n + 1) * sizeof *v), *to = v;
+    if (!v) {
+        out->failed = true;
+        return;
+    }
+    for (uint32_t k = 0; k < q->count; k++) {
+        if (op->part[k].has == HAS_NOTHING) {
+            to = note_locks(&op->look[k], to);
+        }
+    }
+    qsort(v, n, sizeof *v, by_name);
+    for (uint32_t i = 0, j; i < n; i = j) {
+        for (j = i + 1; j < n && by_name(&v[i], &v[j]) == 0; j++) {
+        }
+        merge(q, &v[i], j - i, op->parent->verb == SNIB__INSPECT, out);
+    }
+    snib__free(v);
+}

@@ -1,0 +1,325 @@
+/* store/quorum/part.c — asking one node, and what its answer says of it.
+ *
+ * A node gets a short limit for each request: one that does not answer within
+ * it counts as not had. A node that fails is left alone for a while (50 ms,
+ * doubling to 1 s) as long as the others are a majority: it would cost every
+ * round its limit, and each time something that has to be cancelled; then one
+ * request finds out whether it is back. So is one that owes hundreds of
+ * answers more than the others, lest requests pile up behind it. Until it
+ * has answered for the first time it has as long as the client grants any
+ * server, since connections are still being made. */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/quorum/quorum_i.h"
+
+static snib_duration node_limit(const struct snib__quorum *q,
+                                const struct op *op, uint32_t k)
+{
+    int64_t ns = q->node_limit.ns;
+    if (!ns) {
+        ns = NODE_LEAST_MS * INT64_C(1000000);
+        ns = op->lease.ns / 20 > ns ? op->lease.ns / 20 : ns;
+    }
+    ns = ns > q->patience.ns || !q->node[k].ever ? q->patience.ns : ns;
+    return (snib_duration){ns};
+}
+
+static struct snib__request *ask(struct snib__quorum *q, snib_instant now,
+                                 struct op *op, uint32_t k, snib__verb verb,
+                                 doing what)
+{
+    struct part *p = &op->part[k];
+    struct snib__request *rq = &p->rq;
+    *rq = (struct snib__request){.verb = verb,
+                                 .name = op->name,
+                                 .id = {op->id[0], op->id[1]},
+                                 .kind = SNIB_MUTEX,
+                                 .permits = op->permits,
+                                 .keepers = op->keepers,
+                                 .lease = op->lease,
+                                 .room = op->room,
+                                 .text = snib__buf_text(&op->text),
+                                 .reterr = &q->node[k].error,
+                                 .user = p};
+    rq->text_size = (uint32_t)snib__buf_size(&op->text);
+    rq->limit = rq->patience = snib__after(now, node_limit(q, op, k));
+    snib__link_init(&rq->link);
+    snib__link_init(&rq->own);
+    snib__list_push(&q->node[k].chain, &rq->link);
+    p->doing = what;
+    op->busy++;
+    struct node *n = &q->node[k];
+    n->due++;
+    if (n->failing && snib__reached(now, n->rests_until)) {
+        n->probed = true;
+        n->rests_until = rq->limit;
+    }
+    return rq;
+}
+
+void snib__part_acquire(struct snib__quorum *q, snib_instant now, struct op *op,
+                        uint32_t k, int64_t floor)
+{
+    struct snib__request *rq = ask(q, now, op, k, SNIB__ACQUIRE, DO_ACQUIRE);
+    rq->floor = floor;
+}
+
+void snib__part_renew(struct snib__quorum *q, snib_instant now, struct op *op,
+                      uint32_t k)
+{
+    ask(q, now, op, k, SNIB__RENEW, DO_RENEW)->token = op->token;
+}
+
+void snib__part_keep(struct snib__quorum *q, snib_instant now, struct op *op,
+                     uint32_t k, snib_duration lease, bool anyway)
+{
+    struct snib__request *rq = ask(q, now, op, k, SNIB__RENEW, DO_KEEP);
+    rq->token = op->token;
+    rq->floor = op->token + op->room;
+    rq->lease = lease;
+    rq->may_queue = anyway;
+}
+
+void snib__part_end(struct snib__quorum *q, snib_instant now, struct op *op,
+                    uint32_t k, bool release, bool resent)
+{
+    struct part *p = &op->part[k];
+    struct snib__request *rq =
+        ask(q, now, op, k, release ? SNIB__RELEASE : SNIB__CANCEL,
+            release ? DO_RELEASE : DO_CANCEL);
+    rq->token = release ? p->token : op->prior;
+    rq->resent = resent;
+}
+
+void snib__part_look(struct snib__quorum *q, snib_instant now, struct op *op,
+                     uint32_t k, snib_instant limit)
+{
+    struct snib__request *rq = ask(q, now, op, k, op->parent->verb, DO_LOOK);
+    rq->limit = rq->patience = limit;
+    rq->text = op->parent->text;
+    rq->text_size = op->parent->text_size;
+    rq->result = &op->look[k];
+}
+
+/* -- answers ------------------------------------------------------------------ */
+
+static void node_answered(struct snib__quorum *q, snib_instant now,
+                          const struct part *p, doing was)
+{
+    struct node *n = &q->node[p->node];
+    const struct snib__request *rq = &p->rq;
+    n->due--;
+    if (rq->answer == SNIB__DONE || rq->answer == SNIB__NO) {
+        n->ever = true;
+        n->failing = n->probed = false;
+        n->rests_until = (snib_instant){0};
+        n->rest = snib__ms(REST_FIRST_MS);
+        if (was == DO_ACQUIRE) {
+            q->rtt.ns +=
+                (snib__between(p->op->round_began, now).ns - q->rtt.ns) / 8;
+        }
+    } else if (rq->err != SNIB_ERR_CANCELLED &&
+               (n->probed || snib__reached(now, n->rests_until))) {
+        int64_t half = n->rest.ns / 2;
+        n->failing = true;
+        n->probed = false;
+        n->rests_until = snib__after(
+            now, (snib_duration){snib__quorum_between(q, half, 2 * half)});
+        n->rest.ns = n->rest.ns * 2 < REST_MOST_MS * INT64_C(1000000)
+                         ? n->rest.ns * 2
+                         : REST_MOST_MS * INT64_C(1000000);
+    }
+}
+
+static void granted(struct part *p)
+{
+    p->has = HAS_OURS;
+    p->token = p->rq.token;
+    p->from = p->rq.valid_from;
+}
+
+static void kept(struct part *p)
+{
+    p->has = HAS_GOOD;
+    p->token = p->rq.token;
+    p->from = p->rq.valid_from;
+    p->missed = false;
+}
+
+/* Of a round that is over, or of the end of a grant that went before: what
+ * stands at the node, or may stand there, is nobody's. */
+static void late(struct snib__quorum *q, snib_instant now, struct part *p,
+                 doing was)
+{
+    struct op *op = p->op;
+    uint64_t id[2] = {p->rq.id[0], p->rq.id[1]};
+    bool ours =
+        (was == DO_ACQUIRE || was == DO_KEEP) && p->rq.answer == SNIB__DONE;
+    bool maybe = p->rq.answer == SNIB__UNKNOWN ||
+                 (p->rq.answer == SNIB__NOT_APPLIED && was != DO_ACQUIRE);
+    p->has = HAS_FAILED;
+    if ((ours || maybe) && p->rq.err != SNIB_ERR_CANCELLED) {
+        snib__sweep_behind(q, now, op, id, 1u << p->node,
+                           ours ? p->rq.token : 0);
+    }
+    if (op->stage == ST_DRAIN) {
+        snib__op_end(q, op);
+    }
+}
+
+void snib__part_answered(struct snib__quorum *q, snib_instant now,
+                         struct part *p)
+{
+    struct op *op = p->op;
+    struct snib__request *rq = &p->rq;
+    doing was = (doing)p->doing;
+    p->doing = DO_NOTHING;
+    op->busy--;
+    node_answered(q, now, p, was);
+    if (op->round && op->stage != ST_PRIOR &&
+        (rq->id[1] != op->id[1] || op->stage == ST_REST ||
+         op->stage == ST_DRAIN)) {
+        late(q, now, p, was);
+        return;
+    }
+    switch (rq->answer) {
+    case SNIB__DONE:
+        if (was == DO_ACQUIRE) {
+            granted(p);
+        } else if (was == DO_KEEP || was == DO_RENEW) {
+            kept(p);
+        } else {
+            p->has = HAS_NOTHING;
+        }
+        break;
+    case SNIB__NO:
+        if (was == DO_ACQUIRE) {
+            p->has = rq->err == SNIB_ERR_CANCELLED ? HAS_FAILED : HAS_OTHER;
+        } else if (was != DO_RELEASE) {
+            p->has = HAS_OTHER;
+            p->missed = was == DO_RENEW && !rq->revoked;
+            p->revoked = p->revoked || rq->revoked;
+        }
+        break;
+    case SNIB__NOT_APPLIED:
+        if (was == DO_ACQUIRE || was == DO_RENEW || was == DO_LOOK) {
+            p->has = HAS_FAILED;
+        }
+        break;
+    case SNIB__UNKNOWN:
+    case SNIB__PENDING:
+    case SNIB__QUEUED:
+        if (was == DO_ACQUIRE ||
+            (was == DO_KEEP && p->has != HAS_OURS && p->has != HAS_GOOD)) {
+            p->has = HAS_MAYBE;
+        } else if (was == DO_RENEW || was == DO_LOOK) {
+            p->has = HAS_FAILED;
+        }
+        break;
+    }
+    switch ((stage)op->stage) {
+    case ST_PRIOR:
+    case ST_ROUND:
+    case ST_RAISE:
+    case ST_REST:
+        snib__round_look(q, now, op);
+        break;
+    case ST_RENEW:
+    case ST_SET:
+        snib__renew_look(q, now, op);
+        break;
+    case ST_AFTER:
+        snib__after_look(q, now, op, p);
+        break;
+    case ST_SWEEP:
+        snib__sweep_look(q, now, op, p, was);
+        break;
+    case ST_LOOK:
+        snib__look_look(q, op);
+        break;
+    case ST_DRAIN:
+        snib__op_end(q, op);
+        break;
+    }
+}
+
+/* -- counting -------------------------------------------------------------------- */
+
+uint32_t snib__parts_with(const struct snib__quorum *q, const struct op *op,
+                          has what)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < q->count; k++) {
+        n += op->part[k].has == what && op->part[k].doing == DO_NOTHING;
+    }
+    return n;
+}
+
+bool snib__node_behind(const struct snib__quorum *q, uint32_t k)
+{
+    uint32_t quicker = 0;
+    for (uint32_t i = 0; i < q->count; i++) {
+        quicker += q->node[i].due + BEHIND_MAX <= q->node[k].due;
+    }
+    return quicker >= q->majority;
+}
+
+bool snib__node_rests(const struct snib__quorum *q, snib_instant now,
+                      uint32_t k)
+{
+    uint32_t well = 0;
+    for (uint32_t i = 0; i < q->count; i++) {
+        well += snib__reached(now, q->node[i].rests_until);
+    }
+    return (well >= q->majority &&
+            !snib__reached(now, q->node[k].rests_until)) ||
+           snib__node_behind(q, k);
+}
+
+/* The most telling of the nodes' troubles: what somebody has to repair comes
+ * before what may pass. */
+static int weight(snib_err err)
+{
+    switch (err) {
+    case SNIB_ERR_DENIED:
+        return 5;
+    case SNIB_ERR_CONFIG:
+        return 4;
+    case SNIB_ERR_CORRUPT:
+        return 3;
+    case SNIB_ERR_STORE:
+        return 2;
+    default:
+        return err != SNIB_ERR_OK;
+    }
+}
+
+snib_err snib__nodes_why(const struct snib__quorum *q, const struct op *op,
+                         char *ret, size_t size)
+{
+    uint32_t silent = 0;
+    const struct node *worst = NULL;
+    for (uint32_t k = 0; k < q->count; k++) {
+        const struct node *n = &q->node[k];
+        bool failed = op->part[k].has == HAS_FAILED ||
+                      op->part[k].has == HAS_MAYBE ||
+                      op->part[k].doing != DO_NOTHING;
+        silent += failed;
+        if (failed && n->error.code != SNIB_ERR_CANCELLED &&
+            (!worst || weight(n->error.code) > weight(worst->error.code))) {
+            worst = n;
+        }
+    }
+    int n = snprintf(ret, size,
+                     "no majority: %u of %u servers answered, %u "
+                     "are needed",
+                     q->count - silent, q->count, q->majority);
+    if (worst && n > 0 && (size_t)n < size) {
+        snprintf(ret + n, size - (size_t)n, "; %.60s: %.90s",
+                 q->out->chan[(uint32_t)(worst - q->node) * NODE_CHANS].address,
+                 worst->error.code ? worst->error.text : "no answer");
+    }
+    snib_err err = worst ? worst->error.code : SNIB_ERR_OK;
+    return weight(err) > 1 ? err : SNIB_ERR_UNREACHABLE;
+}

@@ -1,0 +1,215 @@
+/* store/quorum/quorum_i.h — what the quorum is made of; this folder only.
+ *
+ *   node   one server: a store of its own (Redis), three of our channels
+ *   op     one request of the core and what it takes at the nodes; it may
+ *          live on when the core has its answer (nodes that are late, that
+ *          missed the grant, or that still have to be told of its end)
+ *   part   an op's dealings with one node: at most one request under way
+ *
+ * Files: store.c (the table, nodes, timers) · part.c (asking a node, its
+ * answers) · round.c (acquire) · renew.c (renew, and bringing nodes in line) ·
+ * sweep.c (release, cancel, lost rounds) · look.c (inspect, list, force,
+ * doctor) · merge.c (what N nodes saw, as one). */
+#ifndef SNIB__QUORUM_I_H
+#define SNIB__QUORUM_I_H
+
+#include "core/store.h"
+#include "store/quorum/quorum.h"
+
+enum {
+    NODES_MAX = SNIB__URL_NODES,
+    NODE_CHANS = 3, /* channels of a node                               */
+    BUCKETS = 256,
+    SPARE_MAX = 64,       /* ops kept for the next requests                 */
+    BACKGROUND_MAX = 128, /* ops that end what nobody waits for             */
+    ROOM_MAX = 31,        /* tokens a grant may reserve                     */
+    NODE_LEAST_MS = 50,   /* limit of one request to a node                 */
+    FLOOR_AHEAD_MS = 10,  /* the first token asked for is that far ahead    */
+    CLOCKS_APART_MS = 3600 * 1000, /* no node's clock pulls tokens further  */
+    TOKENS_APART_MS = 24 * 3600 * 1000, /* a node beyond that is not counted */
+    POLL_FIRST_MS = 10, /* while another holds: grows by half …             */
+    POLL_MOST_MS = 200, /* … up to that                                   */
+    SPLIT_LEAST_MS = 4, /* nobody won: a pause of 0 … 4 round trips       */
+    SPLIT_MOST_MS = 100,
+    YIELD_LEAST_MS = 2, /* between the end of a local turn and the next   */
+    YIELD_MOST_MS = 20,
+    REST_FIRST_MS = 50, /* a node that failed is left alone; doubles      */
+    REST_MOST_MS = 1000,
+    BEHIND_MAX = 256,     /* answers a node may owe more than the others    */
+    LATE_COPY_MS = 10000, /* an acquire is not executed later than that     */
+    REPAIRS = 2,          /* how often a missing node is asked after a win  */
+    REPAIR_MS = 30,
+    TRY_ROUNDS = 3, /* a try repeats a split vote that often          */
+    LOOK_MS = 1000  /* patience for one node when asking who holds    */
+};
+
+typedef enum stage {
+    ST_PRIOR, /* ACQUIRE: our own earlier grant is being ended (a yield)    */
+    ST_ROUND, /* … all nodes are asked                                      */
+    ST_RAISE, /* … a majority granted, under different tokens               */
+    ST_REST,  /* … pause before the next round                              */
+    ST_RENEW, /* RENEW: all nodes are asked                                 */
+    ST_SET,   /* … nodes that do not know the grant are told of it          */
+    ST_AFTER, /* both: answered; nodes that miss the grant are told of it   */
+    ST_SWEEP, /* RELEASE, CANCEL, lost rounds: ending it everywhere         */
+    ST_LOOK,  /* INSPECT, LIST, FORCE, DOCTOR                               */
+    ST_DRAIN  /* nothing more to do; answers are still due                  */
+} stage;
+
+typedef enum has {
+    HAS_NOTHING, /* surely nothing of this op                                */
+    HAS_MAYBE,   /* asked, no answer                                         */
+    HAS_OURS,    /* granted, under a token of its own                        */
+    HAS_GOOD,    /* granted, under the quorum's token                        */
+    HAS_OTHER,   /* said no: another's, or not ours any more                 */
+    HAS_FAILED   /* could not be asked                                       */
+} has;
+
+typedef enum doing {
+    DO_NOTHING,
+    DO_ACQUIRE,
+    DO_RENEW,
+    DO_KEEP,
+    DO_RELEASE,
+    DO_CANCEL,
+    DO_LOOK
+} doing;
+
+struct op;
+
+struct part {
+    struct snib__request rq;
+    struct op *op;
+    int64_t token;     /* HAS_OURS, HAS_GOOD: in the node's record           */
+    snib_instant from; /* HAS_OURS, HAS_GOOD: its lease counts from here     */
+    uint8_t node, has, doing;
+    bool missed;  /* RENEW: the node does not know the grant                 */
+    bool revoked; /* RENEW: force-released there                             */
+    bool plain;   /* SWEEP: RELEASE will do; else CANCEL, with a tombstone   */
+};
+
+struct op {
+    struct snib__link link; /* bucket of its id                              */
+    struct snib__timer timer;
+    struct snib__request *parent; /* NULL: answered                          */
+    struct snib__name *name;      /* owned; NULL: none                       */
+    struct snib__buf text;        /* about                                   */
+    struct snib__buf *look;       /* a result a node; ST_LOOK only           */
+    /* Of the grant at the nodes. id[0] is the core's; id[1] is drawn anew for
+     * each round: an id that was cancelled is never used again. */
+    uint64_t id[2], asked;
+    int64_t token, prior, floor;
+    snib_duration lease, left, pause;
+    snib_instant began, round_began;
+    snib_instant next;  /* SWEEP: when those that failed are told again      */
+    snib_instant until; /* AFTER: the lease ends; SWEEP: … everywhere        */
+    uint32_t room, permits, busy, round, tries, noes;
+    uint8_t stage;
+    bool keepers, may_queue, queued, detached;
+    bool held; /* last round: lost to another; else too few answered     */
+    bool is_spare;
+    struct part part[];
+};
+
+struct node {
+    struct snib__store *store;
+    struct snib__out out;    /* its channels' buffers: see borrow()           */
+    struct snib__list chain; /* requests of this step                        */
+    struct snib_error error; /* last failure                                  */
+    snib_instant rests_until;
+    snib_duration rest;
+    uint32_t due; /* requests under way                                     */
+    bool ever;    /* it has answered once                                   */
+    bool failing; /* its last answer was none                               */
+    bool probed;  /* … and one request finds out whether that is over       */
+};
+
+struct snib__quorum {
+    struct snib__out *out;
+    const struct snib__node_kind *kind;
+    struct snib__rng rng;
+    snib_duration patience, node_limit; /* node_limit 0: from the lease      */
+    snib_duration rtt;                  /* smoothed                          */
+    uint32_t count, majority, background, ops, spares;
+    struct snib__heap timers;
+    struct snib__list bucket[BUCKETS];
+    struct snib__list spare;
+    struct node node[];
+};
+
+/* store.c */
+struct op *snib__op_new(struct snib__quorum *, const struct snib__name *,
+                        const uint64_t id[2]);
+void snib__op_free(struct snib__quorum *, struct op *);
+/* Free it as soon as no answer is due. */
+void snib__op_end(struct snib__quorum *, struct op *);
+void snib__op_timer(struct snib__quorum *, struct op *, snib_instant);
+/* Final answer to the core. text NULL: the standard one. */
+void snib__op_tell(struct snib__quorum *, struct op *, snib__answer, snib_err,
+                   const char *text);
+int64_t snib__quorum_between(struct snib__quorum *, int64_t least,
+                             int64_t most); /* random, inclusive            */
+
+/* part.c */
+void snib__part_acquire(struct snib__quorum *, snib_instant now, struct op *,
+                        uint32_t k, int64_t floor);
+void snib__part_renew(struct snib__quorum *, snib_instant now, struct op *,
+                      uint32_t k);
+/* anyway: set it although later tokens were given there. */
+void snib__part_keep(struct snib__quorum *, snib_instant now, struct op *,
+                     uint32_t k, snib_duration lease, bool anyway);
+void snib__part_end(struct snib__quorum *, snib_instant now, struct op *,
+                    uint32_t k, bool release, bool resent);
+void snib__part_look(struct snib__quorum *, snib_instant now, struct op *,
+                     uint32_t k, snib_instant limit);
+void snib__part_answered(struct snib__quorum *, snib_instant now,
+                         struct part *);
+uint32_t snib__parts_with(const struct snib__quorum *, const struct op *, has);
+/* It owes so many answers more than the others that it is not asked. */
+bool snib__node_behind(const struct snib__quorum *, uint32_t k);
+/* It is not asked, since the others are a majority. */
+bool snib__node_rests(const struct snib__quorum *, snib_instant now,
+                      uint32_t k);
+/* Why there is no majority: "1 of 3 nodes answered, 2 are needed; …". */
+snib_err snib__nodes_why(const struct snib__quorum *, const struct op *,
+                         char *ret, size_t size);
+
+/* round.c */
+void snib__round_start(struct snib__quorum *, snib_instant now, struct op *);
+void snib__round_look(struct snib__quorum *, snib_instant now, struct op *);
+void snib__round_due(struct snib__quorum *, snib_instant now, struct op *);
+
+/* renew.c */
+void snib__renew_start(struct snib__quorum *, snib_instant now, struct op *);
+void snib__renew_look(struct snib__quorum *, snib_instant now, struct op *);
+/* A majority holds the grant: tell those that miss it. */
+void snib__after_begin(struct snib__quorum *, snib_instant now, struct op *,
+                       snib_instant from);
+void snib__after_look(struct snib__quorum *, snib_instant now, struct op *,
+                      struct part *);
+void snib__after_due(struct snib__quorum *, snib_instant now, struct op *);
+
+/* sweep.c */
+void snib__sweep_start(struct snib__quorum *, snib_instant now, struct op *,
+                       struct snib__request *);
+void snib__sweep_look(struct snib__quorum *, snib_instant now, struct op *,
+                      struct part *, doing was);
+void snib__sweep_due(struct snib__quorum *, snib_instant now, struct op *);
+/* Nobody waits for it: end an id of op's at the nodes of mask. token: what the
+ * node granted it, then a RELEASE will do; 0: not known. */
+void snib__sweep_behind(struct snib__quorum *, snib_instant now,
+                        const struct op *, const uint64_t id[2], uint32_t mask,
+                        int64_t token);
+
+/* look.c, merge.c */
+void snib__look_start(struct snib__quorum *, snib_instant now, struct op *);
+void snib__look_look(struct snib__quorum *, struct op *);
+void snib__merge_locks(const struct snib__quorum *, const struct op *,
+                       struct snib__buf *out);
+
+static inline snib_duration snib__quorum_allowance(snib_duration lease)
+{
+    return (snib_duration){lease.ns / 100 + 5000000};
+}
+
+#endif

@@ -1,0 +1,540 @@
+/* store/quorum/store.c — the store table of a store made of stores.
+ *
+ * Each node is a whole store with its own view of three channels. What it
+ * wants of them is handed on to ours: channel i of node k is our channel
+ * 3 k + i. The buffers change hands for the length of a step (borrow,
+ * give_back), so that a node sees what is still unsent and nothing is copied.
+ *
+ * Nodes are stepped only from settle() and quorum_input(): whatever an op
+ * wants of a node meanwhile gathers on the node's chain, so that requests of
+ * one step travel together. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/quorum/quorum_i.h"
+#include "store/redis/redis.h"
+
+static struct snib__quorum *of(const struct snib__store *store)
+{
+    return (struct snib__quorum *)(uintptr_t)store;
+}
+
+/* -- ops ------------------------------------------------------------------- */
+
+struct op *snib__op_new(struct snib__quorum *q, const struct snib__name *name,
+                        const uint64_t id[2])
+{
+    struct snib__link *l = snib__list_pop(&q->spare);
+    struct op *op = l ? SNIB__CONTAINER(l, struct op, link) : NULL;
+    size_t size = sizeof *op + q->count * sizeof op->part[0];
+    struct snib__name *copy = NULL;
+    if (op) {
+        q->spares--;
+    } else {
+        op = snib__alloc(size);
+    }
+    if (op && name && snib__name_new(name->raw, name->raw_size, &copy, NULL)) {
+        snib__buf_free(&op->text);
+        snib__free(op);
+        op = NULL;
+    }
+    if (!op || !snib__heap_reserve(&q->timers, q->ops + 1)) {
+        snib__free(copy);
+        if (op) {
+            snib__buf_free(&op->text);
+        }
+        snib__free(op);
+        return NULL;
+    }
+    struct snib__buf text = op->text;
+    memset(op, 0, size);
+    op->text = text;
+    op->text.limit = 4096;
+    snib__buf_clear(&op->text);
+    op->name = copy;
+    op->id[0] = id[0];
+    op->id[1] = op->asked = id[1];
+    for (uint32_t k = 0; k < q->count; k++) {
+        op->part[k].op = op;
+        op->part[k].node = (uint8_t)k;
+    }
+    snib__link_init(&op->link);
+    snib__list_push(&q->bucket[id[0] % BUCKETS], &op->link);
+    q->ops++;
+    return op;
+}
+
+void snib__op_free(struct snib__quorum *q, struct op *op)
+{
+    snib__heap_remove(&q->timers, &op->timer);
+    snib__unlink(&op->link);
+    snib__free(op->name);
+    op->name = NULL;
+    q->ops--;
+    q->background -= op->detached;
+    for (uint32_t k = 0; op->look && k < q->count; k++) {
+        snib__buf_free(&op->look[k]);
+    }
+    snib__free(op->look);
+    op->look = NULL;
+    if (q->spares < SPARE_MAX) {
+        q->spares++;
+        snib__list_push(&q->spare, &op->link);
+    } else {
+        snib__buf_free(&op->text);
+        snib__free(op);
+    }
+}
+
+void snib__op_end(struct snib__quorum *q, struct op *op)
+{
+    op->stage = ST_DRAIN;
+    if (op->busy) {
+        snib__heap_remove(&q->timers, &op->timer);
+    } else {
+        snib__op_free(q, op);
+    }
+}
+
+void snib__op_timer(struct snib__quorum *q, struct op *op, snib_instant at)
+{
+    snib__heap_set(&q->timers, &op->timer, at);
+}
+
+void snib__op_tell(struct snib__quorum *q, struct op *op, snib__answer answer,
+                   snib_err err, const char *text)
+{
+    struct snib__request *rq = op->parent;
+    op->parent = NULL;
+    rq->answer = answer;
+    rq->err = err;
+    if (err && text) {
+        snib__fail(rq->reterr, err, "%s", text);
+    } else if (err) {
+        snib__fail_plain(rq->reterr, err);
+    }
+    if (!snib__linked(&rq->link)) { /* else its interim answer is there */
+        snib__list_push(&q->out->answered, &rq->link);
+    }
+}
+
+int64_t snib__quorum_between(struct snib__quorum *q, int64_t least,
+                             int64_t most)
+{
+    return least + (most > least ? (int64_t)snib__rng_below(
+                                       &q->rng, (uint64_t)(most - least) + 1)
+                                 : 0);
+}
+
+/* -- nodes ------------------------------------------------------------------ */
+
+static void swap(struct snib__buf *a, struct snib__buf *b)
+{
+    struct snib__buf c = *a;
+    *a = *b;
+    *b = c;
+}
+
+static void borrow(struct snib__quorum *q, uint32_t k)
+{
+    struct node *n = &q->node[k];
+    uint32_t at = k * NODE_CHANS, mask = (1u << NODE_CHANS) - 1;
+    n->out.open = q->out->open >> at & mask;
+    n->out.shut = q->out->shut >> at & mask;
+    q->out->open &= ~(mask << at);
+    q->out->shut &= ~(mask << at);
+    for (uint32_t i = 0; i < NODE_CHANS; i++) {
+        swap(&n->out.chan[i].out, &q->out->chan[at + i].out);
+    }
+}
+
+static void give_back(struct snib__quorum *q, uint32_t k)
+{
+    struct node *n = &q->node[k];
+    uint32_t at = k * NODE_CHANS;
+    for (uint32_t i = 0; i < NODE_CHANS; i++) {
+        struct snib__chan *mine = &q->out->chan[at + i];
+        swap(&n->out.chan[i].out, &mine->out);
+        mine->awaited = n->out.chan[i].awaited;
+        mine->pushes = n->out.chan[i].pushes;
+    }
+    q->out->open |= n->out.open << at;
+    q->out->shut |= n->out.shut << at;
+    n->out.open = n->out.shut = 0;
+}
+
+static void take_answers(struct snib__quorum *q, snib_instant now, uint32_t k)
+{
+    struct snib__link *l;
+    while ((l = snib__list_pop(&q->node[k].out.answered))) {
+        struct snib__request *rq =
+            SNIB__CONTAINER(l, struct snib__request, link);
+        snib__part_answered(q, now, rq->user);
+    }
+}
+
+/* Hand the nodes what gathered for them, until nothing moves. */
+static void settle(struct snib__quorum *q, snib_instant now)
+{
+    bool more = true;
+    while (more) {
+        more = false;
+        for (uint32_t k = 0; k < q->count; k++) {
+            struct node *n = &q->node[k];
+            if (snib__list_empty(&n->chain)) {
+                continue;
+            }
+            more = true;
+            struct snib__list chain;
+            snib__list_init(&chain);
+            snib__list_append(&chain, &n->chain);
+            borrow(q, k);
+            q->kind->ops->start(n->store, now, &chain);
+            give_back(q, k);
+        }
+        /* Only now: an answer may end what the next node has yet to hear of */
+        for (uint32_t k = 0; k < q->count; k++) {
+            take_answers(q, now, k);
+        }
+    }
+}
+
+static void step_node(struct snib__quorum *q, snib_instant now, uint32_t k,
+                      const struct snib__input *in)
+{
+    borrow(q, k);
+    q->kind->ops->input(q->node[k].store, now, in);
+    give_back(q, k);
+    take_answers(q, now, k);
+}
+
+/* -- open -------------------------------------------------------------------- */
+
+static snib_err check(const struct snib__url *url, snib_duration *ret_node,
+                      struct snib_error *reterr)
+{
+    if (url->nodes == 0) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: a quorum is written redlock://"
+                          "HOST[:PORT],HOST[:PORT],HOST[:PORT]",
+                          url->safe);
+    }
+    if (url->nodes == 1) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: one server is no quorum; write redis:// "
+                          "for it, or name 2 to 7 independent ones",
+                          url->safe);
+    }
+    for (uint32_t i = 0; i < url->queries; i++) {
+        const char *key = url->query[i].key, *value = url->query[i].value;
+        if (strcmp(key, "node_ms") != 0) {
+            return snib__fail(
+                reterr, SNIB_ERR_USAGE,
+                "%.120s: redlock knows node_ms=, not %.40s=", url->safe, key);
+        }
+        char *end;
+        unsigned long ms = strtoul(value, &end, 10);
+        if (*value < '0' || *value > '9' || *end || ms < 1 || ms > 60000) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "%.120s: node_ms is the patience for one node "
+                              "in ms, 1 to 60000",
+                              url->safe);
+        }
+        *ret_node = snib__ms((int64_t)ms);
+    }
+    return SNIB_ERR_OK;
+}
+
+static snib_err check_twice(const struct snib__quorum *q,
+                            const struct snib__url *url,
+                            struct snib_error *reterr)
+{
+    for (uint32_t k = 0; k < q->count; k++) {
+        for (uint32_t j = 0; j < k; j++) {
+            const char *a = q->out->chan[j * NODE_CHANS].address;
+            if (!strcasecmp(a, q->out->chan[k * NODE_CHANS].address)) {
+                return snib__fail(reterr, SNIB_ERR_USAGE,
+                                  "%.100s: %.60s stands twice; every vote "
+                                  "must be another server's",
+                                  url->safe, a);
+            }
+        }
+    }
+    return SNIB_ERR_OK;
+}
+
+static snib_err open_node(struct snib__quorum *q, uint32_t k,
+                          const struct snib__store_config *cfg,
+                          struct snib_error *reterr)
+{
+    struct node *n = &q->node[k];
+    struct snib__url url = {.scheme = (char *)(uintptr_t) "redis",
+                            .user = cfg->url->user,
+                            .password = cfg->url->password,
+                            .host = cfg->url->node[k].host,
+                            .port = cfg->url->node[k].port,
+                            .path = cfg->url->path,
+                            .safe = cfg->url->safe};
+    struct snib__store_config one = *cfg;
+    snib__list_init(&n->chain);
+    snib__list_init(&n->out.answered);
+    snib__list_init(&n->out.exec);
+    n->out.log = q->out->log;
+    n->out.log_data = q->out->log_data;
+    n->rest = snib__ms(REST_FIRST_MS);
+    one.url = &url;
+    one.out = &n->out;
+    for (int i = 0; i < 4; i++) {
+        one.seed.v[i] = snib__rng_next(&q->rng);
+    }
+    borrow(q, k);
+    snib_err err = q->kind->ops->open(&one, &n->store, reterr);
+    give_back(q, k);
+    for (uint32_t i = 0; i < NODE_CHANS; i++) {
+        struct snib__chan *chan = &q->out->chan[k * NODE_CHANS + i];
+        chan->used = n->out.chan[i].used;
+        memcpy(chan->address, n->out.chan[i].address, sizeof chan->address);
+    }
+    return err;
+}
+
+static void quorum_free(struct snib__store *store)
+{
+    struct snib__quorum *q = of(store);
+    struct snib__link *l;
+    if (!q) {
+        return;
+    }
+    for (uint32_t k = 0; k < q->count; k++) {
+        if (q->node[k].store) {
+            borrow(q, k);
+            q->kind->ops->free(q->node[k].store);
+            give_back(q, k);
+        }
+    }
+    for (int i = 0; i < BUCKETS; i++) {
+        while ((l = snib__list_first(&q->bucket[i]))) {
+            snib__op_free(q, SNIB__CONTAINER(l, struct op, link));
+        }
+    }
+    while ((l = snib__list_pop(&q->spare))) {
+        struct op *op = SNIB__CONTAINER(l, struct op, link);
+        snib__buf_free(&op->text);
+        snib__free(op);
+    }
+    snib__heap_free(&q->timers);
+    snib__free(q);
+}
+
+snib_err snib__quorum_open(const struct snib__store_config *cfg,
+                           const struct snib__node_kind *kind,
+                           struct snib__store **ret, struct snib_error *reterr)
+{
+    snib_duration node_limit = {0};
+    *ret = NULL;
+    snib_err err = check(cfg->url, &node_limit, reterr);
+    if (err) {
+        return err;
+    }
+    uint32_t count = cfg->url->nodes;
+    struct snib__quorum *q = snib__alloc(sizeof *q + count * sizeof q->node[0]);
+    if (!q) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    q->out = cfg->out;
+    q->kind = kind;
+    q->patience = cfg->request;
+    q->node_limit = node_limit;
+    q->rtt = snib__ms(1);
+    q->majority = count / 2 + 1;
+    snib__rng_init(&q->rng, &cfg->seed);
+    snib__list_init(&q->spare);
+    for (int i = 0; i < BUCKETS; i++) {
+        snib__list_init(&q->bucket[i]);
+    }
+    for (; !err && q->count < count; q->count++) {
+        err = open_node(q, q->count, cfg, reterr);
+    }
+    if (!err) {
+        err = check_twice(q, cfg->url, reterr);
+    }
+    if (err) {
+        quorum_free((struct snib__store *)q);
+        return err;
+    }
+    *ret = (struct snib__store *)q;
+    return snib__ok(reterr);
+}
+
+static const struct snib__node_kind redis = {&snib__redis_store_ops,
+                                             snib__redis_clock};
+
+static snib_err quorum_open(const struct snib__store_config *cfg,
+                            struct snib__store **ret, struct snib_error *reterr)
+{
+    return snib__quorum_open(cfg, &redis, ret, reterr);
+}
+
+/* -- steps ---------------------------------------------------------------------- */
+
+static void refuse(struct snib__quorum *q, struct snib__request *rq,
+                   snib_err err, const char *text)
+{
+    rq->answer = SNIB__NOT_APPLIED;
+    rq->err = err;
+    if (text) {
+        snib__fail(rq->reterr, err, "%s", text);
+    } else {
+        snib__fail_plain(rq->reterr, err);
+    }
+    snib__list_push(&q->out->answered, &rq->link);
+}
+
+static void begin(struct snib__quorum *q, snib_instant now,
+                  struct snib__request *rq)
+{
+    rq->answer = SNIB__PENDING;
+    rq->err = SNIB_ERR_OK;
+    rq->revoked = false;
+    rq->position = 0;
+    rq->valid_from = (snib_instant){0};
+    rq->left = (snib_duration){0};
+    snib__link_init(&rq->link);
+    if (rq->verb == SNIB__ACQUIRE && rq->kind != SNIB_MUTEX) {
+        refuse(q, rq, SNIB_ERR_UNSUPPORTED,
+               "a quorum (redlock:) has plain mutexes only: majorities that "
+               "overlap cannot count shared holders or permits; use redis:");
+        return;
+    }
+    if (rq->verb == SNIB__ACQUIRE && rq->delay.ns > 0) {
+        refuse(q, rq, SNIB_ERR_UNSUPPORTED,
+               "a quorum (redlock:) keeps no lock-delay: leave it out, or use "
+               "redis:");
+        return;
+    }
+    if (rq->verb >= SNIB__TERMS) {
+        refuse(q, rq, SNIB_ERR_UNSUPPORTED,
+               "a quorum (redlock:) has plain mutexes only, no semaphores, "
+               "latches or values; use redis:");
+        return;
+    }
+    struct op *op = snib__op_new(q, rq->name, rq->id);
+    if (!op) {
+        refuse(q, rq, SNIB_ERR_NOMEM, NULL);
+        return;
+    }
+    op->parent = rq;
+    op->keepers = rq->keepers;
+    op->lease = rq->lease;
+    op->token = rq->token;
+    op->room = rq->room < ROOM_MAX ? rq->room : ROOM_MAX;
+    op->permits = rq->permits;
+    op->floor = rq->floor;
+    op->began = now;
+    switch (rq->verb) {
+    case SNIB__ACQUIRE:
+        snib__round_start(q, now, op);
+        break;
+    case SNIB__RENEW:
+        op->room = ROOM_MAX; /* as much as it may have reserved */
+        snib__renew_start(q, now, op);
+        break;
+    case SNIB__RELEASE:
+    case SNIB__CANCEL:
+        snib__sweep_start(q, now, op, rq);
+        break;
+    case SNIB__INSPECT:
+    case SNIB__LIST:
+    case SNIB__FORCE:
+    case SNIB__DOCTOR:
+        snib__look_start(q, now, op);
+        break;
+    case SNIB__TERMS: /* refused above */
+    case SNIB__VALUE_GET:
+    case SNIB__VALUE_PUT:
+    case SNIB__VALUE_DELETE:
+        break;
+    }
+}
+
+static void quorum_start(struct snib__store *store, snib_instant now,
+                         struct snib__list *chain)
+{
+    struct snib__quorum *q = of(store);
+    struct snib__link *l;
+    while ((l = snib__list_pop(chain))) {
+        begin(q, now, SNIB__CONTAINER(l, struct snib__request, link));
+    }
+    settle(q, now);
+}
+
+static void op_due(struct snib__quorum *q, snib_instant now, struct op *op)
+{
+    switch ((stage)op->stage) {
+    case ST_PRIOR:
+    case ST_ROUND:
+    case ST_RAISE:
+    case ST_REST:
+        snib__round_due(q, now, op);
+        break;
+    case ST_AFTER:
+        snib__after_due(q, now, op);
+        break;
+    case ST_SWEEP:
+        snib__sweep_due(q, now, op);
+        break;
+    case ST_RENEW:
+    case ST_SET:
+    case ST_LOOK:
+    case ST_DRAIN:
+        break; /* the nodes answer within their limits */
+    }
+}
+
+static void quorum_input(struct snib__store *store, snib_instant now,
+                         const struct snib__input *in)
+{
+    struct snib__quorum *q = of(store);
+    struct snib__input one = *in;
+    struct snib__timer *t;
+    if (in->kind == SNIB__IN_TICK) {
+        for (uint32_t k = 0; k < q->count; k++) {
+            if (snib__reached(now, q->kind->ops->due(q->node[k].store))) {
+                step_node(q, now, k, in);
+            }
+        }
+        while ((t = snib__heap_min(&q->timers)) && snib__reached(now, t->at)) {
+            snib__heap_remove(&q->timers, t);
+            op_due(q, now, SNIB__CONTAINER(t, struct op, timer));
+        }
+    } else if (in->chan / NODE_CHANS < q->count) {
+        one.chan = in->chan % NODE_CHANS;
+        step_node(q, now, in->chan / NODE_CHANS, &one);
+    }
+    settle(q, now);
+}
+
+static snib_instant quorum_due(const struct snib__store *store)
+{
+    const struct snib__quorum *q = of(store);
+    snib_instant due = snib__heap_due(&q->timers);
+    for (uint32_t k = 0; k < q->count; k++) {
+        due = snib__sooner(due, q->kind->ops->due(q->node[k].store));
+    }
+    return due;
+}
+
+const struct snib__store_ops snib__quorum_store_ops = {
+    .abi = SNIB__STORE_ABI,
+    .size = sizeof(struct snib__store_ops),
+    .scheme = "redlock",
+    .caps = SNIB__CAN_LIST | SNIB__TOKEN_SURVIVES_LOSS,
+    .open = quorum_open,
+    .start = quorum_start,
+    .input = quorum_input,
+    .due = quorum_due,
+    .free = quorum_free,
+};

@@ -1,0 +1,90 @@
+-- keep.lua: a node of a quorum is brought in line with the majority. Asked
+-- only by a client that holds the lock on a majority of nodes (or held it, and
+-- is about to renew): the grant of this request gets the quorum's token,
+-- whatever this node gave it, and the lease; a node that does not know the
+-- grant (it was restarted empty, or missed the acquire) is told of it, if the
+-- lock is free here. The token memory is raised to `memory`: whichever
+-- majority is asked next gives a higher token.
+--
+-- KEYS  1 holders  2 token  3 queue by rank  4 waiters  5 waiters by alive-
+--       until  6 this request's tombstone  7 marks  8 terms
+-- ARGV  1 client  2 request  3 token  4 memory, at least  5 lease ms
+--       6 where it is not known: 1 set it unless a later grant was given here
+--         meanwhile, 2 set it if the lock is free  7 not_after (server ms)
+--       8 room  9 about
+-- Reply {now, 1} it stands here  {now, 0} another holds, or it was ended
+--       {now, 2} revoked
+local H, T, Q, W, A, X, R, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
+    KEYS[6], KEYS[7], KEYS[8]
+local call, fmt = redis.call, string.format
+local client, request = ARGV[1], ARGV[2]
+local token, least_memory = tonumber(ARGV[3]), tonumber(ARGV[4])
+local lease, not_after = tonumber(ARGV[5]), tonumber(ARGV[7])
+local room, about = tonumber(ARGV[8]), ARGV[9]
+if #KEYS ~= 8 or #ARGV ~= 9 or #client ~= 32 or #request ~= 32
+    or not string.find(client .. request, '^%x+$')
+    or not string.find(ARGV[3] .. ARGV[4] .. ARGV[5] .. ARGV[7] .. ARGV[8],
+        '^%d+$')
+    or not (token and token >= 1 and token < 9007199254740000)
+    or not (least_memory and least_memory >= token
+        and least_memory < 9007199254740000)
+    or not (lease and lease >= 1 and lease <= 86400000)
+    or not (ARGV[6] == '1' or ARGV[6] == '2') or not not_after
+    or not (room and room <= 31) or #about > 1024 then
+    return redis.error_reply('SNIBARG keep: bad arguments')
+end
+-- @include enter
+clock()
+if now > not_after or not_after > now + 10000 then
+    return redis.error_reply('SNIBLATE the request came too late')
+end
+if least_memory > (now + 86400000) * 1024 then
+    return redis.error_reply('SNIBFLOOR the clock of this server is more than '
+        .. 'a day behind tokens seen before')
+end
+
+-- @include settle
+-- Reading.
+if call('EXISTS', X) == 1 then
+    return {now, 0}
+end
+if call('HEXISTS', R, request) == 1 then
+    return {now, 2}
+end
+memory()
+local given = last
+local holders = call('HGETALL', H)
+local own = field(holders, client)
+local till, rest = now + lease,
+    fmt('0 1 1 %d %s', room, about)
+local known = false
+if own then
+    local id, _, ends, more = string.match(own,
+        '^(%x+) (%d+) (%d+) (%d %S+ %d+ %d+ .*)$')
+    if not id then
+        return redis.error_reply('CORRUPT a holder record of ' .. H
+            .. ' is damaged')
+    end
+    if id == request and tonumber(ends) > now then
+        known, rest = true, more
+        till = math.max(till, tonumber(ends)) -- a late copy never shortens
+    end
+end
+if not known then
+    survey(holders, nil)
+    if live or (ARGV[6] == '1' and given > least_memory) then
+        return {now, 0}
+    end
+end
+if bad then
+    return redis.error_reply(bad)
+end
+
+-- Writing.
+local top = math.max(last, least_memory)
+call('SET', T, fmt('%.0f', top), 'PX', fmt('%.0f',
+    math.max(now, math.floor(top / 1024)) - now + 86400000))
+sweep()
+call('HSET', H, client, fmt('%s %.0f %.0f %s', request, token, till, rest))
+call('PEXPIRE', H, fmt('%d', till - now + 100))
+return {now, 1}

@@ -1,0 +1,122 @@
+/* store/redis/value.c — versioned values: two script calls and their replies.
+ *
+ * A value's keys are snib:{n}:v and snib:{n}:u (docs/REDIS.md). A put is sent
+ * once; without a reply it is UNKNOWN like everything on that line, and
+ * run/value.c repeats it under the same id. */
+#include "base/error.h"
+#include "core/version.h"
+#include "store/redis/redis_i.h"
+
+void snib__encode_value_get(struct snib__buf *b, const struct snib__request *rq,
+                            bool full)
+{
+    const struct snib__name *n = rq->name;
+    snib__encode_script(b, SNIB__SCRIPT_VALUE_GET, full, 1, 0);
+    snib__encode_key(b, n->safe, n->safe_size, ":v");
+}
+
+void snib__encode_value_put(struct snib__redis *s, snib_instant now,
+                            struct snib__buf *b, const struct snib__request *rq,
+                            bool full)
+{
+    const struct snib__name *n = rq->name;
+    bool put = rq->verb == SNIB__VALUE_PUT;
+    int64_t since = s->server_at.ns / 1000000;
+    char id[33];
+    snib__encode_script(b, SNIB__SCRIPT_VALUE_PUT, full, 2, 8);
+    snib__encode_key(b, n->safe, n->safe_size, ":v");
+    snib__encode_key(b, n->safe, n->safe_size, ":u");
+    snib__encode_hex(id, rq->id);
+    snib__resp_arg(b, id, 32);
+    snib__resp_i64(b, rq->token);
+    snib__resp_i64(b, put ? snib__to_ms(rq->lease) : 0);
+    snib__resp_arg(b, rq->resent ? "1" : "0", 1);
+    snib__resp_i64(b, snib__to_ms(rq->age));
+    snib__resp_i64(b, s->server_ms + (now.ns / 1000000 - since) + NOT_AFTER_MS);
+    snib__resp_i64(b, rq->floor);
+    snib__resp_arg(b, put ? rq->text : "", put ? rq->text_size : 0);
+}
+
+static void strange(struct snib__redis *s, struct snib__request *rq)
+{
+    snib__ask_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE,
+                   "the server's answer is not one of our scripts'");
+}
+
+static bool version_at(const struct snib__resp_cell *c, uint32_t i,
+                       int64_t *ret)
+{
+    const struct snib__resp_cell *e = snib__resp_at(c, i);
+    if (!e || e->type != SNIB__RESP_INTEGER || e->integer < 0 ||
+        e->integer >= SNIB__VERSION_END) {
+        return false;
+    }
+    *ret = e->integer;
+    return true;
+}
+
+static void got(struct snib__redis *s, struct snib__request *rq,
+                const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *bytes = snib__resp_at(c, 1);
+    int64_t version;
+    if (!version_at(c, 0, &version) || !bytes ||
+        bytes->type != SNIB__RESP_STRING || bytes->size > SNIB_VALUE_MAX) {
+        strange(s, rq);
+        return;
+    }
+    rq->token = version;
+    snib__buf_add(rq->result, bytes->text, bytes->size);
+    rq->err = SNIB_ERR_OK;
+    snib__ask_finish(s, rq, SNIB__DONE);
+}
+
+static void changed(struct snib__redis *s, snib_instant now,
+                    struct snib__request *rq, const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *code = snib__resp_at(c, 0);
+    const struct snib__resp_cell *clock = snib__resp_at(c, 1);
+    int64_t version = 0;
+    if (!code || code->type != SNIB__RESP_INTEGER || !clock ||
+        clock->type != SNIB__RESP_INTEGER ||
+        (code->integer <= 1 && !version_at(c, 2, &version))) {
+        strange(s, rq);
+        return;
+    }
+    snib__server_time(s, now, clock->integer);
+    switch (code->integer) {
+    case 1:
+        rq->token = version;
+        rq->err = SNIB_ERR_OK;
+        snib__ask_finish(s, rq, SNIB__DONE);
+        return;
+    case 0:
+        snib__version_changed(rq, version);
+        snib__ask_finish(s, rq, SNIB__NO);
+        return;
+    case 4: /* too late for it, or the server's clock was set: now we know */
+        snib__fail(rq->reterr, SNIB_ERR_STORE,
+                   "the server's clock jumps: the request came too late");
+        rq->err = SNIB_ERR_STORE;
+        snib__ask_later(s, now, rq, POLL_FLOOR_MS);
+        return;
+    case 5:
+        snib__version_forgotten(rq);
+        snib__ask_finish(s, rq, SNIB__NO);
+        return;
+    default:
+        strange(s, rq);
+        return;
+    }
+}
+
+void snib__value_reply(struct snib__redis *s, snib_instant now,
+                       struct snib__request *rq,
+                       const struct snib__resp_cell *c)
+{
+    if (rq->verb == SNIB__VALUE_GET) {
+        got(s, rq, c);
+    } else {
+        changed(s, now, rq, c);
+    }
+}

@@ -1,0 +1,358 @@
+/* store/sqlite/value.c — versioned values (core/version.h) in a table.
+ *
+ *   value(name, until, record, bytes)   until: Unix ms, since a value outlives
+ *                                       a boot, as leases do not
+ *
+ * The table is made by the first who needs it; files without one are as good,
+ * so the schema's number does not count it. A change is one IMMEDIATE
+ * transaction: read the record, let the rules decide, write, and forget up to
+ * eight values that ended more than a minute ago. Those leave their highest
+ * number in meta "version_floor", under which no later version of any name
+ * falls. */
+#include <string.h>
+
+#include "base/error.h"
+#include "core/version.h"
+#include "store/sqlite/internal.h"
+
+#define FORGET_AT_ONCE 8
+
+static const char table[] =
+    "CREATE TABLE IF NOT EXISTS value(name BLOB PRIMARY KEY, until INT, "
+    "record BLOB, bytes BLOB);"
+    "CREATE INDEX IF NOT EXISTS value_until ON value(until);";
+
+static int done(sqlite3_stmt *st)
+{
+    int rc = sqlite3_step(st);
+    sqlite3_reset(st);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* -- the floor --------------------------------------------------------------- */
+
+static int read_floor(struct snib__db *db, int64_t *ret)
+{
+    int rc;
+    sqlite3_stmt *st = snib__db_st(db, SNIB__ST_META, &rc);
+    *ret = 0;
+    if (!st) {
+        return rc;
+    }
+    sqlite3_bind_text(st, 1, "version_floor", -1, SQLITE_STATIC);
+    rc = sqlite3_step(st);
+    if (rc == SQLITE_ROW) {
+        *ret = sqlite3_column_int64(st, 0);
+    }
+    sqlite3_reset(st);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int raise_floor(struct snib__db *db, int64_t floor)
+{
+    int64_t old;
+    int rc = read_floor(db, &old);
+    if (rc || old >= floor) {
+        return rc;
+    }
+    sqlite3_stmt *st = snib__db_st(db, SNIB__ST_SET_META, &rc);
+    if (!st) {
+        return rc;
+    }
+    sqlite3_bind_text(st, 1, "version_floor", -1, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 2, floor);
+    return done(st);
+}
+
+/* -- rows ---------------------------------------------------------------------- */
+
+struct row {
+    struct snib__version v;
+    int64_t until;
+    bool there, damaged;
+};
+
+/* bytes (may be NULL): where a value that has not ended is copied to. */
+static int read_row(struct snib__sqlite *self, const struct snib__name *name,
+                    int64_t now_ms, struct row *ret, struct snib__buf *bytes)
+{
+    int rc;
+    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_VALUE_READ, &rc);
+    *ret = (struct row){0};
+    if (!st) {
+        return rc;
+    }
+    sqlite3_bind_blob(st, 1, name->raw, (int)name->raw_size, SQLITE_STATIC);
+    rc = sqlite3_step(st);
+    if (rc == SQLITE_ROW) {
+        const void *record = sqlite3_column_blob(st, 0);
+        size_t size = (size_t)sqlite3_column_bytes(st, 0);
+        ret->there = true;
+        ret->until = sqlite3_column_int64(st, 1);
+        ret->damaged = !snib__version_unpack(record, size, &ret->v) ||
+                       sqlite3_column_type(st, 1) != SQLITE_INTEGER;
+        if (ret->until <= now_ms) {
+            ret->v.version = 0;
+        }
+        if (bytes && ret->v.version) {
+            int n = sqlite3_column_bytes(st, 2);
+            ret->damaged |= (size_t)n > SNIB_VALUE_MAX;
+            if (!ret->damaged) {
+                snib__buf_add(bytes, sqlite3_column_blob(st, 2), (size_t)n);
+            }
+        }
+    }
+    sqlite3_reset(st);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int write_row(struct snib__sqlite *self, const struct snib__request *r,
+                     const struct row *row, bool with_bytes)
+{
+    uint8_t record[SNIB__VERSION_BYTES];
+    int rc;
+    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_VALUE_WRITE, &rc);
+    if (!st) {
+        return rc;
+    }
+    snib__version_pack(&row->v, record);
+    sqlite3_bind_blob(st, 1, r->name->raw, (int)r->name->raw_size,
+                      SQLITE_STATIC);
+    sqlite3_bind_int64(st, 2, row->until);
+    sqlite3_bind_blob(st, 3, record, sizeof record, SQLITE_STATIC);
+    if (with_bytes) {
+        sqlite3_bind_blob(st, 4, r->text_size ? r->text : "", (int)r->text_size,
+                          SQLITE_STATIC);
+    } else {
+        sqlite3_bind_null(st, 4);
+    }
+    rc = done(st);
+    sqlite3_clear_bindings(st);
+    return rc;
+}
+
+static int write_note(struct snib__sqlite *self, const struct snib__request *r,
+                      const struct row *row)
+{
+    uint8_t record[SNIB__VERSION_BYTES];
+    int rc;
+    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_VALUE_NOTE, &rc);
+    if (!st) {
+        return rc;
+    }
+    snib__version_pack(&row->v, record);
+    sqlite3_bind_blob(st, 1, r->name->raw, (int)r->name->raw_size,
+                      SQLITE_STATIC);
+    sqlite3_bind_blob(st, 2, record, sizeof record, SQLITE_STATIC);
+    rc = done(st);
+    sqlite3_clear_bindings(st);
+    return rc;
+}
+
+/* Values that ended long ago. A damaged record says nothing about its number,
+ * and goes like the others. */
+static int forget(struct snib__sqlite *self, int64_t now_ms)
+{
+    struct snib__version v;
+    int64_t floor = 0;
+    int rc, n = 0;
+    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_VALUE_OLD, &rc);
+    if (!st) {
+        return rc;
+    }
+    sqlite3_bind_int64(st, 1, now_ms - SNIB__VALUE_MEMORY_MS);
+    sqlite3_bind_int(st, 2, FORGET_AT_ONCE);
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+        size_t size = (size_t)sqlite3_column_bytes(st, 0);
+        n++;
+        if (snib__version_unpack(sqlite3_column_blob(st, 0), size, &v) &&
+            v.last > floor) {
+            floor = v.last;
+        }
+    }
+    sqlite3_reset(st);
+    if (rc != SQLITE_DONE || !n) {
+        return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    }
+    rc = raise_floor(&self->db, floor);
+    if (rc || !(st = snib__db_st(&self->db, SNIB__ST_VALUE_FORGET, &rc))) {
+        return rc;
+    }
+    sqlite3_bind_int64(st, 1, now_ms - SNIB__VALUE_MEMORY_MS);
+    sqlite3_bind_int(st, 2, FORGET_AT_ONCE);
+    return done(st);
+}
+
+/* -- requests ------------------------------------------------------------------- */
+
+static void fail(struct snib__sqlite *self, struct snib__request *r, int rc)
+{
+    r->answer = SNIB__NOT_APPLIED;
+    r->err = snib__db_fail(&self->db, rc, self->place.path, r->reterr);
+}
+
+static void corrupt(struct snib__sqlite *self, struct snib__request *r)
+{
+    r->answer = SNIB__NOT_APPLIED;
+    r->err = snib__fail(r->reterr, SNIB_ERR_CORRUPT,
+                        "lock file %s: the value %s is damaged; remove its "
+                        "row from the table \"value\"",
+                        self->place.path, r->name->safe);
+}
+
+/* The write lock, for a slice of the request's patience. False: answered. */
+static bool begin(struct snib__sqlite *self, struct snib__request *r)
+{
+    snib_instant now = snib__host_now();
+    snib_instant until = snib__sooner(
+        snib__after(now, snib__ms(SNIB__SQLITE_SLICE_MS)), r->patience);
+    int rc = snib__db_begin(
+        &self->db,
+        snib__later(until, snib__after(now, snib__ms(SNIB__SQLITE_LEAST_MS))));
+    if (rc == SQLITE_BUSY && !snib__reached(snib__host_now(), r->patience)) {
+        r->answer = SNIB__PENDING;
+    } else if (rc) {
+        fail(self, r, rc);
+    }
+    return !rc;
+}
+
+/* What was committed, or perhaps was: false when not (answered). */
+static bool commit(struct snib__sqlite *self, struct snib__request *r)
+{
+    int rc = snib__db_commit(&self->db);
+    if (rc) {
+        fail(self, r, rc);
+        if ((rc & 0xff) == SQLITE_IOERR) {
+            r->answer = SNIB__UNKNOWN; /* a recovery may find it */
+        }
+        return false;
+    }
+    if (++self->writes == SNIB__SQLITE_LONG_LIVED) {
+        self->db.frames_max = SNIB__SQLITE_WAL_LONG;
+    }
+    return true;
+}
+
+/* Is the table there? Made if not. False: answered. */
+static bool have_table(struct snib__sqlite *self, struct snib__request *r)
+{
+    int rc;
+    if (self->values) {
+        return true;
+    }
+    if (snib__db_st(&self->db, SNIB__ST_VALUE_READ, &rc)) {
+        self->values = true;
+        return true;
+    }
+    if ((rc & 0xff) != SQLITE_ERROR) {
+        fail(self, r, rc);
+        return false;
+    }
+    if (!begin(self, r)) {
+        return false;
+    }
+    rc = sqlite3_exec(self->db.handle, table, NULL, NULL, NULL);
+    if (rc) {
+        fail(self, r, rc);
+        snib__db_rollback(&self->db);
+        return false;
+    }
+    self->values = commit(self, r);
+    return self->values;
+}
+
+static void get(struct snib__sqlite *self, struct snib__request *r)
+{
+    struct row row;
+    int rc = snib__db_begin_read(&self->db);
+    if (!rc) {
+        rc = read_row(self, r->name, snib__host_wall_ms(&self->host), &row,
+                      r->result);
+        int end = snib__db_end_read(&self->db);
+        rc = rc ? rc : end;
+    }
+    if (rc) {
+        fail(self, r, rc);
+    } else if (row.damaged) {
+        corrupt(self, r);
+    } else if (r->result->failed) {
+        r->answer = SNIB__NOT_APPLIED;
+        r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+    } else {
+        r->token = row.v.version;
+        r->answer = SNIB__DONE;
+        r->err = snib__ok(r->reterr);
+    }
+}
+
+/* Begun. SQLITE_OK: the answer is there, to be committed. */
+static int change(struct snib__sqlite *self, struct snib__request *r,
+                  struct row *row)
+{
+    int64_t now_ms = snib__host_wall_ms(&self->host), floor;
+    int rc = read_row(self, r->name, now_ms, row, NULL);
+    if (rc || row->damaged) {
+        return rc;
+    }
+    rc = read_floor(&self->db, &floor);
+    if (rc) {
+        return rc;
+    }
+    if (!row->there) {
+        row->v.last = row->v.forgotten = floor;
+        row->until = now_ms;
+    }
+    switch (snib__version_step(&row->v, r, now_ms)) {
+    case SNIB__VERSION_KEEP:
+        return SQLITE_OK;
+    case SNIB__VERSION_NOTE:
+        rc = row->there ? write_note(self, r, row)
+                        : write_row(self, r, row, false);
+        break;
+    case SNIB__VERSION_PUT:
+        row->until = now_ms + snib__to_ms(r->lease);
+        rc = write_row(self, r, row, true);
+        break;
+    case SNIB__VERSION_DELETE:
+        row->until = now_ms;
+        rc = write_row(self, r, row, false);
+        break;
+    }
+    return rc ? rc : forget(self, now_ms);
+}
+
+static void put_or_delete(struct snib__sqlite *self, struct snib__request *r)
+{
+    struct row row;
+    int64_t expected = r->token;
+    if (!begin(self, r)) {
+        return;
+    }
+    int rc = change(self, r, &row);
+    if (rc || row.damaged) {
+        if (rc) {
+            fail(self, r, rc);
+        } else {
+            corrupt(self, r);
+        }
+        snib__db_rollback(&self->db);
+        r->token = expected;
+        return;
+    }
+    if (!commit(self, r)) {
+        r->token = expected;
+    }
+}
+
+void snib__sqlite_value(struct snib__sqlite *self, struct snib__request *r)
+{
+    if (!have_table(self, r)) {
+        return;
+    }
+    if (r->verb == SNIB__VALUE_GET) {
+        get(self, r);
+    } else {
+        put_or_delete(self, r);
+    }
+}

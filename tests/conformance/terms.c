@@ -1,0 +1,622 @@
+/* Sizes of semaphores, latches and barriers: one set of cases for every store,
+ * through the public interface only (snib/semaphore.h, snib/latch.h). Permits
+ * and barriers as kinds of lock are in family.c.
+ *
+ *   snib_terms URL [CASE]
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kit.h"
+#include "snib/latch.h"
+#include "snib/semaphore.h"
+#include "snib/test.h"
+
+/* What a busy machine may add to a wait. */
+enum { SLACK_MS = 1200 };
+
+static struct snib_lock *permits_of(struct snib_client *c, const char *name,
+                                    uint32_t permits, uint32_t capacity)
+{
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.kind = SNIB_PERMITS;
+    o.permits = permits;
+    o.capacity = capacity;
+    return lock_with(c, name, &o);
+}
+
+static void assert_semaphore(struct snib_client *c, const char *name,
+                             int64_t size, int64_t used, int64_t available,
+                             int64_t waiting)
+{
+    struct snib_semaphore s;
+    must(snib_semaphore_get(c, name, 0, &s, NULL));
+    assert_int_equal(s.size, size);
+    assert_int_equal(s.used, used);
+    assert_int_equal(s.available, available);
+    assert_int_equal(s.waiting, waiting);
+}
+
+static uint32_t left_of(struct snib_client *c, const char *name)
+{
+    uint32_t left = 0;
+    must(snib_latch_left(c, name, 0, &left, NULL));
+    return left;
+}
+
+/* -- something in a thread of its own ------------------------------------------ */
+
+enum deed { ACQUIRE, AWAIT, MEET, COUNT_DOWN };
+
+struct task {
+    pthread_t thread;
+    enum deed deed;
+    struct snib_client *client;
+    struct snib_lock *lock;
+    const char *name;
+    uint32_t parties;
+    int after_ms;
+    int64_t wait_ms, began_ms, ended_ms, generation;
+    struct snib_grant grant;
+    snib_err err;
+    atomic_int done;
+};
+
+static void *do_task(void *arg)
+{
+    struct task *t = arg;
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    o.wait_ms = t->wait_ms;
+    o.lane = snib_lane_new();
+    t->began_ms = now_ms();
+    switch (t->deed) {
+    case ACQUIRE:
+        t->err = snib_acquire(t->lock, &o, &t->grant, NULL);
+        break;
+    case AWAIT:
+        t->err = snib_latch_await(t->client, t->name, 0, t->wait_ms, NULL);
+        break;
+    case MEET:
+        t->err = snib_barrier_wait(t->client, t->name, 0, t->parties,
+                                   t->wait_ms, &t->generation, NULL);
+        break;
+    case COUNT_DOWN: /* at a time: what is measured is how soon it is told */
+        poll(NULL, 0, t->after_ms);
+        t->err = snib_latch_count_down(t->client, t->name, 0, 1, NULL, NULL);
+        break;
+    }
+    t->ended_ms = now_ms();
+    atomic_store(&t->done, 1);
+    return NULL;
+}
+
+static void start(struct task *t)
+{
+    atomic_init(&t->done, 0);
+    assert_int_equal(pthread_create(&t->thread, NULL, do_task, t), 0);
+}
+
+static struct task *join(struct task *t)
+{
+    assert_int_equal(pthread_join(t->thread, NULL), 0);
+    return t;
+}
+
+/* -- semaphores ------------------------------------------------------------------ */
+
+static void a_semaphore_has_no_size_before_it_is_given_one(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    const char *name = fresh_name();
+    struct snib_grant g;
+    assert_semaphore(c, name, -1, 0, 0, 0);
+    must_be(acquire_for(permits_of(c, name, 1, 0), 0, &g), SNIB_ERR_CONFIG);
+    must_be(snib_semaphore_add(c, name, 0, 2, NULL), SNIB_ERR_CONFIG);
+    assert_semaphore(c, name, -1, 0, 0, 0);
+    snib_client_free(c);
+}
+
+static void a_size_is_set_and_init_leaves_one_that_is(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    bool set = false;
+    must(snib_semaphore_set(c, name, 0, 5, true, &set, NULL));
+    assert_true(set);
+    must(snib_semaphore_set(d, name, 0, 7, true, &set, NULL));
+    assert_false(set);
+    assert_semaphore(d, name, 5, 0, 5, 0);
+    must(snib_semaphore_set(d, name, 0, 7, false, &set, NULL));
+    assert_true(set);
+    assert_semaphore(c, name, 7, 0, 7, 0);
+    must(snib_semaphore_set(c, name, 0, 0, false, NULL, NULL));
+    assert_semaphore(c, name, 0, 0, 0, 0);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void adding_changes_the_size_by_the_difference(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    const char *name = fresh_name();
+    must(snib_semaphore_set(c, name, 0, 5, false, NULL, NULL));
+    must(snib_semaphore_add(c, name, 0, 3, NULL));
+    assert_semaphore(c, name, 8, 0, 8, 0);
+    must(snib_semaphore_add(c, name, 0, -6, NULL));
+    assert_semaphore(c, name, 2, 0, 2, 0);
+    must_be(snib_semaphore_add(c, name, 0, -3, NULL), SNIB_ERR_USAGE);
+    must_be(snib_semaphore_add(c, name, 0, SNIB_PERMITS_MAX, NULL),
+            SNIB_ERR_USAGE);
+    must_be(snib_semaphore_add(c, name, 0, SNIB_PERMITS_MAX + INT64_C(1), NULL),
+            SNIB_ERR_USAGE);
+    must_be(snib_semaphore_set(c, name, 0, SNIB_PERMITS_MAX + 1u, false, NULL,
+                               NULL),
+            SNIB_ERR_USAGE);
+    assert_semaphore(c, name, 2, 0, 2, 0);
+    snib_client_free(c);
+}
+
+static void
+below_what_is_in_use_none_is_granted_until_enough_is_back(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock *two = permits_of(c, name, 2, 4),
+                     *one = permits_of(d, name, 1, 0);
+    struct snib_grant a, b, g;
+    must(acquire_for(two, 0, &a));
+    must(acquire_for(two, 0, &b));
+    must(snib_semaphore_set(d, name, 0, 1, false, NULL, NULL));
+    assert_semaphore(c, name, 1, 4, -3, 0);
+    must_be(acquire_for(one, 0, &g), SNIB_ERR_BUSY);
+    must(snib_release(two, a, NULL));
+    assert_semaphore(c, name, 1, 2, -1, 0);
+    must_be(acquire_for(one, 0, &g), SNIB_ERR_BUSY);
+    must(snib_release(two, b, NULL));
+    assert_semaphore(c, name, 1, 0, 1, 0);
+    must(acquire_for(one, 1000, &g));
+    must(snib_release(one, g, NULL));
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void growing_serves_who_waits_at_once(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock *l = permits_of(c, name, 1, 1),
+                     *m = permits_of(d, name, 1, 0);
+    struct snib_grant g;
+    must(acquire_for(l, 0, &g));
+    struct task t[3] = {{.deed = ACQUIRE, .lock = m, .wait_ms = 20000},
+                        {.deed = ACQUIRE, .lock = m, .wait_ms = 20000},
+                        {.deed = ACQUIRE, .lock = m, .wait_ms = 20000}};
+    for (size_t i = 0; i < 3; i++) {
+        start(&t[i]);
+        wait_for_waiters(c, name, i + 1);
+    }
+    assert_semaphore(c, name, 1, 1, 0, 3);
+    int64_t began = now_ms();
+    must(snib_semaphore_add(c, name, 0, 2, NULL));
+    must(join(&t[0])->err);
+    must(join(&t[1])->err);
+    assert_true(now_ms() - began < SLACK_MS);
+    assert_semaphore(c, name, 3, 3, 0, 1);
+    must(snib_semaphore_set(c, name, 0, 4, false, NULL, NULL));
+    must(join(&t[2])->err);
+    for (int i = 0; i < 3; i++) {
+        must(snib_release(m, t[i].grant, NULL));
+    }
+    must(snib_release(l, g, NULL));
+    assert_semaphore(c, name, 4, 0, 4, 0);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void draining_takes_all_that_is_there_in_one_grant(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock *l = permits_of(c, name, 1, 10),
+                     *m = permits_of(d, name, 3, 10);
+    struct snib_grant g, all, none;
+    uint32_t n = 0;
+    must(acquire_for(m, 0, &g));
+    must(snib_semaphore_drain(l, NULL, &all, &n, NULL));
+    assert_int_equal(n, 7);
+    assert_semaphore(c, name, 10, 10, 0, 0);
+    must_be(snib_semaphore_drain(l, NULL, &none, &n, NULL), SNIB_ERR_BUSY);
+    must(snib_release(l, all, NULL));
+    assert_semaphore(c, name, 10, 3, 7, 0);
+    must(snib_release(m, g, NULL));
+    must(snib_semaphore_drain(l, NULL, &all, NULL, NULL));
+    assert_semaphore(c, name, 10, 10, 0, 0);
+    must(snib_release(l, all, NULL));
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void draining_does_not_overtake_who_waits(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock *l = permits_of(c, name, 2, 3),
+                     *m = permits_of(d, name, 3, 0);
+    struct snib_grant g, none;
+    must(acquire_for(l, 0, &g));
+    struct task t = {.deed = ACQUIRE, .lock = m, .wait_ms = 20000};
+    start(&t);
+    wait_for_waiters(c, name, 1);
+    must_be(snib_semaphore_drain(l, NULL, &none, NULL, NULL), SNIB_ERR_BUSY);
+    must(snib_release(l, g, NULL));
+    must(join(&t)->err);
+    must(snib_release(m, t.grant, NULL));
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+/* -- latches ------------------------------------------------------------------ */
+
+static void an_absent_latch_is_open(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    const char *name = fresh_name();
+    uint32_t left = 9;
+    int64_t began = now_ms();
+    assert_int_equal(left_of(c, name), 0);
+    must(snib_latch_await(c, name, 0, SNIB_FOREVER, NULL));
+    must(snib_latch_await(c, name, 0, 0, NULL));
+    must(snib_latch_count_down(c, name, 0, 1, &left, NULL));
+    assert_int_equal(left, 0);
+    must(snib_latch_open(c, name, 0, NULL));
+    must(snib_latch_await(c, name, 0, SNIB_FOREVER, NULL));
+    assert_true(now_ms() - began < SLACK_MS);
+    snib_client_free(c);
+}
+
+static void a_latch_is_set_once_and_again_when_it_was_open(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    bool set = false;
+    uint32_t left;
+    must(snib_latch_set(c, name, 0, 2, &set, NULL));
+    assert_true(set);
+    must(snib_latch_set(d, name, 0, 10, &set, NULL));
+    assert_false(set);
+    assert_int_equal(left_of(d, name), 2);
+    must(snib_latch_count_down(d, name, 0, 1, &left, NULL));
+    assert_int_equal(left, 1);
+    must(snib_latch_count_down(c, name, 0, 5, &left, NULL));
+    assert_int_equal(left, 0);
+    must(snib_latch_set(d, name, 0, 3, &set, NULL));
+    assert_true(set);
+    assert_int_equal(left_of(c, name), 3);
+    must(snib_latch_open(c, name, 0, NULL));
+    assert_int_equal(left_of(d, name), 0);
+    must_be(snib_latch_set(c, name, 0, 0, NULL, NULL), SNIB_ERR_USAGE);
+    must_be(snib_latch_set(c, name, 0, SNIB_PERMITS_MAX + 1u, NULL, NULL),
+            SNIB_ERR_USAGE);
+    must_be(snib_latch_count_down(c, name, 0, 0, NULL, NULL), SNIB_ERR_USAGE);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void await_returns_when_the_last_step_is_counted(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    must(snib_latch_set(c, name, 0, 1, NULL, NULL));
+    must_be(snib_latch_await(c, name, 0, 0, NULL), SNIB_ERR_BUSY);
+    struct task down = {
+        .deed = COUNT_DOWN, .client = d, .name = name, .after_ms = 500};
+    start(&down);
+    int64_t began = now_ms();
+    must(snib_latch_await(c, name, 0, 550 + SLACK_MS, NULL));
+    int64_t took = now_ms() - began;
+    must(join(&down)->err);
+    assert_true(took >= 480 && now_ms() - down.ended_ms < SLACK_MS);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void await_ends_at_its_limit_when_that_comes_first(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    must(snib_latch_set(c, name, 0, 1, NULL, NULL));
+    struct task down = {
+        .deed = COUNT_DOWN, .client = d, .name = name, .after_ms = 1000};
+    start(&down);
+    int64_t began = now_ms();
+    snib_err err = snib_latch_await(c, name, 0, 500, NULL);
+    int64_t ended = now_ms();
+    must(join(&down)->err);
+    if (ended < down.ended_ms) { /* else the machine slept */
+        must_be(err, SNIB_ERR_TIMEOUT);
+        assert_true(ended - began >= 495);
+    }
+    wait_for_fewer_waiters(c, name, 0);
+    assert_int_equal(left_of(c, name), 0);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void all_who_wait_pass(void **state)
+{
+    (void)state;
+    enum { N = 5 };
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d[N];
+    struct task t[N];
+    must(snib_latch_set(c, name, 0, 2, NULL, NULL));
+    for (int i = 0; i < N; i++) {
+        d[i] = open_client();
+        t[i] = (struct task){
+            .deed = AWAIT, .client = d[i], .name = name, .wait_ms = 20000};
+        start(&t[i]);
+    }
+    wait_for_waiters(c, name, N);
+    must(snib_latch_count_down(c, name, 0, 1, NULL, NULL));
+    assert_int_equal(waiters_of(c, name), N);
+    int64_t opened = now_ms();
+    must(snib_latch_count_down(c, name, 0, 1, NULL, NULL));
+    for (int i = 0; i < N; i++) {
+        must(join(&t[i])->err);
+        assert_true(t[i].ended_ms - opened < SLACK_MS);
+        snib_client_free(d[i]);
+    }
+    snib_client_free(c);
+}
+
+static void threads_of_one_client_pass_together(void **state)
+{
+    (void)state;
+    enum { N = 5 };
+    const char *name = fresh_name();
+    struct snib_client *c = open_client();
+    struct task t[N];
+    must(snib_latch_set(c, name, 0, 1, NULL, NULL));
+    for (int i = 0; i < N; i++) {
+        t[i] = (struct task){
+            .deed = AWAIT, .client = c, .name = name, .wait_ms = 20000};
+        start(&t[i]);
+    }
+    wait_for_waiters(c, name, N);
+    must(snib_latch_open(c, name, 0, NULL));
+    for (int i = 0; i < N; i++) {
+        must(join(&t[i])->err);
+    }
+    snib_client_free(c);
+}
+
+static void steps_counted_side_by_side_are_all_counted(void **state)
+{
+    (void)state;
+    enum { N = 8 };
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d[N];
+    struct task t[N];
+    must(snib_latch_set(c, name, 0, N + 1, NULL, NULL));
+    for (int i = 0; i < N; i++) {
+        d[i] = open_client();
+        t[i] = (struct task){.deed = COUNT_DOWN, .client = d[i], .name = name};
+        start(&t[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        must(join(&t[i])->err);
+        snib_client_free(d[i]);
+    }
+    assert_int_equal(left_of(c, name), 1);
+    must_be(snib_latch_await(c, name, 0, 0, NULL), SNIB_ERR_BUSY);
+    must(snib_latch_count_down(c, name, 0, 1, NULL, NULL));
+    must(snib_latch_await(c, name, 0, 0, NULL));
+    snib_client_free(c);
+}
+
+static void a_step_whose_reply_is_lost_counts_once(void **state)
+{
+    (void)state;
+    if (!is_memory()) {
+        print_message("skipped: replies are lost by memory:'s switch; for "
+                      "Redis see tests/live\n");
+        skip();
+    }
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_error e;
+    must(snib_latch_set(c, name, 0, 10, NULL, NULL));
+    must(snib_test_drop_replies(c, 1));
+    snib_err err = snib_latch_count_down(c, name, 0, 1, NULL, &e);
+    assert_true(err == SNIB_ERR_OK || err == SNIB_ERR_UNKNOWN);
+    assert_int_equal(left_of(d, name), 9);
+    must(snib_semaphore_set(c, name, 0, 3, false, NULL, NULL));
+    must(snib_test_drop_replies(c, 1));
+    err = snib_semaphore_add(c, name, 0, 2, &e);
+    assert_true(err == SNIB_ERR_OK || err == SNIB_ERR_UNKNOWN);
+    assert_semaphore(d, name, 5, 0, 5, 0);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void a_closed_latch_keeps_the_lock_closed(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock *l = lock_with(c, name, NULL);
+    struct snib_grant g;
+    must(snib_latch_set(d, name, 0, 1, NULL, NULL));
+    must_be(acquire_for(l, 0, &g), SNIB_ERR_BUSY);
+    struct task t = {.deed = ACQUIRE, .lock = l, .wait_ms = 20000};
+    start(&t);
+    wait_for_waiters(d, name, 1);
+    must(snib_latch_count_down(d, name, 0, 1, NULL, NULL));
+    must(join(&t)->err);
+    must(snib_release(l, t.grant, NULL));
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+/* -- barriers ------------------------------------------------------------------ */
+
+static void
+a_barrier_lets_each_group_pass_with_a_generation_of_its_own(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d[N];
+    int64_t last = 0;
+    for (int i = 0; i < N; i++) {
+        d[i] = open_client();
+    }
+    for (int round = 0; round < 3; round++) {
+        struct task t[N];
+        for (int i = 0; i < N; i++) {
+            t[i] = (struct task){.deed = MEET,
+                                 .client = d[i],
+                                 .name = name,
+                                 .parties = N,
+                                 .wait_ms = 20000};
+            if (i == N - 1) {
+                wait_for_waiters(c, name, N - 1);
+                assert_false(atomic_load(&t[0].done));
+                assert_false(atomic_load(&t[1].done));
+            }
+            start(&t[i]);
+        }
+        for (int i = 0; i < N; i++) {
+            must(join(&t[i])->err);
+            assert_int_equal(t[i].generation, t[0].generation);
+        }
+        assert_true(t[0].generation > last);
+        last = t[0].generation;
+    }
+    for (int i = 0; i < N; i++) {
+        snib_client_free(d[i]);
+    }
+    snib_client_free(c);
+}
+
+static void a_party_that_gives_up_is_not_counted(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    must_be(snib_barrier_wait(c, name, 0, 2, 300, NULL, NULL),
+            SNIB_ERR_TIMEOUT);
+    wait_for_fewer_waiters(d, name, 0);
+    must_be(snib_barrier_wait(d, name, 0, 2, 300, NULL, NULL),
+            SNIB_ERR_TIMEOUT);
+    wait_for_fewer_waiters(d, name, 0);
+    struct task t = {.deed = MEET,
+                     .client = c,
+                     .name = name,
+                     .parties = 2,
+                     .wait_ms = 20000};
+    start(&t);
+    must(snib_barrier_wait(d, name, 0, 2, 20000, NULL, NULL));
+    must(join(&t)->err);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void a_party_that_died_is_not_counted(void **state)
+{
+    (void)state;
+    if (is_memory()) {
+        print_message("skipped: memory: lives in one process\n");
+        skip();
+    }
+    const char *name = fresh_name();
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct snib_client *mine = open_client();
+        snib_err err = snib_barrier_wait(mine, name, 0, 2, 20000, NULL, NULL);
+        _exit(err ? 1 : 0);
+    }
+    struct snib_client *c = open_client(), *d = open_client();
+    wait_for_waiters(c, name, 1);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    /* A server that has answered twice since has seen its lines end. */
+    waiters_of(c, name);
+    waiters_of(c, name);
+    struct task t = {.deed = MEET,
+                     .client = c,
+                     .name = name,
+                     .parties = 2,
+                     .wait_ms = 20000};
+    start(&t);
+    int64_t generation;
+    must(snib_barrier_wait(d, name, 0, 2, 20000, &generation, NULL));
+    must(join(&t)->err);
+    assert_int_equal(t.generation, generation); /* these two met            */
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void what_cannot_meet_is_refused(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client();
+    int64_t one = 0, two = 0;
+    must_be(snib_barrier_wait(c, name, 0, 2, 0, NULL, NULL), SNIB_ERR_USAGE);
+    must_be(snib_barrier_wait(c, name, 0, 0, 100, NULL, NULL), SNIB_ERR_USAGE);
+    must(snib_barrier_wait(c, name, 0, 1, 5000, &one, NULL));
+    must(snib_barrier_wait(c, name, 0, 1, 5000, &two, NULL));
+    assert_true(two > one);
+    snib_client_free(c);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_semaphore_has_no_size_before_it_is_given_one),
+        cmocka_unit_test(a_size_is_set_and_init_leaves_one_that_is),
+        cmocka_unit_test(adding_changes_the_size_by_the_difference),
+        cmocka_unit_test(
+            below_what_is_in_use_none_is_granted_until_enough_is_back),
+        cmocka_unit_test(growing_serves_who_waits_at_once),
+        cmocka_unit_test(draining_takes_all_that_is_there_in_one_grant),
+        cmocka_unit_test(draining_does_not_overtake_who_waits),
+        cmocka_unit_test(an_absent_latch_is_open),
+        cmocka_unit_test(a_latch_is_set_once_and_again_when_it_was_open),
+        cmocka_unit_test(await_returns_when_the_last_step_is_counted),
+        cmocka_unit_test(await_ends_at_its_limit_when_that_comes_first),
+        cmocka_unit_test(all_who_wait_pass),
+        cmocka_unit_test(threads_of_one_client_pass_together),
+        cmocka_unit_test(steps_counted_side_by_side_are_all_counted),
+        cmocka_unit_test(a_step_whose_reply_is_lost_counts_once),
+        cmocka_unit_test(a_closed_latch_keeps_the_lock_closed),
+        cmocka_unit_test(
+            a_barrier_lets_each_group_pass_with_a_generation_of_its_own),
+        cmocka_unit_test(a_party_that_gives_up_is_not_counted),
+        cmocka_unit_test(a_party_that_died_is_not_counted),
+        cmocka_unit_test(what_cannot_meet_is_refused),
+    };
+    if (!take_arguments(argc, argv)) {
+        return 64;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

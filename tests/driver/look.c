@@ -1,0 +1,161 @@
+/* look.c — verbs that look; see driver.c. */
+#define _GNU_SOURCE
+#include "driver.h"
+
+#include <string.h>
+
+/* -- verbs: looking ------------------------------------------------------- */
+
+static void say_party(FILE *file, const struct snib_party *party)
+{
+    struct line line = {.file = file, .first = true};
+    fputc('{', file);
+    line_text(&line, "owner", party->owner);
+    line_text(&line, "host", party->host);
+    line_text(&line, "user", party->user);
+    line_text(&line, "program", party->program);
+    line_text(&line, "reason", party->reason);
+    line_int(&line, "pid", party->pid);
+    line_int(&line, "since_ms", party->since_ms);
+    line_int(&line, "left_ms", party->left_ms);
+    line_int(&line, "token", party->token);
+    line_int(&line, "holds", party->holds);
+    line_bool(&line, "self", party->self);
+    fputc('}', file);
+}
+
+static void say_parties(struct line *line, const char *key,
+                        const struct snib_party *parties, size_t count)
+{
+    line_key(line, key);
+    fputc('[', line->file);
+    for (size_t i = 0; i < count; i++) {
+        fputs(i == 0 ? "" : ",", line->file);
+        say_party(line->file, &parties[i]);
+    }
+    fputc(']', line->file);
+}
+
+static void say_view(struct line *line, const struct snib_view *view)
+{
+    line_key(line, "name");
+    put_bytes(line->file, view->name, view->name_size);
+    line_int(line, "token", view->token);
+    say_parties(line, "holders", view->holders, view->holder_count);
+    say_parties(line, "waiters", view->waiters, view->waiter_count);
+}
+
+snib_err do_inspect(struct command *command, struct line *line,
+                    struct snib_error *error)
+{
+    struct object *client = object_of(command, 'c', "client");
+    size_t size;
+    const char *name = text_of(command, "name", "", &size);
+    struct snib_view *view;
+    snib_err err = snib_inspect(client->client, name, size, &view, error);
+    if (err == SNIB_ERR_OK) {
+        say_view(line, view);
+        snib_view_free(view);
+    }
+    return err;
+}
+
+snib_err do_list(struct command *command, struct line *line,
+                 struct snib_error *error)
+{
+    struct object *client = object_of(command, 'c', "client");
+    struct snib_view **views;
+    size_t count;
+    snib_err err =
+        snib_list(client->client, text_of(command, "glob", NULL, NULL), &views,
+                  &count, error);
+    if (err != SNIB_ERR_OK) {
+        return err;
+    }
+    line_key(line, "locks");
+    fputc('[', line->file);
+    for (size_t i = 0; i < count; i++) {
+        struct line view = {.file = line->file, .first = true};
+        fputs(i == 0 ? "{" : ",{", line->file);
+        say_view(&view, views[i]);
+        fputc('}', line->file);
+    }
+    fputc(']', line->file);
+    snib_views_free(views, count);
+    return err;
+}
+
+snib_err do_force_release(struct command *command, struct line *line,
+                          struct snib_error *error)
+{
+    struct object *client = object_of(command, 'c', "client");
+    size_t size;
+    const char *name = text_of(command, "name", "", &size);
+    uint32_t released = 0;
+    snib_err err = snib_force_release(client->client, name, size,
+                                      text_of(command, "reason", NULL, NULL),
+                                      &released, error);
+    line_int(line, "released", released);
+    return err;
+}
+
+static void on_finding(void *data, const struct snib_finding *finding)
+{
+    struct line *line = data;
+    struct line inner = {.file = line->file, .first = true};
+    char last = line->first ? '[' : ',';
+    line->first = false;
+    fputc(last, line->file);
+    fputc('{', line->file);
+    line_int(&inner, "level", finding->level);
+    line_text(&inner, "check", finding->check);
+    line_text(&inner, "text", finding->text);
+    line_text(&inner, "remedy", finding->remedy);
+    fputc('}', line->file);
+}
+
+snib_err do_doctor(struct command *command, struct line *line,
+                   struct snib_error *error)
+{
+    struct object *client = object_of(command, 'c', "client");
+    line_key(line, "findings");
+    struct line list = {.file = line->file, .first = true};
+    snib_err err = snib_doctor(client->client, on_finding, &list, error);
+    fputs(list.first ? "[]" : "]", line->file);
+    return err;
+}
+
+static void say_counts(struct line *line, struct snib_client *client)
+{
+    struct snib__counts counts;
+    uint32_t awaited[SNIB__CHANS] = {0};
+    int reader[SNIB__CHANS] = {0};
+    uint32_t all = 0;
+    int64_t readers = 0;
+    snib__client_counts(client, &counts, awaited, reader);
+    for (int i = 0; i < SNIB__CHANS; i++) {
+        all += awaited[i];
+        readers += reader[i] == 2;
+    }
+    line_int(line, "awaited", all);
+    line_int(line, "calls_reading", readers);
+    line_int(line, "sites", (int64_t)counts.sites);
+    line_int(line, "turns", (int64_t)counts.turns);
+    line_int(line, "seats", (int64_t)counts.seats);
+    line_int(line, "waiting", (int64_t)counts.waiting);
+    line_int(line, "held", (int64_t)counts.held);
+    line_int(line, "leaving", (int64_t)counts.leaving);
+    line_int(line, "requests", (int64_t)counts.requests);
+    line_int(line, "passes", (int64_t)counts.passes);
+    line_int(line, "yields", (int64_t)counts.yields);
+    line_int(line, "renewals", (int64_t)counts.renewals);
+    line_int(line, "asks", (int64_t)counts.asks);
+}
+
+snib_err do_counters(struct command *command, struct line *line,
+                     struct snib_error *error)
+{
+    (void)error;
+    say_counts(line, object_of(command, 'c', "client")->client);
+    return SNIB_ERR_OK;
+}

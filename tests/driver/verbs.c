@@ -1,0 +1,221 @@
+/* verbs.c — clients, locks, grants; see driver.c. */
+#define _GNU_SOURCE
+#include "driver.h"
+
+#include <poll.h>
+#include <string.h>
+
+/* -- verbs: clients and locks --------------------------------------------- */
+
+snib_err do_open(struct command *command, struct line *line,
+                 struct snib_error *error)
+{
+    struct object *object = object_new('c', word_of(command, "id"));
+    struct snib_client_options options = SNIB_INIT(snib_client_options);
+    options.url = text_of(command, "url", NULL, NULL);
+    options.program = text_of(command, "program", NULL, NULL);
+    options.reason = text_of(command, "reason", NULL, NULL);
+    options.request_ms = int_of(command, "request_ms", 0);
+    options.no_deadlock_check = flag_of(command, "no_deadlock_check");
+    options.log = on_log;
+    snib_err err = snib_client_open(&options, &object->client, error);
+    if (err == SNIB_ERR_OK) {
+        line_text(line, "url", snib_client_url(object->client));
+    }
+    return err;
+}
+
+static snib_kind kind_of(const struct command *command)
+{
+    static const char *const words[] = {"mutex", "read", "write", "permits",
+                                        "barrier"};
+    const char *word = text_of(command, "kind", "mutex", NULL);
+    for (int i = 0; i < 5; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            return (snib_kind)i;
+        }
+    }
+    die("unknown kind %s", word);
+}
+
+snib_err do_lock(struct command *command, struct line *line,
+                 struct snib_error *error)
+{
+    struct object *client = object_of(command, 'c', "client");
+    struct object *object = object_new('l', word_of(command, "id"));
+    struct snib_lock_options options = SNIB_INIT(snib_lock_options);
+    const char *name = text_of(command, "name", object->id, &options.name_size);
+    (void)line;
+    options.kind = kind_of(command);
+    options.permits = (uint32_t)int_of(command, "permits", 0);
+    options.capacity = (uint32_t)int_of(command, "capacity", 0);
+    options.lock_delay_ms = int_of(command, "lock_delay_ms", 0);
+    options.priority = (int)int_of(command, "priority", 0);
+    options.lease_ms = int_of(command, "lease_ms", 0);
+    options.hold_max_ms = int_of(command, "hold_max_ms", 0);
+    options.fixed_lease = flag_of(command, "fixed");
+    options.aggressive = flag_of(command, "aggressive");
+    options.confirm = flag_of(command, "confirm");
+    options.no_reentry = flag_of(command, "no_reentry");
+    options.no_local_pass = flag_of(command, "no_local_pass");
+    options.on_change = on_change;
+    options.data = object;
+    object->client = client->client;
+    return snib_lock_new(client->client, name, &options, &object->lock, error);
+}
+
+snib_err do_lock_free(struct command *command, struct line *line,
+                      struct snib_error *error)
+{
+    struct object *object = object_of(command, 'l', "id");
+    (void)line, (void)error;
+    snib_lock_free(object->lock);
+    object->lock = NULL;
+    return SNIB_ERR_OK;
+}
+
+snib_err do_close(struct command *command, struct line *line,
+                  struct snib_error *error)
+{
+    (void)line, (void)error;
+    snib_client_close(object_of(command, 'c', "id")->client);
+    return SNIB_ERR_OK;
+}
+
+snib_err do_stop(struct command *command, struct line *line,
+                 struct snib_error *error)
+{
+    (void)line, (void)error;
+    snib_client_stop(object_of(command, 'c', "id")->client);
+    return SNIB_ERR_OK;
+}
+
+snib_err do_free(struct command *command, struct line *line,
+                 struct snib_error *error)
+{
+    struct object *object = object_of(command, 'c', "id");
+    (void)line, (void)error;
+    snib_client_free(object->client);
+    object->client = NULL;
+    return SNIB_ERR_OK;
+}
+
+/* -- verbs: grants -------------------------------------------------------- */
+
+struct snib_acquire_options acquire_options(const struct command *command)
+{
+    struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
+    options.wait_ms = int_of(command, "wait_ms", SNIB_FOREVER);
+    options.lane = (uint64_t)int_of(command, "lane", 0);
+    options.reason = text_of(command, "reason", NULL, NULL);
+    return options;
+}
+
+static struct object *grant_new(const struct command *command)
+{
+    struct object *lock = object_of(command, 'l', "lock");
+    struct object *object = object_new('g', word_of(command, "id"));
+    object->client = lock->client;
+    object->lock = lock->lock;
+    return object;
+}
+
+snib_err do_acquire(struct command *command, struct line *line,
+                    struct snib_error *error)
+{
+    struct object *object = grant_new(command);
+    struct snib_acquire_options options = acquire_options(command);
+    snib_err err = snib_acquire(object->lock, &options, &object->grant, error);
+    if (err == SNIB_ERR_OK) {
+        struct snib_status status;
+        snib_grant_status(object->lock, object->grant, &status);
+        line_int(line, "left_ms", status.left_ms);
+        line_int(line, "holds", status.holds);
+        line_text(line, "state", snib_state_text(status.state));
+        say_grant(line, object->grant);
+    }
+    return err;
+}
+
+snib_err do_release(struct command *command, struct line *line,
+                    struct snib_error *error)
+{
+    struct object *object = object_of(command, 'g', "id");
+    (void)line;
+    return snib_release(object->lock, object->grant, error);
+}
+
+snib_err do_renew(struct command *command, struct line *line,
+                  struct snib_error *error)
+{
+    struct object *object = object_of(command, 'g', "id");
+    (void)line;
+    return snib_renew(object->lock, object->grant,
+                      int_of(command, "lease_ms", 0), error);
+}
+
+static bool fd_readable(const struct object *object)
+{
+    int fd = snib_grant_fd(object->lock, object->grant);
+    struct pollfd look = {fd, POLLIN, 0};
+    return fd >= 0 && poll(&look, 1, 0) == 1;
+}
+
+/* Two answers to one question, taken in this order: status, held. */
+snib_err do_status(struct command *command, struct line *line,
+                   struct snib_error *error)
+{
+    struct object *object = object_of(command, 'g', "id");
+    struct snib_status status;
+    (void)error;
+    snib_grant_status(object->lock, object->grant, &status);
+    line_bool(line, "held", snib_grant_held(object->lock, object->grant));
+    line_text(line, "state", snib_state_text(status.state));
+    line_text(line, "reason", snib_reason_text(status.reason));
+    line_int(line, "token", status.token);
+    line_int(line, "left_ms", status.left_ms);
+    line_int(line, "held_ms", status.held_ms);
+    line_int(line, "holds", status.holds);
+    if (flag_of(command, "fd")) {
+        line_bool(line, "fd_readable", fd_readable(object));
+    }
+    return SNIB_ERR_OK;
+}
+
+snib_err do_start(struct command *command, struct line *line,
+                  struct snib_error *error)
+{
+    struct object *object = grant_new(command);
+    struct snib_acquire_options options = acquire_options(command);
+    need_listener(object->client);
+    snib_err err = snib_acquire_start(object->lock, &options, object,
+                                      &object->grant.ticket, error);
+    say_grant(line, object->grant);
+    return err;
+}
+
+snib_err do_finish(struct command *command, struct line *line,
+                   struct snib_error *error)
+{
+    struct object *object = object_of(command, 'g', "id");
+    (void)line;
+    need_listener(object->client);
+    return snib_release_start(object->lock, object->grant, object, error);
+}
+
+snib_err do_cancel(struct command *command, struct line *line,
+                   struct snib_error *error)
+{
+    struct object *object = object_of(command, 'g', "id");
+    (void)line, (void)error;
+    snib_cancel(object->client, object->grant.ticket);
+    return SNIB_ERR_OK;
+}
+
+snib_err do_lane(struct command *command, struct line *line,
+                 struct snib_error *error)
+{
+    (void)command, (void)error;
+    line_int(line, "lane", (int64_t)snib_lane_new());
+    return SNIB_ERR_OK;
+}

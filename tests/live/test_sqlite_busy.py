@@ -1,0 +1,98 @@
+"""SQLite: limits are kept while another process keeps the file's write lock
+(P8). A Python connection of this process is that other one."""
+
+import contextlib
+import os
+import sqlite3
+
+import pytest
+
+from harness.driver import driver_missing
+from harness.wait import wait_until
+
+pytestmark = pytest.mark.skipif(bool(driver_missing()),
+                                reason=driver_missing())
+
+LIMIT_MS = 50
+
+
+def grace_ms():
+    """40 ms on a machine with nothing else to do."""
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return 40 + 20 * min(max(load - 1, 0), 5)
+
+
+@contextlib.contextmanager
+def writing(path):
+    """Inside, nobody else can write."""
+    other = sqlite3.connect(path, isolation_level=None, timeout=5)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+@pytest.fixture
+def store(tmp_path):
+    return str(tmp_path / "locks.db")
+
+
+def calls(driver, lock):
+    """Some impatient calls: how long each took, in ms, and their answers."""
+    answers = [driver.start_acquire(lock, wait_ms=LIMIT_MS).answer(10)
+               for _ in range(8)]
+    assert all(not answer.ok and answer.took_ms >= LIMIT_MS - 1
+               for answer in answers), answers
+    return [answer.took_ms for answer in answers], answers
+
+
+def test_a_call_alone_ends_by_its_limit_and_blames_the_store(store, drivers):
+    one = drivers(f"sqlite:{store}")
+    lock = one.lock("n")
+    one.acquire(lock, wait_ms=2000).release()
+    with writing(store):
+        took, answers = calls(one, lock)
+    assert max(took) <= LIMIT_MS + grace_ms(), took
+    # Nobody holds the lock. (The limit may come first, now and then.)
+    assert sum(answer.err == "STORE" for answer in answers) >= 4, answers
+    one.acquire(lock, wait_ms=2000).release()
+
+
+def test_a_call_beside_a_patient_one_ends_by_its_limit(store, drivers):
+    """One thread of the client executes for all: it is the patient one's."""
+    one = drivers(f"sqlite:{store}")
+    lock, long = one.lock("n"), one.lock("long")
+    one.acquire(lock, wait_ms=2000).release()
+    with writing(store):
+        patient = one.start_acquire(long, on="patient", wait_ms=20000)
+        took, _ = calls(one, lock)
+        assert not patient.done()
+    assert max(took) <= LIMIT_MS + grace_ms(), took
+    patient.wait(timeout=5).release()
+    one.acquire(lock, wait_ms=2000).release()
+
+
+def test_waiters_end_by_their_limits_though_they_clean_up_for_others(
+        store, drivers):
+    """Whose limit has passed leaves a cancel behind, and a thread of the same
+    client that still waits executes it: its own limit counts all the same."""
+    one, two = drivers(f"sqlite:{store}"), drivers(f"sqlite:{store}")
+    names = [f"n{number}" for number in range(6)]
+    held = [two.acquire(two.lock(name, lease_ms=60000), wait_ms=2000)
+            for name in names]
+    locks = [one.lock(name) for name in names]
+    waiting = [one.start_acquire(lock, on=name, wait_ms=400 + 10 * number)
+               for number, (lock, name) in enumerate(zip(locks, names))]
+    for name in names:
+        wait_until(lambda: two.call("inspect", client="c", name=name).waiters,
+                   5, "it is in the queue")
+    with writing(store):
+        answers = [call.answer(10) for call in waiting]
+    assert {answer.err for answer in answers} <= {"TIMEOUT", "UNKNOWN"}
+    late = [answer.took_ms - 400 - 10 * number
+            for number, answer in enumerate(answers)]
+    assert max(late) <= grace_ms(), late
+    for grant in held:
+        grant.release()

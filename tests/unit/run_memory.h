@@ -1,0 +1,102 @@
+/* tests/unit/run_memory.h — clients on memory:, for tests of what src/run adds
+ * to the engine, without a server. */
+#ifndef SNIB_TESTS_RUN_MEMORY_H
+#define SNIB_TESTS_RUN_MEMORY_H
+
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run/client.h"
+#include "run/testing.h"
+#include "snib.h"
+#include "snib/test.h"
+
+static struct snib_error e;
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void nap(int64_t ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* Each case has a space of its own. */
+static int space;
+
+static int new_space(void **state)
+{
+    (void)state;
+    space++;
+    return 0;
+}
+
+static struct snib_client *open_client(const char *query, bool pull)
+{
+    char url[64];
+    snprintf(url, sizeof url, "memory:case%d%s", space, query);
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_client *c;
+    o.url = url;
+    o.pull = pull;
+    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
+    return c;
+}
+
+static struct snib_lock *lock_of(struct snib_client *c, const char *name)
+{
+    struct snib_lock *l;
+    assert_int_equal(snib_lock_new(c, name, NULL, &l, &e), SNIB_ERR_OK);
+    return l;
+}
+
+static struct snib_acquire_options waiting(int64_t ms)
+{
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    o.wait_ms = ms;
+    return o;
+}
+
+static snib_err acquire(struct snib_lock *l, int64_t ms, struct snib_grant *g)
+{
+    struct snib_acquire_options o = waiting(ms);
+    return snib_acquire(l, &o, g, &e);
+}
+
+/* A thread that acquires and releases. */
+struct job {
+    struct snib_lock *lock;
+    struct snib_grant grant;
+    int64_t wait_ms, took_ms;
+    snib_err err;
+};
+
+static void *acquires(void *arg)
+{
+    struct job *j = arg;
+    struct snib_error mine;
+    struct snib_acquire_options o = waiting(j->wait_ms);
+    int64_t t = now_ms();
+    j->err = snib_acquire(j->lock, &o, &j->grant, &mine);
+    j->took_ms = now_ms() - t;
+    if (!j->err) {
+        (void)snib_release(j->lock, j->grant, &mine);
+    }
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,196 @@
+/* Deadlocks inside one client, by explicit lanes and without a thread of the
+ * library: memory:, a pull client, events.
+ * labels: thread */
+#include "unit.h"
+
+#include <poll.h>
+#include <time.h>
+
+#include "snib.h"
+#include "snib/deadlock.h"
+
+static struct snib_error e;
+static int space;
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static struct snib_client *open_client(bool pull, bool check)
+{
+    char url[64];
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_client *c;
+    snprintf(url, sizeof url, "memory:deadlock%d", ++space);
+    o.url = url;
+    o.pull = pull;
+    o.no_deadlock_check = !check;
+    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
+    return c;
+}
+
+static struct snib_lock *lock_of(struct snib_client *c, const char *name)
+{
+    struct snib_lock *l;
+    assert_int_equal(snib_lock_new(c, name, NULL, &l, &e), SNIB_ERR_OK);
+    return l;
+}
+
+static uint64_t start(struct snib_lock *l, uint64_t lane, int64_t wait_ms)
+{
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    uint64_t ticket;
+    o.lane = lane;
+    o.wait_ms = wait_ms;
+    assert_int_equal(snib_acquire_start(l, &o, l, &ticket, &e), SNIB_ERR_OK);
+    return ticket;
+}
+
+/* The next event within limit_ms; false: none. */
+static bool next_event(struct snib_client *c, int64_t limit_ms,
+                       struct snib_event *ret)
+{
+    int64_t end = now_ms() + limit_ms;
+    for (;;) {
+        assert_int_equal(snib_process(c), SNIB_ERR_OK);
+        if (snib_next(c, ret)) {
+            return true;
+        }
+        int64_t left = end - now_ms();
+        if (left <= 0) {
+            return false;
+        }
+        struct pollfd p = {.fd = snib_fd(c), .events = POLLIN};
+        (void)poll(&p, 1, (int)left);
+    }
+}
+
+static struct snib_grant granted(struct snib_client *c)
+{
+    struct snib_event ev;
+    assert_true(next_event(c, 5000, &ev));
+    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    return ev.grant;
+}
+
+struct circle {
+    struct snib_client *c;
+    struct snib_lock *x, *y;
+    struct snib_grant held_x, held_y;
+    uint64_t a, b;
+};
+
+/* Lane a has X and wants Y; lane b the other way round, later. */
+static struct circle close_circle(bool check, int64_t wait_ms)
+{
+    struct circle k = {.c = open_client(true, check),
+                       .a = snib_lane_new(),
+                       .b = snib_lane_new()};
+    struct snib_event none;
+    k.x = lock_of(k.c, "X");
+    k.y = lock_of(k.c, "Y");
+    start(k.x, k.a, 0);
+    k.held_x = granted(k.c);
+    start(k.y, k.b, 0);
+    k.held_y = granted(k.c);
+    start(k.y, k.a, wait_ms);
+    assert_false(next_event(k.c, 5, &none)); /* younger by its clock */
+    start(k.x, k.b, wait_ms);
+    return k;
+}
+
+static void end_circle(struct circle *k)
+{
+    snib_lock_free(k->x);
+    snib_lock_free(k->y);
+    snib_client_free(k->c);
+}
+
+static void a_pull_client_looks_in_process(void **state)
+{
+    (void)state;
+    struct circle k = close_circle(true, SNIB_FOREVER);
+    struct snib_event ev;
+    int64_t began = now_ms();
+    assert_true(next_event(k.c, 5000, &ev));
+    assert_true(now_ms() - began >= 1500); /* a second, and two looks */
+    assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev.error.code, SNIB_ERR_DEADLOCK);
+    assert_ptr_equal(ev.user, k.x); /* b's wait, the younger one */
+    assert_non_null(strstr(ev.error.text, "deadlock: this waits for 'X' held "
+                                          "by "));
+    assert_non_null(strstr(ev.error.text, " waits for 'Y' held by this"));
+    /* The other goes on once b has released. */
+    assert_false(next_event(k.c, 100, &ev));
+    assert_int_equal(snib_release_start(k.y, k.held_y, NULL, &e), SNIB_ERR_OK);
+    bool got = false;
+    while (!got) {
+        assert_true(next_event(k.c, 5000, &ev));
+        assert_true(ev.kind == SNIB_EV_GRANTED || ev.kind == SNIB_EV_RELEASED);
+        got = ev.kind == SNIB_EV_GRANTED;
+    }
+    end_circle(&k);
+}
+
+static void switched_off_it_waits_until_its_limit(void **state)
+{
+    (void)state;
+    struct circle k = close_circle(false, 2500);
+    struct snib_event ev;
+    for (int i = 0; i < 2; i++) {
+        assert_true(next_event(k.c, 5000, &ev));
+        assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+        assert_int_equal(ev.error.code, SNIB_ERR_TIMEOUT);
+    }
+    end_circle(&k);
+}
+
+/* Lane a waits for two things: it goes on with whichever comes first. */
+static void a_lane_that_waits_twice_is_not_refused(void **state)
+{
+    (void)state;
+    struct circle k = close_circle(true, 3000);
+    struct snib_lock *z = lock_of(k.c, "Z");
+    struct snib_event ev;
+    start(z, snib_lane_new(), 0);
+    (void)granted(k.c);
+    start(z, k.a, 3000);
+    for (int i = 0; i < 3; i++) {
+        assert_true(next_event(k.c, 5000, &ev));
+        assert_int_equal(ev.error.code, SNIB_ERR_TIMEOUT);
+    }
+    snib_lock_free(z);
+    end_circle(&k);
+}
+
+static void wrong_arguments_are_told(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(false, true);
+    struct snib_cycle **v;
+    size_t n;
+    assert_int_equal(snib_deadlocks(NULL, &v, &n, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_deadlocks(c, NULL, &n, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_deadlocks(c, &v, NULL, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_deadlocks(c, &v, &n, &e), SNIB_ERR_OK);
+    assert_int_equal(n, 0);
+    assert_null(v);
+    snib_deadlocks_free(v, n);
+    snib_client_close(c);
+    assert_int_equal(snib_deadlocks(c, &v, &n, &e), SNIB_ERR_CLOSED);
+    snib_client_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest deadlock[] = {
+        cmocka_unit_test(a_pull_client_looks_in_process),
+        cmocka_unit_test(switched_off_it_waits_until_its_limit),
+        cmocka_unit_test(a_lane_that_waits_twice_is_not_refused),
+        cmocka_unit_test(wrong_arguments_are_told),
+    };
+    return RUN(deadlock);
+}

@@ -1,0 +1,163 @@
+/* tests/unit/test_multi.c — several locks as one: which stores are the same,
+ * and what is said when the store's answers do not come.
+ * labels: thread
+ *
+ * What it does on every store is in tests/conformance/multi.c. */
+#include "unit.h"
+
+#include "base/mem.h"
+#include "run/inside.h"
+#include "snib.h"
+#include "snib/multi.h"
+#include "snib/test.h"
+
+static struct snib_error e;
+
+/* -- identity ---------------------------------------------------------------- */
+
+static void one_store_has_one_identity(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url, *identity;
+    } v[] = {
+        {"redis://h", "redis://h:6379/0"},
+        {"redis://Host.Example/", "redis://host.example:6379/0"},
+        {"redis://me:secret@h:6379/0", "redis://h:6379/0"},
+        {"redis://h:7000/12", "redis://h:7000/12"},
+        {"redis://h/?db=3", "redis://h:6379/3"},
+        {"redis://h?db=00", "redis://h:6379/0"},
+        {"redis://[::1]:7000", "redis://[::1]:7000/0"},
+        {"redis+unix:///run/r.sock?db=2", "redis+unix:/run/r.sock?db=2"},
+        {"redis+unix:///run/r.sock", "redis+unix:/run/r.sock?db=0"},
+        {"redis://h?socket=/run/r.sock", "redis+unix:/run/r.sock?db=0"},
+        {"sqlite:/no/such/dir/x.db", "sqlite:/no/such/dir/x.db"},
+        {"sqlite:/usr/../usr/./bin", "sqlite:/usr/bin"},
+        {"memory:a", "memory:a"},
+        {"memory:a?clock=virtual", "memory:a"},
+    };
+    for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
+        struct snib__url *url;
+        assert_int_equal(snib__url_parse(v[i].url, &url, &e), SNIB_ERR_OK);
+        char *identity = snib__store_identity(url);
+        assert_non_null(identity);
+        assert_string_equal(identity, v[i].identity);
+        snib__free(identity);
+        snib__url_free(url);
+    }
+}
+
+/* -- answers that do not come ------------------------------------------------- */
+
+struct pair {
+    struct snib_client *client;
+    struct snib_lock *lock[2];
+    struct snib_multi *multi;
+};
+
+static struct pair pair_new(const char *url)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct pair p;
+    o.url = url;
+    o.request_ms = 200;
+    assert_int_equal(snib_client_open(&o, &p.client, &e), SNIB_ERR_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            snib_lock_new(p.client, i ? "a" : "b", NULL, &p.lock[i], &e),
+            SNIB_ERR_OK);
+    }
+    assert_int_equal(snib_multi_new(p.lock, 2, NULL, &p.multi, &e),
+                     SNIB_ERR_OK);
+    return p;
+}
+
+static void pair_free(struct pair *p)
+{
+    snib_multi_free(p->multi);
+    snib_lock_free(p->lock[0]);
+    snib_lock_free(p->lock[1]);
+    snib_client_free(p->client);
+}
+
+static snib_err try_all(struct pair *p, struct snib_grant g[2])
+{
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    return snib_multi_acquire(p->multi, &o, g, &e);
+}
+
+static void a_lost_answer_is_asked_for_again(void **state)
+{
+    (void)state;
+    struct pair p = pair_new("memory:multi-again");
+    struct snib_grant g[2];
+    assert_int_equal(snib_test_drop_replies(p.client, 2), SNIB_ERR_OK);
+    assert_int_equal(try_all(&p, g), SNIB_ERR_OK);
+    assert_int_equal(snib_test_drop_replies(p.client, 2), SNIB_ERR_OK);
+    assert_int_equal(snib_multi_release(p.multi, g, &e), SNIB_ERR_OK);
+    pair_free(&p);
+}
+
+static void without_answers_it_is_unknown_and_ends_by_itself(void **state)
+{
+    (void)state;
+    struct pair p = pair_new("memory:multi-unknown");
+    struct pair other = pair_new("memory:multi-unknown");
+    struct snib_grant g[2];
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    assert_int_equal(snib_test_drop_replies(p.client, 1000000), SNIB_ERR_OK);
+    assert_int_equal(try_all(&p, g), SNIB_ERR_UNKNOWN);
+    assert_true(!g[0].ticket && !g[1].ticket);
+    assert_non_null(strstr(e.text, "'a'"));
+    assert_int_equal(snib_test_drop_replies(p.client, 0), SNIB_ERR_OK);
+    /* Cancelled in the background. */
+    o.wait_ms = 20000;
+    assert_int_equal(snib_multi_acquire(other.multi, &o, g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_multi_release(other.multi, g, &e), SNIB_ERR_OK);
+    pair_free(&other);
+    pair_free(&p);
+}
+
+static void a_release_without_an_answer_is_unknown(void **state)
+{
+    (void)state;
+    struct pair p = pair_new("memory:multi-release");
+    struct snib_grant g[2];
+    assert_int_equal(try_all(&p, g), SNIB_ERR_OK);
+    assert_int_equal(snib_test_drop_replies(p.client, 1000000), SNIB_ERR_OK);
+    assert_int_equal(snib_multi_release(p.multi, g, &e), SNIB_ERR_UNKNOWN);
+    assert_non_null(strstr(e.text, "'b'")); /* the last in order, said first */
+    assert_int_equal(snib_test_drop_replies(p.client, 0), SNIB_ERR_OK);
+    pair_free(&p);
+}
+
+static void a_loss_outweighs_an_unknown(void **state)
+{
+    (void)state;
+    struct pair p = pair_new("memory:multi-worst");
+    struct snib_grant g[2];
+    struct snib_multi_status s;
+    assert_int_equal(try_all(&p, g), SNIB_ERR_OK);
+    assert_int_equal(snib_test_steal(p.client, "b", 60000), SNIB_ERR_OK);
+    assert_int_equal(snib_renew(p.lock[0], g[0], 0, &e), SNIB_ERR_LOST);
+    snib_multi_status(p.multi, g, &s);
+    assert_int_equal(s.state, SNIB_LOST);
+    assert_int_equal(s.member, 0);
+    assert_int_equal(snib_test_drop_replies(p.client, 1000000), SNIB_ERR_OK);
+    assert_int_equal(snib_multi_release(p.multi, g, &e), SNIB_ERR_LOST);
+    assert_non_null(strstr(e.text, "'b'"));
+    assert_int_equal(snib_test_drop_replies(p.client, 0), SNIB_ERR_OK);
+    pair_free(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        cmocka_unit_test(one_store_has_one_identity),
+        cmocka_unit_test(a_lost_answer_is_asked_for_again),
+        cmocka_unit_test(without_answers_it_is_unknown_and_ends_by_itself),
+        cmocka_unit_test(a_release_without_an_answer_is_unknown),
+        cmocka_unit_test(a_loss_outweighs_an_unknown),
+    };
+    return RUN(cases);
+}

@@ -1,0 +1,124 @@
+/* store/redis: inspect and list. */
+#include "unit.h"
+
+#if defined(SNIB_WITH_REDIS) && !SNIB_WITH_REDIS
+int main(void)
+{
+    puts("skipped: built without Redis");
+    return 77;
+}
+#else
+
+#include "redis_session.h"
+
+/* -- looking -------------------------------------------------------------------------- */
+
+static void inspect_gives_rows(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__INSPECT);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.result = &rows;
+    start(&rq);
+    connected(CALLERS);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    static const char holder[] =
+        "00000000000000070000000000000001 5000 1790000010000 0 1 1 31 host=h";
+    static const char waiter[] = "0000000000000abc0000000000000def snib:abc 1 "
+                                 "1 30000 0 0 0 1 host=w";
+    sayf(CALLERS,
+         "*5\r\n:1790000000000\r\n:5031\r\n:1\r\n*2\r\n$3\r\nabc\r\n"
+         "$%zu\r\n%s\r\n*3\r\n$1\r\nr\r\n$13\r\n1790000003000\r\n"
+         "$%zu\r\n%s\r\n",
+         strlen(holder), holder, strlen(waiter), waiter);
+    answered(&rq, SNIB__DONE);
+    struct snib__rec r;
+    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_LOCK);
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_HOLDER);
+    while (snib__rec_next_field(&r)) {
+        if (r.field == SNIB__F_LEFT) {
+            assert_int_equal(snib__rec_value_i64(&r), 10000);
+        } else if (r.field == SNIB__F_ABOUT) {
+            assert_memory_equal(r.data, "host=h", 6);
+        } else if (r.field == SNIB__F_TOKEN) {
+            assert_int_equal(snib__rec_value_i64(&r), 5000);
+        }
+    }
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_WAITER);
+    assert_false(snib__rec_next_row(&r));
+    snib__buf_free(&rows);
+}
+
+static void list_scans_once_each_and_filters_by_glob(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__LIST);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.name = NULL;
+    rq.result = &rows;
+    rq.text = "pay*";
+    rq.text_size = 4;
+    start(&rq);
+    connected(CALLERS);
+    assert_true(heard(CALLERS));
+    assert_string_equal(word[0], "SCAN");
+    say(CALLERS, "*2\r\n$2\r\n17\r\n*4\r\n$10\r\nsnib:{pay}\r\n"
+                 "$12\r\nsnib:{pay}:a\r\n$12\r\nsnib:{pay}:t\r\n"
+                 "$12\r\nsnib:{other}\r\n");
+    assert_true(heard(CALLERS));
+    assert_string_equal(word[1], "17");
+    say(CALLERS, "*2\r\n$1\r\n0\r\n*2\r\n$10\r\nsnib:{pay}\r\n"
+                 "$13\r\nsnib:{pay2}:a\r\n");
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    assert_string_equal(word[3], "snib:{pay}");
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    assert_string_equal(word[3], "snib:{pay2}");
+    assert_false(heard(CALLERS));
+    say(CALLERS, "*5\r\n:1\r\n:7\r\n:0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*0\r\n");
+    silence();
+    say(CALLERS, "*5\r\n:1\r\n:7\r\n:0\r\n*0\r\n*0\r\n"); /* ended meanwhile */
+    answered(&rq, SNIB__DONE);
+    struct snib__rec r;
+    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_LOCK);
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_HOLDER);
+    assert_false(snib__rec_next_row(&r));
+    snib__buf_free(&rows);
+}
+
+static void a_list_cut_in_the_middle_is_unknown_once(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__LIST);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.name = NULL;
+    rq.result = &rows;
+    start(&rq);
+    connected(CALLERS);
+    say(CALLERS, "*2\r\n$1\r\n0\r\n*2\r\n$8\r\nsnib:{a}\r\n$8\r\nsnib:{b}\r\n");
+    closed(CALLERS);
+    answered(&rq, SNIB__UNKNOWN);
+    silence();
+    snib__buf_free(&rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        CASE(inspect_gives_rows),
+        CASE(list_scans_once_each_and_filters_by_glob),
+        CASE(a_list_cut_in_the_middle_is_unknown_once),
+    };
+    return RUN(cases);
+}
+
+#endif

@@ -1,0 +1,315 @@
+/* tests/unit/test_sqlite_place.c — the embedded store: which files it takes, and
+ * what becomes of them. */
+#include "sqlite_store.h"
+
+/* -- the place ------------------------------------------------------------------ */
+
+static void file_is_made_private_with_its_bells(void **state)
+{
+    struct stat st;
+    char bells[160];
+    (void)state;
+    open_peers(1);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    snprintf(bells, sizeof bells, "%s-bells", path);
+    assert_int_equal(stat(bells, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+}
+
+static void symbolic_link_is_refused(void **state)
+{
+    char target[160];
+    (void)state;
+    snprintf(target, sizeof target, "%s/real.db", dir);
+    assert_int_equal(symlink(target, path), 0);
+    refused(path, SNIB_ERR_CONFIG, "symbolic link");
+    assert_int_equal(access(target, F_OK), -1);
+}
+
+static void second_hard_link_is_refused(void **state)
+{
+    char other[160];
+    (void)state;
+    open_peers(1);
+    close_peer(0);
+    snprintf(other, sizeof other, "%s/other.db", dir);
+    assert_int_equal(link(path, other), 0);
+    refused(other, SNIB_ERR_CONFIG, "hard link");
+}
+
+static void directory_may_be_reached_by_a_link(void **state)
+{
+    char link[80], where[120];
+    (void)state;
+    snprintf(link, sizeof link, "%s-link", dir);
+    assert_int_equal(symlink(dir, link), 0);
+    snprintf(where, sizeof where, "%s/locks.db", link);
+    struct peer p = {.client = {1, 2}};
+    struct snib_error e = {0};
+    assert_int_equal(open_at(&p, where, &e), SNIB_ERR_OK);
+    assert_string_equal(((struct snib__sqlite *)p.inst)->place.path, path);
+    kit.ops->free(p.inst);
+    unlink(link);
+}
+
+static void odd_paths_are_refused_with_a_remedy(void **state)
+{
+    char where[160];
+    (void)state;
+    snprintf(where, sizeof where, "%s/", dir);
+    refused(where, SNIB_ERR_CONFIG, "does not name a file");
+    snprintf(where, sizeof where, "%s/no/locks.db", dir);
+    refused(where, SNIB_ERR_CONFIG, "--store sqlite:PATH");
+    assert_int_equal(mkdir(path, 0700), 0);
+    refused(path, SNIB_ERR_CONFIG, "not a regular file");
+}
+
+static void anothers_file_is_refused(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: needs root to make another's file\n");
+        skip();
+    }
+    open_peers(1);
+    close_peer(0);
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    refused(path, SNIB_ERR_CONFIG, "another user");
+}
+
+static void open_bells_directory_is_refused(void **state)
+{
+    char bells[160];
+    (void)state;
+    snprintf(bells, sizeof bells, "%s-bells", path);
+    assert_int_equal(mkdir(bells, 0777), 0);
+    assert_int_equal(chmod(bells, 0777), 0);
+    refused(path, SNIB_ERR_CONFIG, "0700");
+}
+
+static int as_nobody(void (*body)(void))
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (setgid(65534) || setuid(65534)) {
+            _exit(9);
+        }
+        body();
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+static void try_read_only(void)
+{
+    struct peer p = {.client = {1, 2}};
+    struct snib_error e = {0};
+    snib_err err = open_at(&p, path, &e);
+    if (err != SNIB_ERR_CONFIG || !strstr(e.text, "--store sqlite:PATH")) {
+        dprintf(2, "%d %s\n", (int)err, e.text);
+        _exit(1);
+    }
+}
+
+static void read_only_directory_is_refused(void **state)
+{
+    (void)state;
+    if (geteuid() == 0) {
+        assert_int_equal(chmod(dir, 0555), 0);
+        assert_int_equal(as_nobody(try_read_only), 0);
+    } else {
+        assert_int_equal(chmod(dir, 0555), 0);
+        refused(path, SNIB_ERR_CONFIG, "--store sqlite:PATH");
+    }
+    chmod(dir, 0700);
+}
+
+static void network_file_systems_are_refused_by_name(void **state)
+{
+    static const struct {
+        uint32_t magic;
+        const char *name;
+    } bad[] = {{0x6969, "NFS"},
+               {0xff534d42, "CIFS"},
+               {0x65735546, "FUSE"},
+               {0x01021997, "9p"},
+               {0x12345678, "type 0x12345678"}};
+    static const uint32_t good[] = {0xef53,     0x58465342, 0x9123683e,
+                                    0xf2f52010, 0x2fc12fc1, 0x01021994,
+                                    0x794c7630};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        host.fs_magic = bad[i].magic;
+        refused(path, SNIB_ERR_CONFIG, bad[i].name);
+        refused(path, SNIB_ERR_CONFIG, "--store sqlite:PATH");
+    }
+    assert_int_equal(access(path, F_OK), -1); /* nothing was made there */
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        struct peer p = {.client = {1, 2}};
+        host.fs_magic = good[i];
+        assert_int_equal(open_at(&p, path, NULL), SNIB_ERR_OK);
+        kit.ops->free(p.inst);
+    }
+}
+
+static void time_namespace_and_missing_boot_id_are_refused(void **state)
+{
+    (void)state;
+    host.timens = true;
+    refused(path, SNIB_ERR_CONFIG, "time namespace");
+    host.timens = false;
+    host.boot[0] = 0;
+    refused(path, SNIB_ERR_CONFIG, "boot_id");
+}
+
+static void default_path_does_not_ask_the_environment(void **state)
+{
+    char a[4096], b[4096];
+    (void)state;
+    assert_int_equal(snib__sqlite_default_path(a, sizeof a, NULL), 0);
+    setenv("HOME", "/nowhere", 1);
+    setenv("XDG_STATE_HOME", "/nowhere", 1);
+    setenv("XDG_RUNTIME_DIR", "/nowhere", 1);
+    assert_int_equal(snib__sqlite_default_path(b, sizeof b, NULL), 0);
+    assert_string_equal(a, b);
+    if (geteuid() == 0) {
+        assert_string_equal(a, "/var/lib/snib/locks.db");
+    } else {
+        assert_non_null(strstr(a, "/.local/state/snib/locks.db"));
+    }
+    assert_int_equal(snib__sqlite_default_path(a, 4, NULL), SNIB_ERR_CONFIG);
+}
+
+/* -- the file ---------------------------------------------------------------------- */
+
+static void foreign_database_is_left_as_it_is(void **state)
+{
+    struct stat before, after;
+    (void)state;
+    sql("CREATE TABLE meta(a, b); INSERT INTO meta VALUES(1, 2)");
+    assert_int_equal(stat(path, &before), 0);
+    refused(path, SNIB_ERR_CONFIG, "another program");
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(before.st_size, after.st_size);
+    assert_int_equal(before.st_mtime, after.st_mtime);
+}
+
+static void text_file_is_refused(void **state)
+{
+    char text[4096];
+    (void)state;
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    memset(text, 'x', sizeof text);
+    assert_int_equal(write(fd, text, sizeof text), sizeof text);
+    close(fd);
+    refused(path, SNIB_ERR_CONFIG, "not a lock file");
+}
+
+static void newer_schema_is_refused(void **state)
+{
+    (void)state;
+    open_peers(1);
+    close_peer(0);
+    sql("UPDATE meta SET value = 99 WHERE key = 'snib'");
+    refused(path, SNIB_ERR_CONFIG, "schema 99");
+}
+
+static void damage_is_reported_as_corrupt(void **state)
+{
+    struct snib__name n = name_of("damage");
+    (void)state;
+    open_peers(1);
+    struct snib__request a = acquire(0, &n);
+    assert_int_equal(a.answer, SNIB__DONE);
+    sql("DROP TABLE lock");
+    struct snib__request v = turn_into(&a, SNIB__RENEW);
+    assert_int_equal(run(0, &v), SNIB__NOT_APPLIED);
+    assert_int_equal(v.err, SNIB_ERR_CORRUPT);
+}
+
+static void removed_file_is_noticed(void **state)
+{
+    struct snib__name n = name_of("moved");
+    (void)state;
+    open_peers(1);
+    struct snib__request a = acquire(0, &n);
+    assert_int_equal(unlink(path), 0);
+    struct snib__request v = turn_into(&a, SNIB__RENEW);
+    assert_int_equal(run(0, &v), SNIB__NOT_APPLIED);
+    assert_int_equal(v.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(v.reterr->text, "removed or replaced"));
+}
+
+static void disk_full_changes_nothing_and_passes(void **state)
+{
+    char big[160];
+    (void)state;
+    if (geteuid() != 0 || mount("none", dir, "tmpfs", 0, "size=400k") != 0) {
+        print_message("skipped: needs root to mount a small tmpfs\n");
+        skip();
+    }
+    static char text[400][24];
+    static struct snib__name names[400];
+    static struct snib__request r[400];
+    int full = -1;
+    open_peers(1);
+    for (int i = 0; i < 400 && full < 0; i++) {
+        snprintf(text[i], sizeof text[i], "full-%d", i);
+        names[i] = name_of(text[i]);
+        r[i] = acquire(0, &names[i]);
+        if (r[i].answer != SNIB__DONE) {
+            full = i;
+        }
+        if (i == 20) { /* somebody else fills the disk */
+            snprintf(big, sizeof big, "%s/big", dir);
+            int fd = open(big, O_WRONLY | O_CREAT, 0600);
+            while (write(fd, dir, sizeof dir) > 0) {
+                continue;
+            }
+            close(fd);
+        }
+    }
+    assert_true(full > 20);
+    assert_int_equal(r[full].answer, SNIB__NOT_APPLIED);
+    assert_int_equal(r[full].err, SNIB_ERR_STORE);
+    assert_non_null(strstr(r[full].reterr->text, "no space"));
+    for (int i = 0; i < full; i++) { /* all are there, and readable */
+        assert_int_equal(look(0, &names[i], SNIB__ROW_HOLDER, NULL), 1);
+    }
+    assert_int_equal(look(0, &names[full], SNIB__ROW_HOLDER, NULL), 0);
+    unlink(big);
+    r[full].answer = SNIB__PENDING;
+    r[full].token = 0;
+    assert_int_equal(run(0, &r[full]), SNIB__DONE);
+    assert_int_equal(end(0, &r[0]), SNIB__DONE);
+    close_peer(0);
+    umount2(dir, MNT_DETACH);
+}
+
+int main(void)
+{
+    set_kit();
+    const struct CMUnitTest cases[] = {
+        CASE(file_is_made_private_with_its_bells),
+        CASE(symbolic_link_is_refused),
+        CASE(second_hard_link_is_refused),
+        CASE(directory_may_be_reached_by_a_link),
+        CASE(odd_paths_are_refused_with_a_remedy),
+        CASE(anothers_file_is_refused),
+        CASE(open_bells_directory_is_refused),
+        CASE(read_only_directory_is_refused),
+        CASE(network_file_systems_are_refused_by_name),
+        CASE(time_namespace_and_missing_boot_id_are_refused),
+        CASE(default_path_does_not_ask_the_environment),
+        CASE(foreign_database_is_left_as_it_is),
+        CASE(text_file_is_refused),
+        CASE(newer_schema_is_refused),
+        CASE(damage_is_reported_as_corrupt),
+        CASE(removed_file_is_noticed),
+        CASE(disk_full_changes_nothing_and_passes),
+    };
+    return RUN(cases);
+}
