@@ -52,9 +52,14 @@ def ring(parties, names, wait_ms=-1, **options):
         pending.append(driver.start_acquire(f"{name}-{thread}", on=thread,
                                             wait_ms=wait_ms))
         waiters(driver, name, 1)
-        asked = time.time()
-        wait_until(lambda: time.time() > asked + 0.002, 5, "a later instant")
+        be_older()
     return held, pending
+
+
+def be_older():
+    """Until who asks from now on is the younger one beyond doubt: by the wall
+    clock, of which each process has its own reading."""
+    time.sleep(0.03)
 
 
 def waiters(driver, name, count):
@@ -63,7 +68,7 @@ def waiters(driver, name, count):
                10, f"{count} wait for {name}")
 
 
-def unwind(held, pending, began, limit=5.0):
+def unwind(held, pending, began, limit=SOON):
     """Exactly one is refused; it releases, then the one behind it, and so on
     round the ring. The refused one's Answer."""
     def refused():
@@ -122,7 +127,7 @@ def test_threads_that_wait_behind_others_of_their_process(drivers, store):
     waiters(a, "Y", 1)
     waiters(a, "X", 1)
     pending = [a.start_acquire("Y", on="t"), b.start_acquire("X", on="t")]
-    done = wait_until(lambda: [p for p in pending if p.done()], 5, "refused")
+    done = wait_until(lambda: [p for p in pending if p.done()], SOON, "refused")
     assert len(done) == 1 and done[0].answer().err == "DEADLOCK"
     # What the refused one held goes to who waits first.
     (x if done[0] is pending[0] else y).release()
@@ -170,6 +175,7 @@ def test_upgrade_in_a_circle(drivers, store):
     other = b.acquire("read", on="t")
     up = a.start_acquire("write", on="t")
     waiters(a, "X", 1)
+    be_older()
     refused = b.start_acquire("Y", on="t").answer(SOON)
     assert refused.err == "DEADLOCK", refused
     other.release()
@@ -190,6 +196,7 @@ def test_a_reader_behind_a_writer_closes_a_circle(drivers, store):
     waiters(w, "X", 1)
     reader = b.start_acquire("read", on="t")
     waiters(w, "X", 2)
+    be_older()
     refused = c.start_acquire("Y", on="t").answer(SOON)
     assert refused.err == "DEADLOCK", refused
     assert " behind " in refused.text

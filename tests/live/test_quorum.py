@@ -4,11 +4,9 @@ empty, with clocks apart; tokens, renewals, releases, counting.
 Rows: A-03 to A-08, F-022, F-027, F-028, F-063; H15, H36, H37.
 """
 
-import contextlib
 import os
 import random
 import signal
-import struct
 import subprocess
 import time
 
@@ -18,6 +16,7 @@ from harness.checks import assert_no_residue, holders, read_tally
 from harness.driver import LockError
 from harness.fault_proxy import FaultProxy
 from harness.redis_server import redis_missing
+from harness.shim import Shim, ShimMissing, build_shim
 from harness.wait import wait_until
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
@@ -321,49 +320,25 @@ def test_tokens_rise_over_majorities_that_disagree(drivers, nodes):
 # -- clocks ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory):
-    here = os.path.dirname(os.path.abspath(__file__))
-    made = tmp_path_factory.mktemp("shim") / "shim.so"
-    done = subprocess.run(
-        ["cc", "-shared", "-fPIC", "-O1", "-o", made,
-         os.path.join(here, "..", "rows", "shim.c"), "-ldl"],
-        capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip("the clock shim does not compile: " + done.stderr[-300:])
-    return made
-
-
-@contextlib.contextmanager
-def clocked(redis_with, shim, words):
-    """A server whose wall clock the test moves by writing the file `words`."""
-    words.write_bytes(bytes(5 * 8))
-    old = {key: os.environ.get(key) for key in ("LD_PRELOAD", "SNIB_SHIM")}
-    os.environ.update(LD_PRELOAD=str(shim), SNIB_SHIM=str(words))
+@pytest.fixture
+def clocked(redis_with, tmp_path):
+    """A server whose wall clock the test steps: (server, shim)."""
     try:
-        yield redis_with()
-    finally:
-        for key, value in old.items():
-            os.environ.pop(key)
-            if value is not None:
-                os.environ[key] = value
-
-
-def step(words, seconds):
-    with open(words, "r+b") as file:
-        file.write(struct.pack("q", int(seconds * 1e9)))
+        shim = Shim(build_shim(tmp_path), tmp_path / "words")
+    except ShimMissing as why:
+        pytest.skip(str(why))
+    yield redis_with(env=shim.env), shim
+    shim.close()
 
 
 @pytest.mark.parametrize("seconds", [-6, 6, 3600, 400 * 86400])
 def test_one_clock_stepped_costs_neither_lock_nor_token(
-        drivers, nodes, redis_with, shim, tmp_path, seconds):
-    words = tmp_path / "words"
-    with clocked(redis_with, shim, words) as odd:
-        pass
+        drivers, nodes, clocked, seconds):
+    odd, shim = clocked
     quorum = [odd, *nodes(2)]
     a, b = drivers(url_of(quorum)), drivers(url_of(quorum))
     last = a.acquire(a.lock("n"), wait_ms=2000)
-    step(words, seconds)
+    shim.step_real(seconds)
     wait_until(lambda: abs(int(odd.command("TIME")[0]) - time.time() - seconds)
                < 2, 2, "the clock is stepped")
     last.renew()
