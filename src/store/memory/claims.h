@@ -14,7 +14,7 @@
  *
  * A name has one queue, and holders of which either one is exclusive or all
  * are shared (an exclusive one may have shared ones of its own owner beside
- * it). What fits is said in one place, fits() in claims.c.
+ * it). What fits is said in one place, fits() in claims_fit.c.
  *
  *   ring     whoever was granted the name, by ops->granted: *after* the step
  *            has become durable.
