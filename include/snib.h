@@ -371,11 +371,13 @@ SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
                                           struct snib_grant *ret,
                                           struct snib_error *reterr);
 
-/* Give back one hold. Errors: LOST (it had ended before; the lane is free
- * again once all its holds are given back), NOT_HELD (released before),
- * WRONG_LANE (the grant belongs to another thread; release with that thread
- * or acquire with an explicit lane), UNKNOWN (sent, no answer within
- * request_ms; repeated in the background until the lease's end). */
+/* Give back one hold. Errors: LOST (it had ended before, by its lease or by
+ * force, whether this client had heard of that or not: somebody else may have
+ * worked meanwhile; the lane is free again once all its holds are given back),
+ * NOT_HELD (released before), WRONG_LANE (the grant belongs to another thread;
+ * release with that thread or acquire with an explicit lane), UNKNOWN (sent, no
+ * answer within request_ms; repeated in the background until the lease's
+ * end). */
 SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
                                struct snib_error *reterr);
 

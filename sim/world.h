@@ -191,7 +191,8 @@ struct sim_line_up {
 };
 
 /* A script about one lock, told by how many arguments the event has: EVALSHA,
- * the script, "7", seven keys, then those at the head of the .lua file. */
+ * the script, "7", seven keys, then those at the head of the .lua file. (A
+ * release with a tombstone has its key besides: sim_args.) */
 enum sim_script {
     SIM_SCRIPT_NONE,
     SIM_SCRIPT_CANCEL = 3 + 7 + 3,
@@ -277,6 +278,8 @@ struct sim_world {
 };
 
 enum sim_script sim_script(const struct sim_redis_event *);
+/* Its arguments, as seen behind seven keys: SIM_ARG_CLIENT and on. */
+const struct sim_redis_arg *sim_args(const struct sim_redis_event *);
 
 /* world.c */
 struct sim_lua;

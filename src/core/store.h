@@ -105,7 +105,8 @@ typedef enum snib__answer {
  *           grant is not known set it again if the lock is free (may_queue:
  *           even if others were granted it since). room, text as for ACQUIRE.
  *  RELEASE  id, token. DONE: ended by this or an earlier copy. NO: another
- *           token or nobody is there (the core decides: done or ended, H31).
+ *           token or nobody is there (the core decides: done or ended, H31);
+ *           revoked = true: it was force-released, which is no release of ours.
  *           resent: leave a tombstone (H12).
  *  CANCEL   id; token: 0 or a prior grant to end too. Waiting -> removed;
  *           granted -> released; neither -> tombstone. Always DONE. An

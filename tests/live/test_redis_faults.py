@@ -99,6 +99,17 @@ def test_release_whose_reply_is_cut_is_repeated_and_says_done(
     assert proxy.count(script="release") >= 3  # warm-up, first, repeat
 
 
+def test_release_whose_reply_is_cut_says_lost_after_a_forced_one(
+        holder, proxy, other, clean):
+    """The repeat is told what the first copy was: not done, but too late."""
+    warm_up(holder)
+    grant = holder.acquire(holder.lock("n"))
+    assert other.call("force_release", client="c", name="n").released == 1
+    rule = proxy.drop_reply(script="release", times=1, then="rst")
+    assert grant.start_release().answer().err == "LOST"
+    assert rule.fired == 1
+
+
 @pytest.mark.parametrize("then", LOST_REPLY)
 def test_renewal_whose_reply_is_lost_keeps_the_lock(
         holder, proxy, redis, clean, then):

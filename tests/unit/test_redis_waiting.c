@@ -90,7 +90,7 @@ static void a_push_may_overtake_the_queued_reply(void **state)
     r.token = 5000;
     start(&r);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
-    assert_string_equal(word[13], "1");
+    assert_string_equal(word[14], "1");
     say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:100\r\n");
     silence();
     say(CALLERS, "*1\r\n:1\r\n");
@@ -210,9 +210,9 @@ static void a_grant_for_a_cancelled_request_is_given_back(void **state)
     silence();
     assert_int_equal(script_heard(KEEPER), SNIB__SCRIPT_RELEASE);
     assert_string_equal(word[3], "snib:{n}");
-    assert_string_equal(word[11], hex_of(&rq));
-    assert_string_equal(word[12], "5000");
-    assert_string_equal(word[13], "1");
+    assert_string_equal(word[12], hex_of(&rq));
+    assert_string_equal(word[13], "5000");
+    assert_string_equal(word[14], "1");
     assert_int_equal(out.chan[KEEPER].awaited, 1);
     say(KEEPER, "*1\r\n:0\r\n");
     silence();
@@ -236,8 +236,8 @@ a_grant_for_a_request_that_is_being_released_is_given_back(void **state)
     }
     push(&rq, 6000, 3000, rq.poll[0].number);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
-    assert_string_equal(word[11], hex_of(&rq));
-    assert_string_equal(word[12], "6000");
+    assert_string_equal(word[12], hex_of(&rq));
+    assert_string_equal(word[13], "6000");
     say(CALLERS, "*1\r\n:0\r\n");
     answered(&r, SNIB__NO);
     say(CALLERS, "*1\r\n:1\r\n");

@@ -294,6 +294,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         } else if (code == 1) {
             snib__ask_finish(s, rq, SNIB__DONE);
         } else {
+            rq->revoked = code == 2;
             rq->err = SNIB_ERR_LOST;
             snib__ask_finish(s, rq, SNIB__NO);
         }
