@@ -561,7 +561,8 @@ SNIB_API void snib_views_free(struct snib_view **, size_t count);
 
 /* Revoke: end the grants of all who hold the lock, at once; who waits is served.
  * The old holder is told (REVOKED): at once if it listens (SQLite, memory;
- * Redis: a client that has waited for some lock), else at its next renewal, by
+ * Redis: a client that has waited for some lock, as soon as its subscription is
+ * there again if that was cut meanwhile), else at its next renewal, by
  * a third of its lease; one of a fixed lease at its next call. Until then it
  * believes that it holds: only the fence protects (promise P1 is off for that
  * grant). The next token is higher.

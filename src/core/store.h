@@ -227,6 +227,9 @@ struct snib__out {
      * engine asks by a renewal. More than fit are found at theirs. */
     uint64_t ended[SNIB__HINTS][2];
     uint32_t ended_count;
+    bool missed;    /* … or may have been, while nobody listened:
+                                      all that is held is asked for         */
+    bool holds;     /* the engine's: something is held       */
     uint32_t chans; /* channels in use: 0 .. chans - 1       */
     struct snib__chan chan[SNIB__CHANS];
     void (*log)(void *data, int level, const char *line); /* may be NULL    */

@@ -424,6 +424,16 @@ def test_reply_that_comes_after_the_limit_meets_no_other_request(
 # -- the subscription ---------------------------------------------------------
 
 
+def holds_and_listens(holder, redis, other, look):
+    """A grant of a minute, by a process that has waited for another lock."""
+    held = other.acquire(other.lock("w"))
+    waiting = holder.start_acquire(holder.lock("w"), wait_ms=15000)
+    look(redis.url).wait_waiters("w", 1)
+    held.release()
+    waiting.wait().release()
+    return holder.acquire(holder.lock("n", lease_ms=60000))
+
+
 def test_release_during_a_slow_subscribe_is_not_missed(
         holder, proxy, redis, other, clean):
     """F-003."""
@@ -454,6 +464,36 @@ def test_waiter_whose_subscriber_connection_is_killed_is_still_granted(
     grant = waiting.wait()
     assert (grant.ended - freed) / 1e9 < POLL_S + 0.5
     grant.release()
+
+
+def test_force_while_the_subscription_is_down_is_told_when_it_is_back(
+        holder, proxy, redis, other, look):
+    """The message was for nobody; a third of the lease would be 20 s."""
+    grant = holds_and_listens(holder, redis, other, look)
+    refused = proxy.refuse(how="rst")
+    assert redis.command("CLIENT", "KILL", "TYPE", "pubsub") == 1
+    assert other.call("force_release", client="c", name="n").released == 1
+    assert not holder.events("change", ticket=grant.ticket)
+    refused.remove()
+    told = holder.wait_event("change", timeout=10, ticket=grant.ticket,
+                             state="lost")
+    assert told.reason == "revoked"
+    assert grant.start_release().answer().err == "LOST"
+
+
+def test_force_after_the_subscription_was_rebuilt_is_heard(
+        holder, proxy, redis, other, look):
+    grant = holds_and_listens(holder, redis, other, look)
+    for times in (1, 2):
+        assert redis.command("CLIENT", "KILL", "TYPE", "pubsub") == 1
+        # It looks at what it holds, once, as soon as it listens again.
+        wait_until(lambda n=times: proxy.count("reply", script="renew") == n,
+                   what="a renewal")
+    assert other.call("force_release", client="c", name="n").released == 1
+    told = holder.wait_event("change", timeout=10, ticket=grant.ticket,
+                             state="lost")
+    assert told.reason == "revoked"
+    assert grant.start_release().answer().err == "LOST"
 
 
 def test_lost_push_is_found_by_the_poll(holder, proxy, redis, other, look,
