@@ -539,18 +539,26 @@ struct snib_view {
     size_t holder_count, waiter_count;
     const struct snib_party *holders;
     const struct snib_party *waiters; /* in the order of their turn         */
+    /* Who held until the lease ran out without a release, and left a lock-delay
+     * that runs: the lock is closed as if they still held, to all who would not
+     * fit beside them. left_ms of each: until its delay is over. closed_ms: of
+     * the last; 0: nothing keeps it closed. */
+    size_t closed_count;
+    const struct snib_party *closed_by;
+    int64_t closed_ms;
 };
 
 /* Inspect one lock. A lock that nobody holds or waits for is a view with no
- * holders. Free with snib_view_free. */
+ * holders; it is free when nothing keeps it closed either. Free with
+ * snib_view_free. */
 SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
                                           const char *name, size_t name_size,
                                           struct snib_view **ret,
                                           struct snib_error *reterr);
 SNIB_API void snib_view_free(struct snib_view *);
 
-/* All locks held or waited for whose name matches the glob (*, ?, [a-z]);
- * NULL: all. *ret is an array of *ret_count views; free with
+/* All locks held, closed or waited for whose name matches the glob (*, ?,
+ * [a-z]); NULL: all. *ret is an array of *ret_count views; free with
  * snib_views_free. On Redis this scans (SCAN), it does not block the
  * server. */
 SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
@@ -566,6 +574,7 @@ SNIB_API void snib_views_free(struct snib_view **, size_t count);
  * a third of its lease; one of a fixed lease at its next call. Until then it
  * believes that it holds: only the fence protects (promise P1 is off for that
  * grant). The next token is higher.
+ * A lock that a lock-delay keeps closed is open then.
  * *ret_released: how many holders were ended. reason is recorded for the
  * holder; NULL: "". */
 SNIB_API SNIB_CHECK snib_err snib_force_release(

@@ -172,7 +172,7 @@ static void say_not_acquired(struct keeper *k, struct snib_error *error)
     }
     if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
         SNIB_ERR_OK) {
-        if (view->holder_count > 0 || view->waiter_count > 0) {
+        if (view->holder_count + view->waiter_count + view->closed_count > 0) {
             kind_terms_for(k->client, view, &terms);
             kind_holders(&t, view, &terms);
         }

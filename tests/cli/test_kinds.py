@@ -132,10 +132,66 @@ def test_a_lock_in_its_delay_says_so_to_who_waits(store):
               "1m", "a")
     eventually(lambda: not store.held("a"))
     p = store.start("run", "-w", "30s", "a", "true")
-    assert "held by nobody (just being granted, or kept closed by the " \
-        "lock-delay" in p.stderr.readline()
+    assert re.search(r"closed for \S+ more, the lock-delay of \S+/\d+ .*, which "
+                     "ended without a release", p.stderr.readline())
     p.send_signal(signal.SIGTERM)
     assert p.wait(10) == 143
+
+
+def test_a_lock_in_its_delay_is_closed_to_all_who_look(store):
+    told = json.loads(store.run("acquire", "--no-keeper", "--json", "-t",
+                                "250ms", "--lock-delay", "1m", "a").stdout)
+    eventually(lambda: not store.held("a"))
+    before = time.time() * 1000
+    seen = json.loads(store.run("status", "--json", "a").stdout)
+    assert not seen["held"] and seen["holders"] == []
+    closed = seen["closed"]
+    assert 30000 < closed["left_ms"] <= 60000
+    assert before < closed["until_ms"] - closed["left_ms"] < before + 10000
+    assert closed["until"].endswith("Z")
+    assert [p["token"] for p in closed["by"]] == [told["token"]]
+    assert closed["by"][0]["left_ms"] == closed["left_ms"]
+    text = store.run("status", "a").stdout
+    assert "a: closed for " in text and f"{told['token']}\n" in text
+    assert re.search(r"until +\d{4}-\d\d-\d\dT\S+Z, in \d+", text)
+    assert "a: closed for " in store.run("list").stdout
+    assert "closed by the lock-delay of " in store.run("why", "a").stdout
+    for kind in ("mutex", "read", "write"):
+        assert store.run("wait", "-w0", "--kind", kind, "a").returncode == 75
+    done = store.run("try", "a", "true")
+    assert done.returncode == 75 and "closed for " in done.stderr
+
+
+def test_wait_ends_when_the_lock_delay_does(store):
+    store.run("acquire", "-q", "--no-keeper", "-t", "250ms", "--lock-delay",
+              "1500ms", "a")
+    begun = time.monotonic()
+    eventually(lambda: not store.held("a"))
+    assert store.run("wait", "-w", "20s", "a").returncode == 0
+    assert time.monotonic() - begun >= 1.2
+    assert "closed" not in json.loads(
+        store.run("status", "--json", "a").stdout)
+    assert store.run("status", "a").stdout == "a: free\n"
+
+
+def test_a_reader_in_its_delay_keeps_writers_out_only(store):
+    store.run("acquire", "-q", "--no-keeper", *READ, "-t", "250ms",
+              "--lock-delay", "1m", "a")
+    eventually(lambda: not store.held("a"))
+    assert store.run("wait", "-w0", *READ, "a").returncode == 0
+    assert store.run("wait", "-w0", *WRITE, "a").returncode == 75
+    store.hold("a", *READ)
+    assert re.search("held by 1 reader: .*; to who does not fit beside them "
+                     "closed for ", store.run("status", "a").stdout)
+
+
+def test_force_release_opens_a_lock_in_its_delay(store):
+    store.run("acquire", "-q", "--no-keeper", "-t", "250ms", "--lock-delay",
+              "1m", "a")
+    eventually(lambda: not store.held("a"))
+    done = store.run("force-release", "--yes", "--reason", "it is gone", "a")
+    assert done.returncode == 0 and "closed for " in done.stderr
+    assert store.run("try", "a", "true").returncode == 0
 
 
 def test_a_release_opens_a_lock_with_a_delay_at_once(store):

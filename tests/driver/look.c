@@ -43,6 +43,8 @@ static void say_view(struct line *line, const struct snib_view *view)
     line_int(line, "token", view->token);
     say_parties(line, "holders", view->holders, view->holder_count);
     say_parties(line, "waiters", view->waiters, view->waiter_count);
+    say_parties(line, "closed_by", view->closed_by, view->closed_count);
+    line_int(line, "closed_ms", view->closed_ms);
 }
 
 snib_err do_inspect(struct command *command, struct line *line,

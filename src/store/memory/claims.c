@@ -372,11 +372,11 @@ static void force(struct snib__book *b, struct snib__request *r)
         if (n) {
             memcpy(c.note, r->text, n);
         }
+        count += !snib__reached(b->now, c.until); /* else: it knows */
         c.state = SNIB__REVOKED;
         c.until = snib__after(c.until, snib__ms(SNIB__TOMB_MS));
         b->ops->change(b, r->name, &c);
         b->ops->granted(b, r->name, &c); /* no longer: it asks, and hears */
-        count++;
     }
     b->ops->sweep(b);
     snib__claims_settle(b, r->name);

@@ -148,6 +148,12 @@ static inline bool snib__claim_holds(const struct snib__claim *c)
     return c->state == SNIB__HOLDS || c->state == SNIB__SHARES;
 }
 
+/* Until when it is shown: as a holder (its lock-delay included) or a waiter. */
+static inline snib_instant snib__claim_till(const struct snib__claim *c)
+{
+    return snib__claim_holds(c) ? snib__after(c->until, c->delay) : c->until;
+}
+
 /* End every grant of the name; nobody is granted it. */
 void snib__claims_clear(struct snib__book *, const struct snib__name *);
 

@@ -188,7 +188,9 @@ static void merge(const struct snib__quorum *q, struct place *v, uint32_t n,
             }
         }
         while (snib__rec_next_row(&r) && r.row != SNIB__ROW_LOCK) {
-            note_client(&r, seen, &count);
+            if (r.row != SNIB__ROW_CLOSED) { /* there is no lock-delay */
+                note_client(&r, seen, &count);
+            }
         }
     }
     if (!count && !always) {

@@ -79,10 +79,11 @@ static const char *const sql[SNIB__ST_COUNT] = {
                             "ORDER BY rank, id",
     [SNIB__ST_SHARERS] =
         "SELECT " CLAIM("") " FROM claim "
-                            "WHERE name = ?1 AND state = 5 AND until > ?2 "
-                            "ORDER BY id",
-    [SNIB__ST_NAMES] = "SELECT DISTINCT name FROM claim "
-                       "WHERE state IN (0, 1, 5) AND until > ?1 ORDER BY name",
+                            "WHERE name = ?1 AND state = 5 "
+                            "AND until + coalesce(delay, 0) > ?2 ORDER BY id",
+    [SNIB__ST_NAMES] =
+        "SELECT DISTINCT name FROM claim WHERE state IN (0, 1, 5) AND until + "
+        "(state <> 0) * coalesce(delay, 0) > ?1 ORDER BY name",
     [SNIB__ST_AWAITED] = "SELECT DISTINCT name FROM claim "
                          "WHERE state = 0 AND until > ?1 ORDER BY name",
     [SNIB__ST_BROOM_NAMES] = "SELECT name, token FROM lock WHERE name > ?1 "
