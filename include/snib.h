@@ -221,6 +221,7 @@ struct snib_status {
     uint32_t holds;
     snib_kind kind;
     uint32_t permits; /* of PERMITS: how many were given, else 0            */
+    int64_t slot;     /* of PERMITS: snib_semaphore_slot, else -1           */
 };
 
 /* -- client --------------------------------------------------------------- */
@@ -529,6 +530,7 @@ struct snib_party {
     /* Of a waiter: what its lane held when it began to wait, the first 16
      * digits of those grants' requests, joined by ','; "": nothing known. */
     const char *holding;
+    int64_t slot; /* holder of PERMITS: snib_semaphore_slot; else -1      */
 };
 
 /* A lock as the store saw it at one moment. */

@@ -200,6 +200,7 @@ static void look(struct sim_world *w)
 {
     theorem_exclusion(w);
     theorem_permits_held(w);
+    theorem_slots_told(w);
     theorem_loss_is_told(w);
     theorem_fence_loses_nothing(w);
 }

@@ -210,6 +210,7 @@ struct sim_holder {
     char id[SIM_ID], client[SIM_ID], beside[SIM_ID];
     int mode; /* 0 mutex, 1 read, 2 write, 3 permits, 4 barrier       */
     int64_t permits, token, end, delay; /* ms of the server's clock         */
+    int64_t slot;                       /* of permits; -1: none             */
 };
 
 struct sim_waiter {
@@ -392,6 +393,7 @@ void theorem_no_needless_loss(struct sim_world *, const struct snib__seat *);
 /* Worlds of other kinds. At the server after every script: */
 void theorem_readers_and_writers(struct sim_world *, const struct sim_step *);
 void theorem_permits_fit(struct sim_world *, const struct sim_step *);
+void theorem_slots(struct sim_world *, const struct sim_step *);
 void theorem_served_in_order(struct sim_world *, const struct sim_step *);
 void theorem_tokens_of_kinds(struct sim_world *, const struct sim_step *);
 void theorem_who_fits_is_served(struct sim_world *, const struct sim_step *);
@@ -403,6 +405,7 @@ void theorem_counts_down_once(struct sim_world *, const struct sim_step *);
 void theorem_one_upgrade(struct sim_world *, const struct sim_step *);
 /* At the clients: */
 void theorem_permits_held(struct sim_world *);
+void theorem_slots_told(struct sim_world *);
 void theorem_token_entered(struct sim_world *, int name, int kind,
                            int64_t token);
 bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_lane *,

@@ -38,7 +38,8 @@ enum snib__field {
     SNIB__F_GATE = 'g', /* of a latch: how far to go                   */
     SNIB__F_WAITING = 'w',
     SNIB__F_REQUEST = 'i', /* 32 hexadecimal digits                       */
-    SNIB__F_RANK = 'z'     /* waiter: lower ones are served first         */
+    SNIB__F_RANK = 'z',    /* waiter: lower ones are served first         */
+    SNIB__F_SLOT = 'y'     /* holder of permits                           */
 };
 
 void snib__rec_row(struct snib__buf *, enum snib__row);

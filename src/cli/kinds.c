@@ -284,6 +284,9 @@ void kind_wish(struct text *t, const struct snib_party *p)
     case SNIB_PERMITS:
         text_addf(t, ", %" PRIu32 " permit%s", p->permits,
                   p->permits == 1 ? "" : "s");
+        if (p->slot >= 0) {
+            text_addf(t, ", slot %" PRId64, p->slot);
+        }
         break;
     case SNIB_BARRIER:
         text_addf(t, ", a barrier of %" PRIu32, p->permits);

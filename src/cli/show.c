@@ -109,6 +109,9 @@ json_t *show_json_party(const struct snib_party *p, bool holder)
     if (holder) {
         json_object_set_new(o, "token", json_integer(p->token));
         json_object_set_new(o, "holds", json_integer(p->holds));
+        if (p->slot >= 0) {
+            json_object_set_new(o, "slot", json_integer(p->slot));
+        }
     }
     return o;
 }

@@ -94,11 +94,13 @@ typedef enum snib__answer {
  *           claim lease. QUEUED sets position (1-based), left (holder's).
  *           NO: held, left set (may_queue false); err DEADLOCK: another reader
  *           is waiting to become the writer; LOST: beside is over; USAGE: more
- *           permits than there are, or no size. PERMITS: DONE sets permits.
+ *           permits than there are, or no size. PERMITS: DONE sets permits,
+ *           and slot: the lowest number that no standing grant of permits has
+ *           at this name; it stays the grant's, however often it is asked.
  *           DONE may set id: a store that asks under ids of its own (a
  *           quorum) tells under which one the grant stands.
  *  RENEW    id, token, lease: compare id and token, never create. DONE sets
- *           valid_from, left. NO: not ours any more; err LOST, or
+ *           valid_from, left, of permits slot. NO: not ours any more; err LOST, or
  *           revoked = true when force-released.
  *           floor > 0 (only a quorum asks a node so): compare the id only,
  *           give the grant this token, remember floor as given, and where the
@@ -155,7 +157,7 @@ struct snib__request {
     bool awaited_only; /* LIST: locks that nobody waits for may be left out */
     int64_t token, floor; /* floor: highest token seen here        */
     int64_t amount;       /* of a TERMS                            */
-    uint32_t room, position;
+    uint32_t room, position, slot;
     uint64_t beside[2];
     snib_duration lease, delay;
     snib_duration age;  /* VALUE_…: since the id was first sent           */

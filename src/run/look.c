@@ -100,13 +100,16 @@ static void read_party_field(const struct snib__rec *r, struct party_row *row)
     case SNIB__F_HOLDS:
         row->party.holds = count_of(snib__rec_value_i64(r));
         break;
+    case SNIB__F_SLOT:
+        row->party.slot = snib__rec_value_i64(r);
+        break;
     }
 }
 
 static void read_party(struct snib__rec *r, const char *self,
                        struct party_row *row)
 {
-    *row = (struct party_row){0};
+    *row = (struct party_row){.party.slot = -1};
     while (snib__rec_next_field(r)) {
         read_party_field(r, row);
     }
@@ -115,6 +118,9 @@ static void read_party(struct snib__rec *r, const char *self,
     hide_controls(row->about.program);
     hide_controls(row->about.reason);
     struct snib_party *p = &row->party;
+    if (p->kind != SNIB_PERMITS || p->slot < 0 || p->slot > UINT32_MAX) {
+        p->slot = -1;
+    }
     p->owner = row->owner;
     p->host = row->about.host;
     p->user = row->about.user;

@@ -377,6 +377,65 @@ def test_a_grant_without_a_keeper_is_checked_renewed_and_released(store, kind,
     assert len(holders(store, "a")) == (1 if kind == READ else 0)
 
 
+# -- slots --------------------------------------------------------------------
+
+SLOT = ("sh", "-c", 'echo "slot ${SNIB_SLOT-none}"; exec sleep 60')
+
+
+def slot_of(process):
+    return process.stdout.readline().split()[1]
+
+
+def test_each_command_of_a_semaphore_has_a_slot_of_its_own(store):
+    first = [store.start("run", *permits(n, 4), "s", "--", *SLOT)
+             for n in (2, 1)]
+    assert sorted(map(slot_of, first)) == ["0", "1"]
+    third = store.start("run", *permits(1, 4), "s", "--", *SLOT)
+    assert slot_of(third) == "2"
+    told = holders(store, "s")
+    assert sorted(h["slot"] for h in told) == [0, 1, 2]
+    assert sorted(re.findall(r", \d permits?, slot (\d)\n",
+                             store.run("status", "s").stdout)) == ["0", "1",
+                                                                  "2"]
+    gone = next(h["slot"] for h in told if h["permits"] == 2)
+    end(first[0])
+    again = store.start("run", *permits(2), "s", "--", *SLOT)
+    assert slot_of(again) == str(gone)
+
+
+def test_only_permits_have_a_slot(store):
+    for kind in ((), READ, WRITE):
+        done = store.run("run", *kind, "a", "--", "sh", "-c",
+                         "echo ${SNIB_SLOT-none}", env={"SNIB_SLOT": "7"})
+        assert done.stdout == "none\n"
+    store.hold("a", *READ)
+    assert "slot" not in holders(store, "a")[0]
+    # Inside: one of its own, that of the same lock up the tree, or none.
+    told = store.run(
+        "run", *permits(1, 3), "x", "--", "sh", "-c",
+        '"$0" run --kind semaphore --capacity 3 y -- "$0" run '
+        '--kind semaphore --capacity 3 y2 -- sh -c "echo \\$SNIB_SLOT"; '
+        '"$0" run --reentrant --kind semaphore x -- sh -c "echo \\$SNIB_SLOT"; '
+        '"$0" run m -- sh -c "echo \\${SNIB_SLOT-none}"', store.binary)
+    assert told.stdout.split() == ["0", "0", "none"], told.stderr
+
+
+def test_a_slot_left_behind_is_taken_by_nobody_else(store):
+    told = [json.loads(store.run("acquire", "--no-keeper", "--json", "-t",
+                                 "60s", *permits(1, 3), "s").stdout)
+            for _ in range(2)]
+    assert [t["slot"] for t in told] == [0, 1]
+    assert store.run("renew", told[1]["grant"]).returncode == 0
+    assert store.run("release", told[0]["grant"]).returncode == 0
+    kept = json.loads(store.run("acquire", "--json", *permits(1), "s").stdout)
+    assert kept["slot"] == 0
+    assert sorted(h["slot"] for h in holders(store, "s")) == [0, 1]
+    assert store.run("release", kept["grant"]).returncode == 0
+    assert "slot" not in json.loads(
+        store.run("acquire", "--no-keeper", "--json", "-t", "60s",
+                  "a").stdout)
+
+
 # -- wait, force-release ------------------------------------------------------
 
 def test_wait_is_for_the_kind_that_is_asked(store):

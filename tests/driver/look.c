@@ -20,6 +20,7 @@ static void say_party(FILE *file, const struct snib_party *party)
     line_int(&line, "left_ms", party->left_ms);
     line_int(&line, "token", party->token);
     line_int(&line, "holds", party->holds);
+    line_int(&line, "slot", party->slot);
     line_bool(&line, "self", party->self);
     fputc('}', file);
 }

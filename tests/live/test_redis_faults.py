@@ -62,6 +62,36 @@ def test_acquire_whose_reply_is_lost_is_granted_once(
     assert look(redis.url).holders("n") == 0
 
 
+@pytest.mark.parametrize("then", LOST_REPLY)
+def test_acquire_of_permits_whose_reply_is_lost_has_one_slot(
+        holder, proxy, redis, other, look, then):
+    warm_up(holder)
+    kind = {"kind": "permits", "capacity": 3}
+    first = other.acquire(other.lock("s", **kind))
+    rule = proxy.drop_reply(script="acquire", times=1, then=then)
+    grant = holder.acquire(holder.lock("s", **kind), wait_ms=5000)
+    assert rule.fired == 1
+    assert grant.status().slot == 1
+    view = look(redis.url).view("s")
+    assert sorted(party["slot"] for party in view.holders) == [0, 1]
+    first.release()
+    grant.renew()
+    assert grant.status().slot == 1
+    assert other.acquire(other.lock("s", **kind)).status().slot == 0
+
+
+def test_permits_pushed_to_a_waiter_come_with_their_slot(
+        holder, redis, other, look):
+    kind = {"kind": "permits", "capacity": 2}
+    held = [other.acquire(other.lock("s", lane=n, **kind)) for n in (1, 2)]
+    waiting = holder.start_acquire(holder.lock("s", **kind), wait_ms=15000)
+    look(redis.url).wait_waiters("s", 1)
+    held[1].release()
+    grant = waiting.wait()
+    assert grant.status().slot == 1
+    assert held[0].status().slot == 0
+
+
 def test_deadline_counts_from_the_repeat_that_was_answered(
         holder, proxy, redis, clean):
     """H13: never past what the server will keep."""

@@ -87,6 +87,7 @@ static void done_grant(struct snib__request *r, const struct snib__claim *c,
     r->token = c->token;
     r->room = c->room;
     r->permits = c->permits;
+    r->slot = c->slot;
     r->valid_from = from;
     r->left = left;
 }
@@ -268,6 +269,7 @@ static void acquire(struct snib__book *b, struct snib__request *r)
         wait_turn(b, r, &me, &st);
         return;
     }
+    me.slot = st.slot;
     snib__claims_hold(b, r->name, &me, r->lease, &shared);
     if (b->err) {
         return;

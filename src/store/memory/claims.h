@@ -64,6 +64,7 @@ struct snib__claim {
     int state; /* enum snib__claim_state                              */
     snib_kind kind;
     uint32_t permits, room;
+    uint32_t slot; /* of PERMITS that hold                           */
     int64_t token, floor;
     int rank;           /* lower ones are served first                    */
     uint64_t beside[2]; /* of the same owner, not in the way; 0: none     */
@@ -108,7 +109,7 @@ struct snib__book_ops {
      * request's text (none for marks). */
     void (*add)(struct snib__book *, const struct snib__name *,
                 struct snib__claim *, const void *about, size_t size);
-    /* state, token, room, until, lease (and note of REVOKED) have changed. */
+    /* state, token, slot, room, until, lease (and note of REVOKED) have changed. */
     void (*change)(struct snib__book *, const struct snib__name *,
                    const struct snib__claim *);
     void (*remove)(struct snib__book *, const struct snib__name *,

@@ -5,8 +5,8 @@
  * does not fit, and grants. The verbs, and the states, are in claims.c.
  *
  * Forbidden: an exclusive grant beside any other, or any beside an exclusive
- * one, of another owner; more permits than the size; an exclusive token that
- * does not rise; a grant to a newcomer while a live waiter exists that does
+ * one, of another owner; more permits than the size; one slot twice; an
+ * exclusive token that does not rise; a grant to a newcomer while a live waiter exists that does
  * not fit. */
 #include "store/memory/claims_i.h"
 
@@ -32,7 +32,15 @@ static int64_t next_token(struct snib__book *b, const struct snib__name *name,
 
 /* -- who may hold --------------------------------------------------------- */
 
-static void occupy(struct snib__standing *st, const struct snib__claim *c)
+static void mark(uint64_t slots[SNIB__SLOT_WORDS], uint32_t from, uint32_t slot)
+{
+    if (slot >= from && slot - from < SNIB__SLOTS) {
+        slots[(slot - from) / 64] |= UINT64_C(1) << (slot - from) % 64;
+    }
+}
+
+static void occupy(struct snib__standing *st, const struct snib__claim *c,
+                   uint32_t slot)
 {
     st->count++;
     st->till = snib__sooner(st->till, snib__after(c->until, c->delay));
@@ -42,6 +50,45 @@ static void occupy(struct snib__standing *st, const struct snib__claim *c)
         st->holder[1] = c->request[1];
     } else if (c->kind == SNIB_PERMITS) {
         st->permits += c->permits;
+        mark(st->slots, 0, slot);
+    }
+}
+
+/* Which of the slots from `from` on are taken: as survey() saw it, or by
+ * looking again. mine: of the asker, who is not in the book yet. */
+static void taken(struct snib__book *b, const struct snib__name *name,
+                  const struct snib__standing *st, uint32_t from, bool mine,
+                  uint64_t ret[SNIB__SLOT_WORDS])
+{
+    struct snib__claim c, after;
+    const struct snib__claim *at = NULL;
+    for (int i = 0; i < SNIB__SLOT_WORDS; i++) {
+        ret[i] = from ? 0 : st->slots[i];
+    }
+    if (from && mine) {
+        mark(ret, from, st->slot);
+    }
+    while (from && !b->err && b->ops->next(b, name, SNIB__SHARES, at, &c)) {
+        if (c.kind == SNIB_PERMITS) {
+            mark(ret, from, c.slot);
+        }
+        after = c;
+        at = &after;
+    }
+}
+
+/* The lowest slot that no lot of permits has. */
+static uint32_t free_slot(struct snib__book *b, const struct snib__name *name,
+                          const struct snib__standing *st, bool mine)
+{
+    uint64_t slots[SNIB__SLOT_WORDS];
+    for (uint32_t from = 0;; from += SNIB__SLOTS) {
+        taken(b, name, st, from, mine, slots);
+        for (uint32_t i = 0; i < SNIB__SLOT_WORDS; i++) {
+            if (~slots[i] != 0) {
+                return from + i * 64 + (uint32_t)__builtin_ctzll(~slots[i]);
+            }
+        }
     }
 }
 
@@ -81,7 +128,7 @@ void snib__claims_survey(struct snib__book *b, const struct snib__name *name,
             if (over) {
                 snib__claims_drop(b, name, &c);
             } else {
-                occupy(ret, &c);
+                occupy(ret, &c, c.slot);
             }
             if (i == 0 && !over) {
                 break; /* there is but one */
@@ -148,16 +195,30 @@ void snib__claims_hold(struct snib__book *b, const struct snib__name *name,
     }
 }
 
+/* The asker, who is written into the book later. */
+static void let_in(struct snib__book *b, const struct snib__name *name,
+                   struct snib__standing *st, const struct snib__claim *me)
+{
+    if (me->kind == SNIB_PERMITS) {
+        st->slot = free_slot(b, name, st, false);
+    }
+    occupy(st, me, st->slot);
+}
+
+/* mine: the asker was let in before. */
 static void push(struct snib__book *b, const struct snib__name *name,
-                 struct snib__standing *st, struct snib__claim *c,
+                 struct snib__standing *st, struct snib__claim *c, bool mine,
                  int64_t *shared)
 {
     snib__claims_hold(b, name, c, snib__claim_lease(c->lease), shared);
     if (b->err) {
         return;
     }
+    if (c->kind == SNIB_PERMITS) {
+        c->slot = free_slot(b, name, st, mine);
+    }
     b->ops->change(b, name, c);
-    occupy(st, c);
+    occupy(st, c, c->slot);
     if (!b->asker || !snib__same_id(b->asker->id, c->request)) {
         b->ops->granted(b, name, c);
     }
@@ -226,7 +287,7 @@ bool snib__claims_walk(struct snib__book *b, const struct snib__name *name,
     uint32_t group = 0; /* of a complete barrier, still to be granted */
     int64_t shared = 0;
     if (me && snib__is_id(me->beside) && fits(b, name, st, me)) {
-        occupy(st, me);
+        let_in(b, name, st, me);
         return true;
     }
     while (!b->err && !st->sole && st->terms.gate == 0 &&
@@ -237,7 +298,7 @@ bool snib__claims_walk(struct snib__book *b, const struct snib__name *name,
         if (tail && tail->kind != SNIB_BARRIER && tail->rank < c.rank) {
             mine = fits(b, name, st, tail);
             if (mine) {
-                occupy(st, tail);
+                let_in(b, name, st, tail);
             } else if (stays) {
                 st->blocked = true;
                 break;
@@ -267,13 +328,13 @@ bool snib__claims_walk(struct snib__book *b, const struct snib__name *name,
         int64_t *together = c.kind == SNIB_BARRIER ? &shared : NULL;
         if (is_me) {
             mine = true;
-            occupy(st, &c);
+            let_in(b, name, st, &c);
             if (together && !*together) {
                 *together = next_token(b, name, c.floor, 0);
             }
             *ret_shared = together ? *together : 0;
         } else {
-            push(b, name, st, &c, together);
+            push(b, name, st, &c, mine, together);
         }
         group -= group > 0;
     }
@@ -281,7 +342,7 @@ bool snib__claims_walk(struct snib__book *b, const struct snib__name *name,
         fits(b, name, st, tail) &&
         (tail->kind != SNIB_BARRIER || group == 1 || tail->permits == 1)) {
         mine = true;
-        occupy(st, tail);
+        let_in(b, name, st, tail);
         *ret_shared = group == 1 ? shared : 0;
     }
     if (aside) {

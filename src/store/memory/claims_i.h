@@ -26,6 +26,11 @@ static inline bool snib__claim_excludes(const struct snib__claim *c)
     return c->kind == SNIB_MUTEX || c->kind == SNIB_WRITE;
 }
 
+/* So many slots are seen in one survey; for more the holders are gone through
+ * again. */
+#define SNIB__SLOT_WORDS 4
+#define SNIB__SLOTS      (SNIB__SLOT_WORDS * 64)
+
 /* Who holds a name, as far as it matters to others. */
 struct snib__standing {
     struct snib__terms terms;
@@ -35,6 +40,8 @@ struct snib__standing {
     uint64_t holder[2]; /* this request                                      */
     bool blocked;       /* a live waiter did not fit                         */
     snib_instant till;  /* the earliest end; NEVER: nobody holds             */
+    uint64_t slots[SNIB__SLOT_WORDS]; /* of permits: bits of those taken     */
+    uint32_t slot; /* walk: what the asker gets                         */
 };
 
 /* Drop dead holders, count the others. look: also those whose process has
@@ -52,7 +59,7 @@ bool snib__claims_is_over(const struct snib__book *,
 bool snib__claims_stands(struct snib__book *, const struct snib__name *,
                          const uint64_t request[2]);
 /* Grant the name to whom it fits, in order. me: the claim of the asker, which
- * is not granted here but told by true (NULL: none); one that has no place in
+ * is not granted here but told by true, with its slot (NULL: none); one that has no place in
  * the queue (id 0) stands behind those of its class (a barrier's party behind
  * all), or before them when it has a grant beside. stays: it will wait; one
  * that will not keeps nobody else waiting. */

@@ -29,6 +29,8 @@ void snib__claims_row(struct snib__buf *out, snib_instant now,
     snib__rec_i64(out, SNIB__F_KIND, (int64_t)c->kind);
     snib__rec_i64(out, SNIB__F_PERMITS, c->permits);
     snib__rec_i64(out, SNIB__F_HOLDS, snib__claim_holds(c));
+    snib__rec_i64(out, SNIB__F_SLOT,
+                  holds && c->kind == SNIB_PERMITS ? (int64_t)c->slot : -1);
     snib__rec_text(out, SNIB__F_REQUEST, request);
     snib__rec_i64(out, SNIB__F_RANK, c->rank);
     snib__rec_bytes(out, SNIB__F_ABOUT, about, size);

@@ -110,6 +110,7 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
         case SNIB__F_WAITING:
         case SNIB__F_REQUEST:
         case SNIB__F_RANK:
+        case SNIB__F_SLOT:
             break;
         }
     }

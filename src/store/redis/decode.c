@@ -155,6 +155,9 @@ static void acquire(struct snib__redis *s, snib_instant now,
         if (int_at(c, 5, &code) && code > 0 && code <= UINT32_MAX) {
             rq->permits = (uint32_t)code;
         }
+        if (int_at(c, 6, &code) && code >= 0 && code <= UINT32_MAX) {
+            rq->slot = (uint32_t)code;
+        }
         rq->valid_from = f->sent;
         rq->left = snib__ms(d);
         rq->err = SNIB_ERR_OK;
@@ -233,7 +236,12 @@ static void renew(struct snib__redis *s, snib_instant now, int i,
         strange(s, rq);
         return;
     }
-    switch (e->integer) {
+    int64_t code = e->integer;
+    if (code >= 5 && code - 5 <= UINT32_MAX) {
+        rq->slot = (uint32_t)(code - 5);
+        code = 1;
+    }
+    switch (code) {
     case 1:
         rq->valid_from = f->sent;
         rq->left = rq->lease;

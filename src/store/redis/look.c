@@ -127,20 +127,22 @@ static void about(struct snib__buf *out, const char *p, const char *end, int n)
     }
 }
 
-/* The lock-delay in the word "1,d5000,b…". */
-static int64_t delay_of(const char *p, const char *end)
+/* What the word "1,d5000,b…,s3" says of the lock-delay (d), the slot (s). */
+static int64_t term_of(const char *p, const char *end, char which, int64_t none)
 {
-    int64_t ms = 0;
+    int64_t v = 0;
     p = words(p, end, 4);
-    while (p && p < end && *p != ' ' && *p != ',') {
+    while (p && p < end && *p != ' ' &&
+           !(*p == ',' && end - p > 2 && p[1] == which)) {
         p++;
     }
-    if (p && end - p > 2 && p[0] == ',' && p[1] == 'd') {
-        for (p += 2; p < end && *p >= '0' && *p <= '9' && ms < INT32_MAX; p++) {
-            ms = ms * 10 + (*p - '0');
-        }
+    if (!p || p >= end || *p == ' ') {
+        return none;
     }
-    return ms;
+    for (p += 2; p < end && *p >= '0' && *p <= '9' && v < UINT32_MAX; p++) {
+        v = v * 10 + (*p - '0');
+    }
+    return v;
 }
 
 /* holder: "request token end mode permits holds room about" */
@@ -150,7 +152,7 @@ static void holder_row(struct snib__buf *out, int64_t now_ms,
 {
     const char *p = record->text, *end = p + record->size;
     int64_t left = word_i64(p, end, 2) - now_ms;
-    int64_t delay = left <= 0 ? delay_of(p, end) : 0;
+    int64_t delay = left <= 0 ? term_of(p, end, 'd', 0) : 0;
     bool over = delay > 0; /* else it is not told of */
     left += delay;
     snib__rec_row(out, over ? SNIB__ROW_CLOSED : SNIB__ROW_HOLDER);
@@ -162,6 +164,7 @@ static void holder_row(struct snib__buf *out, int64_t now_ms,
     snib__rec_i64(out, SNIB__F_LEFT, left);
     snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 3));
     snib__rec_i64(out, SNIB__F_PERMITS, word_i64(p, end, 4));
+    snib__rec_i64(out, SNIB__F_SLOT, term_of(p, end, 's', -1));
     snib__rec_i64(out, SNIB__F_HOLDS, word_i64(p, end, 5));
     about(out, p, end, 7);
 }
