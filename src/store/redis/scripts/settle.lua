@@ -16,8 +16,6 @@
 local dead, drop, aside = {}, {}, {} -- to remove: holders, waiters; deaf ones
 local heirs = {}                     -- waiters to be granted
 local size, gate                     -- of a semaphore; > 0: a closed latch
--- Slots of permits that are taken; lower ones than `slot` all are.
-local slots, slot = nil, 0
 
 -- One field of what HGETALL gave.
 local function field(v, name)
@@ -57,7 +55,8 @@ local function exclusive(mode)
 end
 
 -- One more holder. till: until when it stands in the way of others. (A table
--- made with all its fields does not grow, which costs as much as a command.)
+-- made with all its fields does not grow, which costs as much as a command.
+-- Only permits add to it: slots, those taken, and slot, the first to look at.)
 local function occupy(request, mode, permits, till)
     if live then
         live.count = live.count + 1
@@ -92,12 +91,12 @@ local function survey(v, gone)
                 taken = string.match(more, ',s(%d+)')
             end
             if v[i] ~= gone and till > now then
-                if taken then
-                    slots = slots or {}
-                    slots[tonumber(taken)] = true
-                end
                 occupy(request, mode, tonumber(permits), till)
                 live[request] = lease_end > now or nil
+                if taken then
+                    live.slots = live.slots or {}
+                    live.slots[tonumber(taken)] = true
+                end
             else
                 dead[#dead + 1] = v[i]
             end
@@ -195,17 +194,20 @@ local function tools()
                 return true
             end
             if w.mode == '3' then
+                local slots, slot = live and live.slots, live and live.slot or 0
                 while slots and slots[slot] do
                     slot = slot + 1
                 end
                 w.slot, w.terms = slot, fmt('%s,s%d', w.terms, slot)
-                slot = slot + 1
             end
             if w == me then
                 mine = true
                 occupy(me.id, me.mode, me.permits, now + me.lease + me.delay)
             else
                 grant(w)
+            end
+            if w.slot then
+                live.slot = w.slot + 1 -- lower ones are taken
             end
             return true
         end
