@@ -58,8 +58,8 @@ static void a_bare_number_is_an_error_that_says_so(void **state)
 
 static void what_is_no_duration_is_refused(void **state)
 {
-    static const char *const none[] = {"",        " 1s",      "+1s",  "-1s",
-                                       "s",       "inf",      "\xff", "٣s",
+    static const char *const none[] = {"",        " 1s",     "+1s",  "-1s",
+                                       "s",       "inf",     "\xff", "٣s",
                                        "Forever", "forever "};
     static const char *const no_unit[] = {"1 s", "1S",   "1d",  "1s1ms",
                                           "1ss", "0x1s", "1e3s"};

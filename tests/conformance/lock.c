@@ -1,0 +1,475 @@
+/* A lock, its owners and who waits for it. */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kit.h"
+
+/* -- one owner ------------------------------------------------------------------ */
+
+static void tokens_rise_from_grant_to_grant(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    struct snib_lock *l = lock_with(c, fresh_name(), NULL);
+    int64_t last = 0;
+    for (int i = 0; i < 20; i++) {
+        struct snib_grant g;
+        must(acquire_for(l, 0, &g));
+        assert_true(g.token > last);
+        assert_true(g.token < INT64_C(1) << 53);
+        last = g.token;
+        must(snib_release(l, g, NULL));
+    }
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+static void status_shows_a_held_grant(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    struct snib_lock *l = lock_with(c, fresh_name(), NULL);
+    struct snib_grant g;
+    struct snib_status st;
+    must(acquire_for(l, 0, &g));
+    snib_grant_status(l, g, &st);
+    assert_int_equal(st.state, SNIB_HELD);
+    assert_int_equal(st.token, g.token);
+    assert_int_equal(st.holds, 1);
+    assert_true(st.left_ms > 25000 && st.left_ms <= 29695);
+    must(snib_release(l, g, NULL));
+    snib_grant_status(l, g, &st);
+    assert_int_equal(st.state, SNIB_RELEASED);
+    assert_false(snib_grant_held(l, g));
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+static void re_entry_keeps_the_token_and_counts(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    struct snib_lock *l = lock_with(c, fresh_name(), NULL);
+    struct snib_grant a, b;
+    must(acquire_for(l, 0, &a));
+    must(acquire_for(l, 0, &b));
+    assert_int_equal(a.token, b.token);
+    must(snib_release(l, b, NULL));
+    assert_true(snib_grant_held(l, a));
+    must(snib_release(l, a, NULL));
+    assert_int_equal(snib_release(l, a, NULL), SNIB_ERR_NOT_HELD);
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+static void another_thread_may_not_release(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    struct snib_lock *l = lock_with(c, fresh_name(), NULL);
+    struct snib_grant g;
+    must(acquire_for(l, 0, &g));
+    must_be(by_stranger(l, g), SNIB_ERR_WRONG_LANE);
+    must(snib_release(l, g, NULL));
+    must(take(l, 0, snib_lane_new(), &g));
+    must(by_stranger(l, g));
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+static void a_fixed_lease_expires_and_is_told(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.fixed_lease = true;
+    o.lease_ms = 150;
+    struct snib_lock *l = lock_with(c, name, &o);
+    struct snib_lock *m = lock_with(d, name, NULL);
+    struct snib_grant g, h;
+    struct snib_status st;
+    must(acquire_for(l, 0, &g));
+    struct pollfd p = {.fd = snib_grant_fd(l, g), .events = POLLIN};
+    assert_true(p.fd >= 0);
+    assert_int_equal(poll(&p, 1, 5000), 1);
+    snib_grant_status(l, g, &st);
+    assert_int_equal(st.state, SNIB_LOST);
+    assert_int_equal(st.reason, SNIB_WHY_EXPIRED);
+    must(acquire_for(m, 5000, &h));
+    assert_true(h.token > g.token);
+    struct snib_grant again;
+    assert_int_equal(acquire_for(l, 0, &again), SNIB_ERR_LOST);
+    assert_int_equal(snib_release(l, g, NULL), SNIB_ERR_LOST);
+    assert_int_equal(acquire_for(l, 0, &again), SNIB_ERR_BUSY);
+    assert_true(snib_grant_held(m, h)); /* the late release touched nothing */
+    must(snib_release(m, h, NULL));
+    snib_lock_free(l);
+    snib_lock_free(m);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void a_fixed_lease_can_be_renewed_by_hand(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.fixed_lease = true;
+    o.lease_ms = 1000;
+    struct snib_lock *l = lock_with(c, fresh_name(), &o);
+    struct snib_grant g;
+    struct snib_status st;
+    must(acquire_for(l, 0, &g));
+    must(snib_renew(l, g, 20000, NULL));
+    snib_grant_status(l, g, &st);
+    assert_true(st.left_ms > 15000);
+    must(snib_release(l, g, NULL));
+    assert_int_equal(snib_renew(l, g, 0, NULL), SNIB_ERR_NOT_HELD);
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+static void the_keeper_renews_beyond_the_lease(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.lease_ms = 300;
+    struct snib_lock *l = lock_with(c, name, &o);
+    struct snib_lock *m = lock_with(d, name, &o);
+    struct snib_grant g, h;
+    must(acquire_for(l, 0, &g));
+    assert_int_equal(acquire_for(m, 1000, &h), SNIB_ERR_TIMEOUT);
+    assert_true(snib_grant_held(l, g));
+    must(snib_release(l, g, NULL));
+    snib_lock_free(l);
+    snib_lock_free(m);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void hold_max_is_told_by_callback(void **state)
+{
+    (void)state;
+    struct changes seen = {0};
+    struct snib_client *c = open_client();
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.hold_max_ms = 100;
+    o.on_change = note_change;
+    o.data = &seen;
+    struct snib_lock *l = lock_with(c, fresh_name(), &o);
+    struct snib_grant g;
+    must(acquire_for(l, 0, &g));
+    wait_for_loss(&seen, SNIB_WHY_HOLD_MAX);
+    assert_int_equal(snib_release(l, g, NULL), SNIB_ERR_LOST);
+    must(acquire_for(l, 1000, &g));
+    must(snib_release(l, g, NULL));
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+/* -- several owners ---------------------------------------------------------------- */
+
+static void a_try_on_a_held_lock_is_busy_at_once(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock *l = lock_with(c, name, NULL),
+                     *m = lock_with(d, name, NULL);
+    struct snib_grant g, h;
+    must(acquire_for(l, 0, &g));
+    int64_t begin = now_ms();
+    assert_int_equal(acquire_for(m, 0, &h), SNIB_ERR_BUSY);
+    assert_true(now_ms() - begin < 1000);
+    if (strncmp(store_url(), "redlock:", 8) == 0) {
+        /* A node that was the last to hear of the holder may have let the try
+         * in; it gives that back in the background. */
+        wait_for_fewer_waiters(c, name, 0);
+    } else {
+        assert_int_equal(waiters_of(c, name), 0);
+    }
+    must(snib_release(l, g, NULL));
+    must(acquire_for(m, 0, &h));
+    assert_true(h.token > g.token);
+    must(snib_release(m, h, NULL));
+    snib_lock_free(l);
+    snib_lock_free(m);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void a_timed_wait_ends_by_its_limit_and_leaves_the_queue(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock *l = lock_with(c, name, NULL),
+                     *m = lock_with(d, name, NULL);
+    struct snib_grant g, h;
+    must(acquire_for(l, 0, &g));
+    int64_t begin = now_ms();
+    assert_int_equal(acquire_for(m, 300, &h), SNIB_ERR_TIMEOUT);
+    int64_t took = now_ms() - begin;
+    assert_true(took >= 299 && took < 800);
+    wait_for_fewer_waiters(c, name, 0);
+    must(snib_release(l, g, NULL));
+    must(acquire_for(l, 0, &g));
+    must(snib_release(l, g, NULL));
+    snib_lock_free(l);
+    snib_lock_free(m);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void clients_are_served_in_order_of_arrival(void **state)
+{
+    (void)state;
+    skip_without_a_queue();
+    enum { N = 5 };
+    const char *name = fresh_name();
+    struct snib_client *c = open_client();
+    struct snib_lock *l = lock_with(c, name, NULL);
+    struct snib_grant g;
+    atomic_int turn = 0;
+    struct snib_client *d[N];
+    struct task t[N] = {0};
+    must(acquire_for(l, 0, &g));
+    for (int i = 0; i < N; i++) {
+        d[i] = open_client();
+        t[i].order = &turn;
+        t[i].release = true;
+        start(&t[i], lock_with(d[i], name, NULL), 20000);
+        wait_for_waiters(c, name, (size_t)i + 1);
+    }
+    int64_t begin = now_ms();
+    must(snib_release(l, g, NULL));
+    int64_t last = g.token;
+    for (int i = 0; i < N; i++) {
+        must(join(&t[i])->err);
+        assert_int_equal(t[i].place, i);
+        assert_true(t[i].grant.token > last);
+        last = t[i].grant.token;
+        snib_client_free(d[i]);
+    }
+    assert_true(now_ms() - begin < 2000); /* pushed, not polled */
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+static void a_waiter_that_gives_up_does_not_block_the_next(void **state)
+{
+    (void)state;
+    skip_without_a_queue();
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client(),
+                       *e = open_client();
+    struct snib_lock *l = lock_with(c, name, NULL),
+                     *m = lock_with(d, name, NULL);
+    struct snib_grant g, h;
+    struct task next = {.release = true};
+    must(acquire_for(l, 0, &g));
+    assert_int_equal(acquire_for(m, 100, &h), SNIB_ERR_TIMEOUT);
+    start(&next, lock_with(e, name, NULL), 20000);
+    wait_for_waiters(c, name, 1);
+    must(snib_release(l, g, NULL));
+    must(join(&next)->err);
+    snib_lock_free(l);
+    snib_lock_free(m);
+    snib_client_free(c);
+    snib_client_free(d);
+    snib_client_free(e);
+}
+
+/* A reader waits for nobody who waits behind it. */
+static void a_newcomer_has_the_place_of_its_class(void **state)
+{
+    (void)state;
+    skip_without_a_queue();
+    const char *name = fresh_name();
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.kind = SNIB_READ;
+    struct snib_client *c = open_client(), *d = open_client(),
+                       *e = open_client(), *f = open_client();
+    struct snib_lock *first = lock_with(c, name, &o),
+                     *equal = lock_with(d, name, &o);
+    o.priority = 10;
+    struct snib_lock *better = lock_with(e, name, &o);
+    struct snib_grant g, h, none;
+    struct task writer = {.release = true};
+    must(acquire_for(first, 0, &g));
+    start(&writer, lock_with(f, name, NULL), 20000);
+    wait_for_waiters(c, name, 1);
+    assert_int_equal(acquire_for(equal, 0, &none), SNIB_ERR_BUSY);
+    must(acquire_for(better, 0, &h));
+    must(snib_release(better, h, NULL));
+    must(snib_release(first, g, NULL));
+    must(join(&writer)->err);
+    snib_lock_free(first);
+    snib_lock_free(equal);
+    snib_lock_free(better);
+    snib_client_free(c);
+    snib_client_free(d);
+    snib_client_free(e);
+    snib_client_free(f);
+}
+
+struct counter {
+    struct snib_client *client;
+    const char *name;
+    struct snib_lock_options options;
+    int rounds;
+    volatile int *value; /* no atomics: the lock is the protection    */
+    volatile int64_t *last_token;
+    int bad_tokens;
+};
+
+static void *count(void *arg)
+{
+    struct counter *k = arg;
+    struct snib_lock *l = lock_with(k->client, k->name, &k->options);
+    for (int i = 0; i < k->rounds; i++) {
+        struct snib_grant g;
+        must(acquire_for(l, SNIB_FOREVER, &g));
+        int v = *k->value;
+        if (v % 7 == 0) {
+            sched_yield();
+        }
+        k->bad_tokens += g.token <= *k->last_token;
+        *k->last_token = g.token;
+        *k->value = v + 1;
+        must(snib_release(l, g, NULL));
+    }
+    snib_lock_free(l);
+    return NULL;
+}
+
+static void contend(bool pass)
+{
+    enum { CLIENTS = 4, THREADS = 4, ROUNDS = 60 };
+    const char *name = fresh_name();
+    struct snib_client *c[CLIENTS];
+    struct counter k[CLIENTS * THREADS];
+    pthread_t t[CLIENTS * THREADS];
+    volatile int value = 0;
+    volatile int64_t last = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        c[i] = open_client();
+    }
+    for (int i = 0; i < CLIENTS * THREADS; i++) {
+        k[i] = (struct counter){.client = c[i % CLIENTS],
+                                .name = name,
+                                .options = SNIB_INIT(snib_lock_options),
+                                .rounds = ROUNDS,
+                                .value = &value,
+                                .last_token = &last};
+        k[i].options.no_local_pass = !pass;
+        pthread_create(&t[i], NULL, count, &k[i]);
+    }
+    int bad = 0;
+    for (int i = 0; i < CLIENTS * THREADS; i++) {
+        pthread_join(t[i], NULL);
+        bad += k[i].bad_tokens;
+    }
+    assert_int_equal(value, CLIENTS * THREADS * ROUNDS);
+    assert_int_equal(bad, 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        snib_client_free(c[i]);
+    }
+}
+
+static void an_unprotected_counter_is_exact_with_local_hand_over(void **state)
+{
+    (void)state;
+    contend(true);
+}
+
+static void an_unprotected_counter_is_exact_without_it(void **state)
+{
+    (void)state;
+    contend(false);
+}
+
+static void a_dead_process_frees_its_lock_by_its_lease(void **state)
+{
+    (void)state;
+    skip_in_one_process();
+    const char *name = fresh_name();
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct snib_client *c = open_client();
+        struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+        struct snib_grant g;
+        o.lease_ms = 1500;
+        struct snib_lock *l = lock_with(c, name, &o);
+        _exit(acquire_for(l, 0, &g) ? 1 : 0); /* no release: as if killed */
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    struct snib_client *d = open_client();
+    struct snib_lock *m = lock_with(d, name, NULL);
+    struct snib_grant h;
+    must(acquire_for(m, 4000, &h));
+    must(snib_release(m, h, NULL));
+    snib_lock_free(m);
+    snib_client_free(d);
+}
+
+static void a_forked_child_is_refused(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    struct snib_lock *l = lock_with(c, fresh_name(), NULL);
+    struct snib_grant g, h;
+    must(acquire_for(l, 0, &g));
+    pid_t pid = fork();
+    if (pid == 0) {
+        bool ok = acquire_for(l, 0, &h) == SNIB_ERR_FORKED &&
+                  snib_release(l, g, NULL) == SNIB_ERR_FORKED;
+        snib_client_free(c);
+        _exit(ok ? 0 : 1);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    assert_true(snib_grant_held(l, g));
+    must(snib_release(l, g, NULL));
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokens_rise_from_grant_to_grant),
+        cmocka_unit_test(status_shows_a_held_grant),
+        cmocka_unit_test(re_entry_keeps_the_token_and_counts),
+        cmocka_unit_test(another_thread_may_not_release),
+        cmocka_unit_test(a_fixed_lease_expires_and_is_told),
+        cmocka_unit_test(a_fixed_lease_can_be_renewed_by_hand),
+        cmocka_unit_test(the_keeper_renews_beyond_the_lease),
+        cmocka_unit_test(hold_max_is_told_by_callback),
+        cmocka_unit_test(a_try_on_a_held_lock_is_busy_at_once),
+        cmocka_unit_test(a_timed_wait_ends_by_its_limit_and_leaves_the_queue),
+        cmocka_unit_test(clients_are_served_in_order_of_arrival),
+        cmocka_unit_test(a_waiter_that_gives_up_does_not_block_the_next),
+        cmocka_unit_test(a_newcomer_has_the_place_of_its_class),
+        cmocka_unit_test(an_unprotected_counter_is_exact_with_local_hand_over),
+        cmocka_unit_test(an_unprotected_counter_is_exact_without_it),
+        cmocka_unit_test(a_dead_process_frees_its_lock_by_its_lease),
+        cmocka_unit_test(a_forked_child_is_refused),
+    };
+    if (!take_arguments(argc, argv)) {
+        return 64;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
