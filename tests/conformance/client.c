@@ -1,5 +1,6 @@
 /* What a client offers around a lock: events, looking, forcing, names, errors,
  * scopes, policies. */
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -54,6 +55,37 @@ static void started_acquires_end_in_one_event_each(void **state)
     must(snib_release(m, ev.grant, NULL));
     snib_lock_free(l);
     snib_lock_free(m);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void an_acquire_cancelled_at_once_leaves_nothing(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    struct snib_lock *l = lock_with(c, name, NULL),
+                     *m = lock_with(d, name, NULL);
+    struct snib_acquire_options o = waiting(10000);
+    for (int i = 0; i < 20; i++) {
+        struct snib_grant g;
+        uint64_t ticket;
+        must(snib_acquire_start(l, &o, NULL, &ticket, NULL));
+        snib_cancel(c, ticket); /* the request is on its way */
+        struct snib_event ev = next_event(c);
+        if (ev.kind == SNIB_EV_GRANTED) {
+            must(snib_release(l, ev.grant, NULL));
+        } else {
+            assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+            assert_true(ev.error.code == SNIB_ERR_CANCELLED ||
+                        ev.error.code == SNIB_ERR_UNKNOWN);
+        }
+        must(take(m, 10000, snib_lane_new(), &g)); /* l's lease is 30 s */
+        must(snib_release(m, g, NULL));
+        assert_false(snib_next(c, &ev));
+    }
+    wait_for_fewer_waiters(d, name, 0);
+    assert_int_equal(holders_of(d, name), 0);
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -279,6 +311,31 @@ static void bad_input_is_a_clear_error(void **state)
     snib_client_free(c);
 }
 
+/* What a client keeps of names that it no longer uses: nothing. */
+static void thousands_of_names_leave_nothing_in_the_client(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    char base[48];
+    size_t used[2];
+    snprintf(base, sizeof base, "%s", fresh_name());
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3000; i++) {
+            char name[80];
+            struct snib_grant g;
+            snprintf(name, sizeof name, "%s-%d-%d", base, round, i);
+            struct snib_lock *l = lock_with(c, name, NULL);
+            must(acquire_for(l, 2000, &g));
+            must(snib_release(l, g, NULL));
+            snib_lock_free(l);
+        }
+        used[round] = mallinfo2().uordblks;
+    }
+    print_message("%zu, then %zu bytes\n", used[0], used[1]);
+    assert_true(used[1] < used[0] + 3000 * 128);
+    snib_client_free(c);
+}
+
 /* -- scoped and declared ------------------------------------------------------------------------------ */
 
 static int leave_by_return(struct snib_lock *lock)
@@ -342,6 +399,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(started_acquires_end_in_one_event_each),
+        cmocka_unit_test(an_acquire_cancelled_at_once_leaves_nothing),
         cmocka_unit_test(closing_ends_the_waiting),
         cmocka_unit_test(inspect_shows_holder_and_waiter),
         cmocka_unit_test(list_finds_by_glob),
@@ -349,6 +407,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_doctor_finds_a_fresh_store_well),
         cmocka_unit_test(nasty_names_are_distinct_locks),
         cmocka_unit_test(bad_input_is_a_clear_error),
+        cmocka_unit_test(thousands_of_names_leave_nothing_in_the_client),
         cmocka_unit_test(a_scope_cannot_leak_its_lock),
         cmocka_unit_test(a_policy_wraps_a_function),
     };

@@ -33,39 +33,61 @@ static void tokens_rise_from_grant_to_grant(void **state)
 static void status_shows_a_held_grant(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client();
-    struct snib_lock *l = lock_with(c, fresh_name(), NULL);
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    struct snib_lock *l = lock_with(c, name, NULL);
     struct snib_grant g;
-    struct snib_status st;
+    struct snib_view *v;
+    assert_int_equal(holders_of(d, name), 0);
     must(acquire_for(l, 0, &g));
-    snib_grant_status(l, g, &st);
+    struct snib_status st = status_of(l, g);
     assert_int_equal(st.state, SNIB_HELD);
     assert_int_equal(st.token, g.token);
     assert_int_equal(st.holds, 1);
     assert_true(st.left_ms > 25000 && st.left_ms <= 29695);
+    must(snib_inspect(d, name, 0, &v, NULL)); /* as others see it */
+    assert_int_equal(v->holder_count, 1);
+    assert_int_equal(v->holders[0].token, g.token);
+    assert_false(v->holders[0].self);
+    snib_view_free(v);
     must(snib_release(l, g, NULL));
-    snib_grant_status(l, g, &st);
+    st = status_of(l, g);
     assert_int_equal(st.state, SNIB_RELEASED);
+    assert_int_equal(st.holds, 0);
     assert_false(snib_grant_held(l, g));
+    wait_for_fewer_waiters(d, name, 0);
+    assert_int_equal(holders_of(d, name), 0);
     snib_lock_free(l);
     snib_client_free(c);
+    snib_client_free(d);
 }
 
 static void re_entry_keeps_the_token_and_counts(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client();
-    struct snib_lock *l = lock_with(c, fresh_name(), NULL);
-    struct snib_grant a, b;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    struct snib_lock *l = lock_with(c, name, NULL),
+                     *m = lock_with(d, name, NULL);
+    struct snib_grant a, b, x;
     must(acquire_for(l, 0, &a));
+    assert_int_equal(status_of(l, a).holds, 1);
     must(acquire_for(l, 0, &b));
     assert_int_equal(a.token, b.token);
+    assert_int_equal(status_of(l, a).holds, 2);
     must(snib_release(l, b, NULL));
     assert_true(snib_grant_held(l, a));
+    assert_int_equal(status_of(l, a).holds, 1);
+    must_be(try_by_other(l, &x), SNIB_ERR_BUSY); /* a lane of this client */
+    must_be(try_by_other(m, &x), SNIB_ERR_BUSY);
     must(snib_release(l, a, NULL));
     assert_int_equal(snib_release(l, a, NULL), SNIB_ERR_NOT_HELD);
+    must(take(m, 2000, snib_lane_new(), &x));
+    must(snib_release(m, x, NULL));
     snib_lock_free(l);
+    snib_lock_free(m);
     snib_client_free(c);
+    snib_client_free(d);
 }
 
 static void another_thread_may_not_release(void **state)
@@ -176,6 +198,65 @@ static void hold_max_is_told_by_callback(void **state)
     snib_client_free(c);
 }
 
+static struct snib_lock *renewed(struct snib_client *c, const char *name,
+                                 int64_t lease_ms)
+{
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.lease_ms = lease_ms;
+    return lock_with(c, name, &o);
+}
+
+static void renewal_goes_on_for_the_next_owner_after_re_entries(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    struct snib_lock *l = renewed(c, name, 400), *m = renewed(d, name, 400);
+    struct snib_grant a, b, none;
+    must(acquire_for(l, 0, &a));
+    must(acquire_for(l, 0, &b));
+    must(snib_release(l, b, NULL));
+    must(snib_release(l, a, NULL));
+    must(take(l, 1000, snib_lane_new(), &a)); /* as another thread */
+    must_be(take(m, 2000, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    assert_true(snib_grant_held(l, a));
+    must(snib_release(l, a, NULL));
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void *take_and_end(void *arg)
+{
+    struct task *t = arg;
+    t->err = acquire_for(t->lock, 0, &t->grant);
+    return NULL;
+}
+
+/* A thread ends and its lock is renewed: hold_max bounds that. */
+static void the_lock_of_a_thread_that_ended_ends_with_hold_max(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.lease_ms = 300;
+    o.hold_max_ms = 1000;
+    struct task t = {.lock = lock_with(c, name, &o)};
+    struct snib_lock *m = lock_with(d, name, NULL);
+    struct snib_grant g;
+    int64_t begin = now_ms();
+    assert_int_equal(pthread_create(&t.thread, NULL, take_and_end, &t), 0);
+    must(join(&t)->err);
+    must_be(acquire_for(t.lock, 0, &g), SNIB_ERR_BUSY); /* nobody inherits */
+    must(acquire_for(m, 10000, &g));
+    int64_t took = now_ms() - begin;
+    assert_true(took >= 990 && took < 1000 + 300 + SLACK_MS);
+    must(snib_release(m, g, NULL));
+    must_be(snib_release(t.lock, t.grant, NULL), SNIB_ERR_WRONG_LANE);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
 /* -- several owners ---------------------------------------------------------------- */
 
 static void a_try_on_a_held_lock_is_busy_at_once(void **state)
@@ -203,6 +284,27 @@ static void a_try_on_a_held_lock_is_busy_at_once(void **state)
     must(snib_release(m, h, NULL));
     snib_lock_free(l);
     snib_lock_free(m);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void a_waiter_gets_a_lock_whose_lease_ran_out(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    struct snib_lock *l = fixed(c, name, SNIB_MUTEX, 1000),
+                     *m = lock_with(d, name, NULL);
+    struct snib_grant g, h;
+    int64_t begin = now_ms();
+    must(acquire_for(l, 0, &g));
+    must(acquire_for(m, 10000, &h));
+    int64_t took = now_ms() - begin;
+    assert_true(took >= least_ms(1000) && took < 1000 + SLACK_MS);
+    assert_true(h.token > g.token);
+    must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
+    assert_true(snib_grant_held(m, h));
+    must(snib_release(m, h, NULL));
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -287,6 +389,86 @@ static void a_waiter_that_gives_up_does_not_block_the_next(void **state)
     snib_client_free(c);
     snib_client_free(d);
     snib_client_free(e);
+}
+
+/* Nobody releases: each gets it when the lease of the one before is over. */
+static void waiters_are_served_in_order_as_leases_run_out(void **state)
+{
+    (void)state;
+    skip_without_a_queue();
+    enum { N = 6, LEASE_MS = 500 };
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d[N];
+    struct snib_lock *l = fixed(c, name, SNIB_MUTEX, 2000);
+    struct snib_grant g;
+    atomic_int turn = 0;
+    struct task t[N] = {0};
+    int64_t begin = now_ms(), last;
+    must(acquire_for(l, 0, &g));
+    last = g.token;
+    for (int i = 0; i < N; i++) {
+        d[i] = open_client();
+        t[i].order = &turn;
+        start(&t[i], fixed(d[i], name, SNIB_MUTEX, LEASE_MS), 30000);
+        wait_for_waiters(c, name, (size_t)i + 1);
+    }
+    for (int i = 0; i < N; i++) {
+        must(join(&t[i])->err);
+        assert_int_equal(t[i].place, i);
+        assert_true(t[i].grant.token > last);
+        last = t[i].grant.token;
+    }
+    int64_t took = now_ms() - begin;
+    assert_true(took >= least_ms(2000));
+    assert_true(took < 2000 + (N - 1) * LEASE_MS + 2 * SLACK_MS);
+    for (int i = 0; i < N; i++) {
+        snib_client_free(d[i]);
+    }
+    snib_client_free(c);
+}
+
+static int hold_and_stay(const char *name)
+{
+    struct snib_grant g;
+    return (int)acquire_for(renewed(open_client(), name, 1500), 0, &g);
+}
+
+static int wait_and_stay(const char *name)
+{
+    struct snib_client *c = open_client();
+    struct snib_acquire_options o = waiting(SNIB_FOREVER);
+    uint64_t ticket;
+    snib_err err =
+        snib_acquire_start(lock_with(c, name, NULL), &o, NULL, &ticket, NULL);
+    return (int)err;
+}
+
+static void a_killed_waiter_does_not_hold_up_the_queue(void **state)
+{
+    (void)state;
+    skip_without_a_queue();
+    skip_in_one_process();
+    const char *name = fresh_name();
+    struct child holder = start_child(hold_and_stay, name);
+    wait_for_child(&holder);
+    struct child waiter = start_child(wait_and_stay, name);
+    wait_for_child(&waiter);
+    struct snib_client *c = open_client();
+    struct snib_lock *l = lock_with(c, name, NULL);
+    struct task next = {0};
+    wait_for_waiters(c, name, 1);
+    start(&next, l, 30000);
+    wait_for_waiters(c, name, 2);
+    kill_child(&waiter);
+    kill_child(&holder);
+    int64_t begin = now_ms();
+    must(join(&next)->err);
+    /* The holder's lease, and what a dead waiter may claim of the next. */
+    assert_true(now_ms() - begin < 1500 + 3000 + SLACK_MS);
+    assert_true(snib_grant_held(l, next.grant));
+    must(snib_release(l, next.grant, NULL));
+    wait_for_fewer_waiters(c, name, 0);
+    snib_client_free(c);
 }
 
 /* A reader waits for nobody who waits behind it. */
@@ -398,6 +580,39 @@ static void an_unprotected_counter_is_exact_without_it(void **state)
     contend(false);
 }
 
+static void five_hundred_threads_all_get_it(void **state)
+{
+    (void)state;
+    skip_without_a_queue();
+    enum { CLIENTS = 5, THREADS = 500 };
+    static struct task t[THREADS];
+    const char *name = fresh_name();
+    struct snib_client *c[CLIENTS], *d = open_client();
+    struct snib_lock *l[CLIENTS], *first = lock_with(d, name, NULL);
+    struct snib_grant g;
+    for (int i = 0; i < CLIENTS; i++) {
+        c[i] = open_client();
+        l[i] = lock_with(c[i], name, NULL);
+    }
+    must(acquire_for(first, 0, &g));
+    for (int i = 0; i < THREADS; i++) {
+        t[i].release = true;
+        start(&t[i], l[i % CLIENTS], 60000);
+    }
+    wait_for_waiters(d, name, CLIENTS); /* one of each at the store */
+    int64_t begin = now_ms();
+    must(snib_release(first, g, NULL));
+    for (int i = 0; i < THREADS; i++) {
+        must(join(&t[i])->err);
+    }
+    assert_true(now_ms() - begin < 30000);
+    assert_int_equal(waiters_of(d, name), 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        snib_client_free(c[i]);
+    }
+    snib_client_free(d);
+}
+
 static void a_dead_process_frees_its_lock_by_its_lease(void **state)
 {
     (void)state;
@@ -458,13 +673,19 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_fixed_lease_can_be_renewed_by_hand),
         cmocka_unit_test(the_keeper_renews_beyond_the_lease),
         cmocka_unit_test(hold_max_is_told_by_callback),
+        cmocka_unit_test(renewal_goes_on_for_the_next_owner_after_re_entries),
+        cmocka_unit_test(the_lock_of_a_thread_that_ended_ends_with_hold_max),
         cmocka_unit_test(a_try_on_a_held_lock_is_busy_at_once),
+        cmocka_unit_test(a_waiter_gets_a_lock_whose_lease_ran_out),
         cmocka_unit_test(a_timed_wait_ends_by_its_limit_and_leaves_the_queue),
         cmocka_unit_test(clients_are_served_in_order_of_arrival),
         cmocka_unit_test(a_waiter_that_gives_up_does_not_block_the_next),
+        cmocka_unit_test(waiters_are_served_in_order_as_leases_run_out),
+        cmocka_unit_test(a_killed_waiter_does_not_hold_up_the_queue),
         cmocka_unit_test(a_newcomer_has_the_place_of_its_class),
         cmocka_unit_test(an_unprotected_counter_is_exact_with_local_hand_over),
         cmocka_unit_test(an_unprotected_counter_is_exact_without_it),
+        cmocka_unit_test(five_hundred_threads_all_get_it),
         cmocka_unit_test(a_dead_process_frees_its_lock_by_its_lease),
         cmocka_unit_test(a_forked_child_is_refused),
     };

@@ -325,7 +325,8 @@ struct job {
     struct snib_multi *multi;
     struct snib_grant grants[3];
     snib_err err;
-    int64_t wait_ms;
+    int64_t wait_ms, took_ms;
+    bool keep; /* no release */
     atomic_int done;
 };
 
@@ -334,8 +335,11 @@ static void *take_and_release(void *arg)
     struct job *j = arg;
     struct snib_error mine = {0};
     struct snib_acquire_options o = waiting(j->wait_ms);
+    int64_t begin = now_ms();
+    o.lane = snib_lane_new();
     j->err = snib_multi_acquire(j->multi, &o, j->grants, &mine);
-    if (!j->err) {
+    j->took_ms = now_ms() - begin;
+    if (!j->err && !j->keep) {
         j->err = snib_multi_release(j->multi, j->grants, &mine);
     }
     atomic_store(&j->done, 1);
@@ -386,6 +390,60 @@ static void a_closed_client_ends_the_wait(void **state)
     rig_free(&r);
 }
 
+/* Tries run ahead of each other: none may win, two never do. */
+static void of_ten_tries_at_most_one_wins(void **state)
+{
+    (void)state;
+    enum { N = 10 };
+    struct rig r = rig_new();
+    struct snib_client *c[N][2];
+    struct snib_lock *lock[N][3];
+    struct job j[N] = {0};
+    pthread_t t[N];
+    int won = 0;
+    for (int i = 0; i < N; i++) {
+        c[i][0] = open_client();
+        c[i][1] = open_at(other_url());
+        lock[i][0] = lock_with(c[i][0], r.x, NULL);
+        lock[i][1] = lock_with(c[i][1], r.y, NULL);
+        lock[i][2] = lock_with(c[i][0], r.z, NULL);
+        j[i] = (struct job){.multi = multi_of(lock[i], 3), .keep = true};
+    }
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, take_and_release, &j[i]),
+                         0);
+    }
+    for (int i = 0; i < N; i++) {
+        pthread_join(t[i], NULL);
+        won += j[i].err == SNIB_ERR_OK;
+        assert_true(j[i].err == SNIB_ERR_OK || j[i].err == SNIB_ERR_BUSY);
+        assert_true(j[i].took_ms < SLACK_MS);
+    }
+    assert_true(won <= 1);
+    for (int i = 0; i < N; i++) {
+        if (j[i].err == SNIB_ERR_OK) {
+            must(snib_multi_release(j[i].multi, j[i].grants, &e));
+        }
+    }
+    assert_all_free(&r);
+    /* Who waits gets it, each in turn. */
+    for (int i = 0; i < N; i++) {
+        j[i].keep = false;
+        j[i].wait_ms = 30000;
+        assert_int_equal(pthread_create(&t[i], NULL, take_and_release, &j[i]),
+                         0);
+    }
+    for (int i = 0; i < N; i++) {
+        pthread_join(t[i], NULL);
+        must(j[i].err);
+        snib_multi_free(j[i].multi);
+        snib_client_free(c[i][0]);
+        snib_client_free(c[i][1]);
+    }
+    assert_all_free(&r);
+    rig_free(&r);
+}
+
 /* -- loss ------------------------------------------------------------------------ */
 
 static void the_loss_of_one_is_the_loss_of_the_whole(void **state)
@@ -425,6 +483,58 @@ static void the_loss_of_one_is_the_loss_of_the_whole(void **state)
     snib_multi_free(m);
     snib_lock_free(lock[0]);
     snib_lock_free(lock[1]);
+    snib_client_free(here);
+    snib_client_free(there);
+}
+
+static void the_force_of_one_is_the_loss_of_the_whole(void **state)
+{
+    (void)state;
+    struct rig r = rig_new();
+    struct snib_grant g[3];
+    struct snib_multi_status s;
+    uint32_t ended;
+    must(take_all(r.multi, 0, g));
+    must(snib_force_release(r.stranger, r.z, 0, "stuck", &ended, &e));
+    assert_int_equal(ended, 1);
+    must_be(snib_renew(r.lock[2], g[2], 0, &e), SNIB_ERR_LOST);
+    snib_multi_status(r.multi, g, &s);
+    assert_int_equal(s.state, SNIB_LOST);
+    assert_int_equal(s.reason, SNIB_WHY_REVOKED);
+    assert_int_equal(s.member, 2);
+    assert_false(snib_multi_held(r.multi, g));
+    assert_true(snib_grant_held(r.lock[0], g[0]));
+    must_be(snib_multi_release(r.multi, g, &e), SNIB_ERR_LOST);
+    assert_non_null(strstr(e.text, r.z));
+    assert_all_free(&r);
+    rig_free(&r);
+}
+
+static void all_are_renewed_beyond_their_leases(void **state)
+{
+    (void)state;
+    struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
+    struct snib_client *here = open_client(), *there = open_at(other_url());
+    const char *x = fresh_name(), *y = fresh_name();
+    lo.lease_ms = 500;
+    struct snib_lock *lock[2] = {lock_with(here, x, &lo),
+                                 lock_with(there, y, &lo)};
+    struct snib_client *stranger[2] = {open_client(), open_at(other_url())};
+    struct snib_multi *m = multi_of(lock, 2);
+    struct snib_grant g[2], none;
+    must(take_all(m, 5000, g));
+    for (int i = 0; i < 2; i++) { /* two leases for each */
+        struct snib_lock *l = lock_with(stranger[i], i ? y : x, NULL);
+        must_be(acquire_for(l, 1100, &none), SNIB_ERR_TIMEOUT);
+    }
+    assert_true(snib_multi_held(m, g));
+    must(snib_multi_release(m, g, &e));
+    for (int i = 0; i < 2; i++) {
+        snib_client_free(stranger[i]);
+    }
+    assert_free(store_url(), x);
+    assert_free(other_url(), y);
+    snib_multi_free(m);
     snib_client_free(here);
     snib_client_free(there);
 }
@@ -573,7 +683,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_store_that_is_away_leaves_nothing),
         cmocka_unit_test(one_that_waits_gets_all_after_the_release),
         cmocka_unit_test(a_closed_client_ends_the_wait),
+        cmocka_unit_test(of_ten_tries_at_most_one_wins),
         cmocka_unit_test(the_loss_of_one_is_the_loss_of_the_whole),
+        cmocka_unit_test(the_force_of_one_is_the_loss_of_the_whole),
+        cmocka_unit_test(all_are_renewed_beyond_their_leases),
         cmocka_unit_test(a_lease_that_ends_during_the_wait_is_taken_anew),
         cmocka_unit_test(bad_input_is_refused_with_the_name),
         cmocka_unit_test(two_spellings_of_one_store_are_one),

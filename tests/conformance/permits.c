@@ -337,6 +337,7 @@ static void permits_that_expire_come_back(void **state)
     assert_true(took >= least_ms(800) && took < 800 + SLACK_MS);
     assert_int_equal(status_of(l, g).state, SNIB_LOST);
     assert_int_equal(status_of(l, g).reason, SNIB_WHY_EXPIRED);
+    must_be(snib_renew(l, g, 20000, NULL), SNIB_ERR_LOST);
     must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
     assert_true(snib_grant_held(m, h));
     must_be(try_by_other(l, &none), SNIB_ERR_BUSY);

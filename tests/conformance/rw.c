@@ -109,18 +109,37 @@ twenty_readers_proceed_within_a_second_of_the_write_unlock(void **state)
     }
 }
 
+/* How many holders of that kind others see. */
+static int holders_of_kind(struct snib_client *c, const char *name,
+                           snib_kind kind)
+{
+    struct snib_view *v;
+    int n = 0;
+    must(snib_inspect(c, name, 0, &v, NULL));
+    for (size_t i = 0; i < v->holder_count; i++) {
+        n += v->holders[i].kind == kind;
+    }
+    snib_view_free(v);
+    return n;
+}
+
 static void each_grant_tells_of_itself_only(void **state)
 {
     (void)state;
     const char *name = fresh_name();
-    struct snib_client *c = open_client();
+    struct snib_client *c = open_client(), *d = open_client();
     struct snib_lock *w = of_kind(c, name, SNIB_WRITE),
-                     *r = of_kind(c, name, SNIB_READ);
+                     *r = of_kind(c, name, SNIB_READ),
+                     *w2 = of_kind(d, name, SNIB_WRITE);
     uint64_t lane = snib_lane_new();
-    struct snib_grant write, read, again;
+    struct snib_grant write, read, again, none;
     must(take(w, 0, lane, &write));
+    assert_int_equal(holders_of_kind(d, name, SNIB_WRITE), 1);
+    assert_int_equal(holders_of_kind(d, name, SNIB_READ), 0);
     must(take(r, 0, lane, &read));
     must(take(r, 0, lane, &again));
+    assert_int_equal(holders_of_kind(d, name, SNIB_WRITE), 1);
+    assert_int_equal(holders_of_kind(d, name, SNIB_READ), 1);
     assert_int_equal(status_of(w, write).kind, SNIB_WRITE);
     assert_int_equal(status_of(w, write).holds, 1);
     assert_int_equal(status_of(r, read).kind, SNIB_READ);
@@ -131,10 +150,14 @@ static void each_grant_tells_of_itself_only(void **state)
     assert_int_equal(status_of(r, read).state, SNIB_HELD);
     must(snib_release(r, again, NULL));
     assert_int_equal(status_of(r, read).holds, 1);
+    must_be(try_by_other(w2, &none), SNIB_ERR_BUSY); /* one hold is left */
     must(snib_release(r, read, NULL));
     assert_int_equal(status_of(r, read).state, SNIB_RELEASED);
     assert_int_equal(holders_of(c, name), 0);
+    must(try_by_other(w2, &write));
+    must(snib_release(w2, write, NULL));
     snib_client_free(c);
+    snib_client_free(d);
 }
 
 static void another_thread_may_not_release_a_read_lock(void **state)

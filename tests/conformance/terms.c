@@ -197,6 +197,38 @@ static void growing_serves_who_waits_at_once(void **state)
     snib_client_free(d);
 }
 
+static void permits_that_expire_are_counted_as_available(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock_options o = terms(SNIB_PERMITS, 3, 5);
+    o.fixed_lease = true;
+    o.lease_ms = 700;
+    struct snib_lock *l = lock_with(c, name, &o),
+                     *m = permits_of(d, name, 1, 0);
+    struct snib_grant g, h;
+    must(acquire_for(l, 0, &g));
+    must(acquire_for(m, 0, &h));
+    assert_semaphore(d, name, 5, 4, 1, 0);
+    while (status_of(l, g).state != SNIB_LOST) {
+        look_again_after_ms(5);
+    }
+    int64_t deadline = now_ms() + 5000;
+    struct snib_semaphore s;
+    do { /* the owner is told a little earlier */
+        assert_true(now_ms() < deadline);
+        must(snib_semaphore_get(d, name, 0, &s, NULL));
+    } while (s.used > 1);
+    assert_semaphore(d, name, 5, 1, 4, 0);
+    must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
+    assert_semaphore(d, name, 5, 1, 4, 0); /* nothing is given back twice */
+    must(snib_release(m, h, NULL));
+    assert_semaphore(d, name, 5, 0, 5, 0);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
 static void draining_takes_all_that_is_there_in_one_grant(void **state)
 {
     (void)state;
@@ -568,6 +600,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(
             below_what_is_in_use_none_is_granted_until_enough_is_back),
         cmocka_unit_test(growing_serves_who_waits_at_once),
+        cmocka_unit_test(permits_that_expire_are_counted_as_available),
         cmocka_unit_test(draining_takes_all_that_is_there_in_one_grant),
         cmocka_unit_test(draining_does_not_overtake_who_waits),
         cmocka_unit_test(an_absent_latch_is_open),
