@@ -471,6 +471,7 @@ static snib_err live_seat(struct snib__engine *e, snib_instant now,
                           struct snib_error *reterr)
 {
     struct snib__seat *s = snib__engine_seat(e, ticket);
+    *ret = NULL;
     if (!s || (s->state != SNIB__SEAT_SERVED && s->state != SNIB__SEAT_DEAD)) {
         return snib__fail(reterr, SNIB_ERR_NOT_HELD, "%s",
                           ticket ? "this grant was released before"
