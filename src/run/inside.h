@@ -389,6 +389,20 @@ void snib__call_begin(struct snib__step *, struct snib__call *, snib__call_kind,
                       snib_instant limit);
 bool snib__call_wait(struct snib__step *, struct snib__call *,
                      uint32_t before[SNIB__CHANS]);
+/* A way to end a call from another thread; the client's mutex guards it while
+ * the call runs. */
+struct snib__stop {
+    bool asked;
+    uint64_t ticket; /* of the seat that waits; 0: none yet               */
+};
+/* snib_acquire with checked options, for an explicit lane or the thread's. It
+ * ends with CANCELLED once stop is asked. */
+snib_err snib__acquire_until(struct snib_lock *,
+                             const struct snib_acquire_options *,
+                             struct snib__stop *, struct snib_grant *ret,
+                             struct snib_error *reterr);
+/* End that call, if it still waits. */
+void snib__stop_ask(struct snib_client *, struct snib__stop *);
 /* How long a call may wait that was given wait_ms. */
 snib_duration snib__patience(const struct snib_client *, int64_t wait_ms);
 /* Until nothing is under way at the store, or nothing moves for request_ms. */
