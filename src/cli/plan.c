@@ -29,9 +29,8 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* One order for everybody makes a cycle impossible: who waits for a name
- * holds only smaller ones. It is the order of snib/multi.h for one store; the
- * keeper waits by events, so it cannot call that. */
+/* The order of SNIB_NAME and SNIB_TOKEN, whatever order they were given in (and
+ * the one in which snib/multi.h waits). */
 static int sort_names(struct plan *p)
 {
     qsort(p->names, p->name_count, sizeof *p->names, compare);

@@ -411,8 +411,8 @@ static bool wait_for(struct attempt *a, size_t i)
         snib__fail_plain(&why, SNIB_ERR_CANCELLED);
         return failed(a, i, &why);
     }
-    why.code = snib__acquire_until(p->lock, &o, &a->stop, &a->grants[p->index],
-                                   &why);
+    why.code =
+        snib__acquire_until(p->lock, &o, &a->stop, &a->grants[p->index], &why);
     end_wait(a, !why.code);
     return why.code ? failed(a, i, &why) : true;
 }
