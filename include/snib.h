@@ -461,7 +461,9 @@ typedef enum snib_event_kind {
     SNIB_EV_GRANTED,  /* answer to an acquire_start                         */
     SNIB_EV_REFUSED,  /* answer to an acquire_start; see error              */
     SNIB_EV_RELEASED, /* answer to a release_start; see error               */
-    SNIB_EV_STATE     /* a grant acquired by acquire_start changed          */
+    SNIB_EV_STATE,    /* a grant acquired by acquire_start changed          */
+    SNIB_EV_PASSED    /* answer to a latch_await_start, barrier_wait_start
+                         (snib/latch.h): passed; nothing is held            */
 } snib_event_kind;
 
 struct snib_event {
@@ -485,7 +487,7 @@ SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
                                                 struct snib_error *reterr);
 
 /* Give up an acquire_start that has not answered: it ends REFUSED with
- * CANCELLED, or GRANTED when it was faster. Unknown tickets do nothing. */
+ * CANCELLED, or GRANTED (PASSED) when it was faster. Unknown tickets do nothing. */
 SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);
 
 /* Readable when there is something for snib_process (pull client) or for

@@ -419,6 +419,7 @@ void keeper_take_events(struct keeper *k)
             break;
         case SNIB_EV_STATE: /* on_change tells */
         case SNIB_EV_RELEASED:
+        case SNIB_EV_PASSED:
             break;
         }
     }

@@ -95,6 +95,8 @@ struct snib__note {
     struct snib__hold *hold;   /* while it is to come                    */
     struct snib__group *group; /* NULL: an event; or answered            */
     snib_instant limit;        /* of a release                             */
+    struct snib_lock *passes;  /* let go when granted: its own handle, freed
+                                  with the note; NULL: an ordinary acquire */
     bool keep;                 /* embedded in an extra: not freed by next  */
     struct snib_event ev;
 };
@@ -329,6 +331,13 @@ void snib__note_push(struct snib__step *, struct snib__note *);
 void snib__note_answer(struct snib__step *, struct snib__note *,
                        snib_event_kind, struct snib_grant, snib_err,
                        const struct snib_error *detail);
+/* snib_acquire_start with checked options. passes: the grant is let go in the
+ * background as soon as it is there, the event is PASSED; the handle is the
+ * event's then, unless there is an error. */
+snib_err snib__acquire_start(struct snib_lock *,
+                             const struct snib_acquire_options *, bool passes,
+                             void *user, uint64_t *ret_ticket,
+                             struct snib_error *reterr);
 /* Release starts whose patience is over. */
 void snib__notes_due(struct snib__step *);
 void snib__notes_close(struct snib__step *);

@@ -489,7 +489,9 @@ static void a_cancelled_multi_ends_all_its_waits(void **state)
     snib_multi_cancel(r.multi);
     for (int i = 0; i < 2; i++) {
         pthread_join(t[i], NULL);
-        assert_int_equal(j[i].err, SNIB_ERR_CANCELLED);
+        /* UNKNOWN: others saw it wait before its client was told so. */
+        assert_true(j[i].err == SNIB_ERR_CANCELLED ||
+                    j[i].err == SNIB_ERR_UNKNOWN);
         assert_int_equal(j[i].grants[0].ticket | j[i].grants[1].ticket, 0);
     }
     assert_free(url, r.x);
