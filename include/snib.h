@@ -355,6 +355,12 @@ struct snib_acquire_options {
     uint32_t permits;   /* PERMITS: 0: as many as the lock's options say   */
     bool all_permits;   /* PERMITS: all that are available, at least one;
                            with wait_ms 0 only                             */
+    /* For the search of deadlocks (snib/deadlock.h): grants of other clients,
+     * in processes above this one, that cannot end before this acquire has
+     * ended. Ids as of snib_grant_request, the first 16 digits or all 32,
+     * joined by ','; at most 8, NULL: none. Only what is surely so: else
+     * somebody is refused who need not be. Not looked at by a try. */
+    const char *above;
 };
 
 /* Acquire. NULL options wait for ever. *ret is set on OK only. The lane that
@@ -397,6 +403,15 @@ SNIB_API bool snib_grant_held(struct snib_lock *, struct snib_grant);
  * or released. The library's; do not close or read it. -1 with errno ENOENT for
  * a stale grant, EMFILE/ENOMEM when none can be made. */
 SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
+
+/* The id of the grant's request, as others see it (snib_party.request). Any
+ * thread; no I/O. size: of ret_text, SNIB_REQUEST_TEXT is enough. Errors: USAGE
+ * (size), NOT_HELD, LOST, CLOSED, FORKED; ret_text is "" then. */
+#define SNIB_REQUEST_TEXT 33
+SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
+                                                struct snib_grant,
+                                                char *ret_text, size_t size,
+                                                struct snib_error *reterr);
 
 /* A lane of one's own, for coroutines and for grants that move between
  * threads. Never 0, never reused. */
@@ -526,8 +541,9 @@ struct snib_party {
      * belong to no lane, it is the one that acquired them. */
     uint64_t lane;
     const char *request; /* id of the grant or wait: 32 hexadecimal digits */
-    /* Of a waiter: what its lane held when it began to wait, the first 16
-     * digits of those grants' requests, joined by ','; "": nothing known. */
+    /* Of a waiter: what its lane held when it began to wait, and what was held
+     * above it (snib_acquire_options.above): the first 16 digits of those
+     * grants' requests, joined by ','; "": nothing known. */
     const char *holding;
 };
 

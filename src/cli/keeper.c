@@ -333,6 +333,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     k.plan = plan;
     k.page = page;
     k.socket = socket;
+    k.leash = getppid();
     k.listener = -1;
     k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
     if (plan->command == NULL) {

@@ -269,6 +269,7 @@ static void acquire_one(struct keeper *k)
         return;
     }
     options.wait_ms = keeper_wait_left_ms(k);
+    options.above = keeper_find_above(k);
     s->state = SLOT_ASKED;
     code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
     if (code != SNIB_ERR_OK) {

@@ -13,6 +13,9 @@
 
 enum slot_state { SLOT_IDLE, SLOT_ASKED, SLOT_HELD, SLOT_LOST, SLOT_OUTER };
 
+/* Ids of requests of 16 digits, each with a comma. */
+enum { KEEPER_ABOVE_MAX = 8, KEEPER_ABOVE_TEXT = 17 * KEEPER_ABOVE_MAX + 1 };
+
 /* One name. */
 struct slot {
     enum slot_state state;
@@ -46,10 +49,12 @@ struct several {
 struct keeper {
     const struct plan *plan;
     struct plan_page *page;
-    int socket; /* to the leash; -1 when detached */
+    int socket;  /* to the leash; -1 when detached */
+    pid_t leash; /* who forked us                                          */
     int listener;
     int changed; /* eventfd: on_change was called, or several has answered */
     struct snib_client *client;
+    char above[KEEPER_ABOVE_TEXT]; /* snib_acquire_options.above           */
     uint64_t lane; /* one for all names: who holds one and waits for another
                       shows that in the store                              */
     struct slot slots[PLAN_NAMES_MAX];
@@ -99,6 +104,10 @@ void keeper_take_changes(struct keeper *);
 void keeper_show_waiting(struct keeper *);
 /* Said already: give all back, tell the leash, end. */
 _Noreturn void keeper_fail(struct keeper *, snib_err);
+
+/* keeper_above.c: what is held up the tree by who surely waits for us. Sets
+ * k->above; for snib_acquire_options: that, or NULL when it is empty. */
+const char *keeper_find_above(struct keeper *);
 
 /* keeper_multi.c: several names */
 void keeper_multi_start(struct keeper *);

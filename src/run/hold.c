@@ -251,7 +251,11 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     *ret_open = false;
     bool event = note && !note->group;
     bool states = event && !note->passes;
+    struct snib__above above = {0};
     snib_err err = check_permits(lock, o, reterr);
+    if (!err && o->above) {
+        err = snib__above_read(o->above, &above, reterr);
+    }
     if (err) {
         return err;
     }
@@ -263,6 +267,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     }
     struct snib__ask ask = ask_of(lock, o, limit, lane);
     ask.timed = event;
+    ask.above = above.count ? &above : NULL;
     ask.user = h;
     ask.reterr = call ? &call->error : &note->ev.error;
     err = snib__engine_acquire(c->engine, s->now, lock->site, &ask, &seat,

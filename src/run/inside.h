@@ -381,6 +381,9 @@ snib_err snib__hold_abandon(struct snib__step *, uint64_t ticket, uint64_t lane,
 /* 32 hexadecimal digits, `size` of them given. */
 bool snib__identity_read(const char *text, size_t size, uint64_t ret[2]);
 bool snib__left_read(const char *text, struct snib__left *ret);
+/* snib_acquire_options.above; not NULL. USAGE. */
+snib_err snib__above_read(const char *text, struct snib__above *ret,
+                          struct snib_error *reterr);
 
 /* -- call.c ------------------------------------------------------------------- */
 

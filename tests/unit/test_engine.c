@@ -705,7 +705,7 @@ static void an_abandoned_grant_is_forgotten_and_not_released(void **state)
     memcpy(want, at(SNIB__ACQUIRE)->id, sizeof want);
     grant(d, 9);
     assert_int_equal(
-        snib__engine_grant_id(d->e, d->now, s->ticket, id, &token, &d->err),
+        snib__engine_grant_id(d->e, d->now, s->ticket, true, id, &token, &d->err),
         SNIB_ERR_OK);
     assert_memory_equal(id, want, sizeof id);
     assert_int_equal(token, 9);
@@ -757,7 +757,7 @@ static void a_renewed_lease_is_not_left_behind(void **state)
         snib__engine_abandon_grant(d->e, d->now, s->ticket, 1, &d->err),
         SNIB_ERR_USAGE);
     assert_int_equal(
-        snib__engine_grant_id(d->e, d->now, s->ticket, id, &token, &d->err),
+        snib__engine_grant_id(d->e, d->now, s->ticket, true, id, &token, &d->err),
         SNIB_ERR_USAGE);
     assert_int_equal(state_of(d, s), SNIB_HELD);
 }
