@@ -404,10 +404,12 @@ SNIB_API bool snib_grant_held(struct snib_lock *, struct snib_grant);
  * a stale grant, EMFILE/ENOMEM when none can be made. */
 SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
 
+/* Room for the id of a request, NUL included. */
+#define SNIB_REQUEST_TEXT 33
+
 /* The id of the grant's request, as others see it (snib_party.request). Any
  * thread; no I/O. size: of ret_text, SNIB_REQUEST_TEXT is enough. Errors: USAGE
  * (size), NOT_HELD, LOST, CLOSED, FORKED; ret_text is "" then. */
-#define SNIB_REQUEST_TEXT 33
 SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
                                                 struct snib_grant,
                                                 char *ret_text, size_t size,

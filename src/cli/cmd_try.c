@@ -60,7 +60,23 @@ static void clean(struct trial *t)
     }
 }
 
-/* Acquire all names, and release them. */
+/* at: of the name that is missing. */
+static void say_why(const struct plan *plan, struct snib_client *client,
+                    size_t at, snib_err code, struct snib_error *error)
+{
+    const char *name = plan->names[at < plan->name_count ? at : 0];
+
+    error->code = code;
+    if (snib_err_exit(code) == CLI_NOT_ACQUIRED) {
+        say_busy(plan->args, client, name);
+        return;
+    }
+    plan_explain(plan, error);
+    plan_strip_name(error);
+    say("%s: %s", shown(name), shown(cli_words(error)));
+}
+
+/* Acquire all names, and release them; what is in the way is said. */
 static snib_err could_be_had(struct snib_client *client,
                              const struct plan *plan, struct snib_error *error)
 {
@@ -68,13 +84,15 @@ static snib_err could_be_had(struct snib_client *client,
     struct snib_acquire_options once = SNIB_INIT(snib_acquire_options);
     snib_err code = prepare(&t, client, plan, error);
 
-    if (code == SNIB_ERR_OK) {
+    if (code != SNIB_ERR_OK) {
+        error->code = code;
+        cli_fail(error);
+    } else {
         code = snib_multi_acquire(t.multi, &once, t.grants, error);
         if (code == SNIB_ERR_OK) {
             snib_multi_release(t.multi, t.grants, NULL);
-        } else if (snib_err_exit(code) == CLI_NOT_ACQUIRED) {
-            say_busy(plan->args, client,
-                     plan->names[snib_multi_missing(t.multi)]);
+        } else {
+            say_why(plan, client, snib_multi_missing(t.multi), code, error);
         }
     }
     clean(&t);
@@ -94,11 +112,9 @@ static int try_only(const struct plan *plan)
     if (error.code == SNIB_ERR_OK) {
         return CLI_OK;
     }
-    if (snib_err_exit(error.code) != CLI_NOT_ACQUIRED) {
-        plan_explain(plan, &error);
-        return cli_fail(&error);
-    }
-    return cli_busy_status(plan->args);
+    return snib_err_exit(error.code) == CLI_NOT_ACQUIRED
+               ? cli_busy_status(plan->args)
+               : snib_err_exit(error.code);
 }
 
 int cmd_try(struct cli_args *args, int count, char **operands)

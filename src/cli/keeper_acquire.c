@@ -162,8 +162,7 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
     waitline_wipe(&k->line);
     if (snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
         plan_explain(k->plan, error);
-        say("%s: %s", shown(name),
-            error->text[0] != '\0' ? error->text : snib_err_text(error->code));
+        say("%s: %s", shown(name), shown(cli_words(error)));
         return;
     }
     if (k->plan->args->quiet) {

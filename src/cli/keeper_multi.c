@@ -72,16 +72,6 @@ static void take_grants(struct keeper *k)
     }
 }
 
-/* "'name': why" -> "why": the name is said before. */
-static void strip_name(struct snib_error *error)
-{
-    const char *why = strstr(error->text, "': ");
-
-    if (error->text[0] == '\'' && why != NULL) {
-        memmove(error->text, why + 3, strlen(why + 3) + 1);
-    }
-}
-
 static void say_why(struct keeper *k)
 {
     struct several *m = &k->several;
@@ -90,7 +80,7 @@ static void say_why(struct keeper *k)
     if (missing < m->count) {
         k->at = m->slot[missing];
     }
-    strip_name(&m->error);
+    plan_strip_name(&m->error);
     keeper_say_not_acquired(k, &m->error);
 }
 

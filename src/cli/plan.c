@@ -175,6 +175,15 @@ void plan_explain(const struct plan *p, struct snib_error *error)
     }
 }
 
+void plan_strip_name(struct snib_error *error)
+{
+    const char *why = strstr(error->text, "': ");
+
+    if (error->text[0] == '\'' && why != NULL) {
+        memmove(error->text, why + 3, strlen(why + 3) + 1);
+    }
+}
+
 static int plan_rest(struct plan *p)
 {
     const struct cli_args *a = p->args;

@@ -221,3 +221,12 @@ def test_what_is_held_in_another_store_is_not_named(sqlite, tmp_path):
     (out1, err1), (out2, err2) = ended(one, two)
     assert (out1, out2) == ("inner 0\n", "inner 75\n"), err1 + err2
     assert "deadlock" not in err1 + err2
+
+
+def test_a_nested_run_leaves_no_process_behind(store):
+    """Its keeper is gone when it ends: else the outer one takes it for a
+    process of the command's that has to be killed."""
+    inner = [store.binary, "run", "-q", "B", "--", "true"]
+    for _ in range(15):
+        done = store.run("run", "A", "--", *inner)
+        assert (done.returncode, done.stderr) == (0, "")
