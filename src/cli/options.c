@@ -110,6 +110,12 @@ static bool parse_on_lost(struct cli_args *args, const char *text)
     return false;
 }
 
+static bool takes_value(const struct option_row *row)
+{
+    return row->type != OPTION_FLAG;
+}
+
+/* value: never NULL; a flag's is not looked at. */
 static bool set_value(struct parse *p, const struct option_row *row,
                       const char *value)
 {
@@ -130,6 +136,7 @@ static bool set_value(struct parse *p, const struct option_row *row,
         }
         return true;
     case OPTION_NUMBER:
+    case OPTION_STEPS:
         if (!parse_number(value, row->most, field(p, row))) {
             usage_error(p->args,
                         "--%s: '%s' is not a whole number from %u to %" PRId64,
@@ -143,15 +150,6 @@ static bool set_value(struct parse *p, const struct option_row *row,
                         "--%s: '%s' is not a whole number from -%" PRId64
                         " to %" PRId64,
                         row->name, shown_short(value), row->most, row->most);
-            return false;
-        }
-        return true;
-    case OPTION_STEPS:
-        if (!parse_number(value != NULL ? value : "1", row->most,
-                          field(p, row))) {
-            usage_error(p->args,
-                        "--%s: '%s' is not a whole number from 1 to %" PRId64,
-                        row->name, shown_short(value), row->most);
             return false;
         }
         return true;
@@ -172,7 +170,7 @@ static bool apply(struct parse *p, const struct option_row *row,
 {
     size_t index = (size_t)(row - p->rows);
 
-    if (row->arg != NULL && p->seen[index]) {
+    if (takes_value(row) && p->seen[index]) {
         usage_error(p->args, "--%s is given twice", row->name);
         return false;
     }
@@ -190,6 +188,15 @@ static const char *next_value(struct parse *p, const struct option_row *row)
     return p->argv[++p->at];
 }
 
+/* Of --name without `=value`. NULL: it was told. */
+static const char *value_left_out(struct parse *p, const struct option_row *row)
+{
+    if (!takes_value(row)) {
+        return "";
+    }
+    return row->type == OPTION_STEPS ? "1" : next_value(p, row);
+}
+
 static bool parse_long(struct parse *p, const char *text)
 {
     size_t length = strcspn(text, "=");
@@ -200,17 +207,14 @@ static bool parse_long(struct parse *p, const char *text)
             strncmp(row->name, text, length) != 0) {
             continue;
         }
-        if (row->arg == NULL && value != NULL) {
+        if (!takes_value(row) && value != NULL) {
             usage_error(p->args, "--%s takes no value", row->name);
             return false;
         }
-        if (row->arg != NULL && value == NULL && row->type != OPTION_STEPS) {
-            value = next_value(p, row);
-            if (value == NULL) {
-                return false;
-            }
+        if (value == NULL) {
+            value = value_left_out(p, row);
         }
-        return apply(p, row, value);
+        return value != NULL && apply(p, row, value);
     }
     usage_error(p->args, "unknown option --%s", shown_short(text));
     return false;
@@ -237,12 +241,12 @@ static bool parse_letters(struct parse *p, const char *text)
             usage_error(p->args, "unknown option -%s", shown_short(letter));
             return false;
         }
-        if (row->arg != NULL) {
+        if (takes_value(row)) {
             const char *value = text[1] != '\0' ? text + 1 : next_value(p, row);
 
             return value != NULL && apply(p, row, value);
         }
-        if (!apply(p, row, NULL)) {
+        if (!apply(p, row, "")) {
             return false;
         }
     }

@@ -163,7 +163,7 @@
                "close it with N steps to go, unless it is closed")
 #define ROW_LATCH_DOWN                                                         \
     {                                                                          \
-        0, "down", "[=N]", OPTION_STEPS, ROW_FIELD_(down_by), 0,               \
+        0, "down", "[=N]", OPTION_STEPS, ROW_FIELD_(down_by), 1,               \
             SNIB_PERMITS_MAX, "count down by N; default: 1"                    \
     }
 #define ROW_LATCH_OPEN                                                         \

@@ -396,6 +396,7 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
         s->terms.beside = beside ? beside->ticket : 0;
         if (asks) {
             snib__turn_ask(e, now, site->turn, 0);
+            snib__company_join(e, site->turn);
         } else {
             snib__turn_limits(site->turn, s);
         }
@@ -485,6 +486,7 @@ static snib_err live_seat(struct snib__engine *e, snib_instant now,
                           struct snib_error *reterr)
 {
     struct snib__seat *s = snib__engine_seat(e, ticket);
+    *ret = NULL;
     if (!s || (s->state != SNIB__SEAT_SERVED && s->state != SNIB__SEAT_DEAD)) {
         return snib__fail(reterr, SNIB_ERR_NOT_HELD, "%s",
                           ticket ? "this grant was released before"

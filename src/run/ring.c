@@ -54,11 +54,15 @@ static snib_err check_count(const void *members, size_t count,
     return SNIB_ERR_OK;
 }
 
-/* ret: the member, its id still the caller's. */
-static snib_err read_member(const struct snib_ring_member *m, size_t number,
-                            struct member *ret, struct snib_error *reterr)
+static size_t id_size(const struct snib_ring_member *m)
 {
-    size_t size = m->id && !m->id_size ? strlen(m->id) : m->id_size;
+    return m->id && !m->id_size ? strlen(m->id) : m->id_size;
+}
+
+static snib_err check_member(const struct snib_ring_member *m, size_t number,
+                             struct snib_error *reterr)
+{
+    size_t size = id_size(m);
     if (!m->id || !size || size > SNIB_RING_ID_MAX) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "member %zu of the ring has an id of %zu bytes; "
@@ -71,11 +75,17 @@ static snib_err read_member(const struct snib_ring_member *m, size_t number,
                           "to %u, or 0 for 1",
                           number, m->weight, SNIB_RING_WEIGHT_MAX);
     }
-    *ret = (struct member){.id = m->id,
+    return SNIB_ERR_OK;
+}
+
+/* Of one that was checked; its id still the caller's. */
+static struct member read_member(const struct snib_ring_member *m)
+{
+    size_t size = id_size(m);
+    return (struct member){.id = m->id,
                            .size = size,
                            .weight = m->weight ? m->weight : 1,
                            .hash = snib__ring_hash(m->id, size)};
-    return SNIB_ERR_OK;
 }
 
 /* Sums do not depend on the order; the mix keeps weights and ids apart. */
@@ -122,13 +132,12 @@ static snib_err make(const struct snib_ring_member *members, size_t count,
                      struct snib_error *reterr)
 {
     size_t text = 0, head = sizeof **ret + count * sizeof(struct member);
-    struct member m;
     for (size_t i = 0; i < count; i++) {
-        snib_err err = read_member(&members[i], i, &m, reterr);
+        snib_err err = check_member(&members[i], i, reterr);
         if (err) {
             return err;
         }
-        text += m.size + 1;
+        text += id_size(&members[i]) + 1;
     }
     struct snib_ring *r = snib__alloc(head + text);
     if (!r) {
@@ -136,7 +145,7 @@ static snib_err make(const struct snib_ring_member *members, size_t count,
     }
     r->count = count;
     for (size_t i = 0; i < count; i++) {
-        (void)read_member(&members[i], i, &r->member[i], reterr);
+        r->member[i] = read_member(&members[i]);
     }
     snib_err err = complete(r, (char *)r + head, thin, reterr);
     if (err) {

@@ -2,22 +2,31 @@
 #include "kit.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static const char *url;
+static const char *url, *second_url;
+static bool faults;
 
 bool take_arguments(int argc, char **argv)
 {
-    if (argc < 2) {
-        fprintf(stderr, "usage: %s URL [CASE]\n", argv[0]);
+    const char *program = *argv++;
+    faults = argc > 1 && strcmp(*argv, "-f") == 0;
+    argv += faults;
+    if (!*argv) {
+        fprintf(stderr, "usage: %s [-f] URL [OTHER_URL] [CASE]\n", program);
         return false;
     }
-    url = argv[1];
-    if (argc > 2) {
-        cmocka_set_test_filter(argv[2]);
+    url = second_url = *argv++;
+    if (*argv && strchr(*argv, ':')) {
+        second_url = *argv++;
+    }
+    if (*argv) {
+        cmocka_set_test_filter(*argv);
     }
     return true;
 }
@@ -27,9 +36,37 @@ const char *store_url(void)
     return url;
 }
 
+const char *other_url(void)
+{
+    return second_url;
+}
+
+bool has_faults(void)
+{
+    return faults;
+}
+
 bool is_memory(void)
 {
-    return strncmp(url, "memory:", 7) == 0;
+    return strncmp(url, "memory:", 7) == 0 ||
+           strncmp(second_url, "memory:", 7) == 0;
+}
+
+void skip_in_one_process(void)
+{
+    if (is_memory()) {
+        print_message("skipped: memory: lives in one process\n");
+        skip();
+    }
+}
+
+void skip_without_a_queue(void)
+{
+    if (strncmp(url, "redlock:", 8) == 0) {
+        print_message(
+            "skipped: redlock: nobody queues at the nodes of a quorum\n");
+        skip();
+    }
 }
 
 int64_t now_ms(void)
@@ -53,15 +90,22 @@ const char *fresh_name(void)
     return name;
 }
 
+/* -- clients and locks --------------------------------------------------------- */
+
 struct snib_client *open_client(void)
+{
+    return open_at(url);
+}
+
+struct snib_client *open_at(const char *at)
 {
     struct snib_client_options o = SNIB_INIT(snib_client_options);
     struct snib_client *c;
     struct snib_error err;
-    o.url = url;
+    o.url = at;
     o.program = "conformance";
     if (snib_client_open(&o, &c, &err)) {
-        fail_msg("open %s: %s", url, err.text);
+        fail_msg("open %s: %s", at, err.text);
     }
     return c;
 }
@@ -77,14 +121,109 @@ struct snib_lock *lock_with(struct snib_client *c, const char *name,
     return lock;
 }
 
+struct snib_lock_options terms(snib_kind kind, uint32_t permits,
+                               uint32_t capacity)
+{
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.kind = kind;
+    o.permits = permits;
+    o.capacity = capacity;
+    return o;
+}
+
+struct snib_lock *of_kind(struct snib_client *c, const char *name,
+                          snib_kind kind)
+{
+    struct snib_lock_options o = terms(kind, 0, 0);
+    return lock_with(c, name, &o);
+}
+
+struct snib_lock *fixed(struct snib_client *c, const char *name, snib_kind kind,
+                        int64_t lease_ms)
+{
+    struct snib_lock_options o = terms(kind, 0, 0);
+    o.fixed_lease = true;
+    o.lease_ms = lease_ms;
+    return lock_with(c, name, &o);
+}
+
+struct snib_lock *permits_of(struct snib_client *c, const char *name,
+                             uint32_t permits, uint32_t capacity)
+{
+    struct snib_lock_options o = terms(SNIB_PERMITS, permits, capacity);
+    return lock_with(c, name, &o);
+}
+
+struct snib_lock *leased(struct snib_client *c, const char *name,
+                         uint32_t permits, int64_t lease_ms, bool fix)
+{
+    struct snib_lock_options o = terms(SNIB_PERMITS, permits, permits);
+    o.fixed_lease = fix;
+    o.lease_ms = lease_ms;
+    return lock_with(c, name, &o);
+}
+
+struct snib_acquire_options waiting(int64_t wait_ms)
+{
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    o.wait_ms = wait_ms;
+    return o;
+}
+
 snib_err acquire_for(struct snib_lock *lock, int64_t wait_ms,
                      struct snib_grant *g)
 {
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    struct snib_error err;
-    o.wait_ms = wait_ms;
-    return snib_acquire(lock, &o, g, &err);
+    return take(lock, wait_ms, 0, g);
 }
+
+snib_err take(struct snib_lock *l, int64_t wait_ms, uint64_t lane,
+              struct snib_grant *g)
+{
+    struct snib_acquire_options o = waiting(wait_ms);
+    o.lane = lane;
+    return snib_acquire(l, &o, g, NULL);
+}
+
+snib_err try_by_other(struct snib_lock *l, struct snib_grant *g)
+{
+    return take(l, 0, snib_lane_new(), g);
+}
+
+struct stranger {
+    struct snib_lock *lock;
+    struct snib_grant grant;
+    snib_err err;
+};
+
+static void *release_elsewhere(void *arg)
+{
+    struct stranger *s = arg;
+    s->err = snib_release(s->lock, s->grant, NULL);
+    return NULL;
+}
+
+snib_err by_stranger(struct snib_lock *l, struct snib_grant g)
+{
+    struct stranger s = {.lock = l, .grant = g};
+    pthread_t t;
+    pthread_create(&t, NULL, release_elsewhere, &s);
+    pthread_join(t, NULL);
+    return s.err;
+}
+
+struct snib_status status_of(struct snib_lock *l, struct snib_grant g)
+{
+    struct snib_status st;
+    snib_grant_status(l, g, &st);
+    return st;
+}
+
+int64_t least_ms(int64_t lease_ms)
+{
+    return lease_ms - lease_ms / 100 - 7;
+}
+
+/* -- expectations ---------------------------------------------------------------- */
 
 void must_at(snib_err err, const char *file, int line)
 {
@@ -110,9 +249,18 @@ size_t waiters_of(struct snib_client *c, const char *name)
     return n;
 }
 
+size_t holders_of(struct snib_client *c, const char *name)
+{
+    struct snib_view *v;
+    must(snib_inspect(c, name, 0, &v, NULL));
+    size_t n = v->holder_count;
+    snib_view_free(v);
+    return n;
+}
+
 void wait_for_waiters(struct snib_client *c, const char *name, size_t n)
 {
-    int64_t deadline = now_ms() + 5000;
+    int64_t deadline = now_ms() + 10000;
     while (waiters_of(c, name) < n) {
         assert_true(now_ms() < deadline);
         look_again_after_ms(2);
@@ -121,7 +269,7 @@ void wait_for_waiters(struct snib_client *c, const char *name, size_t n)
 
 void wait_for_fewer_waiters(struct snib_client *c, const char *name, size_t n)
 {
-    int64_t deadline = now_ms() + 5000;
+    int64_t deadline = now_ms() + 10000;
     while (waiters_of(c, name) > n) {
         assert_true(now_ms() < deadline);
         look_again_after_ms(5);
@@ -139,14 +287,91 @@ void note_change(void *data, struct snib_grant g, snib_state state,
     }
 }
 
+void wait_for_loss(struct changes *c, snib_reason reason)
+{
+    int64_t deadline = now_ms() + 10000;
+    while (!atomic_load(&c->lost)) {
+        assert_true(now_ms() < deadline);
+        look_again_after_ms(2);
+    }
+    assert_int_equal(atomic_load(&c->reason), reason);
+}
+
 struct snib_event next_event(struct snib_client *c)
 {
     struct snib_event ev;
-    int64_t deadline = now_ms() + 5000;
+    int64_t deadline = now_ms() + 10000;
     while (!snib_next(c, &ev)) {
         struct pollfd p = {.fd = snib_fd(c), .events = POLLIN};
         assert_true(now_ms() < deadline);
         poll(&p, 1, 1000);
     }
     return ev;
+}
+
+/* -- threads and processes --------------------------------------------------------- */
+
+static void *do_task(void *arg)
+{
+    struct task *t = arg;
+    t->began_ms = now_ms();
+    t->err = take(t->lock, t->wait_ms, t->lane, &t->grant);
+    t->ended_ms = now_ms();
+    if (!t->err && t->order) {
+        t->place = atomic_fetch_add(t->order, 1);
+    }
+    if (!t->err && t->release) {
+        t->err = snib_release(t->lock, t->grant, NULL);
+    }
+    return NULL;
+}
+
+void start(struct task *t, struct snib_lock *l, int64_t wait_ms)
+{
+    t->lock = l;
+    t->wait_ms = wait_ms;
+    if (t->lane == 0) {
+        t->lane = snib_lane_new();
+    }
+    assert_int_equal(pthread_create(&t->thread, NULL, do_task, t), 0);
+}
+
+struct task *join(struct task *t)
+{
+    assert_int_equal(pthread_join(t->thread, NULL), 0);
+    return t;
+}
+
+struct child start_child(int (*work)(const char *name), const char *name)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        char ok = work(name) == 0 ? 'y' : 'n';
+        ssize_t n = write(ends[1], &ok, 1);
+        (void)n;
+        for (;;) {
+            pause();
+        }
+    }
+    close(ends[1]);
+    return (struct child){pid, ends[0]};
+}
+
+void wait_for_child(const struct child *c)
+{
+    struct pollfd p = {.fd = c->said, .events = POLLIN};
+    char ok = 0;
+    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(read(c->said, &ok, 1), 1);
+    assert_int_equal(ok, 'y');
+}
+
+void kill_child(const struct child *c)
+{
+    kill(c->pid, SIGKILL);
+    waitpid(c->pid, NULL, 0);
+    close(c->said);
 }

@@ -1,56 +1,16 @@
-/* Places in a ring (snib/ring.h) on every store, through the public interface
- * only.
- *
- *   snib_conformance_ring URL [CASE]
- */
+/* Places in a ring (snib/ring.h). */
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "kit.h"
 #include "snib/ring.h"
 
-static const char *url;
-
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-static const char *fresh_name(void)
-{
-    static char name[48];
-    static int n;
-    snprintf(name, sizeof name, "ring-%d-%d", (int)getpid(), n++);
-    return name;
-}
-
-static struct snib_client *open_client(void)
-{
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_client *c;
-    struct snib_error err;
-    o.url = url;
-    o.program = "conformance";
-    if (snib_client_open(&o, &c, &err)) {
-        fail_msg("open %s: %s", url, err.text);
-    }
-    return c;
-}
-
-static struct snib_ring_place *join(struct snib_client *c, const char *name,
-                                    const char *id)
+static struct snib_ring_place *enter(struct snib_client *c, const char *name,
+                                     const char *id)
 {
     struct snib_ring_place *p;
     struct snib_error err;
@@ -81,7 +41,7 @@ static void wait_for_members(struct snib_client *c, const char *name, size_t n)
             return;
         }
         assert_true(now_ms() < deadline);
-        poll(NULL, 0, 5);
+        look_again_after_ms(5);
     }
 }
 
@@ -98,7 +58,7 @@ static void every_key_is_exactly_one_members(void **state)
     for (int i = 0; i < MEMBERS; i++) {
         snprintf(id, sizeof id, "w%d", i);
         c[i] = open_client();
-        p[i] = join(c[i], name, id);
+        p[i] = enter(c[i], name, id);
     }
     for (int left = MEMBERS; left > 0; left--) {
         struct snib_ring *r[MEMBERS];
@@ -133,32 +93,26 @@ static void every_key_is_exactly_one_members(void **state)
     assert_int_equal(snib_ring_leave(NULL, &err), SNIB_ERR_OK);
 }
 
+static int enter_and_stay(const char *name)
+{
+    struct snib_ring_options o = SNIB_INIT(snib_ring_options);
+    struct snib_ring_place *p;
+    o.lease_ms = 1500;
+    o.wait_ms = 5000;
+    return (int)snib_ring_join(open_client(), name, 0, "killed", &o, &p, NULL);
+}
+
 static void a_killed_member_leaves_with_its_lease(void **state)
 {
     (void)state;
     const char *name = fresh_name();
-    if (strncmp(url, "memory:", 7) == 0) {
-        print_message("skipped: a space is one process' own\n");
-        skip();
-    }
-    pid_t pid = fork();
-    if (!pid) {
-        struct snib_ring_options o = SNIB_INIT(snib_ring_options);
-        struct snib_ring_place *p;
-        o.lease_ms = 400;
-        o.wait_ms = 5000;
-        if (snib_ring_join(open_client(), name, 0, "killed", &o, &p, NULL)) {
-            _exit(1);
-        }
-        for (;;) {
-            pause();
-        }
-    }
+    skip_in_one_process();
+    struct child dead = start_child(enter_and_stay, name);
+    wait_for_child(&dead);
     struct snib_client *c = open_client();
-    struct snib_ring_place *p = join(c, name, "stays");
+    struct snib_ring_place *p = enter(c, name, "stays");
     wait_for_members(c, name, 2);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    kill_child(&dead);
     wait_for_members(c, name, 1);
     struct snib_ring *r = ring_of(c, name);
     assert_string_equal(snib_ring_id(r, 0, NULL), "stays");
@@ -177,7 +131,7 @@ static void a_lost_place_is_nobodys(void **state)
     struct snib_ring_place *p;
     struct snib_error err;
     uint32_t ended;
-    o.lease_ms = 400;
+    o.lease_ms = 1500;
     o.wait_ms = 5000;
     assert_int_equal(snib_ring_join(c, name, 0, "w", &o, &p, &err), 0);
     struct snib_ring *r = ring_of(c, name);
@@ -188,11 +142,11 @@ static void a_lost_place_is_nobodys(void **state)
     int64_t deadline = now_ms() + 5000;
     while (snib_ring_mine(p, r, "k", 1)) { /* until its renewal says so */
         assert_true(now_ms() < deadline);
-        poll(NULL, 0, 5);
+        look_again_after_ms(5);
     }
     snib_ring_free(r);
     assert_int_equal(snib_ring_leave(p, &err), SNIB_ERR_LOST);
-    p = join(c, name, "w"); /* and again */
+    p = enter(c, name, "w"); /* and again */
     assert_int_equal(snib_ring_leave(p, &err), SNIB_ERR_OK);
     snib_client_free(other);
     snib_client_free(c);
@@ -203,7 +157,7 @@ static void an_id_that_is_taken_is_refused(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *other = open_client();
-    struct snib_ring_place *p = join(c, name, "one"), *q = p;
+    struct snib_ring_place *p = enter(c, name, "one"), *q = p;
     struct snib_error err;
     assert_int_equal(snib_ring_join(other, name, 0, "one", NULL, &q, &err),
                      SNIB_ERR_BUSY);
@@ -218,7 +172,7 @@ static void an_id_that_is_taken_is_refused(void **state)
     assert_true(snib_ring_mine(p, r, "k", 1));
     snib_ring_free(r);
     /* One client, two members. */
-    struct snib_ring_place *two = join(c, name, "two");
+    struct snib_ring_place *two = enter(c, name, "two");
     r = ring_of(other, name);
     assert_int_equal(snib_ring_count(r), 2);
     for (uint32_t key = 0; key < 100; key++) {
@@ -229,7 +183,7 @@ static void an_id_that_is_taken_is_refused(void **state)
     assert_int_equal(snib_ring_leave(p, &err), SNIB_ERR_OK);
     wait_for_members(other, name, 1);
     assert_int_equal(snib_ring_leave(two, &err), SNIB_ERR_OK);
-    q = join(other, name, "one");
+    q = enter(other, name, "one");
     assert_int_equal(snib_ring_leave(q, &err), SNIB_ERR_OK);
     snib_client_free(other);
     snib_client_free(c);
@@ -253,7 +207,7 @@ static void a_writer_has_the_ring_without_members(void **state)
                      SNIB_ERR_BUSY);
     assert_null(p);
     assert_int_equal(snib_release(lock, g, &err), 0);
-    p = join(other, name, "w");
+    p = enter(other, name, "w");
     assert_int_equal(snib_ring_leave(p, &err), 0);
     snib_lock_free(lock);
     snib_client_free(other);
@@ -312,13 +266,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_writer_has_the_ring_without_members),
         cmocka_unit_test(bad_input_is_told),
     };
-    if (argc < 2) {
-        fprintf(stderr, "usage: snib_conformance_ring URL [CASE]\n");
+    if (!take_arguments(argc, argv)) {
         return 64;
-    }
-    url = argv[1];
-    if (argc > 2) {
-        cmocka_set_test_filter(argv[2]);
     }
     return cmocka_run_group_tests(cases, NULL, NULL);
 }

@@ -1,9 +1,6 @@
 /* Sizes of semaphores, latches and barriers: one set of cases for every store,
  * through the public interface only (snib/semaphore.h, snib/latch.h). Permits
- * and barriers as kinds of lock are in family.c.
- *
- *   snib_terms URL [CASE]
- */
+ * and barriers as kinds of lock are in permits.c and kinds.c. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,19 +14,6 @@
 #include "snib/latch.h"
 #include "snib/semaphore.h"
 #include "snib/test.h"
-
-/* What a busy machine may add to a wait. */
-enum { SLACK_MS = 1200 };
-
-static struct snib_lock *permits_of(struct snib_client *c, const char *name,
-                                    uint32_t permits, uint32_t capacity)
-{
-    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
-    o.kind = SNIB_PERMITS;
-    o.permits = permits;
-    o.capacity = capacity;
-    return lock_with(c, name, &o);
-}
 
 static void assert_semaphore(struct snib_client *c, const char *name,
                              int64_t size, int64_t used, int64_t available,
@@ -52,60 +36,51 @@ static uint32_t left_of(struct snib_client *c, const char *name)
 
 /* -- something in a thread of its own ------------------------------------------ */
 
-enum deed { ACQUIRE, AWAIT, MEET, COUNT_DOWN };
+enum what { AWAIT, MEET, COUNT_DOWN };
 
-struct task {
+struct deed {
     pthread_t thread;
-    enum deed deed;
+    enum what what;
     struct snib_client *client;
-    struct snib_lock *lock;
     const char *name;
     uint32_t parties;
     int after_ms;
-    int64_t wait_ms, began_ms, ended_ms, generation;
-    struct snib_grant grant;
+    int64_t wait_ms, ended_ms, generation;
     snib_err err;
     atomic_int done;
 };
 
-static void *do_task(void *arg)
+static void *do_deed(void *arg)
 {
-    struct task *t = arg;
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    o.wait_ms = t->wait_ms;
-    o.lane = snib_lane_new();
-    t->began_ms = now_ms();
-    switch (t->deed) {
-    case ACQUIRE:
-        t->err = snib_acquire(t->lock, &o, &t->grant, NULL);
-        break;
+    struct deed *d = arg;
+    switch (d->what) {
     case AWAIT:
-        t->err = snib_latch_await(t->client, t->name, 0, t->wait_ms, NULL);
+        d->err = snib_latch_await(d->client, d->name, 0, d->wait_ms, NULL);
         break;
     case MEET:
-        t->err = snib_barrier_wait(t->client, t->name, 0, t->parties,
-                                   t->wait_ms, &t->generation, NULL);
+        d->err = snib_barrier_wait(d->client, d->name, 0, d->parties,
+                                   d->wait_ms, &d->generation, NULL);
         break;
     case COUNT_DOWN: /* at a time: what is measured is how soon it is told */
-        poll(NULL, 0, t->after_ms);
-        t->err = snib_latch_count_down(t->client, t->name, 0, 1, NULL, NULL);
+        poll(NULL, 0, d->after_ms);
+        d->err = snib_latch_count_down(d->client, d->name, 0, 1, NULL, NULL);
         break;
     }
-    t->ended_ms = now_ms();
-    atomic_store(&t->done, 1);
+    d->ended_ms = now_ms();
+    atomic_store(&d->done, 1);
     return NULL;
 }
 
-static void start(struct task *t)
+static void begin(struct deed *d)
 {
-    atomic_init(&t->done, 0);
-    assert_int_equal(pthread_create(&t->thread, NULL, do_task, t), 0);
+    atomic_init(&d->done, 0);
+    assert_int_equal(pthread_create(&d->thread, NULL, do_deed, d), 0);
 }
 
-static struct task *join(struct task *t)
+static snib_err end_of(struct deed *d)
 {
-    assert_int_equal(pthread_join(t->thread, NULL), 0);
-    return t;
+    assert_int_equal(pthread_join(d->thread, NULL), 0);
+    return d->err;
 }
 
 /* -- semaphores ------------------------------------------------------------------ */
@@ -199,11 +174,9 @@ static void growing_serves_who_waits_at_once(void **state)
                      *m = permits_of(d, name, 1, 0);
     struct snib_grant g;
     must(acquire_for(l, 0, &g));
-    struct task t[3] = {{.deed = ACQUIRE, .lock = m, .wait_ms = 20000},
-                        {.deed = ACQUIRE, .lock = m, .wait_ms = 20000},
-                        {.deed = ACQUIRE, .lock = m, .wait_ms = 20000}};
+    struct task t[3] = {0};
     for (size_t i = 0; i < 3; i++) {
-        start(&t[i]);
+        start(&t[i], m, 20000);
         wait_for_waiters(c, name, i + 1);
     }
     assert_semaphore(c, name, 1, 1, 0, 3);
@@ -220,6 +193,38 @@ static void growing_serves_who_waits_at_once(void **state)
     }
     must(snib_release(l, g, NULL));
     assert_semaphore(c, name, 4, 0, 4, 0);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void permits_that_expire_are_counted_as_available(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock_options o = terms(SNIB_PERMITS, 3, 5);
+    o.fixed_lease = true;
+    o.lease_ms = 700;
+    struct snib_lock *l = lock_with(c, name, &o),
+                     *m = permits_of(d, name, 1, 0);
+    struct snib_grant g, h;
+    must(acquire_for(l, 0, &g));
+    must(acquire_for(m, 0, &h));
+    assert_semaphore(d, name, 5, 4, 1, 0);
+    while (status_of(l, g).state != SNIB_LOST) {
+        look_again_after_ms(5);
+    }
+    int64_t deadline = now_ms() + 5000;
+    struct snib_semaphore s;
+    do { /* the owner is told a little earlier */
+        assert_true(now_ms() < deadline);
+        must(snib_semaphore_get(d, name, 0, &s, NULL));
+    } while (s.used > 1);
+    assert_semaphore(d, name, 5, 1, 4, 0);
+    must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
+    assert_semaphore(d, name, 5, 1, 4, 0); /* nothing is given back twice */
+    must(snib_release(m, h, NULL));
+    assert_semaphore(d, name, 5, 0, 5, 0);
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -257,8 +262,8 @@ static void draining_does_not_overtake_who_waits(void **state)
                      *m = permits_of(d, name, 3, 0);
     struct snib_grant g, none;
     must(acquire_for(l, 0, &g));
-    struct task t = {.deed = ACQUIRE, .lock = m, .wait_ms = 20000};
-    start(&t);
+    struct task t = {0};
+    start(&t, m, 20000);
     wait_for_waiters(c, name, 1);
     must_be(snib_semaphore_drain(l, NULL, &none, NULL, NULL), SNIB_ERR_BUSY);
     must(snib_release(l, g, NULL));
@@ -324,13 +329,13 @@ static void await_returns_when_the_last_step_is_counted(void **state)
     const char *name = fresh_name();
     must(snib_latch_set(c, name, 0, 1, NULL, NULL));
     must_be(snib_latch_await(c, name, 0, 0, NULL), SNIB_ERR_BUSY);
-    struct task down = {
-        .deed = COUNT_DOWN, .client = d, .name = name, .after_ms = 500};
-    start(&down);
+    struct deed down = {
+        .what = COUNT_DOWN, .client = d, .name = name, .after_ms = 500};
+    begin(&down);
     int64_t began = now_ms();
     must(snib_latch_await(c, name, 0, 550 + SLACK_MS, NULL));
     int64_t took = now_ms() - began;
-    must(join(&down)->err);
+    must(end_of(&down));
     assert_true(took >= 480 && now_ms() - down.ended_ms < SLACK_MS);
     snib_client_free(c);
     snib_client_free(d);
@@ -342,13 +347,13 @@ static void await_ends_at_its_limit_when_that_comes_first(void **state)
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
     must(snib_latch_set(c, name, 0, 1, NULL, NULL));
-    struct task down = {
-        .deed = COUNT_DOWN, .client = d, .name = name, .after_ms = 1000};
-    start(&down);
+    struct deed down = {
+        .what = COUNT_DOWN, .client = d, .name = name, .after_ms = 1000};
+    begin(&down);
     int64_t began = now_ms();
     snib_err err = snib_latch_await(c, name, 0, 500, NULL);
     int64_t ended = now_ms();
-    must(join(&down)->err);
+    must(end_of(&down));
     if (ended < down.ended_ms) { /* else the machine slept */
         must_be(err, SNIB_ERR_TIMEOUT);
         assert_true(ended - began >= 495);
@@ -365,13 +370,13 @@ static void all_who_wait_pass(void **state)
     enum { N = 5 };
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d[N];
-    struct task t[N];
+    struct deed t[N];
     must(snib_latch_set(c, name, 0, 2, NULL, NULL));
     for (int i = 0; i < N; i++) {
         d[i] = open_client();
-        t[i] = (struct task){
-            .deed = AWAIT, .client = d[i], .name = name, .wait_ms = 20000};
-        start(&t[i]);
+        t[i] = (struct deed){
+            .what = AWAIT, .client = d[i], .name = name, .wait_ms = 20000};
+        begin(&t[i]);
     }
     wait_for_waiters(c, name, N);
     must(snib_latch_count_down(c, name, 0, 1, NULL, NULL));
@@ -379,7 +384,7 @@ static void all_who_wait_pass(void **state)
     int64_t opened = now_ms();
     must(snib_latch_count_down(c, name, 0, 1, NULL, NULL));
     for (int i = 0; i < N; i++) {
-        must(join(&t[i])->err);
+        must(end_of(&t[i]));
         assert_true(t[i].ended_ms - opened < SLACK_MS);
         snib_client_free(d[i]);
     }
@@ -392,17 +397,17 @@ static void threads_of_one_client_pass_together(void **state)
     enum { N = 5 };
     const char *name = fresh_name();
     struct snib_client *c = open_client();
-    struct task t[N];
+    struct deed t[N];
     must(snib_latch_set(c, name, 0, 1, NULL, NULL));
     for (int i = 0; i < N; i++) {
-        t[i] = (struct task){
-            .deed = AWAIT, .client = c, .name = name, .wait_ms = 20000};
-        start(&t[i]);
+        t[i] = (struct deed){
+            .what = AWAIT, .client = c, .name = name, .wait_ms = 20000};
+        begin(&t[i]);
     }
     wait_for_waiters(c, name, N);
     must(snib_latch_open(c, name, 0, NULL));
     for (int i = 0; i < N; i++) {
-        must(join(&t[i])->err);
+        must(end_of(&t[i]));
     }
     snib_client_free(c);
 }
@@ -413,15 +418,15 @@ static void steps_counted_side_by_side_are_all_counted(void **state)
     enum { N = 8 };
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d[N];
-    struct task t[N];
+    struct deed t[N];
     must(snib_latch_set(c, name, 0, N + 1, NULL, NULL));
     for (int i = 0; i < N; i++) {
         d[i] = open_client();
-        t[i] = (struct task){.deed = COUNT_DOWN, .client = d[i], .name = name};
-        start(&t[i]);
+        t[i] = (struct deed){.what = COUNT_DOWN, .client = d[i], .name = name};
+        begin(&t[i]);
     }
     for (int i = 0; i < N; i++) {
-        must(join(&t[i])->err);
+        must(end_of(&t[i]));
         snib_client_free(d[i]);
     }
     assert_int_equal(left_of(c, name), 1);
@@ -465,8 +470,8 @@ static void a_closed_latch_keeps_the_lock_closed(void **state)
     struct snib_grant g;
     must(snib_latch_set(d, name, 0, 1, NULL, NULL));
     must_be(acquire_for(l, 0, &g), SNIB_ERR_BUSY);
-    struct task t = {.deed = ACQUIRE, .lock = l, .wait_ms = 20000};
-    start(&t);
+    struct task t = {0};
+    start(&t, l, 20000);
     wait_for_waiters(d, name, 1);
     must(snib_latch_count_down(d, name, 0, 1, NULL, NULL));
     must(join(&t)->err);
@@ -489,9 +494,9 @@ a_barrier_lets_each_group_pass_with_a_generation_of_its_own(void **state)
         d[i] = open_client();
     }
     for (int round = 0; round < 3; round++) {
-        struct task t[N];
+        struct deed t[N];
         for (int i = 0; i < N; i++) {
-            t[i] = (struct task){.deed = MEET,
+            t[i] = (struct deed){.what = MEET,
                                  .client = d[i],
                                  .name = name,
                                  .parties = N,
@@ -501,10 +506,10 @@ a_barrier_lets_each_group_pass_with_a_generation_of_its_own(void **state)
                 assert_false(atomic_load(&t[0].done));
                 assert_false(atomic_load(&t[1].done));
             }
-            start(&t[i]);
+            begin(&t[i]);
         }
         for (int i = 0; i < N; i++) {
-            must(join(&t[i])->err);
+            must(end_of(&t[i]));
             assert_int_equal(t[i].generation, t[0].generation);
         }
         assert_true(t[0].generation > last);
@@ -521,20 +526,20 @@ static void a_party_that_gives_up_is_not_counted(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    must_be(snib_barrier_wait(c, name, 0, 2, 300, NULL, NULL),
+    must_be(snib_barrier_wait(c, name, 0, 2, 1000, NULL, NULL),
             SNIB_ERR_TIMEOUT);
     wait_for_fewer_waiters(d, name, 0);
-    must_be(snib_barrier_wait(d, name, 0, 2, 300, NULL, NULL),
+    must_be(snib_barrier_wait(d, name, 0, 2, 1000, NULL, NULL),
             SNIB_ERR_TIMEOUT);
     wait_for_fewer_waiters(d, name, 0);
-    struct task t = {.deed = MEET,
+    struct deed t = {.what = MEET,
                      .client = c,
                      .name = name,
                      .parties = 2,
                      .wait_ms = 20000};
-    start(&t);
+    begin(&t);
     must(snib_barrier_wait(d, name, 0, 2, 20000, NULL, NULL));
-    must(join(&t)->err);
+    must(end_of(&t));
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -542,10 +547,7 @@ static void a_party_that_gives_up_is_not_counted(void **state)
 static void a_party_that_died_is_not_counted(void **state)
 {
     (void)state;
-    if (is_memory()) {
-        print_message("skipped: memory: lives in one process\n");
-        skip();
-    }
+    skip_in_one_process();
     const char *name = fresh_name();
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -561,15 +563,15 @@ static void a_party_that_died_is_not_counted(void **state)
     /* A server that has answered twice since has seen its lines end. */
     waiters_of(c, name);
     waiters_of(c, name);
-    struct task t = {.deed = MEET,
+    struct deed t = {.what = MEET,
                      .client = c,
                      .name = name,
                      .parties = 2,
                      .wait_ms = 20000};
-    start(&t);
+    begin(&t);
     int64_t generation;
     must(snib_barrier_wait(d, name, 0, 2, 20000, &generation, NULL));
-    must(join(&t)->err);
+    must(end_of(&t));
     assert_int_equal(t.generation, generation); /* these two met            */
     snib_client_free(c);
     snib_client_free(d);
@@ -717,6 +719,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(
             below_what_is_in_use_none_is_granted_until_enough_is_back),
         cmocka_unit_test(growing_serves_who_waits_at_once),
+        cmocka_unit_test(permits_that_expire_are_counted_as_available),
         cmocka_unit_test(draining_takes_all_that_is_there_in_one_grant),
         cmocka_unit_test(draining_does_not_overtake_who_waits),
         cmocka_unit_test(an_absent_latch_is_open),

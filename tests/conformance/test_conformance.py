@@ -1,6 +1,7 @@
-"""The conformance cases of conformance.c (locks), family.c (readers, writers,
-permits, barriers) and terms.c (sizes, latches) on every store: one test a
-case."""
+"""The conformance cases on every store, those of several locks as one on each
+and on pairs of stores: one test a case. A program a subject, built from
+SUBJECT.c and kit.c.
+labels: thread"""
 import os
 import pathlib
 import re
@@ -11,18 +12,30 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 HERE = pathlib.Path(__file__).parent
-PROGRAMS = "conformance", "family", "terms"
-CASES = [(program, case) for program in PROGRAMS
-         for case in re.findall(r"cmocka_unit_test\(\s*(\w+)\)",
-                                (HERE / f"{program}.c").read_text())]
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR",
                                     HERE.parents[1] / "build" / "dev"))
+STORES = ["memory", "sqlite", "redis", "redis+unix"]
+PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
+         "memory redis"]
+# A quorum has plain mutexes only.
+SUBJECTS = {"lock": [*STORES, "redlock"], "client": [*STORES, "redlock"],
+            "rw": STORES, "order": STORES, "permits": STORES, "kinds": STORES,
+            "terms": STORES, "value": STORES, "ring": STORES,
+            "multi": PAIRS, "multi_crowd": PAIRS}
+
+
+def cases(subject):
+    return re.findall(r"cmocka_unit_test\(\s*(\w+)\)",
+                      (HERE / f"{subject}.c").read_text())
 
 
 @pytest.fixture(scope="session")
 def urls(tmp_path_factory):
+    """By store; a file of its own for each SUBJECT: crowds write a lot."""
+    folder = tmp_path_factory.mktemp("db")
     urls = {"memory": "memory:conformance",
-            "sqlite": f"sqlite:{tmp_path_factory.mktemp('db')}/locks.db"}
+            "sqlite": f"sqlite:{folder}/SUBJECT.db",
+            "sqlite2": f"sqlite:{folder}/SUBJECT-2.db"}
     if not shutil.which("redis-server"):
         yield urls
         return
@@ -35,40 +48,41 @@ def urls(tmp_path_factory):
         yield urls
 
 
-def run(path, url, case):
-    return subprocess.run([path, url, case], timeout=60, capture_output=True,
-                          text=True)
+def run(path, urls, case):
+    return subprocess.run([path, *urls, case], timeout=120,
+                          capture_output=True, text=True)
 
 
 @pytest.fixture(scope="session")
 def runs(request, urls):
     """What is to be run by this session, three at a time: a case waits, most
     of the time, and has names of its own."""
-    found, futures = {}, {}
-    for program in PROGRAMS:
-        found[program] = [p for p in BUILD.rglob(f"snib_{program}")
-                          if p.is_file()]
+    found = {subject: path for subject in SUBJECTS
+             for path in BUILD.rglob(f"conformance.{subject}")
+             if path.is_file()}
+    futures = {}
     with ThreadPoolExecutor(3) as pool:
         for item in request.session.items:
             p = item.callspec.params if hasattr(item, "callspec") else {}
-            if "case" in p and p["store"] in urls and found[p["program"]]:
-                key = p["store"], p["program"], p["case"]
-                futures[key] = pool.submit(run, found[p["program"]][0],
-                                           urls[p["store"]], p["case"])
+            if "case" not in p or p["subject"] not in found:
+                continue
+            at = [urls.get(one, "").replace("SUBJECT", p["subject"])
+                  for one in p["store"].split()]
+            if all(at):
+                futures[p["store"], p["subject"], p["case"]] = pool.submit(
+                    run, found[p["subject"]], at, p["case"])
         yield futures
 
 
-@pytest.mark.parametrize("store, program, case", [
-    (store, program, case)
-    for store in ("memory", "sqlite", "redis", "redis+unix", "redlock")
-    for program, case in CASES
-    if store != "redlock" or program == "conformance"])
-def test_case(runs, urls, store, program, case):
-    if store not in urls:
+@pytest.mark.parametrize("store, subject, case", [
+    (store, subject, case) for subject, stores in SUBJECTS.items()
+    for store in stores for case in cases(subject)])
+def test_case(runs, urls, store, subject, case):
+    if not all(one in urls for one in store.split()):
         pytest.skip("redis-server is not installed")
-    if (store, program, case) not in runs:
-        pytest.skip(f"snib_{program} is not built under {BUILD}")
-    done = runs[store, program, case].result()
+    if (store, subject, case) not in runs:
+        pytest.skip(f"conformance.{subject} is not built under {BUILD}")
+    done = runs[store, subject, case].result()
     text = done.stdout + done.stderr
     if re.search(r"\[  SKIPPED \]|skipped: ", text):
         pytest.skip((re.findall(r"skipped: (.*)", text) or ["see case"])[0])
@@ -78,6 +92,10 @@ def test_case(runs, urls, store, program, case):
 
 def test_kinds_on_a_quorum():
     pytest.skip("redlock: has plain mutexes only, and says so")
+
+
+def test_every_subject_is_run():
+    assert set(SUBJECTS) == {p.stem for p in HERE.glob("*.c")} - {"kit"}
 
 
 def test_the_table_of_redissons_tests_names_cases_that_exist():

@@ -12,9 +12,9 @@ BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR", "build/dev"))
 
 @pytest.fixture(scope="session")
 def program():
-    found = [p for p in BUILD.rglob("snib_conformance_multi") if p.is_file()]
+    found = [p for p in BUILD.rglob("conformance.multi_crowd") if p.is_file()]
     if not found:
-        pytest.skip(f"snib_conformance_multi is not built under {BUILD}")
+        pytest.skip(f"conformance.multi_crowd is not built under {BUILD}")
     return found[0]
 
 
@@ -40,7 +40,7 @@ def test_exact_counts_and_nothing_left(program, proxy, case, fault):
     else:
         rule = proxy.split_requests(7, command="EVALSHA",
                                     where=random_match(3, 0.5))
-    done = subprocess.run([program, "-f", proxy.url, proxy.url, case],
+    done = subprocess.run([program, "-f", proxy.url, case],
                           timeout=120, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert rule.fired > 5

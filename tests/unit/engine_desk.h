@@ -3,16 +3,8 @@
 #ifndef SNIB_TESTS_ENGINE_DESK_H
 #define SNIB_TESTS_ENGINE_DESK_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
-
-#include "base/mem.h"
 #include "core/engine.h"
 
 /* -- a store of wax -------------------------------------------------------- */
@@ -200,5 +192,7 @@ static snib_state state_of(struct desk *d, struct snib__seat *s)
     snib__engine_status(d->e, d->now, s, &st);
     return st.state;
 }
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 #endif

@@ -590,7 +590,6 @@ static void a_shared_grant_that_is_over_is_not_adopted(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         T(each_reader_and_each_lot_asks_for_itself),
         T(a_reader_reads_again_at_no_cost),
@@ -615,5 +614,5 @@ int main(void)
         T(shared_grants_are_adopted_beside_each_other),
         T(a_shared_grant_that_is_over_is_not_adopted),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN(tests);
 }

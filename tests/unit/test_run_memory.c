@@ -300,11 +300,12 @@ static void crowd_of(int threads, int clients, int rounds)
     struct snib_client *c[4];
     struct crowd x = {.rounds = rounds};
     pthread_t t[32];
-    for (int i = 0; i < 4; i++) {
-        if (i < clients) {
-            c[i] = open_client("", false);
-        }
-        x.lock[i] = i < clients ? lock_of(c[i], "x") : x.lock[i % clients];
+    for (int i = 0; i < clients; i++) {
+        c[i] = open_client("", false);
+        x.lock[i] = lock_of(c[i], "x");
+    }
+    for (int i = clients; i < 4; i++) {
+        x.lock[i] = x.lock[i % clients];
     }
     struct snib__counts n;
     struct snib_acquire_options now = waiting(0);

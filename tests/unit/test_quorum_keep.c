@@ -1,0 +1,292 @@
+/* The quorum: renewing, ending, looking. */
+#include "quorum_world.h"
+
+/* -- renewing ------------------------------------------------------------------------------ */
+
+static void renewal_needs_a_majority(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    struct snib__request g = acquired(0);
+    run(1000);
+    client[0].way[0] = WAY_SHUT;
+    snib_instant sent = now;
+    struct snib__request r = of_grant(SNIB__RENEW, &g);
+    assert_int_equal(ask(0, &r), SNIB__DONE);
+    assert_int_equal(r.valid_from.ns, sent.ns);
+    client[0].way[1] = WAY_SHUT;
+    r = of_grant(SNIB__RENEW, &g);
+    assert_int_equal(ask(0, &r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.err, SNIB_ERR_UNREACHABLE);
+}
+
+static void renewal_sets_the_grant_where_a_node_was_emptied(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    struct snib__request g = acquired(0);
+    run(10);
+    server[2] = (struct server){0};
+    struct snib__request r = of_grant(SNIB__RENEW, &g);
+    assert_int_equal(ask(0, &r), SNIB__DONE);
+    run(10);
+    assert_true(server[2].token == g.token && server[2].client == 1);
+    assert_true(server[2].memory >= g.token + 31);
+    server[0] = server[1] = (struct server){0}; /* now a majority at once */
+    r = of_grant(SNIB__RENEW, &g);
+    assert_int_equal(ask(0, &r), SNIB__DONE);
+    run(10);
+    assert_int_equal(held_at(3), 3);
+}
+
+static void renewal_does_not_set_where_another_was_granted_since(void **state)
+{
+    (void)state;
+    open_clients(3, 2, 0);
+    struct snib__request g = acquired(0);
+    run(10);
+    server[0] = server[1] = (struct server){0};
+    struct snib__request o = acquired(1);
+    struct snib__request r = of_grant(SNIB__RENEW, &g);
+    assert_int_equal(ask(0, &r), SNIB__NO);
+    assert_int_equal(r.err, SNIB_ERR_LOST);
+    r = of_grant(SNIB__RENEW, &o);
+    assert_int_equal(ask(1, &r), SNIB__DONE);
+    /* Granted and ended since: the lock is free, and yet not ours. */
+    assert_int_equal(end(1, &o), SNIB__DONE);
+    run(10);
+    r = of_grant(SNIB__RENEW, &g);
+    assert_int_not_equal(ask(0, &r), SNIB__DONE);
+}
+
+static void a_force_release_is_told_as_revoked(void **state)
+{
+    (void)state;
+    open_clients(3, 2, 0);
+    struct snib__request g = acquired(0);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 1 << 16);
+    run(10);
+    struct snib__request f = request(SNIB__FORCE);
+    f.result = &rows;
+    assert_int_equal(ask(1, &f), SNIB__DONE);
+    snib__buf_free(&rows);
+    struct snib__request r = of_grant(SNIB__RENEW, &g);
+    assert_int_equal(ask(0, &r), SNIB__NO);
+    assert_true(r.revoked);
+    assert_int_equal(held_at(3), 0); /* and is not set again */
+}
+
+/* -- ending ----------------------------------------------------------------------------------- */
+
+static void release_ends_at_a_majority_and_then_everywhere(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    struct snib__request g = acquired(0);
+    run(200);
+    client[0].way[2] = WAY_SHUT;
+    assert_int_equal(end(0, &g), SNIB__DONE);
+    assert_int_equal(held_at(3), 1);
+    client[0].way[2] = WAY_OPEN;
+    run(3000);
+    assert_int_equal(held_at(3), 0);
+}
+
+static void release_without_a_majority_is_unknown_at_its_limit(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    struct snib__request g = acquired(0);
+    run(200);
+    all_ways(0, WAY_SHUT, 1, 3);
+    struct snib__request r = of_grant(SNIB__RELEASE, &g);
+    start(0, &r);
+    assert_in_range(finish(0, &r), 4999, 5001);
+    assert_int_equal(r.answer, SNIB__UNKNOWN);
+}
+
+static void release_of_what_is_not_ours_is_no(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    struct snib__request g = acquired(0);
+    assert_int_equal(end(0, &g), SNIB__DONE);
+    run(100);
+    assert_int_equal(end(0, &g), SNIB__NO);
+}
+
+static void release_overtakes_a_set_that_is_under_way(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    struct snib__request g = acquired(0);
+    run(200);
+    server[2] = (struct server){0};
+    client[0].there_ms[2] = 100;
+    struct snib__request r = of_grant(SNIB__RENEW, &g);
+    start(0, &r);
+    run(150); /* node 2 has said no; the set is on its way */
+    assert_true(is_answered(0, &r));
+    assert_int_equal(r.answer, SNIB__DONE);
+    client[0].there_ms[2] = 0; /* overtakes */
+    assert_int_equal(end(0, &g), SNIB__DONE);
+    run(1000);
+    assert_true(server[2].keeps > 0);
+    assert_int_equal(held_at(3), 0); /* H15 */
+}
+
+static void cancel_answers_the_acquire_and_leaves_nothing(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    for (int k = 0; k < 3; k++) {
+        client[0].there_ms[k] = 50 + 100 * k;
+    }
+    struct snib__request g = request(SNIB__ACQUIRE), c;
+    g.may_queue = true;
+    start(0, &g);
+    run(60); /* one has granted, two are under way */
+    c = of_grant(SNIB__CANCEL, &g);
+    c.token = 0;
+    start(0, &c);
+    assert_true(is_answered(0, &g));
+    assert_int_equal(g.answer, SNIB__NO);
+    assert_int_equal(g.err, SNIB_ERR_CANCELLED);
+    finish(0, &c);
+    assert_int_equal(c.answer, SNIB__DONE);
+    run(5000);
+    assert_int_equal(held_at(3), 0);
+}
+
+static void cancel_of_a_waiter_at_rest_is_done_at_once(void **state)
+{
+    (void)state;
+    open_clients(3, 2, 0);
+    acquired(0);
+    struct snib__request w = request(SNIB__ACQUIRE);
+    w.may_queue = true;
+    start(1, &w);
+    run(3);
+    is_answered(1, &w);
+    struct snib__request c = of_grant(SNIB__CANCEL, &w);
+    c.token = 0;
+    start(1, &c);
+    assert_true(is_answered(1, &c) && is_answered(1, &w));
+    assert_int_equal(w.answer, SNIB__NO);
+    run(1000);
+    assert_int_equal(held_at(3), 3);
+}
+
+static void a_yield_ends_the_prior_grant_and_lets_others_in(void **state)
+{
+    (void)state;
+    open_clients(3, 2, 0);
+    struct snib__request g = acquired(0), y, w = request(SNIB__ACQUIRE);
+    run(200);
+    w.may_queue = true;
+    start(1, &w);
+    run(5);
+    y = request(SNIB__ACQUIRE);
+    y.token = g.token;
+    y.may_queue = true;
+    start(0, &y);
+    tick(now);
+    run(0);
+    assert_int_equal(held_at(3), 0);
+    bool first = false, second = false;
+    for (int n = 0; !first && !second; n++) {
+        assert_true(n < 1000);
+        tick(due());
+        first = is_answered(0, &y) && y.answer == SNIB__DONE;
+        second = is_answered(1, &w) && w.answer == SNIB__DONE;
+    }
+    assert_true(first != second);
+    assert_true((first ? y : w).token > g.token + 31);
+}
+
+/* -- looking --------------------------------------------------------------------------------- */
+
+static int rows_of(struct snib__buf *b, int row, int field, int64_t *ret)
+{
+    struct snib__rec r;
+    int n = 0;
+    snib__rec_begin(&r, snib__buf_bytes(b), snib__buf_size(b));
+    while (snib__rec_next_row(&r)) {
+        n += r.row == row;
+        while (snib__rec_next_field(&r)) {
+            if (r.row == row && r.field == field) {
+                *ret = snib__rec_value_i64(&r);
+            }
+        }
+    }
+    return n;
+}
+
+static void holder_is_who_has_a_majority(void **state)
+{
+    (void)state;
+    open_clients(5, 2, 0);
+    struct snib__buf rows;
+    int64_t token = 0, left = 0;
+    snib__buf_init(&rows, 1 << 16);
+    all_ways(0, WAY_SHUT, 4, 5);
+    struct snib__request g = acquired(0);
+    server[4].client = 2; /* a loser's vote */
+    server[4].end_ms = clock_of(&server[4]) + 5000;
+    struct snib__request r = request(SNIB__INSPECT);
+    r.result = &rows;
+    assert_int_equal(ask(1, &r), SNIB__DONE);
+    assert_int_equal(rows_of(&rows, SNIB__ROW_LOCK, SNIB__F_TOKEN, &token), 1);
+    assert_true(token == g.token + 31);
+    assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, SNIB__F_TOKEN, &token),
+                     1);
+    assert_true(token == g.token);
+    assert_int_equal(rows_of(&rows, SNIB__ROW_WAITER, SNIB__F_LEFT, &left), 1);
+    assert_int_equal(left, 5000);
+    all_ways(1, WAY_SHUT, 0, 3);
+    r = request(SNIB__INSPECT);
+    r.result = &rows;
+    assert_int_equal(ask(1, &r), SNIB__NOT_APPLIED);
+    snib__buf_free(&rows);
+}
+
+static void doctor_speaks_of_each_node(void **state)
+{
+    (void)state;
+    open_clients(4, 1, 0);
+    struct snib__buf rows;
+    int64_t level = 0;
+    snib__buf_init(&rows, 1 << 16);
+    client[0].way[3] = WAY_SHUT;
+    struct snib__request r = request(SNIB__DOCTOR);
+    r.result = &rows;
+    assert_int_equal(ask(0, &r), SNIB__DONE);
+    /* three are fine, one is down; the majority; an even number */
+    assert_int_equal(rows_of(&rows, SNIB__ROW_FINDING, SNIB__F_LEVEL, &level),
+                     6);
+    const char *text = (const char *)snib__buf_bytes(&rows);
+    assert_non_null(memmem(text, snib__buf_size(&rows), "a: fine", 7));
+    assert_non_null(memmem(text, snib__buf_size(&rows), "d: no answer", 12));
+    snib__buf_free(&rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest keep[] = {
+        CASE(renewal_needs_a_majority),
+        CASE(renewal_sets_the_grant_where_a_node_was_emptied),
+        CASE(renewal_does_not_set_where_another_was_granted_since),
+        CASE(a_force_release_is_told_as_revoked),
+        CASE(release_ends_at_a_majority_and_then_everywhere),
+        CASE(release_without_a_majority_is_unknown_at_its_limit),
+        CASE(release_of_what_is_not_ours_is_no),
+        CASE(release_overtakes_a_set_that_is_under_way),
+        CASE(cancel_answers_the_acquire_and_leaves_nothing),
+        CASE(cancel_of_a_waiter_at_rest_is_done_at_once),
+        CASE(a_yield_ends_the_prior_grant_and_lets_others_in),
+        CASE(holder_is_who_has_a_majority),
+        CASE(doctor_speaks_of_each_node),
+    };
+    return RUN(keep);
+}
