@@ -516,16 +516,16 @@ static void all_are_renewed_beyond_their_leases(void **state)
     struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
     struct snib_client *here = open_client(), *there = open_at(other_url());
     const char *x = fresh_name(), *y = fresh_name();
-    lo.lease_ms = 500;
+    lo.lease_ms = 1200;
     struct snib_lock *lock[2] = {lock_with(here, x, &lo),
                                  lock_with(there, y, &lo)};
     struct snib_client *stranger[2] = {open_client(), open_at(other_url())};
     struct snib_multi *m = multi_of(lock, 2);
     struct snib_grant g[2], none;
     must(take_all(m, 5000, g));
-    for (int i = 0; i < 2; i++) { /* two leases for each */
+    for (int i = 0; i < 2; i++) { /* two leases, together */
         struct snib_lock *l = lock_with(stranger[i], i ? y : x, NULL);
-        must_be(acquire_for(l, 1100, &none), SNIB_ERR_TIMEOUT);
+        must_be(acquire_for(l, 1300, &none), SNIB_ERR_TIMEOUT);
     }
     assert_true(snib_multi_held(m, g));
     must(snib_multi_release(m, g, &e));
