@@ -29,14 +29,16 @@
  *     its own.
  * Should a circle close all the same, wait_ms ends it.
  *
- * How. What is free is taken in one visit to its store: the requests leave
- * together and are tries, which never wait; so an uncontended multi costs one
- * round trip a store (for each 8 locks), not one a lock. At the first that is
- * not free, those behind it are given back, and it is queued for, first come
- * first served; then the rest is tried again. It is not one script: on a Redis
- * cluster keys of different slots cannot be in one, and the order makes it
- * unnecessary. Others may therefore see a lock held for a moment that is then
- * given back; a try of theirs (wait_ms 0) that falls into it is BUSY.
+ * How. What is free is taken in one step of its store, up to 8 locks in each:
+ * one script on Redis, one transaction in a file. So an uncontended multi costs
+ * one round trip a store, not one a lock. The step ends at the first lock that
+ * is not free. One that waits keeps those before it, takes none behind it, and
+ * queues for that one, first come first served; then the rest is tried again.
+ * One that does not wait (wait_ms 0) keeps none: that it was tried is seen by
+ * nobody. Two cases go lock by lock instead, and others may see a lock held for
+ * a moment that is then given back: a multi over several stores, or of more
+ * than 8 locks, or on a quorum; and one whose client is still giving one of the
+ * locks back.
  *
  * Threads. A multi does not change once made: all threads may use it at the
  * same time. Grants belong to the lane that acquired them, as with

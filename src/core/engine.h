@@ -156,6 +156,22 @@ snib_err snib__engine_acquire(struct snib__engine *, snib_instant now,
                               struct snib__site *, const struct snib__ask *,
                               struct snib__seat **ret,
                               struct snib_error *reterr);
+/* What is acquired between these two by tries reaches the store together, as
+ * one step of it if it can do that: in this order, until one is refused, and
+ * those behind it are refused with CANCELLED; all: those before it, too.
+ * Nothing else may be asked of the engine in between. One whose site is busy
+ * (a release or cancel of this client is under way) cannot join: it is asked
+ * for later, alone. */
+void snib__engine_gather(struct snib__engine *, bool all);
+/* How many have joined so far. */
+uint32_t snib__engine_company(const struct snib__engine *);
+enum snib__company_way {
+    SNIB__COMPANY_GO,
+    SNIB__COMPANY_PART, /* each for itself                                  */
+    SNIB__COMPANY_DROP  /* not at all: refused with CANCELLED               */
+};
+void snib__engine_gathered(struct snib__engine *, snib_instant now,
+                           enum snib__company_way);
 /* A WAITING seat gives up (limit, cancel, close) for reason why. Returns the
  * outcome to report: why, or UNKNOWN when the store was asked and has not
  * answered. The seat is freed. A seat that is not WAITING is left alone and

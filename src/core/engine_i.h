@@ -120,6 +120,11 @@ struct snib__engine {
     uint32_t out_requests; /* inquiries at the store                */
     uint32_t leaving;      /* turns that are being ended            */
     bool closed;
+    struct { /* the acquires that are gathered, see snib__engine_gather */
+        uint32_t number;
+        uint8_t count;
+        bool open, all;
+    } company;
     struct snib__list lanes[SNIB__LANES]; /* seats that hold, by lane      */
     struct snib__cycles cycles;
     struct snib__counts counts;
@@ -130,6 +135,8 @@ struct snib__inquiry *snib__inquiry_get(struct snib__engine *,
                                         struct snib__site *);
 void snib__inquiry_put(struct snib__engine *, struct snib__inquiry *);
 void snib__inquiry_start(struct snib__engine *, struct snib__inquiry *);
+/* One more acquire of those that are gathered, if they are. */
+void snib__company_join(struct snib__engine *, struct snib__turn *);
 /* Send the step's requests, take answers, until nothing moves. */
 void snib__engine_settle(struct snib__engine *, snib_instant now);
 void snib__engine_log(struct snib__engine *, int level, const char *fmt, ...)

@@ -97,6 +97,12 @@ typedef enum snib__answer {
  *           permits than there are, or no size. PERMITS: DONE sets permits.
  *           DONE may set id: a store that asks under ids of its own (a
  *           quorum) tells under which one the grant stands.
+ *           company: tries of one chain with the same number are one step of
+ *           a store that can do so, which nobody sees half done: in the order
+ *           of `place`, until one is not DONE. Those behind it are not looked
+ *           at: NO, err CANCELLED. all: those before it are ended again in
+ *           the same step, with that answer. What fails on the way, or is
+ *           resent, is asked for alone.
  *  RENEW    id, token, lease: compare id and token, never create. DONE sets
  *           valid_from, left. NO: not ours any more; err LOST, or
  *           revoked = true when force-released.
@@ -142,11 +148,14 @@ struct snib__request {
     snib__verb verb;
     snib_kind kind;
     uint32_t permits, capacity;
-    int8_t rank;   /* higher ones first; 0: ordinary        */
-    uint8_t chan;  /* the store's: line it went out on      */
-    uint8_t spins; /* the store's: times it asked in vain   */
-    uint8_t op;    /* snib__terms_op                        */
-    bool spin;     /* do not stand in a queue: ask again      */
+    uint32_t company; /* asked for in one step with others; 0: alone    */
+    int8_t rank;      /* higher ones first; 0: ordinary        */
+    uint8_t chan;     /* the store's: line it went out on      */
+    uint8_t spins;    /* the store's: times it asked in vain   */
+    uint8_t op;       /* snib__terms_op                        */
+    uint8_t place;    /* in its company                        */
+    bool all;         /* the company: all or none              */
+    bool spin;        /* do not stand in a queue: ask again      */
     bool may_queue, resent, revoked, keepers; /* keepers: not a caller's own
                                       wait (renewal, clean-up); resent: a copy
                                       may be executed later. The store sets it

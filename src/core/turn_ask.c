@@ -89,6 +89,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     }
     rq->resent = false;
     rq->may_queue = false;
+    rq->company = 0;
     rq->token = prior;
     rq->floor = e->floor;
     rq->room = head->terms.fixed || head->terms.no_pass || t->site->parent

@@ -2,8 +2,8 @@
  *
  * The problem: three locks acquired one after the other are three round trips
  * although none needs the other's answer. Here all requests are started under
- * one lock of the mutex, so they leave in one write (one transaction on a
- * store that blocks), and the call waits once.
+ * one lock of the mutex, so they reach the store as one step of it (one script,
+ * one transaction; core/store.h: company), and the call waits once.
  *
  *     start n ---> group: n open --answer--> n - 1 ... --last answer--> settled
  *                    |
@@ -73,13 +73,17 @@ static void harvest(struct snib__member m[], size_t n)
 
 /* -- acquire -------------------------------------------------------------- */
 
-static void start_try(struct snib__step *s, struct snib__member *m,
-                      struct snib__group *g,
-                      const struct snib_acquire_options *o, snib_instant limit,
-                      uint64_t lane)
+/* What became of a try when it was started. */
+enum start { JOINED, APART, HAD, REFUSED };
+
+static enum start start_try(struct snib__step *s, struct snib__member *m,
+                            struct snib__group *g,
+                            const struct snib_acquire_options *o,
+                            snib_instant limit, uint64_t lane)
 {
     bool open;
     uint64_t ticket;
+    uint32_t joined = snib__engine_company(s->c->engine);
     prepare(m, g);
     m->grant = (struct snib_grant){0};
     snib__list_push(&s->c->pending, &m->note.link);
@@ -90,7 +94,49 @@ static void start_try(struct snib__step *s, struct snib__member *m,
         snib__unlink(&m->note.link);
         m->error.code = err;
         not_asked(m, g);
+        return REFUSED;
     }
+    if (open) {
+        return snib__engine_company(s->c->engine) > joined ? JOINED : APART;
+    }
+    return m->note.ev.kind == SNIB_EV_GRANTED ? HAD : REFUSED;
+}
+
+/* As one step of the store. Behind one that is refused here already nobody is
+ * asked for; nor before it, if it is to be all of them. One that must be asked
+ * for later, alone, ends the visit: what is behind it comes in the next. With
+ * `all` there is no next, so each goes for itself. */
+static void start_tries(struct snib__step *s, struct snib__member m[], size_t n,
+                        struct snib__group *g,
+                        const struct snib_acquire_options *o, bool all,
+                        snib_instant limit, uint64_t lane)
+{
+    struct snib__engine *e = s->c->engine;
+    enum snib__company_way way = SNIB__COMPANY_GO;
+    bool over = false;
+    snib__engine_gather(e, all);
+    for (size_t i = 0; i < n; i++) {
+        if (over) {
+            m[i].asked = false;
+            m[i].grant = (struct snib_grant){0};
+            snib__fail_plain(&m[i].error, SNIB_ERR_CANCELLED);
+            continue;
+        }
+        switch (start_try(s, &m[i], g, o, limit, lane)) {
+        case JOINED:
+        case HAD:
+            break;
+        case APART:
+            over = !all;
+            way = all ? SNIB__COMPANY_PART : way;
+            break;
+        case REFUSED:
+            over = true;
+            way = all ? SNIB__COMPANY_DROP : way;
+            break;
+        }
+    }
+    snib__engine_gathered(e, s->now, way);
 }
 
 /* The patience is over. */
@@ -118,7 +164,7 @@ static void give_up_tries(struct snib__step *s, struct snib__member m[],
 }
 
 void snib__batch_try(struct snib_client *c, struct snib__member m[], size_t n,
-                     const struct snib_acquire_options *options,
+                     const struct snib_acquire_options *options, bool all,
                      snib_duration patience)
 {
     struct snib_acquire_options o = *options;
@@ -139,9 +185,7 @@ void snib__batch_try(struct snib_client *c, struct snib__member m[], size_t n,
     }
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    for (size_t i = 0; i < n; i++) {
-        start_try(&s, &m[i], &g, &o, limit, lane);
-    }
+    start_tries(&s, m, n, &g, &o, all, limit, lane);
     if (--g.open && !snib__call_wait(&s, &call, before)) {
         give_up_tries(&s, m, n, &g);
     }

@@ -404,12 +404,14 @@ struct snib__member {
     struct snib__note note;
     bool asked; /* note has the answer                                    */
 };
-/* Try all n locks of one client, for one lane, in one visit: the requests leave
- * together. Each member's error says what became of it. Blocks up to patience,
+/* Try n locks of one client, for one lane, in one visit: in order, until one is
+ * refused; all: all or none. Each member's error says what became of it:
+ * CANCELLED when it is not acquired because another is not. On a store that
+ * cannot do so in one step, those behind a refused one may be acquired. Blocks up to patience,
  * which no request outlives: unanswered then, it is UNREACHABLE (never sent)
  * or UNKNOWN (being cancelled). wait_ms of the options is not looked at. */
 void snib__batch_try(struct snib_client *, struct snib__member[], size_t n,
-                     const struct snib_acquire_options *,
+                     const struct snib_acquire_options *, bool all,
                      snib_duration patience);
 /* Release all n grants of one client in one visit. Blocks up to patience:
  * unanswered then, it is UNKNOWN, and repeated in the background. */

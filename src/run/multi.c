@@ -3,9 +3,9 @@
  * The locks stand in one order that all callers share: identity of the store,
  * then name. Let i be the first that is not ours yet:
  *
- *     +--> try i, i+1, … of one client in one visit
+ *     +--> try i, i+1, … of one client in one visit, one step of the store
  *     |       all granted ------------------------> next client, or done
- *     |       j is not: give back those behind j
+ *     |       j is not: give back those behind j, if there are
  *     |    wait for j alone, in its queue
  *     +------ granted: i = j + 1
  *             not: give all back, say why
@@ -319,6 +319,7 @@ struct attempt {
     snib_instant limit;
     size_t unknown; /* behind the last part of which it is not known whether
                        the store holds it for us; 0: all are known         */
+    size_t held;    /* so many parts, from the first on, are ours          */
     struct snib_error why;
     size_t at; /* whose why it is                                          */
 };
@@ -410,6 +411,19 @@ static void give_back_ahead(struct attempt *a, size_t i,
     }
 }
 
+/* Of members [got, n), of which the first is not acquired: the one for whose
+ * sake the others were not. That may be none: got, CANCELLED. */
+static size_t culprit_of(struct snib__member member[], size_t got, size_t n)
+{
+    for (size_t j = got; j < n; j++) {
+        snib_err err = member[j].error.code;
+        if (err && err != SNIB_ERR_CANCELLED) {
+            return j;
+        }
+    }
+    return got;
+}
+
 /* Try parts [i, i + n) in one visit; returns how many of them, from the first
  * on, are ours now. Fewer than n: a->why says why. */
 static size_t try_run(struct attempt *a, size_t i, size_t n)
@@ -429,13 +443,18 @@ static size_t try_run(struct attempt *a, size_t i, size_t n)
     for (size_t j = 0; j < n; j++) {
         member[j].lock = part[j].lock;
     }
-    snib__batch_try(c, member, n, &a->o, shorter(c->request, left));
+    snib__batch_try(c, member, n, &a->o, once_only(a),
+                    shorter(c->request, left));
     while (got < n && !member[got].error.code) {
         a->grants[part[got].index] = member[got].grant;
         got++;
     }
     if (got < n) {
-        failed(a, i + got, &member[got].error);
+        size_t culprit = culprit_of(member, got, n);
+        if (!got && member[culprit].error.code == SNIB_ERR_CANCELLED) {
+            snib__fail_plain(&member[culprit].error, SNIB_ERR_BUSY);
+        }
+        failed(a, i + culprit, &member[culprit].error);
         give_back_ahead(a, i, member, got, n);
     }
     return got;
@@ -449,14 +468,16 @@ static bool worth_waiting(const struct attempt *a)
                              a->why.code == SNIB_ERR_UNKNOWN);
 }
 
-/* All, or false and a->at parts are ours. */
+/* All, or false and a->held parts are ours. */
 static bool take_all(struct attempt *a)
 {
+    a->held = 0;
     for (size_t i = 0; i < a->m->count;) {
         size_t n = run_from(a->m, i), got = n > 1 ? try_run(a, i, n) : 0;
         i += got;
-        if (got == n) {
-            continue;
+        a->held = i;
+        if (got == n || (got && a->why.code == SNIB_ERR_CANCELLED)) {
+            continue; /* those behind were not asked for yet */
         }
         if (n > 1 && !worth_waiting(a)) {
             return false;
@@ -464,7 +485,7 @@ static bool take_all(struct attempt *a)
         if (!wait_for(a, i)) {
             return false;
         }
-        i++;
+        a->held = ++i;
     }
     return true;
 }
@@ -518,10 +539,10 @@ static snib_err acquire(struct attempt *a, struct snib_error *reterr)
             }
             return outcome(a, reterr);
         }
-        if (a->unknown && a->unknown <= a->at) {
+        if (a->unknown && a->unknown <= a->held) {
             a->unknown = 0; /* acquired since, and so known */
         }
-        undo(a, 0, a->at, snib__after(snib__boottime(), patience_of(a->m)));
+        undo(a, 0, a->held, snib__after(snib__boottime(), patience_of(a->m)));
         return outcome(a, reterr);
     }
 }

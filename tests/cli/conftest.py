@@ -18,6 +18,8 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
+from harness.wait import patience  # noqa: E402
+
 
 def pytest_addoption(parser):
     parser.addoption("--snib-bin", default=os.environ.get("SNIB_BIN"))
@@ -33,7 +35,7 @@ def snib_bin(request):
 
 def eventually(fact, what="", limit=15.0):
     """Wait until fact() is true; its value."""
-    end = time.monotonic() + limit
+    end = time.monotonic() + patience(limit)
     while True:
         value = fact()
         if value:

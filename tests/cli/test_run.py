@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import eventually, keeper_of, read_pid, runs
+from conftest import children_of, eventually, keeper_of, read_pid, runs
 
 UNREACHABLE = "redis://127.0.0.1:1"
 
@@ -233,10 +233,13 @@ def test_one_that_left_by_setsid_and_ignores_term_is_killed(sqlite):
 
 
 def test_hold_min_keeps_the_lock_after_a_short_command(sqlite):
-    p = sqlite.start("run", "-q", "--hold-min", "60s", "a", "--", "true")
-    keeper = eventually(lambda: keeper_of(p.pid))
-    eventually(lambda: len(sqlite.status("a")["holders"]) == 1)
-    eventually(lambda: os.path.exists("/proc/%d" % keeper))
+    mark = sqlite.path("ran")
+    p = sqlite.start("run", "-q", "--hold-min", "60s", "a", "--", "sh", "-c",
+                     "touch '%s'; exec true" % mark)
+    eventually(lambda: os.path.exists(mark))
+    # The keeper alone is left; a signal before that is the command's.
+    eventually(lambda: children_of(p.pid) == [keeper_of(p.pid)])
+    assert len(sqlite.status("a")["holders"]) == 1
     assert p.poll() is None
     p.send_signal(signal.SIGTERM)  # enough of it
     assert p.wait(10) == 0
@@ -278,7 +281,7 @@ def test_a_lease_of_a_second_is_renewed_for_seconds(store):
 
 
 def test_a_grace_of_half_the_ttl_does_not_stop_a_healthy_command(store):
-    done = store.run("run", "-t", "2s", "-g", "1s", "a", "--", "sleep", "5")
+    done = store.run("run", "-t", "4s", "-g", "2s", "a", "--", "sleep", "6")
     assert done.returncode == 0, done.stderr
 
 

@@ -1,5 +1,6 @@
 /* Several locks as one (snib/multi.h), on every store and on two at a time. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -270,6 +271,86 @@ static void a_try_that_fails_leaves_nothing(void **state)
         snib_lock_free(theirs);
     }
     rig_free(&r);
+}
+
+/* -- others see nothing of what is not had ----------------------------------- */
+
+struct trial {
+    struct snib_multi *multi;
+    int64_t wait_ms;
+    atomic_int rounds, had;
+    atomic_bool over;
+};
+
+static void *try_again_and_again(void *arg)
+{
+    struct trial *t = arg;
+    struct snib_acquire_options o = waiting(t->wait_ms);
+    while (!atomic_load(&t->over)) {
+        struct snib_grant g[3];
+        t->had += !snib_multi_acquire(t->multi, &o, g, NULL);
+        t->rounds++;
+    }
+    return NULL;
+}
+
+/* Of a, b, c a stranger holds one; meanwhile another one is always to be had
+ * by who tries. */
+static void never_taken(size_t held, size_t probed, int64_t wait_ms, int rounds)
+{
+    struct snib_client *c = open_client(), *stranger = open_client();
+    char names[3][80];
+    struct snib_lock *lock[3];
+    const char *base = fresh_name();
+    for (int i = 0; i < 3; i++) {
+        snprintf(names[i], sizeof names[i], "%s-%c", base, 'a' + i);
+        lock[i] = lock_with(c, names[i], NULL);
+    }
+    struct snib_lock *theirs = lock_with(stranger, names[held], NULL),
+                     *probe = lock_with(stranger, names[probed], NULL);
+    struct trial t = {.multi = multi_of(lock, 3), .wait_ms = wait_ms};
+    struct snib_grant h, g;
+    struct snib_acquire_options once = waiting(0);
+    pthread_t thread;
+    int busy = 0;
+    must(snib_acquire(theirs, NULL, &h, &e));
+    pthread_create(&thread, NULL, try_again_and_again, &t);
+    while (t.rounds < rounds) {
+        snib_err err = snib_acquire(probe, &once, &g, &e);
+        busy += err == SNIB_ERR_BUSY;
+        if (err != SNIB_ERR_BUSY) {
+            must(err);
+            must(snib_release(probe, g, &e));
+        }
+    }
+    atomic_store(&t.over, true);
+    pthread_join(thread, NULL);
+    must(snib_release(theirs, h, &e));
+    assert_int_equal(t.had, 0);
+    assert_int_equal(busy, 0);
+    snib_multi_free(t.multi);
+    for (int i = 0; i < 3; i++) {
+        snib_lock_free(lock[i]);
+    }
+    snib_lock_free(theirs);
+    snib_lock_free(probe);
+    snib_client_free(c);
+    snib_client_free(stranger);
+}
+
+static void a_try_that_fails_is_seen_by_nobody(void **state)
+{
+    (void)state;
+    never_taken(2, 0, 0, 150);
+    never_taken(1, 0, 0, 150);
+    never_taken(1, 2, 0, 150);
+}
+
+static void who_waits_takes_nothing_behind_what_it_waits_for(void **state)
+{
+    (void)state;
+    never_taken(0, 1, 30, 15);
+    never_taken(1, 2, 30, 15);
 }
 
 static void a_time_out_leaves_nothing_and_is_in_time(void **state)
@@ -679,6 +760,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(twenty_locks_of_one_store),
         cmocka_unit_test(kinds_can_be_mixed),
         cmocka_unit_test(a_try_that_fails_leaves_nothing),
+        cmocka_unit_test(a_try_that_fails_is_seen_by_nobody),
+        cmocka_unit_test(who_waits_takes_nothing_behind_what_it_waits_for),
         cmocka_unit_test(a_time_out_leaves_nothing_and_is_in_time),
         cmocka_unit_test(a_store_that_is_away_leaves_nothing),
         cmocka_unit_test(one_that_waits_gets_all_after_the_release),

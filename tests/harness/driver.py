@@ -24,7 +24,7 @@ import urllib.parse
 
 from . import process
 from .resp import to_bytes
-from .wait import wait_until
+from .wait import patience, wait_until
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(TESTS)
@@ -209,7 +209,7 @@ class Driver:
             return self._answers.get(tag)
 
     def _wait_answer(self, tag, timeout, what):
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + patience(timeout)
         with self._changed:
             while tag not in self._answers:
                 if self._ended:

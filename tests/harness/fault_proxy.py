@@ -30,7 +30,7 @@ import time
 
 from . import resp
 from .redis_server import free_port
-from .wait import boot_ns
+from .wait import boot_ns, patience
 
 SUBSCRIBES = {b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE",
               b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SUNSUBSCRIBE"}
@@ -492,7 +492,7 @@ class FaultProxy:
 
         Looked at again with each new frame and each firing of a rule.
         """
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + patience(timeout)
         at = since
         with self._changed:
             while True:

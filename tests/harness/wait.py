@@ -1,6 +1,14 @@
 """Waiting for facts. No test sleeps "to give it time"."""
 
+import os
 import time
+
+
+def patience(seconds):
+    """An upper bound for what should happen within so many seconds: as many
+    on a quiet machine, longer by its load a CPU on a busy one."""
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return seconds * min(max(load, 1), 8)
 
 
 def boot_ns():
@@ -9,12 +17,13 @@ def boot_ns():
 
 
 def wait_until(fact, timeout=5.0, what="a condition", every=0.002):
-    """Poll fact() until it is true and return its value; AssertionError late.
+    """Poll fact() until it is true and return its value; AssertionError after
+    patience(timeout).
 
     The pause between two looks grows up to 20 ms: quick when the fact is
     near, cheap on a two-core machine when it is not.
     """
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + patience(timeout)
     pause = every
     while True:
         value = fact()

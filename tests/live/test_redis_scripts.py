@@ -32,7 +32,7 @@ def script_text(name):
         with open(os.path.join(SCRIPTS, part + ".lua"), encoding="utf-8") as f:
             return f.read()
     text = load(name)
-    for part in ("enter", "settle"):
+    for part in ("acquire", "release", "enter", "settle"):
         text = text.replace(f"-- @include {part}\n", load(part))
     text = "\n" + text
     text = re.sub(r"\n[ \t]*--[^\n]*", "", text)
@@ -41,7 +41,8 @@ def script_text(name):
 
 
 TEXT = {name: script_text(name) for name in
-        ("acquire", "release", "renew", "cancel", "inspect", "force", "probe")}
+        ("acquire", "release", "renew", "cancel", "inspect", "force", "probe",
+         "several")}
 SHA = {name: hashlib.sha1(text.encode()).hexdigest()
        for name, text in TEXT.items()}
 
@@ -99,19 +100,22 @@ class Party:
         s, us = self.talk.command("TIME")
         return int(s) * 1000 + int(us) // 1000
 
-    def acquire(self, request=None, lease=30000, queue=1, floor=0, room=0,
-                prior=0, not_after=None, poll=None, window=3000,
-                about="host=h", mode=0, permits="1", size=0, rank=128):
+    def asked(self, request=None, lease=30000, queue=1, floor=0, room=0,
+              prior=0, not_after=None, poll=None, window=3000,
+              about="host=h", mode=0, permits="1", size=0, rank=128):
+        """Keys and arguments of an acquire."""
         self.request = request or f"{next(ids):032x}"
         self.polls += 1
         if not_after is None:
             not_after = self.now() + 9000
-        return self.run("acquire", self.keys("", ":t", ":q", ":w", ":a",
-                                             ":x:" + self.request, ":c"),
-                        [self.uuid, self.request, lease, queue,
-                         poll or self.polls, not_after, floor, room, prior,
-                         self.channel, mode, permits, window, about, size,
-                         rank])
+        return (self.keys("", ":t", ":q", ":w", ":a", ":x:" + self.request,
+                          ":c"),
+                [self.uuid, self.request, lease, queue, poll or self.polls,
+                 not_after, floor, room, prior, self.channel, mode, permits,
+                 window, about, size, rank])
+
+    def acquire(self, *of, **terms):
+        return self.run("acquire", *self.asked(*of, **terms))
 
     def release(self, token, request=None, tomb=0):
         request = request or self.request

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "store/memory/company.h"
 #include "store/memory/space.h"
 #include "store/memory/values.h"
 
@@ -185,8 +186,9 @@ static bool look_first(struct snib__mem_book *m, struct snib__request *r)
            snib__claims_look(m->book.now, &c, r);
 }
 
-static void change_claims(struct snib__mem_client *c, struct snib__request *r)
+static void change_claims(void *client, struct snib__request *r)
 {
+    struct snib__mem_client *c = client;
     struct snib__mem_book m;
     if (snib__mem_book_begin(&m, c->space, r->name, c->id, r->text_size)) {
         no_memory(r);
@@ -224,14 +226,15 @@ static void look(struct snib__mem_client *c, struct snib__request *r)
     }
 }
 
-static void run_one(struct snib__mem_client *c, struct snib__request *r)
+static void run_one(struct snib__mem_client *c, struct snib__company *company,
+                    struct snib__request *r)
 {
     switch (r->verb) {
     case SNIB__ACQUIRE:
     case SNIB__RENEW:
     case SNIB__RELEASE:
     case SNIB__CANCEL:
-        change_claims(c, r);
+        snib__company_run(company, r);
         break;
     case SNIB__FORCE:
     case SNIB__TERMS:
@@ -261,10 +264,11 @@ static void memory_exec(void *instance, snib_instant now,
                         struct snib__list *chain)
 {
     struct snib__mem_client *c = instance;
+    struct snib__company company = {.run = change_claims, .data = c};
     (void)now; /* older than the mutex; the space knows better */
     pthread_mutex_lock(&c->space->mutex);
     SNIB__LIST_EACH (l, chain) {
-        run_one(c, SNIB__CONTAINER(l, struct snib__request, link));
+        run_one(c, &company, SNIB__CONTAINER(l, struct snib__request, link));
     }
     pthread_mutex_unlock(&c->space->mutex);
 }

@@ -209,6 +209,49 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
+static bool together(const struct snib__request *a,
+                     const struct snib__request *b)
+{
+    return b->verb == SNIB__ACQUIRE && b->company == a->company && !b->resent;
+}
+
+/* The company of the first one that is there by now, in its order (a repeat
+ * after NOSCRIPT comes the other way round), as one script call. False: it is
+ * alone, or there is no room. */
+static bool send_several(struct snib__redis *s, snib_instant now, int i,
+                         struct snib__list *list)
+{
+    struct snib__request *rq[COMPANY_MAX];
+    struct snib__request *first = of_link(snib__list_first(list));
+    uint32_t count = 0;
+    if (!first->company || !together(first, first)) {
+        return false;
+    }
+    SNIB__LIST_EACH (l, list) {
+        struct snib__request *one = of_link(l);
+        if (count == COMPANY_MAX || !together(first, one)) {
+            break;
+        }
+        uint32_t at = count++;
+        for (; at && rq[at - 1]->place > one->place; at--) {
+            rq[at] = rq[at - 1];
+        }
+        rq[at] = one;
+    }
+    if (count < 2 || !snib__line_has_room(s, i, count)) {
+        return false;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        number_poll(s, now, rq[k]);
+    }
+    snib__encode_several(s, &s->out->chan[i].out, rq, count,
+                         must_load(s, i, SNIB__SCRIPT_SEVERAL));
+    for (uint32_t k = 0; k < count; k++) {
+        fly(s, now, i, rq[k], SNIB__SCRIPT_SEVERAL, k + 1 == count);
+    }
+    return true;
+}
+
 static void send_on(struct snib__redis *s, snib_instant now, int i,
                     struct snib__request *rq)
 {
@@ -297,7 +340,7 @@ void snib__ask_flush(struct snib__redis *s, snib_instant now)
             }
             if (of_link(l)->verb == SNIB__RENEW && !of_link(l)->floor) {
                 send_renewals(s, now, i, &s->unsent[k]);
-            } else {
+            } else if (!send_several(s, now, i, &s->unsent[k])) {
                 send_on(s, now, i, of_link(l));
             }
         }

@@ -207,10 +207,36 @@ static void acquire(struct snib__redis *s, snib_instant now,
         snib__refuse_no_size(rq);
         snib__ask_finish(s, rq, SNIB__NO);
         return;
+    case 10: /* the company ends before it, see several.lua */
+        snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
+        return;
     default:
         break;
     }
     strange(s, rq);
+}
+
+/* The k-th of a company: its reply is one of several, or an error for all. */
+static void acquired(struct snib__redis *s, snib_instant now, int i,
+                     const struct flight *f, const struct snib__resp_cell *c,
+                     uint32_t k)
+{
+    const struct snib__resp_cell *why;
+    int64_t code;
+    if (f->script == SNIB__SCRIPT_SEVERAL + 1) {
+        c = snib__resp_at(c, k);
+        if (!c) {
+            strange(s, f->rq);
+            return;
+        }
+        why = snib__resp_at(c, 2);
+        if (int_at(c, 0, &code) && code == 0 && why &&
+            why->type == SNIB__RESP_STRING) {
+            error(s, now, i, f, why->text, why->size);
+            return;
+        }
+    }
+    acquire(s, now, f, c);
 }
 
 static void renew(struct snib__redis *s, snib_instant now, int i,
@@ -283,7 +309,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
     }
     switch (rq->verb) {
     case SNIB__ACQUIRE:
-        acquire(s, now, f, c);
+        acquired(s, now, i, f, c, k);
         break;
     case SNIB__RENEW:
         renew(s, now, i, f, c, k);

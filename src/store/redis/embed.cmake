@@ -11,13 +11,13 @@
 # indentation taken out. The SHA1 is of exactly that text: it is what the
 # server computes.
 set(SNIB_REDIS_SCRIPTS acquire release renew cancel inspect force probe
-    terms value_get value_put keep)
+    terms value_get value_put keep several)
 set(SNIB_REDIS_EMBED "${CMAKE_CURRENT_LIST_FILE}")
 set(SNIB_REDIS_LUA "${CMAKE_CURRENT_LIST_DIR}/scripts")
 
 function(snib_redis_script_text name ret)
     file(READ "${SNIB_REDIS_LUA}/${name}.lua" text)
-    foreach(part enter settle)
+    foreach(part acquire release enter settle)
         file(READ "${SNIB_REDIS_LUA}/${part}.lua" included)
         string(REPLACE "-- @include ${part}\n" "${included}" text "${text}")
     endforeach()

@@ -94,14 +94,17 @@ static int64_t not_after(const struct snib__redis *s, snib_instant now)
     return s->server_ms + (now.ns / 1000000 - since) + NOT_AFTER_MS;
 }
 
-void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,
-                          struct snib__request *rq, bool full, bool may_queue)
+static void acquire_keys(struct snib__buf *b, const struct snib__request *rq)
 {
     const struct snib__name *n = rq->name;
-    snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 7, 16);
     five_keys(b, n->safe, n->safe_size);
     tombstone_key(b, n->safe, n->safe_size, rq->id);
     snib__encode_key(b, n->safe, n->safe_size, ":c");
+}
+
+static void acquire_args(const struct snib__redis *s, struct snib__buf *b,
+                         const struct snib__request *rq, bool may_queue)
+{
     snib__resp_arg(b, s->client, 32);
     hex_arg(b, rq->id);
     snib__resp_i64(b, snib__to_ms(rq->lease));
@@ -118,6 +121,30 @@ void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
     snib__resp_i64(b, rq->capacity);
     snib__resp_i64(b, CLASS_ORDINARY - rq->rank);
+}
+
+void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,
+                          const struct snib__request *rq, bool full,
+                          bool may_queue)
+{
+    snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 7, 16);
+    acquire_keys(b, rq);
+    acquire_args(s, b, rq, may_queue);
+}
+
+void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
+                          struct snib__request *const rq[], uint32_t count,
+                          bool full)
+{
+    snib__encode_script(b, SNIB__SCRIPT_SEVERAL, full, 7 * count,
+                        1 + 16 * count);
+    for (uint32_t i = 0; i < count; i++) {
+        acquire_keys(b, rq[i]);
+    }
+    snib__resp_arg(b, rq[0]->all ? "1" : "0", 1);
+    for (uint32_t i = 0; i < count; i++) {
+        acquire_args(s, b, rq[i], false);
+    }
 }
 
 void snib__encode_release(struct snib__redis *s, struct snib__buf *b,

@@ -26,6 +26,7 @@ enum { CALLERS, KEEPER, SUBS, LINES };
 enum {
     FLIGHTS_MAX = 1024,      /* awaited on one line                          */
     BATCH_MAX = 128,         /* renewals in one script                       */
+    COMPANY_MAX = 8,         /* acquires in one script                       */
     BATCH_BYTES = 32 * 1024, /* of names in one batch                       */
     OUT_SPARE = 96 * 1024,   /* room left in a line's buffer for one command */
     OUT_LIMIT = 4 * 1024 * 1024,
@@ -211,7 +212,12 @@ void snib__ask_fail_unsent(struct snib__redis *, snib_err, const char *text);
 
 /* encode.c */
 void snib__encode_acquire(struct snib__redis *, struct snib__buf *,
-                          struct snib__request *, bool full, bool may_queue);
+                          const struct snib__request *, bool full,
+                          bool may_queue);
+/* In the order given; rq[0] says whether all or none. */
+void snib__encode_several(struct snib__redis *, struct snib__buf *,
+                          struct snib__request *const rq[], uint32_t count,
+                          bool full);
 void snib__encode_release(struct snib__redis *, struct snib__buf *,
                           const struct snib__request *, bool full, bool tomb);
 void snib__encode_cancel(struct snib__redis *, struct snib__buf *,

@@ -23,6 +23,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "store/memory/company.h"
 #include "store/sqlite/internal.h"
 
 /* After how many write transactions names are swept. */
@@ -127,16 +128,22 @@ static void undo(struct snib__sqlite *self, struct batch *b)
     }
 }
 
+static void run_rules(void *self, struct snib__request *r)
+{
+    snib__claims_run(&((struct snib__sqlite *)self)->book, r);
+}
+
 /* Begun. SQLITE_OK: committed. Else nothing has happened; want_bell, or an
  * SQLite error, or (SQLITE_OK with book.err) the rules refused. */
 static int try_once(struct snib__sqlite *self, struct batch *b)
 {
+    struct snib__company company = {.run = run_rules, .data = self};
     int rc;
     snib__sqlite_book(self);
     for (uint32_t i = 0; i < b->count && !self->book.err; i++) {
         self->blocker.pid = 0;
         self->thorough = b->asked[i].waited;
-        snib__claims_run(&self->book, b->r[i]);
+        snib__company_run(&company, b->r[i]);
         b->blocker[i].pid = self->blocker.pid;
         b->blocker[i].pidns = self->blocker.pidns;
     }
@@ -292,6 +299,10 @@ static void sqlite_exec(void *instance, snib_instant now,
         case SNIB__CANCEL:
         case SNIB__FORCE:
         case SNIB__TERMS:
+            if (r->company && !r->place &&
+                b.count + SNIB__COMPANY_MAX > SNIB__SQLITE_BATCH) {
+                flush(self, &b); /* a company is in one transaction */
+            }
             if (!look_first(self, r)) {
                 put(&b, r);
             }

@@ -1,0 +1,78 @@
+-- several.lua: several locks in one step: each is asked for by acquire.lua, in
+-- the order given, until one is not granted.
+--
+-- KEYS  7 for each, as for acquire.lua
+-- ARGV  1  1: all or none, 0: those before the first refused one are kept
+--       then 16 for each, as for acquire.lua
+-- Reply an array with, for each
+--       the reply of acquire.lua
+--       {0, now, error}  it failed, nothing of it was done
+--       {10, now}        would have been granted, or was not looked at
+local now = redis.call('TIME')
+now = now[1] * 1000 + math.floor(now[2] / 1000)
+local count = #KEYS / 7
+local all = ARGV[1] == '1'
+if count < 1 or count ~= math.floor(count) or #ARGV ~= 1 + 16 * count then
+    return redis.error_reply('SNIBARG several: bad arguments')
+end
+
+local function acquire(KEYS, ARGV)
+-- @include acquire
+end
+
+local function release(KEYS, ARGV)
+-- @include release
+end
+
+-- Of an earlier copy, whose reply may be in use already: not given back.
+local function stood(keys, args)
+    local client, request = args[1], args[2]
+    for _, at in ipairs({client, client .. ':' .. request}) do
+        local own = redis.call('HGET', keys[1], at)
+        if own and string.sub(own, 1, 33) == request .. ' ' then
+            return true
+        end
+    end
+    return false
+end
+
+local function attempt(keys, args)
+    local fresh = all and not stood(keys, args)
+    local reply = acquire(keys, args)
+    if reply.err then
+        error(reply.err, 0)
+    end
+    return reply, fresh
+end
+
+local replies, fresh, missed = {}, {}, nil
+for i = 1, count do
+    replies[i] = {10, now}
+    if not missed then
+        local done, reply, new = pcall(attempt,
+            {unpack(KEYS, 7 * i - 6, 7 * i)},
+            {unpack(ARGV, 16 * i - 14, 16 * i + 1)})
+        if not done then
+            reply = type(reply) == 'table' and reply.err or tostring(reply)
+            reply = {0, now, (string.gsub(reply, '^@?user_script:%s*%d+: ', ''))}
+        end
+        replies[i] = reply
+        fresh[i] = new
+        if reply[1] ~= 1 then
+            missed = i
+        end
+    end
+end
+if missed and all then
+    for i = missed - 1, 1, -1 do
+        if fresh[i] then
+            local done, reply = pcall(release,
+                {unpack(KEYS, 7 * i - 6, 7 * i)}, {ARGV[16 * i - 14],
+                ARGV[16 * i - 13], string.format('%.0f', replies[i][3]), '0'})
+            if done and not reply.err then
+                replies[i] = {10, now}
+            end
+        end
+    end
+end
+return replies
