@@ -406,8 +406,7 @@ struct job {
     struct snib_multi *multi;
     struct snib_grant grants[3];
     snib_err err;
-    int64_t wait_ms, took_ms;
-    bool keep; /* no release */
+    int64_t wait_ms;
     atomic_int done;
 };
 
@@ -416,11 +415,8 @@ static void *take_and_release(void *arg)
     struct job *j = arg;
     struct snib_error mine = {0};
     struct snib_acquire_options o = waiting(j->wait_ms);
-    int64_t begin = now_ms();
-    o.lane = snib_lane_new();
     j->err = snib_multi_acquire(j->multi, &o, j->grants, &mine);
-    j->took_ms = now_ms() - begin;
-    if (!j->err && !j->keep) {
+    if (!j->err) {
         j->err = snib_multi_release(j->multi, j->grants, &mine);
     }
     atomic_store(&j->done, 1);
@@ -468,60 +464,6 @@ static void a_closed_client_ends_the_wait(void **state)
     assert_free(other_url(), r.y);
     assert_free(store_url(), r.x);
     snib_lock_free(theirs);
-    rig_free(&r);
-}
-
-/* Tries run ahead of each other: none may win, two never do. */
-static void of_ten_tries_at_most_one_wins(void **state)
-{
-    (void)state;
-    enum { N = 10 };
-    struct rig r = rig_new();
-    struct snib_client *c[N][2];
-    struct snib_lock *lock[N][3];
-    struct job j[N] = {0};
-    pthread_t t[N];
-    int won = 0;
-    for (int i = 0; i < N; i++) {
-        c[i][0] = open_client();
-        c[i][1] = open_at(other_url());
-        lock[i][0] = lock_with(c[i][0], r.x, NULL);
-        lock[i][1] = lock_with(c[i][1], r.y, NULL);
-        lock[i][2] = lock_with(c[i][0], r.z, NULL);
-        j[i] = (struct job){.multi = multi_of(lock[i], 3), .keep = true};
-    }
-    for (int i = 0; i < N; i++) {
-        assert_int_equal(pthread_create(&t[i], NULL, take_and_release, &j[i]),
-                         0);
-    }
-    for (int i = 0; i < N; i++) {
-        pthread_join(t[i], NULL);
-        won += j[i].err == SNIB_ERR_OK;
-        assert_true(j[i].err == SNIB_ERR_OK || j[i].err == SNIB_ERR_BUSY);
-        assert_true(j[i].took_ms < SLACK_MS);
-    }
-    assert_true(won <= 1);
-    for (int i = 0; i < N; i++) {
-        if (j[i].err == SNIB_ERR_OK) {
-            must(snib_multi_release(j[i].multi, j[i].grants, &e));
-        }
-    }
-    assert_all_free(&r);
-    /* Who waits gets it, each in turn. */
-    for (int i = 0; i < N; i++) {
-        j[i].keep = false;
-        j[i].wait_ms = 30000;
-        assert_int_equal(pthread_create(&t[i], NULL, take_and_release, &j[i]),
-                         0);
-    }
-    for (int i = 0; i < N; i++) {
-        pthread_join(t[i], NULL);
-        must(j[i].err);
-        snib_multi_free(j[i].multi);
-        snib_client_free(c[i][0]);
-        snib_client_free(c[i][1]);
-    }
-    assert_all_free(&r);
     rig_free(&r);
 }
 
@@ -766,7 +708,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_store_that_is_away_leaves_nothing),
         cmocka_unit_test(one_that_waits_gets_all_after_the_release),
         cmocka_unit_test(a_closed_client_ends_the_wait),
-        cmocka_unit_test(of_ten_tries_at_most_one_wins),
         cmocka_unit_test(the_loss_of_one_is_the_loss_of_the_whole),
         cmocka_unit_test(the_force_of_one_is_the_loss_of_the_whole),
         cmocka_unit_test(all_are_renewed_beyond_their_leases),
