@@ -116,7 +116,7 @@ static void a_party_that_gives_up_does_not_count(void **state)
     struct snib_grant none;
     struct task a = {0}, b = {0}, late = {0};
     must_be(take(l, 0, snib_lane_new(), &none), SNIB_ERR_BUSY);
-    must_be(take(l, 200, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    must_be(take(l, 1000, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
     wait_for_fewer_waiters(d, name, 0);
     start(&a, l, 10000);
     start(&b, m, 10000);
@@ -303,7 +303,7 @@ static void started_acquires_of_all_kinds_end_in_one_event_each(void **state)
         assert_true(ev.error.code == SNIB_ERR_CANCELLED ||
                     ev.error.code == SNIB_ERR_UNKNOWN);
         wait_for_fewer_waiters(c, name, 0);
-        a.wait_ms = 100;
+        a.wait_ms = 1000;
         must(snib_acquire_start(l, &a, NULL, &ticket, NULL));
         ev = next_event(d);
         must_be(ev.error.code, SNIB_ERR_TIMEOUT);

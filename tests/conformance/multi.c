@@ -361,8 +361,8 @@ static void a_time_out_leaves_nothing_and_is_in_time(void **state)
     struct snib_grant g[3], h;
     must(snib_acquire(theirs, NULL, &h, &e));
     int64_t from = now_ms();
-    assert_int_equal(take_all(r.multi, 300, g), SNIB_ERR_TIMEOUT);
-    assert_in_range(now_ms() - from, 290, 2000);
+    assert_int_equal(take_all(r.multi, 1000, g), SNIB_ERR_TIMEOUT);
+    assert_in_range(now_ms() - from, 990, 3500);
     assert_non_null(strstr(e.text, r.z));
     /* At once, while the stranger still holds his. */
     assert_free(store_url(), r.x);
@@ -546,9 +546,9 @@ static void all_are_renewed_beyond_their_leases(void **state)
     struct snib_multi *m = multi_of(lock, 2);
     struct snib_grant g[2], none;
     must(take_all(m, 5000, g));
-    for (int i = 0; i < 2; i++) { /* two leases, together */
+    for (int i = 0; i < 2; i++) { /* longer than a lease each */
         struct snib_lock *l = lock_with(stranger[i], i ? y : x, NULL);
-        must_be(acquire_for(l, 1300, &none), SNIB_ERR_TIMEOUT);
+        must_be(acquire_for(l, 1500, &none), SNIB_ERR_TIMEOUT);
     }
     assert_true(snib_multi_held(m, g));
     must(snib_multi_release(m, g, &e));

@@ -99,7 +99,7 @@ static void an_upgrade_that_times_out_leaves_the_read_lock_held(void **state)
     must(take(r, 0, one, &a));
     must(take(r2, 0, two, &b));
     must_be(take(w, 0, one, &none), SNIB_ERR_BUSY);
-    must_be(take(w, 300, one, &none), SNIB_ERR_TIMEOUT);
+    must_be(take(w, 1000, one, &none), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(r, a));
     wait_for_fewer_waiters(d, name, 0);
     must(take(r2, 1000, snib_lane_new(), &x)); /* nothing bars readers now */

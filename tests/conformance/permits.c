@@ -25,7 +25,7 @@ static void permits_are_counted_and_given_back(void **state)
     must(take(two, 0, lane, &a));
     must(take(three, 0, lane, &b));
     must_be(take(one, 0, lane, &none), SNIB_ERR_BUSY);
-    must_be(take(one, 200, lane, &none), SNIB_ERR_TIMEOUT);
+    must_be(take(one, 1000, lane, &none), SNIB_ERR_TIMEOUT);
     struct task waiter = {0};
     start(&waiter, one, 20000);
     wait_for_waiters(c, name, 1);
@@ -351,11 +351,11 @@ static void the_keeper_renews_permits(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *l = leased(c, name, 2, 400, false),
+    struct snib_lock *l = leased(c, name, 2, 1200, false),
                      *m = leased(d, name, 2, 30000, false);
     struct snib_grant g, none;
     must(take(l, 0, snib_lane_new(), &g));
-    must_be(take(m, 1500, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    must_be(take(m, 2500, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(l, g));
     must(snib_release(l, g, NULL));
     must(take(m, 1000, snib_lane_new(), &g));

@@ -97,7 +97,7 @@ static int enter_and_stay(const char *name)
 {
     struct snib_ring_options o = SNIB_INIT(snib_ring_options);
     struct snib_ring_place *p;
-    o.lease_ms = 400;
+    o.lease_ms = 1500;
     o.wait_ms = 5000;
     return (int)snib_ring_join(open_client(), name, 0, "killed", &o, &p, NULL);
 }
@@ -131,7 +131,7 @@ static void a_lost_place_is_nobodys(void **state)
     struct snib_ring_place *p;
     struct snib_error err;
     uint32_t ended;
-    o.lease_ms = 400;
+    o.lease_ms = 1500;
     o.wait_ms = 5000;
     assert_int_equal(snib_ring_join(c, name, 0, "w", &o, &p, &err), 0);
     struct snib_ring *r = ring_of(c, name);

@@ -526,10 +526,10 @@ static void a_party_that_gives_up_is_not_counted(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    must_be(snib_barrier_wait(c, name, 0, 2, 300, NULL, NULL),
+    must_be(snib_barrier_wait(c, name, 0, 2, 1000, NULL, NULL),
             SNIB_ERR_TIMEOUT);
     wait_for_fewer_waiters(d, name, 0);
-    must_be(snib_barrier_wait(d, name, 0, 2, 300, NULL, NULL),
+    must_be(snib_barrier_wait(d, name, 0, 2, 1000, NULL, NULL),
             SNIB_ERR_TIMEOUT);
     wait_for_fewer_waiters(d, name, 0);
     struct deed t = {.what = MEET,
