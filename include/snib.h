@@ -221,6 +221,7 @@ struct snib_status {
     uint32_t holds;
     snib_kind kind;
     uint32_t permits; /* of PERMITS: how many were given, else 0            */
+    int64_t slot;     /* of PERMITS: snib_semaphore_slot, else -1           */
 };
 
 /* -- client --------------------------------------------------------------- */
@@ -355,6 +356,12 @@ struct snib_acquire_options {
     uint32_t permits;   /* PERMITS: 0: as many as the lock's options say   */
     bool all_permits;   /* PERMITS: all that are available, at least one;
                            with wait_ms 0 only                             */
+    /* For the search of deadlocks (snib/deadlock.h): grants of other clients,
+     * in processes above this one, that cannot end before this acquire has
+     * ended. Ids as of snib_grant_request, the first 16 digits or all 32,
+     * joined by ','; at most 8, NULL: none. Only what is surely so: else
+     * somebody is refused who need not be. Not looked at by a try. */
+    const char *above;
 };
 
 /* Acquire. NULL options wait for ever. *ret is set on OK only. The lane that
@@ -371,11 +378,13 @@ SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
                                           struct snib_grant *ret,
                                           struct snib_error *reterr);
 
-/* Give back one hold. Errors: LOST (it had ended before; the lane is free
- * again once all its holds are given back), NOT_HELD (released before),
- * WRONG_LANE (the grant belongs to another thread; release with that thread
- * or acquire with an explicit lane), UNKNOWN (sent, no answer within
- * request_ms; repeated in the background until the lease's end). */
+/* Give back one hold. Errors: LOST (it had ended before, by its lease or by
+ * force, whether this client had heard of that or not: somebody else may have
+ * worked meanwhile; the lane is free again once all its holds are given back),
+ * NOT_HELD (released before), WRONG_LANE (the grant belongs to another thread;
+ * release with that thread or acquire with an explicit lane), UNKNOWN (sent, no
+ * answer within request_ms; repeated in the background until the lease's
+ * end). */
 SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
                                struct snib_error *reterr);
 
@@ -397,6 +406,17 @@ SNIB_API bool snib_grant_held(struct snib_lock *, struct snib_grant);
  * or released. The library's; do not close or read it. -1 with errno ENOENT for
  * a stale grant, EMFILE/ENOMEM when none can be made. */
 SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
+
+/* Room for the id of a request, NUL included. */
+#define SNIB_REQUEST_TEXT 33
+
+/* The id of the grant's request, as others see it (snib_party.request). Any
+ * thread; no I/O. size: of ret_text, SNIB_REQUEST_TEXT is enough. Errors: USAGE
+ * (size), NOT_HELD, LOST, CLOSED, FORKED; ret_text is "" then. */
+SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
+                                                struct snib_grant,
+                                                char *ret_text, size_t size,
+                                                struct snib_error *reterr);
 
 /* A lane of one's own, for coroutines and for grants that move between
  * threads. Never 0, never reused. */
@@ -461,7 +481,9 @@ typedef enum snib_event_kind {
     SNIB_EV_GRANTED,  /* answer to an acquire_start                         */
     SNIB_EV_REFUSED,  /* answer to an acquire_start; see error              */
     SNIB_EV_RELEASED, /* answer to a release_start; see error               */
-    SNIB_EV_STATE     /* a grant acquired by acquire_start changed          */
+    SNIB_EV_STATE,    /* a grant acquired by acquire_start changed          */
+    SNIB_EV_PASSED    /* answer to a latch_await_start, barrier_wait_start
+                         (snib/latch.h): passed; nothing is held            */
 } snib_event_kind;
 
 struct snib_event {
@@ -485,7 +507,7 @@ SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
                                                 struct snib_error *reterr);
 
 /* Give up an acquire_start that has not answered: it ends REFUSED with
- * CANCELLED, or GRANTED when it was faster. Unknown tickets do nothing. */
+ * CANCELLED, or GRANTED (PASSED) when it was faster. Unknown tickets do nothing. */
 SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);
 
 /* Readable when there is something for snib_process (pull client) or for
@@ -524,9 +546,11 @@ struct snib_party {
      * belong to no lane, it is the one that acquired them. */
     uint64_t lane;
     const char *request; /* id of the grant or wait: 32 hexadecimal digits */
-    /* Of a waiter: what its lane held when it began to wait, the first 16
-     * digits of those grants' requests, joined by ','; "": nothing known. */
+    /* Of a waiter: what its lane held when it began to wait, and what was held
+     * above it (snib_acquire_options.above): the first 16 digits of those
+     * grants' requests, joined by ','; "": nothing known. */
     const char *holding;
+    int64_t slot; /* holder of PERMITS: snib_semaphore_slot; else -1      */
 };
 
 /* A lock as the store saw it at one moment. */
@@ -537,18 +561,26 @@ struct snib_view {
     size_t holder_count, waiter_count;
     const struct snib_party *holders;
     const struct snib_party *waiters; /* in the order of their turn         */
+    /* Who held until the lease ran out without a release, and left a lock-delay
+     * that runs: the lock is closed as if they still held, to all who would not
+     * fit beside them. left_ms of each: until its delay is over. closed_ms: of
+     * the last; 0: nothing keeps it closed. */
+    size_t closed_count;
+    const struct snib_party *closed_by;
+    int64_t closed_ms;
 };
 
 /* Inspect one lock. A lock that nobody holds or waits for is a view with no
- * holders. Free with snib_view_free. */
+ * holders; it is free when nothing keeps it closed either. Free with
+ * snib_view_free. */
 SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
                                           const char *name, size_t name_size,
                                           struct snib_view **ret,
                                           struct snib_error *reterr);
 SNIB_API void snib_view_free(struct snib_view *);
 
-/* All locks held or waited for whose name matches the glob (*, ?, [a-z]);
- * NULL: all. *ret is an array of *ret_count views; free with
+/* All locks held, closed or waited for whose name matches the glob (*, ?,
+ * [a-z]); NULL: all. *ret is an array of *ret_count views; free with
  * snib_views_free. On Redis this scans (SCAN), it does not block the
  * server. */
 SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
@@ -559,10 +591,12 @@ SNIB_API void snib_views_free(struct snib_view **, size_t count);
 
 /* Revoke: end the grants of all who hold the lock, at once; who waits is served.
  * The old holder is told (REVOKED): at once if it listens (SQLite, memory;
- * Redis: a client that has waited for some lock), else at its next renewal, by
+ * Redis: a client that has waited for some lock, as soon as its subscription is
+ * there again if that was cut meanwhile), else at its next renewal, by
  * a third of its lease; one of a fixed lease at its next call. Until then it
  * believes that it holds: only the fence protects (promise P1 is off for that
  * grant). The next token is higher.
+ * A lock that a lock-delay keeps closed is open then.
  * *ret_released: how many holders were ended. reason is recorded for the
  * holder; NULL: "". */
 SNIB_API SNIB_CHECK snib_err snib_force_release(

@@ -47,6 +47,7 @@ struct plan_page {
     _Atomic int32_t group;       /* leash, before the command may start    */
     /* keeper, before GRANT: */
     int64_t tokens[PLAN_NAMES_MAX];
+    int64_t permit_slots[PLAN_NAMES_MAX]; /* of a semaphore; else -1        */
     char owner[PLAN_OWNER_MAX];
     char left[SNIB_GRANT_TEXT]; /* --no-keeper: what release needs        */
     char address[CONTROL_ADDRESS_MAX];
@@ -85,6 +86,9 @@ void plan_lock_options(const struct plan *, struct snib_lock_options *ret);
 /* Put words of the command line in the place of the library's, where these
  * speak of options that are not the user's. */
 void plan_explain(const struct plan *, struct snib_error *);
+
+/* The error of a multi: "'name': why" becomes "why", the name is said before. */
+void plan_strip_name(struct snib_error *);
 
 /* Where NAME… ends and COMMAND… begins; *ret_command is NULL without one. */
 void plan_split(const struct cli_args *, int count, char **operands,

@@ -20,7 +20,7 @@ PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
 # A quorum has plain mutexes only.
 SUBJECTS = {"lock": [*STORES, "redlock"], "client": [*STORES, "redlock"],
             "rw": STORES, "order": STORES, "permits": STORES, "kinds": STORES,
-            "terms": STORES, "value": STORES, "ring": STORES,
+            "terms": STORES, "tell": STORES, "value": STORES, "ring": STORES,
             "multi": PAIRS, "multi_crowd": PAIRS}
 
 

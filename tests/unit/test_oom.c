@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "run/testing.h"
+#include "snib/latch.h"
 #include "snib/value.h"
 
 static bool clean(snib_err err)
@@ -66,6 +67,7 @@ static bool use_events(struct snib_client *c, struct snib_lock *l)
     struct snib_event ev;
     uint64_t ticket;
     o.wait_ms = 2000;
+    o.above = "0123456789abcdef";
     snib_err err = snib_acquire_start(l, &o, c, &ticket, &e);
     expect(clean(err), "acquire_start");
     if (err) {
@@ -84,6 +86,39 @@ static bool use_events(struct snib_client *c, struct snib_lock *l)
     err = snib_release_start(l, ev.grant, c, &e);
     expect(clean(err), "release_start");
     return !err; /* if not, freeing the handle releases it */
+}
+
+/* A wait that is started and passes an open latch, and one that cannot. */
+static bool use_latch(struct snib_client *c)
+{
+    struct snib_event ev;
+    struct snib_error e;
+    bool all = true;
+    for (int refused = 0; refused < 2; refused++) {
+        snib_err err = refused ? snib_barrier_wait_start(c, "oom-barrier", 0, 2,
+                                                         5, c, NULL, &e)
+                               : snib_latch_await_start(c, "oom-latch", 0, 2000,
+                                                        c, NULL, &e);
+        expect(clean(err), "await_start");
+        all = all && !err;
+        if (err) {
+            continue;
+        }
+        bool told = false; /* what was released before comes first */
+        for (int i = 0; i < 5000 && !told; i++) {
+            told = snib_next(c, &ev) &&
+                   (ev.kind == SNIB_EV_PASSED || ev.kind == SNIB_EV_REFUSED);
+            usleep(told ? 0 : 1000);
+        }
+        expect(told, "no event of await_start");
+        if (!told) {
+            return false;
+        }
+        expect(clean(ev.error.code) || ev.error.code == SNIB_ERR_TIMEOUT,
+               "refused await_start");
+        all = all && (refused || ev.kind == SNIB_EV_PASSED);
+    }
+    return all;
 }
 
 /* What was refused was not applied; what was told as written is there. */
@@ -135,6 +170,7 @@ static bool one_run(void)
     if (!err) {
         all = use_lock(l) && all;
         all = use_events(c, l) && all;
+        all = use_latch(c) && all;
         snib_lock_free(l);
     }
     all = use_value(c) && all;
