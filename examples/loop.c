@@ -51,6 +51,8 @@ static void on_event(const struct snib_event *event)
         printf("%s: released\n", job->name);
         over++;
         break;
+    case SNIB_EV_PASSED: /* of latches and barriers                        */
+        break;
     }
 }
 

@@ -356,6 +356,12 @@ struct snib_acquire_options {
     uint32_t permits;   /* PERMITS: 0: as many as the lock's options say   */
     bool all_permits;   /* PERMITS: all that are available, at least one;
                            with wait_ms 0 only                             */
+    /* For the search of deadlocks (snib/deadlock.h): grants of other clients,
+     * in processes above this one, that cannot end before this acquire has
+     * ended. Ids as of snib_grant_request, the first 16 digits or all 32,
+     * joined by ','; at most 8, NULL: none. Only what is surely so: else
+     * somebody is refused who need not be. Not looked at by a try. */
+    const char *above;
 };
 
 /* Acquire. NULL options wait for ever. *ret is set on OK only. The lane that
@@ -400,6 +406,17 @@ SNIB_API bool snib_grant_held(struct snib_lock *, struct snib_grant);
  * or released. The library's; do not close or read it. -1 with errno ENOENT for
  * a stale grant, EMFILE/ENOMEM when none can be made. */
 SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
+
+/* Room for the id of a request, NUL included. */
+#define SNIB_REQUEST_TEXT 33
+
+/* The id of the grant's request, as others see it (snib_party.request). Any
+ * thread; no I/O. size: of ret_text, SNIB_REQUEST_TEXT is enough. Errors: USAGE
+ * (size), NOT_HELD, LOST, CLOSED, FORKED; ret_text is "" then. */
+SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
+                                                struct snib_grant,
+                                                char *ret_text, size_t size,
+                                                struct snib_error *reterr);
 
 /* A lane of one's own, for coroutines and for grants that move between
  * threads. Never 0, never reused. */
@@ -464,7 +481,9 @@ typedef enum snib_event_kind {
     SNIB_EV_GRANTED,  /* answer to an acquire_start                         */
     SNIB_EV_REFUSED,  /* answer to an acquire_start; see error              */
     SNIB_EV_RELEASED, /* answer to a release_start; see error               */
-    SNIB_EV_STATE     /* a grant acquired by acquire_start changed          */
+    SNIB_EV_STATE,    /* a grant acquired by acquire_start changed          */
+    SNIB_EV_PASSED    /* answer to a latch_await_start, barrier_wait_start
+                         (snib/latch.h): passed; nothing is held            */
 } snib_event_kind;
 
 struct snib_event {
@@ -488,7 +507,7 @@ SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
                                                 struct snib_error *reterr);
 
 /* Give up an acquire_start that has not answered: it ends REFUSED with
- * CANCELLED, or GRANTED when it was faster. Unknown tickets do nothing. */
+ * CANCELLED, or GRANTED (PASSED) when it was faster. Unknown tickets do nothing. */
 SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);
 
 /* Readable when there is something for snib_process (pull client) or for
@@ -527,8 +546,9 @@ struct snib_party {
      * belong to no lane, it is the one that acquired them. */
     uint64_t lane;
     const char *request; /* id of the grant or wait: 32 hexadecimal digits */
-    /* Of a waiter: what its lane held when it began to wait, the first 16
-     * digits of those grants' requests, joined by ','; "": nothing known. */
+    /* Of a waiter: what its lane held when it began to wait, and what was held
+     * above it (snib_acquire_options.above): the first 16 digits of those
+     * grants' requests, joined by ','; "": nothing known. */
     const char *holding;
     int64_t slot; /* holder of PERMITS: snib_semaphore_slot; else -1      */
 };

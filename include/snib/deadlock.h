@@ -11,12 +11,16 @@
  *
  * A refusal is never a guess: all requests and grants of a circle were seen
  * twice, in looks of which the second began at least 600 ms after the first
- * had ended, and none of them can end before the next. What is not refused:
+ * had ended, and none of them can end before the next. Of a wait that says what
+ * is held above it (snib_acquire_options.above) its client must have been heard
+ * of since the first look, which takes up to 3 s more. What is not refused:
  *   circles through permits of a semaphore, since any thread may give those
  *   back (snib_deadlocks shows them, certain == false); lanes that wait for
  *   two locks at once; barriers and latches, which wait for somebody to come;
  *   circles through a client with no_deadlock_check, through two clients of
- *   one thread (so through `snib run` inside `snib run`), through two stores,
+ *   one thread, through a program that runs a second one which locks, unless
+ *   it is known to do nothing but wait for that (so `snib run` inside `snib
+ *   run` is found, where it can prove it: snib-run(1)), through two stores,
  *   through more than 8 locks that one lane holds, or behind the first 100
  *   waiters of a lock on Redis.
  * Nor are any found in a store without a queue of its own (a quorum).

@@ -68,6 +68,23 @@ SNIB_API SNIB_CHECK snib_err snib_barrier_wait(
     struct snib_client *, const char *name, size_t name_size, uint32_t parties,
     int64_t wait_ms, int64_t *ret_generation, struct snib_error *reterr);
 
+/* The same for event loops, and for waits that somebody may end: start, and
+ * take the one event of it from snib_next (snib_fd says when): PASSED, with the
+ * generation of a barrier as grant.token, or REFUSED with the error. Nothing is
+ * held either way, and nothing need be released. wait_ms counts from here.
+ * snib_cancel(client, ticket) gives up: REFUSED with CANCELLED (this party is
+ * not counted any more), UNKNOWN, or PASSED when it was faster. user comes back
+ * in the event; ret_ticket may be NULL. Do not block; pull clients, too. After
+ * an error there is no event. Errors: USAGE, NOMEM, LIMIT, CLOSED, FORKED; those
+ * of the wait are in the event. */
+SNIB_API SNIB_CHECK snib_err snib_latch_await_start(
+    struct snib_client *, const char *name, size_t name_size, int64_t wait_ms,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_barrier_wait_start(
+    struct snib_client *, const char *name, size_t name_size, uint32_t parties,
+    int64_t wait_ms, void *user, uint64_t *ret_ticket,
+    struct snib_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

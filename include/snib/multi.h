@@ -40,8 +40,8 @@
  * than 8 locks, or on a quorum; and one whose client is still giving one of the
  * locks back.
  *
- * Threads. A multi does not change once made: all threads may use it at the
- * same time. Grants belong to the lane that acquired them, as with
+ * Threads. What a multi names does not change once made: all threads may use it
+ * at the same time. Grants belong to the lane that acquired them, as with
  * snib_acquire. Not for pull clients, which cannot block. */
 #ifndef SNIB_MULTI_H
 #define SNIB_MULTI_H
@@ -95,12 +95,26 @@ SNIB_API size_t snib_multi_count(const struct snib_multi *);
  * limit here is real time.)
  *
  * Errors: those of snib_acquire, each with the lock's name in the text, and
- * nothing is held: BUSY, TIMEOUT, UNREACHABLE, … The exception is UNKNOWN: a
+ * nothing is held: BUSY, TIMEOUT, UNREACHABLE, CANCELLED (snib_multi_cancel),
+ * … The exception is UNKNOWN: a
  * request or a giving back was sent and not answered; it is cancelled or
  * repeated in the background and ends by the lease's end at the latest. */
 SNIB_API SNIB_CHECK snib_err
 snib_multi_acquire(struct snib_multi *, const struct snib_acquire_options *,
                    struct snib_grant ret_grants[], struct snib_error *reterr);
+
+/* End all acquires of this multi that are under way, on whatever threads, with
+ * CANCELLED, and so each later one that would wait: a multi that was cancelled
+ * stays so (make another; it is cheap). From any thread; does not wait for
+ * them: a try that is under way is answered first (up to request_ms), and what
+ * was acquired is given back. One that was faster returns its grants. */
+SNIB_API void snib_multi_cancel(struct snib_multi *);
+
+/* Which lock is missing, an index into the locks as given: the one that an
+ * acquire waits for now, or at which the latest one failed; the count when
+ * none is. Of several acquires at once: the latest to wait or fail. For
+ * people: it may be another one by the time that it is shown. */
+SNIB_API size_t snib_multi_missing(struct snib_multi *);
 
 /* Give all back, the last in order first, and for each go on whatever the
  * others say. Blocks up to request_ms. Returns the worst outcome, with the

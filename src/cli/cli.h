@@ -73,7 +73,8 @@ enum option_type {
     OPTION_FLAG,     /* bool                                             */
     OPTION_TEXT,     /* const char *                                     */
     OPTION_DURATION, /* int64_t ms; extra: DURATION_*_OK                 */
-    OPTION_NUMBER,   /* int64_t 0 … most                                 */
+    OPTION_NUMBER,   /* int64_t 0 … most; extra: from where on it makes
+                        sense, for the error's text                      */
     OPTION_SIGNED,   /* int64_t −most … most                             */
     OPTION_STEPS,    /* int64_t; --name: 1, --name=N: 1 … most           */
     OPTION_ON_LOST   /* on_lost and lost_signal                          */
@@ -135,6 +136,9 @@ int cli_open_as(const struct cli_args *, const char *identity,
                 struct snib_client **ret);
 /* The exit status when somebody else was faster: -E, --busy-ok, or 75. */
 int cli_busy_status(const struct cli_args *);
+/* What went wrong, and where it helps what to do about it: for shown(). The
+ * same buffer each time. */
+const char *cli_words(const struct snib_error *);
 /* Say the error, return its exit status. */
 int cli_fail(const struct snib_error *);
 

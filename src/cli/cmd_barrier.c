@@ -39,8 +39,8 @@ int cmd_barrier(struct cli_args *args, int count, char **operands)
     if ((code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
-    code = pass_through(args, client, name, SNIB_BARRIER,
-                        (uint32_t)args->parties, &generation);
+    code =
+        pass_through(args, client, name, (uint32_t)args->parties, &generation);
     if (code != CLI_OK || generation == 0 || !args->json) {
         return code;
     }

@@ -124,6 +124,6 @@ int cmd_latch(struct cli_args *args, int count, char **operands)
     if (!args->latch_await) {
         return look_or_step(args, client, name);
     }
-    code = pass_through(args, client, name, SNIB_READ, 0, &token);
+    code = pass_through(args, client, name, 0, &token);
     return code == CLI_OK && args->json ? show_left(args, name, 0) : code;
 }

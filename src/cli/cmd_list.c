@@ -45,9 +45,14 @@ int cmd_list(struct cli_args *args, int count, char **operands)
     struct snib_error error = {0};
     struct snib_view **views;
     size_t view_count;
-    int code = cli_open(args, &client);
+    int code;
 
-    if (code != CLI_OK) {
+    if (count > 0 && operands[0][0] == '\0') {
+        return usage_error(args, "the glob is empty, it matches no name; "
+                                 "expected for instance 'job-*', or none for "
+                                 "all locks");
+    }
+    if ((code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
     error.code = snib_list(client, count > 0 ? operands[0] : NULL, &views,

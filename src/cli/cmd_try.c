@@ -2,6 +2,7 @@
  * guarded: no leash, no keeper, one process that acquires and releases. */
 #include "kinds.h"
 #include "leash.h"
+#include "snib/multi.h"
 #include "text.h"
 
 #include <string.h>
@@ -28,33 +29,73 @@ static void say_busy(const struct cli_args *args, struct snib_client *client,
         holder[0] != '\0' ? holder : "held by another owner");
 }
 
-/* Acquire the names from `at` on, then release all of them. */
-static snib_err could_be_had(struct snib_client *client,
-                             const struct plan *plan, size_t at,
-                             struct snib_error *error)
+/* What one try needs; all of it ends with it. */
+struct trial {
+    struct snib_lock *locks[PLAN_NAMES_MAX];
+    struct snib_grant grants[PLAN_NAMES_MAX];
+    struct snib_multi *multi;
+};
+
+static snib_err prepare(struct trial *t, struct snib_client *client,
+                        const struct plan *plan, struct snib_error *error)
 {
     struct snib_lock_options options;
-    struct snib_acquire_options once = SNIB_INIT(snib_acquire_options);
-    struct snib_lock *lock;
-    struct snib_grant grant;
-    snib_err code;
+    snib_err code = SNIB_ERR_OK;
 
-    if (at == plan->name_count) {
-        return SNIB_ERR_OK;
-    }
     plan_lock_options(plan, &options);
-    code = snib_lock_new(client, plan->names[at], &options, &lock, error);
+    for (size_t i = 0; i < plan->name_count && code == SNIB_ERR_OK; i++) {
+        code = snib_lock_new(client, plan->names[i], &options, &t->locks[i],
+                             error);
+    }
+    return code == SNIB_ERR_OK ? snib_multi_new(t->locks, plan->name_count,
+                                                NULL, &t->multi, error)
+                               : code;
+}
+
+static void clean(struct trial *t)
+{
+    snib_multi_free(t->multi);
+    for (size_t i = 0; i < PLAN_NAMES_MAX; i++) {
+        snib_lock_free(t->locks[i]);
+    }
+}
+
+/* at: of the name that is missing. */
+static void say_why(const struct plan *plan, struct snib_client *client,
+                    size_t at, snib_err code, struct snib_error *error)
+{
+    const char *name = plan->names[at < plan->name_count ? at : 0];
+
+    error->code = code;
+    if (snib_err_exit(code) == CLI_NOT_ACQUIRED) {
+        say_busy(plan->args, client, name);
+        return;
+    }
+    plan_explain(plan, error);
+    plan_strip_name(error);
+    say("%s: %s", shown(name), shown(cli_words(error)));
+}
+
+/* Acquire all names, and release them; what is in the way is said. */
+static snib_err could_be_had(struct snib_client *client,
+                             const struct plan *plan, struct snib_error *error)
+{
+    static struct trial t;
+    struct snib_acquire_options once = SNIB_INIT(snib_acquire_options);
+    snib_err code = prepare(&t, client, plan, error);
+
     if (code != SNIB_ERR_OK) {
-        return code;
+        error->code = code;
+        cli_fail(error);
+    } else {
+        code = snib_multi_acquire(t.multi, &once, t.grants, error);
+        if (code == SNIB_ERR_OK) {
+            snib_multi_release(t.multi, t.grants, NULL);
+        } else {
+            say_why(plan, client, snib_multi_missing(t.multi), code, error);
+        }
     }
-    code = snib_acquire(lock, &once, &grant, error);
-    if (code == SNIB_ERR_OK) {
-        code = could_be_had(client, plan, at + 1, error);
-        snib_release(lock, grant, NULL);
-    } else if (snib_err_exit(code) == CLI_NOT_ACQUIRED) {
-        say_busy(plan->args, client, plan->names[at]);
-    }
-    snib_lock_free(lock);
+    clean(&t);
     return code;
 }
 
@@ -67,15 +108,13 @@ static int try_only(const struct plan *plan)
     if (code != CLI_OK) {
         return code;
     }
-    error.code = could_be_had(client, plan, 0, &error);
+    error.code = could_be_had(client, plan, &error);
     if (error.code == SNIB_ERR_OK) {
         return CLI_OK;
     }
-    if (snib_err_exit(error.code) != CLI_NOT_ACQUIRED) {
-        plan_explain(plan, &error);
-        return cli_fail(&error);
-    }
-    return cli_busy_status(plan->args);
+    return snib_err_exit(error.code) == CLI_NOT_ACQUIRED
+               ? cli_busy_status(plan->args)
+               : snib_err_exit(error.code);
 }
 
 int cmd_try(struct cli_args *args, int count, char **operands)

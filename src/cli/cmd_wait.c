@@ -11,8 +11,10 @@
 #include "kinds.h"
 #include "plan.h"
 #include "proc.h"
+#include "text.h"
 #include "waitline.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -69,6 +71,25 @@ struct wish {
     uint32_t permits;
 };
 
+/* More permits than the semaphore has are never free. */
+static bool asks_too_much(const struct kind_terms *terms,
+                          const struct wish *wish, struct snib_error *error)
+{
+    struct text t = TEXT_IN(error->text);
+
+    if (wish->kind != SNIB_PERMITS || terms->size < 0 ||
+        (int64_t)wish->permits <= terms->size) {
+        return false;
+    }
+    error->text[0] = '\0';
+    text_add_shown(&t, wish->name, strlen(wish->name));
+    text_addf(&t,
+              ": %" PRIu32 " permits were asked for and the semaphore has "
+              "%" PRId64 " in all; ask for fewer or make it larger",
+              wish->permits, terms->size);
+    return true;
+}
+
 /* OK: it could be had. BUSY: not yet. */
 static snib_err look(struct snib_client *client, const struct wish *wish,
                      struct waitline *line, struct snib_error *error)
@@ -88,6 +109,7 @@ static snib_err look(struct snib_client *client, const struct wish *wish,
         kind_terms_for(client, view, &terms);
     }
     code = fits(view, &terms, wish->kind, wish->permits) ? SNIB_ERR_OK
+           : asks_too_much(&terms, wish, error)          ? SNIB_ERR_USAGE
                                                          : SNIB_ERR_BUSY;
     if (code == SNIB_ERR_BUSY && now >= line->due_ns) {
         waitline_show(line, view, &terms, now);

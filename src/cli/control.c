@@ -97,9 +97,16 @@ void control_send(int fd, const struct control_reply *reply)
     send(fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static bool talk(int fd, const struct control_request *request, int timeout_ms,
-                 struct control_reply *ret)
+void control_send_above(int fd, const struct control_above *reply)
 {
+    send(fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* ret: begins with the magic. */
+static bool talk(int fd, const struct control_request *request, int timeout_ms,
+                 void *ret, size_t ret_size)
+{
+    const uint32_t *magic = ret;
     struct pollfd p = {.fd = fd, .events = POLLIN};
     ssize_t size;
 
@@ -114,22 +121,20 @@ static bool talk(int fd, const struct control_request *request, int timeout_ms,
         errno = ETIMEDOUT;
         return false;
     }
-    size = recv(fd, ret, sizeof *ret, MSG_DONTWAIT);
+    size = recv(fd, ret, ret_size, MSG_DONTWAIT | MSG_TRUNC);
     if (size == 0) {
         errno = ECONNRESET;
         return false;
     }
-    if (size != (ssize_t)sizeof *ret || ret->magic != CONTROL_MAGIC) {
+    if (size != (ssize_t)ret_size || *magic != CONTROL_MAGIC) {
         errno = EPROTO;
         return false;
     }
-    ret->store[sizeof ret->store - 1] = '\0';
-    ret->text[sizeof ret->text - 1] = '\0';
     return true;
 }
 
-bool control_ask(const char *address, const struct control_request *request,
-                 int timeout_ms, struct control_reply *ret)
+static bool ask(const char *address, const struct control_request *request,
+                int timeout_ms, void *ret, size_t ret_size)
 {
     struct sockaddr_un to;
     socklen_t size = set_address(&to, address);
@@ -145,9 +150,32 @@ bool control_ask(const char *address, const struct control_request *request,
     /* connect waits when a stopped keeper's backlog is full. */
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     ok = connect(fd, (struct sockaddr *)&to, size) == 0 &&
-         talk(fd, request, timeout_ms, ret);
+         talk(fd, request, timeout_ms, ret, ret_size);
     error = errno;
     close(fd);
     errno = error;
     return ok;
+}
+
+bool control_ask(const char *address, const struct control_request *request,
+                 int timeout_ms, struct control_reply *ret)
+{
+    if (!ask(address, request, timeout_ms, ret, sizeof *ret)) {
+        return false;
+    }
+    ret->store[sizeof ret->store - 1] = '\0';
+    ret->text[sizeof ret->text - 1] = '\0';
+    return true;
+}
+
+bool control_ask_above(const char *address,
+                       const struct control_request *request, int timeout_ms,
+                       struct control_above *ret)
+{
+    if (!ask(address, request, timeout_ms, ret, sizeof *ret)) {
+        return false;
+    }
+    ret->store[sizeof ret->store - 1] = '\0';
+    ret->request[sizeof ret->request - 1] = '\0';
+    return true;
 }

@@ -19,7 +19,12 @@
 enum { CONTROL_ADDRESS_MAX = 48, CONTROL_STORE_MAX = 512 };
 #define CONTROL_MAGIC 0x736e6231u /* "snb1" */
 
-enum control_verb { CONTROL_STATUS = 1, CONTROL_RENEW, CONTROL_RELEASE };
+enum control_verb {
+    CONTROL_STATUS = 1,
+    CONTROL_RENEW,
+    CONTROL_RELEASE,
+    CONTROL_ABOVE /* answered by a struct control_above                    */
+};
 
 struct control_request {
     uint32_t magic;
@@ -42,6 +47,16 @@ struct control_reply {
     int64_t slot;     /* … and which slot; -1: none                     */
 };
 
+/* Who holds that name above a command, and which processes are that. */
+struct control_above {
+    uint32_t magic;
+    int32_t code;              /* 0, or CLI_LOST                          */
+    int32_t pid, leash, group; /* keeper; its leash; the command, which is
+                                   its group's leader; 0: there is none    */
+    char request[SNIB_REQUEST_TEXT]; /* of the grant; "": an outer one's   */
+    char store[CONTROL_STORE_MAX];
+};
+
 /* Listen at a fresh address. The fd, or -1 with errno. */
 int control_listen(char ret_address[CONTROL_ADDRESS_MAX]);
 /* Take a connection of our own user or root; -1: none (or a stranger). */
@@ -49,11 +64,16 @@ int control_accept(int listener);
 /* One request, if there is one; false: close the connection. */
 bool control_receive(int fd, struct control_request *ret);
 void control_send(int fd, const struct control_reply *);
+void control_send_above(int fd, const struct control_above *);
 
 /* Ask. false with errno: nobody there (ECONNREFUSED), a stranger (EPERM), no
  * answer within timeout_ms (ETIMEDOUT), nonsense (EPROTO). */
 bool control_ask(const char *address, const struct control_request *,
                  int timeout_ms, struct control_reply *ret);
+
+/* The same for CONTROL_ABOVE. An older keeper's answer is nonsense. */
+bool control_ask_above(const char *address, const struct control_request *,
+                       int timeout_ms, struct control_above *ret);
 
 /* "UID.16HEX", and nothing else. */
 bool control_address_valid(const char *address);

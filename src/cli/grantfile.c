@@ -229,7 +229,10 @@ bool grantfile_read(const struct cli_args *args, const char *operand,
     }
     fd = open(operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
-        usage_error(args, "%s: %s", shown_short(operand), strerror(errno));
+        usage_error(args,
+                    "%s: %s; expected a grant (what snib acquire printed) or "
+                    "the file of --token-file",
+                    shown_short(operand), strerror(errno));
         return false;
     }
     size = read(fd, line, sizeof line - 1);

@@ -34,6 +34,8 @@
 
 void keeper_end(struct keeper *k, int code)
 {
+    keeper_multi_stop(k);
+    snib_multi_free(k->several.multi);
     for (size_t i = 0; i < k->plan->name_count; i++) {
         snib_lock_free(k->slots[i].lock);
     }
@@ -101,6 +103,11 @@ static void leave(struct keeper *k)
 
     waitline_wipe(&k->line);
     k->line.due_ns = INT64_MAX;
+    if (k->phase == PHASE_ACQUIRING && k->several.waiting) {
+        k->phase = PHASE_LEAVING;
+        snib_multi_cancel(k->several.multi);
+        return;
+    }
     if (k->phase == PHASE_ACQUIRING && s != NULL && s->state == SLOT_ASKED) {
         k->phase = PHASE_LEAVING;
         snib_cancel(k->client, s->ticket);
@@ -209,6 +216,7 @@ static void open_client(struct keeper *k)
         keeper_fail(k, code);
     }
     text_add(&store, snib_client_url(k->client));
+    k->lane = snib_lane_new();
     k->local = strncmp(k->page->store, "sqlite:", 7) == 0;
     if (k->plan->args->verbose) {
         say("store %s", snib_client_url(k->client));
@@ -325,6 +333,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     k.plan = plan;
     k.page = page;
     k.socket = socket;
+    k.leash = getppid();
     k.listener = -1;
     k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
     if (plan->command == NULL) {

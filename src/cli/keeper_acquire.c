@@ -1,9 +1,8 @@
 /* keeper_acquire.c — from the names to the grant.
  *
- * Several names are acquired in the sorted order, one after the other; when
- * one of the first is lost while a later one is waited for, all are given
- * back and it begins again. Names that are held up the tree (--reentrant)
- * take the outer lock's deadline, asked from its keeper.
+ * One name is an acquire that was started, and its event; several are a multi
+ * (keeper_multi.c). Names that are held up the tree (--reentrant) take the
+ * outer lock's deadline, asked from its keeper, and are no part of that.
  */
 #define _GNU_SOURCE
 #include "held.h"
@@ -16,10 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static void all_acquired(struct keeper *k);
-static void begin_again(struct keeper *k);
-static bool any_lost(const struct keeper *k);
-
 static enum leash_why why_of_error(snib_err code)
 {
     switch (snib_err_exit(code)) {
@@ -30,7 +25,9 @@ static enum leash_why why_of_error(snib_err code)
                    ? LEASH_WHY_UNREACHABLE
                    : LEASH_WHY_STORE;
     case CLI_NOT_ACQUIRED:
-        return code == SNIB_ERR_BUSY ? LEASH_WHY_BUSY : LEASH_WHY_TIMEOUT;
+        return code == SNIB_ERR_BUSY       ? LEASH_WHY_BUSY
+               : code == SNIB_ERR_DEADLOCK ? LEASH_WHY_DEADLOCK
+                                           : LEASH_WHY_TIMEOUT;
     case CLI_DENIED:
         return LEASH_WHY_DENIED;
     case CLI_CONFIG:
@@ -47,7 +44,7 @@ static int64_t patience_until(const struct keeper *k)
                : k->plan->started_ns + k->plan->wait_ms * LEASH_MS;
 }
 
-static int64_t wait_left_ms(const struct keeper *k)
+int64_t keeper_wait_left_ms(const struct keeper *k)
 {
     int64_t until = patience_until(k), now = proc_now();
 
@@ -121,7 +118,9 @@ static void refuse_nested(struct keeper *k, const char *name)
             "--reentrant, or another name",
             shown(name));
     }
-    if (k->slots[k->at].state == SLOT_ASKED) {
+    if (k->several.waiting) {
+        keeper_multi_stop(k);
+    } else if (k->slots[k->at].state == SLOT_ASKED) {
         snib_cancel(k->client, k->slots[k->at].ticket);
     }
     keeper_fail(k, SNIB_ERR_USAGE);
@@ -130,12 +129,12 @@ static void refuse_nested(struct keeper *k, const char *name)
 /* Say who is in the way. Also finds a nested run that lost its SNIB_HELD. */
 void keeper_show_waiting(struct keeper *k)
 {
-    const char *name = k->plan->names[k->at];
+    const char *name = keeper_missing_name(k);
     struct snib_view *view;
     struct kind_terms terms;
 
-    if (snib_inspect(k->client, name, strlen(name), &view, NULL) !=
-        SNIB_ERR_OK) {
+    if (name == NULL || snib_inspect(k->client, name, strlen(name), &view,
+                                     NULL) != SNIB_ERR_OK) {
         waitline_skip(&k->line, proc_now());
         return;
     }
@@ -152,7 +151,7 @@ void keeper_show_waiting(struct keeper *k)
     snib_view_free(view);
 }
 
-static void say_not_acquired(struct keeper *k, struct snib_error *error)
+void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
 {
     const char *name = k->plan->names[k->at];
     char holder[512] = "";
@@ -163,15 +162,16 @@ static void say_not_acquired(struct keeper *k, struct snib_error *error)
     waitline_wipe(&k->line);
     if (snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
         plan_explain(k->plan, error);
-        say("%s: %s", shown(name),
-            error->text[0] != '\0' ? error->text : snib_err_text(error->code));
+        say("%s: %s", shown(name), shown(cli_words(error)));
         return;
     }
     if (k->plan->args->quiet) {
         return;
     }
-    if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
-        SNIB_ERR_OK) {
+    if (error->code == SNIB_ERR_DEADLOCK) { /* its text has the circle */
+        text_add(&t, error->text);
+    } else if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
+               SNIB_ERR_OK) {
         if (view->holder_count + view->waiter_count + view->closed_count > 0) {
             kind_terms_for(k->client, view, &terms);
             kind_holders(&t, view, &terms);
@@ -210,19 +210,23 @@ static bool find_outer(struct keeper *k, const char *name, struct slot *ret)
     return false;
 }
 
+void keeper_wake(const struct keeper *k)
+{
+    uint64_t one = 1;
+
+    if (write(k->changed, &one, sizeof one) < 0) {
+        return; /* full: it is readable, that is all we want */
+    }
+}
+
 /* On a thread of the library's. */
 static void on_change(void *data, struct snib_grant grant, snib_state state,
                       snib_reason reason)
 {
-    const struct keeper *k = data;
-    uint64_t one = 1;
-
     (void)grant;
     (void)state;
     (void)reason;
-    if (write(k->changed, &one, sizeof one) < 0) {
-        return; /* full: it is readable, that is all we want */
-    }
+    keeper_wake(data);
 }
 
 static void make_lock(struct keeper *k, struct slot *s, const char *name)
@@ -240,58 +244,81 @@ static void make_lock(struct keeper *k, struct slot *s, const char *name)
     code = snib_lock_new(k->client, name, &options, &s->lock, &error);
     if (code != SNIB_ERR_OK) {
         error.code = code;
-        say_not_acquired(k, &error);
+        keeper_say_not_acquired(k, &error);
         keeper_fail(k, code);
     }
-    s->lane = snib_lane_new();
 }
 
-/* Start the name at k->at, or tell the grant when all are ours. A file on this
- * host is first asked here and now: an answer that this thread waits for needs
- * no other thread, and starting one is what costs. (A server might not answer,
- * and the leash's word must not have to wait for that.) */
-void keeper_acquire(struct keeper *k)
+/* Start the name at k->at. A file on this host is first asked here and now: an
+ * answer that this thread waits for needs no other thread, and starting one is
+ * what costs. (A server might not answer, and the leash's word must not have
+ * to wait for that.) */
+static void acquire_one(struct keeper *k)
 {
     struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
     struct snib_error error = {0};
-    struct slot *s;
+    struct slot *s = &k->slots[k->at];
     snib_err code;
 
-    while (k->at < k->plan->name_count) {
-        const char *name = k->plan->names[k->at];
-
-        s = &k->slots[k->at];
-        if (find_outer(k, name, s)) {
-            if (!k->plan->args->reentrant || !s->covered) {
-                refuse_nested(k, name);
-            }
-            s->state = SLOT_OUTER;
-            k->at++;
-            continue;
-        }
-        if (s->lock == NULL) {
-            make_lock(k, s, name);
-        }
-        options.lane = s->lane;
-        options.reason = k->plan->args->reason;
-        if (k->local &&
-            snib_acquire(s->lock, &options, &s->grant, NULL) == SNIB_ERR_OK) {
-            s->state = SLOT_HELD;
-            k->at++;
-            continue;
-        }
-        options.wait_ms = wait_left_ms(k);
-        s->state = SLOT_ASKED;
-        code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
-        if (code != SNIB_ERR_OK) {
-            error.code = code;
-            s->state = SLOT_IDLE;
-            say_not_acquired(k, &error);
-            keeper_fail(k, code);
-        }
+    options.lane = k->lane;
+    options.reason = k->plan->args->reason;
+    if (k->local &&
+        snib_acquire(s->lock, &options, &s->grant, NULL) == SNIB_ERR_OK) {
+        s->state = SLOT_HELD;
+        keeper_all_acquired(k);
         return;
     }
-    all_acquired(k);
+    options.wait_ms = keeper_wait_left_ms(k);
+    options.above = keeper_find_above(k);
+    s->state = SLOT_ASKED;
+    code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
+    if (code != SNIB_ERR_OK) {
+        error.code = code;
+        s->state = SLOT_IDLE;
+        keeper_say_not_acquired(k, &error);
+        keeper_fail(k, code);
+    }
+}
+
+/* Which names are held up the tree? The number of the others, k->at: one. */
+static size_t sort_out(struct keeper *k)
+{
+    size_t ours = 0;
+
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        const char *name = k->plan->names[i];
+        struct slot *s = &k->slots[i];
+
+        k->at = i;
+        if (!find_outer(k, name, s)) {
+            continue;
+        }
+        if (!k->plan->args->reentrant || !s->covered) {
+            refuse_nested(k, name);
+        }
+        s->state = SLOT_OUTER;
+    }
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        if (k->slots[i].state != SLOT_OUTER) {
+            k->at = i;
+            make_lock(k, &k->slots[i], k->plan->names[i]);
+            ours++;
+        }
+    }
+    return ours;
+}
+
+void keeper_acquire(struct keeper *k)
+{
+    size_t ours = sort_out(k);
+
+    if (ours == 0) {
+        keeper_all_acquired(k);
+    } else if (ours == 1) {
+        acquire_one(k);
+    } else {
+        keeper_multi_start(k);
+    }
 }
 
 /* SNIB_OWNER: nothing when the first lock is an outer one's. */
@@ -300,8 +327,7 @@ static void set_owner(struct keeper *k)
     struct text t = TEXT_IN(k->page->owner);
 
     if (k->slots[0].state == SLOT_HELD) {
-        text_addf(&t, "%s:%" PRIu64, snib_client_id(k->client),
-                  k->slots[0].lane);
+        text_addf(&t, "%s:%" PRIu64, snib_client_id(k->client), k->lane);
     }
 }
 
@@ -330,7 +356,7 @@ static void learn_permit_slot(struct slot *s)
     }
 }
 
-static void all_acquired(struct keeper *k)
+void keeper_all_acquired(struct keeper *k)
 {
     const struct leash_rules *r = &k->plan->rules;
 
@@ -355,30 +381,6 @@ static void all_acquired(struct keeper *k)
     keeper_tell(k, PLAN_GRANT, 0, LEASH_WHY_EXITED);
 }
 
-/* A name was lost while we waited for the next: begin again. */
-static void begin_again(struct keeper *k)
-{
-    enum leash_why why;
-
-    if (k->slots[k->at].state == SLOT_ASKED) {
-        snib_cancel(k->client, k->slots[k->at].ticket);
-        return; /* goes on when that one has answered */
-    }
-    keeper_release_all(k, &why);
-    k->at = 0;
-    keeper_acquire(k);
-}
-
-static bool any_lost(const struct keeper *k)
-{
-    for (size_t i = 0; i < k->at; i++) {
-        if (k->slots[i].state == SLOT_LOST) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void on_granted(struct keeper *k, struct slot *s,
                        const struct snib_event *ev)
 {
@@ -387,12 +389,7 @@ static void on_granted(struct keeper *k, struct slot *s,
     if (k->phase == PHASE_LEAVING) {
         keeper_release_and_end(k);
     }
-    if (any_lost(k)) {
-        begin_again(k);
-        return;
-    }
-    k->at++;
-    keeper_acquire(k);
+    keeper_all_acquired(k);
 }
 
 static void on_refused(struct keeper *k, struct slot *s,
@@ -404,15 +401,11 @@ static void on_refused(struct keeper *k, struct slot *s,
     if (k->phase == PHASE_LEAVING) {
         keeper_release_and_end(k);
     }
-    if (ev->error.code == SNIB_ERR_CANCELLED && any_lost(k)) {
-        begin_again(k);
-        return;
-    }
-    say_not_acquired(k, &error);
+    keeper_say_not_acquired(k, &error);
     keeper_fail(k, ev->error.code);
 }
 
-/* A grant changed: at risk, held again, or lost. */
+/* A grant changed: at risk, held again, or lost; or several are answered. */
 void keeper_take_changes(struct keeper *k)
 {
     uint64_t count;
@@ -421,9 +414,7 @@ void keeper_take_changes(struct keeper *k)
         return;
     }
     keeper_look(k);
-    if (k->phase == PHASE_ACQUIRING && any_lost(k)) {
-        begin_again(k);
-    }
+    keeper_multi_take_answer(k);
 }
 
 void keeper_take_events(struct keeper *k)
@@ -442,6 +433,7 @@ void keeper_take_events(struct keeper *k)
             break;
         case SNIB_EV_STATE: /* on_change tells */
         case SNIB_EV_RELEASED:
+        case SNIB_EV_PASSED:
             break;
         }
     }

@@ -85,6 +85,25 @@ static void set_kind(const struct keeper *k, struct control_reply *reply)
     reply->permits = k->plan->permits;
 }
 
+static void answer_above(struct keeper *k, int fd, const struct slot *s)
+{
+    struct control_above reply = {.magic = CONTROL_MAGIC,
+                                  .pid = (int32_t)getpid(),
+                                  .leash = (int32_t)k->leash,
+                                  .group = atomic_load(&k->page->group)};
+    struct text store = TEXT_IN(reply.store);
+
+    text_add(&store, k->page->store);
+    keeper_look(k);
+    if (s == NULL || k->lost || k->phase != PHASE_HOLDING ||
+        (s->state == SLOT_HELD &&
+         snib_grant_request(s->lock, s->grant, reply.request,
+                            sizeof reply.request, NULL) != SNIB_ERR_OK)) {
+        reply.code = CLI_LOST;
+    }
+    control_send_above(fd, &reply);
+}
+
 static void answer(struct keeper *k, int fd)
 {
     struct control_request request;
@@ -98,6 +117,10 @@ static void answer(struct keeper *k, int fd)
     }
     text_add(&store, k->page->store);
     s = asked_slot(k, &request);
+    if (request.verb == CONTROL_ABOVE) {
+        answer_above(k, fd, s);
+        return;
+    }
     if (s == NULL || (request.token != 0 && request.token != s->grant.token)) {
         reply.code = CLI_LOST;
         control_send(fd, &reply);
@@ -115,6 +138,8 @@ static void answer(struct keeper *k, int fd)
         break;
     case CONTROL_RELEASE:
         end = answer_release(k, &reply);
+        break;
+    case CONTROL_ABOVE:
         break;
     }
     control_send(fd, &reply);

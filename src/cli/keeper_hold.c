@@ -194,34 +194,77 @@ static void see_released(struct keeper *k, const struct slot *s,
     }
 }
 
+/* How giving back went so far. */
+struct giving {
+    bool lost; /* the store said that one had ended                        */
+    enum leash_why why;
+    bool unanswered[PLAN_NAMES_MAX];
+};
+
+static bool is_taken(const struct slot *s)
+{
+    return s->state == SLOT_HELD || s->state == SLOT_LOST;
+}
+
+static void note_lost(struct giving *g, snib_reason reason)
+{
+    g->lost = true;
+    g->why = keeper_why(reason);
+}
+
+static void give_back_one(struct keeper *k, size_t i, struct giving *g)
+{
+    struct slot *s = &k->slots[i];
+    struct snib_status status;
+    snib_err code;
+
+    snib_grant_status(s->lock, s->grant, &status);
+    code = snib_release(s->lock, s->grant, NULL);
+    if (code == SNIB_ERR_LOST || s->state == SLOT_LOST) {
+        note_lost(g, status.reason);
+    } else if (code != SNIB_ERR_OK) {
+        g->unanswered[i] = true;
+    }
+}
+
+/* In one visit to the store. LOST hides that others were not answered: then
+ * all are looked at. */
+static void give_back_several(struct keeper *k, struct giving *g)
+{
+    struct several *m = &k->several;
+    struct snib_multi_status status;
+    snib_err code;
+
+    snib_multi_status(m->multi, m->grants, &status);
+    code = snib_multi_release(m->multi, m->grants, NULL);
+    for (size_t i = 0; i < m->count; i++) {
+        g->unanswered[m->slot[i]] = code != SNIB_ERR_OK;
+        if (k->slots[m->slot[i]].state == SLOT_LOST) {
+            note_lost(g, k->slots[m->slot[i]].reason);
+        }
+    }
+    if (code == SNIB_ERR_LOST && !g->lost) {
+        note_lost(g, status.reason);
+    }
+}
+
 /* Give everything back. True when the store said that one had ended. */
 bool keeper_release_all(struct keeper *k, enum leash_why *ret_why)
 {
-    bool lost = false, unanswered[PLAN_NAMES_MAX] = {false};
+    struct giving g = {.why = *ret_why};
+    struct several *m = &k->several;
 
-    for (size_t i = k->plan->name_count; i-- > 0;) {
-        struct slot *s = &k->slots[i];
-        struct snib_status status;
-        snib_err code;
-
-        if (s->state != SLOT_HELD && s->state != SLOT_LOST) {
-            s->state = SLOT_IDLE;
-            continue;
-        }
-        snib_grant_status(s->lock, s->grant, &status);
-        code = snib_release(s->lock, s->grant, NULL);
-        if (code == SNIB_ERR_LOST || s->state == SLOT_LOST) {
-            lost = true;
-            *ret_why = keeper_why(status.reason);
-        } else if (code != SNIB_ERR_OK) {
-            unanswered[i] = true;
-        }
-        s->state = SLOT_IDLE;
+    if (m->count > 0 && is_taken(&k->slots[m->slot[0]])) {
+        give_back_several(k, &g);
+    } else if (m->count == 0 && is_taken(&k->slots[k->at])) {
+        give_back_one(k, k->at, &g);
     }
     for (size_t i = 0; i < k->plan->name_count; i++) {
-        if (unanswered[i]) {
+        k->slots[i].state = SLOT_IDLE;
+        if (g.unanswered[i]) {
             see_released(k, &k->slots[i], k->plan->names[i]);
         }
     }
-    return lost;
+    *ret_why = g.why;
+    return g.lost;
 }

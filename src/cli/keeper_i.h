@@ -1,18 +1,25 @@
 /* keeper_i.h — the keeper's parts among themselves. One thread but for
- * on_change (keeper_acquire.c), which only writes an eventfd. */
+ * on_change (keeper_acquire.c), which only writes an eventfd, and the one that
+ * waits for several names (keeper_multi.c). */
 #ifndef SNIB_CLI_KEEPER_I_H
 #define SNIB_CLI_KEEPER_I_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "plan.h"
+#include "snib/multi.h"
 #include "waitline.h"
 
 enum slot_state { SLOT_IDLE, SLOT_ASKED, SLOT_HELD, SLOT_LOST, SLOT_OUTER };
+
+/* Ids of requests of 16 digits, each with a comma. */
+enum { KEEPER_ABOVE_MAX = 8, KEEPER_ABOVE_TEXT = 17 * KEEPER_ABOVE_MAX + 1 };
 
 /* One name. */
 struct slot {
     enum slot_state state;
     struct snib_lock *lock;
-    uint64_t lane;
     uint64_t ticket;
     struct snib_grant grant;
     int64_t permit_slot; /* of a semaphore; -1: none */
@@ -26,15 +33,34 @@ struct slot {
 /* ACQUIRING -> HOLDING -> (RELEASE) -> end; LEAVING: give up, hold nothing. */
 enum phase { PHASE_ACQUIRING, PHASE_HOLDING, PHASE_LEAVING };
 
+/* More than one name that is not held up the tree. While `waiting`, thread
+ * alone writes grants, error and code, and `answered` last. */
+struct several {
+    struct snib_multi *multi; /* NULL: none, or one name only               */
+    size_t count, slot[PLAN_NAMES_MAX];
+    struct snib_grant grants[PLAN_NAMES_MAX];
+    struct snib_acquire_options options;
+    struct snib_error error;
+    snib_err code;
+    pthread_t thread;
+    bool waiting;
+    atomic_bool answered;
+};
+
 struct keeper {
     const struct plan *plan;
     struct plan_page *page;
-    int socket; /* to the leash; -1 when detached */
+    int socket;  /* to the leash; -1 when detached */
+    pid_t leash; /* who forked us                                          */
     int listener;
-    int changed; /* eventfd: on_change was called */
+    int changed; /* eventfd: on_change was called, or several has answered */
     struct snib_client *client;
+    char above[KEEPER_ABOVE_TEXT]; /* snib_acquire_options.above           */
+    uint64_t lane; /* one for all names: who holds one and waits for another
+                      shows that in the store                              */
     struct slot slots[PLAN_NAMES_MAX];
-    size_t at; /* the name being acquired */
+    size_t at; /* the name being acquired; of several: the missing one */
+    struct several several;
     enum phase phase;
     bool detached;
     bool lost;
@@ -66,11 +92,31 @@ bool keeper_release_all(struct keeper *, enum leash_why *ret_why);
 
 /* keeper_acquire.c */
 void keeper_acquire(struct keeper *);
+/* All names are held: publish that. */
+void keeper_all_acquired(struct keeper *);
+/* For snib_acquire_options.wait_ms. */
+int64_t keeper_wait_left_ms(const struct keeper *);
+/* Of the name at k->at. */
+void keeper_say_not_acquired(struct keeper *, struct snib_error *);
+/* Make `changed` readable. Any thread. */
+void keeper_wake(const struct keeper *);
 void keeper_take_events(struct keeper *);
 void keeper_take_changes(struct keeper *);
 void keeper_show_waiting(struct keeper *);
 /* Said already: give all back, tell the leash, end. */
 _Noreturn void keeper_fail(struct keeper *, snib_err);
+
+/* keeper_above.c: what is held up the tree by who surely waits for us. Sets
+ * k->above; for snib_acquire_options: that, or NULL when it is empty. */
+const char *keeper_find_above(struct keeper *);
+
+/* keeper_multi.c: several names */
+void keeper_multi_start(struct keeper *);
+void keeper_multi_take_answer(struct keeper *);
+/* End the wait here and now; what was acquired is in the slots. */
+void keeper_multi_stop(struct keeper *);
+/* Of one name or several; NULL: none is, just now. */
+const char *keeper_missing_name(struct keeper *);
 
 /* keeper_answer.c: one question at the private socket. */
 void keeper_hear_asker(struct keeper *);

@@ -53,6 +53,7 @@ enum leash_state {
     X(KEEPER, "keeper-died")                                                   \
     X(BUSY, "busy")                                                            \
     X(TIMEOUT, "timeout")                                                      \
+    X(DEADLOCK, "deadlock")                                                    \
     X(INTERRUPTED, "interrupted")                                              \
     X(MAX_RUN, "max-run")                                                      \
     X(NOT_FOUND, "not-found")                                                  \

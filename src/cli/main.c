@@ -189,11 +189,12 @@ static int check_count(const struct subcommand *sub,
     if ((size_t)count <= sub->operands_most) {
         return CLI_OK;
     }
-    return usage_error(args, "'%s' is too much%s",
-                       shown_short(operands[sub->operands_most]),
-                       operands[sub->operands_most][0] == '-'
-                           ? "; options stand before the name"
-                           : "");
+    return usage_error(
+        args, "'%s' is too much%s", shown_short(operands[sub->operands_most]),
+        operands[sub->operands_most][0] == '-'
+            ? "; options stand before the name"
+        : args->down_by >= 0 ? "; a number of steps is written --down=N"
+                             : "");
 }
 
 static int run_subcommand(const struct subcommand *sub, struct cli_args *args,

@@ -139,8 +139,8 @@ static bool set_value(struct parse *p, const struct option_row *row,
     case OPTION_STEPS:
         if (!parse_number(value, row->most, field(p, row))) {
             usage_error(p->args,
-                        "--%s: '%s' is not a whole number from 0 to %" PRId64,
-                        row->name, shown_short(value), row->most);
+                        "--%s: '%s' is not a whole number from %u to %" PRId64,
+                        row->name, shown_short(value), row->extra, row->most);
             return false;
         }
         return true;
@@ -284,18 +284,13 @@ static void print_wrapped(const char *text)
     while (*text != '\0') {
         int length = (int)strcspn(text, " ");
 
-        if (column + length > HELP_WIDTH && column > HELP_COLUMN) {
+        if (column + length >= HELP_WIDTH && column > HELP_COLUMN) {
             printf("\n%*s", HELP_COLUMN, "");
             column = HELP_COLUMN;
         }
-        printf("%.*s", length, text);
-        column += length;
-        text += length;
-        if (*text == ' ') {
-            putchar(' ');
-            column++;
-            text++;
-        }
+        printf("%s%.*s", column > HELP_COLUMN ? " " : "", length, text);
+        column += length + (column > HELP_COLUMN);
+        text += length + (text[length] == ' ');
     }
     putchar('\n');
 }

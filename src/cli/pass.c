@@ -1,7 +1,7 @@
 /* pass.c — see pass.h.
  *
- * A wait that can be interrupted: the acquire is started, and events and
- * signals are waited for side by side. A signal cancels, so that a party that
+ * A wait that can be interrupted: it is started (snib/latch.h), and its event
+ * and signals are waited for side by side. A signal cancels, so that a party that
  * gives up is not counted any more and nobody waits behind a dead waiter; the
  * second one ends us as usual. Whoever was let through before the signal was
  * seen has passed. */
@@ -10,6 +10,7 @@
 #include "duration.h"
 #include "kinds.h"
 #include "proc.h"
+#include "snib/latch.h"
 #include "waitline.h"
 
 #include <inttypes.h>
@@ -19,14 +20,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Held for as long as it takes to let go. */
-enum { PASSING_LEASE_MS = 10000 };
-
 struct passing {
     const struct cli_args *args;
     struct snib_client *client;
     const char *name;
-    struct snib_lock *lock;
     uint64_t ticket;
     int signals; /* signalfd                                               */
     int caught;
@@ -100,7 +97,7 @@ static void await_answer(struct passing *p, struct snib_event *ret)
 
     for (;;) {
         while (snib_next(p->client, ret)) {
-            if (ret->kind == SNIB_EV_GRANTED || ret->kind == SNIB_EV_REFUSED) {
+            if (ret->kind == SNIB_EV_PASSED || ret->kind == SNIB_EV_REFUSED) {
                 return;
             }
         }
@@ -147,25 +144,19 @@ static int refused(const struct passing *p, uint32_t parties,
     return cli_busy_status(p->args);
 }
 
-static snib_err start(struct passing *p, snib_kind kind, uint32_t parties,
+static snib_err start(struct passing *p, uint32_t parties,
                       struct snib_error *error)
 {
-    struct snib_lock_options options = SNIB_INIT(snib_lock_options);
-    struct snib_acquire_options how = SNIB_INIT(snib_acquire_options);
-    snib_err code;
-
-    options.kind = kind;
-    options.permits = parties;
-    options.lease_ms = PASSING_LEASE_MS;
-    code = snib_lock_new(p->client, p->name, &options, &p->lock, error);
-    if (code != SNIB_ERR_OK) {
-        return code;
-    }
-    how.wait_ms =
+    int64_t wait_ms =
         p->args->wait_ms == CLI_UNSET || p->args->wait_ms == DURATION_FOREVER
             ? SNIB_FOREVER
             : p->args->wait_ms;
-    return snib_acquire_start(p->lock, &how, NULL, &p->ticket, error);
+
+    return parties > 0
+               ? snib_barrier_wait_start(p->client, p->name, 0, parties,
+                                         wait_ms, NULL, &p->ticket, error)
+               : snib_latch_await_start(p->client, p->name, 0, wait_ms, NULL,
+                                        &p->ticket, error);
 }
 
 void pass_block_signals(void)
@@ -176,8 +167,7 @@ void pass_block_signals(void)
 }
 
 int pass_through(const struct cli_args *args, struct snib_client *client,
-                 const char *name, snib_kind kind, uint32_t parties,
-                 int64_t *ret_token)
+                 const char *name, uint32_t parties, int64_t *ret_generation)
 {
     struct passing p = {.args = args, .client = client, .name = name};
     struct snib_error error = {0};
@@ -187,15 +177,14 @@ int pass_through(const struct cli_args *args, struct snib_client *client,
 
     p.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     waitline_init(&p.line, args->quiet || args->no_progress, proc_now());
-    error.code = start(&p, kind, parties, &error);
+    error.code = start(&p, parties, &error);
     if (error.code != SNIB_ERR_OK) {
         code = cli_fail(&error);
     } else {
         await_answer(&p, &ev);
         waitline_wipe(&p.line);
-        if (ev.kind == SNIB_EV_GRANTED) {
-            *ret_token = ev.grant.token;
-            snib_release(p.lock, ev.grant, NULL); /* else its lease ends it */
+        if (ev.kind == SNIB_EV_PASSED) {
+            *ret_generation = ev.grant.token;
         } else {
             code = refused(&p, parties, &ev.error);
         }
@@ -203,6 +192,5 @@ int pass_through(const struct cli_args *args, struct snib_client *client,
     if (p.signals >= 0) {
         close(p.signals);
     }
-    snib_lock_free(p.lock);
     return code;
 }

@@ -9,11 +9,10 @@
  * HUP, INT, QUIT and TERM to pass_through. */
 void pass_block_signals(void);
 
-/* kind: READ for a latch, BARRIER (of so many parties). Waits as args say.
- * CLI_OK: passed, *ret_token is the grant's. 128+N: signal N came, the queue is
+/* parties 0: a latch, else a barrier of so many. Waits as args say. CLI_OK:
+ * passed, *ret_generation is the barrier's. 128+N: signal N came, the queue is
  * left. Else the exit status, said. */
 int pass_through(const struct cli_args *, struct snib_client *,
-                 const char *name, snib_kind kind, uint32_t parties,
-                 int64_t *ret_token);
+                 const char *name, uint32_t parties, int64_t *ret_generation);
 
 #endif

@@ -29,9 +29,8 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* One order for everybody makes a cycle impossible: who waits for a name
- * holds only smaller ones. It is the order of snib/multi.h for one store; the
- * keeper waits by events, so it cannot call that. */
+/* The order of SNIB_NAME and SNIB_TOKEN, whatever order they were given in (and
+ * the one in which snib/multi.h waits). */
 static int sort_names(struct plan *p)
 {
     qsort(p->names, p->name_count, sizeof *p->names, compare);
@@ -173,6 +172,15 @@ void plan_explain(const struct plan *p, struct snib_error *error)
 
         text_add(&t, "the semaphore has no size yet; give --capacity N, or "
                      "set it by snib semaphore --set N");
+    }
+}
+
+void plan_strip_name(struct snib_error *error)
+{
+    const char *why = strstr(error->text, "': ");
+
+    if (error->text[0] == '\'' && why != NULL) {
+        memmove(error->text, why + 3, strlen(why + 3) + 1);
     }
 }
 

@@ -87,6 +87,9 @@ void plan_lock_options(const struct plan *, struct snib_lock_options *ret);
  * speak of options that are not the user's. */
 void plan_explain(const struct plan *, struct snib_error *);
 
+/* The error of a multi: "'name': why" becomes "why", the name is said before. */
+void plan_strip_name(struct snib_error *);
+
 /* Where NAME… ends and COMMAND… begins; *ret_command is NULL without one. */
 void plan_split(const struct cli_args *, int count, char **operands,
                 size_t *ret_names, char ***ret_command);

@@ -96,6 +96,86 @@ pid_t proc_parent(pid_t pid)
     return pid > 0 && read_stat(pid, &s) ? s.parent : 0;
 }
 
+pid_t proc_group(pid_t pid)
+{
+    struct stat_fields s;
+
+    return pid > 0 && read_stat(pid, &s) ? s.group : 0;
+}
+
+/* What shows in /proc/PID/status whether a process has run in between. */
+struct standstill {
+    char state;
+    long threads;
+    long long voluntary, forced; /* switches                               */
+};
+
+static bool read_standstill(pid_t pid, struct standstill *ret)
+{
+    static char text[8192];
+    char path[64];
+    const char *state, *threads, *voluntary, *forced;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    if (read_whole(path, text, sizeof text) <= 0 ||
+        (state = strstr(text, "\nState:\t")) == NULL ||
+        (threads = strstr(state, "\nThreads:\t")) == NULL ||
+        (voluntary = strstr(threads, "\nvoluntary_ctxt_switches:\t")) == NULL ||
+        (forced = strstr(voluntary, "\nnonvoluntary_ctxt_switches:\t")) ==
+            NULL) {
+        return false;
+    }
+    ret->state = state[8];
+    ret->threads = strtol(threads + 10, NULL, 10);
+    ret->voluntary = strtoll(voluntary + 26, NULL, 10);
+    ret->forced = strtoll(forced + 29, NULL, 10);
+    return true;
+}
+
+/* It has one child, and which. */
+static bool has_one_child(pid_t pid, pid_t child)
+{
+    char path[64], text[256], want[32];
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid,
+             (int)pid);
+    snprintf(want, sizeof want, "%d ", (int)child);
+    return read_whole(path, text, sizeof text) > 0 && strcmp(text, want) == 0;
+}
+
+/* The kernel's function in which it sleeps is the one of wait4 and waitid. */
+static bool sleeps_in_wait(pid_t pid)
+{
+    char path[64], text[64];
+
+    snprintf(path, sizeof path, "/proc/%d/wchan", (int)pid);
+    return read_whole(path, text, sizeof text) > 0 &&
+           strcmp(text, "do_wait") == 0;
+}
+
+/* The two looks at its switches make one instant of what lies between: who has
+ * not run since the first cannot have made a child, or left the wait. */
+enum proc_waits proc_only_waits(pid_t pid, pid_t child)
+{
+    struct standstill before, after;
+
+    if (!read_standstill(pid, &before) || before.threads != 1) {
+        return PROC_WAITS_NOT;
+    }
+    if (before.state == 'R') {
+        return PROC_RUNS;
+    }
+    if (before.state != 'S' || !has_one_child(pid, child) ||
+        !sleeps_in_wait(pid) || !read_standstill(pid, &after)) {
+        return PROC_WAITS_NOT;
+    }
+    return after.state == 'S' && after.threads == 1 &&
+                   after.voluntary == before.voluntary &&
+                   after.forced == before.forced
+               ? PROC_WAITS
+               : PROC_RUNS;
+}
+
 bool proc_is_ancestor(pid_t candidate, pid_t of)
 {
     if (candidate <= 1) {

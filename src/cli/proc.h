@@ -23,6 +23,16 @@ bool proc_is_ancestor(pid_t candidate, pid_t of);
 /* Do both run the same program file? */
 bool proc_same_program(pid_t, pid_t);
 
+pid_t proc_group(pid_t); /* 0: not known                                    */
+
+/* Is `pid` blocked in a wait for its children, of which it has one, `child`,
+ * and no other thread that could do something meanwhile? Then it does nothing
+ * before that one has changed its state, or a signal comes. RUNS: not now, but
+ * it is on the processor: ask again. NOT: it does something else, or /proc
+ * does not tell. */
+enum proc_waits { PROC_WAITS, PROC_RUNS, PROC_WAITS_NOT };
+enum proc_waits proc_only_waits(pid_t pid, pid_t child);
+
 /* Is there a member of the group that still can run? Zombies cannot: they
  * only wait for a parent that may never look. */
 bool proc_group_alive(pid_t pgid);

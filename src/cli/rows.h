@@ -25,6 +25,11 @@
     {                                                                          \
         letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 0, most, help     \
     }
+/* 0 is refused afterwards, by a text that says why. */
+#define ROW_COUNT_(letter, name, arg, field, most, help)                       \
+    {                                                                          \
+        letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 1, most, help     \
+    }
 
 #define ROW_END                                                                \
     {                                                                          \
@@ -62,11 +67,11 @@
     ROW_TEXT_(0, "kind", "KIND", kind,                                         \
               "mutex (default), read, write or semaphore")
 #define ROW_PERMITS                                                            \
-    ROW_NUMBER_('n', "permits", "N", permits, SNIB_PERMITS_MAX,                \
-                "how many permits of a semaphore to take; default: 1")
+    ROW_COUNT_('n', "permits", "N", permits, SNIB_PERMITS_MAX,                 \
+               "how many permits of a semaphore to take; default: 1")
 #define ROW_CAPACITY                                                           \
-    ROW_NUMBER_(0, "capacity", "N", capacity, SNIB_PERMITS_MAX,                \
-                "the semaphore's size if it has none yet; else not looked at")
+    ROW_COUNT_(0, "capacity", "N", capacity, SNIB_PERMITS_MAX,                 \
+               "the semaphore's size if it has none yet; else not looked at")
 #define ROW_LOCK_DELAY                                                         \
     ROW_TIME_(0, "lock-delay", "DUR|0", lock_delay_ms, DURATION_ZERO_OK,       \
               "keep the lock closed that long after its holder died; "         \
@@ -154,11 +159,11 @@
 #define ROW_LATE_OK                                                            \
     ROW_FLAG_(0, "busy-ok", busy_ok, "exit 0 when it did not come to that")
 #define ROW_LATCH_SET                                                          \
-    ROW_NUMBER_(0, "set", "N", set_to, SNIB_PERMITS_MAX,                       \
-                "close it with N steps to go, unless it is closed")
+    ROW_COUNT_(0, "set", "N", set_to, SNIB_PERMITS_MAX,                        \
+               "close it with N steps to go, unless it is closed")
 #define ROW_LATCH_DOWN                                                         \
     {                                                                          \
-        0, "down", "[=N]", OPTION_STEPS, ROW_FIELD_(down_by), 0,               \
+        0, "down", "[=N]", OPTION_STEPS, ROW_FIELD_(down_by), 1,               \
             SNIB_PERMITS_MAX, "count down by N; default: 1"                    \
     }
 #define ROW_LATCH_OPEN                                                         \
@@ -166,8 +171,8 @@
 #define ROW_LATCH_AWAIT                                                        \
     ROW_FLAG_(0, "await", latch_await, "wait until it is open")
 #define ROW_PARTIES                                                            \
-    ROW_NUMBER_('n', "parties", "N", parties, SNIB_PERMITS_MAX,                \
-                "how many pass together")
+    ROW_COUNT_('n', "parties", "N", parties, SNIB_PERMITS_MAX,                 \
+               "how many pass together")
 #define ROW_SIZE_SET                                                           \
     ROW_NUMBER_(0, "set", "N", set_to, SNIB_PERMITS_MAX,                       \
                 "make it N permits in all")

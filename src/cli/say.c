@@ -108,9 +108,37 @@ int cli_busy_status(const struct cli_args *args)
                                   : CLI_NOT_ACQUIRED;
 }
 
+static const char *advice(const struct snib_error *error)
+{
+    if (strstr(error->text, "check ") != NULL) {
+        return ""; /* has one of its own */
+    }
+    switch (error->code) {
+    case SNIB_ERR_UNREACHABLE:
+        return "; does the server run, and is the URL right (--store, "
+               "SNIB_URL)? (see: snib doctor)";
+    case SNIB_ERR_DENIED:
+    case SNIB_ERR_STORE:
+        return " (see: snib doctor)";
+    default:
+        return "";
+    }
+}
+
+const char *cli_words(const struct snib_error *error)
+{
+    static char words[sizeof error->text + 128];
+    struct text t = TEXT_IN(words);
+
+    words[0] = '\0';
+    text_add(&t,
+             error->text[0] != '\0' ? error->text : snib_err_text(error->code));
+    text_add(&t, advice(error));
+    return words;
+}
+
 int cli_fail(const struct snib_error *error)
 {
-    say("%s", shown(error->text[0] != '\0' ? error->text
-                                           : snib_err_text(error->code)));
+    say("%s", shown(cli_words(error)));
     return snib_err_exit(error->code);
 }

@@ -26,15 +26,15 @@ const struct snib_view *why_find(const struct why_locks *all, const char *name,
     return NULL;
 }
 
-/* A waiter names the first 16 digits of the requests that its lane holds. */
+/* A waiter names the first 16 digits of the requests that its lane holds, or
+ * that are held above it by other clients. */
 static bool holds(const struct snib_party *waiter,
                   const struct snib_party *holder)
 {
     char id[17];
 
     snprintf(id, sizeof id, "%.16s", holder->request);
-    return strlen(id) == 16 && strcmp(waiter->owner, holder->owner) == 0 &&
-           strstr(waiter->holding, id) != NULL;
+    return strlen(id) == 16 && strstr(waiter->holding, id) != NULL;
 }
 
 const struct snib_view *why_next(const struct why_locks *all,

@@ -11,8 +11,12 @@
 #include <string.h>
 
 /* "&pid=", "&start=", "&since=", "&lane=" with 19 digits each, and
- * "&leashed=1". "&held=" takes what it needs on top of that. */
-enum { NUMBERS_MAX = 5 + 7 + 7 + 6 + 4 * 19 + 10, HELD_SIZE = 17 };
+ * "&leashed=1". "&held=" and "&above=" take what they need on top of that. */
+enum {
+    NUMBERS_MAX = 5 + 7 + 7 + 6 + 4 * 19 + 10,
+    HELD_SIZE = 17,
+    KEYS_OF_HELD = 6 + 7
+};
 
 struct writer {
     struct snib__buf *out;
@@ -101,15 +105,16 @@ static void put_number(struct writer *w, const char *key, int64_t v)
 }
 
 /* "held=0123456789abcdef,…" */
-static void put_held(struct writer *w, const struct snib__about *a)
+static void put_ids(struct writer *w, const char *key, const uint64_t *ids,
+                    uint32_t count)
 {
-    for (uint32_t i = 0; i < a->held_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         if (i == 0) {
-            put_key(w, "held");
+            put_key(w, key);
         } else {
             snib__buf_puts(w->out, ",");
         }
-        snib__buf_printf(w->out, "%016llx", (unsigned long long)a->held[i]);
+        snib__buf_printf(w->out, "%016llx", (unsigned long long)ids[i]);
     }
 }
 
@@ -117,7 +122,7 @@ void snib__about_write(const struct snib__about *a, struct snib__buf *out)
 {
     struct writer w = {.out = out, .left = SNIB__ABOUT_MAX - NUMBERS_MAX};
     if (a->held_count) {
-        w.left -= 6 + a->held_count * HELD_SIZE;
+        w.left -= KEYS_OF_HELD + a->held_count * HELD_SIZE;
     }
     put_words(&w, "host", a->host, sizeof a->host);
     put_number(&w, "pid", a->pid);
@@ -128,7 +133,9 @@ void snib__about_write(const struct snib__about *a, struct snib__buf *out)
     put_number(&w, "start", a->start);
     put_number(&w, "leashed", a->leashed ? 1 : 0);
     put_number(&w, "lane", a->lane);
-    put_held(&w, a);
+    put_ids(&w, "held", a->held, a->held_count - a->above_count);
+    put_ids(&w, "above", a->held + a->held_count - a->above_count,
+            a->above_count);
 }
 
 struct piece {
@@ -264,6 +271,10 @@ void snib__about_read(const void *text, size_t size, struct snib__about *ret)
             ret->lane = get_number(value);
         } else if (is(key, "held") && !ret->held_count) {
             get_held(value, ret);
+        } else if (is(key, "above") && !ret->above_count) {
+            uint32_t own = ret->held_count;
+            get_held(value, ret);
+            ret->above_count = ret->held_count - own;
         }
     }
 }

@@ -20,6 +20,9 @@ struct snib__about {
      * requests' ids. So others see who waits for whom (core/waits.h). */
     uint64_t held[SNIB__ABOUT_HELD];
     uint32_t held_count;
+    /* So many of these, the last ones, are other clients': what processes
+     * above this one hold, which do nothing but wait for it. */
+    uint32_t above_count;
     bool leashed; /* a command may outlive its keeper: do not take the
                            lock over merely because the pid is gone         */
 };

@@ -19,6 +19,11 @@
  *   what exists of a deadlock at one instant stays: proven. The wait is
  *   refused, with the cycle in its error.
  *
+ * A wait above which something is held (snib run inside snib run) must also
+ * have been heard of since the first of these looks: when such a process is
+ * killed, its wait stands in the queue for 3 s yet, and the command above goes
+ * on at once. Since it polls each second, that takes a look or two more.
+ *
  * The clocks of different hosts decide only who is the youngest, hence who is
  * refused, not whether. A look that fails, or finds no memory, is a look that
  * did not happen. Nothing here keeps a caller waiting: it is one query more. */
@@ -102,6 +107,12 @@ void snib__cycles_about(const struct snib__engine *e,
         if (t && about->held_count < SNIB__ABOUT_HELD) {
             about->held[about->held_count++] = t->id[0];
         }
+    }
+    for (uint32_t i = 0; s->above && i < s->above->count &&
+                         about->held_count < SNIB__ABOUT_HELD;
+         i++) {
+        about->held[about->held_count++] = s->above->id[i];
+        about->above_count++;
     }
 }
 
@@ -266,15 +277,17 @@ static bool judge(struct snib__engine *e, snib_instant now,
         return false;
     }
     uint64_t mark = snib__waits_mark(g, set, true);
-    bool again = s->mark == mark &&
+    int64_t unheard = snib__waits_unheard(g, set, true);
+    int64_t proof = unheard > PROOF_MS ? unheard : PROOF_MS;
+    bool again = s->mark == mark && unheard < INT64_MAX &&
                  snib__reached(e->cycles.asked,
-                               snib__after(s->marked_at, snib__ms(PROOF_MS)));
+                               snib__after(s->marked_at, snib__ms(proof)));
     if (!again) {
         if (s->mark != mark) {
             s->mark = mark;
             s->marked_at = now;
         }
-        s->look_at = snib__after(s->marked_at, snib__ms(PROOF_MS));
+        s->look_at = snib__after(now, snib__ms(PROOF_MS));
         return false;
     }
     struct snib_error error;

@@ -561,6 +561,7 @@ void snib__engine_free(struct snib__engine *e)
     }
     for (uint32_t i = 0; i < e->slot_cap; i++) {
         if (e->slots[i].seat) {
+            snib__free(e->slots[i].seat->above);
             snib__free(e->slots[i].seat->reason);
             snib__free(e->slots[i].seat);
         }

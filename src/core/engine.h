@@ -104,9 +104,17 @@ struct snib__ask {
     uint32_t permits, capacity; /* PERMITS; permits of BARRIER: parties     */
     snib_duration delay;        /* lock-delay                               */
     const char *reason; /* NULL: the client's; copied                  */
+    const struct snib__above *above; /* NULL: none; copied                  */
     void *user;
     struct snib_error *reterr; /* filled when it is refused or its release
                                   fails; NULL or valid until then           */
+};
+
+/* Grants of clients above this process that cannot end before this wait has:
+ * the first halves of their requests' ids. */
+struct snib__above {
+    uint32_t count;
+    uint64_t id[SNIB__ABOUT_HELD];
 };
 
 /* One lane's place at a site. The driver reads; only the fields marked (d)
@@ -133,10 +141,11 @@ struct snib__seat {
         bool fixed, aggressive, confirm, no_reentry, no_pass, try_only, spin;
     } terms;
     snib_instant limit;
-    snib_instant look_at;   /* nested: when to look for a cycle         */
-    snib_instant marked_at; /* when it was last seen in one             */
-    uint64_t mark;          /* of that one; 0: none seen                */
-    char *reason;           /* owned; NULL: the client's                */
+    snib_instant look_at;      /* nested: when to look for a cycle         */
+    snib_instant marked_at;    /* when it was last seen in one             */
+    uint64_t mark;             /* of that one; 0: none seen                */
+    char *reason;              /* owned; NULL: the client's                */
+    struct snib__above *above; /* owned; NULL: none                         */
     uint32_t holds;
     uint8_t news;   /* SNIB__NEWS_…                             */
     uint8_t state;  /* snib__seat_state                         */
@@ -198,10 +207,11 @@ snib_err snib__engine_renew(struct snib__engine *, snib_instant now,
  * lease ends, under the client's id, the request's id and the token. Whoever
  * opens a client with that id can take it up again. */
 
-/* What names the grant of a ticket at the store. Errors: NOT_HELD, LOST,
- * USAGE (its lease is renewed: it is not one to be left behind). */
+/* What names the grant of a ticket at the store. Errors: NOT_HELD, LOST, and
+ * when `fixed` is asked for, USAGE (its lease is renewed: it is not one to be
+ * left behind). */
 snib_err snib__engine_grant_id(struct snib__engine *, snib_instant now,
-                               uint64_t ticket, uint64_t ret_id[2],
+                               uint64_t ticket, bool fixed, uint64_t ret_id[2],
                                int64_t *ret_token, struct snib_error *reterr);
 /* Forget a grant, with all its holds, and tell the store nothing. The seat is
  * freed. lane: as for release. Errors: NOT_HELD, WRONG_LANE, USAGE (not a

@@ -25,9 +25,11 @@ void snib__refuse_size(struct snib__request *r, int64_t size)
     r->answer = SNIB__NO;
     r->err =
         snib__fail(r->reterr, SNIB_ERR_USAGE,
-                   "the semaphore has %lld in all; with %lld more it "
-                   "would have less than 0 or more than %d",
-                   (long long)size, (long long)r->amount, SNIB_PERMITS_MAX);
+                   "the semaphore has %lld permits in all; %+lld would make "
+                   "that %s; add from %lld to %lld",
+                   (long long)size, (long long)r->amount,
+                   r->amount < 0 ? "less than 0" : "too many", (long long)-size,
+                   (long long)(SNIB_PERMITS_MAX - size));
 }
 
 void snib__refuse_beside_over(struct snib__request *r)

@@ -129,6 +129,21 @@ void snib__seat_gone(struct snib__engine *e, struct snib__seat *s, snib_err err)
 
 /* -- life ------------------------------------------------------------------------ */
 
+static bool copy_words(struct snib__seat *s, const struct snib__ask *ask)
+{
+    if (ask->reason && !(s->reason = snib__strdup(ask->reason))) {
+        return false;
+    }
+    if (!ask->above) {
+        return true;
+    }
+    s->above = snib__alloc(sizeof *s->above);
+    if (s->above) {
+        *s->above = *ask->above;
+    }
+    return s->above != NULL;
+}
+
 static struct snib__seat *seat_new(struct snib__engine *e,
                                    struct snib__site *site,
                                    const struct snib__ask *ask)
@@ -137,12 +152,10 @@ static struct snib__seat *seat_new(struct snib__engine *e,
     if (!s) {
         return NULL;
     }
-    if (ask->reason && !(s->reason = snib__strdup(ask->reason))) {
-        snib__free(s);
-        return NULL;
-    }
-    if (!snib__heap_reserve(&e->seats, e->counts.seats + 1) ||
+    if (!copy_words(s, ask) ||
+        !snib__heap_reserve(&e->seats, e->counts.seats + 1) ||
         !slot_take(e, s)) {
+        snib__free(s->above);
         snib__free(s->reason);
         snib__free(s);
         return NULL;
@@ -186,6 +199,7 @@ void snib__seat_free(struct snib__engine *e, struct snib__seat *s)
     slot_give(e, s->ticket);
     snib__site_drop(e, s->site);
     e->counts.seats--;
+    snib__free(s->above);
     snib__free(s->reason);
     snib__free(s);
 }
@@ -364,10 +378,11 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
     if (ask->try_only && !beside && surely_busy(site->turn, exclusive)) {
         return snib__fail_plain(reterr, SNIB_ERR_BUSY);
     }
-    /* One that holds something and waits may be part of a cycle: it asks for
-     * itself, so that the store shows its lane and what that holds. */
-    bool nested =
-        e->cfg.deadlocks && !ask->try_only && snib__cycles_holds(e, ask->lane);
+    /* One that holds something (or above which something is held) and waits
+     * may be part of a cycle: it asks for itself, so that the store shows its
+     * lane and what that holds. */
+    bool nested = e->cfg.deadlocks && !ask->try_only &&
+                  (ask->above || snib__cycles_holds(e, ask->lane));
     bool stake = !exclusive || beside || nested;
     if (stake) {
         site = snib__stake_new(e, site);
@@ -583,12 +598,12 @@ static snib_err fail_over(const struct snib__seat *s, struct snib_error *reterr)
 }
 
 snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
-                               uint64_t ticket, uint64_t ret_id[2],
+                               uint64_t ticket, bool fixed, uint64_t ret_id[2],
                                int64_t *ret_token, struct snib_error *reterr)
 {
     struct snib__seat *s;
     snib_err err = live_seat(e, now, ticket, &s, reterr);
-    if (!err) {
+    if (!err && fixed) {
         err = check_fixed(s, reterr);
     }
     if (!err && s->state == SNIB__SEAT_DEAD) {

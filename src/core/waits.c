@@ -15,7 +15,9 @@
 #include "base/mem.h"
 #include "base/record.h"
 
-enum { EDGES_MAX = 1 << 22 };
+/* No store lets a waiter live longer than that without having heard of it
+ * again, and SLACK_MS is more than rounding and clock rates make of that. */
+enum { EDGES_MAX = 1 << 22, ALIVE_MOST_MS = 3000, SLACK_MS = 50 };
 
 /* What matters of a holder: its rows are read again for each waiter. */
 struct holder {
@@ -29,6 +31,7 @@ struct holder {
 struct claim {
     uint64_t grant;
     uint32_t wait;
+    bool above; /* … or a client above it                                  */
 };
 
 struct builder {
@@ -65,6 +68,8 @@ static void read_party(struct snib__rec *r, struct snib__wait *w)
             w->rank = snib__rec_value_i64(r);
         } else if (r->field == SNIB__F_KIND) {
             w->kind = (snib_kind)snib__rec_value_i64(r);
+        } else if (r->field == SNIB__F_LEFT) {
+            w->left_ms = snib__rec_value_i64(r);
         } else if (r->field == SNIB__F_ABOUT) {
             snib__about_read(r->data, r->size, &w->about);
         }
@@ -184,9 +189,10 @@ static bool read_claims(struct builder *b)
     }
     b->claims = snib__alloc((n + 1) * sizeof *b->claims);
     for (uint32_t i = 0; b->claims && i < g->count; i++) {
-        const struct snib__wait *w = &g->waits[i];
-        for (uint32_t k = 0; k < w->about.held_count; k++) {
-            b->claims[b->claim_count++] = (struct claim){w->about.held[k], i};
+        const struct snib__about *a = &g->waits[i].about;
+        for (uint32_t k = 0; k < a->held_count; k++) {
+            b->claims[b->claim_count++] = (struct claim){
+                a->held[k], i, k >= a->held_count - a->above_count};
         }
     }
     if (b->claims) {
@@ -195,10 +201,10 @@ static bool read_claims(struct builder *b)
     return b->claims != NULL;
 }
 
-/* The wait whose lane holds this grant; NONE: nobody who waits says so, or
- * more than one. */
+/* The wait whose lane holds this grant, or above which it is held; NONE: nobody
+ * who waits says so, or more than one. */
 static uint32_t holder_waits(const struct builder *b,
-                             const struct holder *holder)
+                             const struct holder *holder, bool *ret_above)
 {
     uint32_t found = SNIB__WAIT_NONE, low = 0, high = b->claim_count;
     while (low < high) {
@@ -212,14 +218,16 @@ static uint32_t holder_waits(const struct builder *b,
     for (; low < b->claim_count && b->claims[low].grant == holder->grant;
          low++) {
         const struct snib__wait *w = &b->g->waits[b->claims[low].wait];
-        if (strlen(w->owner) != holder->owner_size ||
-            memcmp(w->owner, holder->owner, holder->owner_size) != 0) {
+        bool own = strlen(w->owner) == holder->owner_size &&
+                   memcmp(w->owner, holder->owner, holder->owner_size) == 0;
+        if (own == b->claims[low].above) {
             continue;
         }
         if (found != SNIB__WAIT_NONE) {
             return SNIB__WAIT_NONE;
         }
         found = b->claims[low].wait;
+        *ret_above = b->claims[low].above;
     }
     return found;
 }
@@ -278,15 +286,18 @@ static void edge_to_holder(struct builder *b, uint32_t from, bool first,
     if (!in_the_way(holder, w) || (any && !first)) {
         return;
     }
-    uint32_t to = holder_waits(b, holder);
+    bool above = false;
+    uint32_t to = holder_waits(b, holder, &above);
     if (to == from && !permits) {
         return; /* its own grant, beside which it asks */
     }
     if (any || to != SNIB__WAIT_NONE) {
-        add_edge(
-            b, from,
-            (struct snib__edge){
-                .to = to, .any = any, .sure = !permits, .by = holder->grant});
+        add_edge(b, from,
+                 (struct snib__edge){.to = to,
+                                     .any = any,
+                                     .sure = !permits,
+                                     .above = above,
+                                     .by = holder->grant});
     }
 }
 
@@ -588,6 +599,25 @@ uint64_t snib__waits_mark(const struct snib__waits *g, uint32_t set, bool sure)
         }
     }
     return mark;
+}
+
+int64_t snib__waits_unheard(const struct snib__waits *g, uint32_t set,
+                            bool sure)
+{
+    int64_t most = 0;
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        const struct snib__edge *e = &g->edges[i];
+        if (!e->above || e->to == SNIB__WAIT_NONE ||
+            set_of(g, e->to, sure) != set) {
+            continue;
+        }
+        int64_t left = g->waits[e->to].left_ms;
+        int64_t ms = left > 0 && left <= ALIVE_MOST_MS
+                         ? ALIVE_MOST_MS + SLACK_MS - left
+                         : INT64_MAX;
+        most = ms > most ? ms : most;
+    }
+    return most;
 }
 
 const struct snib__edge *snib__waits_edge(const struct snib__waits *g,

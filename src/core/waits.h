@@ -10,6 +10,11 @@
  *
  * An edge through a grant exists only if a *waiting* lane says that it holds
  * it; who holds and does not wait can go on, and so can everybody behind it.
+ * Or a waiting process says that the grant is held *above* it, by a client
+ * whose command does nothing but wait for this process (snib run in snib run).
+ * What a lane holds stays held when its process dies, until the lease is over;
+ * what is held above may go on as soon as this process is dead. So of such a
+ * wait it counts when it was last heard of (snib__waits_unheard).
  * A lane that waits for two things at once is taken for one that can go on.
  * Each edge is necessary: the wait cannot end before the other has ended. So
  * a cycle of edges that exist at one instant is a deadlock whatever else
@@ -37,6 +42,7 @@ struct snib__wait {
     int64_t rank;
     snib_kind kind;
     bool apart; /* it can go on: its lane waits for more than one, …         */
+    int64_t left_ms;      /* until it counts as dead                         */
     uint32_t edge, edges; /* in snib__waits.edges                            */
     uint32_t set;         /* of the deadlock it is part of; WAIT_NONE        */
     uint32_t sure_set;    /* the same, by edges that are sure                */
@@ -48,6 +54,7 @@ struct snib__edge {
     bool any;    /* of the holders of permits: not this one alone            */
     bool sure;   /* necessary, and only the lane that waits can end it       */
     bool queue;  /* it stands ahead; else its lane holds:                    */
+    bool above;  /* no, a client above it does                              */
     uint64_t by; /* the grant, or the wait ahead                             */
 };
 
@@ -75,6 +82,11 @@ uint32_t snib__waits_youngest(const struct snib__waits *, uint32_t set,
  * of it existed together at one instant in between, however long each look
  * took and in whatever order it saw the locks. */
 uint64_t snib__waits_mark(const struct snib__waits *, uint32_t set, bool sure);
+/* How long ago, at most, each wait of the set whose end would set somebody free
+ * above it was heard of last, in ms as of when its row was read; 0: there is
+ * no such wait; INT64_MAX: not known. */
+int64_t snib__waits_unheard(const struct snib__waits *, uint32_t set,
+                            bool sure);
 /* A shortest cycle through the wait `from`: its waits in order, at most max;
  * each waits for the next, the last for the first. Returns its length, which
  * may be more than max; 0: there is none. No memory: 0. */

@@ -176,8 +176,8 @@ snib_err snib__may_ask(struct snib__step *s, snib_instant limit,
 
 static snib_err acquire(struct snib_lock *lock,
                         const struct snib_acquire_options *o,
-                        snib_duration patience, struct snib_grant *ret,
-                        struct snib_error *reterr)
+                        snib_duration patience, struct snib__stop *stop,
+                        struct snib_grant *ret, struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
@@ -188,6 +188,9 @@ static snib_err acquire(struct snib_lock *lock,
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, patience);
     snib_err err = snib__may_ask(&s, limit, reterr);
+    if (!err && stop && stop->asked) {
+        err = snib__fail_plain(reterr, SNIB_ERR_CANCELLED);
+    }
     if (err) {
         snib__step_end(&s);
         return err;
@@ -196,6 +199,9 @@ static snib_err acquire(struct snib_lock *lock,
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
     err = snib__hold_acquire(&s, lock, o, limit, lane, &call, NULL, NULL, &open,
                              &call.ticket, reterr);
+    if (stop) {
+        stop->ticket = call.ticket;
+    }
     if (!err && open && !snib__call_wait(&s, &call, before)) {
         call.err =
             give_up(&s, &call,
@@ -228,7 +234,36 @@ snib_err snib_acquire(struct snib_lock *lock,
         err = snib__acquire_options(options, &o, reterr);
     }
     return err ? err
-               : acquire(lock, &o, snib__patience(c, o.wait_ms), ret, reterr);
+               : acquire(lock, &o, snib__patience(c, o.wait_ms), NULL, ret,
+                         reterr);
+}
+
+snib_err snib__acquire_until(struct snib_lock *lock,
+                             const struct snib_acquire_options *o,
+                             struct snib__stop *stop, struct snib_grant *ret,
+                             struct snib_error *reterr)
+{
+    *ret = (struct snib_grant){0};
+    return acquire(lock, o, snib__patience(lock->client, o->wait_ms), stop, ret,
+                   reterr);
+}
+
+void snib__stop_ask(struct snib_client *c, struct snib__stop *stop)
+{
+    struct snib__step s;
+    snib__step_begin(&s, c);
+    stop->asked = true;
+    struct snib__seat *seat = snib__engine_seat(c->engine, stop->ticket);
+    struct snib__hold *h = seat ? seat->user : NULL;
+    if (h && h->call && seat->state == SNIB__SEAT_WAITING) {
+        struct snib__call *call = h->call;
+        snib_err err =
+            snib__engine_leave(c->engine, s.now, seat, SNIB_ERR_CANCELLED);
+        snib__holds_free(&s, h);
+        snib__call_settle(&s, call, err);
+    }
+    snib__step_act(&s);
+    snib__step_end(&s);
 }
 
 snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
@@ -236,7 +271,7 @@ snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
 {
     struct snib_acquire_options o = {.wait_ms = 1};
     *ret = (struct snib_grant){0};
-    return acquire(lock, &o, (snib_duration){ns}, ret, reterr);
+    return acquire(lock, &o, (snib_duration){ns}, NULL, ret, reterr);
 }
 
 /* -- adopt ---------------------------------------------------------------------------- */

@@ -120,7 +120,9 @@ static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
     }
     if (!store) {
         return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
-                          "no store for %s: is built in", url->scheme);
+                          "no store for %s: is built in; expected sqlite:PATH, "
+                          "redis://HOST, redlock://HOST,HOST,… or memory:NAME",
+                          url->scheme);
     }
     struct snib__engine_config config = {
         .ops = store->ops,

@@ -4,7 +4,8 @@
  * is taken with the start, so delivery cannot fail; a started acquire also
  * gets the room for its STATE events (watch.c). A note is on `pending` (an
  * acquire) or `releasing` (a release, in order of their limits) until it is
- * answered, then on `events` until it is fetched. */
+ * answered, then on `events` until it is fetched. One that only passes (a
+ * latch, a barrier: terms.c) has a handle of its own, which goes with it. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "run/inside.h"
@@ -79,29 +80,36 @@ snib_err snib_acquire_start(struct snib_lock *lock,
                             void *user, uint64_t *ret_ticket,
                             struct snib_error *reterr)
 {
-    struct snib_client *c = lock->client;
     struct snib_acquire_options o = {.wait_ms = SNIB_FOREVER};
-    struct snib__step s;
-    bool open;
-    uint64_t ticket = 0;
-    snib_err err = snib__client_check(c, reterr);
+    snib_err err = snib__client_check(lock->client, reterr);
     if (!err) {
         err = snib__acquire_options(options, &o, reterr);
     }
     if (ret_ticket) {
         *ret_ticket = 0;
     }
-    if (err) {
-        return err;
-    }
-    uint64_t lane = o.lane ? o.lane : snib_lane_new();
+    return err ? err
+               : snib__acquire_start(lock, &o, false, user, ret_ticket, reterr);
+}
+
+snib_err snib__acquire_start(struct snib_lock *lock,
+                             const struct snib_acquire_options *o, bool passes,
+                             void *user, uint64_t *ret_ticket,
+                             struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    bool open;
+    uint64_t ticket = 0;
+    uint64_t lane = o->lane ? o->lane : snib_lane_new();
     struct snib__note *note = note_new(user);
     snib__step_begin(&s, c);
-    err = ready_to_start(&s, note, reterr);
+    snib_err err = ready_to_start(&s, note, reterr);
     if (!err) {
+        note->passes = passes ? lock : NULL;
         snib__list_push(&c->pending, &note->link);
-        snib_instant limit = snib__after(s.now, snib__patience(c, o.wait_ms));
-        err = snib__hold_acquire(&s, lock, &o, limit, lane, NULL, note, user,
+        snib_instant limit = snib__after(s.now, snib__patience(c, o->wait_ms));
+        err = snib__hold_acquire(&s, lock, o, limit, lane, NULL, note, user,
                                  &open, &ticket, reterr);
         if (err) {
             snib__unlink(&note->link);
@@ -245,6 +253,7 @@ bool snib_next(struct snib_client *c, struct snib_event *ret)
     }
     snib__step_begin(&s, c);
     struct snib__link *l = snib__list_pop(&c->events);
+    struct snib_lock *passed = l ? note_of(l)->passes : NULL;
     if (l) {
         *ret = note_of(l)->ev;
         if (!note_of(l)->keep) {
@@ -256,6 +265,7 @@ bool snib_next(struct snib_client *c, struct snib_event *ret)
         snib__eventfd_clear(c->event_fd);
     }
     snib__step_end(&s);
+    snib_lock_free(passed);
     return l != NULL;
 }
 

@@ -62,7 +62,20 @@ void snib__holds_ended(struct snib__step *s, struct snib__hold *first)
 
 /* -- news ---------------------------------------------------------------------- */
 
-static void told_granted(struct snib__step *s, struct snib__seat *seat,
+/* Passed: let go at once, nobody waits for the answer. h is over then. */
+static void told_passed(struct snib__step *s, struct snib__seat *seat,
+                        struct snib__hold *h, struct snib_grant grant)
+{
+    struct snib__note *note = h->note;
+    bool open;
+    h->note = NULL;
+    snib__note_answer(s, note, SNIB_EV_PASSED, grant, SNIB_ERR_OK, NULL);
+    (void)snib__hold_release(s, h->lock, grant.ticket, seat->lane, NULL, NULL,
+                             &open, NULL);
+}
+
+/* False: h is over already. */
+static bool told_granted(struct snib__step *s, struct snib__seat *seat,
                          struct snib__hold *h)
 {
     struct snib_grant grant = {.ticket = seat->ticket, .token = seat->token};
@@ -74,12 +87,16 @@ static void told_granted(struct snib__step *s, struct snib__seat *seat,
         h->call->grant = grant;
         snib__call_settle(s, h->call, err);
         h->call = NULL;
+    } else if (h->note && h->note->passes && ours) {
+        told_passed(s, seat, h, grant);
+        return false;
     } else if (h->note) {
         struct snib__note *note = h->note;
         h->note = NULL;
         snib__note_answer(s, note, ours ? SNIB_EV_GRANTED : SNIB_EV_REFUSED,
                           grant, err, NULL);
     }
+    return true;
 }
 
 static void told_refused(struct snib__step *s, struct snib__seat *seat,
@@ -127,8 +144,8 @@ void snib__hold_news(struct snib__step *s, struct snib__seat *seat,
         }
         return;
     }
-    if (h && (news & SNIB__NEWS_SETTLED)) {
-        told_granted(s, seat, h);
+    if (h && (news & SNIB__NEWS_SETTLED) && !told_granted(s, seat, h)) {
+        return;
     }
     if (h && (news & SNIB__NEWS_RENEWED)) {
         end_renewers(s, h, seat->err);
@@ -233,18 +250,24 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     struct snib__seat *seat;
     *ret_open = false;
     bool event = note && !note->group;
+    bool states = event && !note->passes;
+    struct snib__above above = {0};
     snib_err err = check_permits(lock, o, reterr);
+    if (!err && o->above) {
+        err = snib__above_read(o->above, &above, reterr);
+    }
     if (err) {
         return err;
     }
     struct snib__hold *h = snib__hold_new(lock);
-    if (!h || ((lock->o.on_change || event) &&
-               snib__extra_new(lock, event, user, &h->extra))) {
+    if (!h || ((lock->o.on_change || states) &&
+               snib__extra_new(lock, states, user, &h->extra))) {
         snib__holds_free(s, h);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     struct snib__ask ask = ask_of(lock, o, limit, lane);
     ask.timed = event;
+    ask.above = above.count ? &above : NULL;
     ask.user = h;
     ask.reterr = call ? &call->error : &note->ev.error;
     err = snib__engine_acquire(c->engine, s->now, lock->site, &ask, &seat,
@@ -266,12 +289,12 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
         told_refused(s, seat, h);
     } else if (seat->user == h) {
         snib__list_push(&lock->holds, &h->link);
-        told_granted(s, seat, h);
+        (void)told_granted(s, seat, h);
     } else {
         h->call = NULL;
         h->note = NULL;
         struct snib__hold with = {.call = call, .note = note};
-        told_granted(s, seat, &with);
+        (void)told_granted(s, seat, &with);
         re_entered(s, seat->user, h);
     }
     return SNIB_ERR_OK;
@@ -315,7 +338,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
     if (seat->state == SNIB__SEAT_WAITING) {
         *ret_open = true;
     } else {
-        told_granted(s, seat, h);
+        (void)told_granted(s, seat, h);
     }
     return SNIB_ERR_OK;
 }

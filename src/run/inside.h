@@ -95,6 +95,8 @@ struct snib__note {
     struct snib__hold *hold;   /* while it is to come                    */
     struct snib__group *group; /* NULL: an event; or answered            */
     snib_instant limit;        /* of a release                             */
+    struct snib_lock *passes;  /* let go when granted: its own handle, freed
+                                  with the note; NULL: an ordinary acquire */
     bool keep;                 /* embedded in an extra: not freed by next  */
     struct snib_event ev;
 };
@@ -329,6 +331,13 @@ void snib__note_push(struct snib__step *, struct snib__note *);
 void snib__note_answer(struct snib__step *, struct snib__note *,
                        snib_event_kind, struct snib_grant, snib_err,
                        const struct snib_error *detail);
+/* snib_acquire_start with checked options. passes: the grant is let go in the
+ * background as soon as it is there, the event is PASSED; the handle is the
+ * event's then, unless there is an error. */
+snib_err snib__acquire_start(struct snib_lock *,
+                             const struct snib_acquire_options *, bool passes,
+                             void *user, uint64_t *ret_ticket,
+                             struct snib_error *reterr);
 /* Release starts whose patience is over. */
 void snib__notes_due(struct snib__step *);
 void snib__notes_close(struct snib__step *);
@@ -372,6 +381,9 @@ snib_err snib__hold_abandon(struct snib__step *, uint64_t ticket, uint64_t lane,
 /* 32 hexadecimal digits, `size` of them given. */
 bool snib__identity_read(const char *text, size_t size, uint64_t ret[2]);
 bool snib__left_read(const char *text, struct snib__left *ret);
+/* snib_acquire_options.above; not NULL. USAGE. */
+snib_err snib__above_read(const char *text, struct snib__above *ret,
+                          struct snib_error *reterr);
 
 /* -- call.c ------------------------------------------------------------------- */
 
@@ -389,6 +401,20 @@ void snib__call_begin(struct snib__step *, struct snib__call *, snib__call_kind,
                       snib_instant limit);
 bool snib__call_wait(struct snib__step *, struct snib__call *,
                      uint32_t before[SNIB__CHANS]);
+/* A way to end a call from another thread; the client's mutex guards it while
+ * the call runs. */
+struct snib__stop {
+    bool asked;
+    uint64_t ticket; /* of the seat that waits; 0: none yet               */
+};
+/* snib_acquire with checked options, for an explicit lane or the thread's. It
+ * ends with CANCELLED once stop is asked. */
+snib_err snib__acquire_until(struct snib_lock *,
+                             const struct snib_acquire_options *,
+                             struct snib__stop *, struct snib_grant *ret,
+                             struct snib_error *reterr);
+/* End that call, if it still waits. */
+void snib__stop_ask(struct snib_client *, struct snib__stop *);
 /* How long a call may wait that was given wait_ms. */
 snib_duration snib__patience(const struct snib_client *, int64_t wait_ms);
 /* Until nothing is under way at the store, or nothing moves for request_ms. */

@@ -16,7 +16,7 @@
 
 #define PREFIX "snib1:"
 
-enum { ID_DIGITS = 32, TOKEN_DIGITS = 19 };
+enum { ID_DIGITS = 32, HALF_DIGITS = 16, TOKEN_DIGITS = 19 };
 
 static int digit(char c)
 {
@@ -111,9 +111,10 @@ snib_err snib_grant_export(struct snib_lock *lock, struct snib_grant grant,
                           size, SNIB_GRANT_TEXT);
     }
     snib__step_begin(&s, c);
-    err = c->stopped ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
-                     : snib__engine_grant_id(c->engine, s.now, grant.ticket,
-                                             left.request, &left.token, reterr);
+    err = c->stopped
+              ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
+              : snib__engine_grant_id(c->engine, s.now, grant.ticket, true,
+                                      left.request, &left.token, reterr);
     if (!c->stopped) {
         snib__step_act(&s);
     }
@@ -124,6 +125,78 @@ snib_err snib_grant_export(struct snib_lock *lock, struct snib_grant grant,
                  left.request[0], left.request[1], left.token);
     }
     return err;
+}
+
+snib_err snib_grant_request(struct snib_lock *lock, struct snib_grant grant,
+                            char *ret_text, size_t size,
+                            struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    uint64_t id[2];
+    int64_t token;
+    if (size > 0) {
+        ret_text[0] = 0;
+    }
+    snib_err err = snib__client_check(c, reterr);
+    if (err) {
+        return err;
+    }
+    if (size < SNIB_REQUEST_TEXT) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "room for %zu bytes; the id of a request needs %d",
+                          size, SNIB_REQUEST_TEXT);
+    }
+    snib__step_begin(&s, c);
+    err = c->stopped ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
+                     : snib__engine_grant_id(c->engine, s.now, grant.ticket,
+                                             false, id, &token, reterr);
+    if (!c->stopped) {
+        snib__step_act(&s);
+    }
+    snib__step_end(&s);
+    if (!err) {
+        snprintf(ret_text, size, "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
+    }
+    return err;
+}
+
+/* 16 hexadecimal digits, or 32 of which the first half is kept. */
+static bool read_request(const char *text, size_t size, uint64_t *ret)
+{
+    char whole[2 * HALF_DIGITS + 1];
+    uint64_t id[2];
+    if (size != HALF_DIGITS && size != 2 * HALF_DIGITS) {
+        return false;
+    }
+    memcpy(whole, text, size);
+    memcpy(whole + size, text, sizeof whole - 1 - size);
+    if (!snib__identity_read(whole, sizeof whole - 1, id)) {
+        return false;
+    }
+    *ret = id[0];
+    return true;
+}
+
+snib_err snib__above_read(const char *text, struct snib__above *ret,
+                          struct snib_error *reterr)
+{
+    ret->count = 0;
+    for (size_t size; *text; text += size + (text[size] == ',')) {
+        size = strcspn(text, ",");
+        if (ret->count == SNIB__ABOUT_HELD) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "above: more than %d ids of requests",
+                              SNIB__ABOUT_HELD);
+        }
+        if (!read_request(text, size, &ret->id[ret->count++])) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "above: '%.40s' does not begin with the id of a "
+                              "request: 16 or 32 hexadecimal digits",
+                              text);
+        }
+    }
+    return SNIB_ERR_OK;
 }
 
 snib_err snib_grant_abandon(struct snib_lock *lock, struct snib_grant grant,

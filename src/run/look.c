@@ -577,21 +577,25 @@ static void read_finding(struct snib__rec *r, struct finding_row *row)
     }
 }
 
-static void tell_findings(const struct snib__buf *rows,
+/* True: one of them was a failure. */
+static bool tell_findings(const struct snib__buf *rows,
                           void (*tell)(void *, const struct snib_finding *),
                           void *data)
 {
     struct snib__rec at;
     struct finding_row row;
+    bool failed = false;
     snib__rec_begin(&at, snib__buf_bytes(rows), snib__buf_size(rows));
     while (snib__rec_next_row(&at)) {
         if (at.row == SNIB__ROW_FINDING) {
             read_finding(&at, &row);
             const struct snib_finding f = {row.level, row.check, row.text,
                                            row.remedy};
+            failed = failed || f.level == SNIB_LEVEL_FAIL;
             tell(data, &f);
         }
     }
+    return failed;
 }
 
 /* What to do about a store that could not be asked. */
@@ -632,13 +636,15 @@ snib_err snib_doctor(struct snib_client *client,
     }
     query_init(&q, SNIB__DOCTOR);
     snib_err err = ask(client, &q, &detail);
-    tell_findings(&q.result, tell, data);
+    bool told = tell_findings(&q.result, tell, data);
     snib__buf_free(&q.result);
     if (err) {
         const struct snib_finding f = {
             SNIB_LEVEL_FAIL, "reachable",
             detail.text[0] ? detail.text : snib_err_text(err), remedy_of(err)};
-        tell(data, &f);
+        if (!told) { /* the store itself could not say it */
+            tell(data, &f);
+        }
         return snib__fail(reterr, err, "%s", f.text);
     }
     return snib__ok(reterr);

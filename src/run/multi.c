@@ -25,10 +25,15 @@
  * unanswered. "Not acquired" would then claim that nothing of ours is left,
  * and that is not known: UNKNOWN.
  *
+ * Stopping. An acquire in which somebody may be interested from outside (which
+ * lock is missing; end it) is on the multi's list for as long as it runs. Its
+ * mutex `mu` is taken before a client's, and never held in a wait.
+ *
  * Cost: no memory but the handle; CHUNK requests a visit, so that the call's
  * frame stays small for stacks of coroutines. */
 #include "snib/multi.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +50,10 @@ struct part {
 
 struct snib_multi {
     size_t count;
+    pthread_mutex_t mu;         /* guards what follows                     */
+    struct snib__list attempts; /* acquires under way                      */
+    size_t missing;             /* latest: index of a lock as given        */
+    bool cancelled;
     struct part part[]; /* in order */
 };
 
@@ -153,13 +162,16 @@ snib_err snib_multi_new(struct snib_lock *const locks[], size_t count,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     m->count = count;
+    m->missing = count;
+    snib__list_init(&m->attempts);
+    pthread_mutex_init(&m->mu, NULL);
     for (size_t i = 0; i < count; i++) {
         m->part[i] = (struct part){locks[i], i};
     }
     qsort(m->part, count, sizeof m->part[0], by_order);
     err = check_twice(m, reterr);
     if (err) {
-        snib__free(m);
+        snib_multi_free(m);
         return err;
     }
     *ret = m;
@@ -168,7 +180,10 @@ snib_err snib_multi_new(struct snib_lock *const locks[], size_t count,
 
 void snib_multi_free(struct snib_multi *m)
 {
-    snib__free(m);
+    if (m) {
+        pthread_mutex_destroy(&m->mu);
+        snib__free(m);
+    }
 }
 
 size_t snib_multi_count(const struct snib_multi *m)
@@ -313,7 +328,8 @@ snib_err snib_multi_release(struct snib_multi *m,
 /* -- acquire -------------------------------------------------------------- */
 
 struct attempt {
-    const struct snib_multi *m;
+    struct snib__link link; /* multi's attempts                            */
+    struct snib_multi *m;
     struct snib_acquire_options o;
     struct snib_grant *grants; /* by index as given                        */
     snib_instant limit;
@@ -322,6 +338,8 @@ struct attempt {
     size_t held;    /* so many parts, from the first on, are ours          */
     struct snib_error why;
     size_t at; /* whose why it is                                          */
+    struct snib_client *waits_at; /* NULL: it does not wait                */
+    struct snib__stop stop;       /* of that wait                          */
 };
 
 static bool once_only(const struct attempt *a)
@@ -354,6 +372,29 @@ static void undo(struct attempt *a, size_t from, size_t to, snib_instant limit)
     }
 }
 
+/* Part i is the one that is missing. False: the multi was cancelled. */
+static bool begin_wait(struct attempt *a, size_t i)
+{
+    struct snib_multi *m = a->m;
+    pthread_mutex_lock(&m->mu);
+    bool go = !m->cancelled || once_only(a);
+    m->missing = m->part[i].index;
+    a->waits_at = go ? client_of(&m->part[i]) : NULL;
+    a->stop = (struct snib__stop){0};
+    pthread_mutex_unlock(&m->mu);
+    return go;
+}
+
+static void end_wait(struct attempt *a, bool acquired)
+{
+    pthread_mutex_lock(&a->m->mu);
+    a->waits_at = NULL;
+    if (acquired) {
+        a->m->missing = a->m->count;
+    }
+    pthread_mutex_unlock(&a->m->mu);
+}
+
 /* Wait for part i alone; all before it are ours. */
 static bool wait_for(struct attempt *a, size_t i)
 {
@@ -367,7 +408,13 @@ static bool wait_for(struct attempt *a, size_t i)
             return failed(a, i, &why);
         }
     }
-    why.code = snib_acquire(p->lock, &o, &a->grants[p->index], &why);
+    if (!begin_wait(a, i)) {
+        snib__fail_plain(&why, SNIB_ERR_CANCELLED);
+        return failed(a, i, &why);
+    }
+    why.code =
+        snib__acquire_until(p->lock, &o, &a->stop, &a->grants[p->index], &why);
+    end_wait(a, !why.code);
     return why.code ? failed(a, i, &why) : true;
 }
 
@@ -494,7 +541,7 @@ static bool take_all(struct attempt *a)
 static bool all_held(struct attempt *a)
 {
     struct snib_multi_status status;
-    snib_multi_status((struct snib_multi *)a->m, a->grants, &status);
+    snib_multi_status(a->m, a->grants, &status);
     if (status.state != SNIB_LOST && status.state != SNIB_RELEASED) {
         return true;
     }
@@ -512,6 +559,9 @@ static bool all_held(struct attempt *a)
 static snib_err outcome(const struct attempt *a, struct snib_error *reterr)
 {
     const struct part *p = &a->m->part[a->at];
+    pthread_mutex_lock(&a->m->mu);
+    a->m->missing = p->index;
+    pthread_mutex_unlock(&a->m->mu);
     if (!a->unknown || a->why.code == SNIB_ERR_UNKNOWN) {
         return fail_at(p, &a->why, reterr);
     }
@@ -567,5 +617,37 @@ snib_err snib_multi_acquire(struct snib_multi *m,
               : once_only(&a)
                   ? snib__after(snib__boottime(), patience_of(m))
                   : snib__after(snib__boottime(), snib__ms(a.o.wait_ms));
-    return acquire(&a, reterr);
+    pthread_mutex_lock(&m->mu);
+    snib__list_push(&m->attempts, &a.link);
+    pthread_mutex_unlock(&m->mu);
+    err = acquire(&a, reterr);
+    pthread_mutex_lock(&m->mu);
+    snib__unlink(&a.link);
+    m->missing = err ? m->missing : m->count;
+    pthread_mutex_unlock(&m->mu);
+    return err;
+}
+
+void snib_multi_cancel(struct snib_multi *m)
+{
+    if (check_clients(m, NULL)) {
+        return;
+    }
+    pthread_mutex_lock(&m->mu);
+    m->cancelled = true;
+    SNIB__LIST_EACH (l, &m->attempts) {
+        struct attempt *a = SNIB__CONTAINER(l, struct attempt, link);
+        if (a->waits_at) {
+            snib__stop_ask(a->waits_at, &a->stop);
+        }
+    }
+    pthread_mutex_unlock(&m->mu);
+}
+
+size_t snib_multi_missing(struct snib_multi *m)
+{
+    pthread_mutex_lock(&m->mu);
+    size_t missing = m->missing;
+    pthread_mutex_unlock(&m->mu);
+    return missing;
 }

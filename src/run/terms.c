@@ -234,24 +234,70 @@ snib_err snib_latch_open(struct snib_client *c, const char *name,
     return ask(c, name, name_size, SNIB__TERMS_OPEN, 0, &t, reterr);
 }
 
-/* Stand in the queue, pass, let go in the background. */
-static snib_err pass(struct snib_client *c, const char *name, size_t name_size,
-                     const struct snib_lock_options *lo, int64_t wait_ms,
-                     struct snib_grant *ret, struct snib_error *reterr)
-{
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    struct snib_lock_options with = *lo;
+/* -- passing: stand in the queue, be granted, let go in the background --------- */
+
+struct passage {
     struct snib_lock *lock;
+    struct snib_acquire_options how;
+};
+
+static snib_err passage_new(struct snib_client *c, const char *name,
+                            size_t name_size, snib_kind kind, uint32_t parties,
+                            int64_t wait_ms, struct passage *ret,
+                            struct snib_error *reterr)
+{
+    struct snib_lock_options with = SNIB_INIT(snib_lock_options);
+    struct snib_acquire_options given = SNIB_INIT(snib_acquire_options);
+    if (!c) {
+        return snib__fail(reterr, SNIB_ERR_USAGE, "client must not be NULL");
+    }
+    if (kind == SNIB_BARRIER && wait_ms == 0 && parties > 1) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "wait_ms is 0: one that does not wait is met by "
+                          "nobody; expected a limit or SNIB_FOREVER");
+    }
+    given.wait_ms = wait_ms;
+    given.lane = snib_lane_new();
+    with.kind = kind;
+    with.permits = parties;
     with.name_size = name_size;
     with.lease_ms = PASSING_LEASE_MS;
-    snib_err err = snib_lock_new(c, name, &with, &lock, reterr);
-    if (err) {
-        return err;
+    snib_err err = snib__acquire_options(&given, &ret->how, reterr);
+    return err ? err : snib_lock_new(c, name, &with, &ret->lock, reterr);
+}
+
+static snib_err pass(struct snib_client *c, const char *name, size_t name_size,
+                     snib_kind kind, uint32_t parties, int64_t wait_ms,
+                     struct snib_grant *ret, struct snib_error *reterr)
+{
+    struct passage p;
+    snib_err err =
+        passage_new(c, name, name_size, kind, parties, wait_ms, &p, reterr);
+    if (!err) {
+        err = snib_acquire(p.lock, &p.how, ret, reterr);
+        snib_lock_free(p.lock);
     }
-    o.wait_ms = wait_ms;
-    o.lane = snib_lane_new();
-    err = snib_acquire(lock, &o, ret, reterr);
-    snib_lock_free(lock);
+    return err;
+}
+
+static snib_err pass_start(struct snib_client *c, const char *name,
+                           size_t name_size, snib_kind kind, uint32_t parties,
+                           int64_t wait_ms, void *user, uint64_t *ret_ticket,
+                           struct snib_error *reterr)
+{
+    struct passage p;
+    if (ret_ticket) {
+        *ret_ticket = 0;
+    }
+    snib_err err =
+        passage_new(c, name, name_size, kind, parties, wait_ms, &p, reterr);
+    if (!err) {
+        err =
+            snib__acquire_start(p.lock, &p.how, true, user, ret_ticket, reterr);
+        if (err) {
+            snib_lock_free(p.lock);
+        }
+    }
     return err;
 }
 
@@ -259,28 +305,37 @@ snib_err snib_latch_await(struct snib_client *c, const char *name,
                           size_t name_size, int64_t wait_ms,
                           struct snib_error *reterr)
 {
-    struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
     struct snib_grant g;
-    lo.kind = SNIB_READ;
-    return pass(c, name, name_size, &lo, wait_ms, &g, reterr);
+    return pass(c, name, name_size, SNIB_READ, 0, wait_ms, &g, reterr);
+}
+
+snib_err snib_latch_await_start(struct snib_client *c, const char *name,
+                                size_t name_size, int64_t wait_ms, void *user,
+                                uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    return pass_start(c, name, name_size, SNIB_READ, 0, wait_ms, user,
+                      ret_ticket, reterr);
 }
 
 snib_err snib_barrier_wait(struct snib_client *c, const char *name,
                            size_t name_size, uint32_t parties, int64_t wait_ms,
                            int64_t *ret_generation, struct snib_error *reterr)
 {
-    struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
     struct snib_grant g;
-    if (wait_ms == 0 && parties > 1) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "wait_ms is 0: one that does not wait is met by "
-                          "nobody; expected a limit or SNIB_FOREVER");
-    }
-    lo.kind = SNIB_BARRIER;
-    lo.permits = parties;
-    snib_err err = pass(c, name, name_size, &lo, wait_ms, &g, reterr);
+    snib_err err =
+        pass(c, name, name_size, SNIB_BARRIER, parties, wait_ms, &g, reterr);
     if (!err && ret_generation) {
         *ret_generation = g.token;
     }
     return err;
+}
+
+snib_err snib_barrier_wait_start(struct snib_client *c, const char *name,
+                                 size_t name_size, uint32_t parties,
+                                 int64_t wait_ms, void *user,
+                                 uint64_t *ret_ticket,
+                                 struct snib_error *reterr)
+{
+    return pass_start(c, name, name_size, SNIB_BARRIER, parties, wait_ms, user,
+                      ret_ticket, reterr);
 }

@@ -80,7 +80,18 @@ DAY = 24 * 3600 * 1000
     (("latch", "a", "--set", "3"), "options stand before"),
     (("latch", "--set", "0", "a"), "0 steps"),
     (("latch", "--down=0", "a"), "0 steps"),
-    (("latch", "--down=x", "a"), "whole number"),
+    (("latch", "--down=x", "a"), "whole number from 1 to"),
+    (("latch", "--down", "2", "a"), "a number of steps is written --down=N"),
+    (("latch", "--set", "-1", "a"), "whole number from 1 to"),
+    (("barrier", "-n", "-2", "a"), "whole number from 1 to"),
+    (("run", "--kind", "semaphore", "-n", "-1", "a", "true"),
+     "whole number from 1 to"),
+    (("run", "--kind", "semaphore", "--capacity", "-1", "a", "true"),
+     "whole number from 1 to"),
+    (("list", ""), "the glob is empty"),
+    (("release", "nonsense"), "expected a grant"),
+    (("run", "%s" % ("n" * 513), "true"), "513 bytes; 512 are possible"),
+    (("run", "a", "b", "a", "--", "true"), "lock 'a' is named twice"),
     (("latch", "--down", "--open", "a"), "exclude"),
     (("latch", "-w", "1s", "a"), "needs --await"),
     (("latch", "--down", "-w", "1s", "a"), "needs --await"),
@@ -276,3 +287,65 @@ def test_any_text_as_a_name_is_a_lock_of_its_own(sqlite, name):
 def test_any_arguments_of_status_end_with_a_known_code(sqlite, args):
     done = sqlite.run("status", *args)
     assert done.returncode in (0, 64, 69, 78), (args, done.stderr)
+
+
+UNREACHABLE = [
+    ("run", "a", "true"), ("run", "a", "b", "--", "true"), ("try", "a"),
+    ("try", "a", "true"), ("acquire", "a"), ("wait", "a"), ("status", "a"),
+    ("list",), ("why", "a"), ("deadlocks",), ("semaphore", "a"),
+    ("semaphore", "--set", "2", "a"), ("latch", "a"), ("latch", "--set", "2",
+                                                       "a"),
+    ("latch", "--await", "a"), ("barrier", "-n", "2", "a"), ("doctor",),
+    ("elect", "--once", "a", "true"),
+    ("force-release", "-y", "--reason", "x", "a")]
+
+
+@pytest.mark.parametrize("args", UNREACHABLE, ids=" ".join)
+def test_an_unreachable_store_is_said_with_what_to_do(sqlite, args):
+    done = sqlite.run(*args, env={"SNIB_URL": "redis://127.0.0.1:1"})
+    assert done.returncode == 69, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert "127.0.0.1:1: Connection refused; does the server run" in last
+    assert "--store, SNIB_URL" in last and "snib doctor" in last
+
+
+def test_a_refused_login_points_to_the_doctor(redis):
+    host = redis.url.split("//", 1)[1]
+    done = redis.run("run", "a", "true",
+                     env={"SNIB_URL": "redis://nobody:wrong@%s" % host})
+    assert done.returncode == 77
+    assert "WRONGPASS" in done.stderr and "(see: snib doctor)" in done.stderr
+
+
+def test_an_unknown_scheme_is_78_and_the_known_ones_are_said(sqlite):
+    done = sqlite.run("run", "-s", "foo://x", "a", "true")
+    assert done.returncode == 78
+    assert "no store for foo: is built in; expected sqlite:" in done.stderr
+
+
+def test_waiting_for_more_permits_than_there_are_is_64(store):
+    assert store.run("semaphore", "-q", "--set", "5", "s").returncode == 0
+    done = store.run("wait", "--kind", "semaphore", "-n", "6", "s")
+    assert done.returncode == 64
+    assert done.stderr == ("snib: s: 6 permits were asked for and the "
+                           "semaphore has 5 in all; ask for fewer or make it "
+                           "larger\n")
+    for sub in ("try", "run"):
+        again = store.run(sub, "--kind", "semaphore", "-n", "6", "s", "true")
+        assert (again.returncode, again.stderr) == (64, done.stderr)
+    again = store.run("try", "--kind", "semaphore", "-n", "6", "s")
+    assert (again.returncode, again.stderr) == (64, done.stderr)
+
+
+def test_a_size_below_0_says_what_can_be_added(store):
+    assert store.run("semaphore", "-q", "--set", "5", "s").returncode == 0
+    done = store.run("semaphore", "--add", "-9", "s")
+    assert done.returncode == 64
+    assert "has 5 permits in all; -9 would make that less than 0; add from " \
+        "-5 to 999999995" in done.stderr
+
+
+@pytest.mark.parametrize("sub", ["run", "elect", "acquire", "latch"])
+def test_help_has_no_line_that_is_too_long_or_ends_in_a_blank(sqlite, sub):
+    for line in sqlite.run(sub, "--help").stdout.splitlines():
+        assert len(line) < 80 and line == line.rstrip()

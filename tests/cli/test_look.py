@@ -130,6 +130,7 @@ def test_doctor_reports_each_finding_with_its_level(store):
 def test_doctor_of_an_unreachable_store_is_69(sqlite):
     done = sqlite.run("doctor", "-s", "redis://127.0.0.1:1")
     assert done.returncode == 69, done.stderr
+    assert done.stdout.count("Connection refused") == 1
 
 
 @pytest.mark.parametrize("sub", ["status", "list"])

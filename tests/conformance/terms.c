@@ -591,6 +591,125 @@ static void what_cannot_meet_is_refused(void **state)
     snib_client_free(c);
 }
 
+/* -- waits that were started ------------------------------------------------------- */
+
+/* Nobody holds the name any more: it was let go without a release. */
+static void wait_until_let_go(struct snib_client *c, const char *name)
+{
+    int64_t until = now_ms() + 5000;
+    size_t holders = 1;
+    while (holders) {
+        struct snib_view *v;
+        must(snib_inspect(c, name, 0, &v, NULL));
+        holders = v->holder_count;
+        snib_view_free(v);
+        assert_true(now_ms() < until);
+    }
+}
+
+static void a_started_await_is_answered_when_the_latch_opens(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    uint64_t ticket;
+    int mark;
+    must(snib_latch_set(c, name, 0, 1, NULL, NULL));
+    must(
+        snib_latch_await_start(d, name, 0, SNIB_FOREVER, &mark, &ticket, NULL));
+    wait_for_waiters(c, name, 1);
+    struct snib_event ev;
+    assert_false(snib_next(d, &ev));
+    must(snib_latch_count_down(c, name, 0, 1, NULL, NULL));
+    ev = next_event(d);
+    assert_int_equal(ev.kind, SNIB_EV_PASSED);
+    assert_ptr_equal(ev.user, &mark);
+    assert_true(ev.grant.ticket == ticket);
+    wait_until_let_go(c, name);
+    /* An open one passes at once, and nothing is left to be told. */
+    must(snib_latch_await_start(d, name, 0, 0, NULL, NULL, NULL));
+    assert_int_equal(next_event(d).kind, SNIB_EV_PASSED);
+    wait_until_let_go(c, name);
+    assert_false(snib_next(d, &ev));
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+/* UNKNOWN: the others see it wait before its own client has been told so. */
+static void must_be_cancelled(const struct snib_event *ev)
+{
+    assert_int_equal(ev->kind, SNIB_EV_REFUSED);
+    assert_true(ev->error.code == SNIB_ERR_CANCELLED ||
+                ev->error.code == SNIB_ERR_UNKNOWN);
+}
+
+static void a_started_await_is_refused_in_its_event(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client();
+    uint64_t ticket = 7;
+    must(snib_latch_set(c, name, 0, 1, NULL, NULL));
+    must(snib_latch_await_start(c, name, 0, 0, NULL, NULL, NULL));
+    must_be(next_event(c).error.code, SNIB_ERR_BUSY);
+    must(snib_latch_await_start(c, name, 0, 50, NULL, NULL, NULL));
+    must_be(next_event(c).error.code, SNIB_ERR_TIMEOUT);
+    must(snib_latch_await_start(c, name, 0, SNIB_FOREVER, NULL, &ticket, NULL));
+    wait_for_waiters(c, name, 1);
+    snib_cancel(c, ticket);
+    struct snib_event ev = next_event(c);
+    must_be_cancelled(&ev);
+    wait_for_fewer_waiters(c, name, 0);
+    must_be(snib_latch_await_start(c, "", 0, 0, NULL, &ticket, NULL),
+            SNIB_ERR_USAGE);
+    assert_true(ticket == 0);
+    assert_false(snib_next(c, &ev));
+    snib_client_free(c);
+}
+
+static void
+started_parties_meet_and_one_that_cancels_is_not_counted(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    uint64_t ticket;
+    int64_t generation;
+    must(snib_barrier_wait_start(c, name, 0, 2, SNIB_FOREVER, NULL, &ticket,
+                                 NULL));
+    wait_for_waiters(d, name, 1);
+    snib_cancel(c, ticket);
+    struct snib_event ev = next_event(c);
+    must_be_cancelled(&ev);
+    wait_for_fewer_waiters(d, name, 0);
+    must_be(snib_barrier_wait_start(c, name, 0, 2, 0, NULL, NULL, NULL),
+            SNIB_ERR_USAGE);
+    must(
+        snib_barrier_wait_start(c, name, 0, 2, SNIB_FOREVER, NULL, NULL, NULL));
+    must(snib_barrier_wait(d, name, 0, 2, 20000, &generation, NULL));
+    ev = next_event(c);
+    assert_int_equal(ev.kind, SNIB_EV_PASSED);
+    assert_int_equal(ev.grant.token, generation);
+    wait_until_let_go(d, name);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void a_client_may_go_with_waits_under_way_and_events_unread(void **state)
+{
+    (void)state;
+    const char *name = fresh_name(), *open = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    must(snib_latch_set(c, name, 0, 1, NULL, NULL));
+    must(snib_latch_await_start(d, name, 0, SNIB_FOREVER, NULL, NULL, NULL));
+    must(snib_latch_await_start(d, open, 0, SNIB_FOREVER, NULL, NULL, NULL));
+    wait_for_waiters(c, name, 1);
+    snib_client_free(d);
+    wait_for_fewer_waiters(c, name, 0);
+    wait_until_let_go(c, open);
+    snib_client_free(c);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -617,6 +736,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_party_that_gives_up_is_not_counted),
         cmocka_unit_test(a_party_that_died_is_not_counted),
         cmocka_unit_test(what_cannot_meet_is_refused),
+        cmocka_unit_test(a_started_await_is_answered_when_the_latch_opens),
+        cmocka_unit_test(a_started_await_is_refused_in_its_event),
+        cmocka_unit_test(
+            started_parties_meet_and_one_that_cancels_is_not_counted),
+        cmocka_unit_test(
+            a_client_may_go_with_waits_under_way_and_events_unread),
     };
     if (!take_arguments(argc, argv)) {
         return 64;

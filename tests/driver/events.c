@@ -106,6 +106,8 @@ static const char *event_word(snib_event_kind kind)
         return "released";
     case SNIB_EV_STATE:
         return "state";
+    case SNIB_EV_PASSED:
+        return "passed";
     }
     return "?";
 }

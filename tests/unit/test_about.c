@@ -75,9 +75,45 @@ static void what_the_lane_holds_comes_back_beside_long_words(void **state)
     assert_int_equal(b.held_count, SNIB__ABOUT_HELD);
     assert_memory_equal(a.held, b.held, sizeof a.held);
     assert_true(b.lane == a.lane && b.pid == a.pid && b.leashed);
+    a.above_count = 4;
+    write_and_read(&a, &b);
+    assert_int_equal(b.above_count, 4);
+    assert_memory_equal(a.held, b.held, sizeof a.held);
     read_text("held=0123456789abcdef,123,0123456789abcdef", &b);
     assert_int_equal(b.held_count, 1);
     assert_true(b.held[0] == UINT64_C(0x0123456789abcdef));
+}
+
+static void what_is_held_above_comes_back_apart(void **state)
+{
+    (void)state;
+    struct snib__about b, a = {.lane = 7, .held_count = 3, .above_count = 2};
+    a.held[0] = 1;
+    a.held[1] = 2;
+    a.held[2] = UINT64_MAX;
+    write_and_read(&a, &b);
+    assert_int_equal(b.held_count, 3);
+    assert_int_equal(b.above_count, 2);
+    assert_memory_equal(a.held, b.held, 3 * sizeof a.held[0]);
+    a.above_count = 3;
+    write_and_read(&a, &b);
+    assert_int_equal(b.held_count, 3);
+    assert_int_equal(b.above_count, 3);
+    /* Out of order, twice, too many, no ids: never more than there is room. */
+    read_text("above=0123456789abcdef&held=0123456789abcdef"
+              "&above=0123456789abcdef",
+              &b);
+    assert_int_equal(b.held_count, 1);
+    assert_int_equal(b.above_count, 1);
+    read_text("held=1111111111111111,1111111111111111,1111111111111111,"
+              "1111111111111111,1111111111111111,1111111111111111"
+              "&above=2222222222222222,2222222222222222,2222222222222222",
+              &b);
+    assert_int_equal(b.held_count, SNIB__ABOUT_HELD);
+    assert_int_equal(b.above_count, 2);
+    read_text("above=&held=&above=zz", &b);
+    assert_int_equal(b.held_count, 0);
+    assert_int_equal(b.above_count, 0);
 }
 
 static void nothing_known_is_nothing_written(void **state)
@@ -253,6 +289,7 @@ int main(void)
         cmocka_unit_test(it_reads_like_the_example),
         cmocka_unit_test(everything_comes_back),
         cmocka_unit_test(what_the_lane_holds_comes_back_beside_long_words),
+        cmocka_unit_test(what_is_held_above_comes_back_apart),
         cmocka_unit_test(nothing_known_is_nothing_written),
         cmocka_unit_test(the_written_text_is_plain_ascii),
         cmocka_unit_test(

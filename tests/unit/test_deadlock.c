@@ -166,6 +166,138 @@ static void a_lane_that_waits_twice_is_not_refused(void **state)
     end_circle(&k);
 }
 
+/* -- what is held above ------------------------------------------------------- */
+
+/* Three clients of one store: `outer` holds X; `inner`, below it, waits for Y;
+ * `other` holds Y and waits for X, the youngest wait. */
+struct nest {
+    struct snib_client *outer, *inner, *other;
+    struct snib_lock *x, *y, *their_x, *their_y;
+    struct snib_grant held_x, held_y;
+};
+
+static struct snib_client *again(const char *url)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_client *c;
+    o.url = url;
+    o.pull = true;
+    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
+    return c;
+}
+
+static struct nest nest_new(void)
+{
+    char url[64], request[SNIB_REQUEST_TEXT];
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    uint64_t lane = snib_lane_new();
+    struct snib_event none;
+    snprintf(url, sizeof url, "memory:nest%d", ++space);
+    struct nest n = {
+        .outer = again(url), .inner = again(url), .other = again(url)};
+    n.x = lock_of(n.outer, "X");
+    n.y = lock_of(n.inner, "Y");
+    n.their_x = lock_of(n.other, "X");
+    n.their_y = lock_of(n.other, "Y");
+    start(n.x, snib_lane_new(), 0);
+    n.held_x = granted(n.outer);
+    start(n.their_y, lane, 0);
+    n.held_y = granted(n.other);
+    assert_int_equal(
+        snib_grant_request(n.x, n.held_x, request, sizeof request, &e),
+        SNIB_ERR_OK);
+    o.wait_ms = SNIB_FOREVER;
+    o.above = request;
+    assert_int_equal(snib_acquire_start(n.y, &o, n.y, NULL, &e), SNIB_ERR_OK);
+    assert_false(next_event(n.inner, 5, &none)); /* older by its clock */
+    start(n.their_x, lane, 8000);
+    return n;
+}
+
+static void nest_free(struct nest *n)
+{
+    snib_lock_free(n->x);
+    snib_lock_free(n->y);
+    snib_lock_free(n->their_x);
+    snib_lock_free(n->their_y);
+    snib_client_free(n->outer);
+    snib_client_free(n->inner);
+    snib_client_free(n->other);
+}
+
+static void a_circle_through_what_is_held_above_is_refused(void **state)
+{
+    (void)state;
+    struct nest n = nest_new();
+    struct snib_event ev;
+    int64_t end = now_ms() + 7000;
+    bool any = false;
+    while (!any && now_ms() < end) {
+        assert_false(next_event(n.outer, 1, &ev));
+        assert_false(next_event(n.inner, 1, &ev)); /* polls */
+        any = next_event(n.other, 20, &ev);
+    }
+    assert_true(any);
+    assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev.error.code, SNIB_ERR_DEADLOCK);
+    assert_ptr_equal(ev.user, n.their_x);
+    nest_free(&n);
+}
+
+/* It may be dead: then who holds above it can go on. */
+static void a_wait_that_is_not_heard_of_refuses_nobody(void **state)
+{
+    (void)state;
+    struct nest n = nest_new();
+    struct snib_event ev;
+    int64_t end = now_ms() + 6000;
+    while (now_ms() < end) {
+        assert_false(next_event(n.outer, 1, &ev));
+        assert_false(next_event(n.other, 20, &ev));
+    }
+    nest_free(&n);
+}
+
+static void ids_of_requests_are_read_or_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"x",
+                                      "0123456789abcde",
+                                      ",0123456789abcdef",
+                                      "0123456789abcdeg",
+                                      "0123456789abcdef0123456789abcde",
+                                      "0000000000000001,0000000000000001,"
+                                      "0000000000000001,0000000000000001,"
+                                      "0000000000000001,0000000000000001,"
+                                      "0000000000000001,0000000000000001,"
+                                      "0000000000000001"};
+    struct snib_client *c = open_client(false, true);
+    struct snib_lock *l = lock_of(c, "X");
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    struct snib_grant g;
+    char request[SNIB_REQUEST_TEXT] = "x";
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        o.above = bad[i];
+        assert_int_equal(snib_acquire(l, &o, &g, &e), SNIB_ERR_USAGE);
+        assert_non_null(strstr(e.text, "above: "));
+    }
+    o.above = "0123456789ABCDEF,0123456789abcdef0123456789abcdef";
+    assert_int_equal(snib_acquire(l, &o, &g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_grant_request(l, g, request, 32, &e), SNIB_ERR_USAGE);
+    assert_string_equal(request, "");
+    assert_int_equal(snib_grant_request(l, g, request, sizeof request, &e),
+                     SNIB_ERR_OK);
+    struct snib_view *v;
+    assert_int_equal(snib_inspect(c, "X", 0, &v, &e), SNIB_ERR_OK);
+    assert_string_equal(v->holders[0].request, request);
+    snib_view_free(v);
+    assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_grant_request(l, g, request, sizeof request, &e),
+                     SNIB_ERR_NOT_HELD);
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
 static void wrong_arguments_are_told(void **state)
 {
     (void)state;
@@ -190,6 +322,9 @@ int main(void)
         cmocka_unit_test(a_pull_client_looks_in_process),
         cmocka_unit_test(switched_off_it_waits_until_its_limit),
         cmocka_unit_test(a_lane_that_waits_twice_is_not_refused),
+        cmocka_unit_test(a_circle_through_what_is_held_above_is_refused),
+        cmocka_unit_test(a_wait_that_is_not_heard_of_refuses_nobody),
+        cmocka_unit_test(ids_of_requests_are_read_or_refused),
         cmocka_unit_test(wrong_arguments_are_told),
     };
     return RUN(deadlock);

@@ -177,9 +177,9 @@ static void an_abandoned_grant_is_forgotten_and_not_released(void **state)
     int64_t token;
     memcpy(want, at(SNIB__ACQUIRE)->id, sizeof want);
     grant(d, 9);
-    assert_int_equal(
-        snib__engine_grant_id(d->e, d->now, s->ticket, id, &token, &d->err),
-        SNIB_ERR_OK);
+    assert_int_equal(snib__engine_grant_id(d->e, d->now, s->ticket, true, id,
+                                           &token, &d->err),
+                     SNIB_ERR_OK);
     assert_memory_equal(id, want, sizeof id);
     assert_int_equal(token, 9);
     assert_int_equal(snib__engine_renew(d->e, d->now, s->ticket, snib__ms(5000),
@@ -229,9 +229,9 @@ static void a_renewed_lease_is_not_left_behind(void **state)
     assert_int_equal(
         snib__engine_abandon_grant(d->e, d->now, s->ticket, 1, &d->err),
         SNIB_ERR_USAGE);
-    assert_int_equal(
-        snib__engine_grant_id(d->e, d->now, s->ticket, id, &token, &d->err),
-        SNIB_ERR_USAGE);
+    assert_int_equal(snib__engine_grant_id(d->e, d->now, s->ticket, true, id,
+                                           &token, &d->err),
+                     SNIB_ERR_USAGE);
     assert_int_equal(state_of(d, s), SNIB_HELD);
 }
 

@@ -3,7 +3,8 @@
  *   "X h=A1:1:w w=B1:2:w:3,4 w=..."
  *
  * a lock named X; h: a holder, w: a waiter, each owner:request:kind and, for
- * waiters, the requests that its lane holds. Owner: a letter and the lane. */
+ * waiters, the requests that its lane holds (^7: that are held above it), and
+ * how long it counts as alive. Owner: a letter and the lane. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -53,7 +54,12 @@ static void put_party(struct world *w, char *text)
     char *held = strtok_r(NULL, ":", &save), *inner;
     for (held = held ? strtok_r(held, ",", &inner) : NULL; held;
          held = strtok_r(NULL, ",", &inner)) {
-        about.held[about.held_count++] = (uint64_t)atoi(held);
+        about.above_count += held[0] == '^';
+        about.held[about.held_count++] =
+            (uint64_t)atoi(held + (held[0] == '^'));
+    }
+    if ((part = strtok_r(NULL, ":", &save))) {
+        snib__rec_i64(&w->rows, SNIB__F_LEFT, atoi(part));
     }
     struct snib__buf line;
     snib__buf_init(&line, SNIB__ABOUT_MAX);
@@ -170,6 +176,57 @@ static void a_client_is_not_a_lane(void **state)
     there_is_none(&w);
     /* The same grant id, said by another client. */
     SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=C1:3:m:1");
+    there_is_none(&w);
+}
+
+static void what_is_held_above_a_wait_is_held_until_it_ends(void **state)
+{
+    (void)state;
+    struct world w;
+    /* A and B hold; C waits below A, D below B. */
+    SEE(&w, "X h=A1:1:m w=D1:4:m:^2:2500", "Y h=B1:2:m w=C1:3:m:^1:2900");
+    assert_int_equal(w.g->sure_sets, 1);
+    assert_string_equal(cycle(&w, 4, true), "4 3 ");
+    assert_int_equal(snib__waits_unheard(w.g, 0, true), 550);
+    forget(&w);
+    /* One of them is an ordinary lane: only the other must be heard of. */
+    SEE(&w, "X h=A1:1:m w=B1:4:m:2:100", "Y h=B1:2:m w=C1:3:m:^1:2900");
+    assert_int_equal(w.g->sure_sets, 1);
+    assert_int_equal(snib__waits_unheard(w.g, 0, true), 150);
+    forget(&w);
+    SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=A1:3:m:1");
+    assert_int_equal(snib__waits_unheard(w.g, 0, true), 0);
+    forget(&w);
+}
+
+static void a_wait_of_unknown_age_was_never_heard_of(void **state)
+{
+    (void)state;
+    struct world w;
+    for (int i = 0; i < 3; i++) {
+        SEE(&w, "X h=A1:1:m w=B1:4:m:2",
+            i == 0   ? "Y h=B1:2:m w=C1:3:m:^1"
+            : i == 1 ? "Y h=B1:2:m w=C1:3:m:^1:3001"
+                     : "Y h=B1:2:m w=C1:3:m:^1:-5");
+        assert_int_equal(w.g->sure_sets, 1);
+        assert_true(snib__waits_unheard(w.g, 0, true) == INT64_MAX);
+        forget(&w);
+    }
+}
+
+static void two_waits_below_one_grant_are_no_edge(void **state)
+{
+    (void)state;
+    struct world w;
+    /* The command above may go on with whichever ends first. */
+    SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=C1:3:m:^1:2500",
+        "Z h=E1:9:m w=D1:5:m:^1:2500");
+    there_is_none(&w);
+    /* Its own lane does not hold what it says is held above it. */
+    SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=A1:3:m:^1:2500");
+    there_is_none(&w);
+    /* A stale claim: that grant is over. */
+    SEE(&w, "X h=A1:8:m w=B1:4:m:2", "Y h=B1:2:m w=C1:3:m:^1:2500");
     there_is_none(&w);
 }
 
@@ -487,6 +544,9 @@ int main(void)
         cmocka_unit_test(three_in_a_ring),
         cmocka_unit_test(two_lanes_of_one_client),
         cmocka_unit_test(a_client_is_not_a_lane),
+        cmocka_unit_test(what_is_held_above_a_wait_is_held_until_it_ends),
+        cmocka_unit_test(a_wait_of_unknown_age_was_never_heard_of),
+        cmocka_unit_test(two_waits_below_one_grant_are_no_edge),
         cmocka_unit_test(a_long_chain_has_an_end),
         cmocka_unit_test(who_waits_for_a_cycle_is_not_in_it),
         cmocka_unit_test(two_cycles_are_two),
