@@ -130,6 +130,9 @@ struct span { /* what happened while it was measured                        */
     unsigned long long sections;
     struct server before, after; /* zero without a server                 */
 };
+double span_rate(const struct span *);   /* sections a second                */
+double span_calls(const struct span *);  /* script calls a section           */
+double span_cpu_us(const struct span *); /* the server's CPU a section       */
 typedef void member(struct crowd *, int me);
 /* n processes or threads run member; measured for seconds after a warm-up. */
 struct span crowd_processes(struct crowd *, int n, member *, double seconds);
@@ -152,6 +155,20 @@ struct snib_lock *open_kind(struct snib_client *, const char *name, snib_kind,
                             uint32_t capacity);
 /* One section: acquire, release; ends the program on an error. */
 void section(struct snib_lock *);
+
+/* -- alone.c ------------------------------------------------------------------- */
+
+/* What one thread does again and again. */
+struct work {
+    void (*run)(void *data);
+    void *data;
+    int sections; /* in each run                                         */
+};
+struct work work_of_lock(struct snib_lock *);
+struct work work_of_bare(struct bare *);
+double work_us(struct work, double seconds); /* microseconds a section        */
+/* The same in rounds, after a warm-up; reported. */
+void measure_alone(struct finding *, struct work ours, struct work base);
 
 /* -- rows ---------------------------------------------------------------------- */
 

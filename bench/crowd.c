@@ -213,3 +213,18 @@ void member_snib(struct crowd *c, int me)
     snib_lock_free(lock);
     snib_client_free(client);
 }
+
+double span_rate(const struct span *s)
+{
+    return (double)s->sections / s->seconds;
+}
+
+double span_calls(const struct span *s)
+{
+    return (double)(s->after.calls - s->before.calls) / (double)s->sections;
+}
+
+double span_cpu_us(const struct span *s)
+{
+    return (s->after.cpu - s->before.cpu) / (double)s->sections * 1e6;
+}

@@ -8,7 +8,7 @@
 
 #include "bench.h"
 
-enum { LOCKS = 3, AT_ONCE = 20 };
+enum { LOCKS = 3 };
 
 struct three {
     struct snib_lock *lock[LOCKS];
@@ -16,8 +16,9 @@ struct three {
     struct bare *bare[LOCKS];
 };
 
-static void as_one(struct three *t)
+static void as_one(void *data)
 {
+    struct three *t = data;
     struct snib_grant g[LOCKS];
     struct snib_error err;
     if (snib_multi_acquire(t->multi, NULL, g, &err) ||
@@ -26,8 +27,9 @@ static void as_one(struct three *t)
     }
 }
 
-static void one_by_one(struct three *t)
+static void one_by_one(void *data)
 {
+    struct three *t = data;
     struct snib_grant g[LOCKS];
     struct snib_error err;
     for (int i = 0; i < LOCKS; i++) {
@@ -42,42 +44,25 @@ static void one_by_one(struct three *t)
     }
 }
 
-static void bare_at_once(struct three *t)
+static void bare_at_once(void *data)
 {
+    struct three *t = data;
     bare_cycle_all(t->bare, LOCKS);
 }
 
-static void bare_in_turn(struct three *t)
+static void bare_in_turn(void *data)
 {
+    struct three *t = data;
     for (int i = 0; i < LOCKS; i++) {
         bare_cycle(t->bare[i]);
     }
 }
 
-static double us(void (*work)(struct three *), struct three *t, double seconds)
-{
-    double from = now_s(), end = from + seconds;
-    long n = 0;
-    while (now_s() < end) {
-        for (int i = 0; i < AT_ONCE; i++, n++) {
-            work(t);
-        }
-    }
-    return (now_s() - from) / (double)n * 1e6;
-}
-
-static void against(const char *what, void (*base)(struct three *),
-                    struct three *t)
+static void against(const char *what, void (*base)(void *), struct three *t)
 {
     struct finding f = {
         .row = "multi", .what = what, .unit = "us", .per_ratio = true};
-    us(as_one, t, 0.2);
-    us(base, t, 0.2);
-    for (int i = 0; i < settings.rounds; i++) {
-        double ours = us(as_one, t, settings.seconds);
-        finding_pair(&f, ours, us(base, t, settings.seconds));
-    }
-    report(&f);
+    measure_alone(&f, (struct work){as_one, t, 1}, (struct work){base, t, 1});
 }
 
 /* The same on a file of this host. */

@@ -130,29 +130,10 @@ static void step(struct crew *c, bool release)
     }
 }
 
-static double bare_us(struct crew *c, double seconds)
+static void bare_crew(void *crew)
 {
-    double from = now_s(), end = from + seconds;
-    long n = 0;
-    while (now_s() < end) {
-        for (int i = 0; i < 50; i++, n++) {
-            step(c, false);
-            step(c, true);
-        }
-    }
-    return (now_s() - from) / (double)n * 1e6;
-}
-
-static double snib_us(struct snib_lock *lock, double seconds)
-{
-    double from = now_s(), end = from + seconds;
-    long n = 0;
-    while (now_s() < end) {
-        for (int i = 0; i < 50; i++, n++) {
-            section(lock);
-        }
-    }
-    return (now_s() - from) / (double)n * 1e6;
+    step(crew, false);
+    step(crew, true);
 }
 
 /* -- the row --------------------------------------------------------------------------- */
@@ -170,16 +151,11 @@ static void measure(int count)
     }
     struct snib_client *client = open_client(url);
     struct snib_lock *lock = open_lock(client, "bench:quorum");
-    snib_us(lock, 0.2); /* loads the scripts everywhere */
+    section(lock); /* loads the scripts everywhere */
     for (int k = 0; k < count; k++) {
         crew.bare[k] = bare_open_at(node[k].port, "bench:bare");
     }
-    bare_us(&crew, 0.2);
-    for (int i = 0; i < settings.rounds; i++) {
-        double ours = snib_us(lock, settings.seconds);
-        finding_pair(&f, ours, bare_us(&crew, settings.seconds));
-    }
-    report(&f);
+    measure_alone(&f, work_of_lock(lock), (struct work){bare_crew, &crew, 1});
     for (int k = 0; k < count; k++) {
         if (crew.owes[k]) {
             take(&crew, k);

@@ -11,30 +11,6 @@
 
 /* -- one thread --------------------------------------------------------------- */
 
-static double snib_us(struct snib_lock *lock, double seconds)
-{
-    double from = now_s(), end = from + seconds;
-    long n = 0;
-    while (now_s() < end) {
-        for (int i = 0; i < 50; i++, n++) {
-            section(lock);
-        }
-    }
-    return (now_s() - from) / (double)n * 1e6;
-}
-
-static double bare_us(struct bare *b, double seconds)
-{
-    double from = now_s(), end = from + seconds;
-    long n = 0;
-    while (now_s() < end) {
-        for (int i = 0; i < 50; i++, n++) {
-            bare_cycle(b);
-        }
-    }
-    return (now_s() - from) / (double)n * 1e6;
-}
-
 void row_one_thread(void)
 {
     struct finding f = {.row = "one-thread",
@@ -46,16 +22,10 @@ void row_one_thread(void)
     struct snib_client *client = open_client(settings.redis_url);
     struct snib_lock *lock = open_lock(client, "bench:one");
     struct bare *b = bare_open("bench:one:bare");
-    snib_us(lock, 0.2);
-    bare_us(b, 0.2);
-    for (int i = 0; i < settings.rounds; i++) {
-        double ours = snib_us(lock, settings.seconds);
-        finding_pair(&f, ours, bare_us(b, settings.seconds));
-    }
+    measure_alone(&f, work_of_lock(lock), work_of_bare(b));
     bare_close(b);
     snib_lock_free(lock);
     snib_client_free(client);
-    report(&f);
 }
 
 /* -- threads with a lock each ---------------------------------------------------- */
@@ -105,16 +75,6 @@ static struct span threads(int n, bool bare)
     return s;
 }
 
-static double rate(const struct span *s)
-{
-    return (double)s->sections / s->seconds;
-}
-
-static double cpu_us(const struct span *s)
-{
-    return (s->after.cpu - s->before.cpu) / (double)s->sections * 1e6;
-}
-
 static void many_threads(int n, double goal, bool cpu, const char *row)
 {
     char what[64];
@@ -133,8 +93,8 @@ static void many_threads(int n, double goal, bool cpu, const char *row)
                         .goal = 0.5};
     for (int i = 0; i < settings.rounds; i++) {
         struct span ours = threads(n, false), base = threads(n, true);
-        finding_pair(&f, rate(&ours), rate(&base));
-        finding_pair(&g, cpu_us(&ours), cpu_us(&base));
+        finding_pair(&f, span_rate(&ours), span_rate(&base));
+        finding_pair(&g, span_cpu_us(&ours), span_cpu_us(&base));
     }
     report(&f);
     if (cpu) {
@@ -166,11 +126,6 @@ static struct span one_lock(int n, member *run, double seconds)
     return s;
 }
 
-static double calls(const struct span *s)
-{
-    return (double)(s->after.calls - s->before.calls) / (double)s->sections;
-}
-
 void row_processes64(void)
 {
     struct finding f = {.row = "processes-64",
@@ -190,9 +145,9 @@ void row_processes64(void)
     for (int i = 0; i < settings.rounds; i++) {
         struct span ours = one_lock(64, member_snib, settings.seconds);
         struct span base = one_lock(64, member_herd, settings.seconds);
-        finding_pair(&f, rate(&ours), rate(&base));
-        finding_pair(&g, calls(&ours), calls(&base));
-        finding_pair(&h, cpu_us(&ours), cpu_us(&base));
+        finding_pair(&f, span_rate(&ours), span_rate(&base));
+        finding_pair(&g, span_calls(&ours), span_calls(&base));
+        finding_pair(&h, span_cpu_us(&ours), span_cpu_us(&base));
     }
     report(&f);
     report(&g);
@@ -213,10 +168,10 @@ void row_waiters1000(void)
     for (int i = 0; i < rounds; i++) {
         struct span many = one_lock(1000, member_snib, 2 * settings.seconds);
         struct span few = one_lock(64, member_snib, 2 * settings.seconds);
-        finding_pair(&f, rate(&many), rate(&few));
+        finding_pair(&f, span_rate(&many), span_rate(&few));
         report_note("waiters-1000: %.2f script calls a section with 1000, "
                     "%.2f with 64",
-                    calls(&many), calls(&few));
+                    span_calls(&many), span_calls(&few));
     }
     report(&f);
 }
@@ -278,7 +233,7 @@ static double local_rate(bool beside, double *p99_ms, double *max_ms)
         *max_ms = crowd_wait_part(c, 1) / 1e3;
     }
     crowd_free(c);
-    return rate(&s);
+    return span_rate(&s);
 }
 
 void row_local64(void)
@@ -304,7 +259,7 @@ void row_local64(void)
         double p99 = 0, max = 0;
         double ours = local_rate(false, NULL, NULL);
         struct bare *b = bare_open("bench:local:bare");
-        double base = 1e6 / bare_us(b, settings.seconds);
+        double base = 1e6 / work_us(work_of_bare(b), settings.seconds);
         bare_close(b);
         finding_pair(&f, ours, base);
         finding_pair(&g, local_rate(true, &p99, &max), base);

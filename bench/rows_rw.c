@@ -15,29 +15,20 @@ static struct {
     struct bare *bare_read, *bare_write;
 } one;
 
-static void mix_snib(void)
+static void mix_snib(void *data)
 {
+    (void)data;
     for (int i = 0; i < MIX; i++) {
         section(i ? one.read : one.write);
     }
 }
 
-static void mix_bare(void)
+static void mix_bare(void *data)
 {
+    (void)data;
     for (int i = 0; i < MIX; i++) {
         bare_cycle(i ? one.bare_read : one.bare_write);
     }
-}
-
-static double us(void (*work)(void), double seconds)
-{
-    double from = now_s(), end = from + seconds;
-    long n = 0;
-    while (now_s() < end) {
-        work();
-        n += MIX;
-    }
-    return (now_s() - from) / (double)n * 1e6;
 }
 
 static void alone(void)
@@ -53,18 +44,13 @@ static void alone(void)
     one.write = open_kind(client, "bench:rw", SNIB_WRITE, 0);
     one.bare_read = bare_open_as(BARE_READ, "bench:rw:bare");
     one.bare_write = bare_open_as(BARE_WRITE, "bench:rw:bare");
-    us(mix_snib, 0.2);
-    us(mix_bare, 0.2);
-    for (int i = 0; i < settings.rounds; i++) {
-        double ours = us(mix_snib, settings.seconds);
-        finding_pair(&f, ours, us(mix_bare, settings.seconds));
-    }
+    measure_alone(&f, (struct work){mix_snib, NULL, MIX},
+                  (struct work){mix_bare, NULL, MIX});
     bare_close(one.bare_read);
     bare_close(one.bare_write);
     snib_lock_free(one.read);
     snib_lock_free(one.write);
     snib_client_free(client);
-    report(&f);
 }
 
 /* -- a crowd ----------------------------------------------------------------- */
@@ -110,15 +96,14 @@ static void member_mutex(struct crowd *c, int me)
     sections(c, me, SNIB_MUTEX);
 }
 
-static double rate(member *run, const char *name, double *ret_calls)
+static struct span shared(member *run, const char *name)
 {
     struct crowd *c = crowd_new();
     c->url = settings.redis_url;
     c->name = name;
     struct span s = crowd_processes(c, PROCESSES, run, settings.seconds);
     crowd_free(c);
-    *ret_calls = (double)(s.after.calls - s.before.calls) / (double)s.sections;
-    return (double)s.sections / s.seconds;
+    return s;
 }
 
 static void crowd(void)
@@ -132,11 +117,10 @@ static void crowd(void)
     struct finding g = {
         .row = "rw", .what = "  script calls a section", .unit = "calls"};
     for (int i = 0; i < settings.rounds; i++) {
-        double calls, base_calls;
-        double ours = rate(member_mix, "bench:rw:crowd", &calls);
-        double base = rate(member_mutex, "bench:rw:mutex", &base_calls);
-        finding_pair(&f, ours, base);
-        finding_pair(&g, calls, base_calls);
+        struct span ours = shared(member_mix, "bench:rw:crowd");
+        struct span base = shared(member_mutex, "bench:rw:mutex");
+        finding_pair(&f, span_rate(&ours), span_rate(&base));
+        finding_pair(&g, span_calls(&ours), span_calls(&base));
     }
     report(&f);
     report(&g);

@@ -9,30 +9,6 @@
 
 enum { PROCESSES = 16 };
 
-static double snib_us(struct snib_lock *lock, double seconds)
-{
-    double from = now_s(), end = from + seconds;
-    long n = 0;
-    while (now_s() < end) {
-        for (int i = 0; i < 50; i++, n++) {
-            section(lock);
-        }
-    }
-    return (now_s() - from) / (double)n * 1e6;
-}
-
-static double bare_us(struct bare *b, double seconds)
-{
-    double from = now_s(), end = from + seconds;
-    long n = 0;
-    while (now_s() < end) {
-        for (int i = 0; i < 50; i++, n++) {
-            bare_cycle(b);
-        }
-    }
-    return (now_s() - from) / (double)n * 1e6;
-}
-
 static void alone(void)
 {
     struct finding f = {.row = "semaphore",
@@ -45,16 +21,10 @@ static void alone(void)
     struct snib_lock *lock =
         open_kind(client, "bench:sem", SNIB_PERMITS, HERD_PERMITS);
     struct bare *b = bare_open_as(BARE_PERMIT, "bench:sem:bare");
-    snib_us(lock, 0.2);
-    bare_us(b, 0.2);
-    for (int i = 0; i < settings.rounds; i++) {
-        double ours = snib_us(lock, settings.seconds);
-        finding_pair(&f, ours, bare_us(b, settings.seconds));
-    }
+    measure_alone(&f, work_of_lock(lock), work_of_bare(b));
     bare_close(b);
     snib_lock_free(lock);
     snib_client_free(client);
-    report(&f);
 }
 
 static void member_permits(struct crowd *c, int me)
@@ -96,21 +66,6 @@ static struct span permits(member *run, const char *name, double inside_s)
     return s;
 }
 
-static double rate(const struct span *s)
-{
-    return (double)s->sections / s->seconds;
-}
-
-static double calls(const struct span *s)
-{
-    return (double)(s->after.calls - s->before.calls) / (double)s->sections;
-}
-
-static double cpu_us(const struct span *s)
-{
-    return (s->after.cpu - s->before.cpu) / (double)s->sections * 1e6;
-}
-
 static void hand_over(double inside_s, const char *what)
 {
     struct finding f = {.row = "semaphore",
@@ -129,9 +84,9 @@ static void hand_over(double inside_s, const char *what)
         struct span ours = permits(member_permits, "bench:sem:crowd", inside_s);
         struct span base =
             permits(member_herd_permits, "bench:sem:herd", inside_s);
-        finding_pair(&f, rate(&ours), rate(&base));
-        finding_pair(&g, calls(&ours), calls(&base));
-        finding_pair(&h, cpu_us(&ours), cpu_us(&base));
+        finding_pair(&f, span_rate(&ours), span_rate(&base));
+        finding_pair(&g, span_calls(&ours), span_calls(&base));
+        finding_pair(&h, span_cpu_us(&ours), span_cpu_us(&base));
     }
     report(&f);
     report(&g);

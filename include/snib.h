@@ -221,6 +221,7 @@ struct snib_status {
     uint32_t holds;
     snib_kind kind;
     uint32_t permits; /* of PERMITS: how many were given, else 0            */
+    int64_t slot;     /* of PERMITS: snib_semaphore_slot, else -1           */
 };
 
 /* -- client --------------------------------------------------------------- */
@@ -377,11 +378,13 @@ SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
                                           struct snib_grant *ret,
                                           struct snib_error *reterr);
 
-/* Give back one hold. Errors: LOST (it had ended before; the lane is free
- * again once all its holds are given back), NOT_HELD (released before),
- * WRONG_LANE (the grant belongs to another thread; release with that thread
- * or acquire with an explicit lane), UNKNOWN (sent, no answer within
- * request_ms; repeated in the background until the lease's end). */
+/* Give back one hold. Errors: LOST (it had ended before, by its lease or by
+ * force, whether this client had heard of that or not: somebody else may have
+ * worked meanwhile; the lane is free again once all its holds are given back),
+ * NOT_HELD (released before), WRONG_LANE (the grant belongs to another thread;
+ * release with that thread or acquire with an explicit lane), UNKNOWN (sent, no
+ * answer within request_ms; repeated in the background until the lease's
+ * end). */
 SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
                                struct snib_error *reterr);
 
@@ -547,6 +550,7 @@ struct snib_party {
      * above it (snib_acquire_options.above): the first 16 digits of those
      * grants' requests, joined by ','; "": nothing known. */
     const char *holding;
+    int64_t slot; /* holder of PERMITS: snib_semaphore_slot; else -1      */
 };
 
 /* A lock as the store saw it at one moment. */
@@ -557,18 +561,26 @@ struct snib_view {
     size_t holder_count, waiter_count;
     const struct snib_party *holders;
     const struct snib_party *waiters; /* in the order of their turn         */
+    /* Who held until the lease ran out without a release, and left a lock-delay
+     * that runs: the lock is closed as if they still held, to all who would not
+     * fit beside them. left_ms of each: until its delay is over. closed_ms: of
+     * the last; 0: nothing keeps it closed. */
+    size_t closed_count;
+    const struct snib_party *closed_by;
+    int64_t closed_ms;
 };
 
 /* Inspect one lock. A lock that nobody holds or waits for is a view with no
- * holders. Free with snib_view_free. */
+ * holders; it is free when nothing keeps it closed either. Free with
+ * snib_view_free. */
 SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
                                           const char *name, size_t name_size,
                                           struct snib_view **ret,
                                           struct snib_error *reterr);
 SNIB_API void snib_view_free(struct snib_view *);
 
-/* All locks held or waited for whose name matches the glob (*, ?, [a-z]);
- * NULL: all. *ret is an array of *ret_count views; free with
+/* All locks held, closed or waited for whose name matches the glob (*, ?,
+ * [a-z]); NULL: all. *ret is an array of *ret_count views; free with
  * snib_views_free. On Redis this scans (SCAN), it does not block the
  * server. */
 SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
@@ -579,10 +591,12 @@ SNIB_API void snib_views_free(struct snib_view **, size_t count);
 
 /* Revoke: end the grants of all who hold the lock, at once; who waits is served.
  * The old holder is told (REVOKED): at once if it listens (SQLite, memory;
- * Redis: a client that has waited for some lock), else at its next renewal, by
+ * Redis: a client that has waited for some lock, as soon as its subscription is
+ * there again if that was cut meanwhile), else at its next renewal, by
  * a third of its lease; one of a fixed lease at its next call. Until then it
  * believes that it holds: only the fence protects (promise P1 is off for that
  * grant). The next token is higher.
+ * A lock that a lock-delay keeps closed is open then.
  * *ret_released: how many holders were ended. reason is recorded for the
  * holder; NULL: "". */
 SNIB_API SNIB_CHECK snib_err snib_force_release(

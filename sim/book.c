@@ -81,6 +81,8 @@ static void read_holder(void *user, const struct sim_redis_item *item)
     h.token = token;
     h.end = end;
     read_wants(wants, &h.permits, &h.delay, h.beside);
+    const char *slot = strstr(wants, ",s");
+    h.slot = slot ? strtoll(slot + 2, NULL, 10) : -1;
     b->holder[b->holders++] = h;
 }
 
@@ -256,6 +258,7 @@ static void look(struct sim_world *w, const struct sim_step *s)
         return;
     }
     theorem_permits_fit(w, s);
+    theorem_slots(w, s);
     theorem_gate_is_closed(w, s);
     theorem_counts_down_once(w, s);
     theorem_served_in_order(w, s);

@@ -200,6 +200,7 @@ static void look(struct sim_world *w)
 {
     theorem_exclusion(w);
     theorem_permits_held(w);
+    theorem_slots_told(w);
     theorem_loss_is_told(w);
     theorem_fence_loses_nothing(w);
 }
@@ -215,8 +216,14 @@ static void look_now_and_then(struct sim_world *w)
 
 enum sim_script sim_script(const struct sim_redis_event *ev)
 {
-    if (!ev->script || ev->argc < SIM_SCRIPT_CANCEL ||
-        strcmp(ev->argv[2].ptr, "7") != 0) {
+    if (!ev->script || ev->argc < SIM_SCRIPT_CANCEL) {
+        return SIM_SCRIPT_NONE;
+    }
+    if (strcmp(ev->argv[2].ptr, "8") == 0 &&
+        ev->argc == SIM_SCRIPT_RELEASE + 1) { /* no renewal: 3 + 8 + 13 */
+        return SIM_SCRIPT_RELEASE;
+    }
+    if (strcmp(ev->argv[2].ptr, "7") != 0) {
         return SIM_SCRIPT_NONE; /* a renewal has an even number of keys */
     }
     switch (ev->argc) {
@@ -228,6 +235,11 @@ enum sim_script sim_script(const struct sim_redis_event *ev)
     default:
         return SIM_SCRIPT_NONE;
     }
+}
+
+const struct sim_redis_arg *sim_args(const struct sim_redis_event *ev)
+{
+    return ev->argv + (strcmp(ev->argv[2].ptr, "8") == 0);
 }
 
 /* A script as a line of the timeline: whose, for which request, its answer. */
@@ -244,8 +256,8 @@ static void note_script(struct sim_world *w, const struct sim_redis_event *ev)
     reply[n] = 0;
     sim_note(w, "    server: %s of %d args, %s, client %.6s request %.6s: %s",
              ev->name, ev->argc, ev->argc > 3 ? ev->argv[3].ptr : "",
-             sim_script(ev) ? ev->argv[SIM_ARG_CLIENT].ptr : "",
-             sim_script(ev) ? ev->argv[SIM_ARG_REQUEST].ptr : "", reply);
+             sim_script(ev) ? sim_args(ev)[SIM_ARG_CLIENT].ptr : "",
+             sim_script(ev) ? sim_args(ev)[SIM_ARG_REQUEST].ptr : "", reply);
 }
 
 static int name_of(const struct sim_world *w, const char *key)
@@ -270,7 +282,7 @@ static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
             w->resource[n].held_at = held ? w->t : w->resource[n].held_at;
             theorem_served_promptly(w, n, held);
             if (script == SIM_SCRIPT_RELEASE || script == SIM_SCRIPT_CANCEL) {
-                theorem_unwanted_ended(w, ev->argv[SIM_ARG_REQUEST].ptr, n);
+                theorem_unwanted_ended(w, sim_args(ev)[SIM_ARG_REQUEST].ptr, n);
             }
         }
     } else if (ev->in_script && strcmp(ev->name, "publish") == 0 &&

@@ -191,7 +191,8 @@ struct sim_line_up {
 };
 
 /* A script about one lock, told by how many arguments the event has: EVALSHA,
- * the script, "7", seven keys, then those at the head of the .lua file. */
+ * the script, "7", seven keys, then those at the head of the .lua file. (A
+ * release with a tombstone has its key besides: sim_args.) */
 enum sim_script {
     SIM_SCRIPT_NONE,
     SIM_SCRIPT_CANCEL = 3 + 7 + 3,
@@ -209,6 +210,7 @@ struct sim_holder {
     char id[SIM_ID], client[SIM_ID], beside[SIM_ID];
     int mode; /* 0 mutex, 1 read, 2 write, 3 permits, 4 barrier       */
     int64_t permits, token, end, delay; /* ms of the server's clock         */
+    int64_t slot;                       /* of permits; -1: none             */
 };
 
 struct sim_waiter {
@@ -277,6 +279,8 @@ struct sim_world {
 };
 
 enum sim_script sim_script(const struct sim_redis_event *);
+/* Its arguments, as seen behind seven keys: SIM_ARG_CLIENT and on. */
+const struct sim_redis_arg *sim_args(const struct sim_redis_event *);
 
 /* world.c */
 struct sim_lua;
@@ -389,6 +393,7 @@ void theorem_no_needless_loss(struct sim_world *, const struct snib__seat *);
 /* Worlds of other kinds. At the server after every script: */
 void theorem_readers_and_writers(struct sim_world *, const struct sim_step *);
 void theorem_permits_fit(struct sim_world *, const struct sim_step *);
+void theorem_slots(struct sim_world *, const struct sim_step *);
 void theorem_served_in_order(struct sim_world *, const struct sim_step *);
 void theorem_tokens_of_kinds(struct sim_world *, const struct sim_step *);
 void theorem_who_fits_is_served(struct sim_world *, const struct sim_step *);
@@ -400,6 +405,7 @@ void theorem_counts_down_once(struct sim_world *, const struct sim_step *);
 void theorem_one_upgrade(struct sim_world *, const struct sim_step *);
 /* At the clients: */
 void theorem_permits_held(struct sim_world *);
+void theorem_slots_told(struct sim_world *);
 void theorem_token_entered(struct sim_world *, int name, int kind,
                            int64_t token);
 bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_lane *,

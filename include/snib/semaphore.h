@@ -20,6 +20,8 @@
  * at. Making it smaller takes nothing from anybody: until enough permits have
  * come back, `available` is negative and nobody is granted any.
  *
+ * Each grant has a slot, too: snib_semaphore_slot.
+ *
  * Functions block up to the client's request_ms; any thread. */
 #ifndef SNIB_SEMAPHORE_H
 #define SNIB_SEMAPHORE_H
@@ -70,6 +72,21 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_add(struct snib_client *,
 SNIB_API SNIB_CHECK snib_err snib_semaphore_drain(
     struct snib_lock *lock, const struct snib_acquire_options *,
     struct snib_grant *ret, uint32_t *ret_permits, struct snib_error *reterr);
+
+/* The slot of a grant of permits: a number from 0 on that no other standing
+ * grant of this semaphore has, the lowest that was free when it was given. So
+ * it is below the size (a grant from before the size shrank may have a higher
+ * one), one for each grant, however many permits that is, and the same from
+ * the grant to its end: by renewals, in another process that adopted it, after
+ * a reply that was lost. A seat at one of N machines, ports, directories; and
+ * the tokens of those who have had a slot rise (docs/FENCING.md). Others see
+ * it in snib_party.slot. After a loss: the slot that it was. Compares
+ * nothing, no I/O. Errors: NOT_HELD (a stale grant; *ret is left alone),
+ * USAGE (lock is not of kind PERMITS), CLOSED, FORKED. */
+SNIB_API SNIB_CHECK snib_err snib_semaphore_slot(struct snib_lock *lock,
+                                                 struct snib_grant,
+                                                 uint32_t *ret,
+                                                 struct snib_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -12,8 +12,11 @@
 
 static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
 {
-    const struct sim_redis_arg *v = s->ev->argv;
-    if (!s->script || !sim_same(v[SIM_ARG_CLIENT].ptr, h->client)) {
+    if (!s->script) {
+        return false;
+    }
+    const struct sim_redis_arg *v = sim_args(s->ev);
+    if (!sim_same(v[SIM_ARG_CLIENT].ptr, h->client)) {
         return false;
     }
     int prior = s->script == SIM_SCRIPT_ACQUIRE  ? SIM_ARG_CLIENT + 8

@@ -14,6 +14,8 @@ enum snib__row {
     SNIB__ROW_LOCK = 'L',    /* name, token                                 */
     SNIB__ROW_HOLDER = 'H',  /* of the lock row before it                   */
     SNIB__ROW_WAITER = 'W',  /* of the lock row before it, in queue order   */
+    SNIB__ROW_CLOSED = 'E',  /* a holder whose lease is over and whose
+                                lock-delay runs; left: until that is over   */
     SNIB__ROW_FINDING = 'D', /* doctor: level, check, text, remedy          */
     SNIB__ROW_COUNT = 'C',   /* count (force-release)                       */
     SNIB__ROW_TERMS = 'T'    /* count (done), size, permits, gate, waiting  */
@@ -36,7 +38,8 @@ enum snib__field {
     SNIB__F_GATE = 'g', /* of a latch: how far to go                   */
     SNIB__F_WAITING = 'w',
     SNIB__F_REQUEST = 'i', /* 32 hexadecimal digits                       */
-    SNIB__F_RANK = 'z'     /* waiter: lower ones are served first         */
+    SNIB__F_RANK = 'z',    /* waiter: lower ones are served first         */
+    SNIB__F_SLOT = 'y'     /* holder of permits                           */
 };
 
 void snib__rec_row(struct snib__buf *, enum snib__row);

@@ -56,6 +56,9 @@ static int print_grant(const struct plan *plan, const struct plan_page *page,
         text_add(&t, "\",");
         text_addf(&t, "\"token\":%" PRId64 ",\"owner\":\"%s\",", g->token,
                   page->owner);
+        if (page->permit_slots[0] >= 0) {
+            text_addf(&t, "\"slot\":%" PRId64 ",", page->permit_slots[0]);
+        }
         text_addf(&t, "\"keeper\":%s}\n", g->no_keeper ? "false" : "true");
     } else {
         text_add(&t, grant);

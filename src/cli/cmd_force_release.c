@@ -55,7 +55,9 @@ static int confirm(const struct cli_args *args, const char *name, size_t held)
         return usage_error(args, "nobody to ask: stdin is no terminal; use "
                                  "--yes --reason TEXT");
     }
-    if (held == 1) {
+    if (held == 0) {
+        say("type the lock's name to open it before its lock-delay is over:");
+    } else if (held == 1) {
         say("its holder will not know before its next renewal. "
             "Type the lock's name to end its grant:");
     } else {
@@ -105,6 +107,7 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
     struct snib_error error = {0};
     struct snib_view *view;
     size_t held;
+    bool closed;
     int code = cli_check_name(args, name);
 
     (void)count;
@@ -123,9 +126,10 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
         return cli_fail(&error);
     }
     held = show_holders(client, view);
+    closed = held > 0 || view->closed_count > 0;
     snib_view_free(view);
-    if (held > 0 && (code = confirm(args, name, held)) != CLI_OK) {
+    if (closed && (code = confirm(args, name, held)) != CLI_OK) {
         return code;
     }
-    return held > 0 || args->json ? force(args, client, name) : CLI_OK;
+    return closed || args->json ? force(args, client, name) : CLI_OK;
 }

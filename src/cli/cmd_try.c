@@ -19,7 +19,7 @@ static void say_busy(const struct cli_args *args, struct snib_client *client,
         return;
     }
     if (snib_inspect(client, name, strlen(name), &view, NULL) == SNIB_ERR_OK) {
-        if (view->holder_count > 0 || view->waiter_count > 0) {
+        if (view->holder_count + view->waiter_count + view->closed_count > 0) {
             kind_terms_for(client, view, &terms);
             kind_holders(&t, view, &terms);
         }

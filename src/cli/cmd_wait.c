@@ -1,5 +1,5 @@
-/* cmd_wait.c — snib wait NAME: block until nobody holds it (with --kind: until
- * it could be had so), take nothing.
+/* cmd_wait.c — snib wait NAME: block until nobody holds it and no lock-delay
+ * keeps it closed (with --kind: until it could be had so), take nothing.
  *
  * It looks again and again, at first often, then twice a second: queueing up
  * would delay those who want the lock, and a waiter that lets go at once still
@@ -30,6 +30,18 @@ static void sleep_ns(int64_t ns)
     nanosleep(&ts, NULL);
 }
 
+/* Does nobody of these exclude it? Adds up the permits in use. */
+static bool lets_in(const struct snib_party *p, size_t count, int64_t *used)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (kind_excludes(p[i].kind)) {
+            return false;
+        }
+        *used += p[i].kind == SNIB_PERMITS ? (int64_t)p[i].permits : 0;
+    }
+    return true;
+}
+
 /* Could a lock of that kind be had at this moment? Who waits is ahead of
  * those who come now, but between a release and the next grant the queue of a
  * lock that nobody holds is not empty either. */
@@ -38,20 +50,16 @@ static bool fits(const struct snib_view *view, const struct kind_terms *terms,
 {
     int64_t used = 0;
 
-    if (view->holder_count == 0) {
+    if (view->holder_count + view->closed_count == 0) {
         return terms->gate == 0 &&
                (terms->size < 0 || (int64_t)permits <= terms->size);
     }
     if (kind_excludes(kind) || view->waiter_count > 0) {
         return false;
     }
-    for (size_t i = 0; i < view->holder_count; i++) {
-        if (kind_excludes(view->holders[i].kind)) {
-            return false;
-        }
-        used += view->holders[i].kind == SNIB_PERMITS
-                    ? (int64_t)view->holders[i].permits
-                    : 0;
+    if (!lets_in(view->holders, view->holder_count, &used) ||
+        !lets_in(view->closed_by, view->closed_count, &used)) {
+        return false;
     }
     return kind != SNIB_PERMITS || terms->size < 0 ||
            (int64_t)permits <= terms->size - used;

@@ -44,6 +44,7 @@ struct control_reply {
     char text[192];   /* why code is not 0                              */
     int32_t kind;     /* of the grant (snib_kind)                       */
     uint32_t permits; /* of a semaphore: how many                       */
+    int64_t slot;     /* … and which slot; -1: none                     */
 };
 
 /* Who holds that name above a command, and which processes are that. */

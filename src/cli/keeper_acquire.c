@@ -172,7 +172,7 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
         text_add(&t, error->text);
     } else if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
                SNIB_ERR_OK) {
-        if (view->holder_count > 0 || view->waiter_count > 0) {
+        if (view->holder_count + view->waiter_count + view->closed_count > 0) {
             kind_terms_for(k->client, view, &terms);
             kind_holders(&t, view, &terms);
         }
@@ -204,6 +204,7 @@ static bool find_outer(struct keeper *k, const char *name, struct slot *ret)
         memcpy(ret->outer, entry.address, sizeof ret->outer);
         ret->deadline_ns = reply.deadline_ns;
         ret->grant = (struct snib_grant){.token = reply.token};
+        ret->permit_slot = reply.slot;
         return true;
     }
     return false;
@@ -344,6 +345,17 @@ static void export_grant(struct keeper *k)
     }
 }
 
+/* Of one held up the tree the keeper there has told. */
+static void learn_permit_slot(struct slot *s)
+{
+    struct snib_status status;
+
+    if (s->state == SLOT_HELD) {
+        snib_grant_status(s->lock, s->grant, &status);
+        s->permit_slot = status.slot;
+    }
+}
+
 void keeper_all_acquired(struct keeper *k)
 {
     const struct leash_rules *r = &k->plan->rules;
@@ -352,7 +364,9 @@ void keeper_all_acquired(struct keeper *k)
     waitline_wipe(&k->line);
     k->line.due_ns = INT64_MAX;
     for (size_t i = 0; i < k->plan->name_count; i++) {
+        learn_permit_slot(&k->slots[i]);
         k->page->tokens[i] = k->slots[i].grant.token;
+        k->page->permit_slots[i] = k->slots[i].permit_slot;
     }
     set_owner(k);
     if (k->plan->args->no_keeper) {

@@ -127,6 +127,7 @@ static void answer(struct keeper *k, int fd)
         return;
     }
     reply.token = s->grant.token;
+    reply.slot = s->permit_slot;
     set_kind(k, &reply);
     switch ((enum control_verb)request.verb) {
     case CONTROL_STATUS:

@@ -22,6 +22,7 @@ struct slot {
     struct snib_lock *lock;
     uint64_t ticket;
     struct snib_grant grant;
+    int64_t permit_slot; /* of a semaphore; -1: none */
     int64_t deadline_ns;
     snib_reason reason;
     bool at_risk;                    /* and told */

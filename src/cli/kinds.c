@@ -180,6 +180,22 @@ static void add_permits(struct text *t, const struct tally *n,
               terms->size < 0 && n->permits == 1 ? "" : "s");
 }
 
+/* By those whose lock-delay runs: who was the last, and for how long. */
+static void add_closed(struct text *t, const struct snib_view *view)
+{
+    const struct snib_party *last = &view->closed_by[0];
+    char left[DURATION_TEXT_MAX];
+
+    for (size_t i = 1; i < view->closed_count; i++) {
+        last = view->closed_by[i].left_ms > last->left_ms ? &view->closed_by[i]
+                                                          : last;
+    }
+    duration_text(view->closed_ms, left);
+    text_addf(t, "closed for %s more, the lock-delay of ", left);
+    waitline_party(t, last);
+    text_add(t, ", which ended without a release");
+}
+
 /* Nobody holds: a latch may be closed, a barrier's parties may gather. */
 static void add_nobody(struct text *t, const struct snib_view *view,
                        const struct kind_terms *terms)
@@ -192,13 +208,16 @@ static void add_nobody(struct text *t, const struct snib_view *view,
                   terms->gate == 1 ? "" : "s");
         return;
     }
+    if (view->closed_count > 0) {
+        add_closed(t, view);
+        return;
+    }
     if (view->waiter_count == 0) {
         text_add(t, "free");
         return;
     }
     if (head->kind != SNIB_BARRIER) {
-        text_add(t, "held by nobody (just being granted, or kept closed by "
-                    "the lock-delay of a holder that died)");
+        text_add(t, "held by nobody (just being granted)");
         return;
     }
     while (here < view->waiter_count && head[here].kind == SNIB_BARRIER &&
@@ -209,15 +228,11 @@ static void add_nobody(struct text *t, const struct snib_view *view,
               head->permits);
 }
 
-void kind_holders(struct text *t, const struct snib_view *view,
-                  const struct kind_terms *terms)
+static void add_holders(struct text *t, const struct snib_view *view,
+                        const struct kind_terms *terms)
 {
     struct tally n = count(view);
 
-    if (view->holder_count == 0) {
-        add_nobody(t, view, terms);
-        return;
-    }
     if (n.exclusive != NULL) { /* who reads beside it is the same owner */
         text_add(t, n.exclusive->kind == SNIB_WRITE ? "held by the writer "
                                                     : "held by ");
@@ -241,6 +256,20 @@ void kind_holders(struct text *t, const struct snib_view *view,
     add_one(t, longest(view));
 }
 
+void kind_holders(struct text *t, const struct snib_view *view,
+                  const struct kind_terms *terms)
+{
+    if (view->holder_count == 0) {
+        add_nobody(t, view, terms);
+        return;
+    }
+    add_holders(t, view, terms);
+    if (view->closed_count > 0) {
+        text_add(t, "; to who does not fit beside them ");
+        add_closed(t, view);
+    }
+}
+
 void kind_wish(struct text *t, const struct snib_party *p)
 {
     switch (p->kind) {
@@ -255,6 +284,9 @@ void kind_wish(struct text *t, const struct snib_party *p)
     case SNIB_PERMITS:
         text_addf(t, ", %" PRIu32 " permit%s", p->permits,
                   p->permits == 1 ? "" : "s");
+        if (p->slot >= 0) {
+            text_addf(t, ", slot %" PRId64, p->slot);
+        }
         break;
     case SNIB_BARRIER:
         text_addf(t, ", a barrier of %" PRIu32, p->permits);

@@ -61,6 +61,23 @@ static void set_tokens(const struct body *b)
     }
 }
 
+/* Not that of a command up the tree; and none where a stronger lock up the
+ * tree stands for the permits. */
+static void set_slots(const struct body *b)
+{
+    char value[PLAN_NAMES_MAX * 21] = "";
+    struct text t = TEXT_IN(value);
+
+    unsetenv("SNIB_SLOT");
+    for (size_t i = 0; i < b->plan->name_count; i++) {
+        if (b->page->permit_slots[i] < 0) {
+            return;
+        }
+        text_addf(&t, "%s%" PRId64, i > 0 ? ":" : "", b->page->permit_slots[i]);
+    }
+    setenv("SNIB_SLOT", value, 1);
+}
+
 static void set_held(const struct body *b)
 {
     const char *outer = getenv("SNIB_HELD");
@@ -99,6 +116,7 @@ static void set_environment(const struct body *b, int lease)
 {
     set_names(b->plan);
     set_tokens(b);
+    set_slots(b);
     set_held(b);
     setenv("SNIB_OWNER", b->page->owner, 1);
     set_number("SNIB_TTL_MS", b->plan->ttl_ms);

@@ -47,6 +47,7 @@ struct plan_page {
     _Atomic int32_t group;       /* leash, before the command may start    */
     /* keeper, before GRANT: */
     int64_t tokens[PLAN_NAMES_MAX];
+    int64_t permit_slots[PLAN_NAMES_MAX]; /* of a semaphore; else -1        */
     char owner[PLAN_OWNER_MAX];
     char left[SNIB_GRANT_TEXT]; /* --no-keeper: what release needs        */
     char address[CONTROL_ADDRESS_MAX];

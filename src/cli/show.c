@@ -109,6 +109,9 @@ json_t *show_json_party(const struct snib_party *p, bool holder)
     if (holder) {
         json_object_set_new(o, "token", json_integer(p->token));
         json_object_set_new(o, "holds", json_integer(p->holds));
+        if (p->slot >= 0) {
+            json_object_set_new(o, "slot", json_integer(p->slot));
+        }
     }
     return o;
 }
@@ -148,6 +151,35 @@ static void add_terms(json_t *o, const struct snib_view *view,
     }
 }
 
+static int64_t wall_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Until when the lock-delay of those who ended without a release keeps others
+ * out: by the store's time what is left, by this host's clock the instant. */
+static void add_closed(json_t *o, const struct snib_view *view)
+{
+    int64_t until_ms = wall_ms() + view->closed_ms;
+    char until[48];
+    json_t *closed;
+
+    if (view->closed_count == 0) {
+        return;
+    }
+    closed = json_object();
+    rfc3339(until_ms, until, sizeof until);
+    json_object_set_new(closed, "left_ms", json_integer(view->closed_ms));
+    json_object_set_new(closed, "until", json_string(until));
+    json_object_set_new(closed, "until_ms", json_integer(until_ms));
+    json_object_set_new(
+        closed, "by", json_parties(view->closed_by, view->closed_count, true));
+    json_object_set_new(o, "closed", closed);
+}
+
 json_t *show_json_view(const struct snib_view *view,
                        const struct kind_terms *terms)
 {
@@ -161,6 +193,7 @@ json_t *show_json_view(const struct snib_view *view,
     json_object_set_new(o, "waiters",
                         json_parties(view->waiters, view->waiter_count, false));
     add_terms(o, view, terms);
+    add_closed(o, view);
     return o;
 }
 
@@ -219,6 +252,15 @@ void show_view(const struct snib_view *view, const struct kind_terms *terms)
         duration_text(p->left_ms, left);
         printf("  %-8s %s\n  %-8s %s\n  %-8s %" PRId64 "\n", "since", since,
                "lease", left, "token", p->token);
+    }
+    for (size_t i = 0; i < view->closed_count; i++) {
+        const struct snib_party *p = &view->closed_by[i];
+
+        print_party("closed", p);
+        rfc3339(wall_ms() + p->left_ms, since, sizeof since);
+        duration_text(p->left_ms, left);
+        printf("  %-8s %s, in %s\n  %-8s %" PRId64 "\n", "until", since, left,
+               "token", p->token);
     }
     for (size_t i = 0; i < view->waiter_count; i++) {
         print_party(i == 0 ? "waiting" : "", &view->waiters[i]);

@@ -118,7 +118,7 @@ void waitline_show(struct waitline *w, const struct snib_view *view,
         return;
     }
     if (view->holder_count == 0 && view->waiter_count == 0 &&
-        terms->gate == 0) {
+        view->closed_count == 0 && terms->gate == 0) {
         waitline_skip(w, now_ns); /* on its way to us */
         return;
     }

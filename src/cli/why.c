@@ -125,7 +125,9 @@ static void print_chain(const struct why_locks *all,
         text_add(&t, ", since ");
         add_age(&t, wait);
         if (view->holder_count == 0) {
-            printf("%*s%s, which nobody holds.\n", (int)(2 * depth), "", line);
+            printf("%*s%s, which nobody holds%s.\n", (int)(2 * depth), "", line,
+                   view->closed_count > 0 ? " and a lock-delay keeps closed"
+                                          : "");
             return;
         }
         holder = &view->holders[0];
@@ -184,6 +186,18 @@ static void print_waiter(const struct snib_party *p, size_t place)
     printf("  %s.\n", line);
 }
 
+static void print_closed(const struct snib_party *p)
+{
+    char line[LINE] = "", left[DURATION_TEXT_MAX];
+    struct text t = TEXT_IN(line);
+
+    text_add(&t, "closed by the lock-delay of ");
+    add_party(&t, p);
+    add_kind(&t, p);
+    duration_text(p->left_ms, left);
+    printf("  %s, which ended without a release; open in %s.\n", line, left);
+}
+
 static void print_outlook(const struct snib_view *view)
 {
     int64_t last = 0;
@@ -194,11 +208,14 @@ static void print_outlook(const struct snib_view *view)
             view->holders[i].left_ms > last ? view->holders[i].left_ms : last;
     }
     duration_text(last, left);
+    if (view->holder_count == 0) {
+        return;
+    }
     if (view->waiter_count == 0) {
         printf("  Nobody waits. It is free when it is released, or in %s if "
                "nobody renews it.\n",
                left);
-    } else if (view->holder_count > 0) {
+    } else {
         printf("  Next: the first in line, when %s released, or in %s if "
                "nobody renews %s.\n",
                view->holder_count == 1 ? "it is" : "enough of them have", left,
@@ -212,14 +229,14 @@ void why_print(const struct why_locks *all, const struct snib_view *view)
     struct text t = TEXT_IN(line);
 
     add_name(&t, view);
-    if (view->holder_count == 0 && view->waiter_count == 0) {
+    if (view->holder_count + view->waiter_count + view->closed_count == 0) {
         printf("%s: nobody; it is free.\n", line);
         return;
     }
-    if (view->holder_count == 0) {
+    if (view->holder_count + view->closed_count == 0) {
         printf("%s: nobody holds it, and %zu wait: it is being granted just "
-               "now, or kept closed (the lock-delay of a holder that died, a "
-               "latch, a barrier that is not complete).\n",
+               "now, or kept closed (a latch, a barrier that is not "
+               "complete).\n",
                line, view->waiter_count);
     } else {
         printf("%s:\n", line);
@@ -229,6 +246,9 @@ void why_print(const struct why_locks *all, const struct snib_view *view)
     }
     if (view->holder_count > PARTIES_MAX) {
         printf("  and %zu more holders.\n", view->holder_count - PARTIES_MAX);
+    }
+    for (size_t i = 0; i < view->closed_count && i < PARTIES_MAX; i++) {
+        print_closed(&view->closed_by[i]);
     }
     if (view->waiter_count > 0) {
         printf("  %zu wait%s:\n", view->waiter_count,

@@ -369,22 +369,37 @@ void snib__engine_settle(struct snib__engine *e, snib_instant now)
         if (l) {
             take_answer(e, now, SNIB__CONTAINER(l, struct snib__request, link));
         } else if (snib__list_empty(&e->chain)) {
-            return;
+            break;
         }
+    }
+    e->out.holds = !snib__list_empty(&e->held);
+}
+
+/* Not one of a fixed lease, unasked: it hears at its release. */
+static void ask_now(struct snib__engine *e, snib_instant now,
+                    struct snib__turn *t)
+{
+    if (!t->renewing && !(t->holder && t->holder->terms.fixed)) {
+        snib__turn_renew(e, now, t);
     }
 }
 
-/* Somebody may have ended these grants: their next renewal, now, tells. One
- * of a fixed lease is not renewed unasked; it hears at its release. */
+/* Somebody may have ended these grants: their next renewal, now, tells. */
 static void ask_ended(struct snib__engine *e, snib_instant now)
 {
+    if (e->out.missed) { /* in batches: they are one chain */
+        SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+            ask_now(e, now, SNIB__CONTAINER(l, struct snib__turn, held));
+        }
+        e->out.missed = false;
+        e->out.ended_count = 0;
+    }
     for (uint32_t i = 0; i < e->out.ended_count; i++) {
         const uint64_t *id = e->out.ended[i];
         SNIB__LIST_EACH_SAFE (l, next, &e->held) {
             struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
-            if (t->id[0] == id[0] && t->id[1] == id[1] && !t->renewing &&
-                !(t->holder && t->holder->terms.fixed)) {
-                snib__turn_renew(e, now, t);
+            if (t->id[0] == id[0] && t->id[1] == id[1]) {
+                ask_now(e, now, t);
                 break;
             }
         }

@@ -135,6 +135,7 @@ struct snib__seat {
         snib_duration delay;
         uint64_t beside;            /* ticket of the lane's other grant   */
         uint32_t permits, capacity; /* permits: as granted                */
+        uint32_t slot;              /* of PERMITS, as granted             */
         uint8_t kind;               /* snib_kind                          */
         int8_t rank;
         bool fixed, aggressive, confirm, no_reentry, no_pass, try_only, spin;

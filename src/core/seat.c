@@ -703,7 +703,8 @@ void snib__engine_status(struct snib__engine *e, snib_instant now,
         .state = SNIB_RELEASED,
         .token = s->token,
         .kind = (snib_kind)s->terms.kind,
-        .permits = s->terms.kind == SNIB_PERMITS ? s->terms.permits : 0};
+        .permits = s->terms.kind == SNIB_PERMITS ? s->terms.permits : 0,
+        .slot = s->terms.kind == SNIB_PERMITS ? (int64_t)s->terms.slot : -1};
     if (s->state == SNIB__SEAT_DEAD) {
         ret->state = SNIB_LOST;
         ret->reason = (snib_reason)s->why;

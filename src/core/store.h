@@ -94,7 +94,9 @@ typedef enum snib__answer {
  *           claim lease. QUEUED sets position (1-based), left (holder's).
  *           NO: held, left set (may_queue false); err DEADLOCK: another reader
  *           is waiting to become the writer; LOST: beside is over; USAGE: more
- *           permits than there are, or no size. PERMITS: DONE sets permits.
+ *           permits than there are, or no size. PERMITS: DONE sets permits,
+ *           and slot: the lowest number that no standing grant of permits has
+ *           at this name; it stays the grant's, however often it is asked.
  *           DONE may set id: a store that asks under ids of its own (a
  *           quorum) tells under which one the grant stands.
  *           company: tries of one chain with the same number are one step of
@@ -104,14 +106,15 @@ typedef enum snib__answer {
  *           the same step, with that answer. What fails on the way, or is
  *           resent, is asked for alone.
  *  RENEW    id, token, lease: compare id and token, never create. DONE sets
- *           valid_from, left. NO: not ours any more; err LOST, or
+ *           valid_from, left, of permits slot. NO: not ours any more; err LOST, or
  *           revoked = true when force-released.
  *           floor > 0 (only a quorum asks a node so): compare the id only,
  *           give the grant this token, remember floor as given, and where the
  *           grant is not known set it again if the lock is free (may_queue:
  *           even if others were granted it since). room, text as for ACQUIRE.
  *  RELEASE  id, token. DONE: ended by this or an earlier copy. NO: another
- *           token or nobody is there (the core decides: done or ended, H31).
+ *           token or nobody is there (the core decides: done or ended, H31);
+ *           revoked = true: it was force-released, which is no release of ours.
  *           resent: leave a tombstone (H12).
  *  CANCEL   id; token: 0 or a prior grant to end too. Waiting -> removed;
  *           granted -> released; neither -> tombstone. Always DONE. An
@@ -163,7 +166,7 @@ struct snib__request {
     bool awaited_only; /* LIST: locks that nobody waits for may be left out */
     int64_t token, floor; /* floor: highest token seen here        */
     int64_t amount;       /* of a TERMS                            */
-    uint32_t room, position;
+    uint32_t room, position, slot;
     uint64_t beside[2];
     snib_duration lease, delay;
     snib_duration age;  /* VALUE_…: since the id was first sent           */
@@ -235,6 +238,9 @@ struct snib__out {
      * engine asks by a renewal. More than fit are found at theirs. */
     uint64_t ended[SNIB__HINTS][2];
     uint32_t ended_count;
+    bool missed;    /* … or may have been, while nobody listened:
+                                      all that is held is asked for         */
+    bool holds;     /* the engine's: something is held       */
     uint32_t chans; /* channels in use: 0 .. chans - 1       */
     struct snib__chan chan[SNIB__CHANS];
     void (*log)(void *data, int level, const char *line); /* may be NULL    */

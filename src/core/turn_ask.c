@@ -153,6 +153,7 @@ static void granted(struct snib__engine *e, snib_instant now,
     bool fits = snib__turn_fits(t, first);
     if (first && rq->kind == SNIB_PERMITS) {
         first->terms.permits = rq->permits;
+        first->terms.slot = rq->slot;
     }
     t->id[0] = rq->id[0]; /* the store may have asked under another */
     t->id[1] = rq->id[1];

@@ -83,6 +83,7 @@ static void renewed(struct snib__engine *e, snib_instant now,
         struct snib__seat *s = snib__turn_first_waiting(t->site);
         if (t->adopter) {
             assert(s == t->adopter);
+            s->terms.slot = rq->slot;
             t->adopter = NULL;
             t->doubt = false;
             if (e->floor < t->token0) {

@@ -454,7 +454,8 @@ void snib_grant_status(struct snib_lock *lock, struct snib_grant grant,
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
-    *ret = (struct snib_status){.state = SNIB_RELEASED, .token = grant.token};
+    *ret = (struct snib_status){
+        .state = SNIB_RELEASED, .token = grant.token, .slot = -1};
     if (snib__client_check(c, NULL)) {
         return;
     }

@@ -100,13 +100,16 @@ static void read_party_field(const struct snib__rec *r, struct party_row *row)
     case SNIB__F_HOLDS:
         row->party.holds = count_of(snib__rec_value_i64(r));
         break;
+    case SNIB__F_SLOT:
+        row->party.slot = snib__rec_value_i64(r);
+        break;
     }
 }
 
 static void read_party(struct snib__rec *r, const char *self,
                        struct party_row *row)
 {
-    *row = (struct party_row){0};
+    *row = (struct party_row){.party.slot = -1};
     while (snib__rec_next_field(r)) {
         read_party_field(r, row);
     }
@@ -115,6 +118,9 @@ static void read_party(struct snib__rec *r, const char *self,
     hide_controls(row->about.program);
     hide_controls(row->about.reason);
     struct snib_party *p = &row->party;
+    if (p->kind != SNIB_PERMITS || p->slot < 0 || p->slot > UINT32_MAX) {
+        p->slot = -1;
+    }
     p->owner = row->owner;
     p->host = row->about.host;
     p->user = row->about.user;
@@ -137,8 +143,8 @@ static void read_party(struct snib__rec *r, const char *self,
 struct measure {
     const void *name; /* in the rows                                        */
     size_t name_size, text;
-    size_t holders, waiters;
-    int64_t token;
+    size_t holders, waiters, closed;
+    int64_t token, closed_ms;
 };
 
 static size_t text_size(const struct snib_party *p)
@@ -160,6 +166,12 @@ static void measure_lock_row(struct snib__rec *r, struct measure *m)
     }
 }
 
+static bool is_party(int row)
+{
+    return row == SNIB__ROW_HOLDER || row == SNIB__ROW_WAITER ||
+           row == SNIB__ROW_CLOSED;
+}
+
 /* Measure the lock whose row *at stands on; *at ends on the next lock's row.
  * False: there is no next lock. */
 static bool measure_lock(struct snib__rec *at, const char *self,
@@ -173,10 +185,16 @@ static bool measure_lock(struct snib__rec *at, const char *self,
         if (at->row == SNIB__ROW_LOCK) {
             return true;
         }
-        if (at->row == SNIB__ROW_HOLDER || at->row == SNIB__ROW_WAITER) {
+        if (is_party(at->row)) {
             m->holders += at->row == SNIB__ROW_HOLDER;
             m->waiters += at->row == SNIB__ROW_WAITER;
             read_party(at, self, &row);
+            if (at->row == SNIB__ROW_CLOSED) {
+                m->closed++;
+                m->closed_ms = row.party.left_ms > m->closed_ms
+                                   ? row.party.left_ms
+                                   : m->closed_ms;
+            }
             m->text += text_size(&row.party);
         }
     }
@@ -208,7 +226,7 @@ static struct snib_party kept_party(const struct snib_party *p, char **end)
 /* A block with room for what m measured; the texts start at *ret_text. */
 static struct snib_view *new_view(const struct measure *m, char **ret_text)
 {
-    size_t parties = m->holders + m->waiters;
+    size_t parties = m->holders + m->waiters + m->closed;
     size_t head = sizeof(struct snib_view);
     size_t middle = parties * sizeof(struct snib_party);
     struct snib_view *view = snib__alloc(head + middle + m->text);
@@ -224,6 +242,9 @@ static struct snib_view *new_view(const struct measure *m, char **ret_text)
     view->waiter_count = m->waiters;
     view->holders = party;
     view->waiters = party + m->holders;
+    view->closed_by = view->waiters + m->waiters;
+    view->closed_count = m->closed;
+    view->closed_ms = m->closed_ms;
     if (m->name_size) {
         memcpy(text, m->name, m->name_size);
     }
@@ -237,15 +258,17 @@ static void fill_view(struct snib__rec at, const char *self,
 {
     struct snib_party *holder = (struct snib_party *)view->holders;
     struct snib_party *waiter = (struct snib_party *)view->waiters;
+    struct snib_party *closed = (struct snib_party *)view->closed_by;
     struct party_row row;
     while (snib__rec_next_row(&at) && at.row != SNIB__ROW_LOCK) {
-        if (at.row == SNIB__ROW_HOLDER) {
-            read_party(&at, self, &row);
-            *holder++ = kept_party(&row.party, &text);
-        } else if (at.row == SNIB__ROW_WAITER) {
-            read_party(&at, self, &row);
-            *waiter++ = kept_party(&row.party, &text);
+        if (!is_party(at.row)) {
+            continue;
         }
+        struct snib_party **to = at.row == SNIB__ROW_HOLDER   ? &holder
+                                 : at.row == SNIB__ROW_WAITER ? &waiter
+                                                              : &closed;
+        read_party(&at, self, &row);
+        *(*to)++ = kept_party(&row.party, &text);
     }
 }
 

@@ -156,6 +156,30 @@ snib_err snib_semaphore_drain(struct snib_lock *lock,
     return err;
 }
 
+snib_err snib_semaphore_slot(struct snib_lock *lock, struct snib_grant grant,
+                             uint32_t *ret, struct snib_error *reterr)
+{
+    struct snib_status st;
+    if (!lock || !ret) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "lock and ret must not be NULL");
+    }
+    if (lock->o.kind != SNIB_PERMITS) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "only a lock of kind SNIB_PERMITS has slots");
+    }
+    snib_err err = snib__client_check(lock->client, reterr);
+    if (err) {
+        return err;
+    }
+    snib_grant_status(lock, grant, &st);
+    if (st.slot < 0) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOT_HELD);
+    }
+    *ret = (uint32_t)st.slot;
+    return snib__ok(reterr);
+}
+
 /* -- latches ------------------------------------------------------------------ */
 
 snib_err snib_latch_set(struct snib_client *c, const char *name,

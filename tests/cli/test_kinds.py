@@ -132,10 +132,66 @@ def test_a_lock_in_its_delay_says_so_to_who_waits(store):
               "1m", "a")
     eventually(lambda: not store.held("a"))
     p = store.start("run", "-w", "30s", "a", "true")
-    assert "held by nobody (just being granted, or kept closed by the " \
-        "lock-delay" in p.stderr.readline()
+    assert re.search(r"closed for \S+ more, the lock-delay of \S+/\d+ .*, which "
+                     "ended without a release", p.stderr.readline())
     p.send_signal(signal.SIGTERM)
     assert p.wait(10) == 143
+
+
+def test_a_lock_in_its_delay_is_closed_to_all_who_look(store):
+    told = json.loads(store.run("acquire", "--no-keeper", "--json", "-t",
+                                "250ms", "--lock-delay", "1m", "a").stdout)
+    eventually(lambda: not store.held("a"))
+    before = time.time() * 1000
+    seen = json.loads(store.run("status", "--json", "a").stdout)
+    assert not seen["held"] and seen["holders"] == []
+    closed = seen["closed"]
+    assert 30000 < closed["left_ms"] <= 60000
+    assert before < closed["until_ms"] - closed["left_ms"] < before + 10000
+    assert closed["until"].endswith("Z")
+    assert [p["token"] for p in closed["by"]] == [told["token"]]
+    assert closed["by"][0]["left_ms"] == closed["left_ms"]
+    text = store.run("status", "a").stdout
+    assert "a: closed for " in text and f"{told['token']}\n" in text
+    assert re.search(r"until +\d{4}-\d\d-\d\dT\S+Z, in \d+", text)
+    assert "a: closed for " in store.run("list").stdout
+    assert "closed by the lock-delay of " in store.run("why", "a").stdout
+    for kind in ("mutex", "read", "write"):
+        assert store.run("wait", "-w0", "--kind", kind, "a").returncode == 75
+    done = store.run("try", "a", "true")
+    assert done.returncode == 75 and "closed for " in done.stderr
+
+
+def test_wait_ends_when_the_lock_delay_does(store):
+    store.run("acquire", "-q", "--no-keeper", "-t", "250ms", "--lock-delay",
+              "1500ms", "a")
+    begun = time.monotonic()
+    eventually(lambda: not store.held("a"))
+    assert store.run("wait", "-w", "20s", "a").returncode == 0
+    assert time.monotonic() - begun >= 1.2
+    assert "closed" not in json.loads(
+        store.run("status", "--json", "a").stdout)
+    assert store.run("status", "a").stdout == "a: free\n"
+
+
+def test_a_reader_in_its_delay_keeps_writers_out_only(store):
+    store.run("acquire", "-q", "--no-keeper", *READ, "-t", "250ms",
+              "--lock-delay", "1m", "a")
+    eventually(lambda: not store.held("a"))
+    assert store.run("wait", "-w0", *READ, "a").returncode == 0
+    assert store.run("wait", "-w0", *WRITE, "a").returncode == 75
+    store.hold("a", *READ)
+    assert re.search("held by 1 reader: .*; to who does not fit beside them "
+                     "closed for ", store.run("status", "a").stdout)
+
+
+def test_force_release_opens_a_lock_in_its_delay(store):
+    store.run("acquire", "-q", "--no-keeper", "-t", "250ms", "--lock-delay",
+              "1m", "a")
+    eventually(lambda: not store.held("a"))
+    done = store.run("force-release", "--yes", "--reason", "it is gone", "a")
+    assert done.returncode == 0 and "closed for " in done.stderr
+    assert store.run("try", "a", "true").returncode == 0
 
 
 def test_a_release_opens_a_lock_with_a_delay_at_once(store):
@@ -319,6 +375,65 @@ def test_a_grant_without_a_keeper_is_checked_renewed_and_released(store, kind,
     assert store.run("release", grant).returncode == 76
     assert store.run("check", grant).returncode == 76
     assert len(holders(store, "a")) == (1 if kind == READ else 0)
+
+
+# -- slots --------------------------------------------------------------------
+
+SLOT = ("sh", "-c", 'echo "slot ${SNIB_SLOT-none}"; exec sleep 60')
+
+
+def slot_of(process):
+    return process.stdout.readline().split()[1]
+
+
+def test_each_command_of_a_semaphore_has_a_slot_of_its_own(store):
+    first = [store.start("run", *permits(n, 4), "s", "--", *SLOT)
+             for n in (2, 1)]
+    assert sorted(map(slot_of, first)) == ["0", "1"]
+    third = store.start("run", *permits(1, 4), "s", "--", *SLOT)
+    assert slot_of(third) == "2"
+    told = holders(store, "s")
+    assert sorted(h["slot"] for h in told) == [0, 1, 2]
+    assert sorted(re.findall(r", \d permits?, slot (\d)\n",
+                             store.run("status", "s").stdout)) == ["0", "1",
+                                                                  "2"]
+    gone = next(h["slot"] for h in told if h["permits"] == 2)
+    end(first[0])
+    again = store.start("run", *permits(2), "s", "--", *SLOT)
+    assert slot_of(again) == str(gone)
+
+
+def test_only_permits_have_a_slot(store):
+    for kind in ((), READ, WRITE):
+        done = store.run("run", *kind, "a", "--", "sh", "-c",
+                         "echo ${SNIB_SLOT-none}", env={"SNIB_SLOT": "7"})
+        assert done.stdout == "none\n"
+    store.hold("a", *READ)
+    assert "slot" not in holders(store, "a")[0]
+    # Inside: one of its own, that of the same lock up the tree, or none.
+    told = store.run(
+        "run", *permits(1, 3), "x", "--", "sh", "-c",
+        '"$0" run --kind semaphore --capacity 3 y -- "$0" run '
+        '--kind semaphore --capacity 3 y2 -- sh -c "echo \\$SNIB_SLOT"; '
+        '"$0" run --reentrant --kind semaphore x -- sh -c "echo \\$SNIB_SLOT"; '
+        '"$0" run m -- sh -c "echo \\${SNIB_SLOT-none}"', store.binary)
+    assert told.stdout.split() == ["0", "0", "none"], told.stderr
+
+
+def test_a_slot_left_behind_is_taken_by_nobody_else(store):
+    told = [json.loads(store.run("acquire", "--no-keeper", "--json", "-t",
+                                 "60s", *permits(1, 3), "s").stdout)
+            for _ in range(2)]
+    assert [t["slot"] for t in told] == [0, 1]
+    assert store.run("renew", told[1]["grant"]).returncode == 0
+    assert store.run("release", told[0]["grant"]).returncode == 0
+    kept = json.loads(store.run("acquire", "--json", *permits(1), "s").stdout)
+    assert kept["slot"] == 0
+    assert sorted(h["slot"] for h in holders(store, "s")) == [0, 1]
+    assert store.run("release", kept["grant"]).returncode == 0
+    assert "slot" not in json.loads(
+        store.run("acquire", "--no-keeper", "--json", "-t", "60s",
+                  "a").stdout)
 
 
 # -- wait, force-release ------------------------------------------------------

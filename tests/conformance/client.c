@@ -218,6 +218,31 @@ static void force_release_ends_the_holder_and_it_is_told_why(void **state)
     snib_client_free(d);
 }
 
+/* The holder has heard of nothing, or just now: either way it is told. */
+static void a_release_after_a_forced_one_says_lost(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct snib_client *c = open_client(), *d = open_client();
+        const char *name = fresh_name();
+        struct snib_lock *l = i ? fixed(c, name, SNIB_MUTEX, 30000)
+                                : lock_with(c, name, NULL),
+                         *m = lock_with(d, name, NULL);
+        struct snib_grant g, h;
+        must(acquire_for(l, 0, &g));
+        must(snib_force_release(d, name, 0, "stuck", NULL, NULL));
+        must(acquire_for(m, 5000, &h)); /* somebody works by now */
+        must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
+        assert_true(snib_grant_held(m, h)); /* and is left alone */
+        must(snib_renew(m, h, 0, NULL));
+        must(snib_release(m, h, NULL));
+        must(acquire_for(l, 5000, &g)); /* the lane has unwound */
+        must(snib_release(l, g, NULL));
+        snib_client_free(c);
+        snib_client_free(d);
+    }
+}
+
 struct findings {
     int all, failed;
 };
@@ -407,6 +432,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(inspect_shows_holder_and_waiter),
         cmocka_unit_test(list_finds_by_glob),
         cmocka_unit_test(force_release_ends_the_holder_and_it_is_told_why),
+        cmocka_unit_test(a_release_after_a_forced_one_says_lost),
         cmocka_unit_test(the_doctor_finds_a_fresh_store_well),
         cmocka_unit_test(nasty_names_are_distinct_locks),
         cmocka_unit_test(bad_input_is_a_clear_error),

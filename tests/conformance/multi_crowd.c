@@ -241,11 +241,96 @@ static void processes_in_random_orders(void **state)
     judge(l);
 }
 
+/* -- tries at the same time ----------------------------------------------------- */
+
+struct rival {
+    pthread_t thread;
+    struct snib_client *here, *there;
+    struct snib_multi *multi;
+    struct snib_grant grants[3];
+    int64_t wait_ms, took_ms;
+    snib_err err;
+    bool keep; /* no release */
+};
+
+static void *compete(void *arg)
+{
+    struct rival *r = arg;
+    struct snib_acquire_options o = waiting(r->wait_ms);
+    int64_t begin = now_ms();
+    o.lane = snib_lane_new();
+    r->err = snib_multi_acquire(r->multi, &o, r->grants, NULL);
+    r->took_ms = now_ms() - begin;
+    if (!r->err && !r->keep) {
+        r->err = snib_multi_release(r->multi, r->grants, NULL);
+    }
+    return NULL;
+}
+
+static void all_compete(struct rival r[], int n, int64_t wait_ms, bool keep)
+{
+    for (int i = 0; i < n; i++) {
+        r[i].wait_ms = wait_ms;
+        r[i].keep = keep;
+        assert_int_equal(pthread_create(&r[i].thread, NULL, compete, &r[i]), 0);
+    }
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(pthread_join(r[i].thread, NULL), 0);
+    }
+}
+
+/* In one store a try is one step: one wins. Over two stores tries run ahead of
+ * each other: none may win, two never do. */
+static void of_ten_tries_one_wins_and_ten_that_wait_all_do(void **state)
+{
+    (void)state;
+    enum { N = 10 };
+    bool same = strcmp(store_url(), other_url()) == 0;
+    const char *name[] = {fresh_name(), fresh_name(), fresh_name()};
+    struct rival r[N] = {0};
+    int won = 0;
+    for (int i = 0; i < N; i++) {
+        r[i].here = open_client();
+        r[i].there = same ? r[i].here : open_at(other_url());
+        struct snib_lock *lock[] = {lock_with(r[i].here, name[0], NULL),
+                                    lock_with(r[i].there, name[1], NULL),
+                                    lock_with(r[i].here, name[2], NULL)};
+        must(snib_multi_new(lock, 3, NULL, &r[i].multi, NULL));
+    }
+    all_compete(r, N, 0, true);
+    for (int i = 0; i < N; i++) {
+        won += r[i].err == SNIB_ERR_OK;
+        assert_true(r[i].err == SNIB_ERR_OK || r[i].err == SNIB_ERR_BUSY);
+        assert_true(r[i].took_ms < SLACK_MS);
+    }
+    assert_in_range(won, same, 1);
+    for (int i = 0; i < N; i++) {
+        if (r[i].err == SNIB_ERR_OK) {
+            must(snib_multi_release(r[i].multi, r[i].grants, NULL));
+        }
+    }
+    all_compete(r, N, 30000, false);
+    for (int i = 0; i < N; i++) {
+        must(r[i].err);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_free_soon(i == 1 ? other_url() : store_url(), name[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        snib_multi_free(r[i].multi);
+        snib_client_free(r[i].here);
+        if (!same) {
+            snib_client_free(r[i].there);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_in_random_orders),
         cmocka_unit_test(processes_in_random_orders),
+        cmocka_unit_test(of_ten_tries_one_wins_and_ten_that_wait_all_do),
     };
     if (!take_arguments(argc, argv)) {
         return 64;

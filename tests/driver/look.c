@@ -20,6 +20,7 @@ static void say_party(FILE *file, const struct snib_party *party)
     line_int(&line, "left_ms", party->left_ms);
     line_int(&line, "token", party->token);
     line_int(&line, "holds", party->holds);
+    line_int(&line, "slot", party->slot);
     line_bool(&line, "self", party->self);
     fputc('}', file);
 }
@@ -43,6 +44,8 @@ static void say_view(struct line *line, const struct snib_view *view)
     line_int(line, "token", view->token);
     say_parties(line, "holders", view->holders, view->holder_count);
     say_parties(line, "waiters", view->waiters, view->waiter_count);
+    say_parties(line, "closed_by", view->closed_by, view->closed_count);
+    line_int(line, "closed_ms", view->closed_ms);
 }
 
 snib_err do_inspect(struct command *command, struct line *line,

@@ -174,6 +174,7 @@ snib_err do_status(struct command *command, struct line *line,
     line_text(line, "reason", snib_reason_text(status.reason));
     line_int(line, "token", status.token);
     line_int(line, "left_ms", status.left_ms);
+    line_int(line, "slot", status.slot);
     line_int(line, "held_ms", status.held_ms);
     line_int(line, "holds", status.holds);
     if (flag_of(command, "fd")) {

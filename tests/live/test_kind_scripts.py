@@ -428,6 +428,26 @@ def test_permits_of_the_dead_are_back_when_their_lease_is_over(party):
     assert take(b, PERMITS, "2", queue=0)[0][0] == GRANTED
 
 
+def test_slots_are_told_by_grant_repeat_renewal_and_message(party, fresh):
+    a, b, c = party(), party(), party()
+    delayed = take(a, PERMITS, "1,d60000", size=4)
+    assert delayed[0][5:] == [1, 0]
+    two = take(a, PERMITS, "2")
+    assert two[0][5:] == [2, 1]
+    assert a.acquire(request=two[1], mode=PERMITS, permits="2")[5:] == [2, 1]
+    assert a.renew(two[0][2], request=two[1]) == 5 + 1
+    records = fresh.command("HVALS", "snib:{n}")
+    assert sorted(r.split()[4] for r in records) == [b"1,d60000,s0", b"2,s1"]
+    assert take(b, PERMITS)[0][5:] == [1, 2]
+    assert take(c, PERMITS)[0][0] == QUEUED
+    assert a.release(two[0][2], request=two[1]) == 1
+    request, token, *_, slot_and_key = c.pushed()
+    assert (request, slot_and_key) == (c.request, "1 snib:{n}")
+    assert c.acquire(request=request, mode=PERMITS)[5:] == [1, 1]
+    assert c.renew(token) == 5 + 1
+    assert len(a.acquire(mode=READ)) == 6      # others have none
+
+
 def test_drain_takes_all_that_are_left_and_never_waits(party, fresh):
     a, b = party(), party()
     take(a, PERMITS, "3", size=10)
@@ -479,7 +499,7 @@ def test_shared_holders_are_renewed_each_by_itself(party, fresh):
     keys = a.keys("", ":r") * 3
     reply = a.run("renew", keys, [a.uuid, one, token, 60000, new_request(),
                                   token, 60000, lot[1], lot[0][2], 50000])
-    assert reply[1:] == [1, 0, 1]
+    assert reply[1:] == [1, 0, 5]       # 5: permits, slot 0
     ends = {name.decode()[33:]: int(record.split()[2]) - reply[0]
             for name, record in zip(*[iter(fresh.command(
                 "HGETALL", "snib:{n}"))] * 2)}

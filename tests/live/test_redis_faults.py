@@ -62,6 +62,36 @@ def test_acquire_whose_reply_is_lost_is_granted_once(
     assert look(redis.url).holders("n") == 0
 
 
+@pytest.mark.parametrize("then", LOST_REPLY)
+def test_acquire_of_permits_whose_reply_is_lost_has_one_slot(
+        holder, proxy, redis, other, look, then):
+    warm_up(holder)
+    kind = {"kind": "permits", "capacity": 3}
+    first = other.acquire(other.lock("s", **kind))
+    rule = proxy.drop_reply(script="acquire", times=1, then=then)
+    grant = holder.acquire(holder.lock("s", **kind), wait_ms=5000)
+    assert rule.fired == 1
+    assert grant.status().slot == 1
+    view = look(redis.url).view("s")
+    assert sorted(party["slot"] for party in view.holders) == [0, 1]
+    first.release()
+    grant.renew()
+    assert grant.status().slot == 1
+    assert other.acquire(other.lock("s", **kind)).status().slot == 0
+
+
+def test_permits_pushed_to_a_waiter_come_with_their_slot(
+        holder, redis, other, look):
+    kind = {"kind": "permits", "capacity": 2}
+    held = [other.acquire(other.lock("s", lane=n, **kind)) for n in (1, 2)]
+    waiting = holder.start_acquire(holder.lock("s", **kind), wait_ms=15000)
+    look(redis.url).wait_waiters("s", 1)
+    held[1].release()
+    grant = waiting.wait()
+    assert grant.status().slot == 1
+    assert held[0].status().slot == 0
+
+
 def test_deadline_counts_from_the_repeat_that_was_answered(
         holder, proxy, redis, clean):
     """H13: never past what the server will keep."""
@@ -97,6 +127,17 @@ def test_release_whose_reply_is_cut_is_repeated_and_says_done(
     proxy.drop_reply(script="release", times=1, then="rst")
     assert grant.release().ok
     assert proxy.count(script="release") >= 3  # warm-up, first, repeat
+
+
+def test_release_whose_reply_is_cut_says_lost_after_a_forced_one(
+        holder, proxy, other, clean):
+    """The repeat is told what the first copy was: not done, but too late."""
+    warm_up(holder)
+    grant = holder.acquire(holder.lock("n"))
+    assert other.call("force_release", client="c", name="n").released == 1
+    rule = proxy.drop_reply(script="release", times=1, then="rst")
+    assert grant.start_release().answer().err == "LOST"
+    assert rule.fired == 1
 
 
 @pytest.mark.parametrize("then", LOST_REPLY)
@@ -413,6 +454,16 @@ def test_reply_that_comes_after_the_limit_meets_no_other_request(
 # -- the subscription ---------------------------------------------------------
 
 
+def holds_and_listens(holder, redis, other, look):
+    """A grant of a minute, by a process that has waited for another lock."""
+    held = other.acquire(other.lock("w"))
+    waiting = holder.start_acquire(holder.lock("w"), wait_ms=15000)
+    look(redis.url).wait_waiters("w", 1)
+    held.release()
+    waiting.wait().release()
+    return holder.acquire(holder.lock("n", lease_ms=60000))
+
+
 def test_release_during_a_slow_subscribe_is_not_missed(
         holder, proxy, redis, other, clean):
     """F-003."""
@@ -443,6 +494,36 @@ def test_waiter_whose_subscriber_connection_is_killed_is_still_granted(
     grant = waiting.wait()
     assert (grant.ended - freed) / 1e9 < POLL_S + 0.5
     grant.release()
+
+
+def test_force_while_the_subscription_is_down_is_told_when_it_is_back(
+        holder, proxy, redis, other, look):
+    """The message was for nobody; a third of the lease would be 20 s."""
+    grant = holds_and_listens(holder, redis, other, look)
+    refused = proxy.refuse(how="rst")
+    assert redis.command("CLIENT", "KILL", "TYPE", "pubsub") == 1
+    assert other.call("force_release", client="c", name="n").released == 1
+    assert not holder.events("change", ticket=grant.ticket)
+    refused.remove()
+    told = holder.wait_event("change", timeout=10, ticket=grant.ticket,
+                             state="lost")
+    assert told.reason == "revoked"
+    assert grant.start_release().answer().err == "LOST"
+
+
+def test_force_after_the_subscription_was_rebuilt_is_heard(
+        holder, proxy, redis, other, look):
+    grant = holds_and_listens(holder, redis, other, look)
+    for times in (1, 2):
+        assert redis.command("CLIENT", "KILL", "TYPE", "pubsub") == 1
+        # It looks at what it holds, once, as soon as it listens again.
+        wait_until(lambda n=times: proxy.count("reply", script="renew") == n,
+                   what="a renewal")
+    assert other.call("force_release", client="c", name="n").released == 1
+    told = holder.wait_event("change", timeout=10, ticket=grant.ticket,
+                             state="lost")
+    assert told.reason == "revoked"
+    assert grant.start_release().answer().err == "LOST"
 
 
 def test_lost_push_is_found_by_the_poll(holder, proxy, redis, other, look,

@@ -119,8 +119,8 @@ class Party:
 
     def release(self, token, request=None, tomb=0):
         request = request or self.request
-        return self.run("release", self.keys("", ":t", ":q", ":w", ":a",
-                                             ":x:" + request, ":c"),
+        return self.run("release", self.keys("", ":t", ":q", ":w", ":a", ":r",
+                                             ":c", *[":x:" + request] * tomb),
                         [self.uuid, request, token, tomb])[0]
 
     def cancel(self, request=None, prior=0):
@@ -777,7 +777,8 @@ def test_force_ends_the_holder_tells_it_and_hands_on(party, fresh):
     b.acquire()
     assert a.force("maintenance")[0] == 1
     assert a.renew(token) == 2
-    assert a.release(token) == 0
+    assert a.release(token) == 2             # no release of its own
+    assert a.release(token, tomb=1) == 2
     assert b.pushed()[1] > token
     assert 0 < fresh.command("PTTL", "snib:{n}:r") <= 5000
     assert b.force()[0] == 1

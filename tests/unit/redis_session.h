@@ -186,8 +186,16 @@ static void connected(int i)
     assert_true(heard(i));
     if (i == SUBS) {
         assert_string_equal(word[0], "SUBSCRIBE");
+        char first[sizeof word[1]];
+        snprintf(first, sizeof first, "%s", word[1]);
         sayf(i, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
              strlen(word[1]), word[1]);
+        if (heard(i)) { /* a later one: also to that of the client */
+            assert_string_equal(word[0], "SUBSCRIBE");
+            sayf(i, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:2\r\n",
+                 strlen(word[1]), word[1]);
+        }
+        memcpy(word[1], first, sizeof first);
     } else {
         assert_string_equal(word[0], "TIME");
         say(i, TIME_REPLY);

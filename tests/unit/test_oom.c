@@ -1,32 +1,15 @@
-/* tests/unit/test_oom.c — every allocation fails once.
- * labels: oom
- *
- * Allocation n fails, n = 1, 2, 3 … until a run passes untouched, once alone
- * and once with all later ones. Each run opens a client, takes a lock twice,
- * renews, starts an acquire, releases, writes a versioned value and frees. Whatever the public calls
- * answer, they answer one of the documented errors; afterwards nothing is
- * alive in base/mem, and another client gets the lock at once: nothing was
- * left held. */
-#include "unit.h"
+/* tests/unit/test_oom.c — every allocation fails once (oom.h): a client takes a
+ * lock twice, renews, starts an acquire, releases, writes a versioned value.
+ * labels: oom */
+#include "oom.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "run/testing.h"
-#include "snib.h"
 #include "snib/latch.h"
 #include "snib/value.h"
-
-static char url[128];
-static const char *wrong;
-
-static void expect(bool good, const char *what)
-{
-    if (!good && !wrong) {
-        wrong = what;
-    }
-}
 
 static bool clean(snib_err err)
 {
@@ -195,78 +178,20 @@ static bool one_run(void)
     return all;
 }
 
-static void somebody_else_gets_it(void)
-{
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_acquire_options a = SNIB_INIT(snib_acquire_options);
-    struct snib_client *c;
-    struct snib_lock *l;
-    struct snib_grant g;
-    struct snib_error e;
-    o.url = url;
-    a.wait_ms = 5000; /* less than a lease */
-    if (snib_client_open(&o, &c, &e) || snib_lock_new(c, "oom", NULL, &l, &e)) {
-        expect(false, "open afterwards");
-        return;
-    }
-    expect(snib_acquire(l, &a, &g, &e) == SNIB_ERR_OK, "left held");
-    snib_lock_free(l);
-    snib_client_free(c);
-}
-
-/* Whether the failure that was ordered has come: else it comes now. */
-static bool failure_has_come(bool for_ever)
-{
-    void *p[64];
-    int n = 0;
-    while (n < 64 && (p[n] = snib__alloc(1))) {
-        n++;
-    }
-    bool all = n == 64, at_once = n == 0;
-    while (n > 0) {
-        snib__free(p[--n]);
-    }
-    return for_ever ? at_once : all;
-}
-
-static void fail_each(bool for_ever)
-{
-    int64_t n = 1;
-    for (bool passed = false; !passed; n++) {
-        wrong = NULL;
-        snib__mem_fail_at(n, for_ever);
-        bool all = one_run();
-        bool came = failure_has_come(for_ever);
-        snib__mem_fail_at(0, false);
-        expect(snib__mem_alive() == 0, "blocks are alive");
-        if (!wrong) {
-            somebody_else_gets_it();
-        }
-        if (wrong) {
-            print_error("allocation %lld (%s): %s; %lld alive\n", (long long)n,
-                        for_ever ? "and later" : "alone", wrong,
-                        (long long)snib__mem_alive());
-        }
-        assert_null(wrong);
-        /* A failure that was absorbed is no pass: look whether it came. */
-        passed = all && !came;
-        assert_true(n < 5000);
-    }
-    print_message("%lld allocations\n", (long long)n - 2);
-}
+static const char *const names[] = {"oom", NULL};
 
 static void memory_store_bears_each_failed_allocation(void **state)
 {
     (void)state;
     snprintf(url, sizeof url, "memory:oom");
-    fail_each(false);
+    fail_each(one_run, names, false);
 }
 
 static void memory_store_bears_the_end_of_memory(void **state)
 {
     (void)state;
     snprintf(url, sizeof url, "memory:oom");
-    fail_each(true);
+    fail_each(one_run, names, true);
 }
 
 static char dir[] = "/tmp/snib-oom-XXXXXX";
@@ -293,13 +218,13 @@ static int remove_dir(void **state)
 static void sqlite_store_bears_each_failed_allocation(void **state)
 {
     (void)state;
-    fail_each(false);
+    fail_each(one_run, names, false);
 }
 
 static void sqlite_store_bears_the_end_of_memory(void **state)
 {
     (void)state;
-    fail_each(true);
+    fail_each(one_run, names, true);
 }
 
 int main(void)

@@ -1,25 +1,10 @@
-/* tests/unit/test_oom_multi.c — every allocation fails once: several locks as
- * one, and elections.
- * labels: oom
- *
- * As test_oom.c: allocation n fails, alone and with all later ones, until a
- * run passes untouched. Outcomes are documented ones; nothing stays alive, and
- * nothing stays held. */
-#include "unit.h"
+/* tests/unit/test_oom_multi.c — every allocation fails once (oom.h): several
+ * locks as one, and elections.
+ * labels: oom */
+#include "oom.h"
 
-#include "snib.h"
 #include "snib/elect.h"
 #include "snib/multi.h"
-
-static const char *const url = "memory:oom-multi";
-static const char *wrong;
-
-static void expect(bool good, const char *what)
-{
-    if (!good && !wrong) {
-        wrong = what;
-    }
-}
 
 static bool clean(snib_err err)
 {
@@ -108,85 +93,32 @@ static bool one_run(void)
     return all;
 }
 
-/* Within less than a lease. */
-static void somebody_else_gets(const char *name)
-{
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_acquire_options a = SNIB_INIT(snib_acquire_options);
-    struct snib_client *c;
-    struct snib_lock *l;
-    struct snib_grant g;
-    struct snib_error e;
-    o.url = url;
-    a.wait_ms = 5000;
-    if (snib_client_open(&o, &c, &e) || snib_lock_new(c, name, NULL, &l, &e)) {
-        expect(false, "open afterwards");
-        return;
-    }
-    expect(snib_acquire(l, &a, &g, &e) == SNIB_ERR_OK, "left held");
-    snib_lock_free(l);
-    snib_client_free(c);
-}
+static const char *const names[] = {"oom-a", "oom-b", "oom-e", NULL};
 
-/* Whether the failure that was ordered has come: else it comes now. */
-static bool failure_has_come(bool for_ever)
+static int set_url(void **state)
 {
-    void *p[64];
-    int n = 0;
-    while (n < 64 && (p[n] = snib__alloc(1))) {
-        n++;
-    }
-    bool all = n == 64, at_once = n == 0;
-    while (n > 0) {
-        snib__free(p[--n]);
-    }
-    return for_ever ? at_once : all;
-}
-
-static void fail_each(bool for_ever)
-{
-    int64_t n = 1;
-    for (bool passed = false; !passed; n++) {
-        wrong = NULL;
-        snib__mem_fail_at(n, for_ever);
-        bool all = one_run();
-        bool came = failure_has_come(for_ever);
-        snib__mem_fail_at(0, false);
-        expect(snib__mem_alive() == 0, "blocks are alive");
-        if (!wrong) {
-            somebody_else_gets("oom-a");
-            somebody_else_gets("oom-b");
-            somebody_else_gets("oom-e");
-        }
-        if (wrong) {
-            print_error("allocation %lld (%s): %s; %lld alive\n", (long long)n,
-                        for_ever ? "and later" : "alone", wrong,
-                        (long long)snib__mem_alive());
-        }
-        assert_null(wrong);
-        passed = all && !came;
-        assert_true(n < 5000);
-    }
-    print_message("%lld allocations\n", (long long)n - 2);
+    (void)state;
+    snprintf(url, sizeof url, "memory:oom-multi");
+    return 0;
 }
 
 static void each_failed_allocation_is_borne(void **state)
 {
     (void)state;
-    fail_each(false);
+    fail_each(one_run, names, false);
 }
 
 static void the_end_of_memory_is_borne(void **state)
 {
     (void)state;
-    fail_each(true);
+    fail_each(one_run, names, true);
 }
 
 int main(void)
 {
     const struct CMUnitTest cases[] = {
-        cmocka_unit_test(each_failed_allocation_is_borne),
-        cmocka_unit_test(the_end_of_memory_is_borne),
+        cmocka_unit_test_setup(each_failed_allocation_is_borne, set_url),
+        cmocka_unit_test_setup(the_end_of_memory_is_borne, set_url),
     };
     return RUN(cases);
 }

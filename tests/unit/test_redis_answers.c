@@ -62,13 +62,15 @@ static void after_a_lost_acquire_a_release_leaves_a_tombstone(void **state)
     r.id[1] = a.id[1];
     start(&r);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
-    assert_string_equal(word[13], "1");
+    assert_string_equal(word[2], "8");
+    assert_string_equal(word[14], "1");
     say(CALLERS, "*1\r\n:1\r\n");
     answered(&r, SNIB__DONE);
     pass(10000); /* now no copy can be executed any more */
     r = request(SNIB__RELEASE);
     start(&r);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
+    assert_string_equal(word[2], "7");
     assert_string_equal(word[13], "0");
 }
 

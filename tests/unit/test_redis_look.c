@@ -27,11 +27,14 @@ static void inspect_gives_rows(void **state)
         "00000000000000070000000000000001 5000 1790000010000 0 1 1 31 host=h";
     static const char waiter[] = "0000000000000abc0000000000000def snib:abc 1 "
                                  "1 30000 0 0 0 1 host=w";
+    static const char late[] = "00000000000000070000000000000002 5000 "
+                               "1789999999000 1 1,d5000,b00 1 0 host=l";
     sayf(CALLERS,
-         "*5\r\n:1790000000000\r\n:5031\r\n:1\r\n*2\r\n$3\r\nabc\r\n"
-         "$%zu\r\n%s\r\n*3\r\n$1\r\nr\r\n$13\r\n1790000003000\r\n"
+         "*5\r\n:1790000000000\r\n:5031\r\n:1\r\n*4\r\n$3\r\nabc\r\n"
+         "$%zu\r\n%s\r\n$3\r\nabd\r\n$%zu\r\n%s\r\n*3\r\n$1\r\nr\r\n$"
+         "13\r\n1790000003000\r\n"
          "$%zu\r\n%s\r\n",
-         strlen(holder), holder, strlen(waiter), waiter);
+         strlen(holder), holder, strlen(late), late, strlen(waiter), waiter);
     answered(&rq, SNIB__DONE);
     struct snib__rec r;
     snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
@@ -46,6 +49,13 @@ static void inspect_gives_rows(void **state)
             assert_memory_equal(r.data, "host=h", 6);
         } else if (r.field == SNIB__F_TOKEN) {
             assert_int_equal(snib__rec_value_i64(&r), 5000);
+        }
+    }
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_CLOSED);
+    while (snib__rec_next_field(&r)) {
+        if (r.field == SNIB__F_LEFT) {
+            assert_int_equal(snib__rec_value_i64(&r), 4000);
         }
     }
     assert_true(snib__rec_next_row(&r));

@@ -90,7 +90,7 @@ static void a_push_may_overtake_the_queued_reply(void **state)
     r.token = 5000;
     start(&r);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
-    assert_string_equal(word[13], "1");
+    assert_string_equal(word[14], "1");
     say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:100\r\n");
     silence();
     say(CALLERS, "*1\r\n:1\r\n");
@@ -210,9 +210,9 @@ static void a_grant_for_a_cancelled_request_is_given_back(void **state)
     silence();
     assert_int_equal(script_heard(KEEPER), SNIB__SCRIPT_RELEASE);
     assert_string_equal(word[3], "snib:{n}");
-    assert_string_equal(word[11], hex_of(&rq));
-    assert_string_equal(word[12], "5000");
-    assert_string_equal(word[13], "1");
+    assert_string_equal(word[12], hex_of(&rq));
+    assert_string_equal(word[13], "5000");
+    assert_string_equal(word[14], "1");
     assert_int_equal(out.chan[KEEPER].awaited, 1);
     say(KEEPER, "*1\r\n:0\r\n");
     silence();
@@ -236,8 +236,8 @@ a_grant_for_a_request_that_is_being_released_is_given_back(void **state)
     }
     push(&rq, 6000, 3000, rq.poll[0].number);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
-    assert_string_equal(word[11], hex_of(&rq));
-    assert_string_equal(word[12], "6000");
+    assert_string_equal(word[12], hex_of(&rq));
+    assert_string_equal(word[13], "6000");
     say(CALLERS, "*1\r\n:0\r\n");
     answered(&r, SNIB__NO);
     say(CALLERS, "*1\r\n:1\r\n");
@@ -319,6 +319,57 @@ static void a_silent_subscription_is_rebuilt_and_everybody_polls(void **state)
                         ((struct snib__redis *)(void *)store)->channel);
 }
 
+static void message(const char *channel, const char *text)
+{
+    sayf(SUBS, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
+         strlen(channel), channel, strlen(text), text);
+}
+
+static void a_revoke_is_heard_on_the_channel_of_the_client(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    char channel[64], text[40];
+    let_wait(&rq);
+    memcpy(channel, ((struct snib__redis *)(void *)store)->channel, 64);
+    snprintf(text, sizeof text, "r %s", hex_of(&rq));
+    message(channel, text);
+    assert_int_equal(out.ended_count, 1);
+    assert_memory_equal(out.ended[0], rq.id, sizeof rq.id);
+    assert_false(out.missed);
+    closed(SUBS);
+    pass(30);
+    connected(SUBS);
+    message(channel, text); /* where force.lua still says it */
+    assert_int_equal(out.ended_count, 2);
+    message("snib:somebody", text);
+    assert_int_equal(out.ended_count, 2);
+}
+
+/* What was said while nobody listened is not said again: so it looks. */
+static void a_subscription_that_was_lost_is_rebuilt_for_who_holds(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    let_wait(&rq);
+    push(&rq, 5000, 3000, rq.poll[0].number);
+    answered(&rq, SNIB__DONE);
+    closed(SUBS);
+    pass(5000);
+    assert_int_equal(out.open, 0); /* nobody holds, nobody waits */
+    out.holds = true;
+    pass(1);
+    assert_int_equal(out.open, 1u << SUBS);
+    assert_false(out.missed);
+    connected(SUBS);
+    assert_true(out.missed);
+    out.missed = false;
+    closed(SUBS);
+    pass(30);
+    connected(SUBS);
+    assert_true(out.missed);
+}
+
 static void without_the_right_to_subscribe_a_waiter_is_denied(void **state)
 {
     (void)state;
@@ -365,6 +416,8 @@ int main(void)
         CASE(cancel_ends_an_acquire_that_was_never_sent),
         CASE(junk_on_the_subscription_is_ignored),
         CASE(a_silent_subscription_is_rebuilt_and_everybody_polls),
+        CASE(a_revoke_is_heard_on_the_channel_of_the_client),
+        CASE(a_subscription_that_was_lost_is_rebuilt_for_who_holds),
         CASE(without_the_right_to_subscribe_a_waiter_is_denied),
         CASE(held_off_until_the_limit_is_a_clean_no),
     };

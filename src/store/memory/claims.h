@@ -14,7 +14,7 @@
  *
  * A name has one queue, and holders of which either one is exclusive or all
  * are shared (an exclusive one may have shared ones of its own owner beside
- * it). What fits is said in one place, fits() in claims.c.
+ * it). What fits is said in one place, fits() in claims_fit.c.
  *
  *   ring     whoever was granted the name, by ops->granted: *after* the step
  *            has become durable.
@@ -64,6 +64,7 @@ struct snib__claim {
     int state; /* enum snib__claim_state                              */
     snib_kind kind;
     uint32_t permits, room;
+    uint32_t slot; /* of PERMITS that hold                           */
     int64_t token, floor;
     int rank;           /* lower ones are served first                    */
     uint64_t beside[2]; /* of the same owner, not in the way; 0: none     */
@@ -108,7 +109,7 @@ struct snib__book_ops {
      * request's text (none for marks). */
     void (*add)(struct snib__book *, const struct snib__name *,
                 struct snib__claim *, const void *about, size_t size);
-    /* state, token, room, until, lease (and note of REVOKED) have changed. */
+    /* state, token, slot, room, until, lease (and note of REVOKED) have changed. */
     void (*change)(struct snib__book *, const struct snib__name *,
                    const struct snib__claim *);
     void (*remove)(struct snib__book *, const struct snib__name *,
@@ -146,6 +147,12 @@ bool snib__claims_end(struct snib__book *, const struct snib__name *,
 static inline bool snib__claim_holds(const struct snib__claim *c)
 {
     return c->state == SNIB__HOLDS || c->state == SNIB__SHARES;
+}
+
+/* Until when it is shown: as a holder (its lock-delay included) or a waiter. */
+static inline snib_instant snib__claim_till(const struct snib__claim *c)
+{
+    return snib__claim_holds(c) ? snib__after(c->until, c->delay) : c->until;
 }
 
 /* End every grant of the name; nobody is granted it. */

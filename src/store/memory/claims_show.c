@@ -14,14 +14,23 @@ void snib__claims_row(struct snib__buf *out, snib_instant now,
     snprintf(request, sizeof request, "%016llx%016llx",
              (unsigned long long)c->request[0],
              (unsigned long long)c->request[1]);
-    snib__rec_row(out,
-                  snib__claim_holds(c) ? SNIB__ROW_HOLDER : SNIB__ROW_WAITER);
+    bool holds = snib__claim_holds(c), over = snib__reached(now, c->until);
+    snib_duration left = snib__between(now, snib__claim_till(c));
+    int64_t ms = snib__to_ms(left) + (left.ns % 1000000 > 0); /* not 0 yet */
+    if (!over) {
+        ms = snib__to_ms(snib__between(now, c->until));
+    }
+    snib__rec_row(out, !holds ? SNIB__ROW_WAITER
+                       : over ? SNIB__ROW_CLOSED
+                              : SNIB__ROW_HOLDER);
     snib__rec_text(out, SNIB__F_OWNER, owner);
-    snib__rec_i64(out, SNIB__F_LEFT, snib__to_ms(snib__between(now, c->until)));
+    snib__rec_i64(out, SNIB__F_LEFT, ms);
     snib__rec_i64(out, SNIB__F_TOKEN, c->token);
     snib__rec_i64(out, SNIB__F_KIND, (int64_t)c->kind);
     snib__rec_i64(out, SNIB__F_PERMITS, c->permits);
     snib__rec_i64(out, SNIB__F_HOLDS, snib__claim_holds(c));
+    snib__rec_i64(out, SNIB__F_SLOT,
+                  holds && c->kind == SNIB_PERMITS ? (int64_t)c->slot : -1);
     snib__rec_text(out, SNIB__F_REQUEST, request);
     snib__rec_i64(out, SNIB__F_RANK, c->rank);
     snib__rec_bytes(out, SNIB__F_ABOUT, about, size);

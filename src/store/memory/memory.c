@@ -114,7 +114,7 @@ static void write_lock(struct snib__buf *out, snib_instant now,
                 SNIB__CONTAINER(l, struct snib__mem_claim, link);
             if ((holders ? snib__claim_holds(&k->c)
                          : k->c.state == SNIB__WAITS) &&
-                !snib__reached(now, k->c.until)) {
+                !snib__reached(now, snib__claim_till(&k->c))) {
                 snib__claims_row(out, now, &k->c, k->about, k->about_size);
             }
         }
@@ -129,7 +129,7 @@ static bool is_used(const struct snib__mem_lock *lock, snib_instant now,
             &SNIB__CONTAINER(l, struct snib__mem_claim, link)->c;
         if ((c->state == SNIB__WAITS ||
              (!awaited_only && snib__claim_holds(c))) &&
-            !snib__reached(now, c->until)) {
+            !snib__reached(now, snib__claim_till(c))) {
             return true;
         }
     }

@@ -110,6 +110,7 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
         case SNIB__F_WAITING:
         case SNIB__F_REQUEST:
         case SNIB__F_RANK:
+        case SNIB__F_SLOT:
             break;
         }
     }
@@ -188,7 +189,9 @@ static void merge(const struct snib__quorum *q, struct place *v, uint32_t n,
             }
         }
         while (snib__rec_next_row(&r) && r.row != SNIB__ROW_LOCK) {
-            note_client(&r, seen, &count);
+            if (r.row != SNIB__ROW_CLOSED) { /* there is no lock-delay */
+                note_client(&r, seen, &count);
+            }
         }
     }
     if (!count && !always) {

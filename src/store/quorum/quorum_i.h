@@ -106,7 +106,8 @@ struct op {
     uint32_t room, permits, busy, round, tries, noes;
     uint8_t stage;
     bool keepers, may_queue, queued, detached;
-    bool held; /* last round: lost to another; else too few answered     */
+    bool held;    /* last round: lost to another; else too few answered     */
+    bool revoked; /* a RELEASE: a node says that it was ended by force      */
     bool is_spare;
     struct part part[];
 };

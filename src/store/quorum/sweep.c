@@ -30,6 +30,7 @@ static void look(struct snib__quorum *q, snib_instant now, struct op *op)
     if (op->parent && ended >= q->majority) {
         bool release = op->parent->verb == SNIB__RELEASE;
         bool no = release && op->noes >= q->majority;
+        op->parent->revoked = no && op->revoked;
         snib__op_tell(q, op, no ? SNIB__NO : SNIB__DONE,
                       no ? SNIB_ERR_LOST : SNIB_ERR_OK, NULL);
         op->until = snib__later(snib__after(op->began, op->lease),
@@ -65,6 +66,7 @@ void snib__sweep_look(struct snib__quorum *q, snib_instant now, struct op *op,
     case SNIB__NO:
         /* Not under this token. Under another, if it was not raised. */
         op->noes += was == DO_RELEASE;
+        op->revoked = op->revoked || p->rq.revoked;
         p->plain = false;
         snib__part_end(q, now, op, p->node, false, true);
         return;

@@ -381,7 +381,7 @@ void snib__ask_start(struct snib__redis *s, snib_instant now,
     rq->answer = SNIB__PENDING;
     rq->err = SNIB_ERR_OK;
     rq->revoked = false;
-    rq->position = 0;
+    rq->position = rq->slot = 0;
     rq->spins = 0;
     rq->valid_from = (snib_instant){0};
     rq->left = (snib_duration){0};

@@ -155,6 +155,9 @@ static void acquire(struct snib__redis *s, snib_instant now,
         if (int_at(c, 5, &code) && code > 0 && code <= UINT32_MAX) {
             rq->permits = (uint32_t)code;
         }
+        if (int_at(c, 6, &code) && code >= 0 && code <= UINT32_MAX) {
+            rq->slot = (uint32_t)code;
+        }
         rq->valid_from = f->sent;
         rq->left = snib__ms(d);
         rq->err = SNIB_ERR_OK;
@@ -259,7 +262,12 @@ static void renew(struct snib__redis *s, snib_instant now, int i,
         strange(s, rq);
         return;
     }
-    switch (e->integer) {
+    int64_t code = e->integer;
+    if (code >= 5 && code - 5 <= UINT32_MAX) {
+        rq->slot = (uint32_t)(code - 5);
+        code = 1;
+    }
+    switch (code) {
     case 1:
         rq->valid_from = f->sent;
         rq->left = rq->lease;
@@ -320,6 +328,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         } else if (code == 1) {
             snib__ask_finish(s, rq, SNIB__DONE);
         } else {
+            rq->revoked = code == 2;
             rq->err = SNIB_ERR_LOST;
             snib__ask_finish(s, rq, SNIB__NO);
         }

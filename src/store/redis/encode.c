@@ -147,18 +147,40 @@ void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
     }
 }
 
+/* What follows the script's head. */
+static void release(struct snib__redis *s, struct snib__buf *b,
+                    const char *safe, size_t size, const uint64_t id[2],
+                    int64_t token, bool tomb)
+{
+    five_keys(b, safe, size);
+    snib__encode_key(b, safe, size, ":r");
+    snib__encode_key(b, safe, size, ":c");
+    if (tomb) {
+        tombstone_key(b, safe, size, id);
+    }
+    snib__resp_arg(b, s->client, 32);
+    hex_arg(b, id);
+    snib__resp_i64(b, token);
+    snib__resp_arg(b, tomb ? "1" : "0", 1);
+}
+
 void snib__encode_release(struct snib__redis *s, struct snib__buf *b,
                           const struct snib__request *rq, bool full, bool tomb)
 {
     const struct snib__name *n = rq->name;
-    snib__encode_script(b, SNIB__SCRIPT_RELEASE, full, 7, 4);
-    five_keys(b, n->safe, n->safe_size);
-    tombstone_key(b, n->safe, n->safe_size, rq->id);
-    snib__encode_key(b, n->safe, n->safe_size, ":c");
+    snib__encode_script(b, SNIB__SCRIPT_RELEASE, full, tomb ? 8 : 7, 4);
+    release(s, b, n->safe, n->safe_size, rq->id, rq->token, tomb);
+}
+
+static void cancel(struct snib__redis *s, struct snib__buf *b, const char *safe,
+                   size_t size, const uint64_t id[2], int64_t prior)
+{
+    five_keys(b, safe, size);
+    tombstone_key(b, safe, size, id);
+    snib__encode_key(b, safe, size, ":c");
     snib__resp_arg(b, s->client, 32);
-    hex_arg(b, rq->id);
-    snib__resp_i64(b, rq->token);
-    snib__resp_arg(b, tomb ? "1" : "0", 1);
+    hex_arg(b, id);
+    snib__resp_i64(b, prior);
 }
 
 void snib__encode_stray(struct snib__redis *s, struct snib__buf *b,
@@ -166,16 +188,12 @@ void snib__encode_stray(struct snib__redis *s, struct snib__buf *b,
                         int64_t token)
 {
     /* By EVAL: it is rare, and NOSCRIPT would have nobody to repeat it. */
-    snib__encode_script(b, token ? SNIB__SCRIPT_RELEASE : SNIB__SCRIPT_CANCEL,
-                        true, 7, token ? 4 : 3);
-    five_keys(b, safe, size);
-    tombstone_key(b, safe, size, id);
-    snib__encode_key(b, safe, size, ":c");
-    snib__resp_arg(b, s->client, 32);
-    hex_arg(b, id);
-    snib__resp_i64(b, token);
     if (token) {
-        snib__resp_arg(b, "1", 1);
+        snib__encode_script(b, SNIB__SCRIPT_RELEASE, true, 8, 4);
+        release(s, b, safe, size, id, token, true);
+    } else {
+        snib__encode_script(b, SNIB__SCRIPT_CANCEL, true, 7, 3);
+        cancel(s, b, safe, size, id, 0);
     }
 }
 
@@ -184,12 +202,7 @@ void snib__encode_cancel(struct snib__redis *s, struct snib__buf *b,
 {
     const struct snib__name *n = rq->name;
     snib__encode_script(b, SNIB__SCRIPT_CANCEL, full, 7, 3);
-    five_keys(b, n->safe, n->safe_size);
-    tombstone_key(b, n->safe, n->safe_size, rq->id);
-    snib__encode_key(b, n->safe, n->safe_size, ":c");
-    snib__resp_arg(b, s->client, 32);
-    hex_arg(b, rq->id);
-    snib__resp_i64(b, rq->token);
+    cancel(s, b, n->safe, n->safe_size, rq->id, rq->token);
 }
 
 void snib__encode_force(struct snib__redis *s, struct snib__buf *b,

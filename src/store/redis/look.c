@@ -127,21 +127,44 @@ static void about(struct snib__buf *out, const char *p, const char *end, int n)
     }
 }
 
+/* What the word "1,d5000,b…,s3" says of the lock-delay (d), the slot (s). */
+static int64_t term_of(const char *p, const char *end, char which, int64_t none)
+{
+    int64_t v = 0;
+    p = words(p, end, 4);
+    while (p && p < end && *p != ' ' &&
+           !(*p == ',' && end - p > 2 && p[1] == which)) {
+        p++;
+    }
+    if (!p || p >= end || *p == ' ') {
+        return none;
+    }
+    for (p += 2; p < end && *p >= '0' && *p <= '9' && v < UINT32_MAX; p++) {
+        v = v * 10 + (*p - '0');
+    }
+    return v;
+}
+
 /* holder: "request token end mode permits holds room about" */
 static void holder_row(struct snib__buf *out, int64_t now_ms,
                        const struct snib__resp_cell *owner,
                        const struct snib__resp_cell *record)
 {
     const char *p = record->text, *end = p + record->size;
-    snib__rec_row(out, SNIB__ROW_HOLDER);
+    int64_t left = word_i64(p, end, 2) - now_ms;
+    int64_t delay = left <= 0 ? term_of(p, end, 'd', 0) : 0;
+    bool over = delay > 0; /* else it is not told of */
+    left += delay;
+    snib__rec_row(out, over ? SNIB__ROW_CLOSED : SNIB__ROW_HOLDER);
     /* "<client>" or "<client>:<request>" */
     snib__rec_bytes(out, SNIB__F_OWNER, owner->text,
                     owner->size > 32 ? 32 : owner->size);
     snib__rec_bytes(out, SNIB__F_REQUEST, p, record->size < 32 ? 0 : 32);
     snib__rec_i64(out, SNIB__F_TOKEN, word_i64(p, end, 1));
-    snib__rec_i64(out, SNIB__F_LEFT, word_i64(p, end, 2) - now_ms);
+    snib__rec_i64(out, SNIB__F_LEFT, left);
     snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 3));
     snib__rec_i64(out, SNIB__F_PERMITS, word_i64(p, end, 4));
+    snib__rec_i64(out, SNIB__F_SLOT, term_of(p, end, 's', -1));
     snib__rec_i64(out, SNIB__F_HOLDS, word_i64(p, end, 5));
     about(out, p, end, 7);
 }

@@ -163,10 +163,11 @@ void snib__queue_barred(struct snib__redis *s, snib_err err, const char *text)
 /* -- pushed grants ------------------------------------------------------------- */
 
 /* "r <request>": this grant of ours was ended by force.
- * "g <request> <token> <room> <claim ms> <poll> <server ms> <holders key>" */
+ * "g <request> <token> <room> <claim ms> <poll> <server ms> <holders key>", and
+ * before the key, of permits, "<slot> " */
 struct grant {
     uint64_t id[2];
-    int64_t token, room, claim, poll, server_ms;
+    int64_t token, room, claim, poll, server_ms, slot;
     const char *safe; /* name in the key, not terminated                    */
     size_t safe_size;
 };
@@ -206,6 +207,7 @@ static bool number(const char **p, const char *end, int64_t *ret)
 static bool parse(const char *p, size_t size, struct grant *g)
 {
     const char *end = p + size;
+    g->slot = 0;
     if (size < 36 || memcmp(p, "g ", 2) || !hex(p + 2, &g->id[0]) ||
         !hex(p + 18, &g->id[1]) || p[34] != ' ') {
         return false;
@@ -213,8 +215,9 @@ static bool parse(const char *p, size_t size, struct grant *g)
     p += 35;
     if (!number(&p, end, &g->token) || !number(&p, end, &g->room) ||
         !number(&p, end, &g->claim) || !number(&p, end, &g->poll) ||
-        !number(&p, end, &g->server_ms) || end - p < 7 ||
-        memcmp(p, "snib:{", 6) || end[-1] != '}' ||
+        !number(&p, end, &g->server_ms) ||
+        (p < end && *p != 's' && !number(&p, end, &g->slot)) || end - p < 7 ||
+        memcmp(p, "snib:{", 6) || end[-1] != '}' || g->slot > UINT32_MAX ||
         g->token >= INT64_C(1) << 53 || g->token < 1 || g->room > 1024 ||
         g->claim < 1) {
         return false;
@@ -295,6 +298,7 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
     }
     rq->token = g.token;
     rq->room = (uint32_t)g.room;
+    rq->slot = (uint32_t)g.slot;
     rq->left = snib__ms(g.claim);
     rq->valid_from = proven;
     rq->err = SNIB_ERR_OK;

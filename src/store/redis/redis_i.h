@@ -141,6 +141,7 @@ struct snib__redis {
     snib_instant copies_until; /* copies of unknown acquires may
                                           still arrive until then           */
     uint32_t generation;       /* of the subscription               */
+    bool heard;                /* it was up once                    */
     char channel[64];
 };
 
@@ -285,6 +286,9 @@ void snib__queue_overtaken(struct snib__redis *, snib_instant now, int i,
                            const struct snib__resp_cell *);
 void snib__queue_abandon(struct snib__redis *, const uint64_t id[2]);
 void snib__queue_channel(struct snib__redis *);
+/* The client's own channel, on which it is told of forced releases: what the
+ * name of every subscription's begins with. */
+#define SNIB__CHANNEL_SIZE 37
 /* The subscription is refused for good: who waits for it cannot queue. */
 void snib__queue_barred(struct snib__redis *, snib_err, const char *text);
 

@@ -23,6 +23,16 @@ static void greet(struct snib__redis *s, snib_instant now, int i, job j)
         s, i, &(struct flight){.job = (uint8_t)j, .sent = now, .last = true});
 }
 
+/* To the first bytes of the channel's name: see queue.c. */
+static void subscribe(struct snib__redis *s, snib_instant now, size_t size)
+{
+    struct snib__buf *out = &s->out->chan[SUBS].out;
+    snib__resp_begin(out, 2);
+    snib__resp_text(out, "SUBSCRIBE");
+    snib__resp_arg(out, s->channel, size);
+    greet(s, now, SUBS, JOB_SUBSCRIBE);
+}
+
 void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
 {
     struct line *l = &s->line[i];
@@ -59,10 +69,10 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
         }
     }
     if (i == SUBS) {
-        snib__resp_begin(out, 2);
-        snib__resp_text(out, "SUBSCRIBE");
-        snib__resp_text(out, s->channel);
-        greet(s, now, i, JOB_SUBSCRIBE);
+        subscribe(s, now, strlen(s->channel));
+        if (s->generation) {
+            subscribe(s, now, SNIB__CHANNEL_SIZE);
+        }
     } else {
         snib__resp_begin(out, 1);
         snib__resp_text(out, "TIME");
@@ -85,6 +95,8 @@ static void ready(struct snib__redis *s, snib_instant now, int i)
     if (i == SUBS) {
         l->ping_at = snib__after(now, snib__ms(POLL_MS));
         s->out->chan[SUBS].pushes = true;
+        s->out->missed = s->out->missed || s->heard;
+        s->heard = true;
         snib__queue_ask_all(s, now);
         snib__look_subs(s, now);
     } else if (i == CALLERS && again) {
@@ -157,6 +169,14 @@ static bool may_run(struct snib__redis *s, snib_instant now, int i,
     return may;
 }
 
+static bool to_us(const struct snib__redis *s, const struct snib__resp_cell *c)
+{
+    return snib__resp_is(c, s->channel) ||
+           (c && c->type == SNIB__RESP_STRING &&
+            c->size == SNIB__CHANNEL_SIZE &&
+            memcmp(c->text, s->channel, c->size) == 0);
+}
+
 /* An array ["message", channel, text]: true, and passed on. */
 static bool message(struct snib__redis *s, snib_instant now, int i,
                     const struct snib__resp_cell *c)
@@ -167,7 +187,7 @@ static bool message(struct snib__redis *s, snib_instant now, int i,
     }
     const struct snib__resp_cell *text = snib__resp_at(c, 2);
     if (text && text->type == SNIB__RESP_STRING &&
-        snib__resp_is(snib__resp_at(c, 1), s->channel)) {
+        to_us(s, snib__resp_at(c, 1))) {
         snib__queue_message(s, now, text->text, text->size);
     }
     return true;
@@ -247,7 +267,9 @@ static void reply(struct snib__redis *s, snib_instant now, int i,
         }
         snib__line_pop(l, &f);
         s->out->chan[i].awaited--;
-        ready(s, now, i);
+        if (!l->count) {
+            ready(s, now, i);
+        }
         break;
     case LINE_READY:
         if (!message(s, now, i, c)) {

@@ -93,6 +93,7 @@ void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
     c->rank = sqlite3_column_int(st, 16);
     c->delay.ns = sqlite3_column_int64(st, 17);
     snib__db_get_id(st, 18, c->beside);
+    c->slot = (uint32_t)sqlite3_column_int64(st, 19);
     c->note[0] = 0;
     if (c->state == SNIB__REVOKED) {
         copy_text(st, 15, c->note, sizeof c->note);
@@ -358,6 +359,11 @@ static void add(struct snib__book *b, const struct snib__name *name,
     } else {
         sqlite3_bind_null(st, 19);
     }
+    if (c->kind == SNIB_PERMITS) {
+        sqlite3_bind_int64(st, 20, c->slot);
+    } else {
+        sqlite3_bind_null(st, 20);
+    }
     step_done(self, st);
     c->id = sqlite3_last_insert_rowid(self->db.handle);
     if (c->state == SNIB__HOLDS) {
@@ -392,6 +398,7 @@ static void change(struct snib__book *b, const struct snib__name *name,
         sqlite3_bind_int64(st, 4, c->token);
         sqlite3_bind_int64(st, 5, c->lease.ns);
         sqlite3_bind_int64(st, 6, c->until.ns);
+        sqlite3_bind_int64(st, 7, c->slot);
     }
     step_done(self, st);
     if (extend) {

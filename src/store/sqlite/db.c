@@ -22,7 +22,7 @@
     c "id, " c "request, " c "client, " c "state, " c "kind, " c "permits, " c \
       "room, " c "token, " c "floor, " c "lease, " c "until, " c "pid, " c     \
       "start, " c "pidns, " c "bell, " c "about, " c "rank, " c "delay, " c    \
-      "beside"
+      "beside, " c "slot"
 
 static const char *const sql[SNIB__ST_COUNT] = {
     [SNIB__ST_BEGIN] = "BEGIN IMMEDIATE",
@@ -62,10 +62,10 @@ static const char *const sql[SNIB__ST_COUNT] = {
     [SNIB__ST_ADD] =
         "INSERT INTO claim(name, request, client, state, kind, permits, "
         "holds, room, token, floor, lease, until, pid, start, pidns, bell, "
-        "about, rank, delay, beside) VALUES(?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, "
-        "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+        "about, rank, delay, beside, slot) VALUES(?1, ?2, ?3, ?4, ?5, ?6, 1, "
+        "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     [SNIB__ST_CHANGE] = "UPDATE claim SET state = ?2, room = ?3, token = ?4, "
-                        "lease = ?5, until = ?6 WHERE id = ?1",
+                        "lease = ?5, until = ?6, slot = ?7 WHERE id = ?1",
     [SNIB__ST_EXTEND] = "UPDATE claim SET lease = ?2, until = ?3 "
                         "WHERE id = ?1",
     [SNIB__ST_REVOKE] = "UPDATE claim SET state = ?2, until = ?3, about = ?4 "
@@ -79,10 +79,11 @@ static const char *const sql[SNIB__ST_COUNT] = {
                             "ORDER BY rank, id",
     [SNIB__ST_SHARERS] =
         "SELECT " CLAIM("") " FROM claim "
-                            "WHERE name = ?1 AND state = 5 AND until > ?2 "
-                            "ORDER BY id",
-    [SNIB__ST_NAMES] = "SELECT DISTINCT name FROM claim "
-                       "WHERE state IN (0, 1, 5) AND until > ?1 ORDER BY name",
+                            "WHERE name = ?1 AND state = 5 "
+                            "AND until + coalesce(delay, 0) > ?2 ORDER BY id",
+    [SNIB__ST_NAMES] =
+        "SELECT DISTINCT name FROM claim WHERE state IN (0, 1, 5) AND until + "
+        "(state <> 0) * coalesce(delay, 0) > ?1 ORDER BY name",
     [SNIB__ST_AWAITED] = "SELECT DISTINCT name FROM claim "
                          "WHERE state = 0 AND until > ?1 ORDER BY name",
     [SNIB__ST_BROOM_NAMES] = "SELECT name, token FROM lock WHERE name > ?1 "

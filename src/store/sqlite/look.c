@@ -11,7 +11,7 @@ static void write_row(sqlite3_stmt *st, snib_instant now, struct snib__buf *out)
     const void *about = sqlite3_column_blob(st, 15);
     int n = about ? sqlite3_column_bytes(st, 15) : 0;
     snib__sqlite_read_claim(st, &c);
-    if (!snib__reached(now, c.until)) {
+    if (!snib__reached(now, snib__claim_till(&c))) {
         snib__claims_row(out, now, &c, about, (size_t)n);
     }
 }

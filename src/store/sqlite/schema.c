@@ -28,11 +28,13 @@ static const char schema[] =
     "gate INT, holder INT, shares INT) WITHOUT ROWID;"
     /* id: order of arrival. state: 0 waits, 1 holds, 2 tombstone, 3 deaf,
      * 4 revoked, 5 holds with others. until, lease, delay: ns of
-     * CLOCK_BOOTTIME. rank: lower ones first. beside: a request. */
+     * CLOCK_BOOTTIME. rank: lower ones first. beside: a request. slot: of
+     * permits. */
     "CREATE TABLE claim(id INTEGER PRIMARY KEY, name BLOB, client BLOB, "
     "request BLOB, kind INT, permits INT, holds INT, state INT, token INT, "
     "room INT, floor INT, lease INT, until INT, pid INT, start INT, "
-    "pidns INT, bell TEXT, about TEXT, rank INT, delay INT, beside BLOB);"
+    "pidns INT, bell TEXT, about TEXT, rank INT, delay INT, beside BLOB, "
+    "slot INT);"
     /* A holder is found by its name, so it is in no index: an acquire writes
      * two pages, a release one. */
     "CREATE UNIQUE INDEX claim_request ON claim(request) WHERE state <> 1;"

@@ -9,7 +9,8 @@
 --       10 channel  11 mode  12 permits  13 alive window ms  14 about
 --       15 size of the semaphore if it has none yet, or 0
 --       16 class: lower ones are served first, 0 is for upgrades
--- Reply {1, now, token, room, lease, permits}  granted, from the send of this
+-- Reply {1, now, token, room, lease, permits}  granted, from the send of this;
+--                              of permits the slot behind that
 --       {2, now, place, left}  queued; until the first holder's end, or 0
 --       {3, now, left}         held by another, not queued
 --       {4, now}               too late, or a strange not_after
@@ -95,7 +96,8 @@ if own and string.sub(own, 1, 33) == request .. ' ' then
         call('PEXPIRE', H, fmt('%.0f',
             math.max(till - now + delay + 100, call('PTTL', H))))
         call('HSET', H, at, fmt('%s %s %.0f %s', id, token, till, rest))
-        return {1, now, tonumber(token), tonumber(kept), lease, tonumber(k)}
+        return {1, now, tonumber(token), tonumber(kept), lease, tonumber(k),
+            tonumber(string.match(rest, '^3 %S+,s(%d+)') or nil)}
     end
 end
 local gone
@@ -194,7 +196,7 @@ end
 hand()
 if mine then
     tell()
-    return {1, now, token, room, lease, me.permits}
+    return {1, now, token, room, lease, me.permits, me.slot}
 end
 if refused then
     tell()

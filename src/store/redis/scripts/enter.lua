@@ -25,7 +25,8 @@ end
 -- the later of now and the token's own time, else a clock set back would let
 -- tokens fall. PEXPIRE on the holders is only the broom; `end` is the truth.
 -- A reader shows the era it reads: the token of the last exclusive grant.
--- permits: a number, then ",d<ms>": the lock-delay, ",b<request>": beside.
+-- permits: a number, then ",d<ms>": the lock-delay, ",b<request>": beside,
+-- ",s<number>": the slot, of permits only.
 -- Modes: 0 mutex, 1 read, 2 write, 3 permits, 4 barrier. The holder of an
 -- exclusive one is found by its client, all others by client and request.
 -- shared: where those who are granted together keep the token of them all.

@@ -1,4 +1,5 @@
--- inspect.lua: who holds and who waits. Writes nothing (it runs on a server
+-- inspect.lua: who holds and who waits; with the holders those whose `end` is
+-- over and whose lock-delay runs, since they keep others out. Writes nothing (it runs on a server
 -- that refuses writes), so it does not settle either.
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 terms
@@ -21,12 +22,13 @@ end
 local holders, holding = {}, {}
 local v = call('HGETALL', H)
 for i = 1, #v, 2 do
-    local id, till = string.match(v[i + 1], '^(%x+) %d+ (%d+) ')
+    local id, till, wants =
+        string.match(v[i + 1], '^(%x+) %d+ (%d+) %d (%S+) ')
     if not id then
         return redis.error_reply('CORRUPT a holder record of ' .. H
             .. ' is damaged')
     end
-    if tonumber(till) > now then
+    if till + (string.match(wants, ',d(%d+)') or 0) > now then
         holding[id] = true
         holders[#holders + 1] = v[i]
         holders[#holders + 1] = v[i + 1]

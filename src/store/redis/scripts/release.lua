@@ -1,17 +1,20 @@
 -- release.lua: end our grant; the first waiter has the lock when this
 -- returns.
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 tombstone  7 terms
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 marks  7 terms
+--       8 this request's tombstone, if one is to be left
 -- ARGV  1 client  2 request  3 token  4 leave a tombstone (0, 1)
 -- Reply {1} ended  {0} another token is there, or nobody
+--       {2} it was ended by force, and its client may not have heard
 -- With a tombstone the request is over for good: what a late copy of it was
 -- given meanwhile under a token that its client does not know is ended, too,
 -- and a place that it took is given up.
-local H, T, Q, W, A, X, C =
-    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local H, T, Q, W, A, R, C, X =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local call, fmt = redis.call, string.format
 local client, request = ARGV[1], ARGV[2]
-if #KEYS ~= 7 or #ARGV ~= 4 or #client ~= 32 or #request ~= 32 then
+if #ARGV ~= 4 or #client ~= 32 or #request ~= 32
+    or #KEYS ~= (ARGV[4] == '1' and 8 or 7) then
     return redis.error_reply('SNIBARG release: bad arguments')
 end
 -- The short way: nobody waits. A grant held for hours goes the long way, which
@@ -36,7 +39,7 @@ end
 -- @include enter
 -- @include settle
 -- Reading.
-local gone, ours
+local gone, ours, revoked
 local holders = call('HGETALL', H)
 local own, at = own_of(holders, client, request)
 if own then
@@ -49,6 +52,9 @@ if own then
     if ours or ARGV[4] == '1' then
         gone = at
     end
+end
+if not ours then
+    revoked = call('HEXISTS', R, request) == 1
 end
 clock()
 memory()
@@ -80,4 +86,4 @@ if ARGV[4] == '1' then
     call('SET', X, '1', 'PX', '10000')
 end
 tell()
-return {ours and 1 or 0}
+return {ours and 1 or revoked and 2 or 0}

@@ -7,6 +7,7 @@
 -- ARGV  1 client; then a lock: request, token, lease ms
 -- Reply {now, code, …}  1 extended  0 not ours  2 revoked  3 damaged
 --       4 refused (an error of the server: the text is in place of the code)
+--       5 and more: extended, permits whose slot is the code - 5
 local client = ARGV[1]
 local pcall, fmt = redis.pcall, string.format
 if #KEYS < 2 or #KEYS > 256 or #ARGV ~= 1 + #KEYS / 2 * 3 then
@@ -67,7 +68,12 @@ local function extend(H, R, request, token, lease)
         done = pcall('HSET', H, at,
             fmt('%s %s %.0f %s', id, given, till, rest))
     end
-    return failed(done) and done.err or 1
+    if failed(done) then
+        return done.err
+    end
+    local slot = string.byte(rest) == 51 -- '3': permits
+        and string.match(rest, '^3 %S+,s(%d+)')
+    return slot and 5 + slot or 1
 end
 
 for i = 1, #KEYS, 2 do

@@ -55,7 +55,8 @@ local function exclusive(mode)
 end
 
 -- One more holder. till: until when it stands in the way of others. (A table
--- made with all its fields does not grow, which costs as much as a command.)
+-- made with all its fields does not grow, which costs as much as a command.
+-- Only permits add to it: slots, those taken, and slot, the first to look at.)
 local function occupy(request, mode, permits, till)
     if live then
         live.count = live.count + 1
@@ -84,12 +85,18 @@ local function survey(v, gone)
             last = math.max(last, tonumber(token) + tonumber(room))
             local lease_end = tonumber(till)
             till = lease_end
+            local taken
             if more ~= '' then
                 till = till + (string.match(more, ',d(%d+)') or 0)
+                taken = string.match(more, ',s(%d+)')
             end
             if v[i] ~= gone and till > now then
                 occupy(request, mode, tonumber(permits), till)
                 live[request] = lease_end > now or nil
+                if taken then
+                    live.slots = live.slots or {}
+                    live.slots[tonumber(taken)] = true
+                end
             else
                 dead[#dead + 1] = v[i]
             end
@@ -97,7 +104,8 @@ local function survey(v, gone)
     end
 end
 
--- What a waiter wants: "12,b…,d…" in its record.
+-- What a waiter wants: "12,d…,b…" in its record. (A holder of permits has
+-- ",s<slot>" besides.)
 local function wants(w, permits, more)
     w.permits, w.terms, w.delay = tonumber(permits), permits .. more, 0
     if more ~= '' then
@@ -173,20 +181,33 @@ local function tools()
     end
 
     -- Takes w in if it fits and notes whom that grants; false: it does not fit.
-    -- The parties of a barrier gather in `group` until they are enough; those
-    -- are granted together and share a token, the number of their generation.
+    -- Permits get the lowest slot that no other lot of them has. The parties
+    -- of a barrier gather in `group` until they are enough; those are granted
+    -- together and share a token, the number of their generation.
     function take(w, me)
         if not fits(w) or (#group > 0
             and (w.mode ~= '4' or w.permits ~= group[1].permits)) then
             return false
         elseif w.mode ~= '4' then
+            if w ~= me and not heard(w) then
+                aside[#aside + 1] = w.id
+                return true
+            end
+            if w.mode == '3' then
+                local slots, slot = live and live.slots, live and live.slot or 0
+                while slots and slots[slot] do
+                    slot = slot + 1
+                end
+                w.slot, w.terms = slot, fmt('%s,s%d', w.terms, slot)
+            end
             if w == me then
                 mine = true
                 occupy(me.id, me.mode, me.permits, now + me.lease + me.delay)
-            elseif heard(w) then
-                grant(w)
             else
-                aside[#aside + 1] = w.id
+                grant(w)
+            end
+            if w.slot then
+                live.slot = w.slot + 1 -- lower ones are taken
             end
             return true
         end
@@ -292,7 +313,7 @@ local function hand()
         local token = enter(w.client, w.id, claim, w.room, w.floor, w.mode,
             w.terms, w.about, w.shared)
         w.message = fmt('g %s %.0f %d %d %s %.0f %s', w.id, token, w.room,
-            claim, w.poll, now, H)
+            claim, w.poll, now, w.slot and fmt('%d %s', w.slot, H) or H)
     end
 end
 

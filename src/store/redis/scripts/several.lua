@@ -20,6 +20,8 @@ local function acquire(KEYS, ARGV)
 -- @include acquire
 end
 
+-- In the place of the marks is a tombstone's key: neither is looked at, what
+-- was given a moment ago is ours.
 local function release(KEYS, ARGV)
 -- @include release
 end

@@ -1,0 +1,360 @@
+/* store/memory/claims_fit.c — who may hold a name, and whom it is given to.
+ *
+ * survey() drops who is over and counts who stands; fits() says whether one
+ * more may; walk() goes through the queue in its order, up to the first that
+ * does not fit, and grants. The verbs, and the states, are in claims.c.
+ *
+ * Forbidden: an exclusive grant beside any other, or any beside an exclusive
+ * one, of another owner; more permits than the size; one slot twice; an
+ * exclusive token that does not rise; a grant to a newcomer while a live waiter exists that does
+ * not fit. */
+#include "store/memory/claims_i.h"
+
+/* token = max(last + 1, unix ms * 1024, floor + 1), H19 to H22. `last`
+ * includes the room of the grant before. */
+static int64_t next_token(struct snib__book *b, const struct snib__name *name,
+                          int64_t floor, uint32_t room)
+{
+    int64_t t = b->ops->token(b, name) + 1;
+    if (t < b->wall_ms * 1024) {
+        t = b->wall_ms * 1024;
+    }
+    if (t < floor + 1) {
+        t = floor + 1;
+    }
+    if (t >= SNIB__TOKEN_END - SNIB__ROOM_MAX) {
+        b->err = SNIB_ERR_CONFIG;
+    } else {
+        b->ops->set_token(b, name, t + room);
+    }
+    return t;
+}
+
+/* -- who may hold --------------------------------------------------------- */
+
+static void mark(uint64_t slots[SNIB__SLOT_WORDS], uint32_t from, uint32_t slot)
+{
+    if (slot >= from && slot - from < SNIB__SLOTS) {
+        slots[(slot - from) / 64] |= UINT64_C(1) << (slot - from) % 64;
+    }
+}
+
+static void occupy(struct snib__standing *st, const struct snib__claim *c,
+                   uint32_t slot)
+{
+    st->count++;
+    st->till = snib__sooner(st->till, snib__after(c->until, c->delay));
+    if (snib__claim_excludes(c)) {
+        st->sole = true;
+        st->holder[0] = c->request[0];
+        st->holder[1] = c->request[1];
+    } else if (c->kind == SNIB_PERMITS) {
+        st->permits += c->permits;
+        mark(st->slots, 0, slot);
+    }
+}
+
+/* Which of the slots from `from` on are taken: as survey() saw it, or by
+ * looking again. mine: of the asker, who is not in the book yet. */
+static void taken(struct snib__book *b, const struct snib__name *name,
+                  const struct snib__standing *st, uint32_t from, bool mine,
+                  uint64_t ret[SNIB__SLOT_WORDS])
+{
+    struct snib__claim c, after;
+    const struct snib__claim *at = NULL;
+    for (int i = 0; i < SNIB__SLOT_WORDS; i++) {
+        ret[i] = from ? 0 : st->slots[i];
+    }
+    if (from && mine) {
+        mark(ret, from, st->slot);
+    }
+    while (from && !b->err && b->ops->next(b, name, SNIB__SHARES, at, &c)) {
+        if (c.kind == SNIB_PERMITS) {
+            mark(ret, from, c.slot);
+        }
+        after = c;
+        at = &after;
+    }
+}
+
+/* The lowest slot that no lot of permits has. */
+static uint32_t free_slot(struct snib__book *b, const struct snib__name *name,
+                          const struct snib__standing *st, bool mine)
+{
+    uint64_t slots[SNIB__SLOT_WORDS];
+    for (uint32_t from = 0;; from += SNIB__SLOTS) {
+        taken(b, name, st, from, mine, slots);
+        for (uint32_t i = 0; i < SNIB__SLOT_WORDS; i++) {
+            if (~slots[i] != 0) {
+                return from + i * 64 + (uint32_t)__builtin_ctzll(~slots[i]);
+            }
+        }
+    }
+}
+
+void snib__claims_drop(struct snib__book *b, const struct snib__name *name,
+                       const struct snib__claim *c)
+{
+    b->ops->remove(b, name, c);
+    if (c->state == SNIB__SHARES) {
+        b->ops->share(b, name, -1);
+    }
+}
+
+/* The lock-delay keeps others out after the end of a lease; the owner has
+ * lost it all the same. */
+bool snib__claims_is_over(const struct snib__book *b,
+                          const struct snib__claim *c)
+{
+    return snib__reached(b->now, snib__after(c->until, c->delay));
+}
+
+void snib__claims_survey(struct snib__book *b, const struct snib__name *name,
+                         const struct snib__request *look,
+                         struct snib__standing *ret)
+{
+    static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
+    *ret = (struct snib__standing){.till = SNIB__NEVER};
+    b->ops->terms(b, name, &ret->terms);
+    for (int i = 0; i < 2; i++) {
+        struct snib__claim c, after;
+        const struct snib__claim *from = NULL;
+        while (!b->err && b->ops->next(b, name, states[i], from, &c)) {
+            bool over = snib__claims_is_over(b, &c);
+            if (!over && look && c.delay.ns == 0 &&
+                !snib__same_id(c.request, look->id)) {
+                over = b->ops->gone(b, &c);
+            }
+            if (over) {
+                snib__claims_drop(b, name, &c);
+            } else {
+                occupy(ret, &c, c.slot);
+            }
+            if (i == 0 && !over) {
+                break; /* there is but one */
+            }
+            after = c;
+            from = i == 0 ? NULL : &after;
+        }
+    }
+}
+
+bool snib__claims_stands(struct snib__book *b, const struct snib__name *name,
+                         const uint64_t request[2])
+{
+    struct snib__claim c;
+    return b->ops->find(b, name, request, &c) && snib__claim_holds(&c) &&
+           !snib__reached(b->now, c.until);
+}
+
+/* An exclusive request wants nobody else; a reader wants nobody exclusive;
+ * permits want nobody exclusive and enough of the size to be free. A grant of
+ * the same owner, named by `beside`, does not count. */
+static bool fits(struct snib__book *b, const struct snib__name *name,
+                 const struct snib__standing *st, const struct snib__claim *c)
+{
+    if (st->terms.gate > 0) {
+        return false;
+    }
+    if (c->kind == SNIB_PERMITS &&
+        st->permits + (int64_t)c->permits > st->terms.size) {
+        return false;
+    }
+    if (st->count == 0) {
+        return true;
+    }
+    if (snib__claim_excludes(c)) {
+        return st->count == 1 && snib__is_id(c->beside) &&
+               snib__claims_stands(b, name, c->beside);
+    }
+    return !st->sole || snib__same_id(st->holder, c->beside);
+}
+
+/* -- granting ---------------------------------------------------------------- */
+
+void snib__claims_hold(struct snib__book *b, const struct snib__name *name,
+                       struct snib__claim *c, snib_duration lease,
+                       int64_t *shared)
+{
+    int64_t last = b->ops->token(b, name);
+    c->state = snib__claim_excludes(c) ? SNIB__HOLDS : SNIB__SHARES;
+    if (shared && *shared) {
+        c->token = *shared;
+    } else if (c->kind == SNIB_READ && last > 0) {
+        c->token = last; /* the era of the last exclusive grant */
+        b->ops->set_token(b, name, last);
+    } else {
+        c->token = next_token(b, name, c->floor, c->room);
+    }
+    if (shared) {
+        *shared = c->token;
+    }
+    c->until = snib__after(b->now, lease);
+    if (c->state == SNIB__SHARES && !b->err) {
+        b->ops->share(b, name, 1);
+    }
+}
+
+/* The asker, who is written into the book later. */
+static void let_in(struct snib__book *b, const struct snib__name *name,
+                   struct snib__standing *st, const struct snib__claim *me)
+{
+    if (me->kind == SNIB_PERMITS) {
+        st->slot = free_slot(b, name, st, false);
+    }
+    occupy(st, me, st->slot);
+}
+
+/* mine: the asker was let in before. */
+static void push(struct snib__book *b, const struct snib__name *name,
+                 struct snib__standing *st, struct snib__claim *c, bool mine,
+                 int64_t *shared)
+{
+    snib__claims_hold(b, name, c, snib__claim_lease(c->lease), shared);
+    if (b->err) {
+        return;
+    }
+    if (c->kind == SNIB_PERMITS) {
+        c->slot = free_slot(b, name, st, mine);
+    }
+    b->ops->change(b, name, c);
+    occupy(st, c, c->slot);
+    if (!b->asker || !snib__same_id(b->asker->id, c->request)) {
+        b->ops->granted(b, name, c);
+    }
+}
+
+/* Not seen lately. A party of a barrier must be alive now: the others pass on
+ * the strength of it, and no later grant makes up for one that was dead. */
+static bool is_missing(struct snib__book *b, const struct snib__claim *c)
+{
+    return snib__reached(b->now, c->until) ||
+           (c->kind == SNIB_BARRIER && b->ops->gone(b, c));
+}
+
+/* A waiter that is missing steps aside and keeps its rank (H07). */
+static bool is_deaf(struct snib__book *b, const struct snib__name *name,
+                    struct snib__claim *c)
+{
+    if (!is_missing(b, c)) {
+        return false;
+    }
+    c->state = SNIB__DEAF;
+    c->until = snib__after(b->now, snib__ms(SNIB__ASIDE_MS));
+    b->ops->change(b, name, c);
+    return true;
+}
+
+/* It can never be served: it hears of that when it asks again. */
+static bool is_lost(struct snib__book *b, const struct snib__name *name,
+                    const struct snib__standing *st,
+                    const struct snib__claim *c)
+{
+    return (c->kind == SNIB_PERMITS && (int64_t)c->permits > st->terms.size) ||
+           (snib__is_id(c->beside) && !snib__claims_stands(b, name, c->beside));
+}
+
+/* The parties of a barrier that stand one after the other from `c` on, up to
+ * as many as it wants; me: a newcomer that would stand behind them, or NULL. */
+static bool is_complete(struct snib__book *b, const struct snib__name *name,
+                        const struct snib__claim *c,
+                        const struct snib__claim *me)
+{
+    struct snib__claim at = *c, next;
+    uint32_t n = 1;
+    while (n < c->permits && b->ops->next(b, name, SNIB__WAITS, &at, &next)) {
+        if (is_missing(b, &next)) {
+            at = next;
+            continue;
+        }
+        if (next.kind != SNIB_BARRIER || next.permits != c->permits) {
+            return false;
+        }
+        n++;
+        at = next;
+    }
+    return n + (me != NULL) >= c->permits;
+}
+
+bool snib__claims_walk(struct snib__book *b, const struct snib__name *name,
+                       struct snib__standing *st, const struct snib__claim *me,
+                       bool stays, int64_t *ret_shared)
+{
+    struct snib__claim c, after;
+    const struct snib__claim *from = NULL;
+    const struct snib__claim *tail = me && !me->id ? me : NULL;
+    bool aside = false, mine = false;
+    uint32_t group = 0; /* of a complete barrier, still to be granted */
+    int64_t shared = 0;
+    if (me && snib__is_id(me->beside) && fits(b, name, st, me)) {
+        let_in(b, name, st, me);
+        return true;
+    }
+    while (!b->err && !st->sole && st->terms.gate == 0 &&
+           b->ops->next(b, name, SNIB__WAITS, from, &c)) {
+        after = c;
+        from = &after;
+        bool is_me = me && me->id == c.id;
+        if (tail && tail->kind != SNIB_BARRIER && tail->rank < c.rank) {
+            mine = fits(b, name, st, tail);
+            if (mine) {
+                let_in(b, name, st, tail);
+            } else if (stays) {
+                st->blocked = true;
+                break;
+            }
+            tail = NULL;
+        }
+        if (!is_me && (is_deaf(b, name, &c) || is_lost(b, name, st, &c))) {
+            aside = true;
+            continue;
+        }
+        bool ok = fits(b, name, st, &c);
+        if (ok && c.kind == SNIB_BARRIER && group == 0) {
+            ok = is_complete(b, name, &c,
+                             tail && tail->kind == c.kind &&
+                                     tail->permits == c.permits
+                                 ? tail
+                                 : NULL);
+            group = ok ? c.permits : 0;
+            shared = 0;
+        } else if (c.kind != SNIB_BARRIER) {
+            shared = 0;
+        }
+        if (!ok) {
+            st->blocked = true;
+            break;
+        }
+        int64_t *together = c.kind == SNIB_BARRIER ? &shared : NULL;
+        if (is_me) {
+            mine = true;
+            let_in(b, name, st, &c);
+            if (together && !*together) {
+                *together = next_token(b, name, c.floor, 0);
+            }
+            *ret_shared = together ? *together : 0;
+        } else {
+            push(b, name, st, &c, mine, together);
+        }
+        group -= group > 0;
+    }
+    if (tail && !st->blocked && !snib__is_id(tail->beside) &&
+        fits(b, name, st, tail) &&
+        (tail->kind != SNIB_BARRIER || group == 1 || tail->permits == 1)) {
+        mine = true;
+        let_in(b, name, st, tail);
+        *ret_shared = group == 1 ? shared : 0;
+    }
+    if (aside) {
+        b->ops->sweep(b);
+    }
+    return mine;
+}
+
+void snib__claims_settle(struct snib__book *b, const struct snib__name *name)
+{
+    struct snib__standing st;
+    int64_t none;
+    snib__claims_survey(b, name, NULL, &st);
+    snib__claims_walk(b, name, &st, NULL, false, &none);
+}

@@ -1,0 +1,84 @@
+/* tests/unit/oom.h — every allocation fails once: n = 1, 2, 3 … until a run
+ * passes untouched, once alone and once with all later ones. Whatever the
+ * public calls of a run answer, they answer a documented error; afterwards
+ * nothing is alive in base/mem, and another client gets the locks at once. */
+#ifndef SNIB_TESTS_UNIT_OOM_H
+#define SNIB_TESTS_UNIT_OOM_H
+
+#include "unit.h"
+
+#include "snib.h"
+
+static char url[128];
+static const char *wrong;
+
+static void expect(bool good, const char *what)
+{
+    if (!good && !wrong) {
+        wrong = what;
+    }
+}
+
+static void somebody_else_gets(const char *name)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_acquire_options a = SNIB_INIT(snib_acquire_options);
+    struct snib_client *c;
+    struct snib_lock *l;
+    struct snib_grant g;
+    struct snib_error e;
+    o.url = url;
+    a.wait_ms = 5000; /* less than a lease */
+    if (snib_client_open(&o, &c, &e) || snib_lock_new(c, name, NULL, &l, &e)) {
+        expect(false, "open afterwards");
+        return;
+    }
+    expect(snib_acquire(l, &a, &g, &e) == SNIB_ERR_OK, "left held");
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+/* Whether the failure that was ordered has come: else it comes now. */
+static bool failure_has_come(bool for_ever)
+{
+    void *p[64];
+    int n = 0;
+    while (n < 64 && (p[n] = snib__alloc(1))) {
+        n++;
+    }
+    bool all = n == 64, at_once = n == 0;
+    while (n > 0) {
+        snib__free(p[--n]);
+    }
+    return for_ever ? at_once : all;
+}
+
+/* one_run: true when nothing was in its way. names: ends with NULL. */
+static void fail_each(bool (*one_run)(void), const char *const names[],
+                      bool for_ever)
+{
+    int64_t n = 1;
+    for (bool passed = false; !passed; n++) {
+        wrong = NULL;
+        snib__mem_fail_at(n, for_ever);
+        bool all = one_run();
+        bool came = failure_has_come(for_ever);
+        snib__mem_fail_at(0, false);
+        expect(snib__mem_alive() == 0, "blocks are alive");
+        for (int i = 0; names[i] && !wrong; i++) {
+            somebody_else_gets(names[i]);
+        }
+        if (wrong) {
+            print_error("allocation %lld (%s): %s; %lld alive\n", (long long)n,
+                        for_ever ? "and later" : "alone", wrong,
+                        (long long)snib__mem_alive());
+        }
+        assert_null(wrong);
+        /* A failure that was absorbed is no pass: look whether it came. */
+        passed = all && !came;
+        assert_true(n < 5000);
+    }
+    print_message("%lld allocations\n", (long long)n - 2);
+}
+
+#endif
