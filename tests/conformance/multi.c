@@ -467,7 +467,6 @@ static void a_closed_client_ends_the_wait(void **state)
     rig_free(&r);
 }
 
-<<<<<<< HEAD
 static void a_cancelled_multi_ends_all_its_waits(void **state)
 {
     (void)state;
@@ -543,62 +542,6 @@ static void the_missing_lock_is_named(void **state)
     rig_free(&r);
 }
 
-/* Tries run ahead of each other: none may win, two never do. */
-static void of_ten_tries_at_most_one_wins(void **state)
-{
-    (void)state;
-    enum { N = 10 };
-    struct rig r = rig_new();
-    struct snib_client *c[N][2];
-    struct snib_lock *lock[N][3];
-    struct job j[N] = {0};
-    pthread_t t[N];
-    int won = 0;
-    for (int i = 0; i < N; i++) {
-        c[i][0] = open_client();
-        c[i][1] = open_at(other_url());
-        lock[i][0] = lock_with(c[i][0], r.x, NULL);
-        lock[i][1] = lock_with(c[i][1], r.y, NULL);
-        lock[i][2] = lock_with(c[i][0], r.z, NULL);
-        j[i] = (struct job){.multi = multi_of(lock[i], 3), .keep = true};
-    }
-    for (int i = 0; i < N; i++) {
-        assert_int_equal(pthread_create(&t[i], NULL, take_and_release, &j[i]),
-                         0);
-    }
-    for (int i = 0; i < N; i++) {
-        pthread_join(t[i], NULL);
-        won += j[i].err == SNIB_ERR_OK;
-        assert_true(j[i].err == SNIB_ERR_OK || j[i].err == SNIB_ERR_BUSY);
-        assert_true(j[i].took_ms < SLACK_MS);
-    }
-    assert_true(won <= 1);
-    for (int i = 0; i < N; i++) {
-        if (j[i].err == SNIB_ERR_OK) {
-            must(snib_multi_release(j[i].multi, j[i].grants, &e));
-        }
-    }
-    assert_all_free(&r);
-    /* Who waits gets it, each in turn. */
-    for (int i = 0; i < N; i++) {
-        j[i].keep = false;
-        j[i].wait_ms = 30000;
-        assert_int_equal(pthread_create(&t[i], NULL, take_and_release, &j[i]),
-                         0);
-    }
-    for (int i = 0; i < N; i++) {
-        pthread_join(t[i], NULL);
-        must(j[i].err);
-        snib_multi_free(j[i].multi);
-        snib_client_free(c[i][0]);
-        snib_client_free(c[i][1]);
-    }
-    assert_all_free(&r);
-    rig_free(&r);
-}
-
-=======
->>>>>>> dbf63c90e285ef8f166034fa284506afe28a6ecf
 /* -- loss ------------------------------------------------------------------------ */
 
 static void the_loss_of_one_is_the_loss_of_the_whole(void **state)
@@ -840,12 +783,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_store_that_is_away_leaves_nothing),
         cmocka_unit_test(one_that_waits_gets_all_after_the_release),
         cmocka_unit_test(a_closed_client_ends_the_wait),
-<<<<<<< HEAD
         cmocka_unit_test(a_cancelled_multi_ends_all_its_waits),
         cmocka_unit_test(the_missing_lock_is_named),
-        cmocka_unit_test(of_ten_tries_at_most_one_wins),
-=======
->>>>>>> dbf63c90e285ef8f166034fa284506afe28a6ecf
         cmocka_unit_test(the_loss_of_one_is_the_loss_of_the_whole),
         cmocka_unit_test(the_force_of_one_is_the_loss_of_the_whole),
         cmocka_unit_test(all_are_renewed_beyond_their_leases),
