@@ -165,6 +165,8 @@ static void late(struct snib__quorum *q, snib_instant now, struct part *p,
     }
     if (op->stage == ST_DRAIN) {
         snib__op_end(q, op);
+    } else if (op->stage == ST_AFTER) { /* which waited for this answer, too */
+        snib__after_look(q, now, op, p);
     }
 }
 

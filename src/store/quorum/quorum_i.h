@@ -29,8 +29,9 @@ enum {
     TOKENS_APART_MS = 24 * 3600 * 1000, /* a node beyond that is not counted */
     POLL_FIRST_MS = 10, /* while another holds: grows by half …             */
     POLL_MOST_MS = 200, /* … up to that                                   */
-    SPLIT_LEAST_MS = 4, /* nobody won: a pause of 0 … 4 round trips       */
+    SPLIT_LEAST_MS = 4, /* nobody won: a pause of 0 … 4 round trips …     */
     SPLIT_MOST_MS = 100,
+    SPLIT_ROUNDS = 8,   /* … so often, and longer each time               */
     YIELD_LEAST_MS = 2, /* between the end of a local turn and the next   */
     YIELD_MOST_MS = 20,
     REST_FIRST_MS = 50, /* a node that failed is left alone; doubles      */

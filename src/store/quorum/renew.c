@@ -21,9 +21,29 @@
  * its deadline. */
 #include "store/quorum/quorum_i.h"
 
+/* A renewal may tell nodes of the grant of which its acquire, if that is still
+ * being dealt with, knows that they have nothing. */
+static void acquire_knows_no_more(struct snib__quorum *q, const struct op *op)
+{
+    SNIB__LIST_EACH (l, &q->bucket[op->id[0] % BUCKETS]) {
+        struct op *other = SNIB__CONTAINER(l, struct op, link);
+        if (other == op || other->stage != ST_AFTER || !other->round ||
+            other->id[0] != op->id[0] || other->id[1] != op->id[1]) {
+            continue;
+        }
+        for (uint32_t k = 0; k < q->count; k++) {
+            struct part *p = &other->part[k];
+            if (p->has != HAS_GOOD && p->has != HAS_OURS) {
+                p->has = HAS_MAYBE;
+            }
+        }
+    }
+}
+
 void snib__renew_start(struct snib__quorum *q, snib_instant now, struct op *op)
 {
     op->stage = ST_RENEW;
+    acquire_knows_no_more(q, op);
     for (uint32_t k = 0; k < q->count; k++) {
         op->part[k].has = HAS_FAILED;
         if (!snib__node_behind(q, k)) {
@@ -46,7 +66,20 @@ static void renewed(struct snib__quorum *q, snib_instant now, struct op *op)
     snib__after_begin(q, now, op, from);
 }
 
-static void failed(struct snib__quorum *q, struct op *op)
+/* A majority has it no more; what stands elsewhere is nobody's. */
+static void end_rest(struct snib__quorum *q, snib_instant now,
+                     const struct op *op)
+{
+    uint32_t rest = 0;
+    for (uint32_t k = 0; k < q->count; k++) {
+        rest |= (uint32_t)(op->part[k].has != HAS_OTHER) << k;
+    }
+    if (rest) {
+        snib__sweep_behind(q, now, op, op->id, rest, op->token);
+    }
+}
+
+static void failed(struct snib__quorum *q, snib_instant now, struct op *op)
 {
     char why[252];
     bool revoked = false;
@@ -56,6 +89,7 @@ static void failed(struct snib__quorum *q, struct op *op)
     if (snib__parts_with(q, op, HAS_OTHER) >= q->majority) {
         op->parent->revoked = revoked;
         snib__op_tell(q, op, SNIB__NO, SNIB_ERR_LOST, NULL);
+        end_rest(q, now, op);
     } else {
         snib_err err = snib__nodes_why(q, op, why, sizeof why);
         snib__op_tell(q, op, SNIB__NOT_APPLIED, err, why);
@@ -85,7 +119,7 @@ void snib__renew_look(struct snib__quorum *q, snib_instant now, struct op *op)
         }
     }
     if (!op->busy) {
-        failed(q, op);
+        failed(q, now, op);
     }
 }
 
@@ -111,6 +145,20 @@ static void keep(struct snib__quorum *q, snib_instant now, struct op *op,
     }
 }
 
+/* All is done. Where a copy may be executed yet, the id is remembered for as
+ * long as that: whoever ends the grant must name it. */
+static void after_over(struct snib__quorum *q, snib_instant now, struct op *op)
+{
+    snib_instant sent = op->round ? op->round_began : op->began;
+    snib_instant late = snib__after(sent, snib__ms(LATE_COPY_MS));
+    op->tries = REPAIRS;
+    if (snib__parts_with(q, op, HAS_MAYBE) && !snib__reached(now, late)) {
+        snib__op_timer(q, op, late);
+    } else {
+        snib__op_end(q, op);
+    }
+}
+
 /* Nothing more to do for it now: later, or never. */
 static void after_wait(struct snib__quorum *q, snib_instant now, struct op *op)
 {
@@ -122,7 +170,7 @@ static void after_wait(struct snib__quorum *q, snib_instant now, struct op *op)
         return;
     }
     if (all || op->tries >= REPAIRS) {
-        snib__op_end(q, op);
+        after_over(q, now, op);
         return;
     }
     snib__op_timer(q, op,
@@ -161,6 +209,10 @@ void snib__after_look(struct snib__quorum *q, snib_instant now, struct op *op,
 
 void snib__after_due(struct snib__quorum *q, snib_instant now, struct op *op)
 {
+    if (op->tries >= REPAIRS) {
+        snib__op_end(q, op);
+        return;
+    }
     op->tries++;
     for (uint32_t k = 0; k < q->count; k++) {
         if (lacks(op, &op->part[k]) && !snib__node_rests(q, now, k)) {

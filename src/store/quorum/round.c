@@ -37,6 +37,12 @@ static bool holds(const struct part *p)
     return p->has == HAS_OURS || p->has == HAS_GOOD;
 }
 
+/* Asked in this round, and not one that a round before still waits for. */
+static bool is_pending(const struct op *op, const struct part *p)
+{
+    return p->doing == DO_ACQUIRE && p->rq.id[1] == op->id[1];
+}
+
 static snib_instant give_up_at(const struct op *op)
 {
     int64_t spare = snib__between(op->began, op->parent->limit).ns / 8;
@@ -77,8 +83,33 @@ static int64_t first_token(const struct snib__quorum *q, snib_instant now)
 
 static void look(struct snib__quorum *q, snib_instant now, struct op *op);
 
+static void rest(struct snib__quorum *q, snib_instant now, struct op *op,
+                 snib_duration d)
+{
+    op->stage = ST_REST;
+    snib__op_timer(q, op, snib__sooner(snib__after(now, d), give_up_at(op)));
+}
+
+/* Too few can be asked now, but for those that have yet to answer the round
+ * before: a round now would be lost, and say nothing of the lock. */
+static bool too_early(const struct snib__quorum *q, snib_instant now,
+                      const struct op *op)
+{
+    uint32_t idle = 0, due = 0;
+    for (uint32_t k = 0; k < q->count; k++) {
+        bool rests = snib__node_rests(q, now, k);
+        idle += op->part[k].doing == DO_NOTHING && !rests;
+        due += op->part[k].doing != DO_NOTHING;
+    }
+    return idle < q->majority && idle + due >= q->majority;
+}
+
 static void ask_all(struct snib__quorum *q, snib_instant now, struct op *op)
 {
+    if (too_early(q, now, op)) {
+        rest(q, now, op, snib__ms(SPLIT_LEAST_MS));
+        return;
+    }
     int64_t floor = first_token(q, now);
     floor = floor > op->floor ? floor : op->floor;
     uint32_t behind = 0;
@@ -154,13 +185,15 @@ static void tell_queued(struct snib__quorum *q, struct op *op)
 }
 
 /* How long nothing is asked. split: several asked at once and shared the
- * votes, so that nobody won. */
+ * votes, so that nobody won. Votes that are split again and again are not:
+ * somebody holds the lock on a majority that we do not see whole. */
 static snib_duration pause(struct snib__quorum *q, struct op *op, bool split)
 {
     int64_t ms, most;
-    if (split) {
-        most = snib__to_ms(q->rtt) * 4 * ++op->tries;
+    if (split && op->tries < SPLIT_ROUNDS) {
+        most = snib__to_ms(q->rtt) * 4;
         most = most < SPLIT_LEAST_MS ? SPLIT_LEAST_MS : most;
+        most *= ++op->tries;
         most = most < SPLIT_MOST_MS ? most : SPLIT_MOST_MS;
         return (snib_duration){snib__quorum_between(q, 0, most * 1000000)};
     }
@@ -174,17 +207,10 @@ static snib_duration pause(struct snib__quorum *q, struct op *op, bool split)
     return snib__ms(ms);
 }
 
-static void rest(struct snib__quorum *q, snib_instant now, struct op *op,
-                 snib_duration d)
-{
-    op->stage = ST_REST;
-    snib__op_timer(q, op, snib__sooner(snib__after(now, d), give_up_at(op)));
-}
-
 static void lost(struct snib__quorum *q, snib_instant now, struct op *op,
                  const char *why)
 {
-    uint32_t behind = 0, ours = 0, others = 0;
+    uint32_t behind = 0, ours = 0, others = 0, pending = 0;
     op->left = (snib_duration){0};
     for (uint32_t k = 0; k < q->count; k++) {
         struct part *p = &op->part[k];
@@ -196,10 +222,14 @@ static void lost(struct snib__quorum *q, snib_instant now, struct op *op,
                 p->rq.left.ns > op->left.ns ? p->rq.left.ns : op->left.ns;
         }
         ours += holds(p);
+        pending += is_pending(op, p);
     }
-    op->held = others > 0 && others + ours >= q->majority;
-    bool split = op->held && ours > 0 && others < q->majority;
-    bool again = !why && goes_on(q, now, op, ours > 0);
+    /* Those that have yet to answer cannot win it any more, but they answer:
+     * what stands in the way is a holder, or a split vote. */
+    op->held = others > 0 && others + ours + pending >= q->majority;
+    bool shared = ours > 0 || (pending > 0 && others < q->majority);
+    bool split = op->held && shared && others < q->majority;
+    bool again = !why && goes_on(q, now, op, shared);
     if (why) {
         snib__op_tell(q, op, SNIB__NOT_APPLIED, SNIB_ERR_STORE, why);
     } else if (again) {
@@ -287,8 +317,7 @@ static void look(struct snib__quorum *q, snib_instant now, struct op *op)
         bool counted = holds(p) && !far_ahead(p->token, mid);
         odd = odd || (holds(p) && !counted);
         votes += counted;
-        /* Not one that a round before was still waiting for. */
-        pending += p->doing == DO_ACQUIRE && p->rq.id[1] == op->id[1];
+        pending += is_pending(op, p);
         if (op->stage == ST_ROUND && counted && p->token > top) {
             top = p->token;
         }
@@ -325,7 +354,8 @@ static void look(struct snib__quorum *q, snib_instant now, struct op *op)
         }
         if (p->doing == DO_NOTHING && !p->missed) {
             p->missed = true; /* asked once */
-            snib__part_keep(q, now, op, k, op->lease, true);
+            /* A vote may be over by now, and another have been granted. */
+            snib__part_keep(q, now, op, k, op->lease, false);
         }
         may += p->doing == DO_KEEP;
     }
@@ -334,11 +364,25 @@ static void look(struct snib__quorum *q, snib_instant now, struct op *op)
     }
 }
 
+/* Nodes that said nothing to the end of our earlier grant are told again, in
+ * the background; those that have yet to answer, when they do. */
+static void end_prior_behind(struct snib__quorum *q, snib_instant now,
+                             const struct op *op)
+{
+    for (uint32_t k = 0; k < q->count; k++) {
+        const struct part *p = &op->part[k];
+        if (p->doing == DO_NOTHING && p->has != HAS_NOTHING) {
+            snib__sweep_behind(q, now, op, p->rq.id, 1u << k, 0);
+        }
+    }
+}
+
 void snib__round_look(struct snib__quorum *q, snib_instant now, struct op *op)
 {
     switch ((stage)op->stage) {
     case ST_PRIOR:
         if (!op->busy || snib__parts_with(q, op, HAS_NOTHING) >= q->majority) {
+            end_prior_behind(q, now, op);
             op->round = 1; /* what else comes of it is late */
             rest(q, now, op,
                  snib__ms(
@@ -371,8 +415,13 @@ void snib__round_due(struct snib__quorum *q, snib_instant now, struct op *op)
         case ST_RAISE:
             lost(q, now, op, NULL); /* tells, since it may not go on */
             return;
-        case ST_REST:
         case ST_PRIOR:
+            end_prior_behind(q, now, op);
+            op->round = 1; /* as above */
+            tell_lost(q, op);
+            snib__op_end(q, op);
+            return;
+        case ST_REST:
             tell_lost(q, op);
             snib__op_end(q, op);
             return;
@@ -394,31 +443,42 @@ void snib__round_due(struct snib__quorum *q, snib_instant now, struct op *op)
 
 /* -- beginning --------------------------------------------------------------------------- */
 
-/* The grant that this one is to follow: its id, if we still deal with it. */
-static const struct op *grant_of(const struct snib__quorum *q,
-                                 const struct op *of)
+/* Whatever still deals with the grant that this one is to follow ends now, lest
+ * it sets the grant again behind its end. True: *ret_id is the grant's. */
+static bool end_dealings(struct snib__quorum *q, const struct op *of,
+                         uint64_t ret_id[2])
 {
+    bool found = false;
     for (int i = 0; i < BUCKETS; i++) {
-        SNIB__LIST_EACH (l, &q->bucket[i]) {
-            const struct op *op = SNIB__CONTAINER(l, struct op, link);
-            if (op != of && op->stage == ST_AFTER && op->name &&
-                op->token == of->prior && snib__name_same(op->name, of->name)) {
-                return op;
+        SNIB__LIST_EACH_SAFE (l, next, &q->bucket[i]) {
+            struct op *op = SNIB__CONTAINER(l, struct op, link);
+            bool deals = op->stage == ST_AFTER || op->stage == ST_RENEW ||
+                         op->stage == ST_SET;
+            if (op == of || !deals || !op->name || op->token != of->prior ||
+                !snib__name_same(op->name, of->name)) {
+                continue;
             }
+            found = true;
+            ret_id[0] = op->id[0];
+            ret_id[1] = op->id[1];
+            if (op->parent) {
+                snib__op_tell(q, op, SNIB__UNKNOWN, SNIB_ERR_CANCELLED, NULL);
+            }
+            snib__op_end(q, op);
         }
     }
-    return NULL;
+    return found;
 }
 
 /* A yield: there is no queue to stand in at the nodes, so our grant is ended,
  * others get a moment, and then we ask like anybody. */
 static void end_prior(struct snib__quorum *q, snib_instant now, struct op *op)
 {
-    const struct op *before = grant_of(q, op);
     uint64_t id[2] = {op->id[0], op->id[1]};
     op->stage = ST_PRIOR;
-    op->id[1] = before ? before->id[1] : snib__rng_next(&q->rng);
-    op->id[0] = before ? before->id[0] : op->id[0];
+    if (!end_dealings(q, op, op->id)) {
+        op->id[1] = snib__rng_next(&q->rng);
+    }
     for (uint32_t k = 0; k < q->count; k++) {
         op->part[k].has = HAS_MAYBE;
         snib__part_end(q, now, op, k, false, true);
