@@ -136,7 +136,8 @@ static void each(const struct sim_world *w, int name, const char *tail,
 {
     char key[64];
     int n = snprintf(key, sizeof key, "%s%s", sim_keys[name], tail);
-    sim_redis_each_item(w->server, 0, key, (size_t)n, sim_wall_us(w), fn, b);
+    sim_redis_each_item(w->node[0].redis, 0, key, (size_t)n, sim_wall_us(w, 0),
+                        fn, b);
 }
 
 static int64_t term(const struct sim_world *w, int name, const char *field,
@@ -145,8 +146,8 @@ static int64_t term(const struct sim_world *w, int name, const char *field,
     char key[64];
     struct sim_redis_arg v;
     int n = snprintf(key, sizeof key, "%s:c", sim_keys[name]);
-    return sim_redis_hash_field(w->server, 0, key, (size_t)n, field,
-                                sim_wall_us(w), &v)
+    return sim_redis_hash_field(w->node[0].redis, 0, key, (size_t)n, field,
+                                sim_wall_us(w, 0), &v)
                ? strtoll(v.ptr, NULL, 10)
                : none;
 }
@@ -155,7 +156,7 @@ void sim_book_read(const struct sim_world *w, int name, struct sim_book *b)
 {
     const struct sim_book *was = &w->shelf[name].book;
     b->holders = b->waiters = 0;
-    b->now = sim_wall_us(w) / 1000;
+    b->now = sim_wall_us(w, 0) / 1000;
     b->size = term(w, name, "size", -1);
     b->gate = term(w, name, "gate", 0);
     each(w, name, "", read_holder, b);
@@ -225,7 +226,7 @@ const struct sim_waiter *sim_book_fits(const struct sim_world *w,
         if (!next || !fits(b, next) || (group && next->mode != 4)) {
             return NULL;
         }
-        bool heard = sim_redis_numsub(w->server, next->chan) == 1;
+        bool heard = sim_redis_numsub(w->node[0].redis, next->chan) == 1;
         if (heard && (next->mode != 4 || ++group == next->permits)) {
             return next;
         }

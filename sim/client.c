@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "sim/world.h"
+#include "store/quorum/quorum.h"
 #include "store/redis/redis.h"
 
 static void told_log(void *data, int level, const char *line)
@@ -20,12 +21,24 @@ bool sim_client_start(struct sim_world *w, int client)
     struct snib__url *url;
     struct snib_error err;
     struct snib__about self = {.host = "sim", .user = "u", .pid = client + 1};
-    if (snib__url_parse("redis://sim:6379", &url, &err)) {
+    char text[160] = "redis://sim:6379";
+    if (sim_quorum(w)) {
+        int n = snprintf(text, sizeof text, "redlock://");
+        for (int k = 0; k < w->nodes; k++) {
+            n += snprintf(text + n, sizeof text - (size_t)n, "%ssim%d:6379",
+                          k ? "," : "", k);
+        }
+        if (w->opt.node_ms) {
+            snprintf(text + n, sizeof text - (size_t)n, "?node_ms=%d",
+                     w->opt.node_ms);
+        }
+    }
+    if (snib__url_parse(text, &url, &err)) {
         sim_fail(w, "harness", "url: %s", err.text);
         return false;
     }
     struct snib__engine_config cfg = {
-        .ops = &snib__redis_store_ops,
+        .ops = sim_quorum(w) ? &snib__quorum_store_ops : &snib__redis_store_ops,
         .url = url,
         .seed = {{w->opt.seed, 100 + (uint64_t)client, c->life, 7}},
         .request = snib__ms(w->opt.request_ms),
@@ -41,6 +54,10 @@ bool sim_client_start(struct sim_world *w, int client)
         sim_fail(w, "harness", "open: %s", err.text);
         return false;
     }
+    uint64_t id[2];
+    snib__engine_client_id(c->engine, id);
+    snprintf(c->hex, sizeof c->hex, "%016llx%016llx", (unsigned long long)id[0],
+             (unsigned long long)id[1]);
     c->timer_at = INT64_MAX;
     c->terms_busy = false;
     for (int i = 0; i < w->opt.lanes; i++) {

@@ -1,10 +1,12 @@
 /* snib-sim — run worlds.
  *
- *   snib-sim --count N [--from SEED] [--jobs J] [--brief]
+ *   snib-sim --count N [--from SEED] [--jobs J] [--brief] [--mutex | --quorum]
  *                                                 many seeds, progress, rate
  *   snib-sim --seed N [-v]                        one seed, timeline with -v
  *   snib-sim --scenario FILE [-v]                 one kept world
  *   snib-sim --hash N                             trace hash of a seed, twice
+ *
+ * --mutex: plain mutexes on one server only; --quorum: worlds of a quorum only.
  *
  * Exit 0: all theorems held; 1: one broke (seed, theorem, shrunk scenario and
  * timeline are printed); 64: usage. */
@@ -18,8 +20,9 @@
 #include "sim/shrink.h"
 
 static struct sim_world world;
-static bool brief; /* do not shrink, print one line */
-static bool mutex; /* worlds of plain mutexes only: the short workload */
+static bool brief;  /* do not shrink, print one line */
+static bool mutex;  /* worlds of plain mutexes only: the short workload */
+static bool quorum; /* worlds of a quorum only                          */
 
 static void draw(struct sim_options *o, uint64_t seed)
 {
@@ -27,6 +30,8 @@ static void draw(struct sim_options *o, uint64_t seed)
     if (mutex) {
         o->flavour = SIM_MUTEX;
         o->delay_ms = o->prio_pct = 0;
+    } else if (quorum || sim_quorum_drawn(seed)) {
+        sim_quorum_draw(o);
     }
 }
 
@@ -42,7 +47,7 @@ static int usage(const char *what)
     fprintf(stderr,
             "snib-sim: %s\n"
             "usage: snib-sim --count N [--from SEED] [--jobs J] [--brief] "
-            "[--mutex]\n"
+            "[--mutex | --quorum]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N\n",
             what);
@@ -202,6 +207,8 @@ int main(int argc, char **argv)
             brief = true;
         } else if (!strcmp(a, "--mutex")) {
             mutex = true;
+        } else if (!strcmp(a, "--quorum")) {
+            quorum = true;
         } else if (!strcmp(a, "--scenario") && *v) {
             file = v;
             i++;

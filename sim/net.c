@@ -11,20 +11,26 @@
 
 #include "sim/world.h"
 
-static int64_t latency(struct sim_world *w)
+static int64_t latency(struct sim_world *w, int node)
 {
     int64_t base = w->opt.latency_us * 1000;
     int64_t ns = base + (int64_t)snib__rng_below(&w->net, (uint64_t)base + 1);
     if (snib__rng_below(&w->net, 64) == 0) {
         ns *= 8; /* now and then much slower */
     }
-    return w->slow_until > w->t ? ns * 50 : ns;
+    return w->node[node].slow_until > w->t ? ns * 50 : ns;
+}
+
+/* Which server a line of a client leads to. */
+static int node_of(int chan)
+{
+    return chan / SIM_CHANS;
 }
 
 static struct sim_line *line_of(struct sim_world *w, int client, uint32_t id,
                                 int *ret_chan)
 {
-    for (int i = 0; i < SNIB__CHANS; i++) {
+    for (int i = 0; i < w->lines; i++) {
         struct sim_line *l = &w->client[client].line[i];
         if (l->state != SIM_LINE_NONE && l->id == id) {
             *ret_chan = i;
@@ -34,11 +40,13 @@ static struct sim_line *line_of(struct sim_world *w, int client, uint32_t id,
     return NULL;
 }
 
-static void send_segment(struct sim_world *w, int client, struct sim_line *l,
-                         int kind, const uint8_t *p, size_t n)
+static void send_segment(struct sim_world *w, int client, int chan, int kind,
+                         const uint8_t *p, size_t n)
 {
+    struct sim_line *l = &w->client[client].line[chan];
     int64_t *last = kind == SIM_EV_UP ? &l->last_up : &l->last_down;
-    int64_t at = w->t + latency(w) + (kind == SIM_EV_UP ? l->late : 0);
+    int64_t at =
+        w->t + latency(w, node_of(chan)) + (kind == SIM_EV_UP ? l->late : 0);
     at = at > *last ? at : *last + 1;
     *last = at;
     uint8_t *copy = malloc(n);
@@ -50,16 +58,18 @@ static void send_segment(struct sim_world *w, int client, struct sim_line *l,
                                    .kind = kind,
                                    .client = client,
                                    .a = l->server_conn,
+                                   .node = node_of(chan),
                                    .line = l->id,
                                    .life = w->client[client].life,
                                    .bytes = copy,
                                    .size = n});
 }
 
-static void send_bytes(struct sim_world *w, int client, struct sim_line *l,
-                       int kind, const uint8_t *p, size_t n)
+static void send_bytes(struct sim_world *w, int client, int chan, int kind,
+                       const uint8_t *p, size_t n)
 {
-    if (w->client[client].isolated_until > w->t ||
+    struct sim_line *l = &w->client[client].line[chan];
+    if (w->client[client].isolated_until[node_of(chan)] > w->t ||
         (l->late && kind == SIM_EV_DOWN)) {
         l->half_open |= kind == SIM_EV_UP || !l->late; /* streams have no
                                                           holes */
@@ -70,11 +80,11 @@ static void send_bytes(struct sim_world *w, int client, struct sim_line *l,
     }
     if (n > 1 && (int)snib__rng_below(&w->net, 100) < w->opt.split_pct) {
         size_t k = 1 + (size_t)snib__rng_below(&w->net, n - 1);
-        send_segment(w, client, l, kind, p, k);
+        send_segment(w, client, chan, kind, p, k);
         p += k;
         n -= k;
     }
-    send_segment(w, client, l, kind, p, n);
+    send_segment(w, client, chan, kind, p, n);
 }
 
 /* The connection is gone at once; both ends learn it a moment later, the
@@ -86,13 +96,14 @@ void sim_net_break(struct sim_world *w, int client, int chan)
         return;
     }
     if (l->server_conn) {
-        int64_t at = w->t + latency(w);
+        int64_t at = w->t + latency(w, node_of(chan));
         sim_push(w,
                  (struct sim_event){.at = at > l->last_up ? at : l->last_up + 1,
                                     .kind = SIM_EV_GONE,
+                                    .node = node_of(chan),
                                     .a = l->server_conn});
     }
-    sim_push(w, (struct sim_event){.at = w->t + latency(w),
+    sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(chan)),
                                    .kind = SIM_EV_CLOSED,
                                    .client = client,
                                    .line = l->id,
@@ -101,32 +112,34 @@ void sim_net_break(struct sim_world *w, int client, int chan)
     l->server_conn = 0;
 }
 
-void sim_net_break_all(struct sim_world *w)
+void sim_net_break_all(struct sim_world *w, int node)
 {
     for (int c = 0; c < w->opt.clients; c++) {
-        for (int i = 0; i < SNIB__CHANS; i++) {
-            sim_net_break(w, c, i);
+        for (int i = 0; i < SIM_CHANS; i++) {
+            sim_net_break(w, c, node * SIM_CHANS + i);
         }
     }
 }
 
 void sim_net_drop_client(struct sim_world *w, int client)
 {
-    for (int i = 0; i < SNIB__CHANS; i++) {
+    for (int i = 0; i < w->lines; i++) {
         struct sim_line *l = &w->client[client].line[i];
         if (l->state != SIM_LINE_NONE && l->server_conn) {
-            sim_push(w, (struct sim_event){.at = w->t + latency(w),
+            sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(i)),
                                            .kind = SIM_EV_GONE,
+                                           .node = node_of(i),
                                            .a = l->server_conn});
         }
         *l = (struct sim_line){0};
     }
 }
 
-static bool server_reachable(const struct sim_world *w, int client)
+static bool server_reachable(const struct sim_world *w, int client, int node)
 {
-    return w->server_down_until <= w->t && w->refuse_until <= w->t &&
-           w->client[client].isolated_until <= w->t;
+    const struct sim_server *s = &w->node[node];
+    return s->down_until <= w->t && s->refuse_until <= w->t &&
+           w->client[client].isolated_until[node] <= w->t;
 }
 
 /* Take what the engine's last step wants from the network. */
@@ -134,7 +147,7 @@ void sim_net_drive(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     struct snib__out *out = snib__engine_out(c->engine);
-    for (int i = 0; i < SNIB__CHANS; i++) {
+    for (int i = 0; i < w->lines; i++) {
         struct sim_line *l = &c->line[i];
         uint32_t bit = UINT32_C(1) << i;
         if (out->shut & bit) {
@@ -146,7 +159,7 @@ void sim_net_drive(struct sim_world *w, int client)
             out->open &= ~bit;
             *l = (struct sim_line){.state = SIM_LINE_CONNECTING,
                                    .id = ++w->next_line};
-            sim_push(w, (struct sim_event){.at = w->t + latency(w),
+            sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(i)),
                                            .kind = SIM_EV_OPENED,
                                            .client = client,
                                            .line = l->id,
@@ -154,25 +167,27 @@ void sim_net_drive(struct sim_world *w, int client)
         }
         size_t n = snib__buf_size(&out->chan[i].out);
         if (n && l->state == SIM_LINE_OPEN) {
-            send_bytes(w, client, l, SIM_EV_UP,
+            send_bytes(w, client, i, SIM_EV_UP,
                        snib__buf_bytes(&out->chan[i].out), n);
             snib__buf_consume(&out->chan[i].out, n);
         }
     }
 }
 
-/* Everything the server has written goes on its way. */
-void sim_net_server_out(struct sim_world *w)
+/* Everything a server has written goes on its way. */
+void sim_net_server_out(struct sim_world *w, int node)
 {
+    struct sim_redis *redis = w->node[node].redis;
+    int first = node * SIM_CHANS;
     int ids[SIM_CLIENTS * SNIB__CHANS * 2];
-    size_t n = sim_redis_pending(w->server, ids, sizeof ids / sizeof ids[0]);
+    size_t n = sim_redis_pending(redis, ids, sizeof ids / sizeof ids[0]);
     n = n < sizeof ids / sizeof ids[0] ? n : sizeof ids / sizeof ids[0];
     for (size_t k = 0; k < n; k++) {
         const void *p;
         size_t size;
-        sim_redis_output(w->server, ids[k], &p, &size);
+        sim_redis_output(redis, ids[k], &p, &size);
         for (int c = 0; c < w->opt.clients; c++) {
-            for (int i = 0; i < SNIB__CHANS; i++) {
+            for (int i = first; i < first + SIM_CHANS; i++) {
                 struct sim_line *l = &w->client[c].line[i];
                 if (l->state == SIM_LINE_NONE || l->server_conn != ids[k]) {
                     continue;
@@ -181,14 +196,14 @@ void sim_net_server_out(struct sim_world *w)
                     sim_note(w, "  reply to client %d line %d is lost", c, i);
                     sim_net_break(w, c, i);
                 } else {
-                    send_bytes(w, c, l, SIM_EV_DOWN, p, size);
+                    send_bytes(w, c, i, SIM_EV_DOWN, p, size);
                 }
             }
         }
-        sim_redis_consume(w->server, ids[k], size);
-        if (sim_redis_is_closing(w->server, ids[k])) {
+        sim_redis_consume(redis, ids[k], size);
+        if (sim_redis_is_closing(redis, ids[k])) {
             for (int c = 0; c < w->opt.clients; c++) {
-                for (int i = 0; i < SNIB__CHANS; i++) {
+                for (int i = first; i < first + SIM_CHANS; i++) {
                     struct sim_line *l = &w->client[c].line[i];
                     if (l->state != SIM_LINE_NONE && l->server_conn == ids[k]) {
                         int64_t at = l->last_down > w->t ? l->last_down : w->t;
@@ -202,7 +217,7 @@ void sim_net_server_out(struct sim_world *w)
                     }
                 }
             }
-            sim_redis_disconnect(w->server, ids[k]);
+            sim_redis_disconnect(redis, ids[k]);
         }
     }
 }
@@ -214,7 +229,8 @@ static void opened(struct sim_world *w, const struct sim_event *ev)
     if (!l || l->state != SIM_LINE_CONNECTING) {
         return;
     }
-    if (!server_reachable(w, ev->client)) {
+    int node = node_of(chan);
+    if (!server_reachable(w, ev->client, node)) {
         static const char why[] = "connection refused";
         l->state = SIM_LINE_NONE;
         sim_client_input(w, ev->client, chan, SNIB__IN_REFUSED, why,
@@ -222,8 +238,8 @@ static void opened(struct sim_world *w, const struct sim_event *ev)
         return;
     }
     l->state = SIM_LINE_OPEN;
-    l->server_conn = sim_redis_connect(w->server);
-    sim_net_server_out(w); /* max clients speaks first */
+    l->server_conn = sim_redis_connect(w->node[node].redis);
+    sim_net_server_out(w, node); /* max clients speaks first */
     sim_client_input(w, ev->client, chan, SNIB__IN_OPENED, NULL, 0);
 }
 
@@ -231,6 +247,7 @@ void sim_net_event(struct sim_world *w, const struct sim_event *ev)
 {
     int chan;
     struct sim_line *l;
+    struct sim_server *s = &w->node[ev->node];
     bool mine = ev->life == w->client[ev->client].life;
     switch (ev->kind) {
     case SIM_EV_OPENED:
@@ -239,16 +256,15 @@ void sim_net_event(struct sim_world *w, const struct sim_event *ev)
         }
         return;
     case SIM_EV_UP:
-        if (sim_redis_is_open(w->server, ev->a) &&
-            w->server_down_until <= w->t) {
-            sim_redis_input(w->server, ev->a, ev->bytes, ev->size,
-                            sim_wall_us(w));
-            sim_net_server_out(w);
+        if (sim_redis_is_open(s->redis, ev->a) && s->down_until <= w->t) {
+            sim_redis_input(s->redis, ev->a, ev->bytes, ev->size,
+                            sim_wall_us(w, ev->node));
+            sim_net_server_out(w, ev->node);
         }
         return;
     case SIM_EV_DOWN:
         l = mine ? line_of(w, ev->client, ev->line, &chan) : NULL;
-        if (l && w->client[ev->client].isolated_until > w->t) {
+        if (l && w->client[ev->client].isolated_until[node_of(chan)] > w->t) {
             l->half_open = true;
         }
         if (l && l->state == SIM_LINE_OPEN && !l->half_open && !l->late) {
@@ -267,7 +283,7 @@ void sim_net_event(struct sim_world *w, const struct sim_event *ev)
         }
         return;
     case SIM_EV_GONE:
-        sim_redis_disconnect(w->server, ev->a);
+        sim_redis_disconnect(s->redis, ev->a);
         return;
     default:
         return;

@@ -308,7 +308,8 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(fixed_pct) X(reenter_pct) X(confirm_pct) X(nopass_pct)             \
     X(overrun_pct) X(rate_ppm) X(split_pct) X(limit_ms)                  \
     X(flavour) X(read_pct) X(nest_pct) X(size) X(terms_pct)              \
-    X(delay_ms) X(prio_pct)
+    X(delay_ms) X(prio_pct)                                              \
+    X(nodes) X(node_ms) X(apart_ms) X(far_node)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -406,19 +407,26 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
                  "latch; the last three with a size of at least 1");
         return false;
     }
+    if (o->nodes < 0 || o->nodes > SIM_NODES ||
+        (o->nodes > 1 && (o->flavour || o->delay_ms || o->prio_pct))) {
+        snprintf(why, size, "nodes 0..%d; a quorum has plain mutexes only",
+                 SIM_NODES);
+        return false;
+    }
     return true;
 }
 
 /* -- deeds -------------------------------------------------------------------------- */
 
-static void down(struct sim_world *w, bool keep, int64_t ms)
+static void down(struct sim_world *w, int node, bool keep, int64_t ms)
 {
-    sim_net_break_all(w);
-    sim_redis_restart(w->server, keep);
-    w->server_down_until = w->t + ms * SIM_MS;
+    sim_net_break_all(w, node);
+    sim_redis_restart(w->node[node].redis, keep);
+    int64_t *until = &w->node[node].down_until, end = w->t + ms * SIM_MS;
+    *until = sim_quorum(w) && *until > end ? *until : end;
 }
 
-static void evict(struct sim_world *w, int name)
+static void evict(struct sim_redis *redis, int name)
 {
     static const char *const safe[SIM_NAMES] = {"stock", "a%7Db%7Bc", "%257B",
                                                 "d"};
@@ -426,21 +434,22 @@ static void evict(struct sim_world *w, int name)
     for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
         char key[64];
         int n = snprintf(key, sizeof key, "snib:{%s}%s", safe[name], tails[i]);
-        sim_redis_evict(w->server, 0, key, (size_t)n);
+        sim_redis_evict(redis, 0, key, (size_t)n);
     }
 }
 
 /* What was acknowledged since the snapshot is lost; connections break. */
-void sim_promote(struct sim_world *w)
+void sim_promote(struct sim_world *w, int node)
 {
-    if (w->replica) {
+    struct sim_server *s = &w->node[node];
+    if (s->replica) {
         sim_note(w, "  the replica takes over");
         w->p1_off = true;
         w->died = true; /* grants that had ended are there again */
-        down(w, false, 20);
-        sim_redis_restore(w->server, w->replica);
-        sim_redis_snapshot_free(w->replica);
-        w->replica = NULL;
+        down(w, node, false, 20);
+        sim_redis_restore(s->redis, s->replica);
+        sim_redis_snapshot_free(s->replica);
+        s->replica = NULL;
         sim_book_again(w);
     }
 }
@@ -457,24 +466,41 @@ static int holder(const struct sim_world *w)
     return 0;
 }
 
+/* From one server; of a quorum: from all, one, or all but one. */
+static void isolate(struct sim_world *w, const struct sim_fault *f, int client,
+                    int node, int64_t until)
+{
+    int how = f->b % SIM_CHANS;
+    for (int k = 0; k < w->nodes; k++) {
+        if (w->nodes == 1 || how == 0 || (how == 1) == (k == node)) {
+            w->client[client].isolated_until[k] = until;
+        }
+    }
+}
+
 void sim_fault_apply(struct sim_world *w, int index)
 {
     const struct sim_fault *f = &w->opt.fault[index];
     int c = f->a == SIM_HOLDER ? holder(w) : f->a % w->opt.clients;
+    int node = f->b / SIM_CHANS % w->nodes;
+    struct sim_server *s = &w->node[node];
     int64_t until = w->t + f->ms * SIM_MS;
     w->trouble_until = until > w->trouble_until ? until : w->trouble_until;
     w->faults++;
     sim_note(w, "FAULT %s %d %d %lld ms", sim_fault_name(f->kind), f->a, f->b,
              (long long)f->ms);
+    if (sim_quorum(w)) {
+        sim_quorum_before(w, node);
+    }
     switch (f->kind) {
     case SIM_CUT:
-        sim_net_break(w, c, f->b % SNIB__CHANS);
+        sim_net_break(w, c, f->b % w->lines);
         break;
     case SIM_LOSE_REPLY:
-        w->client[c].line[f->b % SNIB__CHANS].lose_reply = true;
+        w->client[c].line[f->b % w->lines].lose_reply = true;
         break;
     case SIM_HALF_OPEN:
-        w->client[c].line[f->b % SNIB__CHANS].half_open = true;
+        w->client[c].line[f->b % w->lines].half_open = true;
         break;
     case SIM_PAUSE:
         if (until > w->client[c].paused_until) {
@@ -489,41 +515,41 @@ void sim_fault_apply(struct sim_world *w, int index)
         sim_client_start(w, c);
         break;
     case SIM_FREEZE:
-        if (until > w->server_paused_until) {
-            w->server_paused_until = until;
+        if (until > s->paused_until) {
+            s->paused_until = until;
         }
         break;
     case SIM_RESTART:
-        down(w, true, f->ms);
+        down(w, node, true, f->ms);
         break;
     case SIM_WIPE:
         w->p1_off = true;
-        down(w, false, f->ms);
+        down(w, node, false, f->ms);
         break;
     case SIM_SCRIPT_FLUSH:
-        sim_redis_script_flush(w->server);
+        sim_redis_script_flush(s->redis);
         break;
     case SIM_FLUSHALL:
         w->p1_off = true;
-        sim_redis_flushall(w->server);
+        sim_redis_flushall(s->redis);
         break;
     case SIM_STEP_BACK:
-        w->wall_step_us -= f->ms * 1000;
+        s->step_us -= f->ms * 1000;
         w->p2_off = true;
         break;
     case SIM_STEP_FORWARD:
-        w->wall_step_us += f->ms * 1000;
+        s->step_us += f->ms * 1000;
         w->p1_off = true;
         break;
     case SIM_ERROR:
-        sim_redis_set_fault(w->server, (enum sim_redis_fault)f->a, true);
+        sim_redis_set_fault(s->redis, (enum sim_redis_fault)f->a, true);
         break;
     case SIM_SLOW:
-        w->slow_until = until;
+        s->slow_until = until;
         break;
     case SIM_EVICT:
         w->p1_off = true;
-        evict(w, f->a % w->opt.names);
+        evict(s->redis, f->a % w->opt.names);
         break;
     case SIM_JUMP:
         snib__engine_jumped(w->client[c].engine,
@@ -532,23 +558,27 @@ void sim_fault_apply(struct sim_world *w, int index)
         sim_client_after(w, c);
         break;
     case SIM_REFUSE:
-        w->refuse_until = until;
+        s->refuse_until = until;
         break;
     case SIM_LATE:
-        w->client[c].line[f->b % SNIB__CHANS].late = f->ms * SIM_MS;
+        w->client[c].line[f->b % w->lines].late = f->ms * SIM_MS;
         break;
     case SIM_PROMOTE:
-        sim_redis_snapshot_free(w->replica);
-        w->replica = sim_redis_snapshot(w->server);
-        sim_push(w, (struct sim_event){.at = until, .kind = SIM_EV_PROMOTE});
+        sim_redis_snapshot_free(s->replica);
+        s->replica = sim_redis_snapshot(s->redis);
+        sim_push(w, (struct sim_event){
+                        .at = until, .kind = SIM_EV_PROMOTE, .node = node});
         break;
     case SIM_ISOLATE:
-        w->client[c].isolated_until = until;
+        isolate(w, f, c, node, until);
         break;
     default:
         break;
     }
-    if (w->p1_off) {
+    if (sim_quorum(w)) {
+        w->p1_off = w->p2_off = false;
+        sim_quorum_after(w, node, f);
+    } else if (w->p1_off) {
         sim_book_again(w);
     }
 }
@@ -574,14 +604,20 @@ void sim_heal(struct sim_world *w)
                                    .life = w->client[0].life});
     w->healed = true;
     w->healed_at = w->t;
-    w->server_paused_until = w->server_down_until = 0;
-    w->refuse_until = w->slow_until = 0;
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
-        sim_redis_set_fault(w->server, (enum sim_redis_fault)errors[i], false);
+    for (int k = 0; k < w->nodes; k++) {
+        struct sim_server *s = &w->node[k];
+        s->paused_until = s->down_until = 0;
+        s->refuse_until = s->slow_until = 0;
+        for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+            sim_redis_set_fault(s->redis, (enum sim_redis_fault)errors[i],
+                                false);
+        }
     }
     for (int c = 0; c < w->opt.clients; c++) {
-        w->client[c].paused_until = w->client[c].isolated_until = 0;
-        for (int i = 0; i < SNIB__CHANS; i++) {
+        w->client[c].paused_until = 0;
+        memset(w->client[c].isolated_until, 0,
+               sizeof w->client[c].isolated_until);
+        for (int i = 0; i < w->lines; i++) {
             w->client[c].line[i].lose_reply = false;
             if (w->client[c].line[i].half_open || w->client[c].line[i].late) {
                 sim_net_break(w, c, i);

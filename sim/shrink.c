@@ -68,6 +68,15 @@ static void smaller(struct shrinker *s, size_t offset, int least)
     }
 }
 
+/* A quorum of fewer: down to two, since one is another store. */
+static void fewer_nodes(struct shrinker *s)
+{
+    if (s->best.nodes > 1) {
+        smaller(s, offsetof(struct sim_options, nodes), 2);
+        smaller(s, offsetof(struct sim_options, node_ms), 0);
+    }
+}
+
 int sim_shrink(struct sim_options *opt, const char *theorem,
                struct sim_lua *lua)
 {
@@ -93,6 +102,8 @@ int sim_shrink(struct sim_options *opt, const char *theorem,
         smaller(&s, offsetof(struct sim_options, terms_pct), 0);
         smaller(&s, offsetof(struct sim_options, prio_pct), 0);
         smaller(&s, offsetof(struct sim_options, delay_ms), 0);
+        smaller(&s, offsetof(struct sim_options, far_node), 0);
+        fewer_nodes(&s);
         if (memcmp(&before, &s.best, sizeof before) == 0) {
             break;
         }

@@ -55,12 +55,15 @@ static void entered(struct sim_world *w, int client, int lane)
     r->free_since = r->ghost_since = -1;
     l->state = SIM_LANE_HOLDING;
     l->asked_at = 0;
+    l->entered_at = w->t;
     l->token = l->seat->token;
     l->ticket = l->seat->ticket;
     w->grants++;
     sim_note(w, "client %d lane %d holds name %d token %lld", client, lane,
              l->name, (long long)l->token);
-    if (sim_kinds(w)) {
+    if (sim_quorum(w)) {
+        theorem_quorum_token(w, client, lane);
+    } else if (sim_kinds(w)) {
         theorem_token_entered(w, l->name, l->kind, l->token);
     } else {
         theorem_token_rises(w, l->name, l->token);
@@ -261,7 +264,7 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
         sim_note(w, "client %d lane %d is %s (%s)", client, lane,
                  snib_state_text((snib_state)s->shown),
                  snib_reason_text((snib_reason)s->why));
-        theorem_no_needless_loss(w, s);
+        theorem_no_needless_loss(w, l->name, s);
     }
 }
 

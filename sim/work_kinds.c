@@ -211,7 +211,7 @@ void sim_kinds_told(struct sim_world *w, int client, int lane, uint8_t news)
     struct sim_lane *l = &c->lane[lane];
     struct snib__seat *s = l->more;
     if (news & SNIB__NEWS_STATE) {
-        theorem_no_needless_loss(w, s);
+        theorem_no_needless_loss(w, l->name, s);
     }
     if (!(news & SNIB__NEWS_SETTLED) || l->state != SIM_LANE_NESTING ||
         s->state == SNIB__SEAT_WAITING) {

@@ -81,10 +81,10 @@ int64_t sim_true(const struct sim_client *c, int64_t local)
     return t;
 }
 
-int64_t sim_wall_us(const struct sim_world *w)
+int64_t sim_wall_us(const struct sim_world *w, int node)
 {
-    return w->wall_base_us + w->wall_step_us + w->t / 1000 +
-           w->t / 1000000000 * w->server_ppm;
+    return w->wall_base_us + w->node[node].step_us + w->t / 1000 +
+           w->t / 1000000000 * w->node[node].ppm;
 }
 
 void sim_note(struct sim_world *w, const char *fmt, ...)
@@ -143,7 +143,7 @@ static bool put_off(struct sim_world *w, struct sim_event *ev)
         break;
     case SIM_EV_UP:
     case SIM_EV_GONE:
-        until = w->server_paused_until;
+        until = w->node[ev->node].paused_until;
         break;
     default:
         break;
@@ -161,7 +161,8 @@ static void act(struct sim_world *w, struct sim_event *ev)
 {
     struct sim_client *c = &w->client[ev->client];
     stir(w, (uint64_t)ev->at);
-    stir(w, (uint64_t)ev->kind * 64 + (uint64_t)ev->client);
+    stir(w, ((uint64_t)ev->node * 64 + (uint64_t)ev->kind) * 64 +
+                (uint64_t)ev->client);
     stir(w, ev->size);
     stir_bytes(w, ev->bytes, ev->size);
     switch (ev->kind) {
@@ -171,7 +172,7 @@ static void act(struct sim_world *w, struct sim_event *ev)
         }
         break;
     case SIM_EV_PROMOTE:
-        sim_promote(w);
+        sim_promote(w, ev->node);
         break;
     case SIM_EV_TERMS:
         if (ev->life == c->life && sim_kinds(w)) {
@@ -212,6 +213,9 @@ static void look_now_and_then(struct sim_world *w)
     theorem_nobody_sleeps_beside_room(w);
     theorem_call_ends_by_its_limit(w);
     theorem_unwanted_is_given_back(w);
+    if (sim_quorum(w)) {
+        theorem_quorum_now_and_then(w);
+    }
 }
 
 enum sim_script sim_script(const struct sim_redis_event *ev)
@@ -243,7 +247,8 @@ const struct sim_redis_arg *sim_args(const struct sim_redis_event *ev)
 }
 
 /* A script as a line of the timeline: whose, for which request, its answer. */
-static void note_script(struct sim_world *w, const struct sim_redis_event *ev)
+static void note_script(struct sim_world *w, int node,
+                        const struct sim_redis_event *ev)
 {
     char reply[72];
     size_t n = 0;
@@ -254,8 +259,10 @@ static void note_script(struct sim_world *w, const struct sim_redis_event *ev)
         }
     }
     reply[n] = 0;
-    sim_note(w, "    server: %s of %d args, %s, client %.6s request %.6s: %s",
-             ev->name, ev->argc, ev->argc > 3 ? ev->argv[3].ptr : "",
+    sim_note(w,
+             "    server%.*d: %s of %d args, %s, client %.6s request %.6s: %s",
+             w->nodes > 1, node, ev->name, ev->argc,
+             ev->argc > 3 ? ev->argv[3].ptr : "",
              sim_script(ev) ? sim_args(ev)[SIM_ARG_CLIENT].ptr : "",
              sim_script(ev) ? sim_args(ev)[SIM_ARG_REQUEST].ptr : "", reply);
 }
@@ -296,14 +303,19 @@ static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
 
 static void watch_server(void *user, const struct sim_redis_event *ev)
 {
-    struct sim_world *w = user;
-    theorem_first_come_first_served(w, ev);
-    theorem_token_given(w, ev);
-    theorem_no_needless_cancel(w, ev);
-    sim_book_step(w, ev);
-    watch_name(w, ev);
+    struct sim_server *s = user;
+    struct sim_world *w = s->world;
+    if (sim_quorum(w)) {
+        sim_quorum_step(w, (int)(s - w->node), ev);
+    } else {
+        theorem_first_come_first_served(w, ev);
+        theorem_token_given(w, ev);
+        theorem_no_needless_cancel(w, ev);
+        sim_book_step(w, ev);
+        watch_name(w, ev);
+    }
     if (w->trace && ev->script) {
-        note_script(w, ev);
+        note_script(w, (int)(s - w->node), ev);
     } else if (w->trace && strcmp(ev->name, "publish") == 0) {
         sim_note(w, "    server: publish %.60s", ev->argv[2].ptr);
     }
@@ -326,8 +338,16 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     w->t = 1000 * SIM_MS;
     w->wall_base_us = INT64_C(1790000000000000) +
                       (int64_t)snib__rng_below(&w->misc, 1000000000);
-    w->server = sim_redis_new(lua, opt->seed);
-    sim_redis_set_hook(w->server, watch_server, w);
+    w->nodes = opt->nodes ? opt->nodes : 1;
+    w->lines = w->nodes * SIM_CHANS;
+    for (int k = 0; k < w->nodes; k++) {
+        w->node[k].world = w;
+        w->node[k].redis = sim_redis_new(lua, opt->seed + (uint64_t)k);
+        sim_redis_set_hook(w->node[k].redis, watch_server, &w->node[k]);
+    }
+    if (sim_quorum(w)) {
+        sim_quorum_start(w);
+    }
     for (int i = 0; i < SIM_NAMES; i++) {
         w->resource[i].free_since = w->resource[i].ghost_since = -1;
         w->shelf[i].fits_since = w->shelf[i].ghost_since = -1;
@@ -358,10 +378,12 @@ static void clean_up(struct sim_world *w)
         free(w->heap[i].bytes);
     }
     w->heap_size = 0;
-    sim_redis_snapshot_free(w->replica);
-    w->replica = NULL;
-    sim_redis_free(w->server);
-    w->server = NULL;
+    for (int k = 0; k < w->nodes; k++) {
+        sim_redis_snapshot_free(w->node[k].replica);
+        w->node[k].replica = NULL;
+        sim_redis_free(w->node[k].redis);
+        w->node[k].redis = NULL;
+    }
 }
 
 static bool all_idle(const struct sim_world *w)

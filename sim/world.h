@@ -23,6 +23,9 @@
 #define SIM_NAMES   4
 #define SIM_FAULTS  64
 #define SIM_LINE_UP 64
+#define SIM_NODES   5 /* servers of a quorum                             */
+#define SIM_CHANS   3 /* lines to each                                   */
+#define SIM_LINES   (SIM_NODES * SIM_CHANS)
 
 /* -- options and plan: data, drawn before the run ----------------------------- */
 
@@ -73,6 +76,10 @@ struct sim_options {
     int read_pct, nest_pct; /* RW: readers; the other kind besides         */
     int size, terms_pct;    /* permits or parties; changes of the terms    */
     int delay_ms, prio_pct; /* lock-delay; not of the ordinary class       */
+    int nodes;              /* servers of a quorum; 0, 1: no quorum    */
+    int node_ms;            /* … and the patience for one of them      */
+    int64_t apart_ms;       /* their clocks differ by up to this       */
+    int far_node;           /* this one's is days ahead; 0: none       */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];
 };
@@ -112,7 +119,7 @@ enum sim_event_kind {
 struct sim_event {
     int64_t at;
     uint64_t seq;
-    int kind, client, a;
+    int kind, client, a, node;
     uint32_t line; /* which connection; 0: none                       */
     uint32_t life; /* the client's life it belongs to                 */
     uint8_t *bytes;
@@ -148,7 +155,8 @@ struct sim_lane {
     bool is_try, overran; /* outstay a lease once at most         */
     bool nested;          /* … and ask for the other kind         */
     int kind;
-    int64_t size_seen; /* largest size since it asked          */
+    int64_t size_seen;  /* largest size since it asked          */
+    int64_t entered_at; /* true time                            */
     struct snib__seat *seat;
     struct snib__seat *more; /* the other grant, or what waits for it */
     int64_t more_token, more_value;
@@ -158,13 +166,15 @@ struct sim_lane {
 struct sim_client {
     struct snib__engine *engine;
     struct snib__site *site[SIM_NAMES];
-    struct sim_line line[SNIB__CHANS];
+    struct sim_line line[SIM_LINES]; /* SIM_CHANS for each server */
     struct sim_lane lane[SIM_LANES];
-    int64_t offset, ppm, paused_until, isolated_until, timer_at;
+    int64_t offset, ppm, paused_until, timer_at;
+    int64_t isolated_until[SIM_NODES]; /* from that server               */
     uint32_t life; /* counts crashes                                  */
     bool dead;
     struct snib__query terms; /* a change of terms under way               */
     bool terms_busy;
+    char hex[33]; /* its id, as the server shows it                   */
 };
 
 /* A resource behind a fence: raise the mark before the first read, compare
@@ -248,6 +258,38 @@ struct sim_step {
     const struct sim_book *was, *is;
 };
 
+/* -- what the servers of a quorum know of a name ------------------------------ */
+
+/* The grant at one server. */
+struct sim_stand {
+    char id[SIM_ID], client[SIM_ID];
+    int64_t token, end;  /* ms of the server's clock; end 0: there is none  */
+    int64_t stray_since; /* nobody's grant, as far as is known; 0: it is   */
+};
+
+/* A grant that servers lost by a fault, not by its end. */
+struct sim_forgotten {
+    char id[SIM_ID];
+    uint32_t nodes; /* which                                            */
+    uint32_t early; /* … and were there again before its lease was over */
+};
+enum { SIM_FORGOTTEN = 64, SIM_ENDED = 32 };
+
+/* A request that was cancelled at a server: it may not be given any more. */
+struct sim_ended {
+    char id[SIM_ID];
+    int64_t at;
+};
+
+/* One Redis server. */
+struct sim_server {
+    struct sim_world *world;
+    struct sim_redis *redis;
+    struct sim_redis_snapshot *replica; /* for the fault promote            */
+    int64_t paused_until, down_until, refuse_until, slow_until;
+    int64_t step_us, ppm; /* of its wall clock                        */
+};
+
 struct sim_world {
     struct sim_options opt;
     int64_t t;
@@ -259,10 +301,18 @@ struct sim_world {
     struct sim_resource resource[SIM_NAMES];
     struct sim_line_up line_up[SIM_NAMES];
     struct sim_shelf shelf[SIM_NAMES];
-    struct sim_redis *server;
-    struct sim_redis_snapshot *replica; /* for the fault promote            */
-    int64_t server_paused_until, server_down_until, refuse_until, slow_until;
-    int64_t wall_base_us, wall_step_us, server_ppm;
+    struct sim_server node[SIM_NODES];
+    int nodes; /* 1, or those of a quorum                         */
+    int lines; /* … and a client's to them                        */
+    int64_t wall_base_us;
+    struct sim_stand stand[SIM_NODES][SIM_NAMES];
+    struct sim_forgotten forgotten[SIM_NAMES][SIM_FORGOTTEN];
+    uint32_t forgotten_count[SIM_NAMES];
+    struct sim_ended ended[SIM_NODES][SIM_ENDED];
+    uint32_t ended_count[SIM_NODES];
+    uint32_t no_memory[SIM_NAMES]; /* servers that lost the token memory */
+    uint32_t touched; /* servers that faults are about                   */
+    bool minor;       /* all faults are those of a minority of the servers    */
     uint32_t next_line;
     bool p1_off; /* the store lost or forgot: exclusion not promised */
     bool died;   /* a process crashed: its leases must run out      */
@@ -290,7 +340,7 @@ bool sim_run(struct sim_world *, const struct sim_options *, struct sim_lua *,
 void sim_push(struct sim_world *, struct sim_event);
 int64_t sim_local(const struct sim_client *, int64_t t);
 int64_t sim_true(const struct sim_client *, int64_t local);
-int64_t sim_wall_us(const struct sim_world *);
+int64_t sim_wall_us(const struct sim_world *, int node);
 void sim_fail(struct sim_world *, const char *theorem, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void sim_note(struct sim_world *, const char *fmt, ...)
@@ -299,9 +349,9 @@ void sim_note(struct sim_world *, const char *fmt, ...)
 /* net.c */
 void sim_net_drive(struct sim_world *, int client); /* engine's out -> net   */
 void sim_net_event(struct sim_world *, const struct sim_event *);
-void sim_net_server_out(struct sim_world *);
+void sim_net_server_out(struct sim_world *, int node);
 void sim_net_break(struct sim_world *, int client, int chan);
-void sim_net_break_all(struct sim_world *);
+void sim_net_break_all(struct sim_world *, int node);
 void sim_net_drop_client(struct sim_world *, int client);
 
 /* client.c */
@@ -351,9 +401,36 @@ bool sim_is_new(const struct sim_step *, const struct sim_holder *);
 const struct sim_waiter *sim_book_fits(const struct sim_world *,
                                        const struct sim_book *);
 
+/* quorum.c */
+void sim_quorum_draw(struct sim_options *);
+/* Does this seed mean a world of a quorum? */
+bool sim_quorum_drawn(uint64_t seed);
+void sim_quorum_start(struct sim_world *);
+/* A script has run at a server. */
+void sim_quorum_step(struct sim_world *, int node,
+                     const struct sim_redis_event *);
+/* A fault at a server: call it before and after. What stood there and does
+ * not stand any more is noted as forgotten. */
+void sim_quorum_before(struct sim_world *, int node);
+void sim_quorum_after(struct sim_world *, int node, const struct sim_fault *);
+int sim_majority(const struct sim_world *);
+/* The servers at which a grant stands, as bits. */
+uint32_t sim_stands(const struct sim_world *, int name, const char *id);
+bool sim_stand_live(const struct sim_world *, int node, int name);
+/* The servers that have lost it by a fault. */
+struct sim_forgotten sim_lost_at(const struct sim_world *, int name,
+                                 const char *id);
+/* Those whose token memory has reached that. */
+uint32_t sim_remember(const struct sim_world *, int name, int64_t token);
+void sim_seat_id(const struct snib__seat *, char ret[33]);
+static inline bool sim_quorum(const struct sim_world *w)
+{
+    return w->nodes > 1;
+}
+
 /* plan.c */
 void sim_fault_apply(struct sim_world *, int index);
-void sim_promote(struct sim_world *);
+void sim_promote(struct sim_world *, int node);
 void sim_heal(struct sim_world *);
 /* Is there a fault of that kind in the plan? */
 bool sim_planned(const struct sim_world *, int kind);
@@ -388,7 +465,22 @@ void theorem_unwanted_is_given_back(struct sim_world *);
 void theorem_jump_puts_at_risk(struct sim_world *, int client);
 /* Is the name held at the server? */
 bool sim_held(const struct sim_world *, int name);
-void theorem_no_needless_loss(struct sim_world *, const struct snib__seat *);
+void theorem_no_needless_loss(struct sim_world *, int name,
+                              const struct snib__seat *);
+
+/* Worlds of a quorum. After every script at one of its servers: */
+void theorem_own_grant_only(struct sim_world *, int node, int name,
+                            const struct sim_stand *was,
+                            const struct sim_redis_event *);
+/* Has a majority forgotten that grant, so that the fence alone protects? */
+bool theorem_is_forgotten(const struct sim_world *, int name,
+                          const struct snib__seat *);
+/* Does that grant stand on a majority of sound servers, so that the others may
+ * do what they like? */
+bool theorem_stands_firm(const struct sim_world *, int name,
+                         const struct snib__seat *);
+void theorem_quorum_token(struct sim_world *, int client, int lane);
+void theorem_quorum_now_and_then(struct sim_world *);
 
 /* Worlds of other kinds. At the server after every script: */
 void theorem_readers_and_writers(struct sim_world *, const struct sim_step *);

@@ -10,6 +10,7 @@ struct owner {
     int who; /* client and lane; -1: nobody so far                          */
     bool alone;
     int64_t token;
+    const struct snib__seat *seat;
 };
 
 static bool holds(const struct sim_world *w, int client,
@@ -29,11 +30,14 @@ static void look_at(struct sim_world *w, int client, int lane,
     struct owner *o = &all[l->name];
     struct owner me = {.who = client * SIM_LANES + lane,
                        .alone = sim_alone(s->terms.kind),
-                       .token = s->token};
+                       .token = s->token,
+                       .seat = s};
     if (!holds(w, client, s)) {
         return;
     }
-    if (o->who >= 0 && o->who != me.who && (o->alone || me.alone)) {
+    if (o->who >= 0 && o->who != me.who && (o->alone || me.alone) &&
+        !theorem_is_forgotten(w, l->name, o->seat) &&
+        !theorem_is_forgotten(w, l->name, s)) {
         sim_fail(w, "mutual exclusion",
                  "name %d: client %d lane %d and client %d lane %d "
                  "(tokens %lld, %lld)",

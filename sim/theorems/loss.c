@@ -12,7 +12,7 @@ static bool stood_still(const struct sim_world *w)
     return sim_planned(w, SIM_PAUSE) || sim_planned(w, SIM_JUMP);
 }
 
-void theorem_no_needless_loss(struct sim_world *w,
+void theorem_no_needless_loss(struct sim_world *w, int name,
                               const struct snib__seat *seat)
 {
     int64_t calm = w->t - w->trouble_until;
@@ -22,11 +22,15 @@ void theorem_no_needless_loss(struct sim_world *w,
     if (seat->shown != SNIB_LOST || w->p1_off || w->p2_off || slow) {
         return;
     }
+    bool firm = theorem_stands_firm(w, name, seat);
+    if (w->forgotten_count[name] && !firm) { /* a quorum: as p1_off */
+        return;
+    }
     if (why == SNIB_WHY_STOLEN || why == SNIB_WHY_REVOKED) {
         sim_fail(w, "no needless loss", "%s although nobody took it",
                  snib_reason_text(why));
     } else if (!seat->terms.fixed &&
-               (w->opt.fault_count == 0 || calm > notice) &&
+               (w->opt.fault_count == 0 || firm || calm > notice) &&
                !(stood_still(w) && why == SNIB_WHY_PAUSED)) {
         sim_fail(w, "no needless loss", "%s although nothing is broken",
                  snib_reason_text(why));

@@ -24,13 +24,13 @@ bool sim_held(const struct sim_world *w, int name)
     while (sim_keys[name][n]) {
         n++;
     }
-    return sim_redis_find(w->server, 0, sim_keys[name], n, sim_wall_us(w),
-                          &key);
+    return sim_redis_find(w->node[0].redis, 0, sim_keys[name], n,
+                          sim_wall_us(w, 0), &key);
 }
 
 void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
 {
-    if (sim_kinds(w)) { /* wakeup.c has those */
+    if (sim_kinds(w) || sim_quorum(w)) { /* wakeup.c, quorum.c */
         return;
     }
     for (int n = 0; n < w->opt.names; n++) {

@@ -63,8 +63,11 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
     const struct sim_lane *l = &w->client[client].lane[lane];
     const struct sim_resource *r = &w->resource[l->name];
     int64_t early = l->limit_at - w->t;
-    bool by_limit = l->limit_at && early < (l->limit_at - l->asked_at) / 100 +
-                                               1000; /* clock rates */
+    int64_t whole = l->limit_at - l->asked_at;
+    bool by_limit = l->limit_at && early < whole / 100 + 1000; /* clock rates */
+    /* A quorum gives up a little earlier, to say why. */
+    bool why = sim_quorum(w) && l->limit_at && early < 51 * SIM_MS;
+    bool slow = w->opt.lease_ms * 1000 <= 100 * w->opt.latency_us;
     bool connecting =
         w->t >= START_MS * SIM_MS + w->opt.request_ms * SIM_MS / 100 * 99;
     bool ok = false;
@@ -81,13 +84,14 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
         break;
     case SNIB_ERR_UNREACHABLE: /* connecting takes longer than that, or than
                                   the patience for an answer */
-        ok = by_limit || w->faults > 0 || connecting;
+        ok = by_limit || why || (w->faults > 0 && !w->minor) || connecting;
         break;
     case SNIB_ERR_UNKNOWN:
-        ok = by_limit || w->faults > 0;
+        ok = (by_limit || w->faults > 0) && !sim_quorum(w);
         break;
     case SNIB_ERR_STORE:
-        ok = says(w, OTHERS) || clock_jumps(w);
+        ok = says(w, OTHERS) || clock_jumps(w) ||
+             (sim_quorum(w) && (w->opt.far_node || slow || w->faults > 0));
         break;
     case SNIB_ERR_LOST: /* the lane has not unwound an earlier loss */
         ok = true;

@@ -22,9 +22,9 @@ static bool sound(const struct sim_world *w, int client)
             return false;
         }
     }
-    return c->paused_until <= w->t && c->isolated_until <= w->t &&
-           w->server_paused_until <= w->t && w->server_down_until <= w->t &&
-           w->slow_until <= w->t && !sim_planned(w, SIM_ERROR);
+    return c->paused_until <= w->t && c->isolated_until[0] <= w->t &&
+           w->node[0].paused_until <= w->t && w->node[0].down_until <= w->t &&
+           w->node[0].slow_until <= w->t && !sim_planned(w, SIM_ERROR);
 }
 
 static bool wanted(const struct sim_world *w, int client, int name)
