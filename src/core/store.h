@@ -106,8 +106,8 @@ typedef enum snib__answer {
  *           the same step, with that answer. What fails on the way, or is
  *           resent, is asked for alone.
  *  RENEW    id, token, lease: compare id and token, never create. DONE sets
- *           valid_from, left, of permits slot. NO: not ours any more; err LOST, or
- *           revoked = true when force-released.
+ *           valid_from, left, of permits slot. NO: not ours any more; err
+ *           LOST, or revoked = true when force-released.
  *           floor > 0 (only a quorum asks a node so): compare the id only,
  *           give the grant this token, remember floor as given, and where the
  *           grant is not known set it again if the lock is free (may_queue:

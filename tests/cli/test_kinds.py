@@ -241,7 +241,7 @@ def test_permits_in_use_are_said_in_words_and_json(store):
     store.hold("s", *permits(2, 5))
     words = store.run("status", "s").stdout
     assert words.startswith("s: 2 of 5 permits in use by ")
-    assert ", 2 permits\n" in words
+    assert ", 2 permits, slot 0\n" in words
     store.hold("s", *permits(3))
     assert store.run("list").stdout.startswith("s: 5 of 5 permits in use, ")
     view = store.status("s")
