@@ -45,7 +45,7 @@
 enum {
     ENTRIES_MAX = 32, /* of SNIB_HELD: more are not looked at               */
     DEPTH_MAX = 64,   /* processes between two leashes                      */
-    TRIES = 40,       /* of 1 ms: a shell that is about to wait for us      */
+    TRIES = 100,      /* of 1 ms: a shell that is about to wait for us      */
     ANSWER_MS = 300
 };
 

@@ -39,10 +39,9 @@ def assert_free(store, *names):
 
 
 def test_two_commands_in_each_others_way(store):
-    one = outer(store, "A", "a", "b", "run", "--no-progress", "B", "--",
-                "true")
-    two = outer(store, "B", "b", "a", "run", "--no-progress", "A", "--",
-                "true")
+    """Also with -q: that two do not get on is a mistake."""
+    one = outer(store, "A", "a", "b", "run", "-q", "B", "--", "true")
+    two = outer(store, "B", "b", "a", "run", "-q", "A", "--", "true")
     (out1, err1), (out2, err2) = ended(one, two)
     assert sorted([out1, out2]) == ["inner 0\n", "inner 75\n"], err1 + err2
     refused = err1 if out1 == "inner 75\n" else err2

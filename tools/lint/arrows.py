@@ -33,8 +33,9 @@ IO_HEADERS = {
     "time.h", "unistd.h",
 }
 IO_ALLOWED = ("src/store/sqlite/", "src/store/memory/")
-# The table of claims is one for both stores that work inside this host.
-SHARED = {"src/store/memory/claims.h", "src/store/redis/redis.h"}
+# The rules of a lock are one for both stores that work inside this host.
+SHARED = {"src/store/memory/claims.h", "src/store/memory/company.h",
+          "src/store/redis/redis.h"}
 # Vendor headers, and the only place that may know each.
 VENDOR = {"hiredis/": "src/proto/resp", "sqlite3.h": "src/store/sqlite/"}
 
