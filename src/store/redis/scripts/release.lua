@@ -9,17 +9,16 @@
 -- With a tombstone the request is over for good: what a late copy of it was
 -- given meanwhile under a token that its client does not know is ended, too,
 -- and a place that it took is given up.
-local H, T, Q, W, A, R, C, X =
-    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local call, fmt = redis.call, string.format
-local client, request = ARGV[1], ARGV[2]
-if #ARGV ~= 4 or #client ~= 32 or #request ~= 32
-    or #KEYS ~= (ARGV[4] == '1' and 8 or 7) then
+local H, A = KEYS[1], KEYS[5]
+local call = redis.call
+local client, request, tomb = ARGV[1], ARGV[2], ARGV[4] == '1'
+if #KEYS ~= (tomb and 8 or 7) or #ARGV ~= 4 or #client ~= 32
+    or #request ~= 32 then
     return redis.error_reply('SNIBARG release: bad arguments')
 end
 -- The short way: nobody waits. A grant held for hours goes the long way, which
 -- refreshes the token memory; so does what is damaged.
-if ARGV[4] == '0' and call('EXISTS', A) == 0 then
+if not tomb and call('EXISTS', A) == 0 then
     local at = client
     local own = call('HGET', H, at)
     if not own or string.sub(own, 1, 33) ~= request .. ' ' then
@@ -36,6 +35,9 @@ if ARGV[4] == '0' and call('EXISTS', A) == 0 then
     end
 end
 
+local T, Q, W, R, C, X =
+    KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7], KEYS[8]
+local fmt = string.format
 -- @include enter
 -- @include settle
 -- Reading.
@@ -49,7 +51,7 @@ if own then
             .. ' is damaged')
     end
     ours = token == ARGV[3]
-    if ours or ARGV[4] == '1' then
+    if ours or tomb then
         gone = at
     end
 end
@@ -60,7 +62,7 @@ clock()
 memory()
 local known = last
 survey(holders, gone)
-if ARGV[4] == '1' then
+if tomb then
     drop[1] = request -- a late copy may have queued again
     call('ZCARD', A) -- types, before anything is written
     call('ZCARD', Q)
@@ -74,7 +76,7 @@ if bad then
 end
 
 -- Writing.
-if ARGV[4] == '1' then
+if tomb then
     call('DEL', X)
 end
 sweep()
@@ -82,7 +84,7 @@ hand()
 if #heirs == 0 and #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
     call('SET', T, fmt('%.0f', last), 'PX', '86400000')
 end
-if ARGV[4] == '1' then
+if tomb then
     call('SET', X, '1', 'PX', '10000')
 end
 tell()
