@@ -1,6 +1,7 @@
 /* control.c — see control.h. */
 #define _GNU_SOURCE
 #include "control.h"
+#include "proc.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -122,8 +123,8 @@ static bool talk(int fd, const struct control_request *request, int timeout_ms,
         return false;
     }
     size = recv(fd, ret, ret_size, MSG_DONTWAIT | MSG_TRUNC);
-    if (size == 0) {
-        errno = ECONNRESET;
+    if (size <= 0) {
+        errno = size < 0 ? errno : ECONNRESET;
         return false;
     }
     if (size != (ssize_t)ret_size || *magic != CONTROL_MAGIC) {
@@ -133,8 +134,8 @@ static bool talk(int fd, const struct control_request *request, int timeout_ms,
     return true;
 }
 
-static bool ask(const char *address, const struct control_request *request,
-                int timeout_ms, void *ret, size_t ret_size)
+static bool ask_once(const char *address, const struct control_request *request,
+                     int timeout_ms, void *ret, size_t ret_size)
 {
     struct sockaddr_un to;
     socklen_t size = set_address(&to, address);
@@ -155,6 +156,23 @@ static bool ask(const char *address, const struct control_request *request,
     close(fd);
     errno = error;
     return ok;
+}
+
+/* A keeper drops who does not send soon after connecting: so may we be, on a
+ * busy machine. It has done nothing then, and is asked again. */
+static bool ask(const char *address, const struct control_request *request,
+                int timeout_ms, void *ret, size_t ret_size)
+{
+    int64_t end = proc_now() + timeout_ms * INT64_C(1000000);
+    int64_t left = timeout_ms;
+
+    while (!ask_once(address, request, (int)left, ret, ret_size)) {
+        left = (end - proc_now()) / 1000000;
+        if ((errno != ECONNRESET && errno != EPIPE) || left <= 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool control_ask(const char *address, const struct control_request *request,

@@ -190,7 +190,7 @@ static void connected(int i)
         snprintf(first, sizeof first, "%s", word[1]);
         sayf(i, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
              strlen(word[1]), word[1]);
-        if (heard(i)) { /* a later one: also to that of the client */
+        if (heard(i)) { /* a later one: also where force is told */
             assert_string_equal(word[0], "SUBSCRIBE");
             sayf(i, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:2\r\n",
                  strlen(word[1]), word[1]);

@@ -8,6 +8,7 @@
  * server saw, and its lease counts from the instant when that one was sent.
  * Numbers are unique in the store, so that a repeat of a request cannot be
  * taken for an earlier send of it. */
+#include <stdio.h>
 #include <string.h>
 
 #include "store/redis/redis_i.h"
@@ -44,6 +45,12 @@ void snib__queue_unmark(struct snib__redis *s, struct snib__request *rq)
     s->queued -= (rq->chan & M_QUEUED) != 0;
     s->held -= (rq->chan & M_HELD) != 0;
     rq->chan = (uint8_t)(rq->chan & ~(M_QUEUED | M_HELD));
+}
+
+void snib__queue_told_channel(const struct snib__redis *s,
+                              char ret[CHANNEL_TOLD_MAX])
+{
+    snprintf(ret, CHANNEL_TOLD_MAX, "snib:%s:r", s->client);
 }
 
 void snib__queue_channel(struct snib__redis *s)

@@ -286,9 +286,13 @@ void snib__queue_overtaken(struct snib__redis *, snib_instant now, int i,
                            const struct snib__resp_cell *);
 void snib__queue_abandon(struct snib__redis *, const uint64_t id[2]);
 void snib__queue_channel(struct snib__redis *);
-/* The client's own channel, on which it is told of forced releases: what the
- * name of every subscription's begins with. */
-#define SNIB__CHANNEL_SIZE 37
+/* Where the client is told of forced releases only, whatever the number of its
+ * subscription. Grants must not come there: a waiter's record of before (the
+ * promoted replica's) names the client's first channel, and is not to be
+ * believed before it has polled. */
+enum { CHANNEL_TOLD_MAX = 40 };
+void snib__queue_told_channel(const struct snib__redis *,
+                              char ret[CHANNEL_TOLD_MAX]);
 /* The subscription is refused for good: who waits for it cannot queue. */
 void snib__queue_barred(struct snib__redis *, snib_err, const char *text);
 

@@ -23,13 +23,13 @@ static void greet(struct snib__redis *s, snib_instant now, int i, job j)
         s, i, &(struct flight){.job = (uint8_t)j, .sent = now, .last = true});
 }
 
-/* To the first bytes of the channel's name: see queue.c. */
-static void subscribe(struct snib__redis *s, snib_instant now, size_t size)
+static void subscribe(struct snib__redis *s, snib_instant now,
+                      const char *channel)
 {
     struct snib__buf *out = &s->out->chan[SUBS].out;
     snib__resp_begin(out, 2);
     snib__resp_text(out, "SUBSCRIBE");
-    snib__resp_arg(out, s->channel, size);
+    snib__resp_text(out, channel);
     greet(s, now, SUBS, JOB_SUBSCRIBE);
 }
 
@@ -69,9 +69,11 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
         }
     }
     if (i == SUBS) {
-        subscribe(s, now, strlen(s->channel));
+        subscribe(s, now, s->channel);
         if (s->generation) {
-            subscribe(s, now, SNIB__CHANNEL_SIZE);
+            char told[CHANNEL_TOLD_MAX];
+            snib__queue_told_channel(s, told);
+            subscribe(s, now, told);
         }
     } else {
         snib__resp_begin(out, 1);
@@ -171,10 +173,9 @@ static bool may_run(struct snib__redis *s, snib_instant now, int i,
 
 static bool to_us(const struct snib__redis *s, const struct snib__resp_cell *c)
 {
-    return snib__resp_is(c, s->channel) ||
-           (c && c->type == SNIB__RESP_STRING &&
-            c->size == SNIB__CHANNEL_SIZE &&
-            memcmp(c->text, s->channel, c->size) == 0);
+    char told[CHANNEL_TOLD_MAX];
+    snib__queue_told_channel(s, told);
+    return snib__resp_is(c, s->channel) || snib__resp_is(c, told);
 }
 
 /* An array ["message", channel, text]: true, and passed on. */

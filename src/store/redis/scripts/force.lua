@@ -75,7 +75,8 @@ if #marks > 0 then
     call('PEXPIRE', R, fmt('%.0f', math.min(longest, 86400000)))
 end
 tell()
-for _, one in ipairs(told) do -- at once, if it listens
+for _, one in ipairs(told) do -- at once, if it listens: at first, or again
     redis.pcall('PUBLISH', 'snib:' .. one[1], 'r ' .. one[2])
+    redis.pcall('PUBLISH', 'snib:' .. one[1] .. ':r', 'r ' .. one[2])
 end
 return {count, now}
