@@ -340,14 +340,15 @@ void snib__engine_gathered(struct snib__engine *e, snib_instant now,
 }
 
 /* A request that may queue, or ends a grant before, goes alone. */
-void snib__company_join(struct snib__engine *e, struct snib__turn *t)
+void snib__company_join(struct snib__engine *e, struct snib__seat *s)
 {
+    struct snib__turn *t = s->site->turn;
     struct snib__request *rq = t && t->asking ? &t->asking->rq : NULL;
     if (!e->company.open || !rq || t->state != SNIB__TURN_ASKING ||
         rq->may_queue || rq->token || e->company.count == UINT8_MAX) {
         return;
     }
-    rq->company = e->company.number;
+    s->company = rq->company = e->company.number;
     rq->place = e->company.count++;
     rq->all = e->company.all;
 }

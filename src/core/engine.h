@@ -147,11 +147,12 @@ struct snib__seat {
     char *reason;              /* owned; NULL: the client's                */
     struct snib__above *above; /* owned; NULL: none                         */
     uint32_t holds;
-    uint8_t news;   /* SNIB__NEWS_…                             */
-    uint8_t state;  /* snib__seat_state                         */
-    uint8_t shown;  /* snib_state as last told                  */
-    uint8_t why;    /* snib_reason of a loss or risk            */
-    bool abandoned; /* nobody waits for the end of its release  */
+    uint32_t company; /* it was gathered in; 0: none              */
+    uint8_t news;     /* SNIB__NEWS_…                             */
+    uint8_t state;    /* snib__seat_state                         */
+    uint8_t shown;    /* snib_state as last told                  */
+    uint8_t why;      /* snib_reason of a loss or risk            */
+    bool abandoned;   /* nobody waits for the end of its release  */
     snib_err err;
     struct snib_error *reterr; /* (d)                                      */
     void *user;                /* (d)                                      */

@@ -136,7 +136,7 @@ struct snib__inquiry *snib__inquiry_get(struct snib__engine *,
 void snib__inquiry_put(struct snib__engine *, struct snib__inquiry *);
 void snib__inquiry_start(struct snib__engine *, struct snib__inquiry *);
 /* One more acquire of those that are gathered, if they are. */
-void snib__company_join(struct snib__engine *, struct snib__turn *);
+void snib__company_join(struct snib__engine *, struct snib__seat *);
 /* Send the step's requests, take answers, until nothing moves. */
 void snib__engine_settle(struct snib__engine *, snib_instant now);
 void snib__engine_log(struct snib__engine *, int level, const char *fmt, ...)

@@ -396,7 +396,7 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
         s->terms.beside = beside ? beside->ticket : 0;
         if (asks) {
             snib__turn_ask(e, now, site->turn, 0);
-            snib__company_join(e, site->turn);
+            snib__company_join(e, s);
         } else {
             snib__turn_limits(site->turn, s);
         }

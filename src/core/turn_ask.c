@@ -238,6 +238,19 @@ static void refuse_all(struct snib__engine *e, struct snib__turn *t,
     }
 }
 
+/* Another of its company is refused: says nothing of this lock, so nothing to
+ * others who wait for it here. */
+static void refuse_company(struct snib__engine *e, struct snib__turn *t,
+                           uint32_t company)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &t->site->waiting) {
+        struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
+        if (s->company == company) {
+            snib__seat_refuse(e, s, SNIB_ERR_CANCELLED, NULL);
+        }
+    }
+}
+
 /* The store kept the request until its limit: seats whose own limit has come
  * with it end here. One that the store had in its queue, or said no to, surely
  * has nothing; one that was never answered does not know. */
@@ -288,6 +301,8 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
         if (rq->err && rq->err != SNIB_ERR_BUSY &&
             rq->err != SNIB_ERR_CANCELLED) { /* waiting would not help */
             refuse_all(e, t, rq->err, &q->error, false);
+        } else if (rq->company && rq->err == SNIB_ERR_CANCELLED) {
+            refuse_company(e, t, rq->company);
         } else if (!rq->may_queue) {
             refuse_all(e, t, rq->err ? rq->err : SNIB_ERR_BUSY, &q->error,
                        true);

@@ -100,7 +100,7 @@ class Terminal:
     def type(self, keys):
         os.write(self.fd, keys)
 
-    def read_until(self, text):
+    def read_until(self, text, times=1):
         def there():
             try:
                 self.seen += os.read(self.fd, 4096)
@@ -108,10 +108,10 @@ class Terminal:
                 pass
             except OSError:
                 return True
-            return text in self.seen
+            return self.seen.count(text) >= times
         os.set_blocking(self.fd, False)
         eventually(there, "%r on the terminal" % text)
-        assert text in self.seen, self.seen
+        assert self.seen.count(text) >= times, self.seen
 
     def wait(self):
         def over():
@@ -187,10 +187,12 @@ def test_ctrl_c_on_a_terminal_ends_a_leader_and_its_command(sqlite):
 
 def test_each_term_of_a_leader_has_the_terminal(sqlite):
     t = Terminal(sqlite, "elect", "-q", "--pause", "0", "a", "--", "sh", "-c",
-                 'read line; echo "got:$line"; exit 1')
+                 'echo ready; read line; echo "got:$line"; exit 1')
     for word in (b"one", b"two", b"three"):
         t.type(word + b"\n")
         t.read_until(b"got:" + word)
+    # Between two terms the key would be nobody's.
+    t.read_until(b"ready", 4)
     t.type(b"\x03")
     assert t.wait() == 130
     assert not sqlite.held("a")

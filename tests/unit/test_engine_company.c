@@ -167,6 +167,37 @@ static void one_whose_site_is_busy_does_not_join(void **state)
     done_with(d, &t);
 }
 
+/* Another thread's try at a door of the company asked with it; that the
+ * company failed is nothing to it. */
+static void who_joined_one_of_a_company_is_asked_for_alone(void **state)
+{
+    struct desk *d = *state;
+    struct three t = three_sites(d);
+    snib__engine_gather(d->e, true);
+    t.seat[0] = sit(d, t.site[0], true);
+    t.seat[1] = sit(d, t.site[1], true);
+    snib__engine_gathered(d->e, d->now, SNIB__COMPANY_GO);
+    struct snib__ask ask = ask_of(8);
+    struct snib__seat *other = NULL;
+    ask.try_only = true;
+    assert_int_equal(
+        snib__engine_acquire(d->e, d->now, t.site[0], &ask, &other, &d->err),
+        SNIB_ERR_OK);
+    struct snib__request *rq = asked_for("a");
+    rq->err = SNIB_ERR_CANCELLED;
+    say(d, rq, SNIB__NO);
+    assert_int_equal(t.seat[0]->err, SNIB_ERR_CANCELLED);
+    assert_int_equal(other->state, SNIB__SEAT_WAITING);
+    rq = asked_for("a");
+    assert_non_null(rq);
+    assert_int_equal(rq->company, 0);
+    say(d, rq, SNIB__NO);
+    assert_int_equal(other->err, SNIB_ERR_BUSY);
+    snib__seat_done(d->e, other);
+    say(d, asked_for("b"), SNIB__NO);
+    done_with(d, &t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +207,7 @@ int main(void)
         T(a_dropped_company_never_reaches_the_store),
         T(a_parted_company_asks_each_for_itself),
         T(one_whose_site_is_busy_does_not_join),
+        T(who_joined_one_of_a_company_is_asked_for_alone),
     };
     return RUN(tests);
 }
