@@ -117,6 +117,7 @@ static void start_tries(struct snib__step *s, struct snib__member m[], size_t n,
     snib__engine_gather(e, all);
     for (size_t i = 0; i < n; i++) {
         if (over) {
+            m[i].note = (struct snib__note){0}; /* no answer will come */
             m[i].asked = false;
             m[i].grant = (struct snib_grant){0};
             snib__fail_plain(&m[i].error, SNIB_ERR_CANCELLED);
