@@ -131,6 +131,31 @@ static void a_release_without_an_answer_is_unknown(void **state)
     pair_free(&p);
 }
 
+/* The first one's site is busy with a release that is not answered, so the
+ * second is not asked for; then the patience ends. */
+static void one_that_was_not_asked_for_is_not_given_up(void **state)
+{
+    (void)state;
+    struct pair p = pair_new("memory:multi-patience");
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    struct snib__member member[2];
+    struct snib_grant g;
+    assert_int_equal(snib_acquire(p.lock[0], NULL, &g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_test_drop_replies(p.client, 1000000), SNIB_ERR_OK);
+    assert_int_equal(snib_release(p.lock[0], g, &e), SNIB_ERR_UNKNOWN);
+    memset(member, 0xa5, sizeof member); /* as a stack is */
+    for (int i = 0; i < 2; i++) {
+        member[i].lock = p.lock[i];
+    }
+    snib__batch_try(p.client, member, 2, &o, false, snib__ms(100));
+    assert_int_not_equal(member[0].error.code, SNIB_ERR_OK);
+    assert_int_not_equal(member[0].error.code, SNIB_ERR_CANCELLED);
+    assert_int_equal(member[1].error.code, SNIB_ERR_CANCELLED);
+    assert_int_equal(member[1].grant.ticket, 0);
+    assert_int_equal(snib_test_drop_replies(p.client, 0), SNIB_ERR_OK);
+    pair_free(&p);
+}
+
 static void a_loss_outweighs_an_unknown(void **state)
 {
     (void)state;
@@ -157,6 +182,7 @@ int main(void)
         cmocka_unit_test(a_lost_answer_is_asked_for_again),
         cmocka_unit_test(without_answers_it_is_unknown_and_ends_by_itself),
         cmocka_unit_test(a_release_without_an_answer_is_unknown),
+        cmocka_unit_test(one_that_was_not_asked_for_is_not_given_up),
         cmocka_unit_test(a_loss_outweighs_an_unknown),
     };
     return RUN(cases);
