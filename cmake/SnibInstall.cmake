@@ -25,6 +25,29 @@ foreach(section 1 3 5 7)
             DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")
 endforeach()
 
+# Section 3 comes from the headers.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+    file(GLOB headers CONFIGURE_DEPENDS
+         "${PROJECT_SOURCE_DIR}/include/snib.h"
+         "${PROJECT_SOURCE_DIR}/include/snib/*.h")
+    set(tool "${PROJECT_SOURCE_DIR}/tools/man/headers.py")
+    set(pages "${PROJECT_BINARY_DIR}/man3")
+    add_custom_command(
+        OUTPUT "${pages}/made"
+        COMMAND "${CMAKE_COMMAND}" -E rm -rf "${pages}"
+        COMMAND Python3::Interpreter "${tool}" "${pages}" ${headers}
+        COMMAND "${CMAKE_COMMAND}" -E touch "${pages}/made"
+        DEPENDS "${tool}" ${headers}
+        COMMENT "Making the manual pages of the library"
+        VERBATIM)
+    add_custom_target(snib_man3 ALL DEPENDS "${pages}/made")
+    install(DIRECTORY "${pages}/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man3"
+            FILES_MATCHING PATTERN "*.3")
+else()
+    message(STATUS "snib: no python3: no manual pages of the library")
+endif()
+
 # Relative to the .pc file where possible, so that the tree can be moved.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE
                                             "${CMAKE_INSTALL_INCLUDEDIR}")

@@ -26,4 +26,8 @@ if pkg-config --static --libs snib >/dev/null 2>"$work/why"; then
 else
     say "static: not tried: $(cat "$work/why")"
 fi
-say "ok: snib.pc"
+for page in man1/snib-run.1 man3/snib.3 man3/snib_multi.3 \
+    man3/snib_acquire.3 man3/snib_multi_acquire.3; do
+    [ -s "$(find "$prefix" -path "*/$page")" ] || die "no $page installed"
+done
+say "ok: snib.pc, manual pages"

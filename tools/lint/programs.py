@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from tree import Finding, Skip
@@ -137,7 +138,17 @@ def manual(tree):
     if not pages:
         raise Skip("there are no manual pages")
     tool = _tool("mandoc")
-    done = _run(tree, [tool, "-T", "lint", "-W", "warning", *pages])
+    with tempfile.TemporaryDirectory() as folder:
+        made = tree.path("tools/man/headers.py")
+        if os.path.exists(made):
+            _run(tree, [sys.executable, made, folder,
+                        *tree.files("include", (".h",))])
+            for name in sorted(os.listdir(folder)):
+                with open(os.path.join(folder, name),
+                          encoding="utf-8") as page:
+                    if not page.read(4).startswith(".so"): # leads elsewhere
+                        pages.append(page.name)
+        done = _run(tree, [tool, "-T", "lint", "-W", "warning", *pages])
     yield from (Finding(re.sub(r"^mandoc: ", "", line))
                 for line in done.stdout.splitlines() if line.strip())
 

@@ -1,0 +1,57 @@
+"""Each function of the public headers has a manual page of section 3 that says
+what the header says."""
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEADERS = sorted((ROOT / "include").rglob("*.h"))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("man3")
+    subprocess.run([sys.executable, ROOT / "tools" / "man" / "headers.py",
+                    folder, *HEADERS], check=True)
+    return {page.stem: page.read_text() for page in folder.iterdir()}
+
+
+def words(text):
+    """Without roff's and C's way of breaking lines."""
+    text = re.sub(r"(?m)^\.\w.*$|^ \* ?|\\&|\\f[IR]", " ", text)
+    return " ".join(re.sub(r"[*/]", " ", text.replace("\\e", "\\")).split())
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda h: h.name)
+def test_every_function_has_its_page(header, pages):
+    declared = re.findall(r"^SNIB_API (?:SNIB_CHECK )?[^;]*?(snib_\w+)\(",
+                          header.read_text(), re.M)
+    assert declared
+    for function in declared:
+        match = re.fullmatch(r"\.so man3/(\w+)\.3\n", pages[function])
+        assert match, function
+        page = pages[match[1]]
+        assert re.search(rf"^\.Nm {function}\b", page, re.M)
+        assert re.search(rf"^[^.].*\b{function}\(", page, re.M)
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda h: h.name)
+def test_no_word_of_a_contract_is_lost(header, pages):
+    text = header.read_text()
+    name = ("snib_" if header.parent.name == "snib" else "") + header.stem
+    page = words(pages[name])
+    text = re.sub(r"\A/\*.*?\n \*\n", "/*", text, flags=re.S)  # the title
+    for comment in re.findall(r"^/\*(?! --)((?:(?!\*/).)*)\*/\n"
+                              r"(?!\n|#define SNIB_ERR)", text, re.S | re.M):
+        said = words(comment)
+        assert said in page, f"{said}\nnot in\n{page}"
+
+
+def test_the_errors_are_a_list(pages):
+    assert re.search(r"^SNIB_ERR_BUSY +REFUSED +75 +held by another owner$",
+                     pages["snib"], re.M)
+    assert "X(" not in pages["snib"]
+    assert "SNIB_API" not in "".join(pages.values())
