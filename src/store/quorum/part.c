@@ -47,7 +47,7 @@ static struct snib__request *ask(struct snib__quorum *q, snib_instant now,
     snib__link_init(&rq->link);
     snib__link_init(&rq->own);
     snib__list_push(&q->node[k].chain, &rq->link);
-    p->doing = what;
+    p->doing = (uint8_t)what;
     op->busy++;
     struct node *n = &q->node[k];
     n->due++;
