@@ -24,7 +24,7 @@ void snib__buf_clear(struct snib__buf *b)
     b->failed = false;
 }
 
-bool snib__buf_reserve(struct snib__buf *b, size_t n)
+bool snib__buf_grow(struct snib__buf *b, size_t n)
 {
     size_t size = b->end - b->start;
     if (b->failed || n > b->limit || size > b->limit - n) {
@@ -54,14 +54,6 @@ bool snib__buf_reserve(struct snib__buf *b, size_t n)
     b->data = data;
     b->cap = cap;
     return true;
-}
-
-void snib__buf_add(struct snib__buf *b, const void *p, size_t n)
-{
-    if (n && snib__buf_reserve(b, n)) {
-        memcpy(b->data + b->end, p, n);
-        b->end += n;
-    }
 }
 
 void snib__buf_puts(struct snib__buf *b, const char *s)
