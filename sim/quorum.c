@@ -321,24 +321,6 @@ void sim_quorum_start(struct sim_world *w)
                __builtin_popcount(touched) <= w->nodes - sim_majority(w);
 }
 
-void sim_quorum_step(struct sim_world *w, int node,
-                     const struct sim_redis_event *ev)
-{
-    if (!ev->script) {
-        return;
-    }
-    for (int n = 0; n < w->opt.names; n++) {
-        struct sim_stand was = w->stand[node][n];
-        read_stand(w, node, n);
-        theorem_own_grant_only(w, node, n, &was, ev);
-        if (sim_stand_live(w, node, n)) {
-            w->resource[n].held_at = w->t;
-        }
-    }
-}
-
-/* -- what is forgotten ---------------------------------------------------------------- */
-
 static int64_t memory_of(const struct sim_world *w, int node, int name)
 {
     char key[64];
@@ -350,11 +332,45 @@ static int64_t memory_of(const struct sim_world *w, int node, int name)
                : 0;
 }
 
-uint32_t sim_remember(const struct sim_world *w, int name, int64_t token)
+static void note_memory(struct sim_world *w, int node, int name)
+{
+    struct sim_memory *m = &w->memory[node][name];
+    int64_t is = memory_of(w, node, name);
+    const char *by = w->stand[node][name].id;
+    if (is != m->is && !sim_same(by, m->by)) {
+        m->was = m->is;
+        memcpy(m->by, by, SIM_ID);
+    }
+    m->is = is;
+}
+
+void sim_quorum_step(struct sim_world *w, int node,
+                     const struct sim_redis_event *ev)
+{
+    if (!ev->script) {
+        return;
+    }
+    for (int n = 0; n < w->opt.names; n++) {
+        struct sim_stand was = w->stand[node][n];
+        read_stand(w, node, n);
+        note_memory(w, node, n);
+        theorem_own_grant_only(w, node, n, &was, ev);
+        if (sim_stand_live(w, node, n)) {
+            w->resource[n].held_at = w->t;
+        }
+    }
+}
+
+/* -- what is forgotten ---------------------------------------------------------------- */
+
+uint32_t sim_remember(const struct sim_world *w, int name, int64_t token,
+                      const char *id)
 {
     uint32_t at = 0;
     for (int k = 0; k < w->nodes; k++) {
-        at |= (uint32_t)(memory_of(w, k, name) >= token) << k;
+        const struct sim_memory *m = &w->memory[k][name];
+        int64_t had = sim_same(m->by, id) ? m->was : m->is;
+        at |= (uint32_t)(had >= token) << k;
     }
     return at;
 }
@@ -378,7 +394,6 @@ struct sim_forgotten sim_lost_at(const struct sim_world *w, int name,
 static _Thread_local struct {
     struct sim_stand stand[SIM_NAMES];
     bool live[SIM_NAMES];
-    int64_t memory[SIM_NAMES];
 } before;
 
 void sim_quorum_before(struct sim_world *w, int node)
@@ -387,7 +402,6 @@ void sim_quorum_before(struct sim_world *w, int node)
     for (int n = 0; n < w->opt.names; n++) {
         before.stand[n] = w->stand[node][n];
         before.live[n] = sim_stand_live(w, node, n);
-        before.memory[n] = memory_of(w, node, n);
     }
 }
 
@@ -407,8 +421,9 @@ void sim_quorum_after(struct sim_world *w, int node, const struct sim_fault *f)
             w->forgotten[n][i].nodes = 1u << node;
             w->forgotten[n][i].early = delayed ? 0 : 1u << node;
         }
-        if (memory_of(w, node, n) < before.memory[n]) {
+        if (memory_of(w, node, n) < w->memory[node][n].is) {
             w->no_memory[n] |= 1u << node;
+            w->memory[node][n] = (struct sim_memory){0};
         }
     }
 }

@@ -267,6 +267,13 @@ struct sim_stand {
     int64_t stray_since; /* nobody's grant, as far as is known; 0: it is   */
 };
 
+/* The token memory of one server, and what it was before the grant that
+ * raised it last. */
+struct sim_memory {
+    int64_t is, was;
+    char by[SIM_ID];
+};
+
 /* A grant that servers lost by a fault, not by its end. */
 struct sim_forgotten {
     char id[SIM_ID];
@@ -306,6 +313,7 @@ struct sim_world {
     int lines; /* … and a client's to them                        */
     int64_t wall_base_us;
     struct sim_stand stand[SIM_NODES][SIM_NAMES];
+    struct sim_memory memory[SIM_NODES][SIM_NAMES];
     struct sim_forgotten forgotten[SIM_NAMES][SIM_FORGOTTEN];
     uint32_t forgotten_count[SIM_NAMES];
     struct sim_ended ended[SIM_NODES][SIM_ENDED];
@@ -420,8 +428,9 @@ bool sim_stand_live(const struct sim_world *, int node, int name);
 /* The servers that have lost it by a fault. */
 struct sim_forgotten sim_lost_at(const struct sim_world *, int name,
                                  const char *id);
-/* Those whose token memory has reached that. */
-uint32_t sim_remember(const struct sim_world *, int name, int64_t token);
+/* Those whose token memory has reached that, but not by the grant itself. */
+uint32_t sim_remember(const struct sim_world *, int name, int64_t token,
+                      const char *id);
 void sim_seat_id(const struct snib__seat *, char ret[33]);
 static inline bool sim_quorum(const struct sim_world *w)
 {

@@ -150,10 +150,9 @@ void theorem_quorum_token(struct sim_world *w, int client, int lane)
     if (l->token <= 0 || l->token >= INT64_C(1) << 53) {
         sim_fail(w, "token range", "token %lld", (long long)l->token);
     } else if (l->token <= r->last_token) {
-        bool gone =
-            w->no_memory[l->name] &&
-            __builtin_popcount(sim_remember(w, l->name, r->last_token)) <
-                sim_majority(w);
+        bool gone = w->no_memory[l->name] &&
+                    __builtin_popcount(sim_remember(w, l->name, r->last_token,
+                                                    id)) < sim_majority(w);
         if (!gone && !sim_lost_at(w, l->name, id).early) {
             sim_fail(w, "token rises", "name %d: %lld after %lld", l->name,
                      (long long)l->token, (long long)r->last_token);
