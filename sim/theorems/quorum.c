@@ -78,7 +78,8 @@ static bool was_cancelled(const struct sim_world *w, int node, const char *id)
 static void note_cancel(struct sim_world *w, int node,
                         const struct sim_redis_event *ev)
 {
-    if (sim_script(ev) == SIM_SCRIPT_CANCEL) {
+    bool done = ev->reply_len && *(const char *)ev->reply != '-';
+    if (sim_script(ev) == SIM_SCRIPT_CANCEL && done) {
         struct sim_ended *e =
             &w->ended[node][w->ended_count[node]++ % SIM_ENDED];
         memcpy(e->id, sim_args(ev)[SIM_ARG_REQUEST].ptr, SIM_ID);
