@@ -46,7 +46,8 @@ static int known(const struct sim_world *w, int name)
         const struct sim_lane *l =
             &w->client[i / w->opt.lanes].lane[i % w->opt.lanes];
         if (l->name == name && l->state != SIM_LANE_IDLE &&
-            l->state != SIM_LANE_WAITING && l->state != SIM_LANE_DONE) {
+            l->state != SIM_LANE_WAITING && l->state != SIM_LANE_DONE &&
+            l->state != SIM_LANE_MANY) {
             n += 1 + (l->more != NULL);
         }
     }
