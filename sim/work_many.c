@@ -59,26 +59,39 @@ static void wake_at(struct sim_world *w, int client, int lane, int64_t at)
 
 /* -- drawing -------------------------------------------------------------------- */
 
-/* Answers to companies are lost, and copies of them come late. */
+/* Answers to companies are lost, and copies of them come late: best seen when
+ * the line breaks at once, so that each is asked for alone before its copy in
+ * the company arrives. */
 static void lost_answers(struct sim_options *o, struct snib__rng *r)
 {
-    static const int kinds[] = {SIM_LOSE_REPLY, SIM_LOSE_REPLY,  SIM_LATE,
-                                SIM_LATE,       SIM_CUT,         SIM_HALF_OPEN,
-                                SIM_ERROR,      SIM_SCRIPT_FLUSH};
+    static const int kinds[] = {SIM_LOSE_REPLY, SIM_LATE,  SIM_LATE,
+                                SIM_LATE,       SIM_ERROR, SIM_SCRIPT_FLUSH};
     static const int errors[] = {SIM_REDIS_LOADING, SIM_REDIS_BUSY,
                                  SIM_REDIS_READONLY, SIM_REDIS_OOM};
-    o->fault_count = 1 + upto(r, 8);
-    for (int i = 0; i < o->fault_count; i++) {
-        struct sim_fault *f = &o->fault[i];
+    o->fault_count = 0;
+    for (int n = 1 + upto(r, 8); n > 0; n--) {
+        struct sim_fault *f = &o->fault[o->fault_count++];
         *f = (struct sim_fault){.at_ms = 1 + upto(r, 1 << upto(r, 12)),
-                                .kind = kinds[upto(r, 8)],
-                                .a = upto(r, 2) ? SIM_HOLDER
-                                                : upto(r, o->clients),
-                                .ms = 5 << upto(r, 10)};
+                                .kind = kinds[upto(r, 6)],
+                                .a = upto(r, o->clients),
+                                .ms = 1 << upto(r, 11)};
         if (f->kind == SIM_ERROR) {
             f->a = errors[upto(r, 4)];
+        } else if (f->kind == SIM_LATE && upto(r, 2)) {
+            o->fault[o->fault_count] = *f;
+            o->fault[o->fault_count].kind = SIM_CUT;
+            o->fault[o->fault_count++].at_ms += 1 + upto(r, 4);
         }
     }
+}
+
+/* Leases that end while others wait, and callers who stand before those. */
+static void of_rank(struct sim_options *o)
+{
+    o->prio_pct = 60;
+    o->fixed_pct = o->overrun_pct = 50;
+    o->lease_ms = 200;
+    o->all_pct = 60;
 }
 
 void sim_many_draw(struct sim_options *o, bool always)
@@ -98,8 +111,11 @@ void sim_many_draw(struct sim_options *o, bool always)
     o->read_pct = o->mixed ? 50 : o->read_pct;
     int64_t most = 20000000 / (o->clients * o->lanes * o->ops);
     o->hold_us = o->hold_us < most ? o->hold_us : most;
-    if (upto(&r, 3) == 0) {
+    int which = upto(&r, 12);
+    if (which < 4) {
         lost_answers(o, &r);
+    } else if (which < 5) {
+        of_rank(o);
     }
 }
 
@@ -322,6 +338,7 @@ static void visit(struct sim_world *w, int client, int lane)
     m->phase = SIM_MANY_TRY;
     m->from = m->held;
     m->open = 0;
+    m->apart = false;
     m->due = m->limit_at && m->limit_at < patience ? m->limit_at : patience;
     m->way = !chance(w, WAY_PCT) ? SNIB__COMPANY_GO
              : chance(w, 50)     ? SNIB__COMPANY_PART
@@ -441,7 +458,7 @@ static void answered(struct sim_world *w, int client, int lane)
     int culprit = culprit_of(m, k);
     snib_err why = m->part[culprit].err;
     bool none = why == SNIB_ERR_CANCELLED;
-    if (none && k > m->from && !m->all) { /* the others were not asked for */
+    if (none && k > m->from) { /* the others were not asked for yet */
         give_back(w, client, lane, k, SIM_MANY_AGAIN);
     } else if (!worth_waiting(m, none ? SNIB_ERR_BUSY : why)) {
         give_back(w, client, lane, 0, SIM_MANY_END);

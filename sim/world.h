@@ -191,6 +191,7 @@ struct sim_many {
     int missed;            /* to wait for                                   */
     int rounds;
     bool all;     /* or none, at once                                       */
+    bool apart;   /* one failed on the way: the others are CANCELLED       */
     bool ordered; /* as all others: it keeps what stands before a miss      */
     int64_t limit_at, due; /* true time; limit_at 0: none                   */
     struct sim_part part[SIM_NAMES];

@@ -19,7 +19,7 @@
 #include "core/engine_i.h"
 #include "sim/world.h"
 
-enum { GRANTED = 1, HELD = 3, OVER = 10, STAY_MAX_MS = 7500 };
+enum { FAILED, GRANTED, HELD = 3, LATE, OVER = 10, STAY_MAX_MS = 7500 };
 
 /* -- at the server ---------------------------------------------------------------- */
 
@@ -91,21 +91,12 @@ static void look_at(struct sim_world *w, const struct sim_company *c, int k)
     }
 }
 
-void theorem_all_or_none(struct sim_world *w, const struct sim_company *c)
-{
-    for (int k = 0; k < c->count; k++) {
-        if (c->part[k].name >= 0) {
-            look_at(w, c, k);
-        }
-    }
-}
-
 /* Whose request that is, if it is asked for just now; else NULL. */
-static const struct sim_many *whose(const struct sim_world *w, const char *id)
+static struct sim_many *whose(struct sim_world *w, const char *id)
 {
     for (int i = 0; i < w->opt.clients * w->callers; i++) {
         int client = i / w->callers, lane = i % w->callers;
-        const struct sim_many *m = &w->client[client].many[lane];
+        struct sim_many *m = &w->client[client].many[lane];
         if (w->client[client].lane[lane].state != SIM_LANE_MANY ||
             m->phase != SIM_MANY_TRY) {
             continue;
@@ -117,6 +108,24 @@ static const struct sim_many *whose(const struct sim_world *w, const char *id)
         }
     }
     return NULL;
+}
+
+void theorem_all_or_none(struct sim_world *w, const struct sim_company *c)
+{
+    for (int k = 0; k < c->count; k++) {
+        if (c->part[k].name >= 0) {
+            look_at(w, c, k);
+        }
+    }
+    if (c->missed < 0) {
+        return;
+    }
+    int64_t code = c->part[c->missed].code;
+    struct sim_many *m =
+        whose(w, c->part[c->missed].ev.argv[SIM_ARG_REQUEST].ptr);
+    if (m && (code == FAILED || code == LATE)) {
+        m->apart = true; /* that one will be asked for once more, alone */
+    }
 }
 
 static int joined(const struct sim_many *m)
@@ -157,8 +166,15 @@ void theorem_travel_as_asked(struct sim_world *w, const struct sim_company *c,
  * whose lease is hardly longer than a round trip is asked for once more.) */
 static bool as_one(const struct sim_world *w, const struct sim_many *m)
 {
+    for (int k = m->from; k < m->count; k++) {
+        snib_err err = m->part[k].err;
+        if (err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE ||
+            err == SNIB_ERR_TIMEOUT) {
+            return false; /* nobody waited for the answer */
+        }
+    }
     return m->way == SNIB__COMPANY_GO && joined(m) == m->count - m->from &&
-           !w->opt.fault_count && !w->opt.prio_pct &&
+           !m->apart && !w->opt.fault_count && !w->opt.prio_pct &&
            w->opt.lease_ms * 1000 > 100 * w->opt.latency_us;
 }
 
@@ -197,13 +213,7 @@ void theorem_company_answered(struct sim_world *w, int client, int lane)
                  "client %d lane %d: %d of %d that were dropped are CANCELLED",
                  client, lane, cancelled, joined(m));
     }
-    bool way_out = m->way == SNIB__COMPANY_DROP;
-    for (int i = 0; i < w->opt.fault_count; i++) { /* it failed on the way */
-        int kind = w->opt.fault[i].kind;
-        way_out |= kind == SIM_ERROR || kind == SIM_STEP_BACK ||
-                   kind == SIM_STEP_FORWARD;
-    }
-    if (cancelled && first < 0 && !way_out) {
+    if (cancelled && first < 0 && !m->apart && m->way != SNIB__COMPANY_DROP) {
         sim_fail(w, "a refusal says what is true",
                  "client %d lane %d: CANCELLED, and none was refused", client,
                  lane);
@@ -250,7 +260,8 @@ void theorem_told_stands(struct sim_world *w)
 
 /* -- what was refused ------------------------------------------------------------- */
 
-/* Another lane of its client may have got what was asked for by this one. */
+/* Another lane of its client may have got what was asked for by this one; one
+ * that has lost it does not know its number any more. */
 static bool is_somebodys(const struct sim_world *w, int name, const char *id)
 {
     for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
@@ -261,7 +272,7 @@ static bool is_somebodys(const struct sim_world *w, int name, const char *id)
             (l->state == SIM_LANE_HOLDING || l->state == SIM_LANE_WAITING ||
              l->state == SIM_LANE_ENDING)) {
             sim_seat_id(l->seat, its);
-            if (sim_same(its, id)) {
+            if (l->seat->state == SNIB__SEAT_DEAD || sim_same(its, id)) {
                 return true;
             }
         }
@@ -269,13 +280,11 @@ static bool is_somebodys(const struct sim_world *w, int name, const char *id)
     return false;
 }
 
-static bool stays(const struct sim_world *w, int name, const char *id)
+static bool is_there(const struct sim_world *w, int name, const char *id)
 {
     const struct sim_book *b = &w->shelf[name].book;
     const struct sim_holder *h = sim_holder_of(b, id);
-    return ((h && h->end > sim_wall_us(w, 0) / 1000) ||
-            sim_waiter_of(b, id)) &&
-           !is_somebodys(w, name, id);
+    return (h && h->end > sim_wall_us(w, 0) / 1000) || sim_waiter_of(b, id);
 }
 
 void theorem_company_refused(struct sim_world *w, int client, int lane, int k)
@@ -289,7 +298,8 @@ void theorem_company_refused(struct sim_world *w, int client, int lane, int k)
     if (!p->joined) {
         r->at = 0;
     } else if (!w->opt.fault_count && p->err != SNIB_ERR_UNKNOWN &&
-               stays(w, r->name, r->id)) {
+               is_there(w, r->name, r->id) &&
+               !is_somebodys(w, r->name, r->id)) {
         sim_fail(w, "nothing stays of a refusal",
                  "client %d lane %d: name %d was refused (%s) and stands",
                  client, lane, r->name, snib_err_name(p->err));
@@ -304,13 +314,17 @@ void theorem_refused_leave_nothing(struct sim_world *w)
     }
     most_ms += w->opt.delay_ms ? w->opt.lease_ms + w->opt.delay_ms : 0;
     for (int i = 0; i < SIM_REFUSED; i++) {
-        const struct sim_refused *r = &w->refused[i];
+        struct sim_refused *r = &w->refused[i];
         int64_t since = r->at > w->healed_at ? r->at : w->healed_at;
-        if (r->at && w->t - since > most_ms * SIM_MS &&
-            stays(w, r->name, r->id)) {
+        if (!r->at || !is_there(w, r->name, r->id)) {
+            continue;
+        }
+        if (is_somebodys(w, r->name, r->id)) {
+            r->at = w->t;
+        } else if (w->t - since > most_ms * SIM_MS) {
             sim_fail(w, "nothing stays of a refusal",
-                     "name %d: %.8s was refused %lld ms ago and stands",
-                     r->name, r->id, (long long)((w->t - r->at) / SIM_MS));
+                     "name %d: %.8s stands for %lld ms, for nobody", r->name,
+                     r->id, (long long)((w->t - r->at) / SIM_MS));
         }
     }
 }
