@@ -43,6 +43,7 @@ bool sim_client_start(struct sim_world *w, int client)
         .seed = {{w->opt.seed, 100 + (uint64_t)client, c->life, 7}},
         .request = snib__ms(w->opt.request_ms),
         .self = &self,
+        .deadlocks = w->opt.searched,
         .log = w->trace ? told_log : NULL,
         .log_data = w};
     snib_err e = snib__engine_open(&cfg, &c->engine, &err);

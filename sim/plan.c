@@ -309,6 +309,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(overrun_pct) X(rate_ppm) X(split_pct) X(limit_ms)                  \
     X(flavour) X(read_pct) X(nest_pct) X(size) X(terms_pct)              \
     X(delay_ms) X(prio_pct) X(many_pct) X(all_pct) X(mixed)              \
+    X(searched)                                                          \
     X(nodes) X(node_ms) X(apart_ms) X(far_node)
 /* clang-format on */
 

@@ -109,6 +109,7 @@ void sim_many_draw(struct sim_options *o, bool always)
     o->lanes = 1 + upto(&r, 3);
     o->mixed = o->flavour == SIM_PERMITS && upto(&r, 2);
     o->read_pct = o->mixed ? 50 : o->read_pct;
+    o->searched = upto(&r, 2);
     int64_t most = 20000000 / (o->clients * o->lanes * o->ops);
     o->hold_us = o->hold_us < most ? o->hold_us : most;
     int which = upto(&r, 12);

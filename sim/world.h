@@ -79,6 +79,7 @@ struct sim_options {
     int delay_ms, prio_pct; /* lock-delay; not of the ordinary class       */
     int many_pct, all_pct;  /* of several names as one; those: all or none */
     int mixed;              /* every second name is a read/write lock      */
+    int searched;           /* who holds and waits is looked at: deadlocks */
     int nodes;              /* servers of a quorum; 0, 1: no quorum    */
     int node_ms;            /* … and the patience for one of them      */
     int64_t apart_ms;       /* their clocks differ by up to this       */
