@@ -43,6 +43,7 @@ bool sim_client_start(struct sim_world *w, int client)
         .seed = {{w->opt.seed, 100 + (uint64_t)client, c->life, 7}},
         .request = snib__ms(w->opt.request_ms),
         .self = &self,
+        .deadlocks = w->opt.searched,
         .log = w->trace ? told_log : NULL,
         .log_data = w};
     snib_err e = snib__engine_open(&cfg, &c->engine, &err);
@@ -67,6 +68,11 @@ bool sim_client_start(struct sim_world *w, int client)
                                .lane = (uint64_t)i + 1,
                                .state =
                                    left > 0 ? SIM_LANE_IDLE : SIM_LANE_DONE};
+        if (i >= w->callers) { /* the seat of one name of several */
+            l->lane = (uint64_t)(i - w->callers) / SIM_NAMES + 1;
+            l->state = SIM_LANE_DONE;
+            continue;
+        }
         sim_push(w, (struct sim_event){
                         .at = w->t + (int64_t)snib__rng_below(
                                          &w->work,

@@ -1,12 +1,14 @@
 /* snib-sim — run worlds.
  *
- *   snib-sim --count N [--from SEED] [--jobs J] [--brief] [--mutex | --quorum]
+ *   snib-sim --count N [--from SEED] [--jobs J] [--brief] [--mutex | --quorum |
+ *            --many]
  *                                                 many seeds, progress, rate
  *   snib-sim --seed N [-v]                        one seed, timeline with -v
  *   snib-sim --scenario FILE [-v]                 one kept world
  *   snib-sim --hash N                             trace hash of a seed, twice
  *
- * --mutex: plain mutexes on one server only; --quorum: worlds of a quorum only.
+ * --mutex: plain mutexes on one server only; --quorum: worlds of a quorum only;
+ * --many: worlds in which lanes want several names as one.
  *
  * Exit 0: all theorems held; 1: one broke (seed, theorem, shrunk scenario and
  * timeline are printed); 64: usage. */
@@ -23,6 +25,7 @@ static struct sim_world world;
 static bool brief;  /* do not shrink, print one line */
 static bool mutex;  /* worlds of plain mutexes only: the short workload */
 static bool quorum; /* worlds of a quorum only                          */
+static bool many;   /* worlds of several names as one                   */
 
 static void draw(struct sim_options *o, uint64_t seed)
 {
@@ -30,8 +33,10 @@ static void draw(struct sim_options *o, uint64_t seed)
     if (mutex) {
         o->flavour = SIM_MUTEX;
         o->delay_ms = o->prio_pct = 0;
-    } else if (quorum || sim_quorum_drawn(seed)) {
+    } else if (quorum || (!many && sim_quorum_drawn(seed))) {
         sim_quorum_draw(o);
+    } else {
+        sim_many_draw(o, many);
     }
 }
 
@@ -47,7 +52,7 @@ static int usage(const char *what)
     fprintf(stderr,
             "snib-sim: %s\n"
             "usage: snib-sim --count N [--from SEED] [--jobs J] [--brief] "
-            "[--mutex | --quorum]\n"
+            "[--mutex | --quorum | --many]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N\n",
             what);
@@ -209,6 +214,8 @@ int main(int argc, char **argv)
             mutex = true;
         } else if (!strcmp(a, "--quorum")) {
             quorum = true;
+        } else if (!strcmp(a, "--many")) {
+            many = true;
         } else if (!strcmp(a, "--scenario") && *v) {
             file = v;
             i++;

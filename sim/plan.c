@@ -308,7 +308,8 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(fixed_pct) X(reenter_pct) X(confirm_pct) X(nopass_pct)             \
     X(overrun_pct) X(rate_ppm) X(split_pct) X(limit_ms)                  \
     X(flavour) X(read_pct) X(nest_pct) X(size) X(terms_pct)              \
-    X(delay_ms) X(prio_pct)                                              \
+    X(delay_ms) X(prio_pct) X(many_pct) X(all_pct) X(mixed)              \
+    X(searched)                                                          \
     X(nodes) X(node_ms) X(apart_ms) X(far_node)
 /* clang-format on */
 
@@ -408,9 +409,14 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
         return false;
     }
     if (o->nodes < 0 || o->nodes > SIM_NODES ||
-        (o->nodes > 1 && (o->flavour || o->delay_ms || o->prio_pct))) {
+        (o->nodes > 1 &&
+         (o->flavour || o->delay_ms || o->prio_pct || o->many_pct))) {
         snprintf(why, size, "nodes 0..%d; a quorum has plain mutexes only",
                  SIM_NODES);
+        return false;
+    }
+    if (o->many_pct && (o->names < 2 || o->flavour == SIM_BARRIER)) {
+        snprintf(why, size, "many_pct: of 2 names or more, no barriers");
         return false;
     }
     return true;

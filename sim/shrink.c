@@ -88,7 +88,11 @@ int sim_shrink(struct sim_options *opt, const char *theorem,
         smaller(&s, offsetof(struct sim_options, clients), 1);
         smaller(&s, offsetof(struct sim_options, lanes), 1);
         smaller(&s, offsetof(struct sim_options, ops), 1);
-        smaller(&s, offsetof(struct sim_options, names), 1);
+        smaller(&s, offsetof(struct sim_options, many_pct), 0);
+        smaller(&s, offsetof(struct sim_options, mixed), 0);
+        smaller(&s, offsetof(struct sim_options, searched), 0);
+        smaller(&s, offsetof(struct sim_options, names),
+                s.best.many_pct ? 2 : 1);
         smaller(&s, offsetof(struct sim_options, try_pct), 0);
         smaller(&s, offsetof(struct sim_options, timed_pct), 0);
         smaller(&s, offsetof(struct sim_options, fixed_pct), 0);

@@ -36,7 +36,7 @@ void sim_lane_wake(struct sim_world *w, int client, int lane, int64_t us)
     wake_at(w, client, lane, about(w, us));
 }
 
-static void finish_op(struct sim_world *w, int client, int lane)
+void sim_lane_done(struct sim_world *w, int client, int lane)
 {
     struct sim_lane *l = &w->client[client].lane[lane];
     l->seat = NULL;
@@ -135,7 +135,7 @@ static void start_acquire(struct sim_world *w, int client, int lane)
     if (err) {
         theorem_refusal_is_true(w, client, lane, err);
         w->refusals++;
-        finish_op(w, client, lane);
+        sim_lane_done(w, client, lane);
         return;
     }
     l->seat->user = l;
@@ -146,7 +146,7 @@ static void start_acquire(struct sim_world *w, int client, int lane)
         theorem_refusal_is_true(w, client, lane, l->seat->err);
         snib__seat_done(c->engine, l->seat);
         w->refusals++;
-        finish_op(w, client, lane);
+        sim_lane_done(w, client, lane);
     }
 }
 
@@ -210,7 +210,7 @@ static void end_section(struct sim_world *w, int client, int lane)
         l->seat = ending;
         l->state = SIM_LANE_ENDING;
     } else {
-        finish_op(w, client, lane);
+        sim_lane_done(w, client, lane);
     }
 }
 
@@ -221,7 +221,9 @@ void sim_lane_event(struct sim_world *w, int client, int lane)
     snib__engine_tick(c->engine, now_of(w, client));
     if (l->state == SIM_LANE_IDLE) {
         sim_kinds_start(w, client);
-        start_acquire(w, client, lane);
+        if (!sim_many_start(w, client, lane)) {
+            start_acquire(w, client, lane);
+        }
     } else if (l->state == SIM_LANE_HOLDING &&
                !sim_kinds_nest(w, client, lane)) {
         end_section(w, client, lane);
@@ -238,6 +240,10 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
         return;
     }
     int lane = (int)(l - c->lane);
+    if (lane >= w->callers) {
+        sim_many_told(w, client, lane, s, news);
+        return;
+    }
     if (s == l->more) {
         sim_kinds_told(w, client, lane, news);
         return;
@@ -250,14 +256,14 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
             w->refusals++;
             w->unknowns += s->err == SNIB_ERR_UNKNOWN;
             snib__seat_done(c->engine, s);
-            finish_op(w, client, lane);
+            sim_lane_done(w, client, lane);
             return;
         }
         entered(w, client, lane);
     }
     if (news & SNIB__NEWS_RELEASED && l->state == SIM_LANE_ENDING) {
         snib__seat_done(c->engine, s);
-        finish_op(w, client, lane);
+        sim_lane_done(w, client, lane);
     }
     if (news & SNIB__NEWS_STATE &&
         (l->state == SIM_LANE_HOLDING || l->state == SIM_LANE_NESTING)) {

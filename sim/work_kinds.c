@@ -25,7 +25,8 @@ static bool chance(struct sim_world *w, int pct)
 
 bool sim_kinds(const struct sim_world *w)
 {
-    return w->opt.flavour != SIM_MUTEX || w->opt.delay_ms || w->opt.prio_pct;
+    return w->opt.flavour != SIM_MUTEX || w->opt.delay_ms || w->opt.prio_pct ||
+           w->opt.many_pct;
 }
 
 /* -- drawing -------------------------------------------------------------------- */
@@ -70,7 +71,7 @@ void sim_kinds_ask(struct sim_world *w, struct sim_lane *l,
     const struct sim_options *o = &w->opt;
     l->kind = SNIB_MUTEX;
     l->nested = false;
-    if (o->flavour == SIM_RW) {
+    if (o->flavour == SIM_RW || (o->mixed && l->name % 2)) {
         l->kind = chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
     } else if (o->flavour == SIM_PERMITS) {
         l->kind = SNIB_PERMITS;

@@ -135,6 +135,7 @@ static bool put_off(struct sim_world *w, struct sim_event *ev)
     switch (ev->kind) {
     case SIM_EV_TIMER:
     case SIM_EV_LANE:
+    case SIM_EV_MANY:
     case SIM_EV_TERMS:
     case SIM_EV_DOWN:
     case SIM_EV_OPENED:
@@ -191,6 +192,11 @@ static void act(struct sim_world *w, struct sim_event *ev)
             sim_lane_event(w, ev->client, ev->a);
         }
         break;
+    case SIM_EV_MANY:
+        if (ev->life == c->life) {
+            sim_many_event(w, ev->client, ev->a);
+        }
+        break;
     default:
         sim_net_event(w, ev);
         break;
@@ -204,6 +210,7 @@ static void look(struct sim_world *w)
     theorem_slots_told(w);
     theorem_loss_is_told(w);
     theorem_fence_loses_nothing(w);
+    theorem_told_stands(w);
 }
 
 /* What changes slowly is looked at each 64th event and each 100 ms. */
@@ -213,6 +220,7 @@ static void look_now_and_then(struct sim_world *w)
     theorem_nobody_sleeps_beside_room(w);
     theorem_call_ends_by_its_limit(w);
     theorem_unwanted_is_given_back(w);
+    theorem_refused_leave_nothing(w);
     if (sim_quorum(w)) {
         theorem_quorum_now_and_then(w);
     }
@@ -267,7 +275,7 @@ static void note_script(struct sim_world *w, int node,
              sim_script(ev) ? sim_args(ev)[SIM_ARG_REQUEST].ptr : "", reply);
 }
 
-static int name_of(const struct sim_world *w, const char *key)
+int sim_name_of(const struct sim_world *w, const char *key)
 {
     for (int n = 0; n < w->opt.names; n++) {
         if (strcmp(key, sim_keys[n]) == 0) {
@@ -283,7 +291,7 @@ static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
     const char *key = NULL;
     enum sim_script script = sim_script(ev);
     if (script) {
-        int n = name_of(w, ev->argv[3].ptr);
+        int n = sim_name_of(w, ev->argv[3].ptr);
         if (n >= 0) {
             bool held = sim_held(w, n);
             w->resource[n].held_at = held ? w->t : w->resource[n].held_at;
@@ -294,20 +302,38 @@ static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
         }
     } else if (ev->in_script && strcmp(ev->name, "publish") == 0 &&
                (key = strstr(ev->argv[2].ptr, "snib:{"))) {
-        int n = name_of(w, key);
+        int n = sim_name_of(w, key);
         if (n >= 0 && strncmp(ev->argv[2].ptr, "g ", 2) == 0) {
             theorem_unwanted_pushed(w, ev->argv[1].ptr, ev->argv[2].ptr, n);
         }
     }
 }
 
+/* Several locks in one script: a step of each that was looked at, with all of
+ * them behind it. */
+static void watch_company(struct sim_world *w, const struct sim_company *c)
+{
+    theorem_all_or_none(w, c);
+    for (int k = 0; k < c->count; k++) {
+        theorem_travel_as_asked(w, c, &c->part[k].ev);
+        if (c->part[k].looked_at) {
+            sim_book_step(w, &c->part[k].ev);
+            watch_name(w, &c->part[k].ev);
+        }
+    }
+}
+
 static void watch_server(void *user, const struct sim_redis_event *ev)
 {
+    static _Thread_local struct sim_company company;
     struct sim_server *s = user;
     struct sim_world *w = s->world;
     if (sim_quorum(w)) {
         sim_quorum_step(w, (int)(s - w->node), ev);
+    } else if (sim_several(w, ev, &company)) {
+        watch_company(w, &company);
     } else {
+        theorem_travel_as_asked(w, NULL, ev);
         theorem_first_come_first_served(w, ev);
         theorem_token_given(w, ev);
         theorem_no_needless_cancel(w, ev);
@@ -340,6 +366,8 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
                       (int64_t)snib__rng_below(&w->misc, 1000000000);
     w->nodes = opt->nodes ? opt->nodes : 1;
     w->lines = w->nodes * SIM_CHANS;
+    w->callers = opt->lanes;
+    w->opt.lanes *= opt->many_pct ? 1 + SIM_NAMES : 1;
     for (int k = 0; k < w->nodes; k++) {
         w->node[k].world = w;
         w->node[k].redis = sim_redis_new(lua, opt->seed + (uint64_t)k);

@@ -21,6 +21,7 @@
 #define SIM_CLIENTS 8
 #define SIM_LANES   6
 #define SIM_NAMES   4
+#define SIM_SEATS   (SIM_LANES * (1 + SIM_NAMES)) /* … and those of a multi */
 #define SIM_FAULTS  64
 #define SIM_LINE_UP 64
 #define SIM_NODES   5 /* servers of a quorum                             */
@@ -76,6 +77,9 @@ struct sim_options {
     int read_pct, nest_pct; /* RW: readers; the other kind besides         */
     int size, terms_pct;    /* permits or parties; changes of the terms    */
     int delay_ms, prio_pct; /* lock-delay; not of the ordinary class       */
+    int many_pct, all_pct;  /* of several names as one; those: all or none */
+    int mixed;              /* every second name is a read/write lock      */
+    int searched;           /* who holds and waits is looked at: deadlocks */
     int nodes;              /* servers of a quorum; 0, 1: no quorum    */
     int node_ms;            /* … and the patience for one of them      */
     int64_t apart_ms;       /* their clocks differ by up to this       */
@@ -113,7 +117,8 @@ enum sim_event_kind {
     SIM_EV_CLOSED,  /* the client learns that its connection is gone       */
     SIM_EV_GONE,    /* the server learns it                                */
     SIM_EV_PROMOTE, /* the replica takes over                              */
-    SIM_EV_TERMS    /* healed: client a opens the gates                    */
+    SIM_EV_TERMS,   /* healed: client a opens the gates                    */
+    SIM_EV_MANY     /* client, a: lane that wants several names            */
 };
 
 struct sim_event {
@@ -145,7 +150,8 @@ enum sim_lane_state {
     SIM_LANE_HOLDING,
     SIM_LANE_NESTING, /* holds, and waits for the other kind besides        */
     SIM_LANE_ENDING,
-    SIM_LANE_DONE
+    SIM_LANE_DONE,
+    SIM_LANE_MANY /* has to do with several names: see struct sim_many      */
 };
 
 struct sim_lane {
@@ -163,11 +169,41 @@ struct sim_lane {
     struct snib_error error;
 };
 
+/* One name of several. Its seat is that of a lane of its own among those behind
+ * the callers (sim_part), with the engine's lane of its caller. */
+struct sim_part {
+    char id[33];        /* its request, if it joined the company            */
+    bool asked, joined; /* in this visit                                    */
+    snib_err err;       /* why not                                          */
+};
+
+/* What a lane does that wants several names as one, as run/multi.c does. */
+struct sim_many {
+    enum {
+        SIM_MANY_TRY,  /* those from `from` on were asked for as one       */
+        SIM_MANY_WAIT, /* for one that was missed, in its queue             */
+        SIM_MANY_HOLD, /* all: the section                                  */
+        SIM_MANY_BACK  /* gives back                                        */
+    } phase;
+    enum { SIM_MANY_AGAIN, SIM_MANY_QUEUE, SIM_MANY_END } next; /* then     */
+    enum snib__company_way way;
+    int count, held, from; /* held: so many, from the first on, are ours    */
+    int open;              /* answers awaited                               */
+    int missed;            /* to wait for                                   */
+    int rounds;
+    bool all;     /* or none, at once                                       */
+    bool apart;   /* one failed on the way: the others are CANCELLED       */
+    bool ordered; /* as all others: it keeps what stands before a miss      */
+    int64_t limit_at, due; /* true time; limit_at 0: none                   */
+    struct sim_part part[SIM_NAMES];
+};
+
 struct sim_client {
     struct snib__engine *engine;
     struct snib__site *site[SIM_NAMES];
     struct sim_line line[SIM_LINES]; /* SIM_CHANS for each server */
-    struct sim_lane lane[SIM_LANES];
+    struct sim_lane lane[SIM_SEATS];
+    struct sim_many many[SIM_LANES];
     int64_t offset, ppm, paused_until, timer_at;
     int64_t isolated_until[SIM_NODES]; /* from that server               */
     uint32_t life; /* counts crashes                                  */
@@ -239,6 +275,29 @@ struct sim_book {
     struct sim_waiter waiter[SIM_BOOK];
 };
 
+/* Of a script of several locks, what it means for one of them. */
+enum { SIM_COMPANY = 8 };
+struct sim_part_step {
+    struct sim_redis_event ev; /* as if acquire.lua had been asked         */
+    struct sim_redis_arg argv[SIM_SCRIPT_ACQUIRE];
+    int name;
+    int64_t code, token; /* of its reply; the token if it was granted      */
+    bool looked_at;      /* it stands not behind the first that was refused */
+};
+struct sim_company {
+    int count, missed; /* the first that was refused; -1: none             */
+    bool all;
+    struct sim_part_step part[SIM_COMPANY];
+};
+
+/* A request that was refused in a company: nothing of it may stay. */
+struct sim_refused {
+    char id[SIM_ID];
+    int name;
+    int64_t at; /* 0: none                                                  */
+};
+enum { SIM_REFUSED = 64 };
+
 /* A name's last book, and what theorems remember besides. */
 struct sim_shelf {
     struct sim_book book;
@@ -309,13 +368,17 @@ struct sim_world {
     struct sim_line_up line_up[SIM_NAMES];
     struct sim_shelf shelf[SIM_NAMES];
     struct sim_server node[SIM_NODES];
-    int nodes; /* 1, or those of a quorum                         */
-    int lines; /* … and a client's to them                        */
+    int nodes;   /* 1, or those of a quorum                         */
+    int lines;   /* … and a client's to them                        */
+    int callers; /* lanes that do something: opt.lanes of this world counts
+                    the seats behind them, too (work_many.c)        */
     int64_t wall_base_us;
     struct sim_stand stand[SIM_NODES][SIM_NAMES];
     struct sim_memory memory[SIM_NODES][SIM_NAMES];
     struct sim_forgotten forgotten[SIM_NAMES][SIM_FORGOTTEN];
     uint32_t forgotten_count[SIM_NAMES];
+    struct sim_refused refused[SIM_REFUSED];
+    uint32_t refused_count;
     struct sim_ended ended[SIM_NODES][SIM_ENDED];
     uint32_t ended_count[SIM_NODES];
     uint32_t no_memory[SIM_NAMES]; /* servers that lost the token memory */
@@ -392,6 +455,23 @@ void sim_kinds_draw(struct sim_options *);
 void sim_lane_wake(struct sim_world *, int client, int lane, int64_t us);
 void sim_lane_write(struct sim_world *, int name, int64_t token,
                     int64_t read_value);
+
+/* work_many.c: several names as one */
+/* always: not in some worlds only. */
+void sim_many_draw(struct sim_options *, bool always);
+/* Begin with several names, by chance. False: with one, then. */
+bool sim_many_start(struct sim_world *, int client, int lane);
+void sim_many_event(struct sim_world *, int client, int lane);
+void sim_many_told(struct sim_world *, int client, int lane,
+                   struct snib__seat *, uint8_t news);
+/* The lane that has the seat of its k-th name. */
+int sim_part(const struct sim_world *, int lane, int k);
+void sim_lane_done(struct sim_world *, int client, int lane);
+
+/* several.c: the script of a company. False: it is none. */
+bool sim_several(const struct sim_world *, const struct sim_redis_event *,
+                 struct sim_company *);
+int sim_name_of(const struct sim_world *, const char *key);
 
 /* book.c: the server's books */
 void sim_book_read(const struct sim_world *, int name, struct sim_book *);
@@ -513,5 +593,18 @@ bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_lane *,
                              snib_err);
 /* Now and then: */
 void theorem_nobody_sleeps_beside_room(struct sim_world *);
+
+/* Several locks as one. At the server, before the books are brought up to
+ * date, and for every other acquire: */
+void theorem_all_or_none(struct sim_world *, const struct sim_company *);
+void theorem_travel_as_asked(struct sim_world *, const struct sim_company *,
+                             const struct sim_redis_event *);
+/* All of a visit are answered: */
+void theorem_company_answered(struct sim_world *, int client, int lane);
+void theorem_company_refused(struct sim_world *, int client, int lane, int k);
+/* After every event: */
+void theorem_told_stands(struct sim_world *);
+/* Now and then: */
+void theorem_refused_leave_nothing(struct sim_world *);
 
 #endif

@@ -28,7 +28,7 @@ static void look_at(struct sim_world *w, int client, int lane,
 {
     const struct sim_lane *l = &w->client[client].lane[lane];
     struct owner *o = &all[l->name];
-    struct owner me = {.who = client * SIM_LANES + lane,
+    struct owner me = {.who = client * SIM_SEATS + lane,
                        .alone = sim_alone(s->terms.kind),
                        .token = s->token,
                        .seat = s};
@@ -41,7 +41,7 @@ static void look_at(struct sim_world *w, int client, int lane,
         sim_fail(w, "mutual exclusion",
                  "name %d: client %d lane %d and client %d lane %d "
                  "(tokens %lld, %lld)",
-                 l->name, o->who / SIM_LANES, o->who % SIM_LANES, client, lane,
+                 l->name, o->who / SIM_SEATS, o->who % SIM_SEATS, client, lane,
                  (long long)o->token, (long long)me.token);
     }
     if (o->who < 0 || me.alone) {

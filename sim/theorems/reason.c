@@ -57,6 +57,21 @@ static bool busy_here(const struct sim_world *w, int client, int lane)
     return false;
 }
 
+/* Does another lane of the same client have it, by their common request? */
+static bool held_here(const struct sim_world *w, int client, int lane)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    for (int i = 0; i < w->opt.lanes; i++) {
+        const struct sim_lane *x = &w->client[client].lane[i];
+        if (i != lane && x->name == l->name && x->state == SIM_LANE_HOLDING &&
+            x->seat->state == SNIB__SEAT_SERVED &&
+            x->seat->site == w->client[client].site[l->name]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
                              snib_err err)
 {
@@ -84,7 +99,8 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
         break;
     case SNIB_ERR_UNREACHABLE: /* connecting takes longer than that, or than
                                   the patience for an answer */
-        ok = by_limit || why || (w->faults > 0 && !w->minor) || connecting;
+        ok = (by_limit || why || (w->faults > 0 && !w->minor) || connecting) &&
+             !(sim_alone(l->kind) && held_here(w, client, lane));
         break;
     case SNIB_ERR_UNKNOWN:
         ok = (by_limit || w->faults > 0) && !sim_quorum(w);

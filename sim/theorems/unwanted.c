@@ -4,7 +4,9 @@
  * Seen at the server: a grant is pushed to a client none of whose threads
  * waits for that name. If its subscription and its keeper's line are sound
  * (its callers' line may be dead with the cancel in it) and nothing happens to
- * it meanwhile, the server must see the end of that request within a few hops. */
+ * it meanwhile, the server must see the end of that request within a few hops.
+ * (Not with a lock-delay: what was lost is then left to end by itself, and no
+ * tombstone keeps a late copy of its request out.) */
 #include <string.h>
 
 #include "sim/world.h"
@@ -61,7 +63,7 @@ void theorem_unwanted_pushed(struct sim_world *w, const char *channel,
     struct sim_resource *r = &w->resource[name];
     int c = owner(w, channel);
     r->unwanted_since = 0;
-    if (c >= 0 && !wanted(w, c, name) && sound(w, c)) {
+    if (c >= 0 && !w->opt.delay_ms && !wanted(w, c, name) && sound(w, c)) {
         r->unwanted_since = w->t;
         r->unwanted_faults = w->faults;
         r->unwanted_client = c;

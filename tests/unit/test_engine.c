@@ -155,6 +155,23 @@ static void a_try_does_not_queue_and_hears_busy(void **state)
     assert_null(at(SNIB__ACQUIRE));
 }
 
+static void a_try_that_came_before_the_grant_of_another_hears_busy(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(2);
+    struct snib__seat *a = acquire(d, ask_of(1));
+    ask.try_only = true;
+    struct snib__seat *b = acquire(d, ask), *c = acquire(d, ask_of(3));
+    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+    grant(d, 100);
+    assert_int_equal(a->state, SNIB__SEAT_SERVED);
+    assert_int_equal(b->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(b->err, SNIB_ERR_BUSY);
+    snib__seat_done(d->e, b);
+    assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
+    assert_int_equal(c->state, SNIB__SEAT_SERVED);
+}
+
 static void a_lost_reply_is_repeated_with_the_same_id(void **state)
 {
     struct desk *d = *state;

@@ -1,0 +1,611 @@
+/* sim/work_many.c — lanes that want several names as one, beside others who
+ * want one of them.
+ *
+ * They drive the engine as run/multi.c and run/batch.c do, without threads:
+ *
+ *     TRY the rest as a company --all--> HOLD --> BACK --> done
+ *      |    one is missed
+ *      +--> BACK what is too far ahead --> WAIT for one, in its queue --> TRY
+ *
+ * An `ordered` lane names them as all others do and keeps what stands before
+ * the one that it waits for. Any other waits with nothing in its hands: for
+ * the one that it missed, from which it begins the next time. `all` is one
+ * visit, all or none, in any order.
+ *
+ * Each name has a seat, and each seat a struct sim_lane behind those of the
+ * callers (sim_part): so every theorem sees it, as if a lane had that lock
+ * alone. The engine knows all of them as one lane. */
+#include <string.h>
+
+#include "core/engine_i.h"
+#include "sim/world.h"
+
+enum { ONE_IN = 16, ROUNDS_MAX = 6, WAY_PCT = 3 };
+
+static snib_instant now_of(const struct sim_world *w, int client)
+{
+    return (snib_instant){sim_local(&w->client[client], w->t)};
+}
+
+static int upto(struct snib__rng *r, int n)
+{
+    return (int)snib__rng_below(r, (uint64_t)n);
+}
+
+static bool chance(struct sim_world *w, int pct)
+{
+    return upto(&w->work, 100) < pct;
+}
+
+int sim_part(const struct sim_world *w, int lane, int k)
+{
+    return w->callers + lane * SIM_NAMES + k;
+}
+
+static struct sim_lane *seat_of(struct sim_world *w, int client, int lane,
+                                int k)
+{
+    return &w->client[client].lane[sim_part(w, lane, k)];
+}
+
+static void wake_at(struct sim_world *w, int client, int lane, int64_t at)
+{
+    sim_push(w, (struct sim_event){.at = at > w->t ? at : w->t,
+                                   .kind = SIM_EV_MANY,
+                                   .client = client,
+                                   .a = lane,
+                                   .life = w->client[client].life});
+}
+
+/* -- drawing -------------------------------------------------------------------- */
+
+/* Answers to companies are lost, and copies of them come late: best seen when
+ * the line breaks at once, so that each is asked for alone before its copy in
+ * the company arrives. */
+static void lost_answers(struct sim_options *o, struct snib__rng *r)
+{
+    static const int kinds[] = {SIM_LOSE_REPLY, SIM_LATE,  SIM_LATE,
+                                SIM_LATE,       SIM_ERROR, SIM_SCRIPT_FLUSH};
+    static const int errors[] = {SIM_REDIS_LOADING, SIM_REDIS_BUSY,
+                                 SIM_REDIS_READONLY, SIM_REDIS_OOM};
+    o->fault_count = 0;
+    for (int n = 1 + upto(r, 8); n > 0; n--) {
+        struct sim_fault *f = &o->fault[o->fault_count++];
+        *f = (struct sim_fault){.at_ms = 1 + upto(r, 1 << upto(r, 12)),
+                                .kind = kinds[upto(r, 6)],
+                                .a = upto(r, o->clients),
+                                .ms = 1 << upto(r, 11)};
+        if (f->kind == SIM_ERROR) {
+            f->a = errors[upto(r, 4)];
+        } else if (f->kind == SIM_LATE && upto(r, 2)) {
+            o->fault[o->fault_count] = *f;
+            o->fault[o->fault_count].kind = SIM_CUT;
+            o->fault[o->fault_count++].at_ms += 1 + upto(r, 4);
+        }
+    }
+}
+
+/* Leases that end while others wait, and callers who stand before those. */
+static void of_rank(struct sim_options *o)
+{
+    o->prio_pct = 60;
+    o->fixed_pct = o->overrun_pct = 50;
+    o->lease_ms = 200;
+    o->all_pct = 60;
+}
+
+void sim_many_draw(struct sim_options *o, bool always)
+{
+    static const int many[] = {30, 60, 100}, alls[] = {0, 30, 100};
+    struct snib__rng r;
+    snib__rng_init(&r, &(struct snib__seed){{o->seed, 13, 0, 0}});
+    if ((upto(&r, ONE_IN) && !always) || o->flavour == SIM_BARRIER) {
+        return;
+    }
+    o->many_pct = many[upto(&r, 3)];
+    o->all_pct = alls[upto(&r, 3)];
+    o->names = 2 + upto(&r, SIM_NAMES - 1);
+    o->clients = o->clients < 2 ? 2 : o->clients;
+    o->lanes = 1 + upto(&r, 3);
+    o->mixed = o->flavour == SIM_PERMITS && upto(&r, 2);
+    o->read_pct = o->mixed ? 50 : o->read_pct;
+    o->searched = upto(&r, 2);
+    int64_t most = 20000000 / (o->clients * o->lanes * o->ops);
+    o->hold_us = o->hold_us < most ? o->hold_us : most;
+    int which = upto(&r, 12);
+    if (which < 4) {
+        lost_answers(o, &r);
+    } else if (which < 5) {
+        of_rank(o);
+    }
+}
+
+/* -- asking --------------------------------------------------------------------- */
+
+/* Ask for the k-th: a try of a company, or for as long as it takes. */
+static snib_err ask_for(struct sim_world *w, int client, int lane, int k,
+                        bool is_try, int64_t limit_at)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = seat_of(w, client, lane, k);
+    struct snib__ask ask = {.lane = l->lane,
+                            .limit = SNIB__NEVER,
+                            .lease = snib__ms(w->opt.lease_ms),
+                            .try_only = is_try,
+                            .timed = !is_try,
+                            .reterr = &l->error};
+    if (limit_at) {
+        ask.limit = (snib_instant){sim_local(c, limit_at)};
+    }
+    l->is_try = is_try;
+    l->limit_at = limit_at;
+    l->asked_at = w->t;
+    l->seat = NULL;
+    ask.fixed = chance(w, w->opt.fixed_pct);
+    ask.confirm = chance(w, w->opt.confirm_pct);
+    ask.no_pass = chance(w, w->opt.nopass_pct);
+    sim_kinds_ask(w, l, &ask);
+    snib_err err =
+        snib__engine_acquire(c->engine, now_of(w, client), c->site[l->name],
+                             &ask, &l->seat, &l->error);
+    if (!err) {
+        l->seat->user = l;
+        l->state = SIM_LANE_WAITING;
+    }
+    return err;
+}
+
+static void refused(struct sim_world *w, int client, int lane, int k,
+                    snib_err err)
+{
+    struct sim_lane *l = seat_of(w, client, lane, k);
+    struct sim_many *m = &w->client[client].many[lane];
+    sim_note(w, "client %d lane %d of several: name %d refused: %s", client,
+             lane, l->name, snib_err_name(err));
+    m->part[k].err = err;
+    l->state = SIM_LANE_DONE;
+    l->seat = NULL;
+    w->refusals++;
+    w->unknowns += err == SNIB_ERR_UNKNOWN;
+    if (err != SNIB_ERR_CANCELLED) { /* those are judged together */
+        theorem_refusal_is_true(w, client, sim_part(w, lane, k), err);
+    }
+    theorem_company_refused(w, client, lane, k);
+}
+
+static void granted(struct sim_world *w, int client, int lane, int k)
+{
+    struct sim_lane *l = seat_of(w, client, lane, k);
+    struct sim_resource *r = &w->resource[l->name];
+    w->client[client].many[lane].part[k].err = SNIB_ERR_OK;
+    r->free_since = r->ghost_since = -1;
+    l->state = SIM_LANE_HOLDING;
+    l->token = l->seat->token;
+    l->ticket = l->seat->ticket;
+    l->entered_at = w->t;
+    w->grants++;
+    sim_note(w, "client %d lane %d of several: holds name %d token %lld",
+             client, lane, l->name, (long long)l->token);
+    theorem_token_entered(w, l->name, l->kind, l->token);
+}
+
+/* One try of a visit, as in run/batch.c. */
+enum start { JOINED, APART, REFUSED };
+
+static enum start start_try(struct sim_world *w, int client, int lane, int k)
+{
+    struct sim_many *m = &w->client[client].many[lane];
+    struct sim_part *p = &m->part[k];
+    struct snib__engine *e = w->client[client].engine;
+    uint32_t before = snib__engine_company(e);
+    snib_err err = ask_for(w, client, lane, k, true, m->due);
+    if (err) {
+        refused(w, client, lane, k, err);
+        return REFUSED;
+    }
+    m->open++;
+    p->asked = true;
+    if (snib__engine_company(e) == before) {
+        return APART;
+    }
+    p->joined = true;
+    sim_seat_id(seat_of(w, client, lane, k)->seat, p->id);
+    return JOINED;
+}
+
+static void start_tries(struct sim_world *w, int client, int lane)
+{
+    struct sim_many *m = &w->client[client].many[lane];
+    bool over = false;
+    for (int k = m->from; k < m->count; k++) {
+        m->part[k] = (struct sim_part){.err = SNIB_ERR_CANCELLED};
+        if (over) {
+            continue;
+        }
+        switch (start_try(w, client, lane, k)) {
+        case JOINED:
+            break;
+        case APART:
+            over = !m->all;
+            m->way = m->all && m->way == SNIB__COMPANY_GO ? SNIB__COMPANY_PART
+                                                          : m->way;
+            break;
+        case REFUSED:
+            over = true;
+            m->way = m->all ? SNIB__COMPANY_DROP : m->way;
+            break;
+        }
+    }
+}
+
+/* -- giving back ------------------------------------------------------------------ */
+
+/* What is held from `from` on, the last first; then go on with `next`. */
+static void give_back(struct sim_world *w, int client, int lane, int from,
+                      int next)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_many *m = &c->many[lane];
+    m->phase = SIM_MANY_BACK;
+    m->next = next;
+    m->open = 0;
+    m->due = w->t + w->opt.request_ms * SIM_MS;
+    m->held = m->held < from ? m->held : from;
+    for (int k = m->count - 1; k >= from; k--) {
+        struct sim_lane *l = seat_of(w, client, lane, k);
+        struct snib__seat *ending = NULL;
+        if (l->state != SIM_LANE_HOLDING) {
+            continue;
+        }
+        snib_err err =
+            snib__engine_release(c->engine, now_of(w, client), l->ticket,
+                                 l->lane, &l->error, l, &ending, &l->error);
+        if (err && err != SNIB_ERR_LOST) {
+            sim_fail(w, "release", "%s: %s", snib_err_name(err), l->error.text);
+        }
+        w->losses += err == SNIB_ERR_LOST;
+        if (ending && ending->state == SNIB__SEAT_GONE) {
+            snib__seat_done(c->engine, ending);
+            ending = NULL;
+        }
+        l->seat = ending;
+        l->state = ending ? SIM_LANE_ENDING : SIM_LANE_DONE;
+        m->open += ending != NULL;
+    }
+    wake_at(w, client, lane, m->open ? m->due : w->t);
+}
+
+/* Nobody waits longer for the answers. */
+static void abandon(struct sim_world *w, int client, int lane)
+{
+    struct sim_many *m = &w->client[client].many[lane];
+    for (int k = 0; k < m->count; k++) {
+        struct sim_lane *l = seat_of(w, client, lane, k);
+        if (l->state == SIM_LANE_ENDING) {
+            snib__engine_abandon(w->client[client].engine, l->seat);
+            l->seat = NULL;
+            l->state = SIM_LANE_DONE;
+        }
+    }
+    m->open = 0;
+}
+
+/* -- visits ----------------------------------------------------------------------- */
+
+static bool is_late(const struct sim_world *w, const struct sim_many *m)
+{
+    return m->limit_at && m->limit_at <= w->t;
+}
+
+static void wait_for(struct sim_world *w, int client, int lane, int k)
+{
+    struct sim_many *m = &w->client[client].many[lane];
+    m->phase = SIM_MANY_WAIT;
+    m->missed = k;
+    m->open = 1;
+    m->part[k] = (struct sim_part){.err = SNIB_ERR_OK};
+    sim_note(w, "client %d lane %d of several: waits for name %d with %d held",
+             client, lane, seat_of(w, client, lane, k)->name, m->held);
+    snib_err err = ask_for(w, client, lane, k, false, m->limit_at);
+    struct snib__seat *s = seat_of(w, client, lane, k)->seat;
+    if (!err && s->state == SNIB__SEAT_REFUSED) {
+        err = s->err;
+        snib__seat_done(w->client[client].engine, s);
+    }
+    if (err) {
+        refused(w, client, lane, k, err);
+    } else if (s->state == SNIB__SEAT_SERVED) {
+        granted(w, client, lane, k);
+    } else {
+        return; /* news will come */
+    }
+    m->open = 0;
+    wake_at(w, client, lane, w->t);
+}
+
+static void visit(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_many *m = &c->many[lane];
+    int64_t patience = w->t + w->opt.request_ms * SIM_MS;
+    if (is_late(w, m)) {
+        give_back(w, client, lane, 0, SIM_MANY_END);
+        return;
+    }
+    if (m->ordered && m->count - m->held == 1) {
+        wait_for(w, client, lane, m->held);
+        return;
+    }
+    m->phase = SIM_MANY_TRY;
+    m->from = m->held;
+    m->open = 0;
+    m->apart = false;
+    m->due = m->limit_at && m->limit_at < patience ? m->limit_at : patience;
+    m->way = !chance(w, WAY_PCT) ? SNIB__COMPANY_GO
+             : chance(w, 50)     ? SNIB__COMPANY_PART
+                                 : SNIB__COMPANY_DROP;
+    sim_note(w, "client %d lane %d asks for %d names as one%s", client, lane,
+             m->count - m->from, m->all ? ", all or none" : "");
+    snib__engine_gather(c->engine, m->all);
+    start_tries(w, client, lane);
+    snib__engine_gathered(c->engine, now_of(w, client), m->way);
+    wake_at(w, client, lane, m->open ? m->due : w->t);
+}
+
+/* The patience is over. */
+static void give_up(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_many *m = &c->many[lane];
+    for (int k = m->from; k < m->count; k++) {
+        struct sim_lane *l = seat_of(w, client, lane, k);
+        if (l->state != SIM_LANE_WAITING ||
+            l->seat->state != SNIB__SEAT_WAITING) {
+            continue; /* or the news of it are on their way */
+        }
+        m->open--;
+        refused(w, client, lane, k,
+                snib__engine_leave(c->engine, now_of(w, client), l->seat,
+                                   SNIB_ERR_UNREACHABLE));
+    }
+}
+
+/* All are there, or one was lost while others were waited for. */
+static void enter(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_many *m = &c->many[lane];
+    int64_t us = w->opt.hold_us;
+    for (int k = 0; k < m->count; k++) {
+        struct sim_lane *l = seat_of(w, client, lane, k);
+        struct snib_status st;
+        snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
+        if (st.state == SNIB_LOST) {
+            give_back(w, client, lane, 0,
+                      m->all || ++m->rounds > ROUNDS_MAX ? SIM_MANY_END
+                                                         : SIM_MANY_AGAIN);
+            return;
+        }
+    }
+    for (int k = 0; k < m->count; k++) {
+        struct sim_lane *l = seat_of(w, client, lane, k);
+        struct sim_resource *r = &w->resource[l->name];
+        l->read_value = -1;
+        if (sim_alone(l->kind) && l->token > r->mark) {
+            r->mark = l->token;
+            l->read_value = r->value;
+        }
+    }
+    sim_note(w, "client %d lane %d has all of %d names", client, lane,
+             m->count);
+    us = us > 0 ? (int64_t)snib__rng_below(&w->work, 2 * (uint64_t)us) : 0;
+    if (w->opt.lease_ms <= 3000 && !c->lane[lane].overran &&
+        chance(w, w->opt.overrun_pct)) {
+        c->lane[lane].overran = true;
+        us += w->opt.lease_ms * (w->opt.lease_ms > 200 ? 1200 : 1400);
+    }
+    m->phase = SIM_MANY_HOLD;
+    m->due = w->t + us * 1000;
+    wake_at(w, client, lane, m->due);
+}
+
+static void section_over(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_many *m = &c->many[lane];
+    for (int k = 0; k < m->count; k++) {
+        struct sim_lane *l = seat_of(w, client, lane, k);
+        struct snib_status st;
+        snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
+        if (st.state != SNIB_LOST || chance(w, 50)) {
+            sim_lane_write(w, l->name, l->token, l->read_value);
+        }
+    }
+    give_back(w, client, lane, 0, SIM_MANY_END);
+}
+
+static bool worth_waiting(const struct sim_many *m, snib_err err)
+{
+    return !m->all && (err == SNIB_ERR_BUSY || err == SNIB_ERR_UNREACHABLE ||
+                       err == SNIB_ERR_UNKNOWN);
+}
+
+/* The one for whose sake the others were not granted; that may be none. */
+static int culprit_of(const struct sim_many *m, int from)
+{
+    for (int k = from; k < m->count; k++) {
+        snib_err err = m->part[k].err;
+        if (err && err != SNIB_ERR_CANCELLED) {
+            return k;
+        }
+    }
+    return from;
+}
+
+/* A visit has its last answer. */
+static void answered(struct sim_world *w, int client, int lane)
+{
+    struct sim_many *m = &w->client[client].many[lane];
+    int k = m->from;
+    theorem_company_answered(w, client, lane);
+    while (k < m->count && !m->part[k].err) {
+        k++;
+    }
+    m->held = k;
+    if (k == m->count) {
+        enter(w, client, lane);
+        return;
+    }
+    int culprit = culprit_of(m, k);
+    snib_err why = m->part[culprit].err;
+    bool none = why == SNIB_ERR_CANCELLED;
+    if (none && k > m->from) { /* the others were not asked for yet */
+        give_back(w, client, lane, k, SIM_MANY_AGAIN);
+    } else if (!worth_waiting(m, none ? SNIB_ERR_BUSY : why)) {
+        give_back(w, client, lane, 0, SIM_MANY_END);
+    } else if (m->ordered) {
+        m->missed = k;
+        give_back(w, client, lane, k, SIM_MANY_QUEUE);
+    } else if (++m->rounds > ROUNDS_MAX) {
+        give_back(w, client, lane, 0, SIM_MANY_END);
+    } else {
+        give_back(w, client, lane, 0, SIM_MANY_QUEUE);
+        m->missed = culprit;
+    }
+}
+
+/* -- life ------------------------------------------------------------------------- */
+
+/* What was to be given back is; the one that is waited for with empty hands
+ * comes first from now on. */
+static void go_on(struct sim_world *w, int client, int lane)
+{
+    struct sim_many *m = &w->client[client].many[lane];
+    switch (m->next) {
+    case SIM_MANY_AGAIN:
+        visit(w, client, lane);
+        break;
+    case SIM_MANY_QUEUE:
+        if (!m->ordered) {
+            struct sim_lane *a = seat_of(w, client, lane, 0);
+            struct sim_lane *b = seat_of(w, client, lane, m->missed);
+            int name = a->name;
+            a->name = b->name;
+            b->name = name;
+            m->missed = 0;
+        }
+        if (is_late(w, m)) {
+            give_back(w, client, lane, 0, SIM_MANY_END);
+        } else {
+            wait_for(w, client, lane, m->missed);
+        }
+        break;
+    case SIM_MANY_END:
+        sim_lane_done(w, client, lane);
+        break;
+    }
+}
+
+void sim_many_event(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_many *m = &c->many[lane];
+    bool due = w->t >= m->due;
+    if (c->lane[lane].state != SIM_LANE_MANY) {
+        return;
+    }
+    snib__engine_tick(c->engine, now_of(w, client));
+    if (m->phase == SIM_MANY_TRY && m->open && due) {
+        give_up(w, client, lane);
+    } else if (m->phase == SIM_MANY_BACK && m->open && due) {
+        abandon(w, client, lane);
+    }
+    if (m->phase == SIM_MANY_HOLD && due) {
+        section_over(w, client, lane);
+    } else if (m->phase == SIM_MANY_TRY && !m->open) {
+        answered(w, client, lane);
+    } else if (m->phase == SIM_MANY_BACK && !m->open) {
+        go_on(w, client, lane);
+    } else if (m->phase == SIM_MANY_WAIT && !m->open) {
+        if (m->part[m->missed].err) {
+            give_back(w, client, lane, 0, SIM_MANY_END);
+        } else if (++m->held == m->count) {
+            enter(w, client, lane);
+        } else {
+            visit(w, client, lane);
+        }
+    }
+    sim_client_after(w, client);
+}
+
+void sim_many_told(struct sim_world *w, int client, int lane,
+                   struct snib__seat *s, uint8_t news)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    int owner = (lane - w->callers) / SIM_NAMES;
+    int k = (lane - w->callers) % SIM_NAMES;
+    struct sim_many *m = &c->many[owner];
+    bool was_open = m->open > 0;
+    if (news & SNIB__NEWS_SETTLED && l->state == SIM_LANE_WAITING) {
+        m->open--;
+        if (s->state == SNIB__SEAT_REFUSED) {
+            snib_err err = s->err;
+            snib__seat_done(c->engine, s);
+            refused(w, client, owner, k, err);
+        } else {
+            granted(w, client, owner, k);
+        }
+    }
+    if (news & SNIB__NEWS_RELEASED && l->state == SIM_LANE_ENDING) {
+        snib__seat_done(c->engine, s);
+        l->seat = NULL;
+        l->state = SIM_LANE_DONE;
+        m->open--;
+    } else if (news & SNIB__NEWS_STATE && l->state == SIM_LANE_HOLDING) {
+        theorem_no_needless_loss(w, l->name, s);
+    }
+    if (was_open && !m->open) {
+        wake_at(w, client, owner, w->t);
+    }
+}
+
+/* Which names, in which order. */
+static void choose(struct sim_world *w, int client, int lane)
+{
+    struct sim_many *m = &w->client[client].many[lane];
+    int name[SIM_NAMES] = {0, 1, 2, 3}, left = w->opt.names;
+    uint32_t chosen = 0;
+    for (int k = 0; k < m->count; k++, left--) {
+        int at = upto(&w->work, left), one = name[at];
+        name[at] = name[left - 1];
+        chosen |= UINT32_C(1) << one;
+        seat_of(w, client, lane, k)->name = one;
+    }
+    for (int n = 0, k = 0; m->ordered && n < w->opt.names; n++) {
+        if (chosen >> n & 1) {
+            seat_of(w, client, lane, k++)->name = n;
+        }
+    }
+}
+
+bool sim_many_start(struct sim_world *w, int client, int lane)
+{
+    const struct sim_options *o = &w->opt;
+    struct sim_many *m = &w->client[client].many[lane];
+    if (!o->many_pct || !chance(w, o->many_pct)) {
+        return false;
+    }
+    *m = (struct sim_many){.all = chance(w, o->all_pct)};
+    m->count = 2 + upto(&w->work, o->names - 1);
+    m->ordered = !m->all && chance(w, 70);
+    if (m->all) {
+        m->limit_at = w->t + o->request_ms * SIM_MS;
+    } else if (chance(w, o->timed_pct)) {
+        m->limit_at = w->t + (1 + upto(&w->work, (int)o->limit_ms)) * SIM_MS;
+    }
+    choose(w, client, lane);
+    w->client[client].lane[lane].state = SIM_LANE_MANY;
+    visit(w, client, lane);
+    return true;
+}
