@@ -284,6 +284,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     }
     focus(o, &r, &m);
     sim_kinds_draw(o);
+    sim_circles_draw(o);
     o->fault_count = m.most ? 1 + upto(&r, m.most) : 0;
     for (int i = 0; i < o->fault_count; i++) {
         draw_fault(o, &r, &o->fault[i], &m);
@@ -309,7 +310,8 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(overrun_pct) X(rate_ppm) X(split_pct) X(limit_ms)                  \
     X(flavour) X(read_pct) X(nest_pct) X(size) X(terms_pct)              \
     X(delay_ms) X(prio_pct)                                              \
-    X(nodes) X(node_ms) X(apart_ms) X(far_node)
+    X(nodes) X(node_ms) X(apart_ms) X(far_node)                          \
+    X(circle_pct) X(skew_ms)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -408,9 +410,16 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
         return false;
     }
     if (o->nodes < 0 || o->nodes > SIM_NODES ||
-        (o->nodes > 1 && (o->flavour || o->delay_ms || o->prio_pct))) {
+        (o->nodes > 1 &&
+         (o->flavour || o->delay_ms || o->prio_pct || o->circle_pct))) {
         snprintf(why, size, "nodes 0..%d; a quorum has plain mutexes only",
                  SIM_NODES);
+        return false;
+    }
+    if (o->circle_pct && (o->flavour > SIM_PERMITS || o->nest_pct ||
+                          o->terms_pct || o->skew_ms < 0)) {
+        snprintf(why, size,
+                 "circle_pct: flavour 0 to 2, without nest_pct, terms_pct");
         return false;
     }
     return true;
@@ -454,10 +463,18 @@ void sim_promote(struct sim_world *w, int node)
     }
 }
 
-/* Whoever holds anything just now, or nobody in particular. */
+/* Whoever holds anything just now (and waits inside, if there is one), or
+ * nobody in particular. */
 static int holder(const struct sim_world *w)
 {
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+    int n = w->opt.clients * w->opt.lanes;
+    for (int i = 0; sim_circles(w) && i < n; i++) {
+        int c = i / w->opt.lanes;
+        if (w->client[c].lane[i % w->opt.lanes].state == SIM_LANE_NESTING) {
+            return c;
+        }
+    }
+    for (int i = 0; i < n; i++) {
         int c = i / w->opt.lanes;
         if (w->client[c].lane[i % w->opt.lanes].state == SIM_LANE_HOLDING) {
             return c;

@@ -35,6 +35,16 @@ static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
             v[SIM_ARG_CLIENT + 3].ptr[0] == '1');
 }
 
+static bool knows_as_lost(const struct sim_lane *l, int name, int64_t token)
+{
+    const struct snib__seat *s = l->name == name ? l->seat : NULL;
+    for (int i = 0; i < l->nest.depth; i++) {
+        s = l->nest.in[i].name == name ? l->nest.in[i].seat : s;
+    }
+    return s && s->state == SNIB__SEAT_DEAD && s->token >= token &&
+           s->token <= token + 31;
+}
+
 /* Does a lane of that client know it as lost? Passes raise the token. */
 static bool is_lost(const struct sim_world *w, int name,
                     const struct sim_holder *h)
@@ -44,8 +54,7 @@ static bool is_lost(const struct sim_world *w, int name,
         const struct sim_lane *l = &c->lane[i % w->opt.lanes];
         uint64_t id[2];
         char text[2 * 16 + 1];
-        if (l->name != name || !l->seat || l->seat->state != SNIB__SEAT_DEAD ||
-            l->seat->token < h->token || l->seat->token > h->token + 31) {
+        if (!knows_as_lost(l, name, h->token)) {
             continue;
         }
         snib__engine_client_id(c->engine, id);

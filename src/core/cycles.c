@@ -119,10 +119,9 @@ void snib__cycles_about(const struct snib__engine *e,
 /* -- when --------------------------------------------------------------------- */
 
 /* Clients that began together should not look together. */
-static snib_duration apart(const struct snib__seat *s, int64_t ms)
+static snib_duration apart(const struct snib__engine *e, int64_t ms)
 {
-    uint64_t id = s->site->turn ? s->site->turn->id[0] : 0;
-    return snib__ms(ms + (int64_t)(id % (uint64_t)(ms / 4)));
+    return snib__ms(ms + (int64_t)(e->client[0] % (uint64_t)(ms / 4)));
 }
 
 void snib__cycles_enter(struct snib__engine *e, snib_instant now,
@@ -266,7 +265,7 @@ static bool judge(struct snib__engine *e, snib_instant now,
                   const struct snib__waits *g, struct snib__seat *s)
 {
     const struct snib__turn *t = s->site->turn;
-    s->look_at = snib__after(now, apart(s, EVERY_MS));
+    s->look_at = now; /* with the client's next look */
     uint32_t me = t && t->state == SNIB__TURN_QUEUED
                       ? snib__waits_find(g, t->id)
                       : SNIB__WAIT_NONE;
@@ -297,15 +296,28 @@ static bool judge(struct snib__engine *e, snib_instant now,
     return true;
 }
 
+/* When to look again, but for a proof. A look that was cut off, or never went
+ * out, has cost the server nothing that would have to be made good. */
+static void rest(struct snib__engine *e, snib_instant now)
+{
+    struct snib__cycles *c = &e->cycles;
+    int64_t took = now.ns - c->asked.ns;
+    bool cost = !c->query.err || took >= snib__ms(PATIENCE_MS).ns;
+    c->again = snib__after(now, apart(e, EVERY_MS));
+    if (cost) {
+        c->again = snib__later(c->again,
+                               snib__after(now, (snib_duration){took * CALM}));
+    }
+}
+
 /* Seats that came while the look was under way are not in it for sure, and
  * have a time of their own. */
 void snib__cycles_answer(struct snib__engine *e, snib_instant now)
 {
     struct snib__cycles *c = &e->cycles;
     struct snib__waits *g = NULL;
-    int64_t took = now.ns - c->asked.ns;
     c->asking = false;
-    c->again = snib__after(now, (snib_duration){took * CALM});
+    rest(e, now);
     if (c->query.err) {
         snib__engine_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",
                          c->query.error.text);
@@ -322,7 +334,7 @@ void snib__cycles_answer(struct snib__engine *e, snib_instant now)
         if (g) {
             (void)judge(e, now, g, s);
         } else {
-            s->look_at = snib__after(now, apart(s, EVERY_MS));
+            s->look_at = c->again;
         }
     }
     snib__waits_free(g);
