@@ -252,6 +252,7 @@ static void add_edge(struct builder *b, uint32_t from, struct snib__edge e)
     if (!g->waits[from].edges++) {
         g->waits[from].edge = g->edge_count;
     }
+    e.from = from;
     g->edges[g->edge_count++] = e;
 }
 
@@ -563,11 +564,13 @@ uint32_t snib__waits_youngest(const struct snib__waits *g, uint32_t set,
                               bool sure)
 {
     uint32_t found = SNIB__WAIT_NONE;
-    for (uint32_t i = 0; i < g->count; i++) {
-        if (set_of(g, i, sure) == set &&
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        const struct snib__edge *e = &g->edges[i];
+        if (!e->queue && (e->sure || !sure) && e->to != SNIB__WAIT_NONE &&
+            set_of(g, e->from, sure) == set && set_of(g, e->to, sure) == set &&
             (found == SNIB__WAIT_NONE ||
-             is_younger(&g->waits[i], &g->waits[found]))) {
-            found = i;
+             is_younger(&g->waits[e->to], &g->waits[found]))) {
+            found = e->to;
         }
     }
     return found;

@@ -185,9 +185,11 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
     uint32_t count = 0, bytes = 0;
     SNIB__LIST_EACH (l, list) {
         struct snib__request *rq = of_link(l);
+        if (rq->verb != SNIB__RENEW || rq->floor || count == BATCH_MAX) {
+            break; /* a look has no name */
+        }
         bytes += 2 * rq->name->safe_size + 100;
-        if (rq->verb != SNIB__RENEW || rq->floor || count == BATCH_MAX ||
-            (count && bytes > BATCH_BYTES)) {
+        if (count && bytes > BATCH_BYTES) {
             break;
         }
         batch[count++] = rq;
