@@ -5,7 +5,8 @@
  *
  * A wait is a request in a queue for which some lane waits at this instant.
  * (One whose lane has given up or died may stand there for a while yet: it is
- * none.) It cannot end before the wait of a lane that has a grant in its way,
+ * none, but what others see; for them it is a ghost, which has what its lane
+ * had when it waited.) It cannot end before the wait of a lane that has a grant in its way,
  * nor before one that stands ahead. Whoever has a grant and does not wait can
  * go on, and so can everybody behind. Edges through permits are left out:
  * enough of them, not all, must come back. */
@@ -97,6 +98,42 @@ static int who_has(const struct lanes *v, int name, const char *id)
     return -1;
 }
 
+/* -- ghosts --------------------------------------------------------------------- */
+
+static struct sim_past *past_of(struct sim_world *w, int name, const char *id)
+{
+    for (int i = 0; i < w->pasts && i < SIM_PASTS; i++) {
+        if (w->past[i].name == name && sim_same(w->past[i].id, id)) {
+            return &w->past[i];
+        }
+    }
+    return NULL;
+}
+
+/* It waits; one who gives up or dies will have had this. */
+static void remember(struct sim_world *w, const struct lanes *v, int i)
+{
+    struct sim_past *p = past_of(w, v->wait[i].name, v->wait[i].id);
+    p = p ? p : &w->past[w->pasts++ % SIM_PASTS];
+    *p = (struct sim_past){.name = v->wait[i].name, .lane = v->wait[i].lane};
+    memcpy(p->id, v->wait[i].id, SIM_ID);
+    for (int k = 0; k < v->grants; k++) {
+        if (v->grant[k].lane == p->lane) {
+            memcpy(p->grant[p->grants++], v->grant[k].id, SIM_ID);
+        }
+    }
+}
+
+static bool had(const struct sim_past *p, const char *grant)
+{
+    for (int i = 0; p && i < p->grants; i++) {
+        if (sim_same(p->grant[i], grant)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* -- edges -------------------------------------------------------------------- */
 
 /* Modes: 0 mutex, 1 read, 2 write, 3 permits, 4 barrier. */
@@ -111,7 +148,7 @@ static bool ahead(const struct sim_waiter *a, const struct sim_waiter *b)
                                               : a->arrival < b->arrival);
 }
 
-static void edges_of(const struct sim_world *w, const struct lanes *lanes,
+static void edges_of(struct sim_world *w, const struct lanes *lanes,
                      struct sim_wait *v, int count, int i)
 {
     const struct sim_book *b = &w->shelf[v[i].name].book;
@@ -124,12 +161,14 @@ static void edges_of(const struct sim_world *w, const struct lanes *lanes,
     }
     for (int n = 0; n < b->holders; n++) {
         const struct sim_holder *h = &b->holder[n];
-        int lane = h->end > sim_wall_us(w, 0) / 1000 &&
-                           in_the_way(h->mode, x->mode)
-                       ? who_has(lanes, v[i].name, h->id)
-                       : -1;
-        for (int k = 0; lane >= 0 && k < count; k++) {
-            if (k != i && v[k].lanes & bit(lane)) {
+        bool closed = h->end > sim_wall_us(w, 0) / 1000 &&
+                      in_the_way(h->mode, x->mode);
+        int lane = who_has(lanes, v[i].name, h->id);
+        for (int k = 0; closed && k < count; k++) {
+            if (k != i &&
+                (v[k].ghost
+                     ? had(past_of(w, v[k].name, v[k].id), h->id)
+                     : lane >= 0 && v[k].lanes & bit(lane))) {
                 v[i].hold |= bit(k);
             }
         }
@@ -137,7 +176,7 @@ static void edges_of(const struct sim_world *w, const struct lanes *lanes,
     v[i].reach = v[i].hold | v[i].line;
 }
 
-int sim_waits(const struct sim_world *w, struct sim_wait ret[SIM_WAITS])
+int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
 {
     static _Thread_local struct lanes lanes;
     int64_t now_ms = sim_wall_us(w, 0) / 1000;
@@ -147,14 +186,22 @@ int sim_waits(const struct sim_world *w, struct sim_wait ret[SIM_WAITS])
         int c = i / w->opt.lanes, l = i % w->opt.lanes;
         read_lane(&w->client[c].lane[l], c * SIM_LANES + l, &lanes);
     }
+    for (int i = 0; w->opt.fault_count && i < lanes.waits; i++) {
+        remember(w, &lanes, i);
+    }
     for (int n = 0; n < w->opt.names; n++) {
         const struct sim_book *b = &w->shelf[n].book;
         for (int i = 0; i < b->waiters && count < SIM_WAITS; i++) {
             const struct sim_waiter *x = &b->waiter[i];
             uint64_t who = x->alive > now_ms ? who_waits(&lanes, n, x->id) : 0;
-            if (who) {
-                ret[count] = (struct sim_wait){
-                    .name = n, .lanes = who, .since = x->since};
+            const struct sim_past *p =
+                ghosts && !who && x->alive > now_ms ? past_of(w, n, x->id)
+                                                    : NULL;
+            if (who || p) {
+                ret[count] = (struct sim_wait){.name = n,
+                                               .lanes = p ? bit(p->lane) : who,
+                                               .ghost = p != NULL,
+                                               .since = x->since};
                 memcpy(ret[count++].id, x->id, SIM_ID);
             }
         }

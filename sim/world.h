@@ -151,7 +151,11 @@ enum sim_lane_state {
 };
 
 /* What a lane has inside its first lock, and wants (work_circles.c). */
-enum { SIM_INSIDE = 2 };
+enum { SIM_INSIDE = 2, SIM_GRANTS = 2 + SIM_INSIDE };
+struct sim_grant {
+    struct snib__seat *seat;
+    int name;
+};
 struct sim_inner {
     struct snib__seat *seat;
     uint64_t ticket;
@@ -317,10 +321,17 @@ struct sim_wait {
     char id[SIM_ID];
     int name;
     uint64_t lanes;      /* that wait by this request, as bits               */
+    bool ghost;          /* … that waited                                    */
     uint64_t hold, line; /* waits of its holders' lanes; those ahead         */
     uint64_t reach;      /* along the edges that are sure                    */
     int64_t since;
 };
+/* What the lane of a wait had when it was last seen waiting. */
+struct sim_past {
+    char id[SIM_ID], grant[SIM_GRANTS][SIM_ID];
+    int name, lane, grants;
+};
+enum { SIM_PASTS = 64 };
 struct sim_circle {
     uint64_t mark; /* number of its waits and edges; 0: none             */
     int64_t since;
@@ -367,6 +378,8 @@ struct sim_world {
     uint32_t touched; /* servers that faults are about                   */
     bool minor;       /* all faults are those of a minority of the servers    */
     struct sim_circle circle[SIM_CIRCLES];
+    struct sim_past past[SIM_PASTS];
+    int pasts; /* so far                                              */
     struct sim_edge edge[2][SIM_CLIENTS * SIM_LANES][SIM_CLIENTS * SIM_LANES];
     uint32_t next_line;
     bool p1_off; /* the store lost or forgot: exclusion not promised */
@@ -455,19 +468,15 @@ bool sim_circles_told(struct sim_world *, int client, int lane,
 /* The name that a lane asks for, if it asks for any. */
 int sim_wants(const struct sim_lane *);
 /* All that a lane has which holds or nests: how many. */
-struct sim_grant {
-    struct snib__seat *seat;
-    int name;
-};
-enum { SIM_GRANTS = 2 + SIM_INSIDE };
 int sim_grants(const struct sim_lane *, struct sim_grant ret[SIM_GRANTS]);
 void sim_lane_finish(struct sim_world *, int client, int lane);
 void sim_lane_give_back(struct sim_world *, int client, int lane,
                         uint64_t ticket);
 
 /* circles.c: the waits and edges that there are; returns how many waits. A
- * wait is in a circle if it reaches itself. */
-int sim_waits(const struct sim_world *, struct sim_wait ret[SIM_WAITS]);
+ * wait is in a circle if it reaches itself. ghosts: with what is still in the
+ * queue of those that have given up or died. */
+int sim_waits(struct sim_world *, bool ghosts, struct sim_wait ret[SIM_WAITS]);
 /* Those that reach wait i and are reached from it, as bits. */
 uint64_t sim_waits_set(const struct sim_wait *, int count, int i);
 /* Whoever of such a set is to give up. */

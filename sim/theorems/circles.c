@@ -4,8 +4,9 @@
  * to look twice. (Circles through permits are none that is refused.)
  *
  * True: who is refused with DEADLOCK was in a circle, all of it at one instant
- * after the first of the two looks had ended: every lane of it waited then.
- * Its error names edges that were there. A wait that is not inside another
+ * after the first of the two looks had ended: every lane of it waited then. (In
+ * worlds of faults, or had died or given up so short a time ago that its wait
+ * still stood in the queue.) Its error names edges that were there. A wait that is not inside another
  * lock is never refused.
  *
  * One is enough: it was the one to give up by the rule in core/waits.h, and of
@@ -83,28 +84,34 @@ static int first_of(uint64_t lanes)
     return i;
 }
 
+/* How long it has been there, as it is now. */
+static void see_true(struct sim_world *w, const struct sim_wait *v, int count,
+                     uint64_t set)
+{
+    int youngest = sim_waits_youngest(v, count, set);
+    struct sim_circle *k = circle_of(w, sim_waits_mark(v, count, set));
+    k->since = k->seen && k->seen + 1 >= w->events ? k->since : w->t;
+    k->seen = w->events;
+    lasts(w, k, first_of(v[youngest].lanes));
+}
+
+/* What a look may see of it. */
 static void see_circle(struct sim_world *w, const struct sim_wait *v, int count,
                        uint64_t set)
 {
     int youngest = sim_waits_youngest(v, count, set);
-    struct sim_circle *k = circle_of(w, sim_waits_mark(v, count, set));
-    if (youngest < 0) {
-        return; /* nobody holds what is waited for: not possible */
-    }
-    k->since = k->seen && k->seen + 1 >= w->events ? k->since : w->t;
-    k->seen = w->events;
+    uint64_t mark = sim_waits_mark(v, count, set);
     for (int i = 0; i < count; i++) {
-        int lane = set & bit(i) ? first_of(v[i].lanes) : -1;
+        int lane = set & bit(i) && !v[i].ghost ? first_of(v[i].lanes) : -1;
         struct sim_nest *n =
             lane >= 0 ? &w->client[lane / SIM_LANES].lane[lane % SIM_LANES].nest
                       : NULL;
         if (n && n->asks) {
             n->circle_at = w->t;
-            n->circle = k->mark;
+            n->circle = mark;
             n->youngest_at = i == youngest ? w->t : n->youngest_at;
         }
     }
-    lasts(w, k, first_of(v[youngest].lanes));
 }
 
 static void see_edges(struct sim_world *w, const struct sim_wait *v, int count,
@@ -135,21 +142,35 @@ static bool nobody_nests(const struct sim_world *w)
     return true;
 }
 
-void theorem_circles(struct sim_world *w)
+static void look_at(struct sim_world *w, bool ghosts, bool truly)
 {
     struct sim_wait v[SIM_WAITS];
     uint64_t done = 0;
+    int count = sim_waits(w, ghosts, v);
+    for (int i = 0; i < count; i++) {
+        uint64_t set = sim_waits_set(v, count, i);
+        bool new = set && !(done & bit(i));
+        done |= set;
+        if (new && truly) {
+            see_true(w, v, count, set);
+        }
+        if (new && (ghosts || !w->opt.fault_count)) {
+            see_circle(w, v, count, set);
+        }
+        if (ghosts || !w->opt.fault_count) {
+            see_edges(w, v, count, i);
+        }
+    }
+}
+
+void theorem_circles(struct sim_world *w)
+{
     if (!sim_circles(w) || nobody_nests(w)) {
         return;
     }
-    int count = sim_waits(w, v);
-    for (int i = 0; i < count; i++) {
-        uint64_t set = sim_waits_set(v, count, i);
-        see_edges(w, v, count, i);
-        if (set && !(done & bit(i))) {
-            see_circle(w, v, count, set);
-        }
-        done |= set;
+    look_at(w, false, true);
+    if (w->opt.fault_count) {
+        look_at(w, true, false);
     }
 }
 

@@ -223,7 +223,7 @@ static void say_who(struct words *w, const struct snib__wait *wait,
 }
 
 /* "this waits for 'a' held by h/1 lane 2; h/1 lane 2 waits for 'b' held by
- * this" */
+ * this". What does not fit is counted: whole sentences or none of them. */
 static void tell_cycle(const struct snib__waits *g, uint32_t me,
                        struct snib_error *error)
 {
@@ -233,11 +233,12 @@ static void tell_cycle(const struct snib__waits *g, uint32_t me,
     uint32_t shown = length < SHOWN_MAX ? length : SHOWN_MAX;
     *error = (struct snib_error){.code = SNIB_ERR_DEADLOCK};
     say(&w, "deadlock: ");
+    size_t whole = w.used; /* with room for "; and 9 more" behind it */
+    uint32_t told = 0;
     for (uint32_t i = 0; i < shown; i++) {
         uint32_t next = i + 1 < length && i + 1 < shown ? cycle[i + 1]
                         : i + 1 < length                ? SNIB__WAIT_NONE
                                                         : cycle[0];
-        size_t before = w.used;
         const struct snib__wait *a = &g->waits[cycle[i]];
         say(&w, "%s", i ? "; " : "");
         say_who(&w, a, &g->waits[me]);
@@ -249,10 +250,14 @@ static void tell_cycle(const struct snib__waits *g, uint32_t me,
             say(&w, " %s ", e && e->queue ? "behind" : "held by");
             say_who(&w, &g->waits[next], &g->waits[me]);
         }
-        if (w.used + 1 >= w.size) { /* the whole sentence or none of it */
-            w.used = before < w.size - 24 ? before : w.size - 24;
-            say(&w, "; and %" PRIu32 " more", length - i);
+        if (w.used + 1 >= w.size) {
+            w.used = whole;
+            say(&w, "; and %" PRIu32 " more", length - told);
             return;
+        }
+        if (w.used <= w.size - 24) {
+            whole = w.used;
+            told = i + 1;
         }
     }
     if (shown < length) {
@@ -302,7 +307,8 @@ static void rest(struct snib__engine *e, snib_instant now)
 {
     struct snib__cycles *c = &e->cycles;
     int64_t took = now.ns - c->asked.ns;
-    bool cost = !c->query.err || took >= snib__ms(PATIENCE_MS).ns;
+    bool cost = !c->query.err || (c->query.answer == SNIB__UNKNOWN &&
+                                  snib__reached(now, c->query.limit));
     c->again = snib__after(now, apart(e, EVERY_MS));
     if (cost) {
         c->again = snib__later(c->again,
@@ -312,11 +318,13 @@ static void rest(struct snib__engine *e, snib_instant now)
 
 /* Seats that came while the look was under way are not in it for sure, and
  * have a time of their own. */
-void snib__cycles_answer(struct snib__engine *e, snib_instant now)
+void snib__cycles_answer(struct snib__engine *e, snib_instant now,
+                         snib_instant sent)
 {
     struct snib__cycles *c = &e->cycles;
     struct snib__waits *g = NULL;
     c->asking = false;
+    c->asked = snib__later(c->asked, sent); /* it may have had no line */
     rest(e, now);
     if (c->query.err) {
         snib__engine_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",

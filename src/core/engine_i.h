@@ -90,7 +90,7 @@ struct snib__site {
 struct snib__cycles {
     struct snib__list nested; /* WAITING seats whose lanes hold something    */
     struct snib__query query;
-    snib_instant asked; /* when the query was sent                           */
+    snib_instant asked; /* when the query began, or was sent, if that is known */
     snib_instant again; /* not before                                        */
     bool asking;
 };
@@ -177,7 +177,9 @@ void snib__cycles_enter(struct snib__engine *, snib_instant now,
                         struct snib__seat *s);
 snib_instant snib__cycles_due(const struct snib__engine *);
 void snib__cycles_tick(struct snib__engine *, snib_instant now);
-void snib__cycles_answer(struct snib__engine *, snib_instant now);
+/* sent: when its question went out; 0: not known. */
+void snib__cycles_answer(struct snib__engine *, snib_instant now,
+                         snib_instant sent);
 static inline bool snib__cycles_is_mine(const struct snib__engine *e,
                                         const struct snib__query *q)
 {
