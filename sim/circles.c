@@ -110,20 +110,6 @@ static struct sim_past *past_of(struct sim_world *w, int name, const char *id)
     return NULL;
 }
 
-/* It waits; one who gives up or dies will have had this. */
-static void remember(struct sim_world *w, const struct lanes *v, int i)
-{
-    struct sim_past *p = past_of(w, v->wait[i].name, v->wait[i].id);
-    p = p ? p : &w->past[w->pasts++ % SIM_PASTS];
-    *p = (struct sim_past){.name = v->wait[i].name, .lane = v->wait[i].lane};
-    memcpy(p->id, v->wait[i].id, SIM_ID);
-    for (int k = 0; k < v->grants; k++) {
-        if (v->grant[k].lane == p->lane) {
-            memcpy(p->grant[p->grants++], v->grant[k].id, SIM_ID);
-        }
-    }
-}
-
 static bool had(const struct sim_past *p, const char *grant)
 {
     for (int i = 0; p && i < p->grants; i++) {
@@ -132,6 +118,24 @@ static bool had(const struct sim_past *p, const char *grant)
         }
     }
     return false;
+}
+
+/* It waits; what it has by then may stay at the server, although it is given
+ * back. (A lane that waits gets nothing more.) */
+static void remember(struct sim_world *w, const struct lanes *v, int i)
+{
+    struct sim_past *p = past_of(w, v->wait[i].name, v->wait[i].id);
+    if (!p) {
+        p = &w->past[w->pasts++ % SIM_PASTS];
+        *p = (struct sim_past){.name = v->wait[i].name};
+        memcpy(p->id, v->wait[i].id, SIM_ID);
+    }
+    p->lanes |= bit(v->wait[i].lane);
+    for (int k = 0; k < v->grants && p->grants < SIM_GRANTS; k++) {
+        if (v->grant[k].lane == v->wait[i].lane && !had(p, v->grant[k].id)) {
+            memcpy(p->grant[p->grants++], v->grant[k].id, SIM_ID);
+        }
+    }
 }
 
 /* -- edges -------------------------------------------------------------------- */
@@ -149,7 +153,7 @@ static bool ahead(const struct sim_waiter *a, const struct sim_waiter *b)
 }
 
 static void edges_of(struct sim_world *w, const struct lanes *lanes,
-                     struct sim_wait *v, int count, int i)
+                     bool ghosts, struct sim_wait *v, int count, int i)
 {
     const struct sim_book *b = &w->shelf[v[i].name].book;
     const struct sim_waiter *x = sim_waiter_of(b, v[i].id);
@@ -166,9 +170,8 @@ static void edges_of(struct sim_world *w, const struct lanes *lanes,
         int lane = who_has(lanes, v[i].name, h->id);
         for (int k = 0; closed && k < count; k++) {
             if (k != i &&
-                (v[k].ghost
-                     ? had(past_of(w, v[k].name, v[k].id), h->id)
-                     : lane >= 0 && v[k].lanes & bit(lane))) {
+                ((lane >= 0 && !v[k].ghost && v[k].lanes & bit(lane)) ||
+                 (ghosts && had(past_of(w, v[k].name, v[k].id), h->id)))) {
                 v[i].hold |= bit(k);
             }
         }
@@ -186,7 +189,7 @@ int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
         int c = i / w->opt.lanes, l = i % w->opt.lanes;
         read_lane(&w->client[c].lane[l], c * SIM_LANES + l, &lanes);
     }
-    for (int i = 0; w->opt.fault_count && i < lanes.waits; i++) {
+    for (int i = 0; i < lanes.waits; i++) {
         remember(w, &lanes, i);
     }
     for (int n = 0; n < w->opt.names; n++) {
@@ -195,19 +198,19 @@ int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
             const struct sim_waiter *x = &b->waiter[i];
             uint64_t who = x->alive > now_ms ? who_waits(&lanes, n, x->id) : 0;
             const struct sim_past *p =
-                ghosts && !who && x->alive > now_ms ? past_of(w, n, x->id)
-                                                    : NULL;
-            if (who || p) {
+                x->alive > now_ms ? past_of(w, n, x->id) : NULL;
+            if (p && (who || ghosts)) {
                 ret[count] = (struct sim_wait){.name = n,
-                                               .lanes = p ? bit(p->lane) : who,
-                                               .ghost = p != NULL,
+                                               .lanes = who ? who : p->lanes,
+                                               .ever = p->lanes,
+                                               .ghost = !who,
                                                .since = x->since};
                 memcpy(ret[count++].id, x->id, SIM_ID);
             }
         }
     }
     for (int i = 0; i < count; i++) {
-        edges_of(w, &lanes, ret, count, i);
+        edges_of(w, &lanes, ghosts, ret, count, i);
     }
     for (int k = 0; k < count; k++) {
         for (int i = 0; i < count; i++) {

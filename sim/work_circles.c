@@ -69,7 +69,7 @@ void sim_circles_draw(struct sim_options *o)
     o->lease_ms = leases[upto(&r, 4)];
     o->hold_us = holds[upto(&r, 3)];
     o->think_us = holds[upto(&r, 3)];
-    o->limit_ms = limits[upto(&r, 3)];
+    o->limit_ms = limits[upto(&r, o->flavour == SIM_PERMITS ? 2 : 3)];
     o->timed_pct = timed[upto(&r, 4)];
     o->try_pct = upto(&r, 3) ? 0 : 20;
     o->fixed_pct = upto(&r, 4) ? 0 : 30;

@@ -321,7 +321,8 @@ struct sim_wait {
     char id[SIM_ID];
     int name;
     uint64_t lanes;      /* that wait by this request, as bits               */
-    bool ghost;          /* … that waited                                    */
+    uint64_t ever;       /* … or ever waited                                 */
+    bool ghost;          /* none of them does now                            */
     uint64_t hold, line; /* waits of its holders' lanes; those ahead         */
     uint64_t reach;      /* along the edges that are sure                    */
     int64_t since;
@@ -329,12 +330,13 @@ struct sim_wait {
 /* What the lane of a wait had when it was last seen waiting. */
 struct sim_past {
     char id[SIM_ID], grant[SIM_GRANTS][SIM_ID];
-    int name, lane, grants;
+    int name, grants;
+    uint64_t lanes;
 };
 enum { SIM_PASTS = 64 };
 struct sim_circle {
     uint64_t mark; /* number of its waits and edges; 0: none             */
-    int64_t since;
+    int64_t since, again;
     uint64_t seen;    /* at which event                                  */
     uint64_t refused; /* lanes, as bits                                   */
 };

@@ -59,14 +59,18 @@ static struct sim_circle *circle_of(struct sim_world *w, uint64_t mark)
     return oldest;
 }
 
-static void lasts(struct sim_world *w, const struct sim_circle *k, int victim)
+/* A look of before, or just as it began, may put off the next one. */
+static void lasts(struct sim_world *w, struct sim_circle *k, int victim)
 {
     const struct sim_client *c = &w->client[victim / SIM_LANES];
     int64_t from = k->since > w->healed_at ? k->since : w->healed_at;
     int64_t most = FOUND_MS + (w->opt.fault_count ? HEALED_MS : 0);
     int64_t again =
         c->look.to + CALM * (c->look.to - c->look.from + 2 * hop(w));
-    from = again > from ? again : from;
+    if (c->look.from < from + FIRST_MS * SIM_MS) {
+        k->again = again;
+    }
+    from = k->again > from ? k->again : from;
     if (w->healed && w->t - from > most * SIM_MS) {
         sim_fail(w, "a circle is found",
                  "one with client %d lane %d has lasted for %lld ms",
@@ -114,6 +118,7 @@ static void see_circle(struct sim_world *w, const struct sim_wait *v, int count,
     }
 }
 
+/* A request of several lanes names one of them, which may have left. */
 static void see_edges(struct sim_world *w, const struct sim_wait *v, int count,
                       int i)
 {
@@ -122,8 +127,8 @@ static void see_edges(struct sim_world *w, const struct sim_wait *v, int count,
             if (!((way ? v[i].line : v[i].hold) & bit(k))) {
                 continue;
             }
-            for (uint64_t a = v[i].lanes; a; a &= a - 1) {
-                for (uint64_t b = v[k].lanes; b; b &= b - 1) {
+            for (uint64_t a = v[i].ever; a; a &= a - 1) {
+                for (uint64_t b = v[k].ever; b; b &= b - 1) {
                     w->edge[way][first_of(a)][first_of(b)] =
                         (struct sim_edge){w->t, v[i].name};
                 }
