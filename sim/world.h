@@ -341,10 +341,9 @@ struct sim_circle {
     uint64_t refused; /* lanes, as bits                                   */
 };
 
-/* A lane waits for another that holds [0], or that stands ahead [1]. */
+/* A lane waits for another that holds a name, or stands ahead: last seen. */
 struct sim_edge {
-    int64_t at; /* last seen                                             */
-    int name;
+    int64_t held[SIM_NAMES], ahead[SIM_NAMES];
 };
 
 /* One Redis server. */
@@ -382,7 +381,7 @@ struct sim_world {
     struct sim_circle circle[SIM_CIRCLES];
     struct sim_past past[SIM_PASTS];
     int pasts; /* so far                                              */
-    struct sim_edge edge[2][SIM_CLIENTS * SIM_LANES][SIM_CLIENTS * SIM_LANES];
+    struct sim_edge edge[SIM_CLIENTS * SIM_LANES][SIM_CLIENTS * SIM_LANES];
     uint32_t next_line;
     bool p1_off; /* the store lost or forgot: exclusion not promised */
     bool died;   /* a process crashed: its leases must run out      */

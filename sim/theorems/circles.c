@@ -123,14 +123,14 @@ static void see_edges(struct sim_world *w, const struct sim_wait *v, int count,
                       int i)
 {
     for (int k = 0; k < count; k++) {
-        for (int way = 0; way < 2; way++) {
-            if (!((way ? v[i].line : v[i].hold) & bit(k))) {
-                continue;
-            }
-            for (uint64_t a = v[i].ever; a; a &= a - 1) {
-                for (uint64_t b = v[k].ever; b; b &= b - 1) {
-                    w->edge[way][first_of(a)][first_of(b)] =
-                        (struct sim_edge){w->t, v[i].name};
+        for (uint64_t a = v[i].ever; a; a &= a - 1) {
+            for (uint64_t b = v[k].ever; b; b &= b - 1) {
+                struct sim_edge *e = &w->edge[first_of(a)][first_of(b)];
+                if (v[i].hold & bit(k)) {
+                    e->held[v[i].name] = w->t;
+                }
+                if (v[i].line & bit(k)) {
+                    e->ahead[v[i].name] = w->t;
                 }
             }
         }
@@ -237,8 +237,9 @@ static bool text_is_true(const struct sim_world *w, const char *at, int me,
             return strncmp(at, "; and ", 6) == 0; /* more than are shown */
         }
         int to = read_who(&at, me);
-        const struct sim_edge *e = to < 0 ? NULL : &w->edge[behind][who][to];
-        if (!e || !e->at || e->at < since || e->name != name) {
+        const struct sim_edge *e = to < 0 ? NULL : &w->edge[who][to];
+        int64_t seen = !e ? 0 : behind ? e->ahead[name] : e->held[name];
+        if (!seen || seen < since) {
             return false;
         }
         if (!*at) {

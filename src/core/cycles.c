@@ -93,13 +93,33 @@ bool snib__cycles_waits(const struct snib__engine *e, uint64_t lane)
     return false;
 }
 
+/* Does its lane wait for something else, by a request that does not say what
+ * the lane holds? It began to when it held nothing. */
+static bool waits_besides(const struct snib__engine *e,
+                          const struct snib__seat *s)
+{
+    SNIB__LIST_EACH (l, &e->lanes[s->lane % SNIB__LANES]) {
+        const struct snib__seat *other =
+            SNIB__CONTAINER(l, struct snib__seat, by_lane);
+        if (other != s && other->lane == s->lane &&
+            other->state == SNIB__SEAT_WAITING && !other->terms.try_only &&
+            !snib__linked(&other->nested)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Only a stake says what its lane holds: its request ends with its seat. A
- * turn's goes on for the next lane, which holds something else. */
+ * turn's goes on for the next lane, which holds something else. Nor does a lane
+ * that waits for two things, of which the first would not say so: it can go
+ * on. (Two that do are seen by others: core/waits.c.) */
 void snib__cycles_about(const struct snib__engine *e,
                         const struct snib__seat *s, struct snib__about *about)
 {
     about->lane = (int64_t)(s->lane & ~SNIB__LANE_FREE);
-    if (!e->cfg.deadlocks || !s->site->parent || s->terms.try_only) {
+    if (!e->cfg.deadlocks || !s->site->parent || s->terms.try_only ||
+        waits_besides(e, s)) {
         return;
     }
     SNIB__LIST_EACH (l, &e->lanes[s->lane % SNIB__LANES]) {

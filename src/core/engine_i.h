@@ -125,7 +125,7 @@ struct snib__engine {
         uint8_t count;
         bool open, all;
     } company;
-    struct snib__list lanes[SNIB__LANES]; /* seats that hold, by lane      */
+    struct snib__list lanes[SNIB__LANES]; /* seats, by lane                */
     struct snib__cycles cycles;
     struct snib__counts counts;
 };
@@ -185,12 +185,9 @@ static inline bool snib__cycles_is_mine(const struct snib__engine *e,
 {
     return q == &e->cycles.query;
 }
-static inline void snib__cycles_served(struct snib__engine *e,
-                                       struct snib__seat *s)
+static inline void snib__cycles_served(struct snib__seat *s)
 {
     snib__unlink(&s->nested);
-    snib__unlink(&s->by_lane);
-    snib__list_push(&e->lanes[s->lane % SNIB__LANES], &s->by_lane);
 }
 
 /* turn.c */

@@ -154,19 +154,24 @@ static int by_lane(const void *a, const void *b)
 
 /* A lane that waits for two things may be served with one of them and go on.
  * (A scan that shows a lock twice does this, too: no cycle through it then,
- * the next look will tell.) Lane 0 is not known, and holds nothing known. */
+ * the next look will tell.) Lane 0 is not known, and holds nothing known. Nor
+ * is it known of a wait that holds nothing: it may be that of several lanes by
+ * turns, of which the one it names has left. */
 static bool set_apart(struct snib__waits *g)
 {
     struct snib__wait **v = snib__alloc((g->count + 1) * sizeof(*v));
     if (!v) {
         return false;
     }
+    uint32_t n = 0;
     for (uint32_t i = 0; i < g->count; i++) {
-        v[i] = &g->waits[i];
+        if (g->waits[i].about.lane && g->waits[i].about.held_count) {
+            v[n++] = &g->waits[i];
+        }
     }
-    qsort(v, g->count, sizeof(*v), by_lane);
-    for (uint32_t i = 1; i < g->count; i++) {
-        if (v[i]->about.lane && by_lane(&v[i - 1], &v[i]) == 0) {
+    qsort(v, n, sizeof(*v), by_lane);
+    for (uint32_t i = 1; i < n; i++) {
+        if (by_lane(&v[i - 1], &v[i]) == 0) {
             v[i - 1]->apart = v[i]->apart = true;
         }
     }
