@@ -325,8 +325,8 @@ static void ask_inside(struct sim_world *w, int client, int lane)
     n->wait->user = l;
     if (n->wait->state != SNIB__SEAT_WAITING) {
         settled(w, client, lane);
-    } else if (chance(w, 5)) {
-        sim_lane_wake(w, client, lane, 1000000); /* see …_meanwhile */
+    } else if (chance(w, 10)) { /* see …_meanwhile */
+        sim_lane_wake(w, client, lane, chance(w, 50) ? 2000 : 1000000);
     }
 }
 

@@ -6,7 +6,7 @@
  * True: who is refused with DEADLOCK was in a circle, all of it at one instant
  * after the first of the two looks had ended: every lane of it waited then. (In
  * worlds of faults, or had died or given up so short a time ago that its wait
- * still stood in the queue.) Its error names edges that were there. A wait that is not inside another
+ * still stood in the queue.) The looks were 600 ms apart. Its error names edges that were there. A wait that is not inside another
  * lock is never refused.
  *
  * One is enough: it was the one to give up by the rule in core/waits.h, and of
@@ -288,6 +288,12 @@ void theorem_deadlock_is_true(struct sim_world *w, int client, int lane)
     if (n->youngest_at < c->look.before) {
         sim_fail(w, "one is enough",
                  "client %d lane %d was not the one to give up", client, lane);
+    }
+    if (c->look.from - c->look.before <
+        PROOF_MS * SIM_MS / 100 * 99 - 2 * hop(w)) {
+        sim_fail(w, "a deadlock is true",
+                 "client %d lane %d: %lld ms between the looks", client, lane,
+                 (long long)((c->look.from - c->look.before) / SIM_MS));
     }
     if (!text_is_true(w, l->error.text, me, c->look.before)) {
         sim_fail(w, "a deadlock is true", "client %d lane %d: %s", client, lane,

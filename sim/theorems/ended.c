@@ -35,17 +35,20 @@ static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
             v[SIM_ARG_CLIENT + 3].ptr[0] == '1');
 }
 
-static bool knows_as_lost(const struct sim_lane *l, int name, int64_t token)
+/* Passes raise the token, but not that of permits. */
+static bool knows_as_lost(const struct sim_lane *l, int name,
+                          const struct sim_holder *h)
 {
+    int64_t room = h->mode == 3 ? 0 : 31;
     const struct snib__seat *s = l->name == name ? l->seat : NULL;
     for (int i = 0; i < l->nest.depth; i++) {
         s = l->nest.in[i].name == name ? l->nest.in[i].seat : s;
     }
-    return s && s->state == SNIB__SEAT_DEAD && s->token >= token &&
-           s->token <= token + 31;
+    return s && s->state == SNIB__SEAT_DEAD && s->token >= h->token &&
+           s->token <= h->token + room;
 }
 
-/* Does a lane of that client know it as lost? Passes raise the token. */
+/* Does a lane of that client know it as lost? */
 static bool is_lost(const struct sim_world *w, int name,
                     const struct sim_holder *h)
 {
@@ -54,7 +57,7 @@ static bool is_lost(const struct sim_world *w, int name,
         const struct sim_lane *l = &c->lane[i % w->opt.lanes];
         uint64_t id[2];
         char text[2 * 16 + 1];
-        if (!knows_as_lost(l, name, h->token)) {
+        if (!knows_as_lost(l, name, h)) {
             continue;
         }
         snib__engine_client_id(c->engine, id);
