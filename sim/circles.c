@@ -165,8 +165,8 @@ static void edges_of(struct sim_world *w, const struct lanes *lanes,
     }
     for (int n = 0; n < b->holders; n++) {
         const struct sim_holder *h = &b->holder[n];
-        bool closed = h->end > sim_wall_us(w, 0) / 1000 &&
-                      in_the_way(h->mode, x->mode);
+        bool closed =
+            h->end > sim_wall_us(w, 0) / 1000 && in_the_way(h->mode, x->mode);
         int lane = who_has(lanes, v[i].name, h->id);
         for (int k = 0; closed && k < count; k++) {
             if (k != i &&
@@ -197,8 +197,11 @@ int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
         for (int i = 0; i < b->waiters && count < SIM_WAITS; i++) {
             const struct sim_waiter *x = &b->waiter[i];
             uint64_t who = x->alive > now_ms ? who_waits(&lanes, n, x->id) : 0;
-            const struct sim_past *p =
+            struct sim_past *p =
                 x->alive > now_ms ? past_of(w, n, x->id) : NULL;
+            if (p) {
+                p->over = who ? 0 : p->over ? p->over : w->t;
+            }
             if (p && (who || ghosts)) {
                 ret[count] = (struct sim_wait){.name = n,
                                                .lanes = who ? who : p->lanes,

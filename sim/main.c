@@ -21,9 +21,9 @@
 #include "sim/shrink.h"
 
 static struct sim_world world;
-static bool brief;  /* do not shrink, print one line */
-static bool mutex;  /* worlds of plain mutexes only: the short workload */
-static bool quorum; /* worlds of a quorum only                          */
+static bool brief;   /* do not shrink, print one line */
+static bool mutex;   /* worlds of plain mutexes only: the short workload */
+static bool quorum;  /* worlds of a quorum only                          */
 static bool circles; /* those of locks inside locks only                */
 
 static void draw(struct sim_options *o, uint64_t seed)

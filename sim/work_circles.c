@@ -233,6 +233,17 @@ static void ask_for(struct sim_world *w, int client, int lane,
     }
 }
 
+static bool reads(const struct sim_lane *l, int name)
+{
+    struct sim_grant g[SIM_GRANTS];
+    for (int i = sim_grants(l, g); i-- > 0;) {
+        if (g[i].name == name && g[i].seat->terms.kind == SNIB_READ) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void entered(struct sim_world *w, int client, int lane)
 {
     struct sim_lane *l = &w->client[client].lane[lane];
@@ -304,6 +315,7 @@ static void ask_inside(struct sim_world *w, int client, int lane)
     ask_for(w, client, lane, &ask);
     n->kind = ask.kind;
     n->asks = true;
+    n->upgrade = sim_alone(n->kind) && reads(l, n->name);
     n->since = l->asked_at = w->t;
     n->circle_at = n->youngest_at = 0;
     l->size_seen = l->size_seen > w->opt.size ? l->size_seen : w->opt.size;
@@ -325,8 +337,8 @@ static void ask_inside(struct sim_world *w, int client, int lane)
     n->wait->user = l;
     if (n->wait->state != SNIB__SEAT_WAITING) {
         settled(w, client, lane);
-    } else if (chance(w, 10)) { /* see …_meanwhile */
-        sim_lane_wake(w, client, lane, chance(w, 50) ? 2000 : 1000000);
+    } else if (chance(w, 15)) { /* see …_meanwhile */
+        sim_lane_wake(w, client, lane, chance(w, 50) ? 1000 : 1000000);
     }
 }
 

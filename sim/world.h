@@ -168,6 +168,7 @@ struct sim_nest {
     int depth, wishes;
     bool unwinding;          /* refused with DEADLOCK: all goes back     */
     bool asks;               /* for this:                                */
+    bool upgrade;            /* … to write what it reads                 */
     struct snib__seat *wait; /* NULL: not settled yet                    */
     int name, kind;
     int64_t since;       /* true time of the wait                            */
@@ -320,9 +321,9 @@ enum { SIM_WAITS = 48, SIM_CIRCLES = 16 };
 struct sim_wait {
     char id[SIM_ID];
     int name;
-    uint64_t lanes;      /* that wait by this request, as bits               */
-    uint64_t ever;       /* … or ever waited                                 */
-    bool ghost;          /* none of them does now                            */
+    uint64_t lanes; /* that wait by this request, as bits               */
+    uint64_t ever;  /* … or ever waited                                 */
+    bool ghost;     /* none of them does now                            */
     uint64_t hold, line; /* waits of its holders' lanes; those ahead         */
     uint64_t reach;      /* along the edges that are sure                    */
     int64_t since;
@@ -332,6 +333,7 @@ struct sim_past {
     char id[SIM_ID], grant[SIM_GRANTS][SIM_ID];
     int name, grants;
     uint64_t lanes;
+    int64_t over; /* in the queue, and nobody's wait, since then; or 0   */
 };
 enum { SIM_PASTS = 64 };
 struct sim_circle {

@@ -12,6 +12,8 @@
  * One is enough: it was the one to give up by the rule in core/waits.h, and of
  * one circle only one is refused.
  *
+ * Who gives up leaves the queue, within a few hops where nothing is broken.
+ *
  * Looking is cheap: a client lists the locks each 2 s at most and after 50
  * times the length of the last look, but for the second look of a proof. */
 #include <stdlib.h>
@@ -147,6 +149,22 @@ static bool nobody_nests(const struct sim_world *w)
     return true;
 }
 
+/* Like any refusal, limit, or end of a wait: nothing stays. */
+static void nobody_stays(struct sim_world *w)
+{
+    for (int i = 0; i < w->pasts && i < SIM_PASTS; i++) {
+        struct sim_past *p = &w->past[i];
+        const struct sim_waiter *x =
+            p->over ? sim_waiter_of(&w->shelf[p->name].book, p->id) : NULL;
+        p->over = x && x->alive > sim_wall_us(w, 0) / 1000 ? p->over : 0;
+        if (p->over && w->t - p->over > 4 * hop(w) + 5 * SIM_MS) {
+            sim_fail(w, "who gives up leaves the queue",
+                     "name %d: %.8s is there for %lld ms", p->name, p->id,
+                     (long long)((w->t - p->over) / SIM_MS));
+        }
+    }
+}
+
 static void look_at(struct sim_world *w, bool ghosts, bool truly)
 {
     struct sim_wait v[SIM_WAITS];
@@ -156,7 +174,7 @@ static void look_at(struct sim_world *w, bool ghosts, bool truly)
         uint64_t set = sim_waits_set(v, count, i);
         bool new = set && !(done & bit(i));
         done |= set;
-        if (new && truly) {
+        if (new &&truly) {
             see_true(w, v, count, set);
         }
         if (new && (ghosts || !w->opt.fault_count)) {
@@ -176,6 +194,8 @@ void theorem_circles(struct sim_world *w)
     look_at(w, false, true);
     if (w->opt.fault_count) {
         look_at(w, true, false);
+    } else {
+        nobody_stays(w);
     }
 }
 
@@ -189,8 +209,8 @@ static int read_who(const char **at, int me)
         *at += 4;
         return me;
     }
-    if (sscanf(*at, "sim/%d lane %d%n", &pid, &lane, &n) != 2 || !n || pid < 1 ||
-        pid > SIM_CLIENTS || lane < 1 || lane > SIM_LANES) {
+    if (sscanf(*at, "sim/%d lane %d%n", &pid, &lane, &n) != 2 || !n ||
+        pid < 1 || pid > SIM_CLIENTS || lane < 1 || lane > SIM_LANES) {
         return -1;
     }
     *at += n;
@@ -255,19 +275,6 @@ static bool text_is_true(const struct sim_world *w, const char *at, int me,
     }
 }
 
-/* A second reader that would write is refused at once. */
-static bool is_upgrade(const struct sim_lane *l)
-{
-    struct sim_grant g[SIM_GRANTS];
-    for (int i = sim_grants(l, g); i-- > 0;) {
-        if (g[i].name == l->nest.name && g[i].seat->terms.kind == SNIB_READ &&
-            sim_alone(l->nest.kind)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void theorem_deadlock_is_true(struct sim_world *w, int client, int lane)
 {
     struct sim_client *c = &w->client[client];
@@ -275,7 +282,7 @@ void theorem_deadlock_is_true(struct sim_world *w, int client, int lane)
     const struct sim_nest *n = &l->nest;
     int me = client * SIM_LANES + lane;
     if (strncmp(l->error.text, "deadlock: ", 10) != 0 && n->asks &&
-        is_upgrade(l)) {
+        n->upgrade) { /* a second reader that would write */
         return;
     }
     sim_note(w, "  %s", l->error.text);
@@ -289,8 +296,9 @@ void theorem_deadlock_is_true(struct sim_world *w, int client, int lane)
         sim_fail(w, "one is enough",
                  "client %d lane %d was not the one to give up", client, lane);
     }
-    if (c->look.from - c->look.before <
-        PROOF_MS * SIM_MS / 100 * 99 - 2 * hop(w)) {
+    bool once = !w->opt.fault_count && c->look.before < n->since;
+    if (once || c->look.from - c->look.before <
+                    PROOF_MS * SIM_MS / 100 * 99 - 2 * hop(w)) {
         sim_fail(w, "a deadlock is true",
                  "client %d lane %d: %lld ms between the looks", client, lane,
                  (long long)((c->look.from - c->look.before) / SIM_MS));
@@ -322,8 +330,7 @@ static struct sim_client *client_of(struct sim_world *w, int conn)
     return NULL;
 }
 
-/* May the look of this client be the second one of a proof? (Faults leave
- * waits in the queue that are none.) */
+/* May the look of this client be the second one of a proof? */
 static bool may_prove(const struct sim_world *w, const struct sim_client *c)
 {
     int64_t seen = 0;
@@ -331,7 +338,7 @@ static bool may_prove(const struct sim_world *w, const struct sim_client *c)
         seen = c->lane[i].nest.youngest_at > seen ? c->lane[i].nest.youngest_at
                                                   : seen;
     }
-    return (w->opt.fault_count || seen >= c->look.from) &&
+    return seen >= c->look.from &&
            w->t - c->look.to >= PROOF_MS * SIM_MS / 100 * 99;
 }
 

@@ -90,7 +90,8 @@ struct snib__site {
 struct snib__cycles {
     struct snib__list nested; /* WAITING seats whose lanes hold something    */
     struct snib__query query;
-    snib_instant asked; /* when the query began, or was sent, if that is known */
+    snib_instant
+        asked; /* when the query began, or was sent, if that is known */
     snib_instant again; /* not before                                        */
     bool asking;
 };
