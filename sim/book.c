@@ -98,6 +98,8 @@ static void read_waiter(void *user, const struct sim_redis_item *item)
         return;
     }
     memcpy(w.id, item->name.ptr, SIM_ID);
+    const char *since = strstr(item->value.ptr, "since=");
+    w.since = since ? strtoll(since + 6, NULL, 10) : 0;
     read_wants(wants, &w.permits, &delay, w.beside);
     b->waiter[b->waiters++] = w;
 }

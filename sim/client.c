@@ -15,6 +15,16 @@ static void told_log(void *data, int level, const char *line)
 
 static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
 
+/* By how much its wall clock is wrong, in ns. */
+static int64_t skew(const struct sim_world *w, int client)
+{
+    struct snib__rng r;
+    int64_t most = (int64_t)w->opt.skew_ms * SIM_MS;
+    snib__rng_init(
+        &r, &(struct snib__seed){{w->opt.seed, 16, 1 + (uint64_t)client, 0}});
+    return most ? (int64_t)snib__rng_below(&r, 2 * (uint64_t)most) - most : 0;
+}
+
 bool sim_client_start(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
@@ -37,13 +47,15 @@ bool sim_client_start(struct sim_world *w, int client)
         sim_fail(w, "harness", "url: %s", err.text);
         return false;
     }
+    int64_t wall_ns = w->wall_base_us * 1000 - c->offset + skew(w, client);
     struct snib__engine_config cfg = {
         .ops = sim_quorum(w) ? &snib__quorum_store_ops : &snib__redis_store_ops,
         .url = url,
         .seed = {{w->opt.seed, 100 + (uint64_t)client, c->life, 7}},
         .request = snib__ms(w->opt.request_ms),
         .self = &self,
-        .deadlocks = w->opt.searched,
+        .wall_offset_ns = sim_circles(w) ? wall_ns : 0,
+        .deadlocks = sim_circles(w) || w->opt.searched,
         .log = w->trace ? told_log : NULL,
         .log_data = w};
     snib_err e = snib__engine_open(&cfg, &c->engine, &err);

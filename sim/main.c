@@ -1,14 +1,19 @@
 /* snib-sim — run worlds.
  *
- *   snib-sim --count N [--from SEED] [--jobs J] [--brief] [--mutex | --quorum |
- *            --many]
+ *   snib-sim --count N [--from SEED] [--jobs J] [--brief] [WORLDS]
  *                                                 many seeds, progress, rate
  *   snib-sim --seed N [-v]                        one seed, timeline with -v
  *   snib-sim --scenario FILE [-v]                 one kept world
  *   snib-sim --hash N                             trace hash of a seed, twice
  *
- * --mutex: plain mutexes on one server only; --quorum: worlds of a quorum only;
- * --many: worlds in which lanes want several names as one.
+ * WORLDS: all kinds of worlds, each for so many seeds, or
+ *   --mutex    plain mutexes on one server only: the short workload
+ *   --quorum   of several servers only
+ *   --many     lanes want several names as one, in every seed
+ * and of the same seeds only those in which
+ *   --circles  locks are taken inside others
+ *   --force    grants are ended by force, or callers spin
+ *   --values   lanes work on versioned values, or look who holds
  *
  * Exit 0: all theorems held; 1: one broke (seed, theorem, shrunk scenario and
  * timeline are printed); 64: usage. */
@@ -22,22 +27,41 @@
 #include "sim/shrink.h"
 
 static struct sim_world world;
-static bool brief;  /* do not shrink, print one line */
-static bool mutex;  /* worlds of plain mutexes only: the short workload */
-static bool quorum; /* worlds of a quorum only                          */
-static bool many;   /* worlds of several names as one                   */
+static bool brief; /* do not shrink, print one line */
+
+static enum { ALL, MUTEX, QUORUM, MANY, CIRCLES, FORCE, VALUES, KINDS } kind;
+static const char *const kind_names[KINDS] = {
+    [MUTEX] = "--mutex",     [QUORUM] = "--quorum", [MANY] = "--many",
+    [CIRCLES] = "--circles", [FORCE] = "--force",   [VALUES] = "--values"};
+
+static bool is_kind(const char *arg)
+{
+    for (int k = MUTEX; k < KINDS; k++) {
+        if (strcmp(arg, kind_names[k]) == 0) {
+            kind = k;
+            return true;
+        }
+    }
+    return false;
+}
 
 static void draw(struct sim_options *o, uint64_t seed)
 {
     sim_options_draw(o, seed);
-    if (mutex) {
+    if (kind == MUTEX) {
         o->flavour = SIM_MUTEX;
         o->delay_ms = o->prio_pct = 0;
-    } else if (quorum || (!many && sim_quorum_drawn(seed))) {
+    } else if (kind == QUORUM || (kind != MANY && sim_quorum_drawn(seed))) {
         sim_quorum_draw(o);
     } else {
-        sim_many_draw(o, many);
+        sim_circles_draw(o);
+        sim_many_draw(o, kind == MANY);
     }
+}
+
+static bool is_wanted(const struct sim_options *o)
+{
+    return kind == CIRCLES ? o->circle_pct > 0 : true;
 }
 
 static double seconds(void)
@@ -52,7 +76,8 @@ static int usage(const char *what)
     fprintf(stderr,
             "snib-sim: %s\n"
             "usage: snib-sim --count N [--from SEED] [--jobs J] [--brief] "
-            "[--mutex | --quorum | --many]\n"
+            "[--mutex | --quorum | --many |\n"
+            "                --circles | --force | --values]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N\n",
             what);
@@ -132,6 +157,9 @@ static int run_share(uint64_t from, uint64_t count, uint64_t step, int fd,
     for (uint64_t i = 0; i < count && !failed; i += step) {
         struct sim_options opt;
         draw(&opt, from + i);
+        if (!is_wanted(&opt)) {
+            continue;
+        }
         if (!sim_run(&world, &opt, lua, NULL)) {
             report(lua, &opt, true);
             failed = 1;
@@ -210,12 +238,8 @@ int main(int argc, char **argv)
             verbose = true;
         } else if (!strcmp(a, "--brief")) {
             brief = true;
-        } else if (!strcmp(a, "--mutex")) {
-            mutex = true;
-        } else if (!strcmp(a, "--quorum")) {
-            quorum = true;
-        } else if (!strcmp(a, "--many")) {
-            many = true;
+        } else if (is_kind(a)) {
+            continue;
         } else if (!strcmp(a, "--scenario") && *v) {
             file = v;
             i++;

@@ -310,7 +310,8 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(flavour) X(read_pct) X(nest_pct) X(size) X(terms_pct)              \
     X(delay_ms) X(prio_pct) X(many_pct) X(all_pct) X(mixed)              \
     X(searched)                                                          \
-    X(nodes) X(node_ms) X(apart_ms) X(far_node)
+    X(nodes) X(node_ms) X(apart_ms) X(far_node)                          \
+    X(circle_pct) X(skew_ms)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -409,14 +410,21 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
         return false;
     }
     if (o->nodes < 0 || o->nodes > SIM_NODES ||
-        (o->nodes > 1 &&
-         (o->flavour || o->delay_ms || o->prio_pct || o->many_pct))) {
+        (o->nodes > 1 && (o->flavour || o->delay_ms || o->prio_pct ||
+                          o->many_pct || o->circle_pct))) {
         snprintf(why, size, "nodes 0..%d; a quorum has plain mutexes only",
                  SIM_NODES);
         return false;
     }
     if (o->many_pct && (o->names < 2 || o->flavour == SIM_BARRIER)) {
         snprintf(why, size, "many_pct: of 2 names or more, no barriers");
+        return false;
+    }
+    if (o->circle_pct && (o->flavour > SIM_PERMITS || o->nest_pct ||
+                          o->terms_pct || o->many_pct || o->skew_ms < 0)) {
+        snprintf(why, size,
+                 "circle_pct: flavour 0 to 2, without nest_pct, terms_pct, "
+                 "many_pct");
         return false;
     }
     return true;
@@ -460,10 +468,18 @@ void sim_promote(struct sim_world *w, int node)
     }
 }
 
-/* Whoever holds anything just now, or nobody in particular. */
+/* Whoever holds anything just now (and waits inside, if there is one), or
+ * nobody in particular. */
 static int holder(const struct sim_world *w)
 {
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+    int n = w->opt.clients * w->opt.lanes;
+    for (int i = 0; sim_circles(w) && i < n; i++) {
+        int c = i / w->opt.lanes;
+        if (w->client[c].lane[i % w->opt.lanes].state == SIM_LANE_NESTING) {
+            return c;
+        }
+    }
+    for (int i = 0; i < n; i++) {
         int c = i / w->opt.lanes;
         if (w->client[c].lane[i % w->opt.lanes].state == SIM_LANE_HOLDING) {
             return c;

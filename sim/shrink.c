@@ -106,6 +106,10 @@ int sim_shrink(struct sim_options *opt, const char *theorem,
         smaller(&s, offsetof(struct sim_options, terms_pct), 0);
         smaller(&s, offsetof(struct sim_options, prio_pct), 0);
         smaller(&s, offsetof(struct sim_options, delay_ms), 0);
+        smaller(&s, offsetof(struct sim_options, skew_ms), 0);
+        if (s.best.circle_pct) {
+            smaller(&s, offsetof(struct sim_options, circle_pct), 1);
+        }
         smaller(&s, offsetof(struct sim_options, far_node), 0);
         fewer_nodes(&s);
         if (memcmp(&before, &s.best, sizeof before) == 0) {

@@ -39,6 +39,7 @@ void sim_lane_wake(struct sim_world *w, int client, int lane, int64_t us)
 void sim_lane_done(struct sim_world *w, int client, int lane)
 {
     struct sim_lane *l = &w->client[client].lane[lane];
+    l->nest = (struct sim_nest){0};
     l->seat = NULL;
     l->ticket = 0;
     l->asked_at = 0;
@@ -224,8 +225,11 @@ void sim_lane_event(struct sim_world *w, int client, int lane)
         if (!sim_many_start(w, client, lane)) {
             start_acquire(w, client, lane);
         }
+    } else if (l->state == SIM_LANE_NESTING) {
+        sim_circles_meanwhile(w, client, lane);
     } else if (l->state == SIM_LANE_HOLDING &&
-               !sim_kinds_nest(w, client, lane)) {
+               !sim_kinds_nest(w, client, lane) &&
+               !sim_circles_nest(w, client, lane)) {
         end_section(w, client, lane);
     }
     sim_client_after(w, client);
@@ -246,6 +250,9 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
     }
     if (s == l->more) {
         sim_kinds_told(w, client, lane, news);
+        return;
+    }
+    if (sim_circles_told(w, client, lane, s, news)) {
         return;
     }
     if (news & SNIB__NEWS_SETTLED && l->state == SIM_LANE_WAITING) {

@@ -26,7 +26,7 @@ static bool chance(struct sim_world *w, int pct)
 bool sim_kinds(const struct sim_world *w)
 {
     return w->opt.flavour != SIM_MUTEX || w->opt.delay_ms || w->opt.prio_pct ||
-           w->opt.many_pct;
+           w->opt.many_pct || sim_circles(w);
 }
 
 /* -- drawing -------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ void sim_kinds_ask(struct sim_world *w, struct sim_lane *l,
     l->nested = false;
     if (o->flavour == SIM_RW || (o->mixed && l->name % 2)) {
         l->kind = chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
-    } else if (o->flavour == SIM_PERMITS) {
+    } else if (o->flavour == SIM_PERMITS && !sim_circles_plain(w, l->name)) {
         l->kind = SNIB_PERMITS;
         ask->capacity = (uint32_t)o->size;
         ask->permits = 1 + (uint32_t)snib__rng_below(
@@ -122,9 +122,9 @@ void sim_kinds_entered(struct sim_world *w, int client, int lane)
     }
 }
 
-/* Gives back one of the two; its answer is not waited for. */
-static void give_back(struct sim_world *w, int client, int lane,
-                      uint64_t ticket)
+/* Gives back one of several; its answer is not waited for. */
+void sim_lane_give_back(struct sim_world *w, int client, int lane,
+                        uint64_t ticket)
 {
     struct sim_client *c = &w->client[client];
     struct sim_lane *l = &c->lane[lane];
@@ -149,7 +149,7 @@ static void end_one(struct sim_world *w, int client, int lane)
         sim_note(w, "client %d lane %d keeps the inner grant only", client,
                  lane);
         sim_lane_write(w, l->name, l->token, l->read_value);
-        give_back(w, client, lane, l->ticket);
+        sim_lane_give_back(w, client, lane, l->ticket);
         l->seat = l->more;
         l->ticket = l->seat->ticket;
         l->token = l->more_token;
@@ -157,7 +157,7 @@ static void end_one(struct sim_world *w, int client, int lane)
         l->kind = l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ;
     } else {
         sim_lane_write(w, l->name, l->more_token, l->more_value);
-        give_back(w, client, lane, l->more->ticket);
+        sim_lane_give_back(w, client, lane, l->more->ticket);
     }
     l->more = NULL;
     sim_lane_wake(w, client, lane, w->opt.hold_us);

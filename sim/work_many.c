@@ -99,7 +99,8 @@ void sim_many_draw(struct sim_options *o, bool always)
     static const int many[] = {30, 60, 100}, alls[] = {0, 30, 100};
     struct snib__rng r;
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 13, 0, 0}});
-    if ((upto(&r, ONE_IN) && !always) || o->flavour == SIM_BARRIER) {
+    if ((upto(&r, ONE_IN) && !always) || o->flavour == SIM_BARRIER ||
+        o->circle_pct) {
         return;
     }
     o->many_pct = many[upto(&r, 3)];

@@ -211,6 +211,7 @@ static void look(struct sim_world *w)
     theorem_loss_is_told(w);
     theorem_fence_loses_nothing(w);
     theorem_told_stands(w);
+    theorem_circles(w);
 }
 
 /* What changes slowly is looked at each 64th event and each 100 ms. */
@@ -339,6 +340,7 @@ static void watch_server(void *user, const struct sim_redis_event *ev)
         theorem_no_needless_cancel(w, ev);
         sim_book_step(w, ev);
         watch_name(w, ev);
+        theorem_looks_are_few(w, ev);
     }
     if (w->trace && ev->script) {
         note_script(w, (int)(s - w->node), ev);

@@ -84,6 +84,8 @@ struct sim_options {
     int node_ms;            /* … and the patience for one of them      */
     int64_t apart_ms;       /* their clocks differ by up to this       */
     int far_node;           /* this one's is days ahead; 0: none       */
+    int circle_pct; /* sections that take another lock inside          */
+    int skew_ms;    /* … and clients' wall clocks differ by up to this */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];
 };
@@ -154,6 +156,33 @@ enum sim_lane_state {
     SIM_LANE_MANY /* has to do with several names: see struct sim_many      */
 };
 
+/* What a lane has inside its first lock, and wants (work_circles.c). */
+enum { SIM_INSIDE = 2, SIM_GRANTS = 2 + SIM_INSIDE };
+struct sim_grant {
+    struct snib__seat *seat;
+    int name;
+};
+struct sim_inner {
+    struct snib__seat *seat;
+    uint64_t ticket;
+    int64_t token, read_value;
+    int name, kind;
+    bool again; /* a re-entry: the seat is that of an earlier one   */
+};
+struct sim_nest {
+    struct sim_inner in[SIM_INSIDE];
+    int depth, wishes;
+    bool unwinding;          /* refused with DEADLOCK: all goes back     */
+    bool asks;               /* for this:                                */
+    bool upgrade;            /* … to write what it reads                 */
+    struct snib__seat *wait; /* NULL: not settled yet                    */
+    int name, kind;
+    int64_t since;       /* true time of the wait                            */
+    int64_t circle_at;   /* last seen in a circle, since then; 0: never      */
+    int64_t youngest_at; /* … as the one that is to give up                  */
+    uint64_t circle;     /* which one: a number of its waits and edges       */
+};
+
 struct sim_lane {
     int state, ops_left, name, reentries;
     uint64_t lane, ticket;
@@ -166,6 +195,7 @@ struct sim_lane {
     struct snib__seat *seat;
     struct snib__seat *more; /* the other grant, or what waits for it */
     int64_t more_token, more_value;
+    struct sim_nest nest; /* worlds of circles                        */
     struct snib_error error;
 };
 
@@ -211,6 +241,10 @@ struct sim_client {
     struct snib__query terms; /* a change of terms under way               */
     bool terms_busy;
     char hex[33]; /* its id, as the server shows it                   */
+    struct {
+        int64_t from, to, length; /* the last look for circles, at the server */
+        int64_t before;           /* end of the one before that               */
+    } look;
 };
 
 /* A resource behind a fence: raise the mark before the first read, compare
@@ -266,6 +300,7 @@ struct sim_waiter {
     bool queued; /* it was not put aside for being deaf          */
     int64_t permits, alive;
     uint64_t arrival; /* as told by the order of scripts              */
+    int64_t since;    /* when it began to wait, by its client's clock */
 };
 
 struct sim_book {
@@ -347,6 +382,38 @@ struct sim_ended {
     int64_t at;
 };
 
+/* Who waits for whom, as is true now: sim/circles.c. */
+enum { SIM_WAITS = 48, SIM_CIRCLES = 16 };
+struct sim_wait {
+    char id[SIM_ID];
+    int name;
+    uint64_t lanes; /* that wait by this request, as bits               */
+    uint64_t ever;  /* … or ever waited                                 */
+    bool ghost;     /* none of them does now                            */
+    uint64_t hold, line; /* waits of its holders' lanes; those ahead         */
+    uint64_t reach;      /* along the edges that are sure                    */
+    int64_t since;
+};
+/* What the lane of a wait had when it was last seen waiting. */
+struct sim_past {
+    char id[SIM_ID], grant[SIM_GRANTS][SIM_ID];
+    int name, grants;
+    uint64_t lanes;
+    int64_t over; /* in the queue, and nobody's wait, since then; or 0   */
+};
+enum { SIM_PASTS = 64 };
+struct sim_circle {
+    uint64_t mark; /* number of its waits and edges; 0: none             */
+    int64_t since, again;
+    uint64_t seen;    /* at which event                                  */
+    uint64_t refused; /* lanes, as bits                                   */
+};
+
+/* A lane waits for another that holds a name, or stands ahead: last seen. */
+struct sim_edge {
+    int64_t held[SIM_NAMES], ahead[SIM_NAMES];
+};
+
 /* One Redis server. */
 struct sim_server {
     struct sim_world *world;
@@ -384,6 +451,10 @@ struct sim_world {
     uint32_t no_memory[SIM_NAMES]; /* servers that lost the token memory */
     uint32_t touched; /* servers that faults are about                   */
     bool minor;       /* all faults are those of a minority of the servers    */
+    struct sim_circle circle[SIM_CIRCLES];
+    struct sim_past past[SIM_PASTS];
+    int pasts; /* so far                                              */
+    struct sim_edge edge[SIM_CLIENTS * SIM_LANES][SIM_CLIENTS * SIM_LANES];
     uint32_t next_line;
     bool p1_off; /* the store lost or forgot: exclusion not promised */
     bool died;   /* a process crashed: its leases must run out      */
@@ -472,6 +543,34 @@ void sim_lane_done(struct sim_world *, int client, int lane);
 bool sim_several(const struct sim_world *, const struct sim_redis_event *,
                  struct sim_company *);
 int sim_name_of(const struct sim_world *, const char *key);
+/* work_circles.c: locks inside locks, in any order */
+void sim_circles_draw(struct sim_options *);
+bool sim_circles(const struct sim_world *);
+/* What a name of this world is, where they differ. */
+bool sim_circles_plain(const struct sim_world *, int name);
+/* True: the lane's event was for that. */
+bool sim_circles_nest(struct sim_world *, int client, int lane);
+/* An event of a lane that waits inside. */
+void sim_circles_meanwhile(struct sim_world *, int client, int lane);
+/* True: the seat is not the lane's first. */
+bool sim_circles_told(struct sim_world *, int client, int lane,
+                      struct snib__seat *, uint8_t news);
+/* The name that a lane asks for, if it asks for any. */
+int sim_wants(const struct sim_lane *);
+/* All that a lane has which holds or nests: how many. */
+int sim_grants(const struct sim_lane *, struct sim_grant ret[SIM_GRANTS]);
+void sim_lane_give_back(struct sim_world *, int client, int lane,
+                        uint64_t ticket);
+
+/* circles.c: the waits and edges that there are; returns how many waits. A
+ * wait is in a circle if it reaches itself. ghosts: with what is still in the
+ * queue of those that have given up or died. */
+int sim_waits(struct sim_world *, bool ghosts, struct sim_wait ret[SIM_WAITS]);
+/* Those that reach wait i and are reached from it, as bits. */
+uint64_t sim_waits_set(const struct sim_wait *, int count, int i);
+/* Whoever of such a set is to give up. */
+int sim_waits_youngest(const struct sim_wait *, int count, uint64_t set);
+uint64_t sim_waits_mark(const struct sim_wait *, int count, uint64_t set);
 
 /* book.c: the server's books */
 void sim_book_read(const struct sim_world *, int name, struct sim_book *);
@@ -606,5 +705,9 @@ void theorem_company_refused(struct sim_world *, int client, int lane, int k);
 void theorem_told_stands(struct sim_world *);
 /* Now and then: */
 void theorem_refused_leave_nothing(struct sim_world *);
+/* Worlds of circles. After every event, every command, a refusal: */
+void theorem_circles(struct sim_world *);
+void theorem_looks_are_few(struct sim_world *, const struct sim_redis_event *);
+void theorem_deadlock_is_true(struct sim_world *, int client, int lane);
 
 #endif

@@ -21,8 +21,8 @@ static bool is_of(const struct sim_client *c, const char *text)
 void theorem_no_needless_cancel(struct sim_world *w,
                                 const struct sim_redis_event *ev)
 {
-    if (w->opt.fault_count || w->opt.flavour ||
-        w->opt.searched || /* one request a lane */
+    if (w->opt.fault_count || w->opt.flavour || w->opt.searched ||
+        sim_circles(w) || /* one request a lane */
         sim_script(ev) != SIM_SCRIPT_CANCEL) {
         return;
     }

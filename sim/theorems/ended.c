@@ -35,19 +35,29 @@ static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
             v[SIM_ARG_CLIENT + 3].ptr[0] == '1');
 }
 
-/* Does a lane of that client know it as lost? Passes raise the token, of what
- * one lane has at a time. */
+/* Passes raise the token, of what one lane has at a time. */
+static bool knows_as_lost(const struct sim_lane *l, int name,
+                          const struct sim_holder *h)
+{
+    int64_t room = sim_alone(h->mode) ? 31 : 0;
+    const struct snib__seat *s = l->name == name ? l->seat : NULL;
+    for (int i = 0; i < l->nest.depth; i++) {
+        s = l->nest.in[i].name == name ? l->nest.in[i].seat : s;
+    }
+    return s && s->state == SNIB__SEAT_DEAD && s->token >= h->token &&
+           s->token <= h->token + room;
+}
+
+/* Does a lane of that client know it as lost? */
 static bool is_lost(const struct sim_world *w, int name,
                     const struct sim_holder *h)
 {
-    int64_t passes = sim_alone(h->mode) ? 31 : 0;
     for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
         const struct sim_client *c = &w->client[i / w->opt.lanes];
         const struct sim_lane *l = &c->lane[i % w->opt.lanes];
         uint64_t id[2];
         char text[2 * 16 + 1];
-        if (l->name != name || !l->seat || l->seat->state != SNIB__SEAT_DEAD ||
-            l->seat->token < h->token || l->seat->token > h->token + passes) {
+        if (!knows_as_lost(l, name, h)) {
             continue;
         }
         snib__engine_client_id(c->engine, id);

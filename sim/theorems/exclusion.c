@@ -24,10 +24,10 @@ static bool holds(const struct sim_world *w, int client,
 }
 
 static void look_at(struct sim_world *w, int client, int lane,
-                    const struct snib__seat *s, struct owner *all)
+                    const struct sim_grant *g, struct owner *all)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
-    struct owner *o = &all[l->name];
+    const struct snib__seat *s = g->seat;
+    struct owner *o = &all[g->name];
     struct owner me = {.who = client * SIM_SEATS + lane,
                        .alone = sim_alone(s->terms.kind),
                        .token = s->token,
@@ -36,12 +36,12 @@ static void look_at(struct sim_world *w, int client, int lane,
         return;
     }
     if (o->who >= 0 && o->who != me.who && (o->alone || me.alone) &&
-        !theorem_is_forgotten(w, l->name, o->seat) &&
-        !theorem_is_forgotten(w, l->name, s)) {
+        !theorem_is_forgotten(w, g->name, o->seat) &&
+        !theorem_is_forgotten(w, g->name, s)) {
         sim_fail(w, "mutual exclusion",
                  "name %d: client %d lane %d and client %d lane %d "
                  "(tokens %lld, %lld)",
-                 l->name, o->who / SIM_SEATS, o->who % SIM_SEATS, client, lane,
+                 g->name, o->who / SIM_SEATS, o->who % SIM_SEATS, client, lane,
                  (long long)o->token, (long long)me.token);
     }
     if (o->who < 0 || me.alone) {
@@ -60,13 +60,10 @@ void theorem_exclusion(struct sim_world *w)
     }
     for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
         int client = i / w->opt.lanes, lane = i % w->opt.lanes;
-        const struct sim_lane *l = &w->client[client].lane[lane];
-        if (l->state != SIM_LANE_HOLDING && l->state != SIM_LANE_NESTING) {
-            continue;
-        }
-        look_at(w, client, lane, l->seat, all);
-        if (l->more && l->state == SIM_LANE_HOLDING) {
-            look_at(w, client, lane, l->more, all);
+        struct sim_grant g[SIM_GRANTS];
+        int n = sim_grants(&w->client[client].lane[lane], g);
+        for (int k = 0; k < n; k++) {
+            look_at(w, client, lane, &g[k], all);
         }
     }
 }

@@ -7,15 +7,15 @@ void theorem_jump_puts_at_risk(struct sim_world *w, int client)
     const struct sim_client *c = &w->client[client];
     snib_instant now = {sim_local(c, w->t)};
     for (int i = 0; i < w->opt.lanes; i++) {
-        struct snib_status st;
-        if (c->lane[i].state != SIM_LANE_HOLDING &&
-            c->lane[i].state != SIM_LANE_NESTING) {
-            continue;
-        }
-        snib__engine_status(c->engine, now, c->lane[i].seat, &st);
-        if (st.state == SNIB_HELD) {
-            sim_fail(w, "a jump puts grants at risk",
-                     "client %d lane %d still shows held", client, i);
+        struct sim_grant g[SIM_GRANTS];
+        int n = sim_grants(&c->lane[i], g);
+        for (int k = 0; k < n; k++) {
+            struct snib_status st;
+            snib__engine_status(c->engine, now, g[k].seat, &st);
+            if (st.state == SNIB_HELD) {
+                sim_fail(w, "a jump puts grants at risk",
+                         "client %d lane %d still shows held", client, i);
+            }
         }
     }
 }

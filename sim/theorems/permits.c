@@ -34,18 +34,18 @@ void theorem_permits_held(struct sim_world *w)
     for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
         const struct sim_client *c = &w->client[i / w->opt.lanes];
         const struct sim_lane *l = &c->lane[i % w->opt.lanes];
-        struct snib_status st;
-        if (l->state != SIM_LANE_HOLDING) {
-            continue;
+        struct sim_grant g[SIM_GRANTS];
+        int grants = sim_grants(l, g);
+        for (int k = 0; k < grants; k++) {
+            int64_t *max = &most[g[k].name];
+            struct snib_status st;
+            snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)},
+                                g[k].seat, &st);
+            if (st.state == SNIB_HELD || st.state == SNIB_AT_RISK) {
+                used[g[k].name] += st.permits;
+                *max = *max > l->size_seen ? *max : l->size_seen;
+            }
         }
-        snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)},
-                            l->seat, &st);
-        if (st.state != SNIB_HELD && st.state != SNIB_AT_RISK) {
-            continue;
-        }
-        used[l->name] += st.permits;
-        most[l->name] =
-            most[l->name] > l->size_seen ? most[l->name] : l->size_seen;
     }
     for (int n = 0; n < w->opt.names; n++) {
         if (used[n] > most[n]) {

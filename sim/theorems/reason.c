@@ -41,14 +41,20 @@ static bool clock_jumps(const struct sim_world *w)
  * of what an earlier call had there. */
 static bool busy_here(const struct sim_world *w, int client, int lane)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
-    const struct snib__turn *t = w->client[client].site[l->name]->turn;
+    int name = sim_wants(&w->client[client].lane[lane]);
+    const struct snib__turn *t = w->client[client].site[name]->turn;
     if (t && t->state == SNIB__TURN_LEAVING) {
         return true;
     }
     for (int i = 0; i < w->opt.lanes; i++) {
         const struct sim_lane *x = &w->client[client].lane[i];
-        if (i != lane && x->name == l->name &&
+        struct sim_grant g[SIM_GRANTS];
+        for (int k = i == lane ? 0 : sim_grants(x, g); k-- > 0;) {
+            if (g[k].name == name) {
+                return true;
+            }
+        }
+        if (i != lane && sim_wants(x) == name &&
             (x->state == SIM_LANE_WAITING || x->state == SIM_LANE_HOLDING ||
              x->state == SIM_LANE_NESTING || x->state == SIM_LANE_ENDING)) {
             return true;
@@ -76,7 +82,7 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
                              snib_err err)
 {
     const struct sim_lane *l = &w->client[client].lane[lane];
-    const struct sim_resource *r = &w->resource[l->name];
+    const struct sim_resource *r = &w->resource[sim_wants(l)];
     int64_t early = l->limit_at - w->t;
     int64_t whole = l->limit_at - l->asked_at;
     bool by_limit = l->limit_at && early < whole / 100 + 1000; /* clock rates */
@@ -115,9 +121,11 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
     default:
         break;
     }
-    if (!ok && !theorem_refusal_of_kind(w, l, err)) {
+    if (err == SNIB_ERR_DEADLOCK && sim_circles(w)) {
+        theorem_deadlock_is_true(w, client, lane);
+    } else if (!ok && !theorem_refusal_of_kind(w, l, err)) {
         sim_fail(w, "a refusal says what is true",
-                 "client %d lane %d name %d: %s", client, lane, l->name,
+                 "client %d lane %d name %d: %s", client, lane, sim_wants(l),
                  snib_err_name(err));
     }
 }

@@ -10,7 +10,7 @@ bool theorem_refusal_of_kind(const struct sim_world *w,
     case SNIB_ERR_DEADLOCK:
         return l->state == SIM_LANE_NESTING && l->kind == SNIB_READ;
     case SNIB_ERR_USAGE:
-        return l->kind == SNIB_PERMITS;
+        return (l->nest.asks ? l->nest.kind : l->kind) == SNIB_PERMITS;
     case SNIB_ERR_BUSY:
         return w->opt.flavour > SIM_RW || w->opt.delay_ms > 0;
     default:

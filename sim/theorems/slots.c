@@ -54,18 +54,24 @@ void theorem_slots(struct sim_world *w, const struct sim_step *s)
     }
 }
 
-static bool is_holding(const struct sim_world *w, int i,
-                       struct snib_status *ret)
+static void look_at(struct sim_world *w, int client, const struct sim_grant *g)
 {
-    const struct sim_client *c = &w->client[i / w->opt.lanes];
-    const struct sim_lane *l = &c->lane[i % w->opt.lanes];
-    if (l->state != SIM_LANE_HOLDING) {
-        return false;
+    const struct sim_client *c = &w->client[client];
+    const struct sim_book *b = &w->shelf[g->name].book;
+    struct snib_status st;
+    snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)}, g->seat,
+                        &st);
+    if (st.kind != SNIB_PERMITS ||
+        (st.state != SNIB_HELD && st.state != SNIB_AT_RISK)) {
+        return;
     }
-    snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)}, l->seat,
-                        ret);
-    return ret->kind == SNIB_PERMITS &&
-           (ret->state == SNIB_HELD || ret->state == SNIB_AT_RISK);
+    for (int k = 0; k < b->holders; k++) {
+        const struct sim_holder *h = &b->holder[k];
+        if (h->mode == 3 && h->token == st.token && h->slot != st.slot) {
+            sim_fail(w, "slots", "name %d: client %d was told %lld of %.8s",
+                     g->name, client, (long long)st.slot, h->id);
+        }
+    }
 }
 
 void theorem_slots_told(struct sim_world *w)
@@ -74,15 +80,11 @@ void theorem_slots_told(struct sim_world *w)
         return;
     }
     for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        int name = w->client[i / w->opt.lanes].lane[i % w->opt.lanes].name;
-        const struct sim_book *b = &w->shelf[name].book;
-        struct snib_status st;
-        for (int k = 0; is_holding(w, i, &st) && k < b->holders; k++) {
-            const struct sim_holder *h = &b->holder[k];
-            if (h->mode == 3 && h->token == st.token && h->slot != st.slot) {
-                sim_fail(w, "slots", "name %d: client %d was told %lld of %.8s",
-                         name, i / w->opt.lanes, (long long)st.slot, h->id);
-            }
+        struct sim_grant g[SIM_GRANTS];
+        int client = i / w->opt.lanes;
+        int n = sim_grants(&w->client[client].lane[i % w->opt.lanes], g);
+        for (int k = 0; k < n; k++) {
+            look_at(w, client, &g[k]);
         }
     }
 }

@@ -16,15 +16,16 @@ void theorem_loss_is_told(struct sim_world *w)
         }
         snib_instant now = {sim_local(cl, w->t) - SLACK_NS};
         for (int i = 0; i < w->opt.lanes; i++) {
-            struct sim_lane *l = &cl->lane[i];
-            struct snib_status st;
-            if (l->state != SIM_LANE_HOLDING && l->state != SIM_LANE_NESTING) {
-                continue;
-            }
-            snib__engine_status(cl->engine, now, l->seat, &st);
-            if (st.state == SNIB_LOST && l->seat->shown != SNIB_LOST) {
-                sim_fail(w, "loss is told",
-                         "client %d lane %d: deadline passed, not told", c, i);
+            struct sim_grant g[SIM_GRANTS];
+            int n = sim_grants(&cl->lane[i], g);
+            for (int k = 0; k < n; k++) {
+                struct snib_status st;
+                snib__engine_status(cl->engine, now, g[k].seat, &st);
+                if (st.state == SNIB_LOST && g[k].seat->shown != SNIB_LOST) {
+                    sim_fail(w, "loss is told",
+                             "client %d lane %d: deadline passed, not told", c,
+                             i);
+                }
             }
         }
     }

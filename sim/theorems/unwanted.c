@@ -33,7 +33,7 @@ static bool wanted(const struct sim_world *w, int client, int name)
 {
     for (int i = 0; i < w->opt.lanes; i++) {
         const struct sim_lane *l = &w->client[client].lane[i];
-        if (l->name == name &&
+        if (sim_wants(l) == name &&
             (l->state == SIM_LANE_WAITING || l->state == SIM_LANE_NESTING)) {
             return true;
         }

@@ -65,6 +65,9 @@ static int known(const struct sim_world *w, int name)
             l->state != SIM_LANE_MANY) {
             n += 1 + (l->more != NULL);
         }
+        for (int k = 0; k < l->nest.depth; k++) {
+            n += l->nest.in[k].name == name;
+        }
     }
     return n;
 }

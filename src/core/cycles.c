@@ -93,13 +93,33 @@ bool snib__cycles_waits(const struct snib__engine *e, uint64_t lane)
     return false;
 }
 
+/* Does its lane wait for something else, by a request that does not say what
+ * the lane holds? It began to when it held nothing. */
+static bool waits_besides(const struct snib__engine *e,
+                          const struct snib__seat *s)
+{
+    SNIB__LIST_EACH (l, &e->lanes[s->lane % SNIB__LANES]) {
+        const struct snib__seat *other =
+            SNIB__CONTAINER(l, struct snib__seat, by_lane);
+        if (other != s && other->lane == s->lane &&
+            other->state == SNIB__SEAT_WAITING && !other->terms.try_only &&
+            !snib__linked(&other->nested)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Only a stake says what its lane holds: its request ends with its seat. A
- * turn's goes on for the next lane, which holds something else. */
+ * turn's goes on for the next lane, which holds something else. Nor does a lane
+ * that waits for two things, of which the first would not say so: it can go
+ * on. (Two that do are seen by others: core/waits.c.) */
 void snib__cycles_about(const struct snib__engine *e,
                         const struct snib__seat *s, struct snib__about *about)
 {
     about->lane = (int64_t)(s->lane & ~SNIB__LANE_FREE);
-    if (!e->cfg.deadlocks || !s->site->parent || s->terms.try_only) {
+    if (!e->cfg.deadlocks || !s->site->parent || s->terms.try_only ||
+        waits_besides(e, s)) {
         return;
     }
     SNIB__LIST_EACH (l, &e->lanes[s->lane % SNIB__LANES]) {
@@ -119,10 +139,9 @@ void snib__cycles_about(const struct snib__engine *e,
 /* -- when --------------------------------------------------------------------- */
 
 /* Clients that began together should not look together. */
-static snib_duration apart(const struct snib__seat *s, int64_t ms)
+static snib_duration apart(const struct snib__engine *e, int64_t ms)
 {
-    uint64_t id = s->site->turn ? s->site->turn->id[0] : 0;
-    return snib__ms(ms + (int64_t)(id % (uint64_t)(ms / 4)));
+    return snib__ms(ms + (int64_t)(e->client[0] % (uint64_t)(ms / 4)));
 }
 
 void snib__cycles_enter(struct snib__engine *e, snib_instant now,
@@ -224,7 +243,7 @@ static void say_who(struct words *w, const struct snib__wait *wait,
 }
 
 /* "this waits for 'a' held by h/1 lane 2; h/1 lane 2 waits for 'b' held by
- * this" */
+ * this". What does not fit is counted: whole sentences or none of them. */
 static void tell_cycle(const struct snib__waits *g, uint32_t me,
                        struct snib_error *error)
 {
@@ -234,11 +253,12 @@ static void tell_cycle(const struct snib__waits *g, uint32_t me,
     uint32_t shown = length < SHOWN_MAX ? length : SHOWN_MAX;
     *error = (struct snib_error){.code = SNIB_ERR_DEADLOCK};
     say(&w, "deadlock: ");
+    size_t whole = w.used; /* with room for "; and 9 more" behind it */
+    uint32_t told = 0;
     for (uint32_t i = 0; i < shown; i++) {
         uint32_t next = i + 1 < length && i + 1 < shown ? cycle[i + 1]
                         : i + 1 < length                ? SNIB__WAIT_NONE
                                                         : cycle[0];
-        size_t before = w.used;
         const struct snib__wait *a = &g->waits[cycle[i]];
         say(&w, "%s", i ? "; " : "");
         say_who(&w, a, &g->waits[me]);
@@ -250,10 +270,14 @@ static void tell_cycle(const struct snib__waits *g, uint32_t me,
             say(&w, " %s ", e && e->queue ? "behind" : "held by");
             say_who(&w, &g->waits[next], &g->waits[me]);
         }
-        if (w.used + 1 >= w.size) { /* the whole sentence or none of it */
-            w.used = before < w.size - 24 ? before : w.size - 24;
-            say(&w, "; and %" PRIu32 " more", length - i);
+        if (w.used + 1 >= w.size) {
+            w.used = whole;
+            say(&w, "; and %" PRIu32 " more", length - told);
             return;
+        }
+        if (w.used <= w.size - 24) {
+            whole = w.used;
+            told = i + 1;
         }
     }
     if (shown < length) {
@@ -266,7 +290,7 @@ static bool judge(struct snib__engine *e, snib_instant now,
                   const struct snib__waits *g, struct snib__seat *s)
 {
     const struct snib__turn *t = s->site->turn;
-    s->look_at = snib__after(now, apart(s, EVERY_MS));
+    s->look_at = now; /* with the client's next look */
     uint32_t me = t && t->state == SNIB__TURN_QUEUED
                       ? snib__waits_find(g, t->id)
                       : SNIB__WAIT_NONE;
@@ -297,15 +321,31 @@ static bool judge(struct snib__engine *e, snib_instant now,
     return true;
 }
 
+/* When to look again, but for a proof. A look that was cut off, or never went
+ * out, has cost the server nothing that would have to be made good. */
+static void rest(struct snib__engine *e, snib_instant now)
+{
+    struct snib__cycles *c = &e->cycles;
+    int64_t took = now.ns - c->asked.ns;
+    bool cost = !c->query.err || (c->query.answer == SNIB__UNKNOWN &&
+                                  snib__reached(now, c->query.limit));
+    c->again = snib__after(now, apart(e, EVERY_MS));
+    if (cost) {
+        c->again = snib__later(c->again,
+                               snib__after(now, (snib_duration){took * CALM}));
+    }
+}
+
 /* Seats that came while the look was under way are not in it for sure, and
  * have a time of their own. */
-void snib__cycles_answer(struct snib__engine *e, snib_instant now)
+void snib__cycles_answer(struct snib__engine *e, snib_instant now,
+                         snib_instant sent)
 {
     struct snib__cycles *c = &e->cycles;
     struct snib__waits *g = NULL;
-    int64_t took = now.ns - c->asked.ns;
     c->asking = false;
-    c->again = snib__after(now, (snib_duration){took * CALM});
+    c->asked = snib__later(c->asked, sent); /* it may have had no line */
+    rest(e, now);
     if (c->query.err) {
         snib__engine_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",
                          c->query.error.text);
@@ -322,7 +362,7 @@ void snib__cycles_answer(struct snib__engine *e, snib_instant now)
         if (g) {
             (void)judge(e, now, g, s);
         } else {
-            s->look_at = snib__after(now, apart(s, EVERY_MS));
+            s->look_at = c->again;
         }
     }
     snib__waits_free(g);

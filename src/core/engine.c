@@ -162,6 +162,7 @@ static void query_answer(struct snib__engine *e, snib_instant now,
                          struct snib__inquiry *q)
 {
     struct snib__query *query = q->query;
+    snib_instant sent = q->rq.valid_from;
     if (of_value(q->rq.verb) && q->rq.token > e->version_floor &&
         (q->rq.answer == SNIB__DONE || q->rq.err == SNIB_ERR_BUSY)) {
         e->version_floor = q->rq.token;
@@ -201,7 +202,7 @@ static void query_answer(struct snib__engine *e, snib_instant now,
     }
     snib__inquiry_put(e, q);
     if (query && snib__cycles_is_mine(e, query)) {
-        snib__cycles_answer(e, now);
+        snib__cycles_answer(e, now, sent);
     }
 }
 

@@ -122,7 +122,7 @@ struct snib__above {
  * SERVED one, until the call that releases its last hold. */
 struct snib__seat {
     struct snib__link link;    /* site's waiting list or dead list         */
-    struct snib__link by_lane; /* engine's lanes, from SERVED on          */
+    struct snib__link by_lane; /* engine's lanes                          */
     struct snib__link nested;  /* engine's nested waits, while WAITING    */
     struct snib__link told;    /* engine's told list                       */
     struct snib__timer timer;  /* limit, if timed                          */

@@ -90,7 +90,8 @@ struct snib__site {
 struct snib__cycles {
     struct snib__list nested; /* WAITING seats whose lanes hold something    */
     struct snib__query query;
-    snib_instant asked; /* when the query was sent                           */
+    snib_instant
+        asked; /* when the query began, or was sent, if that is known */
     snib_instant again; /* not before                                        */
     bool asking;
 };
@@ -125,7 +126,7 @@ struct snib__engine {
         uint8_t count;
         bool open, all;
     } company;
-    struct snib__list lanes[SNIB__LANES]; /* seats that hold, by lane      */
+    struct snib__list lanes[SNIB__LANES]; /* seats, by lane                */
     struct snib__cycles cycles;
     struct snib__counts counts;
 };
@@ -177,18 +178,17 @@ void snib__cycles_enter(struct snib__engine *, snib_instant now,
                         struct snib__seat *s);
 snib_instant snib__cycles_due(const struct snib__engine *);
 void snib__cycles_tick(struct snib__engine *, snib_instant now);
-void snib__cycles_answer(struct snib__engine *, snib_instant now);
+/* sent: when its question went out; 0: not known. */
+void snib__cycles_answer(struct snib__engine *, snib_instant now,
+                         snib_instant sent);
 static inline bool snib__cycles_is_mine(const struct snib__engine *e,
                                         const struct snib__query *q)
 {
     return q == &e->cycles.query;
 }
-static inline void snib__cycles_served(struct snib__engine *e,
-                                       struct snib__seat *s)
+static inline void snib__cycles_served(struct snib__seat *s)
 {
     snib__unlink(&s->nested);
-    snib__unlink(&s->by_lane);
-    snib__list_push(&e->lanes[s->lane % SNIB__LANES], &s->by_lane);
 }
 
 /* turn.c */

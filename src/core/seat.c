@@ -340,6 +340,7 @@ static struct snib__seat *sit_down(struct snib__engine *e,
     }
     if (s) {
         queue_up(site, s);
+        snib__list_push(&e->lanes[s->lane % SNIB__LANES], &s->by_lane);
         if (ask->timed) {
             snib__heap_set(&e->seats, &s->timer, s->limit);
         }

@@ -189,7 +189,8 @@ struct snib__request {
     snib__answer answer;
     snib_err err;
     struct snib_error *reterr; /* may be NULL: where details go         */
-    snib_instant valid_from;   /* P1: the lease counts from here        */
+    snib_instant valid_from;   /* P1: the lease counts from here. LIST: when
+                                  it was sent; 0: not known              */
     snib_duration left;        /* DONE: lease set; QUEUED/NO: holder's  */
 };
 

@@ -185,7 +185,7 @@ void snib__turn_serve(struct snib__engine *e, snib_instant now,
     s->since = now;
     s->shown = t->state == SNIB__TURN_RISK ? SNIB_AT_RISK : SNIB_HELD;
     t->holder = s;
-    snib__cycles_served(e, s);
+    snib__cycles_served(s);
     t->aggressive = s->terms.aggressive;
     t->hold_end = s->terms.hold_max.ns > 0 ? snib__after(now, s->terms.hold_max)
                                            : SNIB__NEVER;

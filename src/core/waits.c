@@ -154,19 +154,24 @@ static int by_lane(const void *a, const void *b)
 
 /* A lane that waits for two things may be served with one of them and go on.
  * (A scan that shows a lock twice does this, too: no cycle through it then,
- * the next look will tell.) Lane 0 is not known, and holds nothing known. */
+ * the next look will tell.) Lane 0 is not known, and holds nothing known. Nor
+ * is it known of a wait that holds nothing: it may be that of several lanes by
+ * turns, of which the one it names has left. */
 static bool set_apart(struct snib__waits *g)
 {
     struct snib__wait **v = snib__alloc((g->count + 1) * sizeof(*v));
     if (!v) {
         return false;
     }
+    uint32_t n = 0;
     for (uint32_t i = 0; i < g->count; i++) {
-        v[i] = &g->waits[i];
+        if (g->waits[i].about.lane && g->waits[i].about.held_count) {
+            v[n++] = &g->waits[i];
+        }
     }
-    qsort(v, g->count, sizeof(*v), by_lane);
-    for (uint32_t i = 1; i < g->count; i++) {
-        if (v[i]->about.lane && by_lane(&v[i - 1], &v[i]) == 0) {
+    qsort(v, n, sizeof(*v), by_lane);
+    for (uint32_t i = 1; i < n; i++) {
+        if (by_lane(&v[i - 1], &v[i]) == 0) {
             v[i - 1]->apart = v[i]->apart = true;
         }
     }
@@ -252,6 +257,7 @@ static void add_edge(struct builder *b, uint32_t from, struct snib__edge e)
     if (!g->waits[from].edges++) {
         g->waits[from].edge = g->edge_count;
     }
+    e.from = from;
     g->edges[g->edge_count++] = e;
 }
 
@@ -563,11 +569,13 @@ uint32_t snib__waits_youngest(const struct snib__waits *g, uint32_t set,
                               bool sure)
 {
     uint32_t found = SNIB__WAIT_NONE;
-    for (uint32_t i = 0; i < g->count; i++) {
-        if (set_of(g, i, sure) == set &&
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        const struct snib__edge *e = &g->edges[i];
+        if (!e->queue && (e->sure || !sure) && e->to != SNIB__WAIT_NONE &&
+            set_of(g, e->from, sure) == set && set_of(g, e->to, sure) == set &&
             (found == SNIB__WAIT_NONE ||
-             is_younger(&g->waits[i], &g->waits[found]))) {
-            found = i;
+             is_younger(&g->waits[e->to], &g->waits[found]))) {
+            found = e->to;
         }
     }
     return found;

@@ -50,7 +50,7 @@ struct snib__wait {
 };
 
 struct snib__edge {
-    uint32_t to;
+    uint32_t from, to;
     bool any;    /* of the holders of permits: not this one alone            */
     bool sure;   /* necessary, and only the lane that waits can end it       */
     bool queue;  /* it stands ahead; else its lane holds:                    */
@@ -73,8 +73,10 @@ void snib__waits_free(struct snib__waits *);
 /* The wait of this request, or WAIT_NONE. */
 uint32_t snib__waits_find(const struct snib__waits *,
                           const uint64_t request[2]);
-/* The youngest wait of a set: who is to give up. Latest since, then the
- * higher request id, so that all who look agree. */
+/* Who of a set is to give up: of those whose lanes hold what another one of it
+ * waits for, the youngest. (The others only stand in a queue: their going
+ * breaks no cycle, and who holds nothing does not look.) Latest since, then
+ * the higher request id, so that all who look agree. */
 uint32_t snib__waits_youngest(const struct snib__waits *, uint32_t set,
                               bool sure);
 /* A number of what the set is made of: its waits, grants and edges. The same

@@ -292,6 +292,20 @@ static void two_cycles_that_share_a_wait_have_one_victim(void **state)
     forget(&w);
 }
 
+static void who_only_stands_in_the_queue_need_not_give_up(void **state)
+{
+    (void)state;
+    struct world w;
+    /* C, who came last and ahead of B (a better class), holds nothing; D holds
+     * what nobody wants. Neither could end the circle of A and B. */
+    SEE(&w, "X h=A1:1:m w=C1:9:m1 w=D1:8:m2:5 w=B1:4:m3:2",
+        "Y h=B1:2:m w=A1:3:m:1");
+    assert_int_equal(w.g->waits[node(&w, 9)].sure_set, 0);
+    assert_int_equal(w.g->waits[node(&w, 8)].sure_set, 0);
+    assert_int_equal(snib__waits_youngest(w.g, 0, true), node(&w, 4));
+    forget(&w);
+}
+
 /* -- kinds ------------------------------------------------------------------- */
 
 static void readers_are_not_in_each_others_way(void **state)
@@ -408,6 +422,17 @@ static void a_lane_with_two_wishes_can_go_on(void **state)
     SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=A1:3:m:1",
         "Z h=C1:8:m w=A1:9:m:1");
     there_is_none(&w);
+}
+
+static void one_that_left_a_common_request_waits_for_one_thing(void **state)
+{
+    (void)state;
+    struct world w;
+    /* Request 9 is that of several lanes, and A1, whom it names, has left. */
+    SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=A1:3:m:1",
+        "Z h=C1:8:m w=A1:9:m");
+    assert_string_equal(cycle(&w, 4, true), "4 3 ");
+    forget(&w);
 }
 
 static void who_does_not_say_what_it_holds_can_go_on(void **state)
@@ -551,6 +576,7 @@ int main(void)
         cmocka_unit_test(who_waits_for_a_cycle_is_not_in_it),
         cmocka_unit_test(two_cycles_are_two),
         cmocka_unit_test(two_cycles_that_share_a_wait_have_one_victim),
+        cmocka_unit_test(who_only_stands_in_the_queue_need_not_give_up),
         cmocka_unit_test(readers_are_not_in_each_others_way),
         cmocka_unit_test(a_reader_and_a_writer_are),
         cmocka_unit_test(every_reader_must_go_before_a_writer_comes),
@@ -561,6 +587,7 @@ int main(void)
         cmocka_unit_test(its_own_permits_are_in_its_way),
         cmocka_unit_test(a_barrier_waits_for_somebody_to_come),
         cmocka_unit_test(a_lane_with_two_wishes_can_go_on),
+        cmocka_unit_test(one_that_left_a_common_request_waits_for_one_thing),
         cmocka_unit_test(who_does_not_say_what_it_holds_can_go_on),
         cmocka_unit_test(what_was_given_back_is_no_edge),
         cmocka_unit_test(who_is_shown_last_out_of_order_is_not_behind),

@@ -186,7 +186,7 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
     SNIB__LIST_EACH (l, list) {
         struct snib__request *rq = of_link(l);
         if (rq->verb != SNIB__RENEW || rq->floor || count == BATCH_MAX) {
-            break; /* a LIST has no name */
+            break; /* a look has no name */
         }
         bytes += 2 * rq->name->safe_size + 100;
         if (count && bytes > BATCH_BYTES) {

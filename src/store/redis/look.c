@@ -87,6 +87,7 @@ bool snib__look_send(struct snib__redis *s, snib_instant now, int i,
     if (rq->verb == SNIB__INSPECT) {
         ask(s, now, i, k, rq->name->safe, rq->name->safe_size, true);
     } else if (rq->verb == SNIB__LIST) {
+        rq->valid_from = now;
         scan(s, now, i, k);
     } else {
         return snib__doctor_send(s, now, i, k);

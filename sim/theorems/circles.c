@@ -1,0 +1,369 @@
+/* Circles of waits (snib/deadlock.h), judged by what is true (sim/circles.c).
+ *
+ * Found: while nothing is broken no circle of waits lasts longer than it takes
+ * to look twice. (Circles through permits are none that is refused.)
+ *
+ * True: who is refused with DEADLOCK was in a circle, all of it at one instant
+ * after the first of the two looks had ended: every lane of it waited then. (In
+ * worlds of faults, or had died or given up so short a time ago that its wait
+ * still stood in the queue.) The looks were 600 ms apart. Its error names edges that were there. A wait that is not inside another
+ * lock is never refused.
+ *
+ * One is enough: it was the one to give up by the rule in core/waits.h, and of
+ * one circle only one is refused.
+ *
+ * Who gives up leaves the queue, within a few hops where nothing is broken.
+ *
+ * Looking is cheap: a client lists the locks each 2 s at most and after 50
+ * times the length of the last look, but for the second look of a proof. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/world.h"
+
+enum {
+    FIRST_MS = 1000,
+    EVERY_MS = 2000,
+    PROOF_MS = 600,
+    CALM = 50,
+    FOUND_MS = 6500,  /* 1 s, or up to 2.5 s between looks; a proof of up to
+                         1.8 s; round trips, clock rates                      */
+    HEALED_MS = 4000, /* lines come back                                 */
+    SLOW_FACTOR = 50
+};
+
+static uint64_t bit(int i)
+{
+    return UINT64_C(1) << i;
+}
+
+/* As long as a message may take. */
+static int64_t hop(const struct sim_world *w)
+{
+    int64_t ns = 16 * w->opt.latency_us * 1000;
+    int64_t most = w->opt.request_ms * SIM_MS;
+    ns *= sim_planned(w, SIM_SLOW) ? SLOW_FACTOR : 1;
+    return ns < most ? ns : most;
+}
+
+/* -- found -------------------------------------------------------------------- */
+
+static struct sim_circle *circle_of(struct sim_world *w, uint64_t mark)
+{
+    struct sim_circle *oldest = &w->circle[0];
+    for (int i = 0; i < SIM_CIRCLES; i++) {
+        if (w->circle[i].mark == mark) {
+            return &w->circle[i];
+        }
+        oldest = w->circle[i].seen < oldest->seen ? &w->circle[i] : oldest;
+    }
+    *oldest = (struct sim_circle){.mark = mark};
+    return oldest;
+}
+
+/* A look of before, or just as it began, may put off the next one. */
+static void lasts(struct sim_world *w, struct sim_circle *k, int victim)
+{
+    const struct sim_client *c = &w->client[victim / SIM_LANES];
+    int64_t from = k->since > w->healed_at ? k->since : w->healed_at;
+    int64_t most = FOUND_MS + (w->opt.fault_count ? HEALED_MS : 0);
+    int64_t again =
+        c->look.to + CALM * (c->look.to - c->look.from + 2 * hop(w));
+    if (c->look.from < from + FIRST_MS * SIM_MS) {
+        k->again = again;
+    }
+    from = k->again > from ? k->again : from;
+    if (w->healed && w->t - from > most * SIM_MS) {
+        sim_fail(w, "a circle is found",
+                 "one with client %d lane %d has lasted for %lld ms",
+                 victim / SIM_LANES, victim % SIM_LANES,
+                 (long long)((w->t - k->since) / SIM_MS));
+    }
+}
+
+static int first_of(uint64_t lanes)
+{
+    int i = 0;
+    while (!(lanes & bit(i))) {
+        i++;
+    }
+    return i;
+}
+
+/* How long it has been there, as it is now. */
+static void see_true(struct sim_world *w, const struct sim_wait *v, int count,
+                     uint64_t set)
+{
+    int youngest = sim_waits_youngest(v, count, set);
+    struct sim_circle *k = circle_of(w, sim_waits_mark(v, count, set));
+    k->since = k->seen && k->seen + 1 >= w->events ? k->since : w->t;
+    k->seen = w->events;
+    lasts(w, k, first_of(v[youngest].lanes));
+}
+
+/* What a look may see of it. */
+static void see_circle(struct sim_world *w, const struct sim_wait *v, int count,
+                       uint64_t set)
+{
+    int youngest = sim_waits_youngest(v, count, set);
+    uint64_t mark = sim_waits_mark(v, count, set);
+    for (int i = 0; i < count; i++) {
+        int lane = set & bit(i) && !v[i].ghost ? first_of(v[i].lanes) : -1;
+        struct sim_nest *n =
+            lane >= 0 ? &w->client[lane / SIM_LANES].lane[lane % SIM_LANES].nest
+                      : NULL;
+        if (n && n->asks) {
+            n->circle_at = w->t;
+            n->circle = mark;
+            n->youngest_at = i == youngest ? w->t : n->youngest_at;
+        }
+    }
+}
+
+/* A request of several lanes names one of them, which may have left. */
+static void see_edges(struct sim_world *w, const struct sim_wait *v, int count,
+                      int i)
+{
+    for (int k = 0; k < count; k++) {
+        for (uint64_t a = v[i].ever; a; a &= a - 1) {
+            for (uint64_t b = v[k].ever; b; b &= b - 1) {
+                struct sim_edge *e = &w->edge[first_of(a)][first_of(b)];
+                if (v[i].hold & bit(k)) {
+                    e->held[v[i].name] = w->t;
+                }
+                if (v[i].line & bit(k)) {
+                    e->ahead[v[i].name] = w->t;
+                }
+            }
+        }
+    }
+}
+
+static bool nobody_nests(const struct sim_world *w)
+{
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        if (w->client[i / w->opt.lanes].lane[i % w->opt.lanes].nest.asks) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Like any refusal, limit, or end of a wait: nothing stays. */
+static void nobody_stays(struct sim_world *w)
+{
+    for (int i = 0; i < w->pasts && i < SIM_PASTS; i++) {
+        struct sim_past *p = &w->past[i];
+        const struct sim_waiter *x =
+            p->over ? sim_waiter_of(&w->shelf[p->name].book, p->id) : NULL;
+        p->over = x && x->alive > sim_wall_us(w, 0) / 1000 ? p->over : 0;
+        if (p->over && w->t - p->over > 4 * hop(w) + 5 * SIM_MS) {
+            sim_fail(w, "who gives up leaves the queue",
+                     "name %d: %.8s is there for %lld ms", p->name, p->id,
+                     (long long)((w->t - p->over) / SIM_MS));
+        }
+    }
+}
+
+static void look_at(struct sim_world *w, bool ghosts, bool truly)
+{
+    struct sim_wait v[SIM_WAITS];
+    uint64_t done = 0;
+    int count = sim_waits(w, ghosts, v);
+    for (int i = 0; i < count; i++) {
+        uint64_t set = sim_waits_set(v, count, i);
+        bool new = set && !(done & bit(i));
+        done |= set;
+        if (new &&truly) {
+            see_true(w, v, count, set);
+        }
+        if (new && (ghosts || !w->opt.fault_count)) {
+            see_circle(w, v, count, set);
+        }
+        if (ghosts || !w->opt.fault_count) {
+            see_edges(w, v, count, i);
+        }
+    }
+}
+
+void theorem_circles(struct sim_world *w)
+{
+    if (!sim_circles(w) || nobody_nests(w)) {
+        return;
+    }
+    look_at(w, false, true);
+    if (w->opt.fault_count) {
+        look_at(w, true, false);
+    } else {
+        nobody_stays(w);
+    }
+}
+
+/* -- true ---------------------------------------------------------------------- */
+
+/* "this", "sim/2 lane 1": the lane; -1: nobody. */
+static int read_who(const char **at, int me)
+{
+    int pid, lane, n = 0;
+    if (strncmp(*at, "this", 4) == 0) {
+        *at += 4;
+        return me;
+    }
+    if (sscanf(*at, "sim/%d lane %d%n", &pid, &lane, &n) != 2 || !n ||
+        pid < 1 || pid > SIM_CLIENTS || lane < 1 || lane > SIM_LANES) {
+        return -1;
+    }
+    *at += n;
+    return (pid - 1) * SIM_LANES + lane - 1;
+}
+
+static bool skip(const char **at, const char *word)
+{
+    size_t n = strlen(word);
+    bool is = strncmp(*at, word, n) == 0;
+    *at += is ? n : 0;
+    return is;
+}
+
+static int read_name(const char **at)
+{
+    static const char *const names[SIM_NAMES] = {"'stock'", "'a}b{c'", "'%7B'",
+                                                 "'d'"};
+    for (int n = 0; n < SIM_NAMES; n++) {
+        if (skip(at, names[n])) {
+            return n;
+        }
+    }
+    return -1;
+}
+
+/* Is each edge that the text tells of one that was there? */
+static bool text_is_true(const struct sim_world *w, const char *at, int me,
+                         int64_t since)
+{
+    int from = me;
+    if (!skip(&at, "deadlock: ")) {
+        return false;
+    }
+    for (;;) {
+        int who = read_who(&at, me);
+        bool waits = skip(&at, " waits for ");
+        int name = read_name(&at);
+        if (who != from || !waits || name < 0) {
+            return false;
+        }
+        bool behind = skip(&at, " behind ");
+        if (!behind && !skip(&at, " held by ")) {
+            return strncmp(at, "; and ", 6) == 0; /* more than are shown */
+        }
+        int to = read_who(&at, me);
+        const struct sim_edge *e = to < 0 ? NULL : &w->edge[who][to];
+        int64_t seen = !e ? 0 : behind ? e->ahead[name] : e->held[name];
+        if (!seen || seen < since) {
+            return false;
+        }
+        if (!*at) {
+            return to == me;
+        }
+        if (!skip(&at, "; ")) {
+            return false;
+        }
+        if (strncmp(at, "and ", 4) == 0) {
+            return true;
+        }
+        from = to;
+    }
+}
+
+void theorem_deadlock_is_true(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    const struct sim_nest *n = &l->nest;
+    int me = client * SIM_LANES + lane;
+    if (strncmp(l->error.text, "deadlock: ", 10) != 0 && n->asks &&
+        n->upgrade) { /* a second reader that would write */
+        return;
+    }
+    sim_note(w, "  %s", l->error.text);
+    if (!n->asks || !n->circle_at || n->circle_at < c->look.before) {
+        sim_fail(w, "a deadlock is true",
+                 "client %d lane %d was in no circle since %lld ms", client,
+                 lane, (long long)((w->t - c->look.before) / SIM_MS));
+        return;
+    }
+    if (n->youngest_at < c->look.before) {
+        sim_fail(w, "one is enough",
+                 "client %d lane %d was not the one to give up", client, lane);
+    }
+    bool once = !w->opt.fault_count && c->look.before < n->since;
+    if (once || c->look.from - c->look.before <
+                    PROOF_MS * SIM_MS / 100 * 99 - 2 * hop(w)) {
+        sim_fail(w, "a deadlock is true",
+                 "client %d lane %d: %lld ms between the looks", client, lane,
+                 (long long)((c->look.from - c->look.before) / SIM_MS));
+    }
+    if (!text_is_true(w, l->error.text, me, c->look.before)) {
+        sim_fail(w, "a deadlock is true", "client %d lane %d: %s", client, lane,
+                 l->error.text);
+    }
+    struct sim_circle *k = circle_of(w, n->circle);
+    if (k->refused) {
+        sim_fail(w, "one is enough", "client %d lane %d, after %d lane %d",
+                 client, lane, first_of(k->refused) / SIM_LANES,
+                 first_of(k->refused) % SIM_LANES);
+    }
+    k->refused |= bit(me);
+}
+
+/* -- looking is cheap ------------------------------------------------------------- */
+
+static struct sim_client *client_of(struct sim_world *w, int conn)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        for (int i = 0; i < w->lines; i++) {
+            if (w->client[c].line[i].server_conn == conn) {
+                return &w->client[c];
+            }
+        }
+    }
+    return NULL;
+}
+
+/* May the look of this client be the second one of a proof? */
+static bool may_prove(const struct sim_world *w, const struct sim_client *c)
+{
+    int64_t seen = 0;
+    for (int i = 0; i < w->opt.lanes; i++) {
+        seen = c->lane[i].nest.youngest_at > seen ? c->lane[i].nest.youngest_at
+                                                  : seen;
+    }
+    return seen >= c->look.from &&
+           w->t - c->look.to >= PROOF_MS * SIM_MS / 100 * 99;
+}
+
+void theorem_looks_are_few(struct sim_world *w,
+                           const struct sim_redis_event *ev)
+{
+    bool scan = strcmp(ev->name, "scan") == 0;
+    bool inspect = ev->script && ev->argc == 3 + 6 + 2 &&
+                   strcmp(ev->argv[2].ptr, "6") == 0;
+    struct sim_client *c = scan || inspect ? client_of(w, ev->conn) : NULL;
+    if (!c || !sim_circles(w)) {
+        return;
+    }
+    if (scan && strcmp(ev->argv[1].ptr, "0") == 0) {
+        int64_t length = c->look.to - c->look.from, gap = w->t - c->look.to;
+        if (c->look.from && !may_prove(w, c) &&
+            (gap < EVERY_MS * SIM_MS / 100 * 99 - hop(w) ||
+             gap < length * CALM / 100 * 99 - hop(w))) {
+            sim_fail(w, "looks are few",
+                     "client %d looks %lld ms after one of %lld ms",
+                     (int)(c - w->client), (long long)(gap / SIM_MS),
+                     (long long)(length / SIM_MS));
+        }
+        c->look.before = c->look.to;
+        c->look.from = w->t;
+    }
+    c->look.to = w->t;
+}

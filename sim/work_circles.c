@@ -1,0 +1,388 @@
+/* sim/work_circles.c — what lanes do with locks inside locks: whoever holds a
+ * name takes another one inside, in an order of its own, so that circles of
+ * waits arise: of lanes of one client, of clients, of three, through readers,
+ * through semaphores. Who is refused with DEADLOCK gives everything back,
+ * innermost first, and begins again; others go on.
+ *
+ * A lane's first lock is its `seat` as in other worlds; what it has besides,
+ * in the order in which it came, is in its `nest`. Now and then the outermost
+ * is given back first, or while the lane waits, as another thread of the same
+ * lane may do: then what it waits for becomes its first lock. */
+#include <string.h>
+
+#include "sim/world.h"
+
+enum { WISHES = 4 }; /* of one section */
+
+static snib_instant now_of(const struct sim_world *w, int client)
+{
+    return (snib_instant){sim_local(&w->client[client], w->t)};
+}
+
+static bool chance(struct sim_world *w, int pct)
+{
+    return (int)snib__rng_below(&w->work, 100) < pct;
+}
+
+static int upto(struct snib__rng *r, int n)
+{
+    return (int)snib__rng_below(r, (uint64_t)n);
+}
+
+bool sim_circles(const struct sim_world *w)
+{
+    return w->opt.circle_pct > 0;
+}
+
+bool sim_circles_plain(const struct sim_world *w, int name)
+{
+    return sim_circles(w) && w->opt.flavour == SIM_PERMITS && name % 2;
+}
+
+/* -- drawing ------------------------------------------------------------------ */
+
+void sim_circles_draw(struct sim_options *o)
+{
+    static const int flavours[] = {SIM_MUTEX, SIM_MUTEX, SIM_RW, SIM_RW,
+                                   SIM_PERMITS};
+    static const int pcts[] = {50, 80, 100}, sizes[] = {1, 2, 3};
+    static const int skews[] = {0, 0, 30, 5000}, timed[] = {0, 0, 30, 100};
+    static const int64_t leases[] = {1000, 3000, 10000, 30000};
+    static const int64_t holds[] = {2000, 20000, 200000};
+    static const int64_t limits[] = {300, 3000, 10000};
+    struct snib__rng r;
+    snib__rng_init(&r, &(struct snib__seed){{o->seed, 16, 0, 0}});
+    if (upto(&r, 24) || sim_quorum_drawn(o->seed)) {
+        return;
+    }
+    o->flavour = flavours[upto(&r, 5)];
+    o->circle_pct = pcts[upto(&r, 3)];
+    o->skew_ms = skews[upto(&r, 4)];
+    o->clients = 2 + upto(&r, 3);
+    o->lanes = 1 + upto(&r, 3);
+    if (upto(&r, 8) == 0) {
+        o->clients = 1;
+        o->lanes = 2 + upto(&r, 2);
+    }
+    o->names = 2 + upto(&r, 3);
+    o->ops = 1 + upto(&r, 3);
+    o->lease_ms = leases[upto(&r, 4)];
+    o->hold_us = holds[upto(&r, 3)];
+    o->think_us = holds[upto(&r, 3)];
+    o->limit_ms = limits[upto(&r, o->flavour == SIM_PERMITS ? 2 : 3)];
+    o->timed_pct = timed[upto(&r, 4)];
+    o->try_pct = upto(&r, 3) ? 0 : 20;
+    o->fixed_pct = upto(&r, 4) ? 0 : 30;
+    o->read_pct = 30 + upto(&r, 50);
+    o->size = sizes[upto(&r, 3)];
+    o->prio_pct = upto(&r, 4) ? 0 : 30;
+    o->nest_pct = o->terms_pct = 0;
+}
+
+/* -- what a lane has and wants ------------------------------------------------- */
+
+int sim_wants(const struct sim_lane *l)
+{
+    return l->nest.asks ? l->nest.name : l->name;
+}
+
+int sim_grants(const struct sim_lane *l, struct sim_grant ret[SIM_GRANTS])
+{
+    int n = 0;
+    if (l->state != SIM_LANE_HOLDING && l->state != SIM_LANE_NESTING) {
+        return 0;
+    }
+    if (l->seat) {
+        ret[n++] = (struct sim_grant){l->seat, l->name};
+    }
+    if (l->more && l->state == SIM_LANE_HOLDING) {
+        ret[n++] = (struct sim_grant){l->more, l->name};
+    }
+    for (int i = 0; i < l->nest.depth; i++) {
+        const struct sim_inner *in = &l->nest.in[i];
+        if (!in->again) {
+            ret[n++] = (struct sim_grant){in->seat, in->name};
+        }
+    }
+    return n;
+}
+
+/* -- giving back ----------------------------------------------------------------- */
+
+static void give_back(struct sim_world *w, int client, int lane,
+                      const struct sim_inner *in)
+{
+    struct sim_client *c = &w->client[client];
+    struct snib_status st;
+    snib__engine_status(c->engine, now_of(w, client), in->seat, &st);
+    if (!in->again && (st.state != SNIB_LOST || chance(w, 50))) {
+        sim_lane_write(w, in->name, in->token, in->read_value);
+    }
+    sim_note(w, "client %d lane %d gives back name %d", client, lane, in->name);
+    sim_lane_give_back(w, client, lane, in->ticket);
+}
+
+/* What is inside becomes the first, now that the first has gone. */
+static void move_up(struct sim_lane *l)
+{
+    struct sim_nest *n = &l->nest;
+    struct sim_inner *in = &n->in[0];
+    l->seat = in->seat;
+    l->ticket = in->ticket;
+    l->token = in->token;
+    l->read_value = in->read_value;
+    l->name = in->name;
+    l->kind = in->kind;
+    l->reentries = 0;
+    n->depth--;
+    memmove(in, in + 1, (size_t)n->depth * sizeof *in);
+}
+
+/* The outermost goes first, if it was not entered again. */
+static bool give_back_first(struct sim_world *w, int client, int lane)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    for (int i = 0; i < l->nest.depth; i++) {
+        if (l->nest.in[i].again) {
+            return false;
+        }
+    }
+    if (!l->seat || l->reentries) {
+        return false;
+    }
+    give_back(w, client, lane,
+              &(struct sim_inner){.seat = l->seat,
+                                  .ticket = l->ticket,
+                                  .token = l->token,
+                                  .read_value = l->read_value,
+                                  .name = l->name});
+    l->seat = NULL;
+    l->ticket = 0;
+    if (l->nest.depth) {
+        move_up(l);
+    }
+    return true;
+}
+
+void sim_circles_meanwhile(struct sim_world *w, int client, int lane)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    if (l->nest.asks) {
+        sim_note(w, "  while it waits:");
+        (void)give_back_first(w, client, lane);
+    }
+}
+
+/* -- asking ------------------------------------------------------------------------ */
+
+static int pick_name(struct sim_world *w, const struct sim_lane *l)
+{
+    int name = upto(&w->work, w->opt.names);
+    struct sim_grant have[SIM_GRANTS];
+    int n = sim_grants(l, have);
+    bool any = chance(w, 10); /* one that it has already, too */
+    for (int tries = 0; !any && tries < w->opt.names; tries++) {
+        bool has = false;
+        for (int i = 0; i < n; i++) {
+            has |= have[i].name == name;
+        }
+        if (!has) {
+            break;
+        }
+        name = (name + 1) % w->opt.names;
+    }
+    return name;
+}
+
+/* Waits for permits have a limit, since circles through them are not refused:
+ * any thread might give those back. */
+static void ask_for(struct sim_world *w, int client, int lane,
+                    struct snib__ask *ask)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_options *o = &w->opt;
+    int64_t ms = 1 + (int64_t)snib__rng_below(&w->work, (uint64_t)o->limit_ms);
+    bool permits =
+        o->flavour == SIM_PERMITS && !sim_circles_plain(w, l->nest.name);
+    *ask = (struct snib__ask){.lane = l->lane,
+                              .limit = SNIB__NEVER,
+                              .lease = snib__ms(o->lease_ms),
+                              .delay = snib__ms(o->delay_ms),
+                              .timed = true,
+                              .reterr = &l->error};
+    l->is_try = chance(w, o->try_pct);
+    ms = l->is_try ? o->request_ms : ms;
+    l->limit_at = 0;
+    if (l->is_try || permits || chance(w, o->timed_pct)) {
+        ask->limit = snib__after(now_of(w, client), snib__ms(ms));
+        l->limit_at = w->t + ms * SIM_MS;
+    }
+    ask->try_only = l->is_try;
+    ask->fixed = chance(w, o->fixed_pct);
+    ask->confirm = chance(w, o->confirm_pct);
+    ask->no_pass = chance(w, o->nopass_pct);
+    if (o->flavour == SIM_RW) {
+        ask->kind = chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
+    } else if (permits) {
+        ask->kind = SNIB_PERMITS;
+        ask->capacity = (uint32_t)o->size;
+        ask->permits = 1 + (uint32_t)upto(&w->work, o->size);
+    }
+    if (o->prio_pct && chance(w, o->prio_pct)) {
+        ask->rank = (int8_t)(chance(w, 50) ? 7 : -7);
+    }
+}
+
+static bool reads(const struct sim_lane *l, int name)
+{
+    struct sim_grant g[SIM_GRANTS];
+    for (int i = sim_grants(l, g); i-- > 0;) {
+        if (g[i].name == name && g[i].seat->terms.kind == SNIB_READ) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void entered(struct sim_world *w, int client, int lane)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_nest *n = &l->nest;
+    struct sim_resource *r = &w->resource[n->name];
+    struct sim_grant have[SIM_GRANTS];
+    struct sim_inner in = {.seat = n->wait,
+                           .ticket = n->wait->ticket,
+                           .token = n->wait->token,
+                           .read_value = -1,
+                           .name = n->name,
+                           .kind = n->kind};
+    for (int i = sim_grants(l, have); i-- > 0;) {
+        in.again |= have[i].seat == n->wait;
+    }
+    sim_note(w, "client %d lane %d holds name %d inside%s, token %lld", client,
+             lane, n->name, in.again ? " again" : "", (long long)in.token);
+    if (!in.again) {
+        w->grants++;
+        theorem_token_entered(w, n->name, n->kind, in.token);
+    }
+    if (!in.again && sim_alone(n->kind) && in.token > r->mark) {
+        r->mark = in.token;
+        in.read_value = r->value;
+    }
+    n->in[n->depth++] = in;
+    if (!l->seat) { /* what it had was given back meanwhile */
+        move_up(l);
+    }
+}
+
+/* The wait is over, one way or the other. */
+static void settled(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    struct sim_nest *n = &l->nest;
+    snib_err err = n->wait->err;
+    bool refused = n->wait->state == SNIB__SEAT_REFUSED;
+    if (refused) {
+        sim_note(w, "client %d lane %d refused inside: %s", client, lane,
+                 snib_err_name(err));
+        theorem_refusal_is_true(w, client, lane, err);
+        n->unwinding = err == SNIB_ERR_DEADLOCK;
+        snib__seat_done(c->engine, n->wait);
+        w->refusals++;
+    } else {
+        entered(w, client, lane);
+    }
+    n->wait = NULL;
+    n->asks = false;
+    l->asked_at = l->limit_at = 0;
+    l->state = SIM_LANE_HOLDING;
+    if (!l->seat) {
+        sim_lane_done(w, client, lane);
+    } else {
+        sim_lane_wake(w, client, lane, w->opt.hold_us);
+    }
+}
+
+static void ask_inside(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    struct sim_nest *n = &l->nest;
+    struct snib__ask ask;
+    n->wishes++;
+    n->name = pick_name(w, l);
+    ask_for(w, client, lane, &ask);
+    n->kind = ask.kind;
+    n->asks = true;
+    n->upgrade = sim_alone(n->kind) && reads(l, n->name);
+    n->since = l->asked_at = w->t;
+    n->circle_at = n->youngest_at = 0;
+    l->size_seen = l->size_seen > w->opt.size ? l->size_seen : w->opt.size;
+    l->state = SIM_LANE_NESTING;
+    sim_note(w, "client %d lane %d wants name %d inside, kind %d", client, lane,
+             n->name, n->kind);
+    snib_err err =
+        snib__engine_acquire(c->engine, now_of(w, client), c->site[n->name],
+                             &ask, &n->wait, &l->error);
+    if (err) {
+        theorem_refusal_is_true(w, client, lane, err);
+        w->refusals++;
+        n->asks = false;
+        l->asked_at = l->limit_at = 0;
+        l->state = SIM_LANE_HOLDING;
+        sim_lane_wake(w, client, lane, w->opt.hold_us);
+        return;
+    }
+    n->wait->user = l;
+    if (n->wait->state != SNIB__SEAT_WAITING) {
+        settled(w, client, lane);
+    } else if (chance(w, 15)) { /* see …_meanwhile */
+        sim_lane_wake(w, client, lane, chance(w, 50) ? 1000 : 1000000);
+    }
+}
+
+bool sim_circles_nest(struct sim_world *w, int client, int lane)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_nest *n = &l->nest;
+    if (!sim_circles(w) || l->reentries) {
+        return false;
+    }
+    if (!n->unwinding && n->depth < SIM_INSIDE && n->wishes < WISHES &&
+        chance(w, w->opt.circle_pct)) {
+        ask_inside(w, client, lane);
+        return true;
+    }
+    if (!n->depth) {
+        return false;
+    }
+    if (n->unwinding || !chance(w, 20) || !give_back_first(w, client, lane)) {
+        n->depth--;
+        give_back(w, client, lane, &n->in[n->depth]);
+    }
+    sim_lane_wake(w, client, lane, n->unwinding ? 0 : w->opt.hold_us);
+    return true;
+}
+
+bool sim_circles_told(struct sim_world *w, int client, int lane,
+                      struct snib__seat *s, uint8_t news)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    if (l->nest.asks && s == l->nest.wait) {
+        if (news & SNIB__NEWS_SETTLED && s->state != SNIB__SEAT_WAITING) {
+            settled(w, client, lane);
+        }
+        return true;
+    }
+    for (int i = 0; i < l->nest.depth; i++) {
+        const struct sim_inner *in = &l->nest.in[i];
+        if (in->seat == s && !in->again) {
+            if (news & SNIB__NEWS_STATE) {
+                theorem_no_needless_loss(w, in->name, s);
+            }
+            return true;
+        }
+    }
+    return false;
+}
