@@ -32,6 +32,8 @@ static void draw(struct sim_options *o, uint64_t seed)
         o->delay_ms = o->prio_pct = 0;
     } else if (quorum || sim_quorum_drawn(seed)) {
         sim_quorum_draw(o);
+    } else {
+        sim_errands_draw(o);
     }
 }
 

@@ -48,6 +48,11 @@ static void finish_op(struct sim_world *w, int client, int lane)
     }
 }
 
+void sim_lane_finish(struct sim_world *w, int client, int lane)
+{
+    finish_op(w, client, lane);
+}
+
 static void entered(struct sim_world *w, int client, int lane)
 {
     struct sim_lane *l = &w->client[client].lane[lane];
@@ -219,9 +224,13 @@ void sim_lane_event(struct sim_world *w, int client, int lane)
     struct sim_client *c = &w->client[client];
     struct sim_lane *l = &c->lane[lane];
     snib__engine_tick(c->engine, now_of(w, client));
-    if (l->state == SIM_LANE_IDLE) {
-        sim_kinds_start(w, client);
-        start_acquire(w, client, lane);
+    if (l->state == SIM_LANE_ERRAND) {
+        sim_errand_event(w, client, lane);
+    } else if (l->state == SIM_LANE_IDLE) {
+        if (!sim_errand_start(w, client, lane)) {
+            sim_kinds_start(w, client);
+            start_acquire(w, client, lane);
+        }
     } else if (l->state == SIM_LANE_HOLDING &&
                !sim_kinds_nest(w, client, lane)) {
         end_section(w, client, lane);

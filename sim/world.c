@@ -313,6 +313,7 @@ static void watch_server(void *user, const struct sim_redis_event *ev)
         theorem_no_needless_cancel(w, ev);
         sim_book_step(w, ev);
         watch_name(w, ev);
+        sim_errands_step(w, ev);
     }
     if (w->trace && ev->script) {
         note_script(w, (int)(s - w->node), ev);
@@ -353,6 +354,7 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
         w->shelf[i].fits_since = w->shelf[i].ghost_since = -1;
         w->shelf[i].book.size = -1;
     }
+    sim_errands_start(w);
     for (int i = 0; i < opt->fault_count; i++) {
         sim_push(w,
                  (struct sim_event){.at = w->t + opt->fault[i].at_ms * SIM_MS,
@@ -374,6 +376,7 @@ static void clean_up(struct sim_world *w)
     for (int c = 0; c < w->opt.clients; c++) {
         sim_client_stop(w, c);
     }
+    sim_errands_end(w);
     for (size_t i = 1; i <= w->heap_size; i++) {
         free(w->heap[i].bytes);
     }

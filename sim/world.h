@@ -80,6 +80,10 @@ struct sim_options {
     int node_ms;            /* … and the patience for one of them      */
     int64_t apart_ms;       /* their clocks differ by up to this       */
     int far_node;           /* this one's is days ahead; 0: none       */
+    int value_pct, keep_ms; /* work on values; how long they are kept  */
+    int churn_pct;          /* … created and removed, not updated      */
+    int again_ms;           /* … asked again so late; 0: not           */
+    int look_pct;           /* look who holds, and do nothing          */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];
 };
@@ -145,6 +149,7 @@ enum sim_lane_state {
     SIM_LANE_HOLDING,
     SIM_LANE_NESTING, /* holds, and waits for the other kind besides        */
     SIM_LANE_ENDING,
+    SIM_LANE_ERRAND, /* a value, a look: errand.h                           */
     SIM_LANE_DONE
 };
 
@@ -326,6 +331,7 @@ struct sim_world {
     bool failed;
     char theorem[48], why[400];
     FILE *trace; /* timeline; NULL: none                            */
+    struct sim_errands *errands; /* values and looks; NULL: none    */
 };
 
 enum sim_script sim_script(const struct sim_redis_event *);
@@ -367,6 +373,20 @@ void sim_lane_event(struct sim_world *, int client, int lane);
 void sim_lane_told(struct sim_world *, int client, struct snib__seat *,
                    uint8_t news);
 bool sim_work_done(const struct sim_world *);
+void sim_lane_finish(struct sim_world *, int client, int lane);
+
+/* errand.c, work_values.c, work_look.c: what lanes do besides locking */
+void sim_errands_draw(struct sim_options *);
+void sim_errands_start(struct sim_world *);
+void sim_errands_end(struct sim_world *);
+void sim_errands_stop(struct sim_world *, int client);
+/* A lane has nothing to do. True: it does an errand instead of locking. */
+bool sim_errand_start(struct sim_world *, int client, int lane);
+void sim_errand_event(struct sim_world *, int client, int lane);
+void sim_errand_told(struct sim_world *, struct snib__query *);
+void sim_errands_step(struct sim_world *, const struct sim_redis_event *);
+/* Just after a fault: what values it cost. */
+void sim_errands_fault(struct sim_world *, const struct sim_fault *);
 
 /* work_kinds.c: what lanes do with other locks than plain mutexes */
 bool sim_kinds(const struct sim_world *);
