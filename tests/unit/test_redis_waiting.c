@@ -374,8 +374,7 @@ static void a_subscription_that_was_lost_is_rebuilt_for_who_holds(void **state)
     assert_true(out.missed);
 }
 
-static void
-a_message_between_two_acknowledgements_is_a_message(void **state)
+static void a_message_between_two_acknowledgements_is_a_message(void **state)
 {
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
@@ -384,14 +383,14 @@ a_message_between_two_acknowledgements_is_a_message(void **state)
     pass(30);
     opened(SUBS);
     assert_true(heard(SUBS));
-    sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
-         strlen(word[1]), word[1]);
+    sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(word[1]),
+         word[1]);
     push(&rq, 5000, 3000, rq.poll[0].number);
     answered(&rq, SNIB__DONE);
     assert_int_equal(rq.token, 5000);
     assert_true(heard(SUBS));
-    sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:2\r\n",
-         strlen(word[1]), word[1]);
+    sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:2\r\n", strlen(word[1]),
+         word[1]);
     assert_int_equal(out.shut, 0);
     assert_true(out.chan[SUBS].pushes);
 }
