@@ -35,7 +35,8 @@ static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
             v[SIM_ARG_CLIENT + 3].ptr[0] == '1');
 }
 
-/* Does a lane of that client know it as lost? Passes raise the token. */
+/* Does a lane of that client know it as lost? Passes raise the token, of what
+ * is passed on: two lots of permits have neighbouring ones. */
 static bool is_lost(const struct sim_world *w, int name,
                     const struct sim_holder *h)
 {
@@ -45,7 +46,8 @@ static bool is_lost(const struct sim_world *w, int name,
         uint64_t id[2];
         char text[2 * 16 + 1];
         if (l->name != name || !l->seat || l->seat->state != SNIB__SEAT_DEAD ||
-            l->seat->token < h->token || l->seat->token > h->token + 31) {
+            l->seat->token < h->token ||
+            l->seat->token > h->token + (sim_alone(h->mode) ? 31 : 0)) {
             continue;
         }
         snib__engine_client_id(c->engine, id);

@@ -245,7 +245,7 @@ static void applied(struct sim_world *w, struct step *s)
                  (long long)s->was.version);
     }
     int64_t late = w->t - c->until - (c->until - c->born) / 50;
-    if (late > (LATE_MS + 20) * SIM_MS && !w->errands->stepped) {
+    if (late > (LATE_MS + 100) * SIM_MS && !w->errands->stepped) { /* rates */
         sim_fail(w, "in time", "name %d: a copy of %.6s, %lld ms late", s->name,
                  c->id, (long long)(late / SIM_MS));
     }
