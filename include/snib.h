@@ -572,7 +572,11 @@ struct snib_view {
 
 /* Inspect one lock. A lock that nobody holds or waits for is a view with no
  * holders; it is free when nothing keeps it closed either. Free with
- * snib_view_free. */
+ * snib_view_free.
+ * What is shown was so at one instant between the call and its return. On Redis
+ * that is said of the holders and the first 100 waiters: those behind are asked
+ * for by the hundred, and while the queue moves some may be missing or be there
+ * twice. A quorum asks its servers one by one: there is no such instant. */
 SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
                                           const char *name, size_t name_size,
                                           struct snib_view **ret,
@@ -580,7 +584,8 @@ SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
 SNIB_API void snib_view_free(struct snib_view *);
 
 /* All locks held, closed or waited for whose name matches the glob (*, ?,
- * [a-z]); NULL: all. *ret is an array of *ret_count views; free with
+ * [a-z]); NULL: all. Each as snib_inspect shows it, at an instant of its own.
+ * *ret is an array of *ret_count views; free with
  * snib_views_free. On Redis this scans (SCAN), it does not block the
  * server. */
 SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,

@@ -103,6 +103,7 @@ void sim_client_stop(struct sim_world *w, int client)
     struct sim_client *c = &w->client[client];
     snib__engine_free(c->engine);
     snib__buf_free(&c->terms.result);
+    sim_errands_stop(w, client);
     c->engine = NULL;
 }
 

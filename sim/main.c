@@ -56,12 +56,15 @@ static void draw(struct sim_options *o, uint64_t seed)
     } else {
         sim_circles_draw(o);
         sim_many_draw(o, kind == MANY);
+        sim_errands_draw(o);
     }
 }
 
 static bool is_wanted(const struct sim_options *o)
 {
-    return kind == CIRCLES ? o->circle_pct > 0 : true;
+    return kind == CIRCLES  ? o->circle_pct > 0
+           : kind == VALUES ? o->value_pct || o->look_pct
+                            : true;
 }
 
 static double seconds(void)

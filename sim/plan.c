@@ -311,7 +311,8 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(delay_ms) X(prio_pct) X(many_pct) X(all_pct) X(mixed)              \
     X(searched)                                                          \
     X(nodes) X(node_ms) X(apart_ms) X(far_node)                          \
-    X(circle_pct) X(skew_ms)
+    X(circle_pct) X(skew_ms)                                             \
+    X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -427,6 +428,15 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
                  "many_pct");
         return false;
     }
+    if (o->nodes > 1 && (o->value_pct || o->look_pct)) {
+        snprintf(why, size, "a quorum has no values, and nobody looks");
+        return false;
+    }
+    if (o->look_pct < 0 || o->look_pct > 90 || o->keep_ms < 0 ||
+        o->again_ms < 0) {
+        snprintf(why, size, "look_pct 0..90, keep_ms, again_ms 0 or more");
+        return false;
+    }
     return true;
 }
 
@@ -465,6 +475,7 @@ void sim_promote(struct sim_world *w, int node)
         sim_redis_snapshot_free(s->replica);
         s->replica = NULL;
         sim_book_again(w);
+        sim_errands_fault(w, &(struct sim_fault){.kind = SIM_PROMOTE});
     }
 }
 
@@ -596,6 +607,9 @@ void sim_fault_apply(struct sim_world *w, int index)
         break;
     default:
         break;
+    }
+    if (f->kind != SIM_PROMOTE) { /* that one comes later */
+        sim_errands_fault(w, f);
     }
     if (sim_quorum(w)) {
         w->p1_off = w->p2_off = false;

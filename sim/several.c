@@ -88,7 +88,7 @@ bool sim_several(const struct sim_world *w, const struct sim_redis_event *ev,
         one_of(ev, n, k, one);
         one->ev.reply = p;
         one->ev.reply_len = (size_t)(next - p);
-        one->name = sim_name_of(w, one->argv[SIM_ARG_KEY].ptr);
+        one->name = sim_name_of(w, one->argv[SIM_ARG_KEY].ptr, "");
         one->code = number_at(p, next, 0);
         one->token = one->code == CODE_GRANTED ? number_at(p, next, 2) : 0;
         one->looked_at =

@@ -220,10 +220,14 @@ void sim_lane_event(struct sim_world *w, int client, int lane)
     struct sim_client *c = &w->client[client];
     struct sim_lane *l = &c->lane[lane];
     snib__engine_tick(c->engine, now_of(w, client));
-    if (l->state == SIM_LANE_IDLE) {
-        sim_kinds_start(w, client);
-        if (!sim_many_start(w, client, lane)) {
-            start_acquire(w, client, lane);
+    if (l->state == SIM_LANE_ERRAND) {
+        sim_errand_event(w, client, lane);
+    } else if (l->state == SIM_LANE_IDLE) {
+        if (!sim_errand_start(w, client, lane)) {
+            sim_kinds_start(w, client);
+            if (!sim_many_start(w, client, lane)) {
+                start_acquire(w, client, lane);
+            }
         }
     } else if (l->state == SIM_LANE_NESTING) {
         sim_circles_meanwhile(w, client, lane);

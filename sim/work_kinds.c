@@ -306,6 +306,10 @@ void sim_kinds_queries(struct sim_world *w, int client)
     struct sim_client *c = &w->client[client];
     struct snib__query *q;
     while ((q = snib__engine_told_query(c->engine))) {
+        if (q->verb != SNIB__TERMS) {
+            sim_errand_told(w, q);
+            continue;
+        }
         int name = (int)(intptr_t)q->user - 1;
         bool ok = q->answer == SNIB__DONE || q->answer == SNIB__NO;
         sim_note(w, "client %d terms of name %d: %s", client, name,

@@ -276,10 +276,12 @@ static void note_script(struct sim_world *w, int node,
              sim_script(ev) ? sim_args(ev)[SIM_ARG_REQUEST].ptr : "", reply);
 }
 
-int sim_name_of(const struct sim_world *w, const char *key)
+int sim_name_of(const struct sim_world *w, const char *key, const char *tail)
 {
     for (int n = 0; n < w->opt.names; n++) {
-        if (strcmp(key, sim_keys[n]) == 0) {
+        size_t size = strlen(sim_keys[n]);
+        if (strncmp(key, sim_keys[n], size) == 0 &&
+            strcmp(key + size, tail) == 0) {
             return n;
         }
     }
@@ -292,7 +294,7 @@ static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
     const char *key = NULL;
     enum sim_script script = sim_script(ev);
     if (script) {
-        int n = sim_name_of(w, ev->argv[3].ptr);
+        int n = sim_name_of(w, ev->argv[3].ptr, "");
         if (n >= 0) {
             bool held = sim_held(w, n);
             w->resource[n].held_at = held ? w->t : w->resource[n].held_at;
@@ -303,7 +305,7 @@ static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
         }
     } else if (ev->in_script && strcmp(ev->name, "publish") == 0 &&
                (key = strstr(ev->argv[2].ptr, "snib:{"))) {
-        int n = sim_name_of(w, key);
+        int n = sim_name_of(w, key, "");
         if (n >= 0 && strncmp(ev->argv[2].ptr, "g ", 2) == 0) {
             theorem_unwanted_pushed(w, ev->argv[1].ptr, ev->argv[2].ptr, n);
         }
@@ -341,6 +343,7 @@ static void watch_server(void *user, const struct sim_redis_event *ev)
         sim_book_step(w, ev);
         watch_name(w, ev);
         theorem_looks_are_few(w, ev);
+        sim_errands_step(w, ev);
     }
     if (w->trace && ev->script) {
         note_script(w, (int)(s - w->node), ev);
@@ -383,6 +386,7 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
         w->shelf[i].fits_since = w->shelf[i].ghost_since = -1;
         w->shelf[i].book.size = -1;
     }
+    sim_errands_start(w);
     for (int i = 0; i < opt->fault_count; i++) {
         sim_push(w,
                  (struct sim_event){.at = w->t + opt->fault[i].at_ms * SIM_MS,
@@ -404,6 +408,7 @@ static void clean_up(struct sim_world *w)
     for (int c = 0; c < w->opt.clients; c++) {
         sim_client_stop(w, c);
     }
+    sim_errands_end(w);
     for (size_t i = 1; i <= w->heap_size; i++) {
         free(w->heap[i].bytes);
     }

@@ -86,6 +86,10 @@ struct sim_options {
     int far_node;           /* this one's is days ahead; 0: none       */
     int circle_pct; /* sections that take another lock inside          */
     int skew_ms;    /* … and clients' wall clocks differ by up to this */
+    int value_pct, keep_ms; /* work on values; how long they are kept  */
+    int churn_pct;          /* … created and removed, not updated      */
+    int again_ms;           /* … asked again so late; 0: not           */
+    int look_pct;           /* look who holds, and do nothing          */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];
 };
@@ -152,6 +156,7 @@ enum sim_lane_state {
     SIM_LANE_HOLDING,
     SIM_LANE_NESTING, /* holds, and waits for the other kind besides        */
     SIM_LANE_ENDING,
+    SIM_LANE_ERRAND, /* a value, a look: errand.h                           */
     SIM_LANE_DONE,
     SIM_LANE_MANY /* has to do with several names: see struct sim_many      */
 };
@@ -468,6 +473,7 @@ struct sim_world {
     bool failed;
     char theorem[48], why[400];
     FILE *trace; /* timeline; NULL: none                            */
+    struct sim_errands *errands; /* values and looks; NULL: none    */
 };
 
 enum sim_script sim_script(const struct sim_redis_event *);
@@ -480,6 +486,8 @@ struct sim_lua;
 bool sim_run(struct sim_world *, const struct sim_options *, struct sim_lua *,
              FILE *trace);
 void sim_push(struct sim_world *, struct sim_event);
+/* Which name's key with that tail it is; -1: none. */
+int sim_name_of(const struct sim_world *, const char *key, const char *tail);
 int64_t sim_local(const struct sim_client *, int64_t t);
 int64_t sim_true(const struct sim_client *, int64_t local);
 int64_t sim_wall_us(const struct sim_world *, int node);
@@ -509,6 +517,20 @@ void sim_lane_event(struct sim_world *, int client, int lane);
 void sim_lane_told(struct sim_world *, int client, struct snib__seat *,
                    uint8_t news);
 bool sim_work_done(const struct sim_world *);
+void sim_lane_done(struct sim_world *, int client, int lane);
+
+/* errand.c, work_values.c, work_look.c: what lanes do besides locking */
+void sim_errands_draw(struct sim_options *);
+void sim_errands_start(struct sim_world *);
+void sim_errands_end(struct sim_world *);
+void sim_errands_stop(struct sim_world *, int client);
+/* A lane has nothing to do. True: it does an errand instead of locking. */
+bool sim_errand_start(struct sim_world *, int client, int lane);
+void sim_errand_event(struct sim_world *, int client, int lane);
+void sim_errand_told(struct sim_world *, struct snib__query *);
+void sim_errands_step(struct sim_world *, const struct sim_redis_event *);
+/* Just after a fault: what values it cost. */
+void sim_errands_fault(struct sim_world *, const struct sim_fault *);
 
 /* work_kinds.c: what lanes do with other locks than plain mutexes */
 bool sim_kinds(const struct sim_world *);
@@ -537,12 +559,10 @@ void sim_many_told(struct sim_world *, int client, int lane,
                    struct snib__seat *, uint8_t news);
 /* The lane that has the seat of its k-th name. */
 int sim_part(const struct sim_world *, int lane, int k);
-void sim_lane_done(struct sim_world *, int client, int lane);
 
 /* several.c: the script of a company. False: it is none. */
 bool sim_several(const struct sim_world *, const struct sim_redis_event *,
                  struct sim_company *);
-int sim_name_of(const struct sim_world *, const char *key);
 /* work_circles.c: locks inside locks, in any order */
 void sim_circles_draw(struct sim_options *);
 bool sim_circles(const struct sim_world *);

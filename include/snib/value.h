@@ -23,7 +23,9 @@
  * lost reply is repeated under the same request id, inside the limit, and the
  * store tells the repeat what became of the first copy; only if none of that
  * is answered is the result UNKNOWN: then the change may be applied now, or
- * within 10 s, or never. Read the value to find out.
+ * within 10 s, or never. Read the value to find out. So it is too when the
+ * repeat meets a store that cannot be reached or refuses to work: the other
+ * errors say that no copy was applied.
  *
  * Threads: any. In a pull client (options.pull) these functions answer USAGE,
  * since they block: up to request_ms each, snib_value_update up to its limit.

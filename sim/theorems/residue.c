@@ -1,6 +1,6 @@
 /* P9: at the end nobody holds or waits, nothing is awaited, and every key
  * that is left has a time to live of at most a day and a bit; the terms of a
- * lock, of 30 days. */
+ * lock, of 30 days, as a value; what is remembered of a value, a day more. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -17,7 +17,10 @@ static void look_at_key(void *user, const struct sim_redis_key *key)
     }
     bool terms =
         key->name.len > 2 && !strcmp(key->name.ptr + key->name.len - 2, ":c");
-    int64_t most = terms ? INT64_C(2592000000) : INT64_C(90000000);
+    const char *tail = key->name.ptr + key->name.len - 2;
+    int64_t most = terms || !strcmp(tail, ":v") ? INT64_C(2592000000)
+                   : !strcmp(tail, ":u")        ? INT64_C(2682000000)
+                                                : INT64_C(90000000);
     most += 2 * w->opt.apart_ms; /* tokens of a server that is ahead */
     if (key->expire_ms < 0) {
         sim_fail(w, "nothing left behind", "key %.60s never expires",

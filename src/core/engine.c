@@ -153,9 +153,29 @@ static void value_query(struct snib__engine *e, snib_instant now,
     q->rq.token = query->expected;
     q->rq.floor = e->version_floor;
     q->rq.lease = query->keep;
+    q->rq.born = query->born;
     q->rq.age = snib__between(query->born, now);
     q->text.limit = VALUE_LIMIT;
     snib__buf_add(&q->text, query->bytes, query->bytes_size);
+}
+
+/* A change that was sent before and not answered: that this copy of it was not
+ * applied (no connection, no memory, a replica) says nothing of the other. */
+static bool earlier_copy(const struct snib__inquiry *q)
+{
+    const struct snib__request *rq = &q->rq;
+    return rq->resent && rq->answer == SNIB__NOT_APPLIED &&
+           (rq->verb == SNIB__VALUE_PUT || rq->verb == SNIB__VALUE_DELETE ||
+            (rq->verb == SNIB__TERMS && rq->op != SNIB__TERMS_GET));
+}
+
+static snib_err may_be_applied(struct snib__query *query)
+{
+    char why[sizeof query->error.text];
+    memcpy(why, query->error.text, sizeof why);
+    return snib__fail(&query->error, SNIB_ERR_UNKNOWN,
+                      "the reply was lost, and asking again failed: %.200s",
+                      why);
 }
 
 static void query_answer(struct snib__engine *e, snib_instant now,
@@ -179,7 +199,9 @@ static void query_answer(struct snib__engine *e, snib_instant now,
             break;
         case SNIB__NO:
         case SNIB__NOT_APPLIED:
-            query->err = q->rq.err ? q->rq.err : SNIB_ERR_STORE;
+            query->err = earlier_copy(q) ? may_be_applied(query)
+                         : q->rq.err     ? q->rq.err
+                                         : SNIB_ERR_STORE;
             break;
         case SNIB__UNKNOWN:
             query->err = SNIB_ERR_UNKNOWN;

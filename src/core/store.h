@@ -135,9 +135,9 @@ typedef enum snib__answer {
  *           be absent); out, the new one, or, with NO and err BUSY, the one
  *           that is there (0: absent). The rules: core/version.h.
  *           GET     result: the bytes; token: 0 when absent.
- *           PUT     id, resent, age, floor, lease (how long it is kept),
- *                   text: the bytes.
- *           DELETE  id, resent, age, floor; DONE sets token 0.
+ *           PUT     id, resent, born, age, floor, lease (how long it is
+ *                   kept), text: the bytes.
+ *           DELETE  id, resent, born, age, floor; DONE sets token 0.
  *           NO with err UNKNOWN: repeated too late, the store cannot tell any
  *           more whether an earlier copy was applied. Repeating changes
  *           nothing.                                                       */
@@ -169,7 +169,9 @@ struct snib__request {
     uint32_t room, position, slot;
     uint64_t beside[2];
     snib_duration lease, delay;
-    snib_duration age;  /* VALUE_…: since the id was first sent           */
+    snib_instant born;  /* VALUE_…: when the id was first asked for; a store
+                           that sends later than it is asked counts from here */
+    snib_duration age;  /* … and how long that was before start()         */
     snib_instant limit; /* store gives up at this instant (unsent:
                                       NOT_APPLIED; due() covers it). The core
                                       may move it later while waiting        */

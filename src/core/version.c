@@ -16,13 +16,26 @@ static const struct snib__change *find(const struct snib__version *v,
     return NULL;
 }
 
+/* What forgetting the oldest one means. A refusal has no number: all copies of
+ * it were sent before the change that came next (number, if that is now). */
+static int64_t oldest(const struct snib__version *v, int64_t number,
+                      int64_t now_ms)
+{
+    for (uint32_t i = 0; i < v->count; i++) {
+        if (v->change[i].number) {
+            return v->change[i].number;
+        }
+    }
+    return number ? number : now_ms * 1024;
+}
+
 static void remember(struct snib__version *v, const uint64_t id[2],
-                     int64_t number)
+                     int64_t number, int64_t now_ms)
 {
     if (v->count == SNIB__CHANGES) {
-        if (v->change[0].number > v->forgotten) {
-            v->forgotten = v->change[0].number;
-        }
+        int64_t gone = oldest(v, number, now_ms);
+        v->forgotten = gone > v->forgotten ? gone : v->forgotten;
+        v->last = gone > v->last ? gone : v->last;
         memmove(v->change, v->change + 1,
                 (SNIB__CHANGES - 1) * sizeof *v->change);
         v->count--;
@@ -91,12 +104,12 @@ static bool cannot_tell(const struct snib__version *v,
 }
 
 static snib__version_todo refuse(struct snib__version *v,
-                                 struct snib__request *r)
+                                 struct snib__request *r, int64_t now_ms)
 {
     bool note = r->resent && r->token == 0;
     snib__version_changed(r, v->version);
     if (note) {
-        remember(v, r->id, 0);
+        remember(v, r->id, 0, now_ms);
     }
     return note ? SNIB__VERSION_NOTE : SNIB__VERSION_KEEP;
 }
@@ -118,7 +131,7 @@ snib__version_todo snib__version_step(struct snib__version *v,
         return SNIB__VERSION_KEEP;
     }
     if (r->token != v->version) {
-        return refuse(v, r);
+        return refuse(v, r, now_ms);
     }
     int64_t top = v->last > r->floor ? v->last : r->floor;
     int64_t number = top + 1 > now_ms * 1024 ? top + 1 : now_ms * 1024;
@@ -129,7 +142,7 @@ snib__version_todo snib__version_step(struct snib__version *v,
         return SNIB__VERSION_KEEP;
     }
     v->last = number;
-    remember(v, r->id, number);
+    remember(v, r->id, number, now_ms);
     done(r, number);
     if (r->verb == SNIB__VALUE_PUT) {
         v->version = number;

@@ -18,7 +18,8 @@
  *     unless `forgotten`, the highest number no longer remembered, exceeds v;
  *   - "must be absent": everything since the id was first sent must be
  *     remembered. Its refusal is remembered, too, so that an earlier copy that
- *     comes late does nothing.
+ *     comes late does nothing; a refusal that must be forgotten counts as a
+ *     change of that time.
  * Else the store cannot tell, and says so (UNKNOWN). */
 #ifndef SNIB__VERSION_H
 #define SNIB__VERSION_H

@@ -374,6 +374,27 @@ static void a_subscription_that_was_lost_is_rebuilt_for_who_holds(void **state)
     assert_true(out.missed);
 }
 
+static void a_message_between_two_acknowledgements_is_a_message(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    let_wait(&rq);
+    closed(SUBS);
+    pass(30);
+    opened(SUBS);
+    assert_true(heard(SUBS));
+    sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(word[1]),
+         word[1]);
+    push(&rq, 5000, 3000, rq.poll[0].number);
+    answered(&rq, SNIB__DONE);
+    assert_int_equal(rq.token, 5000);
+    assert_true(heard(SUBS));
+    sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:2\r\n", strlen(word[1]),
+         word[1]);
+    assert_int_equal(out.shut, 0);
+    assert_true(out.chan[SUBS].pushes);
+}
+
 static void without_the_right_to_subscribe_a_waiter_is_denied(void **state)
 {
     (void)state;
@@ -422,6 +443,7 @@ int main(void)
         CASE(a_silent_subscription_is_rebuilt_and_everybody_polls),
         CASE(a_revoke_is_heard_on_the_channel_of_the_client),
         CASE(a_subscription_that_was_lost_is_rebuilt_for_who_holds),
+        CASE(a_message_between_two_acknowledgements_is_a_message),
         CASE(without_the_right_to_subscribe_a_waiter_is_denied),
         CASE(held_off_until_the_limit_is_a_clean_no),
     };

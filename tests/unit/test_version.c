@@ -156,6 +156,47 @@ static void a_late_copy_of_a_refused_repeat_does_nothing(void **state)
     assert_int_equal(v.version, 0);
 }
 
+/* It is forgotten, and with it all that was sent before the next change. */
+static void a_forgotten_refusal_counts_as_a_change_of_its_time(void **state)
+{
+    (void)state;
+    struct snib__version v = {0};
+    put(&v, 1, NOW - 60000);
+    struct snib__request r = ask(SNIB__VALUE_PUT, 2, 0);
+    r.resent = true;
+    assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_NOTE);
+    int64_t next = take(&v, 3, NOW);
+    for (uint64_t i = 4; i < 3 + SNIB__CHANGES; i++) {
+        assert_true(v.forgotten < next);
+        if (v.version) {
+            take(&v, i, NOW);
+        } else {
+            put(&v, i, NOW);
+        }
+    }
+    assert_int_equal(v.forgotten, next);
+    r = ask(SNIB__VALUE_PUT, 2, 0);
+    r.resent = true;
+    assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
+    assert_int_equal(r.err, SNIB_ERR_UNKNOWN);
+}
+
+/* Nothing but refusals is remembered: those forgotten were before now. */
+static void refusals_push_each_other_out(void **state)
+{
+    (void)state;
+    struct snib__version v = {0};
+    put(&v, 1, NOW - 60000);
+    for (uint64_t i = 2; i < 3 + SNIB__CHANGES; i++) {
+        struct snib__request r = ask(SNIB__VALUE_PUT, i, 0);
+        r.resent = true;
+        assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_NOTE);
+        assert_int_equal(r.err, SNIB_ERR_BUSY);
+    }
+    assert_int_equal(v.forgotten, NOW * 1024);
+    assert_true(v.last >= v.forgotten);
+}
+
 static void a_record_survives_as_bytes(void **state)
 {
     (void)state;
@@ -199,6 +240,8 @@ int main(void)
         cmocka_unit_test(
             a_repeat_that_must_be_absent_asks_how_far_memory_reaches),
         cmocka_unit_test(a_late_copy_of_a_refused_repeat_does_nothing),
+        cmocka_unit_test(a_forgotten_refusal_counts_as_a_change_of_its_time),
+        cmocka_unit_test(refusals_push_each_other_out),
         cmocka_unit_test(a_record_survives_as_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,6 +262,10 @@ static void reply(struct snib__redis *s, snib_instant now, int i,
         ready(s, now, i);
         break;
     case LINE_SUBSCRIBE:
+        if (message(s, now, i, c)) { /* on the first channel, before the ack
+                                        of the second */
+            break;
+        }
         if (!snib__resp_is(snib__resp_at(c, 0), "subscribe")) {
             refused(s, now, i, c);
             return;

@@ -31,7 +31,9 @@ void snib__encode_value_put(struct snib__redis *s, snib_instant now,
     snib__resp_i64(b, rq->token);
     snib__resp_i64(b, put ? snib__to_ms(rq->lease) : 0);
     snib__resp_arg(b, rq->resent ? "1" : "0", 1);
-    snib__resp_i64(b, snib__to_ms(rq->age));
+    /* As of this sending, not of the asking: it may have waited for a line, or
+     * for the server to work again. */
+    snib__resp_i64(b, snib__to_ms(snib__between(rq->born, now)));
     snib__resp_i64(b, s->server_ms + (now.ns / 1000000 - since) + NOT_AFTER_MS);
     snib__resp_i64(b, rq->floor);
     snib__resp_arg(b, put ? rq->text : "", put ? rq->text_size : 0);

@@ -66,8 +66,16 @@ end
 local function remember(number)
     changes[#changes + 1] = {request, number}
     while #changes > 8 do
-        forgotten = math.max(forgotten, table.remove(changes, 1)[2])
+        local gone, i = table.remove(changes, 1)[2], 1
+        -- A refusal has no number: all copies of it were sent before the change
+        -- that came next, or before now.
+        while gone == 0 do
+            gone = changes[i] and changes[i][2] or now * 1024
+            i = i + 1
+        end
+        forgotten = math.max(forgotten, gone)
     end
+    last = math.max(last, forgotten)
     -- A day longer than the value, else a clock set back would let versions
     -- fall; never less than it was.
     till = math.max(till, now + keep + 86400000,

@@ -1,0 +1,415 @@
+/* Versioned values at the server, after every script: the keys are read as
+ * text and compared with what the order of scripts says must be there.
+ *
+ *   in time            no copy is applied later than 10 s after it was sent
+ *   compared and set   a change is applied when the version it expects is the
+ *                      one there, and only then; the bytes and the time to live
+ *                      are those it names, a counter goes up by one
+ *   applied once       never twice, nor after its caller was told that it is
+ *                      not applied, however late a copy comes
+ *   versions rise      each number above all before it, over deletes and the
+ *                      end of a time to live, too; over loss of data, unless
+ *                      the clock was set back besides; and always above what
+ *                      the client who asks had been told before
+ *   a value stays      nothing else changes it: no read, no refusal, no lock
+ *                      of the same name; it ends by its time or a delete
+ *   memory             outlives the value by a day, has at most 8 changes
+ *   a refusal is true  "changed" names the version that is there, and only what
+ *                      was changed is refused; "too late to tell" is said only
+ *                      when so much has happened since that it is
+ *
+ * What must be absent is told from its late copies by the server's clock: when
+ * that was set, such a change may be applied twice (docs/VALUES.md). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/errand.h"
+
+enum { DAY_MS = 86400000, MEMORY = 8, LATE_MS = 10000 };
+
+/* EVALSHA, the script, how many keys, the keys, then what value_put.lua says */
+enum { GET_ARGS = 4, PUT_ARGS = 13, ARG_KEY = 3, ARG_ID = 5, ARG_AGAIN = 8 };
+
+/* What is there now. */
+struct found {
+    int64_t version, expires_ms, last, memory_expires_ms, now_ms;
+    struct sim_bytes bytes;
+    uint64_t memory;
+    int changes;
+};
+
+/* One script about a value, or something else that ran. */
+struct step {
+    const struct sim_redis_event *ev;
+    int name;
+    struct sim_value *v;
+    struct found was, is;
+    int64_t code, version; /* of the reply; -1: none                      */
+    bool asleep;           /* its time is over, and nobody has looked     */
+    struct sim_change *change;
+};
+
+bool theorem_same_bytes(const struct sim_bytes *a, const struct sim_bytes *b)
+{
+    return a->size == b->size && memcmp(a->text, b->text, (size_t)a->size) == 0;
+}
+
+/* -- reading -------------------------------------------------------------------- */
+
+static int key_of(char ret[64], int name, const char *tail)
+{
+    return snprintf(ret, 64, "%s%s", sim_keys[name], tail);
+}
+
+static void read_value(const struct sim_world *w, int name, struct found *is)
+{
+    char key[64];
+    struct sim_redis_arg v = {0}, b = {0};
+    struct sim_redis_key k;
+    int64_t us = sim_wall_us(w, 0);
+    const struct sim_redis *redis = w->node[0].redis;
+    size_t n = (size_t)key_of(key, name, ":v");
+    if (!sim_redis_find(redis, 0, key, n, us, &k)) {
+        return;
+    }
+    is->expires_ms = k.expire_ms;
+    if (sim_redis_hash_field(redis, 0, key, n, "v", us, &v)) {
+        is->version = strtoll(v.ptr, NULL, 10);
+    }
+    if (sim_redis_hash_field(redis, 0, key, n, "b", us, &b)) {
+        is->bytes.size = (int)b.len;
+        memcpy(is->bytes.text, b.ptr,
+               b.len < SIM_VALUE_BYTES ? b.len : SIM_VALUE_BYTES);
+    }
+}
+
+static void read_memory(const struct sim_world *w, int name, struct found *is)
+{
+    char key[64];
+    struct sim_redis_arg text;
+    struct sim_redis_key k;
+    int64_t us = sim_wall_us(w, 0);
+    size_t n = (size_t)key_of(key, name, ":u");
+    is->memory = 0;
+    if (!sim_redis_find(w->node[0].redis, 0, key, n, us, &k) ||
+        !sim_redis_string(w->node[0].redis, 0, key, n, us, &text)) {
+        return;
+    }
+    is->memory_expires_ms = k.expire_ms;
+    is->last = strtoll(text.ptr, NULL, 10);
+    is->memory = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < text.len; i++) {
+        is->memory =
+            (is->memory ^ (uint8_t)text.ptr[i]) * UINT64_C(1099511628211);
+        is->changes += text.ptr[i] == ':';
+    }
+}
+
+static void read_reply(struct step *s)
+{
+    const char *p = s->ev->reply, *end = p + s->ev->reply_len;
+    s->code = s->version = -1;
+    for (int i = 0; p && i < 4 && p < end; i++) {
+        if (i == 1 && *p == ':') {
+            s->code = strtoll(p + 1, NULL, 10);
+        } else if (i == 3 && *p == ':') {
+            s->version = strtoll(p + 1, NULL, 10);
+        }
+        p = memchr(p, '\n', (size_t)(end - p));
+        p = p ? p + 1 : NULL;
+    }
+}
+
+static struct sim_change *change_of(const struct sim_world *w, const char *id)
+{
+    for (int i = w->errands->changes - 1; i >= 0; i--) {
+        if (strcmp(w->errands->change[i].id, id) == 0) {
+            return &w->errands->change[i];
+        }
+    }
+    return NULL;
+}
+
+/* -- what is remembered --------------------------------------------------------- */
+
+static void mark(struct sim_world *w, struct sim_value *v, int64_t number)
+{
+    v->mark[v->marks++ % SIM_MARKS] =
+        (struct sim_mark){.at = w->t, .number = number};
+}
+
+static void keep(struct sim_value *v, const struct found *is)
+{
+    v->slept = false;
+    v->version = is->version;
+    v->bytes = is->bytes;
+    v->expires_ms = is->expires_ms;
+    v->memory = is->memory;
+}
+
+void theorem_values_lost(struct sim_world *w, int name, bool memory)
+{
+    struct sim_value *v = &w->errands->value[name];
+    struct found is = {0};
+    read_value(w, name, &is);
+    read_memory(w, name, &is);
+    keep(v, &is);
+    if (!memory) {
+        return;
+    }
+    v->lost_at = w->t;
+    v->marks = 0;
+    for (int i = 0; i < w->errands->changes; i++) {
+        struct sim_change *c = &w->errands->change[i];
+        c->hazy |= c->name == name;
+    }
+}
+
+/* May it be applied twice, or although it was refused? */
+static bool excused(const struct sim_world *w, const struct sim_change *c)
+{
+    return c->hazy || (w->errands->stepped && c->expected == 0);
+}
+
+/* -- changes -------------------------------------------------------------------- */
+
+static int64_t counter(const struct sim_bytes *b)
+{
+    char text[SIM_VALUE_BYTES + 1] = "";
+    memcpy(text, b->text,
+           (size_t)(b->size < SIM_VALUE_BYTES ? b->size : SIM_VALUE_BYTES));
+    return strtoll(text, NULL, 10);
+}
+
+static void versions_rise(struct sim_world *w, const struct step *s,
+                          int64_t number)
+{
+    bool lost = s->v->lost_at > 0 && w->errands->stepped;
+    if (number <= s->v->top && !lost) {
+        sim_fail(w, "versions rise", "name %d: %lld after %lld", s->name,
+                 (long long)number, (long long)s->v->top);
+    } else if (number <= s->change->floor) {
+        sim_fail(w, "versions rise", "name %d: %lld, %.6s was told %lld before",
+                 s->name, (long long)number, s->change->id,
+                 (long long)s->change->floor);
+    } else if (number <= 0 || number >= INT64_C(1) << 53) {
+        sim_fail(w, "versions rise", "name %d: version %lld", s->name,
+                 (long long)number);
+    }
+}
+
+/* What is there is what the change says. */
+static void as_asked(struct sim_world *w, const struct step *s)
+{
+    const struct sim_change *c = s->change;
+    const struct found *is = &s->is;
+    int64_t ends = is->now_ms + (c->remove ? 0 : c->keep_ms);
+    if (c->remove ? is->version != 0
+                  : !theorem_same_bytes(&is->bytes, &c->bytes)) {
+        sim_fail(w, "compared and set", "name %d: not what %.6s writes",
+                 s->name, c->id);
+    } else if (!c->remove && is->expires_ms != ends) {
+        sim_fail(w, "compared and set",
+                 "name %d: %.6s is kept until %lld, asked for %lld", s->name,
+                 c->id, (long long)is->expires_ms, (long long)ends);
+    } else if (c->counts && counter(&is->bytes) != counter(&s->was.bytes) + 1) {
+        sim_fail(w, "compared and set",
+                 "name %d: an update is lost: %lld, %lld", s->name,
+                 (long long)counter(&s->was.bytes),
+                 (long long)counter(&is->bytes));
+    }
+    if (!is->memory || is->changes > MEMORY || is->memory_expires_ms < 0 ||
+        is->memory_expires_ms < ends + DAY_MS - 1) {
+        sim_fail(w, "memory outlives the value",
+                 "name %d: %d changes, until %lld; the value %lld", s->name,
+                 is->changes, (long long)is->memory_expires_ms,
+                 (long long)ends);
+    }
+}
+
+static void applied(struct sim_world *w, struct step *s)
+{
+    struct sim_change *c = s->change;
+    int64_t number = c->remove ? s->is.last : s->is.version;
+    if (c->applied && !excused(w, c)) {
+        sim_fail(w, "applied once", "name %d: %.6s is applied again", s->name,
+                 c->id);
+    } else if (c->refused && !excused(w, c)) {
+        sim_fail(w, "applied once",
+                 "name %d: %.6s is applied although its caller was told that "
+                 "it is not",
+                 s->name, c->id);
+    } else if (c->expected != s->was.version) {
+        sim_fail(w, "compared and set", "name %d: %.6s expects %lld, not %lld",
+                 s->name, c->id, (long long)c->expected,
+                 (long long)s->was.version);
+    }
+    int64_t late = w->t - c->until - (c->until - c->born) / 50;
+    if (late > (LATE_MS + 100) * SIM_MS && !w->errands->stepped) { /* rates */
+        sim_fail(w, "in time", "name %d: a copy of %.6s, %lld ms late", s->name,
+                 c->id, (long long)(late / SIM_MS));
+    }
+    versions_rise(w, s, number);
+    as_asked(w, s);
+    c->applied++;
+    c->number = number;
+    s->v->top = number > s->v->top ? number : s->v->top;
+    mark(w, s->v, number);
+    if (s->code != 1 || s->version != (c->remove ? 0 : number)) {
+        sim_fail(w, "a refusal is true", "name %d: %.6s, applied, is told %lld",
+                 s->name, c->id, (long long)s->code);
+    }
+}
+
+/* Did so much happen that the store cannot know any more? */
+static bool too_late(const struct sim_world *w, const struct step *s)
+{
+    const struct sim_change *c = s->change;
+    const struct sim_value *v = s->v;
+    int64_t since = c->born - (w->t - c->born) / 50 - (LATE_MS + 20) * SIM_MS;
+    uint32_t later = 0;
+    if (excused(w, c) || (!c->expected && v->lost_at >= since && v->lost_at)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < v->marks && i < SIM_MARKS; i++) {
+        const struct sim_mark *m = &v->mark[(v->marks - 1 - i) % SIM_MARKS];
+        if (c->expected ? m->number == c->expected : m->at < since) {
+            return later >= MEMORY;
+        }
+        later++;
+    }
+    return later >= MEMORY || (c->expected && v->lost_at);
+}
+
+static void not_applied(struct sim_world *w, struct step *s)
+{
+    struct sim_change *c = s->change;
+    bool again = strcmp(s->ev->argv[ARG_AGAIN].ptr, "1") == 0;
+    bool ok = true, notes = false;
+    if (s->code == 1) {
+        ok = (c->applied && s->version == (c->remove ? 0 : c->number)) ||
+             excused(w, c);
+    } else if (s->code == 0) {
+        ok = s->version == s->was.version &&
+             (c->expected != s->was.version || c->noted || excused(w, c));
+        notes = again && !c->expected && s->is.memory != s->was.memory;
+    } else if (s->code == 5) {
+        ok = again && too_late(w, s);
+    }
+    if (!ok) {
+        sim_fail(w, "a refusal is true",
+                 "name %d: %.6s, expects %lld, is told %lld, %lld; there is "
+                 "%lld",
+                 s->name, c->id, (long long)c->expected, (long long)s->code,
+                 (long long)s->version, (long long)s->was.version);
+    }
+    if (notes) {
+        c->noted = true;
+        mark(w, s->v, 0);
+    } else if (s->is.memory != s->was.memory) {
+        sim_fail(w, "a value stays", "name %d: its memory changed", s->name);
+    }
+}
+
+static bool changed(const struct step *s)
+{
+    return s->is.version != s->was.version ||
+           !theorem_same_bytes(&s->is.bytes, &s->was.bytes);
+}
+
+static void put(struct sim_world *w, struct step *s)
+{
+    s->change = change_of(w, s->ev->argv[ARG_ID].ptr);
+    if (!s->change || s->change->name != s->name) {
+        sim_fail(w, "compared and set", "name %d: nobody's request %.6s",
+                 s->name, s->ev->argv[ARG_ID].ptr);
+        return;
+    }
+    if (changed(s)) {
+        applied(w, s);
+    } else {
+        not_applied(w, s);
+    }
+    struct sim_change *c = s->change;
+    c->reply[c->replies++ % 8] =
+        (struct sim_reply){.at = w->t, .code = s->code, .version = s->version};
+}
+
+/* -- the rest ------------------------------------------------------------------- */
+
+/* Nothing changes it but what is asked to. */
+static void stays(struct sim_world *w, const struct step *s)
+{
+    const struct found *was = &s->was;
+    if (changed(s) || (was->version && was->expires_ms != s->is.expires_ms)) {
+        sim_fail(w, "a value stays", "name %d: version %lld became %lld",
+                 s->name, (long long)was->version, (long long)s->is.version);
+    } else if (was->memory != s->is.memory) {
+        sim_fail(w, "a value stays", "name %d: its memory changed", s->name);
+    }
+}
+
+/* "*2", version, bytes. */
+static void get(struct sim_world *w, struct step *s)
+{
+    struct sim_value *v = s->v;
+    const struct found *is = &s->is;
+    if (s->code < 0) { /* refused by a state of the server */
+        return;
+    }
+    if (s->code != is->version) {
+        sim_fail(w, "a read is true", "name %d: read %lld, there is %lld",
+                 s->name, (long long)s->code, (long long)is->version);
+    }
+    v->read[v->reads++ % SIM_READS] = (struct sim_read){
+        .at = w->t, .version = is->version, .bytes = is->bytes};
+}
+
+/* What was there before, by the clock of now: a value whose time is over is
+ * absent. It is dropped when somebody looks; if the clock is set back before
+ * that, it is there again. */
+static void before(struct step *s)
+{
+    struct sim_value *v = s->v;
+    s->asleep = v->version && v->expires_ms < s->is.now_ms;
+    if (!s->asleep && v->slept && s->is.version == 0) {
+        v->version = 0;
+        v->bytes.size = 0;
+    }
+    v->slept = s->asleep;
+    s->was.memory = v->memory;
+    if (!s->asleep) {
+        s->was.version = v->version;
+        s->was.bytes = v->bytes;
+        s->was.expires_ms = v->expires_ms;
+    }
+}
+
+void theorem_values(struct sim_world *w, const struct sim_redis_event *ev)
+{
+    int name =
+        ev->argc > ARG_KEY ? sim_name_of(w, ev->argv[ARG_KEY].ptr, ":v") : -1;
+    for (int n = 0; w->opt.value_pct && n < w->opt.names; n++) {
+        struct step s = {
+            .ev = ev, .name = n, .v = &w->errands->value[n], .code = -1};
+        s.is.now_ms = sim_wall_us(w, 0) / 1000;
+        read_value(w, n, &s.is);
+        read_memory(w, n, &s.is);
+        before(&s);
+        if (n == name) {
+            read_reply(&s);
+        }
+        if (n == name && ev->argc == PUT_ARGS) {
+            put(w, &s);
+        } else {
+            stays(w, &s);
+        }
+        if (n == name && ev->argc == GET_ARGS) {
+            get(w, &s);
+        }
+        if (!s.asleep || s.is.version) {
+            keep(s.v, &s.is);
+        }
+        s.v->memory = s.is.memory;
+    }
+}

@@ -1,0 +1,131 @@
+/* Versioned values at the clients: what callers are told is what the server
+ * answered to this very query, between its sending and its answer.
+ *
+ *   a read is true       the bytes and the version were the value then
+ *   told what became of it   DONE: applied, exactly once. Changed meanwhile: not
+ *                        applied, and it will not be; the version is the one that
+ *                        was there. An error of the store: not applied, for
+ *                        certain; so a repeat that finds the store unfit is no
+ *                        reason to say so, if an earlier copy may have been.
+ *                        UNKNOWN: nothing was answered by the limit or a line
+ *                        broke, or the store said that it is too late to tell
+ *   ends by its limit    of a caller who runs */
+#include <string.h>
+
+#include "sim/errand.h"
+
+enum { SLACK_MS = 5, START_MS = 1000 };
+
+static snib_instant now_of(const struct sim_world *w,
+                           const struct sim_errand *e)
+{
+    return (snib_instant){sim_local(&w->client[e->client], w->t)};
+}
+
+/* Not before its limit, unless something is broken; and not after it. */
+static void in_time(struct sim_world *w, const struct sim_errand *e)
+{
+    int64_t left = snib__between(now_of(w, e), e->q.limit).ns;
+    int64_t late = -left < w->t - e->asked ? -left : w->t - e->asked;
+    bool stood_still = w->client[e->client].paused_until > e->asked;
+    bool connecting =
+        w->t >= START_MS * SIM_MS + w->opt.request_ms * SIM_MS / 100 * 99;
+    bool good = e->q.answer == SNIB__DONE || e->q.answer == SNIB__NO;
+    if (late > SLACK_MS * SIM_MS && !stood_still) {
+        sim_fail(w, "ends by its limit", "client %d lane %d: %lld ms late",
+                 e->client, e->lane, (long long)(late / SIM_MS));
+    } else if (!good && left > 0 && !w->faults && !connecting) {
+        sim_fail(w, "told what became of it",
+                 "client %d lane %d: %s, though nothing is broken", e->client,
+                 e->lane, snib_err_name(e->q.err));
+    }
+}
+
+static void told_version(struct sim_world *w, const struct sim_errand *e)
+{
+    int64_t *told = &w->errands->told[e->client];
+    *told = e->q.version > *told ? e->q.version : *told;
+}
+
+void theorem_value_read(struct sim_world *w, const struct sim_errand *e)
+{
+    const struct sim_value *v = &w->errands->value[e->name];
+    const struct snib__query *q = &e->q;
+    size_t size = snib__buf_size(&q->result);
+    in_time(w, e);
+    if (q->answer != SNIB__DONE) {
+        if (q->answer == SNIB__NO) {
+            sim_fail(w, "a read is true", "client %d: refused: %s", e->client,
+                     snib_err_name(q->err));
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < v->reads && i < SIM_READS; i++) {
+        const struct sim_read *r = &v->read[(v->reads - 1 - i) % SIM_READS];
+        if (r->at < e->asked) {
+            break;
+        } else if (r->version == q->version && (size_t)r->bytes.size == size &&
+                   memcmp(r->bytes.text, snib__buf_bytes(&q->result), size) ==
+                       0) {
+            told_version(w, e);
+            return;
+        }
+    }
+    sim_fail(w, "a read is true",
+             "client %d lane %d name %d: version %lld was not there then",
+             e->client, e->lane, e->name, (long long)q->version);
+}
+
+/* Did the server answer this query so? */
+static bool answered(const struct sim_errand *e, const struct sim_change *c,
+                     int64_t code)
+{
+    for (uint32_t i = 0; i < c->replies && i < 8; i++) {
+        const struct sim_reply *r = &c->reply[i];
+        if (r->at >= e->asked && r->code == code &&
+            (code == 5 || r->version == e->q.version)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool outcome_is_true(const struct sim_errand *e,
+                            const struct sim_change *c)
+{
+    const struct snib__query *q = &e->q;
+    bool once = c->applied == 1 || c->hazy;
+    bool never = c->applied == 0 || c->hazy;
+    switch (q->answer) {
+    case SNIB__DONE:
+        return !q->err && once && answered(e, c, 1);
+    case SNIB__NO:
+        return (q->err == SNIB_ERR_BUSY && never && answered(e, c, 0)) ||
+               (q->err == SNIB_ERR_UNKNOWN && answered(e, c, 5));
+    case SNIB__NOT_APPLIED:
+        return q->err == SNIB_ERR_UNKNOWN ? q->resent : never;
+    case SNIB__UNKNOWN:
+        return q->err == SNIB_ERR_UNKNOWN;
+    case SNIB__PENDING:
+    case SNIB__QUEUED:
+        break;
+    }
+    return false;
+}
+
+void theorem_change_told(struct sim_world *w, const struct sim_errand *e)
+{
+    struct sim_change *c = &w->errands->change[e->change];
+    in_time(w, e);
+    if (!outcome_is_true(e, c) && !(w->errands->stepped && c->expected == 0)) {
+        sim_fail(w, "told what became of it",
+                 "client %d lane %d: %.6s, applied %u times as %lld, is told "
+                 "%s, version %lld",
+                 e->client, e->lane, c->id, c->applied, (long long)c->number,
+                 snib_err_name(e->q.err), (long long)e->q.version);
+    }
+    c->refused |= e->q.err && e->q.err != SNIB_ERR_UNKNOWN;
+    if (e->q.answer == SNIB__DONE || e->q.err == SNIB_ERR_BUSY) {
+        told_version(w, e);
+    }
+}

@@ -1,0 +1,309 @@
+/* sim/work_values.c — lanes that work on versioned values instead of locking:
+ * update a counter (read, compute, put if the version is still the same, with
+ * pauses as snib_value_update has them), create, remove, write what is long
+ * out of date, read.
+ *
+ * Asking and repeating is as in run/value.c: a change whose reply is lost is
+ * asked for again under its id until its time is over. Now and then a caller
+ * asks once more long after that, as one would that stood still meanwhile:
+ * what the store promises about repeats has no such bound. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/errand.h"
+#include "snib/value.h"
+
+enum {
+    REPEAT_MS = 30000, /* as in run/value.c                                */
+    PAUSE_US = 5000,
+    BACKOFF_US = 1000,
+    BACKOFF_MAX_US = 64000
+};
+
+static snib_instant now_of(const struct sim_world *w, int client)
+{
+    return (snib_instant){sim_local(&w->client[client], w->t)};
+}
+
+static int upto(struct snib__rng *r, int n)
+{
+    return (int)snib__rng_below(r, (uint64_t)n);
+}
+
+static bool chance(struct sim_world *w, int pct)
+{
+    return upto(&w->work, 100) < pct;
+}
+
+/* -- asking --------------------------------------------------------------------- */
+
+static void wake_at(struct sim_world *w, const struct sim_errand *e, int64_t ns)
+{
+    sim_push(w, (struct sim_event){.at = w->t + ns,
+                                   .kind = SIM_EV_LANE,
+                                   .client = e->client,
+                                   .a = e->lane,
+                                   .life = w->client[e->client].life});
+}
+
+struct snib__query *sim_errand_begin(struct sim_world *w, struct sim_errand *e,
+                                     snib__verb verb)
+{
+    static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
+    snib_duration most =
+        snib__ms(w->opt.request_ms < REPEAT_MS ? w->opt.request_ms : REPEAT_MS);
+    snib__buf_free(&e->q.result);
+    e->q = (struct snib__query){.verb = verb,
+                                .name = names[e->name],
+                                .name_size = strlen(names[e->name]),
+                                .user = e};
+    e->change = -1;
+    e->again = e->late = false;
+    e->last = snib__after(now_of(w, e->client), most);
+    e->q.limit = snib__after(now_of(w, e->client), snib__ms(w->opt.request_ms));
+    return &e->q;
+}
+
+void sim_errand_ask(struct sim_world *w, struct sim_errand *e)
+{
+    snib__buf_free(&e->q.result);
+    int64_t until = sim_true(&w->client[e->client], e->q.limit.ns);
+    if (e->change >= 0) {
+        w->errands->change[e->change].until = until;
+    }
+    e->asked = w->t;
+    e->again = false;
+    e->busy = true;
+    if (snib__engine_query(w->client[e->client].engine, now_of(w, e->client),
+                           &e->q)) {
+        sim_fail(w, "harness", "query: %s", e->q.error.text);
+    }
+}
+
+void sim_errand_over(struct sim_world *w, struct sim_errand *e)
+{
+    bool look = e->plan == SIM_LOOK;
+    w->client[e->client].lane[e->lane].ops_left += look; /* is none of them */
+    sim_lane_done(w, e->client, e->lane);
+}
+
+/* -- changes -------------------------------------------------------------------- */
+
+/* A change as the theorems know it; its id is drawn when it is asked for. */
+static struct sim_change *new_change(struct sim_world *w, struct sim_errand *e)
+{
+    struct sim_errands *all = w->errands;
+    if (all->changes == all->room) {
+        all->room = all->room ? 2 * all->room : 64;
+        all->change =
+            realloc(all->change, (size_t)all->room * sizeof *all->change);
+        if (!all->change) {
+            abort();
+        }
+    }
+    e->change = all->changes++;
+    struct sim_change *c = &all->change[e->change];
+    *c = (struct sim_change){.name = e->name,
+                             .remove = e->q.verb == SNIB__VALUE_DELETE,
+                             .counts = e->plan == SIM_UPDATE,
+                             .expected = e->q.expected,
+                             .keep_ms = snib__to_ms(e->q.keep),
+                             .bytes = e->bytes,
+                             .floor = w->errands->told[e->client],
+                             .born = w->t};
+    return c;
+}
+
+static void send_change(struct sim_world *w, struct sim_errand *e)
+{
+    struct sim_change *c = new_change(w, e);
+    e->q.bytes = e->bytes.text;
+    e->q.bytes_size = (size_t)e->bytes.size;
+    sim_errand_ask(w, e);
+    snprintf(c->id, sizeof c->id, "%016llx%016llx",
+             (unsigned long long)e->q.id[0], (unsigned long long)e->q.id[1]);
+    sim_note(w, "client %d lane %d %s name %d, expects %lld, request %.6s",
+             e->client, e->lane, c->remove ? "deletes" : "puts", e->name,
+             (long long)c->expected, c->id);
+}
+
+static void put(struct sim_world *w, struct sim_errand *e, int64_t expected,
+                int64_t counter)
+{
+    struct snib__query *q = sim_errand_begin(w, e, SNIB__VALUE_PUT);
+    int64_t keep_ms = SNIB_VALUE_TTL_MAX_MS;
+    if (w->opt.keep_ms && !chance(w, 10)) {
+        keep_ms = 1 + upto(&w->work, 2 * w->opt.keep_ms);
+    }
+    q->expected = expected;
+    q->keep = snib__ms(keep_ms);
+    e->bytes.size = 0;
+    if (e->plan != SIM_CREATE || !chance(w, 10)) { /* else: empty */
+        e->bytes.size = snprintf(e->bytes.text, sizeof e->bytes.text,
+                                 "%lld %d.%d.%d", (long long)counter, e->client,
+                                 e->lane, w->errands->changes);
+    }
+    send_change(w, e);
+}
+
+static void delete (struct sim_world *w, struct sim_errand *e, int64_t expected)
+{
+    struct snib__query *q = sim_errand_begin(w, e, SNIB__VALUE_DELETE);
+    q->expected = expected;
+    e->bytes.size = 0;
+    send_change(w, e);
+}
+
+static void get(struct sim_world *w, struct sim_errand *e)
+{
+    sim_errand_begin(w, e, SNIB__VALUE_GET);
+    sim_errand_ask(w, e);
+}
+
+/* -- steps ---------------------------------------------------------------------- */
+
+static enum sim_errand_plan draw_plan(struct sim_world *w)
+{
+    if (chance(w, w->opt.churn_pct)) {
+        return chance(w, 50) ? SIM_CREATE : SIM_REMOVE;
+    }
+    int r = upto(&w->work, 100);
+    return r < 10 ? SIM_READ : r < 20 ? SIM_STALE : SIM_UPDATE;
+}
+
+bool sim_errand_start(struct sim_world *w, int client, int lane)
+{
+    if (!w->errands) {
+        return false;
+    }
+    struct sim_errand *e = &w->errands->errand[client][lane];
+    struct sim_lane *l = &w->client[client].lane[lane];
+    e->client = client;
+    e->lane = lane;
+    if (sim_look_start(w, e)) {
+        l->state = SIM_LANE_ERRAND;
+        return true;
+    }
+    if (!w->opt.value_pct || !chance(w, w->opt.value_pct)) {
+        return false;
+    }
+    l->state = SIM_LANE_ERRAND;
+    e->plan = draw_plan(w);
+    e->name = upto(&w->work, w->opt.names);
+    e->rounds = 0;
+    if (e->plan == SIM_CREATE) {
+        put(w, e, 0, 1);
+    } else if (e->plan == SIM_STALE && e->old[e->name] && chance(w, 50)) {
+        delete (w, e, e->old[e->name]);
+    } else if (e->plan == SIM_STALE && e->old[e->name]) {
+        put(w, e, e->old[e->name], 1);
+    } else {
+        get(w, e);
+    }
+    return true;
+}
+
+static void read_told(struct sim_world *w, struct sim_errand *e)
+{
+    struct sim_bytes b = {0};
+    size_t n = snib__buf_size(&e->q.result);
+    int64_t version = e->q.version;
+    if (e->q.answer != SNIB__DONE) {
+        sim_errand_over(w, e);
+        return;
+    }
+    memcpy(b.text, snib__buf_bytes(&e->q.result),
+           n < sizeof b.text ? n : sizeof b.text - 1);
+    e->old[e->name] = e->old[e->name] ? e->old[e->name] : version;
+    if (e->plan == SIM_UPDATE) {
+        put(w, e, version, strtoll(b.text, NULL, 10) + 1);
+    } else if (e->plan == SIM_REMOVE && version) {
+        delete (w, e, version);
+    } else {
+        sim_errand_over(w, e);
+    }
+}
+
+/* As back_off in run/value.c. */
+static void change_told(struct sim_world *w, struct sim_errand *e)
+{
+    w->errands->written += e->q.answer == SNIB__DONE;
+    w->errands->second += e->q.err == SNIB_ERR_BUSY;
+    if (e->q.err != SNIB_ERR_BUSY || e->plan != SIM_UPDATE || chance(w, 5)) {
+        sim_errand_over(w, e);
+        return;
+    }
+    int64_t top = BACKOFF_US;
+    for (int i = 0; i < e->rounds && top < BACKOFF_MAX_US; i++) {
+        top *= 2;
+    }
+    e->rounds++;
+    wake_at(w, e, (int64_t)snib__rng_below(&w->work, (uint64_t)top * 1000 + 1));
+}
+
+/* A lost reply is asked for again: as ask in run/value.c, and, now and then,
+ * when that is long over. */
+static bool asks_again(struct sim_world *w, struct sim_errand *e)
+{
+    const struct snib__query *q = &e->q;
+    int64_t us = PAUSE_US;
+    if (q->err != SNIB_ERR_UNKNOWN || q->answer != SNIB__UNKNOWN) {
+        return false;
+    }
+    if (snib__reached(now_of(w, e->client), e->last)) {
+        if (!w->opt.again_ms || e->late || e->change < 0 || !chance(w, 50)) {
+            return false;
+        }
+        us = w->opt.again_ms * INT64_C(1000);
+        e->late = true;
+    }
+    e->again = true;
+    wake_at(w, e, (int64_t)snib__rng_below(&w->work, (uint64_t)us * 1000));
+    return true;
+}
+
+static void ask_again(struct sim_world *w, struct sim_errand *e)
+{
+    snib_instant now = now_of(w, e->client);
+    if (e->late && snib__reached(now, e->last)) {
+        e->last = snib__after(now, snib__ms(w->opt.request_ms));
+    }
+    e->q.answer = SNIB__PENDING;
+    e->q.resent = true;
+    e->q.limit = e->last;
+    sim_note(w, "client %d lane %d asks again, request %.6s", e->client,
+             e->lane, e->change < 0 ? "" : w->errands->change[e->change].id);
+    sim_errand_ask(w, e);
+}
+
+void sim_errand_event(struct sim_world *w, int client, int lane)
+{
+    struct sim_errand *e = &w->errands->errand[client][lane];
+    if (e->again) {
+        ask_again(w, e);
+    } else if (!e->busy) {
+        get(w, e);
+    }
+}
+
+void sim_errand_told(struct sim_world *w, struct snib__query *q)
+{
+    struct sim_errand *e = q->user;
+    e->busy = false;
+    sim_note(w, "client %d lane %d name %d verb %d: %s, version %lld",
+             e->client, e->lane, e->name, (int)q->verb, snib_err_name(q->err),
+             (long long)q->version);
+    if (q->verb == SNIB__INSPECT) {
+        sim_look_told(w, e);
+    } else if (q->verb == SNIB__VALUE_GET) {
+        theorem_value_read(w, e);
+        if (!asks_again(w, e)) {
+            read_told(w, e);
+        }
+    } else {
+        theorem_change_told(w, e);
+        if (!asks_again(w, e)) {
+            change_told(w, e);
+        }
+    }
+}
