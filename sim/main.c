@@ -1,12 +1,13 @@
 /* snib-sim — run worlds.
  *
- *   snib-sim --count N [--from SEED] [--jobs J] [--brief] [--mutex | --quorum]
- *                                                 many seeds, progress, rate
+ *   snib-sim --count N [--from SEED] [--jobs J] [--brief]
+ *            [--mutex | --quorum | --force]       many seeds, progress, rate
  *   snib-sim --seed N [-v]                        one seed, timeline with -v
  *   snib-sim --scenario FILE [-v]                 one kept world
  *   snib-sim --hash N                             trace hash of a seed, twice
  *
- * --mutex: plain mutexes on one server only; --quorum: worlds of a quorum only.
+ * --mutex: plain mutexes on one server only; --quorum: worlds of a quorum only;
+ * --force: of those N only the worlds with forced releases, or callers who spin.
  *
  * Exit 0: all theorems held; 1: one broke (seed, theorem, shrunk scenario and
  * timeline are printed); 64: usage. */
@@ -23,6 +24,7 @@ static struct sim_world world;
 static bool brief;  /* do not shrink, print one line */
 static bool mutex;  /* worlds of plain mutexes only: the short workload */
 static bool quorum; /* worlds of a quorum only                          */
+static bool force;  /* … with forced releases, or callers who spin      */
 
 static void draw(struct sim_options *o, uint64_t seed)
 {
@@ -30,6 +32,7 @@ static void draw(struct sim_options *o, uint64_t seed)
     if (mutex) {
         o->flavour = SIM_MUTEX;
         o->delay_ms = o->prio_pct = 0;
+        o->force_pct = o->spin = o->spin_pct = 0;
     } else if (quorum || sim_quorum_drawn(seed)) {
         sim_quorum_draw(o);
     }
@@ -47,7 +50,7 @@ static int usage(const char *what)
     fprintf(stderr,
             "snib-sim: %s\n"
             "usage: snib-sim --count N [--from SEED] [--jobs J] [--brief] "
-            "[--mutex | --quorum]\n"
+            "[--mutex | --quorum | --force]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N\n",
             what);
@@ -127,6 +130,9 @@ static int run_share(uint64_t from, uint64_t count, uint64_t step, int fd,
     for (uint64_t i = 0; i < count && !failed; i += step) {
         struct sim_options opt;
         draw(&opt, from + i);
+        if (force && !opt.force_pct && !opt.spin && !opt.spin_pct) {
+            continue;
+        }
         if (!sim_run(&world, &opt, lua, NULL)) {
             report(lua, &opt, true);
             failed = 1;
@@ -209,6 +215,8 @@ int main(int argc, char **argv)
             mutex = true;
         } else if (!strcmp(a, "--quorum")) {
             quorum = true;
+        } else if (!strcmp(a, "--force")) {
+            force = true;
         } else if (!strcmp(a, "--scenario") && *v) {
             file = v;
             i++;

@@ -297,6 +297,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
             }
         }
     }
+    sim_force_draw(o);
 }
 
 /* -- text ------------------------------------------------------------------------ */
@@ -308,7 +309,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(fixed_pct) X(reenter_pct) X(confirm_pct) X(nopass_pct)             \
     X(overrun_pct) X(rate_ppm) X(split_pct) X(limit_ms)                  \
     X(flavour) X(read_pct) X(nest_pct) X(size) X(terms_pct)              \
-    X(delay_ms) X(prio_pct)                                              \
+    X(delay_ms) X(prio_pct) X(force_pct) X(spin) X(spin_pct)             \
     X(nodes) X(node_ms) X(apart_ms) X(far_node)
 /* clang-format on */
 
@@ -408,9 +409,16 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
         return false;
     }
     if (o->nodes < 0 || o->nodes > SIM_NODES ||
-        (o->nodes > 1 && (o->flavour || o->delay_ms || o->prio_pct))) {
+        (o->nodes > 1 && (o->flavour || o->delay_ms || o->prio_pct ||
+                          o->force_pct || o->spin || o->spin_pct))) {
         snprintf(why, size, "nodes 0..%d; a quorum has plain mutexes only",
                  SIM_NODES);
+        return false;
+    }
+    if (o->spin < 0 || o->spin >= SIM_SPINS ||
+        ((o->spin || o->spin_pct) && o->flavour == SIM_BARRIER)) {
+        snprintf(why, size, "spin 0..%d; those who spin never meet",
+                 SIM_SPINS - 1);
         return false;
     }
     return true;
@@ -613,6 +621,7 @@ void sim_heal(struct sim_world *w)
                                 false);
         }
     }
+    sim_force_deafen(w);
     for (int c = 0; c < w->opt.clients; c++) {
         w->client[c].paused_until = 0;
         memset(w->client[c].isolated_until, 0,

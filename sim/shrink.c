@@ -103,6 +103,9 @@ int sim_shrink(struct sim_options *opt, const char *theorem,
         smaller(&s, offsetof(struct sim_options, prio_pct), 0);
         smaller(&s, offsetof(struct sim_options, delay_ms), 0);
         smaller(&s, offsetof(struct sim_options, far_node), 0);
+        smaller(&s, offsetof(struct sim_options, force_pct), 0);
+        smaller(&s, offsetof(struct sim_options, spin), 0);
+        smaller(&s, offsetof(struct sim_options, spin_pct), 0);
         fewer_nodes(&s);
         if (memcmp(&before, &s.best, sizeof before) == 0) {
             break;

@@ -32,7 +32,7 @@ static void look_at(struct sim_world *w, int client, int lane,
                        .alone = sim_alone(s->terms.kind),
                        .token = s->token,
                        .seat = s};
-    if (!holds(w, client, s)) {
+    if (!holds(w, client, s) || (s == l->seat ? l->forced : l->more_forced)) {
         return;
     }
     if (o->who >= 0 && o->who != me.who && (o->alone || me.alone) &&

@@ -35,7 +35,7 @@ void theorem_permits_held(struct sim_world *w)
         const struct sim_client *c = &w->client[i / w->opt.lanes];
         const struct sim_lane *l = &c->lane[i % w->opt.lanes];
         struct snib_status st;
-        if (l->state != SIM_LANE_HOLDING) {
+        if (l->state != SIM_LANE_HOLDING || l->forced) {
             continue;
         }
         snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)},

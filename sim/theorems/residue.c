@@ -10,7 +10,11 @@ static void look_at_key(void *user, const struct sim_redis_key *key)
     struct sim_server *s = user;
     struct sim_world *w = s->world;
     int64_t now_ms = sim_wall_us(w, (int)(s - w->node)) / 1000;
-    int64_t step = s->step_us < 0 ? -s->step_us / 1000 : 0;
+    int64_t step = 0; /* of its clock, back; it may have gone on before    */
+    for (int i = 0; i < w->opt.fault_count; i++) {
+        const struct sim_fault *f = &w->opt.fault[i];
+        step += f->kind == SIM_STEP_BACK ? f->ms : 0;
+    }
     bool terms =
         key->name.len > 2 && !strcmp(key->name.ptr + key->name.len - 2, ":c");
     int64_t most = terms ? INT64_C(2592000000) : INT64_C(90000000);
