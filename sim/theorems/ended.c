@@ -45,7 +45,8 @@ static bool is_lost(const struct sim_world *w, int name,
         uint64_t id[2];
         char text[2 * 16 + 1];
         if (l->name != name || !l->seat || l->seat->state != SNIB__SEAT_DEAD ||
-            l->seat->token < h->token || l->seat->token > h->token + 31) {
+            l->seat->token < h->token ||
+            l->seat->token > h->token + (sim_alone(h->mode) ? 31 : 0)) {
             continue;
         }
         snib__engine_client_id(c->engine, id);
