@@ -257,6 +257,7 @@ static void look(struct sim_world *w, const struct sim_step *s)
 {
     theorem_readers_and_writers(w, s);
     theorem_nothing_ends_early(w, s);
+    theorem_what_was_forced_stays_ended(w, s);
     if (!s->script) {
         return;
     }
@@ -270,6 +271,8 @@ static void look(struct sim_world *w, const struct sim_step *s)
     theorem_one_upgrade(w, s);
     theorem_dead_are_dropped(w, s);
     theorem_who_fits_is_served(w, s);
+    theorem_force_ends_all(w, s);
+    theorem_spin_step(w, s);
 }
 
 /* Books are large, and mostly empty. */
@@ -300,6 +303,11 @@ static void step(struct sim_world *w, enum sim_script script, int name,
             l->size_seen = l->size_seen > is.size ? l->size_seen : is.size;
         }
     }
+    for (int i = 0; sim_force(w) && i < is.holders; i++) {
+        if (sim_is_new(&s, &is.holder[i])) {
+            sim_force_soon(w, name);
+        }
+    }
     keep(&shelf->book, &is);
 }
 
@@ -309,6 +317,7 @@ void sim_book_step(struct sim_world *w, const struct sim_redis_event *ev)
     if (!ev->script || !sim_kinds(w)) {
         return;
     }
+    theorem_force_is_said(w, ev);
     for (int n = 0; n < w->opt.names; n++) {
         if (!script || strcmp(ev->argv[SIM_ARG_KEY].ptr, sim_keys[n]) == 0) {
             step(w, script, n, ev);

@@ -32,6 +32,9 @@ bool sim_client_start(struct sim_world *w, int client)
     struct snib_error err;
     struct snib__about self = {.host = "sim", .user = "u", .pid = client + 1};
     char text[160] = "redis://sim:6379";
+    if (w->opt.spin) {
+        snprintf(text, sizeof text, "redis://sim:6379?wait=spin");
+    }
     if (sim_quorum(w)) {
         int n = snprintf(text, sizeof text, "redlock://");
         for (int k = 0; k < w->nodes; k++) {
@@ -72,7 +75,9 @@ bool sim_client_start(struct sim_world *w, int client)
     snprintf(c->hex, sizeof c->hex, "%016llx%016llx", (unsigned long long)id[0],
              (unsigned long long)id[1]);
     c->timer_at = INT64_MAX;
-    c->terms_busy = false;
+    c->terms_busy = c->force_busy = c->listened = false;
+    c->listens_since = c->deaf_since = 0;
+    sim_force_begin(w, client);
     for (int i = 0; i < w->opt.lanes; i++) {
         struct sim_lane *l = &c->lane[i];
         int left = c->life ? l->ops_left : w->opt.ops;
@@ -104,6 +109,7 @@ void sim_client_stop(struct sim_world *w, int client)
     snib__engine_free(c->engine);
     snib__buf_free(&c->terms.result);
     sim_errands_stop(w, client);
+    snib__buf_free(&c->force.result);
     c->engine = NULL;
 }
 

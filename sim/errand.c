@@ -147,7 +147,9 @@ void sim_errands_draw(struct sim_options *o)
     static const int looks[] = {20, 50};
     struct snib__rng r;
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 14, 0, 0}});
-    int which = upto(&r, 16);
+    bool other =
+        o->many_pct || o->circle_pct || o->force_pct || o->spin || o->spin_pct;
+    int which = other ? -1 : upto(&r, 16);
     if (which == 0) {
         draw_values(o, &r);
     } else if (which == 1) {

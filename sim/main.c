@@ -53,9 +53,12 @@ static void draw(struct sim_options *o, uint64_t seed)
         o->delay_ms = o->prio_pct = 0;
     } else if (kind == QUORUM || (kind != MANY && sim_quorum_drawn(seed))) {
         sim_quorum_draw(o);
-    } else {
+    } else if (kind == MANY) {
+        sim_many_draw(o, true);
+    } else { /* one of these at most */
         sim_circles_draw(o);
-        sim_many_draw(o, kind == MANY);
+        sim_force_draw(o);
+        sim_many_draw(o, false);
         sim_errands_draw(o);
     }
 }
@@ -63,6 +66,7 @@ static void draw(struct sim_options *o, uint64_t seed)
 static bool is_wanted(const struct sim_options *o)
 {
     return kind == CIRCLES  ? o->circle_pct > 0
+           : kind == FORCE  ? o->force_pct || o->spin || o->spin_pct
            : kind == VALUES ? o->value_pct || o->look_pct
                             : true;
 }

@@ -311,7 +311,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(delay_ms) X(prio_pct) X(many_pct) X(all_pct) X(mixed)              \
     X(searched)                                                          \
     X(nodes) X(node_ms) X(apart_ms) X(far_node)                          \
-    X(circle_pct) X(skew_ms)                                             \
+    X(circle_pct) X(skew_ms) X(force_pct) X(spin) X(spin_pct)            \
     X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)
 /* clang-format on */
 
@@ -411,8 +411,9 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
         return false;
     }
     if (o->nodes < 0 || o->nodes > SIM_NODES ||
-        (o->nodes > 1 && (o->flavour || o->delay_ms || o->prio_pct ||
-                          o->many_pct || o->circle_pct))) {
+        (o->nodes > 1 &&
+         (o->flavour || o->delay_ms || o->prio_pct || o->many_pct ||
+          o->circle_pct || o->force_pct || o->spin || o->spin_pct))) {
         snprintf(why, size, "nodes 0..%d; a quorum has plain mutexes only",
                  SIM_NODES);
         return false;
@@ -435,6 +436,12 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
     if (o->look_pct < 0 || o->look_pct > 90 || o->keep_ms < 0 ||
         o->again_ms < 0) {
         snprintf(why, size, "look_pct 0..90, keep_ms, again_ms 0 or more");
+        return false;
+    }
+    if (o->spin < 0 || o->spin >= SIM_SPINS ||
+        ((o->spin || o->spin_pct) && o->flavour == SIM_BARRIER)) {
+        snprintf(why, size, "spin 0..%d; those who spin never meet",
+                 SIM_SPINS - 1);
         return false;
     }
     return true;
@@ -649,6 +656,7 @@ void sim_heal(struct sim_world *w)
                                 false);
         }
     }
+    sim_force_deafen(w);
     for (int c = 0; c < w->opt.clients; c++) {
         w->client[c].paused_until = 0;
         memset(w->client[c].isolated_until, 0,

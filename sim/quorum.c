@@ -196,6 +196,7 @@ void sim_quorum_draw(struct sim_options *o)
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 11, 0, 0}});
     o->flavour = SIM_MUTEX;
     o->delay_ms = o->prio_pct = o->nest_pct = o->terms_pct = 0;
+    o->force_pct = o->spin = o->spin_pct = 0;
     /* A round trip beyond the patience for a server is as if it were down. */
     o->latency_us = o->latency_us < 2000 ? o->latency_us : 2000;
     o->nodes = counts[upto(&r, 7)];

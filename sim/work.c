@@ -43,6 +43,7 @@ void sim_lane_done(struct sim_world *w, int client, int lane)
     l->seat = NULL;
     l->ticket = 0;
     l->asked_at = 0;
+    l->forced = NULL;
     l->state = --l->ops_left > 0 ? SIM_LANE_IDLE : SIM_LANE_DONE;
     if (l->state == SIM_LANE_IDLE) {
         wake_at(w, client, lane, about(w, w->opt.think_us));
@@ -62,8 +63,11 @@ static void entered(struct sim_world *w, int client, int lane)
     w->grants++;
     sim_note(w, "client %d lane %d holds name %d token %lld", client, lane,
              l->name, (long long)l->token);
+    sim_force_entered(w, client, lane, false);
     if (sim_quorum(w)) {
         theorem_quorum_token(w, client, lane);
+    } else if (l->forced) {
+        ; /* the fence alone, until it is told */
     } else if (sim_kinds(w)) {
         theorem_token_entered(w, l->name, l->kind, l->token);
     } else {
@@ -128,6 +132,7 @@ static void start_acquire(struct sim_world *w, int client, int lane)
     ask.no_pass = chance(w, o->nopass_pct);
     if (sim_kinds(w)) {
         sim_kinds_ask(w, l, &ask);
+        ask.spin = sim_spin_ask(w, client, l);
     }
     l->asked_at = w->t;
     snib_err err =
@@ -195,15 +200,20 @@ static void end_section(struct sim_world *w, int client, int lane)
         l->reentries = 0;
     }
     struct snib__seat *ending = NULL;
+    sim_force_releasing(w, client, lane);
     snib_err err =
         snib__engine_release(c->engine, now_of(w, client), l->ticket, l->lane,
                              &l->error, l, &ending, &l->error);
+    if (!ending) {
+        theorem_release_is_true(w, client, lane, err, false);
+    }
     if (err == SNIB_ERR_LOST) {
         w->losses++;
     } else if (err) {
         sim_fail(w, "release", "%s: %s", snib_err_name(err), l->error.text);
     }
     if (ending && ending->state == SNIB__SEAT_GONE) {
+        theorem_release_is_true(w, client, lane, ending->err, true);
         snib__seat_done(c->engine, ending);
         ending = NULL;
     }
@@ -273,6 +283,7 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
         entered(w, client, lane);
     }
     if (news & SNIB__NEWS_RELEASED && l->state == SIM_LANE_ENDING) {
+        theorem_release_is_true(w, client, lane, s->err, true);
         snib__seat_done(c->engine, s);
         sim_lane_done(w, client, lane);
     }
@@ -282,6 +293,7 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
                  snib_state_text((snib_state)s->shown),
                  snib_reason_text((snib_reason)s->why));
         theorem_no_needless_loss(w, l->name, s);
+        theorem_loss_by_force(w, client, lane, false);
     }
 }
 

@@ -6,6 +6,8 @@
  * A lane has up to two grants of one name: `seat`, and `more` of the other
  * kind. The drawing of all this comes from a stream of its own, so that the
  * worlds of mutexes are those they were. */
+#include <string.h>
+
 #include "sim/world.h"
 
 static snib_instant now_of(const struct sim_world *w, int client)
@@ -26,7 +28,7 @@ static bool chance(struct sim_world *w, int pct)
 bool sim_kinds(const struct sim_world *w)
 {
     return w->opt.flavour != SIM_MUTEX || w->opt.delay_ms || w->opt.prio_pct ||
-           w->opt.many_pct || sim_circles(w);
+           w->opt.many_pct || sim_circles(w) || sim_force(w) || sim_spin(w);
 }
 
 /* -- drawing -------------------------------------------------------------------- */
@@ -113,9 +115,12 @@ void sim_kinds_entered(struct sim_world *w, int client, int lane)
              client, lane, l->name,
              l->kind == SNIB_READ ? "to write" : "to read",
              (long long)l->more_token);
-    theorem_token_entered(w, l->name,
-                          l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ,
-                          l->more_token);
+    sim_force_entered(w, client, lane, true);
+    if (!l->more_forced) {
+        theorem_token_entered(w, l->name,
+                              l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ,
+                              l->more_token);
+    }
     if (l->kind == SNIB_READ && l->more_token > r->mark) {
         r->mark = l->more_token;
         l->more_value = r->value;
@@ -155,11 +160,14 @@ static void end_one(struct sim_world *w, int client, int lane)
         l->token = l->more_token;
         l->read_value = l->more_value;
         l->kind = l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ;
+        l->forced = l->more_forced;
+        memcpy(l->id, l->more_id, sizeof l->id);
     } else {
         sim_lane_write(w, l->name, l->more_token, l->more_value);
         sim_lane_give_back(w, client, lane, l->more->ticket);
     }
     l->more = NULL;
+    l->more_forced = NULL;
     sim_lane_wake(w, client, lane, w->opt.hold_us);
 }
 
@@ -186,6 +194,7 @@ bool sim_kinds_nest(struct sim_world *w, int client, int lane)
         .lease = snib__ms(w->opt.lease_ms),
         .delay = snib__ms(w->opt.delay_ms),
         .timed = true,
+        .spin = l->spins && w->opt.spin_pct,
         .reterr = &l->error};
     l->asked_at = w->t;
     l->limit_at = timed ? w->t + limit_ms * SIM_MS : 0;
@@ -213,6 +222,7 @@ void sim_kinds_told(struct sim_world *w, int client, int lane, uint8_t news)
     struct snib__seat *s = l->more;
     if (news & SNIB__NEWS_STATE) {
         theorem_no_needless_loss(w, l->name, s);
+        theorem_loss_by_force(w, client, lane, true);
     }
     if (!(news & SNIB__NEWS_SETTLED) || l->state != SIM_LANE_NESTING ||
         s->state == SNIB__SEAT_WAITING) {
@@ -306,6 +316,10 @@ void sim_kinds_queries(struct sim_world *w, int client)
     struct sim_client *c = &w->client[client];
     struct snib__query *q;
     while ((q = snib__engine_told_query(c->engine))) {
+        if (q->verb == SNIB__FORCE) {
+            sim_force_told(w, client, q);
+            continue;
+        }
         if (q->verb != SNIB__TERMS) {
             sim_errand_told(w, q);
             continue;

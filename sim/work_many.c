@@ -100,7 +100,7 @@ void sim_many_draw(struct sim_options *o, bool always)
     struct snib__rng r;
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 13, 0, 0}});
     if ((upto(&r, ONE_IN) && !always) || o->flavour == SIM_BARRIER ||
-        o->circle_pct) {
+        o->circle_pct || o->force_pct || o->spin || o->spin_pct) {
         return;
     }
     o->many_pct = many[upto(&r, 3)];

@@ -137,6 +137,7 @@ static bool put_off(struct sim_world *w, struct sim_event *ev)
     case SIM_EV_LANE:
     case SIM_EV_MANY:
     case SIM_EV_TERMS:
+    case SIM_EV_FORCE:
     case SIM_EV_DOWN:
     case SIM_EV_OPENED:
     case SIM_EV_CLOSED:
@@ -181,6 +182,12 @@ static void act(struct sim_world *w, struct sim_event *ev)
             sim_client_after(w, ev->client);
         }
         break;
+    case SIM_EV_FORCE:
+        if (ev->life == c->life) {
+            sim_force_now(w, ev->client, ev->a);
+            sim_client_after(w, ev->client);
+        }
+        break;
     case SIM_EV_TIMER:
         if (ev->life == c->life && ev->at >= c->timer_at) {
             c->timer_at = INT64_MAX;
@@ -212,6 +219,7 @@ static void look(struct sim_world *w)
     theorem_fence_loses_nothing(w);
     theorem_told_stands(w);
     theorem_circles(w);
+    theorem_forced_are_told(w);
 }
 
 /* What changes slowly is looked at each 64th event and each 100 ms. */
@@ -222,6 +230,7 @@ static void look_now_and_then(struct sim_world *w)
     theorem_call_ends_by_its_limit(w);
     theorem_unwanted_is_given_back(w);
     theorem_refused_leave_nothing(w);
+    theorem_spin(w);
     if (sim_quorum(w)) {
         theorem_quorum_now_and_then(w);
     }
@@ -229,7 +238,7 @@ static void look_now_and_then(struct sim_world *w)
 
 enum sim_script sim_script(const struct sim_redis_event *ev)
 {
-    if (!ev->script || ev->argc < SIM_SCRIPT_CANCEL) {
+    if (!ev->script || ev->argc < SIM_SCRIPT_FORCE) {
         return SIM_SCRIPT_NONE;
     }
     if (strcmp(ev->argv[2].ptr, "8") == 0 &&
@@ -244,6 +253,7 @@ enum sim_script sim_script(const struct sim_redis_event *ev)
     case SIM_SCRIPT_RELEASE:
     case SIM_SCRIPT_CANCEL:
     case SIM_SCRIPT_TERMS:
+    case SIM_SCRIPT_FORCE:
         return (enum sim_script)ev->argc;
     default:
         return SIM_SCRIPT_NONE;
@@ -253,6 +263,14 @@ enum sim_script sim_script(const struct sim_redis_event *ev)
 const struct sim_redis_arg *sim_args(const struct sim_redis_event *ev)
 {
     return ev->argv + (strcmp(ev->argv[2].ptr, "8") == 0);
+}
+
+const char *sim_request_of(const struct sim_redis_event *ev)
+{
+    enum sim_script script = sim_script(ev);
+    return script && script != SIM_SCRIPT_FORCE
+               ? sim_args(ev)[SIM_ARG_REQUEST].ptr
+               : "                                ";
 }
 
 /* A script as a line of the timeline: whose, for which request, its answer. */
@@ -273,7 +291,7 @@ static void note_script(struct sim_world *w, int node,
              w->nodes > 1, node, ev->name, ev->argc,
              ev->argc > 3 ? ev->argv[3].ptr : "",
              sim_script(ev) ? sim_args(ev)[SIM_ARG_CLIENT].ptr : "",
-             sim_script(ev) ? sim_args(ev)[SIM_ARG_REQUEST].ptr : "", reply);
+             sim_request_of(ev), reply);
 }
 
 int sim_name_of(const struct sim_world *w, const char *key, const char *tail)
@@ -381,6 +399,7 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     if (sim_quorum(w)) {
         sim_quorum_start(w);
     }
+    sim_force_deafen(w);
     for (int i = 0; i < SIM_NAMES; i++) {
         w->resource[i].free_since = w->resource[i].ghost_since = -1;
         w->shelf[i].fits_since = w->shelf[i].ghost_since = -1;

@@ -80,6 +80,8 @@ struct sim_options {
     int many_pct, all_pct;  /* of several names as one; those: all or none */
     int mixed;              /* every second name is a read/write lock      */
     int searched;           /* who holds and waits is looked at: deadlocks */
+    int force_pct;          /* grants near which somebody forces a release */
+    int spin, spin_pct;     /* enum sim_spin; clients that spin            */
     int nodes;              /* servers of a quorum; 0, 1: no quorum    */
     int node_ms;            /* … and the patience for one of them      */
     int64_t apart_ms;       /* their clocks differ by up to this       */
@@ -104,6 +106,14 @@ enum sim_flavour {
     SIM_FLAVOURS
 };
 
+/* Who stands in no queue. */
+enum sim_spin {
+    SIM_SPIN_NONE, /* but for spin_pct                                      */
+    SIM_SPIN_ALL,  /* ?wait=spin                                            */
+    SIM_SPIN_DEAF, /* … on a server without channels                        */
+    SIM_SPINS
+};
+
 void sim_options_draw(struct sim_options *, uint64_t seed);
 /* Text form: one "key value" or "fault …" a line; false + message. */
 void sim_options_print(const struct sim_options *, FILE *);
@@ -124,7 +134,8 @@ enum sim_event_kind {
     SIM_EV_GONE,    /* the server learns it                                */
     SIM_EV_PROMOTE, /* the replica takes over                              */
     SIM_EV_TERMS,   /* healed: client a opens the gates                    */
-    SIM_EV_MANY     /* client, a: lane that wants several names            */
+    SIM_EV_MANY,    /* client, a: lane that wants several names            */
+    SIM_EV_FORCE    /* client ends whoever holds name a                    */
 };
 
 struct sim_event {
@@ -202,6 +213,14 @@ struct sim_lane {
     int64_t more_token, more_value;
     struct sim_nest nest; /* worlds of circles                        */
     struct snib_error error;
+    /* Worlds with forced releases: which grants these are, and whether they
+     * were ended; when it was released, with so much of its lease left. */
+    char id[33], more_id[33];
+    const struct sim_forced *forced, *more_forced;
+    int64_t released_at, left_ms;
+    bool spins;             /* asks again and again                     */
+    int64_t unqueued_since; /* it should stand in the queue; 0: it does */
+    int64_t behind;         /* when it last waited behind its client    */
 };
 
 /* One name of several. Its seat is that of a lane of its own among those behind
@@ -250,6 +269,12 @@ struct sim_client {
         int64_t from, to, length; /* the last look for circles, at the server */
         int64_t before;           /* end of the one before that               */
     } look;
+    struct snib__query force; /* a forced release under way               */
+    bool force_busy;
+    int spins; /* enum sim_spinner                                 */
+    int64_t listens_since, deaf_since; /* 0: it does not, it is not      */
+    uint64_t heard_faults; /* those until then                          */
+    bool listened;         /* it did once, and knows                    */
 };
 
 /* A resource behind a fence: raise the mark before the first read, compare
@@ -280,6 +305,7 @@ struct sim_line_up {
  * release with a tombstone has its key besides: sim_args.) */
 enum sim_script {
     SIM_SCRIPT_NONE,
+    SIM_SCRIPT_FORCE = 3 + 7 + 1, /* says no client, no request */
     SIM_SCRIPT_CANCEL = 3 + 7 + 3,
     SIM_SCRIPT_RELEASE = 3 + 7 + 4,
     SIM_SCRIPT_TERMS = 3 + 7 + 5,
@@ -355,6 +381,30 @@ struct sim_step {
     const struct sim_redis_event *ev;
     int name;
     const struct sim_book *was, *is;
+};
+
+/* -- grants that were ended by force ------------------------------------------ */
+
+enum { SIM_FORCED = 256, SIM_SPINNING = 512 };
+
+struct sim_forced {
+    char id[SIM_ID], client[SIM_ID];
+    int mode;
+    int64_t token, end; /* as the server had it, ms of its clock            */
+    int64_t said;       /* when it was, ms of the same                      */
+    int64_t at;         /* true time                                        */
+    uint64_t faults;    /* those before it                                  */
+    bool heard;         /* its client listened, on sound lines              */
+    bool listened;      /* … or has done so before                          */
+    int64_t answered;   /* a renewal was told, on sound lines; 0: not yet   */
+};
+
+/* A request that is asked again and again, as the server sees it. */
+struct sim_spinning {
+    char id[SIM_ID];
+    int64_t at;   /* when it was executed last                              */
+    int64_t left; /* ms of the first holder's lease, as it was told         */
+    int asks;
 };
 
 /* -- what the servers of a quorum know of a name ------------------------------ */
@@ -453,7 +503,13 @@ struct sim_world {
     uint32_t refused_count;
     struct sim_ended ended[SIM_NODES][SIM_ENDED];
     uint32_t ended_count[SIM_NODES];
-    uint32_t no_memory[SIM_NAMES]; /* servers that lost the token memory */
+    struct sim_forced forced[SIM_NAMES][SIM_FORCED];
+    int forced_count[SIM_NAMES];
+    struct sim_spinning spinning[SIM_SPINNING];
+    uint32_t spinning_count;
+    int64_t spin_free_since[SIM_NAMES]; /* beside one that spins; 0: no  */
+    int64_t spin_left_since[SIM_NAMES]; /* a place that nobody wants     */
+    uint32_t no_memory[SIM_NAMES];      /* servers that lost the token memory */
     uint32_t touched; /* servers that faults are about                   */
     bool minor;       /* all faults are those of a minority of the servers    */
     struct sim_circle circle[SIM_CIRCLES];
@@ -477,8 +533,11 @@ struct sim_world {
 };
 
 enum sim_script sim_script(const struct sim_redis_event *);
-/* Its arguments, as seen behind seven keys: SIM_ARG_CLIENT and on. */
+/* Its arguments, as seen behind seven keys: SIM_ARG_CLIENT and on (not of a
+ * forced release). */
 const struct sim_redis_arg *sim_args(const struct sim_redis_event *);
+/* For whose request; spaces: for nobody's. */
+const char *sim_request_of(const struct sim_redis_event *);
 
 /* world.c */
 struct sim_lua;
@@ -591,6 +650,29 @@ uint64_t sim_waits_set(const struct sim_wait *, int count, int i);
 /* Whoever of such a set is to give up. */
 int sim_waits_youngest(const struct sim_wait *, int count, uint64_t set);
 uint64_t sim_waits_mark(const struct sim_wait *, int count, uint64_t set);
+/* work_force.c: forced releases, and callers who spin */
+static inline bool sim_force(const struct sim_world *w)
+{
+    return w->opt.force_pct > 0;
+}
+static inline bool sim_spin(const struct sim_world *w)
+{
+    return w->opt.spin || w->opt.spin_pct;
+}
+enum sim_spinner { SIM_QUEUES, SIM_SPINS_ALWAYS, SIM_SPINS_OR_QUEUES };
+void sim_force_draw(struct sim_options *);
+/* A client begins: does it spin? */
+void sim_force_begin(struct sim_world *, int client);
+/* Channels are denied, also when all else is healed. */
+void sim_force_deafen(struct sim_world *);
+bool sim_spin_ask(struct sim_world *, int client, struct sim_lane *);
+/* Something was granted at the server: somebody may end it soon. */
+void sim_force_soon(struct sim_world *, int name);
+void sim_force_now(struct sim_world *, int client, int name);
+void sim_force_told(struct sim_world *, int client, struct snib__query *);
+/* A lane has it now: which grant is that, and was it ended already? */
+void sim_force_entered(struct sim_world *, int client, int lane, bool more);
+void sim_force_releasing(struct sim_world *, int client, int lane);
 
 /* book.c: the server's books */
 void sim_book_read(const struct sim_world *, int name, struct sim_book *);
@@ -729,5 +811,28 @@ void theorem_refused_leave_nothing(struct sim_world *);
 void theorem_circles(struct sim_world *);
 void theorem_looks_are_few(struct sim_world *, const struct sim_redis_event *);
 void theorem_deadlock_is_true(struct sim_world *, int client, int lane);
+/* Worlds with forced releases. At the server after every script: */
+void theorem_force_ends_all(struct sim_world *, const struct sim_step *);
+void theorem_what_was_forced_stays_ended(struct sim_world *,
+                                         const struct sim_step *);
+/* … and what a renewal or a release is told. */
+void theorem_force_is_said(struct sim_world *, const struct sim_redis_event *);
+/* The entry of that grant, if it was ended by force; or NULL. */
+struct sim_forced *sim_forced_of(struct sim_world *, int name, const char *id);
+/* Does a lane of that client not know yet that its grant was ended? Others of
+ * them wait behind it, at no place of the server's queue. */
+bool sim_forced_here(const struct sim_world *, int client, int name);
+/* At the clients: */
+void theorem_forced_are_told(struct sim_world *);
+/* A lane is told that it has lost the lock. */
+void theorem_loss_by_force(struct sim_world *, int client, int lane, bool more);
+/* A release has ended like that; asked: the store was. */
+void theorem_release_is_true(struct sim_world *, int client, int lane, snib_err,
+                             bool asked);
+
+/* Worlds in which callers spin. At the server after every script: */
+void theorem_spin_step(struct sim_world *, const struct sim_step *);
+/* Now and then: */
+void theorem_spin(struct sim_world *);
 
 #endif

@@ -18,7 +18,7 @@ void theorem_parties_meet(struct sim_world *w, const struct sim_step *s)
                      s->name, (long long)token, (long long)h->token);
         }
         if (!sim_waiter_of(s->was, h->id) &&
-            !sim_same(h->id, sim_args(s->ev)[SIM_ARG_REQUEST].ptr)) {
+            !sim_same(h->id, sim_request_of(s->ev))) {
             sim_fail(w, "parties meet", "name %d: %.8s was not waiting",
                      s->name, h->id);
         }

@@ -12,8 +12,8 @@
 
 static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
 {
-    if (!s->script) {
-        return false;
+    if (!s->script || s->script == SIM_SCRIPT_FORCE) { /* force.c */
+        return s->script == SIM_SCRIPT_FORCE;
     }
     const struct sim_redis_arg *v = sim_args(s->ev);
     if (!sim_same(v[SIM_ARG_CLIENT].ptr, h->client)) {
@@ -83,7 +83,8 @@ void theorem_nothing_ends_early(struct sim_world *w, const struct sim_step *s)
         } else if (is && is->end < h->end) {
             sim_fail(w, "nothing ends early", "name %d: %.8s was shortened",
                      s->name, h->id);
-        } else if (!is && h->delay && h->mode != 1 && /* those share tokens */
+        } else if (!is && h->delay && s->script != SIM_SCRIPT_FORCE &&
+                   h->mode != 1 && /* those share tokens */
                    sim_live(h, s->is->now) && is_lost(w, s->name, h)) {
             sim_fail(w, "nothing ends early",
                      "name %d: %.8s was lost, and is released within its delay",

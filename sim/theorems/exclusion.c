@@ -32,7 +32,10 @@ static void look_at(struct sim_world *w, int client, int lane,
                        .alone = sim_alone(s->terms.kind),
                        .token = s->token,
                        .seat = s};
-    if (!holds(w, client, s)) {
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    if (!holds(w, client, s) || (s == l->seat   ? l->forced
+                                 : s == l->more ? l->more_forced
+                                                : NULL)) {
         return;
     }
     if (o->who >= 0 && o->who != me.who && (o->alone || me.alone) &&

@@ -26,6 +26,9 @@ void theorem_no_needless_loss(struct sim_world *w, int name,
     if (w->forgotten_count[name] && !firm) { /* a quorum: as p1_off */
         return;
     }
+    if (why == SNIB_WHY_REVOKED && sim_force(w)) { /* force.c */
+        return;
+    }
     if (why == SNIB_WHY_STOLEN || why == SNIB_WHY_REVOKED) {
         sim_fail(w, "no needless loss", "%s although nobody took it",
                  snib_reason_text(why));

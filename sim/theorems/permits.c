@@ -35,7 +35,7 @@ void theorem_permits_held(struct sim_world *w)
         const struct sim_client *c = &w->client[i / w->opt.lanes];
         const struct sim_lane *l = &c->lane[i % w->opt.lanes];
         struct sim_grant g[SIM_GRANTS];
-        int grants = sim_grants(l, g);
+        int grants = l->forced ? 0 : sim_grants(l, g);
         for (int k = 0; k < grants; k++) {
             int64_t *max = &most[g[k].name];
             struct snib_status st;

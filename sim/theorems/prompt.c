@@ -12,8 +12,8 @@ void theorem_served_promptly(struct sim_world *w, int name, bool held)
 {
     struct sim_resource *r = &w->resource[name];
     const struct sim_options *o = &w->opt;
-    if (o->fault_count || o->fixed_pct || o->flavour > SIM_RW || o->delay_ms ||
-        o->lease_ms * 1000 <= 100 * o->latency_us) {
+    if (o->fault_count || o->fixed_pct || sim_spin(w) || o->flavour > SIM_RW ||
+        o->delay_ms || o->lease_ms * 1000 <= 100 * o->latency_us) {
         return;
     }
     if (!held) {
@@ -24,7 +24,8 @@ void theorem_served_promptly(struct sim_world *w, int name, bool held)
     for (int i = 0; r->freed_at && i < o->clients * o->lanes; i++) {
         const struct sim_lane *l = &w->client[i / o->lanes].lane[i % o->lanes];
         if ((l->state == SIM_LANE_WAITING || l->nest.asks) &&
-            sim_wants(l) == name && !l->is_try) {
+            sim_wants(l) == name && !l->is_try &&
+            !sim_forced_here(w, i / o->lanes, name)) {
             since = l->asked_at < since ? l->asked_at : since;
         }
     }

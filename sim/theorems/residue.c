@@ -10,7 +10,7 @@ static void look_at_key(void *user, const struct sim_redis_key *key)
     struct sim_server *s = user;
     struct sim_world *w = s->world;
     int64_t now_ms = sim_wall_us(w, (int)(s - w->node)) / 1000;
-    int64_t step = 0; /* by which its clock was set back since */
+    int64_t step = 0; /* of its clock, back; it may have gone on before    */
     for (int i = 0; i < w->opt.fault_count; i++) {
         const struct sim_fault *f = &w->opt.fault[i];
         step += f->kind == SIM_STEP_BACK ? f->ms : 0;

@@ -33,8 +33,7 @@ void theorem_who_fits_is_served(struct sim_world *w, const struct sim_step *s)
 {
     const struct sim_waiter *x;
     const char *reply = s->ev->reply;
-    const struct sim_holder *own =
-        sim_holder_of(s->is, sim_args(s->ev)[SIM_ARG_REQUEST].ptr);
+    const struct sim_holder *own = sim_holder_of(s->is, sim_request_of(s->ev));
     if (s->ev->reply_len < 6 || reply[0] != '*') {
         return;
     }

@@ -351,8 +351,9 @@ void snib__engine_gathered(struct snib__engine *e, snib_instant now,
         if (way == SNIB__COMPANY_GO || rq->company != e->company.number) {
             continue;
         }
-        rq->company = 0;
-        if (way == SNIB__COMPANY_DROP) {
+        if (way == SNIB__COMPANY_PART) {
+            rq->company = 0;
+        } else {
             snib__unlink(l);
             rq->answer = SNIB__NO;
             rq->err = SNIB_ERR_CANCELLED;
@@ -399,13 +400,29 @@ void snib__engine_settle(struct snib__engine *e, snib_instant now)
     e->out.holds = !snib__list_empty(&e->held);
 }
 
-/* Not one of a fixed lease, unasked: it hears at its release. */
-static void ask_now(struct snib__engine *e, snib_instant now,
-                    struct snib__turn *t)
+static bool is_about(const struct snib__turn *t, const uint64_t id[2])
 {
-    if (!t->renewing && !(t->holder && t->holder->terms.fixed)) {
-        snib__turn_renew(e, now, t);
+    return t && t->id[0] == id[0] && t->id[1] == id[1];
+}
+
+/* A grant of this id that is held, or whose answer is still on its way. */
+static struct snib__turn *turn_of(const struct snib__engine *e,
+                                  const uint64_t id[2])
+{
+    SNIB__LIST_EACH (l, &e->held) {
+        struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
+        if (is_about(t, id)) {
+            return t;
+        }
     }
+    SNIB__LIST_EACH (l, &e->busy) {
+        struct snib__turn *t =
+            SNIB__CONTAINER(l, struct snib__inquiry, idle)->turn;
+        if (is_about(t, id)) {
+            return t;
+        }
+    }
+    return NULL;
 }
 
 /* Somebody may have ended these grants: their next renewal, now, tells. */
@@ -413,19 +430,15 @@ static void ask_ended(struct snib__engine *e, snib_instant now)
 {
     if (e->out.missed) { /* in batches: they are one chain */
         SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-            ask_now(e, now, SNIB__CONTAINER(l, struct snib__turn, held));
+            snib__turn_hint(e, now,
+                            SNIB__CONTAINER(l, struct snib__turn, held));
         }
         e->out.missed = false;
-        e->out.ended_count = 0;
     }
     for (uint32_t i = 0; i < e->out.ended_count; i++) {
-        const uint64_t *id = e->out.ended[i];
-        SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-            struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
-            if (t->id[0] == id[0] && t->id[1] == id[1]) {
-                ask_now(e, now, t);
-                break;
-            }
+        struct snib__turn *t = turn_of(e, e->out.ended[i]);
+        if (t) {
+            snib__turn_hint(e, now, t);
         }
     }
     e->out.ended_count = 0;

@@ -73,6 +73,9 @@ struct snib__turn {
     bool fresh;      /* may_queue of asking                                 */
     bool want_renew; /* a caller asked (snib__engine_renew)                 */
     bool aggressive;
+    bool hinted; /* it is said to have been ended by force, and no renewal
+                    that was sent since has shown that it is not so         */
+    bool stale;  /* … and the one under way was sent before                 */
 };
 
 struct snib__site {
@@ -210,6 +213,9 @@ void snib__turn_due(struct snib__engine *, snib_instant now,
                     struct snib__turn *);
 void snib__turn_renew(struct snib__engine *, snib_instant now,
                       struct snib__turn *);
+/* Somebody may have ended its grant. */
+void snib__turn_hint(struct snib__engine *, snib_instant now,
+                     struct snib__turn *);
 /* The holder gave back its last hold: pass, yield or leave. Sets the seat
  * ENDING when the store has to answer, else frees it and returns true. */
 bool snib__turn_release(struct snib__engine *, snib_instant now,

@@ -238,7 +238,7 @@ struct snib__out {
     struct snib__list exec;     /* requests for a blocking store         */
     uint32_t open, shut;        /* bit per channel: connect / close it   */
     /* Grants that somebody is said to have ended (revoke): a hint, the
-     * engine asks by a renewal. More than fit are found at theirs. */
+     * engine asks by a renewal. Are there more than fit, all is asked for. */
     uint64_t ended[SNIB__HINTS][2];
     uint32_t ended_count;
     bool missed;    /* … or may have been, while nobody listened:
@@ -256,6 +256,8 @@ static inline void snib__out_ended(struct snib__out *out, const uint64_t id[2])
         uint64_t *slot = out->ended[out->ended_count++];
         slot[0] = id[0];
         slot[1] = id[1];
+    } else {
+        out->missed = true;
     }
 }
 

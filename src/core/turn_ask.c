@@ -9,10 +9,18 @@
 
 #include "core/turn_i.h"
 
+/* Those of one client share its request: it stands in the queue if one of them
+ * wants that. A try wants neither. */
+static bool spins(const struct snib__seat *s)
+{
+    return s->terms.spin || s->terms.try_only;
+}
+
 void snib__turn_limits(struct snib__turn *t, const struct snib__seat *s)
 {
     if (t->asking) {
         t->asking->rq.limit = snib__later(t->asking->rq.limit, s->limit);
+        t->asking->rq.spin = t->asking->rq.spin && spins(s);
     }
 }
 
@@ -60,7 +68,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     t->lease = head->terms.lease;
     t->delay = head->terms.delay;
     t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
-    t->doubt = t->copies = false;
+    t->doubt = t->copies = t->hinted = t->stale = false;
     if (!t->asking && !(t->asking = snib__inquiry_get(e, t->site))) {
         snib__turn_retry_at(e, now, t); /* no memory now: later */
         return;
@@ -80,7 +88,6 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     rq->capacity = head->terms.capacity;
     rq->rank = head->terms.rank;
     rq->delay = head->terms.delay;
-    rq->spin = head->terms.spin;
     if (head->terms.beside && !beside(e, head, rq)) {
         snib__seat_refuse(e, head, SNIB_ERR_LOST, NULL);
         snib__turn_answered(e, t); /* it was not started */
@@ -89,6 +96,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     }
     rq->resent = false;
     rq->may_queue = false;
+    rq->spin = true;
     rq->company = 0;
     rq->token = prior;
     rq->floor = e->floor;
@@ -100,6 +108,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     SNIB__LIST_EACH (l, &t->site->waiting) {
         struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
         rq->may_queue = rq->may_queue || !s->terms.try_only;
+        rq->spin = rq->spin && spins(s);
         rq->limit = snib__later(rq->limit, s->limit);
     }
     write_about(e, now, head, &t->asking->text);
@@ -125,7 +134,8 @@ static void confirm_first(struct snib__engine *e, snib_instant now,
 }
 
 /* Serve the head, unless the grant must be confirmed first: its deadline is
- * not proven, or too near, or the taker insists (DESIGN 5, direct grant). */
+ * not proven, or too near, or the taker insists (DESIGN 5, direct grant), or
+ * somebody is said to have ended it before we heard of it. */
 static void serve_or_confirm(struct snib__engine *e, snib_instant now,
                              struct snib__turn *t, snib_duration given)
 {
@@ -133,7 +143,8 @@ static void serve_or_confirm(struct snib__engine *e, snib_instant now,
     int64_t left = t->deadline.ns - now.ns;
     int64_t whole = s->terms.lease.ns - snib__turn_allowance(s->terms.lease).ns;
     bool strict = s->terms.fixed || s->terms.confirm;
-    if (strict ? left < whole - s->terms.lease.ns / 8 : left < given.ns / 4) {
+    if (t->hinted ||
+        (strict ? left < whole - s->terms.lease.ns / 8 : left < given.ns / 4)) {
         confirm_first(e, now, t);
         return;
     }
@@ -301,11 +312,11 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
         if (rq->err && rq->err != SNIB_ERR_BUSY &&
             rq->err != SNIB_ERR_CANCELLED) { /* waiting would not help */
             refuse_all(e, t, rq->err, &q->error, false);
-        } else if (rq->company && rq->err == SNIB_ERR_CANCELLED) {
+        } else if (rq->company && !rq->resent &&
+                   rq->err == SNIB_ERR_CANCELLED) {
             refuse_company(e, t, rq->company);
-        } else if (!rq->may_queue) {
-            refuse_all(e, t, rq->err ? rq->err : SNIB_ERR_BUSY, &q->error,
-                       true);
+        } else if (!rq->may_queue) { /* CANCELLED: had it, ended by force */
+            refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);
         }
         refuse_late(e, now, t, SNIB_ERR_TIMEOUT, NULL);
         if (rq->may_queue && ++t->refusals > REFUSALS_MAX) {

@@ -71,7 +71,8 @@ static bool may_pass(const struct snib__engine *e, const struct snib__turn *t,
 {
     const struct snib__seat *from = t->holder;
     snib_duration left = snib__between(now, t->deadline);
-    return t->state == SNIB__TURN_HELD && t->token < t->token0 + t->room &&
+    return t->state == SNIB__TURN_HELD && !t->hinted &&
+           t->token < t->token0 + t->room &&
            snib__between(t->granted, now).ns <
                SNIB__TURN_MS * INT64_C(1000000) &&
            left.ns > t->lease.ns / 20 && !from->terms.no_pass &&
@@ -100,8 +101,9 @@ bool snib__turn_release(struct snib__engine *e, snib_instant now,
     t->aggressive = false;
     /* End ours and queue again, in one step at the store. Not while a late copy
      * of our acquire may still arrive: only a RELEASE leaves the tombstone that
-     * keeps it out (H12); who waits asks after that. */
-    if (next && !t->copies) {
+     * keeps it out (H12); who waits asks after that. Nor when the grant is said
+     * to have been ended: the answer to a RELEASE says whether it was. */
+    if (next && !t->copies && !t->hinted) {
         snib__turn_orphan(&t->renewing);
         snib__unlink(&t->held);
         snib__seat_free(e, s);

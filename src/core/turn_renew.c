@@ -51,6 +51,7 @@ void snib__turn_renew(struct snib__engine *e, snib_instant now,
         return;
     }
     t->renewing = q;
+    t->stale = false;
     t->renew_at = SNIB__NEVER;
     q->turn = t;
     q->rq.id[0] = t->id[0];
@@ -65,6 +66,20 @@ void snib__turn_renew(struct snib__engine *e, snib_instant now,
     snib__inquiry_start(e, q);
 }
 
+/* Asked now; one that is not held yet is confirmed before it is served. A fixed
+ * lease is not renewed unasked: its holder hears at its release. */
+void snib__turn_hint(struct snib__engine *e, snib_instant now,
+                     struct snib__turn *t)
+{
+    bool held = t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK;
+    t->hinted = true;
+    if (t->renewing) {
+        t->stale = true;
+    } else if (held && !(t->holder && t->holder->terms.fixed)) {
+        snib__turn_renew(e, now, t);
+    }
+}
+
 static void renewed(struct snib__engine *e, snib_instant now,
                     struct snib__turn *t, const struct snib__request *rq)
 {
@@ -74,9 +89,15 @@ static void renewed(struct snib__engine *e, snib_instant now,
                       ? deadline
                       : snib__later(t->deadline, deadline);
     t->renew_at = snib__turn_renewal_of(rq->valid_from, rq->left);
+    t->hinted = t->hinted && t->stale;
     if (t->adopter && snib__reached(now, t->deadline)) {
         snib__turn_adopt_failed(e, now, t, SNIB_ERR_LOST,
                                 NULL); /* over by now */
+        return;
+    }
+    if (t->state == SNIB__TURN_CONFIRM && t->hinted) {
+        snib__turn_renew(e, now, t);
+        snib__turn_arm(e, t);
         return;
     }
     if (t->state == SNIB__TURN_CONFIRM) {
@@ -114,6 +135,9 @@ static void renewed(struct snib__engine *e, snib_instant now,
         t->want_renew = false;
         t->holder->err = SNIB_ERR_OK;
         snib__seat_tell(e, t->holder, SNIB__NEWS_RENEWED);
+    }
+    if (t->hinted && !t->renewing && !(t->holder && t->holder->terms.fixed)) {
+        snib__turn_renew(e, now, t);
     }
     snib__turn_arm(e, t);
 }

@@ -787,6 +787,30 @@ def test_force_ends_the_holder_tells_it_and_hands_on(party, fresh):
     ttl_everywhere(fresh)
 
 
+def test_what_a_force_ended_is_not_granted_again(party, fresh):
+    a, b = party(), party()
+    token = a.acquire(lease=60000)[2]
+    b.force()
+    assert a.acquire(request=a.request)[0] == ENDED  # a copy, or a repeat
+    assert a.renew(token) == 2
+    left = fresh.command("PTTL", "snib:{n}:x:" + a.request)
+    assert 50000 < left <= 60000             # as long as its mark
+    a.acquire(lease=1000)
+    b.force()
+    assert 9000 < fresh.command("PTTL", "snib:{n}:x:" + a.request) <= 10000
+    assert a.acquire()[0] == GRANTED
+    ttl_everywhere(fresh)
+
+
+def test_a_mark_that_is_over_is_of_an_earlier_grant(party, fresh):
+    a, b = party(), party()
+    token = a.acquire()[2]
+    fresh.command("HSET", "snib:{n}:r", a.request, "1 long ago")
+    assert a.release(token) == 1
+    assert a.release(token, tomb=1) == 0     # a repeat: not revoked
+    b.acquire()
+
+
 def test_force_repairs_a_damaged_record(party, fresh):
     a = party()
     fresh.command("HSET", "snib:{n}", a.uuid, "junk")

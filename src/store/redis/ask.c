@@ -254,6 +254,21 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
     return true;
 }
 
+/* A subscription comes first, and who spins does without: but a reader that is
+ * to become the writer has its place, as another such one must see it, or each
+ * would wait for the other to stop reading. */
+static bool may_queue(const struct snib__redis *s,
+                      const struct snib__request *rq)
+{
+    if ((rq->chan & M_QUEUED) || !rq->may_queue) {
+        return rq->chan & M_QUEUED;
+    }
+    if (rq->spin || s->spin) {
+        return rq->kind != SNIB_READ && (rq->beside[0] | rq->beside[1]);
+    }
+    return s->line[SUBS].state == LINE_READY;
+}
+
 static void send_on(struct snib__redis *s, snib_instant now, int i,
                     struct snib__request *rq)
 {
@@ -264,10 +279,7 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
     case SNIB__ACQUIRE:
         number_poll(s, now, rq);
         full = must_load(s, i, script);
-        snib__encode_acquire(s, out, rq, full,
-                             (rq->chan & M_QUEUED) ||
-                                 (rq->may_queue && !rq->spin && !s->spin &&
-                                  s->line[SUBS].state == LINE_READY));
+        snib__encode_acquire(s, out, rq, full, may_queue(s, rq));
         break;
     case SNIB__RELEASE:
         script = SNIB__SCRIPT_RELEASE;

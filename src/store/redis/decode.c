@@ -169,6 +169,11 @@ static void acquire(struct snib__redis *s, snib_instant now,
         }
         rq->position = a > UINT32_MAX ? UINT32_MAX : (uint32_t)a;
         rq->left = snib__ms(b < 0 ? 0 : b);
+        if (rq->spin || s->spin) {
+            rq->resent = true; /* whoever gives up cancels its place */
+            snib__queue_spin(s, now, rq);
+            return;
+        }
         snib__queue_told(s, now, rq, true);
         return;
     case 3: /* held */

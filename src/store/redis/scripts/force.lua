@@ -1,9 +1,13 @@
 -- force.lua: end whoever holds, at once (a person's decision; promise P1 is
 -- off for that grant). A mark per ended request tells the old holder at its
--- next renewal, which a message calls for at once if it listens; it lives as long as that lease would have. Damaged holder
--- records are ended too: this is the way to repair one.
+-- next renewal, which a message calls for at once if it listens; it lives as
+-- long as that lease would have. A tombstone per ended request, for as long at
+-- least, keeps copies of its acquire out, and the poll of a waiter who did not
+-- hear of its grant: what was ended is asked for anew, under another id. Damaged
+-- holder records are ended too: this is the way to repair one.
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 marks  7 terms
+--       (and tombstones, whose names are known when the holders are)
 -- ARGV  1 reason
 -- Reply {count, now}
 local H, T, Q, W, A, R, C =
@@ -29,7 +33,8 @@ for i = 1, #v, 2 do
             count = count + 1
             marks[#marks + 1] = id
             marks[#marks + 1] = till .. ' ' .. ARGV[1]
-            told[#told + 1] = {string.sub(v[i], 1, 32), id}
+            told[#told + 1] = {string.sub(v[i], 1, 32), id,
+                math.max(tonumber(till) - now, 10000)}
             longest = math.max(longest, tonumber(till) - now)
         end
     else
@@ -73,6 +78,9 @@ hand()
 if #marks > 0 then
     call('HSET', R, unpack(marks))
     call('PEXPIRE', R, fmt('%.0f', math.min(longest, 86400000)))
+end
+for _, one in ipairs(told) do
+    call('SET', H .. ':x:' .. one[2], '1', 'PX', fmt('%.0f', one[3]))
 end
 tell()
 for _, one in ipairs(told) do -- at once, if it listens: at first, or again

@@ -45,11 +45,11 @@ end
 
 -- @include settle
 -- Reading.
-if call('EXISTS', X) == 1 then
-    return {now, 0}
-end
 if call('HEXISTS', R, request) == 1 then
     return {now, 2}
+end
+if call('EXISTS', X) == 1 then
+    return {now, 0}
 end
 memory()
 local given = last

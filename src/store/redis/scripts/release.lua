@@ -55,10 +55,11 @@ if own then
         gone = at
     end
 end
-if not ours then
-    revoked = call('HEXISTS', R, request) == 1
-end
 clock()
+if not ours then -- a mark that is over may be of an earlier grant
+    local mark = call('HGET', R, request)
+    revoked = mark and tonumber(string.match(mark, '^%d+') or 0) > now
+end
 memory()
 local known = last
 survey(holders, gone)

@@ -1,0 +1,463 @@
+/* Forced releases (H34).
+ *
+ * At the server: such a script ends all who stand, and says how many of them
+ * still had a lease; it takes nobody's place in the queue; what it ended does
+ * not come back, neither by a repeat of its acquire, nor by a late copy (H12).
+ * (A client that has not been heard of for as long as its lease, and ten
+ * seconds at least, and still waits, gets a new grant: nothing that was said of
+ * the old one may be said of that.)
+ * The other theorems of the books hold as ever: tokens go on rising, and who
+ * waits and fits is served in the very same script, a lock-delay or not.
+ *
+ * What is said: a renewal, and a release, is answered "revoked" if, and only
+ * if, that very grant was ended by force.
+ *
+ * At the clients: who still believes that it holds is told, for that reason:
+ * with a subscription in good order in the time that some messages take (the
+ * hint, and the renewal that it leads to, which may have to wait for the answer
+ * of one that crossed it); with one that was cut, as soon as it is there again,
+ * which it is as long as something is held; without, and nothing broken, by the
+ * next renewal; and by the deadline at the latest (told.c). Until then exclusion
+ * is not promised for that grant alone, and the fence refuses its writes.
+ *
+ * A release of what was ended by force says so, whether its client had heard
+ * of it or not: unless it asked nobody, since another lane of the same client
+ * had the lock after it, and had not heard. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/world.h"
+
+enum { CALLERS, KEEPER, SUBS };
+
+/* Hops of eight times the slowest ordinary one. */
+enum { HOP = 16, HEARD_HOPS = 10, ANSWER_HOPS = 2 };
+/* Silence is noticed, and the pause between attempts is over. */
+enum { DEAF_MAX_MS = 3000 };
+
+static int64_t hops(const struct sim_world *w, int n)
+{
+    return n * HOP * w->opt.latency_us * 1000 + 5 * SIM_MS;
+}
+
+/* No copy of its acquire is on its way any more, only a repeat. */
+enum { COPIES_MS = 10000 };
+
+static void forget_old(struct sim_world *w, int name, int64_t now)
+{
+    for (int i = 0; i < w->forced_count[name]; i++) {
+        struct sim_forced *f = &w->forced[name][i];
+        if (now >= f->end && now >= f->said + COPIES_MS) {
+            memset(f->id, '-', SIM_ID);
+        }
+    }
+}
+
+struct sim_forced *sim_forced_of(struct sim_world *w, int name, const char *id)
+{
+    for (int i = w->forced_count[name]; i-- > 0;) {
+        if (sim_same(w->forced[name][i].id, id)) {
+            return &w->forced[name][i];
+        }
+    }
+    return NULL;
+}
+
+/* -- the server -------------------------------------------------------------------- */
+
+static int client_of(const struct sim_world *w, const char *id)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        if (sim_same(w->client[c].hex, id)) {
+            return c;
+        }
+    }
+    return -1;
+}
+
+/* Nothing is wrong with it, nor held up by what went slowly before. */
+static bool line_is_sound(const struct sim_world *w, const struct sim_line *l)
+{
+    int64_t soon = w->t + HOP * w->opt.latency_us * 1000;
+    return l->state == SIM_LINE_OPEN && !l->half_open && !l->late &&
+           !l->lose_reply && l->server_conn && l->last_up <= soon &&
+           l->last_down <= soon;
+}
+
+static bool is_sound(const struct sim_world *w, int client)
+{
+    const struct sim_client *c = &w->client[client];
+    const struct sim_server *s = &w->node[0];
+    return line_is_sound(w, &c->line[CALLERS]) &&
+           (c->line[KEEPER].state == SIM_LINE_NONE ||
+            line_is_sound(w, &c->line[KEEPER])) &&
+           c->paused_until <= w->t && c->isolated_until[0] <= w->t &&
+           s->paused_until <= w->t && s->down_until <= w->t &&
+           s->slow_until <= w->t && !sim_planned(w, SIM_ERROR) &&
+           w->opt.latency_us <= 2000; /* else silence may be a cut */
+}
+
+/* Does it hear what is said to it? After a new subscription it has two ears,
+ * the second of which is meant. */
+static bool listens(const struct sim_world *w, int client)
+{
+    const struct sim_client *c = &w->client[client];
+    const struct sim_line *l = &c->line[SUBS];
+    char first[5 + 33];
+    if (!is_sound(w, client) || !line_is_sound(w, l) ||
+        w->opt.spin == SIM_SPIN_DEAF) {
+        return false;
+    }
+    snprintf(first, sizeof first, "snib:%s", c->hex);
+    size_t ears = sim_redis_subscriptions(w->node[0].redis, l->server_conn);
+    return ears > 1 ||
+           (ears == 1 && sim_redis_numsub(w->node[0].redis, first) == 1);
+}
+
+/* Lanes that believe that they have it. */
+static void mark_lanes(struct sim_world *w, int name,
+                       const struct sim_forced *f)
+{
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        struct sim_lane *l =
+            &w->client[i / w->opt.lanes].lane[i % w->opt.lanes];
+        bool has = l->state == SIM_LANE_HOLDING ||
+                   l->state == SIM_LANE_NESTING || l->state == SIM_LANE_ENDING;
+        if (has && l->name == name && sim_same(l->id, f->id)) {
+            l->forced = f;
+        }
+        if (has && l->name == name && l->more && l->state == SIM_LANE_HOLDING &&
+            sim_same(l->more_id, f->id)) {
+            l->more_forced = f;
+        }
+    }
+}
+
+static void note(struct sim_world *w, int name, const struct sim_holder *h)
+{
+    int client = client_of(w, h->client);
+    struct sim_forced *f = &w->forced[name][w->forced_count[name]];
+    if (w->forced_count[name] == SIM_FORCED) {
+        return;
+    }
+    w->forced_count[name]++;
+    *f = (struct sim_forced){.mode = h->mode,
+                             .token = h->token,
+                             .end = h->end,
+                             .said = sim_wall_us(w, 0) / 1000,
+                             .at = w->t,
+                             .faults = w->faults,
+                             .heard = client >= 0 && listens(w, client),
+                             .listened =
+                                 client >= 0 && w->client[client].listened};
+    memcpy(f->id, h->id, SIM_ID);
+    memcpy(f->client, h->client, SIM_ID);
+    mark_lanes(w, name, f);
+    sim_note(w, "    ended by force: %.8s%s", f->id,
+             f->heard ? ", who listens" : "");
+}
+
+void theorem_force_ends_all(struct sim_world *w, const struct sim_step *s)
+{
+    const char *reply = s->ev->reply;
+    int64_t count = 0;
+    if (s->script != SIM_SCRIPT_FORCE || s->ev->reply_len < 6 ||
+        reply[0] != '*') {
+        return;
+    }
+    for (int i = 0; i < s->was->holders; i++) {
+        const struct sim_holder *h = &s->was->holder[i];
+        const struct sim_holder *is = sim_holder_of(s->is, h->id);
+        if (is && (is->token == h->token || !sim_waiter_of(s->was, h->id))) {
+            sim_fail(w, "a force ends all", "name %d: %.8s (mode %d) stays",
+                     s->name, h->id, h->mode);
+        }
+        if (h->end > s->is->now) {
+            count++;
+            note(w, s->name, h);
+        }
+    }
+    for (int i = 0; i < s->was->waiters; i++) {
+        const struct sim_waiter *x = &s->was->waiter[i];
+        bool can_be =
+            !x->beside[0] && (x->mode != 3 || x->permits <= s->is->size);
+        if (x->queued && x->alive > s->is->now && can_be &&
+            !sim_waiter_of(s->is, x->id) && !sim_holder_of(s->is, x->id)) {
+            sim_fail(w, "a force ends all", "name %d: %.8s has lost its place",
+                     s->name, x->id);
+        }
+    }
+    if (strtoll(reply + 5, NULL, 10) != count) {
+        sim_fail(w, "a force ends all", "name %d: %lld ended, said: %.8s",
+                 s->name, (long long)count, reply + 4);
+    }
+}
+
+void theorem_what_was_forced_stays_ended(struct sim_world *w,
+                                         const struct sim_step *s)
+{
+    if (w->p1_off || !w->forced_count[s->name]) {
+        return;
+    }
+    forget_old(w, s->name, s->is->now);
+    for (int i = 0; i < s->is->holders; i++) {
+        const struct sim_holder *h = &s->is->holder[i];
+        if (sim_forced_of(w, s->name, h->id)) {
+            sim_fail(w, "what was ended by force stays ended",
+                     "name %d: %.8s holds again, token %lld", s->name, h->id,
+                     (long long)h->token);
+        }
+    }
+    for (int i = 0; i < s->is->waiters; i++) {
+        if (sim_forced_of(w, s->name, s->is->waiter[i].id)) {
+            sim_fail(w, "what was ended by force stays ended",
+                     "name %d: %.8s waits again", s->name, s->is->waiter[i].id);
+        }
+    }
+}
+
+/* -- what is said ------------------------------------------------------------------ */
+
+static void said(struct sim_world *w, int name, const char *what,
+                 const char *id, int64_t token, bool revoked)
+{
+    struct sim_forced *f = sim_forced_of(w, name, id);
+    bool stands = f && f->token == token; /* a stray's release says 0 */
+    int64_t now = sim_wall_us(w, 0) / 1000;
+    if (revoked && !f) {
+        sim_fail(w, "who was ended by force is told so",
+                 "name %d: %s of %.8s is said to be revoked", name, what, id);
+    }
+    if (!revoked && stands && f->end > now && !w->p1_off) {
+        sim_fail(w, "who was ended by force is told so",
+                 "name %d: %s of %.8s does not say that it was", name, what,
+                 id);
+    }
+    int client = client_of(w, f ? f->client : id);
+    if (revoked && f && client >= 0 && !f->answered && is_sound(w, client)) {
+        f->answered = w->t;
+        f->faults = w->faults;
+    }
+}
+
+/* EVALSHA script 2n (holders, marks)… client (request, token, lease)…
+ * Reply: *n+1 :now then a code each, or a text. */
+static void renewed(struct sim_world *w, const struct sim_redis_event *ev)
+{
+    int keys = atoi(ev->argv[2].ptr), first = 3 + keys + 1;
+    const char *r = ev->reply, *end = r + ev->reply_len;
+    if (keys < 2 || keys % 2 || ev->argc != first + keys / 2 * 3 ||
+        ev->reply_len < 4 || *r != '*' || memchr(r, '$', ev->reply_len)) {
+        return;
+    }
+    for (int i = -2; i < keys / 2; i++) { /* the line of the count, of now */
+        const char *at = r;
+        while (r < end && *r++ != '\n') {
+        }
+        if (i < 0 || *at != ':') {
+            continue;
+        }
+        for (int n = 0; n < w->opt.names; n++) {
+            if (strcmp(ev->argv[3 + 2 * i].ptr, sim_keys[n]) == 0) {
+                const struct sim_redis_arg *v = &ev->argv[first + 3 * i];
+                said(w, n, "a renewal", v[0].ptr, strtoll(v[1].ptr, NULL, 10),
+                     at[1] == '2' && at[2] == '\r');
+            }
+        }
+    }
+}
+
+void theorem_force_is_said(struct sim_world *w,
+                           const struct sim_redis_event *ev)
+{
+    enum sim_script script = sim_script(ev);
+    const char *reply = ev->reply;
+    if (!sim_force(w)) {
+        return;
+    }
+    if (!script) {
+        renewed(w, ev);
+    } else if (script == SIM_SCRIPT_RELEASE && ev->reply_len > 6 &&
+               memcmp(reply, "*1\r\n:", 5) == 0) {
+        for (int n = 0; n < w->opt.names; n++) {
+            const struct sim_redis_arg *v = sim_args(ev);
+            if (strcmp(ev->argv[SIM_ARG_KEY].ptr, sim_keys[n]) == 0) {
+                said(w, n, "a release", v[SIM_ARG_REQUEST].ptr,
+                     strtoll(v[SIM_ARG_CLIENT + 2].ptr, NULL, 10),
+                     reply[5] == '2');
+            }
+        }
+    }
+}
+
+/* -- the clients -------------------------------------------------------------------- */
+
+/* By when must it have been told; 0: no bound but its deadline. */
+static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
+                       int client, int64_t entered_at,
+                       const struct snib__seat *s)
+{
+    int64_t from = f->at > entered_at ? f->at : entered_at;
+    const struct sim_client *c = &w->client[client];
+    if (!f->heard && !f->answered && f->listened && !s->terms.fixed &&
+        c->listens_since > f->at) {
+        from = c->listens_since > from ? c->listens_since : from;
+        return from + hops(w, HEARD_HOPS);
+    }
+    if (f->faults != w->faults || !is_sound(w, client)) {
+        return 0;
+    }
+    if (f->answered) {
+        from = f->answered > entered_at ? f->answered : entered_at;
+        return from + hops(w, ANSWER_HOPS);
+    }
+    if (s->terms.fixed) {
+        return 0; /* it hears at its next call */
+    }
+    if (f->heard) {
+        return from + hops(w, HEARD_HOPS);
+    }
+    return w->faults
+               ? 0
+               : from + w->opt.lease_ms * SIM_MS / 2 + hops(w, HEARD_HOPS);
+}
+
+static void look_at(struct sim_world *w, int client, int lane,
+                    const struct sim_forced *f, const struct snib__seat *s)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    if (!f || s->state != SNIB__SEAT_SERVED || s->shown == SNIB_LOST) {
+        return;
+    }
+    int64_t by = told_by(w, f, client, l->entered_at, s);
+    if (by && w->t > by) {
+        sim_fail(w, "who was ended by force is told",
+                 "name %d: client %d lane %d does not know it after %lld ms%s",
+                 l->name, client, lane, (long long)((w->t - f->at) / SIM_MS),
+                 f->answered ? ", its renewal was answered"
+                 : f->heard  ? ", it listens"
+                             : "");
+    }
+}
+
+static bool holds(const struct sim_world *w, int client)
+{
+    for (int i = 0; i < w->opt.lanes; i++) {
+        const struct sim_lane *l = &w->client[client].lane[i];
+        if (l->state == SIM_LANE_HOLDING &&
+            l->seat->state == SNIB__SEAT_SERVED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Since when it hears, and that who heard once and holds is not deaf for long;
+ * one whose line is half open finds that out only while it waits. */
+static void look_at_ears(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
+    bool calm = c->heard_faults == w->faults && w->node[0].refuse_until <= w->t;
+    if (!listens(w, client) || !calm) {
+        c->heard_faults = w->faults;
+        c->listens_since = 0;
+    } else if (!c->listens_since) {
+        c->listens_since = w->t;
+    }
+    bool hears = c->listens_since > 0;
+    c->listened |= hears && w->t > c->listens_since + hops(w, ANSWER_HOPS);
+    bool unseen = c->line[SUBS].state == SIM_LINE_OPEN;
+    if (hears || !calm || unseen || !c->listened || !holds(w, client) ||
+        !is_sound(w, client)) {
+        c->deaf_since = 0;
+    } else if (!c->deaf_since) {
+        c->deaf_since = w->t;
+    } else if (w->t > c->deaf_since + DEAF_MAX_MS * SIM_MS) {
+        sim_fail(w, "who holds listens", "client %d is deaf for %d ms", client,
+                 DEAF_MAX_MS);
+    }
+}
+
+void theorem_forced_are_told(struct sim_world *w)
+{
+    if (!sim_force(w) || w->p1_off) { /* what was ended may stand again */
+        return;
+    }
+    for (int c = 0; c < w->opt.clients; c++) {
+        look_at_ears(w, c);
+    }
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        int client = i / w->opt.lanes, lane = i % w->opt.lanes;
+        const struct sim_lane *l = &w->client[client].lane[lane];
+        if (l->state != SIM_LANE_HOLDING && l->state != SIM_LANE_NESTING) {
+            continue;
+        }
+        look_at(w, client, lane, l->forced, l->seat);
+        if (l->more && l->state == SIM_LANE_HOLDING) {
+            look_at(w, client, lane, l->more_forced, l->more);
+        }
+    }
+}
+
+bool sim_forced_here(const struct sim_world *w, int client, int name)
+{
+    bool here = false;
+    for (int i = 0; sim_force(w) && i < w->opt.lanes; i++) {
+        const struct sim_lane *l = &w->client[client].lane[i];
+        here |= l->name == name && l->forced && l->state == SIM_LANE_HOLDING;
+    }
+    return here;
+}
+
+/* Those who waited behind it may begin. */
+static void wait_is_over(struct sim_world *w, int name)
+{
+    struct sim_resource *r = &w->resource[name];
+    r->freed_at = r->freed_at ? w->t : 0;
+}
+
+void theorem_loss_by_force(struct sim_world *w, int client, int lane, bool more)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct snib__seat *s = more ? l->more : l->seat;
+    const struct sim_forced *f = more ? l->more_forced : l->forced;
+    if (!sim_force(w) || s->shown != SNIB_LOST) {
+        return;
+    }
+    if (s->why == SNIB_WHY_REVOKED && !f) {
+        sim_fail(w, "nobody else is told that",
+                 "name %d: client %d lane %d is told that it was revoked",
+                 l->name, client, lane);
+    }
+    if (f) {
+        wait_is_over(w, l->name);
+    }
+}
+
+void theorem_release_is_true(struct sim_world *w, int client, int lane,
+                             snib_err err, bool asked)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_forced *f = l->forced;
+    if (!sim_force(w)) {
+        return;
+    }
+    if (f) {
+        wait_is_over(w, l->name);
+    }
+    bool known = f && f->heard && f->faults == w->faults &&
+                 w->t > f->at + hops(w, 1) &&
+                 w->t > l->entered_at + hops(w, 1) && is_sound(w, client);
+    if (f && err == SNIB_ERR_OK && (asked || known) && !w->p1_off) {
+        sim_fail(w, "a release after a force says so",
+                 "name %d: client %d lane %d was told that all is well (%s)",
+                 l->name, client, lane, asked ? "by the store" : "here");
+    }
+    /* Clocks of clients differ by less than half a percent. */
+    int64_t over = l->released_at + l->left_ms * SIM_MS / 1000 * 990;
+    if (asked && !f && err == SNIB_ERR_LOST && w->t < over && !w->p1_off) {
+        sim_fail(w, "a release after a force says so",
+                 "name %d: client %d lane %d is told that it was lost", l->name,
+                 client, lane);
+    }
+}

@@ -1,0 +1,272 @@
+/* Who spins (?wait=spin, or per lock).
+ *
+ * At the server: a client that only spins never has a place in the queue (but a
+ * reader that wants to write, so that a second one sees it and is refused), and
+ * the pause between two of its asks, as they are executed, is that of the
+ * manual: 10 ms, doubling to 500 ms, half to one and a half of that, or until
+ * the first holder's lease ends. (That one who spins never overtakes one who
+ * stands in the queue, not even one of its own client, is in order.c.)
+ *
+ * In time, healed or nothing broken: a lock that nobody holds, and for which
+ * nobody queues, is had by one who spins within the longest pause and a round
+ * trip. And who asked to queue does so, though others of its client spin. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/engine_i.h"
+#include "sim/world.h"
+
+enum { FIRST_MS = 10, MOST_MS = 500, EARLY_MS = 10, SETTLED_MS = 7000 };
+enum {
+    FREE_MAX_MS = 860, /* looked at each 100 ms */
+    UNQUEUED_MAX_MS = 2500,
+    STAYS_MAX_MS = 150
+};
+
+static int64_t slack(const struct sim_world *w)
+{
+    return 128 * w->opt.latency_us * 1000 + 5 * SIM_MS;
+}
+
+static int client_of(const struct sim_world *w, const char *id)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        if (sim_same(w->client[c].hex, id)) {
+            return c;
+        }
+    }
+    return -1;
+}
+
+static bool only_spins(const struct sim_world *w, const char *id)
+{
+    int c = client_of(w, id);
+    return c >= 0 && w->client[c].spins == SIM_SPINS_ALWAYS;
+}
+
+static struct sim_spinning *spinning(struct sim_world *w, const char *id)
+{
+    for (int i = 0; i < SIM_SPINNING; i++) {
+        if (sim_same(w->spinning[i].id, id)) {
+            return &w->spinning[i];
+        }
+    }
+    return NULL;
+}
+
+/* Asked so often in vain, and told how long the holder's lease runs. */
+static void check_pause(struct sim_world *w, int name,
+                        const struct sim_spinning *x)
+{
+    int64_t base = FIRST_MS;
+    for (int i = 1; i < x->asks && base < MOST_MS; i++) {
+        base *= 2;
+    }
+    base = base < MOST_MS ? base : MOST_MS;
+    int64_t least = base / 2, most = base * 3 / 2;
+    if (x->left > 0 && x->left + EARLY_MS < most) {
+        most = x->left + EARLY_MS;
+        least = least < most ? least : most;
+    }
+    int64_t gap = w->t - x->at;
+    int64_t hops = 2 * w->opt.latency_us * 1000;
+    if (gap < least * SIM_MS / 100 * 99 + hops) {
+        sim_fail(w, "who spins keeps its pauses",
+                 "name %d: %.8s asks again after %lld us, its ask number %d",
+                 name, x->id, (long long)gap / 1000, x->asks + 1);
+    } else if (gap > most * SIM_MS / 100 * 101 + slack(w)) {
+        sim_fail(w, "who spins keeps its pauses",
+                 "name %d: %.8s asks only after %lld ms, its ask number %d",
+                 name, x->id, (long long)(gap / SIM_MS), x->asks + 1);
+    }
+}
+
+static void asked(struct sim_world *w, const struct sim_step *s)
+{
+    const char *id = s->ev->argv[SIM_ARG_REQUEST].ptr, *reply = s->ev->reply;
+    struct sim_spinning *x = spinning(w, id);
+    /* What was lost is repeated at once; a limit that passes while others of
+     * that client wait lets them begin anew. */
+    if (w->opt.fault_count || w->opt.latency_us > 2000 ||
+        (w->opt.timed_pct && w->opt.lanes > 1)) {
+        return;
+    }
+    if (x) {
+        check_pause(w, s->name, x);
+    }
+    bool again = s->ev->reply_len > 8 && !memcmp(reply, "*3\r\n:3\r\n:", 9);
+    if (!again) {
+        if (x) {
+            *x = (struct sim_spinning){0};
+        }
+        return;
+    }
+    if (!x) {
+        x = &w->spinning[w->spinning_count++ % SIM_SPINNING];
+        *x = (struct sim_spinning){0};
+        memcpy(x->id, id, SIM_ID);
+    }
+    char *end;
+    strtoll(reply + 9, &end, 10);
+    x->left = strtoll(end + 3, NULL, 10);
+    x->at = w->t;
+    x->asks++;
+}
+
+void theorem_spin_step(struct sim_world *w, const struct sim_step *s)
+{
+    if (!sim_spin(w)) {
+        return;
+    }
+    if (s->is->holders) {
+        w->spin_free_since[s->name] = 0;
+    }
+    for (int i = 0; i < s->is->waiters; i++) {
+        const struct sim_waiter *x = &s->is->waiter[i];
+        if (only_spins(w, x->chan + 5) && !x->beside[0]) {
+            sim_fail(w, "who spins does not queue",
+                     "name %d: %.8s has a place in the queue", s->name, x->id);
+        }
+    }
+    if (s->script == SIM_SCRIPT_ACQUIRE &&
+        only_spins(w, s->ev->argv[SIM_ARG_CLIENT].ptr)) {
+        asked(w, s);
+    }
+}
+
+/* What was given up is not left in the queue, where it keeps others out. */
+static void look_at_upgrades(struct sim_world *w, int name,
+                             const struct sim_book *b)
+{
+    bool stays = false;
+    for (int i = 0; i < b->waiters; i++) {
+        const struct sim_waiter *x = &b->waiter[i];
+        int client = client_of(w, x->chan + 5);
+        bool wanted = !x->queued || x->alive <= b->now || client < 0;
+        for (int k = 0; !wanted && k < w->opt.lanes; k++) {
+            char id[33] = "";
+            const struct sim_lane *l = &w->client[client].lane[k];
+            if (l->state == SIM_LANE_NESTING && l->name == name) {
+                sim_seat_id(l->more, id);
+            }
+            wanted = sim_same(id, x->id);
+        }
+        stays |= !wanted && only_spins(w, x->chan + 5);
+    }
+    if (!stays || w->p1_off) { /* a replica may bring it back */
+        w->spin_left_since[name] = 0;
+    } else if (!w->spin_left_since[name]) {
+        w->spin_left_since[name] = w->t;
+    } else if (w->t - w->spin_left_since[name] >
+               STAYS_MAX_MS * SIM_MS + slack(w)) {
+        sim_fail(w, "who spins does not queue",
+                 "name %d: a place that nobody wants stays for %d ms", name,
+                 STAYS_MAX_MS);
+    }
+}
+
+/* -- in time ------------------------------------------------------------------- */
+
+/* Has the client business at that name, so that a lane waits for it here? */
+static bool busy_here(const struct sim_world *w, int client, int name,
+                      const struct sim_lane *l)
+{
+    const struct snib__turn *t = l->seat->site->turn;
+    for (int i = 0; i < w->opt.lanes; i++) {
+        const struct sim_lane *x = &w->client[client].lane[i];
+        if (x->name == name &&
+            (x->state == SIM_LANE_HOLDING || x->state == SIM_LANE_NESTING ||
+             x->state == SIM_LANE_ENDING)) {
+            return true;
+        }
+    }
+    return !t || t->state == SNIB__TURN_LEAVING;
+}
+
+static void look_at_free(struct sim_world *w, int client, int lane,
+                         const struct sim_book *b)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    int64_t since = w->spin_free_since[l->name];
+    since = since > l->asked_at ? since : l->asked_at;
+    since = since > l->behind ? since : l->behind;
+    if (!w->client[client].spins || !l->spins || !w->spin_free_since[l->name] ||
+        (w->opt.flavour == SIM_PERMITS && b->size < w->opt.size)) {
+        return;
+    }
+    if (w->t - since > FREE_MAX_MS * SIM_MS + slack(w)) {
+        sim_fail(w, "who spins gets a free lock",
+                 "name %d: client %d lane %d waits for %lld ms beside it",
+                 l->name, client, lane, (long long)((w->t - since) / SIM_MS));
+    }
+}
+
+static void look_at_place(struct sim_world *w, int client, int lane,
+                          const struct sim_book *b)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    char id[33];
+    sim_seat_id(l->seat, id);
+    bool held = false;
+    for (int i = 0; i < b->holders; i++) {
+        held |= sim_live(&b->holder[i], b->now) &&
+                !sim_same(b->holder[i].client, w->client[client].hex);
+    }
+    const struct sim_waiter *x = sim_waiter_of(b, id);
+    if (l->spins || !held || (x && x->queued) || sim_holder_of(b, id)) {
+        l->unqueued_since = 0;
+    } else if (!l->unqueued_since) {
+        l->unqueued_since = w->t;
+    } else if (w->t - l->unqueued_since > UNQUEUED_MAX_MS * SIM_MS) {
+        sim_fail(w, "who queues has a place",
+                 "name %d: client %d lane %d waits for %lld ms without one",
+                 l->name, client, lane,
+                 (long long)((w->t - l->unqueued_since) / SIM_MS));
+    }
+}
+
+static void look_at_name(struct sim_world *w, int name)
+{
+    static _Thread_local struct sim_book b;
+    int live = 0;
+    sim_book_read(w, name, &b);
+    for (int i = 0; i < b.holders; i++) {
+        live += sim_live(&b.holder[i], b.now);
+    }
+    if (live || b.waiters || b.gate > 0) {
+        w->spin_free_since[name] = 0;
+    } else if (!w->spin_free_since[name]) {
+        w->spin_free_since[name] = w->t;
+    }
+    look_at_upgrades(w, name, &b);
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        int client = i / w->opt.lanes, lane = i % w->opt.lanes;
+        struct sim_lane *l = &w->client[client].lane[lane];
+        if (l->name != name || l->state != SIM_LANE_WAITING) {
+            continue;
+        }
+        if (l->is_try || busy_here(w, client, name, l)) {
+            l->unqueued_since = 0;
+            l->behind = w->t;
+            continue;
+        }
+        look_at_free(w, client, lane, &b);
+        look_at_place(w, client, lane, &b);
+    }
+}
+
+void theorem_spin(struct sim_world *w)
+{
+    bool settled = w->faults == 0 ||
+                   (w->healed && w->t > w->healed_at + SETTLED_MS * SIM_MS);
+    if (!sim_spin(w) || w->opt.latency_us > 2000) {
+        return;
+    }
+    for (int n = 0; n < w->opt.names; n++) {
+        if (settled) {
+            look_at_name(w, n);
+        } else {
+            w->spin_free_since[n] = w->spin_left_since[n] = 0;
+        }
+    }
+}

@@ -1,0 +1,283 @@
+/* sim/work_force.c — somebody ends whoever holds (force-release), soon after
+ * a grant was given at the server: while its answer is on the way, while it is
+ * passed on, renewed or given back, or when all of that is over. It may be any
+ * client, the holder itself, too. And callers who do not stand in the queue but
+ * ask again and again (spin): all of them, on servers with or without channels,
+ * or some clients, or some calls of a client.
+ *
+ * The drawing comes from a stream of its own. */
+#include <string.h>
+
+#include "sim/world.h"
+
+static snib_instant now_of(const struct sim_world *w, int client)
+{
+    return (snib_instant){sim_local(&w->client[client], w->t)};
+}
+
+static int upto(struct snib__rng *r, int n)
+{
+    return (int)snib__rng_below(r, (uint64_t)n);
+}
+
+/* -- drawing ------------------------------------------------------------------ */
+
+enum { FORCE_ONE_IN = 16, SPIN_ONE_IN = 24 };
+
+static void draw_line_fault(struct sim_options *o, struct snib__rng *r,
+                            struct sim_fault *f)
+{
+    static const int kinds[] = {SIM_LATE, SIM_LATE, SIM_LOSE_REPLY, SIM_CUT,
+                                SIM_HALF_OPEN};
+    int64_t work = o->ops * (o->think_us + 3 * o->hold_us) / 1000 + 20;
+    *f =
+        (struct sim_fault){.at_ms = 1 + upto(r, work < 4000 ? (int)work : 4000),
+                           .kind = kinds[upto(r, 5)],
+                           .a = upto(r, 2) ? SIM_HOLDER : upto(r, o->clients),
+                           .b = upto(r, SIM_CHANS)};
+    if (f->kind == SIM_LATE) {
+        f->ms = 300 + upto(r, 6000);
+    }
+}
+
+/* Replies and copies that come late, or not at all: is what was ended let in
+ * again? */
+static void late_repeats(struct sim_options *o, struct snib__rng *r)
+{
+    static const int64_t holds[] = {500, 5000, 20000, 200000};
+    o->fault_count = 1 + upto(r, 6);
+    o->lease_ms = upto(r, 2) ? 10000 : 3000;
+    o->hold_us = holds[upto(r, 4)];
+    o->think_us = 5000;
+    o->names = 1;
+    for (int i = 0; i < o->fault_count; i++) {
+        draw_line_fault(o, r, &o->fault[i]);
+    }
+}
+
+/* Who holds dies, or outstays a fixed lease, and a lock-delay keeps the lock
+ * closed, but for a force. */
+static void kept_closed(struct sim_options *o, struct snib__rng *r)
+{
+    o->delay_ms = 200 << upto(r, 3);
+    o->lease_ms = upto(r, 2) ? 200 : 1000;
+    o->hold_us = o->lease_ms * 300;
+    o->names = 1;
+    o->fixed_pct = 50;
+    o->overrun_pct = 50;
+    o->fault_count = 1 + upto(r, 3);
+    for (int i = 0; i < o->fault_count; i++) {
+        o->fault[i] =
+            (struct sim_fault){.at_ms = 1 + upto(r, 3000),
+                               .kind = upto(r, 2) ? SIM_CRASH : SIM_PAUSE,
+                               .a = SIM_HOLDER,
+                               .ms = 2 * o->lease_ms};
+    }
+}
+
+/* The ear of one who holds for long is cut off, and nothing else. */
+static void deaf_holders(struct sim_options *o, struct snib__rng *r)
+{
+    o->lease_ms = 10000;
+    o->hold_us = 5000000;
+    o->clients = 3;
+    o->lanes = 1;
+    o->names = 1;
+    o->ops = 2;
+    o->try_pct = o->timed_pct = o->fixed_pct = o->overrun_pct = 0;
+    o->fault_count = 1 + upto(r, 3);
+    for (int i = 0; i < o->fault_count; i++) {
+        o->fault[i] = (struct sim_fault){.at_ms = 1 + upto(r, 15000),
+                                         .kind = SIM_CUT,
+                                         .a = SIM_HOLDER,
+                                         .b = SIM_CHANS - 1};
+    }
+}
+
+/* Nothing is broken, messages are slow against the lease: what is told crosses
+ * with what is asked. */
+static void crossing(struct sim_options *o, struct snib__rng *r)
+{
+    o->fault_count = 0;
+    o->overrun_pct = 0;
+    o->latency_us = 500;
+    o->lease_ms = upto(r, 2) ? 200 : 1000;
+    o->hold_us = o->lease_ms * (100 + upto(r, 500));
+    o->names = 1;
+    o->ops = o->ops < 5 ? o->ops : 5;
+}
+
+/* Readers want to write, and give up while they go on reading. */
+static void spinning_upgrades(struct sim_options *o)
+{
+    o->clients = o->clients > 2 ? o->clients : 3;
+    o->names = 1;
+    o->lease_ms = 1000;
+    o->hold_us = 400000;
+    o->read_pct = 90;
+    o->nest_pct = 60;
+    o->limit_ms = 100;
+    o->ops = 3;
+    o->fault_count = 0;
+}
+
+void sim_force_draw(struct sim_options *o)
+{
+    static const int often[] = {10, 30, 60};
+    struct snib__rng r;
+    snib__rng_init(&r, &(struct snib__seed){{o->seed, 15, 0, 0}});
+    if (o->circle_pct) {
+        return;
+    }
+    bool force = upto(&r, FORCE_ONE_IN) == 0;
+    bool spin = upto(&r, SPIN_ONE_IN) == 0 && o->flavour != SIM_BARRIER;
+    if (force) {
+        o->force_pct = often[upto(&r, 3)];
+        switch (upto(&r, 4)) {
+        case 0:
+            late_repeats(o, &r);
+            break;
+        case 1:
+            crossing(o, &r);
+            break;
+        case 2:
+            if (o->flavour != SIM_BARRIER) {
+                (upto(&r, 2) ? kept_closed : deaf_holders)(o, &r);
+            }
+            break;
+        default:
+            break;
+        }
+    }
+    if (spin) {
+        int how = upto(&r, 4);
+        o->spin = how < 2 ? how + 1 : SIM_SPIN_NONE;
+        o->spin_pct = how < 2 ? 0 : 50;
+        if (o->flavour == SIM_RW && upto(&r, 3) == 0) {
+            spinning_upgrades(o);
+        }
+    }
+}
+
+/* -- forced releases ------------------------------------------------------------ */
+
+/* As many as the entries of those that were ended, less one script's. */
+static bool enough(const struct sim_world *w, int name)
+{
+    return w->forced_count[name] > SIM_FORCED - SIM_BOOK;
+}
+
+static void later(struct sim_world *w, int name, int64_t ns)
+{
+    int client = upto(&w->work, w->opt.clients);
+    sim_push(w, (struct sim_event){.at = w->t + (int64_t)snib__rng_below(
+                                                    &w->work, (uint64_t)ns + 1),
+                                   .kind = SIM_EV_FORCE,
+                                   .client = client,
+                                   .a = name,
+                                   .life = w->client[client].life});
+}
+
+void sim_force_soon(struct sim_world *w, int name)
+{
+    const struct sim_options *o = &w->opt;
+    if (upto(&w->work, 100) >= o->force_pct || enough(w, name)) {
+        return;
+    }
+    switch (upto(&w->work, 5)) {
+    case 0: /* while the answer is on its way */
+        later(w, name, 2000 * o->latency_us);
+        break;
+    case 1:
+        later(w, name, 16000 * o->latency_us);
+        break;
+    case 2:
+        later(w, name, 2000 * o->hold_us + 1000000);
+        break;
+    case 3:
+        later(w, name, o->lease_ms * SIM_MS);
+        break;
+    default: /* or of its lock-delay */
+        later(w, name, (2 * o->lease_ms + o->delay_ms) * SIM_MS);
+        break;
+    }
+}
+
+void sim_force_now(struct sim_world *w, int client, int name)
+{
+    static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
+    struct sim_client *c = &w->client[client];
+    if (c->force_busy || enough(w, name)) {
+        return;
+    }
+    c->force = (struct snib__query){.verb = SNIB__FORCE,
+                                    .name = names[name],
+                                    .name_size = strlen(names[name]),
+                                    .text = "why not",
+                                    .user = (void *)(intptr_t)(name + 1)};
+    c->force.limit = snib__after(now_of(w, client), snib__ms(3000));
+    sim_note(w, "client %d forces name %d", client, name);
+    c->force_busy =
+        !snib__engine_query(c->engine, now_of(w, client), &c->force);
+}
+
+void sim_force_told(struct sim_world *w, int client, struct snib__query *q)
+{
+    sim_note(w, "client %d forced name %d: %s", client,
+             (int)(intptr_t)q->user - 1, snib_err_name(q->err));
+    snib__buf_free(&q->result);
+    w->client[client].force_busy = false;
+}
+
+void sim_force_entered(struct sim_world *w, int client, int lane, bool more)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    if (!sim_force(w)) {
+        return;
+    }
+    char *id = more ? l->more_id : l->id;
+    sim_seat_id(more ? l->more : l->seat, id);
+    *(more ? &l->more_forced : &l->forced) = sim_forced_of(w, l->name, id);
+}
+
+void sim_force_releasing(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    struct snib_status st;
+    if (sim_force(w)) {
+        snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
+        l->released_at = w->t;
+        l->left_ms = st.state == SNIB_LOST ? 0 : st.left_ms;
+    }
+}
+
+/* -- callers who spin ------------------------------------------------------------- */
+
+void sim_force_begin(struct sim_world *w, int client)
+{
+    struct snib__rng r;
+    snib__rng_init(
+        &r, &(struct snib__seed){{w->opt.seed, 15, 1 + (uint64_t)client, 0}});
+    int kind = upto(&r, 100) >= w->opt.spin_pct ? SIM_QUEUES : SIM_SPINS_ALWAYS;
+    w->client[client].spins = w->opt.spin ? SIM_SPINS_ALWAYS
+                              : w->opt.spin_pct && upto(&r, 3) == 0
+                                  ? SIM_SPINS_OR_QUEUES
+                                  : kind;
+}
+
+bool sim_spin_ask(struct sim_world *w, int client, struct sim_lane *l)
+{
+    int kind = w->client[client].spins;
+    l->spins = kind == SIM_SPINS_ALWAYS ||
+               (kind == SIM_SPINS_OR_QUEUES && upto(&w->work, 2));
+    l->unqueued_since = l->behind = 0;
+    return l->spins && !w->opt.spin; /* else the URL says so */
+}
+
+void sim_force_deafen(struct sim_world *w)
+{
+    if (w->opt.spin == SIM_SPIN_DEAF) {
+        sim_redis_set_fault(w->node[0].redis, SIM_REDIS_NOPERM_CHANNEL, true);
+    }
+}

@@ -1,0 +1,142 @@
+/* tests/unit/test_engine_hints.c — somebody is said to have ended a grant by
+ * force: what the engine asks then, and what it does not do before the answer. */
+#include "core/engine_i.h"
+#include "engine_desk.h"
+
+static void hint(struct desk *d, const uint64_t id[2])
+{
+    uint64_t copy[2] = {id[0], id[1]};
+    snib__out_ended(out, copy);
+    feed(d);
+}
+
+static void revoke(struct desk *d)
+{
+    at(SNIB__RENEW)->revoked = true;
+    say(d, at(SNIB__RENEW), SNIB__NO);
+}
+
+static void a_hint_that_crosses_a_renewal_leads_to_another(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    grant(d, 9);
+    pass_ms(d, 10000);
+    assert_non_null(at(SNIB__RENEW));
+    hint(d, d->site->turn->id);
+    confirm(d, d->now);
+    assert_int_equal(state_of(d, s), SNIB_HELD);
+    revoke(d); /* the second one */
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(s->why, SNIB_WHY_REVOKED);
+    release(d, s->ticket, 1, NULL);
+}
+
+static void a_hint_before_its_grant_is_confirmed_first(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    hint(d, at(SNIB__ACQUIRE)->id);
+    grant(d, 9);
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    revoke(d);
+    grant(d, 12); /* asked for anew */
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(s->token, 12);
+}
+
+static void who_has_heard_of_it_does_not_pass_it_on(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1)), *ending = NULL;
+    grant(d, 9);
+    struct snib__seat *next = acquire(d, ask_of(2));
+    hint(d, d->site->turn->id);
+    assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
+    assert_ptr_equal(ending, s);
+    at(SNIB__RELEASE)->revoked = true;
+    say(d, at(SNIB__RELEASE), SNIB__NO);
+    assert_int_equal(s->err, SNIB_ERR_LOST);
+    snib__seat_done(d->e, s);
+    grant(d, 12);
+    assert_int_equal(next->state, SNIB__SEAT_SERVED);
+}
+
+static void after_a_false_hint_it_is_passed_on_again(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(1)), *ending = NULL;
+    grant(d, 9);
+    struct snib__seat *next = acquire(d, ask_of(2));
+    hint(d, d->site->turn->id);
+    confirm(d, d->now);
+    assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
+    assert_null(ending);
+    assert_int_equal(next->token, 10);
+}
+
+static void a_fixed_lease_is_not_renewed_for_a_hint(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.fixed = true;
+    acquire(d, ask);
+    grant(d, 9);
+    hint(d, d->site->turn->id);
+    assert_null(at(SNIB__RENEW));
+}
+
+static void more_hints_than_fit_ask_for_all(void **state)
+{
+    struct desk *d = *state;
+    acquire(d, ask_of(1));
+    grant(d, 9);
+    for (uint64_t i = 0; i <= SNIB__HINTS; i++) {
+        snib__out_ended(out, (uint64_t[]){i, 7});
+    }
+    feed(d);
+    assert_non_null(at(SNIB__RENEW));
+}
+
+static void a_try_that_was_ended_unheard_hears_busy(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.try_only = true;
+    struct snib__seat *s = acquire(d, ask);
+    say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
+    at(SNIB__ACQUIRE)->err = SNIB_ERR_CANCELLED;
+    say(d, at(SNIB__ACQUIRE), SNIB__NO);
+    assert_int_equal(s->err, SNIB_ERR_BUSY);
+    snib__seat_done(d->e, s);
+}
+
+static void a_client_spins_when_all_of_it_do(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask spinner = ask_of(1);
+    spinner.spin = true;
+    acquire(d, spinner);
+    assert_true(at(SNIB__ACQUIRE)->spin);
+    struct snib__ask trier = ask_of(3);
+    trier.try_only = true;
+    acquire(d, trier);
+    assert_true(at(SNIB__ACQUIRE)->spin);
+    acquire(d, ask_of(2));
+    assert_false(at(SNIB__ACQUIRE)->spin);
+}
+
+int main(void)
+{
+    const struct CMUnitTest engine_hints[] = {
+        T(a_hint_that_crosses_a_renewal_leads_to_another),
+        T(a_hint_before_its_grant_is_confirmed_first),
+        T(who_has_heard_of_it_does_not_pass_it_on),
+        T(after_a_false_hint_it_is_passed_on_again),
+        T(a_fixed_lease_is_not_renewed_for_a_hint),
+        T(more_hints_than_fit_ask_for_all),
+        T(a_try_that_was_ended_unheard_hears_busy),
+        T(a_client_spins_when_all_of_it_do),
+    };
+    return RUN(engine_hints);
+}
