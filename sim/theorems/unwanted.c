@@ -20,7 +20,7 @@ static bool sound(const struct sim_world *w, int client)
         const struct sim_line *l = &c->line[i];
         if (l->state != SIM_LINE_OPEN || l->half_open || l->late ||
             l->lose_reply || !l->server_conn || !l->last_down ||
-            l->last_down > w->t) {
+            l->last_down > w->t || l->last_up > w->t) {
             return false;
         }
     }
