@@ -1,6 +1,7 @@
 /* sim/client.c — one process: the production engine over the production
  * Redis store, driven by the world instead of threads and sockets. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/world.h"
 #include "store/quorum/quorum.h"
@@ -73,6 +74,7 @@ bool sim_client_start(struct sim_world *w, int client)
              (unsigned long long)id[1]);
     c->timer_at = INT64_MAX;
     c->terms_busy = false;
+    memset(&c->look, 0, sizeof c->look);
     for (int i = 0; i < w->opt.lanes; i++) {
         struct sim_lane *l = &c->lane[i];
         int left = c->life ? l->ops_left : w->opt.ops;
