@@ -179,24 +179,35 @@ static void edges_of(struct sim_world *w, const struct lanes *lanes,
     v[i].reach = v[i].hold | v[i].line;
 }
 
-int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
+static struct lanes *read_lanes(const struct sim_world *w)
 {
     static _Thread_local struct lanes lanes;
-    int64_t now_ms = sim_wall_us(w, 0) / 1000;
-    int count = 0;
     lanes.waits = lanes.grants = 0;
     for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
         int c = i / w->opt.lanes, l = i % w->opt.lanes;
         read_lane(&w->client[c].lane[l], c * SIM_LANES + l, &lanes);
     }
-    for (int i = 0; i < lanes.waits; i++) {
-        remember(w, &lanes, i);
+    return &lanes;
+}
+
+void sim_waits_note(struct sim_world *w)
+{
+    const struct lanes *lanes = read_lanes(w);
+    for (int i = 0; i < lanes->waits; i++) {
+        remember(w, lanes, i);
     }
+}
+
+int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
+{
+    const struct lanes *lanes = read_lanes(w);
+    int64_t now_ms = sim_wall_us(w, 0) / 1000;
+    int count = 0;
     for (int n = 0; n < w->opt.names; n++) {
         const struct sim_book *b = &w->shelf[n].book;
         for (int i = 0; i < b->waiters && count < SIM_WAITS; i++) {
             const struct sim_waiter *x = &b->waiter[i];
-            uint64_t who = x->alive > now_ms ? who_waits(&lanes, n, x->id) : 0;
+            uint64_t who = x->alive > now_ms ? who_waits(lanes, n, x->id) : 0;
             struct sim_past *p =
                 x->alive > now_ms ? past_of(w, n, x->id) : NULL;
             if (p) {
@@ -213,7 +224,7 @@ int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
         }
     }
     for (int i = 0; i < count; i++) {
-        edges_of(w, &lanes, ghosts, ret, count, i);
+        edges_of(w, lanes, ghosts, ret, count, i);
     }
     for (int k = 0; k < count; k++) {
         for (int i = 0; i < count; i++) {

@@ -1,6 +1,7 @@
 /* sim/client.c — one process: the production engine over the production
  * Redis store, driven by the world instead of threads and sockets. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/world.h"
 #include "store/quorum/quorum.h"
@@ -78,6 +79,7 @@ bool sim_client_start(struct sim_world *w, int client)
     c->terms_busy = c->force_busy = c->listened = false;
     c->listens_since = c->deaf_since = 0;
     sim_force_begin(w, client);
+    memset(&c->look, 0, sizeof c->look);
     for (int i = 0; i < w->opt.lanes; i++) {
         struct sim_lane *l = &c->lane[i];
         int left = c->life ? l->ops_left : w->opt.ops;

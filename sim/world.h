@@ -266,8 +266,9 @@ struct sim_client {
     bool terms_busy;
     char hex[33]; /* its id, as the server shows it                   */
     struct {
-        int64_t from, to, length; /* the last look for circles, at the server */
-        int64_t before;           /* end of the one before that               */
+        int64_t from, to; /* the last look for circles, at the server    */
+        int64_t before;   /* end of the one before that                  */
+        int conn;
     } look;
     struct snib__query force; /* a forced release under way               */
     bool force_busy;
@@ -645,6 +646,8 @@ void sim_lane_give_back(struct sim_world *, int client, int lane,
  * wait is in a circle if it reaches itself. ghosts: with what is still in the
  * queue of those that have given up or died. */
 int sim_waits(struct sim_world *, bool ghosts, struct sim_wait ret[SIM_WAITS]);
+/* Who waits by which request, and with what: at each event, for the ghosts. */
+void sim_waits_note(struct sim_world *);
 /* Those that reach wait i and are reached from it, as bits. */
 uint64_t sim_waits_set(const struct sim_wait *, int count, int i);
 /* Whoever of such a set is to give up. */

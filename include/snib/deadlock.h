@@ -4,7 +4,8 @@
  * are renewed, so no lease ends it. Whoever holds a lock and waits for another
  * shows in the store what it holds; after a second of waiting it begins to
  * look whether its wait is part of such a circle, across threads, processes
- * and hosts. The youngest wait of a circle is refused with SNIB_ERR_DEADLOCK
+ * and hosts. The youngest wait of a circle (of those whose lanes hold what others
+ * of it wait for) is refused with SNIB_ERR_DEADLOCK
  * and the circle in the error's text, some 2 s after the circle closed; the
  * others go on as soon as that lane releases what it holds. Like any refusal
  * it leaves nothing behind; unwind, release, begin again.
@@ -32,7 +33,8 @@
  * passed on there: many threads that take one common lock inside others get it
  * about half as often (docs/DECISIONS.md). While such a wait
  * lasts longer than a second, its client lists the locks that are waited for,
- * every 2 to 2.5 s, or 50 times the duration of such a look if that is longer.
+ * every 2 to 2.5 s, or 50 times the duration of such a look if that is longer,
+ * however many such waits it has.
  * On Redis that is a SCAN of the whole database (docs/REDIS.md). Switch it off
  * with snib_client_options.no_deadlock_check. */
 #ifndef SNIB_DEADLOCK_H

@@ -10,10 +10,14 @@
  *
  *   1 s after it began to wait, then every 2 s and up to a quarter more, the
  *   locks that are waited for are listed, once for all nested waits of the
- *   client. After a look that took long the next one is 50 times as long away:
+ *   client: who comes while it looks anyway is looked at with the others.
+ *   After a look that took long the next one is 50 times as long away:
  *   looking costs a server about a fiftieth of its time per client at most.
+ *   (Counted from when it was sent: what an outage takes costs the server
+ *   nothing, and must not put off the next look by as many minutes.)
  *
- *   A wait that is the youngest of a deadlock is looked at again 600 ms after
+ *   A wait that is to give up (core/waits.h: the youngest of a deadlock whose
+ *   lane holds what is waited for) is looked at again 600 ms after
  *   that answer. If the very same deadlock (the same requests and grants) is
  *   there again, all of it existed at one instant between the two looks, and
  *   what exists of a deadlock at one instant stays: proven. The wait is

@@ -15,7 +15,8 @@
  * What a lane holds stays held when its process dies, until the lease is over;
  * what is held above may go on as soon as this process is dead. So of such a
  * wait it counts when it was last heard of (snib__waits_unheard).
- * A lane that waits for two things at once is taken for one that can go on.
+ * A lane that waits for two things at once is taken for one that can go on: both
+ * waits say what it holds, or neither does (core/cycles.c).
  * Each edge is necessary: the wait cannot end before the other has ended. So
  * a cycle of edges that exist at one instant is a deadlock whatever else
  * happens, unless somebody gives up.
