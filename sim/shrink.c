@@ -106,6 +106,7 @@ int sim_shrink(struct sim_options *opt, const char *theorem,
         smaller(&s, offsetof(struct sim_options, churn_pct), 0);
         smaller(&s, offsetof(struct sim_options, keep_ms), 0);
         smaller(&s, offsetof(struct sim_options, again_ms), 0);
+        smaller(&s, offsetof(struct sim_options, leave_pct), 0);
         smaller(&s, offsetof(struct sim_options, look_pct), 0);
         fewer_nodes(&s);
         if (memcmp(&before, &s.best, sizeof before) == 0) {
