@@ -2,7 +2,8 @@
  * other does, but the one of the same owner beside which it was given (the
  * writer that reads, the reader that has become the writer). And the lock has
  * one future writer among its readers: a second reader that wants to write is
- * refused, since each would wait for the other. */
+ * refused, since each would wait for the other. (One whose own lease is over
+ * will not be: its upgrade waits for nothing, lock-delay or not.) */
 #include "sim/world.h"
 
 static bool beside(const struct sim_holder *a, const struct sim_holder *b)
@@ -36,7 +37,7 @@ void theorem_one_upgrade(struct sim_world *w, const struct sim_step *s)
         const struct sim_holder *reads =
             x->beside[0] ? sim_holder_of(s->is, x->beside) : NULL;
         upgrades += x->queued && x->alive > s->is->now && sim_alone(x->mode) &&
-                    reads && sim_live(reads, s->is->now);
+                    reads && reads->end > s->is->now;
     }
     if (upgrades > 1) {
         sim_fail(w, "one upgrade at a time",
