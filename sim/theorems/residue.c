@@ -11,6 +11,11 @@ static void look_at_key(void *user, const struct sim_redis_key *key)
     struct sim_world *w = s->world;
     int64_t now_ms = sim_wall_us(w, (int)(s - w->node)) / 1000;
     int64_t step = s->step_us < 0 ? -s->step_us / 1000 : 0;
+    for (int i = 0; i < w->opt.fault_count; i++) { /* also if it went forward
+                                                      in between */
+        const struct sim_fault *f = &w->opt.fault[i];
+        step += f->kind == SIM_STEP_BACK ? f->ms : 0;
+    }
     bool terms =
         key->name.len > 2 && !strcmp(key->name.ptr + key->name.len - 2, ":c");
     const char *tail = key->name.ptr + key->name.len - 2;
