@@ -140,6 +140,7 @@ static void draw_values(struct sim_options *o, struct snib__rng *r)
         o->think_us = 500;
         o->value_pct = 100;
     }
+    o->leave_pct = upto(r, 4) ? 0 : 5;
 }
 
 void sim_errands_draw(struct sim_options *o)

@@ -112,6 +112,7 @@ struct sim_errand {
     int rounds;        /* times it came second                                */
     int change;        /* of a put or delete: which; -1: none                 */
     int64_t asked;     /* true time: this query                             */
+    int64_t leave_at;  /* its caller does not wait longer; 0: it does     */
     snib_instant last; /* of the repeats                                */
     int64_t highest;   /* a look: what had been shown before it was asked */
     int64_t old[SIM_NAMES]; /* a version seen long ago                  */

@@ -312,7 +312,8 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(searched)                                                          \
     X(nodes) X(node_ms) X(apart_ms) X(far_node)                          \
     X(circle_pct) X(skew_ms) X(force_pct) X(spin) X(spin_pct)            \
-    X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)
+    X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)         \
+    X(leave_pct)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)

@@ -114,6 +114,7 @@ int sim_shrink(struct sim_options *opt, const char *theorem,
         smaller(&s, offsetof(struct sim_options, churn_pct), 0);
         smaller(&s, offsetof(struct sim_options, keep_ms), 0);
         smaller(&s, offsetof(struct sim_options, again_ms), 0);
+        smaller(&s, offsetof(struct sim_options, leave_pct), 0);
         smaller(&s, offsetof(struct sim_options, look_pct), 0);
         smaller(&s, offsetof(struct sim_options, force_pct), 0);
         smaller(&s, offsetof(struct sim_options, spin), 0);

@@ -78,6 +78,22 @@ void sim_errand_ask(struct sim_world *w, struct sim_errand *e)
                            &e->q)) {
         sim_fail(w, "harness", "query: %s", e->q.error.text);
     }
+    e->leave_at = 0;
+    if (w->opt.leave_pct && chance(w, w->opt.leave_pct)) {
+        int64_t us = upto(&w->work, (int)w->opt.request_ms * 1000);
+        e->leave_at = w->t + us * 1000;
+        wake_at(w, e, us * 1000);
+    }
+}
+
+/* What was asked goes its way; whether it is applied nobody hears. */
+static void leave(struct sim_world *w, struct sim_errand *e)
+{
+    sim_note(w, "client %d lane %d does not wait for its answer", e->client,
+             e->lane);
+    snib__engine_query_leave(w->client[e->client].engine, &e->q);
+    e->busy = false;
+    sim_errand_over(w, e);
 }
 
 void sim_errand_over(struct sim_world *w, struct sim_errand *e)
@@ -281,6 +297,8 @@ void sim_errand_event(struct sim_world *w, int client, int lane)
     struct sim_errand *e = &w->errands->errand[client][lane];
     if (e->again) {
         ask_again(w, e);
+    } else if (e->busy && e->leave_at && w->t >= e->leave_at) {
+        leave(w, e);
     } else if (!e->busy) {
         get(w, e);
     }

@@ -91,6 +91,7 @@ struct sim_options {
     int value_pct, keep_ms; /* work on values; how long they are kept  */
     int churn_pct;          /* … created and removed, not updated      */
     int again_ms;           /* … asked again so late; 0: not           */
+    int leave_pct;          /* … whose caller does not wait for it     */
     int look_pct;           /* look who holds, and do nothing          */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];

@@ -2,7 +2,8 @@
  * other does, but the one of the same owner beside which it was given (the
  * writer that reads, the reader that has become the writer). And the lock has
  * one future writer among its readers: a second reader that wants to write is
- * refused, since each would wait for the other. */
+ * refused, since each would wait for the other. (One whose own lease is over
+ * will not be: its upgrade waits for nothing, lock-delay or not.) */
 #include "sim/world.h"
 
 static bool beside(const struct sim_holder *a, const struct sim_holder *b)
