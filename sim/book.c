@@ -201,7 +201,7 @@ static bool servable(const struct sim_book *b, const struct sim_waiter *w)
         w->beside[0] ? sim_holder_of(b, w->beside) : NULL;
     return w->queued && w->alive > b->now &&
            (w->mode != 3 || w->permits <= b->size) &&
-           (!w->beside[0] || (other && sim_live(other, b->now)));
+           (!w->beside[0] || (other && other->end > b->now));
 }
 
 static bool ahead(const struct sim_waiter *a, const struct sim_waiter *b)

@@ -35,8 +35,9 @@ void theorem_one_upgrade(struct sim_world *w, const struct sim_step *s)
         const struct sim_waiter *x = &s->is->waiter[i];
         const struct sim_holder *reads =
             x->beside[0] ? sim_holder_of(s->is, x->beside) : NULL;
+        /* A lock-delay is none of the reader's own. */
         upgrades += x->queued && x->alive > s->is->now && sim_alone(x->mode) &&
-                    reads && sim_live(reads, s->is->now);
+                    reads && reads->end > s->is->now;
     }
     if (upgrades > 1) {
         sim_fail(w, "one upgrade at a time",
