@@ -37,7 +37,10 @@ void theorem_slots(struct sim_world *w, const struct sim_step *s)
                      s->name, h->id, (long long)h->slot,
                      other ? other->id : "nobody");
         }
-        if (!sim_is_new(s, h) && was->slot != h->slot) {
+        /* A claim that nobody heard of may be over, and its request granted
+         * anew while the lock-delay runs. */
+        if (!sim_is_new(s, h) && was->token == h->token &&
+            was->slot != h->slot) {
             sim_fail(w, "slots", "name %d: %.8s had slot %lld and has %lld",
                      s->name, h->id, (long long)was->slot, (long long)h->slot);
         }
