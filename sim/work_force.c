@@ -225,6 +225,10 @@ void sim_force_told(struct sim_world *w, int client, struct snib__query *q)
 {
     sim_note(w, "client %d forced name %d: %s", client,
              (int)(intptr_t)q->user - 1, snib_err_name(q->err));
+    if (q->err && !w->faults && w->opt.latency_us <= 2000) {
+        sim_fail(w, "a force is answered", "client %d: %s, nothing is broken",
+                 client, snib_err_name(q->err));
+    }
     snib__buf_free(&q->result);
     w->client[client].force_busy = false;
 }

@@ -218,7 +218,14 @@ void theorem_what_was_forced_stays_ended(struct sim_world *w,
 
 /* -- what is said ------------------------------------------------------------------ */
 
-static void said(struct sim_world *w, int name, const char *what,
+/* Not a late copy on a line that is no more. */
+static bool is_read(const struct sim_world *w, int client, int conn)
+{
+    const struct sim_line *l = w->client[client].line;
+    return conn == l[CALLERS].server_conn || conn == l[KEEPER].server_conn;
+}
+
+static void said(struct sim_world *w, int conn, int name, const char *what,
                  const char *id, int64_t token, bool revoked)
 {
     struct sim_forced *f = sim_forced_of(w, name, id);
@@ -234,7 +241,8 @@ static void said(struct sim_world *w, int name, const char *what,
                  id);
     }
     int client = client_of(w, f ? f->client : id);
-    if (revoked && f && client >= 0 && !f->answered && is_sound(w, client)) {
+    if (revoked && f && client >= 0 && !f->answered && is_sound(w, client) &&
+        is_read(w, client, conn)) {
         f->answered = w->t;
         f->faults = w->faults;
     }
@@ -260,7 +268,8 @@ static void renewed(struct sim_world *w, const struct sim_redis_event *ev)
         for (int n = 0; n < w->opt.names; n++) {
             if (strcmp(ev->argv[3 + 2 * i].ptr, sim_keys[n]) == 0) {
                 const struct sim_redis_arg *v = &ev->argv[first + 3 * i];
-                said(w, n, "a renewal", v[0].ptr, strtoll(v[1].ptr, NULL, 10),
+                said(w, ev->conn, n, "a renewal", v[0].ptr,
+                     strtoll(v[1].ptr, NULL, 10),
                      at[1] == '2' && at[2] == '\r');
             }
         }
@@ -282,7 +291,7 @@ void theorem_force_is_said(struct sim_world *w,
         for (int n = 0; n < w->opt.names; n++) {
             const struct sim_redis_arg *v = sim_args(ev);
             if (strcmp(ev->argv[SIM_ARG_KEY].ptr, sim_keys[n]) == 0) {
-                said(w, n, "a release", v[SIM_ARG_REQUEST].ptr,
+                said(w, ev->conn, n, "a release", v[SIM_ARG_REQUEST].ptr,
                      strtoll(v[SIM_ARG_CLIENT + 2].ptr, NULL, 10),
                      reply[5] == '2');
             }

@@ -36,6 +36,7 @@ void theorem_one_upgrade(struct sim_world *w, const struct sim_step *s)
         const struct sim_waiter *x = &s->is->waiter[i];
         const struct sim_holder *reads =
             x->beside[0] ? sim_holder_of(s->is, x->beside) : NULL;
+        /* A lock-delay is none of the reader's own. */
         upgrades += x->queued && x->alive > s->is->now && sim_alone(x->mode) &&
                     reads && reads->end > s->is->now;
     }
