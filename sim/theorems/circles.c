@@ -355,11 +355,11 @@ static void too_early(struct sim_world *w, const struct sim_client *c, int conn)
 {
     int64_t length = c->look.to - c->look.from;
     int64_t gap = w->t - c->look.to + hop(w);
-    bool proves = gap >= PROOF_MS * SIM_MS / 100 * 99 &&
-                  (w->opt.fault_count || has_seen(w, c));
-    bool calm = conn != c->look.conn || has_seen(w, c) ||
-                gap >= length * CALM / 100 * 99;
-    if ((gap < EVERY_MS * SIM_MS / 100 * 99 && !proves) || !calm) {
+    bool soon = gap < EVERY_MS * SIM_MS / 100 * 99;
+    bool seen = has_seen(w, c) || (w->opt.fault_count && soon);
+    bool proves = seen && gap >= PROOF_MS * SIM_MS / 100 * 99;
+    bool calm = conn != c->look.conn || gap >= length * CALM / 100 * 99;
+    if ((soon || !calm) && !proves) {
         sim_fail(w, "looks are few",
                  "client %d looks %lld ms after one of "
                  "%lld ms",
