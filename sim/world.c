@@ -229,7 +229,7 @@ static void look_now_and_then(struct sim_world *w)
     theorem_nobody_sleeps_beside_room(w);
     theorem_call_ends_by_its_limit(w);
     theorem_unwanted_is_given_back(w);
-    theorem_refused_leave_nothing(w);
+    theorem_refused_leave_nothing(w, false);
     theorem_spin(w);
     if (sim_quorum(w)) {
         theorem_quorum_now_and_then(w);
@@ -504,6 +504,7 @@ bool sim_run(struct sim_world *w, const struct sim_options *opt,
     }
     if (!w->failed) {
         theorem_nothing_left_behind(w);
+        theorem_refused_leave_nothing(w, true);
     }
     clean_up(w);
     return !w->failed;

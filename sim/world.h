@@ -809,8 +809,8 @@ void theorem_company_answered(struct sim_world *, int client, int lane);
 void theorem_company_refused(struct sim_world *, int client, int lane, int k);
 /* After every event: */
 void theorem_told_stands(struct sim_world *);
-/* Now and then: */
-void theorem_refused_leave_nothing(struct sim_world *);
+/* Now and then; and at the end, when all cancels have been answered. */
+void theorem_refused_leave_nothing(struct sim_world *, bool at_end);
 /* Worlds of circles. After every event, every command, a refusal: */
 void theorem_circles(struct sim_world *);
 void theorem_looks_are_few(struct sim_world *, const struct sim_redis_event *);

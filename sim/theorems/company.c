@@ -306,9 +306,9 @@ void theorem_company_refused(struct sim_world *w, int client, int lane, int k)
     }
 }
 
-void theorem_refused_leave_nothing(struct sim_world *w)
+void theorem_refused_leave_nothing(struct sim_world *w, bool at_end)
 {
-    int64_t most_ms = STAY_MAX_MS;
+    int64_t most_ms = at_end ? 0 : STAY_MAX_MS;
     if (!w->opt.many_pct || !w->healed || w->died || w->p2_off) {
         return;
     }
@@ -321,7 +321,7 @@ void theorem_refused_leave_nothing(struct sim_world *w)
         }
         if (is_somebodys(w, r->name, r->id)) {
             r->at = w->t;
-        } else if (w->t - since > most_ms * SIM_MS) {
+        } else if (w->t - since >= most_ms * SIM_MS) {
             sim_fail(w, "nothing stays of a refusal",
                      "name %d: %.8s stands for %lld ms, for nobody", r->name,
                      r->id, (long long)((w->t - r->at) / SIM_MS));

@@ -13,9 +13,10 @@
 void snib__turn_leave(struct snib__engine *e, snib_instant now,
                       struct snib__turn *t)
 {
-    bool cancel = t->asking != NULL || t->doubt;
+    /* A copy of the acquire may be executed later than our lease lasts. */
+    bool late = t->asking != NULL || t->doubt || t->copies;
     snib_duration most = t->lease;
-    if (cancel && most.ns < SNIB__NOT_AFTER_MS * INT64_C(1000000)) {
+    if (late && most.ns < SNIB__NOT_AFTER_MS * INT64_C(1000000)) {
         most = snib__ms(SNIB__NOT_AFTER_MS);
     }
     if (t->state != SNIB__TURN_LEAVING) {

@@ -39,7 +39,8 @@ def test_mandoc_finds_nothing_wrong_with_a_page(name):
     done = subprocess.run(["mandoc", "-T", "lint", name + ".1"], cwd=MAN,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True)
-    words = [w for w in done.stdout.splitlines() if "mandoc.db" not in w]
+    words = [w for w in done.stdout.splitlines() if "mandoc.db" not in w
+             and "not found: Xr snib 3" not in w]  # made of the headers
     assert words == []
 
 

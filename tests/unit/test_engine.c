@@ -186,6 +186,26 @@ static void a_lost_reply_is_repeated_with_the_same_id(void **state)
     assert_int_equal(s->state, SNIB__SEAT_SERVED);
 }
 
+static void a_release_is_repeated_for_as_long_as_a_copy_of_the_acquire_may_come(
+    void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    struct snib__seat *ending;
+    ask.lease = snib__ms(200);
+    struct snib__seat *s = acquire(d, ask);
+    say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
+    grant(d, 9);
+    assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
+    pass_ms(d, 300);
+    say(d, at(SNIB__RELEASE), SNIB__UNKNOWN);
+    assert_true(at(SNIB__RELEASE)->resent);
+    assert_int_equal(ending->state, SNIB__SEAT_ENDING);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    assert_int_equal(ending->state, SNIB__SEAT_GONE);
+    snib__seat_done(d->e, ending);
+}
+
 static void giving_up_unanswered_is_unknown_and_cancels(void **state)
 {
     struct desk *d = *state;
