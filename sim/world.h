@@ -12,9 +12,8 @@
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
-#include <stdio.h>
-
 #include "core/engine.h"
+#include "sim/plan.h"
 #include "sim/server/redis_model.h"
 
 #define SIM_MS      INT64_C(1000000)
@@ -22,104 +21,10 @@
 #define SIM_LANES   6
 #define SIM_NAMES   4
 #define SIM_SEATS   (SIM_LANES * (1 + SIM_NAMES)) /* … and those of a multi */
-#define SIM_FAULTS  64
 #define SIM_LINE_UP 64
 #define SIM_NODES   5 /* servers of a quorum                             */
 #define SIM_CHANS   3 /* lines to each                                   */
 #define SIM_LINES   (SIM_NODES * SIM_CHANS)
-
-/* -- options and plan: data, drawn before the run ----------------------------- */
-
-enum sim_fault_kind {
-    SIM_CUT,        /* a client's connection breaks; a: client, b: chan    */
-    SIM_LOSE_REPLY, /* the next reply on it is lost after execution        */
-    SIM_HALF_OPEN,  /* nothing passes any more, nobody is told             */
-    SIM_PAUSE,      /* a client stands still for `ms`                      */
-    SIM_CRASH,      /* a client dies; a new process takes its place        */
-    SIM_FREEZE,     /* the server stands still for `ms`                    */
-    SIM_RESTART,    /* server restarts with its data, down for `ms`        */
-    SIM_WIPE,       /* server restarts empty, down for `ms`                */
-    SIM_SCRIPT_FLUSH,
-    SIM_FLUSHALL,
-    SIM_STEP_BACK,    /* server's wall clock steps back by `ms`              */
-    SIM_STEP_FORWARD, /* … forward by `ms`                                   */
-    SIM_ERROR,        /* error class a (enum sim_redis_fault) for `ms`       */
-    SIM_SLOW,         /* latency * 50 for `ms`                               */
-    SIM_EVICT,        /* all keys of name a are evicted                      */
-    SIM_JUMP,         /* a client's REALTIME jumps: engine is told           */
-    SIM_REFUSE,       /* connects are refused for `ms`                       */
-    SIM_LATE,         /* what a line carries up arrives `ms` late, nothing
-                         comes back: late copies (H12, H15)                  */
-    SIM_ISOLATE,      /* a client cannot reach the server for `ms`           */
-    SIM_PROMOTE,      /* a replica that is `ms` behind takes over            */
-    SIM_FAULT_KINDS
-};
-
-/* As the client of a fault: whoever holds a lock at that instant. */
-enum { SIM_HOLDER = 99 };
-
-struct sim_fault {
-    int64_t at_ms;
-    int kind, a, b;
-    int64_t ms;
-};
-
-struct sim_options {
-    uint64_t seed;
-    int clients, lanes, names, ops; /* ops a lane                           */
-    int64_t lease_ms, latency_us, hold_us, think_us, request_ms;
-    int64_t limit_ms; /* callers with a limit: up to this            */
-    int try_pct, timed_pct, fixed_pct, reenter_pct, confirm_pct, nopass_pct;
-    int overrun_pct;        /* sections longer than their lease     */
-    int rate_ppm;           /* clocks differ by up to this          */
-    int split_pct;          /* segments are split                   */
-    int flavour;            /* enum sim_flavour: what the locks are */
-    int read_pct, nest_pct; /* RW: readers; the other kind besides         */
-    int size, terms_pct;    /* permits or parties; changes of the terms    */
-    int delay_ms, prio_pct; /* lock-delay; not of the ordinary class       */
-    int many_pct, all_pct;  /* of several names as one; those: all or none */
-    int mixed;              /* every second name is a read/write lock      */
-    int searched;           /* who holds and waits is looked at: deadlocks */
-    int force_pct;          /* grants near which somebody forces a release */
-    int spin, spin_pct;     /* enum sim_spin; clients that spin            */
-    int nodes;              /* servers of a quorum; 0, 1: no quorum    */
-    int node_ms;            /* … and the patience for one of them      */
-    int64_t apart_ms;       /* their clocks differ by up to this       */
-    int far_node;           /* this one's is days ahead; 0: none       */
-    int circle_pct; /* sections that take another lock inside          */
-    int skew_ms;    /* … and clients' wall clocks differ by up to this */
-    int value_pct, keep_ms; /* work on values; how long they are kept  */
-    int churn_pct;          /* … created and removed, not updated      */
-    int again_ms;           /* … asked again so late; 0: not           */
-    int leave_pct;          /* … whose caller does not wait for it     */
-    int look_pct;           /* look who holds, and do nothing          */
-    int fault_count;
-    struct sim_fault fault[SIM_FAULTS];
-};
-
-/* What the locks of a world are. */
-enum sim_flavour {
-    SIM_MUTEX,
-    SIM_RW,
-    SIM_PERMITS,
-    SIM_BARRIER,
-    SIM_LATCH, /* mutexes behind a gate that is closed and counted down   */
-    SIM_FLAVOURS
-};
-
-/* Who stands in no queue. */
-enum sim_spin {
-    SIM_SPIN_NONE, /* but for spin_pct                                      */
-    SIM_SPIN_ALL,  /* ?wait=spin                                            */
-    SIM_SPIN_DEAF, /* … on a server without channels                        */
-    SIM_SPINS
-};
-
-void sim_options_draw(struct sim_options *, uint64_t seed);
-/* Text form: one "key value" or "fault …" a line; false + message. */
-void sim_options_print(const struct sim_options *, FILE *);
-bool sim_options_read(struct sim_options *, FILE *, char *why, size_t size);
-const char *sim_fault_name(int kind);
 
 /* -- events --------------------------------------------------------------------- */
 
@@ -729,114 +634,6 @@ void sim_heal(struct sim_world *);
 /* Is there a fault of that kind in the plan? */
 bool sim_planned(const struct sim_world *, int kind);
 
-/* theorems/: looked at after every event (or at the end) */
-void theorem_exclusion(struct sim_world *);
-void theorem_token_rises(struct sim_world *, int name, int64_t token);
-void theorem_token_given(struct sim_world *, const struct sim_redis_event *);
-/* What is known of the name whose holders' key this is; NULL: too many. */
-struct sim_line_up *sim_line_up(struct sim_world *, const char *key);
-void theorem_loss_is_told(struct sim_world *);
-void theorem_no_waiter_beside_a_free_lock(struct sim_world *);
-void theorem_call_ends_by_its_limit(struct sim_world *);
-void theorem_fence_loses_nothing(struct sim_world *);
-void theorem_nothing_left_behind(struct sim_world *);
-/* The holders' key of a name. */
-extern const char *const sim_keys[SIM_NAMES];
-void theorem_first_come_first_served(void *world,
-                                     const struct sim_redis_event *);
-/* P7, H25: a place is cancelled only when no local thread wants it. */
-void theorem_no_needless_cancel(struct sim_world *,
-                                const struct sim_redis_event *);
-/* Every script on a name, and what it leaves behind. */
-void theorem_served_promptly(struct sim_world *, int name, bool held);
-void theorem_refusal_is_true(struct sim_world *, int client, int lane,
-                             snib_err);
-void theorem_unwanted_pushed(struct sim_world *, const char *channel,
-                             const char *message, int name);
-void theorem_unwanted_ended(struct sim_world *, const char *id, int name);
-void theorem_unwanted_is_given_back(struct sim_world *);
-/* Just after the client was told of a jump. */
-void theorem_jump_puts_at_risk(struct sim_world *, int client);
-/* Is the name held at the server? */
-bool sim_held(const struct sim_world *, int name);
-void theorem_no_needless_loss(struct sim_world *, int name,
-                              const struct snib__seat *);
-
-/* Worlds of a quorum. After every script at one of its servers: */
-void theorem_own_grant_only(struct sim_world *, int node, int name,
-                            const struct sim_stand *was,
-                            const struct sim_redis_event *);
-/* Has a majority forgotten that grant, so that the fence alone protects? */
-bool theorem_is_forgotten(const struct sim_world *, int name,
-                          const struct snib__seat *);
-/* Does that grant stand on a majority of sound servers, so that the others may
- * do what they like? */
-bool theorem_stands_firm(const struct sim_world *, int name,
-                         const struct snib__seat *);
-void theorem_quorum_token(struct sim_world *, int client, int lane);
-void theorem_quorum_now_and_then(struct sim_world *);
-
-/* Worlds of other kinds. At the server after every script: */
-void theorem_readers_and_writers(struct sim_world *, const struct sim_step *);
-void theorem_permits_fit(struct sim_world *, const struct sim_step *);
-void theorem_slots(struct sim_world *, const struct sim_step *);
-void theorem_served_in_order(struct sim_world *, const struct sim_step *);
-void theorem_tokens_of_kinds(struct sim_world *, const struct sim_step *);
-void theorem_who_fits_is_served(struct sim_world *, const struct sim_step *);
-void theorem_nothing_ends_early(struct sim_world *, const struct sim_step *);
-void theorem_dead_are_dropped(struct sim_world *, const struct sim_step *);
-void theorem_parties_meet(struct sim_world *, const struct sim_step *);
-void theorem_gate_is_closed(struct sim_world *, const struct sim_step *);
-void theorem_counts_down_once(struct sim_world *, const struct sim_step *);
-void theorem_one_upgrade(struct sim_world *, const struct sim_step *);
-/* At the clients: */
-void theorem_permits_held(struct sim_world *);
-void theorem_slots_told(struct sim_world *);
-void theorem_token_entered(struct sim_world *, int name, int kind,
-                           int64_t token);
-bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_lane *,
-                             snib_err);
-/* Now and then: */
-void theorem_nobody_sleeps_beside_room(struct sim_world *);
-
-/* Several locks as one. At the server, before the books are brought up to
- * date, and for every other acquire: */
-void theorem_all_or_none(struct sim_world *, const struct sim_company *);
-void theorem_travel_as_asked(struct sim_world *, const struct sim_company *,
-                             const struct sim_redis_event *);
-/* All of a visit are answered: */
-void theorem_company_answered(struct sim_world *, int client, int lane);
-void theorem_company_refused(struct sim_world *, int client, int lane, int k);
-/* After every event: */
-void theorem_told_stands(struct sim_world *);
-/* Now and then; and at the end, when all cancels have been answered. */
-void theorem_refused_leave_nothing(struct sim_world *, bool at_end);
-/* Worlds of circles. After every event, every command, a refusal: */
-void theorem_circles(struct sim_world *);
-void theorem_looks_are_few(struct sim_world *, const struct sim_redis_event *);
-void theorem_deadlock_is_true(struct sim_world *, int client, int lane);
-/* Worlds with forced releases. At the server after every script: */
-void theorem_force_ends_all(struct sim_world *, const struct sim_step *);
-void theorem_what_was_forced_stays_ended(struct sim_world *,
-                                         const struct sim_step *);
-/* … and what a renewal or a release is told. */
-void theorem_force_is_said(struct sim_world *, const struct sim_redis_event *);
-/* The entry of that grant, if it was ended by force; or NULL. */
-struct sim_forced *sim_forced_of(struct sim_world *, int name, const char *id);
-/* Does a lane of that client not know yet that its grant was ended? Others of
- * them wait behind it, at no place of the server's queue. */
-bool sim_forced_here(const struct sim_world *, int client, int name);
-/* At the clients: */
-void theorem_forced_are_told(struct sim_world *);
-/* A lane is told that it has lost the lock. */
-void theorem_loss_by_force(struct sim_world *, int client, int lane, bool more);
-/* A release has ended like that; asked: the store was. */
-void theorem_release_is_true(struct sim_world *, int client, int lane, snib_err,
-                             bool asked);
-
-/* Worlds in which callers spin. At the server after every script: */
-void theorem_spin_step(struct sim_world *, const struct sim_step *);
-/* Now and then: */
-void theorem_spin(struct sim_world *);
+#include "sim/theorems/theorems.h"
 
 #endif

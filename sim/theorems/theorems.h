@@ -1,0 +1,119 @@
+/* sim/theorems/theorems.h — what is promised, and when it is looked at. Each
+ * theorem is a file here; it says by sim_fail that it does not hold. Included
+ * by sim/world.h, whose types these are about. */
+#ifndef SIM_THEOREMS_H
+#define SIM_THEOREMS_H
+
+#include "sim/world.h"
+
+/* Looked at after every event (or at the end) */
+void theorem_exclusion(struct sim_world *);
+void theorem_token_rises(struct sim_world *, int name, int64_t token);
+void theorem_token_given(struct sim_world *, const struct sim_redis_event *);
+/* What is known of the name whose holders' key this is; NULL: too many. */
+struct sim_line_up *sim_line_up(struct sim_world *, const char *key);
+void theorem_loss_is_told(struct sim_world *);
+void theorem_no_waiter_beside_a_free_lock(struct sim_world *);
+void theorem_call_ends_by_its_limit(struct sim_world *);
+void theorem_fence_loses_nothing(struct sim_world *);
+void theorem_nothing_left_behind(struct sim_world *);
+/* The holders' key of a name. */
+extern const char *const sim_keys[SIM_NAMES];
+void theorem_first_come_first_served(void *world,
+                                     const struct sim_redis_event *);
+/* P7, H25: a place is cancelled only when no local thread wants it. */
+void theorem_no_needless_cancel(struct sim_world *,
+                                const struct sim_redis_event *);
+/* Every script on a name, and what it leaves behind. */
+void theorem_served_promptly(struct sim_world *, int name, bool held);
+void theorem_refusal_is_true(struct sim_world *, int client, int lane,
+                             snib_err);
+void theorem_unwanted_pushed(struct sim_world *, const char *channel,
+                             const char *message, int name);
+void theorem_unwanted_ended(struct sim_world *, const char *id, int name);
+void theorem_unwanted_is_given_back(struct sim_world *);
+/* Just after the client was told of a jump. */
+void theorem_jump_puts_at_risk(struct sim_world *, int client);
+/* Is the name held at the server? */
+bool sim_held(const struct sim_world *, int name);
+void theorem_no_needless_loss(struct sim_world *, int name,
+                              const struct snib__seat *);
+
+/* Worlds of a quorum. After every script at one of its servers: */
+void theorem_own_grant_only(struct sim_world *, int node, int name,
+                            const struct sim_stand *was,
+                            const struct sim_redis_event *);
+/* Has a majority forgotten that grant, so that the fence alone protects? */
+bool theorem_is_forgotten(const struct sim_world *, int name,
+                          const struct snib__seat *);
+/* Does that grant stand on a majority of sound servers, so that the others may
+ * do what they like? */
+bool theorem_stands_firm(const struct sim_world *, int name,
+                         const struct snib__seat *);
+void theorem_quorum_token(struct sim_world *, int client, int lane);
+void theorem_quorum_now_and_then(struct sim_world *);
+
+/* Worlds of other kinds. At the server after every script: */
+void theorem_readers_and_writers(struct sim_world *, const struct sim_step *);
+void theorem_permits_fit(struct sim_world *, const struct sim_step *);
+void theorem_slots(struct sim_world *, const struct sim_step *);
+void theorem_served_in_order(struct sim_world *, const struct sim_step *);
+void theorem_tokens_of_kinds(struct sim_world *, const struct sim_step *);
+void theorem_who_fits_is_served(struct sim_world *, const struct sim_step *);
+void theorem_nothing_ends_early(struct sim_world *, const struct sim_step *);
+void theorem_dead_are_dropped(struct sim_world *, const struct sim_step *);
+void theorem_parties_meet(struct sim_world *, const struct sim_step *);
+void theorem_gate_is_closed(struct sim_world *, const struct sim_step *);
+void theorem_counts_down_once(struct sim_world *, const struct sim_step *);
+void theorem_one_upgrade(struct sim_world *, const struct sim_step *);
+/* At the clients: */
+void theorem_permits_held(struct sim_world *);
+void theorem_slots_told(struct sim_world *);
+void theorem_token_entered(struct sim_world *, int name, int kind,
+                           int64_t token);
+bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_lane *,
+                             snib_err);
+/* Now and then: */
+void theorem_nobody_sleeps_beside_room(struct sim_world *);
+
+/* Several locks as one. At the server, before the books are brought up to
+ * date, and for every other acquire: */
+void theorem_all_or_none(struct sim_world *, const struct sim_company *);
+void theorem_travel_as_asked(struct sim_world *, const struct sim_company *,
+                             const struct sim_redis_event *);
+/* All of a visit are answered: */
+void theorem_company_answered(struct sim_world *, int client, int lane);
+void theorem_company_refused(struct sim_world *, int client, int lane, int k);
+/* After every event: */
+void theorem_told_stands(struct sim_world *);
+/* Now and then; and at the end, when all cancels have been answered. */
+void theorem_refused_leave_nothing(struct sim_world *, bool at_end);
+/* Worlds of circles. After every event, every command, a refusal: */
+void theorem_circles(struct sim_world *);
+void theorem_looks_are_few(struct sim_world *, const struct sim_redis_event *);
+void theorem_deadlock_is_true(struct sim_world *, int client, int lane);
+/* Worlds with forced releases. At the server after every script: */
+void theorem_force_ends_all(struct sim_world *, const struct sim_step *);
+void theorem_what_was_forced_stays_ended(struct sim_world *,
+                                         const struct sim_step *);
+/* … and what a renewal or a release is told. */
+void theorem_force_is_said(struct sim_world *, const struct sim_redis_event *);
+/* The entry of that grant, if it was ended by force; or NULL. */
+struct sim_forced *sim_forced_of(struct sim_world *, int name, const char *id);
+/* Does a lane of that client not know yet that its grant was ended? Others of
+ * them wait behind it, at no place of the server's queue. */
+bool sim_forced_here(const struct sim_world *, int client, int name);
+/* At the clients: */
+void theorem_forced_are_told(struct sim_world *);
+/* A lane is told that it has lost the lock. */
+void theorem_loss_by_force(struct sim_world *, int client, int lane, bool more);
+/* A release has ended like that; asked: the store was. */
+void theorem_release_is_true(struct sim_world *, int client, int lane, snib_err,
+                             bool asked);
+
+/* Worlds in which callers spin. At the server after every script: */
+void theorem_spin_step(struct sim_world *, const struct sim_step *);
+/* Now and then: */
+void theorem_spin(struct sim_world *);
+
+#endif
