@@ -14,7 +14,10 @@
  * twice, in looks of which the second began at least 600 ms after the first
  * had ended, and none of them can end before the next. Of a wait that says what
  * is held above it (snib_acquire_options.above) its client must have been heard
- * of since the first look, which takes up to 3 s more. What is not refused:
+ * of since the first look, which takes up to 3 s more. (One exception: who has
+ * died, or has given up and could not tell the store, is seen waiting for up to
+ * 3 s yet. Whoever closes a circle with such a wait in that time may be refused,
+ * although it would have ended by itself.) What is not refused:
  *   circles through permits of a semaphore, since any thread may give those
  *   back (snib_deadlocks shows them, certain == false); lanes that wait for
  *   two locks at once; barriers and latches, which wait for somebody to come;
