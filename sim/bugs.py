@@ -473,7 +473,7 @@ BUGS = [
      "src/core/turn.c (many)", "    refuse_tries(e, t->site);\n", ""),
     ("who names several in any order keeps them while he waits",
      "sim/work_many.c (many)",
-     "    m->ordered = !m->all && chance(w, 70);",
+     "    m->ordered = !m->all && sim_chance(w, 70);",
      "    m->ordered = !m->all;",
      "    for (int n = 0, k = 0; m->ordered && n < w->opt.names; n++) {",
      "    for (int n = 0, k = 0; false && n < w->opt.names; n++) {"),

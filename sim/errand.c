@@ -9,16 +9,11 @@
 
 #include "sim/errand.h"
 
-static int upto(struct snib__rng *r, int n)
-{
-    return (int)snib__rng_below(r, (uint64_t)n);
-}
-
 /* -- drawing -------------------------------------------------------------------- */
 
 static int one_of(struct snib__rng *r, const int *v, int n)
 {
-    return v[upto(r, n)];
+    return v[sim_upto(r, n)];
 }
 
 static void one_fault(struct sim_options *o, struct sim_fault f)
@@ -34,23 +29,23 @@ static void come_and_go(struct sim_options *o, struct snib__rng *r)
 {
     static const int kinds[] = {SIM_LATE, SIM_LATE, SIM_LOSE_REPLY, SIM_CUT},
                      thinks[] = {1000, 30000, 200000};
-    o->clients = 3 + upto(r, 3);
-    o->lanes = 1 + upto(r, 3);
+    o->clients = 3 + sim_upto(r, 3);
+    o->lanes = 1 + sim_upto(r, 3);
     o->names = 1;
     o->ops = 30;
     o->value_pct = 100;
-    o->churn_pct = 60 + upto(r, 41);
-    o->again_ms = upto(r, 2) ? 100 : 3000;
-    o->request_ms = upto(r, 2) ? 100 : 500;
-    o->latency_us = upto(r, 2) ? 100 : 1000;
+    o->churn_pct = 60 + sim_upto(r, 41);
+    o->again_ms = sim_upto(r, 2) ? 100 : 3000;
+    o->request_ms = sim_upto(r, 2) ? 100 : 500;
+    o->latency_us = sim_upto(r, 2) ? 100 : 1000;
     o->think_us = one_of(r, thinks, 3);
     o->fault_count = 0;
     int within = 200 + (int)o->think_us * o->ops / 1500;
-    for (int n = 2 + upto(r, 8); n > 0; n--) {
-        one_fault(o, (struct sim_fault){.at_ms = 1 + upto(r, within),
-                                        .kind = kinds[upto(r, 4)],
-                                        .a = upto(r, o->clients),
-                                        .ms = 100 << upto(r, 7)});
+    for (int n = 2 + sim_upto(r, 8); n > 0; n--) {
+        one_fault(o, (struct sim_fault){.at_ms = 1 + sim_upto(r, within),
+                                        .kind = kinds[sim_upto(r, 4)],
+                                        .a = sim_upto(r, o->clients),
+                                        .ms = 100 << sim_upto(r, 7)});
     }
 }
 
@@ -59,20 +54,21 @@ static void come_and_go(struct sim_options *o, struct snib__rng *r)
 static void late_copies(struct sim_options *o, struct snib__rng *r)
 {
     come_and_go(o, r);
-    o->clients = 3 + upto(r, 2);
+    o->clients = 3 + sim_upto(r, 2);
     o->lanes = 1;
-    o->ops = 4 + upto(r, 12); /* about as many changes as are remembered */
+    o->ops = 4 + sim_upto(r, 12); /* about as many changes as are remembered */
     o->churn_pct = 100;
-    o->think_us = upto(r, 2) ? 50000 : 150000;
-    o->request_ms = upto(r, 2) ? 50 : 100;
+    o->think_us = sim_upto(r, 2) ? 50000 : 150000;
+    o->request_ms = sim_upto(r, 2) ? 50 : 100;
     o->again_ms = 50;
     o->fault_count = 0;
-    for (int n = 8 + upto(r, 17); n > 0; n--) {
-        one_fault(o, (struct sim_fault){
-                         .at_ms = 1 + upto(r, (int)o->think_us * o->ops / 1000),
-                         .kind = SIM_LATE,
-                         .a = upto(r, o->clients),
-                         .ms = 1000 + upto(r, 9500)});
+    for (int n = 8 + sim_upto(r, 17); n > 0; n--) {
+        one_fault(
+            o, (struct sim_fault){
+                   .at_ms = 1 + sim_upto(r, (int)o->think_us * o->ops / 1000),
+                   .kind = SIM_LATE,
+                   .a = sim_upto(r, o->clients),
+                   .ms = 1000 + sim_upto(r, 9500)});
     }
 }
 
@@ -86,15 +82,15 @@ static void patience(struct sim_options *o, struct snib__rng *r)
     o->keep_ms = 2000;
     o->think_us = 1000;
     o->fault_count = 0;
-    int64_t at = 1 + upto(r, 50);
+    int64_t at = 1 + sim_upto(r, 50);
     for (int i = 0; i < 3; i++) {
-        one_fault(o, (struct sim_fault){.at_ms = at + upto(r, 20),
+        one_fault(o, (struct sim_fault){.at_ms = at + sim_upto(r, 20),
                                         .kind = SIM_LOSE_REPLY,
                                         .a = i});
     }
     one_fault(o, (struct sim_fault){.at_ms = at,
                                     .kind = SIM_REFUSE,
-                                    .ms = 11000 + upto(r, 6000)});
+                                    .ms = 11000 + sim_upto(r, 6000)});
 }
 
 /* The clock is set back, then data is lost: what versions rise by then is what
@@ -107,14 +103,14 @@ static void set_back(struct sim_options *o, struct snib__rng *r)
     o->ops = 12;
     o->value_pct = 100;
     o->fault_count = 0;
-    one_fault(o, (struct sim_fault){.at_ms = 1 + upto(r, 30),
+    one_fault(o, (struct sim_fault){.at_ms = 1 + sim_upto(r, 30),
                                     .kind = SIM_STEP_BACK,
-                                    .ms = 1000 << upto(r, 4)});
-    one_fault(o, (struct sim_fault){.at_ms = 10 + upto(r, 50),
-                                    .kind = losses[upto(r, 4)],
-                                    .a = upto(r, o->names),
-                                    .b = upto(r, 3),
-                                    .ms = 5 + upto(r, 20)});
+                                    .ms = 1000 << sim_upto(r, 4)});
+    one_fault(o, (struct sim_fault){.at_ms = 10 + sim_upto(r, 50),
+                                    .kind = losses[sim_upto(r, 4)],
+                                    .a = sim_upto(r, o->names),
+                                    .b = sim_upto(r, 3),
+                                    .ms = 5 + sim_upto(r, 20)});
 }
 
 static void draw_values(struct sim_options *o, struct snib__rng *r)
@@ -125,7 +121,7 @@ static void draw_values(struct sim_options *o, struct snib__rng *r)
     o->keep_ms = one_of(r, keeps, 5);
     o->churn_pct = one_of(r, churns, 3);
     o->again_ms = one_of(r, agains, 3);
-    int which = upto(r, 8);
+    int which = sim_upto(r, 8);
     if (which < 2) {
         come_and_go(o, r);
     } else if (which < 4) {
@@ -140,7 +136,7 @@ static void draw_values(struct sim_options *o, struct snib__rng *r)
         o->think_us = 500;
         o->value_pct = 100;
     }
-    o->leave_pct = upto(r, 4) ? 0 : 5;
+    o->leave_pct = sim_upto(r, 4) ? 0 : 5;
 }
 
 void sim_errands_draw(struct sim_options *o)
@@ -150,7 +146,7 @@ void sim_errands_draw(struct sim_options *o)
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 14, 0, 0}});
     bool other =
         o->many_pct || o->circle_pct || o->force_pct || o->spin || o->spin_pct;
-    int which = other ? -1 : upto(&r, 16);
+    int which = other ? -1 : sim_upto(&r, 16);
     if (which == 0) {
         draw_values(o, &r);
     } else if (which == 1) {

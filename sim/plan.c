@@ -24,11 +24,6 @@ static int64_t pick(struct snib__rng *r, const int64_t *v, int n)
     return v[snib__rng_below(r, (uint64_t)n)];
 }
 
-static int upto(struct snib__rng *r, int n)
-{
-    return (int)snib__rng_below(r, (uint64_t)n);
-}
-
 static const int errors[] = {
     SIM_REDIS_LOADING,    SIM_REDIS_BUSY,       SIM_REDIS_READONLY,
     SIM_REDIS_OOM,        SIM_REDIS_MISCONF,    SIM_REDIS_NOREPLICAS,
@@ -62,19 +57,20 @@ static void draw_fault(struct sim_options *o, struct snib__rng *r,
 {
     static const int64_t lengths[] = {5, 50, 300, 1000, 3000, 8000};
     do {
-        f->kind = upto(r, SIM_FAULT_KINDS);
+        f->kind = sim_upto(r, SIM_FAULT_KINDS);
     } while (!m->allowed[f->kind]);
-    f->at_ms = 1 + upto(r, m->within ? (int)m->within : busy_ms(o));
+    f->at_ms = 1 + sim_upto(r, m->within ? (int)m->within : busy_ms(o));
     f->ms = pick(r, lengths, 6);
-    f->a = m->holder || upto(r, 4) == 0 ? SIM_HOLDER : upto(r, o->clients);
-    f->b = upto(r, 3);
+    f->a =
+        m->holder || sim_upto(r, 4) == 0 ? SIM_HOLDER : sim_upto(r, o->clients);
+    f->b = sim_upto(r, 3);
     if (m->least_ms) {
-        f->ms = m->least_ms + upto(r, (int)m->least_ms);
+        f->ms = m->least_ms + sim_upto(r, (int)m->least_ms);
     }
     if (f->kind == SIM_ERROR) {
-        f->a = errors[upto(r, (int)(sizeof errors / sizeof errors[0]))];
+        f->a = errors[sim_upto(r, (int)(sizeof errors / sizeof errors[0]))];
     } else if (f->kind == SIM_EVICT) {
-        f->a = upto(r, o->names);
+        f->a = sim_upto(r, o->names);
     } else if (m->chan >= 0) {
         f->b = m->chan;
     }
@@ -113,10 +109,10 @@ static void late_copies(struct sim_options *o, struct snib__rng *r,
 static void cut_off(struct sim_options *o, struct snib__rng *r, struct menu *m)
 {
     *m = (struct menu){
-        .most = 8, .chan = -1, .slow_first = upto(r, 2), .holder = true};
+        .most = 8, .chan = -1, .slow_first = sim_upto(r, 2), .holder = true};
     m->allowed[SIM_ISOLATE] = true;
     o->clients = 3;
-    o->lanes = 2 + upto(r, 2);
+    o->lanes = 2 + sim_upto(r, 2);
     o->names = 1;
     o->ops = 30;
     o->lease_ms = 200;
@@ -151,7 +147,7 @@ static void cut_off_for_long(struct sim_options *o, struct snib__rng *r,
                              struct menu *m)
 {
     *m = (struct menu){.most = 4, .chan = -1, .within = 20000, .holder = true};
-    m->allowed[upto(r, 2) ? SIM_ISOLATE : SIM_PAUSE] = true;
+    m->allowed[sim_upto(r, 2) ? SIM_ISOLATE : SIM_PAUSE] = true;
     m->least_ms = 12000;
     long_holds(o);
     o->rate_ppm = 4000;
@@ -163,7 +159,7 @@ static void lost_renewals(struct sim_options *o, struct snib__rng *r,
 {
     static const int kinds[] = {SIM_CUT, SIM_LOSE_REPLY, SIM_HALF_OPEN};
     *m = (struct menu){.most = 4, .chan = 1, .within = 10000, .least_ms = 5};
-    m->allowed[kinds[upto(r, 3)]] = true;
+    m->allowed[kinds[sim_upto(r, 3)]] = true;
     long_holds(o);
 }
 
@@ -175,13 +171,14 @@ static void impatient(struct sim_options *o, struct snib__rng *r,
     static const int kinds[] = {SIM_ISOLATE, SIM_HALF_OPEN, SIM_LATE,
                                 SIM_LOSE_REPLY};
     *m = (struct menu){.most = 8, .chan = -1};
-    m->allowed[SIM_SLOW] = upto(r, 2);
-    m->allowed[kinds[upto(r, 4)]] = m->allowed[kinds[upto(r, 4)]] = true;
-    o->clients = 2 + upto(r, 3);
-    o->lanes = 2 + upto(r, 2);
+    m->allowed[SIM_SLOW] = sim_upto(r, 2);
+    m->allowed[kinds[sim_upto(r, 4)]] = m->allowed[kinds[sim_upto(r, 4)]] =
+        true;
+    o->clients = 2 + sim_upto(r, 3);
+    o->lanes = 2 + sim_upto(r, 2);
     o->names = 1;
     o->lease_ms = 30000;
-    o->latency_us = upto(r, 2) ? 2000 : 20000;
+    o->latency_us = sim_upto(r, 2) ? 2000 : 20000;
     o->limit_ms = o->latency_us * 6 / 1000;
     o->timed_pct = 50;
     o->try_pct = 0;
@@ -195,14 +192,14 @@ static void deaf_callers(struct sim_options *o, struct snib__rng *r,
 {
     static const int64_t leases[] = {200, 1000, 10000};
     *m = (struct menu){.most = 8, .chan = 0};
-    m->allowed[upto(r, 3) ? SIM_LATE : SIM_HALF_OPEN] = true;
+    m->allowed[sim_upto(r, 3) ? SIM_LATE : SIM_HALF_OPEN] = true;
     m->least_ms = 1000;
-    o->clients = 3 + upto(r, 2);
-    o->lanes = 1 + upto(r, 3);
+    o->clients = 3 + sim_upto(r, 2);
+    o->lanes = 1 + sim_upto(r, 3);
     o->names = 1;
     o->lease_ms = pick(r, leases, 3);
     o->hold_us = 20000;
-    o->limit_ms = upto(r, 2) ? 100 : 500;
+    o->limit_ms = sim_upto(r, 2) ? 100 : 500;
     o->timed_pct = 70;
     o->try_pct = 0;
 }
@@ -224,7 +221,7 @@ static void refusing(struct sim_options *o, struct menu *m)
 
 static void focus(struct sim_options *o, struct snib__rng *r, struct menu *m)
 {
-    int which = upto(r, 32);
+    int which = sim_upto(r, 32);
     if (which < 2) {
         long_local_turns(o);
     } else if (which < 5) {
@@ -254,14 +251,14 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     snib__rng_init(&r, &(struct snib__seed){{seed, 9, 0, 0}});
     *o =
         (struct sim_options){.seed = seed, .request_ms = 500, .limit_ms = 3000};
-    o->clients = 1 + upto(&r, 5);
-    o->lanes = 1 + upto(&r, 3);
-    o->names = 1 + upto(&r, 2);
-    o->ops = 2 + upto(&r, 6);
+    o->clients = 1 + sim_upto(&r, 5);
+    o->lanes = 1 + sim_upto(&r, 3);
+    o->names = 1 + sim_upto(&r, 2);
+    o->ops = 2 + sim_upto(&r, 6);
     o->lease_ms = pick(&r, leases, 6);
     o->latency_us = pick(&r, latencies, 4);
     o->hold_us = pick(&r, holds, 5);
-    if (o->lease_ms <= 3000 && upto(&r, 3) == 0) {
+    if (o->lease_ms <= 3000 && sim_upto(&r, 3) == 0) {
         int64_t most = 15000000 / (o->clients * o->lanes * o->ops);
         o->hold_us = o->lease_ms * 400; /* renewals matter */
         o->hold_us = o->hold_us < most ? o->hold_us : most;
@@ -273,25 +270,25 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     o->reenter_pct = (int)pick(&r, pcts, 4);
     o->confirm_pct = (int)pick(&r, pcts, 4);
     o->nopass_pct = (int)pick(&r, pcts, 4);
-    o->overrun_pct = upto(&r, 3) ? 0 : 30;
-    o->rate_ppm = upto(&r, 2) ? 0 : 4000;
+    o->overrun_pct = sim_upto(&r, 3) ? 0 : 30;
+    o->rate_ppm = sim_upto(&r, 2) ? 0 : 4000;
     o->split_pct = (int)pick(&r, pcts, 4);
     struct menu m = {.chan = -1};
-    int kinds = upto(&r, 4); /* none, one, or a few */
+    int kinds = sim_upto(&r, 4); /* none, one, or a few */
     for (int i = 0; i < kinds; i++) {
-        m.allowed[upto(&r, SIM_FAULT_KINDS)] = true;
+        m.allowed[sim_upto(&r, SIM_FAULT_KINDS)] = true;
         m.most = 8;
     }
     focus(o, &r, &m);
     sim_kinds_draw(o);
-    o->fault_count = m.most ? 1 + upto(&r, m.most) : 0;
+    o->fault_count = m.most ? 1 + sim_upto(&r, m.most) : 0;
     for (int i = 0; i < o->fault_count; i++) {
         draw_fault(o, &r, &o->fault[i], &m);
         if (m.slow_first && i % 2) {
             const struct sim_fault *last = &o->fault[i - 1];
             o->fault[i].kind = SIM_SLOW;
-            o->fault[i].ms = 50 + upto(&r, 100);
-            o->fault[i].at_ms = last->at_ms - o->fault[i].ms - upto(&r, 50);
+            o->fault[i].ms = 50 + sim_upto(&r, 100);
+            o->fault[i].at_ms = last->at_ms - o->fault[i].ms - sim_upto(&r, 50);
             if (o->fault[i].at_ms < 1) {
                 o->fault[i].at_ms = 1;
             }

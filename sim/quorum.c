@@ -28,14 +28,9 @@ int sim_majority(const struct sim_world *w)
 
 /* -- drawing -------------------------------------------------------------------- */
 
-static int upto(struct snib__rng *r, int n)
-{
-    return (int)snib__rng_below(r, (uint64_t)n);
-}
-
 static int at_node(struct snib__rng *r, int node)
 {
-    return node * SIM_CHANS + upto(r, SIM_CHANS);
+    return node * SIM_CHANS + sim_upto(r, SIM_CHANS);
 }
 
 /* Servers fail, are slow, forget, and lines to them break: a minority, so
@@ -47,19 +42,19 @@ static void a_minority_fails(struct sim_options *o, struct snib__rng *r)
         SIM_FREEZE,       SIM_RESTART,    SIM_WIPE,      SIM_FLUSHALL,
         SIM_STEP_FORWARD, SIM_ERROR,      SIM_SLOW,      SIM_EVICT,
         SIM_REFUSE,       SIM_LATE,       SIM_ISOLATE,   SIM_STEP_BACK};
-    int few = (o->nodes - 1) / 2, from = upto(r, o->nodes);
-    o->fault_count = few ? 1 + upto(r, 6) : 0;
+    int few = (o->nodes - 1) / 2, from = sim_upto(r, o->nodes);
+    o->fault_count = few ? 1 + sim_upto(r, 6) : 0;
     for (int i = 0; i < o->fault_count; i++) {
         struct sim_fault *f = &o->fault[i];
-        int node = (from + upto(r, few)) % o->nodes;
+        int node = (from + sim_upto(r, few)) % o->nodes;
         *f = (struct sim_fault){
-            .at_ms = 1 + upto(r, 2000),
-            .kind = kinds[upto(r, sizeof kinds / sizeof kinds[0])],
-            .a = upto(r, o->clients),
+            .at_ms = 1 + sim_upto(r, 2000),
+            .kind = kinds[sim_upto(r, sizeof kinds / sizeof kinds[0])],
+            .a = sim_upto(r, o->clients),
             .b = at_node(r, node),
-            .ms = 20 << upto(r, 9)};
+            .ms = 20 << sim_upto(r, 9)};
         if (f->kind == SIM_ERROR) {
-            f->a = upto(r, 2) ? SIM_REDIS_LOADING : SIM_REDIS_READONLY;
+            f->a = sim_upto(r, 2) ? SIM_REDIS_LOADING : SIM_REDIS_READONLY;
         } else if (f->kind == SIM_ISOLATE) {
             f->b = node * SIM_CHANS + 1;
         }
@@ -70,28 +65,28 @@ static void a_minority_fails(struct sim_options *o, struct snib__rng *r)
  * restarts empty. */
 static void forgetful(struct sim_options *o, struct snib__rng *r)
 {
-    int away = upto(r, o->nodes), empty = upto(r, o->nodes);
-    o->lease_ms = upto(r, 2) ? 1000 : 3000;
+    int away = sim_upto(r, o->nodes), empty = sim_upto(r, o->nodes);
+    o->lease_ms = sim_upto(r, 2) ? 1000 : 3000;
     o->hold_us = o->lease_ms * 500;
     o->clients = 3;
     o->lanes = o->names = 1;
     o->ops = 4;
     o->try_pct = 0;
     o->fault_count = 0;
-    if (upto(r, 2)) {
-        o->fault[o->fault_count++] =
-            (struct sim_fault){.at_ms = 1 + upto(r, 100),
-                               .kind = upto(r, 2) ? SIM_FREEZE : SIM_RESTART,
-                               .b = at_node(r, away),
-                               .ms = 1000 + upto(r, 3000)};
+    if (sim_upto(r, 2)) {
+        o->fault[o->fault_count++] = (struct sim_fault){
+            .at_ms = 1 + sim_upto(r, 100),
+            .kind = sim_upto(r, 2) ? SIM_FREEZE : SIM_RESTART,
+            .b = at_node(r, away),
+            .ms = 1000 + sim_upto(r, 3000)};
     }
-    for (int n = 1 + upto(r, 2); n > 0; n--) {
+    for (int n = 1 + sim_upto(r, 2); n > 0; n--) {
         o->fault[o->fault_count++] =
-            (struct sim_fault){.at_ms = 100 + upto(r, 4000),
-                               .kind = upto(r, 3) ? SIM_WIPE : SIM_FLUSHALL,
+            (struct sim_fault){.at_ms = 100 + sim_upto(r, 4000),
+                               .kind = sim_upto(r, 3) ? SIM_WIPE : SIM_FLUSHALL,
                                .b = at_node(r, empty),
-                               .ms = 5 << upto(r, 7)};
-        empty = upto(r, 2) ? upto(r, o->nodes) : empty;
+                               .ms = 5 << sim_upto(r, 7)};
+        empty = sim_upto(r, 2) ? sim_upto(r, o->nodes) : empty;
     }
 }
 
@@ -100,19 +95,19 @@ static void forgetful(struct sim_options *o, struct snib__rng *r)
  * when the lease counts. */
 static void minority_holder(struct sim_options *o, struct snib__rng *r)
 {
-    bool slow = upto(r, 2);
+    bool slow = sim_upto(r, 2);
     o->clients = 3;
-    o->lanes = 1 + upto(r, 2);
+    o->lanes = 1 + sim_upto(r, 2);
     o->names = 1;
     o->ops = 6;
-    o->lease_ms = upto(r, 2) ? 500 : 1000;
+    o->lease_ms = sim_upto(r, 2) ? 500 : 1000;
     o->latency_us = slow ? 300 : o->latency_us;
     o->hold_us = o->lease_ms * 300;
     o->overrun_pct = 60;
     o->try_pct = o->timed_pct = o->fixed_pct = 0;
     o->fault_count = 0;
-    for (int n = 1 + upto(r, 4); n > 0; n--) {
-        int at = 300 + upto(r, 3000);
+    for (int n = 1 + sim_upto(r, 4); n > 0; n--) {
+        int at = 300 + sim_upto(r, 3000);
         for (int k = 0; slow && k < o->nodes; k++) {
             o->fault[o->fault_count++] = (struct sim_fault){.at_ms = at - 200,
                                                             .kind = SIM_SLOW,
@@ -123,50 +118,50 @@ static void minority_holder(struct sim_options *o, struct snib__rng *r)
             (struct sim_fault){.at_ms = at,
                                .kind = SIM_ISOLATE,
                                .a = SIM_HOLDER,
-                               .b = upto(r, o->nodes) * SIM_CHANS + 2,
-                               .ms = o->lease_ms * (1 + upto(r, 3))};
+                               .b = sim_upto(r, o->nodes) * SIM_CHANS + 2,
+                               .ms = o->lease_ms * (1 + sim_upto(r, 3))};
     }
 }
 
 /* Clocks are seconds apart, and each client misses other servers. */
 static void other_majorities(struct sim_options *o, struct snib__rng *r)
 {
-    o->apart_ms = 4000 + upto(r, 6000);
-    o->clients = 2 + upto(r, 3);
+    o->apart_ms = 4000 + sim_upto(r, 6000);
+    o->clients = 2 + sim_upto(r, 3);
     o->ops = 6;
-    o->fault_count = 2 + upto(r, 6);
+    o->fault_count = 2 + sim_upto(r, 6);
     for (int i = 0; i < o->fault_count; i++) {
-        o->fault[i] =
-            (struct sim_fault){.at_ms = 1 + upto(r, 1000),
-                               .kind = upto(r, 4) ? SIM_ISOLATE : SIM_FREEZE,
-                               .a = upto(r, o->clients),
-                               .b = upto(r, o->nodes) * SIM_CHANS + 1,
-                               .ms = 50 << upto(r, 6)};
+        o->fault[i] = (struct sim_fault){
+            .at_ms = 1 + sim_upto(r, 1000),
+            .kind = sim_upto(r, 4) ? SIM_ISOLATE : SIM_FREEZE,
+            .a = sim_upto(r, o->clients),
+            .b = sim_upto(r, o->nodes) * SIM_CHANS + 1,
+            .ms = 50 << sim_upto(r, 6)};
     }
 }
 
 /* Answers come after their round has been decided, and within the patience. */
 static void late_answers(struct sim_options *o, struct snib__rng *r)
 {
-    o->node_ms = 20 + upto(r, 100);
+    o->node_ms = 20 + sim_upto(r, 100);
     o->latency_us = 100;
-    o->clients = 2 + upto(r, 3);
+    o->clients = 2 + sim_upto(r, 3);
     o->names = 1;
     o->ops = 8;
     o->hold_us = o->think_us = 500;
-    o->fault_count = 1 + upto(r, 6);
+    o->fault_count = 1 + sim_upto(r, 6);
     for (int i = 0; i < o->fault_count; i++) {
         o->fault[i] =
-            (struct sim_fault){.at_ms = 1 + upto(r, 200),
-                               .kind = upto(r, 4) ? SIM_SLOW : SIM_FREEZE,
-                               .b = at_node(r, upto(r, o->nodes)),
-                               .ms = 10 << upto(r, 6)};
+            (struct sim_fault){.at_ms = 1 + sim_upto(r, 200),
+                               .kind = sim_upto(r, 4) ? SIM_SLOW : SIM_FREEZE,
+                               .b = at_node(r, sim_upto(r, o->nodes)),
+                               .ms = 10 << sim_upto(r, 6)};
     }
 }
 
 static void focus(struct sim_options *o, struct snib__rng *r)
 {
-    int which = upto(r, 16);
+    int which = sim_upto(r, 16);
     if (which < 3) {
         a_minority_fails(o, r);
     } else if (which < 5) {
@@ -184,7 +179,7 @@ bool sim_quorum_drawn(uint64_t seed)
 {
     struct snib__rng r;
     snib__rng_init(&r, &(struct snib__seed){{seed, 12, 0, 0}});
-    return upto(&r, ONE_IN) == 0;
+    return sim_upto(&r, ONE_IN) == 0;
 }
 
 void sim_quorum_draw(struct sim_options *o)
@@ -199,20 +194,21 @@ void sim_quorum_draw(struct sim_options *o)
     o->force_pct = o->spin = o->spin_pct = 0;
     /* A round trip beyond the patience for a server is as if it were down. */
     o->latency_us = o->latency_us < 2000 ? o->latency_us : 2000;
-    o->nodes = counts[upto(&r, 7)];
-    o->node_ms = upto(&r, 4) ? 0 : 20 + (int)o->latency_us / 50 + upto(&r, 80);
-    o->apart_ms = apart[upto(&r, 6)];
-    o->far_node = upto(&r, 16) ? 0 : 1 + upto(&r, o->nodes);
+    o->nodes = counts[sim_upto(&r, 7)];
+    o->node_ms =
+        sim_upto(&r, 4) ? 0 : 20 + (int)o->latency_us / 50 + sim_upto(&r, 80);
+    o->apart_ms = apart[sim_upto(&r, 6)];
+    o->far_node = sim_upto(&r, 16) ? 0 : 1 + sim_upto(&r, o->nodes);
     o->lanes = o->lanes < 3 ? o->lanes : 3;
     o->ops = o->ops < 8 ? o->ops : 8;
     if (o->lease_ms > 10000) { /* who waits asks five times a second */
-        o->lease_ms = leases[upto(&r, 4)];
+        o->lease_ms = leases[sim_upto(&r, 4)];
     }
-    while (o->lease_ms * 1000 <= 100 * o->latency_us && upto(&r, 4)) {
+    while (o->lease_ms * 1000 <= 100 * o->latency_us && sim_upto(&r, 4)) {
         o->lease_ms *= 2;
     }
     for (int i = 0; i < o->fault_count; i++) {
-        o->fault[i].b = at_node(&r, upto(&r, o->nodes));
+        o->fault[i].b = at_node(&r, sim_upto(&r, o->nodes));
         if (o->fault[i].kind == SIM_PROMOTE) { /* they have no replicas */
             o->fault[i].kind = SIM_WIPE;
         }
@@ -221,7 +217,7 @@ void sim_quorum_draw(struct sim_options *o)
     int64_t most = 40000000 / (o->clients * o->lanes * o->ops);
     o->hold_us = o->hold_us < most ? o->hold_us : most;
     for (int i = 0; i < o->fault_count; i++) {
-        if (o->fault[i].kind == SIM_WIPE && upto(&r, 2)) {
+        if (o->fault[i].kind == SIM_WIPE && sim_upto(&r, 2)) {
             o->fault[i].ms = o->lease_ms * 11 / 10 + 50;
         }
     }

@@ -7,16 +7,6 @@
  * delayed write would: the fence must refuse it. */
 #include "sim/world.h"
 
-static snib_instant now_of(const struct sim_world *w, int client)
-{
-    return (snib_instant){sim_local(&w->client[client], w->t)};
-}
-
-static bool chance(struct sim_world *w, int pct)
-{
-    return (int)snib__rng_below(&w->work, 100) < pct;
-}
-
 static int64_t about(struct sim_world *w, int64_t us)
 {
     return us > 0 ? (int64_t)snib__rng_below(&w->work, 2 * (uint64_t)us) : 0;
@@ -82,7 +72,7 @@ static void entered(struct sim_world *w, int client, int lane)
     }
     int64_t us = about(w, w->opt.hold_us);
     if (w->opt.lease_ms <= 3000 && !l->overran &&
-        chance(w, w->opt.overrun_pct)) {
+        sim_chance(w, w->opt.overrun_pct)) {
         l->overran = true;
         us += w->opt.lease_ms * (w->opt.lease_ms > 200 ? 1200 : 1400);
     }
@@ -113,30 +103,30 @@ static void start_acquire(struct sim_world *w, int client, int lane)
                             .timed = true,
                             .reterr = &l->error};
     l->name = (int)snib__rng_below(&w->work, (uint64_t)o->names);
-    l->is_try = chance(w, o->try_pct);
+    l->is_try = sim_chance(w, o->try_pct);
     l->limit_at = 0;
     int64_t limit_ms = INT64_MAX;
     if (l->is_try) {
         limit_ms = o->request_ms;
-    } else if (chance(w, o->timed_pct)) {
+    } else if (sim_chance(w, o->timed_pct)) {
         limit_ms =
             1 + (int64_t)snib__rng_below(&w->work, (uint64_t)o->limit_ms);
     }
     if (limit_ms != INT64_MAX) {
-        ask.limit = snib__after(now_of(w, client), snib__ms(limit_ms));
+        ask.limit = snib__after(sim_now(w, client), snib__ms(limit_ms));
         l->limit_at = w->t + limit_ms * SIM_MS;
     }
     ask.try_only = l->is_try;
-    ask.fixed = chance(w, o->fixed_pct);
-    ask.confirm = chance(w, o->confirm_pct);
-    ask.no_pass = chance(w, o->nopass_pct);
+    ask.fixed = sim_chance(w, o->fixed_pct);
+    ask.confirm = sim_chance(w, o->confirm_pct);
+    ask.no_pass = sim_chance(w, o->nopass_pct);
     if (sim_kinds(w)) {
         sim_kinds_ask(w, l, &ask);
         ask.spin = sim_spin_ask(w, client, l);
     }
     l->asked_at = w->t;
     snib_err err =
-        snib__engine_acquire(c->engine, now_of(w, client), c->site[l->name],
+        snib__engine_acquire(c->engine, sim_now(w, client), c->site[l->name],
                              &ask, &l->seat, &l->error);
     if (err) {
         theorem_refusal_is_true(w, client, lane, err);
@@ -161,7 +151,7 @@ static void end_section(struct sim_world *w, int client, int lane)
     struct sim_client *c = &w->client[client];
     struct sim_lane *l = &c->lane[lane];
     struct snib_status st;
-    if (l->reentries == 0 && chance(w, w->opt.reenter_pct) &&
+    if (l->reentries == 0 && sim_chance(w, w->opt.reenter_pct) &&
         sim_kinds_reenters(l)) {
         struct snib__ask ask = {.lane = l->lane,
                                 .kind = (snib_kind)l->kind,
@@ -169,9 +159,9 @@ static void end_section(struct sim_world *w, int client, int lane)
                                 .lease = snib__ms(w->opt.lease_ms)};
         struct snib__seat *again = NULL;
         snib_err err =
-            snib__engine_acquire(c->engine, now_of(w, client), c->site[l->name],
-                                 &ask, &again, &l->error);
-        snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
+            snib__engine_acquire(c->engine, sim_now(w, client),
+                                 c->site[l->name], &ask, &again, &l->error);
+        snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
         if (!err && (again != l->seat || again->token != l->token)) {
             sim_fail(w, "re-entry", "another seat or token on re-entry");
         }
@@ -185,14 +175,14 @@ static void end_section(struct sim_world *w, int client, int lane)
             return;
         }
     }
-    snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
-    if (st.state != SNIB_LOST || chance(w, 50)) {
+    snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
+    if (st.state != SNIB_LOST || sim_chance(w, 50)) {
         sim_lane_write(w, l->name, l->token, l->read_value);
     }
     if (l->reentries) {
         struct snib__seat *none;
         snib_err inner =
-            snib__engine_release(c->engine, now_of(w, client), l->ticket,
+            snib__engine_release(c->engine, sim_now(w, client), l->ticket,
                                  l->lane, NULL, NULL, &none, &l->error);
         if (none || (inner && inner != SNIB_ERR_LOST)) {
             sim_fail(w, "re-entry", "inner release: %s", snib_err_name(inner));
@@ -202,7 +192,7 @@ static void end_section(struct sim_world *w, int client, int lane)
     struct snib__seat *ending = NULL;
     sim_force_releasing(w, client, lane);
     snib_err err =
-        snib__engine_release(c->engine, now_of(w, client), l->ticket, l->lane,
+        snib__engine_release(c->engine, sim_now(w, client), l->ticket, l->lane,
                              &l->error, l, &ending, &l->error);
     if (!ending) {
         theorem_release_is_true(w, client, lane, err, false);
@@ -229,7 +219,7 @@ void sim_lane_event(struct sim_world *w, int client, int lane)
 {
     struct sim_client *c = &w->client[client];
     struct sim_lane *l = &c->lane[lane];
-    snib__engine_tick(c->engine, now_of(w, client));
+    snib__engine_tick(c->engine, sim_now(w, client));
     if (l->state == SIM_LANE_ERRAND) {
         sim_errand_event(w, client, lane);
     } else if (l->state == SIM_LANE_IDLE) {

@@ -14,21 +14,6 @@
 
 enum { WISHES = 4 }; /* of one section */
 
-static snib_instant now_of(const struct sim_world *w, int client)
-{
-    return (snib_instant){sim_local(&w->client[client], w->t)};
-}
-
-static bool chance(struct sim_world *w, int pct)
-{
-    return (int)snib__rng_below(&w->work, 100) < pct;
-}
-
-static int upto(struct snib__rng *r, int n)
-{
-    return (int)snib__rng_below(r, (uint64_t)n);
-}
-
 bool sim_circles(const struct sim_world *w)
 {
     return w->opt.circle_pct > 0;
@@ -52,30 +37,30 @@ void sim_circles_draw(struct sim_options *o)
     static const int64_t limits[] = {300, 3000, 10000};
     struct snib__rng r;
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 16, 0, 0}});
-    if (upto(&r, 24) || sim_quorum_drawn(o->seed)) {
+    if (sim_upto(&r, 24) || sim_quorum_drawn(o->seed)) {
         return;
     }
-    o->flavour = flavours[upto(&r, 5)];
-    o->circle_pct = pcts[upto(&r, 3)];
-    o->skew_ms = skews[upto(&r, 4)];
-    o->clients = 2 + upto(&r, 3);
-    o->lanes = 1 + upto(&r, 3);
-    if (upto(&r, 8) == 0) {
+    o->flavour = flavours[sim_upto(&r, 5)];
+    o->circle_pct = pcts[sim_upto(&r, 3)];
+    o->skew_ms = skews[sim_upto(&r, 4)];
+    o->clients = 2 + sim_upto(&r, 3);
+    o->lanes = 1 + sim_upto(&r, 3);
+    if (sim_upto(&r, 8) == 0) {
         o->clients = 1;
-        o->lanes = 2 + upto(&r, 2);
+        o->lanes = 2 + sim_upto(&r, 2);
     }
-    o->names = 2 + upto(&r, 3);
-    o->ops = 1 + upto(&r, 3);
-    o->lease_ms = leases[upto(&r, 4)];
-    o->hold_us = holds[upto(&r, 3)];
-    o->think_us = holds[upto(&r, 3)];
-    o->limit_ms = limits[upto(&r, o->flavour == SIM_PERMITS ? 2 : 3)];
-    o->timed_pct = timed[upto(&r, 4)];
-    o->try_pct = upto(&r, 3) ? 0 : 20;
-    o->fixed_pct = upto(&r, 4) ? 0 : 30;
-    o->read_pct = 30 + upto(&r, 50);
-    o->size = sizes[upto(&r, 3)];
-    o->prio_pct = upto(&r, 4) ? 0 : 30;
+    o->names = 2 + sim_upto(&r, 3);
+    o->ops = 1 + sim_upto(&r, 3);
+    o->lease_ms = leases[sim_upto(&r, 4)];
+    o->hold_us = holds[sim_upto(&r, 3)];
+    o->think_us = holds[sim_upto(&r, 3)];
+    o->limit_ms = limits[sim_upto(&r, o->flavour == SIM_PERMITS ? 2 : 3)];
+    o->timed_pct = timed[sim_upto(&r, 4)];
+    o->try_pct = sim_upto(&r, 3) ? 0 : 20;
+    o->fixed_pct = sim_upto(&r, 4) ? 0 : 30;
+    o->read_pct = 30 + sim_upto(&r, 50);
+    o->size = sizes[sim_upto(&r, 3)];
+    o->prio_pct = sim_upto(&r, 4) ? 0 : 30;
     o->nest_pct = o->terms_pct = 0;
 }
 
@@ -114,8 +99,8 @@ static void give_back(struct sim_world *w, int client, int lane,
 {
     struct sim_client *c = &w->client[client];
     struct snib_status st;
-    snib__engine_status(c->engine, now_of(w, client), in->seat, &st);
-    if (!in->again && (st.state != SNIB_LOST || chance(w, 50))) {
+    snib__engine_status(c->engine, sim_now(w, client), in->seat, &st);
+    if (!in->again && (st.state != SNIB_LOST || sim_chance(w, 50))) {
         sim_lane_write(w, in->name, in->token, in->read_value);
     }
     sim_note(w, "client %d lane %d gives back name %d", client, lane, in->name);
@@ -177,10 +162,10 @@ void sim_circles_meanwhile(struct sim_world *w, int client, int lane)
 
 static int pick_name(struct sim_world *w, const struct sim_lane *l)
 {
-    int name = upto(&w->work, w->opt.names);
+    int name = sim_upto(&w->work, w->opt.names);
     struct sim_grant have[SIM_GRANTS];
     int n = sim_grants(l, have);
-    bool any = chance(w, 10); /* one that it has already, too */
+    bool any = sim_chance(w, 10); /* one that it has already, too */
     for (int tries = 0; !any && tries < w->opt.names; tries++) {
         bool has = false;
         for (int i = 0; i < n; i++) {
@@ -210,26 +195,26 @@ static void ask_for(struct sim_world *w, int client, int lane,
                               .delay = snib__ms(o->delay_ms),
                               .timed = true,
                               .reterr = &l->error};
-    l->is_try = chance(w, o->try_pct);
+    l->is_try = sim_chance(w, o->try_pct);
     ms = l->is_try ? o->request_ms : ms;
     l->limit_at = 0;
-    if (l->is_try || permits || chance(w, o->timed_pct)) {
-        ask->limit = snib__after(now_of(w, client), snib__ms(ms));
+    if (l->is_try || permits || sim_chance(w, o->timed_pct)) {
+        ask->limit = snib__after(sim_now(w, client), snib__ms(ms));
         l->limit_at = w->t + ms * SIM_MS;
     }
     ask->try_only = l->is_try;
-    ask->fixed = chance(w, o->fixed_pct);
-    ask->confirm = chance(w, o->confirm_pct);
-    ask->no_pass = chance(w, o->nopass_pct);
+    ask->fixed = sim_chance(w, o->fixed_pct);
+    ask->confirm = sim_chance(w, o->confirm_pct);
+    ask->no_pass = sim_chance(w, o->nopass_pct);
     if (o->flavour == SIM_RW) {
-        ask->kind = chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
+        ask->kind = sim_chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
     } else if (permits) {
         ask->kind = SNIB_PERMITS;
         ask->capacity = (uint32_t)o->size;
-        ask->permits = 1 + (uint32_t)upto(&w->work, o->size);
+        ask->permits = 1 + (uint32_t)sim_upto(&w->work, o->size);
     }
-    if (o->prio_pct && chance(w, o->prio_pct)) {
-        ask->rank = (int8_t)(chance(w, 50) ? 7 : -7);
+    if (o->prio_pct && sim_chance(w, o->prio_pct)) {
+        ask->rank = (int8_t)(sim_chance(w, 50) ? 7 : -7);
     }
 }
 
@@ -323,7 +308,7 @@ static void ask_inside(struct sim_world *w, int client, int lane)
     sim_note(w, "client %d lane %d wants name %d inside, kind %d", client, lane,
              n->name, n->kind);
     snib_err err =
-        snib__engine_acquire(c->engine, now_of(w, client), c->site[n->name],
+        snib__engine_acquire(c->engine, sim_now(w, client), c->site[n->name],
                              &ask, &n->wait, &l->error);
     if (err) {
         theorem_refusal_is_true(w, client, lane, err);
@@ -337,8 +322,8 @@ static void ask_inside(struct sim_world *w, int client, int lane)
     n->wait->user = l;
     if (n->wait->state != SNIB__SEAT_WAITING) {
         settled(w, client, lane);
-    } else if (chance(w, 15)) { /* see …_meanwhile */
-        sim_lane_wake(w, client, lane, chance(w, 50) ? 1000 : 1000000);
+    } else if (sim_chance(w, 15)) { /* see …_meanwhile */
+        sim_lane_wake(w, client, lane, sim_chance(w, 50) ? 1000 : 1000000);
     }
 }
 
@@ -350,14 +335,15 @@ bool sim_circles_nest(struct sim_world *w, int client, int lane)
         return false;
     }
     if (!n->unwinding && n->depth < SIM_INSIDE && n->wishes < WISHES &&
-        chance(w, w->opt.circle_pct)) {
+        sim_chance(w, w->opt.circle_pct)) {
         ask_inside(w, client, lane);
         return true;
     }
     if (!n->depth) {
         return false;
     }
-    if (n->unwinding || !chance(w, 20) || !give_back_first(w, client, lane)) {
+    if (n->unwinding || !sim_chance(w, 20) ||
+        !give_back_first(w, client, lane)) {
         n->depth--;
         give_back(w, client, lane, &n->in[n->depth]);
     }

@@ -10,16 +10,6 @@
 
 #include "sim/world.h"
 
-static snib_instant now_of(const struct sim_world *w, int client)
-{
-    return (snib_instant){sim_local(&w->client[client], w->t)};
-}
-
-static int upto(struct snib__rng *r, int n)
-{
-    return (int)snib__rng_below(r, (uint64_t)n);
-}
-
 /* -- drawing ------------------------------------------------------------------ */
 
 enum { FORCE_ONE_IN = 16, SPIN_ONE_IN = 24 };
@@ -30,13 +20,13 @@ static void draw_line_fault(struct sim_options *o, struct snib__rng *r,
     static const int kinds[] = {SIM_LATE, SIM_LATE, SIM_LOSE_REPLY, SIM_CUT,
                                 SIM_HALF_OPEN};
     int64_t work = o->ops * (o->think_us + 3 * o->hold_us) / 1000 + 20;
-    *f =
-        (struct sim_fault){.at_ms = 1 + upto(r, work < 4000 ? (int)work : 4000),
-                           .kind = kinds[upto(r, 5)],
-                           .a = upto(r, 2) ? SIM_HOLDER : upto(r, o->clients),
-                           .b = upto(r, SIM_CHANS)};
+    *f = (struct sim_fault){
+        .at_ms = 1 + sim_upto(r, work < 4000 ? (int)work : 4000),
+        .kind = kinds[sim_upto(r, 5)],
+        .a = sim_upto(r, 2) ? SIM_HOLDER : sim_upto(r, o->clients),
+        .b = sim_upto(r, SIM_CHANS)};
     if (f->kind == SIM_LATE) {
-        f->ms = 300 + upto(r, 6000);
+        f->ms = 300 + sim_upto(r, 6000);
     }
 }
 
@@ -45,9 +35,9 @@ static void draw_line_fault(struct sim_options *o, struct snib__rng *r,
 static void late_repeats(struct sim_options *o, struct snib__rng *r)
 {
     static const int64_t holds[] = {500, 5000, 20000, 200000};
-    o->fault_count = 1 + upto(r, 6);
-    o->lease_ms = upto(r, 2) ? 10000 : 3000;
-    o->hold_us = holds[upto(r, 4)];
+    o->fault_count = 1 + sim_upto(r, 6);
+    o->lease_ms = sim_upto(r, 2) ? 10000 : 3000;
+    o->hold_us = holds[sim_upto(r, 4)];
     o->think_us = 5000;
     o->names = 1;
     for (int i = 0; i < o->fault_count; i++) {
@@ -59,17 +49,17 @@ static void late_repeats(struct sim_options *o, struct snib__rng *r)
  * closed, but for a force. */
 static void kept_closed(struct sim_options *o, struct snib__rng *r)
 {
-    o->delay_ms = 200 << upto(r, 3);
-    o->lease_ms = upto(r, 2) ? 200 : 1000;
+    o->delay_ms = 200 << sim_upto(r, 3);
+    o->lease_ms = sim_upto(r, 2) ? 200 : 1000;
     o->hold_us = o->lease_ms * 300;
     o->names = 1;
     o->fixed_pct = 50;
     o->overrun_pct = 50;
-    o->fault_count = 1 + upto(r, 3);
+    o->fault_count = 1 + sim_upto(r, 3);
     for (int i = 0; i < o->fault_count; i++) {
         o->fault[i] =
-            (struct sim_fault){.at_ms = 1 + upto(r, 3000),
-                               .kind = upto(r, 2) ? SIM_CRASH : SIM_PAUSE,
+            (struct sim_fault){.at_ms = 1 + sim_upto(r, 3000),
+                               .kind = sim_upto(r, 2) ? SIM_CRASH : SIM_PAUSE,
                                .a = SIM_HOLDER,
                                .ms = 2 * o->lease_ms};
     }
@@ -85,9 +75,9 @@ static void deaf_holders(struct sim_options *o, struct snib__rng *r)
     o->names = 1;
     o->ops = 2;
     o->try_pct = o->timed_pct = o->fixed_pct = o->overrun_pct = 0;
-    o->fault_count = 1 + upto(r, 3);
+    o->fault_count = 1 + sim_upto(r, 3);
     for (int i = 0; i < o->fault_count; i++) {
-        o->fault[i] = (struct sim_fault){.at_ms = 1 + upto(r, 15000),
+        o->fault[i] = (struct sim_fault){.at_ms = 1 + sim_upto(r, 15000),
                                          .kind = SIM_CUT,
                                          .a = SIM_HOLDER,
                                          .b = SIM_CHANS - 1};
@@ -101,8 +91,8 @@ static void crossing(struct sim_options *o, struct snib__rng *r)
     o->fault_count = 0;
     o->overrun_pct = 0;
     o->latency_us = 500;
-    o->lease_ms = upto(r, 2) ? 200 : 1000;
-    o->hold_us = o->lease_ms * (100 + upto(r, 500));
+    o->lease_ms = sim_upto(r, 2) ? 200 : 1000;
+    o->hold_us = o->lease_ms * (100 + sim_upto(r, 500));
     o->names = 1;
     o->ops = o->ops < 5 ? o->ops : 5;
 }
@@ -129,11 +119,11 @@ void sim_force_draw(struct sim_options *o)
     if (o->circle_pct) {
         return;
     }
-    bool force = upto(&r, FORCE_ONE_IN) == 0;
-    bool spin = upto(&r, SPIN_ONE_IN) == 0 && o->flavour != SIM_BARRIER;
+    bool force = sim_upto(&r, FORCE_ONE_IN) == 0;
+    bool spin = sim_upto(&r, SPIN_ONE_IN) == 0 && o->flavour != SIM_BARRIER;
     if (force) {
-        o->force_pct = often[upto(&r, 3)];
-        switch (upto(&r, 4)) {
+        o->force_pct = often[sim_upto(&r, 3)];
+        switch (sim_upto(&r, 4)) {
         case 0:
             late_repeats(o, &r);
             break;
@@ -142,7 +132,7 @@ void sim_force_draw(struct sim_options *o)
             break;
         case 2:
             if (o->flavour != SIM_BARRIER) {
-                (upto(&r, 2) ? kept_closed : deaf_holders)(o, &r);
+                (sim_upto(&r, 2) ? kept_closed : deaf_holders)(o, &r);
             }
             break;
         default:
@@ -150,10 +140,10 @@ void sim_force_draw(struct sim_options *o)
         }
     }
     if (spin) {
-        int how = upto(&r, 4);
+        int how = sim_upto(&r, 4);
         o->spin = how < 2 ? how + 1 : SIM_SPIN_NONE;
         o->spin_pct = how < 2 ? 0 : 50;
-        if (o->flavour == SIM_RW && upto(&r, 3) == 0) {
+        if (o->flavour == SIM_RW && sim_upto(&r, 3) == 0) {
             spinning_upgrades(o);
         }
     }
@@ -169,7 +159,7 @@ static bool enough(const struct sim_world *w, int name)
 
 static void later(struct sim_world *w, int name, int64_t ns)
 {
-    int client = upto(&w->work, w->opt.clients);
+    int client = sim_upto(&w->work, w->opt.clients);
     sim_push(w, (struct sim_event){.at = w->t + (int64_t)snib__rng_below(
                                                     &w->work, (uint64_t)ns + 1),
                                    .kind = SIM_EV_FORCE,
@@ -181,10 +171,10 @@ static void later(struct sim_world *w, int name, int64_t ns)
 void sim_force_soon(struct sim_world *w, int name)
 {
     const struct sim_options *o = &w->opt;
-    if (upto(&w->work, 100) >= o->force_pct || enough(w, name)) {
+    if (sim_upto(&w->work, 100) >= o->force_pct || enough(w, name)) {
         return;
     }
-    switch (upto(&w->work, 5)) {
+    switch (sim_upto(&w->work, 5)) {
     case 0: /* while the answer is on its way */
         later(w, name, 2000 * o->latency_us);
         break;
@@ -215,10 +205,10 @@ void sim_force_now(struct sim_world *w, int client, int name)
                                     .name_size = strlen(names[name]),
                                     .text = "why not",
                                     .user = (void *)(intptr_t)(name + 1)};
-    c->force.limit = snib__after(now_of(w, client), snib__ms(3000));
+    c->force.limit = snib__after(sim_now(w, client), snib__ms(3000));
     sim_note(w, "client %d forces name %d", client, name);
     c->force_busy =
-        !snib__engine_query(c->engine, now_of(w, client), &c->force);
+        !snib__engine_query(c->engine, sim_now(w, client), &c->force);
 }
 
 void sim_force_told(struct sim_world *w, int client, struct snib__query *q)
@@ -250,7 +240,7 @@ void sim_force_releasing(struct sim_world *w, int client, int lane)
     struct sim_lane *l = &c->lane[lane];
     struct snib_status st;
     if (sim_force(w)) {
-        snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
+        snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
         l->released_at = w->t;
         l->left_ms = st.state == SNIB_LOST ? 0 : st.left_ms;
     }
@@ -263,9 +253,10 @@ void sim_force_begin(struct sim_world *w, int client)
     struct snib__rng r;
     snib__rng_init(
         &r, &(struct snib__seed){{w->opt.seed, 15, 1 + (uint64_t)client, 0}});
-    int kind = upto(&r, 100) >= w->opt.spin_pct ? SIM_QUEUES : SIM_SPINS_ALWAYS;
+    int kind =
+        sim_upto(&r, 100) >= w->opt.spin_pct ? SIM_QUEUES : SIM_SPINS_ALWAYS;
     w->client[client].spins = w->opt.spin ? SIM_SPINS_ALWAYS
-                              : w->opt.spin_pct && upto(&r, 3) == 0
+                              : w->opt.spin_pct && sim_upto(&r, 3) == 0
                                   ? SIM_SPINS_OR_QUEUES
                                   : kind;
 }
@@ -274,7 +265,7 @@ bool sim_spin_ask(struct sim_world *w, int client, struct sim_lane *l)
 {
     int kind = w->client[client].spins;
     l->spins = kind == SIM_SPINS_ALWAYS ||
-               (kind == SIM_SPINS_OR_QUEUES && upto(&w->work, 2));
+               (kind == SIM_SPINS_OR_QUEUES && sim_upto(&w->work, 2));
     l->unqueued_since = l->behind = 0;
     return l->spins && !w->opt.spin; /* else the URL says so */
 }

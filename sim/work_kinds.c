@@ -10,21 +10,6 @@
 
 #include "sim/world.h"
 
-static snib_instant now_of(const struct sim_world *w, int client)
-{
-    return (snib_instant){sim_local(&w->client[client], w->t)};
-}
-
-static int upto(struct snib__rng *r, int n)
-{
-    return (int)snib__rng_below(r, (uint64_t)n);
-}
-
-static bool chance(struct sim_world *w, int pct)
-{
-    return (int)snib__rng_below(&w->work, 100) < pct;
-}
-
 bool sim_kinds(const struct sim_world *w)
 {
     return w->opt.flavour != SIM_MUTEX || w->opt.delay_ms || w->opt.prio_pct ||
@@ -41,27 +26,27 @@ void sim_kinds_draw(struct sim_options *o)
     static const int nests[] = {0, 20, 60}, sizes[] = {1, 2, 3, 5};
     struct snib__rng r;
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 10, 0, 0}});
-    int kind = upto(&r, 20);
+    int kind = sim_upto(&r, 20);
     o->flavour = kind < 7 ? (int)some[kind] : SIM_MUTEX;
-    if (o->flavour != SIM_BARRIER && upto(&r, 10) == 0) {
-        o->delay_ms = 20 << upto(&r, 6);
+    if (o->flavour != SIM_BARRIER && sim_upto(&r, 10) == 0) {
+        o->delay_ms = 20 << sim_upto(&r, 6);
     }
-    o->prio_pct = upto(&r, 10) ? 0 : 30;
+    o->prio_pct = sim_upto(&r, 10) ? 0 : 30;
     if (o->flavour == SIM_RW) {
-        o->read_pct = 30 + upto(&r, 65);
-        o->nest_pct = nests[upto(&r, 3)];
+        o->read_pct = 30 + sim_upto(&r, 65);
+        o->nest_pct = nests[sim_upto(&r, 3)];
     } else if (o->flavour == SIM_PERMITS) {
-        o->size = sizes[upto(&r, 4)];
-        o->terms_pct = upto(&r, 2) ? 0 : 20;
+        o->size = sizes[sim_upto(&r, 4)];
+        o->terms_pct = sim_upto(&r, 2) ? 0 : 20;
     } else if (o->flavour == SIM_BARRIER) {
-        o->size = 2 + upto(&r, 2);
+        o->size = 2 + sim_upto(&r, 2);
         o->names = 1;
         o->timed_pct = 100; /* the last ones would wait for ever */
         o->lanes = o->clients == 1 ? 3 : o->lanes;
         o->think_us = o->think_us > 5000 ? 5000 : o->think_us;
     } else if (o->flavour == SIM_LATCH) {
         o->terms_pct = 60;
-        o->size = 1 + upto(&r, 3);
+        o->size = 1 + sim_upto(&r, 3);
     }
 }
 
@@ -74,13 +59,13 @@ void sim_kinds_ask(struct sim_world *w, struct sim_lane *l,
     l->kind = SNIB_MUTEX;
     l->nested = false;
     if (o->flavour == SIM_RW || (o->mixed && l->name % 2)) {
-        l->kind = chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
+        l->kind = sim_chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
     } else if (o->flavour == SIM_PERMITS && !sim_circles_plain(w, l->name)) {
         l->kind = SNIB_PERMITS;
         ask->capacity = (uint32_t)o->size;
         ask->permits = 1 + (uint32_t)snib__rng_below(
                                &w->work, (uint64_t)(o->size + 1) / 2);
-        if (chance(w, 5)) { /* more than there are, or all that are left */
+        if (sim_chance(w, 5)) { /* more than there are, or all that are left */
             ask->permits = l->is_try ? 0 : (uint32_t)o->size + 1;
         }
         l->size_seen = w->shelf[l->name].book.size;
@@ -91,8 +76,8 @@ void sim_kinds_ask(struct sim_world *w, struct sim_lane *l,
     }
     ask->kind = (snib_kind)l->kind;
     ask->delay = snib__ms(o->delay_ms);
-    if (o->prio_pct && chance(w, o->prio_pct)) {
-        ask->rank = (int8_t)(chance(w, 50) ? 7 : -7);
+    if (o->prio_pct && sim_chance(w, o->prio_pct)) {
+        ask->rank = (int8_t)(sim_chance(w, 50) ? 7 : -7);
     }
 }
 
@@ -135,7 +120,7 @@ void sim_lane_give_back(struct sim_world *w, int client, int lane,
     struct sim_lane *l = &c->lane[lane];
     struct snib__seat *ending = NULL;
     snib_err err =
-        snib__engine_release(c->engine, now_of(w, client), ticket, l->lane,
+        snib__engine_release(c->engine, sim_now(w, client), ticket, l->lane,
                              NULL, NULL, &ending, &l->error);
     if (err && err != SNIB_ERR_LOST) {
         sim_fail(w, "release", "%s: %s", snib_err_name(err), l->error.text);
@@ -150,7 +135,7 @@ void sim_lane_give_back(struct sim_world *w, int client, int lane,
 static void end_one(struct sim_world *w, int client, int lane)
 {
     struct sim_lane *l = &w->client[client].lane[lane];
-    if (chance(w, 50)) {
+    if (sim_chance(w, 50)) {
         sim_note(w, "client %d lane %d keeps the inner grant only", client,
                  lane);
         sim_lane_write(w, l->name, l->token, l->read_value);
@@ -180,16 +165,16 @@ bool sim_kinds_nest(struct sim_world *w, int client, int lane)
         return true;
     }
     if (w->opt.flavour != SIM_RW || l->nested || l->reentries ||
-        !w->opt.nest_pct || !chance(w, w->opt.nest_pct)) {
+        !w->opt.nest_pct || !sim_chance(w, w->opt.nest_pct)) {
         return false;
     }
     l->nested = true;
-    bool timed = chance(w, 50);
-    int64_t limit_ms = 1 + upto(&w->work, (int)w->opt.limit_ms);
+    bool timed = sim_chance(w, 50);
+    int64_t limit_ms = 1 + sim_upto(&w->work, (int)w->opt.limit_ms);
     struct snib__ask ask = {
         .lane = l->lane,
         .kind = l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ,
-        .limit = timed ? snib__after(now_of(w, client), snib__ms(limit_ms))
+        .limit = timed ? snib__after(sim_now(w, client), snib__ms(limit_ms))
                        : SNIB__NEVER,
         .lease = snib__ms(w->opt.lease_ms),
         .delay = snib__ms(w->opt.delay_ms),
@@ -199,7 +184,7 @@ bool sim_kinds_nest(struct sim_world *w, int client, int lane)
     l->asked_at = w->t;
     l->limit_at = timed ? w->t + limit_ms * SIM_MS : 0;
     snib_err err =
-        snib__engine_acquire(c->engine, now_of(w, client), c->site[l->name],
+        snib__engine_acquire(c->engine, sim_now(w, client), c->site[l->name],
                              &ask, &l->more, &l->error);
     if (err) {
         theorem_refusal_is_true(w, client, lane, err);
@@ -258,29 +243,29 @@ static void change(struct sim_world *w, int client, int name, snib__terms_op op,
     while (names[name][c->terms.name_size]) {
         c->terms.name_size++;
     }
-    c->terms.limit = snib__after(now_of(w, client), snib__ms(3000));
+    c->terms.limit = snib__after(sim_now(w, client), snib__ms(3000));
     sim_note(w, "client %d changes the terms of name %d: %d %lld", client, name,
              (int)op, (long long)amount);
     c->terms_busy =
-        !snib__engine_query(c->engine, now_of(w, client), &c->terms);
+        !snib__engine_query(c->engine, sim_now(w, client), &c->terms);
 }
 
 /* Before an acquire; it does not wait for the answer. */
 void sim_kinds_start(struct sim_world *w, int client)
 {
     if (!w->opt.terms_pct || w->client[client].terms_busy ||
-        !chance(w, w->opt.terms_pct)) {
+        !sim_chance(w, w->opt.terms_pct)) {
         return;
     }
-    int name = upto(&w->work, w->opt.names);
+    int name = sim_upto(&w->work, w->opt.names);
     if (w->opt.flavour == SIM_PERMITS) {
-        bool set = chance(w, 20);
+        bool set = sim_chance(w, 20);
         change(w, client, name, set ? SNIB__TERMS_SIZE : SNIB__TERMS_ADD,
-               set             ? w->opt.size
-               : chance(w, 50) ? 1
-                               : -1);
+               set                 ? w->opt.size
+               : sim_chance(w, 50) ? 1
+                                   : -1);
     } else if (w->opt.flavour == SIM_LATCH) {
-        bool close = !w->healed && chance(w, 30);
+        bool close = !w->healed && sim_chance(w, 30);
         change(w, client, name, close ? SNIB__TERMS_GATE : SNIB__TERMS_DOWN,
                close ? w->opt.size : 1);
     }

@@ -22,21 +22,6 @@
 
 enum { ONE_IN = 16, ROUNDS_MAX = 6, WAY_PCT = 3 };
 
-static snib_instant now_of(const struct sim_world *w, int client)
-{
-    return (snib_instant){sim_local(&w->client[client], w->t)};
-}
-
-static int upto(struct snib__rng *r, int n)
-{
-    return (int)snib__rng_below(r, (uint64_t)n);
-}
-
-static bool chance(struct sim_world *w, int pct)
-{
-    return upto(&w->work, 100) < pct;
-}
-
 int sim_part(const struct sim_world *w, int lane, int k)
 {
     return w->callers + lane * SIM_NAMES + k;
@@ -69,18 +54,18 @@ static void lost_answers(struct sim_options *o, struct snib__rng *r)
     static const int errors[] = {SIM_REDIS_LOADING, SIM_REDIS_BUSY,
                                  SIM_REDIS_READONLY, SIM_REDIS_OOM};
     o->fault_count = 0;
-    for (int n = 1 + upto(r, 8); n > 0; n--) {
+    for (int n = 1 + sim_upto(r, 8); n > 0; n--) {
         struct sim_fault *f = &o->fault[o->fault_count++];
-        *f = (struct sim_fault){.at_ms = 1 + upto(r, 1 << upto(r, 12)),
-                                .kind = kinds[upto(r, 6)],
-                                .a = upto(r, o->clients),
-                                .ms = 1 << upto(r, 11)};
+        *f = (struct sim_fault){.at_ms = 1 + sim_upto(r, 1 << sim_upto(r, 12)),
+                                .kind = kinds[sim_upto(r, 6)],
+                                .a = sim_upto(r, o->clients),
+                                .ms = 1 << sim_upto(r, 11)};
         if (f->kind == SIM_ERROR) {
-            f->a = errors[upto(r, 4)];
-        } else if (f->kind == SIM_LATE && upto(r, 2)) {
+            f->a = errors[sim_upto(r, 4)];
+        } else if (f->kind == SIM_LATE && sim_upto(r, 2)) {
             o->fault[o->fault_count] = *f;
             o->fault[o->fault_count].kind = SIM_CUT;
-            o->fault[o->fault_count++].at_ms += 1 + upto(r, 4);
+            o->fault[o->fault_count++].at_ms += 1 + sim_upto(r, 4);
         }
     }
 }
@@ -99,21 +84,21 @@ void sim_many_draw(struct sim_options *o, bool always)
     static const int many[] = {30, 60, 100}, alls[] = {0, 30, 100};
     struct snib__rng r;
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 13, 0, 0}});
-    if ((upto(&r, ONE_IN) && !always) || o->flavour == SIM_BARRIER ||
+    if ((sim_upto(&r, ONE_IN) && !always) || o->flavour == SIM_BARRIER ||
         o->circle_pct || o->force_pct || o->spin || o->spin_pct) {
         return;
     }
-    o->many_pct = many[upto(&r, 3)];
-    o->all_pct = alls[upto(&r, 3)];
-    o->names = 2 + upto(&r, SIM_NAMES - 1);
+    o->many_pct = many[sim_upto(&r, 3)];
+    o->all_pct = alls[sim_upto(&r, 3)];
+    o->names = 2 + sim_upto(&r, SIM_NAMES - 1);
     o->clients = o->clients < 2 ? 2 : o->clients;
-    o->lanes = 1 + upto(&r, 3);
-    o->mixed = o->flavour == SIM_PERMITS && upto(&r, 2);
+    o->lanes = 1 + sim_upto(&r, 3);
+    o->mixed = o->flavour == SIM_PERMITS && sim_upto(&r, 2);
     o->read_pct = o->mixed ? 50 : o->read_pct;
-    o->searched = upto(&r, 2);
+    o->searched = sim_upto(&r, 2);
     int64_t most = 20000000 / (o->clients * o->lanes * o->ops);
     o->hold_us = o->hold_us < most ? o->hold_us : most;
-    int which = upto(&r, 12);
+    int which = sim_upto(&r, 12);
     if (which < 4) {
         lost_answers(o, &r);
     } else if (which < 5) {
@@ -142,12 +127,12 @@ static snib_err ask_for(struct sim_world *w, int client, int lane, int k,
     l->limit_at = limit_at;
     l->asked_at = w->t;
     l->seat = NULL;
-    ask.fixed = chance(w, w->opt.fixed_pct);
-    ask.confirm = chance(w, w->opt.confirm_pct);
-    ask.no_pass = chance(w, w->opt.nopass_pct);
+    ask.fixed = sim_chance(w, w->opt.fixed_pct);
+    ask.confirm = sim_chance(w, w->opt.confirm_pct);
+    ask.no_pass = sim_chance(w, w->opt.nopass_pct);
     sim_kinds_ask(w, l, &ask);
     snib_err err =
-        snib__engine_acquire(c->engine, now_of(w, client), c->site[l->name],
+        snib__engine_acquire(c->engine, sim_now(w, client), c->site[l->name],
                              &ask, &l->seat, &l->error);
     if (!err) {
         l->seat->user = l;
@@ -259,7 +244,7 @@ static void give_back(struct sim_world *w, int client, int lane, int from,
             continue;
         }
         snib_err err =
-            snib__engine_release(c->engine, now_of(w, client), l->ticket,
+            snib__engine_release(c->engine, sim_now(w, client), l->ticket,
                                  l->lane, &l->error, l, &ending, &l->error);
         if (err && err != SNIB_ERR_LOST) {
             sim_fail(w, "release", "%s: %s", snib_err_name(err), l->error.text);
@@ -342,14 +327,14 @@ static void visit(struct sim_world *w, int client, int lane)
     m->open = 0;
     m->apart = false;
     m->due = m->limit_at && m->limit_at < patience ? m->limit_at : patience;
-    m->way = !chance(w, WAY_PCT) ? SNIB__COMPANY_GO
-             : chance(w, 50)     ? SNIB__COMPANY_PART
-                                 : SNIB__COMPANY_DROP;
+    m->way = !sim_chance(w, WAY_PCT) ? SNIB__COMPANY_GO
+             : sim_chance(w, 50)     ? SNIB__COMPANY_PART
+                                     : SNIB__COMPANY_DROP;
     sim_note(w, "client %d lane %d asks for %d names as one%s", client, lane,
              m->count - m->from, m->all ? ", all or none" : "");
     snib__engine_gather(c->engine, m->all);
     start_tries(w, client, lane);
-    snib__engine_gathered(c->engine, now_of(w, client), m->way);
+    snib__engine_gathered(c->engine, sim_now(w, client), m->way);
     wake_at(w, client, lane, m->open ? m->due : w->t);
 }
 
@@ -366,7 +351,7 @@ static void give_up(struct sim_world *w, int client, int lane)
         }
         m->open--;
         refused(w, client, lane, k,
-                snib__engine_leave(c->engine, now_of(w, client), l->seat,
+                snib__engine_leave(c->engine, sim_now(w, client), l->seat,
                                    SNIB_ERR_UNREACHABLE));
     }
 }
@@ -380,7 +365,7 @@ static void enter(struct sim_world *w, int client, int lane)
     for (int k = 0; k < m->count; k++) {
         struct sim_lane *l = seat_of(w, client, lane, k);
         struct snib_status st;
-        snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
+        snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
         if (st.state == SNIB_LOST) {
             give_back(w, client, lane, 0,
                       m->all || ++m->rounds > ROUNDS_MAX ? SIM_MANY_END
@@ -401,7 +386,7 @@ static void enter(struct sim_world *w, int client, int lane)
              m->count);
     us = us > 0 ? (int64_t)snib__rng_below(&w->work, 2 * (uint64_t)us) : 0;
     if (w->opt.lease_ms <= 3000 && !c->lane[lane].overran &&
-        chance(w, w->opt.overrun_pct)) {
+        sim_chance(w, w->opt.overrun_pct)) {
         c->lane[lane].overran = true;
         us += w->opt.lease_ms * (w->opt.lease_ms > 200 ? 1200 : 1400);
     }
@@ -417,8 +402,8 @@ static void section_over(struct sim_world *w, int client, int lane)
     for (int k = 0; k < m->count; k++) {
         struct sim_lane *l = seat_of(w, client, lane, k);
         struct snib_status st;
-        snib__engine_status(c->engine, now_of(w, client), l->seat, &st);
-        if (st.state != SNIB_LOST || chance(w, 50)) {
+        snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
+        if (st.state != SNIB_LOST || sim_chance(w, 50)) {
             sim_lane_write(w, l->name, l->token, l->read_value);
         }
     }
@@ -515,7 +500,7 @@ void sim_many_event(struct sim_world *w, int client, int lane)
     if (c->lane[lane].state != SIM_LANE_MANY) {
         return;
     }
-    snib__engine_tick(c->engine, now_of(w, client));
+    snib__engine_tick(c->engine, sim_now(w, client));
     if (m->phase == SIM_MANY_TRY && m->open && due) {
         give_up(w, client, lane);
     } else if (m->phase == SIM_MANY_BACK && m->open && due) {
@@ -578,7 +563,7 @@ static void choose(struct sim_world *w, int client, int lane)
     int name[SIM_NAMES] = {0, 1, 2, 3}, left = w->opt.names;
     uint32_t chosen = 0;
     for (int k = 0; k < m->count; k++, left--) {
-        int at = upto(&w->work, left), one = name[at];
+        int at = sim_upto(&w->work, left), one = name[at];
         name[at] = name[left - 1];
         chosen |= UINT32_C(1) << one;
         seat_of(w, client, lane, k)->name = one;
@@ -594,16 +579,17 @@ bool sim_many_start(struct sim_world *w, int client, int lane)
 {
     const struct sim_options *o = &w->opt;
     struct sim_many *m = &w->client[client].many[lane];
-    if (!o->many_pct || !chance(w, o->many_pct)) {
+    if (!o->many_pct || !sim_chance(w, o->many_pct)) {
         return false;
     }
-    *m = (struct sim_many){.all = chance(w, o->all_pct)};
-    m->count = 2 + upto(&w->work, o->names - 1);
-    m->ordered = !m->all && chance(w, 70);
+    *m = (struct sim_many){.all = sim_chance(w, o->all_pct)};
+    m->count = 2 + sim_upto(&w->work, o->names - 1);
+    m->ordered = !m->all && sim_chance(w, 70);
     if (m->all) {
         m->limit_at = w->t + o->request_ms * SIM_MS;
-    } else if (chance(w, o->timed_pct)) {
-        m->limit_at = w->t + (1 + upto(&w->work, (int)o->limit_ms)) * SIM_MS;
+    } else if (sim_chance(w, o->timed_pct)) {
+        m->limit_at =
+            w->t + (1 + sim_upto(&w->work, (int)o->limit_ms)) * SIM_MS;
     }
     choose(w, client, lane);
     w->client[client].lane[lane].state = SIM_LANE_MANY;

@@ -20,21 +20,6 @@ enum {
     BACKOFF_MAX_US = 64000
 };
 
-static snib_instant now_of(const struct sim_world *w, int client)
-{
-    return (snib_instant){sim_local(&w->client[client], w->t)};
-}
-
-static int upto(struct snib__rng *r, int n)
-{
-    return (int)snib__rng_below(r, (uint64_t)n);
-}
-
-static bool chance(struct sim_world *w, int pct)
-{
-    return upto(&w->work, 100) < pct;
-}
-
 /* -- asking --------------------------------------------------------------------- */
 
 static void wake_at(struct sim_world *w, const struct sim_errand *e, int64_t ns)
@@ -59,8 +44,9 @@ struct snib__query *sim_errand_begin(struct sim_world *w, struct sim_errand *e,
                                 .user = e};
     e->change = -1;
     e->again = e->late = false;
-    e->last = snib__after(now_of(w, e->client), most);
-    e->q.limit = snib__after(now_of(w, e->client), snib__ms(w->opt.request_ms));
+    e->last = snib__after(sim_now(w, e->client), most);
+    e->q.limit =
+        snib__after(sim_now(w, e->client), snib__ms(w->opt.request_ms));
     return &e->q;
 }
 
@@ -74,13 +60,13 @@ void sim_errand_ask(struct sim_world *w, struct sim_errand *e)
     e->asked = w->t;
     e->again = false;
     e->busy = true;
-    if (snib__engine_query(w->client[e->client].engine, now_of(w, e->client),
+    if (snib__engine_query(w->client[e->client].engine, sim_now(w, e->client),
                            &e->q)) {
         sim_fail(w, "harness", "query: %s", e->q.error.text);
     }
     e->leave_at = 0;
-    if (w->opt.leave_pct && chance(w, w->opt.leave_pct)) {
-        int64_t us = upto(&w->work, (int)w->opt.request_ms * 1000);
+    if (w->opt.leave_pct && sim_chance(w, w->opt.leave_pct)) {
+        int64_t us = sim_upto(&w->work, (int)w->opt.request_ms * 1000);
         e->leave_at = w->t + us * 1000;
         wake_at(w, e, us * 1000);
     }
@@ -148,13 +134,13 @@ static void put(struct sim_world *w, struct sim_errand *e, int64_t expected,
 {
     struct snib__query *q = sim_errand_begin(w, e, SNIB__VALUE_PUT);
     int64_t keep_ms = SNIB_VALUE_TTL_MAX_MS;
-    if (w->opt.keep_ms && !chance(w, 10)) {
-        keep_ms = 1 + upto(&w->work, 2 * w->opt.keep_ms);
+    if (w->opt.keep_ms && !sim_chance(w, 10)) {
+        keep_ms = 1 + sim_upto(&w->work, 2 * w->opt.keep_ms);
     }
     q->expected = expected;
     q->keep = snib__ms(keep_ms);
     e->bytes.size = 0;
-    if (e->plan != SIM_CREATE || !chance(w, 10)) { /* else: empty */
+    if (e->plan != SIM_CREATE || !sim_chance(w, 10)) { /* else: empty */
         e->bytes.size = snprintf(e->bytes.text, sizeof e->bytes.text,
                                  "%lld %d.%d.%d", (long long)counter, e->client,
                                  e->lane, w->errands->changes);
@@ -180,10 +166,10 @@ static void get(struct sim_world *w, struct sim_errand *e)
 
 static enum sim_errand_plan draw_plan(struct sim_world *w)
 {
-    if (chance(w, w->opt.churn_pct)) {
-        return chance(w, 50) ? SIM_CREATE : SIM_REMOVE;
+    if (sim_chance(w, w->opt.churn_pct)) {
+        return sim_chance(w, 50) ? SIM_CREATE : SIM_REMOVE;
     }
-    int r = upto(&w->work, 100);
+    int r = sim_upto(&w->work, 100);
     return r < 10 ? SIM_READ : r < 20 ? SIM_STALE : SIM_UPDATE;
 }
 
@@ -200,16 +186,16 @@ bool sim_errand_start(struct sim_world *w, int client, int lane)
         l->state = SIM_LANE_ERRAND;
         return true;
     }
-    if (!w->opt.value_pct || !chance(w, w->opt.value_pct)) {
+    if (!w->opt.value_pct || !sim_chance(w, w->opt.value_pct)) {
         return false;
     }
     l->state = SIM_LANE_ERRAND;
     e->plan = draw_plan(w);
-    e->name = upto(&w->work, w->opt.names);
+    e->name = sim_upto(&w->work, w->opt.names);
     e->rounds = 0;
     if (e->plan == SIM_CREATE) {
         put(w, e, 0, 1);
-    } else if (e->plan == SIM_STALE && e->old[e->name] && chance(w, 50)) {
+    } else if (e->plan == SIM_STALE && e->old[e->name] && sim_chance(w, 50)) {
         delete (w, e, e->old[e->name]);
     } else if (e->plan == SIM_STALE && e->old[e->name]) {
         put(w, e, e->old[e->name], 1);
@@ -245,7 +231,8 @@ static void change_told(struct sim_world *w, struct sim_errand *e)
 {
     w->errands->written += e->q.answer == SNIB__DONE;
     w->errands->second += e->q.err == SNIB_ERR_BUSY;
-    if (e->q.err != SNIB_ERR_BUSY || e->plan != SIM_UPDATE || chance(w, 5)) {
+    if (e->q.err != SNIB_ERR_BUSY || e->plan != SIM_UPDATE ||
+        sim_chance(w, 5)) {
         sim_errand_over(w, e);
         return;
     }
@@ -266,8 +253,9 @@ static bool asks_again(struct sim_world *w, struct sim_errand *e)
     if (q->err != SNIB_ERR_UNKNOWN || q->answer != SNIB__UNKNOWN) {
         return false;
     }
-    if (snib__reached(now_of(w, e->client), e->last)) {
-        if (!w->opt.again_ms || e->late || e->change < 0 || !chance(w, 50)) {
+    if (snib__reached(sim_now(w, e->client), e->last)) {
+        if (!w->opt.again_ms || e->late || e->change < 0 ||
+            !sim_chance(w, 50)) {
             return false;
         }
         us = w->opt.again_ms * INT64_C(1000);
@@ -280,7 +268,7 @@ static bool asks_again(struct sim_world *w, struct sim_errand *e)
 
 static void ask_again(struct sim_world *w, struct sim_errand *e)
 {
-    snib_instant now = now_of(w, e->client);
+    snib_instant now = sim_now(w, e->client);
     if (e->late && snib__reached(now, e->last)) {
         e->last = snib__after(now, snib__ms(w->opt.request_ms));
     }

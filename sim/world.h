@@ -456,6 +456,19 @@ void sim_push(struct sim_world *, struct sim_event);
 int sim_name_of(const struct sim_world *, const char *key, const char *tail);
 int64_t sim_local(const struct sim_client *, int64_t t);
 int64_t sim_true(const struct sim_client *, int64_t local);
+/* What a client's clock says. */
+static inline snib_instant sim_now(const struct sim_world *w, int client)
+{
+    return (snib_instant){sim_local(&w->client[client], w->t)};
+}
+static inline int sim_upto(struct snib__rng *r, int n)
+{
+    return (int)snib__rng_below(r, (uint64_t)n);
+}
+static inline bool sim_chance(struct sim_world *w, int pct)
+{
+    return sim_upto(&w->work, 100) < pct;
+}
 int64_t sim_wall_us(const struct sim_world *, int node);
 void sim_fail(struct sim_world *, const char *theorem, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
