@@ -17,6 +17,7 @@
 #include "text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -89,7 +90,7 @@ static int hand_out(const struct plan *plan, const struct plan_page *page)
     }
     if (path != NULL && (error = grantfile_write(path, &g, plan, page)) != 0) {
         say("--token-file %s: %s; released again", shown(path),
-            strerror(error));
+            grantfile_error(error));
         return CLI_CONFIG;
     }
     return path != NULL && !plan->args->json ? CLI_OK
@@ -120,6 +121,26 @@ static int check_no_keeper(const struct cli_args *args)
     return CLI_OK;
 }
 
+/* Before anything is acquired: can the grant be handed out at all? */
+static int check_outlet(const struct cli_args *args)
+{
+    int flags = fcntl(1, F_GETFL), error;
+
+    if (args->token_file != NULL &&
+        (error = grantfile_place(args->token_file)) != 0) {
+        say("--token-file %s: %s; nothing was acquired",
+            shown(args->token_file), grantfile_error(error));
+        return CLI_CONFIG;
+    }
+    if ((args->token_file == NULL || args->json) &&
+        (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)) {
+        say("stdout is closed, the grant could not be handed out; nothing was "
+            "acquired (-o PATH writes it to a file)");
+        return CLI_INTERNAL;
+    }
+    return CLI_OK;
+}
+
 int cmd_acquire(struct cli_args *args, int count, char **operands)
 {
     static struct plan plan;
@@ -127,7 +148,8 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
     int socket = -1, code;
 
     (void)count;
-    if ((code = check_no_keeper(args)) != CLI_OK) {
+    if ((code = check_no_keeper(args)) != CLI_OK ||
+        (code = check_outlet(args)) != CLI_OK) {
         return code;
     }
     args->on_lost = LEASH_LOST_IGNORE; /* there is no command to stop */

@@ -91,6 +91,56 @@ static int write_all(int fd, const char *bytes, size_t size)
     return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
 }
 
+int grantfile_place(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) != 0) {
+        return errno == ENOENT ? 0 : errno;
+    }
+    return S_ISREG(st.st_mode) ? 0 : GRANTFILE_OCCUPIED;
+}
+
+/* fresh and the regular file at path change places; the old one goes. */
+static int take_the_place(const char *fresh, const char *path)
+{
+    int error;
+
+    if (renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_EXCHANGE) != 0) {
+        return errno;
+    }
+    error = grantfile_place(fresh);
+    if (error != 0) {
+        renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_EXCHANGE);
+        return error;
+    }
+    return unlink(fresh) == 0 ? 0 : errno;
+}
+
+/* A rename alone would put fresh into the place of a device or a link that came
+ * after the look. So it goes where nothing is, or what it took the place of is
+ * looked at afterwards, and put back when it is no regular file. */
+static int put_in_place(const char *fresh, const char *path)
+{
+    int error = grantfile_place(path);
+
+    for (int round = 0; error == 0 && round < 3; round++) {
+        if (renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_NOREPLACE) == 0) {
+            return 0;
+        }
+        error = errno == EEXIST ? take_the_place(fresh, path) : errno;
+        if (error != ENOENT) {
+            break;
+        }
+        error = 0; /* it was removed in between */
+    }
+    if (error != EINVAL && error != ENOSYS) {
+        return error;
+    }
+    /* A file system that cannot exchange (NFS): the look must do. */
+    return rename(fresh, path) == 0 ? 0 : errno;
+}
+
 static int write_file(const char *path, const char *bytes, size_t size)
 {
     char *fresh;
@@ -104,8 +154,8 @@ static int write_file(const char *path, const char *bytes, size_t size)
     error = fd < 0 ? errno : write_all(fd, bytes, size);
     if (fd >= 0) {
         close(fd);
-        if (error == 0 && rename(fresh, path) != 0) {
-            error = errno;
+        if (error == 0) {
+            error = put_in_place(fresh, path);
         }
         if (error != 0) {
             unlink(fresh);
@@ -113,6 +163,14 @@ static int write_file(const char *path, const char *bytes, size_t size)
     }
     free(fresh);
     return error;
+}
+
+const char *grantfile_error(int error)
+{
+    return error == GRANTFILE_OCCUPIED
+               ? "is there and no regular file (a device, a pipe, a link or a "
+                 "directory); expected the name of a file, new or old"
+               : strerror(error);
 }
 
 int grantfile_write(const char *path, const struct grantfile *g,

@@ -45,7 +45,15 @@ void grantfile_of(const struct plan_page *, struct grantfile *ret);
 void grantfile_left(const struct plan *, const struct plan_page *,
                     struct grantfile *ret);
 void grantfile_text(const struct grantfile *, char ret[GRANT_TEXT_MAX]);
-/* Write PATH (a new file renamed over the old, mode 600). 0 or errno. */
+/* Not an errno: what stands at PATH is no regular file. */
+#define GRANTFILE_OCCUPIED (-1)
+/* Can PATH be written, as far as what stands there goes? It must be nothing or
+ * a regular file: the new file takes its place, and a device, a pipe or a link
+ * would be gone. 0, errno or GRANTFILE_OCCUPIED. */
+int grantfile_place(const char *path);
+/* Such an answer in words. */
+const char *grantfile_error(int error);
+/* Write PATH (a new file of mode 600 in the place of the old). As above. */
 int grantfile_write(const char *path, const struct grantfile *,
                     const struct plan *, const struct plan_page *);
 /* From GRANT or TOKENFILE. false: said why. */

@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "duration.h"
 #include "rows.h"
+#include "show.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -220,43 +221,60 @@ static int run_subcommand(const struct subcommand *sub, struct cli_args *args,
     return code != CLI_OK ? code : sub->main(args, count, argv + next);
 }
 
-/* A descriptor of ours must not become somebody's standard output. */
+/* A descriptor of ours must not become somebody's standard output. In the
+ * place of a closed stdout comes one that takes nothing: what is written there,
+ * by us or by the command, fails as it does on the closed one, and is not taken
+ * for delivered. */
 static void fill_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) < 0) {
-            open("/dev/null", O_RDWR); /* the lowest that is free: this one */
+        if (fcntl(fd, F_GETFD) < 0) { /* the lowest that is free: this one */
+            open("/dev/null", fd == 1 ? O_RDONLY : O_RDWR);
         }
     }
+}
+
+/* Whatever the sub-command printed must have arrived. */
+static int finish(int code)
+{
+    int printed = show_end();
+
+    return code == CLI_OK ? printed : code;
+}
+
+static int dispatch(struct cli_args *args, int argc, char **argv)
+{
+    const struct subcommand *sub;
+    int next;
+
+    if (argc > 1 &&
+        (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        return cmd_help(args, 0, argv);
+    }
+    if (argc < 1 ||
+        !options_parse(cli_global_options, args, argc - 1, argv + 1, &next)) {
+        return CLI_USAGE;
+    }
+    if (args->version) {
+        return cmd_version(args, 0, argv);
+    }
+    argc -= 1 + next;
+    argv += 1 + next;
+    if (argc <= 0) {
+        return usage_error(args, "a sub-command is missing");
+    }
+    sub = cli_find(argv[0]);
+    if (sub == NULL) {
+        return unknown_subcommand(args, argv[0]);
+    }
+    return run_subcommand(sub, args, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)
 {
     static struct cli_args args;
-    const struct subcommand *sub;
-    int next;
 
     fill_standard_descriptors();
     options_defaults(&args);
-    if (argc > 1 &&
-        (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        return cmd_help(&args, 0, argv);
-    }
-    if (argc < 1 ||
-        !options_parse(cli_global_options, &args, argc - 1, argv + 1, &next)) {
-        return CLI_USAGE;
-    }
-    if (args.version) {
-        return cmd_version(&args, 0, argv);
-    }
-    argc -= 1 + next;
-    argv += 1 + next;
-    if (argc <= 0) {
-        return usage_error(&args, "a sub-command is missing");
-    }
-    sub = cli_find(argv[0]);
-    if (sub == NULL) {
-        return unknown_subcommand(&args, argv[0]);
-    }
-    return run_subcommand(sub, &args, argc - 1, argv + 1);
+    return finish(dispatch(&args, argc, argv));
 }

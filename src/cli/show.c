@@ -8,6 +8,7 @@
 #include "text.h"
 #include "waitline.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -269,9 +270,18 @@ void show_view(const struct snib_view *view, const struct kind_terms *terms)
 
 int show_end(void)
 {
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        say("cannot write to stdout");
-        return CLI_INTERNAL;
+    static bool told;
+    int error = fflush(stdout) != 0 ? errno : 0;
+
+    if (error == 0 && !ferror(stdout)) {
+        return CLI_OK;
     }
-    return CLI_OK;
+    if (!told) {
+        say("cannot write to stdout%s%s", error != 0 ? ": " : "",
+            error == EBADF ? "it is closed"
+            : error != 0   ? strerror(error)
+                           : "");
+    }
+    told = true;
+    return CLI_INTERNAL;
 }

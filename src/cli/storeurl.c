@@ -179,11 +179,22 @@ static int read_file(const char *path, const char **ret)
     return CLI_OK;
 }
 
-int storeurl_choose(const struct cli_args *args, const char **ret)
+/* A store in this process alone: the next command would not see the lock. */
+static int shared_by_nobody(const char *url)
+{
+    if (url == NULL || strncasecmp(url, "memory:", 7) != 0) {
+        return CLI_OK;
+    }
+    say("the store memory: lives inside one process, so it excludes nobody "
+        "here; it is for tests of programs that use the library. Expected "
+        "another store, or none for this host's own file");
+    return CLI_CONFIG;
+}
+
+static int choose(const struct cli_args *args, const char **ret)
 {
     const char *env = getenv("SNIB_URL");
 
-    *ret = NULL;
     if (args->store != NULL && args->store_file != NULL) {
         return usage_error(args, "--store and --store-file exclude each other");
     }
@@ -207,4 +218,13 @@ int storeurl_choose(const struct cli_args *args, const char **ret)
         *ret = env;
     }
     return CLI_OK;
+}
+
+int storeurl_choose(const struct cli_args *args, const char **ret)
+{
+    int code;
+
+    *ret = NULL;
+    code = choose(args, ret);
+    return code != CLI_OK ? code : shared_by_nobody(*ret);
 }

@@ -1,0 +1,117 @@
+"""Where output goes: files, devices, closed and full descriptors."""
+
+import os
+import stat
+import subprocess
+
+import pytest
+
+
+def make_fifo(path):
+    os.mkfifo(path)
+
+
+def make_link(path):
+    with open(path + ".target", "w") as f:
+        f.write("mine")
+    os.symlink(path + ".target", path)
+
+
+def make_dangling(path):
+    os.symlink("/no/such/file", path)
+
+
+def make_device(path):
+    if os.geteuid() != 0:
+        pytest.skip("only root makes a device")
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("no device can be made here")
+
+
+def make_folder(path):
+    os.mkdir(path)
+
+
+@pytest.mark.parametrize("make", [make_fifo, make_link, make_dangling,
+                                  make_device, make_folder])
+def test_a_token_file_takes_the_place_of_a_regular_file_only(sqlite, make):
+    path = sqlite.path("out")
+    make(path)
+    before = os.lstat(path)
+    done = sqlite.run("acquire", "-q", "-o", path, "a")
+    assert done.returncode == 78, done.stderr
+    assert "no regular file" in done.stderr
+    assert "nothing was acquired" in done.stderr
+    after = os.lstat(path)
+    assert (after.st_mode, after.st_ino) == (before.st_mode, before.st_ino)
+    assert sqlite.status("a")["token"] == 0, "it was acquired at first"
+
+
+def test_a_token_file_takes_the_place_of_an_old_one(sqlite):
+    path = sqlite.path("out")
+    for _ in range(2):
+        assert sqlite.acquire("-o", path, "a").returncode == 0
+        assert stat.S_IMODE(os.lstat(path).st_mode) == 0o600
+        assert sqlite.run("release", path).returncode == 0
+    assert [f for f in os.listdir(sqlite.tmp) if f.startswith("out")] == ["out"]
+
+
+def with_closed_stdout(sqlite, *args):
+    """(exit status, stderr)"""
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" "$@" >&-', sqlite.binary, *args],
+        env=sqlite.env, cwd=sqlite.tmp, stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True, timeout=60)
+    return done.returncode, done.stderr
+
+
+def with_full_stdout(sqlite, *args):
+    with open("/dev/full", "w") as full:
+        p = sqlite.start(*args, stdout=full)
+        _, said = p.communicate(timeout=60)
+    return p.returncode, said
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("-t", "9s", "--json")])
+def test_acquire_with_a_closed_stdout_acquires_nothing(sqlite, more):
+    code, said = with_closed_stdout(sqlite, "acquire", *more, "a")
+    assert code == 70
+    assert "stdout is closed" in said and "nothing was acquired" in said
+    assert not sqlite.held("a")
+
+
+PRINTING = [
+    ("version",), ("--version",), ("version", "--json"), ("--help",), ("help",),
+    ("run", "--help"), ("help", "run"), ("status", "a"), ("list",),
+    ("status", "--json", "a"), ("list", "--json"), ("why", "a"), ("doctor",),
+    ("deadlocks",), ("why", "--json", "a"), ("latch", "a"),
+    ("semaphore", "a"), ("doctor", "--json"), ("deadlocks", "--json"),
+]
+
+
+@pytest.mark.parametrize("run", [with_closed_stdout, with_full_stdout])
+@pytest.mark.parametrize("args", PRINTING, ids=" ".join)
+def test_what_cannot_be_printed_is_no_success(sqlite, run, args):
+    sqlite.hold("a")
+    code, said = run(sqlite, *args)
+    assert code == 70, said
+    assert said.count("cannot write to stdout: ") == 1, said
+
+
+def test_a_command_with_a_closed_stdout_fails_where_it_would_without_snib(
+        sqlite):
+    code, said = with_closed_stdout(sqlite, "run", "a", "--", "sh", "-c",
+                                    "echo lost 2>/dev/null || exit 9")
+    assert code == 9, said
+
+
+@pytest.mark.parametrize("args", [
+    ("run", "a", "--", "true"), ("try", "a"), ("acquire", "a"),
+    ("status", "a"), ("wait", "a"), ("list",), ("doctor",)], ids=" ".join)
+def test_the_store_of_one_process_is_refused(sqlite, args):
+    for url in ("memory:", "memory:x", "MEMORY:x"):
+        done = sqlite.run(*args, env={"SNIB_URL": url})
+        assert done.returncode == 78, done.stderr
+        assert "excludes nobody" in done.stderr
