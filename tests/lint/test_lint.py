@@ -33,6 +33,8 @@ SOUND = {
     "docs/man/snib.1": '.Dd January 1, 2026\n.Dt SNIB 1\n.Os\n.Sh NAME\n'
                        ".Nm snib\n.Nd lock\n.Sh DESCRIPTION\nText.\n",
     "run.sh": '#!/bin/sh\nexec echo "$1"\n',
+    "tests/cli/test_run.py": "def test_x():\n    assert 1\n",
+    "tests/findings.tsv": "# a line a test\ncli.run\ttest_x[a]\twas wrong\n",
 }
 
 # rule, file, its text (appended to the sound one), a word of the finding.
@@ -87,6 +89,10 @@ PLANTED = [
      "suspicious-semicolon"),
     ("manual", "docs/man/snib.1", ".Sh\n.Xy unknown\n", "snib.1"),
     ("shell", "run.sh", "rm -rf $1/*\n", "run.sh"),
+    ("findings", "tests/findings.tsv", "cli.run\ttest_y\tz\n", "no test"),
+    ("findings", "tests/findings.tsv", "cli.none\t-\tz\n", "no test"),
+    ("findings", "tests/findings.tsv", "cli.run test_x z\n", "fields"),
+    ("findings", "tests/findings.tsv", "cli.run\ttest_x[a]\tz\n", "second"),
 ]
 
 

@@ -18,6 +18,7 @@ sys.path.insert(0, HERE)
 
 import arrows  # noqa: E402
 import programs  # noqa: E402
+import records  # noqa: E402
 import words  # noqa: E402
 from tree import Skip, Tree  # noqa: E402
 
@@ -29,6 +30,7 @@ RULES = {
     "guest": words.guest,
     "unfinished": words.unfinished,
     "machine": words.machine,
+    "findings": records.findings,
     "headers": programs.headers,
     "formatting": programs.formatting,
     "cppcheck": programs.cppcheck,
