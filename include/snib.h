@@ -282,6 +282,32 @@ SNIB_API void snib_client_free(struct snib_client *);
 /* The URL in use, without its password. Valid as long as the client. */
 SNIB_API const char *snib_client_url(const struct snib_client *);
 
+/* How the store is, as far as this client knows from what it asked last: it
+ * asks nothing for it. reachable: it answers and works, or (SQLite, memory)
+ * did so last. Not reachable with error OK: nothing is known yet, the first
+ * answer is awaited or nothing was ever asked. Else error says why, and text
+ * the same in a line without the store's address ("connection refused"):
+ *   UNREACHABLE  no connection, or no answer within request_ms
+ *   DENIED       the login is refused
+ *   STORE        it is there and does not work now: loading, busy, read-only,
+ *                out of memory
+ *   CONFIG       it is not what the URL says
+ * A client that holds or wants nothing does not notice what becomes of the
+ * store. Of a quorum, reachable means a majority; the text may name a server
+ * that is missing while the majority stands. */
+struct snib_store_status {
+    bool reachable;
+    snib_err error;
+    int64_t for_ms;                  /* since when that is so               */
+    uint32_t nodes, nodes_reachable; /* servers of a quorum; else 1         */
+    char text[252]; /* one line, never a password; "": nothing to say      */
+};
+
+/* Any thread, any time before snib_client_free; does no I/O and does not
+ * wait for any. In a forked child: not reachable, FORKED. */
+SNIB_API void snib_client_store_status(struct snib_client *,
+                                       struct snib_store_status *ret);
+
 /* The client's id as others see it (snib_party.owner). Valid as long as the
  * client. */
 SNIB_API const char *snib_client_id(const struct snib_client *);

@@ -18,7 +18,7 @@
 #include "core/blocking.h"
 
 #include <assert.h>
-
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -43,6 +43,11 @@ struct snib__store {
     struct snib__rng rng;
     struct snib__list *bucket; /* by id; power of two                       */
     uint32_t buckets, owned;
+    struct { /* what the library said last; err OK: it works               */
+        snib_err err;
+        snib_instant since; /* 0: not asked yet                             */
+        char text[sizeof((struct snib_error *)0)->text];
+    } last;
 };
 
 static struct snib__request *of_own(struct snib__link *l)
@@ -302,11 +307,43 @@ static void end_acquire(struct snib__store *s, const struct snib__request *c)
     answer_final(s, r);
 }
 
+/* A request that was refused for its own sake says nothing of the store. */
+static void remember(struct snib__store *s, snib_instant now,
+                     const struct snib__request *r)
+{
+    bool tells = r->answer == SNIB__PENDING || r->answer == SNIB__NOT_APPLIED ||
+                 r->answer == SNIB__UNKNOWN;
+    snib_err err = tells ? r->err : SNIB_ERR_OK;
+    bool of_store = err == SNIB_ERR_STORE || err == SNIB_ERR_DENIED ||
+                    err == SNIB_ERR_UNREACHABLE || err == SNIB_ERR_CONFIG;
+    if (tells && !of_store) {
+        return;
+    }
+    if (!s->last.since.ns || !s->last.err != !err) {
+        s->last.since = now;
+    }
+    s->last.err = err;
+    snprintf(s->last.text, sizeof s->last.text, "%s",
+             !err                                  ? ""
+             : r->reterr && r->reterr->code == err ? r->reterr->text
+                                                   : snib_err_text(err));
+}
+
+static void state(const struct snib__store *s, struct snib__store_state *ret)
+{
+    ret->err = s->last.err;
+    ret->reachable = !s->last.err;
+    ret->since = s->last.since;
+    ret->nodes_reachable = ret->reachable;
+    memcpy(ret->text, s->last.text, sizeof ret->text);
+}
+
 static void come_back(struct snib__store *s, snib_instant now,
                       struct snib__request *r)
 {
     bool again = r->chan & AGAIN, ending = r->chan & ENDING;
     r->chan &= ENDING;
+    remember(s, now, r);
     switch (r->answer) {
     case SNIB__PENDING:
         if (!ending) {
@@ -434,5 +471,6 @@ const struct snib__store_ops snib__blocking_store_ops = {
     .start = start,
     .input = input,
     .due = due,
+    .state = state,
     .free = free_store,
 };

@@ -677,6 +677,18 @@ struct snib__store *snib__engine_store(struct snib__engine *e)
     return e->store;
 }
 
+void snib__engine_store_state(const struct snib__engine *e,
+                              struct snib__store_state *ret)
+{
+    *ret = (struct snib__store_state){.nodes = 1};
+    if (e->ops->state) {
+        e->ops->state(e->store, ret);
+    } else {
+        ret->reachable = true;
+        ret->nodes_reachable = 1;
+    }
+}
+
 void snib__engine_counts(const struct snib__engine *e, struct snib__counts *ret)
 {
     *ret = e->counts;

@@ -47,6 +47,9 @@ void snib__engine_free(struct snib__engine *);
 
 struct snib__out *snib__engine_out(struct snib__engine *);
 struct snib__store *snib__engine_store(struct snib__engine *);
+/* How the store is, as far as is known: no I/O. */
+void snib__engine_store_state(const struct snib__engine *,
+                              struct snib__store_state *ret);
 /* The client's id, as the store shows it to others (inspect). */
 void snib__engine_client_id(const struct snib__engine *, uint64_t ret[2]);
 void snib__engine_input(struct snib__engine *, snib_instant now,

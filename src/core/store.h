@@ -283,6 +283,15 @@ struct snib__store_config {
                                       Only to show, never for a lease       */
 };
 
+/* How the store is as far as is known without asking it. */
+struct snib__store_state {
+    bool reachable;
+    snib_err err;       /* why not; OK and not reachable: not known yet    */
+    snib_instant since; /* of that; 0: not known                           */
+    uint32_t nodes, nodes_reachable;
+    char text[252]; /* one clean line, never a password; "": all is well   */
+};
+
 struct snib__store_ops {
     uint32_t abi;       /* SNIB__STORE_ABI                       */
     size_t size;        /* sizeof this struct                    */
@@ -299,6 +308,8 @@ struct snib__store_ops {
     void (*input)(struct snib__store *, snib_instant now,
                   const struct snib__input *);
     snib_instant (*due)(const struct snib__store *);
+    /* No I/O. NULL: always reachable. *ret is zero before. */
+    void (*state)(const struct snib__store *, struct snib__store_state *ret);
     /* Any state; answers nothing; forgets all requests. */
     void (*free)(struct snib__store *);
 };

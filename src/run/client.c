@@ -371,6 +371,30 @@ const char *snib_client_url(const struct snib_client *c)
     return c->url;
 }
 
+void snib_client_store_status(struct snib_client *c,
+                              struct snib_store_status *ret)
+{
+    struct snib__step s;
+    struct snib__store_state is;
+    *ret = (struct snib_store_status){.error = SNIB_ERR_FORKED};
+    if (snib__client_check(c, NULL)) {
+        snprintf(ret->text, sizeof ret->text, "%s",
+                 snib_err_text(SNIB_ERR_FORKED));
+        return;
+    }
+    snib__step_begin(&s, c);
+    snib__engine_store_state(c->engine, &is);
+    ret->reachable = is.reachable;
+    ret->error = is.err;
+    ret->for_ms = is.since.ns && is.since.ns < s.now.ns
+                      ? snib__to_ms((snib_duration){s.now.ns - is.since.ns})
+                      : 0;
+    ret->nodes = is.nodes;
+    ret->nodes_reachable = is.nodes_reachable;
+    memcpy(ret->text, is.text, sizeof ret->text);
+    snib__step_end(&s);
+}
+
 const char *snib_client_id(const struct snib_client *c)
 {
     return c->id_text;

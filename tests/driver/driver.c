@@ -36,7 +36,7 @@
  *   force_release client name reason · doctor client
  *   value_get client name · value_delete client name expected
  *   value_put client name expected bytes ttl_ms
- *   lock_free id · close id · stop id · free id
+ *   lock_free id · close id · stop id · free id · store_status id
  *   storm client prefix names threads cycles min_us max_us lease_ms block
  *   count lock path rounds wait_ms hold_us
  *   fork_acquire lock · counters client · ping · quit                       */
@@ -75,6 +75,7 @@ static const struct {
     {"lock_free", do_lock_free},
     {"close", do_close},
     {"stop", do_stop},
+    {"store_status", do_store_status},
     {"free", do_free},
     {"storm", do_storm},
     {"count", do_count},

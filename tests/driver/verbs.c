@@ -90,6 +90,21 @@ snib_err do_stop(struct command *command, struct line *line,
     return SNIB_ERR_OK;
 }
 
+snib_err do_store_status(struct command *command, struct line *line,
+                         struct snib_error *error)
+{
+    struct snib_store_status is;
+    (void)error;
+    snib_client_store_status(object_of(command, 'c', "id")->client, &is);
+    line_bool(line, "reachable", is.reachable);
+    line_text(line, "why", snib_err_name(is.error));
+    line_int(line, "for_ms", is.for_ms);
+    line_int(line, "nodes", is.nodes);
+    line_int(line, "nodes_reachable", is.nodes_reachable);
+    line_text(line, "said", is.text);
+    return SNIB_ERR_OK;
+}
+
 snib_err do_free(struct command *command, struct line *line,
                  struct snib_error *error)
 {

@@ -527,6 +527,59 @@ static snib_instant quorum_due(const struct snib__store *store)
     return due;
 }
 
+static int by_instant(const void *a, const void *b)
+{
+    int64_t x = ((const snib_instant *)a)->ns,
+            y = ((const snib_instant *)b)->ns;
+    return (x > y) - (x < y);
+}
+
+/* Reachable while a majority is, and since the instant from which it was (or
+ * was not). The text is one server's that is not. */
+static void quorum_state(const struct snib__store *store,
+                         struct snib__store_state *ret)
+{
+    const struct snib__quorum *q = of(store);
+    snib_instant good[NODES_MAX], bad[NODES_MAX];
+    uint32_t goods = 0, bads = 0;
+    struct snib__store_state one;
+    char why[sizeof ret->text] = "";
+    for (uint32_t k = 0; k < q->count; k++) {
+        const struct node *n = &q->node[k];
+        one = (struct snib__store_state){.reachable = true};
+        q->kind->ops->state(n->store, &one);
+        if (one.reachable) {
+            good[goods++] = one.since;
+        } else if (one.err) {
+            bad[bads++] = one.since;
+            ret->err = ret->err ? ret->err : one.err;
+            snprintf(why, sizeof why, "%.100s: %.100s", n->out.chan[0].address,
+                     one.text);
+        }
+    }
+    ret->nodes = q->count;
+    ret->nodes_reachable = goods;
+    ret->reachable = goods >= q->majority;
+    uint32_t enough = q->count - q->majority; /* so many may be missing     */
+    if (ret->reachable) {
+        qsort(good, goods, sizeof *good, by_instant);
+        ret->since = good[q->majority - 1];
+        ret->err = SNIB_ERR_OK;
+    } else if (bads > enough) {
+        qsort(bad, bads, sizeof *bad, by_instant);
+        ret->since = bad[enough];
+    } else {
+        ret->err = SNIB_ERR_OK;
+        snprintf(ret->text, sizeof ret->text, "no answer yet");
+        return;
+    }
+    if (*why) {
+        snprintf(ret->text, sizeof ret->text,
+                 "%u of %u servers reachable, %u needed; %.200s", goods,
+                 q->count, q->majority, why);
+    }
+}
+
 const struct snib__store_ops snib__quorum_store_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__store_ops),
@@ -536,5 +589,6 @@ const struct snib__store_ops snib__quorum_store_ops = {
     .start = quorum_start,
     .input = quorum_input,
     .due = quorum_due,
+    .state = quorum_state,
     .free = quorum_free,
 };

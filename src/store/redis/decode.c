@@ -56,6 +56,10 @@ static void error(struct snib__redis *s, snib_instant now, int i,
     error_kind kind = snib__redis_error_kind(text, size);
     char clean[200];
     snib__redis_error_text(clean, sizeof clean, text, size);
+    if (kind == E_RETRY || kind == E_DROP ||
+        (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) { /* one name's */
+        snib__state_bad(s, now, SNIB_ERR_STORE, clean);
+    }
     switch (kind) {
     case E_NOSCRIPT:
         noscript(s, l, f);

@@ -154,6 +154,9 @@ void snib__line_want(struct snib__redis *s, snib_instant now, int i)
     }
     l->state = LINE_OPENING;
     l->since = now;
+    if (!s->state.wanted.ns) {
+        s->state.wanted = now;
+    }
     s->out->open |= 1u << i;
 }
 
@@ -189,6 +192,10 @@ void snib__line_cut(struct snib__redis *s, snib_instant now, int i, bool shut,
     struct snib__chan *chan = &s->out->chan[i];
     bool was_ready = l->state == LINE_READY;
     struct flight f;
+    if (i != SUBS && (s->owned || s->out->holds)) {
+        snib__state_bad(s, l->count ? snib__line_oldest(l)->sent : now, err,
+                        text);
+    }
     l->state = shut ? LINE_CLOSING : LINE_RESTING;
     if (shut) {
         s->out->shut |= 1u << i;

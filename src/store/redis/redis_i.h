@@ -10,7 +10,7 @@
  * lines.c (flights, silence, cutting) · ask.c (choosing a line, sending) ·
  * encode.c, decode.c (verbs to bytes and back) · queue.c (waiting, polls,
  * pushed grants) · value.c (versioned values) · look.c, doctor.c · errors.c
- * (what an error word means).
+ * (what an error word means) · state.c (how the server is).
  *
  * Every function takes `now` from the step it runs in. */
 #ifndef SNIB__REDIS_I_H
@@ -143,6 +143,13 @@ struct snib__redis {
     uint32_t generation;       /* of the subscription               */
     bool heard;                /* it was up once                    */
     char channel[64];
+    /* What is known of the server; the instants are 0 until it is so. */
+    struct {
+        snib_instant wanted;    /* first asked for a connection            */
+        snib_instant good, bad; /* since when it answers; since when not   */
+        snib_err err;
+        char text[252];
+    } state;
 };
 
 /* errors.c */
@@ -160,6 +167,13 @@ snib_err snib__redis_error_code(error_kind);
 /* One clean line for people: printable ASCII, at most size - 1 bytes. */
 void snib__redis_error_text(char *ret, size_t size, const char *text,
                             uint32_t text_size);
+
+/* state.c: how the server is, for who asks the client */
+void snib__state_good(struct snib__redis *, snib_instant now);
+/* since: when it answered last, or began not to. */
+void snib__state_bad(struct snib__redis *, snib_instant since, snib_err,
+                     const char *text);
+void snib__state_read(const struct snib__redis *, struct snib__store_state *);
 
 /* lines.c */
 void snib__line_want(struct snib__redis *, snib_instant now, int i);

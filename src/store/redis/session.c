@@ -94,6 +94,9 @@ static void ready(struct snib__redis *s, snib_instant now, int i)
     l->err = SNIB_ERR_OK;
     l->text[0] = 0;
     s->ever = true;
+    if (i != SUBS) {
+        snib__state_good(s, now);
+    }
     if (i == SUBS) {
         l->ping_at = snib__after(now, snib__ms(POLL_MS));
         s->out->chan[SUBS].pushes = true;
@@ -213,6 +216,9 @@ static void answered(struct snib__redis *s, snib_instant now, int i,
             snib__queue_overtaken(s, now, i, &f, c);
             snib__free(f.safe);
         } else if (f.job == JOB_REQUEST) {
+            if (c->type != SNIB__RESP_ERROR) {
+                snib__state_good(s, now);
+            }
             snib__decode_reply(s, now, i, &f, c, k);
         }
         if (f.last) {

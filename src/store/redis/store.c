@@ -280,6 +280,12 @@ static snib_instant redis_due(const struct snib__store *store)
     return due;
 }
 
+static void redis_state(const struct snib__store *store,
+                        struct snib__store_state *ret)
+{
+    snib__state_read(of(store), ret);
+}
+
 const struct snib__store_ops snib__redis_store_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__store_ops),
@@ -290,5 +296,6 @@ const struct snib__store_ops snib__redis_store_ops = {
     .start = redis_start,
     .input = redis_input,
     .due = redis_due,
+    .state = redis_state,
     .free = redis_free,
 };

@@ -189,10 +189,9 @@ static void too_late(struct snib__sqlite *self, struct batch *b, int rc)
     snib_instant now = snib__host_now();
     for (uint32_t i = 0; i < b->count; i++) {
         struct snib__request *r = b->r[i];
-        if (rc != SQLITE_BUSY || snib__reached(now, r->patience)) {
-            not_applied(self, r, rc);
-        } else {
-            r->answer = SNIB__PENDING;
+        not_applied(self, r, rc);
+        if (rc == SQLITE_BUSY && !snib__reached(now, r->patience)) {
+            r->answer = SNIB__PENDING; /* the text says who is in the way */
         }
     }
 }

@@ -1,0 +1,66 @@
+/* store/redis/state.c — how the server is, for who asks the client.
+ *
+ *   not asked --a line is wanted--> asked --READY, an answer--> good
+ *   asked, good --a line is lost, refused or gets an error that says the
+ *   server does not work now--> bad --READY and an answer--> good
+ *
+ * Only the lines that requests go out on count. A line that is lost while
+ * nobody waits or holds says nothing: servers close idle connections. */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/redis/redis_i.h"
+
+void snib__state_good(struct snib__redis *s, snib_instant now)
+{
+    if (!s->state.good.ns) {
+        s->state.good = now;
+    }
+    s->state.bad = (snib_instant){0};
+    s->state.err = SNIB_ERR_OK;
+}
+
+/* People know which server it is: "no connection to HOST:PORT: why". */
+static const char *bare(const struct snib__redis *s, const char *text)
+{
+    char head[ADDRESS_SHOWN + 24];
+    int n =
+        snprintf(head, sizeof head, "no connection to %.*s: ", ADDRESS_SHOWN,
+                 s->out->chan[CALLERS].address);
+    return strncmp(text, head, (size_t)n) ? text : text + n;
+}
+
+void snib__state_bad(struct snib__redis *s, snib_instant since, snib_err err,
+                     const char *text)
+{
+    if (!s->state.bad.ns) {
+        s->state.bad = since;
+    }
+    s->state.good = (snib_instant){0};
+    s->state.err = err;
+    text = bare(s, text);
+    snprintf(s->state.text, sizeof s->state.text, "%s", text);
+    char *first = s->state.text; /* the system's words begin large         */
+    if (first[0] >= 'A' && first[0] <= 'Z' && first[1] >= 'a' &&
+        first[1] <= 'z') {
+        first[0] = (char)(first[0] - 'A' + 'a');
+    }
+}
+
+void snib__state_read(const struct snib__redis *s,
+                      struct snib__store_state *ret)
+{
+    ret->err = s->state.err;
+    ret->reachable = s->state.good.ns != 0;
+    ret->nodes_reachable = ret->reachable;
+    if (ret->err) {
+        ret->since = s->state.bad;
+        memcpy(ret->text, s->state.text, sizeof ret->text);
+    } else if (ret->reachable) {
+        ret->since = s->state.good;
+    } else {
+        ret->since = s->state.wanted;
+        snprintf(ret->text, sizeof ret->text, "%s",
+                 ret->since.ns ? "no answer yet" : "not asked yet");
+    }
+}
