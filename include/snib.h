@@ -325,7 +325,9 @@ struct snib_lock_options {
                           counts, whatever stands here                      */
     int64_t lease_ms;      /* 0: 30 000                                       */
     int64_t hold_max_ms;   /* told lost (HOLD_MAX) after that; 0: no limit    */
-    bool fixed_lease;      /* not renewed by itself; snib_renew may           */
+    bool fixed_lease;      /* not renewed by itself; snib_renew may. It ends by
+                            its time or a release, not with its process, on
+                            any store: see "grants left behind"             */
     bool aggressive;       /* after the deadline go on until the store says
                             no; switches promise P1 (exclusion) off         */
     bool confirm;          /* a grant pushed by another's release is confirmed

@@ -23,8 +23,9 @@ struct snib__about {
     /* So many of these, the last ones, are other clients': what processes
      * above this one hold, which do nothing but wait for it. */
     uint32_t above_count;
-    bool leashed; /* a command may outlive its keeper: do not take the
-                           lock over merely because the pid is gone         */
+    bool leashed; /* outlives its process (a command its keeper, a fixed
+                           lease that was exported): do not take the lock over
+                           merely because the pid is gone                   */
 };
 
 void snib__about_write(const struct snib__about *, struct snib__buf *out);

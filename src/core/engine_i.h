@@ -76,6 +76,8 @@ struct snib__turn {
     bool hinted; /* it is said to have been ended by force, and no renewal
                     that was sent since has shown that it is not so         */
     bool stale;  /* … and the one under way was sent before                 */
+    bool
+        outlives; /* the store was told that it does not end with our process */
 };
 
 struct snib__site {

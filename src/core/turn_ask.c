@@ -28,6 +28,10 @@ static void write_about(struct snib__engine *e, snib_instant now,
                         const struct snib__seat *s, struct snib__buf *out)
 {
     struct snib__about about = e->self;
+    /* A fixed lease may be exported at any moment, even by who is killed right
+     * after it: so it never ends with our process, and the store is told so
+     * from the beginning. */
+    about.leashed = about.leashed || s->terms.fixed;
     about.since_ms = (now.ns + e->cfg.wall_offset_ns) / 1000000;
     if (s->reason) {
         size_t i = 0;
@@ -67,6 +71,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     t->prior = prior;
     t->lease = head->terms.lease;
     t->delay = head->terms.delay;
+    t->outlives = e->self.leashed || head->terms.fixed;
     t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
     t->doubt = t->copies = t->hinted = t->stale = false;
     if (!t->asking && !(t->asking = snib__inquiry_get(e, t->site))) {
@@ -221,7 +226,8 @@ void snib__turn_adopt(struct snib__engine *e, snib_instant now,
     t->token0 = t->token = token;
     t->lease = s->terms.lease;
     t->delay = s->terms.delay; /* what was left behind keeps its own */
-    t->deadline = s->limit;    /* when to stop asking */
+    t->outlives = true;
+    t->deadline = s->limit; /* when to stop asking */
     snib__turn_renew(e, now, t);
     snib__turn_arm(e, t);
 }

@@ -14,11 +14,13 @@
 /* For clock rates: 1 % of the lease + 5 ms (P1). */
 snib_duration snib__turn_allowance(snib_duration lease);
 /* May this seat have the grant? Another lock-delay than the store was told
- * would be a promise that nobody keeps. s: NULL allowed. */
+ * would be a promise that nobody keeps; so would a fixed lease of which the
+ * store was told that it ends with our process. s: NULL allowed. */
 static inline bool snib__turn_fits(const struct snib__turn *t,
                                    const struct snib__seat *s)
 {
-    return s && s->terms.delay.ns == t->delay.ns;
+    return s && s->terms.delay.ns == t->delay.ns &&
+           (t->outlives || !s->terms.fixed);
 }
 
 /* Head of the local queue or NULL. */

@@ -72,7 +72,7 @@ struct snib__claim {
     snib_instant until; /* holder: lease's end · waiter: alive until ·
                            mark: remembered until                           */
     /* The process behind it, for gone(); pid 0: not known or must not be
-     * looked at (a leashed command may outlive it). */
+     * looked at (a leashed command, a fixed lease may outlive it). */
     int64_t pid, start, pidns;
     char bell[40];  /* where to ring; "": nowhere                          */
     char note[128]; /* REVOKED: why                                        */
