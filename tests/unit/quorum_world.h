@@ -4,7 +4,7 @@
  * memory, tombstones, by the rules of the Redis scripts. Each way from a client
  * to a server has its own delays, and can be shut (requests are never sent),
  * mute (executed, never answered) or late (executed long after the client gave
- * up). */
+ * up), or lie (a place in a queue, for who never asked for one). */
 #ifndef SNIB_TESTS_UNIT_QUORUM_WORLD_H
 #define SNIB_TESTS_UNIT_QUORUM_WORLD_H
 
@@ -23,7 +23,8 @@ enum { SERVERS = 7, CLIENTS = 4, STONES = 64 };
 typedef enum way {
     WAY_OPEN,
     WAY_SHUT, /* nothing is sent                                       */
-    WAY_MUTE  /* executed, not answered                                */
+    WAY_MUTE, /* executed, not answered                                */
+    WAY_QUEUE /* an acquire is told a place in a queue, and no more    */
 } way;
 
 struct server {
@@ -40,7 +41,7 @@ struct travel {
     struct snib__request *rq; /* NULL: nobody waits for it             */
     struct snib__request copy;
     snib_instant sent, arrives, returns;
-    bool executed, shut, mute;
+    bool executed, shut, mute, lies;
 };
 
 struct fake {
@@ -298,7 +299,8 @@ static void fake_start(struct snib__store *store, snib_instant at,
         t->copy = *rq;
         t->sent = at;
         t->shut = c->way[f->server] == WAY_SHUT;
-        t->mute = c->way[f->server] == WAY_MUTE;
+        t->lies = c->way[f->server] == WAY_QUEUE && rq->verb == SNIB__ACQUIRE;
+        t->mute = c->way[f->server] == WAY_MUTE || t->lies;
         t->arrives = snib__after(at, snib__ms(c->there_ms[f->server]));
         t->returns = snib__after(t->arrives, snib__ms(c->back_ms[f->server]));
         snib__link_init(&t->link);
@@ -322,6 +324,11 @@ static void fake_input(struct snib__store *store, snib_instant at,
             }
             execute(f->server, f->client, &t->copy);
             snib__buf_free(&rows);
+        }
+        if (t->lies && t->rq && snib__reached(at, t->returns)) {
+            t->lies = false;
+            t->rq->answer = SNIB__QUEUED;
+            snib__list_push(&f->out->answered, &t->rq->link);
         }
         if (t->executed && !t->mute && t->rq && snib__reached(at, t->returns)) {
             struct snib__request *rq = t->rq;
@@ -352,7 +359,9 @@ static snib_instant fake_due(const struct snib__store *store)
         }
         if (t->rq) {
             due = snib__sooner(due, t->rq->limit);
-            due = t->executed && !t->mute ? snib__sooner(due, t->returns) : due;
+            due = (t->executed && !t->mute) || t->lies
+                      ? snib__sooner(due, t->returns)
+                      : due;
         }
     }
     return due;

@@ -418,6 +418,28 @@ static void nodes_have_three_channels_each(void **state)
     }
 }
 
+/* An interim answer is no end of a request: the node's store has it still. */
+static void a_place_in_a_queue_is_no_vote(void **state)
+{
+    (void)state;
+    open_clients(3, 2, 0);
+    client[0].way[0] = WAY_QUEUE;
+    client[0].way[1] = WAY_QUEUE;
+    struct snib_error e = {0};
+    struct snib__request g = request(SNIB__ACQUIRE);
+    g.reterr = &e;
+    start(0, &g);
+    finish(0, &g);
+    assert_int_equal(g.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(g.err, SNIB_ERR_UNREACHABLE);
+    assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 are needed"));
+    client[0].way[0] = client[0].way[1] = WAY_OPEN;
+    run(LEASE + 100);
+    assert_int_equal(held_at(3), 0);
+    g = request(SNIB__ACQUIRE);
+    assert_int_equal(ask(0, &g), SNIB__DONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest quorum[] = {
@@ -441,6 +463,7 @@ int main(void)
         CASE(the_highest_token_is_written_back_before_success),
         CASE(a_clock_days_ahead_is_not_counted),
         CASE(a_node_that_missed_the_acquire_is_told_after_winning),
+        CASE(a_place_in_a_queue_is_no_vote),
         CASE(urls),
         CASE(nodes_have_three_channels_each),
     };

@@ -176,6 +176,11 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
     struct op *op = p->op;
     struct snib__request *rq = &p->rq;
     doing was = (doing)p->doing;
+    if (rq->answer == SNIB__PENDING || rq->answer == SNIB__QUEUED) {
+        /* Interim, though nobody queues at a node: the node's store keeps the
+         * request, and the end of it is still to come, by its limit. */
+        return;
+    }
     p->doing = DO_NOTHING;
     op->busy--;
     node_answered(q, now, p, was);
@@ -209,9 +214,10 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
             p->has = HAS_FAILED;
         }
         break;
-    case SNIB__UNKNOWN:
-    case SNIB__PENDING:
+    case SNIB__PENDING: /* see above */
     case SNIB__QUEUED:
+        break;
+    case SNIB__UNKNOWN:
         if (was == DO_ACQUIRE ||
             (was == DO_KEEP && p->has != HAS_OURS && p->has != HAS_GOOD)) {
             p->has = HAS_MAYBE;

@@ -12,12 +12,18 @@
 #include "store/redis/redis_i.h"
 
 #define TOKEN_TOP (INT64_C(1) << 53)
+#define CLOCK_TOP (INT64_C(1) << 53)
+
+/* Until the holder in front of us is over: what the server says is a hint for
+ * the next poll, never more than the longest lease and its lock-delay. */
+#define LEFT_TOP_MS (2 * INT64_C(86400000))
 
 /* now' >= server_ms + (now - server_at): the reply was made before it was
- * read. So not_after = estimate + 9.9 s is never more than 10 s ahead. */
+ * read. So not_after = estimate + 9.9 s is never more than 10 s ahead. A clock
+ * that no server can show is not believed. */
 void snib__server_time(struct snib__redis *s, snib_instant now, int64_t ms)
 {
-    if (ms > 0) {
+    if (ms > 0 && ms < CLOCK_TOP) {
         s->server_ms = ms;
         s->server_at = now;
     }
@@ -138,6 +144,19 @@ static void terms(struct snib__redis *s, snib_instant now,
     }
 }
 
+static snib_duration holders_left(int64_t ms)
+{
+    return snib__ms(ms < 0 ? 0 : ms > LEFT_TOP_MS ? LEFT_TOP_MS : ms);
+}
+
+/* A lease is never longer than it was asked for, whatever the server says:
+ * the holder would believe in it after the server has let the next one in. */
+static snib_duration lease_given(const struct snib__request *rq, int64_t ms)
+{
+    int64_t most = snib__to_ms(rq->lease);
+    return snib__ms(ms < most ? ms : most);
+}
+
 static void acquire(struct snib__redis *s, snib_instant now,
                     const struct flight *f, const struct snib__resp_cell *c)
 {
@@ -163,16 +182,16 @@ static void acquire(struct snib__redis *s, snib_instant now,
             rq->slot = (uint32_t)code;
         }
         rq->valid_from = f->sent;
-        rq->left = snib__ms(d);
+        rq->left = lease_given(rq, d);
         rq->err = SNIB_ERR_OK;
         snib__ask_finish(s, rq, SNIB__DONE);
         return;
-    case 2: /* queued */
-        if (!int_at(c, 2, &a) || !int_at(c, 3, &b) || a < 1) {
+    case 2: /* queued, which is no end of a request that did not ask for it */
+        if (!rq->may_queue || !int_at(c, 2, &a) || !int_at(c, 3, &b) || a < 1) {
             break;
         }
         rq->position = a > UINT32_MAX ? UINT32_MAX : (uint32_t)a;
-        rq->left = snib__ms(b < 0 ? 0 : b);
+        rq->left = holders_left(b);
         if (rq->spin || s->spin) {
             rq->resent = true; /* whoever gives up cancels its place */
             snib__queue_spin(s, now, rq);
@@ -184,7 +203,7 @@ static void acquire(struct snib__redis *s, snib_instant now,
         if (!int_at(c, 2, &b)) {
             break;
         }
-        rq->left = snib__ms(b < 0 ? 0 : b);
+        rq->left = holders_left(b);
         if (rq->may_queue && (rq->spin || s->spin)) {
             snib__queue_spin(s, now, rq);
         } else if (rq->may_queue) {

@@ -199,12 +199,13 @@ static void about_server(struct look *k, const struct snib__resp_cell *c)
 static void policy(struct look *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *v = snib__resp_at(c, 1);
-    char text[120];
+    char text[120], clean[41];
     if (refused(k, c, "eviction", "maxmemory-policy") || !v ||
         v->type != SNIB__RESP_STRING) {
         return;
     }
-    snprintf(text, sizeof text, "maxmemory-policy is %.40s", v->text);
+    snib__redis_error_text(clean, sizeof clean, v->text, v->size);
+    snprintf(text, sizeof text, "maxmemory-policy is %s", clean);
     if (snib__resp_is(v, "noeviction")) {
         tell(k, SNIB_LEVEL_OK, "eviction", text, "");
     } else {
@@ -243,7 +244,7 @@ static void save(struct look *k, const struct snib__resp_cell *c)
 static void probe(struct look *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *wrong = snib__resp_at(c, 0);
-    char text[400], clean[200];
+    char text[400], clean[200], what[41];
     int64_t heard;
     if (c->type == SNIB__RESP_ERROR) {
         snib__redis_error_text(clean, sizeof clean, c->text, c->size);
@@ -261,8 +262,8 @@ static void probe(struct look *k, const struct snib__resp_cell *c)
     for (uint32_t i = 0; i + 1 < wrong->size; i += 2, e += 2) {
         if (e[0].type == SNIB__RESP_STRING && e[1].type == SNIB__RESP_STRING) {
             snib__redis_error_text(clean, sizeof clean, e[1].text, e[1].size);
-            snprintf(text, sizeof text, "%.40s in a script: %s", e[0].text,
-                     clean);
+            snib__redis_error_text(what, sizeof what, e[0].text, e[0].size);
+            snprintf(text, sizeof text, "%s in a script: %s", what, clean);
             tell(k, SNIB_LEVEL_FAIL, "permissions", text,
                  "give the user the rights listed in docs/REDIS.md");
         }
@@ -283,7 +284,8 @@ static bool clock_ms(const struct snib__resp_cell *c, int64_t *ret)
 {
     int64_t seconds, micros;
     if (!snib__resp_number(snib__resp_at(c, 0), &seconds) ||
-        !snib__resp_number(snib__resp_at(c, 1), &micros)) {
+        !snib__resp_number(snib__resp_at(c, 1), &micros) || seconds < 0 ||
+        seconds > INT64_C(9000000000) || micros < 0 || micros > 999999) {
         return false;
     }
     *ret = seconds * 1000 + micros / 1000;

@@ -179,13 +179,27 @@ static void waiter_row(struct snib__buf *out, int64_t now_ms, int64_t alive,
     const char *blank = memchr(p, ' ', record->size);
     snib__rec_row(out, SNIB__ROW_WAITER);
     snib__rec_bytes(out, SNIB__F_OWNER, p, blank ? (size_t)(blank - p) : 0);
-    snib__rec_bytes(out, SNIB__F_REQUEST, request->text,
-                    request->type == SNIB__RESP_STRING ? request->size : 0);
+    snib__rec_bytes(out, SNIB__F_REQUEST, request->text, request->size);
     snib__rec_i64(out, SNIB__F_RANK, word_i64(p, end, 3));
     snib__rec_i64(out, SNIB__F_LEFT, alive - now_ms);
     snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 7));
     snib__rec_i64(out, SNIB__F_PERMITS, word_i64(p, end, 8));
     about(out, p, end, 9);
+}
+
+/* Texts and nothing else: only theirs has a size in bytes, and no other value
+ * is a row of ours. */
+static bool is_texts(const struct snib__resp_cell *array)
+{
+    if (!array || array->type != SNIB__RESP_ARRAY) {
+        return false;
+    }
+    for (uint32_t i = 1; i <= array->size; i++) {
+        if (array[i].type != SNIB__RESP_STRING) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* One reply of inspect.lua as rows. first: with the row of the lock itself.
@@ -200,9 +214,8 @@ bool snib__look_rows(struct snib__redis *s, struct snib__request *rq,
     int64_t now_ms, token, alive;
     (void)s;
     if (!snib__resp_number(snib__resp_at(c, 0), &now_ms) ||
-        !snib__resp_number(snib__resp_at(c, 1), &token) || !holders ||
-        holders->type != SNIB__RESP_ARRAY || !waiters ||
-        waiters->type != SNIB__RESP_ARRAY) {
+        !snib__resp_number(snib__resp_at(c, 1), &token) || now_ms < 0 ||
+        token < 0 || !is_texts(holders) || !is_texts(waiters)) {
         return false;
     }
     if (first) {
@@ -223,7 +236,7 @@ bool snib__look_rows(struct snib__redis *s, struct snib__request *rq,
     }
     const struct snib__resp_cell *e = waiters + 1;
     for (uint32_t i = 0; i + 2 < waiters->size; i += 3, e += 3) {
-        if (snib__resp_number(e + 1, &alive)) {
+        if (snib__resp_number(e + 1, &alive) && alive >= 0) {
             waiter_row(out, now_ms, alive, e, e + 2);
         }
     }

@@ -8,6 +8,7 @@
  * server saw, and its lease counts from the instant when that one was sent.
  * Numbers are unique in the store, so that a repeat of a request cannot be
  * taken for an earlier send of it. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,6 +96,7 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq, bool queued)
 {
     const struct line *subs = &s->line[SUBS];
+    assert(rq->may_queue); /* who did not ask to wait has had no end yet */
     snib__queue_unmark(s, rq);
     rq->err = SNIB_ERR_OK;
     if (queued) {
@@ -126,6 +128,7 @@ void snib__queue_spin(struct snib__redis *s, snib_instant now,
 {
     int64_t left = snib__to_ms(rq->left);
     int64_t ms = (int64_t)SPIN_FIRST_MS << rq->spins;
+    assert(rq->may_queue);
     if (ms < SPIN_MOST_MS) {
         rq->spins++;
     } else {
@@ -307,6 +310,9 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
     rq->room = (uint32_t)g.room;
     rq->slot = (uint32_t)g.slot;
     rq->left = snib__ms(g.claim);
+    if (rq->left.ns > rq->lease.ns) { /* no server gives more than was asked */
+        rq->left = rq->lease;
+    }
     rq->valid_from = proven;
     rq->err = SNIB_ERR_OK;
     if (rq->chan & M_FLIGHT) {

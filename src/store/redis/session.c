@@ -157,7 +157,7 @@ static bool may_run(struct snib__redis *s, snib_instant now, int i,
         return true;
     }
     for (uint32_t k = 0; k + 1 < wrong->size; k += 2, e += 2) {
-        if (e[1].type == SNIB__RESP_STRING &&
+        if (e[0].type == SNIB__RESP_STRING && e[1].type == SNIB__RESP_STRING &&
             !snib__resp_is(&e[0], "PUBLISH") &&
             snib__redis_error_kind(e[1].text, e[1].size) == E_DENIED) {
             snib__redis_error_text(text + n, sizeof text - n, " ", 1);

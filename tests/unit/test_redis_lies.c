@@ -1,0 +1,220 @@
+/* store/redis: a server that says what no script of ours says. */
+#include "unit.h"
+
+#if defined(SNIB_WITH_REDIS) && !SNIB_WITH_REDIS
+int main(void)
+{
+    puts("skipped: built without Redis");
+    return 77;
+}
+#else
+
+#include "redis_session.h"
+
+#define NOW_MS INT64_C(1790000000300)
+
+/* -- a place in the queue ------------------------------------------------------- */
+
+static void queued_is_no_answer_to_who_did_not_ask_for_it(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:3\r\n:20000\r\n");
+    answered(&rq, SNIB__UNKNOWN);
+    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(out.open, 0); /* no subscription for it */
+    pass(PATIENCE);
+    silence();
+}
+
+static void spinning_does_not_make_queued_an_answer(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    rq.spin = true;
+    start(&rq);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:3\r\n:20000\r\n");
+    answered(&rq, SNIB__UNKNOWN);
+}
+
+/* -- how long others hold ------------------------------------------------------- */
+
+static uint32_t polls_within(int64_t ms, const char *reply)
+{
+    snib_instant until = snib__after(now, snib__ms(ms));
+    uint32_t n = 0;
+    for (;;) {
+        snib_instant due = ops->due(store);
+        if (due.ns > until.ns) {
+            return n;
+        }
+        pass(snib__to_ms(snib__between(now, due)) + 1);
+        while (heard(CALLERS)) {
+            n += !strncmp(word[0], "EVAL", 4);
+            say(CALLERS, reply);
+        }
+        while (heard(SUBS)) {
+            say(SUBS, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+        }
+        assert_true(n < 1000);
+    }
+}
+
+static void a_holder_until_the_end_of_time_does_not_hasten_polls(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    let_wait(&rq);
+    pass(1600);
+    hears_acquire(CALLERS, "1");
+    static const char reply[] =
+        "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:9223372036854775807\r\n";
+    say(CALLERS, reply);
+    assert_in_range(polls_within(4000, reply), 2, 5);
+    assert_in_range(snib__to_ms(rq.left), 1, INT64_C(172800000));
+}
+
+static void a_holder_until_the_end_of_time_does_not_end_spinning(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    rq.spin = rq.may_queue = true;
+    rq.limit = snib__after(now, snib__ms(60000));
+    start(&rq);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    static const char reply[] =
+        "*3\r\n:3\r\n:1790000000300\r\n:9000000000000000000\r\n";
+    say(CALLERS, reply);
+    assert_in_range(polls_within(4000, reply), 5, 60);
+}
+
+/* -- grants ---------------------------------------------------------------------- */
+
+static void a_lease_longer_than_asked_is_cut(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    rq.lease = snib__ms(3000);
+    start(&rq);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    sayf(CALLERS, "*5\r\n:1\r\n:%lld\r\n:1000\r\n:31\r\n:990000000\r\n",
+         (long long)NOW_MS);
+    answered(&rq, SNIB__DONE);
+    assert_int_equal(snib__to_ms(rq.left), 3000);
+}
+
+static void a_pushed_claim_longer_than_the_lease_is_cut(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    let_wait(&rq);
+    push(&rq, 1000, 2000000000, rq.poll[0].number);
+    answered(&rq, SNIB__DONE);
+    assert_int_equal(snib__to_ms(rq.left), 30000);
+}
+
+static void a_clock_at_the_end_of_time_is_not_believed(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE), b = request(SNIB__ACQUIRE);
+    start(&a);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*3\r\n:3\r\n:9223372036854775807\r\n:1000\r\n");
+    answered(&a, SNIB__NO);
+    start(&b);
+    hears_acquire(CALLERS, "0");
+    assert_int_equal(word[15][0], '1'); /* not_after: 179000001…, no minus */
+    assert_int_equal(strlen(word[15]), 13);
+}
+
+/* -- looks ------------------------------------------------------------------------ */
+
+static void inspect_of(const char *holders, const char *waiters)
+{
+    struct snib__request rq = request(SNIB__INSPECT);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.result = &rows;
+    start(&rq);
+    connected(CALLERS);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    sayf(CALLERS, "*5\r\n:%lld\r\n:5031\r\n:1\r\n%s%s", (long long)NOW_MS,
+         holders, waiters);
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(error.text, "not one of our scripts'"));
+    snib__buf_free(&rows);
+}
+
+static void an_owner_that_is_a_list_is_no_holder(void **state)
+{
+    (void)state;
+    inspect_of("*2\r\n*1\r\n:1\r\n$2\r\nab\r\n", "*0\r\n");
+}
+
+static void a_record_that_is_a_list_is_no_holder(void **state)
+{
+    (void)state;
+    inspect_of("*2\r\n$3\r\nabc\r\n*3\r\n:1\r\n:1\r\n:1\r\n", "*0\r\n");
+}
+
+static void a_waiter_that_is_a_list_is_no_waiter(void **state)
+{
+    (void)state;
+    inspect_of("*0\r\n",
+               "*3\r\n$1\r\nr\r\n$13\r\n1790000003000\r\n*2\r\n:1\r\n:1\r\n");
+}
+
+static void rights_told_as_lists_bar_no_connection(void **state)
+{
+    (void)state;
+    tear_down(state);
+    open_store("redis://u:p@h");
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    opened(CALLERS);
+    static const char list[] =
+        "*2\r\n*2\r\n*1\r\n$28\r\nNOPERM no permissions to run\r\n:1\r\n"
+        ":0\r\n";
+    while (heard(CALLERS)) {
+        say(CALLERS, !strcmp(word[0], "AUTH")       ? "+OK\r\n"
+                     : !strncmp(word[0], "EVAL", 4) ? list
+                                                    : TIME_REPLY);
+        if (out.shut) {
+            fail_msg("the connection was given up");
+        }
+        if (!strcmp(word[0], "TIME")) {
+            break;
+        }
+    }
+    hears_acquire(CALLERS, "0");
+    grant_reply(CALLERS, 1000);
+    answered(&rq, SNIB__DONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        CASE(queued_is_no_answer_to_who_did_not_ask_for_it),
+        CASE(spinning_does_not_make_queued_an_answer),
+        CASE(a_holder_until_the_end_of_time_does_not_hasten_polls),
+        CASE(a_holder_until_the_end_of_time_does_not_end_spinning),
+        CASE(a_lease_longer_than_asked_is_cut),
+        CASE(a_pushed_claim_longer_than_the_lease_is_cut),
+        CASE(a_clock_at_the_end_of_time_is_not_believed),
+        CASE(an_owner_that_is_a_list_is_no_holder),
+        CASE(a_record_that_is_a_list_is_no_holder),
+        CASE(a_waiter_that_is_a_list_is_no_waiter),
+        CASE(rights_told_as_lists_bar_no_connection),
+    };
+    return RUN(cases);
+}
+#endif
