@@ -1,17 +1,18 @@
 # The simulator is test code and runs the real Lua scripts in Lua 5.1.
-if(SNIB_TESTS AND NOT SNIB_FUZZ)
+# Tests that use a part of it look for the target sim_server.
+if(SNIB_SIM AND NOT SNIB_FUZZ)
     find_package(PkgConfig QUIET)
     if(PkgConfig_FOUND)
         pkg_check_modules(SNIB_LUA51 QUIET lua5.1)
     endif()
     if(NOT snib_redis)
-        message(STATUS "snib: simulator: off, it needs the store redis")
+        snib_part_is_off(simulator "it needs the store redis")
     elseif(NOT SNIB_LUA51_FOUND)
-        message(STATUS "snib: simulator: off, Lua 5.1 not found"
-                       " (Debian: pkg-config liblua5.1-0-dev)")
-    elseif(EXISTS "${PROJECT_SOURCE_DIR}/sim/CMakeLists.txt")
+        snib_part_is_off(simulator "Lua 5.1 not found (Debian: pkg-config\
+ liblua5.1-0-dev)")
+    else()
         add_subdirectory(sim)
-    elseif(EXISTS "${PROJECT_SOURCE_DIR}/sim/server/CMakeLists.txt")
-        add_subdirectory(sim/server)
     endif()
+elseif(SNIB_TESTS)
+    snib_part_is_off(simulator "switched off by SNIB_SIM")
 endif()

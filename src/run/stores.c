@@ -72,6 +72,7 @@ snib_err snib__default_url(char **ret, struct snib_error *reterr)
     *ret = NULL;
     return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
                       "no store given (SNIB_URL is not set), and the embedded "
-                      "one (sqlite) is not built in");
+                      "one (sqlite) is not built in; name one by SNIB_URL, "
+                      "e.g. redis://HOST");
 #endif
 }

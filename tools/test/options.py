@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Configure the tree with each option off, and build what is shipped.
+
+usage: options.py [--build]
+
+Each CMake option off alone, all off together, no store but memory:. Without
+--build they are configured only. With it the library and the command are
+built (no tests), the command is asked for its version and for a lock in each
+store, and what is smallest is installed.
+
+Works in build/options. The last line says `N passed, N failed, N skipped`.
+Exit status 1 when one fails.
+"""
+
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+PLACE = os.path.join(ROOT, "build", "options")
+SHIPPED = ["snib_cli", "snib_shared", "snib_static"]
+
+
+class Wrong(Exception):
+    """What an option broke."""
+
+
+def switches():
+    """The options that are on by default, as CMakeLists.txt has them."""
+    with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
+        text = file.read()
+    found = re.findall(r"^(?:cmake_dependent_)?option\(\s*(SNIB_\w+)\s+"
+                       r"\"[^\"]*\"\s+(\S+?)[\s)]", text, re.M)
+    return [name for name, default in found if default != "OFF"]
+
+
+def variants():
+    """{name: the options that are off}"""
+    every = switches()
+    return {**{f"without {name}": [name] for name in every},
+            "memory only": ["SNIB_WITH_REDIS", "SNIB_WITH_SQLITE"],
+            "all off": every}
+
+
+def call(log, *command, **options):
+    with open(log, "a", encoding="utf-8") as file:
+        if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT,
+                          check=False, **options).returncode:
+            raise Wrong(f"{' '.join(command[:2])} failed; see {log}")
+
+
+def configure(name, off):
+    """The folder of the build."""
+    folder = os.path.join(PLACE, name.replace(" ", "-"))
+    log = folder + ".log"
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(PLACE, exist_ok=True)
+    open(log, "w", encoding="utf-8").close()
+    call(log, "cmake", "-G", "Ninja", "-S", ROOT, "-B", folder,
+         "-DCMAKE_BUILD_TYPE=Debug", *(f"-D{one}=OFF" for one in off))
+    with open(log, encoding="utf-8", errors="replace") as file:
+        said = file.read()
+    for one in off:
+        # As a part that is switched off, or as one that needs such a part.
+        if f"off, switched off by {one}" not in said and not (
+                one == "SNIB_SIM" and "SNIB_TESTS" in off):
+            raise Wrong(f"{one}=OFF is not told in a line; see {log}")
+    return folder, log
+
+
+def ask(program, store, want, words):
+    """One lock of one store: its exit status and words."""
+    with tempfile.TemporaryDirectory() as home:
+        env = {key: value for key, value in os.environ.items()
+               if not key.startswith("SNIB_")}
+        command = [program, "try", "x"]
+        if store:
+            command[1:1] = ["--store", store.replace("DIR", home)]
+        done = subprocess.run(command, env=dict(env, HOME=home), text=True,
+                              stdin=subprocess.DEVNULL, timeout=20,
+                              capture_output=True, check=False)
+    if done.returncode != want or words not in done.stderr:
+        raise Wrong(f"{' '.join(command[1:])}: exit {done.returncode},"
+                    f" {done.stderr.strip()!r}; expected {want}, {words!r}")
+
+
+def use(program, off):
+    """The command of that build runs, and a store that it lacks is told."""
+    done = subprocess.run([program, "version"], capture_output=True, text=True,
+                          timeout=20, check=False)
+    if done.returncode or not done.stdout.startswith("snib "):
+        raise Wrong(f"snib version: exit {done.returncode}")
+    if "SNIB_WITH_SQLITE" in off:
+        ask(program, "", 78, "not built in")
+        ask(program, "sqlite:DIR/x.db", 78, "sqlite: is not built in")
+    else:
+        ask(program, "sqlite:DIR/x.db", 0, "")
+    if "SNIB_WITH_REDIS" in off:
+        ask(program, "redis://127.0.0.1:1", 78, "redis: is not built in")
+        ask(program, "redlock://127.0.0.1:1,127.0.0.1:2", 78,
+            "redlock: is not built in")
+    else:
+        ask(program, "redis://127.0.0.1:1", 69, "")
+    ask(program, "memory:x", 78, "memory:")
+
+
+def build(name, off, folder, log):
+    targets = [one for one in SHIPPED
+               if one != "snib_cli" or "SNIB_CLI" not in off]
+    if name == "all off":
+        call(log, "ninja", "-C", folder, "all")
+        call(log, "cmake", "--install", folder, "--prefix",
+             os.path.join(folder, "prefix"))
+        return
+    call(log, "ninja", "-C", folder, *targets)
+    if "SNIB_CLI" not in off:
+        use(os.path.join(folder, "snib"), off)
+
+
+def one(item, with_build):
+    name, off = item
+    began = time.monotonic()
+    try:
+        folder, log = configure(name, off)
+        if with_build:
+            build(name, off, folder, log)
+        shutil.rmtree(folder)
+    except (Wrong, subprocess.TimeoutExpired) as why:
+        return False, f"FAILED {name}: {str(why).replace(ROOT + '/', '')}"
+    return True, f"ok {name} ({time.monotonic() - began:.0f} s)"
+
+
+def main():
+    with_build = sys.argv[1:] == ["--build"]
+    if sys.argv[1:] and not with_build:
+        print(__doc__.split("\n\n")[1], file=sys.stderr)
+        sys.exit(64)
+    passed = failed = 0
+    # Ninja takes all cores by itself; configuring takes one.
+    with concurrent.futures.ThreadPoolExecutor(1 if with_build else 2) as pool:
+        for good, line in pool.map(lambda item: one(item, with_build),
+                                   variants().items()):
+            passed, failed = passed + good, failed + (not good)
+            print(line, flush=True)
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
