@@ -49,8 +49,10 @@ struct cli_args {
     int64_t permits, capacity, lock_delay_ms, priority; /* -1: not given    */
     int64_t busy_exit, status_fd, on_lost, lost_signal;
     const char *kind;
+    bool read; /* -r: --kind read */
     const char *reason;
-    bool busy_ok, reentrant;
+    const char *script; /* -c */
+    bool busy_ok, reentrant, dry_run;
     /* acquire, release, renew, check, force-release */
     int64_t holder_pid, margin_ms;
     const char *token_file;
@@ -77,7 +79,8 @@ enum option_type {
                         sense, for the error's text                      */
     OPTION_SIGNED,   /* int64_t −most … most                             */
     OPTION_STEPS,    /* int64_t; --name: 1, --name=N: 1 … most           */
-    OPTION_ON_LOST   /* on_lost and lost_signal                          */
+    OPTION_ON_LOST,  /* on_lost and lost_signal                          */
+    OPTION_OPERAND   /* an operand that may begin with a dash            */
 };
 
 struct option_row {
@@ -89,6 +92,7 @@ struct option_row {
     unsigned extra;
     int64_t most;
     const char *help;
+    const char *env; /* a variable that gives the default, or NULL */
 };
 
 struct subcommand {
@@ -101,10 +105,12 @@ struct subcommand {
     cli_main main;
 };
 
-/* Fill *args from argv until the first operand. *ret_next: its index. false:
- * said what is wrong. */
+/* Fill *args from argv. Operands are moved to its front, NULL behind them. An
+ * operand beyond the first `most` ends the options, unless a `--` does (which
+ * is dropped; with most 0 it is not known). --help ends them all: args->help.
+ * false: said what is wrong. argv has room for a NULL at argc. */
 bool options_parse(const struct option_row *rows, struct cli_args *args,
-                   int argc, char **argv, int *ret_next);
+                   int most, int argc, char **argv, int *ret_operands);
 void options_defaults(struct cli_args *);
 /* --help on stdout. */
 void options_help(const struct subcommand *);
@@ -112,6 +118,10 @@ void options_help(const struct subcommand *);
 extern const struct option_row cli_global_options[];
 const struct subcommand *cli_find(const char *name);
 const struct subcommand *cli_all(size_t *ret_count);
+/* What the command line will have and this release lacks; ends with NULL. */
+extern const char *const cli_later[];
+/* The usage on stderr; CLI_USAGE. */
+int cli_show_usage(void);
 
 /* "snib: …\n" on stderr. say_raw adds nothing. Never blocks for long: when
  * stderr takes nothing, the words are dropped, not the lock. */

@@ -7,7 +7,7 @@
  * before the grant is out, or cannot write it, the keeper releases: nobody
  * holds what nobody knows of.
  *
- * With --no-keeper the keeper does not go on: once the grant is out it leaves
+ * With --detached the keeper does not go on: once the grant is out it leaves
  * the (fixed) lease in the store and ends. The grant then names the owner, the
  * request and the token, and release, renew and check ask the store (left.c).
  */
@@ -111,11 +111,11 @@ static int let_go(int socket)
 static int check_no_keeper(const struct cli_args *args)
 {
     if (args->no_keeper && args->ttl_ms == CLI_UNSET) {
-        return usage_error(args, "--no-keeper needs --ttl: nothing renews the "
+        return usage_error(args, "--detached needs --ttl: nothing renews the "
                                  "lease, it must be as long as the work");
     }
     if (args->no_keeper && args->holder_pid >= 0) {
-        return usage_error(args, "--no-keeper and --holder-pid exclude each "
+        return usage_error(args, "--detached and --holder-pid exclude each "
                                  "other: it is the keeper that watches a pid");
     }
     return CLI_OK;
@@ -157,8 +157,7 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK || (code = open_holder(&plan)) != CLI_OK) {
         return code;
     }
-    plan.program =
-        args->no_keeper ? "snib acquire --no-keeper" : "snib acquire";
+    plan.program = args->no_keeper ? "snib acquire --detached" : "snib acquire";
     code = leash_run(&plan, &page, &socket);
     if (code != CLI_OK || page == NULL) {
         return code;

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char head[] =
     "snib — locks that hold, across processes and hosts\n"
@@ -16,7 +17,7 @@ static const char head[] =
     "Sub-commands:\n";
 
 static const char tail[] =
-    "\n"
+    ".\n\n"
     "Exit status: the command's own, 128+N when signal N killed it; else\n"
     "  64 usage                      69 store unreachable, nothing ran\n"
     "  70 internal error             75 not acquired in time, nothing ran\n"
@@ -25,25 +26,49 @@ static const char tail[] =
     "\n"
     "snib help SUBCOMMAND explains one. Manual: snib(1).\n";
 
+static void print_all(FILE *to)
+{
+    size_t count;
+    const struct subcommand *all = cli_all(&count);
+
+    fputs(head, to);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(to, "  %-14s %s\n", all[i].name, all[i].summary);
+    }
+    fputs("Not in this release:", to);
+    for (size_t i = 0; cli_later[i] != NULL; i++) {
+        fprintf(to, "%s %s", i > 0 ? "," : "", cli_later[i]);
+    }
+    fputs(tail, to);
+}
+
+int cli_show_usage(void)
+{
+    static char all[8192];
+    FILE *to = fmemopen(all, sizeof all, "w");
+
+    say("a sub-command is missing");
+    if (to != NULL) {
+        print_all(to);
+        fclose(to);
+        say_raw(all, strlen(all));
+    }
+    return CLI_USAGE;
+}
+
 int cmd_help(struct cli_args *args, int count, char **operands)
 {
-    size_t all_count;
-    const struct subcommand *all = cli_all(&all_count);
+    const struct subcommand *sub;
 
-    if (count > 0) {
-        const struct subcommand *sub = cli_find(operands[0]);
-
-        if (sub == NULL) {
-            return usage_error(args, "unknown sub-command '%s'",
-                               shown_short(operands[0]));
-        }
-        options_help(sub);
+    if (count == 0) {
+        print_all(stdout);
         return CLI_OK;
     }
-    fputs(head, stdout);
-    for (size_t i = 0; i < all_count; i++) {
-        printf("  %-14s %s\n", all[i].name, all[i].summary);
+    sub = cli_find(operands[0]);
+    if (sub == NULL) {
+        return usage_error(args, "unknown sub-command '%s'",
+                           shown_short(operands[0]));
     }
-    fputs(tail, stdout);
+    options_help(sub);
     return CLI_OK;
 }

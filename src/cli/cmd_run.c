@@ -9,6 +9,9 @@ int cmd_run(struct cli_args *args, int count, char **operands)
     int code;
 
     plan_split(args, count, operands, &names, &command);
+    if ((code = plan_script(args, &command)) != CLI_OK) {
+        return code;
+    }
     code = plan_make(&plan, args, (const char **)operands, names, command);
     if (code != CLI_OK) {
         return code;
@@ -16,6 +19,9 @@ int cmd_run(struct cli_args *args, int count, char **operands)
     if (command == NULL) {
         return usage_error(args, "the command is missing; expected NAME… -- "
                                  "COMMAND…");
+    }
+    if (args->dry_run) {
+        return plan_tell(&plan);
     }
     plan.program = command[0];
     return leash_run(&plan, NULL, NULL);

@@ -15,7 +15,7 @@ static void say_busy(const struct cli_args *args, struct snib_client *client,
     struct snib_view *view;
     struct kind_terms terms;
 
-    if (args->quiet) {
+    if (args->quiet || args->busy_ok) {
         return;
     }
     if (snib_inspect(client, name, strlen(name), &view, NULL) == SNIB_ERR_OK) {
@@ -126,6 +126,9 @@ int cmd_try(struct cli_args *args, int count, char **operands)
 
     args->wait_ms = 0;
     plan_split(args, count, operands, &names, &command);
+    if ((code = plan_script(args, &command)) != CLI_OK) {
+        return code;
+    }
     if (args->has_dashes && command == NULL) {
         return usage_error(args, "the command after -- is missing");
     }
@@ -136,6 +139,9 @@ int cmd_try(struct cli_args *args, int count, char **operands)
     if (command == NULL && args->status_fd >= 0) {
         return usage_error(args, "--status-fd tells how a command ended; "
                                  "there is none");
+    }
+    if (args->dry_run) {
+        return plan_tell(&plan);
     }
     if (command == NULL) {
         return try_only(&plan);

@@ -6,7 +6,7 @@
  * holds the same as KEY=VALUE lines for people and scripts, its first line
  * being grant=GRANT.
  *
- * With --no-keeper it is
+ * With --detached it is
  * snib1:nokeeper:NAME:CLIENT:REQUEST:TOKEN:TTL:DEADLINE:BOOT — the name
  * percent-encoded, what the store compares (snib_grant_export), the lease in
  * ms, and when it ends if nobody renews it: ns of CLOCK_BOOTTIME in the boot
@@ -41,7 +41,7 @@ struct grantfile {
 };
 
 void grantfile_of(const struct plan_page *, struct grantfile *ret);
-/* The same for --no-keeper. */
+/* The same for --detached. */
 void grantfile_left(const struct plan *, const struct plan_page *,
                     struct grantfile *ret);
 void grantfile_text(const struct grantfile *, char ret[GRANT_TEXT_MAX]);

@@ -10,7 +10,7 @@
  *
  * For `snib acquire` the same process goes on without a leash (DETACH): it
  * drops stderr and lives until release, until --holder-pid ends, or until the
- * lease is lost. With --no-keeper it leaves the grant behind then, and ends.
+ * lease is lost. With --detached it leaves the grant behind then, and ends.
  *
  * Forbidden: releasing while a member of the group can still run; keeping any
  * file descriptor of the user's but stderr; blocking on stderr.

@@ -1,4 +1,4 @@
-/* left.h — grants of snib acquire --no-keeper: nobody watches them, the store
+/* left.h — grants of snib acquire --detached: nobody watches them, the store
  * is asked. */
 #ifndef SNIB_CLI_LEFT_H
 #define SNIB_CLI_LEFT_H

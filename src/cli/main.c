@@ -2,9 +2,10 @@
  *
  *   snib [GLOBAL OPTIONS] SUBCOMMAND [OPTIONS] NAME [-- COMMAND…]
  *
- * Options stop at the first operand. Where a `--` stands, all operands before
- * it are lock names and all after it are the command; without one the first
- * operand is the name and the rest the command.
+ * Where a `--` stands, all operands before it are lock names, all after it the
+ * command, and options may stand anywhere before it; without one the first
+ * operand is the name, options may still follow it, and the command begins with
+ * the second operand.
  */
 #include "cli.h"
 #include "duration.h"
@@ -12,7 +13,7 @@
 #include "show.h"
 
 #include <fcntl.h>
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ const struct option_row cli_global_options[] = {
     ROW_STORE, ROW_STORE_FILE, ROW_QUIET, ROW_VERBOSE, ROW_VERSION, ROW_END};
 
 static const struct option_row run_options[] = {
+    ROW_NAME,      ROW_READ,       ROW_SCRIPT,      ROW_DRY_RUN,
     ROW_STORE,     ROW_STORE_FILE, ROW_WAIT,        ROW_TTL,
     ROW_GRACE,     ROW_KIND,       ROW_PERMITS,     ROW_CAPACITY,
     ROW_PRIORITY,  ROW_LOCK_DELAY, ROW_BUSY_EXIT,   ROW_BUSY_OK,
@@ -28,35 +30,37 @@ static const struct option_row run_options[] = {
     ROW_VERBOSE,   ROW_END};
 
 static const struct option_row try_options[] = {
-    ROW_STORE,     ROW_STORE_FILE, ROW_TTL,        ROW_GRACE,     ROW_KIND,
-    ROW_PERMITS,   ROW_CAPACITY,   ROW_LOCK_DELAY, ROW_BUSY_EXIT, ROW_BUSY_OK,
-    ROW_ON_LOST,   ROW_HOLD_MIN,   ROW_MAX_RUN,    ROW_REASON,    ROW_REENTRANT,
-    ROW_STATUS_FD, ROW_QUIET,      ROW_VERBOSE,    ROW_END};
+    ROW_NAME,       ROW_READ,       ROW_SCRIPT,    ROW_DRY_RUN,   ROW_STORE,
+    ROW_STORE_FILE, ROW_TTL,        ROW_GRACE,     ROW_KIND,      ROW_PERMITS,
+    ROW_CAPACITY,   ROW_LOCK_DELAY, ROW_BUSY_EXIT, ROW_BUSY_OK,   ROW_ON_LOST,
+    ROW_HOLD_MIN,   ROW_MAX_RUN,    ROW_REASON,    ROW_REENTRANT, ROW_STATUS_FD,
+    ROW_QUIET,      ROW_VERBOSE,    ROW_END};
 
 static const struct option_row elect_options[] = {
-    ROW_STORE,   ROW_STORE_FILE, ROW_CAMPAIGN,  ROW_TTL,         ROW_GRACE,
-    ROW_PAUSE,   ROW_ONCE,       ROW_ON_LOST,   ROW_MAX_TERM,    ROW_REASON,
-    ROW_OBSERVE, ROW_JSON,       ROW_STATUS_FD, ROW_NO_PROGRESS, ROW_QUIET,
-    ROW_VERBOSE, ROW_END};
+    ROW_NAME,   ROW_STORE,   ROW_STORE_FILE, ROW_CAMPAIGN,  ROW_TTL,
+    ROW_GRACE,  ROW_PAUSE,   ROW_ONCE,       ROW_ON_LOST,   ROW_MAX_TERM,
+    ROW_REASON, ROW_OBSERVE, ROW_JSON,       ROW_STATUS_FD, ROW_NO_PROGRESS,
+    ROW_QUIET,  ROW_VERBOSE, ROW_END};
 
 static const struct option_row acquire_options[] = {
-    ROW_STORE,   ROW_STORE_FILE,  ROW_WAIT,      ROW_TTL,        ROW_KIND,
-    ROW_PERMITS, ROW_CAPACITY,    ROW_PRIORITY,  ROW_LOCK_DELAY, ROW_BUSY_EXIT,
-    ROW_BUSY_OK, ROW_HOLDER_PID,  ROW_NO_KEEPER, ROW_TOKEN_FILE, ROW_REASON,
-    ROW_JSON,    ROW_NO_PROGRESS, ROW_QUIET,     ROW_VERBOSE,    ROW_END};
+    ROW_NAME,       ROW_READ,      ROW_STORE,   ROW_STORE_FILE,  ROW_WAIT,
+    ROW_TTL,        ROW_KIND,      ROW_PERMITS, ROW_CAPACITY,    ROW_PRIORITY,
+    ROW_LOCK_DELAY, ROW_BUSY_EXIT, ROW_BUSY_OK, ROW_HOLDER_PID,  ROW_NO_KEEPER,
+    ROW_TOKEN_FILE, ROW_REASON,    ROW_JSON,    ROW_NO_PROGRESS, ROW_QUIET,
+    ROW_VERBOSE,    ROW_END};
 
 static const struct option_row semaphore_options[] = {
-    ROW_STORE, ROW_STORE_FILE, ROW_SIZE_SET, ROW_SIZE_INIT, ROW_SIZE_ADD,
-    ROW_JSON,  ROW_QUIET,      ROW_VERBOSE,  ROW_END};
+    ROW_NAME,     ROW_STORE, ROW_STORE_FILE, ROW_SIZE_SET, ROW_SIZE_INIT,
+    ROW_SIZE_ADD, ROW_JSON,  ROW_QUIET,      ROW_VERBOSE,  ROW_END};
 static const struct option_row latch_options[] = {
-    ROW_STORE,      ROW_STORE_FILE,  ROW_LATCH_SET,   ROW_LATCH_DOWN,
-    ROW_LATCH_OPEN, ROW_LATCH_AWAIT, ROW_AWAIT_LIMIT, ROW_LATE_EXIT,
-    ROW_LATE_OK,    ROW_JSON,        ROW_NO_PROGRESS, ROW_QUIET,
-    ROW_VERBOSE,    ROW_END};
+    ROW_NAME,       ROW_STORE,      ROW_STORE_FILE,  ROW_LATCH_SET,
+    ROW_LATCH_DOWN, ROW_LATCH_OPEN, ROW_LATCH_AWAIT, ROW_AWAIT_LIMIT,
+    ROW_LATE_EXIT,  ROW_LATE_OK,    ROW_JSON,        ROW_NO_PROGRESS,
+    ROW_QUIET,      ROW_VERBOSE,    ROW_END};
 static const struct option_row barrier_options[] = {
-    ROW_STORE,     ROW_STORE_FILE, ROW_PARTIES, ROW_MEET_LIMIT,
-    ROW_LATE_EXIT, ROW_LATE_OK,    ROW_JSON,    ROW_NO_PROGRESS,
-    ROW_QUIET,     ROW_VERBOSE,    ROW_END};
+    ROW_NAME,        ROW_STORE,     ROW_STORE_FILE, ROW_PARTIES,
+    ROW_MEET_LIMIT,  ROW_LATE_EXIT, ROW_LATE_OK,    ROW_JSON,
+    ROW_NO_PROGRESS, ROW_QUIET,     ROW_VERBOSE,    ROW_END};
 
 static const struct option_row release_options[] = {
     ROW_LEFT_STORE, ROW_STORE_FILE, ROW_QUIET, ROW_VERBOSE, ROW_END};
@@ -67,14 +71,17 @@ static const struct option_row check_options[] = {
     ROW_LEFT_STORE, ROW_STORE_FILE, ROW_MARGIN, ROW_JSON,
     ROW_QUIET,      ROW_VERBOSE,    ROW_END};
 static const struct option_row wait_options[] = {
-    ROW_STORE,   ROW_STORE_FILE, ROW_WAIT,    ROW_KIND,
-    ROW_PERMITS, ROW_BUSY_EXIT,  ROW_BUSY_OK, ROW_NO_PROGRESS,
-    ROW_QUIET,   ROW_VERBOSE,    ROW_END};
+    ROW_NAME,  ROW_READ,    ROW_STORE,     ROW_STORE_FILE, ROW_WAIT,
+    ROW_KIND,  ROW_PERMITS, ROW_BUSY_EXIT, ROW_BUSY_OK,    ROW_NO_PROGRESS,
+    ROW_QUIET, ROW_VERBOSE, ROW_END};
 static const struct option_row look_options[] = {
     ROW_STORE, ROW_STORE_FILE, ROW_JSON, ROW_QUIET, ROW_VERBOSE, ROW_END};
+static const struct option_row look_at_options[] = {
+    ROW_NAME,  ROW_STORE,   ROW_STORE_FILE, ROW_JSON,
+    ROW_QUIET, ROW_VERBOSE, ROW_END};
 static const struct option_row force_options[] = {
-    ROW_STORE, ROW_STORE_FILE, ROW_YES,     ROW_REASON,
-    ROW_JSON,  ROW_QUIET,      ROW_VERBOSE, ROW_END};
+    ROW_NAME, ROW_STORE, ROW_STORE_FILE, ROW_YES, ROW_REASON,
+    ROW_JSON, ROW_QUIET, ROW_VERBOSE,    ROW_END};
 static const struct option_row version_options[] = {ROW_JSON, ROW_END};
 static const struct option_row help_options[] = {ROW_END};
 
@@ -110,12 +117,12 @@ static const struct subcommand subcommands[] = {
      barrier_options, 1, 1, false, cmd_barrier},
     {"wait", "NAME", "Wait until a lock is free; take nothing.", wait_options,
      1, 1, false, cmd_wait},
-    {"status", "NAME", "Show holder, lease and queue of a lock.", look_options,
-     1, 1, false, cmd_status},
+    {"status", "NAME", "Show holder, lease and queue of a lock.",
+     look_at_options, 1, 1, false, cmd_status},
     {"list", "[GLOB]", "List locks that are held or waited for.", look_options,
      0, 1, false, cmd_list},
     {"why", "NAME", "Tell who has a lock, who waits, and what comes next.",
-     look_options, 1, 1, false, cmd_why},
+     look_at_options, 1, 1, false, cmd_why},
     {"deadlocks", "", "Show who waits for each other in a circle.",
      look_options, 0, 0, false, cmd_deadlocks},
     {"force-release", "NAME", "End the grant of whoever holds a lock.",
@@ -147,38 +154,17 @@ const struct subcommand *cli_find(const char *name)
     return NULL;
 }
 
+const char *const cli_later[] = {"watch", "top",        "serve", "bench",
+                                 "demo",  "completion", "store", NULL};
+
 static int unknown_subcommand(const struct cli_args *args, const char *name)
 {
-    static const char *const later[] = {"watch", "top",  "bench",
-                                        "serve", "demo", "completion"};
-
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
-        if (strcmp(later[i], name) == 0) {
+    for (size_t i = 0; cli_later[i] != NULL; i++) {
+        if (strcmp(cli_later[i], name) == 0) {
             return usage_error(args, "%s is not in this release", name);
         }
     }
     return usage_error(args, "unknown sub-command '%s'", shown_short(name));
-}
-
-/* Where is the `--`, and how many operands are there? */
-static int split_operands(const struct subcommand *sub, struct cli_args *args,
-                          int count, char **operands)
-{
-    for (int i = 0; sub->command && i < count; i++) {
-        if (strcmp(operands[i], "--") == 0) {
-            args->has_dashes = true;
-            args->before_dashes = i;
-            for (int j = i; j < count; j++) {
-                operands[j] = operands[j + 1]; /* up to the NULL */
-            }
-            return count - 1;
-        }
-    }
-    if (!sub->command && count > 0 && strcmp(operands[0], "--") == 0) {
-        memmove(operands, operands + 1, (size_t)count * sizeof *operands);
-        return count - 1;
-    }
-    return count;
 }
 
 static int check_count(const struct subcommand *sub,
@@ -191,34 +177,28 @@ static int check_count(const struct subcommand *sub,
         return CLI_OK;
     }
     return usage_error(
-        args, "'%s' is too much%s", shown_short(operands[sub->operands_most]),
-        operands[sub->operands_most][0] == '-'
-            ? "; options stand before the name"
-        : args->down_by >= 0 ? "; a number of steps is written --down=N"
-                             : "");
+        args, "unexpected argument '%s'; expected %s%s",
+        shown_short(operands[sub->operands_most]),
+        sub->operands_most == 0 ? "none" : sub->operands,
+        args->down_by >= 0 ? " (a number of steps is written --down=N)" : "");
 }
 
 static int run_subcommand(const struct subcommand *sub, struct cli_args *args,
                           int argc, char **argv)
 {
-    int next, count, code;
+    int count, code;
 
     args->subcommand = sub->name;
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (argv[i][0] != '-') {
-            break;
-        }
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            options_help(sub);
-            return CLI_OK;
-        }
-    }
-    if (!options_parse(sub->options, args, argc, argv, &next)) {
+    if (!options_parse(sub->options, args, sub->command ? 1 : INT_MAX, argc,
+                       argv, &count)) {
         return CLI_USAGE;
     }
-    count = split_operands(sub, args, argc - next, argv + next);
-    code = check_count(sub, args, count, argv + next);
-    return code != CLI_OK ? code : sub->main(args, count, argv + next);
+    if (args->help) {
+        options_help(sub);
+        return CLI_OK;
+    }
+    code = check_count(sub, args, count, argv);
+    return code != CLI_OK ? code : sub->main(args, count, argv);
 }
 
 /* A descriptor of ours must not become somebody's standard output. In the
@@ -245,29 +225,27 @@ static int finish(int code)
 static int dispatch(struct cli_args *args, int argc, char **argv)
 {
     const struct subcommand *sub;
-    int next;
+    int count;
 
-    if (argc > 1 &&
-        (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        return cmd_help(args, 0, argv);
-    }
-    if (argc < 1 ||
-        !options_parse(cli_global_options, args, argc - 1, argv + 1, &next)) {
+    if (argc < 1 || !options_parse(cli_global_options, args, 0, argc - 1,
+                                   argv + 1, &count)) {
         return CLI_USAGE;
+    }
+    argv++;
+    if (args->help) {
+        return cmd_help(args, 0, argv);
     }
     if (args->version) {
         return cmd_version(args, 0, argv);
     }
-    argc -= 1 + next;
-    argv += 1 + next;
-    if (argc <= 0) {
-        return usage_error(args, "a sub-command is missing");
+    if (count == 0) {
+        return cli_show_usage();
     }
     sub = cli_find(argv[0]);
     if (sub == NULL) {
         return unknown_subcommand(args, argv[0]);
     }
-    return run_subcommand(sub, args, argc - 1, argv + 1);
+    return run_subcommand(sub, args, count - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -2,10 +2,13 @@
  *
  * Not getopt_long: it permutes operands (the command's options would become
  * ours), accepts abbreviations (a script breaks when an option is added), and
- * its tables cannot carry types and help. Rules here: options stop at the
- * first operand; `--name value`, `--name=value`, `-n value`, `-nvalue`, and
+ * its tables cannot carry types and help. Rules here: what begins with a dash
+ * is an option, up to the `--` where there is one, else up to the operand with
+ * which the command begins, so that an option behind the name is not taken for
+ * another name; `--name value`, `--name=value`, `-n value`, `-nvalue`, and
  * flags may share a dash (-qv); an option with a value that is given twice is
- * an error, because one of the two was not meant.
+ * an error, because one of the two was not meant. Operands are moved to the
+ * front of argv, in their order.
  */
 #include "cli.h"
 #include "duration.h"
@@ -25,6 +28,9 @@ struct parse {
     int argc;
     char **argv;
     int at;
+    int operands;      /* so far, at the front of argv                     */
+    const char *label; /* where a value comes from: "--wait", "SNIB_WAIT"  */
+    char dashed[40];   /* … the former is made here                        */
     bool seen[OPTIONS_MOST];
 };
 
@@ -128,10 +134,13 @@ static bool set_value(struct parse *p, const struct option_row *row,
     case OPTION_TEXT:
         *(const char **)field(p, row) = value;
         return true;
+    case OPTION_OPERAND:
+        p->argv[p->operands++] = (char *)value;
+        return true;
     case OPTION_DURATION:
         if (!duration_parse(value, row->extra, field(p, row), &why)) {
-            usage_error(p->args, "--%s: '%s': %s", row->name,
-                        shown_short(value), why);
+            usage_error(p->args, "%s: '%s': %s", p->label, shown_short(value),
+                        why);
             return false;
         }
         return true;
@@ -139,25 +148,24 @@ static bool set_value(struct parse *p, const struct option_row *row,
     case OPTION_STEPS:
         if (!parse_number(value, row->most, field(p, row))) {
             usage_error(p->args,
-                        "--%s: '%s' is not a whole number from %u to %" PRId64,
-                        row->name, shown_short(value), row->extra, row->most);
+                        "%s: '%s' is not a whole number from %u to %" PRId64,
+                        p->label, shown_short(value), row->extra, row->most);
             return false;
         }
         return true;
     case OPTION_SIGNED:
         if (!parse_signed(value, row->most, field(p, row))) {
             usage_error(p->args,
-                        "--%s: '%s' is not a whole number from -%" PRId64
+                        "%s: '%s' is not a whole number from -%" PRId64
                         " to %" PRId64,
-                        row->name, shown_short(value), row->most, row->most);
+                        p->label, shown_short(value), row->most, row->most);
             return false;
         }
         return true;
     case OPTION_ON_LOST:
         if (!parse_on_lost(p->args, value)) {
-            usage_error(p->args,
-                        "--%s: '%s' is not kill, ignore or signal:NAME",
-                        row->name, shown_short(value));
+            usage_error(p->args, "%s: '%s' is not kill, ignore or signal:NAME",
+                        p->label, shown_short(value));
             return false;
         }
         return true;
@@ -170,11 +178,13 @@ static bool apply(struct parse *p, const struct option_row *row,
 {
     size_t index = (size_t)(row - p->rows);
 
-    if (takes_value(row) && p->seen[index]) {
+    if (takes_value(row) && row->type != OPTION_OPERAND && p->seen[index]) {
         usage_error(p->args, "--%s is given twice", row->name);
         return false;
     }
     p->seen[index] = true;
+    snprintf(p->dashed, sizeof p->dashed, "--%s", row->name);
+    p->label = p->dashed;
     return set_value(p, row, value);
 }
 
@@ -183,6 +193,11 @@ static const char *next_value(struct parse *p, const struct option_row *row)
 {
     if (p->at + 1 >= p->argc) {
         usage_error(p->args, "--%s needs %s", row->name, row->arg);
+        return NULL;
+    }
+    if (strcmp(p->argv[p->at + 1], "--") == 0) {
+        usage_error(p->args, "--%s needs %s before the --", row->name,
+                    row->arg);
         return NULL;
     }
     return p->argv[++p->at];
@@ -216,7 +231,15 @@ static bool parse_long(struct parse *p, const char *text)
         }
         return value != NULL && apply(p, row, value);
     }
-    usage_error(p->args, "unknown option --%s", shown_short(text));
+    if (strcmp(text, "no-keeper") == 0) {
+        usage_error(p->args, "--no-keeper is called --detached now");
+        return false;
+    }
+    usage_error(p->args, "unknown option --%s%s", shown_short(text),
+                p->operands == 0
+                    ? ""
+                    : "; a command's own options stand behind it, a name that "
+                      "begins with - is written --name=-x");
     return false;
 }
 
@@ -253,24 +276,84 @@ static bool parse_letters(struct parse *p, const char *text)
     return true;
 }
 
-bool options_parse(const struct option_row *rows, struct cli_args *args,
-                   int argc, char **argv, int *ret_next)
+/* SNIB_WAIT and their like, for what was not given. */
+static bool take_environment(struct parse *p)
 {
-    struct parse p = {.rows = rows, .args = args, .argc = argc, .argv = argv};
+    for (const struct option_row *row = p->rows; row->name != NULL; row++) {
+        const char *value = row->env != NULL ? getenv(row->env) : NULL;
 
-    for (; p.at < argc; p.at++) {
-        const char *text = argv[p.at];
-
-        if (text[0] != '-' || text[1] == '\0' || strcmp(text, "--") == 0) {
-            break;
+        if (value == NULL || value[0] == '\0' || p->seen[row - p->rows]) {
+            continue;
         }
-        if (text[1] == '-' ? !parse_long(&p, text + 2)
-                           : !parse_letters(&p, text + 1)) {
+        p->label = row->env;
+        if (!set_value(p, row, value)) {
             return false;
         }
     }
-    *ret_next = p.at;
     return true;
+}
+
+/* What comes is no option any more. */
+static void keep_rest(struct parse *p)
+{
+    while (p->at < p->argc) {
+        p->argv[p->operands++] = p->argv[p->at++];
+    }
+    p->argv[p->operands] = NULL;
+}
+
+static bool has_dashes(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_operand(const char *text)
+{
+    return text[0] != '-' || text[1] == '\0';
+}
+
+static bool parse_one(struct parse *p, const char *text)
+{
+    if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
+        p->args->help = true;
+        return true;
+    }
+    return text[1] == '-' ? parse_long(p, text + 2)
+                          : parse_letters(p, text + 1);
+}
+
+bool options_parse(const struct option_row *rows, struct cli_args *args,
+                   int most, int argc, char **argv, int *ret_operands)
+{
+    struct parse p = {.rows = rows, .args = args, .argc = argc, .argv = argv};
+    bool dashes = most > 0 && has_dashes(argc, argv);
+
+    for (; p.at < argc && !args->help; p.at++) {
+        char *text = argv[p.at];
+
+        if (strcmp(text, "--") == 0 && most > 0) {
+            args->has_dashes = true;
+            args->before_dashes = p.operands;
+            p.at++;
+            break;
+        }
+        if (is_operand(text)) {
+            if (!dashes && p.operands >= most) {
+                break;
+            }
+            argv[p.operands++] = text;
+        } else if (!parse_one(&p, text)) {
+            return false;
+        }
+    }
+    *ret_operands = p.operands + (argc - p.at);
+    keep_rest(&p);
+    return args->help || take_environment(&p);
 }
 
 /* -- help ------------------------------------------------------------------- */
@@ -315,15 +398,30 @@ static void print_option(const struct option_row *row)
     print_wrapped(row->help);
 }
 
+static bool has_durations(const struct subcommand *sub)
+{
+    for (const struct option_row *row = sub->options; row->name != NULL;
+         row++) {
+        if (row->type == OPTION_DURATION) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void options_help(const struct subcommand *sub)
 {
-    printf("Usage: snib %s [OPTIONS]%s%s\n\n%s\n\nOptions:\n", sub->name,
-           sub->operands[0] != '\0' ? " " : "", sub->operands, sub->summary);
+    bool any = sub->options->name != NULL;
+
+    printf("Usage: snib %s%s%s%s\n\n%s\n%s", sub->name, any ? " [OPTIONS]" : "",
+           sub->operands[0] != '\0' ? " " : "", sub->operands, sub->summary,
+           any ? "\nOptions:\n" : "");
     for (const struct option_row *row = sub->options; row->name != NULL;
          row++) {
         print_option(row);
     }
-    printf("\nDurations carry a unit: 250ms, 30s, 5m, 2h. "
-           "Manual: snib-%s(1).\n",
+    printf("\n%sManual: snib-%s(1).\n",
+           has_durations(sub) ? "Durations carry a unit: 250ms, 30s, 5m, 2h. "
+                              : "",
            sub->name);
 }

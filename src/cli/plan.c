@@ -24,6 +24,26 @@ void plan_split(const struct cli_args *args, int count, char **operands,
     *ret_command = count > names ? operands + names : NULL;
 }
 
+int plan_script(const struct cli_args *args, char ***command)
+{
+    static char shell[] = "sh", option[] = "-c";
+    static char *script[] = {shell, option, NULL, NULL};
+
+    if (args->script == NULL) {
+        return CLI_OK;
+    }
+    if (*command != NULL) {
+        return usage_error(args,
+                           "-c SCRIPT and a command exclude each other, "
+                           "and '%s' begins a command (several names "
+                           "need a -- behind them)",
+                           shown_short(**command));
+    }
+    script[2] = (char *)args->script;
+    *command = script;
+    return CLI_OK;
+}
+
 static int compare(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -139,6 +159,11 @@ int plan_kind(struct plan *p)
 {
     const struct cli_args *a = p->args;
 
+    if (a->read && a->kind != NULL && strcmp(a->kind, "read") != 0) {
+        return usage_error(a, "-r is --kind read; it excludes --kind %s",
+                           shown_short(a->kind));
+    }
+    p->kind = a->read ? SNIB_READ : SNIB_MUTEX;
     if (a->kind != NULL && !kind_parse(a->kind, &p->kind)) {
         return usage_error(a,
                            "--kind: '%s' is not mutex, read, write or "

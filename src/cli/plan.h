@@ -49,7 +49,7 @@ struct plan_page {
     int64_t tokens[PLAN_NAMES_MAX];
     int64_t permit_slots[PLAN_NAMES_MAX]; /* of a semaphore; else -1        */
     char owner[PLAN_OWNER_MAX];
-    char left[SNIB_GRANT_TEXT]; /* --no-keeper: what release needs        */
+    char left[SNIB_GRANT_TEXT]; /* --detached: what release needs        */
     char address[CONTROL_ADDRESS_MAX];
     char store[CONTROL_STORE_MAX];
     int32_t keeper_pid;
@@ -65,7 +65,7 @@ enum plan_message_kind {
     /* leash -> keeper */
     PLAN_LEAVE,   /* leave the queue, hold nothing, answer RELEASED       */
     PLAN_RELEASE, /* all of the command are gone                          */
-    PLAN_DETACH   /* acquire: go on alone; --no-keeper: leave it behind   */
+    PLAN_DETACH   /* acquire: go on alone; --detached: leave it behind   */
 };
 
 struct plan_message {
@@ -89,6 +89,11 @@ void plan_explain(const struct plan *, struct snib_error *);
 
 /* The error of a multi: "'name': why" becomes "why", the name is said before. */
 void plan_strip_name(struct snib_error *);
+
+/* -c: sh -c SCRIPT is the command; CLI_USAGE, said, when there is one. */
+int plan_script(const struct cli_args *, char ***command);
+/* --dry-run: say what would be done; the exit status. dryrun.c */
+int plan_tell(const struct plan *);
 
 /* Where NAME… ends and COMMAND… begins; *ret_command is NULL without one. */
 void plan_split(const struct cli_args *, int count, char **operands,

@@ -10,30 +10,34 @@
 #define ROW_FIELD_(field) offsetof(struct cli_args, field)
 #define ROW_FLAG_(letter, name, field, help)                                   \
     {                                                                          \
-        letter, name, NULL, OPTION_FLAG, ROW_FIELD_(field), 0, 0, help         \
+        letter, name, NULL, OPTION_FLAG, ROW_FIELD_(field), 0, 0, help, NULL   \
     }
 #define ROW_TEXT_(letter, name, arg, field, help)                              \
     {                                                                          \
-        letter, name, arg, OPTION_TEXT, ROW_FIELD_(field), 0, 0, help          \
+        letter, name, arg, OPTION_TEXT, ROW_FIELD_(field), 0, 0, help, NULL    \
     }
-#define ROW_TIME_(letter, name, arg, field, allowed, help)                     \
+#define ROW_TIME_ENV_(letter, name, arg, field, allowed, help, env)            \
     {                                                                          \
         letter, name, arg, OPTION_DURATION, ROW_FIELD_(field), allowed, 0,     \
-            help                                                               \
+            help, env                                                          \
     }
+#define ROW_TIME_(letter, name, arg, field, allowed, help)                     \
+    ROW_TIME_ENV_(letter, name, arg, field, allowed, help, NULL)
 #define ROW_NUMBER_(letter, name, arg, field, most, help)                      \
     {                                                                          \
-        letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 0, most, help     \
+        letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 0, most, help,    \
+            NULL                                                               \
     }
 /* 0 is refused afterwards, by a text that says why. */
 #define ROW_COUNT_(letter, name, arg, field, most, help)                       \
     {                                                                          \
-        letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 1, most, help     \
+        letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 1, most, help,    \
+            NULL                                                               \
     }
 
 #define ROW_END                                                                \
     {                                                                          \
-        0, NULL, NULL, OPTION_FLAG, 0, 0, 0, NULL                              \
+        0, NULL, NULL, OPTION_FLAG, 0, 0, 0, NULL, NULL                        \
     }
 
 #define ROW_STORE                                                              \
@@ -52,13 +56,29 @@
 #define ROW_JSON    ROW_FLAG_(0, "json", json, "print JSON")
 #define ROW_VERSION ROW_FLAG_(0, "version", version, "print the version")
 #define ROW_WAIT                                                               \
-    ROW_TIME_('w', "wait", "DUR|0|forever", wait_ms,                           \
-              DURATION_ZERO_OK | DURATION_FOREVER_OK,                          \
-              "how long to wait for the lock; default: forever")
+    ROW_TIME_ENV_('w', "wait", "DUR|0|forever", wait_ms,                       \
+                  DURATION_ZERO_OK | DURATION_FOREVER_OK,                      \
+                  "how long to wait for the lock; default: SNIB_WAIT, else "   \
+                  "forever",                                                   \
+                  "SNIB_WAIT")
 #define ROW_TTL                                                                \
-    ROW_TIME_('t', "ttl", "DUR", ttl_ms, 0,                                    \
-              "the lease, renewed while held: how long others wait when this " \
-              "host dies; default: 30s")
+    ROW_TIME_ENV_('t', "ttl", "DUR", ttl_ms, 0,                                \
+                  "the lease, renewed while held: how long others wait when "  \
+                  "this host dies; default: SNIB_TTL, else 30s",               \
+                  "SNIB_TTL")
+#define ROW_NAME                                                               \
+    {                                                                          \
+        0, "name", "NAME", OPTION_OPERAND, 0, 0, 0,                            \
+            "a name, also one that begins with a dash", NULL                   \
+    }
+#define ROW_READ ROW_FLAG_('r', "read", read, "the same as --kind read")
+#define ROW_SCRIPT                                                             \
+    ROW_TEXT_('c', "script", "SCRIPT", script,                                 \
+              "run sh -c SCRIPT in the place of a command")
+#define ROW_DRY_RUN                                                            \
+    ROW_FLAG_(0, "dry-run", dry_run,                                           \
+              "take and run nothing: tell what would be done, and who is in "  \
+              "the way now")
 #define ROW_GRACE                                                              \
     ROW_TIME_('g', "grace", "DUR|0", grace_ms, DURATION_ZERO_OK,               \
               "from TERM to KILL; default: the smaller of 5s and a third of "  \
@@ -89,7 +109,8 @@
         0, "on-lost", "kill|signal:NAME|ignore", OPTION_ON_LOST, 0, 0, 0,      \
             "when the lease cannot be kept: kill (default; TERM, then KILL "   \
             "in time),"                                                        \
-            " only send a signal, or nothing; the last two give up exclusion"  \
+            " only send a signal, or nothing; the last two give up exclusion", \
+            NULL                                                               \
     }
 #define ROW_HOLD_MIN                                                           \
     ROW_TIME_(0, "hold-min", "DUR|0", hold_min_ms, DURATION_ZERO_OK,           \
@@ -110,7 +131,7 @@
     ROW_NUMBER_(0, "holder-pid", "PID", holder_pid, 4194304,                   \
                 "release when this process ends")
 #define ROW_NO_KEEPER                                                          \
-    ROW_FLAG_(0, "no-keeper", no_keeper,                                       \
+    ROW_FLAG_(0, "detached", no_keeper,                                        \
               "leave a fixed lease of --ttl in the store and exit: nothing "   \
               "renews it, release, renew and check ask the store")
 #define ROW_TOKEN_FILE                                                         \
@@ -121,7 +142,7 @@
               "the new lease, from now; default: the lock's own")
 #define ROW_LEFT_STORE                                                         \
     ROW_TEXT_('s', "store", "URL", store,                                      \
-              "for a grant of --no-keeper: its store; default: SNIB_URL, "     \
+              "for a grant of --detached: its store; default: SNIB_URL, "      \
               "else this host's own file")
 #define ROW_MARGIN                                                             \
     ROW_TIME_('m', "margin", "DUR|0", margin_ms, DURATION_ZERO_OK,             \
@@ -164,7 +185,7 @@
 #define ROW_LATCH_DOWN                                                         \
     {                                                                          \
         0, "down", "[=N]", OPTION_STEPS, ROW_FIELD_(down_by), 1,               \
-            SNIB_PERMITS_MAX, "count down by N; default: 1"                    \
+            SNIB_PERMITS_MAX, "count down by N; default: 1", NULL              \
     }
 #define ROW_LATCH_OPEN                                                         \
     ROW_FLAG_(0, "open", latch_open, "open it, whatever its count")
@@ -182,7 +203,7 @@
 #define ROW_SIZE_ADD                                                           \
     {                                                                          \
         0, "add", "N", OPTION_SIGNED, ROW_FIELD_(add_by), 0, SNIB_PERMITS_MAX, \
-            "N permits more, or fewer when N is negative"                      \
+            "N permits more, or fewer when N is negative", NULL                \
     }
 #define ROW_YES ROW_FLAG_('y', "yes", yes, "do not ask; needs --reason")
 

@@ -122,9 +122,9 @@ void storeurl_redact(const char *url, char *to, size_t size)
     text_add_shown(&t, url, strlen(url));
 }
 
-static int file_error(const char *path, const char *why)
+static int file_error(const char *label, const char *path, const char *why)
 {
-    say("--store-file %s: %s", shown(path), why);
+    say("%s %s: %s", label, shown(path), why);
     return CLI_CONFIG;
 }
 
@@ -148,7 +148,7 @@ static const char *file_unfit(int fd)
     return NULL;
 }
 
-static int read_file(const char *path, const char **ret)
+static int read_file(const char *path, const char *label, const char **ret)
 {
     static char line[STOREURL_MAX];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -156,27 +156,72 @@ static int read_file(const char *path, const char **ret)
     ssize_t size;
 
     if (fd < 0) {
-        return file_error(path, strerror(errno));
+        return file_error(label, path, strerror(errno));
     }
     unfit = file_unfit(fd);
     if (unfit != NULL) {
         close(fd);
-        return file_error(path, unfit);
+        return file_error(label, path, unfit);
     }
     size = read(fd, line, sizeof line - 1);
     close(fd);
     if (size < 0) {
-        return file_error(path, strerror(errno));
+        return file_error(label, path, strerror(errno));
     }
     if (size == (ssize_t)sizeof line - 1) {
-        return file_error(path, "longer than a URL can be");
+        return file_error(label, path, "longer than a URL can be");
     }
     line[strcspn(line, "\r\n")] = '\0';
     if (line[0] == '\0') {
-        return file_error(path, "its first line is empty; expected a URL");
+        return file_error(label, path,
+                          "its first line is empty; expected a URL");
     }
     *ret = line;
     return CLI_OK;
+}
+
+static bool is_blanked(struct part part)
+{
+    return part.size == 3 && memcmp(part.start, "***", 3) == 0;
+}
+
+bool storeurl_was_redacted(const char *url)
+{
+    const char *query = query_of(url);
+    struct part part = userinfo_secret(url);
+
+    if (part.start != NULL && is_blanked(part)) {
+        return true;
+    }
+    while (*query != '\0') {
+        part = query_secret(query + 1);
+        if (part.start == NULL) {
+            return false;
+        }
+        if (is_blanked(part)) {
+            return true;
+        }
+        query = part.start + part.size;
+    }
+    return false;
+}
+
+static bool is_set(const char *variable)
+{
+    return variable != NULL && variable[0] != '\0';
+}
+
+/* *** is what stands in the place of a password wherever a URL is shown, and
+ * in the environment of a command of snib run. It is nobody's password. */
+static int secret_is_gone(const char *url)
+{
+    if (url == NULL || !storeurl_was_redacted(url)) {
+        return CLI_OK;
+    }
+    say("the store's URL has *** where its password was (snib run takes it "
+        "out of its command's environment): nothing is sent with that. Give "
+        "the whole URL by --store-file PATH or SNIB_STORE_FILE");
+    return CLI_CONFIG;
 }
 
 /* A store in this process alone: the next command would not see the lock. */
@@ -193,13 +238,14 @@ static int shared_by_nobody(const char *url)
 
 static int choose(const struct cli_args *args, const char **ret)
 {
-    const char *env = getenv("SNIB_URL");
+    const char *env = getenv("SNIB_URL"), *file = getenv("SNIB_STORE_FILE");
 
     if (args->store != NULL && args->store_file != NULL) {
         return usage_error(args, "--store and --store-file exclude each other");
     }
     if (args->store != NULL) {
-        if (storeurl_has_secret(args->store)) {
+        if (storeurl_has_secret(args->store) &&
+            !storeurl_was_redacted(args->store)) {
             return usage_error(
                 args, "--store holds a password, and every user of this host "
                       "can read arguments; put the URL into SNIB_URL or into "
@@ -212,12 +258,13 @@ static int choose(const struct cli_args *args, const char **ret)
         return CLI_OK;
     }
     if (args->store_file != NULL) {
-        return read_file(args->store_file, ret);
+        return read_file(args->store_file, "--store-file", ret);
     }
-    if (env != NULL && env[0] != '\0') {
+    if (is_set(env) && (!storeurl_was_redacted(env) || !is_set(file))) {
         *ret = env;
+        return CLI_OK;
     }
-    return CLI_OK;
+    return is_set(file) ? read_file(file, "SNIB_STORE_FILE", ret) : CLI_OK;
 }
 
 int storeurl_choose(const struct cli_args *args, const char **ret)
@@ -225,6 +272,9 @@ int storeurl_choose(const struct cli_args *args, const char **ret)
     int code;
 
     *ret = NULL;
-    code = choose(args, ret);
-    return code != CLI_OK ? code : shared_by_nobody(*ret);
+    if ((code = choose(args, ret)) != CLI_OK ||
+        (code = secret_is_gone(*ret)) != CLI_OK) {
+        return code;
+    }
+    return shared_by_nobody(*ret);
 }

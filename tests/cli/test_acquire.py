@@ -217,10 +217,10 @@ def test_check_after_a_loss_is_76(sqlite):
     assert open(mark).read() == "76\n"
 
 
-# -- --no-keeper: a fixed lease, left in the store ------------------------------
+# -- --detached: a fixed lease, left in the store ------------------------------
 
 def left(store, *args, name="a", ttl="1m"):
-    done = store.run("acquire", "-q", "--no-keeper", "-t", ttl, *args, name)
+    done = store.run("acquire", "-q", "--detached", "-t", ttl, *args, name)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -327,9 +327,9 @@ def test_a_name_of_all_bytes_can_be_left_behind(sqlite):
 
 def test_no_keeper_takes_its_turn_and_says_busy(store):
     grant = left(store)
-    done = store.run("acquire", "--no-keeper", "-t", "1m", "-w", "0", "a")
+    done = store.run("acquire", "--detached", "-t", "1m", "-w", "0", "a")
     assert done.returncode == 75 and done.stdout == ""
-    p = store.start("acquire", "-q", "--no-keeper", "-t", "1m", "a")
+    p = store.start("acquire", "-q", "--detached", "-t", "1m", "a")
     eventually(lambda: store.waiters("a") == 1)
     assert store.run("release", grant).returncode == 0
     out, _ = p.communicate(timeout=20)
@@ -339,13 +339,13 @@ def test_no_keeper_takes_its_turn_and_says_busy(store):
 
 def test_no_keeper_that_cannot_write_its_grant_leaves_nothing(store):
     with open("/dev/full", "w") as full:
-        p = store.start("acquire", "--no-keeper", "-t", "1m", "a", stdout=full)
+        p = store.start("acquire", "--detached", "-t", "1m", "a", stdout=full)
         assert p.wait(20) == 70
     eventually(lambda: not store.held("a"))
 
 
 def test_json_of_a_lease_left_behind(sqlite):
-    done = sqlite.run("acquire", "--json", "--no-keeper", "-t", "1m", "a")
+    done = sqlite.run("acquire", "--json", "--detached", "-t", "1m", "a")
     told = json.loads(done.stdout)
     assert told["keeper"] is False
     checked = json.loads(sqlite.run("check", "--json", told["grant"]).stdout)

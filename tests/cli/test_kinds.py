@@ -128,7 +128,7 @@ def test_lock_delay_keeps_the_lock_closed_after_a_death(store):
 
 
 def test_a_lock_in_its_delay_says_so_to_who_waits(store):
-    store.run("acquire", "-q", "--no-keeper", "-t", "250ms", "--lock-delay",
+    store.run("acquire", "-q", "--detached", "-t", "250ms", "--lock-delay",
               "1m", "a")
     eventually(lambda: not store.held("a"))
     p = store.start("run", "-w", "30s", "a", "true")
@@ -139,7 +139,7 @@ def test_a_lock_in_its_delay_says_so_to_who_waits(store):
 
 
 def test_a_lock_in_its_delay_is_closed_to_all_who_look(store):
-    told = json.loads(store.run("acquire", "--no-keeper", "--json", "-t",
+    told = json.loads(store.run("acquire", "--detached", "--json", "-t",
                                 "250ms", "--lock-delay", "1m", "a").stdout)
     eventually(lambda: not store.held("a"))
     before = time.time() * 1000
@@ -163,7 +163,7 @@ def test_a_lock_in_its_delay_is_closed_to_all_who_look(store):
 
 
 def test_wait_ends_when_the_lock_delay_does(store):
-    store.run("acquire", "-q", "--no-keeper", "-t", "250ms", "--lock-delay",
+    store.run("acquire", "-q", "--detached", "-t", "250ms", "--lock-delay",
               "1500ms", "a")
     begun = time.monotonic()
     eventually(lambda: not store.held("a"))
@@ -175,7 +175,7 @@ def test_wait_ends_when_the_lock_delay_does(store):
 
 
 def test_a_reader_in_its_delay_keeps_writers_out_only(store):
-    store.run("acquire", "-q", "--no-keeper", *READ, "-t", "250ms",
+    store.run("acquire", "-q", "--detached", *READ, "-t", "250ms",
               "--lock-delay", "1m", "a")
     eventually(lambda: not store.held("a"))
     assert store.run("wait", "-w0", *READ, "a").returncode == 0
@@ -186,7 +186,7 @@ def test_a_reader_in_its_delay_keeps_writers_out_only(store):
 
 
 def test_force_release_opens_a_lock_in_its_delay(store):
-    store.run("acquire", "-q", "--no-keeper", "-t", "250ms", "--lock-delay",
+    store.run("acquire", "-q", "--detached", "-t", "250ms", "--lock-delay",
               "1m", "a")
     eventually(lambda: not store.held("a"))
     done = store.run("force-release", "--yes", "--reason", "it is gone", "a")
@@ -362,11 +362,11 @@ def test_two_readers_grants_are_two(store):
                                         (permits(2, 3), ".semaphore.2:")])
 def test_a_grant_without_a_keeper_is_checked_renewed_and_released(store, kind,
                                                                   word):
-    done = store.run("acquire", "-q", "--no-keeper", "-t", "30s", *kind, "a")
+    done = store.run("acquire", "-q", "--detached", "-t", "30s", *kind, "a")
     grant = done.stdout.strip()
     assert grant.startswith("snib1:nokeeper" + word), done.stderr
     if kind == READ:  # another of the same token
-        assert store.run("acquire", "-q", "--no-keeper", "-t", "30s", *kind,
+        assert store.run("acquire", "-q", "--detached", "-t", "30s", *kind,
                          "a").returncode == 0
     assert store.run("check", grant).returncode == 0
     assert store.run("renew", "-t", "20s", grant).returncode == 0
@@ -421,7 +421,7 @@ def test_only_permits_have_a_slot(store):
 
 
 def test_a_slot_left_behind_is_taken_by_nobody_else(store):
-    told = [json.loads(store.run("acquire", "--no-keeper", "--json", "-t",
+    told = [json.loads(store.run("acquire", "--detached", "--json", "-t",
                                  "60s", *permits(1, 3), "s").stdout)
             for _ in range(2)]
     assert [t["slot"] for t in told] == [0, 1]
@@ -432,7 +432,7 @@ def test_a_slot_left_behind_is_taken_by_nobody_else(store):
     assert sorted(h["slot"] for h in holders(store, "s")) == [0, 1]
     assert store.run("release", kept["grant"]).returncode == 0
     assert "slot" not in json.loads(
-        store.run("acquire", "--no-keeper", "--json", "-t", "60s",
+        store.run("acquire", "--detached", "--json", "-t", "60s",
                   "a").stdout)
 
 

@@ -460,7 +460,7 @@ def test_grant_left_behind_is_released_by_another_process(
     path = tmp_path / "grant"
     quorum[0].freeze()  # misses it, or is told late
     try:
-        done = snib("acquire", "--no-keeper", "-t", "20s", "-o", str(path),
+        done = snib("acquire", "--detached", "-t", "20s", "-o", str(path),
                     "n")
     finally:
         quorum[0].thaw()

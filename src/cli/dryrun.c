@@ -1,0 +1,76 @@
+/* dryrun.c — --dry-run: the plan in words, and a look at each name. All that
+ * can be wrong before a request is sent has been told by then; the look finds
+ * a store that does not answer. Nothing is taken, nobody queues. */
+#include "duration.h"
+#include "kinds.h"
+#include "plan.h"
+#include "text.h"
+
+#include <string.h>
+
+static void add_wait(struct text *t, const struct plan *plan)
+{
+    char wait[DURATION_TEXT_MAX];
+
+    if (plan->wait_ms == 0) {
+        text_add(t, "without waiting");
+        return;
+    }
+    if (plan->wait_ms == SNIB_FOREVER) {
+        text_add(t, "waiting for as long as it takes");
+        return;
+    }
+    duration_text(plan->wait_ms, wait);
+    text_addf(t, "waiting for at most %s", wait);
+}
+
+static void add_command(struct text *t, const struct plan *plan)
+{
+    if (plan->command == NULL) {
+        text_add(t, "release again");
+        return;
+    }
+    text_add(t, "run:");
+    for (char **word = plan->command; *word != NULL; word++) {
+        text_add(t, " ");
+        text_add_shown(t, *word, strlen(*word));
+    }
+}
+
+int plan_tell(const struct plan *plan)
+{
+    __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
+    char line[900] = "", ttl[DURATION_TEXT_MAX];
+    struct text t = TEXT_IN(line);
+    int code = cli_open(plan->args, &client);
+
+    if (code != CLI_OK) {
+        return code;
+    }
+    for (size_t i = 0; i < plan->name_count; i++) {
+        char now[600] = "";
+        struct text holders = TEXT_IN(now);
+        struct snib_error error = {0};
+        struct snib_view *view;
+        struct kind_terms terms;
+
+        error.code = snib_inspect(client, plan->names[i],
+                                  strlen(plan->names[i]), &view, &error);
+        if (error.code != SNIB_ERR_OK) {
+            return cli_fail(&error);
+        }
+        kind_terms_get(client, view->name, view->name_size, &terms);
+        kind_holders(&holders, view, &terms);
+        snib_view_free(view);
+        say("%s: now %s", shown(plan->names[i]), now);
+    }
+    duration_text(plan->ttl_ms, ttl);
+    text_addf(&t, "would acquire %s as %s, ttl %s, ",
+              plan->name_count == 1 ? "it" : "all of them",
+              kind_text(plan->kind), ttl);
+    add_wait(&t, plan);
+    text_addf(&t, ", in %s; then ", shown(snib_client_url(client)));
+    add_command(&t, plan);
+    say("%s", line);
+    return CLI_OK;
+}

@@ -1,0 +1,198 @@
+"""Where options, names and the command stand; defaults from the environment."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+
+def test_options_may_follow_the_name(sqlite):
+    sqlite.hold("job")
+    done = sqlite.run("run", "job", "-w", "0", "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (75, "")
+    assert done.stderr.startswith("snib: job: not acquired: held by")
+    names = [x["name"] for x in
+             json.loads(sqlite.run("list", "--json").stdout)["locks"]]
+    assert names == ["job"], "an option became a lock name"
+
+
+def test_options_may_follow_the_name_without_dashes_too(sqlite):
+    sqlite.hold("job")
+    done = sqlite.run("run", "job", "-w", "0", "echo", "ran")
+    assert (done.returncode, done.stdout) == (75, "")
+    done = sqlite.run("run", "other", "-t", "9s", "echo", "-w", "0")
+    assert (done.returncode, done.stdout) == (0, "-w 0\n")
+
+
+def test_options_between_names(sqlite):
+    done = sqlite.run("run", "b", "-t", "9s", "a", "-q", "--", "sh", "-c",
+                      'echo "$SNIB_NAME $SNIB_TTL_MS"')
+    assert (done.returncode, done.stdout) == (0, "a:b 9000\n")
+
+
+def test_options_behind_the_operand_of_other_sub_commands(sqlite):
+    assert json.loads(sqlite.run("status", "a", "--json").stdout)["held"] is False
+    assert sqlite.run("latch", "a", "--set", "3").returncode == 0
+    assert sqlite.run("status", "a").stdout.startswith("a: a closed latch, 3")
+    assert sqlite.run("try", "a", "--help").stdout.startswith("Usage: snib try")
+
+
+@pytest.mark.parametrize("args", [
+    ("run", "-x", "--", "true"), ("run", "a", "-x", "--", "true"),
+    ("run", "a", "--nope", "true"), ("status", "-x"), ("status", "a", "-x")],
+    ids=" ".join)
+def test_what_begins_with_a_dash_is_no_name(sqlite, args):
+    done = sqlite.run(*args)
+    assert done.returncode == 64
+    assert "unknown option" in done.stderr
+    assert json.loads(sqlite.run("list", "--json").stdout)["locks"] == []
+
+
+def test_a_name_that_begins_with_a_dash(sqlite):
+    done = sqlite.run("run", "--name=-x", "--", "sh", "-c", 'echo "$SNIB_NAME"')
+    assert (done.returncode, done.stdout) == (0, "-x\n")
+    done = sqlite.run("run", "--name=-x", "sh", "-c", 'echo "$SNIB_NAME"')
+    assert (done.returncode, done.stdout) == (0, "-x\n")
+    done = sqlite.run("run", "--name", "-x", "a", "--", "sh", "-c",
+                      'echo "$SNIB_NAME"')
+    assert (done.returncode, done.stdout) == (0, "-x:a\n")
+    assert sqlite.run("status", "--name=-x").stdout == "-x: free\n"
+
+
+def test_a_value_is_not_taken_from_behind_the_dashes(sqlite):
+    done = sqlite.run("run", "a", "--reason", "--", "true")
+    assert done.returncode == 64
+    assert "--reason needs TEXT before the --" in done.stderr
+
+
+@pytest.mark.parametrize("args, word", [
+    (("status", "a", "b"), "unexpected argument 'b'; expected NAME"),
+    (("wait", "a", "b"), "unexpected argument 'b'; expected NAME"),
+    (("acquire", "a", "b"), "unexpected argument 'b'; expected NAME"),
+    (("doctor", "a"), "unexpected argument 'a'; expected none"),
+    (("acquire", "--no-keeper", "-t", "9s", "a"), "is called --detached now"),
+    (("run", "-r", "--kind", "write", "a", "true"), "-r is --kind read"),
+    (("run", "a", "-c", "true", "--", "false"), "exclude each other"),
+    (("run", "a", "-c", "true", "false"), "exclude each other"),
+], ids=str)
+def test_a_wrong_use_says_what_was_expected(sqlite, args, word):
+    done = sqlite.run(*args)
+    assert done.returncode == 64
+    assert word in done.stderr
+
+
+def test_snib_alone_shows_the_usage(sqlite):
+    done = sqlite.run()
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "Usage: snib [GLOBAL OPTIONS] SUBCOMMAND" in done.stderr
+    assert "a sub-command is missing" in done.stderr
+
+
+def test_help_names_what_this_release_lacks(sqlite):
+    said = sqlite.run("--help").stdout
+    line = [x for x in said.splitlines() if x.startswith("Not in this release")]
+    assert line == ["Not in this release: watch, top, serve, bench, demo, "
+                    "completion, store."]
+    for name in line[0][21:-1].split(", "):
+        done = sqlite.run(name)
+        assert (done.returncode, done.stdout) == (64, "")
+        assert "not in this release" in done.stderr
+
+
+@pytest.mark.parametrize("sub", ["version", "status", "list", "why", "doctor",
+                                 "help", "release"])
+def test_help_speaks_of_durations_where_there_are_some(sqlite, sub):
+    assert "Durations" not in sqlite.run(sub, "--help").stdout
+    assert "Durations" in sqlite.run("run", "--help").stdout
+
+
+def test_a_script_in_the_place_of_a_command(sqlite):
+    done = sqlite.run("run", "a", "-c", 'echo "$SNIB_NAME $0"; exit 3')
+    assert (done.returncode, done.stdout) == (3, "a sh\n")
+    done = sqlite.run("run", "b", "a", "-c", 'echo "$SNIB_NAME"', "--")
+    assert (done.returncode, done.stdout) == (0, "a:b\n")
+    assert sqlite.run("try", "-c", "exit 4", "a").returncode == 4
+
+
+def test_r_reads(sqlite):
+    done = sqlite.run("run", "-r", "a", "--", sqlite.binary, "status",
+                      "--json", "a")
+    assert json.loads(done.stdout)["holders"][0]["kind"] == "read"
+    sqlite.hold("b", "-r")
+    assert sqlite.run("try", "-r", "b").returncode == 0
+    assert sqlite.run("try", "-q", "b").returncode == 75
+    assert sqlite.run("wait", "-r", "-w", "0", "b").returncode == 0
+
+
+def test_the_environment_gives_defaults(sqlite):
+    sqlite.hold("a")
+    done = sqlite.run("run", "-q", "a", "--", "true", env={"SNIB_WAIT": "0"},
+                      timeout=20)
+    assert done.returncode == 75
+    done = sqlite.run("run", "b", "--", "sh", "-c", "echo $SNIB_TTL_MS",
+                      env={"SNIB_TTL": "7s"})
+    assert done.stdout == "7000\n"
+    done = sqlite.run("run", "-t", "8s", "b", "--", "sh", "-c",
+                      "echo $SNIB_TTL_MS", env={"SNIB_TTL": "7s"})
+    assert done.stdout == "8000\n"
+    for name, bad in (("SNIB_WAIT", "5"), ("SNIB_TTL", "never")):
+        done = sqlite.run("run", "b", "--", "true", env={name: bad})
+        assert done.returncode == 64
+        assert "%s: '%s'" % (name, bad) in done.stderr
+
+
+def test_a_dry_run_tells_and_takes_nothing(sqlite):
+    sqlite.hold("a")
+    done = sqlite.run("run", "-w", "5m", "--dry-run", "a", "b", "--", "touch",
+                      sqlite.path("mark"), timeout=20)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "snib: a: now held by" in done.stderr
+    assert "snib: b: now free" in done.stderr
+    assert "waiting for at most 5m" in done.stderr
+    assert "then run: touch" in done.stderr
+    assert sqlite.status("b")["token"] == 0
+    assert sqlite.waiters("a") == 0
+    done = sqlite.run("run", "--dry-run", "a", "--", "true",
+                      env={"SNIB_URL": "redis://127.0.0.1:1"})
+    assert done.returncode == 69
+
+
+def test_busy_ok_is_silent(sqlite):
+    sqlite.hold("a")
+    for args in (("run", "-w", "0", "--busy-ok", "a", "--", "true"),
+                 ("try", "--busy-ok", "a"),
+                 ("try", "--busy-ok", "a", "--", "true")):
+        done = sqlite.run(*args)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_password_that_was_taken_out_is_not_sent(redis):
+    redis.server.command("CONFIG", "SET", "requirepass", "geheim")
+    url = "redis://:geheim@127.0.0.1:%d" % redis.server.port
+    blank = url.replace("geheim", "***")
+    for args, env in ((("status", "a"), {"SNIB_URL": blank}),
+                      (("run", "a", "--", "true"), {"SNIB_URL": blank}),
+                      (("status", "-s", blank, "a"), {})):
+        done = redis.run(*args, env=env)
+        assert done.returncode == 78, done.stderr
+        assert "*** where its password was" in done.stderr
+        assert "--store-file" in done.stderr
+
+
+def test_the_store_of_a_file_named_by_the_environment(redis):
+    path = redis.path("url")
+    with open(path, "w") as f:
+        f.write(redis.url + "\n")
+
+    os.chmod(path, 0o600)
+    redis.hold("a")
+    env = dict(redis.env, SNIB_STORE_FILE=path)
+    del env["SNIB_URL"]
+
+    done = subprocess.run([redis.binary, "status", "--json", "a"], env=env,
+                          stdout=subprocess.PIPE, timeout=30)
+    assert json.loads(done.stdout)["held"] is True
+    done = redis.run("status", "--json", "a", env={
+        "SNIB_STORE_FILE": path, "SNIB_URL": "redis://:***@127.0.0.1:1"})
+    assert json.loads(done.stdout)["held"] is True
