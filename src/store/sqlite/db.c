@@ -201,9 +201,20 @@ bool snib__db_is_busy(int rc)
            simple == SQLITE_PROTOCOL;
 }
 
+/* A file that was removed or replaced under us would be a second truth:
+ * whoever opens the path now does not see what we write. */
+static int check_moved(struct snib__db *db)
+{
+    if (snib__files_moved(db->place)) {
+        snib__db_rollback(db);
+        return SQLITE_READONLY_DBMOVED;
+    }
+    return SQLITE_OK;
+}
+
 int snib__db_begin(struct snib__db *db, snib_instant until)
 {
-    int moved = 0, rc;
+    int rc;
     db->busy_until = until;
     for (;;) {
         rc = run(db, SNIB__ST_BEGIN);
@@ -215,24 +226,15 @@ int snib__db_begin(struct snib__db *db, snib_instant until)
         }
         sched_yield(); /* SQLite gave up sooner than our handler */
     }
-    /* A file that was removed or replaced under us would be a second truth:
-     * whoever opens the path now does not see what we write. */
-    if (rc == SQLITE_OK) {
-        sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_HAS_MOVED,
-                             &moved);
-        if (moved) {
-            snib__db_rollback(db);
-            rc = SQLITE_READONLY_DBMOVED;
-        }
-    }
-    return rc;
+    return rc ? rc : check_moved(db);
 }
 
 int snib__db_begin_read(struct snib__db *db)
 {
     /* Busy only while somebody recovers the -wal after a crash. */
     db->busy_until = snib__after(snib__host_now(), snib__ms(1000));
-    return run(db, SNIB__ST_BEGIN_READ);
+    int rc = run(db, SNIB__ST_BEGIN_READ);
+    return rc ? rc : check_moved(db);
 }
 
 int snib__db_end_read(struct snib__db *db)
@@ -291,10 +293,12 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
                          path, reterr);
     }
     if (rc == SQLITE_READONLY_DBMOVED) {
+        const char *which = snib__files_moved(db->place);
         return snib__fail(reterr, SNIB_ERR_STORE,
-                          "lock file %s was removed or replaced while in use; "
-                          "start this program anew",
-                          path);
+                          "%s%slock file %s was removed or replaced while in "
+                          "use; start this program anew",
+                          which && *which ? which + 1 : "",
+                          which && *which ? " of " : "", path);
     }
     switch (rc & 0xff) {
     case SQLITE_FULL:
@@ -372,14 +376,18 @@ void snib__db_close(struct snib__db *db)
     db->handle = NULL;
 }
 
-snib_err snib__db_open(struct snib__db *db, const struct snib__place *place,
+snib_err snib__db_open(struct snib__db *db, struct snib__place *place,
                        const struct snib__host *h, snib_duration patience,
                        struct snib_error *reterr)
 {
     snib_err err;
     int on = 1, rc;
-    *db = (struct snib__db){.busy_until =
-                                snib__after(snib__host_now(), patience)};
+    *db = (struct snib__db){
+        .place = place, .busy_until = snib__after(snib__host_now(), patience)};
+    err = snib__files_enter(place, db->busy_until, reterr);
+    if (err) {
+        return err;
+    }
     errno = 0;
     rc = sqlite3_open_v2(place->path, &db->handle,
                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |

@@ -20,12 +20,14 @@ static void tell_place(struct snib__sqlite *self, struct snib__buf *out)
 {
     struct stat st, dir;
     char text[4400];
+    const char *moved = snib__files_moved(&self->place);
     snprintf(text, sizeof text, "%s", self->place.path);
     tell(out, SNIB_LEVEL_OK, "file", text, "");
     tell(out, SNIB_LEVEL_OK, "file-system", self->place.fs, "");
-    if (stat(self->place.path, &st) || fstat(self->place.dir, &dir)) {
-        tell(out, SNIB_LEVEL_FAIL, "permissions",
-             "the file is no longer at its path",
+    if (moved || stat(self->place.path, &st) || fstat(self->place.dir, &dir)) {
+        snprintf(text, sizeof text, "%s%s was removed or replaced",
+                 self->place.path, moved ? moved : "");
+        tell(out, SNIB_LEVEL_FAIL, "permissions", text,
              "start all programs that use it anew");
         return;
     }
@@ -39,6 +41,10 @@ static void tell_place(struct snib__sqlite *self, struct snib__buf *out)
                ((dir.st_mode & 022) && !(dir.st_mode & S_ISVTX))) {
         tell(out, SNIB_LEVEL_WARN, "permissions", text,
              "others can replace the file: use a directory of your own");
+    } else if (dir.st_mode & 022) {
+        tell(out, SNIB_LEVEL_WARN, "permissions", text,
+             "others may make files there, in the place of yours before you "
+             "do: use a directory of your own");
     } else {
         tell(out, SNIB_LEVEL_OK, "permissions", text, "");
     }

@@ -274,6 +274,9 @@ static bool look_first(struct snib__sqlite *self, struct snib__request *r)
     if (r->verb != SNIB__ACQUIRE || r->answer != SNIB__QUEUED) {
         return false;
     }
+    if (snib__files_moved(&self->place)) {
+        return false; /* the transaction says so */
+    }
     if (!snib__sqlite_peek(self, r, &c) ||
         !snib__claims_look(snib__host_lease_now(&self->host), &c, r)) {
         return false;

@@ -181,33 +181,76 @@ bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
     return read_stat(pid, &start_now, &state) && start_now != start;
 }
 
-/* "7: POSIX  ADVISORY  WRITE 4312 fe:01:1234 120 120". The device is not
- * compared on file systems where stat shows another one than the kernel's
- * own (btrfs, overlay): the inode and the byte are telling enough for a
- * message. */
-int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
+/* A line of /proc/locks: "7: POSIX  ADVISORY  WRITE 4312 fe:01:1234 120 120".
+ * The device is not compared on file systems where stat shows another one than
+ * the kernel's own (btrfs, overlay): the inode and the byte are telling enough
+ * for a message. */
+struct wanted {
+    const char *type; /* "POSIX", "FLOCK"                                   */
+    bool write;       /* only who writes                                    */
+    bool others;      /* not ourselves                                      */
+    uint64_t ino;
+    int64_t offset; /* -1: any                                            */
+};
+
+static int64_t find_lock(const struct wanted *w)
 {
-    struct stat st;
-    char line[256];
-    int64_t pid = 0, start;
-    FILE *f;
-    *ret_state = '?';
-    if (stat(path, &st) || !(f = fopen("/proc/locks", "re"))) {
+    char line[256], type[8], mode[8], to[24];
+    long long who, from;
+    unsigned long long ino;
+    int64_t pid = 0;
+    FILE *f = fopen("/proc/locks", "re");
+    if (!f) {
         return 0;
     }
     while (!pid && fgets(line, sizeof line, f)) {
-        long long who, from, to;
-        unsigned long long ino;
-        if (sscanf(line, "%*d: POSIX %*s WRITE %lld %*x:%*x:%llu %lld %lld",
-                   &who, &ino, &from, &to) == 4 &&
-            ino == (unsigned long long)st.st_ino && from <= offset &&
-            offset <= to && who > 0) {
+        if (sscanf(line, "%*d: %7s %*s %7s %lld %*x:%*x:%llu %lld %23s", type,
+                   mode, &who, &ino, &from, to) == 6 &&
+            ino == w->ino && who > 0 && strcmp(type, w->type) == 0 &&
+            (!w->write || strcmp(mode, "WRITE") == 0) &&
+            (!w->others || who != getpid()) &&
+            (w->offset < 0 ||
+             (from <= w->offset &&
+              (to[0] == 'E' || w->offset <= strtoll(to, NULL, 10))))) {
             pid = who;
         }
     }
     fclose(f);
+    return pid;
+}
+
+int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
+{
+    struct stat st;
+    int64_t start;
+    *ret_state = '?';
+    if (stat(path, &st)) {
+        return 0;
+    }
+    struct wanted w = {"POSIX", true, false, st.st_ino, offset};
+    int64_t pid = find_lock(&w);
     if (pid) {
         read_stat(pid, &start, ret_state);
     }
     return pid;
+}
+
+int64_t snib__host_locked(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st)) {
+        return 0;
+    }
+    struct wanted w = {"POSIX", false, true, st.st_ino, -1};
+    return find_lock(&w);
+}
+
+int64_t snib__host_user_of(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st)) {
+        return 0;
+    }
+    struct wanted w = {"FLOCK", false, true, st.st_ino, -1};
+    return find_lock(&w);
 }

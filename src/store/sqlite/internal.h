@@ -2,6 +2,7 @@
  *
  *   host.c    facts of this host and process; is that process gone?
  *   place.c   the path: default, symlinks, owner, file system
+ *   files.c   the file, its -wal and its -shm are those that others use
  *   db.c      connection, transactions, error texts
  *   schema.c  tables, foreign files, boot id
  *   claim.c   the book (store/memory/claims.h) as SQL
@@ -24,6 +25,7 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "store/memory/claims.h"
@@ -87,15 +89,25 @@ int snib__host_pidfd(const struct snib__host *, int64_t pid, int64_t pidns);
 /* Who has byte `offset` of this file locked for writing: pid, 0: not known.
  * *ret_state: its state letter ('T': stopped) or '?'. */
 int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state);
+/* Some other process has a record lock of this file: its pid, 0: none seen. */
+int64_t snib__host_locked(const char *path);
+/* Some other process has a flock of what this descriptor names. */
+int64_t snib__host_user_of(int fd);
 
 /* -- place.c ------------------------------------------------------------------ */
+
+/* The file, its -wal, its -shm. */
+#define SNIB__FILES 3
 
 struct snib__place {
     char *path;       /* real directory + "/" + base                    */
     char *bells_path; /* path + "-bells"                                */
+    const char *base; /* in path                                        */
     int dir;          /* O_PATH                                         */
     int bells;        /* the bells directory, for flock and addresses   */
-    char fs[24];      /* "ext4", for doctor                             */
+    bool alone;       /* files.c: nobody else has the file open         */
+    uint64_t file[SNIB__FILES]; /* inodes that we work in; 0: not joined  */
+    char fs[24];                /* "ext4", for doctor                      */
 };
 
 /* Find, check and, if need be, make the file and its bells directory. Errors:
@@ -103,6 +115,27 @@ struct snib__place {
 snib_err snib__place_open(struct snib__place *, const char *path,
                           const struct snib__host *, struct snib_error *reterr);
 void snib__place_close(struct snib__place *);
+/* Make this file (S_IFREG) or directory (S_IFDIR) if it is not there. */
+bool snib__place_make(const struct snib__place *, int dir, const char *name,
+                      mode_t type);
+
+/* -- files.c ------------------------------------------------------------------ */
+
+/* "", "-wal", "-shm" */
+const char *snib__files_suffix(int i);
+/* Why this one must not be used; NULL: it may. */
+const char *snib__files_wrong(const struct stat *);
+/* Before SQLite opens anything: CONFIG when those who live use other files
+ * than the path leads to, STORE when another opening does not end. */
+snib_err snib__files_enter(struct snib__place *, snib_instant until,
+                           struct snib_error *reterr);
+/* Undo it, to enter again. */
+void snib__files_leave(struct snib__place *);
+/* SQLite has opened them: from now on these are ours. */
+snib_err snib__files_join(struct snib__place *, snib_instant until,
+                          struct snib_error *reterr);
+/* The suffix of one that is no longer at its path; NULL: all are. */
+const char *snib__files_moved(const struct snib__place *);
 
 /* -- bell.c ------------------------------------------------------------------- */
 
@@ -197,6 +230,7 @@ enum snib__stmt {
 
 struct snib__db {
     sqlite3 *handle;
+    const struct snib__place *place; /* whose files these are               */
     sqlite3_stmt *st[SNIB__ST_COUNT];
     snib_instant busy_until; /* patience of the busy handler                */
     int frames;              /* in the -wal after our last commit           */
@@ -204,12 +238,12 @@ struct snib__db {
     uint32_t waits; /* times the busy handler slept, for doctor    */
 };
 
-snib_err snib__db_open(struct snib__db *, const struct snib__place *,
+snib_err snib__db_open(struct snib__db *, struct snib__place *,
                        const struct snib__host *, snib_duration patience,
                        struct snib_error *reterr);
 void snib__db_close(struct snib__db *);
 /* schema.c: make or check the tables, join this boot. CONFIG, STORE, NOMEM. */
-snib_err snib__schema_check(struct snib__db *, const struct snib__place *,
+snib_err snib__schema_check(struct snib__db *, struct snib__place *,
                             const struct snib__host *,
                             struct snib_error *reterr);
 /* The statement, prepared at its first use; NULL: *ret_rc says why. Whoever

@@ -108,14 +108,9 @@ static snib_err check_file(struct snib__place *p, const char *base,
         return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: %s; " REMEDY, p->path,
                           strerror(errno));
     }
-    if (S_ISLNK(st.st_mode)) {
-        wrong = "is a symbolic link";
-    } else if (!S_ISREG(st.st_mode)) {
-        wrong = "is not a regular file";
-    } else if (st.st_uid != geteuid()) {
-        wrong = "belongs to another user";
-    } else if (st.st_nlink > 1) {
-        wrong = "has a second hard link";
+    wrong = snib__files_wrong(&st);
+    if (wrong) {
+        /* said below */
     } else if (faccessat(p->dir, base, R_OK | W_OK, AT_EACCESS)) {
         wrong = errno == EROFS ? "is on a read-only file system"
                                : "is not writable";
@@ -129,13 +124,22 @@ static snib_err check_file(struct snib__place *p, const char *base,
     return SNIB_ERR_OK;
 }
 
+bool snib__place_make(const struct snib__place *p, int dir, const char *name,
+                      mode_t type)
+{
+    int rc = type == S_IFDIR ? mkdirat(dir, name, 0700)
+                             : mknodat(dir, name, S_IFREG | 0600, 0);
+    (void)p;
+    return rc == 0 || errno == EEXIST;
+}
+
 static snib_err open_bells(struct snib__place *p, const char *base,
                            struct snib_error *reterr)
 {
     char name[300];
     struct stat st;
     snprintf(name, sizeof name, "%s-bells", base);
-    if (mkdirat(p->dir, name, 0700) && errno != EEXIST) {
+    if (!snib__place_make(p, p->dir, name, S_IFDIR)) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "cannot make directory %s: %s; " REMEDY,
                           p->bells_path, strerror(errno));
@@ -166,6 +170,7 @@ static snib_err open_in(struct snib__place *p, const char *dir,
     }
     snprintf(p->path, size, "%s/%s", strcmp(dir, "/") ? dir : "", base);
     snprintf(p->bells_path, size, "%s-bells", p->path);
+    p->base = strrchr(p->path, '/') + 1;
     p->dir = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (p->dir < 0 || fstat(p->dir, &st)) {
         return snib__fail(reterr, SNIB_ERR_CONFIG, "directory %s: %s; " REMEDY,
@@ -181,7 +186,7 @@ static snib_err open_in(struct snib__place *p, const char *dir,
     if (err) {
         return err;
     }
-    if (mknodat(p->dir, base, S_IFREG | 0600, 0) && errno != EEXIST) {
+    if (!snib__place_make(p, p->dir, base, S_IFREG)) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "cannot make lock file %s: %s; " REMEDY, p->path,
                           strerror(errno));

@@ -7,11 +7,9 @@
  * reboot, when nobody who held is alive: with another boot id all claims are
  * deleted, tokens stay. A container may have a boot id of its own on the same
  * kernel (LXC does that), so "another boot id" is believed only when nobody
- * has the file open: every client holds a shared flock on the bells
- * directory, and whoever wants to clear the claims needs it alone. */
+ * has the file open (files.c). */
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 
 #include "base/error.h"
@@ -215,39 +213,36 @@ static snib_err fail_open(struct snib__db *db, int rc, const char *path,
                                                           : SNIB_ERR_CONFIG;
 }
 
-/* Shared flock on the bells directory for as long as we live; alone, to
- * clear the claims, when the boot id is another one. */
-static snib_err join_boot(struct snib__db *db, const struct snib__place *place,
+/* With another boot id the claims are cleared, by who has the file alone. */
+static snib_err join_boot(struct snib__db *db, struct snib__place *place,
                           const struct snib__host *h, struct meta *m,
                           struct snib_error *reterr)
 {
     struct timespec pause = {.tv_nsec = 2000000};
-    int rc;
+    snib_instant until = db->busy_until;
     for (;;) {
+        /* As long as we are in, alone or not, it cannot change. */
         bool same = strcmp(m->boot, h->boot) == 0;
-        if (flock(place->bells, (same ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) {
-            /* Under the lock the boot id cannot change any more. */
-            rc = read_meta(db, m);
-            bool still = strcmp(m->boot, h->boot) == 0;
-            if (!rc && same && still) {
-                return SNIB_ERR_OK;
-            }
-            if (!rc && !same && !still) {
-                rc = clear_claims(db, h);
-            }
-            if (rc) {
-                return fail_open(db, rc, place->path, reterr);
-            }
-            flock(place->bells, LOCK_UN);
-        } else if (snib__reached(snib__host_now(), db->busy_until)) {
+        int rc = !same && place->alone ? clear_claims(db, h) : SQLITE_OK;
+        if (rc) {
+            return fail_open(db, rc, place->path, reterr);
+        }
+        if (same || place->alone) {
+            return snib__files_join(place, until, reterr);
+        }
+        snib__files_leave(place);
+        if (snib__reached(snib__host_now(), until)) {
             return snib__fail(
                 reterr, SNIB_ERR_CONFIG,
                 "lock file %s is in use by processes that report another "
                 "boot id (a container with its own?); they cannot share it: "
                 "use --store sqlite:PATH",
                 place->path);
-        } else {
-            nanosleep(&pause, NULL);
+        }
+        nanosleep(&pause, NULL);
+        snib_err err = snib__files_enter(place, until, reterr);
+        if (err) {
+            return err;
         }
         rc = read_meta(db, m);
         if (rc) {
@@ -256,8 +251,7 @@ static snib_err join_boot(struct snib__db *db, const struct snib__place *place,
     }
 }
 
-snib_err snib__schema_check(struct snib__db *db,
-                            const struct snib__place *place,
+snib_err snib__schema_check(struct snib__db *db, struct snib__place *place,
                             const struct snib__host *h,
                             struct snib_error *reterr)
 {

@@ -1,0 +1,313 @@
+/* store/sqlite/files.c — the lock file, its -wal and its -shm are one thing.
+ *
+ * Clients exclude each other only as long as all of them work in the same
+ * three files. A `rm locks.db-wal locks.db-shm` takes nothing from those who
+ * have them open, but whoever opens the path next is given new ones, with
+ * what the file held at its last checkpoint: two truths, two owners.
+ *
+ * So every client holds a shared flock on the bells directory for as long as
+ * it lives, and that directory keeps a note (a symbolic link to a text that
+ * is no path) which says which three files those who live work in.
+ *
+ *   entering   before SQLite touches anything. Exclusive lock: nobody lives,
+ *              so what is on the disk counts. Else the shared one: the files
+ *              on the disk must be those of the note; others are refused, in
+ *              words, until those who use the old ones have ended.
+ *   joining    SQLite has opened them. Look again: they are still there, and
+ *              they are ours alone to write. Who entered alone writes the note
+ *              and lets others in.
+ *   a step     each transaction looks whether the paths still lead to the
+ *              files of its client, so that a holder is told, too. That
+ *              newcomers are kept out does not hang on it.
+ *
+ * -wal and -shm are made here where they are missing, not by SQLite: in a
+ * directory that others may write to, they could put theirs there between
+ * our look and SQLite's open. (A file without a page yet is the exception:
+ * SQLite removes such a -wal and makes it anew.) */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/sqlite/internal.h"
+
+#define NOTE "files"
+/* So often who is not alone looks again before it says that the files are not
+ * those in use: another newcomer may have been what it saw living. */
+#define LOOKS 50
+
+static const char *const suffix[SNIB__FILES] = {"", "-wal", "-shm"};
+
+const char *snib__files_suffix(int i)
+{
+    return suffix[i];
+}
+
+static void name_of(const struct snib__place *p, int i, char *ret, size_t size)
+{
+    snprintf(ret, size, "%s%s", p->base, suffix[i]);
+}
+
+/* NULL: it may be used. */
+const char *snib__files_wrong(const struct stat *st)
+{
+    if (S_ISLNK(st->st_mode)) {
+        return "is a symbolic link";
+    }
+    if (!S_ISREG(st->st_mode)) {
+        return "is not a regular file";
+    }
+    if (st->st_nlink > 1) {
+        return "has a second hard link";
+    }
+    return st->st_uid != geteuid() ? "belongs to another user" : NULL;
+}
+
+static snib_err fail_wrong(const struct snib__place *p, int i, const char *why,
+                           struct snib_error *reterr)
+{
+    return snib__fail(reterr, SNIB_ERR_CONFIG,
+                      "lock file %s%s %s: remove it when nobody uses the lock "
+                      "file, and use a directory that others cannot write to",
+                      p->path, suffix[i], why);
+}
+
+/* The three inodes as the paths lead to them; 0: none. */
+static snib_err read_disk(const struct snib__place *p, uint64_t ret[],
+                          struct snib_error *reterr)
+{
+    char name[300];
+    struct stat st;
+    for (int i = 0; i < SNIB__FILES; i++) {
+        ret[i] = 0;
+        name_of(p, i, name, sizeof name);
+        if (fstatat(p->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+            const char *why = snib__files_wrong(&st);
+            if (why) {
+                return fail_wrong(p, i, why, reterr);
+            }
+            ret[i] = st.st_ino;
+        } else if (errno != ENOENT) {
+            return snib__fail(reterr, SNIB_ERR_CONFIG, "lock file %s%s: %s",
+                              p->path, suffix[i], strerror(errno));
+        }
+    }
+    return SNIB_ERR_OK;
+}
+
+/* -- the note ---------------------------------------------------------------------- */
+
+static bool read_note(const struct snib__place *p, uint64_t ret[])
+{
+    char text[80];
+    unsigned long long n[SNIB__FILES];
+    ssize_t size = readlinkat(p->bells, NOTE, text, sizeof text - 1);
+    if (size <= 0) {
+        return false;
+    }
+    text[size] = 0;
+    if (sscanf(text, "1:%llu:%llu:%llu", &n[0], &n[1], &n[2]) != SNIB__FILES) {
+        return false;
+    }
+    for (int i = 0; i < SNIB__FILES; i++) {
+        ret[i] = n[i];
+    }
+    return true;
+}
+
+static bool write_note(const struct snib__place *p)
+{
+    char text[80], fresh[40];
+    snprintf(text, sizeof text, "1:%llu:%llu:%llu",
+             (unsigned long long)p->file[0], (unsigned long long)p->file[1],
+             (unsigned long long)p->file[2]);
+    snprintf(fresh, sizeof fresh, NOTE ".%ld", (long)getpid());
+    unlinkat(p->bells, fresh, 0);
+    return symlinkat(text, p->bells, fresh) == 0 &&
+           renameat(p->bells, fresh, p->bells, NOTE) == 0;
+}
+
+/* Which of the three is another one; -1: none. */
+static int differs(const uint64_t a[], const uint64_t b[])
+{
+    for (int i = 0; i < SNIB__FILES; i++) {
+        if (a[i] != b[i]) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* -- entering ---------------------------------------------------------------------- */
+
+/* "; process 4312 uses it", or nothing. */
+static void say_user(const struct snib__place *p, char *ret, size_t size)
+{
+    int64_t pid = snib__host_user_of(p->bells);
+    ret[0] = 0;
+    if (pid) {
+        snprintf(ret, size, " (process %lld)", (long long)pid);
+    }
+}
+
+static snib_err fail_replaced(const struct snib__place *p, int i,
+                              struct snib_error *reterr)
+{
+    char who[40];
+    say_user(p, who, sizeof who);
+    return snib__fail(reterr, SNIB_ERR_CONFIG,
+                      "lock file %s: %s was removed or replaced while others%s "
+                      "use it, and what they hold cannot be seen any more; it "
+                      "can be used again once they have ended",
+                      p->path, i == 0 ? "it" : suffix[i] + 1, who);
+}
+
+static snib_err make_missing(struct snib__place *p, struct snib_error *reterr)
+{
+    uint64_t disk[SNIB__FILES], note[SNIB__FILES];
+    char name[300];
+    struct stat st;
+    snib_err err = read_disk(p, disk, reterr);
+    if (err) {
+        return err;
+    }
+    bool empty = fstatat(p->dir, p->base, &st, 0) || st.st_size == 0;
+    /* Without a note (its directory was removed) nobody can be seen to live
+     * but by SQLite's own locks of the file. */
+    if (!empty && !read_note(p, note) && snib__host_locked(p->path)) {
+        return fail_replaced(p, 1, reterr);
+    }
+    for (int i = 1; i < SNIB__FILES; i++) {
+        if (disk[i] || (empty && i == 1)) {
+            continue;
+        }
+        name_of(p, i, name, sizeof name);
+        if (!snib__place_make(p, p->dir, name, S_IFREG)) {
+            return snib__fail(reterr, SNIB_ERR_CONFIG,
+                              "cannot make %s%s: %s; use --store sqlite:PATH",
+                              p->path, suffix[i], strerror(errno));
+        }
+    }
+    return SNIB_ERR_OK;
+}
+
+static void pause_for(long us)
+{
+    struct timespec t = {.tv_nsec = us * 1000};
+    nanosleep(&t, NULL);
+}
+
+snib_err snib__files_enter(struct snib__place *p, snib_instant until,
+                           struct snib_error *reterr)
+{
+    uint64_t disk[SNIB__FILES], note[SNIB__FILES];
+    for (int looks = 0;; looks++) {
+        p->alone = flock(p->bells, LOCK_EX | LOCK_NB) == 0;
+        if (p->alone) {
+            return make_missing(p, reterr);
+        }
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: flock: %s",
+                              p->bells_path, strerror(errno));
+        }
+        if (flock(p->bells, LOCK_SH | LOCK_NB) == 0) {
+            snib_err err = read_disk(p, disk, reterr);
+            bool known = read_note(p, note);
+            int i = known ? differs(disk, note) : -1;
+            if (!err && i < 0) {
+                return SNIB_ERR_OK;
+            }
+            flock(p->bells, LOCK_UN);
+            if (err) {
+                return err;
+            }
+            if (looks >= LOOKS) {
+                return fail_replaced(p, i, reterr);
+            }
+        } else {
+            looks = 0;
+        }
+        if (snib__reached(snib__host_now(), until)) {
+            char who[40];
+            say_user(p, who, sizeof who);
+            return snib__fail(reterr, SNIB_ERR_STORE,
+                              "lock file %s: another process%s is opening it "
+                              "and does not come to an end",
+                              p->path, who);
+        }
+        pause_for(200 + (long)(looks % 7) * 100);
+    }
+}
+
+void snib__files_leave(struct snib__place *p)
+{
+    flock(p->bells, LOCK_UN);
+    p->alone = false;
+}
+
+/* -- joining ----------------------------------------------------------------------- */
+
+snib_err snib__files_join(struct snib__place *p, snib_instant until,
+                          struct snib_error *reterr)
+{
+    uint64_t note[SNIB__FILES];
+    snib_err err = read_disk(p, p->file, reterr);
+    if (err) {
+        return err;
+    }
+    bool known = read_note(p, note);
+    int i = known ? differs(p->file, note) : 0;
+    if (!p->file[0] || !p->file[1] || !p->file[2]) {
+        return fail_replaced(p, !p->file[0] ? 0 : !p->file[1] ? 1 : 2, reterr);
+    }
+    if (known && i >= 0 && !p->alone) {
+        return fail_replaced(p, i, reterr);
+    }
+    if (i >= 0 && !write_note(p)) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: %s", p->bells_path,
+                          strerror(errno));
+    }
+    if (!p->alone) {
+        return SNIB_ERR_OK;
+    }
+    /* The change of a lock lets go of it for an instant. */
+    while (flock(p->bells, LOCK_SH | LOCK_NB)) {
+        if (snib__reached(snib__host_now(), until)) {
+            return snib__fail(reterr, SNIB_ERR_STORE,
+                              "lock file %s: another process is opening it and "
+                              "does not come to an end",
+                              p->path);
+        }
+        pause_for(200);
+    }
+    p->alone = false;
+    i = read_note(p, note) ? differs(p->file, note) : 0;
+    return i < 0 ? SNIB_ERR_OK : fail_replaced(p, i, reterr);
+}
+
+const char *snib__files_moved(const struct snib__place *p)
+{
+    char path[4400];
+    struct stat st;
+    size_t size = strlen(p->path);
+    if (!p->file[0]) {
+        return NULL; /* not joined yet */
+    }
+    if (size + 8 > sizeof path) {
+        return NULL;
+    }
+    memcpy(path, p->path, size);
+    for (int i = 0; i < SNIB__FILES; i++) {
+        memcpy(path + size, suffix[i], strlen(suffix[i]) + 1);
+        if (stat(path, &st) || st.st_ino != p->file[i]) {
+            return suffix[i];
+        }
+    }
+    return NULL;
+}

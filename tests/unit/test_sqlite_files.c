@@ -1,0 +1,305 @@
+/* tests/unit/test_sqlite_files.c — the lock file, its -wal and its -shm: taken
+ * away or replaced while processes use them. There are never two owners, and
+ * both sides are told. */
+#include "processes.h"
+
+static void hold_and_renew(void)
+{
+    struct snib_client *c = must_open(NULL);
+    struct snib_lock *l = lock_of(c, false, 60000);
+    struct snib_grant g;
+    struct snib_error e = {0};
+    say_error(acquire(l, 0, &g, &e), &e);
+    for (;;) {
+        await();
+        snib_err err = snib_renew(l, g, 0, &e);
+        struct snib_view *v = NULL;
+        if (err && !snib_inspect(c, "n", 1, &v, &e)) { /* says why */
+            snib_view_free(v);
+            say("it can be looked at, but not be renewed");
+        } else {
+            say_error(err, &e);
+        }
+    }
+}
+
+/* Opened before, tries after. */
+static void come_early_try_late(void)
+{
+    struct snib_client *c = must_open(NULL);
+    struct snib_lock *l = lock_of(c, false, 60000);
+    struct snib_grant g;
+    struct snib_error e = {0};
+    say("open");
+    for (;;) {
+        await();
+        say_error(acquire(l, 0, &g, &e), &e);
+    }
+}
+
+static void look(void)
+{
+    struct snib_error e = {0};
+    struct snib_view *v = NULL;
+    struct snib_client *c = open_as(NULL, &e);
+    say_error(c ? snib_inspect(c, "n", 1, &v, &e) : e.code, &e);
+    snib_view_free(v);
+    snib_client_free(c);
+}
+
+static void shell(const char *command)
+{
+    char text[400];
+    snprintf(text, sizeof text, "cd '%s' && %s", dir, command);
+    assert_int_equal(system(text), 0);
+}
+
+static void newcomer_is_told(void (*body)(void), const char *word)
+{
+    struct process p = begin(body);
+    hear_that(&p, word);
+    assert_int_equal(over(&p), 0);
+}
+
+/* Whatever is done to the files: the holder is told, nobody else gets the
+ * lock, newcomers are told, and when all have ended it works again. */
+static void after(const char *command, const char *which)
+{
+    struct process early = begin(come_early_try_late);
+    hear_that(&early, "open");
+    struct process holder = begin(hold_and_renew);
+    hear_that(&holder, "ok");
+    tell(&holder);
+    hear_that(&holder, "ok");
+    shell(command);
+    for (int i = 0; i < 2; i++) { /* what the first one makes stays refused */
+        newcomer_is_told(try_once, "CONFIG");
+        newcomer_is_told(try_once, which);
+        newcomer_is_told(look, "removed or replaced while");
+    }
+    tell(&holder);
+    const char *told = hear(&holder);
+    assert_non_null(strstr(told, "STORE"));
+    assert_non_null(strstr(told, which));
+    tell(&early);
+    hear_that(&early, "removed or replaced");
+    /* Those who live on in the old files keep others out, whoever they are. */
+    end_by(&holder, SIGKILL);
+    newcomer_is_told(try_once, "CONFIG");
+    end_by(&early, SIGKILL);
+    newcomer_is_told(try_once, "ok");
+    newcomer_is_told(try_once, "ok");
+}
+
+static void the_wal_is_removed(void **state)
+{
+    (void)state;
+    after("rm locks.db-wal", "wal");
+}
+
+static void the_shm_is_removed(void **state)
+{
+    (void)state;
+    after("rm locks.db-shm", "shm");
+}
+
+static void both_are_removed(void **state)
+{
+    (void)state;
+    after("rm locks.db-wal locks.db-shm", "wal");
+}
+
+static void the_file_is_removed(void **state)
+{
+    (void)state;
+    after("rm locks.db", "lock file");
+}
+
+static void all_three_are_removed(void **state)
+{
+    (void)state;
+    after("rm locks.db locks.db-wal locks.db-shm", "lock file");
+}
+
+static void the_wal_is_moved_away(void **state)
+{
+    (void)state;
+    after("mv locks.db-wal elsewhere", "wal");
+}
+
+static void all_three_are_replaced_by_copies(void **state)
+{
+    (void)state;
+    after("mkdir c && cp -p locks.db locks.db-wal locks.db-shm c && "
+          "mv c/locks.db-wal c/locks.db-shm c/locks.db .",
+          "lock file");
+}
+
+static void the_shm_is_replaced_by_a_copy(void **state)
+{
+    (void)state;
+    after("cp -p locks.db-shm c && mv c locks.db-shm", "shm");
+}
+
+static void the_wal_is_replaced_by_an_empty_one(void **state)
+{
+    (void)state;
+    after("rm locks.db-wal && : >locks.db-wal && chmod 600 locks.db-wal",
+          "wal");
+}
+
+/* rm -rf locks.db-*: the note and the flock's directory are gone, too. */
+static void all_but_the_file_itself_is_removed(void **state)
+{
+    (void)state;
+    struct process holder = begin(hold_and_renew);
+    hear_that(&holder, "ok");
+    shell("rm -rf locks.db-*");
+    newcomer_is_told(try_once, "CONFIG");
+    newcomer_is_told(try_once, "removed or replaced while");
+    tell(&holder);
+    hear_that(&holder, "removed or replaced");
+    end_by(&holder, SIGKILL);
+    newcomer_is_told(try_once, "ok");
+}
+
+/* The path leads elsewhere: nothing there tells a newcomer of those who work
+ * in the old place; they are told at their next step. */
+static void the_directory_is_moved(void **state)
+{
+    char command[200];
+    (void)state;
+    struct process holder = begin(hold_and_renew);
+    hear_that(&holder, "ok");
+    snprintf(command, sizeof command, "mv '%s' '%s.away' && mkdir '%s'", dir,
+             dir, dir);
+    shell(command);
+    tell(&holder);
+    const char *told = hear(&holder);
+    assert_non_null(strstr(told, "STORE"));
+    assert_non_null(strstr(told, "removed or replaced"));
+    end_by(&holder, SIGKILL);
+}
+
+static void nobody_lives(void **state)
+{
+    static const char *const commands[] = {
+        "rm locks.db-wal", "rm locks.db-shm",   "rm locks.db-wal locks.db-shm",
+        "rm locks.db",     "rm -rf locks.db-*", "rm -rf locks.db*",
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        struct process holder = begin(hold_and_renew);
+        hear_that(&holder, "ok");
+        end_by(&holder, SIGKILL);
+        shell(commands[i]);
+        newcomer_is_told(try_once, "ok");
+    }
+}
+
+/* Removed again and again while newcomers come by the dozen. */
+static void newcomers_race_with_the_removal(void **state)
+{
+    enum { CROWD = 12 };
+    struct process p[CROWD];
+    (void)state;
+    struct process holder = begin(hold_and_renew);
+    hear_that(&holder, "ok");
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < CROWD; i++) {
+            p[i] = begin(try_once);
+            if (i == CROWD / 2) {
+                shell("rm -f locks.db-wal locks.db-shm");
+            }
+        }
+        for (int i = 0; i < CROWD; i++) {
+            const char *told = hear(&p[i]);
+            if (strcmp(told, "ok") == 0) {
+                print_error("round %d: a second owner\n", round);
+                fail();
+            }
+            over(&p[i]);
+        }
+    }
+    end_by(&holder, SIGKILL);
+    newcomer_is_told(try_once, "ok");
+}
+
+static void many_open_a_new_file_at_once(void **state)
+{
+    enum { CROWD = 16 };
+    struct process p[CROWD];
+    (void)state;
+    for (int round = 0; round < 5; round++) {
+        int got = 0;
+        shell("rm -rf locks.db*");
+        for (int i = 0; i < CROWD; i++) {
+            p[i] = begin(hold_and_renew);
+        }
+        for (int i = 0; i < CROWD; i++) {
+            const char *told = hear(&p[i]);
+            got += strcmp(told, "ok") == 0;
+            if (strcmp(told, "ok") != 0 && !strstr(told, "BUSY")) {
+                print_error("%s\n", told);
+                fail();
+            }
+        }
+        assert_int_equal(got, 1);
+        for (int i = 0; i < CROWD; i++) {
+            end_by(&p[i], SIGKILL);
+        }
+    }
+}
+
+/* -- files of somebody else ---------------------------------------------------------- */
+
+static void side_files_of_another_user_are_refused(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: needs root to make another's file\n");
+        skip();
+    }
+    assert_int_equal(chmod(dir, 01777), 0);
+    static const char *const suffix[] = {"-shm", "-wal"};
+    for (size_t i = 0; i < COUNT_OF(suffix); i++) {
+        char command[200];
+        shell("rm -rf locks.db*");
+        snprintf(command, sizeof command,
+                 ": >locks.db%s && chown 65534:65534 locks.db%s && "
+                 "chmod 666 locks.db%s",
+                 suffix[i], suffix[i], suffix[i]);
+        shell(command);
+        newcomer_is_told(try_once, "another user");
+        newcomer_is_told(try_once, suffix[i]);
+        shell("test ! -s locks.db"); /* nothing was written */
+    }
+    shell("rm -rf locks.db* && ln -s elsewhere locks.db-wal");
+    newcomer_is_told(try_once, "symbolic link");
+    shell("test ! -e elsewhere");
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, fresh_dir, remove_dir)
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    const struct CMUnitTest cases[] = {
+        CASE(the_wal_is_removed),
+        CASE(the_shm_is_removed),
+        CASE(both_are_removed),
+        CASE(the_file_is_removed),
+        CASE(all_three_are_removed),
+        CASE(the_wal_is_moved_away),
+        CASE(all_three_are_replaced_by_copies),
+        CASE(the_shm_is_replaced_by_a_copy),
+        CASE(the_wal_is_replaced_by_an_empty_one),
+        CASE(all_but_the_file_itself_is_removed),
+        CASE(the_directory_is_moved),
+        CASE(nobody_lives),
+        CASE(newcomers_race_with_the_removal),
+        CASE(many_open_a_new_file_at_once),
+        CASE(side_files_of_another_user_are_refused),
+    };
+    return RUN(cases);
+}
