@@ -175,8 +175,10 @@ typedef enum snib_kind {
 /* Bounds of a request's priority in the queue. */
 #define SNIB_PRIORITY_MAX 100
 
-/* What a grant is now. AT_RISK: a renewal failed or the machine slept; the
- * lease still runs. LOST: stop; the reason says why. */
+/* What a grant is now. AT_RISK: a renewal failed, could not be sent or was not
+ * answered for a sixth of the lease (at most request_ms), or the machine slept;
+ * the lease still runs. LOST: stop; the reason says why, snib_grant_explain in
+ * words. */
 typedef enum snib_state {
     SNIB_HELD,
     SNIB_AT_RISK,
@@ -186,9 +188,10 @@ typedef enum snib_state {
 
 typedef enum snib_reason {
     SNIB_WHY_NONE,
-    SNIB_WHY_EXPIRED,     /* a fixed lease ran out, or nobody renewed       */
+    SNIB_WHY_EXPIRED,     /* a fixed lease ran out                          */
     SNIB_WHY_STOLEN,      /* the store says that it is not ours any more    */
-    SNIB_WHY_UNREACHABLE, /* renewals failed until the deadline             */
+    SNIB_WHY_UNREACHABLE, /* renewals failed until the deadline: the server
+                             was dead, silent, read-only, or refused them   */
     SNIB_WHY_PAUSED,      /* this process or machine stood still            */
     SNIB_WHY_REVOKED,     /* force-released by somebody                     */
     SNIB_WHY_HOLD_MAX     /* hold_max_ms is over                            */
@@ -428,6 +431,29 @@ SNIB_API SNIB_CHECK snib_err snib_renew(struct snib_lock *, struct snib_grant,
  * grant is RELEASED. */
 SNIB_API void snib_grant_status(struct snib_lock *, struct snib_grant,
                                 struct snib_status *ret);
+
+/* Room for what snib_grant_explain has to say, NUL included. */
+#define SNIB_EXPLAIN_TEXT 512
+
+/* Why the grant is at risk or lost, in one line for a log or a person, without
+ * a full stop:
+ *
+ *   at risk  what the last renewal failed with:
+ *            "no connection to db:6379: Connection refused"
+ *   lost     the reason's word and what is known of it:
+ *            "unreachable: no connection to db:6379: Connection refused"
+ *            "revoked by anna on ci-7: release 4.2 is bad"
+ *            "expired: the lease was fixed, and is over"
+ *
+ * "" while it is held, and when the grant is stale (a lost one is so once its
+ * last hold is given back: ask before the release). Programs should compare
+ * snib_status.reason; these words may change. They contain what other people
+ * wrote (a reason, a server's error) in which only controls below 0x20 and DEL
+ * are replaced by '?'. Cut to size; never without its NUL if size is not 0.
+ * SNIB_EXPLAIN_TEXT is enough for all but long reasons. Any thread; no I/O; may
+ * be called from on_change. */
+SNIB_API void snib_grant_explain(struct snib_lock *, struct snib_grant,
+                                 char *ret_text, size_t size);
 
 /* True while the grant is held or at risk with its deadline ahead. */
 SNIB_API bool snib_grant_held(struct snib_lock *, struct snib_grant);

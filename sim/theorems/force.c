@@ -248,6 +248,12 @@ static void said(struct sim_world *w, int conn, int name, const char *what,
     }
 }
 
+static const char *next_line(const char *r, const char *end)
+{
+    const char *stop = memchr(r, '\n', (size_t)(end - r));
+    return stop ? stop + 1 : end;
+}
+
 /* EVALSHA script 2n (holders, marks)… client (request, token, lease)…
  * Reply: *n+1 :now then a code each, or a text. */
 static void renewed(struct sim_world *w, const struct sim_redis_event *ev)
@@ -255,22 +261,24 @@ static void renewed(struct sim_world *w, const struct sim_redis_event *ev)
     int keys = atoi(ev->argv[2].ptr), first = 3 + keys + 1;
     const char *r = ev->reply, *end = r + ev->reply_len;
     if (keys < 2 || keys % 2 || ev->argc != first + keys / 2 * 3 ||
-        ev->reply_len < 4 || *r != '*' || memchr(r, '$', ev->reply_len)) {
+        ev->reply_len < 4 || *r != '*') {
         return;
     }
     for (int i = -2; i < keys / 2; i++) { /* the line of the count, of now */
         const char *at = r;
-        while (r < end && *r++ != '\n') {
+        r = next_line(r, end);
+        bool revoked = *at == '$' && end - r > 8 && !memcmp(r, "REVOKED ", 8);
+        if (*at == '$') {
+            r = next_line(r, end);
         }
-        if (i < 0 || *at != ':') {
+        if (i < 0 || (*at != ':' && !revoked)) {
             continue;
         }
         for (int n = 0; n < w->opt.names; n++) {
             if (strcmp(ev->argv[3 + 2 * i].ptr, sim_keys[n]) == 0) {
                 const struct sim_redis_arg *v = &ev->argv[first + 3 * i];
                 said(w, ev->conn, n, "a renewal", v[0].ptr,
-                     strtoll(v[1].ptr, NULL, 10),
-                     at[1] == '2' && at[2] == '\r');
+                     strtoll(v[1].ptr, NULL, 10), revoked);
             }
         }
     }

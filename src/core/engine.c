@@ -249,7 +249,9 @@ snib_err snib__engine_query(struct snib__engine *e, snib_instant now,
         }
     }
     struct snib__inquiry *q = snib__inquiry_get(e, NULL);
-    if (q && query->text) {
+    if (q && query->verb == SNIB__FORCE) {
+        snib__explain_force(&e->self, query->text, &q->text);
+    } else if (q && query->text) {
         snib__buf_puts(&q->text, query->text);
     } else if (q && of_value(query->verb)) {
         value_query(e, now, query, q);
@@ -425,6 +427,23 @@ static struct snib__turn *turn_of(const struct snib__engine *e,
     return NULL;
 }
 
+/* The store cannot send renewals that were started, and says why: they are at
+ * risk now, not when their deadline has come. */
+static void tell_stuck(struct snib__engine *e)
+{
+    if (!e->out.stuck) {
+        return;
+    }
+    e->out.stuck = false;
+    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+        struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
+        if (t->renewing && t->renewing->rq.err) {
+            snib__seat_trouble(t->holder, t->renewing->error.text);
+            snib__turn_fails(e, t);
+        }
+    }
+}
+
 /* Somebody may have ended these grants: their next renewal, now, tells. */
 static void ask_ended(struct snib__engine *e, snib_instant now)
 {
@@ -449,6 +468,7 @@ void snib__engine_input(struct snib__engine *e, snib_instant now,
 {
     e->ops->input(e->store, now, in);
     ask_ended(e, now);
+    tell_stuck(e);
     snib__engine_settle(e, now);
 }
 
@@ -469,6 +489,7 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
     snib__engine_settle(e, now);
     if (snib__reached(now, e->ops->due(e->store))) {
         e->ops->input(e->store, now, &tick);
+        tell_stuck(e);
         snib__engine_settle(e, now);
     }
     while ((t = snib__heap_min(&e->seats)) && snib__reached(now, t->at)) {
@@ -600,6 +621,7 @@ void snib__engine_free(struct snib__engine *e)
         if (e->slots[i].seat) {
             snib__free(e->slots[i].seat->above);
             snib__free(e->slots[i].seat->reason);
+            snib__free(e->slots[i].seat->trouble);
             snib__free(e->slots[i].seat);
         }
     }

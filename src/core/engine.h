@@ -148,6 +148,7 @@ struct snib__seat {
     snib_instant marked_at;    /* when it was last seen in one             */
     uint64_t mark;             /* of that one; 0: none seen                */
     char *reason;              /* owned; NULL: the client's                */
+    char *trouble;             /* owned; NULL: none, see core/explain.c    */
     struct snib__above *above; /* owned; NULL: none                         */
     uint32_t holds;
     uint32_t company; /* it was gathered in; 0: none              */
@@ -246,6 +247,9 @@ struct snib__seat *snib__engine_told(struct snib__engine *, uint8_t *ret_news);
 /* State at this instant; compares the clock (P5). */
 void snib__engine_status(struct snib__engine *, snib_instant now,
                          const struct snib__seat *, struct snib_status *ret);
+/* Why it is at risk or lost, in one line, cut to size; else "". */
+void snib__engine_explain(struct snib__engine *, snib_instant now,
+                          const struct snib__seat *, char *ret, size_t size);
 
 /* -- queries --------------------------------------------------------------- */
 

@@ -168,6 +168,15 @@ void snib__seat_due(struct snib__engine *, snib_instant now,
 void snib__seat_deadlock(struct snib__engine *, snib_instant now,
                          struct snib__seat *, const struct snib_error *);
 
+/* explain.c */
+/* The store says this of a renewal; s NULL, text NULL or "": nothing. */
+void snib__seat_trouble(struct snib__seat *s, const char *text);
+/* A renewal succeeded. */
+void snib__seat_recovered(struct snib__seat *s);
+/* Who forces a release, and why, for those whose grants are ended. */
+void snib__explain_force(const struct snib__about *by, const char *reason,
+                         struct snib__buf *out);
+
 /* cycles.c */
 void snib__cycles_init(struct snib__engine *);
 void snib__cycles_free(struct snib__engine *);
@@ -231,6 +240,8 @@ bool snib__turn_check(struct snib__engine *, snib_instant now,
                       struct snib__turn *);
 void snib__turn_risk(struct snib__engine *, snib_instant now,
                      struct snib__turn *, snib_reason);
+/* A renewal fails: at risk, and if nothing else comes, lost as UNREACHABLE. */
+void snib__turn_fails(struct snib__engine *, struct snib__turn *);
 /* s has joined those who wait: the request under way waits for it, too. */
 void snib__turn_limits(struct snib__turn *, const struct snib__seat *s);
 

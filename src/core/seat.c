@@ -201,6 +201,7 @@ void snib__seat_free(struct snib__engine *e, struct snib__seat *s)
     e->counts.seats--;
     snib__free(s->above);
     snib__free(s->reason);
+    snib__free(s->trouble);
     snib__free(s);
 }
 

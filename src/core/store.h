@@ -107,7 +107,9 @@ typedef enum snib__answer {
  *           resent, is asked for alone.
  *  RENEW    id, token, lease: compare id and token, never create. DONE sets
  *           valid_from, left, of permits slot. NO: not ours any more; err
- *           LOST, or revoked = true when force-released.
+ *           LOST, or revoked = true when force-released: reterr's text is then
+ *           that of the FORCE. One that cannot be sent for a while says why in
+ *           err and reterr and sets out->stuck; it stays with the store.
  *           floor > 0 (only a quorum asks a node so): compare the id only,
  *           give the grant this token, remember floor as given, and where the
  *           grant is not known set it again if the lock is free (may_queue:
@@ -123,9 +125,10 @@ typedef enum snib__answer {
  *           or when its own reply comes if one is still awaited on a line. It
  *           is not polled any more from the start of the CANCEL.
  *  INSPECT  name; rows go to result.   LIST  glob in text.
- *  FORCE    name, reason in text; result: one ROW_COUNT. The token memory is
- *           kept, so the next token is higher; the ended holders' next RENEW
- *           answers NO with revoked, and who listens is told to ask.
+ *  FORCE    name, in text who forces it and why, below 1 KB; result: one
+ *           ROW_COUNT. The token memory is kept, so the next token is higher;
+ *           the ended holders' next RENEW or RELEASE answers NO with revoked
+ *           and that text, and who listens is told to ask.
  *  DOCTOR   result: ROW_FINDINGs.
  *  TERMS    id, name, op, amount; result: one ROW_TERMS. Safe to repeat with
  *           the same id. NO: err CONFIG (ADD without a size), USAGE (the size
@@ -243,6 +246,8 @@ struct snib__out {
     uint32_t ended_count;
     bool missed;    /* … or may have been, while nobody listened:
                                       all that is held is asked for         */
+    bool stuck;     /* a RENEW that was not sent yet has err
+                                      and reterr set: why it could not be   */
     bool holds;     /* the engine's: something is held       */
     uint32_t chans; /* channels in use: 0 .. chans - 1       */
     struct snib__chan chan[SNIB__CHANS];

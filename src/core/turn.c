@@ -236,6 +236,17 @@ void snib__turn_risk(struct snib__engine *e, snib_instant now,
     snib__turn_arm(e, t);
 }
 
+void snib__turn_fails(struct snib__engine *e, struct snib__turn *t)
+{
+    bool fixed = t->holder && t->holder->terms.fixed;
+    if (t->state == SNIB__TURN_HELD && !fixed) {
+        t->state = SNIB__TURN_RISK;
+        snib__turn_show(e, t, SNIB_AT_RISK, SNIB_WHY_UNREACHABLE);
+    } else if (t->state == SNIB__TURN_RISK) { /* had only stood still before */
+        t->why = SNIB_WHY_UNREACHABLE;
+    }
+}
+
 void snib__turn_answer(struct snib__engine *e, snib_instant now,
                        struct snib__turn *t, struct snib__inquiry *q)
 {
@@ -285,7 +296,13 @@ void snib__turn_due(struct snib__engine *e, snib_instant now,
         if (snib__turn_check(e, now, t)) {
             return;
         }
-        if (snib__reached(now, t->renew_at) && !t->renewing) {
+        if (snib__reached(now, t->renew_at) && t->renewing) {
+            t->renew_at = SNIB__NEVER;
+            snib__seat_trouble(t->holder, t->holder && t->holder->trouble
+                                              ? NULL
+                                              : "a renewal is not answered");
+            snib__turn_fails(e, t);
+        } else if (snib__reached(now, t->renew_at)) {
             snib__turn_renew(e, now, t);
         }
         break;

@@ -2,7 +2,10 @@
  *
  * A renewal moves the deadline from the instant of its own sending, and only
  * forwards. One that got no answer is sent again at once; from then on the
- * grant is at risk, until an answer or the deadline. */
+ * grant is at risk, until an answer or the deadline. It is so, too, as soon as
+ * the store says that a renewal cannot be sent, and when one stays unanswered
+ * for a sixth of the lease: whoever has work to end should not hear of a dead
+ * server by the deadline. */
 #include <assert.h>
 
 #include "core/turn_i.h"
@@ -42,6 +45,19 @@ void snib__turn_lose(struct snib__engine *e, snib_instant now,
     }
 }
 
+static bool held(const struct snib__turn *t)
+{
+    return t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK;
+}
+
+/* After so long a renewal that is not answered counts as one that fails. */
+static snib_duration silence(const struct snib__engine *e,
+                             const struct snib__turn *t)
+{
+    int64_t ns = t->lease.ns / 6;
+    return (snib_duration){ns < e->cfg.request.ns ? ns : e->cfg.request.ns};
+}
+
 void snib__turn_renew(struct snib__engine *e, snib_instant now,
                       struct snib__turn *t)
 {
@@ -52,7 +68,7 @@ void snib__turn_renew(struct snib__engine *e, snib_instant now,
     }
     t->renewing = q;
     t->stale = false;
-    t->renew_at = SNIB__NEVER;
+    t->renew_at = held(t) ? snib__after(now, silence(e, t)) : SNIB__NEVER;
     q->turn = t;
     q->rq.id[0] = t->id[0];
     q->rq.id[1] = t->id[1];
@@ -64,6 +80,9 @@ void snib__turn_renew(struct snib__engine *e, snib_instant now,
                                 : snib__later(t->deadline, now);
     e->counts.renewals++;
     snib__inquiry_start(e, q);
+    if (held(t)) {
+        snib__turn_arm(e, t);
+    }
 }
 
 /* Asked now; one that is not held yet is confirmed before it is served. A fixed
@@ -71,11 +90,10 @@ void snib__turn_renew(struct snib__engine *e, snib_instant now,
 void snib__turn_hint(struct snib__engine *e, snib_instant now,
                      struct snib__turn *t)
 {
-    bool held = t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK;
     t->hinted = true;
     if (t->renewing) {
         t->stale = true;
-    } else if (held && !(t->holder && t->holder->terms.fixed)) {
+    } else if (held(t) && !(t->holder && t->holder->terms.fixed)) {
         snib__turn_renew(e, now, t);
     }
 }
@@ -125,6 +143,7 @@ static void renewed(struct snib__engine *e, snib_instant now,
         return;
     }
     t->state = SNIB__TURN_HELD;
+    snib__seat_recovered(t->holder);
     snib__turn_show(e, t, SNIB_HELD, SNIB_WHY_NONE);
     if (t->holder && t->holder->terms.fixed) {
         t->renew_at = SNIB__NEVER;
@@ -149,7 +168,9 @@ void snib__turn_renewal_answered(struct snib__engine *e, snib_instant now,
     if (rq->answer == SNIB__UNKNOWN) { /* re-sent at once (DESIGN 5) */
         rq->resent = true;
         t->doubt = t->doubt || t->adopter;
+        snib__seat_trouble(t->holder, q->error.text);
         snib__inquiry_start(e, q);
+        snib__turn_fails(e, t);
         snib__turn_risk(e, now, t, SNIB_WHY_UNREACHABLE);
         return;
     }
@@ -167,6 +188,10 @@ void snib__turn_renewal_answered(struct snib__engine *e, snib_instant now,
     } else if (rq->answer == SNIB__NO && t->state == SNIB__TURN_CONFIRM) {
         snib__turn_over(e, now, t);
     } else if (rq->answer == SNIB__NO) {
+        if (rq->revoked) {
+            snib__seat_recovered(t->holder); /* of what was before */
+            snib__seat_trouble(t->holder, q->error.text);
+        }
         snib__turn_lose(e, now, t,
                         rq->revoked ? SNIB_WHY_REVOKED : SNIB_WHY_STOLEN, true);
     } else { /* not applied: the store is unfit just now */
@@ -175,12 +200,9 @@ void snib__turn_renewal_answered(struct snib__engine *e, snib_instant now,
             t->holder->err = rq->err ? rq->err : SNIB_ERR_UNREACHABLE;
             snib__seat_tell(e, t->holder, SNIB__NEWS_RENEWED);
         }
+        snib__seat_trouble(t->holder, q->error.text);
         if (!snib__turn_check(e, now, t)) {
-            if (t->state == SNIB__TURN_HELD &&
-                !(t->holder && t->holder->terms.fixed)) {
-                t->state = SNIB__TURN_RISK;
-                snib__turn_show(e, t, SNIB_AT_RISK, SNIB_WHY_UNREACHABLE);
-            }
+            snib__turn_fails(e, t);
             snib__turn_retry_at(e, now, t);
         }
     }

@@ -467,6 +467,25 @@ void snib_grant_status(struct snib_lock *lock, struct snib_grant grant,
     snib__step_end(&s);
 }
 
+void snib_grant_explain(struct snib_lock *lock, struct snib_grant grant,
+                        char *ret_text, size_t size)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    if (size) {
+        ret_text[0] = 0;
+    }
+    if (snib__client_check(c, NULL)) {
+        return;
+    }
+    snib__step_begin(&s, c);
+    struct snib__seat *seat = snib__engine_seat(c->engine, grant.ticket);
+    if (seat) {
+        snib__engine_explain(c->engine, s.now, seat, ret_text, size);
+    }
+    snib__step_end(&s);
+}
+
 bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
 {
     struct snib_status status;

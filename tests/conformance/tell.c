@@ -54,6 +54,41 @@ static void a_release_of_a_share_after_a_forced_one_says_lost(void **state)
     release_after_force(SNIB_PERMITS, true);
 }
 
+/* Who did it, and why, reaches the holder, whether it hears by a renewal or is
+ * told unasked. */
+static void who_forced_a_release_and_why_is_told(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct changes heard = {0};
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.lease_ms = 30000;
+    o.on_change = note_change;
+    o.data = &heard;
+    struct snib_lock *l = lock_with(c, name, &o);
+    struct snib_grant g;
+    char why[SNIB_EXPLAIN_TEXT];
+    const char *end;
+    must(acquire_for(l, 0, &g));
+    snib_grant_explain(l, g, why, sizeof why);
+    assert_string_equal(why, "");
+    must(snib_force_release(d, name, 0, "release 4.2 is bad", NULL, NULL));
+    must_be(snib_renew(l, g, 0, NULL), SNIB_ERR_LOST);
+    wait_for_loss(&heard, SNIB_WHY_REVOKED);
+    snib_grant_explain(l, g, why, sizeof why);
+    assert_int_equal(strncmp(why, "revoked by ", 11), 0);
+    assert_non_null(strstr(why, " on "));
+    end = strrchr(why, ':');
+    assert_non_null(end);
+    assert_string_equal(end, ": release 4.2 is bad");
+    must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
+    snib_grant_explain(l, g, why, sizeof why);
+    assert_string_equal(why, "");
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
 static void a_release_whose_reply_is_lost_is_told_as_what_it_did(void **state)
 {
     (void)state;
@@ -500,6 +535,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_release_of_a_share_after_a_forced_one_says_lost),
+        cmocka_unit_test(who_forced_a_release_and_why_is_told),
         cmocka_unit_test(a_release_whose_reply_is_lost_is_told_as_what_it_did),
         cmocka_unit_test(a_lock_delay_is_told_while_it_runs),
         cmocka_unit_test(a_list_shows_what_is_closed),

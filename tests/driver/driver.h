@@ -73,6 +73,7 @@ struct object {
 struct object *object_of(const struct command *command, char kind,
                          const char *key);
 struct object *object_new(char kind, const char *id);
+void say_why(struct line *, struct snib_lock *, struct snib_grant);
 void say_grant(struct line *line, struct snib_grant grant);
 void say_error(struct line *line, snib_err err, const struct snib_error *error);
 void on_change(void *data, struct snib_grant grant, snib_state state,

@@ -68,6 +68,13 @@ void say_error(struct line *line, snib_err err, const struct snib_error *error)
     line_text(line, "text", err == SNIB_ERR_OK ? "" : error->text);
 }
 
+void say_why(struct line *line, struct snib_lock *lock, struct snib_grant grant)
+{
+    char why[SNIB_EXPLAIN_TEXT];
+    snib_grant_explain(lock, grant, why, sizeof why);
+    line_text(line, "why", why);
+}
+
 void on_change(void *data, struct snib_grant grant, snib_state state,
                snib_reason reason)
 {
@@ -80,6 +87,7 @@ void on_change(void *data, struct snib_grant grant, snib_state state,
     say_grant(&line, grant);
     line_text(&line, "state", snib_state_text(state));
     line_text(&line, "reason", snib_reason_text(reason));
+    say_why(&line, lock->lock, grant);
     line_end(&line);
 }
 

@@ -187,6 +187,7 @@ snib_err do_status(struct command *command, struct line *line,
     line_bool(line, "held", snib_grant_held(object->lock, object->grant));
     line_text(line, "state", snib_state_text(status.state));
     line_text(line, "reason", snib_reason_text(status.reason));
+    say_why(line, object->lock, object->grant);
     line_int(line, "token", status.token);
     line_int(line, "left_ms", status.left_ms);
     line_int(line, "slot", status.slot);

@@ -377,7 +377,7 @@ static void renewals_travel_in_one_call_with_one_answer_each(void **state)
     snib__buf_puts(&b, "*129\r\n:1790000000500\r\n");
     for (int i = 0; i < 128; i++) {
         snib__buf_puts(&b, i == 1   ? ":0\r\n"
-                           : i == 2 ? ":2\r\n"
+                           : i == 2 ? "$18\r\nREVOKED revoked by\r\n"
                            : i == 3 ? ":3\r\n"
                            : i == 4 ? "$6\r\n-OOM x\r\n"
                                     : ":1\r\n");

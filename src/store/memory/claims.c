@@ -96,8 +96,7 @@ static void no_revoked(struct snib__request *r, const struct snib__claim *c)
 {
     r->answer = SNIB__NO;
     r->revoked = true;
-    r->err =
-        snib__fail(r->reterr, SNIB_ERR_LOST, "force-released: %s", c->note);
+    r->err = snib__fail(r->reterr, SNIB_ERR_LOST, "%s", c->note);
 }
 
 /* -- verbs ------------------------------------------------------------------- */

@@ -75,7 +75,7 @@ struct snib__claim {
      * looked at (a leashed command, a fixed lease may outlive it). */
     int64_t pid, start, pidns;
     char bell[40];  /* where to ring; "": nowhere                          */
-    char note[128]; /* REVOKED: why                                        */
+    char note[252]; /* REVOKED: by whom, why                               */
 };
 
 struct snib__book;

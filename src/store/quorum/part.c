@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "store/quorum/quorum_i.h"
 
 static snib_duration node_limit(const struct snib__quorum *q,
@@ -207,6 +208,10 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
             p->has = HAS_OTHER;
             p->missed = was == DO_RENEW && !rq->revoked;
             p->revoked = p->revoked || rq->revoked;
+            if (rq->revoked && op->parent) { /* who did it, and why */
+                snib__fail(op->parent->reterr, SNIB_ERR_LOST, "%s",
+                           q->node[p->node].error.text);
+            }
         }
         break;
     case SNIB__NOT_APPLIED:

@@ -147,6 +147,8 @@ void snib__op_free(struct snib__quorum *, struct op *);
 void snib__op_end(struct snib__quorum *, struct op *);
 void snib__op_timer(struct snib__quorum *, struct op *, snib_instant);
 /* Final answer to the core. text NULL: the standard one. */
+/* NO, LOST; revoked: with the text that a node told, see parent->reterr. */
+void snib__op_lost(struct snib__quorum *, struct op *, bool revoked);
 void snib__op_tell(struct snib__quorum *, struct op *, snib__answer, snib_err,
                    const char *text);
 int64_t snib__quorum_between(struct snib__quorum *, int64_t least,

@@ -88,7 +88,7 @@ static void failed(struct snib__quorum *q, snib_instant now, struct op *op)
     }
     if (snib__parts_with(q, op, HAS_OTHER) >= q->majority) {
         op->parent->revoked = revoked;
-        snib__op_tell(q, op, SNIB__NO, SNIB_ERR_LOST, NULL);
+        snib__op_lost(q, op, revoked);
         end_rest(q, now, op);
     } else {
         snib_err err = snib__nodes_why(q, op, why, sizeof why);

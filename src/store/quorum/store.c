@@ -121,6 +121,16 @@ void snib__op_tell(struct snib__quorum *q, struct op *op, snib__answer answer,
     }
 }
 
+void snib__op_lost(struct snib__quorum *q, struct op *op, bool revoked)
+{
+    const struct snib_error *said = op->parent->reterr;
+    char text[sizeof said->text] = "";
+    if (revoked && said) { /* a node told who did it */
+        memcpy(text, said->text, sizeof text);
+    }
+    snib__op_tell(q, op, SNIB__NO, SNIB_ERR_LOST, *text ? text : NULL);
+}
+
 int64_t snib__quorum_between(struct snib__quorum *q, int64_t least,
                              int64_t most)
 {

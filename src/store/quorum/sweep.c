@@ -10,6 +10,7 @@
  * lease would be over by itself. That is a courtesy and not a promise, so it
  * is bounded: beyond BACKGROUND_MAX the leases end it, and a node that fails
  * is told when it answers again. */
+#include "base/error.h"
 #include "store/quorum/quorum_i.h"
 
 static void send(struct snib__quorum *q, snib_instant now, struct op *op)
@@ -31,8 +32,11 @@ static void look(struct snib__quorum *q, snib_instant now, struct op *op)
         bool release = op->parent->verb == SNIB__RELEASE;
         bool no = release && op->noes >= q->majority;
         op->parent->revoked = no && op->revoked;
-        snib__op_tell(q, op, no ? SNIB__NO : SNIB__DONE,
-                      no ? SNIB_ERR_LOST : SNIB_ERR_OK, NULL);
+        if (no) {
+            snib__op_lost(q, op, op->revoked);
+        } else {
+            snib__op_tell(q, op, SNIB__DONE, SNIB_ERR_OK, NULL);
+        }
         op->until = snib__later(snib__after(op->began, op->lease),
                                 snib__after(op->began, snib__ms(LATE_COPY_MS)));
     }
@@ -67,6 +71,10 @@ void snib__sweep_look(struct snib__quorum *q, snib_instant now, struct op *op,
         /* Not under this token. Under another, if it was not raised. */
         op->noes += was == DO_RELEASE;
         op->revoked = op->revoked || p->rq.revoked;
+        if (p->rq.revoked && op->parent) { /* who did it, and why */
+            snib__fail(op->parent->reterr, SNIB_ERR_LOST, "%s",
+                       q->node[p->node].error.text);
+        }
         p->plain = false;
         snib__part_end(q, now, op, p->node, false, true);
         return;

@@ -83,6 +83,7 @@ static void error(struct snib__redis *s, snib_instant now, int i,
         }
         rq->err = SNIB_ERR_STORE;
         snib__fail(rq->reterr, SNIB_ERR_STORE, "%s", clean);
+        s->out->stuck = s->out->stuck || rq->verb == SNIB__RENEW;
         snib__ask_later(s, now, rq,
                         RETRY_MS / 2 +
                             (int64_t)snib__rng_below(&s->rng, RETRY_MS));
@@ -270,6 +271,23 @@ static void acquired(struct snib__redis *s, snib_instant now, int i,
     acquire(s, now, f, c);
 }
 
+/* "REVOKED " and what the mark says of who did it, and why. False: it is
+ * another text. */
+static bool revoked(struct snib__redis *s, struct snib__request *rq,
+                    const struct snib__resp_cell *c)
+{
+    static const char word[] = "REVOKED ";
+    size_t n = sizeof word - 1;
+    if (c->size < n || memcmp(c->text, word, n)) {
+        return false;
+    }
+    rq->revoked = true;
+    rq->err = snib__fail(rq->reterr, SNIB_ERR_LOST, "%.*s", (int)(c->size - n),
+                         c->text + n);
+    snib__ask_finish(s, rq, SNIB__NO);
+    return true;
+}
+
 static void renew(struct snib__redis *s, snib_instant now, int i,
                   const struct flight *f, const struct snib__resp_cell *c,
                   uint32_t k)
@@ -279,6 +297,9 @@ static void renew(struct snib__redis *s, snib_instant now, int i,
     int64_t clock;
     if (k == 0 && int_at(c, 0, &clock)) {
         snib__server_time(s, now, clock);
+    }
+    if (e && e->type == SNIB__RESP_STRING && revoked(s, rq, e)) {
+        return;
     }
     if (e && e->type == SNIB__RESP_STRING) {
         const char *text = e->text;
@@ -302,9 +323,6 @@ static void renew(struct snib__redis *s, snib_instant now, int i,
         rq->err = SNIB_ERR_OK;
         snib__ask_finish(s, rq, SNIB__DONE);
         break;
-    case 2:
-        rq->revoked = true;
-        /* fall through */
     case 0:
         snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_LOST, NULL);
         break;
@@ -355,7 +373,9 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
             strange(s, rq);
         } else if (code == 1) {
             snib__ask_finish(s, rq, SNIB__DONE);
-        } else {
+        } else if (code != 2 || !snib__resp_at(c, 1) ||
+                   snib__resp_at(c, 1)->type != SNIB__RESP_STRING ||
+                   !revoked(s, rq, snib__resp_at(c, 1))) {
             rq->revoked = code == 2;
             rq->err = SNIB_ERR_LOST;
             snib__ask_finish(s, rq, SNIB__NO);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/mem.h"
 #include "store/redis/redis_i.h"
 
@@ -185,6 +186,23 @@ static void lost(struct snib__redis *s, snib_instant now,
     snib__ask_fail(s, f->rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, text);
 }
 
+/* Renewals that wait for a line: why they do, for those who hold. */
+static void stuck(struct snib__redis *s, snib_err err, const char *text)
+{
+    if (s->line[KEEPER].state == LINE_READY ||
+        s->line[CALLERS].state == LINE_READY) {
+        return;
+    }
+    SNIB__LIST_EACH (l, &s->unsent[1]) {
+        struct snib__request *rq =
+            SNIB__CONTAINER(l, struct snib__request, link);
+        if (rq->verb == SNIB__RENEW) {
+            rq->err = snib__fail(rq->reterr, err, "%s", text);
+            s->out->stuck = true;
+        }
+    }
+}
+
 void snib__line_cut(struct snib__redis *s, snib_instant now, int i, bool shut,
                     snib_err err, const char *text, bool barred)
 {
@@ -233,6 +251,8 @@ void snib__line_cut(struct snib__redis *s, snib_instant now, int i, bool shut,
         snib__queue_barred(s, err, l->text);
     } else if (barred && (i == CALLERS || s->line[CALLERS].barred)) {
         snib__ask_fail_unsent(s, err, l->text);
+    } else {
+        stuck(s, err, l->text);
     }
     if (i == SUBS) {
         snib__look_subs(s, now);

@@ -13,7 +13,7 @@
 --         meanwhile, 2 set it if the lock is free  7 not_after (server ms)
 --       8 room  9 about
 -- Reply {now, 1} it stands here  {now, 0} another holds, or it was ended
---       {now, 2} revoked
+--       {now, "REVOKED " and the mark's text} force-released
 local H, T, Q, W, A, X, R, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
     KEYS[6], KEYS[7], KEYS[8]
 local call, fmt = redis.call, string.format
@@ -45,8 +45,9 @@ end
 
 -- @include settle
 -- Reading.
-if call('HEXISTS', R, request) == 1 then
-    return {now, 2}
+local mark = call('HGET', R, request)
+if mark then
+    return {now, 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')}
 end
 if call('EXISTS', X) == 1 then
     return {now, 0}

@@ -5,7 +5,8 @@
 --       8 this request's tombstone, if one is to be left
 -- ARGV  1 client  2 request  3 token  4 leave a tombstone (0, 1)
 -- Reply {1} ended  {0} another token is there, or nobody
---       {2} it was ended by force, and its client may not have heard
+--       {2, text} it was ended by force, and its client may not have heard:
+--       "REVOKED " and the mark's text
 -- With a tombstone the request is over for good: what a late copy of it was
 -- given meanwhile under a token that its client does not know is ended, too,
 -- and a place that it took is given up.
@@ -59,6 +60,7 @@ clock()
 if not ours then -- a mark that is over may be of an earlier grant
     local mark = call('HGET', R, request)
     revoked = mark and tonumber(string.match(mark, '^%d+') or 0) > now
+        and mark
 end
 memory()
 local known = last
@@ -89,4 +91,7 @@ if tomb then
     call('SET', X, '1', 'PX', '10000')
 end
 tell()
-return {ours and 1 or revoked and 2 or 0}
+if revoked and not ours then
+    return {2, 'REVOKED ' .. (string.match(revoked, '^%d+ (.*)$') or '')}
+end
+return {ours and 1 or 0}

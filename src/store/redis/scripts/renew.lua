@@ -5,8 +5,9 @@
 --
 -- KEYS  a lock: holders, marks
 -- ARGV  1 client; then a lock: request, token, lease ms
--- Reply {now, code, …}  1 extended  0 not ours  2 revoked  3 damaged
+-- Reply {now, code, …}  1 extended  0 not ours  3 damaged
 --       4 refused (an error of the server: the text is in place of the code)
+--       "REVOKED " and the mark's text: force-released
 --       5 and more: extended, permits whose slot is the code - 5
 local client = ARGV[1]
 local pcall, fmt = redis.pcall, string.format
@@ -48,7 +49,8 @@ local function extend(H, R, request, token, lease)
     end
     if id ~= request or given ~= token or till <= now then
         local mark = pcall('HGET', R, request)
-        return type(mark) == 'string' and 2 or 0
+        return type(mark) == 'string'
+            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '') or 0
     end
     till = math.max(till, now + lease)
     -- PEXPIRE first: it passes at maxmemory and lets HSET pass. A grant held

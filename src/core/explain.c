@@ -1,0 +1,145 @@
+/* core/explain.c — a risk, a loss and a forced release, in words.
+ *
+ * The reason of a loss is one word of snib_reason, which programs compare; the
+ * person who reads a log wants to know more: what the last renewal was refused
+ * with, who ended the grant and why. That is kept as a text with the seat
+ * (`trouble`), from the first renewal that fails until one succeeds or the
+ * seat is freed. A quiet grant has none: it costs a pointer.
+ *
+ * What others wrote (the reason of a forced release, a server's error) is
+ * data: controls become '?', so that it stays one line. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "core/engine_i.h"
+
+/* Bytes of the text that a forced release leaves at the store, NUL included. */
+enum { FORCE_MAX = 1000 };
+
+static void one_line(char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
+            *text = '?';
+        }
+    }
+}
+
+void snib__seat_trouble(struct snib__seat *s, const char *text)
+{
+    if (!s || !text || !*text || (s->trouble && !strcmp(s->trouble, text))) {
+        return;
+    }
+    char *copy = snib__strdup(text);
+    if (copy) { /* else what was known before, or nothing, is said */
+        one_line(copy);
+        snib__free(s->trouble);
+        s->trouble = copy;
+    }
+}
+
+void snib__seat_recovered(struct snib__seat *s)
+{
+    if (s) {
+        snib__free(s->trouble);
+        s->trouble = NULL;
+    }
+}
+
+/* What a cut has left of a character of UTF-8 goes, too. */
+static void drop_half(char *text)
+{
+    size_t n = strlen(text), tail = 0;
+    while (tail < n && tail < 4 &&
+           ((unsigned char)text[n - 1 - tail] & 0xc0) == 0x80) {
+        tail++;
+    }
+    if (tail == n) {
+        return;
+    }
+    unsigned char lead = (unsigned char)text[n - 1 - tail];
+    size_t wants = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
+    if (tail < wants) {
+        text[n - 1 - tail] = 0;
+    }
+}
+
+/* "revoked by anna on ci-7: release 4.2 is bad" */
+void snib__explain_force(const struct snib__about *by, const char *reason,
+                         struct snib__buf *out)
+{
+    char text[FORCE_MAX];
+    int n =
+        snprintf(text, sizeof text, "revoked by %s%s%s%s%s",
+                 *by->user ? by->user : "somebody", *by->host ? " on " : "",
+                 by->host, reason && *reason ? ": " : "", reason ? reason : "");
+    if (n >= (int)sizeof text) {
+        drop_half(text);
+    }
+    one_line(text);
+    snib__buf_puts(out, text);
+}
+
+static const char *risk_text(snib_reason why)
+{
+    return why == SNIB_WHY_PAUSED
+               ? "this process or machine stood still, or its clock was set; "
+                 "the store has not confirmed the grant yet"
+               : "a renewal failed";
+}
+
+/* The cause's word first. What a renewal was refused with before matters where
+ * it is the cause; a text of a forced release begins with its word. */
+static void loss_text(snib_reason why, const char *more, char *ret, size_t size)
+{
+    const char *word = snib_reason_text(why), *text = "";
+    switch (why) {
+    case SNIB_WHY_REVOKED:
+        snprintf(ret, size, "%s", *more ? more : word);
+        return;
+    case SNIB_WHY_UNREACHABLE:
+        text = *more ? more : "no renewal was answered";
+        break;
+    case SNIB_WHY_EXPIRED:
+        text = *more ? more : "the lease was fixed, and is over";
+        break;
+    case SNIB_WHY_STOLEN:
+        text = "the store does not know the grant any more";
+        break;
+    case SNIB_WHY_PAUSED:
+        text = "this process or machine stood still past the deadline";
+        break;
+    case SNIB_WHY_HOLD_MAX:
+        text = "held for as long as hold_max_ms allows";
+        break;
+    case SNIB_WHY_NONE:
+        break;
+    }
+    snprintf(ret, size, "%s%s%s", word, *text ? ": " : "", text);
+}
+
+void snib__engine_explain(struct snib__engine *e, snib_instant now,
+                          const struct snib__seat *s, char *ret, size_t size)
+{
+    struct snib_status status;
+    const char *more = s->trouble ? s->trouble : "";
+    if (!size) {
+        return;
+    }
+    ret[0] = 0;
+    snib__engine_status(e, now, s, &status);
+    switch (status.state) {
+    case SNIB_HELD:
+    case SNIB_RELEASED:
+        break;
+    case SNIB_AT_RISK:
+        snprintf(ret, size, "%s", *more ? more : risk_text(status.reason));
+        break;
+    case SNIB_LOST:
+        loss_text(status.reason, more, ret, size);
+        break;
+    }
+    drop_half(ret);
+}

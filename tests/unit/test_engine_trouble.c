@@ -1,0 +1,192 @@
+/* tests/unit/test_engine_trouble.c — a renewal that fails: when the holder
+ * hears that its grant is at risk, which cause a loss is given, in which words. */
+#include "core/engine_i.h"
+#include "engine_desk.h"
+
+static const char *words(struct desk *d, const struct snib__seat *s)
+{
+    static char text[SNIB_EXPLAIN_TEXT];
+    snib__engine_explain(d->e, d->now, s, text, sizeof text);
+    return text;
+}
+
+static struct snib__seat *held(struct desk *d)
+{
+    struct snib__seat *s = acquire(d, ask_of(1));
+    grant(d, 9);
+    (void)news_of(d, s);
+    return s;
+}
+
+static void refuse_renewal(struct desk *d, snib_err err, const char *why)
+{
+    struct snib__request *rq = at(SNIB__RENEW);
+    assert_non_null(rq);
+    rq->err = err;
+    rq->reterr->code = err;
+    snprintf(rq->reterr->text, sizeof rq->reterr->text, "%s", why);
+    say(d, rq, SNIB__NOT_APPLIED);
+}
+
+static void silence_of_a_sixth_of_the_lease_is_a_risk(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(
+        d, (struct snib__ask){
+               .lane = 1, .limit = SNIB__NEVER, .lease = snib__ms(3000)});
+    grant(d, 9);
+    pass_ms(d, 1000);
+    assert_non_null(at(SNIB__RENEW));
+    pass_ms(d, 490);
+    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_string_equal(words(d, s), "");
+    pass_ms(d, 10);
+    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_int_equal(s->why, SNIB_WHY_UNREACHABLE);
+    assert_string_equal(words(d, s), "a renewal is not answered");
+    confirm(d, d->now); /* late, but it comes */
+    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_string_equal(words(d, s), "");
+    release(d, s->ticket, 1, NULL);
+}
+
+static void a_renewal_that_cannot_be_sent_is_a_risk_at_once(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = held(d);
+    pass_ms(d, 10000);
+    struct snib__request *rq = at(SNIB__RENEW);
+    rq->err = SNIB_ERR_UNREACHABLE;
+    snprintf(rq->reterr->text, sizeof rq->reterr->text,
+             "no connection to db:6379: Connection refused");
+    out->stuck = true;
+    feed(d);
+    assert_int_equal(news_of(d, s), SNIB__NEWS_STATE);
+    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_string_equal(words(d, s),
+                        "no connection to db:6379: Connection refused");
+    pass_ms(d, 20000);
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(s->why, SNIB_WHY_UNREACHABLE);
+    assert_string_equal(
+        words(d, s),
+        "unreachable: no connection to db:6379: Connection refused");
+    release(d, s->ticket, 1, NULL);
+}
+
+static void the_last_refusal_is_the_one_that_is_told(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = held(d);
+    pass_ms(d, 10000);
+    refuse_renewal(d, SNIB_ERR_DENIED, "NOPERM evalsha");
+    assert_string_equal(words(d, s), "NOPERM evalsha");
+    pass_ms(d, 200);
+    refuse_renewal(d, SNIB_ERR_STORE, "OOM command\nnot allowed");
+    assert_string_equal(words(d, s), "OOM command?not allowed");
+    pass_ms(d, 20000);
+    assert_string_equal(words(d, s), "unreachable: OOM command?not allowed");
+    release(d, s->ticket, 1, NULL);
+}
+
+static void a_pause_whose_renewals_fail_is_lost_as_unreachable(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = held(d);
+    snib__engine_jumped(d->e, d->now);
+    assert_int_equal(s->why, SNIB_WHY_PAUSED);
+    refuse_renewal(d, SNIB_ERR_STORE, "READONLY");
+    pass_ms(d, 30000);
+    assert_int_equal(s->why, SNIB_WHY_UNREACHABLE);
+    assert_string_equal(words(d, s), "unreachable: READONLY");
+    release(d, s->ticket, 1, NULL);
+}
+
+static void nobody_ran_is_a_pause(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = held(d);
+    pass_ms(d, 31000);
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(s->why, SNIB_WHY_PAUSED);
+    release(d, s->ticket, 1, NULL);
+}
+
+static void a_fixed_lease_expires(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.fixed = true;
+    struct snib__seat *s = acquire(d, ask);
+    grant(d, 9);
+    pass_ms(d, 31000);
+    assert_int_equal(s->why, SNIB_WHY_EXPIRED);
+    assert_string_equal(words(d, s),
+                        "expired: the lease was fixed, and is over");
+    release(d, s->ticket, 1, NULL);
+}
+
+static void who_forced_it_and_why_is_told(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = held(d);
+    pass_ms(d, 10000);
+    struct snib__request *rq = at(SNIB__RENEW);
+    rq->revoked = true;
+    snprintf(rq->reterr->text, sizeof rq->reterr->text,
+             "revoked by anna on ci-7: release 4.2 is bad");
+    say(d, rq, SNIB__NO);
+    assert_int_equal(s->why, SNIB_WHY_REVOKED);
+    assert_string_equal(words(d, s),
+                        "revoked by anna on ci-7: release 4.2 is bad");
+    release(d, s->ticket, 1, NULL);
+}
+
+static void a_text_is_cut_between_characters(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = held(d);
+    char text[8];
+    pass_ms(d, 10000);
+    refuse_renewal(d, SNIB_ERR_STORE, "abcde\xc3\xa4\xc3\xb6");
+    snib__engine_explain(d->e, d->now, s, text, 8);
+    assert_string_equal(text, "abcde\xc3\xa4");
+    snib__engine_explain(d->e, d->now, s, text, 7);
+    assert_string_equal(text, "abcde");
+    snib__engine_explain(d->e, d->now, s, text, 1);
+    assert_string_equal(text, "");
+    release(d, s->ticket, 1, NULL);
+}
+
+static void the_party_and_a_long_reason_fit(void **state)
+{
+    (void)state;
+    struct snib__about by = {.user = "anna", .host = "ci-7"};
+    struct snib__buf b;
+    char reason[3000];
+    snib__buf_init(&b, 4096);
+    snib__explain_force(&by, NULL, &b);
+    assert_string_equal(snib__buf_text(&b), "revoked by anna on ci-7");
+    snib__buf_clear(&b);
+    memset(reason, 'x', sizeof reason - 1);
+    reason[sizeof reason - 1] = 0;
+    snib__explain_force(&by, reason, &b);
+    assert_true(snib__buf_size(&b) < 1000);
+    snib__buf_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest engine_trouble[] = {
+        T(silence_of_a_sixth_of_the_lease_is_a_risk),
+        T(a_renewal_that_cannot_be_sent_is_a_risk_at_once),
+        T(the_last_refusal_is_the_one_that_is_told),
+        T(a_pause_whose_renewals_fail_is_lost_as_unreachable),
+        T(nobody_ran_is_a_pause),
+        T(a_fixed_lease_expires),
+        T(who_forced_it_and_why_is_told),
+        T(a_text_is_cut_between_characters),
+        T(the_party_and_a_long_reason_fit),
+    };
+    return RUN(engine_trouble);
+}
