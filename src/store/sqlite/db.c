@@ -176,7 +176,8 @@ static int run(struct snib__db *db, enum snib__stmt which)
 static int busy(void *data, int count)
 {
     struct snib__db *db = data;
-    if (snib__reached(snib__host_now(), db->busy_until)) {
+    if (snib__reached(snib__host_now(), db->busy_until) ||
+        (db->yields && snib__forked_waits())) {
         return 0;
     }
     if (count < 10) {
@@ -221,7 +222,8 @@ int snib__db_begin(struct snib__db *db, snib_instant until)
         if (!snib__db_is_busy(rc)) {
             break;
         }
-        if (snib__reached(snib__host_now(), until)) {
+        if (snib__reached(snib__host_now(), until) ||
+            (db->yields && snib__forked_waits())) {
             return SQLITE_BUSY;
         }
         sched_yield(); /* SQLite gave up sooner than our handler */

@@ -216,7 +216,9 @@ static snib_instant patience_of(const struct batch *b)
 static bool run_together(struct snib__sqlite *self, struct batch *b)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
+        self->db.yields = true;
         int rc = snib__db_begin(&self->db, patience_of(b));
+        self->db.yields = false;
         if (rc) {
             too_late(self, b, rc);
             return true;
@@ -285,12 +287,9 @@ static bool look_first(struct snib__sqlite *self, struct snib__request *r)
     return true;
 }
 
-static void sqlite_exec(void *instance, snib_instant now,
-                        struct snib__list *chain)
+static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
 {
-    struct snib__sqlite *self = instance;
     struct batch b;
-    (void)now; /* older than the write lock; read again inside */
     b.count = 0;
     SNIB__LIST_EACH (l, chain) {
         struct snib__request *r = of(l);
@@ -333,6 +332,15 @@ static void sqlite_exec(void *instance, snib_instant now,
     snib__db_empty_wal(&self->db);
 }
 
+static void sqlite_exec(void *instance, snib_instant now,
+                        struct snib__list *chain)
+{
+    (void)now; /* older than the write lock; read again inside */
+    snib__forked_in();
+    exec_inside(instance, chain);
+    snib__forked_out();
+}
+
 static int sqlite_bell_fd(void *instance)
 {
     return snib__bell_fd(&((struct snib__sqlite *)instance)->bell);
@@ -351,12 +359,8 @@ static void sqlite_free(void *instance)
     if (!self) {
         return;
     }
-    /* An SQLite connection must not be closed by a forked child: it is left
-     * alone (memory and three descriptors, until exec or exit). */
     bool forked = self->host.pid != getpid();
-    if (!forked) {
-        snib__db_close(&self->db);
-    }
+    snib__forked_close(self);
     snib__bell_free(&self->bell, &self->place, forked);
     snib__place_close(&self->place);
     snib__free(self);
@@ -405,6 +409,7 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     memset(self, 0, offsetof(struct snib__sqlite, ring));
+    snib__link_init(&self->link);
     self->host = *host;
     self->patience = config->request;
     memcpy(self->client, config->client, sizeof self->client);
@@ -418,16 +423,18 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
     }
     err = snib__place_open(&self->place, url->path ? url->path : "", host,
                            reterr);
+    err = err ? err : snib__forked_open(self, reterr);
     if (!err) {
         err = snib__db_open(&self->db, &self->place, host, opening, reterr);
+        /* One process in 64 also sweeps: enough for fleets of short ones. */
+        if (!err && self->client[0] % 64 == 0) {
+            snib__sqlite_broom(self);
+        }
+        snib__forked_out();
     }
     if (err) {
         sqlite_free(self);
         return err;
-    }
-    /* One process in 64 also sweeps: enough for fleets of short ones. */
-    if (self->client[0] % 64 == 0) {
-        snib__sqlite_broom(self);
     }
     *ret = self;
     return SNIB_ERR_OK;

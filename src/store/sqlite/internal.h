@@ -7,6 +7,7 @@
  *   schema.c  tables, foreign files, boot id
  *   claim.c   the book (store/memory/claims.h) as SQL
  *   bell.c    unix datagram sockets, pidfds
+ *   forked.c  fork() while threads are inside SQLite
  *   exec.c    requests in, transactions, bells, answers
  *   look.c    inspect and list
  *   value.c   versioned values
@@ -236,6 +237,7 @@ struct snib__db {
     int frames;              /* in the -wal after our last commit           */
     int frames_max, frames_next;
     uint32_t waits; /* times the busy handler slept, for doctor    */
+    bool yields;    /* give up for now when somebody wants to fork */
 };
 
 snib_err snib__db_open(struct snib__db *, struct snib__place *,
@@ -278,6 +280,7 @@ struct snib__sqlite_ring {
 };
 
 struct snib__sqlite {
+    struct snib__link link; /* forked.c                                      */
     struct snib__host host;
     struct snib__place place;
     struct snib__db db;
@@ -314,6 +317,20 @@ struct snib__sqlite {
 snib_err snib__sqlite_open_on(const struct snib__store_config *,
                               const struct snib__host *, void **ret,
                               struct snib_error *reterr);
+
+/* -- forked.c ------------------------------------------------------------------ */
+
+/* This thread is inside SQLite between the two: nobody forks meanwhile. Not to
+ * be nested. */
+void snib__forked_in(void);
+void snib__forked_out(void);
+/* Somebody wants to fork. */
+bool snib__forked_waits(void);
+/* A connection is about to be opened: in, when OK. In a child the parent's are
+ * closed first. Errors: FORKED (when it cannot be done here), NOMEM. */
+snib_err snib__forked_open(struct snib__sqlite *, struct snib_error *reterr);
+/* Close it, in the parent or in a child, where that can be done. */
+void snib__forked_close(struct snib__sqlite *);
 
 /* claim.c */
 void snib__sqlite_book(struct snib__sqlite *);

@@ -1,0 +1,181 @@
+/* store/sqlite/forked.c — fork() beside threads that are inside SQLite.
+ *
+ * A child that came by fork() has no threads but one, and all of SQLite's
+ * memory: mutexes that a thread of the parent had, which nobody will ever
+ * unlock, and for each open file a count of record locks that the child does
+ * not have. A client of the child's own, opened on that, hangs or is not
+ * excluded. Renewals run in the background, so this meets programs that know
+ * of no thread.
+ *
+ * So nobody forks while one of us is inside: pthread_atfork handlers wait
+ * until the threads that are have come out (a transaction of some 10 us; who
+ * waits for the write lock gives up for the moment), and keep others from
+ * going in until fork() is done. In the child the connections of the parent
+ * are idle then, and are closed before the child opens one of its own: that
+ * writes nothing, and lets go of nothing of the parent's, since record locks
+ * belong to the process.
+ *
+ * The wait is bounded: after FORK_MS (a disk that hangs) fork() goes on all the
+ * same, and that child is refused (FORKED) until it has called exec. */
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/sqlite/internal.h"
+
+#define FORK_MS 200
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct snib__list open; /* of this process; in a child: of its parent   */
+    pid_t pid;              /* whose they are; 0: none was ever opened      */
+    int inside;             /* threads                                      */
+    int forks;              /* forks that wait or are under way             */
+    bool spoilt;            /* forked while somebody was inside             */
+    bool handlers;
+} all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* Read without the mutex by who waits for the write lock. */
+static int forks_wait;
+/* This thread's fork has the mutex. Not, if a signal handler forks that came
+ * while its own thread had it. */
+static _Thread_local bool locked;
+
+static void init_cond(void)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&all.changed, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static void before_fork(void)
+{
+    struct timespec until;
+    int rc = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += FORK_MS * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_nsec -= 1000000000L;
+        until.tv_sec++;
+    }
+    locked = !pthread_mutex_clocklock(&all.mutex, CLOCK_MONOTONIC, &until);
+    if (!locked) {
+        return;
+    }
+    all.forks++;
+    __atomic_store_n(&forks_wait, all.forks, __ATOMIC_RELAXED);
+    while (all.inside > 0 && rc != ETIMEDOUT) {
+        rc = pthread_cond_timedwait(&all.changed, &all.mutex, &until);
+    }
+}
+
+static void after_fork(void)
+{
+    if (!locked) {
+        return;
+    }
+    all.forks--;
+    __atomic_store_n(&forks_wait, all.forks, __ATOMIC_RELAXED);
+    pthread_cond_broadcast(&all.changed);
+    pthread_mutex_unlock(&all.mutex);
+}
+
+static void in_child(void)
+{
+    all.spoilt = all.spoilt || all.inside > 0 || !locked;
+    all.inside = all.forks = 0;
+    __atomic_store_n(&forks_wait, 0, __ATOMIC_RELAXED);
+    init_cond(); /* the parent's threads may have stood in it */
+    if (locked) {
+        pthread_mutex_unlock(&all.mutex);
+    } else {
+        pthread_mutex_init(&all.mutex, NULL);
+    }
+}
+
+static void go_in(void)
+{
+    while (all.forks) {
+        pthread_cond_wait(&all.changed, &all.mutex);
+    }
+    all.inside++;
+}
+
+void snib__forked_in(void)
+{
+    pthread_mutex_lock(&all.mutex);
+    go_in();
+    pthread_mutex_unlock(&all.mutex);
+}
+
+void snib__forked_out(void)
+{
+    pthread_mutex_lock(&all.mutex);
+    all.inside--;
+    if (all.forks) {
+        pthread_cond_broadcast(&all.changed);
+    }
+    pthread_mutex_unlock(&all.mutex);
+}
+
+bool snib__forked_waits(void)
+{
+    return __atomic_load_n(&forks_wait, __ATOMIC_RELAXED) > 0;
+}
+
+/* What the parent had open, before SQLite opens anything for us. */
+static void close_inherited(void)
+{
+    struct snib__link *l;
+    while ((l = snib__list_pop(&all.open))) {
+        snib__db_close(&SNIB__CONTAINER(l, struct snib__sqlite, link)->db);
+    }
+}
+
+snib_err snib__forked_open(struct snib__sqlite *self, struct snib_error *reterr)
+{
+    snib_err err = SNIB_ERR_OK;
+    pthread_mutex_lock(&all.mutex);
+    if (!all.handlers) {
+        init_cond();
+        snib__list_init(&all.open);
+        all.handlers = !pthread_atfork(before_fork, after_fork, in_child);
+    }
+    if (!all.handlers) {
+        err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    } else if (all.spoilt) {
+        err = snib__fail(reterr, SNIB_ERR_FORKED,
+                         "this process was forked while a thread of its parent "
+                         "was inside a lock file; it can use one itself only "
+                         "after exec");
+    } else {
+        if (all.pid != getpid()) {
+            close_inherited();
+            all.pid = getpid();
+        }
+        snib__list_push(&all.open, &self->link);
+        go_in();
+    }
+    pthread_mutex_unlock(&all.mutex);
+    return err;
+}
+
+void snib__forked_close(struct snib__sqlite *self)
+{
+    pthread_mutex_lock(&all.mutex);
+    if (!all.spoilt) {
+        go_in();
+        pthread_mutex_unlock(&all.mutex);
+        snib__db_close(&self->db);
+        pthread_mutex_lock(&all.mutex);
+        all.inside--;
+        pthread_cond_broadcast(&all.changed);
+    }
+    snib__unlink(&self->link);
+    pthread_mutex_unlock(&all.mutex);
+}
