@@ -72,11 +72,15 @@ snib_try_compile_flags(
     -Werror=incompatible-pointer-types
     -Werror=int-conversion
     -fno-delete-null-pointer-checks
-    -fno-strict-overflow
     -fno-strict-aliasing
     -fstrict-flex-arrays=3
     -ftrivial-auto-var-init=zero
     -fzero-init-padding-bits=all)
+if(NOT SNIB_FUZZ)
+    # It would hide signed overflow from UBSan, and bytes of others must not
+    # lead to any.
+    snib_try_compile_flags(-fno-strict-overflow)
+endif()
 if(SNIB_WERROR)
     target_compile_options(snib_flags INTERFACE -Werror)
 endif()
