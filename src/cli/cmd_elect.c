@@ -60,8 +60,7 @@ static bool worth_again(const struct campaign *c, const struct leash_term *t)
     case LEASH_WHY_UNREACHABLE:
     case LEASH_WHY_STORE:
         return c->led;
-    case LEASH_WHY_KEEPER:  /* killed while it waited in the queue */
-    case LEASH_WHY_EXPIRED: /* we were stopped while the grant came */
+    case LEASH_WHY_KEEPER: /* killed while it waited in the queue */
         return true;
     default:
         return false;

@@ -8,6 +8,9 @@
  * waits until it is gone, and only then releases; when the leash is stopped,
  * it kills the group itself half a margin before the deadline.
  *
+ * Nor does it hold what nobody uses: a leash that is stopped while it waits
+ * does not take a grant, and it is given back (keeper_offer.c).
+ *
  * For `snib acquire` the same process goes on without a leash (DETACH): it
  * drops stderr and lives until release, until --holder-pid ends, or until the
  * lease is lost. With --detached it leaves the grant behind then, and ends.
@@ -174,6 +177,12 @@ static void hear_leash(struct keeper *k)
     case PLAN_RELEASE:
         keeper_release_and_end(k);
         break;
+    case PLAN_STOPPED:
+        keeper_pause(k);
+        break;
+    case PLAN_HERE:
+        keeper_go_on(k);
+        break;
     case PLAN_DETACH:
         detach(k);
         break;
@@ -227,6 +236,7 @@ static int64_t next_due(const struct keeper *k)
 {
     int64_t due = k->line.due_ns;
 
+    due = k->offer_ns < due ? k->offer_ns : due;
     if (k->phase == PHASE_HOLDING) {
         due = k->look_ns < due ? k->look_ns : due;
         due = k->renew_ns < due ? k->renew_ns : due;
@@ -250,8 +260,13 @@ static void do_due(struct keeper *k)
 {
     int64_t now = proc_now();
 
-    if (now >= k->line.due_ns) {
+    if (now >= k->line.due_ns && !proc_stopped(k->leash)) {
         keeper_show_waiting(k);
+    } else if (now >= k->line.due_ns) {
+        waitline_skip(&k->line, now); /* the shell has the terminal */
+    }
+    if (now >= k->offer_ns) {
+        keeper_offer_due(k);
     }
     if (k->phase != PHASE_HOLDING) {
         return;
@@ -335,7 +350,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     k.socket = socket;
     k.leash = getppid();
     k.listener = -1;
-    k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
+    k.look_ns = k.renew_ns = k.guard_ns = k.offer_ns = INT64_MAX;
     if (plan->command == NULL) {
         setsid();
     } else {

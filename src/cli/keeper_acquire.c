@@ -126,6 +126,21 @@ static void refuse_nested(struct keeper *k, const char *name)
     keeper_fail(k, SNIB_ERR_USAGE);
 }
 
+/* A look at a store that does not answer takes as long as a request may: the
+ * wait limit would be missed by that. */
+static bool store_answers(struct keeper *k)
+{
+    struct snib_store_status store;
+
+    snib_client_store_status(k->client, &store);
+    if (!store.reachable && store.error == SNIB_ERR_OK) {
+        k->line.due_ns = proc_now() + 20 * LEASH_MS; /* not known yet */
+    } else if (!store.reachable) {
+        waitline_skip(&k->line, proc_now());
+    }
+    return store.reachable;
+}
+
 /* Say who is in the way. Also finds a nested run that lost its SNIB_HELD. */
 void keeper_show_waiting(struct keeper *k)
 {
@@ -133,6 +148,9 @@ void keeper_show_waiting(struct keeper *k)
     struct snib_view *view;
     struct kind_terms terms;
 
+    if (!store_answers(k)) {
+        return;
+    }
     if (name == NULL || snib_inspect(k->client, name, strlen(name), &view,
                                      NULL) != SNIB_ERR_OK) {
         waitline_skip(&k->line, proc_now());
@@ -379,7 +397,7 @@ void keeper_all_acquired(struct keeper *k)
         k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;
     }
     keeper_look(k);
-    keeper_tell(k, PLAN_GRANT, 0, LEASH_WHY_EXITED);
+    keeper_offer(k);
 }
 
 static void on_granted(struct keeper *k, struct slot *s,

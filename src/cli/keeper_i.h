@@ -64,11 +64,14 @@ struct keeper {
     enum phase phase;
     bool detached;
     bool lost;
-    bool local; /* the store is a file on this host */
+    bool paused; /* the leash is stopped, and has said so                  */
+    bool aside;  /* a grant was given back: nothing is asked for just now  */
+    bool local;  /* the store is a file on this host */
     struct waitline line;
     int64_t look_ns;  /* next look at the grants                          */
     int64_t renew_ns; /* our own renewal, when the grace is long          */
     int64_t guard_ns; /* kill the group ourselves then                    */
+    int64_t offer_ns; /* withdraw what the leash has not taken by then    */
 };
 
 /* keeper.c: the end. */
@@ -105,6 +108,12 @@ void keeper_take_changes(struct keeper *);
 void keeper_show_waiting(struct keeper *);
 /* Said already: give all back, tell the leash, end. */
 _Noreturn void keeper_fail(struct keeper *, snib_err);
+
+/* keeper_offer.c: a grant becomes the leash's, or is given back. */
+void keeper_offer(struct keeper *);
+void keeper_offer_due(struct keeper *);
+void keeper_pause(struct keeper *);
+void keeper_go_on(struct keeper *);
 
 /* keeper_above.c: what is held up the tree by who surely waits for us. Sets
  * k->above; for snib_acquire_options: that, or NULL when it is empty. */

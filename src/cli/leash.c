@@ -142,6 +142,16 @@ static void speak(const struct body *b, unsigned todo)
     const struct leash *l = &b->leash;
     const char *name = shown(b->plan->names[0]);
 
+    if (todo & LEASH_SAY_KEEPER) {
+        say("%s: the holder, the process of snib that talks to the store, "
+            "died while it waited for the lock; nothing ran",
+            name);
+    }
+    if ((todo & LEASH_SAY_LIMIT) && !b->plan->args->quiet) {
+        say("%s: not acquired within the wait limit (the holder, process %d, "
+            "did not answer)",
+            name, (int)b->keeper);
+    }
     if (todo & LEASH_SAY_LOST) {
         say("%s: lock lost (%s)%s", name, leash_why_text(l->risk_why),
             l->rules.on_lost == LEASH_LOST_KILL && !l->ended
@@ -195,6 +205,10 @@ static void act_term(struct body *b)
 
 static void act(struct body *b, struct leash_actions a)
 {
+    if (a.todo & LEASH_DO_REFUSE) {
+        atomic_store(&b->page->offer, PLAN_WITHDRAWN);
+        tell(b, PLAN_HERE);
+    }
     if (a.todo & LEASH_DO_KILL) {
         leash_signal_group(b, SIGKILL);
         leash_signal_adopted(b, SIGKILL);
@@ -245,12 +259,25 @@ static void look_at_clock(struct body *b)
     }
 }
 
+/* False: it was withdrawn while we were stopped. */
+static bool take_offer(struct body *b)
+{
+    int32_t offered = PLAN_OFFERED;
+
+    return atomic_compare_exchange_strong(&b->page->offer, &offered,
+                                          PLAN_TAKEN);
+}
+
 static void hear_message(struct body *b, const struct plan_message *m)
 {
     struct leash_event ev = {.why = (enum leash_why)m->why, .code = m->code};
 
     switch ((enum plan_message_kind)m->kind) {
     case PLAN_GRANT:
+        if (b->leash.state == LEASH_WAITING && !take_offer(b)) {
+            tell(b, PLAN_HERE);
+            return;
+        }
         ev.kind = LEASH_EV_GRANT;
         ev.at = atomic_load(&b->page->deadline_ns);
         break;
@@ -269,6 +296,8 @@ static void hear_message(struct body *b, const struct plan_message *m)
         break;
     case PLAN_LEAVE:
     case PLAN_RELEASE:
+    case PLAN_STOPPED:
+    case PLAN_HERE:
     case PLAN_DETACH:
         return;
     }
@@ -308,7 +337,9 @@ static void hear_signal(struct body *b, int sig)
         if (b->command > 0 && !b->command_ended) {
             leash_signal_group(b, SIGTSTP); /* its stop will stop us */
         } else if (b->leash.state == LEASH_WAITING) {
+            tell(b, PLAN_STOPPED); /* our turn may come meanwhile */
             leash_stop_self(b);
+            tell(b, PLAN_HERE);
         }
         return;
     }

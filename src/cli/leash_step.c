@@ -13,7 +13,7 @@
  *
  * | state    | ENDED             | TIMER            | keeper EOF  | INT …   |
  * |----------|-------------------|------------------|-------------|---------|
- * | WAITING  | -                 | limit: leave, 75 | exit 69     | leave   |
+ * | WAITING  | -                 | limit: leave, 75 | exit 70     | leave   |
  * | LEAVING  | -                 | exit             | exit        | exit    |
  * | RUNNING  | others: TERM, go  | TERM, go to      | KILL, go to | forward |
  * |          | to ENDING; or out | STOPPING         | STOPPING    |         |
@@ -24,6 +24,9 @@
  *
  * DEADLINE moves TERM in RUNNING; KILL, once armed, stays where it is.
  * "out" is: wait for --hold-min, tell the keeper to release, exit when it has.
+ *
+ * A grant that comes too late to begin anything (the host was suspended) is
+ * refused: the keeper gives it back and asks again; WAITING goes on.
  *
  * Two states are more than the plan had. LEAVING waits for the keeper's word
  * that the place in the queue is given up, so that who sees snib exit knows
@@ -40,7 +43,7 @@
 #include <signal.h>
 
 enum {
-    EXIT_UNREACHABLE = 69,
+    EXIT_INTERNAL = 70,
     EXIT_NOT_ACQUIRED = 75,
     EXIT_LOST = 76,
     EXIT_SIGNAL = 128
@@ -84,7 +87,7 @@ void leash_init(struct leash *l, const struct leash_rules *rules, int64_t now)
 {
     *l = (struct leash){.rules = *rules, .started = now};
     l->timer = after(now, rules->wait);
-    l->exit = EXIT_UNREACHABLE;
+    l->exit = EXIT_INTERNAL;
     l->why = LEASH_WHY_KEEPER;
 }
 
@@ -220,24 +223,24 @@ static void forward(struct leash_actions *a, int sig)
     a->signal = sig;
 }
 
-static void leave(struct leash *l, struct leash_actions *a, int64_t now)
+static void leave(struct leash *l, struct leash_actions *a, int64_t patience,
+                  int64_t now)
 {
     l->state = LEASH_LEAVING;
-    l->timer = after(now, l->rules.request);
+    l->timer = after(now, patience);
     a->todo |= LEASH_DO_LEAVE;
 }
 
 static void granted(struct leash *l, struct leash_actions *a, int64_t deadline,
                     int64_t now)
 {
-    l->granted = now;
     l->deadline = deadline;
     if (now >= lease_stop(l)) {
-        /* We were stopped while it came: too late to begin anything. */
-        set_outcome(l, EXIT_NOT_ACQUIRED, false, LEASH_WHY_EXPIRED);
-        tell_release(l, a, now);
+        l->deadline = 0;
+        a->todo |= LEASH_DO_REFUSE;
         return;
     }
+    l->granted = now;
     l->state = LEASH_RUNNING;
     l->ran = true;
     a->todo |= LEASH_DO_START;
@@ -257,20 +260,21 @@ static void step_waiting(struct leash *l, const struct leash_event *ev,
         break;
     case LEASH_EV_RELEASED:
     case LEASH_EV_KEEPER_EOF:
-        set_outcome(l, EXIT_UNREACHABLE, false, LEASH_WHY_KEEPER);
+        set_outcome(l, EXIT_INTERNAL, false, LEASH_WHY_KEEPER);
+        a->todo |= LEASH_SAY_KEEPER;
         act_exit(l, a);
         break;
     case LEASH_EV_TIMER:
         if (now >= l->timer) {
             set_outcome(l, EXIT_NOT_ACQUIRED, false, LEASH_WHY_TIMEOUT);
-            leave(l, a, now);
+            leave(l, a, l->rules.slack, now);
         }
         break;
     case LEASH_EV_SIGNAL:
         if (terminates(ev->code)) {
             set_outcome(l, EXIT_SIGNAL + ev->code, false,
                         LEASH_WHY_INTERRUPTED);
-            leave(l, a, now);
+            leave(l, a, l->rules.request, now);
         }
         break;
     case LEASH_EV_DEADLINE:
@@ -283,18 +287,32 @@ static void step_waiting(struct leash *l, const struct leash_event *ev,
     }
 }
 
+/* The keeper has not said why the limit was reached: we do. */
+static void left(struct leash *l, struct leash_actions *a)
+{
+    if (l->why == LEASH_WHY_TIMEOUT) {
+        a->todo |= LEASH_SAY_LIMIT;
+    }
+    act_exit(l, a);
+}
+
 static void step_leaving(struct leash *l, const struct leash_event *ev,
                          struct leash_actions *a, int64_t now)
 {
     switch (ev->kind) {
-    case LEASH_EV_FAILED:
+    case LEASH_EV_FAILED: /* late, but it knows better why */
+        if (l->why == LEASH_WHY_TIMEOUT) {
+            set_outcome(l, ev->code, false, ev->why);
+        }
+        act_exit(l, a);
+        break;
     case LEASH_EV_RELEASED:
     case LEASH_EV_KEEPER_EOF:
-        act_exit(l, a);
+        left(l, a);
         break;
     case LEASH_EV_TIMER:
         if (now >= l->timer) {
-            act_exit(l, a);
+            left(l, a);
         }
         break;
     case LEASH_EV_SIGNAL: /* asked twice: the keeper tidies up alone */

@@ -22,6 +22,9 @@
  * was adopted only now, or one that forks faster than we kill). */
 #define LEASH_KILL_AGAIN (50 * LEASH_MS)
 
+/* How long after the wait limit the keeper's word may come. */
+#define LEASH_SLACK (300 * LEASH_MS)
+
 /* WAITING   for the grant; no command yet
  * LEAVING   the keeper was told to leave the queue; no command will run
  * RUNNING   the command runs under a lease with its stop ahead
@@ -80,6 +83,7 @@ struct leash_rules {
     int64_t grace;    /* from TERM to KILL                                 */
     int64_t margin;   /* from KILL to the deadline                         */
     int64_t wait;     /* LEASH_NEVER: for ever                             */
+    int64_t slack;    /* the same, when the wait limit is over             */
     int64_t request;  /* patience for the keeper's last word               */
     int64_t hold_min; /* 0: none                                           */
     int64_t max_run;  /* 0: none                                           */
@@ -121,12 +125,15 @@ struct leash_event {
 #define LEASH_DO_LEAVE   0x020u /* tell the keeper: leave the queue        */
 #define LEASH_DO_RELEASE 0x040u /* tell the keeper: all gone, release      */
 #define LEASH_DO_EXIT    0x080u
+#define LEASH_DO_REFUSE  0x2000u /* tell the keeper: too late, ask again   */
 /* Words for stderr; never needed for safety. */
 #define LEASH_SAY_RISK       0x100u
 #define LEASH_SAY_LOST       0x200u
 #define LEASH_SAY_LEFT       0x400u /* the command left processes behind   */
 #define LEASH_SAY_UNRELEASED 0x800u /* release not confirmed               */
 #define LEASH_SAY_MAX_RUN    0x1000u
+#define LEASH_SAY_LIMIT      0x4000u /* the keeper did not say why         */
+#define LEASH_SAY_KEEPER     0x8000u /* it died before the grant           */
 
 struct leash_actions {
     unsigned todo;

@@ -113,11 +113,12 @@ static int plan_times(struct plan *p)
                      ? SNIB_FOREVER
                      : a->wait_ms;
     p->rules.request = 3 * LEASH_S;
-    /* The keeper keeps the limit; the leash's own is for a keeper that does
-     * not answer. */
-    p->rules.wait = p->wait_ms == SNIB_FOREVER
-                        ? LEASH_NEVER
-                        : ns(p->wait_ms) + p->rules.request;
+    /* The keeper keeps the limit, and knows why; the leash's own, just behind
+     * it, is for a keeper that does not answer. One attempt has its time. */
+    p->rules.slack = LEASH_SLACK;
+    p->rules.wait = p->wait_ms == SNIB_FOREVER ? LEASH_NEVER
+                    : p->wait_ms == 0          ? p->rules.request
+                                               : ns(p->wait_ms) + LEASH_SLACK;
     p->rules.hold_min = ns(a->hold_min_ms);
     p->rules.max_run =
         a->max_run_ms == DURATION_FOREVER ? 0 : ns(a->max_run_ms);

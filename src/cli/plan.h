@@ -42,9 +42,16 @@ struct plan {
     int64_t started_ns;
 };
 
+/* Whose a grant is, between its arrival and the command's start. The keeper
+ * offers it; one of the two ends that, by compare and swap: the leash takes
+ * it, and starts the command, or the keeper withdraws it, because the leash
+ * has not taken it in time (it is stopped), and gives it back. */
+enum plan_offer { PLAN_NO_OFFER, PLAN_OFFERED, PLAN_TAKEN, PLAN_WITHDRAWN };
+
 struct plan_page {
-    _Atomic int64_t deadline_ns; /* keeper; only ever later                */
+    _Atomic int64_t deadline_ns; /* keeper; later and later, while taken   */
     _Atomic int32_t group;       /* leash, before the command may start    */
+    _Atomic int32_t offer;       /* enum plan_offer                        */
     /* keeper, before GRANT: */
     int64_t tokens[PLAN_NAMES_MAX];
     int64_t permit_slots[PLAN_NAMES_MAX]; /* of a semaphore; else -1        */
@@ -57,7 +64,7 @@ struct plan_page {
 
 enum plan_message_kind {
     /* keeper -> leash */
-    PLAN_GRANT,
+    PLAN_GRANT,    /* offered: look at the page                            */
     PLAN_RISK,     /* why                                                  */
     PLAN_LOST,     /* why                                                  */
     PLAN_FAILED,   /* code, why; the keeper has said it on stderr          */
@@ -65,7 +72,9 @@ enum plan_message_kind {
     /* leash -> keeper */
     PLAN_LEAVE,   /* leave the queue, hold nothing, answer RELEASED       */
     PLAN_RELEASE, /* all of the command are gone                          */
-    PLAN_DETACH   /* acquire: go on alone; --detached: leave it behind   */
+    PLAN_STOPPED, /* waiting, and about to be stopped (Ctrl-Z)            */
+    PLAN_HERE,    /* going on, or too late to take: ask again if need be  */
+    PLAN_DETACH   /* acquire: go on alone; --detached: leave it behind    */
 };
 
 struct plan_message {

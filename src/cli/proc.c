@@ -96,6 +96,13 @@ pid_t proc_parent(pid_t pid)
     return pid > 0 && read_stat(pid, &s) ? s.parent : 0;
 }
 
+bool proc_stopped(pid_t pid)
+{
+    struct stat_fields s;
+
+    return pid > 0 && read_stat(pid, &s) && s.state == 'T';
+}
+
 pid_t proc_group(pid_t pid)
 {
     struct stat_fields s;

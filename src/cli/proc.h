@@ -23,6 +23,8 @@ bool proc_is_ancestor(pid_t candidate, pid_t of);
 /* Do both run the same program file? */
 bool proc_same_program(pid_t, pid_t);
 
+/* Stopped by a signal, just now. */
+bool proc_stopped(pid_t);
 pid_t proc_group(pid_t); /* 0: not known                                    */
 
 /* Is `pid` blocked in a wait for its children, of which it has one, `child`,

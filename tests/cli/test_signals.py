@@ -113,6 +113,15 @@ class Terminal:
         eventually(there, "%r on the terminal" % text)
         assert self.seen.count(text) >= times, self.seen
 
+    def drain(self):
+        """All that was ever seen."""
+        os.set_blocking(self.fd, False)
+        try:
+            self.seen += os.read(self.fd, 4096)
+        except BlockingIOError:
+            pass
+        return self.seen
+
     def wait(self):
         def over():
             try:

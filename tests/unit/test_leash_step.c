@@ -16,6 +16,7 @@ static const struct leash_rules rules = {.ttl = 30 * S,
                                          .grace = 5 * S,
                                          .margin = 400 * MS,
                                          .wait = 60 * S,
+                                         .slack = 300 * MS,
                                          .request = 3 * S,
                                          .on_lost = LEASH_LOST_KILL};
 
@@ -119,8 +120,21 @@ static const struct cell cells[] = {
      S,
      LEASH_DONE,
      EXIT_},
-    {LEASH_WAITING, {.kind = LEASH_EV_RELEASED}, S, LEASH_DONE, EXIT_},
-    {LEASH_WAITING, {.kind = LEASH_EV_KEEPER_EOF}, S, LEASH_DONE, EXIT_},
+    {LEASH_WAITING,
+     {.kind = LEASH_EV_GRANT, .at = 31 * S},
+     26 * S,
+     SAME,
+     LEASH_DO_REFUSE},
+    {LEASH_WAITING,
+     {.kind = LEASH_EV_RELEASED},
+     S,
+     LEASH_DONE,
+     EXIT_ | LEASH_SAY_KEEPER},
+    {LEASH_WAITING,
+     {.kind = LEASH_EV_KEEPER_EOF},
+     S,
+     LEASH_DONE,
+     EXIT_ | LEASH_SAY_KEEPER},
     {LEASH_WAITING, {.kind = LEASH_EV_ENDED}, S, SAME, 0},
     {LEASH_WAITING, {.kind = LEASH_EV_ADOPTED}, S, SAME, 0},
     {LEASH_WAITING, {.kind = LEASH_EV_EMPTY}, S, SAME, 0},
@@ -433,14 +447,42 @@ static void a_grace_of_0_kills_at_once(void **state)
     assert_int_equal(send(&l, TIMER, 29600 * MS).todo, LOSE_ | KILL_);
 }
 
-static void a_grant_that_comes_too_late_starts_nothing(void **state)
+/* We were stopped, or the host was, while it came. The next one may be good. */
+static void a_grant_that_comes_too_late_is_refused(void **state)
 {
     struct leash l = in_state(LEASH_WAITING);
     (void)state;
-    assert_int_equal(send(&l, GRANT, 24600 * MS).todo, REL_);
-    assert_int_equal(l.state, LEASH_GONE);
-    assert_int_equal(l.exit, 75);
+    assert_int_equal(send(&l, GRANT, 24600 * MS).todo, LEASH_DO_REFUSE);
+    assert_int_equal(l.state, LEASH_WAITING);
+    assert_int_equal(l.timer, 60 * S);
     assert_false(l.ran);
+    assert_int_equal(
+        send(&l, EVENT(.kind = LEASH_EV_GRANT, .at = 60 * S), 31 * S).todo,
+        LEASH_DO_START);
+    assert_int_equal(l.timer, 54600 * MS);
+}
+
+/* The keeper keeps the limit; this is for one that does not answer. */
+static void the_wait_limit_does_not_need_the_keeper(void **state)
+{
+    struct leash l = in_state(LEASH_WAITING);
+    (void)state;
+    assert_int_equal(send(&l, TIMER, 60 * S).todo, LEASH_DO_LEAVE);
+    assert_int_equal(l.timer, 60300 * MS);
+    assert_int_equal(send(&l, TIMER, 60300 * MS).todo, EXIT_ | LEASH_SAY_LIMIT);
+    assert_int_equal(l.exit, 75);
+    assert_string_equal(leash_why_text(l.why), "timeout");
+    /* Late, but it knows better. */
+    l = in_state(LEASH_WAITING);
+    send(&l, TIMER, 60 * S);
+    assert_int_equal(send(&l,
+                          EVENT(.kind = LEASH_EV_FAILED, .code = 69,
+                                .why = LEASH_WHY_UNREACHABLE),
+                          60100 * MS)
+                         .todo,
+                     EXIT_);
+    assert_int_equal(l.exit, 69);
+    assert_string_equal(leash_why_text(l.why), "unreachable");
 }
 
 static void waiting_for_ever_has_no_timer(void **state)
@@ -527,12 +569,12 @@ static void signals_while_waiting_end_as_128_plus_n(void **state)
     }
 }
 
-static void a_keeper_that_dies_while_we_wait_is_69(void **state)
+static void a_keeper_that_dies_while_we_wait_is_70(void **state)
 {
     struct leash l = in_state(LEASH_WAITING);
     (void)state;
-    send(&l, EOF_, S);
-    assert_int_equal(l.exit, 69);
+    assert_int_equal(send(&l, EOF_, S).todo, EXIT_ | LEASH_SAY_KEEPER);
+    assert_int_equal(l.exit, 70);
 }
 
 static void a_command_that_could_not_start_did_not_run(void **state)
@@ -687,7 +729,8 @@ int main(void)
         cmocka_unit_test(kill_is_repeated_until_all_are_gone),
         cmocka_unit_test(kill_never_waits_for_the_grace_past_the_margin),
         cmocka_unit_test(a_grace_of_0_kills_at_once),
-        cmocka_unit_test(a_grant_that_comes_too_late_starts_nothing),
+        cmocka_unit_test(a_grant_that_comes_too_late_is_refused),
+        cmocka_unit_test(the_wait_limit_does_not_need_the_keeper),
         cmocka_unit_test(waiting_for_ever_has_no_timer),
         cmocka_unit_test(the_command_has_the_say_when_nothing_was_lost),
         cmocka_unit_test(a_loss_wins_over_a_0_of_the_command),
@@ -696,7 +739,7 @@ int main(void)
         cmocka_unit_test(what_the_keeper_told_of_the_risk_is_the_reason),
         cmocka_unit_test(found_out_at_the_release_that_it_was_taken_away),
         cmocka_unit_test(signals_while_waiting_end_as_128_plus_n),
-        cmocka_unit_test(a_keeper_that_dies_while_we_wait_is_69),
+        cmocka_unit_test(a_keeper_that_dies_while_we_wait_is_70),
         cmocka_unit_test(a_command_that_could_not_start_did_not_run),
         cmocka_unit_test(max_run_stops_and_never_ends_as_0),
         cmocka_unit_test(max_run_is_counted_from_the_grant),

@@ -1,0 +1,112 @@
+/* keeper_offer.c — a grant becomes the leash's, or is given back.
+ *
+ * A leash that is stopped (Ctrl-Z, SIGSTOP, a debugger) while we wait for it
+ * would never start its command; we would hold the lock, and renew it, for
+ * nothing, while everybody else waits. So a grant is only an offer: the leash
+ * takes it, in the page that both see, right before it starts the command. One
+ * that is not taken within a second (or half the ttl, if that is less) is
+ * withdrawn and given back; so others wait that long, once. When the leash goes
+ * on it finds the withdrawn offer, says that it is here, and we ask again, at
+ * the end of the queue. What it said before it stopped itself (Ctrl-Z) costs
+ * others nothing: the place in the queue is kept, and a turn that comes
+ * meanwhile is passed on at once.
+ *
+ * The page decides and not messages: they could cross, and then the command
+ * would run under a lock that was given back.
+ */
+#define _GNU_SOURCE
+#include "keeper_i.h"
+#include "proc.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define OFFER_MOST LEASH_S
+
+/* False: the leash was faster. */
+static bool withdraw(struct keeper *k)
+{
+    int32_t offered = PLAN_OFFERED;
+
+    k->offer_ns = INT64_MAX;
+    return atomic_compare_exchange_strong(&k->page->offer, &offered,
+                                          PLAN_WITHDRAWN);
+}
+
+/* As before the first request. */
+static void forget(struct keeper *k)
+{
+    snib_multi_free(k->several.multi);
+    k->several = (struct several){0};
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        snib_lock_free(k->slots[i].lock);
+        k->slots[i] = (struct slot){0};
+        k->page->tokens[i] = 0;
+    }
+    if (k->listener >= 0) {
+        close(k->listener);
+        k->listener = -1;
+    }
+    atomic_store(&k->page->deadline_ns, 0);
+    k->look_ns = k->renew_ns = k->guard_ns = INT64_MAX;
+    k->at = 0;
+    k->lost = false;
+    k->phase = PHASE_ACQUIRING;
+}
+
+static void step_aside(struct keeper *k)
+{
+    enum leash_why why = LEASH_WHY_EXPIRED;
+
+    keeper_release_all(k, &why);
+    forget(k);
+    k->aside = true;
+}
+
+void keeper_offer(struct keeper *k)
+{
+    int64_t most = k->plan->rules.ttl / 2;
+
+    if (k->paused) {
+        step_aside(k);
+        return;
+    }
+    k->offer_ns = proc_now() + (most < OFFER_MOST ? most : OFFER_MOST);
+    atomic_store(&k->page->offer, PLAN_OFFERED);
+    keeper_tell(k, PLAN_GRANT, 0, LEASH_WHY_EXITED);
+}
+
+void keeper_offer_due(struct keeper *k)
+{
+    if (withdraw(k)) {
+        step_aside(k);
+    }
+}
+
+void keeper_pause(struct keeper *k)
+{
+    k->paused = true;
+    waitline_wipe(&k->line);
+    k->line.due_ns = INT64_MAX;
+    if (withdraw(k)) {
+        step_aside(k);
+    }
+}
+
+/* It goes on; or, when we hold, it came too late to take what we hold. */
+void keeper_go_on(struct keeper *k)
+{
+    k->paused = false;
+    if (k->phase == PHASE_HOLDING &&
+        atomic_load(&k->page->offer) == PLAN_WITHDRAWN) {
+        step_aside(k);
+    }
+    if (k->phase != PHASE_ACQUIRING) {
+        return;
+    }
+    k->line.due_ns = proc_now();
+    if (k->aside) {
+        k->aside = false;
+        keeper_acquire(k);
+    }
+}
