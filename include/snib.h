@@ -655,15 +655,18 @@ SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
 SNIB_API void snib_views_free(struct snib_view **, size_t count);
 
 /* Revoke: end the grants of all who hold the lock, at once; who waits is served.
- * The old holder is told (REVOKED): at once if it listens (SQLite, memory;
- * Redis: a client that has waited for some lock, as soon as its subscription is
- * there again if that was cut meanwhile), else at its next renewal, by
- * a third of its lease; one of a fixed lease at its next call. Until then it
- * believes that it holds: only the fence protects (promise P1 is off for that
- * grant). The next token is higher.
+ * The old holder is told (REVOKED), whether its lease is renewed or fixed: at
+ * once if its client listens. A client does that once it has waited for some
+ * lock, or has held something for a second (on Redis by a subscription: if that
+ * was cut, it is told as soon as it is there again), and the client that makes
+ * this call asks for its own grants at once. Else it is told at its next
+ * renewal, by a third of its lease (of a quorum always so; a fixed lease there
+ * at its next call). Until then it believes that it holds: only the fence
+ * protects (promise P1 is off for that grant). The next token is higher.
  * A lock that a lock-delay keeps closed is open then.
- * *ret_released: how many holders were ended. reason is recorded for the
- * holder; NULL: "". */
+ * *ret_released: how many holders were ended. reason, with the user and host of
+ * this process, is what snib_grant_explain tells the holder, cut to 1 000
+ * bytes (Redis) or 250; NULL: "". */
 SNIB_API SNIB_CHECK snib_err snib_force_release(
     struct snib_client *, const char *name, size_t name_size,
     const char *reason, uint32_t *ret_released, struct snib_error *reterr);

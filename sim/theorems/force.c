@@ -316,8 +316,7 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
 {
     int64_t from = f->at > entered_at ? f->at : entered_at;
     const struct sim_client *c = &w->client[client];
-    if (!f->heard && !f->answered && f->listened && !s->terms.fixed &&
-        c->listens_since > f->at) {
+    if (!f->heard && !f->answered && f->listened && c->listens_since > f->at) {
         from = c->listens_since > from ? c->listens_since : from;
         return from + hops(w, HEARD_HOPS);
     }
@@ -327,9 +326,6 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
     if (f->answered) {
         from = f->answered > entered_at ? f->answered : entered_at;
         return from + hops(w, ANSWER_HOPS);
-    }
-    if (s->terms.fixed) {
-        return 0; /* it hears at its next call */
     }
     if (f->heard) {
         return from + hops(w, HEARD_HOPS);

@@ -178,11 +178,35 @@ static snib_err may_be_applied(struct snib__query *query)
                       why);
 }
 
+/* This client has ended whoever holds the name, itself perhaps: it need not
+ * wait for the store to tell it. */
+static void ask_own(struct snib__engine *e, snib_instant now,
+                    const struct snib__name *name)
+{
+    struct snib__site *site = snib__site_find(e, name);
+    if (!site) {
+        return;
+    }
+    if (site->turn && snib__linked(&site->turn->held)) {
+        snib__turn_hint(e, now, site->turn);
+    }
+    SNIB__LIST_EACH (l, &site->stakes) {
+        struct snib__turn *t =
+            SNIB__CONTAINER(l, struct snib__site, bucket)->turn;
+        if (t && snib__linked(&t->held)) {
+            snib__turn_hint(e, now, t);
+        }
+    }
+}
+
 static void query_answer(struct snib__engine *e, snib_instant now,
                          struct snib__inquiry *q)
 {
     struct snib__query *query = q->query;
     snib_instant sent = q->rq.valid_from;
+    if (q->rq.verb == SNIB__FORCE) { /* unknown: it may be done */
+        ask_own(e, now, q->rq.name);
+    }
     if (of_value(q->rq.verb) && q->rq.token > e->version_floor &&
         (q->rq.answer == SNIB__DONE || q->rq.err == SNIB_ERR_BUSY)) {
         e->version_floor = q->rq.token;
@@ -463,6 +487,43 @@ static void ask_ended(struct snib__engine *e, snib_instant now)
     e->out.ended_count = 0;
 }
 
+/* Since when something has been held without a break; NEVER: nothing is. */
+static snib_instant held_since(const struct snib__engine *e)
+{
+    struct snib__link *l = snib__list_first(&e->held);
+    return l ? SNIB__CONTAINER(l, struct snib__turn, held)->granted
+             : SNIB__NEVER;
+}
+
+/* When a client begins to listen for forced releases, if it has not waited for
+ * anything, and listens anyway. Short sections pay nothing for it. */
+static snib_instant listen_due(const struct snib__engine *e)
+{
+    snib_instant since = held_since(e);
+    if (!e->pushes || e->out.listens || since.ns == SNIB__NEVER.ns) {
+        return SNIB__NEVER;
+    }
+    return snib__after(since, snib__ms(SNIB__LISTEN_MS));
+}
+
+static void listen_from_now(struct snib__engine *e, snib_instant now)
+{
+    static const struct snib__input tick = {.kind = SNIB__IN_TICK};
+    if (!snib__reached(now, listen_due(e))) {
+        return;
+    }
+    e->out.listens = true;
+    if (e->cfg.blocking) { /* a renewal opens the way, and names it */
+        SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+            snib__turn_hint(e, now,
+                            SNIB__CONTAINER(l, struct snib__turn, held));
+        }
+    } else {
+        e->ops->input(e->store, now, &tick);
+    }
+    snib__engine_settle(e, now);
+}
+
 void snib__engine_input(struct snib__engine *e, snib_instant now,
                         const struct snib__input *in)
 {
@@ -496,13 +557,15 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
         snib__seat_due(e, now, SNIB__CONTAINER(t, struct snib__seat, timer));
     }
     snib__engine_settle(e, now);
+    listen_from_now(e, now);
     snib__cycles_tick(e, now);
 }
 
 snib_instant snib__engine_due(const struct snib__engine *e)
 {
+    snib_instant store = snib__sooner(e->ops->due(e->store), listen_due(e));
     return snib__sooner(
-        snib__sooner(e->ops->due(e->store), snib__cycles_due(e)),
+        snib__sooner(store, snib__cycles_due(e)),
         snib__sooner(snib__heap_due(&e->turns), snib__heap_due(&e->seats)));
 }
 
@@ -563,6 +626,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     /* A store without a queue shows no waits: nothing to be found there. */
     uint32_t caps = cfg->blocking ? cfg->blocking->caps : cfg->ops->caps;
     e->cfg.deadlocks = cfg->deadlocks && (caps & SNIB__CAN_QUEUE);
+    e->pushes = caps & SNIB__CAN_PUSH;
     if (cfg->self) {
         e->self = *cfg->self;
     }

@@ -19,6 +19,7 @@ enum {
     SNIB__TURN_MS = 5,          /* longest local turn (P7)                    */
     SNIB__NOT_AFTER_MS = 10000, /* an acquire is never executed later (P4)  */
     SNIB__RETRY_MS = 100,       /* pause after "not applied"                  */
+    SNIB__LISTEN_MS = 1000,     /* who holds for so long listens for hints    */
     SNIB__SPARE = 16,           /* inquiries made at open                     */
     SNIB__SPARE_MAX = 256,      /* idle inquiries kept                        */
     SNIB__LANES = 256           /* lists of seats by lane                     */
@@ -126,7 +127,8 @@ struct snib__engine {
     uint32_t out_requests; /* inquiries at the store                */
     uint32_t leaving;      /* turns that are being ended            */
     bool closed;
-    struct { /* the acquires that are gathered, see snib__engine_gather */
+    bool pushes; /* the store does, see SNIB__CAN_PUSH    */
+    struct {     /* the acquires that are gathered, see snib__engine_gather */
         uint32_t number;
         uint8_t count;
         bool open, all;
@@ -152,6 +154,9 @@ void snib__engine_log(struct snib__engine *, int level, const char *fmt, ...)
 /* A site of one seat at the name of `parent`. NULL: no memory. */
 struct snib__site *snib__stake_new(struct snib__engine *, struct snib__site *);
 void snib__site_drop(struct snib__engine *, struct snib__site *);
+/* NULL: nobody refers to that name. */
+struct snib__site *snib__site_find(const struct snib__engine *,
+                                   const struct snib__name *);
 snib_err snib__sites_init(struct snib__engine *);
 void snib__sites_free(struct snib__engine *);
 
@@ -224,6 +229,8 @@ void snib__turn_due(struct snib__engine *, snib_instant now,
                     struct snib__turn *);
 void snib__turn_renew(struct snib__engine *, snib_instant now,
                       struct snib__turn *);
+/* Only those who try are refused: it is held now, or held still. */
+void snib__turn_refuse_tries(struct snib__engine *, struct snib__site *);
 /* Somebody may have ended its grant. */
 void snib__turn_hint(struct snib__engine *, snib_instant now,
                      struct snib__turn *);

@@ -243,12 +243,14 @@ static struct snib__seat *dead_seat(struct snib__site *site, uint64_t lane)
     return NULL;
 }
 
-/* Held, or about to be, by another lane of this client: a try need not ask. */
+/* Held, or about to be, by another lane of this client: a try need not ask.
+ * One that is said to have been ended by force is being asked about. */
 static bool surely_busy(const struct snib__turn *t, bool exclusive)
 {
-    return t && ((exclusive && t->state == SNIB__TURN_QUEUED) ||
-                 t->state == SNIB__TURN_CONFIRM ||
-                 t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK);
+    return t && !(t->hinted && t->renewing) &&
+           ((exclusive && t->state == SNIB__TURN_QUEUED) ||
+            t->state == SNIB__TURN_CONFIRM || t->state == SNIB__TURN_HELD ||
+            t->state == SNIB__TURN_RISK);
 }
 
 /* What this lane holds of the name. Permits belong to no lane. */

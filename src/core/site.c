@@ -10,7 +10,7 @@
 
 enum { FIRST_BUCKETS = 16 };
 
-static struct snib__list *bucket_of(struct snib__engine *e, uint64_t hash)
+static struct snib__list *bucket_of(const struct snib__engine *e, uint64_t hash)
 {
     return &e->buckets[hash & (e->bucket_count - 1)];
 }
@@ -84,6 +84,18 @@ struct snib__site *snib__stake_new(struct snib__engine *e,
     return s;
 }
 
+struct snib__site *snib__site_find(const struct snib__engine *e,
+                                   const struct snib__name *name)
+{
+    SNIB__LIST_EACH (l, bucket_of(e, name->hash)) {
+        struct snib__site *s = SNIB__CONTAINER(l, struct snib__site, bucket);
+        if (snib__name_same(s->name, name)) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
 snib_err snib__engine_site(struct snib__engine *e, const char *raw, size_t size,
                            struct snib__site **ret, struct snib_error *reterr)
 {
@@ -93,16 +105,14 @@ snib_err snib__engine_site(struct snib__engine *e, const char *raw, size_t size,
     if (err) {
         return err;
     }
-    SNIB__LIST_EACH (l, bucket_of(e, name->hash)) {
-        struct snib__site *s = SNIB__CONTAINER(l, struct snib__site, bucket);
-        if (snib__name_same(s->name, name)) {
-            snib__free(name);
-            s->refs++;
-            *ret = s;
-            return snib__ok(reterr);
-        }
+    struct snib__site *s = snib__site_find(e, name);
+    if (s) {
+        snib__free(name);
+        s->refs++;
+        *ret = s;
+        return snib__ok(reterr);
     }
-    struct snib__site *s = snib__alloc(sizeof *s);
+    s = snib__alloc(sizeof *s);
     if (!s || !reserve(e)) {
         snib__free(s);
         snib__free(name);

@@ -110,6 +110,9 @@ typedef enum snib__answer {
  *           LOST, or revoked = true when force-released: reterr's text is then
  *           that of the FORCE. One that cannot be sent for a while says why in
  *           err and reterr and sets out->stuck; it stays with the store.
+ *           only_asks: does the grant stand? Nothing is extended, valid_from
+ *           and left mean nothing (stores that push).
+ *           listen: see out->listens.
  *           floor > 0 (only a quorum asks a node so): compare the id only,
  *           give the grant this token, remember floor as given, and where the
  *           grant is not known set it again if the lock is free (may_queue:
@@ -167,8 +170,9 @@ struct snib__request {
                                       may be executed later. The store sets it
                                       with DONE when one is still on its way */
     bool awaited_only; /* LIST: locks that nobody waits for may be left out */
-    int64_t token, floor; /* floor: highest token seen here        */
-    int64_t amount;       /* of a TERMS                            */
+    bool only_asks, listen; /* RENEW                                        */
+    int64_t token, floor;   /* floor: highest token seen here        */
+    int64_t amount;         /* of a TERMS                            */
     uint32_t room, position, slot;
     uint64_t beside[2];
     snib_duration lease, delay;
@@ -249,6 +253,11 @@ struct snib__out {
     bool stuck;     /* a RENEW that was not sent yet has err
                                       and reterr set: why it could not be   */
     bool holds;     /* the engine's: something is held       */
+    bool listens;   /* … and was for a second, once: a store
+                                      that pushes opens the way by which it is
+                                      told of forced releases, and names it
+                                      with the next RENEW of each grant if it
+                                      is not named there yet                */
     uint32_t chans; /* channels in use: 0 .. chans - 1       */
     struct snib__chan chan[SNIB__CHANS];
     void (*log)(void *data, int level, const char *line); /* may be NULL    */

@@ -164,7 +164,7 @@ void snib__turn_show(struct snib__engine *e, struct snib__turn *t,
 
 /* It is held now by another lane of this client. Who only tries hears that, as
  * if he came a moment later; to wait here for a pass would be to wait. */
-static void refuse_tries(struct snib__engine *e, struct snib__site *site)
+void snib__turn_refuse_tries(struct snib__engine *e, struct snib__site *site)
 {
     SNIB__LIST_EACH_SAFE (l, next, &site->waiting) {
         struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
@@ -194,7 +194,7 @@ void snib__turn_serve(struct snib__engine *e, snib_instant now,
     }
     snib__turn_arm(e, t);
     snib__seat_tell(e, s, SNIB__NEWS_SETTLED);
-    refuse_tries(e, t->site);
+    snib__turn_refuse_tries(e, t->site);
 }
 
 bool snib__turn_check(struct snib__engine *e, snib_instant now,

@@ -50,6 +50,11 @@ static bool held(const struct snib__turn *t)
     return t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK;
 }
 
+static bool is_fixed(const struct snib__turn *t)
+{
+    return t->holder && t->holder->terms.fixed;
+}
+
 /* After so long a renewal that is not answered counts as one that fails. */
 static snib_duration silence(const struct snib__engine *e,
                              const struct snib__turn *t)
@@ -76,6 +81,11 @@ void snib__turn_renew(struct snib__engine *e, snib_instant now,
     q->rq.token = t->token0;
     q->rq.lease = t->lease;
     q->rq.keepers = true;
+    /* One that stood still may have less left at the store than it knows: at
+     * risk it is renewed, fixed or not. */
+    q->rq.only_asks =
+        t->state == SNIB__TURN_HELD && is_fixed(t) && !t->want_renew;
+    q->rq.listen = e->out.listens;
     q->rq.limit = t->aggressive ? snib__after(now, e->cfg.request)
                                 : snib__later(t->deadline, now);
     e->counts.renewals++;
@@ -86,16 +96,30 @@ void snib__turn_renew(struct snib__engine *e, snib_instant now,
 }
 
 /* Asked now; one that is not held yet is confirmed before it is served. A fixed
- * lease is not renewed unasked: its holder hears at its release. */
+ * lease is not renewed unasked: of it is asked only whether it stands. */
 void snib__turn_hint(struct snib__engine *e, snib_instant now,
                      struct snib__turn *t)
 {
     t->hinted = true;
     if (t->renewing) {
         t->stale = true;
-    } else if (held(t) && !(t->holder && t->holder->terms.fixed)) {
+    } else if (held(t) && (e->pushes || !is_fixed(t))) {
         snib__turn_renew(e, now, t);
     }
+}
+
+/* A fixed lease stands, or stood when that was asked. */
+static void stands(struct snib__engine *e, snib_instant now,
+                   struct snib__turn *t)
+{
+    t->hinted = t->hinted && t->stale;
+    t->renew_at = SNIB__NEVER;
+    if (t->want_renew || t->hinted) {
+        snib__turn_renew(e, now, t);
+    } else {
+        snib__turn_refuse_tries(e, t->site);
+    }
+    snib__turn_arm(e, t);
 }
 
 static void renewed(struct snib__engine *e, snib_instant now,
@@ -148,6 +172,9 @@ static void renewed(struct snib__engine *e, snib_instant now,
     if (t->holder && t->holder->terms.fixed) {
         t->renew_at = SNIB__NEVER;
     }
+    if (!t->hinted) {
+        snib__turn_refuse_tries(e, t->site); /* who waited for this answer */
+    }
     if (t->want_renew && rq->lease.ns != t->lease.ns) {
         snib__turn_renew(e, now, t); /* the caller wanted another length */
     } else if (t->want_renew) {
@@ -155,7 +182,7 @@ static void renewed(struct snib__engine *e, snib_instant now,
         t->holder->err = SNIB_ERR_OK;
         snib__seat_tell(e, t->holder, SNIB__NEWS_RENEWED);
     }
-    if (t->hinted && !t->renewing && !(t->holder && t->holder->terms.fixed)) {
+    if (t->hinted && !t->renewing && (e->pushes || !is_fixed(t))) {
         snib__turn_renew(e, now, t);
     }
     snib__turn_arm(e, t);
@@ -170,12 +197,16 @@ void snib__turn_renewal_answered(struct snib__engine *e, snib_instant now,
         t->doubt = t->doubt || t->adopter;
         snib__seat_trouble(t->holder, q->error.text);
         snib__inquiry_start(e, q);
-        snib__turn_fails(e, t);
-        snib__turn_risk(e, now, t, SNIB_WHY_UNREACHABLE);
+        if (!rq->only_asks) {
+            snib__turn_fails(e, t);
+            snib__turn_risk(e, now, t, SNIB_WHY_UNREACHABLE);
+        }
         return;
     }
     t->renewing = NULL;
-    if (rq->answer == SNIB__DONE) {
+    if (rq->answer == SNIB__DONE && rq->only_asks && held(t)) {
+        stands(e, now, t);
+    } else if (rq->answer == SNIB__DONE) {
         renewed(e, now, t, rq);
     } else if (t->adopter && rq->answer == SNIB__NO) {
         snib__turn_adopt_failed(e, now, t, SNIB_ERR_LOST, &q->error);

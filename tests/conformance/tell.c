@@ -89,6 +89,104 @@ static void who_forced_a_release_and_why_is_told(void **state)
     snib_client_free(d);
 }
 
+/* Far below a third of the lease, by when a renewal would tell. */
+enum { AT_ONCE_MS = 4000 };
+
+/* The holder has never waited for anything, its thread waits for the lock. */
+static void force_is_told(snib_kind kind, bool fixed, bool by_itself)
+{
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct changes heard = {0};
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    struct snib_grant g;
+    uint32_t ended = 0;
+    o.kind = kind;
+    o.capacity = kind == SNIB_PERMITS ? 1 : 0;
+    o.lease_ms = 30000;
+    o.fixed_lease = fixed;
+    o.on_change = note_change;
+    o.data = &heard;
+    struct snib_lock *l = lock_with(c, name, &o);
+    o.on_change = NULL;
+    struct snib_lock *m = lock_with(c, name, &o);
+    struct task waiter = {.release = true};
+    must(take(l, 0, snib_lane_new(), &g));
+    if (kind == SNIB_MUTEX) {
+        start(&waiter, m, 20000);
+    }
+    int64_t began = now_ms();
+    must(snib_force_release(by_itself ? c : d, name, 0, "bad", &ended, NULL));
+    assert_int_equal(ended, 1);
+    wait_for_loss(&heard, SNIB_WHY_REVOKED);
+    assert_true(now_ms() - began < AT_ONCE_MS);
+    if (kind == SNIB_MUTEX) {
+        must(join(&waiter)->err);
+        assert_true(waiter.ended_ms - began < AT_ONCE_MS);
+    }
+    must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+static void a_forced_release_is_told_at_once_to_who_never_waited(void **state)
+{
+    (void)state;
+    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_PERMITS};
+    for (int i = 0; i < 3; i++) {
+        for (int by_itself = 0; by_itself < 2; by_itself++) {
+            force_is_told(kinds[i], false, by_itself);
+            force_is_told(kinds[i], true, by_itself);
+        }
+    }
+}
+
+static void who_forces_its_own_lock_can_have_it_again(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    const char *name = fresh_name();
+    for (int is_fixed = 0; is_fixed < 2; is_fixed++) {
+        struct snib_lock *l = lock_of(c, name, SNIB_MUTEX, 30000, is_fixed);
+        struct snib_grant g, h;
+        must(acquire_for(l, 0, &g));
+        must_be(try_by_other(l, &h), SNIB_ERR_BUSY);
+        must(snib_force_release(c, name, 0, "bad", NULL, NULL));
+        must(try_by_other(l, &h));
+        must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
+        must(snib_release(l, h, NULL));
+    }
+    snib_client_free(c);
+}
+
+/* To be asked whether it stands extends no fixed lease. */
+static void a_fixed_lease_that_stands_is_not_extended(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    const char *name = fresh_name();
+    struct snib_lock *l = lock_of(c, name, SNIB_READ, 2000, true),
+                     *m = lock_of(c, name, SNIB_READ, 30000, false);
+    struct snib_grant g, h;
+    struct snib_view *v;
+    must(take(l, 0, snib_lane_new(), &g));
+    must(take(m, 0, snib_lane_new(), &h));
+    int64_t began = now_ms();
+    do { /* a second of holding, and it has been asked */
+        must(snib_inspect(c, name, 0, &v, NULL));
+        int64_t left = 2000;
+        for (size_t i = 0; i < v->holder_count; i++) {
+            left = v->holders[i].left_ms < left ? v->holders[i].left_ms : left;
+        }
+        snib_view_free(v);
+        assert_true(left <= 2000 - (now_ms() - began) + SLACK_MS / 2);
+        look_again_after_ms(50);
+    } while (now_ms() - began < 1500);
+    must(snib_release(l, g, NULL));
+    must(snib_release(m, h, NULL));
+    snib_client_free(c);
+}
+
 static void a_release_whose_reply_is_lost_is_told_as_what_it_did(void **state)
 {
     (void)state;
@@ -536,6 +634,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_release_of_a_share_after_a_forced_one_says_lost),
         cmocka_unit_test(who_forced_a_release_and_why_is_told),
+        cmocka_unit_test(a_forced_release_is_told_at_once_to_who_never_waited),
+        cmocka_unit_test(who_forces_its_own_lock_can_have_it_again),
+        cmocka_unit_test(a_fixed_lease_that_stands_is_not_extended),
         cmocka_unit_test(a_release_whose_reply_is_lost_is_told_as_what_it_did),
         cmocka_unit_test(a_lock_delay_is_told_while_it_runs),
         cmocka_unit_test(a_list_shows_what_is_closed),

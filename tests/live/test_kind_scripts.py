@@ -526,9 +526,9 @@ def test_force_ends_all_and_tells_each(party, fresh):
     take(w, WRITE)
     assert w.force()[0] == 3
     assert w.pushed()[0] == w.request
-    assert a.renew(token, request=one) == 2
-    assert a.renew(token, request=two) == 2
-    assert b.renew(lot) == 2
+    assert a.renew(token, request=one) == b"REVOKED why"
+    assert a.renew(token, request=two) == b"REVOKED why"
+    assert b.renew(lot) == b"REVOKED why"
     assert fresh.command("HGET", "snib:{n}:c", "size") == b"3"
     ttl_everywhere(fresh)
 

@@ -776,13 +776,13 @@ def test_force_ends_the_holder_tells_it_and_hands_on(party, fresh):
     token = a.acquire(lease=5000)[2]
     b.acquire()
     assert a.force("maintenance")[0] == 1
-    assert a.renew(token) == 2
+    assert a.renew(token) == b"REVOKED maintenance"
     assert a.release(token) == 2             # no release of its own
     assert a.release(token, tomb=1) == 2
     assert b.pushed()[1] > token
     assert 0 < fresh.command("PTTL", "snib:{n}:r") <= 5000
     assert b.force()[0] == 1
-    assert a.renew(token) == 2               # the older mark still stands
+    assert a.renew(token) == b"REVOKED maintenance"   # the older mark stands
     assert b.force()[0] == 0
     ttl_everywhere(fresh)
 
@@ -792,7 +792,7 @@ def test_what_a_force_ended_is_not_granted_again(party, fresh):
     token = a.acquire(lease=60000)[2]
     b.force()
     assert a.acquire(request=a.request)[0] == ENDED  # a copy, or a repeat
-    assert a.renew(token) == 2
+    assert a.renew(token) == b"REVOKED why"
     left = fresh.command("PTTL", "snib:{n}:x:" + a.request)
     assert 50000 < left <= 60000             # as long as its mark
     a.acquire(lease=1000)

@@ -86,6 +86,80 @@ static void a_fixed_lease_is_not_renewed_for_a_hint(void **state)
     assert_null(at(SNIB__RENEW));
 }
 
+static void of_a_fixed_lease_a_hint_asks_whether_it_stands(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.fixed = true;
+    d->e->pushes = true;
+    struct snib__seat *s = acquire(d, ask);
+    grant(d, 9);
+    snib_instant deadline = d->site->turn->deadline;
+    hint(d, d->site->turn->id);
+    assert_true(at(SNIB__RENEW)->only_asks);
+    confirm(d, d->now);
+    assert_int_equal(d->site->turn->deadline.ns, deadline.ns);
+    hint(d, d->site->turn->id);
+    say(d, at(SNIB__RENEW), SNIB__NOT_APPLIED); /* it is asked again */
+    assert_int_equal(state_of(d, s), SNIB_HELD);
+    pass_ms(d, 200);
+    assert_true(at(SNIB__RENEW)->only_asks);
+    revoke(d);
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(s->why, SNIB_WHY_REVOKED);
+    release(d, s->ticket, 1, NULL);
+}
+
+static void who_renews_while_it_is_asked_about_is_renewed_after(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.fixed = true;
+    d->e->pushes = true;
+    struct snib__seat *s = acquire(d, ask), *renewed = NULL;
+    grant(d, 9);
+    hint(d, d->site->turn->id);
+    assert_int_equal(snib__engine_renew(d->e, d->now, s->ticket,
+                                        snib__ms(50000), &renewed, &d->err),
+                     SNIB_ERR_OK);
+    confirm(d, d->now);
+    assert_false(at(SNIB__RENEW)->only_asks);
+    assert_int_equal(at(SNIB__RENEW)->lease.ns, 50000 * MS);
+    assert_int_equal(news_of(d, s) & SNIB__NEWS_RENEWED, 0);
+    confirm(d, d->now);
+    assert_int_equal(news_of(d, s) & SNIB__NEWS_RENEWED, SNIB__NEWS_RENEWED);
+    release(d, s->ticket, 1, NULL);
+}
+
+static void a_try_waits_for_what_a_hint_asks(void **state)
+{
+    struct desk *d = *state;
+    acquire(d, ask_of(1));
+    grant(d, 9);
+    struct snib__ask ask = ask_of(2);
+    ask.try_only = true;
+    hint(d, d->site->turn->id);
+    struct snib__seat *s = acquire(d, ask);
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    confirm(d, d->now); /* it was not so: still held */
+    assert_int_equal(s->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(s->err, SNIB_ERR_BUSY);
+    snib__seat_done(d->e, s);
+}
+
+static void who_holds_for_a_second_listens(void **state)
+{
+    struct desk *d = *state;
+    d->e->pushes = true;
+    struct snib__seat *s = acquire(d, ask_of(1));
+    grant(d, 9);
+    pass_ms(d, 999);
+    assert_false(out->listens);
+    pass_ms(d, 1);
+    assert_true(out->listens);
+    release(d, s->ticket, 1, NULL);
+}
+
 static void more_hints_than_fit_ask_for_all(void **state)
 {
     struct desk *d = *state;
@@ -134,6 +208,10 @@ int main(void)
         T(who_has_heard_of_it_does_not_pass_it_on),
         T(after_a_false_hint_it_is_passed_on_again),
         T(a_fixed_lease_is_not_renewed_for_a_hint),
+        T(of_a_fixed_lease_a_hint_asks_whether_it_stands),
+        T(who_renews_while_it_is_asked_about_is_renewed_after),
+        T(a_try_waits_for_what_a_hint_asks),
+        T(who_holds_for_a_second_listens),
         T(more_hints_than_fit_ask_for_all),
         T(a_try_that_was_ended_unheard_hears_busy),
         T(a_client_spins_when_all_of_it_do),

@@ -293,6 +293,13 @@ static void renew(struct snib__book *b, struct snib__request *r)
 {
     struct snib__claim c;
     /* Compare id and token, never create (H15). */
+    if (own(b, r, &c) && r->only_asks) {
+        if (r->listen) { /* a change names where to ring */
+            b->ops->change(b, r->name, &c);
+        }
+        done_grant(r, &c, b->now, (snib_duration){0});
+        return;
+    }
     if (own(b, r, &c)) {
         rearm(b, r, &c);
         return;

@@ -278,5 +278,5 @@ void snib__encode_renew_args(struct snib__buf *b,
 {
     hex_arg(b, rq->id);
     snib__resp_i64(b, rq->token);
-    snib__resp_i64(b, snib__to_ms(rq->lease));
+    snib__resp_i64(b, rq->only_asks ? 0 : snib__to_ms(rq->lease));
 }

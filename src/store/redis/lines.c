@@ -135,7 +135,8 @@ bool snib__line_wanted(const struct snib__redis *s, int i)
     default:
         break;
     }
-    if (s->queued || s->held || (s->heard && s->out->holds)) {
+    if (s->queued || s->held ||
+        ((s->heard || s->out->listens) && s->out->holds)) {
         return true;
     }
     SNIB__LIST_EACH (l, &s->looks) {

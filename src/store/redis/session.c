@@ -100,7 +100,7 @@ static void ready(struct snib__redis *s, snib_instant now, int i)
     if (i == SUBS) {
         l->ping_at = snib__after(now, snib__ms(POLL_MS));
         s->out->chan[SUBS].pushes = true;
-        s->out->missed = s->out->missed || s->heard;
+        s->out->missed = s->out->missed || s->heard || s->out->holds;
         s->heard = true;
         snib__queue_ask_all(s, now);
         snib__look_subs(s, now);

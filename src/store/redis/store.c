@@ -18,6 +18,9 @@ static struct snib__redis *of(const struct snib__store *store)
 
 static void settle(struct snib__redis *s, snib_instant now)
 {
+    if (s->out->listens && s->out->holds) {
+        snib__line_want(s, now, SUBS); /* nothing, if it is there */
+    }
     snib__ask_flush(s, now);
     for (int i = 0; i < LINES; i++) {
         if (s->out->chan[i].out.failed) {

@@ -371,6 +371,15 @@ static void add(struct snib__book *b, const struct snib__name *name,
     }
 }
 
+/* A client that had none when it came in may have one by now. */
+static const char *bell_of(const struct snib__sqlite *self,
+                           const struct snib__claim *c)
+{
+    bool own =
+        c->client[0] == self->client[0] && c->client[1] == self->client[1];
+    return own ? self->bell.name : c->bell;
+}
+
 static void change(struct snib__book *b, const struct snib__name *name,
                    const struct snib__claim *c)
 {
@@ -388,6 +397,7 @@ static void change(struct snib__book *b, const struct snib__name *name,
     if (extend) {
         sqlite3_bind_int64(st, 2, c->lease.ns);
         sqlite3_bind_int64(st, 3, c->until.ns);
+        sqlite3_bind_text(st, 4, bell_of(self, c), -1, SQLITE_STATIC);
     } else if (revoke) {
         sqlite3_bind_int(st, 2, c->state);
         sqlite3_bind_int64(st, 3, c->until.ns);
@@ -399,6 +409,7 @@ static void change(struct snib__book *b, const struct snib__name *name,
         sqlite3_bind_int64(st, 5, c->lease.ns);
         sqlite3_bind_int64(st, 6, c->until.ns);
         sqlite3_bind_int64(st, 7, c->slot);
+        sqlite3_bind_text(st, 8, bell_of(self, c), -1, SQLITE_STATIC);
     }
     step_done(self, st);
     if (extend) {

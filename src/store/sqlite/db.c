@@ -65,9 +65,10 @@ static const char *const sql[SNIB__ST_COUNT] = {
         "about, rank, delay, beside, slot) VALUES(?1, ?2, ?3, ?4, ?5, ?6, 1, "
         "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     [SNIB__ST_CHANGE] = "UPDATE claim SET state = ?2, room = ?3, token = ?4, "
-                        "lease = ?5, until = ?6, slot = ?7 WHERE id = ?1",
-    [SNIB__ST_EXTEND] = "UPDATE claim SET lease = ?2, until = ?3 "
+                        "lease = ?5, until = ?6, slot = ?7, bell = ?8 "
                         "WHERE id = ?1",
+    [SNIB__ST_EXTEND] = "UPDATE claim SET lease = ?2, until = ?3, "
+                        "bell = ?4 WHERE id = ?1",
     [SNIB__ST_REVOKE] = "UPDATE claim SET state = ?2, until = ?3, about = ?4 "
                         "WHERE id = ?1",
     [SNIB__ST_REMOVE] = "DELETE FROM claim WHERE id = ?1",

@@ -92,6 +92,13 @@ static void ring_all(struct snib__sqlite *self)
     }
 }
 
+static void make_bell(struct snib__sqlite *self)
+{
+    snib__bell_make(&self->bell, &self->place, self->client);
+    self->no_bell = self->bell.sock < 0;
+    snib__bell_tidy(&self->bell, &self->place, 64);
+}
+
 /* -- one transaction -------------------------------------------------------------- */
 
 struct batch {
@@ -229,9 +236,7 @@ static bool run_together(struct snib__sqlite *self, struct batch *b)
             return true;
         }
         if (self->want_bell) {
-            snib__bell_make(&self->bell, &self->place, self->client);
-            self->no_bell = self->bell.sock < 0;
-            snib__bell_tidy(&self->bell, &self->place, 64);
+            make_bell(self);
             continue;
         }
         if (b->count == 1) {
@@ -303,6 +308,10 @@ static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
             if (r->company && !r->place &&
                 b.count + SNIB__COMPANY_MAX > SNIB__SQLITE_BATCH) {
                 flush(self, &b); /* a company is in one transaction */
+            }
+            if (r->verb == SNIB__RENEW && r->listen && self->bell.sock < 0 &&
+                !self->no_bell) {
+                make_bell(self); /* to be told of a forced release */
             }
             if (!look_first(self, r)) {
                 put(&b, r);

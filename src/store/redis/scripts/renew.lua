@@ -3,6 +3,8 @@
 -- nothing, never shortens (a late copy must not undo a longer renewal).
 -- Nothing to settle: a lock that is renewed is not free.
 --
+-- A lease of 0 asks only whether the grant stands, and writes nothing.
+--
 -- KEYS  a lock: holders, marks
 -- ARGV  1 client; then a lock: request, token, lease ms
 -- Reply {now, code, …}  1 extended  0 not ours  3 damaged
@@ -16,7 +18,7 @@ if #KEYS < 2 or #KEYS > 256 or #ARGV ~= 1 + #KEYS / 2 * 3 then
 end
 for i = 2, #ARGV, 3 do
     local lease = string.find(ARGV[i + 2], '^%d+$') and tonumber(ARGV[i + 2])
-    if #ARGV[i] ~= 32 or not (lease and lease >= 1 and lease <= 86400000) then
+    if #ARGV[i] ~= 32 or not (lease and lease <= 86400000) then
         return redis.error_reply('SNIBARG renew: bad arguments')
     end
 end
@@ -52,6 +54,12 @@ local function extend(H, R, request, token, lease)
         return type(mark) == 'string'
             and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '') or 0
     end
+    local slot = string.byte(rest) == 51 -- '3': permits
+        and string.match(rest, '^3 %S+,s(%d+)')
+    local code = slot and 5 + slot or 1
+    if lease == 0 then
+        return code
+    end
     till = math.max(till, now + lease)
     -- PEXPIRE first: it passes at maxmemory and lets HSET pass. A grant held
     -- for hours keeps its record for a day: it is the token memory then. Others
@@ -73,9 +81,7 @@ local function extend(H, R, request, token, lease)
     if failed(done) then
         return done.err
     end
-    local slot = string.byte(rest) == 51 -- '3': permits
-        and string.match(rest, '^3 %S+,s(%d+)')
-    return slot and 5 + slot or 1
+    return code
 end
 
 for i = 1, #KEYS, 2 do
