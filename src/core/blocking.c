@@ -10,6 +10,7 @@
  *   LISTED --done, PENDING-> WAITING   timer: retry
  *   LISTED --done, final---> (forgotten)
  *   WAITING --timer, rung--> LISTED
+ *   WAITING --limit, and it was PENDING each time--> (forgotten) NOT_APPLIED
  *   WAITING, LISTED --CANCEL with this id starts--> ENDING set: no timer
  *   ENDING --its CANCEL is answered--> answered NO or UNKNOWN (forgotten)
  *
@@ -28,7 +29,8 @@ enum {
     WAITING = 0,
     LISTED = 1, /* bits */
     AGAIN = 2,
-    ENDING = 4
+    ENDING = 4,
+    STANDS = 8 /* it was QUEUED once: something of it may be there */
 };
 
 #define RETRY_MS      20 /* the library was blocked by others */
@@ -196,11 +198,31 @@ static void poll_now(struct snib__store *s, struct snib__request *r)
     }
 }
 
+static void answer_final(struct snib__store *s, struct snib__request *r)
+{
+    forget(s, r);
+    snib__list_push(&s->out->answered, &r->link);
+}
+
+/* The library never got to it, and says in r->err who was in the way. */
+static bool in_vain(const struct snib__request *r, snib_instant now)
+{
+    return r->verb == SNIB__ACQUIRE && r->answer == SNIB__PENDING && r->err &&
+           !(r->chan & STANDS) && !r->resent && snib__reached(now, r->limit);
+}
+
 static void tick(struct snib__store *s, snib_instant now)
 {
     struct snib__timer *t;
     while ((t = snib__heap_min(&s->heap)) && snib__reached(now, t->at)) {
-        list_it(s, SNIB__CONTAINER(t, struct snib__request, timer));
+        struct snib__request *r =
+            SNIB__CONTAINER(t, struct snib__request, timer);
+        if (in_vain(r, now)) {
+            r->answer = SNIB__NOT_APPLIED;
+            answer_final(s, r);
+        } else {
+            list_it(s, r);
+        }
     }
 }
 
@@ -285,12 +307,6 @@ static snib_duration poll_after(struct snib__store *s,
     return (snib_duration){ns < cap ? ns : cap};
 }
 
-static void answer_final(struct snib__store *s, struct snib__request *r)
-{
-    forget(s, r);
-    snib__list_push(&s->out->answered, &r->link);
-}
-
 /* A CANCEL has its final answer, so its ACQUIRE gets one, too. Executed in
  * order, the ACQUIRE is back already. */
 static void end_acquire(struct snib__store *s, const struct snib__request *c)
@@ -342,16 +358,18 @@ static void come_back(struct snib__store *s, snib_instant now,
                       struct snib__request *r)
 {
     bool again = r->chan & AGAIN, ending = r->chan & ENDING;
-    r->chan &= ENDING;
+    r->chan &= ENDING | STANDS;
     remember(s, now, r);
     switch (r->answer) {
     case SNIB__PENDING:
         if (!ending) {
+            snib_instant again_at = snib__after(now, snib__ms(RETRY_MS));
             snib__heap_set(&s->heap, &r->timer,
-                           snib__after(now, snib__ms(RETRY_MS)));
+                           snib__sooner(again_at, snib__later(now, r->limit)));
         }
         return;
     case SNIB__QUEUED:
+        r->chan |= STANDS;
         if (again && !ending) {
             list_it(s, r);
             return;
@@ -377,6 +395,11 @@ static void come_back(struct snib__store *s, snib_instant now,
 void snib__blocking_take(struct snib__store *s, struct snib__list *ret)
 {
     snib__list_append(ret, &s->out->exec);
+}
+
+bool snib__blocking_runs(const struct snib__request *r)
+{
+    return (r->chan & LISTED) && !(r->chan & STANDS);
 }
 
 void snib__blocking_done(struct snib__store *s, snib_instant now,

@@ -49,6 +49,8 @@ const struct snib__blocking_ops *snib__blocking_ops_of(struct snib__store *,
                                                        void **ret_instance);
 /* Move all of out->exec to the end of ret. */
 void snib__blocking_take(struct snib__store *, struct snib__list *ret);
+/* It is on its way through the library: its answer comes by its limit. */
+bool snib__blocking_runs(const struct snib__request *);
 /* Executed requests come back: DONE/NO/… go to out->answered, QUEUED ones are
  * announced there too and polled again later. */
 void snib__blocking_done(struct snib__store *, snib_instant now,

@@ -163,6 +163,13 @@ struct snib__seat {
     void *watch;               /* (d) run's: loss fd, callback             */
 };
 
+/* A blocking store runs the acquire of this seat just now: it ends by its
+ * limit, too, within a millisecond or, where it runs others' besides, 15; later
+ * only while a disk hangs or its thread gets no processor. What it says is true
+ * (P4), so who comes to its limit waits for it, at most so long. */
+#define SNIB__RUN_MS 100
+bool snib__engine_is_run(struct snib__engine *, uint64_t ticket);
+
 /* OK: *ret is SERVED (re-entry, no I/O), WAITING (news will come), or REFUSED
  * (take snib__seat_done). Errors without a seat: LOST (the lane lost this
  * lock and has not unwound), DEADLOCK (no_reentry, and the lane holds it),

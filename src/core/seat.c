@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "core/blocking.h"
 #include "core/engine_i.h"
 
 enum { HOLDS_MAX = 1 << 30 };
@@ -464,11 +465,25 @@ snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
     return outcome;
 }
 
+bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
+{
+    const struct snib__seat *s = snib__engine_seat(e, ticket);
+    const struct snib__turn *t = s ? s->site->turn : NULL;
+    return e->cfg.blocking && t && s->state == SNIB__SEAT_WAITING &&
+           t->state == SNIB__TURN_ASKING && t->asking &&
+           snib__blocking_runs(&t->asking->rq);
+}
+
 /* The engine itself keeps the limit of an acquire that was started. */
 void snib__seat_due(struct snib__engine *e, snib_instant now,
                     struct snib__seat *s)
 {
     struct snib__site *site = s->site;
+    if (snib__engine_is_run(e, s->ticket) &&
+        !snib__reached(now, snib__after(s->limit, snib__ms(SNIB__RUN_MS)))) {
+        snib__heap_set(&e->seats, &s->timer, snib__after(now, snib__ms(2)));
+        return;
+    }
     snib_err why = s->terms.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
     snib__seat_refuse(e, s, why, NULL);
     explain(s, outcome_of_leaving(site, s, why), NULL);

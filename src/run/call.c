@@ -46,6 +46,14 @@ bool snib__call_wait(struct snib__step *s, struct snib__call *call,
     }
     snib__engine_tick(s->c->engine, s->now);
     snib__step_act(s);
+    snib_instant until = snib__after(call->limit, snib__ms(SNIB__RUN_MS));
+    while (!call->w.done && !snib__reached(s->now, until) &&
+           snib__engine_is_run(s->c->engine, call->ticket)) {
+        call->limit = snib__after(s->now, snib__ms(2));
+        if (snib__pump(s, call, before)) {
+            return true;
+        }
+    }
     return call->w.done;
 }
 

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import sqlite3
+import time
 
 import pytest
 
@@ -96,3 +97,48 @@ def test_waiters_end_by_their_limits_though_they_clean_up_for_others(
     assert max(late) <= grace_ms(), late
     for grant in held:
         grant.release()
+
+
+@pytest.mark.parametrize("wait_ms", [0, 500, 1000, 1500, 2500])
+def test_the_limit_is_kept_and_the_process_in_the_way_is_named(
+        wait_ms, store, drivers):
+    """Nothing was applied, so nobody says that it may have been."""
+    one = drivers(f"sqlite:{store}", request_ms=1200)
+    lock = one.lock("n")
+    one.acquire(lock, wait_ms=2000).release()
+    limit = wait_ms or 1200  # a try: request_ms
+    with writing(store):
+        for _ in range(3):
+            answer = one.start_acquire(lock, wait_ms=wait_ms).answer(10)
+            assert answer.err == "STORE", answer
+            assert f"process {os.getpid()} " in answer.text, answer
+            assert limit - 1 <= answer.took_ms <= limit + grace_ms(), answer
+    # Nothing of it is left: not in the queue, and not in the client's way.
+    assert not one.call("inspect", client="c", name="n").waiters
+    one.acquire(lock, wait_ms=0).release()
+
+
+def test_a_started_acquire_ends_by_its_limit_and_names_the_process(
+        store, drivers):
+    one = drivers(f"sqlite:{store}")
+    lock = one.lock("n")
+    one.acquire(lock, wait_ms=2000).release()
+    with writing(store):
+        one.call("start", id="s", lock=lock, wait_ms=1000)
+        told = one.wait_event("refused")
+        assert told["err"] == "STORE", told
+        assert f"process {os.getpid()} " in told["text"], told
+    one.acquire(lock, wait_ms=0).release()
+
+
+def test_a_client_that_got_nothing_is_freed_at_once(store, drivers):
+    one = drivers(f"sqlite:{store}")
+    lock = one.lock("n")
+    one.acquire(lock, wait_ms=2000).release()
+    with writing(store):
+        answer = one.start_acquire(lock, wait_ms=1000).answer(10)
+        assert not answer.ok
+        one.call("lock_free", id=lock)
+        began = time.monotonic()
+        one.call("free", id="c")
+        assert time.monotonic() - began < 1

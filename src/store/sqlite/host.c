@@ -228,7 +228,11 @@ int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
         return 0;
     }
     struct wanted w = {"POSIX", true, false, st.st_ino, offset};
+    /* The list changes while it is read, and a line may be missed. */
     int64_t pid = find_lock(&w);
+    for (int i = 0; !pid && i < 3; i++) {
+        pid = find_lock(&w);
+    }
     if (pid) {
         read_stat(pid, &start, ret_state);
     }
@@ -242,7 +246,8 @@ int64_t snib__host_locked(const char *path)
         return 0;
     }
     struct wanted w = {"POSIX", false, true, st.st_ino, -1};
-    return find_lock(&w);
+    int64_t pid = find_lock(&w);
+    return pid ? pid : find_lock(&w);
 }
 
 int64_t snib__host_user_of(int fd)
