@@ -8,6 +8,7 @@ build_packages=(gcc g++ libc6-dev binutils cmake ninja-build pkg-config
 lint_packages=(clang-format clang-tidy cppcheck mandoc shellcheck)
 test_packages=(clang llvm libclang-rt-14-dev libcmocka-dev liblua5.1-0-dev
     redis-server python3-pytest python3-hypothesis procps)
+mutate_packages=(python3-clang-14 lua5.1 iproute2)
 }
 
 missing_packages() {
