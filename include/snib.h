@@ -240,7 +240,9 @@ struct snib_status {
 
 struct snib_client_options {
     size_t size;         /* sizeof this struct; see SNIB_INIT               */
-    const char *url;     /* NULL: $SNIB_URL; without one the default file   */
+    const char *url;     /* NULL: $SNIB_URL; without one the default file,
+                            which is one user's, or a group's
+                            (docs/SQLITE.md)                                */
     const char *program; /* shown to others; NULL: the process' name        */
     const char *reason;  /* shown to others; may be NULL                    */
     /* NULL: a fresh random client id; else 32 hexadecimal digits (of

@@ -22,6 +22,7 @@
 #include "keeper.h"
 #include "keeper_i.h"
 #include "proc.h"
+#include "sole.h"
 #include "text.h"
 
 #include <errno.h>
@@ -225,6 +226,9 @@ static void open_client(struct keeper *k)
         keeper_fail(k, code);
     }
     text_add(&store, snib_client_url(k->client));
+    if (!k->plan->args->quiet) {
+        sole_tell(snib_client_url(k->client));
+    }
     k->lane = snib_lane_new();
     k->local = strncmp(k->page->store, "sqlite:", 7) == 0;
     if (k->plan->args->verbose) {

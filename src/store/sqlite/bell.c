@@ -101,7 +101,9 @@ static bool make(struct snib__bell *b, const struct snib__place *place)
         bind(b->sock, (struct sockaddr *)&a, sizeof a)) {
         return false;
     }
-    if (epoll_ctl(b->epoll, EPOLL_CTL_ADD, b->sock, &e)) {
+    /* To send to a socket is to write to it. */
+    if ((place->shared && fchmodat(place->bells, b->name, 0660, 0)) ||
+        epoll_ctl(b->epoll, EPOLL_CTL_ADD, b->sock, &e)) {
         unlinkat(place->bells, b->name, 0);
         return false;
     }

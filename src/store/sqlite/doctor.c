@@ -34,7 +34,9 @@ static void tell_place(struct snib__sqlite *self, struct snib__buf *out)
     snprintf(text, sizeof text, "file %04o uid %ld, directory %04o uid %ld",
              (unsigned)st.st_mode & 07777, (long)st.st_uid,
              (unsigned)dir.st_mode & 07777, (long)dir.st_uid);
-    if (st.st_mode & 022) {
+    if (self->place.shared) {
+        tell(out, SNIB_LEVEL_OK, "permissions", text, "");
+    } else if (st.st_mode & 022) {
         tell(out, SNIB_LEVEL_WARN, "permissions", text,
              "chmod 600 the file: others can end or forge your leases");
     } else if ((dir.st_uid != geteuid() && dir.st_uid != 0) ||
@@ -47,6 +49,21 @@ static void tell_place(struct snib__sqlite *self, struct snib__buf *out)
              "do: use a directory of your own");
     } else {
         tell(out, SNIB_LEVEL_OK, "permissions", text, "");
+    }
+}
+
+static void tell_users(struct snib__sqlite *self, struct snib__buf *out)
+{
+    if (self->place.shared) {
+        char text[64];
+        snprintf(text, sizeof text, "shared by the members of group %ld",
+                 (long)self->place.group);
+        tell(out, SNIB_LEVEL_OK, "users", text, "");
+    } else if (snib__place_is_sole(&self->place)) {
+        tell(out, SNIB_LEVEL_OK, "users",
+             "this user's programs only: other users of this host, root "
+             "included, have files of their own and are not excluded",
+             "to share: " SNIB__SQLITE_MAKE_SHARED);
     }
 }
 
@@ -143,6 +160,7 @@ void snib__sqlite_doctor(struct snib__sqlite *self, struct snib__request *r)
 {
     struct snib__buf *out = r->result;
     tell_place(self, out);
+    tell_users(self, out);
     tell_journal(self, out);
     tell_integrity(self, out);
     tell_latency(self, out);

@@ -55,7 +55,8 @@ static void name_of(const struct snib__place *p, int i, char *ret, size_t size)
 }
 
 /* NULL: it may be used. */
-const char *snib__files_wrong(const struct stat *st)
+const char *snib__files_wrong(const struct snib__place *p,
+                              const struct stat *st)
 {
     if (S_ISLNK(st->st_mode)) {
         return "is a symbolic link";
@@ -65,6 +66,12 @@ const char *snib__files_wrong(const struct stat *st)
     }
     if (st->st_nlink > 1) {
         return "has a second hard link";
+    }
+    if (p->shared) {
+        return st->st_gid != p->group ? "is not of its directory's group"
+               : (st->st_mode & 0777) != 0660
+                   ? "does not have mode 0660, as all in a shared directory"
+                   : NULL;
     }
     return st->st_uid != geteuid() ? "belongs to another user" : NULL;
 }
@@ -88,7 +95,7 @@ static snib_err read_disk(const struct snib__place *p, uint64_t ret[],
         ret[i] = 0;
         name_of(p, i, name, sizeof name);
         if (fstatat(p->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-            const char *why = snib__files_wrong(&st);
+            const char *why = snib__files_wrong(p, &st);
             if (why) {
                 return fail_wrong(p, i, why, reterr);
             }

@@ -97,6 +97,14 @@ int64_t snib__host_user_of(int fd);
 
 /* -- place.c ------------------------------------------------------------------ */
 
+/* Root's default file is here, */
+#define SNIB__SQLITE_OF_ROOT "/var/lib/snib"
+/* … and that of a group, if root made this directory for it, so: */
+#define SNIB__SQLITE_OF_GROUP SNIB__SQLITE_OF_ROOT "/shared"
+#define SNIB__SQLITE_MAKE_SHARED                                               \
+    "install -d -m 755 " SNIB__SQLITE_OF_ROOT                                  \
+    " && install -d -m 2770 -g GROUP " SNIB__SQLITE_OF_GROUP
+
 /* The file, its -wal, its -shm. */
 #define SNIB__FILES 3
 
@@ -106,6 +114,8 @@ struct snib__place {
     const char *base; /* in path                                        */
     int dir;          /* O_PATH                                         */
     int bells;        /* the bells directory, for flock and addresses   */
+    bool shared;      /* by a group: its directory is                   */
+    gid_t group;      /* that one, if shared                            */
     bool alone;       /* files.c: nobody else has the file open         */
     uint64_t file[SNIB__FILES]; /* inodes that we work in; 0: not joined  */
     char fs[24];                /* "ext4", for doctor                      */
@@ -116,6 +126,8 @@ struct snib__place {
 snib_err snib__place_open(struct snib__place *, const char *path,
                           const struct snib__host *, struct snib_error *reterr);
 void snib__place_close(struct snib__place *);
+/* Is this the default file of one user? Then others are not excluded. */
+bool snib__place_is_sole(const struct snib__place *);
 /* Make this file (S_IFREG) or directory (S_IFDIR) if it is not there. */
 bool snib__place_make(const struct snib__place *, int dir, const char *name,
                       mode_t type);
@@ -125,7 +137,7 @@ bool snib__place_make(const struct snib__place *, int dir, const char *name,
 /* "", "-wal", "-shm" */
 const char *snib__files_suffix(int i);
 /* Why this one must not be used; NULL: it may. */
-const char *snib__files_wrong(const struct stat *);
+const char *snib__files_wrong(const struct snib__place *, const struct stat *);
 /* Before SQLite opens anything: CONFIG when those who live use other files
  * than the path leads to, STORE when another opening does not end. */
 snib_err snib__files_enter(struct snib__place *, snib_instant until,

@@ -8,12 +8,15 @@
  *    link (its -wal would lie elsewhere) nor have a second hard link (two
  *    names, two -wal files, a broken database);
  *  - it belongs to us: another user could rewrite leases, and could not ring
- *    our bells;
+ *    our bells; or it lies in a shared directory, which root made for a group
+ *    (setgid, writable for the group, for nobody else), and then everything in
+ *    it is the group's, whoever of it made it, whatever his umask: 0660, 2770;
  *  - it lies on a file system whose locks and clock are this host's.
  *
  * The file is made by mknod, not by open: see internal.h on close(). */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,18 +29,112 @@
 #include "base/mem.h"
 #include "store/sqlite/internal.h"
 
-#define REMEDY "use --store sqlite:PATH"
+#define REMEDY   "use --store sqlite:PATH"
+#define OF_ROOT  SNIB__SQLITE_OF_ROOT
+#define OF_GROUP SNIB__SQLITE_OF_GROUP
+#define REMEDY_TWO                                                             \
+    "two users need a directory that root made for a group of theirs "         \
+    "(install -d -m 2770 -g GROUP DIRECTORY), or a server"
+
+/* -- who shares ---------------------------------------------------------------------- */
+
+static bool in_group(gid_t group)
+{
+    gid_t few[64], *v = few;
+    int n = getgroups(0, NULL);
+    bool found = geteuid() == 0 || getegid() == group;
+    if (found || n <= 0) {
+        return found;
+    }
+    if (n > 64 && !(v = snib__alloc((size_t)n * sizeof *v))) {
+        return false;
+    }
+    n = getgroups(n, v);
+    for (int i = 0; i < n; i++) {
+        found = found || v[i] == group;
+    }
+    if (v != few) {
+        snib__free(v);
+    }
+    return found;
+}
+
+static bool is_shared(const struct stat *dir)
+{
+    return S_ISDIR(dir->st_mode) && dir->st_uid == 0 &&
+           (dir->st_mode & S_ISGID) && (dir->st_mode & S_IWGRP) &&
+           !(dir->st_mode & S_IWOTH);
+}
+
+/* This user is a member by the database, though not by this process. */
+static bool is_listed(const char *user, gid_t group)
+{
+    char buf[16384];
+    struct group gr, *found = NULL;
+    if (getgrgid_r(group, &gr, buf, sizeof buf, &found) || !found) {
+        return false;
+    }
+    for (char **m = gr.gr_mem; m && *m; m++) {
+        if (strcmp(*m, user) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The host's shared directory, if there is one for us. *ret false: there is
+ * none, and this user has a file of his own. */
+static snib_err find_shared(const char *user, bool *ret,
+                            struct snib_error *reterr)
+{
+    struct stat top, dir;
+    *ret = false;
+    if (lstat(OF_ROOT, &top) || lstat(OF_GROUP, &dir)) {
+        return SNIB_ERR_OK;
+    }
+    if (!in_group(dir.st_gid)) {
+        if (!is_shared(&dir) || !user || !is_listed(user, dir.st_gid)) {
+            return SNIB_ERR_OK;
+        }
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "the lock file in " OF_GROUP " is shared by a group "
+                          "that %s is in, but this process is not: log in "
+                          "anew, or " REMEDY,
+                          user);
+    }
+    if (!is_shared(&dir) || !S_ISDIR(top.st_mode) || top.st_uid != 0 ||
+        (top.st_mode & 022)) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          OF_GROUP
+                          " is not a directory that a group shares "
+                          "(mode %04o, uid %ld): " SNIB__SQLITE_MAKE_SHARED,
+                          (unsigned)dir.st_mode & 07777, (long)dir.st_uid);
+    }
+    *ret = true;
+    return SNIB_ERR_OK;
+}
+
+/* -- which file ---------------------------------------------------------------------- */
 
 snib_err snib__sqlite_default_path(char *ret, size_t size,
                                    struct snib_error *reterr)
 {
     char buf[4096];
     struct passwd pw, *found = NULL;
-    int n;
-    if (geteuid() == 0) {
-        n = snprintf(ret, size, "/var/lib/snib/locks.db");
+    bool shared;
+    int n, rc = 0;
+    if (geteuid() != 0) {
+        rc = getpwuid_r(geteuid(), &pw, buf, sizeof buf, &found);
+    }
+    snib_err err = find_shared(found ? pw.pw_name : NULL, &shared, reterr);
+    if (err) {
+        return err;
+    }
+    if (shared) {
+        n = snprintf(ret, size, OF_GROUP "/locks.db");
+    } else if (geteuid() == 0) {
+        n = snprintf(ret, size, OF_ROOT "/locks.db");
     } else {
-        int rc = getpwuid_r(geteuid(), &pw, buf, sizeof buf, &found);
         if (!found || !pw.pw_dir || pw.pw_dir[0] != '/') {
             return snib__fail(reterr, SNIB_ERR_CONFIG,
                               "no home directory for uid %ld in the password "
@@ -52,6 +149,14 @@ snib_err snib__sqlite_default_path(char *ret, size_t size,
             "the path of the default lock file is too long; " REMEDY);
     }
     return SNIB_ERR_OK;
+}
+
+bool snib__place_is_sole(const struct snib__place *p)
+{
+    char standard[4096];
+    return !p->shared &&
+           !snib__sqlite_default_path(standard, sizeof standard, NULL) &&
+           strcmp(p->path, standard) == 0;
 }
 
 /* Make the missing directories above the last '/', 0700 each. */
@@ -108,7 +213,7 @@ static snib_err check_file(struct snib__place *p, const char *base,
         return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: %s; " REMEDY, p->path,
                           strerror(errno));
     }
-    wrong = snib__files_wrong(&st);
+    wrong = snib__files_wrong(p, &st);
     if (wrong) {
         /* said below */
     } else if (faccessat(p->dir, base, R_OK | W_OK, AT_EACCESS)) {
@@ -117,6 +222,12 @@ static snib_err check_file(struct snib__place *p, const char *base,
     } else if (faccessat(p->dir, ".", W_OK | X_OK, AT_EACCESS)) {
         wrong = "is in a directory that is not writable";
     }
+    if (wrong && !p->shared && st.st_uid != geteuid()) {
+        return snib__fail(
+            reterr, SNIB_ERR_CONFIG,
+            "lock file %s %s; each user has a file of his own; " REMEDY_TWO,
+            p->path, wrong);
+    }
     if (wrong) {
         return snib__fail(reterr, SNIB_ERR_CONFIG, "lock file %s %s; " REMEDY,
                           p->path, wrong);
@@ -124,13 +235,53 @@ static snib_err check_file(struct snib__place *p, const char *base,
     return SNIB_ERR_OK;
 }
 
+/* What is shared appears whole: others must not meet it before it has its
+ * mode, which a umask may have cut. */
+static bool make_shared(int dir, const char *name, mode_t type)
+{
+    char fresh[64];
+    bool folder = type == S_IFDIR;
+    mode_t mode = folder ? 02770 : 0660;
+    snprintf(fresh, sizeof fresh, ".snib-%ld-%llx", (long)getpid(),
+             (unsigned long long)snib__host_now().ns);
+    if (folder ? mkdirat(dir, fresh, mode)
+               : mknodat(dir, fresh, S_IFREG | mode, 0)) {
+        return false;
+    }
+    bool ok = fchmodat(dir, fresh, mode, 0) == 0 &&
+              renameat2(dir, fresh, dir, name, RENAME_NOREPLACE) == 0;
+    int e = errno;
+    if (!ok) {
+        unlinkat(dir, fresh, folder ? AT_REMOVEDIR : 0);
+        errno = e;
+    }
+    return ok;
+}
+
 bool snib__place_make(const struct snib__place *p, int dir, const char *name,
                       mode_t type)
 {
-    int rc = type == S_IFDIR ? mkdirat(dir, name, 0700)
-                             : mknodat(dir, name, S_IFREG | 0600, 0);
-    (void)p;
-    return rc == 0 || errno == EEXIST;
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        return true;
+    }
+    bool ok = p->shared         ? make_shared(dir, name, type)
+              : type == S_IFDIR ? mkdirat(dir, name, 0700) == 0
+                                : mknodat(dir, name, S_IFREG | 0600, 0) == 0;
+    return ok || errno == EEXIST;
+}
+
+static const char *wrong_bells(const struct snib__place *p,
+                               const struct stat *st)
+{
+    if (p->shared) {
+        return st->st_gid != p->group || (st->st_mode & 07777) != 02770
+                   ? "must be a directory of the group with mode 2770"
+                   : NULL;
+    }
+    return st->st_uid != geteuid() ? "belongs to another user"
+           : (st->st_mode & 077)   ? "must have mode 0700"
+                                   : NULL;
 }
 
 static snib_err open_bells(struct snib__place *p, const char *base,
@@ -146,14 +297,26 @@ static snib_err open_bells(struct snib__place *p, const char *base,
     }
     p->bells =
         openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (p->bells < 0 || fstat(p->bells, &st) || st.st_uid != geteuid() ||
-        (st.st_mode & 077)) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG,
-                          "%s must be a directory of this user with mode "
-                          "0700; " REMEDY,
-                          p->bells_path);
+    if (p->bells < 0 || fstat(p->bells, &st)) {
+        return snib__fail(
+            reterr, SNIB_ERR_CONFIG, "directory %s: %s; " REMEDY, p->bells_path,
+            errno == ELOOP ? "is a symbolic link" : strerror(errno));
+    }
+    const char *wrong = wrong_bells(p, &st);
+    if (wrong) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG, "%s %s; " REMEDY,
+                          p->bells_path, wrong);
     }
     return SNIB_ERR_OK;
+}
+
+/* A file of ours alone stays so, wherever it lies. */
+static bool is_private(int dir, const char *base)
+{
+    struct stat st;
+    return fstatat(dir, base, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+           (st.st_mode & 0777) == 0600;
 }
 
 static snib_err open_in(struct snib__place *p, const char *dir,
@@ -176,7 +339,11 @@ static snib_err open_in(struct snib__place *p, const char *dir,
         return snib__fail(reterr, SNIB_ERR_CONFIG, "directory %s: %s; " REMEDY,
                           dir, strerror(errno));
     }
-    if (is_default && (st.st_uid != geteuid() || (st.st_mode & 022))) {
+    p->shared =
+        is_shared(&st) && in_group(st.st_gid) && !is_private(p->dir, base);
+    p->group = st.st_gid;
+    if (is_default && !p->shared &&
+        (st.st_uid != geteuid() || (st.st_mode & 022))) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "directory %s must belong to this user and be "
                           "writable by nobody else; " REMEDY,
@@ -220,7 +387,7 @@ snib_err snib__place_open(struct snib__place *p, const char *path,
     if (!copy) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    if (is_default) {
+    if (is_default && strcmp(path, OF_GROUP "/locks.db") != 0) {
         err = make_dirs(copy, reterr);
     }
     slash = strrchr(copy, '/');

@@ -1,0 +1,235 @@
+"""One lock file for several users of a host: a directory that root made for a
+group. And who has a file of his own is told that others are not excluded.
+
+Real users by setpriv, the places of the host in a mount namespace: needs root."""
+
+import json
+import os
+import pty
+import pwd
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from conftest import Snib, eventually, read_pid
+
+GROUP = 54321
+ROOT, NOBODY, DAEMON, BIN = 0, 65534, 1, 2
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root to be several users")
+
+
+@pytest.fixture
+def host(snib_bin):
+    """A directory that all users reach, with a copy of the program."""
+    path = tempfile.mkdtemp(prefix="snib-users-", dir="/tmp")
+    os.chmod(path, 0o755)
+    shutil.copy(snib_bin, path + "/snib")
+    os.chmod(path + "/snib", 0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def shared(host):
+    """A directory as `install -d -m 2770 -g GROUP` makes it."""
+    path = host + "/shared"
+    os.mkdir(path)
+    os.chown(path, 0, GROUP)
+    os.chmod(path, 0o2770)
+    return path
+
+
+def as_user(uid, group=GROUP):
+    if uid == ROOT:
+        return []
+    groups = [f"--groups={group}"] if group else ["--clear-groups"]
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", *groups]
+
+
+class User:
+    def __init__(self, host, uid, url, group=GROUP, umask=0o077):
+        self.host, self.uid, self.url = host, uid, url
+        self.before = ["sh", "-c", f'umask {umask:o}; exec "$@"', "sh",
+                       *as_user(uid, group), host + "/snib"]
+
+    def env(self):
+        env = {"PATH": os.environ["PATH"]}
+        if self.url:
+            env["SNIB_URL"] = self.url
+        return env
+
+    def run(self, *args):
+        return subprocess.run(self.before + list(args), env=self.env(),
+                              capture_output=True, text=True, cwd="/",
+                              stdin=subprocess.DEVNULL, timeout=60)
+
+    def start(self, *args):
+        return subprocess.Popen(self.before + list(args), env=self.env(),
+                                cwd="/", stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("first", [ROOT, NOBODY])
+def test_members_of_the_group_and_root_exclude_each_other(
+        host, shared, first):
+    url = f"sqlite:{shared}/locks.db"
+    users = {uid: User(host, uid, url) for uid in (ROOT, NOBODY, DAEMON)}
+    done = users[first].run("run", "-q", "n", "--", "true")
+    assert done.returncode == 0, done.stderr
+    for holder in users:
+        held = users[holder].start("run", "-q", "n", "--", "sh", "-c",
+                                   "echo in; read x")
+        assert held.stdout.readline() == "in\n", held.stderr.read()
+        for other in users:
+            done = users[other].run("try", "n")
+            assert done.returncode == 75, (holder, other, done.stderr)
+            shown = users[other].run("status", "--json", "n")
+            assert json.loads(shown.stdout)["held"], (holder, other)
+        waiting = [users[other].start("run", "-q", "-w", "20s", "n", "--",
+                                      "echo", "mine")
+                   for other in users if other != holder]
+        eventually(lambda: len(json.loads(users[ROOT].run(
+            "status", "--json", "n").stdout)["waiters"]) == 2, "two wait")
+        held.stdin.write("\n")
+        held.stdin.close()
+        for one in waiting:
+            assert one.stdout.read() == "mine\n", one.stderr.read()
+            assert one.wait() == 0
+        assert held.wait() == 0
+    for name in os.listdir(shared):  # whoever made it, by whatever umask
+        found = os.stat(f"{shared}/{name}")
+        assert found.st_gid == GROUP, name
+        assert oct(found.st_mode & 0o7777) == (
+            "0o2770" if name.endswith("-bells") else "0o660"), name
+
+
+def test_a_member_who_is_killed_frees_it_for_another_user(host, shared):
+    url = f"sqlite:{shared}/locks.db"
+    nobody, daemon = User(host, NOBODY, url), User(host, DAEMON, url)
+    mark = shared + "/pid"
+    held = nobody.start("run", "-q", "-t", "2s", "n", "--", "sh", "-c",
+                        'echo $$ >"$0.new"; mv "$0.new" "$0"; sleep 100', mark)
+    os.kill(read_pid(mark), 9)
+    assert held.wait() == 128 + 9
+    assert daemon.run("try", "n").returncode == 0
+
+
+def test_who_is_not_in_the_group_is_kept_out(host, shared):
+    url = f"sqlite:{shared}/locks.db"
+    assert User(host, NOBODY, url).run("try", "n").returncode == 0
+    done = User(host, BIN, url, group=None).run("try", "n")
+    assert done.returncode == 78, done.stderr
+
+
+@pytest.mark.parametrize("spoil, word", [
+    ("chmod 666 locks.db", "0660"),
+    ("chgrp 0 locks.db-wal", "group"),
+    ("ln locks.db other", "hard link"),
+    ("rm locks.db; ln -s /etc/hostname locks.db", "symbolic link"),
+    ("chmod 2777 locks.db-bells", "2770"),
+])
+def test_a_stranger_thing_in_a_shared_directory_is_refused(
+        host, shared, spoil, word):
+    url = f"sqlite:{shared}/locks.db"
+    assert User(host, ROOT, url).run("try", "n").returncode == 0
+    subprocess.run(["sh", "-ec", spoil], cwd=shared, check=True)
+    for uid in (ROOT, NOBODY):
+        done = User(host, uid, url).run("try", "n")
+        assert done.returncode == 78 and word in done.stderr, done
+
+
+def test_two_users_without_a_shared_directory_are_told_the_way(host):
+    os.mkdir(host + "/d")
+    os.chmod(host + "/d", 0o1777)
+    url = f"sqlite:{host}/d/locks.db"
+    assert User(host, NOBODY, url).run("try", "n").returncode == 0
+    done = User(host, DAEMON, url).run("try", "n")
+    assert done.returncode == 78
+    assert "belongs to another user" in done.stderr
+    assert "install -d -m 2770 -g GROUP" in done.stderr, done.stderr
+    assert "sqlite:PATH" not in done.stderr, done.stderr
+
+
+# -- the default file ------------------------------------------------------------
+
+
+def on_a_host(host, script, *args):
+    """A shell script as root, with a /var/lib of its own; $0: the program."""
+    whole = ("set -eu; mount -t tmpfs none /var/lib; chmod 755 /var/lib; "
+             + script)
+    return ["unshare", "-m", "sh", "-c", whole, host + "/snib", *args]
+
+
+def run_on_a_host(host, script):
+    return subprocess.run(on_a_host(host, script), cwd="/", timeout=60,
+                          env={"PATH": os.environ["PATH"]},
+                          stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True)
+
+
+MAKE = ("install -d -m 755 /var/lib/snib && "
+        f"install -d -m 2770 -g {GROUP} /var/lib/snib/shared; ")
+MEMBER = f"setpriv --reuid={NOBODY} --regid={NOBODY} --groups={GROUP}"
+
+
+def test_the_shared_directory_is_the_default_of_its_members_and_root(host):
+    done = run_on_a_host(host, MAKE + (
+        f'umask 077; "$0" run -q n -- {MEMBER} "$0" try n && exit 1; '
+        f'{MEMBER} "$0" run -q n -- sleep 50 & pid=$!; '
+        f'until {MEMBER} "$0" status --json n | grep -q \'"held": *true\'; '
+        'do :; done; "$0" try n && exit 1; kill $pid; wait $pid || :; '
+        '"$0" doctor; ls /var/lib/snib'))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("held by") == 2, done.stderr
+    assert f"shared by the members of group {GROUP}" in done.stdout
+    assert done.stdout.endswith("\nshared\n"), done.stdout
+
+
+def test_a_shared_directory_that_others_may_write_to_is_not_used(host):
+    done = run_on_a_host(host, MAKE + (
+        'chmod 2777 /var/lib/snib/shared; "$0" try n'))
+    assert done.returncode == 78
+    assert "install -d -m 2770 -g GROUP /var/lib/snib/shared" in done.stderr
+
+
+def test_who_is_no_member_has_a_file_of_his_own(host):
+    done = run_on_a_host(host, MAKE + (
+        f'setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups '
+        '"$0" try n'))
+    assert done.returncode == 78
+    # Nobody has no home, so that is as far as he comes.
+    home = pwd.getpwuid(NOBODY).pw_dir
+    assert home in done.stderr and "shared" not in done.stderr, done.stderr
+
+
+def test_doctor_says_who_is_not_excluded(host):
+    done = run_on_a_host(host, '"$0" doctor')
+    assert done.returncode == 0, done.stderr
+    assert "other users of this host" in done.stdout
+    assert "install -d -m 2770 -g GROUP /var/lib/snib/shared" in done.stdout
+
+
+def test_root_is_told_once_a_boot_on_a_terminal(host):
+    """Twice on a terminal, once into a pipe."""
+    parent, child = pty.openpty()
+    told = "only programs of this user are excluded"
+    try:
+        done = subprocess.run(
+            on_a_host(host, '"$0" run n -- true 2>"$1"; "$0" run n -- true; '
+                            'echo . >&2; "$0" run n -- true; cat "$1"',
+                      host + "/pipe"),
+            env={"PATH": os.environ["PATH"]}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=child, text=True, timeout=60)
+        text = os.read(parent, 10000).decode()
+    finally:
+        os.close(parent)
+        os.close(child)
+    assert done.returncode == 0, text
+    assert told not in done.stdout
+    first, _, second = text.partition(".\r\n")
+    assert told in first and told not in second, text
