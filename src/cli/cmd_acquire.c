@@ -88,6 +88,12 @@ static int hand_out(const struct plan *plan, const struct plan_page *page)
         say("the keeper cannot listen; released again");
         return CLI_INTERNAL;
     }
+    if (g.boot[0] == '\0' || (!g.no_keeper && g.keeper_start == 0)) {
+        /* Without these no other command would take it for a grant. */
+        say("cannot read from /proc which boot and process this is; released "
+            "again");
+        return CLI_INTERNAL;
+    }
     if (path != NULL && (error = grantfile_write(path, &g, plan, page)) != 0) {
         say("--token-file %s: %s; released again", shown(path),
             grantfile_error(error));
