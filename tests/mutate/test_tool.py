@@ -267,3 +267,10 @@ def test_fail_under_is_an_exit_status(run):
                "--fail-under", "99.5")[0] == 1
     assert run("--only", "src/base", "--count", "500", "--seed", "1",
                "--fail-under", "10")[0] == 0
+
+
+def test_dev_has_the_command(tool_or_skip):
+    done = subprocess.run([os.path.join(ROOT, "dev"), "mutate", "--nonsense"],
+                          env={**os.environ, "SNIB_NO_INSTALL": "1"},
+                          capture_output=True, text=True)
+    assert done.returncode == 64 and "--nonsense" in done.stderr
