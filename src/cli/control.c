@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -63,22 +64,44 @@ int control_listen(char ret_address[CONTROL_ADDRESS_MAX])
     return fd;
 }
 
-/* Our own user, root, or anybody when we are root ourselves: root may look
- * into any process anyway. */
-static bool peer_is_ours(int fd)
+static bool peer_uid(int fd, uid_t *ret)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+        return false;
+    }
+    *ret = peer.uid;
+    return true;
+}
+
+/* Who asks: our own user, or root, who may look into any process anyway. */
+static bool asker_is_ours(int fd)
+{
+    uid_t uid;
+
+    return peer_uid(fd, &uid) && (uid == geteuid() || uid == 0);
+}
+
+/* Who answers: our own user, or, to root, the one that the address begins
+ * with. The names stand in /proc/net/unix for everybody: when a keeper is dead
+ * anybody can bind its name. (The first rule is for a user namespace, where our
+ * user has another number than outside.) */
+static bool keeper_is_meant(int fd, const char *address)
+{
+    uid_t uid;
+
+    return peer_uid(fd, &uid) &&
+           (uid == geteuid() || (uid == (uid_t)strtoul(address, NULL, 10) &&
+                                 (geteuid() == 0 || uid == 0)));
 }
 
 int control_accept(int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    if (fd >= 0 && !peer_is_ours(fd)) {
+    if (fd >= 0 && !asker_is_ours(fd)) {
         close(fd);
         return -1;
     }
@@ -104,14 +127,15 @@ void control_send_above(int fd, const struct control_above *reply)
 }
 
 /* ret: begins with the magic. */
-static bool talk(int fd, const struct control_request *request, int timeout_ms,
+static bool talk(int fd, const char *address,
+                 const struct control_request *request, int timeout_ms,
                  void *ret, size_t ret_size)
 {
     const uint32_t *magic = ret;
     struct pollfd p = {.fd = fd, .events = POLLIN};
     ssize_t size;
 
-    if (!peer_is_ours(fd) && geteuid() != 0) {
+    if (!keeper_is_meant(fd, address)) {
         errno = EPERM;
         return false;
     }
@@ -151,7 +175,7 @@ static bool ask_once(const char *address, const struct control_request *request,
     /* connect waits when a stopped keeper's backlog is full. */
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     ok = connect(fd, (struct sockaddr *)&to, size) == 0 &&
-         talk(fd, request, timeout_ms, ret, ret_size);
+         talk(fd, address, request, timeout_ms, ret, ret_size);
     error = errno;
     close(fd);
     errno = error;

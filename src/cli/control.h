@@ -4,8 +4,9 @@
  * grant of a snib acquire asks the living keeper, never a file: a file cannot
  * know that the keeper was killed. The socket is an abstract one (nothing is
  * left on disk, no environment variable decides where it is); its name is 64
- * random bits; both ends compare the other's uid by SO_PEERCRED, so a squatter
- * of another user is neither served nor believed. SEQPACKET: one request, one
+ * random bits behind the uid of the keeper; both ends compare the other's uid
+ * by SO_PEERCRED, the asker with that of the address, so a squatter of another
+ * user is neither served nor believed, not by root either. SEQPACKET: one request, one
  * reply, then the asker closes.
  */
 #ifndef SNIB_CLI_CONTROL_H

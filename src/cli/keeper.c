@@ -56,6 +56,16 @@ void keeper_release_and_end(struct keeper *k)
     keeper_end(k, 0);
 }
 
+void keeper_cannot(struct keeper *k, const char *what)
+{
+    enum leash_why why = LEASH_WHY_EXPIRED;
+
+    say("cannot %s: %s", what, strerror(errno));
+    keeper_release_all(k, &why);
+    keeper_tell(k, PLAN_FAILED, CLI_INTERNAL, LEASH_WHY_INTERNAL);
+    keeper_end(k, CLI_INTERNAL);
+}
+
 static void nap(int64_t ms)
 {
     struct timespec ts = {.tv_nsec = ms * LEASH_MS};
@@ -108,9 +118,8 @@ static void leave(struct keeper *k)
     waitline_wipe(&k->line);
     k->line.due_ns = INT64_MAX;
     if (k->phase == PHASE_ACQUIRING && k->several.waiting) {
-        k->phase = PHASE_LEAVING;
-        snib_multi_cancel(k->several.multi);
-        return;
+        keeper_multi_stop(k); /* its answer may never be told */
+        keeper_release_and_end(k);
     }
     if (k->phase == PHASE_ACQUIRING && s != NULL && s->state == SLOT_ASKED) {
         k->phase = PHASE_LEAVING;
@@ -132,16 +141,18 @@ static void leash_died(struct keeper *k)
     }
 }
 
-static void drop_fds(bool keep_stderr)
+/* The user's stdin and stdout go at once: what we kept of a pipe its reader
+ * would wait for. */
+static void drop_fds(struct keeper *k)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    if (null >= 0) {
-        dup2(null, 0);
-        dup2(null, 1);
-        if (!keep_stderr) {
-            dup2(null, 2);
-        }
+    if (null < 0) {
+        keeper_cannot(k, "open /dev/null");
+    }
+    dup2(null, 0);
+    dup2(null, 1);
+    if (null > 2) {
         close(null);
     }
 }
@@ -156,7 +167,7 @@ static void detach(struct keeper *k)
     k->detached = true;
     close(k->socket);
     k->socket = -1;
-    drop_fds(false);
+    dup2(0, 2); /* 0 is /dev/null by now */
 }
 
 static void hear_leash(struct keeper *k)
@@ -289,6 +300,19 @@ static void do_due(struct keeper *k)
     }
 }
 
+/* Without memory poll fails. What is held stays held, as a command may run:
+ * look at what needs no memory, and try again. */
+static void poll_failed(struct pollfd *fds, size_t count)
+{
+    if (errno != EINTR) {
+        nap(10);
+    }
+    for (size_t i = 0; i < count; i++) {
+        fds[i].revents = 0;
+    }
+    fds[0].revents = fds[0].fd >= 0 ? POLLIN : 0; /* does not block */
+}
+
 static void live(struct keeper *k)
 {
     for (;;) {
@@ -300,8 +324,8 @@ static void live(struct keeper *k)
             {.fd = k->changed, .events = POLLIN},
         };
 
-        if (poll(fds, 5, poll_timeout(k)) < 0 && errno != EINTR) {
-            keeper_release_and_end(k);
+        if (poll(fds, 5, poll_timeout(k)) < 0) {
+            poll_failed(fds, 5);
         }
         keeper_take_events(k);
         if (fds[4].revents != 0) {
@@ -341,7 +365,7 @@ static void close_inherited(struct keeper *k)
         from = (unsigned)keep[i] + 1;
     }
     close_range(from, ~0u, 0);
-    drop_fds(true);
+    drop_fds(k);
 }
 
 _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
@@ -366,6 +390,9 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     waitline_init(&k.line, plan->args->quiet || plan->args->no_progress,
                   plan->started_ns);
     k.changed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (k.changed < 0) { /* nobody would hear that a lock is held, or lost */
+        keeper_cannot(&k, "be told of changes");
+    }
     open_client(&k);
     keeper_acquire(&k);
     keeper_take_events(&k);

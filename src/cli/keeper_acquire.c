@@ -392,6 +392,10 @@ void keeper_all_acquired(struct keeper *k)
         export_grant(k);
     } else {
         k->listener = control_listen(k->page->address);
+        if (k->listener < 0) { /* nobody could check, renew or release it */
+            waitline_wipe(&k->line);
+            keeper_cannot(k, "listen for questions about the lock");
+        }
     }
     if (r->grace > r->ttl / 3) {
         k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;

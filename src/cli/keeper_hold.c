@@ -16,14 +16,14 @@
 #include <sys/socket.h>
 #include <time.h>
 
-void keeper_tell(const struct keeper *k, enum plan_message_kind kind, int code,
+bool keeper_tell(const struct keeper *k, enum plan_message_kind kind, int code,
                  enum leash_why why)
 {
     struct plan_message m = {.kind = kind, .code = code, .why = (int)why};
 
-    if (k->socket >= 0) {
-        send(k->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL);
-    }
+    return k->socket >= 0 &&
+           send(k->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+               (ssize_t)sizeof m;
 }
 
 enum leash_why keeper_why(snib_reason reason)

@@ -77,9 +77,11 @@ struct keeper {
 /* keeper.c: the end. */
 _Noreturn void keeper_end(struct keeper *, int code);
 _Noreturn void keeper_release_and_end(struct keeper *);
+/* Give all back: we lack what it takes to keep it; errno. */
+_Noreturn void keeper_cannot(struct keeper *, const char *what);
 
 /* keeper_hold.c */
-void keeper_tell(const struct keeper *, enum plan_message_kind, int code,
+bool keeper_tell(const struct keeper *, enum plan_message_kind, int code,
                  enum leash_why);
 enum leash_why keeper_why(snib_reason);
 /* Ask the keeper at address how long its lease of name still is. */

@@ -73,7 +73,9 @@ void keeper_offer(struct keeper *k)
     }
     k->offer_ns = proc_now() + (most < OFFER_MOST ? most : OFFER_MOST);
     atomic_store(&k->page->offer, PLAN_OFFERED);
-    keeper_tell(k, PLAN_GRANT, 0, LEASH_WHY_EXITED);
+    if (!keeper_tell(k, PLAN_GRANT, 0, LEASH_WHY_EXITED) && withdraw(k)) {
+        keeper_cannot(k, "tell of the grant");
+    }
 }
 
 void keeper_offer_due(struct keeper *k)

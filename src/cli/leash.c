@@ -49,14 +49,26 @@ static void command_failed(struct body *b, int code, enum leash_why why)
     step(b, &ev);
 }
 
+static void cannot_start(struct body *b)
+{
+    say("%s: cannot start the command: %s", shown(b->plan->names[0]),
+        strerror(errno));
+    command_failed(b, CLI_INTERNAL, LEASH_WHY_INTERNAL);
+}
+
 static void start_command(struct body *b)
 {
     int lease[2], gate[2];
     pid_t self = getpid(), pid;
 
-    if (pipe2(lease, O_CLOEXEC) != 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) != 0) {
-        command_failed(b, CLI_INTERNAL, LEASH_WHY_INTERNAL);
+    if (pipe2(lease, O_CLOEXEC) != 0) {
+        cannot_start(b);
+        return;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) != 0) {
+        cannot_start(b);
+        close(lease[0]);
+        close(lease[1]);
         return;
     }
     pid = fork();
@@ -68,8 +80,7 @@ static void start_command(struct body *b)
     b->gate = gate[0];
     b->lease = lease[1];
     if (pid < 0) {
-        say("cannot start a process: %s", strerror(errno));
-        command_failed(b, CLI_INTERNAL, LEASH_WHY_INTERNAL);
+        cannot_start(b);
         return;
     }
     setpgid(pid, pid);
@@ -78,7 +89,14 @@ static void start_command(struct body *b)
     if (b->terminal >= 0 && isatty(1)) {
         leash_hand_over(b);
     }
-    send(b->gate, "g", 1, MSG_NOSIGNAL);
+    if (send(b->gate, "g", 1, MSG_NOSIGNAL) != 1) {
+        int error = errno;
+
+        kill(pid, SIGKILL); /* it would wait for that word for ever */
+        waitpid(pid, NULL, 0);
+        errno = error;
+        cannot_start(b);
+    }
 }
 
 /* 126 and 127 by us, or the command's own? The gate knows. */
@@ -93,11 +111,13 @@ static void ended_event(struct body *b, int status, struct leash_event *ev)
         return;
     }
     ev->code = WEXITSTATUS(status);
-    if ((ev->code == CLI_NOT_FOUND || ev->code == CLI_NOT_EXECUTABLE) &&
+    if ((ev->code == CLI_NOT_FOUND || ev->code == CLI_NOT_EXECUTABLE ||
+         ev->code == CLI_INTERNAL) &&
         recv(b->gate, &error, sizeof error, MSG_DONTWAIT) ==
             (ssize_t)sizeof error) {
-        ev->why = ev->code == CLI_NOT_FOUND ? LEASH_WHY_NOT_FOUND
-                                            : LEASH_WHY_NOT_EXECUTABLE;
+        ev->why = ev->code == CLI_NOT_FOUND  ? LEASH_WHY_NOT_FOUND
+                  : ev->code == CLI_INTERNAL ? LEASH_WHY_INTERNAL
+                                             : LEASH_WHY_NOT_EXECUTABLE;
         say("%s: %s", shown(b->plan->command[0]), strerror(error));
     }
 }
@@ -288,9 +308,11 @@ static void hear_message(struct body *b, const struct plan_message *m)
         ev.kind = LEASH_EV_LOST;
         break;
     case PLAN_FAILED:
+        b->keeper_done = true;
         ev.kind = LEASH_EV_FAILED;
         break;
     case PLAN_RELEASED:
+        b->keeper_done = true;
         ev.kind = LEASH_EV_RELEASED;
         ev.lost = m->code != 0;
         break;
@@ -321,6 +343,7 @@ static void hear_keeper(struct body *b)
         }
         close(b->socket);
         b->socket = -1;
+        b->keeper_done = true;
         step(b, &eof);
     }
 }
@@ -385,20 +408,43 @@ static bool loop_over(const struct body *b)
            (b->plan->command == NULL && b->leash.state == LEASH_RUNNING);
 }
 
+/* Without memory poll fails. Nothing of ours may end for that: look at
+ * everything, it does not block, and try again. */
+static void poll_all(struct pollfd *fds, nfds_t count)
+{
+    const struct timespec pause = {.tv_nsec = 10 * LEASH_MS};
+
+    if (poll(fds, count, -1) >= 0) {
+        return;
+    }
+    if (errno != EINTR) {
+        nanosleep(&pause, NULL);
+    }
+    for (nfds_t i = 0; i < count; i++) {
+        fds[i].revents = POLLIN;
+    }
+}
+
+static void drain(int timer)
+{
+    uint64_t ticks;
+
+    if (read(timer, &ticks, sizeof ticks) < 0) {
+        return; /* not due */
+    }
+}
+
 static void loop(struct body *b)
 {
     while (!loop_over(b)) {
         struct pollfd fds[3] = {{.fd = b->socket, .events = POLLIN},
                                 {.fd = b->signals, .events = POLLIN},
                                 {.fd = b->timer, .events = POLLIN}};
-        uint64_t ticks;
 
         arm(b);
-        if (poll(fds, 3, -1) < 0 && errno != EINTR) {
-            return;
-        }
-        if (fds[2].revents != 0 && read(b->timer, &ticks, sizeof ticks) < 0) {
-            continue;
+        poll_all(fds, 3);
+        if (fds[2].revents != 0) {
+            drain(b->timer);
         }
         look_at_page(b);
         look_at_clock(b);
@@ -440,6 +486,7 @@ bool leash_fork_keeper(struct body *b)
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return false;
     }
+    b->keeper_done = false;
     b->keeper = fork();
     if (b->keeper == 0) {
         keeper_main(b->plan, b->page, pair[1]);
@@ -502,13 +549,13 @@ bool leash_open(struct body *b, const struct plan *plan)
                        .terminal = -1,
                        .armed = LEASH_NEVER};
     leash_init(&b->leash, &plan->rules, plan->started_ns);
-    if (!open_signals(b) || !leash_fork_keeper(b)) {
+    b->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (b->timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
+        !open_signals(b) || !leash_fork_keeper(b)) {
         say("cannot start: %s", strerror(errno));
         return false;
     }
     /* The keeper is at work; the rest is done beside it. */
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    b->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (plan->args->status_fd >= 0) {
         fcntl((int)plan->args->status_fd, F_SETFD, FD_CLOEXEC);
     }
@@ -518,14 +565,17 @@ bool leash_open(struct body *b, const struct plan *plan)
     return true;
 }
 
-/* Inside another snib run our keeper, which has given everything back and is
- * about to end, would look like a process that we left behind. */
-static void let_keeper_end(const struct body *b)
+/* A keeper that has said its last word is about to end. If we went first,
+ * whoever adopts it would have to reap it, and many an init of a container does
+ * not; inside another snib run it would look like a process that we left
+ * behind. One that still tries to give back has not said it, and goes on
+ * alone. */
+static void reap_keeper(struct body *b)
 {
-    enum { PATIENCE_MS = 300 };
+    enum { PATIENCE_MS = 2000 };
     struct pollfd p = {.fd = -1, .events = POLLIN};
 
-    if (b->keeper <= 0 || b->keeper_gone || getenv("SNIB_HELD") == NULL) {
+    if (b->keeper <= 0 || b->keeper_gone || !b->keeper_done) {
         return;
     }
     p.fd = (int)syscall(SYS_pidfd_open, b->keeper, 0);
@@ -533,6 +583,7 @@ static void let_keeper_end(const struct body *b)
         poll(&p, 1, PATIENCE_MS);
         close(p.fd);
     }
+    b->keeper_gone = waitpid(b->keeper, NULL, WNOHANG) == b->keeper;
 }
 
 int leash_live(struct body *b)
@@ -544,7 +595,7 @@ int leash_live(struct body *b)
         return CLI_OK;
     }
     leash_take_back(b);
-    let_keeper_end(b);
+    reap_keeper(b);
     code = exit_status(b);
     report(b, code);
     return code;

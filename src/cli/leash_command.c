@@ -124,24 +124,37 @@ static void set_environment(const struct body *b, int lease)
     hide_secret();
 }
 
+/* The leash says why: errno. */
+static _Noreturn void give_up(int gate, int code)
+{
+    int error = errno;
+
+    send(gate, &error, sizeof error, MSG_NOSIGNAL);
+    _exit(code);
+}
+
 /* In the child. */
 _Noreturn void leash_become_command(struct body *b, pid_t leash, int gate,
                                     int lease)
 {
     char go;
-    int error;
+    ssize_t heard;
 
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != leash || recv(gate, &go, 1, 0) != 1) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
+        give_up(gate, CLI_INTERNAL);
+    }
+    if (getppid() != leash) {
         _exit(CLI_INTERNAL);
+    }
+    heard = recv(gate, &go, 1, 0);
+    if (heard != 1) { /* 0: the leash is dead, nobody listens */
+        give_up(gate, CLI_INTERNAL);
     }
     set_environment(b, lease);
     fcntl(lease, F_SETFD, 0);
     sigaction(SIGCHLD, &b->old_chld, NULL);
     sigprocmask(SIG_SETMASK, &b->old_mask, NULL);
     execvp(b->plan->command[0], b->plan->command);
-    error = errno;
-    send(gate, &error, sizeof error, MSG_NOSIGNAL);
-    _exit(error == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE);
+    give_up(gate, errno == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE);
 }

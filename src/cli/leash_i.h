@@ -20,6 +20,7 @@ struct body {
     bool term_sent;
     bool stopped_self; /* by Ctrl-Z; CONT brings the command back, too    */
     bool keeper_gone;  /* reaped                                          */
+    bool keeper_done;  /* it said its last word, or closed its socket     */
     int asked_to_end;  /* the last INT, QUIT or TERM that came; 0: none   */
     int64_t armed;
     sigset_t old_mask;

@@ -360,7 +360,8 @@ static void running_ended(struct leash *l, const struct leash_event *ev,
                         ev->why == LEASH_WHY_SIGNALLED,
                     ev->why);
     }
-    if (ev->why == LEASH_WHY_NOT_FOUND || ev->why == LEASH_WHY_NOT_EXECUTABLE) {
+    if (ev->why == LEASH_WHY_NOT_FOUND || ev->why == LEASH_WHY_NOT_EXECUTABLE ||
+        ev->why == LEASH_WHY_INTERNAL) {
         l->ran = false;
     }
     if (!ev->others) {

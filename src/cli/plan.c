@@ -224,6 +224,19 @@ static int plan_rest(struct plan *p)
     return CLI_OK;
 }
 
+/* Whom to end is read there. */
+static int check_proc(const struct plan *p)
+{
+    if (p->command == NULL || proc_is_ours()) {
+        return CLI_OK;
+    }
+    say("/proc is not there, or shows another pid namespace than this "
+        "process's: what the command leaves behind could not be found, and "
+        "strangers would be signalled; mount it (mount -t proc proc /proc), "
+        "or begin the namespace with its own (unshare --mount-proc)");
+    return CLI_CONFIG;
+}
+
 int plan_make(struct plan *p, const struct cli_args *args, const char **names,
               size_t name_count, char **command)
 {
@@ -236,7 +249,8 @@ int plan_make(struct plan *p, const struct cli_args *args, const char **names,
                        .holder_pidfd = -1,
                        .started_ns = proc_now()};
     if ((code = plan_names(p)) != CLI_OK || (code = plan_times(p)) != CLI_OK ||
-        (code = plan_kind(p)) != CLI_OK || (code = plan_rest(p)) != CLI_OK) {
+        (code = plan_kind(p)) != CLI_OK || (code = plan_rest(p)) != CLI_OK ||
+        (code = check_proc(p)) != CLI_OK) {
         return code;
     }
     return storeurl_choose(args, &p->url);

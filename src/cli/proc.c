@@ -82,6 +82,18 @@ void proc_boot_id(char ret[PROC_BOOT_ID])
     ret[strcspn(ret, "\n")] = '\0';
 }
 
+bool proc_is_ours(void)
+{
+    char text[32];
+    ssize_t n = readlink("/proc/self", text, sizeof text - 1);
+
+    if (n <= 0) {
+        return false;
+    }
+    text[n] = '\0';
+    return atoi(text) == (int)getpid();
+}
+
 int64_t proc_start(pid_t pid)
 {
     struct stat_fields s;

@@ -14,6 +14,10 @@ enum { PROC_BOOT_ID = 40 };
 /* This boot's id; "" when /proc does not tell. */
 void proc_boot_id(char ret[PROC_BOOT_ID]);
 
+/* Does /proc show the processes that we see? Not when there is none, or that
+ * of another pid namespace, where our numbers are strangers'. */
+bool proc_is_ours(void);
+
 /* Start time in clock ticks since boot: with the pid the name of a process.
  * 0: no such process. */
 int64_t proc_start(pid_t);

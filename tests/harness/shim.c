@@ -8,6 +8,9 @@
  *   2  the n-th call (1 is the next) of those below fails; 0: none
  *   3  counts them
  *   4  how the n-th call failed: its number in `names`, 0: not yet
+ *   5  count only calls of that number; 0: all
+ *
+ * SNIB_SHIM_NO_NULL=1: /dev/null cannot be opened.
  *
  * SNIB_SHIM_STORM=1: a SIGALRM each millisecond to all threads but the first,
  * whose handler is installed without SA_RESTART, so that whatever can end with
@@ -20,9 +23,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -34,7 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REAL, BOOT, FAIL_AT, COUNT, FAILED, WORDS };
+enum { REAL, BOOT, FAIL_AT, COUNT, FAILED, ONLY, WORDS };
 
 static _Atomic int64_t *words;
 
@@ -119,7 +124,7 @@ time_t time(time_t *ret)
 /* Is this the call that fails? */
 static int fails(int number)
 {
-    if (!words || !words[FAIL_AT]) {
+    if (!words || !words[FAIL_AT] || (words[ONLY] && words[ONLY] != number)) {
         return 0;
     }
     if (atomic_fetch_add(&words[COUNT], 1) + 1 != words[FAIL_AT]) {
@@ -159,6 +164,19 @@ HOOK(9, int, timerfd_create, (int c, int g), (c, g), EMFILE)
 HOOK(10, int, eventfd, (unsigned v, int g), (v, g), EMFILE)
 HOOK(11, int, setsockopt, (int f, int l, int o, const void *v, socklen_t n),
      (f, l, o, v, n), EINVAL)
+
+int open(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = va_arg(args, mode_t); /* looked at only when there is one */
+    va_end(args);
+    if (getenv("SNIB_SHIM_NO_NULL") && strcmp(path, "/dev/null") == 0) {
+        errno = EMFILE;
+        return -1;
+    }
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
 
 int getaddrinfo(const char *restrict host, const char *restrict service,
                 const struct addrinfo *restrict hints,

@@ -10,7 +10,7 @@ __all__ = ["Shim", "ShimMissing", "build_shim"]
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECOND = 1_000_000_000
-WORDS = 5
+WORDS = 6
 NAMES = ["", "socket", "connect", "send", "recv", "poll", "epoll_create1",
          "epoll_ctl", "epoll_wait", "timerfd_create", "eventfd", "setsockopt",
          "getaddrinfo", "pthread_create"]
@@ -63,9 +63,11 @@ class Shim:
         """CLOCK_BOOTTIME, as a suspend does."""
         self._put(1, self._get(1) + int(seconds * SECOND))
 
-    def fail_at(self, nth):
-        """The nth hooked call from now fails; 0: none."""
+    def fail_at(self, nth, only=""):
+        """The nth hooked call from now fails, or the nth of those of that
+        name; 0: none."""
         self._put(2, 0)
+        self._put(5, NAMES.index(only))
         self._put(3, 0)
         self._put(4, 0)
         self._put(2, nth)

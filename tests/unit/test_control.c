@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/control.h"
@@ -85,12 +88,66 @@ static void a_keeper_that_is_gone_is_not_waited_for(void **state)
     assert_int_equal(errno, ECONNREFUSED);
 }
 
+/* Binds a dead keeper's name and says that all is well, as the user nobody. */
+static pid_t squat(const char *address)
+{
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sockaddr_un to = {.sun_family = AF_UNIX};
+        struct control_request request;
+        struct control_reply reply = {.magic = CONTROL_MAGIC, .token = 7};
+        int size = snprintf(to.sun_path + 1, sizeof to.sun_path - 1, "snib.%s",
+                            address);
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+        if (setgid(65534) != 0 || setuid(65534) != 0 ||
+            bind(fd, (struct sockaddr *)&to,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                             (size_t)size)) != 0 ||
+            listen(fd, 1) != 0 || write(ready[1], "r", 1) != 1) {
+            _exit(1);
+        }
+        fd = accept(fd, NULL, NULL);
+        if (recv(fd, &request, sizeof request, 0) > 0) {
+            control_send(fd, &reply);
+        }
+        _exit(0);
+    }
+    char r;
+    assert_int_equal(read(ready[0], &r, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+/* Only root could be taken in: an ordinary user's keeper is of that user. */
+static void a_squatter_at_a_dead_keepers_address_is_not_believed(void **state)
+{
+    (void)state;
+    char address[CONTROL_ADDRESS_MAX];
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+    struct control_reply reply;
+    int status;
+    close(control_listen(address));
+    if (geteuid() != 0) {
+        assert_false(control_ask(address, &request, 20000, &reply));
+        return;
+    }
+    pid_t pid = squat(address);
+    assert_false(control_ask(address, &request, 20000, &reply));
+    assert_int_equal(errno, EPERM);
+    waitpid(pid, &status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_keeper_answers),
         cmocka_unit_test(one_that_was_dropped_asks_again),
         cmocka_unit_test(a_keeper_that_is_gone_is_not_waited_for),
+        cmocka_unit_test(a_squatter_at_a_dead_keepers_address_is_not_believed),
     };
     return RUN(tests);
 }
