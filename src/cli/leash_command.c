@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "held.h"
 #include "leash_i.h"
+#include "proc.h"
 #include "storeurl.h"
 #include "text.h"
 
@@ -152,6 +153,7 @@ _Noreturn void leash_become_command(struct body *b, pid_t leash, int gate,
         give_up(gate, CLI_INTERNAL);
     }
     set_environment(b, lease);
+    proc_set_mark(b->page->address);
     fcntl(lease, F_SETFD, 0);
     sigaction(SIGCHLD, &b->old_chld, NULL);
     sigprocmask(SIG_SETMASK, &b->old_mask, NULL);

@@ -43,8 +43,15 @@ enum proc_waits proc_only_waits(pid_t pid, pid_t child);
  * only wait for a parent that may never look. */
 bool proc_group_alive(pid_t pgid);
 
-/* KILL every process of ours, but this one, whose initial environment has
- * "mark" inside the variable SNIB_HELD. Returns how many. */
-int proc_kill_marked(const char *mark);
+/* Mark this process and all that it will start, by the address of its keeper:
+ * those that leave the group, close all descriptors and clear their
+ * environment, too. */
+void proc_set_mark(const char *address);
+
+/* KILL every process but this one that has that mark, or whose initial
+ * environment has the address inside SNIB_HELD. To a keeper of a snib in there,
+ * which tidies up by itself, TERM only, unless that one is no longer spared.
+ * Returns how many there were. */
+int proc_kill_marked(const char *address, bool spare_keepers);
 
 #endif

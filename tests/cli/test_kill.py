@@ -3,6 +3,7 @@ our processes is killed or stopped."""
 
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -78,6 +79,50 @@ def test_a_killed_leash_takes_along_who_left_the_group(sqlite):
     p.wait()
     eventually(lambda: not runs(left), "the one that left is gone", 5)
 
+
+# A proper daemon: no group, no parent, no descriptor, no environment of ours.
+DAEMON = ('"$PYTHON" -c \'import os, sys\n'
+          'if os.fork(): os._exit(0)\n'
+          'os.setsid()\n'
+          'if os.fork(): os._exit(0)\n'
+          'os.closerange(0, 1024)\n'
+          'with open(sys.argv[1] + ".n", "w") as f: f.write(str(os.getpid()))\n'
+          'os.rename(sys.argv[1] + ".n", sys.argv[1])\n'
+          'os.execve("/bin/sleep", ["sleep", "1000"], {})\' "$0"')
+
+
+def free_by(store, name, pid):
+    """Look until the lock is free; the daemon must have gone before."""
+    eventually(lambda: not store.held(name), "free", 10)
+    assert not runs(pid), "it outlived the lock"
+
+
+def test_a_killed_leash_takes_along_a_daemon_without_an_environment(store):
+    mark = store.path("daemon")
+    p = store.start("run", "-q", "a", "--", "sh", "-c", DAEMON + "; sleep 1000",
+                    mark, env={"PYTHON": sys.executable})
+    daemon = read_pid(mark)
+    eventually(lambda: stat_of(daemon)[1] == p.pid, "it is adopted")
+    kill(p.pid, signal.SIGKILL)
+    try:
+        free_by(store, "a", daemon)
+    finally:
+        kill(daemon, signal.SIGKILL)
+
+
+def test_it_takes_along_the_daemon_of_a_run_inside(store):
+    """Whose own leash and keeper end in the same moment."""
+    mark = store.path("daemon")
+    p = store.start("run", "-q", "a", "--", store.binary, "run", "-q", "b",
+                    "--", "sh", "-c", DAEMON + "; sleep 1000", mark,
+                    env={"PYTHON": sys.executable})
+    daemon = read_pid(mark)
+    kill(p.pid, signal.SIGKILL)
+    try:
+        free_by(store, "b", daemon)
+        free_by(store, "a", daemon)
+    finally:
+        kill(daemon, signal.SIGKILL)
 
 
 def test_a_dead_keeper_does_not_free_the_lock_only_its_lease_does(store):
