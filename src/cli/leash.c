@@ -520,21 +520,37 @@ static void report(const struct body *b, int code)
     struct statusline s = {
         .by_command = l->by_command,
         .exit = code,
-        .reason = leash_why_text(l->why),
+        .cause = leash_why_text(l->why),
         .ran = l->ran,
         .token = b->page->tokens[0],
         .waited_ms = between_ms(l->started, l->granted != 0 ? l->granted : now),
         .held_ms = between_ms(l->granted, now),
     };
 
-    if (b->plan->args->status_fd >= 0) {
-        statusline_write((int)b->plan->args->status_fd, &s);
+    if (b->status >= 0) {
+        statusline_write(b->status, &s);
     }
     if (b->plan->args->verbose) {
         say("%s: exit %d by %s (%s), token %" PRId64 ", waited %" PRId64
             "ms, held %" PRId64 "ms",
             shown(b->plan->names[0]), code, l->by_command ? "command" : "snib",
-            s.reason, s.token, s.waited_ms, s.held_ms);
+            s.cause, s.token, s.waited_ms, s.held_ms);
+    }
+}
+
+/* A copy of our own; the command gets the user's only where it is one of the
+ * first three, which are its own streams. */
+static void keep_status_fd(struct body *b, int fd)
+{
+    if (fd < 0) {
+        return;
+    }
+    b->status = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (b->status < 0) {
+        b->status = fd;
+    }
+    if (fd > 2) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
 }
 
@@ -547,6 +563,7 @@ bool leash_open(struct body *b, const struct plan *plan)
                        .gate = -1,
                        .lease = -1,
                        .terminal = -1,
+                       .status = -1,
                        .armed = LEASH_NEVER};
     leash_init(&b->leash, &plan->rules, plan->started_ns);
     b->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -556,9 +573,7 @@ bool leash_open(struct body *b, const struct plan *plan)
         return false;
     }
     /* The keeper is at work; the rest is done beside it. */
-    if (plan->args->status_fd >= 0) {
-        fcntl((int)plan->args->status_fd, F_SETFD, FD_CLOEXEC);
-    }
+    keep_status_fd(b, (int)plan->args->status_fd);
     if (plan->command != NULL) {
         leash_find_terminal(b);
     }

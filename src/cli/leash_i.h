@@ -12,6 +12,7 @@ struct body {
     struct plan_page *page;
     struct leash leash;
     int signals, timer, socket, gate, lease;
+    int status;       /* for the line about the end; -1: not wanted      */
     int terminal;     /* a descriptor of ours on it; -1: none            */
     bool handed_over; /* the command has the foreground                  */
     pid_t keeper, command;

@@ -34,7 +34,8 @@
  *
  * What the exit status says: a loss wins over everything the command said
  * (its 0 may be a lie about shared data), except with --on-lost ignore, where
- * the user took that on himself.
+ * the user took that on himself: the command's status stays, and the cause is
+ * that of the loss.
  *
  * Forbidden: system calls, allocation, and any path from STOPPING back.
  */
@@ -165,6 +166,7 @@ static void note_lost(struct leash *l, struct leash_actions *a,
                       enum leash_why why)
 {
     l->lost = true;
+    l->lost_why = why;
     if (l->rules.on_lost != LEASH_LOST_IGNORE) {
         set_outcome(l, EXIT_LOST, false, why);
     }
@@ -358,7 +360,7 @@ static void running_ended(struct leash *l, const struct leash_event *ev,
         set_outcome(l, ev->code,
                     ev->why == LEASH_WHY_EXITED ||
                         ev->why == LEASH_WHY_SIGNALLED,
-                    ev->why);
+                    l->lost ? l->lost_why : ev->why);
     }
     if (ev->why == LEASH_WHY_NOT_FOUND || ev->why == LEASH_WHY_NOT_EXECUTABLE ||
         ev->why == LEASH_WHY_INTERNAL) {
@@ -438,7 +440,7 @@ static void stopping_ended(struct leash *l, const struct leash_event *ev)
                     LEASH_WHY_MAX_RUN);
         return;
     }
-    set_outcome(l, ev->code, true, ev->why);
+    set_outcome(l, ev->code, true, l->lost ? l->lost_why : ev->why);
 }
 
 /* STOPPING and ENDING differ in what moves the time of KILL. */
@@ -461,7 +463,7 @@ static void step_stopping(struct leash *l, const struct leash_event *ev,
                 act_kill(l, a, now);
             }
         } else if (l->why == LEASH_WHY_EXPIRED) {
-            l->why = ev->why; /* the store knows better why */
+            l->why = l->lost_why = ev->why; /* the store knows better why */
         }
         break;
     case LEASH_EV_KEEPER_EOF:

@@ -44,7 +44,7 @@ enum leash_state {
     LEASH_DONE
 };
 
-/* Why snib ended: the "reason" of the --status-fd line. */
+/* Why snib ended: the "cause" in the --status-fd line. */
 #define LEASH_WHYS(X)                                                          \
     X(EXITED, "exited")                                                        \
     X(SIGNALLED, "signalled")                                                  \
@@ -154,7 +154,7 @@ struct leash {
     bool lost;
     bool risk;
     bool max_run_over;
-    enum leash_why risk_why;
+    enum leash_why risk_why, lost_why;
     /* The outcome so far. */
     int exit;
     bool by_command;

@@ -11,6 +11,7 @@
 #include "duration.h"
 #include "rows.h"
 #include "show.h"
+#include "statusline.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -209,7 +210,7 @@ static void fill_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) < 0) { /* the lowest that is free: this one */
-            open("/dev/null", fd == 1 ? O_RDONLY : O_RDWR);
+            open("/dev/null", O_RDONLY);
         }
     }
 }
@@ -251,8 +252,13 @@ static int dispatch(struct cli_args *args, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static struct cli_args args;
+    int code;
 
     fill_standard_descriptors();
     options_defaults(&args);
-    return finish(dispatch(&args, argc, argv));
+    code = finish(dispatch(&args, argc, argv));
+    if (code != CLI_OK) {
+        statusline_write_refused((int)args.status_fd, code);
+    }
+    return code;
 }

@@ -217,9 +217,20 @@ static int plan_rest(struct plan *p)
     if (a->busy_ok && a->busy_exit >= 0) {
         return usage_error(a, "--busy-ok and --busy-exit exclude each other");
     }
-    if (a->status_fd >= 0 && fcntl((int)a->status_fd, F_GETFD) < 0) {
-        return usage_error(a, "--status-fd: %d is not an open file descriptor",
-                           (int)a->status_fd);
+    if (a->status_fd >= 0) {
+        int flags = fcntl((int)a->status_fd, F_GETFL);
+
+        if (flags < 0) {
+            return usage_error(a,
+                               "--status-fd: %d is not an open file descriptor",
+                               (int)a->status_fd);
+        }
+        if ((flags & O_ACCMODE) == O_RDONLY) {
+            return usage_error(a,
+                               "--status-fd: %d is closed, or open for reading "
+                               "only; expected one to write to, as with 3>FILE",
+                               (int)a->status_fd);
+        }
     }
     return CLI_OK;
 }

@@ -1,11 +1,15 @@
 /* statusline.c — see statusline.h. By hand, as the leash stays small; every
  * value is a number or a word of ours. */
 #include "statusline.h"
+#include "cli.h"
+#include "leash_step.h"
 #include "text.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <unistd.h>
+
+static bool written;
 
 void statusline_write(int fd, const struct statusline *s)
 {
@@ -13,8 +17,8 @@ void statusline_write(int fd, const struct statusline *s)
     char line[512] = "";
     struct text t = TEXT_IN(line);
 
-    text_addf(&t, "{\"by\":\"%s\",\"exit\":%d,\"reason\":\"%s\",\"ran\":%s,",
-              s->by_command ? "command" : "snib", s->exit, s->reason,
+    text_addf(&t, "{\"by\":\"%s\",\"exit\":%d,\"cause\":\"%s\",\"ran\":%s,",
+              s->by_command ? "command" : "snib", s->exit, s->cause,
               s->ran ? "true" : "false");
     if (s->token > 0) {
         text_addf(&t, "\"token\":%" PRId64 ",", s->token);
@@ -23,7 +27,30 @@ void statusline_write(int fd, const struct statusline *s)
     }
     text_addf(&t, "\"waited_ms\":%" PRId64 ",\"held_ms\":%" PRId64 "}\n",
               s->waited_ms, s->held_ms);
+    written = true;
     if (poll(&p, 1, 100) == 1 && write(fd, line, t.used) < 0) {
         return; /* nobody listens */
+    }
+}
+
+static enum leash_why cause_of(int exit)
+{
+    switch (exit) {
+    case CLI_USAGE:
+        return LEASH_WHY_USAGE;
+    case CLI_CONFIG:
+        return LEASH_WHY_CONFIG;
+    default:
+        return LEASH_WHY_INTERNAL;
+    }
+}
+
+void statusline_write_refused(int fd, int exit)
+{
+    const struct statusline s = {.exit = exit,
+                                 .cause = leash_why_text(cause_of(exit))};
+
+    if (fd >= 0 && !written) {
+        statusline_write(fd, &s);
     }
 }

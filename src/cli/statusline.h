@@ -8,7 +8,7 @@
 struct statusline {
     bool by_command;
     int exit;
-    const char *reason; /* one of LEASH_WHYS: plain ASCII, nothing to escape */
+    const char *cause; /* one of LEASH_WHYS: plain ASCII, nothing to escape */
     bool ran;
     int64_t token; /* 0: none, written as null */
     int64_t waited_ms, held_ms;
@@ -16,5 +16,9 @@ struct statusline {
 
 /* Write it. A full or closed descriptor changes nothing but the line. */
 void statusline_write(int fd, const struct statusline *);
+
+/* Where nothing was even begun: usage, configuration. Unless one was written
+ * before. fd may be -1: none. */
+void statusline_write_refused(int fd, int exit);
 
 #endif

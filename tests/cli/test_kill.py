@@ -1,6 +1,7 @@
 """The command is dead before anyone else can hold the lock: whichever one of
 our processes is killed or stopped."""
 
+import json
 import os
 import signal
 import sys
@@ -237,8 +238,8 @@ def test_on_lost_signal_only_tells_and_the_status_is_76(sqlite):
 
 def test_on_lost_ignore_lets_the_command_end_by_itself(sqlite):
     mark = sqlite.path("go")
-    p = sqlite.start("run", "-t", "1s", "--on-lost", "ignore", "a", "--", "sh",
-                     "-c", 'echo $$ >"$0.pid"; while ! test -e "$0"; do '
+    p = sqlite.start("run", "-t", "1s", "--on-lost", "ignore", "--status-fd",
+                     "2", "a", "--", "sh", "-c", 'echo $$ >"$0.pid"; while ! test -e "$0"; do '
                      'sleep 0.02; done; exit 3', mark)
     read_pid(mark + ".pid")
     keeper = keeper_of(p.pid)
@@ -247,7 +248,9 @@ def test_on_lost_ignore_lets_the_command_end_by_itself(sqlite):
     open(mark, "w").close()
     kill(keeper, signal.SIGCONT)
     assert p.wait(10) == 3
-    assert "lock lost" in p.stderr.read()
+    said = p.stderr.read()
+    assert "lock lost" in said
+    assert json.loads(said[said.index("{"):])["cause"] == "expired"
 
 
 def test_the_lease_descriptor_reads_eof_on_loss(sqlite):

@@ -30,7 +30,7 @@ def test_the_commands_own_status_passes_through(sqlite, code):
                              "exit %d" % code)
     assert done.returncode == code
     assert line["by"] == "command" and line["exit"] == code
-    assert line["reason"] == "exited" and line["ran"] is True
+    assert line["cause"] == "exited" and line["ran"] is True
 
 
 def test_on_redis_the_commands_own_status_passes_through(redis):
@@ -43,13 +43,13 @@ def test_a_command_killed_by_a_signal_ends_as_128_plus_n(sqlite, name):
                              "ulimit -c 0; kill -%s $$" % name)
     number = getattr(signal, "SIG" + name)
     assert done.returncode == 128 + number
-    assert line["by"] == "command" and line["reason"] == "signalled"
+    assert line["by"] == "command" and line["cause"] == "signalled"
 
 
 def test_a_missing_command_ends_as_127_and_the_lock_is_free(sqlite):
     done, line = with_status(sqlite, "run", "a", "--", "/no/such/thing")
     assert done.returncode == 127
-    assert line["by"] == "snib" and line["reason"] == "not-found"
+    assert line["by"] == "snib" and line["cause"] == "not-found"
     assert line["ran"] is False
     assert not sqlite.held("a")
 
@@ -57,7 +57,7 @@ def test_a_missing_command_ends_as_127_and_the_lock_is_free(sqlite):
 def test_a_file_that_is_not_executable_ends_as_126(sqlite):
     done, line = with_status(sqlite, "run", "a", "--", "/etc/passwd")
     assert done.returncode == 126
-    assert line["by"] == "snib" and line["reason"] == "not-executable"
+    assert line["by"] == "snib" and line["cause"] == "not-executable"
     assert "Permission denied" in done.stderr
 
 
@@ -66,7 +66,7 @@ def test_a_held_lock_is_75_and_nothing_runs(store):
     mark = store.path("ran")
     done, line = with_status(store, "run", "-w", "0", "a", "--", "touch", mark)
     assert done.returncode == 75
-    assert line["by"] == "snib" and line["reason"] == "busy"
+    assert line["by"] == "snib" and line["cause"] == "busy"
     assert line["ran"] is False and line["token"] is None
     assert not os.path.exists(mark)
     assert "held by" in done.stderr
@@ -76,7 +76,7 @@ def test_the_wait_limit_ends_as_75_in_time(store):
     store.hold("a")
     done, line = with_status(store, "run", "-w", "300ms", "a", "--", "true")
     assert done.returncode == 75
-    assert line["reason"] == "timeout"
+    assert line["cause"] == "timeout"
     assert 300 <= line["waited_ms"] < 3000
 
 
@@ -91,6 +91,63 @@ def test_busy_exit_and_busy_ok_choose_the_status(sqlite):
 def test_busy_exit_does_not_touch_the_commands_own_75(sqlite):
     done = sqlite.run("run", "-E9", "a", "--", "sh", "-c", "exit 75")
     assert done.returncode == 75
+
+
+REFUSED = [
+    (("--ttl", "5", "a", "--", "true"), 64, "usage"),
+    (("a",), 64, "usage"),
+    (("--nothing", "a", "--", "true"), 64, "usage"),
+    (("-s", "what:", "a", "--", "true"), 78, "config"),
+]
+
+
+@pytest.mark.parametrize("rest,code,cause", REFUSED)
+def test_the_status_line_tells_of_what_was_not_begun(sqlite, rest, code, cause):
+    done, line = with_status(sqlite, "run", *rest)
+    assert done.returncode == code, done.stderr
+    assert line.pop("waited_ms") >= 0
+    assert line == {"by": "snib", "exit": code, "cause": cause, "ran": False,
+                    "token": None, "held_ms": 0}
+
+
+def test_the_status_line_on_stderr_leaves_the_commands_stderr(sqlite):
+    """It was closed for the command, whose next file then was its stderr."""
+    out = sqlite.path("precious")
+    done = sqlite.run("run", "-q", "--status-fd", "2", "a", "--", "sh", "-c",
+                      'exec 5>"$0"; echo precious >&5; echo progress >&2', out)
+    assert done.returncode == 0
+    assert open(out).read() == "precious\n"
+    said = done.stderr.split("\n")
+    assert said[0] == "progress" and json.loads(said[1])["exit"] == 0
+
+
+@pytest.mark.parametrize("fd", [0, 1, 2])
+def test_the_status_line_leaves_the_commands_streams_open(sqlite, fd):
+    out = sqlite.path("out")
+    with open(out, "w+") as file:
+        streams = [subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL]
+        streams[fd] = file
+        done = subprocess.run(
+            [sqlite.binary, "run", "-q", "--status-fd", str(fd), "a", "--",
+             "sh", "-c", "echo hi >&%d" % fd], env=sqlite.env,
+            stdin=streams[0], stdout=streams[1], stderr=streams[2],
+            timeout=30)
+        file.seek(0)
+        said = file.read().split("\n")
+    assert done.returncode == 0, said
+    assert said[0] == "hi" and json.loads(said[1])["cause"] == "exited"
+
+
+@pytest.mark.parametrize("how", ["3</dev/null", "1>&-", "2>&-", "0<&-", ""])
+def test_a_status_line_that_nobody_can_write_is_refused(sqlite, how):
+    fd = how[:1] or "3"
+    done = subprocess.run(
+        ["sh", "-c", '"$0" run -q --status-fd %s a -- touch "$1" %s'
+         % (fd, how), sqlite.binary, sqlite.path("ran")], env=sqlite.env,
+        stderr=subprocess.PIPE, text=True, timeout=30)
+    assert done.returncode == 64
+    assert how == "2>&-" or "--status-fd: %s is" % fd in done.stderr
+    assert not os.path.exists(sqlite.path("ran"))
 
 
 def test_an_unreachable_store_is_69_and_nothing_runs(sqlite):
@@ -257,7 +314,7 @@ def test_max_run_stops_the_command(sqlite):
     done, line = with_status(sqlite, "run", "--max-run", "250ms", "a", "--",
                              "sleep", "1000")
     assert done.returncode == 143
-    assert line["by"] == "snib" and line["reason"] == "max-run"
+    assert line["by"] == "snib" and line["cause"] == "max-run"
 
 
 def test_max_run_kills_one_that_ignores_term(sqlite):
@@ -265,7 +322,7 @@ def test_max_run_kills_one_that_ignores_term(sqlite):
                              "250ms", "a", "--", "sh", "-c",
                              'trap "" TERM; while :; do sleep 0.05; done')
     assert done.returncode == 137
-    assert line["reason"] == "max-run"
+    assert line["cause"] == "max-run"
 
 
 def test_a_command_that_turns_max_runs_term_into_0_has_not_succeeded(sqlite):

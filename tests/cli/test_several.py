@@ -162,7 +162,7 @@ def test_the_loss_of_one_is_the_loss_of_all(store):
     with os.fdopen(r) as f:
         told = json.loads(f.read())
     assert (told["by"], told["exit"], told["ran"]) == ("snib", 76, True)
-    assert told["reason"] == "revoked"
+    assert told["cause"] == "revoked"
     assert free(store, "a", "b", "c")
 
 
@@ -209,7 +209,7 @@ def test_a_circle_with_a_program_is_refused_with_the_circle(store, driver):
     assert "/%d lane " % other.pid in last
     assert last.endswith("waits for 'a' held by this"), last
     with os.fdopen(r) as f:
-        assert json.loads(f.read())["reason"] == "deadlock"
+        assert json.loads(f.read())["cause"] == "deadlock"
     pending.wait()
     assert free(store, "m")
     assert grant is not None

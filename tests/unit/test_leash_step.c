@@ -655,6 +655,7 @@ on_lost_ignore_tells_at_the_deadline_and_keeps_the_status(void **state)
     send(&l, ENDED(5, false), 40 * S);
     assert_int_equal(l.exit, 5);
     assert_true(l.by_command);
+    assert_string_equal(leash_why_text(l.why), "expired");
 }
 
 static void hold_min_waits_only_for_what_is_left_of_it(void **state)
