@@ -50,9 +50,10 @@ void keeper_end(struct keeper *k, int code)
 void keeper_release_and_end(struct keeper *k)
 {
     enum leash_why why = LEASH_WHY_EXPIRED;
-    bool lost = keeper_release_all(k, &why);
+    char text[SNIB_EXPLAIN_TEXT] = "";
+    bool lost = keeper_release_all(k, &why, text);
 
-    keeper_tell(k, PLAN_RELEASED, lost ? 1 : 0, why);
+    keeper_tell(k, PLAN_RELEASED, lost ? 1 : 0, why, text);
     keeper_end(k, 0);
 }
 
@@ -61,8 +62,8 @@ void keeper_cannot(struct keeper *k, const char *what)
     enum leash_why why = LEASH_WHY_EXPIRED;
 
     say("cannot %s: %s", what, strerror(errno));
-    keeper_release_all(k, &why);
-    keeper_tell(k, PLAN_FAILED, CLI_INTERNAL, LEASH_WHY_INTERNAL);
+    keeper_release_all(k, &why, NULL);
+    keeper_tell(k, PLAN_FAILED, CLI_INTERNAL, LEASH_WHY_INTERNAL, "");
     keeper_end(k, CLI_INTERNAL);
 }
 

@@ -62,8 +62,8 @@ void keeper_fail(struct keeper *k, snib_err code)
     enum leash_why why = LEASH_WHY_EXPIRED;
 
     waitline_wipe(&k->line);
-    keeper_release_all(k, &why);
-    keeper_tell(k, PLAN_FAILED, snib_err_exit(code), why_of_error(code));
+    keeper_release_all(k, &why, NULL);
+    keeper_tell(k, PLAN_FAILED, snib_err_exit(code), why_of_error(code), "");
     keeper_end(k, 0);
 }
 
@@ -201,6 +201,14 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
         holder[0] != '\0' ? holder : snib_err_text(error->code));
 }
 
+static void copy_owner(struct slot *s, const char *owner)
+{
+    struct text t = TEXT_IN(s->owner);
+
+    s->owner[0] = '\0';
+    text_add(&t, owner);
+}
+
 /* Is the name held up the tree, by a keeper that is alive, in this store? */
 static bool find_outer(struct keeper *k, const char *name, struct slot *ret)
 {
@@ -221,6 +229,7 @@ static bool find_outer(struct keeper *k, const char *name, struct slot *ret)
         ret->covered = kind_covers((snib_kind)reply.kind, reply.permits,
                                    k->plan->kind, k->plan->permits);
         memcpy(ret->outer, entry.address, sizeof ret->outer);
+        copy_owner(ret, reply.text);
         ret->deadline_ns = reply.deadline_ns;
         ret->grant = (struct snib_grant){.token = reply.token};
         ret->permit_slot = reply.slot;
@@ -340,13 +349,17 @@ void keeper_acquire(struct keeper *k)
     }
 }
 
-/* SNIB_OWNER: nothing when the first lock is an outer one's. */
+/* SNIB_OWNER, as others see it: the lane without the mark of those that were
+ * drawn; of a lock held up the tree, what its keeper says. */
 static void set_owner(struct keeper *k)
 {
     struct text t = TEXT_IN(k->page->owner);
 
     if (k->slots[0].state == SLOT_HELD) {
-        text_addf(&t, "%s:%" PRIu64, snib_client_id(k->client), k->lane);
+        text_addf(&t, "%s:%" PRIu64, snib_client_id(k->client),
+                  k->lane & INT64_MAX);
+    } else {
+        text_add(&t, k->slots[0].owner);
     }
 }
 

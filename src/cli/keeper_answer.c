@@ -35,6 +35,16 @@ static void answer_status(struct keeper *k, struct control_reply *reply)
     }
 }
 
+/* Where nothing is wrong, the text has who holds. */
+static void set_owner(const struct keeper *k, struct control_reply *reply)
+{
+    struct text t = TEXT_IN(reply->text);
+
+    if (reply->code == 0) {
+        text_add(&t, k->page->owner);
+    }
+}
+
 static void answer_renew(struct keeper *k, int64_t lease_ms,
                          struct control_reply *reply)
 {
@@ -71,7 +81,7 @@ static bool answer_release(struct keeper *k, struct control_reply *reply)
                      "command instead");
         return false;
     }
-    if (keeper_release_all(k, &why)) {
+    if (keeper_release_all(k, &why, NULL)) {
         reply->code = CLI_LOST;
     }
     return true;
@@ -132,6 +142,7 @@ static void answer(struct keeper *k, int fd)
     switch ((enum control_verb)request.verb) {
     case CONTROL_STATUS:
         answer_status(k, &reply);
+        set_owner(k, &reply);
         break;
     case CONTROL_RENEW:
         answer_renew(k, request.lease_ms, &reply);

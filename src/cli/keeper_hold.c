@@ -17,10 +17,12 @@
 #include <time.h>
 
 bool keeper_tell(const struct keeper *k, enum plan_message_kind kind, int code,
-                 enum leash_why why)
+                 enum leash_why why, const char *text)
 {
     struct plan_message m = {.kind = kind, .code = code, .why = (int)why};
+    struct text t = TEXT_IN(m.text);
 
+    text_add(&t, text);
     return k->socket >= 0 &&
            send(k->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) ==
                (ssize_t)sizeof m;
@@ -57,13 +59,25 @@ bool keeper_ask_outer(const char *address, const char *name,
     return control_ask(address, &request, 500, ret);
 }
 
+/* Of a grant that is at risk or lost. */
+static void explain(const struct slot *s, char *ret)
+{
+    ret[0] = '\0';
+    if (s->lock != NULL) {
+        snib_grant_explain(s->lock, s->grant, ret, SNIB_EXPLAIN_TEXT);
+    }
+}
+
 static void lose(struct keeper *k, struct slot *s, snib_reason reason)
 {
+    char text[SNIB_EXPLAIN_TEXT];
+
+    explain(s, text);
     s->state = SLOT_LOST;
     s->reason = reason;
     if (!k->lost && k->phase == PHASE_HOLDING) {
         k->lost = true;
-        keeper_tell(k, PLAN_LOST, 0, keeper_why(reason));
+        keeper_tell(k, PLAN_LOST, 0, keeper_why(reason), text);
     }
 }
 
@@ -78,6 +92,19 @@ static void look_at_outer(struct keeper *k, struct slot *s, const char *name)
         }
         s->deadline_ns = reply.deadline_ns;
     }
+}
+
+/* What fails, fails for want of the store, unless it is known better. */
+static void tell_risk(const struct keeper *k, const struct slot *s,
+                      snib_reason reason)
+{
+    char text[SNIB_EXPLAIN_TEXT];
+
+    explain(s, text);
+    keeper_tell(k, PLAN_RISK, 0,
+                reason == SNIB_WHY_NONE ? LEASH_WHY_UNREACHABLE
+                                        : keeper_why(reason),
+                text);
 }
 
 static void look_at_slot(struct keeper *k, size_t i)
@@ -104,7 +131,7 @@ static void look_at_slot(struct keeper *k, size_t i)
         s->deadline_ns = now + status.left_ms * LEASH_MS;
         if (!s->at_risk && k->phase == PHASE_HOLDING) {
             s->at_risk = true;
-            keeper_tell(k, PLAN_RISK, 0, keeper_why(status.reason));
+            tell_risk(k, s, status.reason);
         }
         break;
     case SNIB_LOST:
@@ -131,7 +158,9 @@ void keeper_look(struct keeper *k)
     if (k->lost) {
         return;
     }
-    if (least > atomic_load(&k->page->deadline_ns)) {
+    /* What is left is told in whole ms: only what is later by more than that
+     * is a renewal, and ends a risk. */
+    if (least > atomic_load(&k->page->deadline_ns) + 2 * LEASH_MS) {
         atomic_store(&k->page->deadline_ns, least);
     }
     /* The library renews each third of the lease: until then nothing moves. */
@@ -198,6 +227,7 @@ static void see_released(struct keeper *k, const struct slot *s,
 struct giving {
     bool lost; /* the store said that one had ended                        */
     enum leash_why why;
+    char text[SNIB_EXPLAIN_TEXT];
     bool unanswered[PLAN_NAMES_MAX];
 };
 
@@ -206,22 +236,29 @@ static bool is_taken(const struct slot *s)
     return s->state == SLOT_HELD || s->state == SLOT_LOST;
 }
 
-static void note_lost(struct giving *g, snib_reason reason)
+/* text: of the release. Who revoked it is more than its reason says. */
+static void note_lost(struct giving *g, snib_reason reason, const char *text)
 {
+    bool revoked = strncmp(text, "revoked", 7) == 0;
+    struct text t = TEXT_IN(g->text);
+
     g->lost = true;
-    g->why = keeper_why(reason);
+    g->why = revoked ? LEASH_WHY_REVOKED : keeper_why(reason);
+    g->text[0] = '\0';
+    text_add(&t, revoked ? text : "");
 }
 
 static void give_back_one(struct keeper *k, size_t i, struct giving *g)
 {
     struct slot *s = &k->slots[i];
     struct snib_status status;
+    struct snib_error error = {0};
     snib_err code;
 
     snib_grant_status(s->lock, s->grant, &status);
-    code = snib_release(s->lock, s->grant, NULL);
+    code = snib_release(s->lock, s->grant, &error);
     if (code == SNIB_ERR_LOST || s->state == SLOT_LOST) {
-        note_lost(g, status.reason);
+        note_lost(g, status.reason, error.text);
     } else if (code != SNIB_ERR_OK) {
         g->unanswered[i] = true;
     }
@@ -233,23 +270,26 @@ static void give_back_several(struct keeper *k, struct giving *g)
 {
     struct several *m = &k->several;
     struct snib_multi_status status;
+    struct snib_error error = {0};
     snib_err code;
 
     snib_multi_status(m->multi, m->grants, &status);
-    code = snib_multi_release(m->multi, m->grants, NULL);
+    code = snib_multi_release(m->multi, m->grants, &error);
     for (size_t i = 0; i < m->count; i++) {
         g->unanswered[m->slot[i]] = code != SNIB_ERR_OK;
         if (k->slots[m->slot[i]].state == SLOT_LOST) {
-            note_lost(g, k->slots[m->slot[i]].reason);
+            note_lost(g, k->slots[m->slot[i]].reason, "");
         }
     }
     if (code == SNIB_ERR_LOST && !g->lost) {
-        note_lost(g, status.reason);
+        plan_strip_name(&error);
+        note_lost(g, status.reason, error.text);
     }
 }
 
 /* Give everything back. True when the store said that one had ended. */
-bool keeper_release_all(struct keeper *k, enum leash_why *ret_why)
+bool keeper_release_all(struct keeper *k, enum leash_why *ret_why,
+                        char *ret_text)
 {
     struct giving g = {.why = *ret_why};
     struct several *m = &k->several;
@@ -266,5 +306,8 @@ bool keeper_release_all(struct keeper *k, enum leash_why *ret_why)
         }
     }
     *ret_why = g.why;
+    if (ret_text != NULL) {
+        memcpy(ret_text, g.text, sizeof g.text);
+    }
     return g.lost;
 }

@@ -27,6 +27,7 @@ struct slot {
     snib_reason reason;
     bool at_risk;                    /* and told */
     char outer[CONTROL_ADDRESS_MAX]; /* OUTER: whom to ask */
+    char owner[PLAN_OWNER_MAX];      /* OUTER: who holds */
     bool covered;                    /* OUTER: its kind is enough for us */
 };
 
@@ -82,7 +83,7 @@ _Noreturn void keeper_cannot(struct keeper *, const char *what);
 
 /* keeper_hold.c */
 bool keeper_tell(const struct keeper *, enum plan_message_kind, int code,
-                 enum leash_why);
+                 enum leash_why, const char *text);
 enum leash_why keeper_why(snib_reason);
 /* Ask the keeper at address how long its lease of name still is. */
 bool keeper_ask_outer(const char *address, const char *name,
@@ -92,8 +93,10 @@ bool keeper_ask_outer(const char *address, const char *name,
 void keeper_look(struct keeper *);
 /* With a long grace a third of the lease is too late. */
 void keeper_renew_early(struct keeper *);
-/* Give everything back. True when the store said that one had ended. */
-bool keeper_release_all(struct keeper *, enum leash_why *ret_why);
+/* Give everything back. True when the store said that one had ended; ret_text,
+ * of SNIB_EXPLAIN_TEXT bytes or NULL, has the words for it. */
+bool keeper_release_all(struct keeper *, enum leash_why *ret_why,
+                        char *ret_text);
 
 /* keeper_acquire.c */
 void keeper_acquire(struct keeper *);

@@ -58,7 +58,7 @@ static void step_aside(struct keeper *k)
 {
     enum leash_why why = LEASH_WHY_EXPIRED;
 
-    keeper_release_all(k, &why);
+    keeper_release_all(k, &why, NULL);
     forget(k);
     k->aside = true;
 }
@@ -73,7 +73,7 @@ void keeper_offer(struct keeper *k)
     }
     k->offer_ns = proc_now() + (most < OFFER_MOST ? most : OFFER_MOST);
     atomic_store(&k->page->offer, PLAN_OFFERED);
-    if (!keeper_tell(k, PLAN_GRANT, 0, LEASH_WHY_EXITED) && withdraw(k)) {
+    if (!keeper_tell(k, PLAN_GRANT, 0, LEASH_WHY_EXITED, "") && withdraw(k)) {
         keeper_cannot(k, "tell of the grant");
     }
 }

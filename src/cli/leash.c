@@ -22,13 +22,10 @@
 #include "keeper.h"
 #include "leash_i.h"
 #include "proc.h"
-#include "statusline.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -157,48 +154,6 @@ static void reap(struct body *b)
     step(b, &ev);
 }
 
-static void speak(const struct body *b, unsigned todo)
-{
-    const struct leash *l = &b->leash;
-    const char *name = shown(b->plan->names[0]);
-
-    if (todo & LEASH_SAY_KEEPER) {
-        say("%s: the holder, the process of snib that talks to the store, "
-            "died while it waited for the lock; nothing ran",
-            name);
-    }
-    if ((todo & LEASH_SAY_LIMIT) && !b->plan->args->quiet) {
-        say("%s: not acquired within the wait limit (the holder, process %d, "
-            "did not answer)",
-            name, (int)b->keeper);
-    }
-    if (todo & LEASH_SAY_LOST) {
-        say("%s: lock lost (%s)%s", name, leash_why_text(l->risk_why),
-            l->rules.on_lost == LEASH_LOST_KILL && !l->ended
-                ? "; the command is stopped"
-                : "");
-    }
-    if (todo & LEASH_SAY_MAX_RUN) {
-        say("%s: --max-run is over; the command is stopped", name);
-    }
-    if (b->plan->args->quiet) {
-        return;
-    }
-    if (todo & LEASH_SAY_RISK) {
-        say("%s: at risk: a renewal failed; the lease still runs", name);
-    }
-    if (todo & LEASH_SAY_LEFT) {
-        say("%s: the command left processes behind; they are stopped before "
-            "the lock is released",
-            name);
-    }
-    if (todo & LEASH_SAY_UNRELEASED) {
-        say("%s: the release was not confirmed; the lock is free when its "
-            "lease ends",
-            name);
-    }
-}
-
 static void tell(struct body *b, enum plan_message_kind kind)
 {
     struct plan_message m = {.kind = kind};
@@ -243,7 +198,7 @@ static void act(struct body *b, struct leash_actions a)
         close(b->lease);
         b->lease = -1;
     }
-    speak(b, a.todo);
+    leash_speak(b, a.todo);
     if ((a.todo & LEASH_DO_START) && b->plan->command != NULL) {
         start_command(b);
     }
@@ -302,9 +257,11 @@ static void hear_message(struct body *b, const struct plan_message *m)
         ev.at = atomic_load(&b->page->deadline_ns);
         break;
     case PLAN_RISK:
+        memcpy(b->risk_text, m->text, sizeof b->risk_text);
         ev.kind = LEASH_EV_RISK;
         break;
     case PLAN_LOST:
+        memcpy(b->lost_text, m->text, sizeof b->lost_text);
         ev.kind = LEASH_EV_LOST;
         break;
     case PLAN_FAILED:
@@ -313,6 +270,9 @@ static void hear_message(struct body *b, const struct plan_message *m)
         break;
     case PLAN_RELEASED:
         b->keeper_done = true;
+        if (b->lost_text[0] == '\0') {
+            memcpy(b->lost_text, m->text, sizeof b->lost_text);
+        }
         ev.kind = LEASH_EV_RELEASED;
         ev.lost = m->code != 0;
         break;
@@ -496,64 +456,6 @@ bool leash_fork_keeper(struct body *b)
     return b->keeper > 0;
 }
 
-static int64_t between_ms(int64_t from, int64_t to)
-{
-    return from != 0 && to > from ? (to - from) / LEASH_MS : 0;
-}
-
-static int exit_status(const struct body *b)
-{
-    const struct cli_args *a = b->plan->args;
-
-    if (b->leash.exit == CLI_NOT_ACQUIRED && !b->leash.by_command) {
-        return a->busy_ok          ? CLI_OK
-               : a->busy_exit >= 0 ? (int)a->busy_exit
-                                   : CLI_NOT_ACQUIRED;
-    }
-    return b->leash.exit;
-}
-
-static void report(const struct body *b, int code)
-{
-    const struct leash *l = &b->leash;
-    int64_t now = proc_now();
-    struct statusline s = {
-        .by_command = l->by_command,
-        .exit = code,
-        .cause = leash_why_text(l->why),
-        .ran = l->ran,
-        .token = b->page->tokens[0],
-        .waited_ms = between_ms(l->started, l->granted != 0 ? l->granted : now),
-        .held_ms = between_ms(l->granted, now),
-    };
-
-    if (b->status >= 0) {
-        statusline_write(b->status, &s);
-    }
-    if (b->plan->args->verbose) {
-        say("%s: exit %d by %s (%s), token %" PRId64 ", waited %" PRId64
-            "ms, held %" PRId64 "ms",
-            shown(b->plan->names[0]), code, l->by_command ? "command" : "snib",
-            s.cause, s.token, s.waited_ms, s.held_ms);
-    }
-}
-
-/* A copy of our own; the command gets the user's only where it is one of the
- * first three, which are its own streams. */
-static void keep_status_fd(struct body *b, int fd)
-{
-    if (fd < 0) {
-        return;
-    }
-    b->status = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (b->status < 0) {
-        b->status = fd;
-    }
-    if (fd > 2) {
-        fcntl(fd, F_SETFD, FD_CLOEXEC);
-    }
-}
-
 bool leash_open(struct body *b, const struct plan *plan)
 {
     *b = (struct body){.plan = plan,
@@ -573,7 +475,7 @@ bool leash_open(struct body *b, const struct plan *plan)
         return false;
     }
     /* The keeper is at work; the rest is done beside it. */
-    keep_status_fd(b, (int)plan->args->status_fd);
+    leash_keep_status_fd(b, (int)plan->args->status_fd);
     if (plan->command != NULL) {
         leash_find_terminal(b);
     }
@@ -611,8 +513,8 @@ int leash_live(struct body *b)
     }
     leash_take_back(b);
     reap_keeper(b);
-    code = exit_status(b);
-    report(b, code);
+    code = leash_exit_status(b);
+    leash_report(b, code);
     return code;
 }
 

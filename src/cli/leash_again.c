@@ -39,6 +39,7 @@ static bool open_again(struct body *b, struct plan *plan)
     b->keeper = b->command = 0;
     b->handed_over = b->command_ended = b->group_gone = b->term_sent = false;
     b->keeper_gone = b->stopped_self = false;
+    b->risk_text[0] = b->lost_text[0] = '\0';
     leash_init(&b->leash, &plan->rules, plan->started_ns);
     if (!leash_fork_keeper(b)) {
         say("cannot start: %s", strerror(errno));

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -100,16 +101,56 @@ static void set_held(const struct body *b)
     setenv("SNIB_HELD", t.bytes, 1);
 }
 
-/* No credentials. A nested snib without the URL would silently use the
- * default file; with a blanked password it is refused, and says so. */
-static void hide_secret(void)
+/* A path that another directory does not change. What a URL would take for
+ * something else is percent-encoded in it. */
+static const char *absolute(const char *path, bool in_url)
 {
-    static char blank[STOREURL_MAX];
-    const char *url = getenv("SNIB_URL");
+    static char whole[STOREURL_MAX];
+    struct text t = TEXT_IN(whole);
+    char cwd[PATH_MAX];
 
-    if (url != NULL && storeurl_has_secret(url)) {
-        storeurl_redact(url, blank, sizeof blank);
-        setenv("SNIB_URL", blank, 1);
+    if (path[0] == '/' || getcwd(cwd, sizeof cwd) == NULL) {
+        return path;
+    }
+    whole[0] = '\0';
+    for (const char *p = cwd; *p != '\0'; p++) {
+        if (in_url && strchr("%?#", *p) != NULL) {
+            text_addf(&t, "%%%02X", (unsigned)*p);
+        } else {
+            text_addf(&t, "%c", *p);
+        }
+    }
+    text_add(&t, "/");
+    text_add(&t, path);
+    return whole;
+}
+
+/* The command's own snib talks to the store that we use: whatever decided on
+ * it, SNIB_URL does now, or the file that holds the URL. But no credentials: a
+ * URL from the environment keeps *** in the place of its password, which is
+ * refused in words. */
+static void set_store(const struct cli_args *args, const char *url)
+{
+    static char text[STOREURL_MAX];
+    struct text t = TEXT_IN(text);
+    const char *file = args->store_file;
+
+    if (args->store == NULL && file == NULL && url != NULL &&
+        (getenv("SNIB_URL") == NULL || getenv("SNIB_URL")[0] == '\0')) {
+        file = getenv("SNIB_STORE_FILE");
+    }
+    if (file != NULL) {
+        setenv("SNIB_STORE_FILE", absolute(file, false), 1);
+        unsetenv("SNIB_URL");
+    } else if (url != NULL && storeurl_has_secret(url)) {
+        storeurl_redact(url, text, sizeof text);
+        setenv("SNIB_URL", text, 1);
+    } else if (url != NULL && strncmp(url, "sqlite:", 7) == 0) {
+        text_add(&t, "sqlite:");
+        text_add(&t, absolute(url + 7, true));
+        setenv("SNIB_URL", text, 1);
+    } else if (url != NULL) {
+        setenv("SNIB_URL", url, 1);
     }
 }
 
@@ -122,7 +163,7 @@ static void set_environment(const struct body *b, int lease)
     setenv("SNIB_OWNER", b->page->owner, 1);
     set_number("SNIB_TTL_MS", b->plan->ttl_ms);
     set_number("SNIB_LEASE_FD", lease);
-    hide_secret();
+    set_store(b->plan->args, b->plan->url);
 }
 
 /* The leash says why: errno. */

@@ -24,6 +24,7 @@ struct body {
     bool keeper_done;  /* it said its last word, or closed its socket     */
     int asked_to_end;  /* the last INT, QUIT or TERM that came; 0: none   */
     int64_t armed;
+    char risk_text[SNIB_EXPLAIN_TEXT], lost_text[SNIB_EXPLAIN_TEXT];
     sigset_t old_mask;
     struct sigaction old_chld;
 };
@@ -51,6 +52,13 @@ void leash_take_back(struct body *);
 void leash_stop_self(struct body *);
 void leash_command_stopped(struct body *, int sig);
 void leash_continued(struct body *);
+
+/* leash_words.c: LEASH_SAY_*; the exit status; the line of --status-fd, and a
+ * descriptor of our own for it (-1: not wanted). */
+void leash_speak(const struct body *, unsigned todo);
+int leash_exit_status(const struct body *);
+void leash_report(const struct body *, int code);
+void leash_keep_status_fd(struct body *, int fd);
 
 /* leash_command.c: in the child. */
 _Noreturn void leash_become_command(struct body *, pid_t leash, int gate,

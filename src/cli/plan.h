@@ -81,6 +81,7 @@ struct plan_message {
     int32_t kind;
     int32_t code;
     int32_t why;
+    char text[SNIB_EXPLAIN_TEXT]; /* what is behind it; "": not known       */
 };
 
 /* Make the plan from arguments and operands; says what is wrong and returns

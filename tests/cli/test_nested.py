@@ -3,6 +3,7 @@ client of its own; a circle is refused only where it is proven that whoever
 holds above does nothing but wait for the one that waits."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -229,3 +230,56 @@ def test_a_nested_run_leaves_no_process_behind(store):
     for _ in range(15):
         done = store.run("run", "A", "--", *inner)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+# -- the store of a nested call ----------------------------------------------------
+
+def elsewhere(store, *options):
+    """`status` of the lock that it runs under, from another directory, with
+    what the outer run passes on."""
+    env = {"SNIB_URL": "sqlite:%s" % store.path("wrong.db")}
+    done = store.run("run", *options, "a", "--", "sh", "-c",
+                     'cd / && "$0" status --json a', store.binary, env=env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def other(sqlite):
+    os.mkdir(sqlite.path("o%ver"))
+    return "sqlite:o%25ver/there.db"
+
+
+def test_a_nested_call_uses_the_store_option(sqlite, other):
+    assert elsewhere(sqlite, "-s", other)["held"]
+
+
+def test_a_nested_call_uses_the_store_file(sqlite, other):
+    with open(sqlite.path("url"), "w") as file:
+        file.write(other.replace("o%25ver", sqlite.path("o%25ver")))
+    os.chmod(sqlite.path("url"), 0o600)
+    assert elsewhere(sqlite, "--store-file", "url")["held"]
+
+
+def test_a_store_file_keeps_its_password_from_the_environment(redis):
+    """… and a nested call has it all the same."""
+    redis.server.command("CONFIG", "SET", "requirepass", "secret")
+    with open(redis.path("url"), "w") as file:
+        file.write(redis.server.url.replace("://", "://:secret@"))
+    os.chmod(redis.path("url"), 0o600)
+    done = redis.run("run", "-q", "--store-file", "url", "a", "--", "sh", "-c",
+                     'env; cd /; "$0" status a', redis.binary)
+    assert done.returncode == 0, done.stderr
+    assert "secret" not in done.stdout and "SNIB_URL" not in done.stdout
+    assert "a: held by" in done.stdout, done.stdout
+
+
+def test_the_owner_is_named_as_status_names_it(store):
+    show = ('echo "$SNIB_OWNER"; "$0" status --json a')
+    for inner in ([], [store.binary, "run", "--reentrant", "a", "--"]):
+        done = store.run("run", "a", "--", *inner, "sh", "-c", show,
+                         store.binary)
+        assert done.returncode == 0, done.stderr
+        owner, status = done.stdout.split("\n", 1)
+        holder, = json.loads(status)["holders"]
+        assert owner == "%s:%d" % (holder["owner"], holder["lane"]), inner
