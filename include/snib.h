@@ -595,10 +595,14 @@ struct snib_party {
     const char *user;
     const char *program;
     const char *reason;
-    int64_t pid;      /* 0: not known                                    */
-    int64_t since_ms; /* Unix time                                       */
-    int64_t left_ms;  /* holder: lease left; waiter: until it counts dead */
-    int64_t token;    /* holder                                          */
+    int64_t pid; /* 0: not known                                    */
+    /* Unix time by this host's clock. Of a holder: when it was granted, by the
+     * store's clock: an age of now - since_ms is right though the clocks of
+     * other hosts are wrong (a local hand-over is no grant of the store). Of a
+     * waiter: when it came, on Redis by its own host's clock. */
+    int64_t since_ms;
+    int64_t left_ms; /* holder: lease left; waiter: until it counts dead */
+    int64_t token;   /* holder                                          */
     snib_kind kind;
     uint32_t permits;
     uint32_t holds; /* as last shown to the store                      */

@@ -39,7 +39,9 @@ enum snib__field {
     SNIB__F_WAITING = 'w',
     SNIB__F_REQUEST = 'i', /* 32 hexadecimal digits                       */
     SNIB__F_RANK = 'z',    /* waiter: lower ones are served first         */
-    SNIB__F_SLOT = 'y'     /* holder of permits                           */
+    SNIB__F_SLOT = 'y',    /* holder of permits                           */
+    SNIB__F_AGE = 'e'      /* ms since the grant, or since it waits, by the
+                              store's clock                               */
 };
 
 void snib__rec_row(struct snib__buf *, enum snib__row);

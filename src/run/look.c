@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -38,7 +39,17 @@ struct party_row {
     struct snib__about about;
     char owner[OWNER_MAX + 1], request[REQUEST_MAX + 1];
     char holding[17 * SNIB__ABOUT_HELD + 1];
+    int64_t age_ms;
+    bool has_age;
 };
+
+/* Unix time, as this host has it. */
+static int64_t wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
 
 static int64_t not_negative(int64_t v)
 {
@@ -103,6 +114,10 @@ static void read_party_field(const struct snib__rec *r, struct party_row *row)
     case SNIB__F_SLOT:
         row->party.slot = snib__rec_value_i64(r);
         break;
+    case SNIB__F_AGE:
+        row->age_ms = not_negative(snib__rec_value_i64(r));
+        row->has_age = true;
+        break;
     }
 }
 
@@ -134,7 +149,8 @@ static void read_party(struct snib__rec *r, const char *self,
                  row->about.held[i], i + 1 < row->about.held_count ? "," : "");
     }
     p->pid = not_negative(row->about.pid);
-    p->since_ms = not_negative(row->about.since_ms);
+    p->since_ms = row->has_age ? wall_ms() - row->age_ms
+                               : not_negative(row->about.since_ms);
     p->self = *self && strcmp(row->owner, self) == 0;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kit.h"
@@ -423,6 +424,42 @@ static void a_policy_wraps_a_function(void **state)
     snib_client_free(c);
 }
 
+/* Since when it holds, and under which id: also after it has waited for long. */
+static void who_has_waited_is_shown_as_a_holder_since_the_grant(void **state)
+{
+    (void)state;
+    enum { WAITED_MS = 1500 };
+    struct snib_client *c = open_client(), *d = open_client();
+    const char *name = fresh_name();
+    struct snib_lock *l = of_kind(c, name, SNIB_MUTEX),
+                     *m = of_kind(d, name, SNIB_MUTEX);
+    struct snib_grant g;
+    struct task waiter = {0};
+    char request[SNIB_REQUEST_TEXT];
+    struct snib_view *v;
+    must(acquire_for(l, 0, &g));
+    int64_t began = now_ms();
+    start(&waiter, m, 20000);
+    do {
+        look_again_after_ms(50);
+    } while (now_ms() - began < WAITED_MS);
+    must(snib_release(l, g, NULL));
+    must(join(&waiter)->err);
+    int64_t granted = now_ms();
+    must(snib_inspect(c, name, 0, &v, NULL));
+    assert_int_equal(v->holder_count, 1);
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    int64_t age =
+        t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000 - v->holders[0].since_ms;
+    assert_in_range(age + 20, 0, now_ms() - granted + WAITED_MS / 2);
+    must(snib_grant_request(m, waiter.grant, request, sizeof request, NULL));
+    assert_string_equal(v->holders[0].request, request);
+    snib_view_free(v);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -430,6 +467,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_acquire_cancelled_at_once_leaves_nothing),
         cmocka_unit_test(closing_ends_the_waiting),
         cmocka_unit_test(inspect_shows_holder_and_waiter),
+        cmocka_unit_test(who_has_waited_is_shown_as_a_holder_since_the_grant),
         cmocka_unit_test(list_finds_by_glob),
         cmocka_unit_test(force_release_ends_the_holder_and_it_is_told_why),
         cmocka_unit_test(a_release_after_a_forced_one_says_lost),

@@ -198,6 +198,7 @@ static struct snib__claim newcomer(const struct snib__book *b,
         .beside = {r->beside[0], r->beside[1]},
         .lease = r->lease,
         .delay = r->delay,
+        .since = b->now,
     };
     if (snib__is_id(c.beside)) {
         c.rank = INT8_MIN;

@@ -69,6 +69,7 @@ struct snib__claim {
     int rank;           /* lower ones are served first                    */
     uint64_t beside[2]; /* of the same owner, not in the way; 0: none     */
     snib_duration lease, delay;
+    snib_instant since; /* of the grant; a waiter: of its coming          */
     snib_instant until; /* holder: lease's end · waiter: alive until ·
                            mark: remembered until                           */
     /* The process behind it, for gone(); pid 0: not known or must not be
@@ -109,7 +110,8 @@ struct snib__book_ops {
      * request's text (none for marks). */
     void (*add)(struct snib__book *, const struct snib__name *,
                 struct snib__claim *, const void *about, size_t size);
-    /* state, token, slot, room, until, lease (and note of REVOKED) have changed. */
+    /* state, token, slot, room, since, until, lease (and note of REVOKED) have
+     * changed. */
     void (*change)(struct snib__book *, const struct snib__name *,
                    const struct snib__claim *);
     void (*remove)(struct snib__book *, const struct snib__name *,

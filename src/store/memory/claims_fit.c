@@ -189,6 +189,7 @@ void snib__claims_hold(struct snib__book *b, const struct snib__name *name,
     if (shared) {
         *shared = c->token;
     }
+    c->since = b->now;
     c->until = snib__after(b->now, lease);
     if (c->state == SNIB__SHARES && !b->err) {
         b->ops->share(b, name, 1);

@@ -33,6 +33,10 @@ void snib__claims_row(struct snib__buf *out, snib_instant now,
                   holds && c->kind == SNIB_PERMITS ? (int64_t)c->slot : -1);
     snib__rec_text(out, SNIB__F_REQUEST, request);
     snib__rec_i64(out, SNIB__F_RANK, c->rank);
+    if (c->since.ns > 1) { /* 1: of a release that did not know */
+        snib__rec_i64(out, SNIB__F_AGE,
+                      snib__to_ms(snib__between(c->since, now)));
+    }
     snib__rec_bytes(out, SNIB__F_ABOUT, about, size);
 }
 

@@ -27,7 +27,8 @@ struct place {
 
 /* One client at one lock, from all nodes. */
 struct seen {
-    struct field owner, about;
+    struct field owner, about, request;
+    int64_t age; /* the longest: a node that was repaired knows it for less   */
     int64_t left[NODES_MAX], token[NODES_MAX], kind, permits, holds;
     uint32_t nodes;
     bool waiter;
@@ -99,6 +100,12 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
         case SNIB__F_HOLDS:
             one.holds = snib__rec_value_i64(r);
             break;
+        case SNIB__F_REQUEST:
+            one.request = f;
+            break;
+        case SNIB__F_AGE:
+            one.age = snib__rec_value_i64(r);
+            break;
         case SNIB__F_NAME:
         case SNIB__F_LEVEL:
         case SNIB__F_CHECK:
@@ -108,7 +115,6 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
         case SNIB__F_SIZE:
         case SNIB__F_GATE:
         case SNIB__F_WAITING:
-        case SNIB__F_REQUEST:
         case SNIB__F_RANK:
         case SNIB__F_SLOT:
             break;
@@ -130,6 +136,7 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
         s->token[s->nodes] = one.token[0];
         s->left[s->nodes++] = one.left[0];
     }
+    s->age = one.age > s->age ? one.age : s->age;
     s->about = one.about.size > s->about.size ? one.about : s->about;
 }
 
@@ -165,6 +172,10 @@ static void show(const struct snib__quorum *q, struct seen *s, bool holder,
     if (holder) {
         snib__rec_i64(out, SNIB__F_TOKEN, commonest(s));
         snib__rec_i64(out, SNIB__F_HOLDS, s->holds);
+        snib__rec_bytes(out, SNIB__F_REQUEST, s->request.p, s->request.size);
+        if (s->age > 0) {
+            snib__rec_i64(out, SNIB__F_AGE, s->age);
+        }
     }
     snib__rec_i64(out, SNIB__F_LEFT, s->left[holder ? q->majority - 1 : 0]);
     snib__rec_i64(out, SNIB__F_KIND, s->kind);

@@ -146,7 +146,7 @@ static int64_t term_of(const char *p, const char *end, char which, int64_t none)
     return v;
 }
 
-/* holder: "request token end mode permits holds room about" */
+/* holder: "request token end mode permits since room about" */
 static void holder_row(struct snib__buf *out, int64_t now_ms,
                        const struct snib__resp_cell *owner,
                        const struct snib__resp_cell *record)
@@ -166,7 +166,11 @@ static void holder_row(struct snib__buf *out, int64_t now_ms,
     snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 3));
     snib__rec_i64(out, SNIB__F_PERMITS, word_i64(p, end, 4));
     snib__rec_i64(out, SNIB__F_SLOT, term_of(p, end, 's', -1));
-    snib__rec_i64(out, SNIB__F_HOLDS, word_i64(p, end, 5));
+    snib__rec_i64(out, SNIB__F_HOLDS, 1);
+    int64_t since = word_i64(p, end, 5);
+    if (since > 1 && since <= now_ms) { /* 1: of a release that did not know */
+        snib__rec_i64(out, SNIB__F_AGE, now_ms - since);
+    }
     about(out, p, end, 7);
 }
 

@@ -94,6 +94,7 @@ void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
     c->delay.ns = sqlite3_column_int64(st, 17);
     snib__db_get_id(st, 18, c->beside);
     c->slot = (uint32_t)sqlite3_column_int64(st, 19);
+    c->since.ns = sqlite3_column_int64(st, 20);
     c->note[0] = 0;
     if (c->state == SNIB__REVOKED) {
         copy_text(st, 15, c->note, sizeof c->note);
@@ -364,6 +365,7 @@ static void add(struct snib__book *b, const struct snib__name *name,
     } else {
         sqlite3_bind_null(st, 20);
     }
+    sqlite3_bind_int64(st, 21, c->since.ns);
     step_done(self, st);
     c->id = sqlite3_last_insert_rowid(self->db.handle);
     if (c->state == SNIB__HOLDS) {
@@ -410,6 +412,7 @@ static void change(struct snib__book *b, const struct snib__name *name,
         sqlite3_bind_int64(st, 6, c->until.ns);
         sqlite3_bind_int64(st, 7, c->slot);
         sqlite3_bind_text(st, 8, bell_of(self, c), -1, SQLITE_STATIC);
+        sqlite3_bind_int64(st, 9, c->since.ns);
     }
     step_done(self, st);
     if (extend) {

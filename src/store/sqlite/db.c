@@ -22,7 +22,7 @@
     c "id, " c "request, " c "client, " c "state, " c "kind, " c "permits, " c \
       "room, " c "token, " c "floor, " c "lease, " c "until, " c "pid, " c     \
       "start, " c "pidns, " c "bell, " c "about, " c "rank, " c "delay, " c    \
-      "beside, " c "slot"
+      "beside, " c "slot, " c "holds"
 
 static const char *const sql[SNIB__ST_COUNT] = {
     [SNIB__ST_BEGIN] = "BEGIN IMMEDIATE",
@@ -62,11 +62,11 @@ static const char *const sql[SNIB__ST_COUNT] = {
     [SNIB__ST_ADD] =
         "INSERT INTO claim(name, request, client, state, kind, permits, "
         "holds, room, token, floor, lease, until, pid, start, pidns, bell, "
-        "about, rank, delay, beside, slot) VALUES(?1, ?2, ?3, ?4, ?5, ?6, 1, "
+        "about, rank, delay, beside, slot) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?21, "
         "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     [SNIB__ST_CHANGE] = "UPDATE claim SET state = ?2, room = ?3, token = ?4, "
-                        "lease = ?5, until = ?6, slot = ?7, bell = ?8 "
-                        "WHERE id = ?1",
+                        "lease = ?5, until = ?6, slot = ?7, bell = ?8, "
+                        "holds = ?9 WHERE id = ?1",
     [SNIB__ST_EXTEND] = "UPDATE claim SET lease = ?2, until = ?3, "
                         "bell = ?4 WHERE id = ?1",
     [SNIB__ST_REVOKE] = "UPDATE claim SET state = ?2, until = ?3, about = ?4 "

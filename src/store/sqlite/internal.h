@@ -349,7 +349,7 @@ void snib__sqlite_book(struct snib__sqlite *);
 /* Columns of LOCK and of all that select claims; column 15 is about; from
  * SNIB__LOCK_COLUMN on LOCK has the name's token, size, gate and shares. A
  * LOCK row without a holder has NULL in column 0. */
-#define SNIB__LOCK_COLUMN 20
+#define SNIB__LOCK_COLUMN 21
 void snib__sqlite_read_claim(sqlite3_stmt *, struct snib__claim *ret);
 /* Read-only: does this request hold by now? False: no, or an error. */
 bool snib__sqlite_peek(struct snib__sqlite *, const struct snib__request *,

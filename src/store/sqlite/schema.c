@@ -26,7 +26,7 @@ static const char schema[] =
     "gate INT, holder INT, shares INT) WITHOUT ROWID;"
     /* id: order of arrival. state: 0 waits, 1 holds, 2 tombstone, 3 deaf,
      * 4 revoked, 5 holds with others. until, lease, delay: ns of
-     * CLOCK_BOOTTIME. rank: lower ones first. beside: a request. slot: of
+     * CLOCK_BOOTTIME. holds: since when it does, or waits, of the same. rank: lower ones first. beside: a request. slot: of
      * permits. */
     "CREATE TABLE claim(id INTEGER PRIMARY KEY, name BLOB, client BLOB, "
     "request BLOB, kind INT, permits INT, holds INT, state INT, token INT, "

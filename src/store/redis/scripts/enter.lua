@@ -29,6 +29,8 @@ end
 -- ",s<number>": the slot, of permits only.
 -- Modes: 0 mutex, 1 read, 2 write, 3 permits, 4 barrier. The holder of an
 -- exclusive one is found by its client, all others by client and request.
+-- The record tells, by this server's clock, since when it is a grant: `about`
+-- is the asker's, of before the wait.
 -- shared: where those who are granted together keep the token of them all.
 local function enter(client, request, lease, room, floor, mode, permits, about,
     shared)
@@ -55,8 +57,8 @@ local function enter(client, request, lease, room, floor, mode, permits, about,
         at = client .. ':' .. request
     end
     call('HSET', H, at,
-        fmt('%s %.0f %.0f %s %s 1 %d %s', request, token, now + lease, mode,
-            permits, room, about))
+        fmt('%s %.0f %.0f %s %s %.0f %d %s', request, token, now + lease, mode,
+            permits, now, room, about))
     call('PEXPIRE', H, fmt('%.0f', keep - now + 100))
     call('SET', T, fmt('%.0f', last), 'PX',
         fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + 86400000))

@@ -57,7 +57,7 @@ local given = last
 local holders = call('HGETALL', H)
 local own = field(holders, client)
 local till, rest = now + lease,
-    fmt('0 1 1 %d %s', room, about)
+    fmt('0 1 %.0f %d %s', now, room, about)
 local known = false
 if own then
     local id, _, ends, more = string.match(own,
