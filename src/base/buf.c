@@ -18,6 +18,14 @@ void snib__buf_free(struct snib__buf *b)
     snib__buf_init(b, b->limit);
 }
 
+void snib__buf_wipe(struct snib__buf *b)
+{
+    if (b->data) {
+        explicit_bzero(b->data, b->cap);
+    }
+    snib__buf_clear(b);
+}
+
 void snib__buf_clear(struct snib__buf *b)
 {
     b->start = b->end = 0;

@@ -23,6 +23,7 @@ struct snib__buf {
 void snib__buf_init(struct snib__buf *, size_t limit);
 void snib__buf_free(struct snib__buf *);  /* back to empty, not failed  */
 void snib__buf_clear(struct snib__buf *); /* empty, keeps memory        */
+void snib__buf_wipe(struct snib__buf *);  /* empty, and nothing stays   */
 void snib__buf_puts(struct snib__buf *, const char *s);
 void snib__buf_put_i64(struct snib__buf *, int64_t v); /* decimal           */
 /* Decimal text at the end of `text`: returns where it begins; no NUL. */

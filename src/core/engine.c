@@ -711,6 +711,7 @@ void snib__engine_free(struct snib__engine *e)
         inquiry_free(SNIB__CONTAINER(l, struct snib__inquiry, idle));
     }
     for (int i = 0; i < SNIB__CHANS; i++) {
+        snib__buf_wipe(&e->out.chan[i].out); /* a login stood in it */
         snib__buf_free(&e->out.chan[i].out);
     }
     snib__heap_free(&e->turns);

@@ -92,11 +92,12 @@ static snib_err read_options(const struct snib_client_options *o,
     return SNIB_ERR_OK;
 }
 
-/* Argument, else $SNIB_URL, else the embedded file. */
+/* Argument, else $SNIB_URL, else the embedded file. Whoever runs a set-uid
+ * program does not choose where its user's files are made. */
 static snib_err choose_url(const char *given, char **ret,
                            struct snib_error *reterr)
 {
-    const char *env = getenv("SNIB_URL");
+    const char *env = secure_getenv("SNIB_URL");
     const char *url = given ? given : env && *env ? env : NULL;
     if (!url) {
         return snib__default_url(ret, reterr);

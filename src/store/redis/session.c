@@ -17,6 +17,9 @@
 #include "base/mem.h"
 #include "store/redis/redis_i.h"
 
+/* For the rest of a greeting. */
+enum { LOGIN_ROOM = 16 * 1024 };
+
 static void greet(struct snib__redis *s, snib_instant now, int i, job j)
 {
     snib__line_push(
@@ -46,6 +49,8 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
     l->since = now;
     l->state = i == SUBS ? LINE_SUBSCRIBE : LINE_TIME;
     if (s->password) {
+        /* No copy of it stays behind where a buffer grew. */
+        (void)snib__buf_grow(out, strlen(s->password) + LOGIN_ROOM);
         snib__resp_begin(out, s->user ? 3 : 2);
         snib__resp_text(out, "AUTH");
         if (s->user) {
