@@ -33,7 +33,8 @@
  *
  * Ownership. What an open/new function returns is freed with its _free
  * function. Strings passed in are copied. Error texts live in the caller's
- * struct snib_error, which may be NULL everywhere.
+ * struct snib_error, which may be NULL everywhere; it needs no initialiser:
+ * a function that takes one writes it in any case, on success code OK and "".
  *
  * Time. All public times are integers with their unit in the name. Deadlines
  * are kept on CLOCK_BOOTTIME, which runs through suspend.
@@ -279,8 +280,10 @@ SNIB_API SNIB_CHECK snib_err
 snib_client_open(const struct snib_client_options *options,
                  struct snib_client **ret, struct snib_error *reterr);
 
-/* Shut-down in three steps: close refuses new calls, ends waiting ones with
- * CLOSED and does not block; stop releases what is held (each up to
+/* Shut-down in three steps: close refuses new calls, ends waiting ones and
+ * started acquires with CLOSED (UNKNOWN: a started one that was sent and not
+ * answered), whose places in the store's queue are given up in the background,
+ * and does not block; stop releases what is held (each up to
  * request_ms), joins the threads; free gives everything back and implies the
  * first two. NULL is allowed. No other thread may use the client during
  * free. */
@@ -548,6 +551,23 @@ typedef enum snib_event_kind {
                          (snib/latch.h): passed; nothing is held            */
 } snib_event_kind;
 
+/* What is set, by kind; all else is 0:
+ *
+ *            grant           user                   error  state, reason
+ *   GRANTED  ticket, token   of acquire_start       OK     HELD, NONE
+ *   REFUSED  ticket only     of acquire_start       why    HELD, NONE
+ *   RELEASED ticket, token   of release_start       OK or  HELD, NONE
+ *                                                   why
+ *   STATE    ticket, token   of the acquire_start   OK     the new ones
+ *                            that got the grant
+ *   PASSED   ticket, token   of the …_start         OK     HELD, NONE
+ *
+ * state and reason mean something with STATE only. The ticket of a REFUSED is
+ * the one that acquire_start gave, which is no grant's. There is no lock in an
+ * event: let user lead to it.
+ * A grant that is LOST still wants its release_start (which answers LOST), as
+ * a lost one wants its snib_release: until then its lane is shut out. After
+ * the last hold was given back no STATE comes of it any more. */
 struct snib_event {
     snib_event_kind kind;
     struct snib_grant grant;
@@ -569,11 +589,19 @@ SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
                                                 struct snib_error *reterr);
 
 /* Give up an acquire_start that has not answered: it ends REFUSED with
- * CANCELLED, or GRANTED (PASSED) when it was faster. Unknown tickets do nothing. */
+ * CANCELLED (it surely has nothing; its place in the store's queue goes a
+ * round trip later), with UNKNOWN when it was sent and the store has not
+ * answered yet (it is being cancelled in the background; a grant that comes all
+ * the same is given back), or GRANTED (PASSED) when it was faster. Unknown
+ * tickets do nothing. */
 SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);
 
 /* Readable when there is something for snib_process (pull client) or for
- * snib_next (threaded client). The library's; do not close. */
+ * snib_next (threaded client). Level-triggered: readable as long as something
+ * is left. So with poll, select or plain epoll one event may be taken at a
+ * time; with EPOLLET take all (snib_next until it says false). In a pull client
+ * call snib_process first, then snib_next until false. The library's; do not
+ * read, write or close it. One descriptor for the client's life. */
 SNIB_API int snib_fd(struct snib_client *);
 
 /* Milliseconds until snib_process wants to run; -1: no timer. Pull only;

@@ -13,9 +13,11 @@
  *       }
  *   }
  *
- * FOLLOWER --campaign--> LEADER <--> AT_RISK --> LOST --campaign, resign-->
- *    ^                      |            |                  LEADER, FOLLOWER
- *    +------- resign -------+------------+
+ *   FOLLOWER --campaign--> LEADER <--> AT_RISK --> LOST
+ *      ^                      |            |         |
+ *      +-------- resign ------+------------+---------+
+ *
+ * From LOST a campaign leads to LEADER again.
  *
  * Promises P1 to P10 hold as for a mutex: a leader knows that its term is over
  * before anybody else can lead (unless the process was frozen: then at its
@@ -24,8 +26,10 @@
  * by its lease.
  *
  * Threads. All functions from any thread; one campaign of a candidate at a
- * time. Not for pull clients, which cannot block: acquire a lock of the name
- * with snib_acquire_start there. Strings passed in are copied. */
+ * time. Not for pull clients, which cannot block, and in this release without a
+ * form that starts a campaign and tells by an event: in an event loop acquire a
+ * mutex of the name with snib_acquire_start (its grant is the term, its token
+ * the number, SNIB_EV_STATE the end). Strings passed in are copied. */
 #ifndef SNIB_ELECT_H
 #define SNIB_ELECT_H
 

@@ -31,11 +31,13 @@ def test_every_function_has_its_page(header, pages):
                           header.read_text(), re.M)
     assert declared
     for function in declared:
-        match = re.fullmatch(r"\.so man3/(\w+)\.3\n", pages[function])
-        assert match, function
-        page = pages[match[1]]
+        page = pages[function]
         assert re.search(rf"^\.Nm {function}\b", page, re.M)
-        assert re.search(rf"^[^.].*\b{function}\(", page, re.M)
+        synopsis = page.split(".Sh SYNOPSIS")[1].split(".Sh ")[0]
+        assert re.search(rf"^[^.].*\b{function}\(", synopsis, re.M)
+        assert "pkg-config --cflags --libs snib" in synopsis
+        name = ("snib_" if header.parent.name == "snib" else "") + header.stem
+        assert re.search(rf"^\.Nm {function}\b", pages[name], re.M)
 
 
 @pytest.mark.parametrize("header", HEADERS, ids=lambda h: h.name)

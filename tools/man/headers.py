@@ -5,8 +5,8 @@ usage: headers.py OUTDIR HEADER…
 
 A header makes one page, snib/multi.h snib_multi(3): its first comment is the
 DESCRIPTION, each "-- title ---" comment begins a section, each block is shown
-as declared and followed by the comment above it. Each function gets a page
-that leads there, so that `man snib_multi_acquire` works.
+as declared and followed by the comment above it. Each function gets a page of
+its own with its prototype and that comment: `man snib_multi_acquire`.
 """
 
 import os
@@ -143,8 +143,8 @@ def page(header, others, date):
     out = [f".Dd {date}\n.Dt {name.upper()} 3\n.Os\n.Sh NAME\n",
            *[f".Nm {n}{' ,' if i < len(functions(text)) else ''}\n"
              for i, n in enumerate([name, *functions(text)])],
-           f".Nd {escape(title)}\n.Sh SYNOPSIS\n.In {include}\n.Pp\n"
-           "Link with\n.Fl lsnib .\n.Sh DESCRIPTION\n", flow(rest.strip())]
+           f".Nd {escape(title)}\n.Sh SYNOPSIS\n.In {include}\n.Pp\n",
+           link(), ".Sh DESCRIPTION\n", flow(rest.strip())]
     for comment, code in found[1:]:
         if code.startswith(("#define SNIB_ERRORS(X)", "typedef enum snib_err")):
             # shown as its rows; how the table is used is the compiler's matter
@@ -165,6 +165,38 @@ def page(header, others, date):
     return re.sub(r"(\.Pp\n)+(?=\.(Bd|S[hs]|Pp)|\Z)", "", "".join(out) + "\n")
 
 
+def link():
+    return ("Link with\n.Fl lsnib ,\nor with what\n"
+            ".Ql pkg-config --cflags --libs snib\nsays.\n")
+
+
+def function_pages(header, others, date):
+    """A page a function: its prototype, and what stands above it."""
+    text = header.read_text()
+    name = page_name(header)
+    include = f"snib/{header.name}" if name != "snib" else header.name
+    for comment, code in blocks(text):
+        found = functions(code)
+        if not found:
+            continue
+        if RULE.match((comment or "").split("\n")[0]):
+            comment = comment.partition("\n")[2].strip()
+        said = " ".join((comment or "").split())
+        first = re.split(r"(?<=[a-z)\"])[.:;] ", said + " ")[0].strip(". ")
+        for function in found:
+            shown = plain(code)
+            yield function, "".join([
+                f".Dd {date}\n.Dt {function.upper()} 3\n.Os\n.Sh NAME\n",
+                *[f".Nm {n}{' ,' if n != found[-1] else ''}\n"
+                  for n in found],
+                f".Nd {escape(first[:70] or 'of ' + name)}\n",
+                f".Sh SYNOPSIS\n.In {include}\n",
+                verbatim(shown), ".Pp\n", link(),
+                ".Sh DESCRIPTION\n",
+                flow(comment) if comment else f"See\n.Xr {name} 3 .\n",
+                f".Sh SEE ALSO\n.Xr {name} 3\n"])
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     headers = [pathlib.Path(h) for h in sys.argv[2:]]
@@ -175,9 +207,8 @@ def main():
                                    header.stat().st_mtime))
         date = time.strftime("%B %-d, %Y", time.gmtime(stamp))
         name = page_name(header)
-        made = {name: page(header, others, date)}
-        for function in functions(header.read_text()):
-            made[function] = f".so man3/{name}.3\n"
+        made = dict(function_pages(header, others, date))
+        made[name] = page(header, others, date)
         for stem, text in made.items():
             (out / f"{stem}.3").write_text(text)
 
