@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import socket
+import time
 
 import pytest
 
@@ -80,6 +81,16 @@ def test_force_release_shows_the_holder_and_that_it_is_you(store):
     assert "held by" in done.stderr and "(this is you)" in done.stderr
     after = store.run("run", "-w5s", "a", "--", "printenv", "SNIB_TOKEN")
     assert int(after.stdout) > token
+
+
+def test_a_forced_release_ends_the_command_long_before_its_renewal(store):
+    """It got the lock at once and has never waited: it hears all the same."""
+    p = store.hold("a")  # 30s, renewed each 10s
+    done = store.run("force-release", "--yes", "--reason", "r", "a")
+    assert done.returncode == 0
+    begun = time.monotonic()
+    assert p.wait(20) == 76
+    assert time.monotonic() - begun < 5
 
 
 def test_force_release_of_a_free_lock_does_nothing(store):
