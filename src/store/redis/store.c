@@ -18,7 +18,7 @@ static struct snib__redis *of(const struct snib__store *store)
 
 static void settle(struct snib__redis *s, snib_instant now)
 {
-    if (s->out->listens && s->out->holds) {
+    if (s->out->listens && snib__line_wanted(s, SUBS)) {
         snib__line_want(s, now, SUBS); /* nothing, if it is there */
     }
     snib__ask_flush(s, now);
