@@ -289,6 +289,64 @@ static void disk_full_changes_nothing_and_passes(void **state)
     umount2(dir, MNT_DETACH);
 }
 
+static void a_full_disk_is_named_where_it_is_met(void **state)
+{
+    char big[160];
+    (void)state;
+    if (geteuid() != 0 || mount("none", dir, "tmpfs", 0, "size=64k") != 0) {
+        print_message("skipped: needs root to mount a small tmpfs\n");
+        skip();
+    }
+    snprintf(big, sizeof big, "%s/big", dir);
+    int fd = open(big, O_WRONLY | O_CREAT, 0600);
+    while (write(fd, dir, sizeof dir) > 0) {
+        continue;
+    }
+    close(fd);
+    struct peer p = {.client = {1, 2}};
+    struct snib_error e = {0};
+    snib_err err = open_at(&p, path, &e);
+    umount2(dir, MNT_DETACH);
+    assert_int_not_equal(err, SNIB_ERR_OK);
+    if (!strstr(e.text, "no space left")) {
+        print_error("\"%s\"\n", e.text);
+        fail();
+    }
+}
+
+/* What failed is named, not what the connection did well after it. */
+static void a_damage_is_not_called_no_error(void **state)
+{
+    struct snib_error e = {0};
+    (void)state;
+    open_peers(1);
+    assert_int_equal(snib__db_fail(&self_of(0)->db, SQLITE_CORRUPT, path, &e),
+                     SNIB_ERR_CORRUPT);
+    assert_null(strstr(e.text, "not an error"));
+    assert_non_null(strstr(e.text, "malformed"));
+}
+
+/* Any number may stand in the file: with this one a reader was lost from the
+ * count, and a writer was let in beside it. */
+static void numbers_out_of_range_do_not_carry_sums_over(void **state)
+{
+    struct snib__name n = name_of("n");
+    (void)state;
+    open_peers(2);
+    sql("INSERT INTO lock(name, token, shares) "
+        "VALUES(CAST('n' AS BLOB), 1, 9223372036854775807)");
+    struct snib__request r = ask(0, &n, SNIB_READ);
+    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(attempt(1, &n, SNIB_WRITE).answer, SNIB__NO);
+    assert_int_equal(end(0, &r), SNIB__DONE);
+    sql("INSERT INTO claim(name, request, client, kind, permits, holds, state, "
+        "lease, until, delay, rank) VALUES(CAST('n' AS BLOB), x'00', x'00', 1, "
+        "1, 1, 5, -9223372036854775807, -9223372036854775807, "
+        "-9223372036854775807, 0); UPDATE lock SET shares = 1");
+    assert_int_equal(look(0, &n, SNIB__ROW_HOLDER, NULL), 0);
+    assert_int_equal(attempt(1, &n, SNIB_WRITE).answer, SNIB__DONE);
+}
+
 int main(void)
 {
     set_kit();
@@ -310,6 +368,9 @@ int main(void)
         CASE(damage_is_reported_as_corrupt),
         CASE(removed_file_is_noticed),
         CASE(disk_full_changes_nothing_and_passes),
+        CASE(a_full_disk_is_named_where_it_is_met),
+        CASE(a_damage_is_not_called_no_error),
+        CASE(numbers_out_of_range_do_not_carry_sums_over),
     };
     return RUN(cases);
 }

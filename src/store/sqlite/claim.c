@@ -73,6 +73,17 @@ static void copy_text(sqlite3_stmt *st, int column, char *ret, size_t size)
     ret[n] = 0;
 }
 
+/* Whoever may write to the file may write any number: none of them may carry
+ * our sums over the end of their range. */
+static int64_t bounded(sqlite3_stmt *st, int column, int64_t least,
+                       int64_t most)
+{
+    int64_t n = sqlite3_column_int64(st, column);
+    return n < least ? least : n > most ? most : n;
+}
+
+#define NS_MOST (INT64_MAX / 4)
+
 void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
 {
     c->id = sqlite3_column_int64(st, 0);
@@ -84,14 +95,14 @@ void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
     c->room = (uint32_t)sqlite3_column_int64(st, 6);
     c->token = sqlite3_column_int64(st, 7);
     c->floor = sqlite3_column_int64(st, 8);
-    c->lease.ns = sqlite3_column_int64(st, 9);
-    c->until.ns = sqlite3_column_int64(st, 10);
+    c->lease.ns = bounded(st, 9, 0, NS_MOST);
+    c->until.ns = bounded(st, 10, 0, NS_MOST);
     c->pid = sqlite3_column_int64(st, 11);
     c->start = sqlite3_column_int64(st, 12);
     c->pidns = sqlite3_column_int64(st, 13);
     copy_text(st, 14, c->bell, sizeof c->bell);
     c->rank = sqlite3_column_int(st, 16);
-    c->delay.ns = sqlite3_column_int64(st, 17);
+    c->delay.ns = bounded(st, 17, 0, NS_MOST);
     snib__db_get_id(st, 18, c->beside);
     c->slot = (uint32_t)sqlite3_column_int64(st, 19);
     c->since.ns = sqlite3_column_int64(st, 20);
@@ -124,10 +135,10 @@ static void visit(struct snib__sqlite *self, const struct snib__name *name)
         int at = SNIB__LOCK_COLUMN;
         self->here.token = self->here.new_token = sqlite3_column_int64(st, at);
         if (sqlite3_column_type(st, at + 1) != SQLITE_NULL) {
-            self->here.terms.size = sqlite3_column_int64(st, at + 1);
+            self->here.terms.size = bounded(st, at + 1, -1, SNIB_PERMITS_MAX);
         }
-        self->here.terms.gate = sqlite3_column_int64(st, at + 2);
-        self->here.shares = sqlite3_column_int64(st, at + 3);
+        self->here.terms.gate = bounded(st, at + 2, 0, NS_MOST);
+        self->here.shares = bounded(st, at + 3, 0, INT32_MAX);
         if (sqlite3_column_type(st, 0) != SQLITE_NULL) {
             self->here.has_holder = true;
             snib__sqlite_read_claim(st, &self->here.holder);

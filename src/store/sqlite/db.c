@@ -289,8 +289,12 @@ static snib_err fail_busy(int rc, const char *path, struct snib_error *reterr)
 snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
                        struct snib_error *reterr)
 {
-    const char *text =
-        db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc);
+    /* What the connection says is of its last call, which need not be the one
+     * that failed ("not an error"). */
+    bool last =
+        db->handle && (sqlite3_errcode(db->handle) & 0xff) == (rc & 0xff);
+    const char *text = last ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc);
+    int cause = last ? sqlite3_system_errno(db->handle) : errno;
     if (snib__db_is_busy(rc)) {
         return fail_busy(db->handle ? sqlite3_extended_errcode(db->handle) : rc,
                          path, reterr);
@@ -303,7 +307,8 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
                           which && *which ? which + 1 : "",
                           which && *which ? " of " : "", path);
     }
-    switch (rc & 0xff) {
+    bool full = cause == ENOSPC || cause == EDQUOT;
+    switch ((rc & 0xff) == SQLITE_IOERR && full ? SQLITE_FULL : rc & 0xff) {
     case SQLITE_FULL:
         return snib__fail(reterr, SNIB_ERR_STORE,
                           "no space left for lock file %s; nothing was "
@@ -328,8 +333,8 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
                           text);
     default:
         return snib__fail(reterr, SNIB_ERR_STORE, "lock file %s: %s%s%s", path,
-                          text, errno ? ": " : "",
-                          errno ? strerror(errno) : "");
+                          text, cause ? ": " : "",
+                          cause ? strerror(cause) : "");
     }
 }
 
