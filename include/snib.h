@@ -22,7 +22,7 @@
  * before it touches a mutex; snib_client_free in the child gives back memory
  * and file descriptors and says nothing to the store. The child may open a
  * client of its own, whatever the parent's threads were doing: for a lock file
- * fork() waits, by pthread_atfork and at most 200 ms, until none of them is
+ * fork() waits, by pthread_atfork and at most two seconds, until none of them is
  * inside SQLite (a child of which that cannot be said is refused, FORKED, until
  * it has called exec). The library installs no
  * signal handler, raises no SIGPIPE, prints nothing and never exits. (A broken

@@ -15,7 +15,7 @@
  * writes nothing, and lets go of nothing of the parent's, since record locks
  * belong to the process.
  *
- * The wait is bounded: after FORK_MS (a disk that hangs) fork() goes on all the
+ * The wait is bounded: after FORK_S (a disk that hangs) fork() goes on all the
  * same, and that child is refused (FORKED) until it has called exec. */
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@
 #include "base/error.h"
 #include "store/sqlite/internal.h"
 
-#define FORK_MS 200
+#define FORK_S 2
 
 static struct {
     pthread_mutex_t mutex;
@@ -58,11 +58,7 @@ static void before_fork(void)
     struct timespec until;
     int rc = 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += FORK_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
+    until.tv_sec += FORK_S;
     locked = !pthread_mutex_clocklock(&all.mutex, CLOCK_MONOTONIC, &until);
     if (!locked) {
         return;
