@@ -323,6 +323,19 @@ static void end_acquire(struct snib__store *s, const struct snib__request *c)
     answer_final(s, r);
 }
 
+/* The library has got neither to this CANCEL nor to its ACQUIRE, of which no
+ * copy can be anywhere else (whatever the core, which knows of servers, takes
+ * for possible): so there is nothing to cancel, and no need to wait until
+ * whoever is in the way lets the library write that down. */
+static bool cancels_nothing(struct snib__store *s,
+                            const struct snib__request *c)
+{
+    struct snib__request *r = find_acquire(s, c->id);
+    return c->verb == SNIB__CANCEL && c->answer == SNIB__PENDING && !c->token &&
+           r && r->answer == SNIB__PENDING && !(r->chan & (LISTED | STANDS)) &&
+           !r->resent;
+}
+
 /* A request that was refused for its own sake says nothing of the store. */
 static void remember(struct snib__store *s, snib_instant now,
                      const struct snib__request *r)
@@ -360,6 +373,10 @@ static void come_back(struct snib__store *s, snib_instant now,
     bool again = r->chan & AGAIN, ending = r->chan & ENDING;
     r->chan &= ENDING | STANDS;
     remember(s, now, r);
+    if (cancels_nothing(s, r)) {
+        r->answer = SNIB__DONE;
+        r->err = snib__ok(r->reterr);
+    }
     switch (r->answer) {
     case SNIB__PENDING:
         if (!ending) {

@@ -142,3 +142,21 @@ def test_a_client_that_got_nothing_is_freed_at_once(store, drivers):
         began = time.monotonic()
         one.call("free", id="c")
         assert time.monotonic() - began < 1
+
+
+def test_a_cancelled_acquire_that_never_got_there_leaves_nothing(
+        store, drivers):
+    """Nor does it keep the client from ending: there is nothing to undo."""
+    one = drivers(f"sqlite:{store}")
+    lock = one.lock("n")
+    one.acquire(lock, wait_ms=2000).release()
+    with writing(store):
+        one.call("start", id="s", lock=lock, wait_ms=20000)
+        wait_until(lambda: "stands still" in one.call(
+            "store_status", id="c").said, 5, "it has been tried")
+        one.call("cancel", id="s")
+        assert one.wait_event("refused")["err"] in ("CANCELLED", "UNKNOWN")
+        one.call("lock_free", id=lock)
+        began = time.monotonic()
+        one.call("free", id="c")
+        assert time.monotonic() - began < 1
