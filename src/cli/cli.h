@@ -56,7 +56,7 @@ struct cli_args {
     /* acquire, release, renew, check, force-release */
     int64_t holder_pid, margin_ms;
     const char *token_file;
-    bool no_keeper, yes;
+    bool no_keeper, sh, yes;
     /* elect */
     bool once, observe;
     int64_t pause_ms;

@@ -12,6 +12,7 @@
  * request and the token, and release, renew and check ask the store (left.c).
  */
 #define _GNU_SOURCE
+#include "acquire_sh.h"
 #include "grantfile.h"
 #include "leash.h"
 #include "text.h"
@@ -43,6 +44,16 @@ static int open_holder(struct plan *plan)
     return CLI_OK;
 }
 
+static int write_out(const char *bytes, size_t size)
+{
+    if (write(1, bytes, size) == (ssize_t)size) {
+        return CLI_OK;
+    }
+    say("cannot write the grant to stdout: %s; released again",
+        strerror(errno));
+    return CLI_INTERNAL;
+}
+
 static int print_grant(const struct plan *plan, const struct plan_page *page,
                        const struct grantfile *g)
 {
@@ -65,12 +76,7 @@ static int print_grant(const struct plan *plan, const struct plan_page *page,
         text_add(&t, grant);
         text_add(&t, "\n");
     }
-    if (write(1, line, t.used) != (ssize_t)t.used) {
-        say("cannot write the grant to stdout: %s; released again",
-            strerror(errno));
-        return CLI_INTERNAL;
-    }
-    return CLI_OK;
+    return write_out(line, t.used);
 }
 
 static int hand_out(const struct plan *plan, const struct plan_page *page)
@@ -82,7 +88,7 @@ static int hand_out(const struct plan *plan, const struct plan_page *page)
     if (plan->args->no_keeper) {
         grantfile_left(plan, page, &g);
     } else {
-        grantfile_of(page, &g);
+        grantfile_of(plan, page, &g);
     }
     if (page->address[0] == '\0' && !g.no_keeper) {
         say("the keeper cannot listen; released again");
@@ -99,8 +105,28 @@ static int hand_out(const struct plan *plan, const struct plan_page *page)
             grantfile_error(error));
         return CLI_CONFIG;
     }
+    if (plan->args->sh) {
+        static char bytes[ACQUIRE_SH_MAX];
+        struct text t = TEXT_IN(bytes);
+
+        acquire_sh_text(&t, plan, page, &g);
+        return write_out(bytes, t.used);
+    }
     return path != NULL && !plan->args->json ? CLI_OK
                                              : print_grant(plan, page, &g);
+}
+
+/* Nothing else reminds of it: the script may end, the lock stays. */
+static void say_until_when(const struct plan *plan)
+{
+    const struct cli_args *a = plan->args;
+
+    if (!a->quiet && !a->sh && !a->no_keeper && a->holder_pid < 0) {
+        say("%s: held until snib release, also beyond the end of this script; "
+            "--holder-pid PID or eval \"$(snib acquire --sh NAME)\" ties it to "
+            "a process",
+            shown(plan->names[0]));
+    }
 }
 
 static int let_go(int socket)
@@ -110,6 +136,34 @@ static int let_go(int socket)
     if (send(socket, &detach, sizeof detach, MSG_NOSIGNAL) < 0) {
         say("the keeper died; the lock is free when its lease ends");
         return CLI_UNREACHABLE;
+    }
+    return CLI_OK;
+}
+
+/* What the shell evaluates must say whether there is a lock, and tie it. */
+static int check_sh(const struct cli_args *args)
+{
+    const char *other = args->json                 ? "--json"
+                        : args->token_file != NULL ? "--token-file"
+                        : args->no_keeper          ? "--detached"
+                        : args->holder_pid >= 0    ? "--holder-pid"
+                                                   : NULL;
+
+    if (!args->sh) {
+        return CLI_OK;
+    }
+    if (other != NULL) {
+        return usage_error(args,
+                           "--sh and %s exclude each other: the text "
+                           "that --sh prints ties the lock to the shell "
+                           "that evaluates it",
+                           other);
+    }
+    if (args->busy_ok || args->busy_exit == 0) {
+        return usage_error(args,
+                           "--sh and %s exclude each other: the script "
+                           "would go on without the lock",
+                           args->busy_ok ? "--busy-ok" : "--busy-exit 0");
     }
     return CLI_OK;
 }
@@ -155,6 +209,7 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
 
     (void)count;
     if ((code = check_no_keeper(args)) != CLI_OK ||
+        (code = check_sh(args)) != CLI_OK ||
         (code = check_outlet(args)) != CLI_OK) {
         return code;
     }
@@ -164,10 +219,18 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
         return code;
     }
     plan.program = args->no_keeper ? "snib acquire --detached" : "snib acquire";
+    /* Whoever kills us while we wait: the text so far is no success. */
+    if (args->sh && (code = write_out("! :\n", 4)) != CLI_OK) {
+        return code;
+    }
     code = leash_run(&plan, &page, &socket);
     if (code != CLI_OK || page == NULL) {
         return code;
     }
-    code = hand_out(&plan, page);
-    return code == CLI_OK ? let_go(socket) : code;
+    if ((code = hand_out(&plan, page)) != CLI_OK ||
+        (code = let_go(socket)) != CLI_OK) {
+        return code;
+    }
+    say_until_when(&plan);
+    return CLI_OK;
 }

@@ -51,22 +51,37 @@ static int64_t ttl_of_environment(void)
     return ttl != NULL ? atoll(ttl) : 0;
 }
 
+static void say_not_enough(int64_t left, int64_t margin)
+{
+    char is[DURATION_TEXT_MAX], asked[DURATION_TEXT_MAX];
+
+    if (left <= 0) {
+        say("the lease is lost");
+        return;
+    }
+    duration_text(left / LEASH_MS, is);
+    duration_text(margin / LEASH_MS, asked);
+    say("the lease is held for %s more, less than the margin of %s", is, asked);
+}
+
 static int verdict(const struct cli_args *args, int64_t ttl, int64_t deadline,
                    int64_t token)
 {
-    int64_t left = deadline - proc_now();
-    bool good = deadline > 0 && left >= margin_ns(args, ttl) && left > 0;
+    int64_t left = deadline > 0 ? deadline - proc_now() : 0;
+    int64_t margin = margin_ns(args, ttl);
+    bool enough = left > 0 && left >= margin;
 
     if (args->json) {
         printf("{\"schema\":1,\"held\":%s,\"left_ms\":%" PRId64
-               ",\"token\":%" PRId64 "}\n",
-               good ? "true" : "false", left > 0 ? left / LEASH_MS : 0, token);
+               ",\"token\":%" PRId64 ",\"enough\":%s,\"margin_ms\":%" PRId64
+               "}\n",
+               left > 0 ? "true" : "false", left > 0 ? left / LEASH_MS : 0,
+               token, enough ? "true" : "false", margin / LEASH_MS);
     }
-    if (!good && !args->quiet) {
-        say(left > 0 && deadline > 0 ? "less than the margin is left"
-                                     : "the lease is lost");
+    if (!enough && !args->quiet) {
+        say_not_enough(left, margin);
     }
-    return good ? CLI_OK : CLI_LOST;
+    return enough ? CLI_OK : CLI_LOST;
 }
 
 /* The earliest deadline of all that the command runs under; 0: not held. */
@@ -98,7 +113,9 @@ static int check_grant(const struct cli_args *args, const char *operand)
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
     struct control_reply reply = {0};
+    enum grantfile_answer by;
     struct grantfile grant;
+    int code;
 
     if (!grantfile_read(args, operand, &grant)) {
         return CLI_USAGE;
@@ -108,10 +125,13 @@ static int check_grant(const struct cli_args *args, const char *operand)
                        grant.token);
     }
     request.token = grant.token;
-    if (grantfile_ask(&grant, &request, &reply) != CLI_OK) {
-        reply.deadline_ns = 0;
+    code = grantfile_ask(&grant, &request, &reply, &by);
+    if (code == CLI_LOST && by != GRANTFILE_ANSWERED && !args->json) {
+        grantfile_say_lost(args, &grant, by);
+        return CLI_LOST;
     }
-    return verdict(args, ttl_of_environment(), reply.deadline_ns, grant.token);
+    return verdict(args, grant.ttl_ms, code == CLI_OK ? reply.deadline_ns : 0,
+                   grant.token);
 }
 
 int cmd_check(struct cli_args *args, int count, char **operands)

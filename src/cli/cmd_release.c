@@ -9,6 +9,7 @@ int cmd_release(struct cli_args *args, int count, char **operands)
                                       .verb = CONTROL_RELEASE};
     struct control_reply reply;
     struct grantfile grant;
+    enum grantfile_answer by;
     int code;
 
     (void)count;
@@ -19,9 +20,9 @@ int cmd_release(struct cli_args *args, int count, char **operands)
         return left_release(args, &grant);
     }
     request.token = grant.token;
-    code = grantfile_ask(&grant, &request, &reply);
-    if (code == CLI_LOST && !args->quiet) {
-        say("the lease had ended before the release");
+    code = grantfile_ask(&grant, &request, &reply, &by);
+    if (code == CLI_LOST) {
+        grantfile_say_lost(args, &grant, by);
     }
     return code;
 }

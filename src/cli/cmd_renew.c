@@ -13,6 +13,7 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
                                       .verb = CONTROL_RENEW};
     struct control_reply reply = {0};
     struct grantfile grant;
+    enum grantfile_answer by = GRANTFILE_ANSWERED;
     int code;
 
     (void)count;
@@ -26,15 +27,26 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
     if (!grantfile_read(args, operands[0], &grant)) {
         return CLI_USAGE;
     }
+    if (args->holder_pid >= 0) {
+        if (grant.no_keeper || args->holder_pid == 0) {
+            return usage_error(args, "--holder-pid: %s",
+                               grant.no_keeper
+                                   ? "nobody watches a process for a grant of "
+                                     "--detached"
+                                   : "0 is no process");
+        }
+        request.verb = CONTROL_TIE;
+        request.holder_pid = args->holder_pid;
+    }
     request.token = grant.token;
     if (grant.no_keeper) {
         reply.token = grant.token;
         code = left_renew(args, &grant, request.lease_ms, &reply.deadline_ns);
     } else {
-        code = grantfile_ask(&grant, &request, &reply);
+        code = grantfile_ask(&grant, &request, &reply, &by);
     }
-    if (code == CLI_LOST && !args->quiet) {
-        say("the lease has ended");
+    if (code == CLI_LOST) {
+        grantfile_say_lost(args, &grant, by);
     }
     if (code == CLI_OK && args->json) {
         printf("{\"schema\":1,\"token\":%" PRId64 ",\"left_ms\":%" PRId64 "}\n",

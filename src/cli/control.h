@@ -24,7 +24,8 @@ enum control_verb {
     CONTROL_STATUS = 1,
     CONTROL_RENEW,
     CONTROL_RELEASE,
-    CONTROL_ABOVE /* answered by a struct control_above                    */
+    CONTROL_ABOVE, /* answered by a struct control_above                   */
+    CONTROL_TIE    /* release when holder_pid ends; then as RENEW           */
 };
 
 struct control_request {
@@ -32,6 +33,7 @@ struct control_request {
     uint32_t verb;
     int64_t lease_ms;   /* RENEW; 0: the lock's                            */
     int64_t token;      /* of the grant meant; 0: any                      */
+    int64_t holder_pid; /* TIE                                             */
     uint32_t name_size; /* 0: all names                                    */
     char name[SNIB_NAME_MAX];
 };

@@ -24,11 +24,15 @@ static void short_boot(struct grantfile *g)
     snprintf(g->boot, sizeof g->boot, "%.18s", boot);
 }
 
-void grantfile_of(const struct plan_page *page, struct grantfile *ret)
+void grantfile_of(const struct plan *plan, const struct plan_page *page,
+                  struct grantfile *ret)
 {
     *ret = (struct grantfile){.keeper_pid = page->keeper_pid,
                               .keeper_start = proc_start(page->keeper_pid),
-                              .token = page->tokens[0]};
+                              .token = page->tokens[0],
+                              .name_size = strlen(plan->names[0]),
+                              .ttl_ms = plan->ttl_ms};
+    memcpy(ret->name, plan->names[0], ret->name_size);
     memcpy(ret->address, page->address, sizeof ret->address);
     short_boot(ret);
 }
@@ -68,13 +72,17 @@ static void left_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
 
 void grantfile_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
 {
+    struct text t = {.bytes = ret, .size = GRANT_TEXT_MAX};
+
     if (g->no_keeper) {
         left_text(g, ret);
         return;
     }
-    snprintf(ret, GRANT_TEXT_MAX,
-             PREFIX "%s:%" PRId64 ".%" PRId64 ":%" PRId64 ":%s", g->address,
-             g->keeper_pid, g->keeper_start, g->token, g->boot);
+    text_addf(&t,
+              PREFIX "%s:%" PRId64 ".%" PRId64 ":%" PRId64 ":%s:%" PRId64 ":",
+              g->address, g->keeper_pid, g->keeper_start, g->token, g->boot,
+              g->ttl_ms);
+    text_add_percent(&t, g->name, g->name_size);
 }
 
 static int write_all(int fd, const char *bytes, size_t size)
@@ -251,6 +259,24 @@ static bool parse_left(const char *text, struct grantfile *ret)
                                NULL) == SNIB_ERR_OK;
 }
 
+/* :TTL:NAME, or nothing. */
+static bool parse_rest(const char *text, struct grantfile *ret)
+{
+    int end = 0;
+
+    if (*text == '\0') {
+        return true;
+    }
+    if (sscanf(text, ":%19" SCNd64 ":%n", &ret->ttl_ms, &end) != 1 ||
+        end == 0 || ret->ttl_ms <= 0) {
+        return false;
+    }
+    text += end;
+    return text_unpercent(text, strlen(text), ret->name, sizeof ret->name,
+                          &ret->name_size) &&
+           ret->name_size > 0;
+}
+
 static bool parse(const char *text, struct grantfile *ret)
 {
     int end = 0;
@@ -266,9 +292,8 @@ static bool parse(const char *text, struct grantfile *ret)
                ret->boot, &end) != 5) {
         return false;
     }
-    return (text[end] == '\0' || text[end] == '\n') &&
-           control_address_valid(ret->address) && ret->keeper_pid > 0 &&
-           ret->token > 0;
+    return parse_rest(text + end, ret) && control_address_valid(ret->address) &&
+           ret->keeper_pid > 0 && ret->token > 0;
 }
 
 bool grantfile_read(const struct cli_args *args, const char *operand,
@@ -318,9 +343,15 @@ static bool keeper_lives(const struct grantfile *g)
 
 int grantfile_ask(const struct grantfile *g,
                   const struct control_request *request,
-                  struct control_reply *ret)
+                  struct control_reply *ret, enum grantfile_answer *ret_by)
 {
-    if (!keeper_lives(g) || !control_ask(g->address, request, 3000, ret)) {
+    *ret_by = GRANTFILE_ANSWERED;
+    if (!keeper_lives(g)) {
+        *ret_by = GRANTFILE_GONE;
+        return CLI_LOST;
+    }
+    if (!control_ask(g->address, request, 3000, ret)) {
+        *ret_by = keeper_lives(g) ? GRANTFILE_SILENT : GRANTFILE_GONE;
         return CLI_LOST;
     }
     if (ret->code != 0 && ret->code != CLI_LOST) {

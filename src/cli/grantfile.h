@@ -1,8 +1,10 @@
 /* grantfile.h — what snib acquire hands out.
  *
- * GRANT is one word: snib1:ADDRESS:PID.START:TOKEN:BOOT — where the keeper
- * listens, which process it is, the fencing token, and the first half of the
- * boot id, so that a grant kept over a reboot is known to be dead. TOKENFILE
+ * GRANT is one word: snib1:ADDRESS:PID.START:TOKEN:BOOT:TTL:NAME — where the
+ * keeper listens, which process it is, the fencing token, and the first half of
+ * the boot id, so that a grant kept over a reboot is known to be dead; then the
+ * lease in ms and the name, percent-encoded, by which the store can be asked
+ * when the keeper does not answer (grants of 0.1.0 lack these two). TOKENFILE
  * holds the same as KEY=VALUE lines for people and scripts, its first line
  * being grant=GRANT.
  *
@@ -29,18 +31,19 @@ struct grantfile {
     int64_t keeper_start;
     int64_t token;
     char boot[40];
-    bool no_keeper; /* then, instead of address and keeper:                 */
     char name[SNIB_NAME_MAX + 1];
     size_t name_size;
+    int64_t ttl_ms; /* 0: not known                                         */
+    bool no_keeper; /* then, instead of address and keeper:                 */
     char left[SNIB_GRANT_TEXT];
     char identity[SNIB_IDENTITY_TEXT];
     snib_kind kind; /* MUTEX stands for WRITE, too                          */
     uint32_t permits;
-    int64_t ttl_ms;
     int64_t deadline_ns;
 };
 
-void grantfile_of(const struct plan_page *, struct grantfile *ret);
+void grantfile_of(const struct plan *, const struct plan_page *,
+                  struct grantfile *ret);
 /* The same for --detached. */
 void grantfile_left(const struct plan *, const struct plan_page *,
                     struct grantfile *ret);
@@ -60,9 +63,20 @@ int grantfile_write(const char *path, const struct grantfile *,
 bool grantfile_read(const struct cli_args *, const char *operand,
                     struct grantfile *ret);
 
-/* Ask the keeper. CLI_OK, CLI_LOST when the keeper or its grant is no more
- * (nothing is said), or the keeper's own refusal (said). */
+/* Who says that the grant is no more? */
+enum grantfile_answer {
+    GRANTFILE_ANSWERED, /* the keeper                                       */
+    GRANTFILE_GONE,     /* nobody: the keeper has ended                     */
+    GRANTFILE_SILENT    /* nobody: the keeper does not answer               */
+};
+
+/* Ask the keeper. CLI_OK, CLI_LOST when the keeper or its grant is no more, or
+ * not to be spoken to (nothing is said), or the keeper's own refusal (said). */
 int grantfile_ask(const struct grantfile *, const struct control_request *,
-                  struct control_reply *ret);
+                  struct control_reply *ret, enum grantfile_answer *ret_by);
+/* After CLI_LOST, unless --quiet: what has become of it, in words; the store is
+ * asked where the keeper says nothing. */
+void grantfile_say_lost(const struct cli_args *, const struct grantfile *,
+                        enum grantfile_answer);
 
 #endif

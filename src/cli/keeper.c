@@ -12,8 +12,8 @@
  * does not take a grant, and it is given back (keeper_offer.c).
  *
  * For `snib acquire` the same process goes on without a leash (DETACH): it
- * drops stderr and lives until release, until --holder-pid ends, or until the
- * lease is lost. With --detached it leaves the grant behind then, and ends.
+ * drops stderr and lives until release, until --holder-pid ends, until TERM or
+ * INT, or until the lease is lost. With --detached it leaves the grant behind then, and ends.
  *
  * Forbidden: releasing while a member of the group can still run; keeping any
  * file descriptor of the user's but stderr; blocking on stderr.
@@ -171,19 +171,6 @@ static void drop_fds(struct keeper *k)
     }
 }
 
-static void detach(struct keeper *k)
-{
-    if (k->plan->args->no_keeper) {
-        /* LOST is nothing to tell any more: check and release will. */
-        snib_grant_abandon(k->slots[0].lock, k->slots[0].grant, NULL);
-        keeper_end(k, 0);
-    }
-    k->detached = true;
-    close(k->socket);
-    k->socket = -1;
-    dup2(0, 2); /* 0 is /dev/null by now */
-}
-
 static void hear_leash(struct keeper *k)
 {
     struct plan_message m;
@@ -210,7 +197,7 @@ static void hear_leash(struct keeper *k)
         keeper_go_on(k);
         break;
     case PLAN_DETACH:
-        detach(k);
+        keeper_detach(k);
         break;
     case PLAN_GRANT:
     case PLAN_RISK:
@@ -270,6 +257,7 @@ static int64_t next_due(const struct keeper *k)
         due = k->look_ns < due ? k->look_ns : due;
         due = k->renew_ns < due ? k->renew_ns : due;
         due = !k->detached && k->guard_ns < due ? k->guard_ns : due;
+        due = k->tie_ns < due ? k->tie_ns : due;
     }
     return due;
 }
@@ -312,6 +300,9 @@ static void do_due(struct keeper *k)
     if (k->detached && k->lost) {
         keeper_end(k, CLI_LOST);
     }
+    if (now >= k->tie_ns) {
+        keeper_release_and_end(k); /* nobody took it over */
+    }
 }
 
 /* Without memory poll fails. What is held stays held, as a command may run:
@@ -330,16 +321,17 @@ static void poll_failed(struct pollfd *fds, size_t count)
 static void live(struct keeper *k)
 {
     for (;;) {
-        struct pollfd fds[5] = {
+        struct pollfd fds[6] = {
             {.fd = k->socket, .events = POLLIN},
             {.fd = snib_fd(k->client), .events = POLLIN},
             {.fd = k->listener, .events = POLLIN},
-            {.fd = k->detached ? k->plan->holder_pidfd : -1, .events = POLLIN},
+            {.fd = k->detached ? k->holder_pidfd : -1, .events = POLLIN},
             {.fd = k->changed, .events = POLLIN},
+            {.fd = k->signals, .events = POLLIN},
         };
 
-        if (poll(fds, 5, poll_timeout(k)) < 0) {
-            poll_failed(fds, 5);
+        if (poll(fds, 6, poll_timeout(k)) < 0) {
+            poll_failed(fds, 6);
         }
         keeper_take_events(k);
         if (fds[4].revents != 0) {
@@ -351,8 +343,9 @@ static void live(struct keeper *k)
         if (fds[2].revents != 0) {
             keeper_hear_asker(k);
         }
-        if (fds[3].revents != 0) {
-            keeper_release_and_end(k); /* --holder-pid ended */
+        if (fds[5].revents != 0 ||
+            (fds[3].revents != 0 && fds[3].fd == k->holder_pidfd)) {
+            keeper_release_and_end(k); /* told to end; the holder ended */
         }
         do_due(k);
     }
@@ -391,8 +384,10 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     k.page = page;
     k.socket = socket;
     k.leash = getppid();
-    k.listener = -1;
-    k.look_ns = k.renew_ns = k.guard_ns = k.offer_ns = INT64_MAX;
+    k.listener = k.signals = -1;
+    k.holder_pidfd = plan->holder_pidfd;
+    k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
+    k.offer_ns = k.tie_ns = INT64_MAX;
     if (plan->command == NULL) {
         setsid();
     } else {

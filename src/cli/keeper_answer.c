@@ -6,6 +6,8 @@
 #include "proc.h"
 #include "text.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,6 +68,27 @@ static void answer_renew(struct keeper *k, int64_t lease_ms,
         }
     }
     answer_status(k, reply);
+}
+
+static void answer_tie(struct keeper *k, const struct control_request *request,
+                       struct control_reply *reply)
+{
+    struct text t = TEXT_IN(reply->text);
+    int error = keeper_tie(k, request->holder_pid);
+
+    if (error == EBUSY) {
+        reply->code = CLI_USAGE;
+        text_add(&t, "this lock belongs to a running snib run, and ends with "
+                     "its command");
+        return;
+    }
+    if (error != 0) {
+        reply->code = CLI_USAGE;
+        text_addf(&t, "--holder-pid %" PRId64 ": %s", request->holder_pid,
+                  strerror(error));
+        return;
+    }
+    answer_renew(k, request->lease_ms, reply);
 }
 
 /* True: release when the answer is sent. */
@@ -149,6 +172,9 @@ static void answer(struct keeper *k, int fd)
         break;
     case CONTROL_RELEASE:
         end = answer_release(k, &reply);
+        break;
+    case CONTROL_TIE:
+        answer_tie(k, &request, &reply);
         break;
     case CONTROL_ABOVE:
         break;

@@ -64,6 +64,9 @@ struct keeper {
     struct several several;
     enum phase phase;
     bool detached;
+    int holder_pidfd; /* detached: whose end is the lock's; -1: nobody's    */
+    int signals;      /* detached: signalfd of what ends us; -1             */
+    int64_t tie_ns;   /* --sh: release then, unless it is tied by then      */
     bool lost;
     bool paused; /* the leash is stopped, and has said so                  */
     bool aside;  /* a grant was given back: nothing is asked for just now  */
@@ -119,6 +122,11 @@ void keeper_offer(struct keeper *);
 void keeper_offer_due(struct keeper *);
 void keeper_pause(struct keeper *);
 void keeper_go_on(struct keeper *);
+
+/* keeper_detached.c: alone from here on. */
+void keeper_detach(struct keeper *);
+/* Release when this process ends. 0 or errno. */
+int keeper_tie(struct keeper *, int64_t pid);
 
 /* keeper_above.c: what is held up the tree by who surely waits for us. Sets
  * k->above; for snib_acquire_options: that, or NULL when it is empty. */

@@ -15,6 +15,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static const struct option_row acquire_options[] = {
     ROW_TTL,        ROW_KIND,      ROW_PERMITS, ROW_CAPACITY,    ROW_PRIORITY,
     ROW_LOCK_DELAY, ROW_BUSY_EXIT, ROW_BUSY_OK, ROW_HOLDER_PID,  ROW_NO_KEEPER,
     ROW_TOKEN_FILE, ROW_REASON,    ROW_JSON,    ROW_NO_PROGRESS, ROW_QUIET,
-    ROW_VERBOSE,    ROW_END};
+    ROW_VERBOSE,    ROW_SH,        ROW_END};
 
 static const struct option_row semaphore_options[] = {
     ROW_NAME,     ROW_STORE, ROW_STORE_FILE, ROW_SIZE_SET, ROW_SIZE_INIT,
@@ -67,7 +68,7 @@ static const struct option_row release_options[] = {
     ROW_LEFT_STORE, ROW_STORE_FILE, ROW_QUIET, ROW_VERBOSE, ROW_END};
 static const struct option_row renew_options[] = {
     ROW_LEFT_STORE, ROW_STORE_FILE, ROW_RENEW_TTL, ROW_JSON,
-    ROW_QUIET,      ROW_VERBOSE,    ROW_END};
+    ROW_QUIET,      ROW_VERBOSE,    ROW_TIE_PID,   ROW_END};
 static const struct option_row check_options[] = {
     ROW_LEFT_STORE, ROW_STORE_FILE, ROW_MARGIN, ROW_JSON,
     ROW_QUIET,      ROW_VERBOSE,    ROW_END};
@@ -184,12 +185,24 @@ static int check_count(const struct subcommand *sub,
         args->down_by >= 0 ? " (a number of steps is written --down=N)" : "");
 }
 
+/* Before the options are read: an error in them is to be told to the shell. */
+static bool has_sh(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--sh") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int run_subcommand(const struct subcommand *sub, struct cli_args *args,
                           int argc, char **argv)
 {
     int count, code;
 
     args->subcommand = sub->name;
+    args->sh = sub->main == cmd_acquire && has_sh(argc, argv);
     if (!options_parse(sub->options, args, sub->command ? 1 : INT_MAX, argc,
                        argv, &count)) {
         return CLI_USAGE;
@@ -216,10 +229,16 @@ static void fill_standard_descriptors(void)
 }
 
 /* Whatever the sub-command printed must have arrived. */
-static int finish(int code)
+static int finish(const struct cli_args *args, int code)
 {
-    int printed = show_end();
+    int printed;
 
+    if (args->sh && code != CLI_OK) {
+        /* The shell that evaluates this goes on without a lock, unless it is
+         * told: by the status of the evaluated text. */
+        printf("(exit %d)\n", code);
+    }
+    printed = show_end();
     return code == CLI_OK ? printed : code;
 }
 
@@ -256,7 +275,7 @@ int main(int argc, char **argv)
 
     fill_standard_descriptors();
     options_defaults(&args);
-    code = finish(dispatch(&args, argc, argv));
+    code = finish(&args, dispatch(&args, argc, argv));
     if (code != CLI_OK) {
         statusline_write_refused((int)args.status_fd, code);
     }

@@ -134,6 +134,13 @@
     ROW_FLAG_(0, "detached", no_keeper,                                        \
               "leave a fixed lease of --ttl in the store and exit: nothing "   \
               "renews it, release, renew and check ask the store")
+#define ROW_SH                                                                 \
+    ROW_FLAG_(0, "sh", sh,                                                     \
+              "print shell text: eval \"$(snib acquire --sh NAME)\" ties the " \
+              "lock to the shell that evaluates it")
+#define ROW_TIE_PID                                                            \
+    ROW_NUMBER_(0, "holder-pid", "PID", holder_pid, 4194304,                   \
+                "from now on release when this process ends")
 #define ROW_TOKEN_FILE                                                         \
     ROW_TEXT_('o', "token-file", "PATH", token_file,                           \
               "write the grant to PATH (mode 600) instead of stdout")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -166,8 +167,9 @@ def test_a_stopped_keeper_makes_check_say_76(sqlite):
 
 def test_a_grant_of_another_boot_is_76(sqlite):
     grant = sqlite.acquire("a").stdout.strip()
-    *front, boot = grant.split(":")
-    other = ":".join(front + ["0" * 8 + boot[8:]])
+    parts = grant.split(":")
+    parts[4] = "0" * 8 + parts[4][8:]
+    other = ":".join(parts)
     assert sqlite.run("check", other).returncode == 76
     assert sqlite.run("check", grant).returncode == 0
 
@@ -387,3 +389,27 @@ def test_a_spoilt_grant_left_behind_is_64(sqlite, sub, spoil):
     assert sqlite.run(sub, "-q", ":".join(fields)).returncode == 76
     done = sqlite.run(sub, ":".join(spoil(fields)))
     assert done.returncode == 64 and "not a grant" in done.stderr
+
+
+def test_the_default_margin_is_a_sixth_of_a_short_lease(store):
+    grant = store.acquire("-t", "3s", "a").stdout.strip()
+    done = store.run("check", grant)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(store.run("check", "--json", grant).stdout)[
+        "margin_ms"] == 500
+
+
+def test_check_tells_how_much_is_left(sqlite):
+    grant = sqlite.acquire("a").stdout.strip()
+    done = sqlite.run("check", "-m", "1m", grant)
+    assert done.returncode == 76
+    assert re.search(r"the lease is held for (29|[12]\d)s more, less than the "
+                     r"margin of 1m", done.stderr), done.stderr
+    done = sqlite.run("check", "--json", "-m", "1m", grant)
+    told = json.loads(done.stdout)
+    assert done.returncode == 76
+    assert told["held"] is True and told["enough"] is False
+    assert 0 < told["left_ms"] < 30000 and told["margin_ms"] == 60000
+    sqlite.run("release", grant)
+    told = json.loads(sqlite.run("check", "--json", grant).stdout)
+    assert told["held"] is False and told["left_ms"] == 0

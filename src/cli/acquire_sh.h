@@ -1,0 +1,14 @@
+/* acquire_sh.h — what snib acquire --sh prints for a shell to evaluate. */
+#ifndef SNIB_CLI_ACQUIRE_SH_H
+#define SNIB_CLI_ACQUIRE_SH_H
+
+#include "grantfile.h"
+#include "text.h"
+
+/* Names and addresses quoted, a quote in them takes four bytes. */
+enum { ACQUIRE_SH_MAX = 16384 };
+
+void acquire_sh_text(struct text *, const struct plan *,
+                     const struct plan_page *, const struct grantfile *);
+
+#endif

@@ -1,0 +1,75 @@
+/* keeper_detached.c — the keeper of snib acquire, once the grant is out.
+ *
+ * It has no leash any more. It lives until release, until the process it is
+ * tied to has ended, until TERM or INT (the machine shuts down, somebody stops
+ * the unit: what it holds is given back, as long as there is time), or until
+ * the lease is lost.
+ *
+ * With --sh the text that was printed ties it to the shell that evaluates the
+ * text, and nobody else knows that shell: until then it holds the lock for
+ * some seconds only. A shell that was killed in between, or that threw the
+ * text away, leaves nothing behind.
+ */
+#define _GNU_SOURCE
+#include "keeper_i.h"
+#include "proc.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A busy machine must find the time to start one process. */
+#define TIE_PATIENCE (10 * LEASH_S)
+
+/* All signals are blocked since the leash's start. Without a signalfd these
+ * two end us at once: the lease then ends by itself. */
+static void hear_signals(struct keeper *k)
+{
+    sigset_t ends;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    k->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (k->signals < 0) {
+        sigprocmask(SIG_UNBLOCK, &ends, NULL);
+    }
+}
+
+void keeper_detach(struct keeper *k)
+{
+    if (k->plan->args->no_keeper) {
+        /* LOST is nothing to tell any more: check and release will. */
+        snib_grant_abandon(k->slots[0].lock, k->slots[0].grant, NULL);
+        keeper_end(k, 0);
+    }
+    k->detached = true;
+    close(k->socket);
+    k->socket = -1;
+    if (k->plan->args->sh) {
+        k->tie_ns = proc_now() + TIE_PATIENCE;
+    }
+    hear_signals(k);
+    dup2(0, 2); /* 0 is /dev/null by now */
+}
+
+int keeper_tie(struct keeper *k, int64_t pid)
+{
+    int fd;
+
+    if (!k->detached) {
+        return EBUSY;
+    }
+    fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    if (fd < 0) {
+        return errno;
+    }
+    if (k->holder_pidfd >= 0) {
+        close(k->holder_pidfd);
+    }
+    k->holder_pidfd = fd;
+    k->tie_ns = INT64_MAX;
+    return 0;
+}

@@ -1,0 +1,211 @@
+"""eval "$(snib acquire --sh NAME)": the lock ends with the script, in whatever
+form and by whatever shell it is evaluated."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from conftest import eventually, kill, read_pid
+
+SHELLS = {"bash": ["bash"], "dash": ["dash"], "busybox": ["busybox", "sh"]}
+
+EVAL = 'eval "$("$SNIB" acquire -q --sh "$@" -t 1m "$NAME")"'
+
+# What is written in a script; what comes behind runs if it may go on.
+FORMS = {
+    "plain": EVAL,
+    "or exit": EVAL + " || exit",
+    "function": 'lock() { %s; }; lock "$@"' % EVAL,
+    "function or exit": 'lock() { %s || return; }; lock "$@" || exit' % EVAL,
+    "if": "if %s; then :; else exit; fi" % EVAL,
+    "if not": "if ! %s; then exit 75; fi" % EVAL,
+    "set -eu": "set -eu; " + EVAL,
+    "subshell": "(%s) || exit" % EVAL,
+    "pipe": "{ %s && echo yes; } | grep -q yes || exit 75" % EVAL,
+    "into a pipe": "true | { %s; } || exit" % EVAL,
+    "and": EVAL + " && true || exit 75",
+    "variable": 'text=$("$SNIB" acquire -q --sh "$@" -t 1m "$NAME"); '
+                'eval "$text" || exit',
+}
+# Those that must stop by themselves when there is no lock.
+GUARDED = [f for f in FORMS if f not in ("plain", "function")]
+
+BEHIND = """
+echo $$ >"$MARK.new"; mv "$MARK.new" "$MARK"
+while [ ! -e "$MARK.go" ]; do sleep 0.02; done
+"""
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request):
+    if shutil.which(SHELLS[request.param][0]) is None:
+        pytest.skip("no %s here" % request.param)
+    return SHELLS[request.param]
+
+
+def environment(sqlite, name="a"):
+    return dict(sqlite.env, SNIB=sqlite.binary, NAME=name,
+                MARK=sqlite.path("mark"))
+
+
+def start(sqlite, words, form, *options, env=None, behind=BEHIND):
+    p = subprocess.Popen(
+        words + ["-c", FORMS.get(form, form) + "\n" + behind, "sh", *options],
+        env=env or environment(sqlite), cwd=sqlite.tmp, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE)
+    sqlite.started.append(p)
+    return p
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_lock_is_held_until_the_script_ends(sqlite, shell, form):
+    p = start(sqlite, shell, form)
+    pid = read_pid(sqlite.path("mark"))
+    assert sqlite.held("a")
+    open(sqlite.path("mark.go"), "w").close()
+    assert p.wait(20) == 0, p.stderr.read()
+    assert pid > 0
+    eventually(lambda: not sqlite.held("a"), "free again")
+    assert p.stderr.read() == ""
+
+
+@pytest.mark.parametrize("form", ["function", "set -eu", "into a pipe"])
+def test_the_lock_is_free_when_the_script_is_killed(sqlite, shell, form):
+    p = start(sqlite, shell, form)
+    kill(read_pid(sqlite.path("mark")), signal.SIGKILL)
+    p.wait(20)
+    eventually(lambda: not sqlite.held("a"), "free again")
+
+
+@pytest.mark.parametrize("form", GUARDED)
+def test_the_script_does_not_go_on_without_the_lock(sqlite, shell, form):
+    sqlite.hold("a")
+    p = start(sqlite, shell, form, "-w", "0")
+    assert p.wait(20) == 75, p.stderr.read()
+    assert not os.path.exists(sqlite.path("mark"))
+
+
+@pytest.mark.parametrize("prefix", [["sudo", "-n", "-E"], ["env", "-i"],
+                                    ["setsid", "-w"]], ids=" ".join)
+def test_below_sudo_and_in_a_unit(sqlite, shell, prefix):
+    if shutil.which(prefix[0]) is None:
+        pytest.skip("no %s here" % prefix[0])
+    if prefix[0] == "sudo" and os.geteuid() != 0:
+        pytest.skip("sudo may ask for a password here")
+    env = environment(sqlite)
+    kept = [k + "=" + env[k] for k in ("SNIB", "NAME", "MARK", "SNIB_URL")]
+    words = prefix + ["env"] * (prefix[0] == "sudo") + \
+        (kept if prefix[0] != "setsid" else []) + \
+        [shutil.which(shell[0]), *shell[1:]]
+    p = start(sqlite, words, "set -eu")
+    read_pid(sqlite.path("mark"))
+    assert sqlite.held("a")
+    open(sqlite.path("mark.go"), "w").close()
+    assert p.wait(20) == 0, p.stderr.read()
+    eventually(lambda: not sqlite.held("a"), "free again")
+
+
+@pytest.mark.parametrize("options, code", [
+    (("-w", "0"), 75), (("--nope",), 64), (("-w", "5"), 64),
+    (("-w", "0", "-E", "7"), 7), (("-s", "redis://127.0.0.1:1", "-w", "0"), 69),
+    (("-s", "nope://x"), 78), (("--busy-ok",), 64), (("--json",), 64),
+    (("--detached",), 64)], ids=str)
+def test_the_status_of_the_eval_is_that_of_snib(sqlite, shell, options, code):
+    sqlite.hold("a")
+    p = start(sqlite, shell, EVAL, *options, behind="echo $?")
+    out, _ = p.communicate(timeout=30)
+    assert out == "%d\n" % code
+
+
+def test_an_acquire_that_is_killed_is_no_success(sqlite, shell):
+    sqlite.hold("a")
+    p = start(sqlite, shell, EVAL, behind="echo $?")
+    eventually(lambda: sqlite.waiters("a") == 1)
+    pid = sqlite.status("a")["waiters"][0]["pid"]
+    with open("/proc/%d/stat" % pid) as f:
+        kill(int(f.read().rpartition(")")[2].split()[1]), signal.SIGKILL)
+    out, _ = p.communicate(timeout=30)
+    assert out != "0\n" and out.strip().isdigit(), out
+
+
+def test_what_nobody_evaluates_holds_nothing(sqlite):
+    done = sqlite.run("acquire", "-q", "--sh", "-t", "1m", "a")
+    assert done.returncode == 0 and sqlite.held("a")
+    eventually(lambda: not sqlite.held("a"), "free again")
+    p = start(sqlite, ["sh"], 'eval "$TEXT"', behind="echo $?",
+              env=dict(environment(sqlite), TEXT=done.stdout))
+    out, said = p.communicate(timeout=30)
+    assert out == "76\n"
+    assert "the grant had ended" in said
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", 'a"$x`y`\\', "-x", "n\n!m",
+                                  "*"])
+def test_names_that_need_quoting(sqlite, shell, name):
+    p = start(sqlite, shell,
+              'set -eu; eval "$("$SNIB" acquire -q --sh --name="$NAME")"',
+              env=environment(sqlite, name),
+              behind='test "$SNIB_NAME" = "$NAME"; "$SNIB" check -m 1s; '
+                     'test "$SNIB_TOKEN" -gt 0; '
+                     '"$SNIB" release "$SNIB_GRANT"; echo fine')
+    out, said = p.communicate(timeout=30)
+    assert (out, said) == ("fine\n", "")
+
+
+def test_a_nested_run_of_the_same_name_is_told(sqlite, shell):
+    p = start(sqlite, shell, "set -eu; " + EVAL,
+              behind='"$SNIB" run --reentrant a -- echo in; '
+                     '"$SNIB" run a -- echo never || echo $?')
+    out, said = p.communicate(timeout=30)
+    assert out == "in\n64\n"
+    assert "already held up the tree" in said
+
+
+def test_acquire_says_until_when_it_holds(sqlite):
+    done = sqlite.run("acquire", "a")
+    sqlite.keepers.append(int(done.stdout.split(":")[2].split(".")[0]))
+    assert "a: held until snib release" in done.stderr
+    p = sqlite.start("acquire", "--holder-pid", str(os.getpid()), "b")
+    out, said = p.communicate(timeout=30)
+    sqlite.keepers.append(int(out.split(":")[2].split(".")[0]))
+    assert said == ""
+
+
+def test_a_grant_is_tied_to_a_process_later(sqlite):
+    grant = sqlite.acquire("a").stdout.strip()
+    p = subprocess.Popen(["sleep", "1000"])
+    done = sqlite.run("renew", "--holder-pid", str(p.pid), grant)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sqlite.held("a")
+    p.kill()
+    p.wait()
+    eventually(lambda: not sqlite.held("a"))
+    done = sqlite.run("renew", "--holder-pid", "1", grant)
+    assert done.returncode == 76
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_the_holder_process_of_acquire_ends_with_a_release(store, sig):
+    assert store.acquire("-t", "1m", "a").returncode == 0
+    kill(store.keepers[0], sig)
+    eventually(lambda: not store.held("a"), "free again")
+
+
+@pytest.mark.parametrize("sig, words", [
+    (signal.SIGKILL, "its holder process has ended"),
+    (signal.SIGSTOP, "its holder process does not answer")])
+@pytest.mark.parametrize("sub", ["release", "renew", "check"])
+def test_a_holder_process_that_does_not_answer_is_told(store, sub, sig, words):
+    grant = store.acquire("-t", "1m", "a").stdout.strip()
+    kill(store.keepers[0], sig)
+    if sig == signal.SIGKILL:
+        eventually(lambda: not os.path.exists("/proc/%d" % store.keepers[0]))
+    done = store.run(sub, grant)
+    assert done.returncode == 76
+    assert "a: %s; the lock is free in at most " % words in done.stderr
+    assert "snib force-release" in done.stderr
+    assert store.held("a")
