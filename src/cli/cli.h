@@ -152,10 +152,8 @@ const char *cli_words(const struct snib_error *);
 /* Say the error, return its exit status. */
 int cli_fail(const struct snib_error *);
 
-static inline void cli_client_free(struct snib_client **client)
-{
-    snib_client_free(*client);
-}
+/* For the cleanup attribute. A client that a look still uses is left. */
+void cli_client_free(struct snib_client **client);
 
 int cmd_run(struct cli_args *, int, char **);
 int cmd_try(struct cli_args *, int, char **);

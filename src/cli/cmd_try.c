@@ -1,7 +1,7 @@
 /* cmd_try.c — snib try: as run --wait 0. Without a command nothing need be
  * guarded: no leash, no keeper, one process that acquires and releases. */
-#include "kinds.h"
 #include "leash.h"
+#include "look.h"
 #include "snib/multi.h"
 #include "text.h"
 
@@ -12,19 +12,11 @@ static void say_busy(const struct cli_args *args, struct snib_client *client,
 {
     char holder[512] = "";
     struct text t = TEXT_IN(holder);
-    struct snib_view *view;
-    struct kind_terms terms;
 
     if (args->quiet || args->busy_ok) {
         return;
     }
-    if (snib_inspect(client, name, strlen(name), &view, NULL) == SNIB_ERR_OK) {
-        if (view->holder_count + view->waiter_count + view->closed_count > 0) {
-            kind_terms_for(client, view, &terms);
-            kind_holders(&t, view, &terms);
-        }
-        snib_view_free(view);
-    }
+    look_holders(client, name, &t);
     say("%s: not acquired: %s", shown(name),
         holder[0] != '\0' ? holder : "held by another owner");
 }

@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "duration.h"
 #include "kinds.h"
+#include "look.h"
 #include "plan.h"
 #include "proc.h"
 #include "text.h"
@@ -21,6 +22,9 @@
 #define MS          INT64_C(1000000)
 #define PAUSE_LEAST (20 * MS)
 #define PAUSE_MOST  (500 * MS)
+#define LOOK_MOST   (250 * MS)
+/* --wait 0: what one attempt may take. */
+#define ATTEMPT (2000 * MS)
 
 static void sleep_ns(int64_t ns)
 {
@@ -91,30 +95,23 @@ static bool asks_too_much(const struct kind_terms *terms,
 }
 
 /* OK: it could be had. BUSY: not yet. */
-static snib_err look(struct snib_client *client, const struct wish *wish,
-                     struct waitline *line, struct snib_error *error)
+static snib_err judge(const struct wish *wish, struct waitline *line,
+                      struct look_answer *a)
 {
-    struct snib_view *view;
-    struct kind_terms terms;
-    snib_err code =
-        snib_inspect(client, wish->name, strlen(wish->name), &view, error);
+    struct snib_error *error = &a->error;
     int64_t now = proc_now();
+    snib_err code;
 
-    if (code != SNIB_ERR_OK) {
-        return code;
+    if (error->code != SNIB_ERR_OK) {
+        return error->code;
     }
-    if (view->holder_count == 0 || wish->kind == SNIB_PERMITS) {
-        kind_terms_get(client, wish->name, strlen(wish->name), &terms);
-    } else {
-        kind_terms_for(client, view, &terms);
-    }
-    code = fits(view, &terms, wish->kind, wish->permits) ? SNIB_ERR_OK
-           : asks_too_much(&terms, wish, error)          ? SNIB_ERR_USAGE
-                                                         : SNIB_ERR_BUSY;
+    code = fits(a->view, &a->terms, wish->kind, wish->permits) ? SNIB_ERR_OK
+           : asks_too_much(&a->terms, wish, error)             ? SNIB_ERR_USAGE
+                                                               : SNIB_ERR_BUSY;
     if (code == SNIB_ERR_BUSY && now >= line->due_ns) {
-        waitline_show(line, view, &terms, now);
+        waitline_show(line, a->view, &a->terms, now);
     }
-    snib_view_free(view);
+    snib_view_free(a->view);
     return code;
 }
 
@@ -128,41 +125,122 @@ static int read_wish(const struct cli_args *args, struct wish *ret)
     return code;
 }
 
+/* A wait under way. */
+struct vigil {
+    struct snib_client *client;
+    struct wish wish;
+    struct waitline line;
+    struct look *look; /* NULL: none is under way */
+    struct look_answer last;
+    int64_t until;
+    bool once; /* --wait 0: the first answer decides */
+};
+
+/* A store that cannot be reached is waited for as the lock is. */
+static bool may_pass(const struct vigil *v, snib_err code)
+{
+    return code == SNIB_ERR_BUSY || (code == SNIB_ERR_UNREACHABLE && !v->once);
+}
+
+/* Look, for a quarter of a second at most: then see how the store is. False:
+ * no thread could be started. */
+static bool look_again(struct vigil *v, bool *ret_answered)
+{
+    int64_t until = proc_now() + LOOK_MOST;
+
+    if (v->look == NULL) {
+        v->look = look_start(v->client, v->wish.name,
+                             v->wish.kind == SNIB_PERMITS, -1);
+    }
+    if (v->look == NULL) {
+        return false;
+    }
+    *ret_answered =
+        look_take(v->look, until < v->until ? until : v->until, &v->last);
+    if (*ret_answered) {
+        v->look = NULL;
+        v->last.error.code = judge(&v->wish, &v->line, &v->last);
+    }
+    return true;
+}
+
+static void show_away(struct vigil *v)
+{
+    int64_t now = proc_now();
+
+    if (now >= v->line.watch_ns) {
+        waitline_watch(&v->line, v->client, now);
+    }
+    if (now >= v->line.due_ns) {
+        waitline_away(&v->line, v->client, v->wish.name, now);
+    }
+}
+
+static void keep_vigil(struct vigil *v)
+{
+    int64_t pause = PAUSE_LEAST, now;
+    bool answered = false;
+
+    v->last.error.code = SNIB_ERR_UNREACHABLE;
+    do {
+        if (!look_again(v, &answered)) {
+            v->last.error.code = SNIB_ERR_LIMIT;
+            return;
+        }
+        if (answered && (v->once || !may_pass(v, v->last.error.code))) {
+            return;
+        }
+        show_away(v);
+        now = proc_now();
+        if (answered && now < v->until) {
+            sleep_ns(v->until - now < pause ? v->until - now : pause);
+            pause = pause * 2 < PAUSE_MOST ? pause * 2 : PAUSE_MOST;
+        }
+    } while (now < v->until);
+    look_drop(v->look);
+}
+
+/* The limit is over: is it for the lock, or for the store? */
+static int say_end(const struct cli_args *args, struct vigil *v)
+{
+    char why[512] = "";
+    struct text t = TEXT_IN(why);
+    snib_err code = v->last.error.code;
+
+    if (code == SNIB_ERR_OK) {
+        return CLI_OK;
+    }
+    if (!may_pass(v, code)) {
+        return cli_fail(&v->last.error);
+    }
+    if (waitline_store(&t, v->client)) {
+        say("%s: %s", shown(v->wish.name), why);
+        return CLI_UNREACHABLE;
+    }
+    return code == SNIB_ERR_BUSY ? cli_busy_status(args)
+                                 : cli_fail(&v->last.error);
+}
+
 int cmd_wait(struct cli_args *args, int count, char **operands)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
-    struct wish wish = {.name = operands[0]};
-    struct snib_error error = {0};
-    struct waitline line;
-    int64_t start = proc_now(), until = INT64_MAX, pause = PAUSE_LEAST;
-    int code = cli_check_name(args, wish.name);
+    static struct vigil v;
+    int64_t start = proc_now();
+    int code = cli_check_name(args, operands[0]);
 
     (void)count;
-    if (code != CLI_OK || (code = read_wish(args, &wish)) != CLI_OK ||
+    v.wish.name = operands[0];
+    if (code != CLI_OK || (code = read_wish(args, &v.wish)) != CLI_OK ||
         (code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
-    if (args->wait_ms >= 0) {
-        until = start + args->wait_ms * MS;
-    }
-    waitline_init(&line, args->quiet || args->no_progress, start);
-    for (;;) {
-        int64_t now;
-
-        error.code = look(client, &wish, &line, &error);
-        now = proc_now();
-        if (error.code != SNIB_ERR_BUSY || now >= until) {
-            break;
-        }
-        sleep_ns(until - now < pause ? until - now : pause);
-        pause = pause * 2 < PAUSE_MOST ? pause * 2 : PAUSE_MOST;
-    }
-    waitline_wipe(&line);
-    if (error.code == SNIB_ERR_OK) {
-        return CLI_OK;
-    }
-    if (error.code != SNIB_ERR_BUSY) {
-        return cli_fail(&error);
-    }
-    return cli_busy_status(args);
+    v.client = client;
+    v.once = args->wait_ms == 0;
+    v.until = v.once               ? start + ATTEMPT
+              : args->wait_ms >= 0 ? start + args->wait_ms * MS
+                                   : INT64_MAX;
+    waitline_init(&v.line, args->quiet || args->no_progress, start);
+    keep_vigil(&v);
+    waitline_wipe(&v.line);
+    return say_end(args, &v);
 }

@@ -36,9 +36,35 @@
 #include <time.h>
 #include <unistd.h>
 
+static void nap(int64_t ms)
+{
+    struct timespec ts = {.tv_nsec = ms * LEASH_MS};
+
+    nanosleep(&ts, NULL);
+}
+
+/* A look that was never answered still uses the client. It ends within the
+ * request's own limit; who waits for us has been told already. */
+static bool let_look_end(struct keeper *k)
+{
+    enum { PATIENCE_MS = 3000, STEP_MS = 10 };
+
+    look_drop(k->look);
+    for (int ms = 0; look_pending() && ms < PATIENCE_MS; ms += STEP_MS) {
+        nap(STEP_MS);
+    }
+    return !look_pending();
+}
+
 void keeper_end(struct keeper *k, int code)
 {
     keeper_multi_stop(k);
+    /* All is said and told. What is left may wait for a store that is away,
+     * and whoever reads our stderr to its end must not wait with us. */
+    dup2(0, 2); /* 0 is /dev/null by now */
+    if (!let_look_end(k)) {
+        _exit(code);
+    }
     snib_multi_free(k->several.multi);
     for (size_t i = 0; i < k->plan->name_count; i++) {
         snib_lock_free(k->slots[i].lock);
@@ -65,13 +91,6 @@ void keeper_cannot(struct keeper *k, const char *what)
     keeper_release_all(k, &why, NULL);
     keeper_tell(k, PLAN_FAILED, CLI_INTERNAL, LEASH_WHY_INTERNAL, "");
     keeper_end(k, CLI_INTERNAL);
-}
-
-static void nap(int64_t ms)
-{
-    struct timespec ts = {.tv_nsec = ms * LEASH_MS};
-
-    nanosleep(&ts, NULL);
 }
 
 /* Whoever left the group by setsid still carries our mark. A look at all
@@ -253,6 +272,9 @@ static int64_t next_due(const struct keeper *k)
     int64_t due = k->line.due_ns;
 
     due = k->offer_ns < due ? k->offer_ns : due;
+    if (k->phase == PHASE_ACQUIRING && k->line.watch_ns < due) {
+        due = k->line.watch_ns;
+    }
     if (k->phase == PHASE_HOLDING) {
         due = k->look_ns < due ? k->look_ns : due;
         due = k->renew_ns < due ? k->renew_ns : due;
@@ -277,6 +299,9 @@ static void do_due(struct keeper *k)
 {
     int64_t now = proc_now();
 
+    if (k->phase == PHASE_ACQUIRING && now >= k->line.watch_ns) {
+        waitline_watch(&k->line, k->client, now);
+    }
     if (now >= k->line.due_ns && !proc_stopped(k->leash)) {
         keeper_show_waiting(k);
     } else if (now >= k->line.due_ns) {

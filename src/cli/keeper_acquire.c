@@ -126,47 +126,68 @@ static void refuse_nested(struct keeper *k, const char *name)
     keeper_fail(k, SNIB_ERR_USAGE);
 }
 
-/* A look at a store that does not answer takes as long as a request may: the
- * wait limit would be missed by that. */
-static bool store_answers(struct keeper *k)
-{
-    struct snib_store_status store;
-
-    snib_client_store_status(k->client, &store);
-    if (!store.reachable && store.error == SNIB_ERR_OK) {
-        k->line.due_ns = proc_now() + 20 * LEASH_MS; /* not known yet */
-    } else if (!store.reachable) {
-        waitline_skip(&k->line, proc_now());
-    }
-    return store.reachable;
-}
-
-/* Say who is in the way. Also finds a nested run that lost its SNIB_HELD. */
+/* Say who is in the way, or that the store is. The store is asked by a thread:
+ * its answer may not come, and neither the wait's limit nor the leash's word
+ * may have to wait for it. */
 void keeper_show_waiting(struct keeper *k)
 {
     const char *name = keeper_missing_name(k);
-    struct snib_view *view;
-    struct kind_terms terms;
+    int64_t now = proc_now();
 
-    if (!store_answers(k)) {
+    if (k->line.place == WAITLINE_OFF) {
+        k->line.due_ns = INT64_MAX;
         return;
     }
-    if (name == NULL || snib_inspect(k->client, name, strlen(name), &view,
-                                     NULL) != SNIB_ERR_OK) {
-        waitline_skip(&k->line, proc_now());
+    waitline_skip(&k->line, now);
+    if (name == NULL || waitline_away(&k->line, k->client, name, now)) {
         return;
     }
-    if (held_by_ancestor(view)) {
-        snib_view_free(view);
-        refuse_nested(k, name);
+    if (k->look == NULL) {
+        k->look = look_start(k->client, name, false, k->changed);
     }
-    if (held_by_us(view)) {
-        waitline_skip(&k->line, proc_now());
+}
+
+/* Also finds a nested run that lost its SNIB_HELD. */
+void keeper_take_look(struct keeper *k)
+{
+    struct look_answer a;
+
+    if (k->look == NULL || !look_take(k->look, 0, &a)) {
+        return;
+    }
+    k->look = NULL;
+    if (a.error.code == SNIB_ERR_OK && k->phase == PHASE_ACQUIRING) {
+        if (held_by_ancestor(a.view)) {
+            const char *name = keeper_missing_name(k);
+
+            snib_view_free(a.view);
+            refuse_nested(k, name != NULL ? name : k->plan->names[0]);
+        }
+        if (!held_by_us(a.view)) {
+            waitline_show(&k->line, a.view, &a.terms, proc_now());
+        }
+    }
+    snib_view_free(a.view);
+}
+
+/* The limit is over, and the store was away: that is the cause. */
+static void blame_store(struct keeper *k, struct snib_error *error)
+{
+    struct snib_store_status status;
+    struct text t = TEXT_IN(error->text);
+
+    snib_client_store_status(k->client, &status);
+    if ((error->code != SNIB_ERR_TIMEOUT && error->code != SNIB_ERR_UNKNOWN) ||
+        status.reachable || status.error == SNIB_ERR_OK) {
+        return;
+    }
+    error->text[0] = '\0';
+    waitline_store(&t, k->client);
+    if (error->code == SNIB_ERR_UNKNOWN) {
+        text_add(&t, "; what was sent last was not answered");
     } else {
-        kind_terms_for(k->client, view, &terms);
-        waitline_show(&k->line, view, &terms, proc_now());
+        error->code = status.error;
     }
-    snib_view_free(view);
 }
 
 void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
@@ -174,10 +195,9 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
     const char *name = k->plan->names[k->at];
     char holder[512] = "";
     struct text t = TEXT_IN(holder);
-    struct snib_view *view;
-    struct kind_terms terms;
 
     waitline_wipe(&k->line);
+    blame_store(k, error);
     if (snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
         plan_explain(k->plan, error);
         say("%s: %s", shown(name), shown(cli_words(error)));
@@ -189,13 +209,8 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
     }
     if (error->code == SNIB_ERR_DEADLOCK) { /* its text has the circle */
         text_add(&t, error->text);
-    } else if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
-               SNIB_ERR_OK) {
-        if (view->holder_count + view->waiter_count + view->closed_count > 0) {
-            kind_terms_for(k->client, view, &terms);
-            kind_holders(&t, view, &terms);
-        }
-        snib_view_free(view);
+    } else {
+        look_holders(k->client, name, &t);
     }
     say("%s: not acquired: %s", shown(name),
         holder[0] != '\0' ? holder : snib_err_text(error->code));
@@ -438,7 +453,7 @@ static void on_refused(struct keeper *k, struct slot *s,
         keeper_release_and_end(k);
     }
     keeper_say_not_acquired(k, &error);
-    keeper_fail(k, ev->error.code);
+    keeper_fail(k, error.code);
 }
 
 /* A grant changed: at risk, held again, or lost; or several are answered. */
@@ -450,6 +465,7 @@ void keeper_take_changes(struct keeper *k)
         return;
     }
     keeper_look(k);
+    keeper_take_look(k);
     keeper_multi_take_answer(k);
 }
 

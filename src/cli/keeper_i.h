@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "look.h"
 #include "plan.h"
 #include "snib/multi.h"
 #include "waitline.h"
@@ -72,10 +73,11 @@ struct keeper {
     bool aside;  /* a grant was given back: nothing is asked for just now  */
     bool local;  /* the store is a file on this host */
     struct waitline line;
-    int64_t look_ns;  /* next look at the grants                          */
-    int64_t renew_ns; /* our own renewal, when the grace is long          */
-    int64_t guard_ns; /* kill the group ourselves then                    */
-    int64_t offer_ns; /* withdraw what the leash has not taken by then    */
+    int64_t look_ns;   /* next look at the grants                          */
+    int64_t renew_ns;  /* our own renewal, when the grace is long          */
+    int64_t guard_ns;  /* kill the group ourselves then                    */
+    int64_t offer_ns;  /* withdraw what the leash has not taken by then    */
+    struct look *look; /* for the line: under way, or NULL                */
 };
 
 /* keeper.c: the end. */
@@ -107,13 +109,14 @@ void keeper_acquire(struct keeper *);
 void keeper_all_acquired(struct keeper *);
 /* For snib_acquire_options.wait_ms. */
 int64_t keeper_wait_left_ms(const struct keeper *);
-/* Of the name at k->at. */
+/* Of the name at k->at. Where the store was away, that becomes the error. */
 void keeper_say_not_acquired(struct keeper *, struct snib_error *);
 /* Make `changed` readable. Any thread. */
 void keeper_wake(const struct keeper *);
 void keeper_take_events(struct keeper *);
 void keeper_take_changes(struct keeper *);
 void keeper_show_waiting(struct keeper *);
+void keeper_take_look(struct keeper *);
 /* Said already: give all back, tell the leash, end. */
 _Noreturn void keeper_fail(struct keeper *, snib_err);
 

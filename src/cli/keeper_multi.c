@@ -98,7 +98,7 @@ static void on_answer(struct keeper *k)
     }
     if (m->code != SNIB_ERR_OK) {
         say_why(k);
-        keeper_fail(k, m->code);
+        keeper_fail(k, m->error.code);
     }
     keeper_all_acquired(k);
 }

@@ -1,5 +1,6 @@
 /* open.c — for sub-commands that only look: check a name, open the store. */
 #include "cli.h"
+#include "look.h"
 #include "storeurl.h"
 
 #include <string.h>
@@ -56,4 +57,11 @@ int cli_open_as(const struct cli_args *args, const char *identity,
 int cli_open(const struct cli_args *args, struct snib_client **ret)
 {
     return cli_open_as(args, NULL, ret);
+}
+
+void cli_client_free(struct snib_client **client)
+{
+    if (!look_pending()) {
+        snib_client_free(*client);
+    }
 }

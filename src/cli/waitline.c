@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "waitline.h"
 #include "cli.h"
+#include "duration.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,17 +13,21 @@
 #define SECOND INT64_C(1000000000)
 /* A wait that is over sooner is not worth a word. */
 #define PATIENCE (SECOND / 10)
+/* How often to see whether the store went or came back. */
+#define WATCH (SECOND / 4)
 
 void waitline_init(struct waitline *w, bool quiet, int64_t now_ns)
 {
     const char *term;
 
-    *w = (struct waitline){.started_ns = now_ns, .due_ns = INT64_MAX};
+    *w = (struct waitline){
+        .started_ns = now_ns, .due_ns = INT64_MAX, .watch_ns = INT64_MAX};
     if (quiet) {
         return;
     }
     term = getenv("TERM");
     w->due_ns = now_ns + PATIENCE;
+    w->watch_ns = now_ns + PATIENCE;
     w->place = term != NULL && strcmp(term, "dumb") != 0 && isatty(2)
                    ? WAITLINE_TERMINAL
                    : WAITLINE_LOG;
@@ -107,11 +112,35 @@ static size_t terminal_width(void)
                                                                 : 80;
 }
 
+/* A line that is begun; waitline_print writes it. */
+static struct text waitline_begin(const struct waitline *w, char *line,
+                                  size_t size)
+{
+    struct text t = {.bytes = line, .size = size - 8};
+
+    line[0] = '\0';
+    if (w->place == WAITLINE_TERMINAL) {
+        text_add(&t, "\r");
+        t.size = terminal_width() < size - 8 ? terminal_width() : size - 8;
+    }
+    return t;
+}
+
+static void waitline_print(struct waitline *w, struct text *t, int64_t now_ns)
+{
+    t->size += 8;
+    t->cut = false;
+    text_add(t, w->place == WAITLINE_TERMINAL ? "\033[K" : "\n");
+    w->shown = w->place == WAITLINE_TERMINAL;
+    say_raw(t->bytes, t->used);
+    schedule(w, now_ns);
+}
+
 void waitline_show(struct waitline *w, const struct snib_view *view,
                    const struct kind_terms *terms, int64_t now_ns)
 {
-    char line[1024] = "";
-    struct text t = TEXT_IN(line);
+    char line[1024];
+    struct text t;
 
     if (w->place == WAITLINE_OFF) {
         w->due_ns = INT64_MAX;
@@ -122,23 +151,78 @@ void waitline_show(struct waitline *w, const struct snib_view *view,
         waitline_skip(w, now_ns); /* on its way to us */
         return;
     }
-    if (w->place == WAITLINE_TERMINAL) {
-        text_add(&t, "\r");
-        t.size = terminal_width() < sizeof line - 8 ? terminal_width()
-                                                    : sizeof line - 8;
-    } else {
-        t.size -= 8;
-    }
+    t = waitline_begin(w, line, sizeof line);
     text_add_shown(&t, view->name, view->name_size);
     text_add(&t, ": ");
     kind_holders(&t, view, terms);
     add_place(&t, view);
-    t.size += 8;
-    t.cut = false;
-    text_add(&t, w->place == WAITLINE_TERMINAL ? "\033[K" : "\n");
-    w->shown = w->place == WAITLINE_TERMINAL;
-    say_raw(line, t.used);
-    schedule(w, now_ns);
+    waitline_print(w, &t, now_ns);
+}
+
+/* -- the store is away -------------------------------------------------------- */
+
+static bool is_away(const struct snib_store_status *s)
+{
+    return !s->reachable && s->error != SNIB_ERR_OK;
+}
+
+void waitline_watch(struct waitline *w, struct snib_client *client,
+                    int64_t now_ns)
+{
+    struct snib_store_status status;
+
+    if (w->place == WAITLINE_OFF) {
+        w->watch_ns = INT64_MAX;
+        return;
+    }
+    w->watch_ns = now_ns + WATCH;
+    snib_client_store_status(client, &status);
+    if (is_away(&status) != w->away) {
+        w->away = is_away(&status);
+        w->started_ns = w->due_ns = now_ns;
+    }
+}
+
+bool waitline_store(struct text *t, struct snib_client *client)
+{
+    const char *url = snib_client_url(client);
+    struct snib_store_status status;
+    char since[DURATION_TEXT_MAX];
+
+    snib_client_store_status(client, &status);
+    if (!is_away(&status)) {
+        return false;
+    }
+    duration_text(status.for_ms, since);
+    text_add_shown(t, url, strlen(url));
+    text_addf(t, " %s for %s",
+              status.error == SNIB_ERR_UNREACHABLE ? "unreachable"
+                                                   : "not usable",
+              since);
+    if (status.text[0] != '\0') {
+        text_add(t, " (");
+        text_add_shown(t, status.text, strlen(status.text));
+        text_add(t, ")");
+    }
+    return true;
+}
+
+bool waitline_away(struct waitline *w, struct snib_client *client,
+                   const char *name, int64_t now_ns)
+{
+    char line[1024], why[512] = "";
+    struct text t, store = TEXT_IN(why);
+
+    if (w->place == WAITLINE_OFF || !waitline_store(&store, client)) {
+        return false;
+    }
+    t = waitline_begin(w, line, sizeof line);
+    text_add_shown(&t, name, strlen(name));
+    text_add(&t, ": ");
+    text_add(&t, why);
+    text_add(&t, "; waiting");
+    waitline_print(w, &t, now_ns);
+    return true;
 }
 
 void waitline_wipe(struct waitline *w)

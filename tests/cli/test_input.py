@@ -287,7 +287,8 @@ def test_any_arguments_of_status_end_with_a_known_code(sqlite, args):
 
 UNREACHABLE = [
     ("run", "a", "true"), ("run", "a", "b", "--", "true"), ("try", "a"),
-    ("try", "a", "true"), ("acquire", "a"), ("wait", "a"), ("status", "a"),
+    ("try", "a", "true"), ("acquire", "a"), ("wait", "-w", "0", "a"),
+    ("status", "a"),
     ("list",), ("why", "a"), ("deadlocks",), ("semaphore", "a"),
     ("semaphore", "--set", "2", "a"), ("latch", "a"), ("latch", "--set", "2",
                                                        "a"),

@@ -1,0 +1,110 @@
+"""A wait ends at its limit, whatever the store does meanwhile, and says which
+of the two it was: the lock or the store."""
+
+import re
+import signal
+import time
+
+import pytest
+
+from conftest import eventually
+
+DEAD = {"SNIB_URL": "redis://127.0.0.1:1"}
+# What starting processes on a busy machine may add; the limits that were
+# missed were missed by a second and more.
+SLACK = 0.9
+
+
+def timed(snib, *args, **more):
+    began = time.monotonic()
+    done = snib.run(*args, **more)
+    return done, time.monotonic() - began
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",), ("--no-progress",)], ids=str)
+@pytest.mark.parametrize("args", [
+    ("run", "-w", "500ms", "a", "--", "true"), ("acquire", "-w", "500ms", "a"),
+    ("wait", "-w", "500ms", "a")], ids=lambda a: a[0])
+def test_nothing_listens(sqlite, args, quiet):
+    done, took = timed(sqlite, args[0], *quiet, *args[1:], env=DEAD)
+    assert done.returncode == 69, done.stderr
+    assert took < 0.5 + SLACK
+    assert "onnection refused" in done.stderr
+
+
+def in_the_queue(redis, limit, *options):
+    """A run that waits behind another; it and the time it began."""
+    redis.hold("a", "-t", "1m")
+    began = time.monotonic()
+    p = redis.start("run", "-w", "%ds" % limit, *options, "a", "--", "true")
+    eventually(lambda: redis.waiters("a") == 1, "in the queue")
+    return p, began
+
+
+def break_off(redis, how):
+    server = redis.server
+    if how == "killed":
+        server.kill()
+    elif how == "frozen":
+        server.freeze()
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",)], ids=str)
+@pytest.mark.parametrize("how", ["killed", "frozen"])
+def test_the_store_goes_while_it_waits(redis, how, quiet):
+    limit = 4 if how == "frozen" else 2  # a request is given up after 2 s
+    p, began = in_the_queue(redis, limit, *quiet)
+    break_off(redis, how)
+    _, said = p.communicate(timeout=30)
+    took = time.monotonic() - began
+    assert took < limit + SLACK, said
+    assert p.returncode == 69, said
+    assert "not acquired within the wait limit" not in said
+    last = said.splitlines()[-1]
+    assert re.match(r"snib: a: redis://\S+ (unreachable|not usable) for ", last)
+
+
+def test_the_waiting_line_of_a_store_that_is_away(redis):
+    redis.hold("a", "-t", "1m")
+    p = redis.start("run", "a", "--", "true")
+    line = p.stderr.readline()
+    assert line.startswith("a: held by ")
+    redis.server.kill()
+    line = p.stderr.readline()
+    assert re.match(r"a: redis://\S+ unreachable for \S+ \(.+\); waiting$",
+                    line), line
+    p.send_signal(signal.SIGINT)
+    assert p.wait(20) == 130
+
+
+def test_the_waiting_line_before_the_first_connection(sqlite):
+    for sub in (("run", "a", "--", "true"), ("wait", "a")):
+        p = sqlite.start(*sub, env=DEAD)
+        line = p.stderr.readline()
+        assert re.match(r"a: redis://127.0.0.1:1 unreachable for \S+ "
+                        r"\(connection refused\); waiting$", line), line
+        p.send_signal(signal.SIGINT)
+        assert p.wait(20) == (130 if sub[0] == "run" else -signal.SIGINT)
+
+
+@pytest.mark.parametrize("args", [("run", "a", "--", "true"), ("wait", "a"),
+                                  ("acquire", "a")], ids=lambda a: a[0])
+def test_a_store_that_comes_later_is_waited_for(redis, args):
+    redis.server.stop()
+    p = redis.start(*args)
+    assert "unreachable for" in p.stderr.readline()
+    redis.server.start()
+    out, said = p.communicate(timeout=30)
+    assert p.returncode == 0, said
+    if args[0] == "acquire":
+        redis.keepers.append(int(out.split(":")[2].split(".")[0]))
+
+
+@pytest.mark.parametrize("args", [
+    ("run", "a", "--", "true"), ("wait", "a"), ("acquire", "a"), ("try", "a"),
+    ("run", "-w", "0", "a", "--", "true")], ids=" ".join)
+def test_a_refused_login_ends_at_once(redis, args):
+    redis.server.command("CONFIG", "SET", "requirepass", "geheim")
+    done, took = timed(redis, *args)
+    assert done.returncode == 77, done.stderr
+    assert took < SLACK + 0.5
