@@ -44,8 +44,7 @@ int cmd_barrier(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK || generation == 0 || !args->json) {
         return code;
     }
-    object = json_object();
-    json_object_set_new(object, "schema", json_integer(1));
+    object = show_json_answer();
     show_json_name(object, name, strlen(name));
     json_object_set_new(object, "parties", json_integer(args->parties));
     json_object_set_new(object, "generation", json_integer(generation));

@@ -10,12 +10,11 @@ enum { FOUND = 1 };
 
 static void print_json(struct snib_cycle **cycles, size_t count)
 {
-    json_t *object = json_object(), *array = json_array();
+    json_t *object = show_json_answer(), *array = json_array();
 
     for (size_t i = 0; i < count; i++) {
         json_array_append_new(array, why_json_cycle(cycles[i]));
     }
-    json_object_set_new(object, "schema", json_integer(1));
     json_object_set_new(object, "deadlocks", array);
     show_json_print(object);
 }

@@ -7,7 +7,8 @@
 #include <string.h>
 
 struct findings {
-    json_t *array; /* NULL: print */
+    bool json;
+    json_t *array; /* of --json; NULL without memory, too */
     bool failed;
 };
 
@@ -34,7 +35,7 @@ static void tell(void *data, const struct snib_finding *f)
     struct findings *all = data;
 
     all->failed = all->failed || f->level == SNIB_LEVEL_FAIL;
-    if (all->array != NULL) {
+    if (all->json) {
         json_t *o = json_object();
 
         json_object_set_new(o, "level", json_string(level_text(f->level)));
@@ -64,15 +65,14 @@ int cmd_doctor(struct cli_args *args, int count, char **operands)
         return code;
     }
     if (args->json) {
+        all.json = true;
         all.array = json_array();
     } else {
         printf("store %s\n", shown(snib_client_url(client)));
     }
     error.code = snib_doctor(client, tell, &all, &error);
     if (args->json) {
-        json_t *object = json_object();
-
-        json_object_set_new(object, "schema", json_integer(1));
+        json_t *object = show_json_answer();
         json_object_set_new(object, "store", text(snib_client_url(client)));
         json_object_set_new(
             object, "ok",

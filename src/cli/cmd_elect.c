@@ -124,9 +124,8 @@ static json_t *text(const char *s)
 
 static void print_json(const char *name, const struct snib_leader *l)
 {
-    json_t *o = json_object(), *who = l->term != 0 ? json_object() : NULL;
+    json_t *o = show_json_answer(), *who = l->term != 0 ? json_object() : NULL;
 
-    json_object_set_new(o, "schema", json_integer(1));
     json_object_set_new(o, "name", text(name));
     json_object_set_new(o, "term", json_integer(l->term));
     if (who != NULL) {

@@ -32,8 +32,11 @@ static size_t show_holders(struct snib_client *client,
     struct text t = TEXT_IN(line);
     struct kind_terms terms;
 
-    kind_terms_for(client, view, &terms);
+    kind_terms_get(client, view->name, view->name_size, &terms);
     kind_holders(&t, view, &terms);
+    if (terms.gate > 0 && view->holder_count + view->closed_count == 0) {
+        text_add(&t, "; snib latch --open opens it");
+    }
     if (view->holder_count == 1 && show_is_me(&view->holders[0])) {
         text_add(&t, " (this is you)");
     }
@@ -58,11 +61,12 @@ static int confirm(const struct cli_args *args, const char *name, size_t held)
     if (held == 0) {
         say("type the lock's name to open it before its lock-delay is over:");
     } else if (held == 1) {
-        say("its holder will not know before its next renewal. "
-            "Type the lock's name to end its grant:");
+        say("its holder is told, at the latest by its next renewal, and may "
+            "work until then. Type the lock's name to end its grant:");
     } else {
-        say("its %zu holders will not know before their next renewal. "
-            "Type the lock's name to end all their grants:",
+        say("its %zu holders are told, at the latest by their next renewals, "
+            "and may work until then. Type the lock's name to end all their "
+            "grants:",
             held);
     }
     if (fgets(typed, sizeof typed, stdin) == NULL) {
@@ -77,7 +81,7 @@ static int confirm(const struct cli_args *args, const char *name, size_t held)
 }
 
 static int force(const struct cli_args *args, struct snib_client *client,
-                 const char *name)
+                 const char *name, bool closed)
 {
     struct snib_error error = {0};
     uint32_t released = 0;
@@ -88,14 +92,16 @@ static int force(const struct cli_args *args, struct snib_client *client,
         return cli_fail(&error);
     }
     if (args->json) {
-        json_t *object = json_object();
-
-        json_object_set_new(object, "schema", json_integer(1));
+        json_t *object = show_json_answer();
         json_object_set_new(object, "released", json_integer(released));
         show_json_print(object);
     } else if (!args->quiet) {
-        say("%s: %u grant%s ended", shown(name), released,
-            released == 1 ? "" : "s");
+        if (released == 0 && closed) {
+            say("%s: open, its lock-delay is ended", shown(name));
+        } else {
+            say("%s: %u grant%s ended", shown(name), released,
+                released == 1 ? "" : "s");
+        }
     }
     return show_end();
 }
@@ -107,7 +113,7 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
     struct snib_error error = {0};
     struct snib_view *view;
     size_t held;
-    bool closed;
+    bool closed, was_closed;
     int code = cli_check_name(args, name);
 
     (void)count;
@@ -115,8 +121,9 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
         return code;
     }
     if (args->yes && (args->reason == NULL || args->reason[0] == '\0')) {
-        return usage_error(args, "--yes needs --reason TEXT: the holder will "
-                                 "want to know");
+        return usage_error(args,
+                           "--yes needs --reason TEXT: the holder is told "
+                           "who ended its grant and why");
     }
     if ((code = cli_open(args, &client)) != CLI_OK) {
         return code;
@@ -126,10 +133,12 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
         return cli_fail(&error);
     }
     held = show_holders(client, view);
-    closed = held > 0 || view->closed_count > 0;
+    was_closed = view->closed_count > 0;
+    closed = held > 0 || was_closed;
     snib_view_free(view);
     if (closed && (code = confirm(args, name, held)) != CLI_OK) {
         return code;
     }
-    return closed || args->json ? force(args, client, name) : CLI_OK;
+    return closed || args->json ? force(args, client, name, was_closed)
+                                : CLI_OK;
 }

@@ -49,8 +49,7 @@ static int show_left(const struct cli_args *args, const char *name,
         }
         return show_end();
     }
-    object = json_object();
-    json_object_set_new(object, "schema", json_integer(1));
+    object = show_json_answer();
     show_json_name(object, name, strlen(name));
     json_object_set_new(object, "left", json_integer(left));
     json_object_set_new(object, "open", json_boolean(left == 0));

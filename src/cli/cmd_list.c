@@ -1,24 +1,27 @@
-/* cmd_list.c — snib list [GLOB]. --json: one object with all locks. */
+/* cmd_list.c — snib list [GLOB]. --json: one object with all locks.
+ * People at a terminal get columns and a header, programs a line a lock. */
 #include "cli.h"
 #include "duration.h"
 #include "show.h"
 #include "text.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static void print_json(struct snib_client *client, struct snib_view **views,
                        size_t count)
 {
-    json_t *object = json_object();
+    json_t *object = show_json_answer();
     json_t *locks = json_array();
 
     for (size_t i = 0; i < count; i++) {
         struct kind_terms terms;
+        json_t *one = json_object();
 
         kind_terms_for(client, views[i], &terms);
-        json_array_append_new(locks, show_json_view(views[i], &terms));
+        show_json_view(one, views[i], &terms);
+        json_array_append_new(locks, one);
     }
-    json_object_set_new(object, "schema", json_integer(1));
     json_object_set_new(object, "locks", locks);
     show_json_print(object);
 }
@@ -37,6 +40,88 @@ static void print_line(struct snib_client *client, const struct snib_view *view)
         text_addf(&t, "; %zu waiting", view->waiter_count);
     }
     printf("%s\n", line);
+}
+
+/* -- on a terminal: columns --------------------------------------------------- */
+
+/* A cell of columns, not bytes: what cannot be cut short there is not. */
+static int columns_of(const char *s)
+{
+    int columns = 0;
+
+    for (; *s != '\0'; s++) {
+        columns += ((unsigned char)*s & 0xC0u) != 0x80u;
+    }
+    return columns;
+}
+
+static void print_cell(const char *s, int width)
+{
+    int pad = width - columns_of(s);
+
+    printf("%s%*s  ", s, pad > 0 ? pad : 0, "");
+}
+
+static void shown_name(const struct snib_view *view, char *to, size_t size)
+{
+    struct text t = {.bytes = to, .size = size};
+
+    to[0] = '\0';
+    text_add_shown(&t, view->name, view->name_size);
+}
+
+static int name_width(struct snib_view **views, size_t count)
+{
+    enum { LEAST = 4, MOST = 32 };
+    char name[4 * SNIB_NAME_MAX + 1];
+    int width = LEAST;
+
+    for (size_t i = 0; i < count; i++) {
+        int columns;
+
+        shown_name(views[i], name, sizeof name);
+        columns = columns_of(name);
+        width = columns > width ? columns : width;
+    }
+    return width < MOST ? width : MOST;
+}
+
+static void print_row(struct snib_client *client, const struct snib_view *view,
+                      int width)
+{
+    struct kind_terms terms;
+    char name[4 * SNIB_NAME_MAX + 1], state[1024] = "";
+    char lease[DURATION_TEXT_MAX] = "-", waiting[24];
+    struct text t = TEXT_IN(state);
+    int64_t left_ms = 0;
+
+    kind_terms_for(client, view, &terms);
+    shown_name(view, name, sizeof name);
+    for (size_t i = 0; i < view->holder_count; i++) {
+        left_ms = view->holders[i].left_ms > left_ms ? view->holders[i].left_ms
+                                                     : left_ms;
+    }
+    if (view->holder_count > 0) {
+        duration_text(left_ms, lease);
+    }
+    snprintf(waiting, sizeof waiting, "%zu", view->waiter_count);
+    kind_holders(&t, view, &terms);
+    print_cell(name, width);
+    print_cell(lease, 7);
+    print_cell(waiting, 7);
+    printf("%s\n", state);
+}
+
+static void print_table(struct snib_client *client, struct snib_view **views,
+                        size_t count)
+{
+    int width = name_width(views, count);
+
+    print_cell("NAME", width);
+    printf("LEASE    WAITING  STATE\n");
+    for (size_t i = 0; i < count; i++) {
+        print_row(client, views[i], width);
+    }
 }
 
 int cmd_list(struct cli_args *args, int count, char **operands)
@@ -62,6 +147,8 @@ int cmd_list(struct cli_args *args, int count, char **operands)
     }
     if (args->json) {
         print_json(client, views, view_count);
+    } else if (isatty(1)) {
+        print_table(client, views, view_count);
     } else {
         for (size_t i = 0; i < view_count; i++) {
             print_line(client, views[i]);

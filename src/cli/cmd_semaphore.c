@@ -51,8 +51,7 @@ static int show_semaphore(const struct cli_args *args, const char *name,
         print_words(name, s);
         return show_end();
     }
-    object = json_object();
-    json_object_set_new(object, "schema", json_integer(1));
+    object = show_json_answer();
     show_json_name(object, name, strlen(name));
     json_object_set_new(object, "size",
                         s->size < 0 ? json_null() : json_integer(s->size));

@@ -23,9 +23,9 @@ int cmd_status(struct cli_args *args, int count, char **operands)
     }
     kind_terms_get(client, operands[0], strlen(operands[0]), &terms);
     if (args->json) {
-        json_t *object = show_json_view(view, &terms);
+        json_t *object = show_json_answer();
 
-        json_object_set_new(object, "schema", json_integer(1));
+        show_json_view(object, view, &terms);
         show_json_print(object);
     } else {
         show_view(view, &terms);

@@ -29,14 +29,13 @@ static json_t *json_holders(const struct why_locks *all,
 }
 
 static void tell(const struct cli_args *args, const struct why_locks *all,
-                 const struct snib_view *view, struct snib_cycle **cycles,
-                 size_t count)
+                 const struct snib_view *view, const struct kind_terms *terms,
+                 struct snib_cycle **cycles, size_t count)
 {
-    const struct kind_terms none = KIND_TERMS_NONE;
     json_t *object, *array;
 
     if (!args->json) {
-        why_print(all, view);
+        why_print(all, view, terms);
         for (size_t i = 0; i < count; i++) {
             if (why_in_cycle(cycles[i], view)) {
                 why_print_cycle(cycles[i]);
@@ -44,14 +43,14 @@ static void tell(const struct cli_args *args, const struct why_locks *all,
         }
         return;
     }
-    object = show_json_view(view, &none);
+    object = show_json_answer();
+    show_json_view(object, view, terms);
     array = json_array();
     for (size_t i = 0; i < count; i++) {
         if (why_in_cycle(cycles[i], view)) {
             json_array_append_new(array, why_json_cycle(cycles[i]));
         }
     }
-    json_object_set_new(object, "schema", json_integer(1));
     json_object_set_new(object, "holders", json_holders(all, view));
     json_object_set_new(object, "deadlocks", array);
     show_json_print(object);
@@ -65,6 +64,7 @@ int cmd_why(struct cli_args *args, int count, char **operands)
                                         .name_size = strlen(name)};
     struct snib_error error = {0};
     struct why_locks all = {0};
+    struct kind_terms terms;
     struct snib_cycle **cycles = NULL;
     size_t cycle_count = 0;
     const struct snib_view *view;
@@ -83,7 +83,9 @@ int cmd_why(struct cli_args *args, int count, char **operands)
         error.code = snib_deadlocks(client, &cycles, &cycle_count, &error);
     }
     if (error.code == SNIB_ERR_OK) {
-        tell(args, &all, view != NULL ? view : &free_view, cycles, cycle_count);
+        kind_terms_get(client, name, strlen(name), &terms);
+        tell(args, &all, view != NULL ? view : &free_view, &terms, cycles,
+             cycle_count);
     }
     snib_deadlocks_free(cycles, cycle_count);
     snib_views_free(all.views, all.count);

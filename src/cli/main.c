@@ -274,6 +274,7 @@ int main(int argc, char **argv)
     int code;
 
     fill_standard_descriptors();
+    show_begin();
     options_defaults(&args);
     code = finish(&args, dispatch(&args, argc, argv));
     if (code != CLI_OK) {

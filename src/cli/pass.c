@@ -13,6 +13,7 @@
 #include "snib/latch.h"
 #include "waitline.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -176,6 +177,10 @@ int pass_through(const struct cli_args *args, struct snib_client *client,
     int code = CLI_OK;
 
     p.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (p.signals < 0) { /* we would wait, and nobody could end it */
+        say("cannot start: %s", strerror(errno));
+        return CLI_INTERNAL;
+    }
     waitline_init(&p.line, args->quiet || args->no_progress, proc_now());
     error.code = start(&p, parties, &error);
     if (error.code != SNIB_ERR_OK) {

@@ -17,6 +17,31 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Did the library that makes the JSON run out of memory? It leaves out what it
+ * cannot make, or all of it, and goes on: so it is asked here. */
+static bool json_is_short;
+
+static void *json_allocate(size_t size)
+{
+    void *ret = malloc(size);
+
+    json_is_short = json_is_short || ret == NULL;
+    return ret;
+}
+
+void show_begin(void)
+{
+    json_set_alloc_funcs(json_allocate, free);
+}
+
+json_t *show_json_answer(void)
+{
+    json_t *o = json_object();
+
+    json_object_set_new(o, "schema", json_integer(1));
+    return o;
+}
+
 json_t *show_json_text(const char *bytes, size_t size)
 {
     /* One byte becomes at most three (U+FFFD). */
@@ -25,6 +50,7 @@ json_t *show_json_text(const char *bytes, size_t size)
     json_t *ret;
 
     if (fit == NULL) {
+        json_is_short = true;
         return NULL;
     }
     while (size > 0) {
@@ -68,6 +94,7 @@ void show_json_name(json_t *object, const char *name, size_t size)
     }
     hex = at < size ? malloc(size * 2 + 1) : NULL;
     if (hex == NULL) {
+        json_is_short = json_is_short || at < size;
         return;
     }
     for (size_t i = 0; i < size; i++) {
@@ -181,11 +208,9 @@ static void add_closed(json_t *o, const struct snib_view *view)
     json_object_set_new(o, "closed", closed);
 }
 
-json_t *show_json_view(const struct snib_view *view,
-                       const struct kind_terms *terms)
+void show_json_view(json_t *o, const struct snib_view *view,
+                    const struct kind_terms *terms)
 {
-    json_t *o = json_object();
-
     show_json_name(o, view->name, view->name_size);
     json_object_set_new(o, "held", json_boolean(view->holder_count > 0));
     json_object_set_new(o, "token", json_integer(view->token));
@@ -195,16 +220,22 @@ json_t *show_json_view(const struct snib_view *view,
                         json_parties(view->waiters, view->waiter_count, false));
     add_terms(o, view, terms);
     add_closed(o, view);
-    return o;
 }
 
-bool show_json_print(json_t *object)
+/* ASCII alone: names and reasons are others', and a terminal obeys more than
+ * JSON has to escape. */
+void show_json_print(json_t *object)
 {
-    bool ok = object != NULL && json_dumpf(object, stdout, JSON_COMPACT) == 0 &&
-              putchar('\n') != EOF;
+    char *bytes = json_is_short
+                      ? NULL
+                      : json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
 
+    if (bytes != NULL && !json_is_short) {
+        puts(bytes);
+    }
+    json_is_short = json_is_short || bytes == NULL;
+    free(bytes);
     json_decref(object);
-    return ok;
 }
 
 bool show_is_me(const struct snib_party *p)
@@ -214,7 +245,8 @@ bool show_is_me(const struct snib_party *p)
 
     gethostname(host, sizeof host - 1);
     return strcmp(host, p->host) == 0 && me != NULL &&
-           strcmp(me->pw_name, p->user) == 0;
+           strcmp(me->pw_name, p->user) == 0 &&
+           (geteuid() != 0 || getsid((pid_t)p->pid) == getsid(0));
 }
 
 void show_party(struct text *t, const struct snib_party *p)
@@ -273,10 +305,12 @@ int show_end(void)
     static bool told;
     int error = fflush(stdout) != 0 ? errno : 0;
 
-    if (error == 0 && !ferror(stdout)) {
+    if (error == 0 && !ferror(stdout) && !json_is_short) {
         return CLI_OK;
     }
-    if (!told) {
+    if (!told && json_is_short) {
+        say("out of memory: the answer cannot be printed");
+    } else if (!told) {
         say("cannot write to stdout%s%s", error != 0 ? ": " : "",
             error == EBADF ? "it is closed"
             : error != 0   ? strerror(error)

@@ -122,7 +122,7 @@ static void print_chain(const struct why_locks *all,
         text_add(&t,
                  depth > 1 ? "That one waits for " : "It waits itself, for ");
         add_name(&t, view);
-        text_add(&t, ", since ");
+        text_add(&t, ", for ");
         add_age(&t, wait);
         if (view->holder_count == 0) {
             printf("%*s%s, which nobody holds%s.\n", (int)(2 * depth), "", line,
@@ -166,7 +166,7 @@ static void print_holder(const struct why_locks *all,
         text_add(&t, " running ");
         text_add_shown(&t, p->program, strlen(p->program));
     }
-    text_add(&t, ", since ");
+    text_add(&t, ", for ");
     add_age(&t, p);
     duration_text(p->left_ms, left);
     printf("  %s; lease left %s.\n", line, left);
@@ -223,21 +223,31 @@ static void print_outlook(const struct snib_view *view)
     }
 }
 
-void why_print(const struct why_locks *all, const struct snib_view *view)
+static void print_nobody(const char *name, const struct snib_view *view,
+                         const struct kind_terms *terms)
+{
+    if (terms->gate > 0) {
+        printf("%s: a closed latch, %" PRId64 " step%s to go: it lets nobody "
+               "in before.\n",
+               name, terms->gate, terms->gate == 1 ? "" : "s");
+    } else if (view->waiter_count == 0) {
+        printf("%s: nobody; it is free.\n", name);
+    } else {
+        printf("%s: nobody holds it, and %zu wait: it is being granted just "
+               "now, or a barrier is not complete.\n",
+               name, view->waiter_count);
+    }
+}
+
+void why_print(const struct why_locks *all, const struct snib_view *view,
+               const struct kind_terms *terms)
 {
     char line[LINE] = "";
     struct text t = TEXT_IN(line);
 
     add_name(&t, view);
-    if (view->holder_count + view->waiter_count + view->closed_count == 0) {
-        printf("%s: nobody; it is free.\n", line);
-        return;
-    }
     if (view->holder_count + view->closed_count == 0) {
-        printf("%s: nobody holds it, and %zu wait: it is being granted just "
-               "now, or kept closed (a latch, a barrier that is not "
-               "complete).\n",
-               line, view->waiter_count);
+        print_nobody(line, view, terms);
     } else {
         printf("%s:\n", line);
     }
@@ -288,7 +298,7 @@ void why_print_cycle(const struct snib_cycle *c)
         add_party(&t, &w->who);
         text_add(&t, " waits for ");
         text_add_shown(&t, w->name, w->name_size);
-        text_add(&t, ", since ");
+        text_add(&t, ", for ");
         add_age(&t, &w->who);
         text_add(&t, w->behind ? "; ahead in the queue is " : "; held by ");
         add_party(&t, &c->waits[(i + 1) % c->count].who);

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "kinds.h"
 #include "snib/deadlock.h"
 
 /* All locks of the store, to follow a holder to what it waits for. */
@@ -22,7 +23,8 @@ const struct snib_view *why_next(const struct why_locks *,
                                  const struct snib_party **ret_wait);
 
 /* "nightly: held by …", who waits, what comes next. */
-void why_print(const struct why_locks *, const struct snib_view *);
+void why_print(const struct why_locks *, const struct snib_view *,
+               const struct kind_terms *);
 /* The cycle, a line for each that waits. */
 void why_print_cycle(const struct snib_cycle *);
 /* Is this lock waited for in the cycle? */

@@ -107,7 +107,7 @@ def test_why_and_deadlocks_show_it(store):
         done = store.run("why", "A")
         return done.stdout if "DEADLOCK of 2" in done.stdout else None
     words = eventually(told, "why tells it", REFUSED_BY)
-    assert "It waits itself, for B, since " in words
+    assert "It waits itself, for B, for " in words
     for p in (one, two):
         kill(p.pid, signal.SIGTERM)
         p.wait(timeout=30)

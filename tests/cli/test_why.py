@@ -49,7 +49,7 @@ def test_why_tells_holder_queue_and_outlook(store):
     eventually(lambda: store.waiters("a") == 1)
     lines = store.run("why", "a").stdout.splitlines()
     assert lines[0] == "a:"
-    assert re.match(r'  held by .*"release 4\.2".* running .*sh, since '
+    assert re.match(r'  held by .*"release 4\.2".* running .*sh, for '
                     r'.*; lease left (29|30)s\.$', lines[1]), lines
     assert lines[2] == "  1 waits:"
     assert re.match(r'  1\. .*"me too".*, waiting for ', lines[3])
@@ -73,7 +73,7 @@ def test_why_follows_a_holder_to_what_it_waits_for(store, drivers):
     assert told["holders"][0]["waits_for"]["name"] == "Y"
     assert told["holders"][0]["lane"] > 0
     words = store.run("why", "X").stdout
-    assert "It waits itself, for Y, since " in words
+    assert "It waits itself, for Y, for " in words
     assert "/%d" % b.pid in words
     assert "That one waits for no other lock: it can go on." in words
 
@@ -122,9 +122,9 @@ def test_a_deadlock_is_shown(store, drivers):
         return done.stdout if done.returncode == 1 else None
     words = seen(b.start_acquire("X"), look, lambda: b.start_acquire("X"))
     assert words.startswith("DEADLOCK of 2:\n")
-    assert re.search(r"  .*/%d .*waits for X, since .*; held by .*/%d "
+    assert re.search(r"  .*/%d .*waits for X, for .*; held by .*/%d "
                      % (b.pid, a.pid), words)
-    assert re.search(r"  .*/%d .*waits for Y, since .*; held by .*/%d "
+    assert re.search(r"  .*/%d .*waits for Y, for .*; held by .*/%d "
                      % (a.pid, b.pid), words)
     assert "is refused within some seconds" in words
 
