@@ -68,10 +68,10 @@ def test_the_same_on_redis(tmp_path):
         assert re.search(r"^token [1-9]\d*$", out, re.M)
 
 
-def test_c_in_15_lines(tmp_path):
+def build_hello(tmp_path):
+    """The program and its environment."""
     source = tmp_path / "hello.c"
     source.write_text(BLOCKS[4][1])
-    assert len(BLOCKS[4][1].splitlines()) <= 20
     library = next(BUILD.rglob("libsnib.so"), None)
     if library is None:
         pytest.skip(f"no libsnib.so under {BUILD}")
@@ -79,10 +79,29 @@ def test_c_in_15_lines(tmp_path):
         ["cc", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include", source,
          "-L", library.parent, "-lsnib", "-o", tmp_path / "hello"],
         check=True)
-    env = dict(os.environ, SNIB_URL=f"sqlite:{tmp_path}/locks.db",
-               LD_LIBRARY_PATH=f"{library.parent}:"
-               + os.environ.get("LD_LIBRARY_PATH", ""))
-    done = subprocess.run([tmp_path / "hello"], env=env, timeout=20,
+    return tmp_path / "hello", dict(
+        os.environ, SNIB_URL=f"sqlite:{tmp_path}/locks.db",
+        LD_LIBRARY_PATH=f"{library.parent}:"
+        + os.environ.get("LD_LIBRARY_PATH", ""))
+
+
+def test_c_in_20_lines(tmp_path):
+    program, env = build_hello(tmp_path)
+    assert len(BLOCKS[4][1].splitlines()) <= 23
+    done = subprocess.run([program], env=env, timeout=20,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.match(r"mine, token \d+\n", done.stdout)
+
+
+def test_the_c_program_says_when_it_did_not_get_the_lock(tmp_path):
+    if not shutil.which("redis-server"):
+        pytest.skip("redis-server is not installed")
+    from harness.redis_server import RedisServer
+    program, env = build_hello(tmp_path)
+    with RedisServer(config=["requirepass geheim"]) as server:
+        env["SNIB_URL"] = "redis://127.0.0.1:%d" % server.port
+        done = subprocess.run([program], env=env, timeout=20,
+                              capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("not mine: ")

@@ -4,6 +4,7 @@ table and the unit are ones that snib understands."""
 import os
 import re
 import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -71,15 +72,64 @@ def test_all_command_lines_were_found():
     assert len(command_lines()) == 5
 
 
-@pytest.mark.parametrize("line", command_lines())
-def test_the_command_line_is_understood(line, snib, environment):
+def to_run(line, snib):
+    """The words of the line, for this machine and in a moment."""
     argv = shlex.split(line)
     assert argv[0] == "snib" and argv[-1].startswith("/usr/local/bin/")
     once = ["--once"] if argv[1] == "elect" else []
-    result = run([snib, argv[1], *once, *argv[2:-1], "true"], environment)
+    return [snib, argv[1], *once,
+            *["100ms" if w == "5m" else w for w in argv[2:-1]], "true"]
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_the_command_line_is_understood(line, snib, environment):
+    result = run(to_run(line, snib), environment)
     assert result.returncode == 0, result.stderr
 
 
-def test_the_unit_restarts_after_a_loss():
-    with open(f"{EXAMPLES}/shell/report.service", encoding="utf-8") as file:
-        assert "RestartForceExitStatus=76" in file.read()
+def cron_lines():
+    return [line for line in command_lines() if "/report" in line
+            or "/sync" in line]
+
+
+@pytest.mark.parametrize("line", cron_lines())
+def test_who_comes_too_late_is_quiet(line, snib, environment):
+    """What it writes, cron mails. And it stays away while the first one's
+    short job is long done: the lock is held on."""
+    words = shlex.split(line)
+    assert words[words.index("--hold-min") + 1] == "5m"
+    name = words[words.index("--") - 1]
+    first = subprocess.Popen([snib, *words[1:-1], "true"], env=environment,
+                             stderr=subprocess.PIPE, text=True)
+    try:
+        while run([snib, "try", "-q", name], environment).returncode == 0:
+            assert first.poll() is None
+        result = run(to_run(line, snib)[:-1] + ["echo", "again"], environment)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+        assert first.poll() is None
+    finally:
+        first.terminate()
+        first.wait(timeout=20)
+        first.stderr.close()
+
+
+def test_cron_finds_snib():
+    with open(f"{EXAMPLES}/shell/snib.cron", encoding="utf-8") as file:
+        text = file.read()
+    path = re.search(r"(?m)^PATH=(.*)$", text)
+    assert path and "/usr/local/bin" in path.group(1).split(":")
+
+
+@pytest.mark.parametrize("unit", ["report.service", "report.timer",
+                                  "scheduler.service"])
+def test_systemd_loads_the_unit(unit, tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze here")
+    for name in ("report.service", "report.timer", "scheduler.service"):
+        with open(f"{EXAMPLES}/shell/{name}", encoding="utf-8") as file:
+            text = file.read()
+        text = re.sub(r"(?m)^ExecStart=snib .*$", "ExecStart=/bin/true", text)
+        (tmp_path / name).write_text(text)
+    result = run(["systemd-analyze", "verify", str(tmp_path / unit)],
+                 dict(os.environ))
+    assert (result.returncode, result.stderr) == (0, "")
