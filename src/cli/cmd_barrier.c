@@ -13,8 +13,7 @@ static int check(const struct cli_args *args)
         return usage_error(args, args->parties < 0
                                      ? "--parties N is missing: how many pass "
                                        "together?"
-                                     : "--parties: 0 never meet; expected 1 or "
-                                       "more");
+                                     : "--parties: expected 1 or more, not 0");
     }
     if (args->busy_ok && args->busy_exit >= 0) {
         return usage_error(args,

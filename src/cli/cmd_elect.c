@@ -100,7 +100,8 @@ static int64_t next_term(void *data, const struct leash_term *t)
     ms = pause_after(c);
     if (!c->args->quiet) {
         duration_text(ms, pause);
-        say("%s: the term is over (%s, exit %d); next campaign in %s",
+        say("%s: the term is over, the command has ended (%s, exit %d); next "
+            "campaign in %s",
             shown(c->name), leash_why_text(t->why), t->code, pause);
     }
     return ms;

@@ -43,26 +43,32 @@ static void nap(int64_t ms)
     nanosleep(&ts, NULL);
 }
 
-/* A look that was never answered still uses the client. It ends within the
- * request's own limit; who waits for us has been told already. */
-static bool let_look_end(struct keeper *k)
+/* All is said and told, and the leash waits for our end. With a store that is
+ * away, or a look that is not answered, freeing the client would take as long as
+ * a request may. What that would still try to take back, the store drops by
+ * itself within seconds. */
+static bool ends_soon(struct keeper *k)
 {
-    enum { PATIENCE_MS = 3000, STEP_MS = 10 };
+    enum { PATIENCE_MS = 100, STEP_MS = 5 };
+    struct snib_store_status status;
 
     look_drop(k->look);
     for (int ms = 0; look_pending() && ms < PATIENCE_MS; ms += STEP_MS) {
         nap(STEP_MS);
     }
-    return !look_pending();
+    if (k->client == NULL || look_pending()) {
+        return !look_pending();
+    }
+    snib_client_store_status(k->client, &status);
+    return status.reachable || status.error == SNIB_ERR_OK;
 }
 
 void keeper_end(struct keeper *k, int code)
 {
     keeper_multi_stop(k);
-    /* All is said and told. What is left may wait for a store that is away,
-     * and whoever reads our stderr to its end must not wait with us. */
+    /* Who reads our stderr to its end must not wait with us. */
     dup2(0, 2); /* 0 is /dev/null by now */
-    if (!let_look_end(k)) {
+    if (!ends_soon(k)) {
         _exit(code);
     }
     snib_multi_free(k->several.multi);

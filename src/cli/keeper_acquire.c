@@ -107,15 +107,16 @@ static void refuse_nested(struct keeper *k, const char *name)
 {
     waitline_wipe(&k->line);
     if (k->plan->args->reentrant) {
-        say("%s: held up the tree, but not as %s%s: its lease does not cover "
-            "this command, which would wait for itself for ever; take the "
-            "stronger kind (or all permits) up there, or another name here",
+        say("%s: held by a command that this one runs inside, but not as %s%s: "
+            "that lease does not cover this command, which would wait for "
+            "itself for ever; take the stronger kind (or all permits) there, "
+            "or another name here",
             shown(name), kind_text(k->plan->kind),
             k->plan->kind == SNIB_PERMITS ? " with that many permits" : "");
     } else {
-        say("%s: already held up the tree: this command runs inside the one "
-            "that holds it and would wait for itself for ever; use "
-            "--reentrant, or another name",
+        say("%s: already held: this command runs inside the one that holds it "
+            "and would wait for itself for ever; use --reentrant, or another "
+            "name",
             shown(name));
     }
     if (k->several.waiting) {
@@ -292,34 +293,53 @@ static void make_lock(struct keeper *k, struct slot *s, const char *name)
     }
 }
 
+/* An attempt at a file that another process is writing takes as long as a
+ * request may: two seconds. */
+bool keeper_may_try_here(const struct keeper *k)
+{
+    enum { ATTEMPT_MS = 2500 };
+
+    return k->local &&
+           (k->plan->wait_ms == 0 || k->plan->wait_ms == SNIB_FOREVER ||
+            k->plan->wait_ms >= ATTEMPT_MS);
+}
+
+static _Noreturn void fail_to_start(struct keeper *k, struct snib_error *error)
+{
+    k->slots[k->at].state = SLOT_IDLE;
+    keeper_say_not_acquired(k, error);
+    keeper_fail(k, error->code);
+}
+
 /* Start the name at k->at. A file on this host is first asked here and now: an
  * answer that this thread waits for needs no other thread, and starting one is
  * what costs. (A server might not answer, and the leash's word must not have
- * to wait for that.) */
+ * to wait for that; nor may a limit that an attempt could exceed.) */
 static void acquire_one(struct keeper *k)
 {
     struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
     struct snib_error error = {0};
     struct slot *s = &k->slots[k->at];
-    snib_err code;
 
     options.lane = k->lane;
     options.reason = k->plan->args->reason;
-    if (k->local &&
-        snib_acquire(s->lock, &options, &s->grant, NULL) == SNIB_ERR_OK) {
-        s->state = SLOT_HELD;
-        keeper_all_acquired(k);
-        return;
+    if (keeper_may_try_here(k)) {
+        error.code = snib_acquire(s->lock, &options, &s->grant, &error);
+        if (error.code == SNIB_ERR_OK) {
+            s->state = SLOT_HELD;
+            keeper_all_acquired(k);
+            return;
+        }
+        if (k->plan->wait_ms == 0) {
+            fail_to_start(k, &error);
+        }
     }
     options.wait_ms = keeper_wait_left_ms(k);
     options.above = keeper_find_above(k);
     s->state = SLOT_ASKED;
-    code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
-    if (code != SNIB_ERR_OK) {
-        error.code = code;
-        s->state = SLOT_IDLE;
-        keeper_say_not_acquired(k, &error);
-        keeper_fail(k, code);
+    error.code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
+    if (error.code != SNIB_ERR_OK) {
+        fail_to_start(k, &error);
     }
 }
 

@@ -107,6 +107,8 @@ bool keeper_release_all(struct keeper *, enum leash_why *ret_why,
 void keeper_acquire(struct keeper *);
 /* All names are held: publish that. */
 void keeper_all_acquired(struct keeper *);
+/* Is one attempt in this thread quick enough? */
+bool keeper_may_try_here(const struct keeper *);
 /* For snib_acquire_options.wait_ms. */
 int64_t keeper_wait_left_ms(const struct keeper *);
 /* Of the name at k->at. Where the store was away, that becomes the error. */

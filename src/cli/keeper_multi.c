@@ -112,7 +112,7 @@ void keeper_multi_start(struct keeper *k)
     m->options = (struct snib_acquire_options)SNIB_INIT(snib_acquire_options);
     m->options.lane = k->lane;
     m->options.reason = k->plan->args->reason;
-    if (k->local) {
+    if (keeper_may_try_here(k)) {
         m->code =
             snib_multi_acquire(m->multi, &m->options, m->grants, &m->error);
         if (m->code != SNIB_ERR_BUSY || k->plan->wait_ms == 0) {

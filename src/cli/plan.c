@@ -138,7 +138,7 @@ static int plan_permits(struct plan *p)
         return usage_error(a, "--capacity needs --kind semaphore");
     }
     if (a->permits == 0 || a->capacity == 0) {
-        return usage_error(a, "--%s: 0 permits are none; expected 1 to %d",
+        return usage_error(a, "--%s: expected 1 to %d permits, not 0",
                            a->permits == 0 ? "permits" : "capacity",
                            SNIB_PERMITS_MAX);
     }

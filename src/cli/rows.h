@@ -122,8 +122,8 @@
 #define ROW_REASON ROW_TEXT_(0, "reason", "TEXT", reason, "shown to others")
 #define ROW_REENTRANT                                                          \
     ROW_FLAG_(0, "reentrant", reentrant,                                       \
-              "when a command up the tree holds this very lock, run under "    \
-              "its lease")
+              "inside a command that holds this very lock, run under its "     \
+              "lease")
 #define ROW_STATUS_FD                                                          \
     ROW_NUMBER_(0, "status-fd", "N", status_fd, 1048575,                       \
                 "write one JSON line about the end to this descriptor")

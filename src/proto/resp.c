@@ -283,8 +283,10 @@ snib__resp_result snib__resp_next(struct snib__resp *r,
             r->short_of = true;
             return SNIB__RESP_NOMEM;
         }
-        r->why =
-            r->over ? "a reply passes our bounds" : "the bytes are not RESP2";
+        r->why = r->over ? "a reply is larger than this client accepts"
+                         : "what came is not the protocol of Redis (RESP2): is "
+                           "this a Redis "
+                           "server?";
         return SNIB__RESP_BROKEN;
     }
     if (reply) {
@@ -294,7 +296,7 @@ snib__resp_result snib__resp_next(struct snib__resp *r,
     }
     if (r->reader->len - r->reader->pos > r->unread_max) {
         r->over = true;
-        r->why = "a reply passes our bounds";
+        r->why = "a reply is larger than this client accepts";
         return SNIB__RESP_BROKEN;
     }
     return SNIB__RESP_MORE;

@@ -115,15 +115,16 @@ static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
     if (!store &&
         (!strcmp(url->scheme, "rediss") || !strcmp(url->scheme, "redlocks"))) {
         return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
-                          "no store for %s: is built in: this release speaks "
+                          "there is no store %s: in this build, which speaks "
                           "to Redis without TLS only",
                           url->scheme);
     }
     if (!store) {
-        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
-                          "no store for %s: is built in; expected sqlite:PATH, "
-                          "redis://HOST, redlock://HOST,HOST,… or memory:NAME",
-                          url->scheme);
+        return snib__fail(
+            reterr, SNIB_ERR_UNSUPPORTED,
+            "there is no store %s: in this build; expected sqlite:PATH, "
+            "redis://HOST, redlock://HOST,HOST,… or memory:NAME",
+            url->scheme);
     }
     struct snib__engine_config config = {
         .ops = store->ops,

@@ -162,7 +162,7 @@ def test_a_nested_run_of_the_same_name_is_told(sqlite, shell):
                      '"$SNIB" run a -- echo never || echo $?')
     out, said = p.communicate(timeout=30)
     assert out == "in\n64\n"
-    assert "already held up the tree" in said
+    assert "already held: this command runs inside" in said
 
 
 def test_acquire_says_until_when_it_holds(sqlite):

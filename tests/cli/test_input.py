@@ -51,9 +51,9 @@ DAY = 24 * 3600 * 1000
     (("run", "-n", "2", "a", "true"), "semaphore"),
     (("run", "--kind", "read", "-n", "2", "a", "true"), "semaphore"),
     (("run", "--capacity", "2", "a", "true"), "semaphore"),
-    (("run", "--kind", "semaphore", "-n", "0", "a", "true"), "0 permits"),
+    (("run", "--kind", "semaphore", "-n", "0", "a", "true"), "permits, not 0"),
     (("run", "--kind", "semaphore", "--capacity", "0", "a", "true"),
-     "0 permits"),
+     "permits, not 0"),
     (("run", "--kind", "semaphore", "-n", "3", "--capacity", "2", "a", "true"),
      "--permits 3 of --capacity 2"),
     (("try", "--kind", "semaphore", "-n", "3", "--capacity", "2", "a"),
@@ -317,7 +317,7 @@ def test_a_refused_login_points_to_the_doctor(redis):
 def test_an_unknown_scheme_is_78_and_the_known_ones_are_said(sqlite):
     done = sqlite.run("run", "-s", "foo://x", "a", "true")
     assert done.returncode == 78
-    assert "no store for foo: is built in; expected sqlite:" in done.stderr
+    assert "there is no store foo: in this build; expected sqlite:" in done.stderr
 
 
 def test_waiting_for_more_permits_than_there_are_is_64(store):

@@ -328,7 +328,7 @@ def test_a_nested_run_needs_reentrant_and_a_lease_that_covers_it(
     done = store.run("run", *outer, "a", "--", store.binary, "run", *inner,
                      "a", "--", "true")
     assert done.returncode == 64
-    assert "already held up the tree" in done.stderr
+    assert "already held: this command runs inside" in done.stderr
     done = store.run("run", *outer, "a", "--", store.binary, "run",
                      "--reentrant", *inner, "a", "--", "true")
     assert done.returncode == code, done.stderr

@@ -104,7 +104,7 @@ def test_several_names_in_any_order_do_not_deadlock(sqlite):
 def test_a_nested_run_on_the_same_lock_is_an_error(store):
     done = store.run("run", "a", "--", store.binary, "run", "a", "--", "true")
     assert done.returncode == 64
-    assert "already held up the tree" in done.stderr
+    assert "already held: this command runs inside" in done.stderr
     assert "--reentrant" in done.stderr
 
 
@@ -112,7 +112,7 @@ def test_a_nested_run_that_lost_its_environment_is_found(store):
     done = store.run("run", "a", "--", "env", "-u", "SNIB_HELD", store.binary,
                      "run", "a", "--", "true")
     assert done.returncode == 64, done.stderr
-    assert "already held up the tree" in done.stderr
+    assert "already held: this command runs inside" in done.stderr
 
 
 def test_a_nested_run_on_another_lock_is_fine(store):

@@ -143,10 +143,10 @@ static void tell_host(struct snib__sqlite *self, struct snib__buf *out)
     tell(out, SNIB_LEVEL_OK, "clock", text, "");
     tell(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
     bells = snib__bell_tidy(&self->bell, &self->place, 100000);
-    snprintf(text, sizeof text, "%u listening", bells);
-    tell(out, SNIB_LEVEL_OK, "bells", text, "");
+    snprintf(text, sizeof text, "%u waiting clients can be woken", bells);
+    tell(out, SNIB_LEVEL_OK, "wake-up", text, "");
     if (self->no_bell) {
-        tell(out, SNIB_LEVEL_WARN, "bells", "none could be made here",
+        tell(out, SNIB_LEVEL_WARN, "wake-up", "none could be made here",
              "mount /proc; waiters poll once a second meanwhile");
     }
     if (self->host.start <= 0 || !self->host.pidns) {
