@@ -34,6 +34,7 @@ SOUND = {
                        ".Nm snib\n.Nd lock\n.Sh DESCRIPTION\nText.\n",
     "run.sh": '#!/bin/sh\nexec echo "$1"\n',
     "tests/cli/test_run.py": "def test_x():\n    assert 1\n",
+    "tests/skips.tsv": "cli.run\ttest_x[a]\tno root\tas a plain user\n",
     "tests/findings.tsv": "# a line a test\ncli.run\ttest_x[a]\twas wrong\n",
 }
 
@@ -89,6 +90,10 @@ PLANTED = [
      "suspicious-semicolon"),
     ("manual", "docs/man/snib.1", ".Sh\n.Xy unknown\n", "snib.1"),
     ("shell", "run.sh", "rm -rf $1/*\n", "run.sh"),
+    ("skips", "tests/skips.tsv", "cli.run\ttest_y\tw\talways\n", "no test"),
+    ("skips", "tests/skips.tsv", "*\ttest_x\tw\tas a user\n", "too little"),
+    ("skips", "tests/skips.tsv", "cli.run\t*\tw\talways\n", "too little"),
+    ("skips", "tests/skips.tsv", "cli.run\ttest_x\tw\n", "fields"),
     ("findings", "tests/findings.tsv", "cli.run\ttest_y\tz\n", "no test"),
     ("findings", "tests/findings.tsv", "cli.none\t-\tz\n", "no test"),
     ("findings", "tests/findings.tsv", "cli.run test_x z\n", "fields"),

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 TALLY = os.path.join(ROOT, "tools", "test", "tally.py")
@@ -111,3 +113,40 @@ def test_a_pytest_file_that_cannot_be_read_fails(tmp_path):
                           stdout=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
+
+
+@pytest.mark.parametrize("skip, code", [
+    ("two: no server here", 0),
+    ("two: no server here, nor there", 0),
+    ("two: another reason", 1),
+    ("three: no server here", 1),
+    ("of_root[a]: needs root", 0),
+])
+def test_one_more_skip_fails_the_run(tmp_path, skip, code):
+    allowed = tmp_path / "skips.tsv"
+    allowed.write_text("# when\nlint\ttwo\tno server\talways\n"
+                       "lint\t*root*\tneeds root\tas a plain user\n")
+    text = tmp_path / "lint.txt"
+    text.write_text(f"SKIPPED test_x.py::{skip}\n"
+                    "1 passed, 0 failed, 1 skipped\n")
+    xml = tmp_path / "dev.xml"
+    xml.write_text('<testsuite><testcase name="lint" status="run">'
+                   f"<system-out>{text.read_text()}</system-out></testcase>"
+                   "</testsuite>")
+    done = subprocess.run(
+        [sys.executable, TALLY, "--skips", str(allowed), str(xml)],
+        stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == code, done.stdout
+    assert done.stdout.splitlines()[-1] == (
+        f"1 passed, {code} failed, 1 skipped")
+    assert ("tests/skips.tsv does not allow" in done.stdout) == bool(code)
+
+
+def test_what_is_skipped_everywhere_is_allowed(tmp_path):
+    sys.path.insert(0, os.path.dirname(TALLY))
+    import tally as tool
+    allowed = tool.read_skips(os.path.join(ROOT, "tests", "skips.tsv"))
+    skip = ("dev: campaign.campaign: test_campaign.py::test_memory_keeps_its"
+            "_promises: memory: one process only; its locks are not shared")
+    assert tool.not_allowed([skip], allowed) == []
+    assert tool.not_allowed([skip.replace("memory_", "")], allowed)

@@ -31,6 +31,7 @@ RULES = {
     "unfinished": words.unfinished,
     "machine": words.machine,
     "findings": records.findings,
+    "skips": records.skips,
     "headers": programs.headers,
     "formatting": programs.formatting,
     "cppcheck": programs.cppcheck,

@@ -48,3 +48,15 @@ def findings(tree):
         if (name, case) in seen:
             yield Finding(f"{path}:{number}: {name} {case} a second time")
         seen.add((name, case))
+
+
+def skips(tree):
+    """Each line of tests/skips.tsv names a test that exists."""
+    path = "tests/skips.tsv"
+    rows, wrong = _rows(tree, path, 4)
+    yield from wrong
+    for number, (name, case, _, when) in rows:
+        if not _case_exists(tree, name, "-" if "*" in case else case):
+            yield Finding(f"{path}:{number}: no test {name} {case}")
+        if "*" in name or ("*" in case and when == "always"):
+            yield Finding(f"{path}:{number}: says too little")

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Add up test results.
 
-usage: tally.py FILE…
+usage: tally.py [--skips LIST] FILE…
 
 FILE is a JUnit file written by `ctest --output-junit` (*.xml), or a text
 whose last line says `N passed, N failed, N skipped`, with lines `FAILED name`
 and `SKIPPED name: reason` before it. A ctest entry counts as the cases inside
 it, when its output tells them: cmocka's summary, or such a last line.
+
+With --skips, a skip that LIST (tests/skips.tsv) does not name is a failure.
 
 Prints failures, then skips with their reasons, then the sum as the last line.
 Exit status 1 when anything failed or nothing passed.
@@ -80,6 +82,28 @@ class Tally:
                 self.failures.append(f"{where}{': ' if why else ''}{why}")
 
 
+def read_skips(path):
+    """Patterns of the skips that are allowed, to be matched with
+    "PROGRAM: CASE: REASON"."""
+    allowed = []
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.strip() and not line.startswith("#"):
+                program, case, reason, _ = line.rstrip("\n").split("\t")
+                program, case, reason = (
+                    re.escape(word).replace(r"\*", ".*")
+                    for word in (program, case, reason))
+                allowed.append(re.compile(
+                    rf"{program}: (\S+::)?{case}: {reason}", re.S))
+    return allowed
+
+
+def not_allowed(skips, allowed):
+    """Those of the skips that no entry names."""
+    return [skip for skip in skips if not any(
+        entry.match(skip.split(": ", 1)[1]) for entry in allowed)]
+
+
 def short(line):
     """Test ids can be as long as their parameters."""
     return re.sub(r"(\S{100})\S+", r"\1…", line)
@@ -101,8 +125,10 @@ def cmocka_skips(text):
 
 
 def main():
-    tally = Tally()
-    for path in sys.argv[1:]:
+    tally, paths, allowed = Tally(), sys.argv[1:], None
+    if paths[:1] == ["--skips"]:
+        allowed, paths = read_skips(paths[1]), paths[2:]
+    for path in paths:
         if path.endswith(".xml"):
             tally.junit(path)
             continue
@@ -111,6 +137,11 @@ def main():
             if not tally.text(where, COLOUR.sub("", file.read())):
                 tally.failed += 1
                 tally.failures.append(f"{where}: ended without a result")
+    if allowed is not None:
+        for skip in not_allowed(tally.skips, allowed):
+            tally.failed += 1
+            tally.failures.append(
+                f"{short(skip)} (a skip that tests/skips.tsv does not allow)")
     for line in tally.failures:
         print(f"FAILED  {line}")
     for line in tally.skips:
