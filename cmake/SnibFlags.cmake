@@ -81,6 +81,13 @@ if(NOT SNIB_FUZZ)
     # lead to any.
     snib_try_compile_flags(-fno-strict-overflow)
 endif()
+# No path of the machine that built it in what is shipped (assertions name
+# their file), and the same bytes wherever the tree lies. Debuggers of our own
+# builds find the sources; those of a release are told where they are.
+set(prefix_map "-f$<IF:$<CONFIG:Release>,file,macro>-prefix-map")
+target_compile_options(
+    snib_flags INTERFACE "${prefix_map}=${PROJECT_SOURCE_DIR}/="
+                         "${prefix_map}=${PROJECT_BINARY_DIR}/=")
 if(SNIB_WERROR)
     target_compile_options(snib_flags INTERFACE -Werror)
 endif()

@@ -25,6 +25,14 @@ foreach(section 1 3 5 7)
             DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")
 endforeach()
 
+# What the pages and doctor call docs/… and examples/ lies in share/doc/snib.
+file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
+install(FILES ${pages} DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
+install(FILES README.md CHANGELOG.md SECURITY.md LICENSE
+        DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY examples DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+        USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE)
+
 # Section 3 comes from the headers.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
@@ -61,7 +69,10 @@ else()
     set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
     set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
-list(JOIN SNIB_DEPS_PC ", " pc_requires)
+# Libraries, not packages: a program that links libsnib.so needs none of their
+# development files, and pkg-config would ask for those.
+list(TRANSFORM SNIB_DEPS_NAMES PREPEND "-l" OUTPUT_VARIABLE pc_libraries)
+list(JOIN pc_libraries " " pc_libraries)
 configure_file("${CMAKE_CURRENT_LIST_DIR}/snib.pc.in"
                "${PROJECT_BINARY_DIR}/snib.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/snib.pc"

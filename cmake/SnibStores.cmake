@@ -2,9 +2,8 @@
 #
 # Sets SNIB_STORE_FOLDERS (sources), SNIB_DEPS_SHARED and SNIB_DEPS_STATIC
 # (what the shared library and our own programs link), SNIB_DEPS_NAMES (the
-# same for installed users of the static library), SNIB_DEPS_PC (their
-# pkg-config names), and the target snib_store_headers (include paths,
-# SNIB_WITH_… as 0 or 1).
+# same for installed users of the static library), and the target
+# snib_store_headers (include paths, SNIB_WITH_… as 0 or 1).
 #
 # hiredis is linked statically where an archive is at hand: its shared library
 # exports names (sds…, hi_…) that a host program may have, too. SQLite stays
@@ -16,7 +15,6 @@ set(SNIB_STORE_FOLDERS src/store/memory)
 set(SNIB_DEPS_SHARED "")
 set(SNIB_DEPS_STATIC "")
 set(SNIB_DEPS_NAMES "")
-set(SNIB_DEPS_PC "")
 set(SNIB_STORES memory)
 
 function(snib_find_archive name found)
@@ -55,7 +53,6 @@ if(snib_redis)
     list(APPEND SNIB_DEPS_SHARED "${snib_hiredis}")
     list(APPEND SNIB_DEPS_STATIC "${snib_hiredis}")
     list(APPEND SNIB_DEPS_NAMES hiredis)
-    list(APPEND SNIB_DEPS_PC hiredis)
     target_include_directories(snib_store_headers SYSTEM
                                INTERFACE "${SNIB_HIREDIS_INCLUDE}")
     # The Lua scripts become C text: snib_embed_scripts(TARGET).
@@ -90,7 +87,6 @@ if(snib_sqlite)
     endif()
     list(APPEND SNIB_DEPS_STATIC "${snib_sqlite3}" m ${CMAKE_DL_LIBS})
     list(APPEND SNIB_DEPS_NAMES sqlite3)
-    list(APPEND SNIB_DEPS_PC sqlite3)
     target_include_directories(snib_store_headers SYSTEM
                                INTERFACE "${SNIB_SQLITE_INCLUDE}")
 endif()

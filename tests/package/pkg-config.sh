@@ -11,6 +11,10 @@ want=$(sed -n 's/^#define SNIB_VERSION *"\(.*\)"/\1/p' \
     "$SNIB_SOURCE_DIR/include/snib.h")
 [ "$(pkg-config --modversion snib)" = "$want" ] || die "version in snib.pc"
 
+# A program that uses libsnib.so needs no development files but ours.
+PKG_CONFIG_LIBDIR=$libdir/pkgconfig pkg-config --cflags --libs snib \
+    >"$work/words" 2>&1 || { cat "$work/words"; die "snib.pc asks for more"; }
+
 # shellcheck disable=SC2046 # pkg-config answers words
 ${SNIB_CC:-cc} -std=c11 -Wall -Wextra -Werror "$here/consumer.c" \
     -o "$work/consumer" $(pkg-config --cflags --libs snib)
@@ -30,4 +34,14 @@ for page in man1/snib-run.1 man3/snib.3 man3/snib_multi.3 \
     man3/snib_acquire.3 man3/snib_multi_acquire.3; do
     [ -s "$(find "$prefix" -path "*/$page")" ] || die "no $page installed"
 done
-say "ok: snib.pc, manual pages"
+# What they name is there, too.
+for page in "$SNIB_SOURCE_DIR"/docs/man/*.1 "$SNIB_SOURCE_DIR"/src/*/*/doctor.c
+do
+    for name in $(grep -oE '(docs|examples)/[A-Za-z0-9_./-]*[A-Za-z]' "$page")
+    do
+        [ -s "$prefix/share/doc/snib/$name" ] ||
+            die "${page##*/} names $name, which is not installed"
+    done
+done
+[ -x "$prefix/share/doc/snib/examples/shell/backup.sh" ] || die "no examples"
+say "ok: snib.pc, manual pages, docs, examples"

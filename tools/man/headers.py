@@ -9,12 +9,10 @@ as declared and followed by the comment above it. Each function gets a page of
 its own with its prototype and that comment: `man snib_multi_acquire`.
 """
 
-import os
 import pathlib
 import re
 import sys
 import textwrap
-import time
 
 RULE = re.compile(r"-- (.+?) -*$")
 NOISE = re.compile(r"#(ifndef|define) SNIB_\w+_H$|#define SNIB_H$|"
@@ -197,15 +195,19 @@ def function_pages(header, others, date):
                 f".Sh SEE ALSO\n.Xr {name} 3\n"])
 
 
+def date_of_the_manual():
+    """That of snib(1): it says the same whenever and wherever this is run."""
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs/man/snib.1"
+    return re.match(r"\.Dd (.*)\n", page.read_text())[1]
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     headers = [pathlib.Path(h) for h in sys.argv[2:]]
     out.mkdir(parents=True, exist_ok=True)
     others = sorted(page_name(h) for h in headers)
+    date = date_of_the_manual()
     for header in headers:
-        stamp = int(os.environ.get("SOURCE_DATE_EPOCH",
-                                   header.stat().st_mtime))
-        date = time.strftime("%B %-d, %Y", time.gmtime(stamp))
         name = page_name(header)
         made = dict(function_pages(header, others, date))
         made[name] = page(header, others, date)

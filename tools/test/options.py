@@ -6,7 +6,8 @@ usage: options.py [--build]
 Each CMake option off alone, all off together, no store but memory:. Without
 --build they are configured only. With it the library and the command are
 built (no tests), the command is asked for its version and for a lock in each
-store, and what is smallest is installed.
+store, what is smallest is installed, and two copies of the tree, in folders of
+different names and with files of different ages, install the same bytes.
 
 Works in build/options. The last line says `N passed, N failed, N skipped`.
 Exit status 1 when one fails.
@@ -123,14 +124,53 @@ def build(name, off, folder, log):
         use(os.path.join(folder, "snib"), off)
 
 
+def install_copy(name, seconds):
+    """{path: bytes} of what a copy of the tree installs."""
+    tree = os.path.join(PLACE, name)
+    log = tree + ".log"
+    shutil.rmtree(tree, ignore_errors=True)
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(
+        "build", ".git", "__pycache__"))
+    for top, _, names in os.walk(tree):
+        for one in names:
+            os.utime(os.path.join(top, one), (seconds, seconds))
+    folder, prefix = os.path.join(tree, "out"), os.path.join(tree, "prefix")
+    call(log, "cmake", "-G", "Ninja", "-S", tree, "-B", folder,
+         "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O1",
+         *(f"-DSNIB_{part}=OFF" for part in
+           ("TESTS", "DEMO", "BENCH", "EXAMPLES")))
+    call(log, "ninja", "-C", folder, "all")
+    call(log, "cmake", "--install", folder, "--prefix", prefix)
+    found = {}
+    for top, _, names in os.walk(prefix):
+        for one in names:
+            path = os.path.join(top, one)
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, prefix)] = file.read()
+    shutil.rmtree(tree)
+    return found
+
+
+def same_bytes():
+    first = install_copy("copy", 1_000_000_000)
+    second = install_copy("another-copy", 1_700_000_000)
+    differ = [path for path in {**first, **second}
+              if first.get(path) != second.get(path)]
+    if differ or "bin/snib" not in first:
+        raise Wrong(f"differ: {' '.join(sorted(differ)[:5]) or 'no snib'}")
+
+
 def one(item, with_build):
     name, off = item
     began = time.monotonic()
     try:
-        folder, log = configure(name, off)
-        if with_build:
-            build(name, off, folder, log)
-        shutil.rmtree(folder)
+        if off is None:
+            same_bytes()
+        else:
+            folder, log = configure(name, off)
+            if with_build:
+                build(name, off, folder, log)
+            shutil.rmtree(folder)
     except (Wrong, subprocess.TimeoutExpired) as why:
         return False, f"FAILED {name}: {str(why).replace(ROOT + '/', '')}"
     return True, f"ok {name} ({time.monotonic() - began:.0f} s)"
@@ -142,10 +182,13 @@ def main():
         print(__doc__.split("\n\n")[1], file=sys.stderr)
         sys.exit(64)
     passed = failed = 0
+    items = list(variants().items())
+    if with_build:
+        items.append(("in two folders", None))
     # Ninja takes all cores by itself; configuring takes one.
     with concurrent.futures.ThreadPoolExecutor(1 if with_build else 2) as pool:
         for good, line in pool.map(lambda item: one(item, with_build),
-                                   variants().items()):
+                                   items):
             passed, failed = passed + good, failed + (not good)
             print(line, flush=True)
     print(f"{passed} passed, {failed} failed, 0 skipped")
