@@ -284,7 +284,8 @@ snib_client_open(const struct snib_client_options *options,
  * started acquires with CLOSED (UNKNOWN: a started one that was sent and not
  * answered), whose places in the store's queue are given up in the background,
  * and does not block; stop releases what is held (each up to
- * request_ms), joins the threads; free gives everything back and implies the
+ * request_ms; all of them together, when the store does not answer), joins the
+ * threads; free gives everything back and implies the
  * first two. NULL is allowed. No other thread may use the client during
  * free. */
 SNIB_API void snib_client_close(struct snib_client *);
@@ -387,10 +388,12 @@ SNIB_API void snib_lock_free(struct snib_lock *);
 
 struct snib_acquire_options {
     size_t size;
-    int64_t wait_ms;    /* 0: try once · SNIB_FOREVER · else the limit. A
-                           client that never reached its store gives up after
-                           request_ms (UNREACHABLE): a wrong address should
-                           not wait for ever                               */
+    int64_t wait_ms;    /* 0: try once, and make one attempt to connect ·
+                           SNIB_FOREVER · else the limit: for the store as for
+                           the lock. A store that is not there is waited for
+                           until then; what waiting cannot mend (a host name
+                           that does not exist, a refused login, a store of
+                           another kind) ends at once                      */
     uint64_t lane;      /* 0: the calling thread; else snib_lane_new()     */
     const char *reason; /* shown to others; NULL: the client's             */
     uint32_t permits;   /* PERMITS: 0: as many as the lock's options say   */
@@ -410,9 +413,12 @@ struct snib_acquire_options {
  * Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED, LOST (this lane lost the lock
  * and has not unwound yet), DEADLOCK (a second reader that wants to write; a
  * second acquire of a no_reentry lock; a cycle, snib/deadlock.h), USAGE (more permits than there are),
- * CONFIG (a semaphore without a size), UNKNOWN (limit passed while unanswered;
- * being cancelled in the background), UNREACHABLE, DENIED, STORE, CORRUPT,
- * CLOSED, FORKED, NOMEM. */
+ * CONFIG (a semaphore without a size; the server is none that keeps locks),
+ * UNKNOWN (limit passed while unanswered; being cancelled in the background),
+ * UNREACHABLE (until the limit, with the cause in the text: no connection, no
+ * answer, a replica. One that had a place in the queue may still have it: it
+ * is being given up in the background), DENIED, STORE, CORRUPT, CLOSED,
+ * FORKED, NOMEM. TIMEOUT is said of a lock, never of a store that is gone. */
 SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
                                           const struct snib_acquire_options *,
                                           struct snib_grant *ret,

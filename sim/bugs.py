@@ -196,8 +196,9 @@ BUGS = [
      "    } else if (0) {"),
     ("a limit moved later is not seen before the first connection",
      "src/store/redis/ask.c",
-     "(first_connection(s, rq) && snib__reached(now, rq->patience))",
-     "first_connection(s, rq)"),
+     "    if (snib__reached(now, rq->limit)) {",
+     "    if (snib__reached(now, rq->limit) ||\n"
+     "        (!s->ever && (rq->chan & M_UNSENT))) {"),
     ("a grant for a cancelled request is dropped",
      "src/store/redis/queue.c",
      "        stray(s, now, &g);\n        return;", "        return;"),

@@ -11,7 +11,7 @@
  * before it campaigns again, longer with each failure in a row, so that a
  * command that cannot work does not win every second term. What cannot get
  * better by trying ends it: a command that is not there, a wrong set-up, a
- * store that was never reached. A signal that asks to end is forwarded, and
+ * refused login. A store that is not there is waited for. A signal that asks to end is forwarded, and
  * ends the program with the command, even when that exits 0.
  *
  * --observe looks on (snib/elect.h) and prints a line a change.

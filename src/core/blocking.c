@@ -358,8 +358,10 @@ static void remember(struct snib__store *s, snib_instant now,
                                                    : snib_err_text(err));
 }
 
-static void state(const struct snib__store *s, struct snib__store_state *ret)
+static void state(const struct snib__store *s, snib_instant now,
+                  struct snib__store_state *ret)
 {
+    (void)now;
     ret->err = s->last.err;
     ret->reachable = !s->last.err;
     ret->since = s->last.since;

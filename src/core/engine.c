@@ -300,6 +300,7 @@ snib_err snib__engine_query(struct snib__engine *e, snib_instant now,
     q->rq.verb = query->verb;
     q->rq.awaited_only = query->awaited_only;
     q->rq.keepers = snib__cycles_is_mine(e, query);
+    q->rq.once = !of_value(query->verb);
     q->rq.name = name;
     q->rq.limit = query->limit;
     q->rq.text = text;
@@ -764,16 +765,29 @@ struct snib__store *snib__engine_store(struct snib__engine *e)
     return e->store;
 }
 
-void snib__engine_store_state(const struct snib__engine *e,
+void snib__engine_store_state(const struct snib__engine *e, snib_instant now,
                               struct snib__store_state *ret)
 {
     *ret = (struct snib__store_state){.nodes = 1};
     if (e->ops->state) {
-        e->ops->state(e->store, ret);
+        e->ops->state(e->store, now, ret);
     } else {
         ret->reachable = true;
         ret->nodes_reachable = 1;
     }
+}
+
+snib_err snib__engine_late(const struct snib__engine *e, snib_instant now,
+                           snib_err why, struct snib_error *ret)
+{
+    struct snib__store_state is;
+    snib__engine_store_state(e, now, &is);
+    if (is.reachable || !is.err) {
+        return snib__fail_plain(ret, why);
+    }
+    return snib__fail(ret, is.err, "store unreachable for %lld ms: %s",
+                      (long long)snib__to_ms(snib__between(is.since, now)),
+                      is.text);
 }
 
 void snib__engine_counts(const struct snib__engine *e, struct snib__counts *ret)

@@ -48,7 +48,7 @@ void snib__engine_free(struct snib__engine *);
 struct snib__out *snib__engine_out(struct snib__engine *);
 struct snib__store *snib__engine_store(struct snib__engine *);
 /* How the store is, as far as is known: no I/O. */
-void snib__engine_store_state(const struct snib__engine *,
+void snib__engine_store_state(const struct snib__engine *, snib_instant now,
                               struct snib__store_state *ret);
 /* The client's id, as the store shows it to others (inspect). */
 void snib__engine_client_id(const struct snib__engine *, uint64_t ret[2]);
@@ -200,6 +200,10 @@ void snib__engine_gathered(struct snib__engine *, snib_instant now,
  * OK returned. */
 snib_err snib__engine_leave(struct snib__engine *, snib_instant now,
                             struct snib__seat *, snib_err why);
+/* The same at the seat's limit: TIMEOUT, UNKNOWN, or why the store is not
+ * there; *ret says it in words. */
+snib_err snib__engine_give_up(struct snib__engine *, snib_instant now,
+                              struct snib__seat *, struct snib_error *ret);
 /* Give back one hold of a ticket. lane: the caller's thread lane.
  * OK with *ret NULL: done. OK with *ret: the seat is ENDING, news RELEASED
  * will come (then snib__seat_done). reterr in the seat is set to `later`.

@@ -69,6 +69,7 @@ struct snib__turn {
     snib_duration delay;   /* lock-delay, as the store has it       */
     uint32_t room;
     uint8_t state, why, refusals;
+    bool placed;     /* the store said "queued" to asking's request          */
     bool doubt;      /* some send of asking is unanswered                   */
     bool copies;     /* … of this grant's acquire: late copies may arrive   */
     bool fresh;      /* may_queue of asking                                 */
@@ -159,6 +160,11 @@ struct snib__site *snib__site_find(const struct snib__engine *,
                                    const struct snib__name *);
 snib_err snib__sites_init(struct snib__engine *);
 void snib__sites_free(struct snib__engine *);
+
+/* What somebody is told whose limit has passed while the store had not granted
+ * it: why, or the cause if the store is not there. Returns ret->code. */
+snib_err snib__engine_late(const struct snib__engine *, snib_instant now,
+                           snib_err why, struct snib_error *ret);
 
 /* seat.c */
 void snib__seat_tell(struct snib__engine *, struct snib__seat *, uint8_t news);

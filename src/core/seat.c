@@ -474,11 +474,40 @@ bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
            snib__blocking_runs(&t->asking->rq);
 }
 
+/* The limit of a seat that waits. Behind another lane of this client the store
+ * is not what it waits for. */
+static snib_err outcome_of_limit(const struct snib__engine *e, snib_instant now,
+                                 const struct snib__seat *s, snib_err why,
+                                 struct snib_error *ret)
+{
+    const struct snib__turn *t = s->site->turn;
+    snib_err outcome = outcome_of_leaving(s->site, s, why);
+    if (outcome != why || !t || t->holder ||
+        (t->state != SNIB__TURN_QUEUED && t->state != SNIB__TURN_ASKING)) {
+        return snib__fail_plain(ret, outcome);
+    }
+    return snib__engine_late(e, now, why, ret);
+}
+
+snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
+                              struct snib__seat *s, struct snib_error *ret)
+{
+    if (s->state != SNIB__SEAT_WAITING) {
+        return snib__ok(ret);
+    }
+    snib__unlink(&s->link);
+    snib_err outcome = outcome_of_limit(e, now, s, SNIB_ERR_TIMEOUT, ret);
+    left(e, now, s->site, s);
+    snib__seat_free(e, s);
+    snib__engine_settle(e, now);
+    return outcome;
+}
+
 /* The engine itself keeps the limit of an acquire that was started. */
 void snib__seat_due(struct snib__engine *e, snib_instant now,
                     struct snib__seat *s)
 {
-    struct snib__site *site = s->site;
+    struct snib_error late;
     if (snib__engine_is_run(e, s->ticket) &&
         !snib__reached(now, snib__after(s->limit, snib__ms(SNIB__RUN_MS)))) {
         snib__heap_set(&e->seats, &s->timer, snib__after(now, snib__ms(2)));
@@ -486,8 +515,9 @@ void snib__seat_due(struct snib__engine *e, snib_instant now,
     }
     snib_err why = s->terms.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
     snib__seat_refuse(e, s, why, NULL);
-    explain(s, outcome_of_leaving(site, s, why), NULL);
-    left(e, now, site, s);
+    why = outcome_of_limit(e, now, s, why, &late);
+    explain(s, why, &late);
+    left(e, now, s->site, s);
 }
 
 void snib__seat_deadlock(struct snib__engine *e, snib_instant now,

@@ -165,6 +165,8 @@ struct snib__request {
     uint8_t place;    /* in its company                        */
     bool all;         /* the company: all or none              */
     bool spin;        /* do not stand in a queue: ask again      */
+    bool once;        /* not sent before: one failed attempt to connect ends it
+                  (NOT_APPLIED), not its limit                              */
     bool may_queue, resent, revoked, keepers; /* keepers: not a caller's own
                                       wait (renewal, clean-up); resent: a copy
                                       may be executed later. The store sets it
@@ -184,8 +186,7 @@ struct snib__request {
                                       may move it later while waiting        */
     snib_instant patience; /* blocking stores: limit as of start();
                                       exec() reads this one, since limit may
-                                      move while it runs. Redis': when it no
-                                      longer waits for a first connection    */
+                                      move while it runs                     */
     const char *text;      /* about / glob / reason; outlives it    */
     uint32_t text_size;
     struct {
@@ -226,6 +227,7 @@ typedef enum snib__input_kind {
 struct snib__input {
     snib__input_kind kind;
     uint8_t chan;
+    bool hopeless;     /* REFUSED: there is no such host        */
     const void *bytes; /* borrowed for the call                 */
     size_t size;
 };
@@ -323,7 +325,8 @@ struct snib__store_ops {
                   const struct snib__input *);
     snib_instant (*due)(const struct snib__store *);
     /* No I/O. NULL: always reachable. *ret is zero before. */
-    void (*state)(const struct snib__store *, struct snib__store_state *ret);
+    void (*state)(const struct snib__store *, snib_instant now,
+                  struct snib__store_state *ret);
     /* Any state; answers nothing; forgets all requests. */
     void (*free)(struct snib__store *);
 };

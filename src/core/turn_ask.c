@@ -21,6 +21,7 @@ void snib__turn_limits(struct snib__turn *t, const struct snib__seat *s)
     if (t->asking) {
         t->asking->rq.limit = snib__later(t->asking->rq.limit, s->limit);
         t->asking->rq.spin = t->asking->rq.spin && spins(s);
+        t->asking->rq.once = t->asking->rq.once && s->terms.try_only;
     }
 }
 
@@ -73,7 +74,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     t->delay = head->terms.delay;
     t->outlives = e->self.leashed || head->terms.fixed;
     t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
-    t->doubt = t->copies = t->hinted = t->stale = false;
+    t->doubt = t->copies = t->hinted = t->stale = t->placed = false;
     if (!t->asking && !(t->asking = snib__inquiry_get(e, t->site))) {
         snib__turn_retry_at(e, now, t); /* no memory now: later */
         return;
@@ -101,6 +102,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     }
     rq->resent = false;
     rq->may_queue = false;
+    rq->once = true;
     rq->spin = true;
     rq->company = 0;
     rq->token = prior;
@@ -113,6 +115,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     SNIB__LIST_EACH (l, &t->site->waiting) {
         struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
         rq->may_queue = rq->may_queue || !s->terms.try_only;
+        rq->once = rq->once && s->terms.try_only;
         rq->spin = rq->spin && spins(s);
         rq->limit = snib__later(rq->limit, s->limit);
     }
@@ -307,6 +310,7 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
         return;
     case SNIB__QUEUED:
         t->state = SNIB__TURN_QUEUED;
+        t->placed = true;
         t->refusals = 0;
         snib__turn_arm(e, t);
         refuse_all(e, t, SNIB_ERR_BUSY, NULL, true);
@@ -353,12 +357,12 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
             }
         }
         refuse_all(e, t,
-                   t->doubt  ? SNIB_ERR_UNKNOWN
-                   : rq->err ? rq->err
-                             : SNIB_ERR_STORE,
+                   t->doubt && !t->placed ? SNIB_ERR_UNKNOWN
+                   : rq->err              ? rq->err
+                                          : SNIB_ERR_STORE,
                    &q->error, false);
         snib__turn_answered(e, t);
-        if (t->doubt || t->prior) {
+        if (t->doubt || t->prior || t->placed) {
             t->doubt = true;
             snib__turn_leave(e, now, t);
         } else {
@@ -366,10 +370,13 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
         }
         return;
     case SNIB__UNKNOWN:
-        refuse_late(e, now, t,
-                    t->state == SNIB__TURN_QUEUED ? SNIB_ERR_TIMEOUT
-                                                  : SNIB_ERR_UNKNOWN,
-                    NULL);
+        if (t->state == SNIB__TURN_QUEUED) {
+            struct snib_error late;
+            snib_err why = snib__engine_late(e, now, SNIB_ERR_TIMEOUT, &late);
+            refuse_late(e, now, t, why, &late);
+        } else {
+            refuse_late(e, now, t, SNIB_ERR_UNKNOWN, NULL);
+        }
         t->doubt = t->copies = true;
         rq->resent = true;
         if (snib__turn_first_waiting(t->site)) {

@@ -15,12 +15,14 @@ void snib__net_resolve(const char *text, struct snib__addresses *ret)
     struct addrinfo *found = NULL;
     ret->count = ret->next = 0;
     ret->why[0] = 0;
+    ret->no_such = false;
     if (!snib__net_split(text, host, sizeof host, port, sizeof port)) {
         snprintf(ret->why, sizeof ret->why, "not an address");
         return;
     }
     int err = getaddrinfo(host, port, &hints, &found);
     if (err) {
+        ret->no_such = err == EAI_NONAME || err == EAI_NODATA;
         bool name = err != EAI_SYSTEM && err != EAI_MEMORY;
         snprintf(ret->why, sizeof ret->why, "%s%s",
                  err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err),

@@ -10,6 +10,7 @@
 struct snib__addresses {
     uint32_t count, next; /* next: to be tried                              */
     struct snib__address v[SNIB__ADDRESSES];
+    bool no_such;  /* there is no such host, for sure                 */
     char why[192]; /* count 0: what went wrong                       */
 };
 

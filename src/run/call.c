@@ -152,7 +152,13 @@ static snib_err give_up(struct snib__step *s, struct snib__call *call,
         return SNIB_ERR_INTERNAL;
     }
     struct snib__hold *h = seat->user;
-    snib_err err = snib__engine_leave(c->engine, s->now, seat, why);
+    snib_err err;
+    call->error.code = SNIB_ERR_OK;
+    if (why == SNIB_ERR_TIMEOUT) {
+        err = snib__engine_give_up(c->engine, s->now, seat, &call->error);
+    } else {
+        err = snib__engine_leave(c->engine, s->now, seat, why);
+    }
     snib__holds_free(s, h);
     return err;
 }
@@ -214,7 +220,6 @@ static snib_err acquire(struct snib_lock *lock,
         call.err =
             give_up(&s, &call,
                     o->wait_ms == 0 ? SNIB_ERR_UNREACHABLE : SNIB_ERR_TIMEOUT);
-        call.error.code = SNIB_ERR_OK;
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
@@ -306,7 +311,6 @@ static snib_err adopt(struct snib_lock *lock, const struct snib__left *left,
         snib__hold_adopt(&s, lock, left, lease_ms, limit, &call, &open, reterr);
     if (!err && open && !snib__call_wait(&s, &call, before)) {
         call.err = give_up(&s, &call, SNIB_ERR_UNKNOWN);
-        call.error.code = SNIB_ERR_OK;
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
@@ -561,6 +565,7 @@ void snib__wait_idle(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     struct snib__counts was, is;
+    struct snib__store_state store;
     struct snib__call call;
     snib__engine_counts(c->engine, &was);
     while (!snib__engine_idle(c->engine)) {
@@ -569,8 +574,9 @@ void snib__wait_idle(struct snib__step *s)
         bool idle = snib__call_wait(s, &call, NULL);
         snib__pump_leave(s, &call);
         snib__engine_counts(c->engine, &is);
-        if (idle || is.requests >= was.requests) {
-            return; /* all done, or no progress in one patience */
+        snib__engine_store_state(c->engine, s->now, &store);
+        if (idle || is.requests >= was.requests || !store.reachable) {
+            return; /* all done, or nothing answered in one patience */
         }
         was = is;
     }

@@ -385,7 +385,7 @@ void snib_client_store_status(struct snib_client *c,
         return;
     }
     snib__step_begin(&s, c);
-    snib__engine_store_state(c->engine, &is);
+    snib__engine_store_state(c->engine, s.now, &is);
     ret->reachable = is.reachable;
     ret->error = is.err;
     ret->for_ms = is.since.ns && is.since.ns < s.now.ns

@@ -39,14 +39,20 @@ static void feed(struct snib__step *s, snib__input_kind kind, uint32_t i,
     snib__engine_input(s->c->engine, s->now, &in);
 }
 
-static void feed_refused(struct snib__step *s, uint32_t i, const char *why)
+static void feed_refused(struct snib__step *s, uint32_t i, const char *why,
+                         bool hopeless)
 {
+    struct snib__input in = {.kind = SNIB__IN_REFUSED,
+                             .chan = (uint8_t)i,
+                             .hopeless = hopeless,
+                             .bytes = why,
+                             .size = strlen(why)};
     struct snib__line *l = &s->c->line[i];
     l->state = SNIB__LINE_DOWN;
     snib__free(l->addresses);
     l->addresses = NULL;
     snib__roles_idle(&s->c->roles, i);
-    feed(s, SNIB__IN_REFUSED, i, why, strlen(why));
+    snib__engine_input(s->c->engine, s->now, &in);
 }
 
 /* What a line needs once and keeps. */
@@ -106,7 +112,7 @@ static void connect_next(struct snib__step *s, uint32_t i, int last)
             return;
         }
     }
-    feed_refused(s, i, strerror(last));
+    feed_refused(s, i, strerror(last), false);
 }
 
 void snib__line_open(struct snib__step *s, uint32_t i)
@@ -118,17 +124,17 @@ void snib__line_open(struct snib__step *s, uint32_t i)
     }
     l->addresses = snib__alloc(sizeof *l->addresses);
     if (!l->addresses || snib__line_furnish(c, i)) {
-        feed_refused(s, i, "out of memory or descriptors");
+        feed_refused(s, i, "out of memory or descriptors", false);
         return;
     }
     switch (snib__net_address(c->out->chan[i].address, &l->addresses->v[0])) {
     case SNIB__ADDRESS_BAD:
-        feed_refused(s, i, "not an address");
+        feed_refused(s, i, "not an address", true);
         return;
     case SNIB__ADDRESS_NAME:
         l->state = SNIB__LINE_RESOLVING;
         if (!snib__resolve_start(c, i)) {
-            feed_refused(s, i, "no thread to look up the host name");
+            feed_refused(s, i, "no thread to look up the host name", false);
         }
         return;
     case SNIB__ADDRESS_READY:
@@ -149,7 +155,7 @@ void snib__line_resolved(struct snib__step *s, uint32_t i,
         *l->addresses = *found;
         connect_next(s, i, 0);
     } else {
-        feed_refused(s, i, found->why);
+        feed_refused(s, i, found->why, found->no_such);
     }
 }
 

@@ -180,9 +180,23 @@ static void pass(int64_t ms)
 
 #define TIME_REPLY "*2\r\n$10\r\n1790000000\r\n$6\r\n250000\r\n"
 
+#define HELLO_REPLY_OF(mode, role)                                             \
+    "*6\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n" mode                 \
+    "\r\n$4\r\nrole\r\n" role "\r\n"
+#define HELLO_REPLY HELLO_REPLY_OF("$10\r\nstandalone", "$6\r\nmaster")
+
+static void hears_hello(int i)
+{
+    assert_true(heard(i));
+    assert_string_equal(word[0], "HELLO");
+    assert_string_equal(word[1], "2");
+}
+
 static void connected(int i)
 {
     opened(i);
+    hears_hello(i);
+    say(i, HELLO_REPLY);
     assert_true(heard(i));
     if (i == SUBS) {
         assert_string_equal(word[0], "SUBSCRIBE");

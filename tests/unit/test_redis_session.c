@@ -31,10 +31,10 @@ the_greeting_is_one_write_and_nothing_precedes_its_answer(void **state)
     struct snib__request rq = request(SNIB__ACQUIRE);
     start(&rq);
     opened(CALLERS);
-    assert_true(heard(CALLERS));
-    assert_string_equal(word[0], "AUTH");
-    assert_string_equal(word[1], "anna");
-    assert_string_equal(word[2], "secret");
+    hears_hello(CALLERS);
+    assert_string_equal(word[2], "AUTH");
+    assert_string_equal(word[3], "anna");
+    assert_string_equal(word[4], "secret");
     assert_true(heard(CALLERS));
     assert_string_equal(word[0], "SELECT");
     assert_string_equal(word[1], "5");
@@ -43,7 +43,7 @@ the_greeting_is_one_write_and_nothing_precedes_its_answer(void **state)
     assert_string_equal(word[0], "TIME");
     assert_int_equal(out.chan[CALLERS].awaited, 4);
     assert_false(heard(CALLERS));
-    say(CALLERS, "+OK\r\n+OK\r\n*2\r\n*0\r\n:0\r\n");
+    say(CALLERS, HELLO_REPLY "+OK\r\n*2\r\n*0\r\n:0\r\n");
     assert_int_equal(out.chan[CALLERS].awaited, 1);
     assert_false(heard(CALLERS));
     say(CALLERS, TIME_REPLY);
@@ -91,22 +91,135 @@ static void urls_are_understood_or_refused(void **state)
     }
 }
 
-static void never_connected_is_unreachable_after_one_patience(void **state)
+static void refuse(bool hopeless)
+{
+    struct snib__input in = {.kind = SNIB__IN_REFUSED,
+                             .bytes = "Connection refused",
+                             .size = 18,
+                             .hopeless = hopeless};
+    out.open = 0;
+    ops->input(store, now, &in);
+}
+
+static void unreachable(struct snib__request *rq)
+{
+    answered(rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq->err, SNIB_ERR_UNREACHABLE);
+    assert_string_equal(error.text,
+                        "no connection to h:6379: Connection refused");
+}
+
+static void never_connected_is_waited_for_until_the_limit(void **state)
 {
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
+    rq.limit = snib__after(now, snib__ms(60000));
     start(&rq);
-    for (int i = 0; i < 40 && snib__list_empty(&out.answered); i++) {
+    for (int i = 0; i < 599; i++) {
         if (out.open & 1) {
-            out.open = 0;
-            input(0, SNIB__IN_REFUSED, "Connection refused", 18);
+            refuse(false);
         }
+        silence();
         pass(100);
     }
+    pass(100);
+    unreachable(&rq);
+}
+
+static void a_try_ends_with_the_first_attempt_that_failed(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE), waits;
+    waits = request(SNIB__ACQUIRE);
+    rq.once = true;
+    start(&waits);
+    start(&rq);
+    refuse(false);
+    unreachable(&rq);
+    silence();
+    rq = request(SNIB__ACQUIRE);
+    rq.once = rq.resent = true; /* what became of the first copy? */
+    start(&rq);
+    pass(100);
+    refuse(false);
+    silence();
+}
+
+static void a_host_that_does_not_exist_ends_who_waits(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE), keeps;
+    rq.may_queue = true;
+    keeps = request(SNIB__RENEW);
+    keeps.keepers = true;
+    start(&rq);
+    start(&keeps);
+    refuse(true);
+    refuse(true);
+    unreachable(&rq);
+    silence();
+}
+
+static void meets(const char *mode, const char *role, struct snib__request *rq)
+{
+    start(rq);
+    opened(CALLERS);
+    hears_hello(CALLERS);
+    assert_true(heard(CALLERS));
+    sayf(CALLERS,
+         "*4\r\n$4\r\nmode\r\n$%zu\r\n%s\r\n$4\r\nrole\r\n$%zu\r\n%s\r\n",
+         strlen(mode), mode, strlen(role), role);
+}
+
+static void a_replica_is_asked_for_nothing_but_its_primary(void **state)
+{
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    rq.once = true;
+    meets("standalone", "replica", &rq);
+    say(CALLERS, TIME_REPLY);
+    assert_true(heard(CALLERS));
+    assert_string_equal(word[0], "ROLE");
+    silence();
+    say(CALLERS, "*5\r\n$5\r\nslave\r\n$8\r\n10.0.0.1\r\n:6379\r\n"
+                 "$9\r\nconnected\r\n:14\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.err, SNIB_ERR_UNREACHABLE);
     assert_string_equal(error.text,
-                        "no connection to h:6379: Connection refused");
+                        "h:6379 is a replica of 10.0.0.1:6379; locks live on "
+                        "the primary: give its URL, or promote this one");
+    assert_false(heard(CALLERS));
+    tear_down(state);
+    set_up(state);
+    rq = request(SNIB__ACQUIRE); /* this one waits                          */
+    meets("standalone", "replica", &rq);
+    say(CALLERS, TIME_REPLY "-NOPERM x\r\n");
+    silence();
+    closed(CALLERS);
+    pass(100);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+}
+
+static void what_cannot_keep_locks_is_wrong_configuration(void **state)
+{
+    static const char *const modes[] = {"cluster", "sentinel"};
+    struct snib__request rq;
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        rq = request(SNIB__ACQUIRE);
+        meets(modes[i], "master", &rq);
+        answered(&rq, SNIB__NOT_APPLIED);
+        assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+        tear_down(state);
+        set_up(state);
+    }
+    rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    opened(CALLERS);
+    say(CALLERS, "-ERR unknown command `HELLO`, with args beginning with: "
+                 "`2`, \r\n");
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+    assert_non_null(strstr(error.text, "Redis 6.2 or later"));
 }
 
 static void connected_before_it_goes_on_until_the_limit(void **state)
@@ -200,6 +313,7 @@ static void a_refused_login_is_denied_at_once_and_not_hammered(void **state)
     assert_int_equal(out.open, 0);
     pass(200);
     two = request(SNIB__ACQUIRE);
+    two.once = true;
     start(&two);
     assert_int_equal(out.open, 1);
     pass(5000);
@@ -214,9 +328,10 @@ static void a_login_without_all_rights_is_denied_before_anything(void **state)
     struct snib__request rq = request(SNIB__ACQUIRE);
     start(&rq);
     opened(CALLERS);
-    say(CALLERS, "+OK\r\n*2\r\n*4\r\n$7\r\nPUBLISH\r\n$8\r\nNOPERM x\r\n"
-                 "$3\r\nSET\r\n$44\r\n"
-                 "ERR The user executing the script can't run \r\n:-1\r\n");
+    say(CALLERS,
+        HELLO_REPLY "*2\r\n*4\r\n$7\r\nPUBLISH\r\n$8\r\nNOPERM x\r\n"
+                    "$3\r\nSET\r\n$44\r\n"
+                    "ERR The user executing the script can't run \r\n:-1\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.err, SNIB_ERR_DENIED);
     assert_non_null(strstr(error.text, "may not be run in scripts: SET"));
@@ -235,7 +350,7 @@ static void without_publish_or_with_some_keys_only_it_works(void **state)
         struct snib__request rq = request(SNIB__ACQUIRE);
         start(&rq);
         opened(CALLERS);
-        say(CALLERS, "+OK\r\n");
+        say(CALLERS, HELLO_REPLY);
         say(CALLERS, replies[i]);
         say(CALLERS, TIME_REPLY);
         grant_reply(CALLERS, 1000);
@@ -247,6 +362,7 @@ static void too_many_clients_is_the_servers_fault_with_its_words(void **state)
 {
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
+    rq.limit = snib__after(now, snib__ms(PATIENCE));
     start(&rq);
     for (int i = 0; i < 40 && snib__list_empty(&out.answered); i++) {
         if (out.open & 1) {
@@ -269,8 +385,6 @@ static void what_is_no_redis_is_told(void **state)
     opened(CALLERS);
     say(CALLERS, "HTTP/1.1 400 Bad Request\r\n");
     assert_true(out.shut & 1);
-    pass(PATIENCE);
-    closed(CALLERS);
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.err, SNIB_ERR_STORE);
 }
@@ -328,12 +442,15 @@ static void no_memory_is_an_answer_at_every_allocation(void **state)
                 }
                 snib__buf_clear(&out.chan[line].out);
                 struct snib__redis *s = (struct snib__redis *)(void *)store;
+                if (s->line[line].state == LINE_HELLO) {
+                    say(line, HELLO_REPLY);
+                }
                 if (line == SUBS) {
                     sayf(line, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
                          strlen(s->channel), s->channel);
                 } else if (s->line[line].state == LINE_TIME) {
                     say(line, TIME_REPLY);
-                } else {
+                } else if (s->line[line].state == LINE_READY) {
                     grant_reply(line, 1000);
                 }
             }
@@ -371,7 +488,11 @@ int main(void)
         CASE(nothing_is_opened_before_the_first_request),
         CASE(the_greeting_is_one_write_and_nothing_precedes_its_answer),
         CASE(urls_are_understood_or_refused),
-        CASE(never_connected_is_unreachable_after_one_patience),
+        CASE(never_connected_is_waited_for_until_the_limit),
+        CASE(a_try_ends_with_the_first_attempt_that_failed),
+        CASE(a_host_that_does_not_exist_ends_who_waits),
+        CASE(a_replica_is_asked_for_nothing_but_its_primary),
+        CASE(what_cannot_keep_locks_is_wrong_configuration),
         CASE(connected_before_it_goes_on_until_the_limit),
         CASE(reconnecting_backs_off_to_a_second),
         CASE(a_limit_that_passes_before_the_send_is_not_applied),

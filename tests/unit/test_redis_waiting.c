@@ -382,6 +382,8 @@ static void a_message_between_two_acknowledgements_is_a_message(void **state)
     closed(SUBS);
     pass(30);
     opened(SUBS);
+    hears_hello(SUBS);
+    say(SUBS, HELLO_REPLY);
     assert_true(heard(SUBS));
     sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(word[1]),
          word[1]);

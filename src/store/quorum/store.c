@@ -546,7 +546,7 @@ static int by_instant(const void *a, const void *b)
 
 /* Reachable while a majority is, and since the instant from which it was (or
  * was not). The text is one server's that is not. */
-static void quorum_state(const struct snib__store *store,
+static void quorum_state(const struct snib__store *store, snib_instant now,
                          struct snib__store_state *ret)
 {
     const struct snib__quorum *q = of(store);
@@ -557,7 +557,7 @@ static void quorum_state(const struct snib__store *store,
     for (uint32_t k = 0; k < q->count; k++) {
         const struct node *n = &q->node[k];
         one = (struct snib__store_state){.reachable = true};
-        q->kind->ops->state(n->store, &one);
+        q->kind->ops->state(n->store, now, &one);
         if (one.reachable) {
             good[goods++] = one.since;
         } else if (one.err) {

@@ -20,6 +20,11 @@ static void mark(struct snib__request *rq, int set, int clear)
     rq->chan = (uint8_t)((rq->chan & ~clear) | set);
 }
 
+static bool up(const struct snib__redis *s, int i)
+{
+    return s->line[i].state == LINE_READY && !s->line[i].doomed;
+}
+
 /* -- ends -------------------------------------------------------------------- */
 
 void snib__ask_finish(struct snib__redis *s, struct snib__request *rq,
@@ -71,7 +76,29 @@ void snib__ask_fail_unsent(struct snib__redis *s, snib_err err,
     }
 }
 
-/* The limit has passed, or the patience for a first connection. */
+void snib__ask_fail_callers(struct snib__redis *s, snib_err err,
+                            const char *text)
+{
+    struct snib__link *l;
+    if (up(s, CALLERS) || up(s, KEEPER)) {
+        return;
+    }
+    while ((l = snib__list_first(&s->unsent[0]))) {
+        snib__ask_fail(s, of_link(l), SNIB__NOT_APPLIED, err, text);
+    }
+    snib__queue_end(s, err, text);
+}
+
+void snib__ask_fail_once(struct snib__redis *s, snib_err err, const char *text)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &s->unsent[0]) {
+        if (of_link(l)->once && !of_link(l)->resent) {
+            snib__ask_fail(s, of_link(l), SNIB__NOT_APPLIED, err, text);
+        }
+    }
+}
+
+/* The limit has passed. */
 static void give_up(struct snib__redis *s, struct snib__request *rq)
 {
     const struct line *l = &s->line[CALLERS];
@@ -97,11 +124,6 @@ static void give_up(struct snib__redis *s, struct snib__request *rq)
 
 /* -- lines ------------------------------------------------------------------- */
 
-static bool up(const struct snib__redis *s, int i)
-{
-    return s->line[i].state == LINE_READY && !s->line[i].doomed;
-}
-
 /* Keepers' requests prefer the keeper's line and take whichever is up;
  * callers' requests take the keeper's when their own is not there. */
 int snib__ask_line(struct snib__redis *s, snib_instant now, bool keepers)
@@ -118,20 +140,10 @@ int snib__ask_line(struct snib__redis *s, snib_instant now, bool keepers)
     return -1;
 }
 
-/* Unsent, and there never was a connection. */
-static bool first_connection(const struct snib__redis *s,
-                             const struct snib__request *rq)
-{
-    return (rq->chan & M_UNSENT) && !s->ever;
-}
-
 /* The limit may move later while it waits: others of its client join. */
 static void limit_timer(struct snib__redis *s, struct snib__request *rq)
 {
-    snib__heap_set(&s->timers, &rq->timer,
-                   first_connection(s, rq)
-                       ? snib__sooner(rq->limit, rq->patience)
-                       : rq->limit);
+    snib__heap_set(&s->timers, &rq->timer, rq->limit);
 }
 
 static void fly(struct snib__redis *s, snib_instant now, int i,
@@ -422,7 +434,6 @@ void snib__ask_start(struct snib__redis *s, snib_instant now,
         return;
     }
     unsent(s, rq, false);
-    rq->patience = snib__after(now, s->patience);
     limit_timer(s, rq);
 }
 
@@ -449,8 +460,7 @@ void snib__ask_later(struct snib__redis *s, snib_instant now,
 void snib__ask_due(struct snib__redis *s, snib_instant now,
                    struct snib__request *rq)
 {
-    if (snib__reached(now, rq->limit) ||
-        (first_connection(s, rq) && snib__reached(now, rq->patience))) {
+    if (snib__reached(now, rq->limit)) {
         give_up(s, rq);
     } else if (rq->chan & M_RETRY) {
         unsent(s, rq, false);

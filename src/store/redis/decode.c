@@ -64,7 +64,7 @@ static void error(struct snib__redis *s, snib_instant now, int i,
     snib__redis_error_text(clean, sizeof clean, text, size);
     if (kind == E_RETRY || kind == E_DROP ||
         (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) { /* one name's */
-        snib__state_bad(s, now, SNIB_ERR_STORE, clean);
+        snib__state_bad(s, now, snib__redis_error_code(kind), clean);
     }
     switch (kind) {
     case E_NOSCRIPT:
@@ -81,8 +81,8 @@ static void error(struct snib__redis *s, snib_instant now, int i,
         if (snib__redis_inspects(rq)) {
             snib__look_end(s, rq);
         }
-        rq->err = SNIB_ERR_STORE;
-        snib__fail(rq->reterr, SNIB_ERR_STORE, "%s", clean);
+        rq->err = snib__redis_error_code(kind);
+        snib__fail(rq->reterr, rq->err, "%s", clean);
         s->out->stuck = s->out->stuck || rq->verb == SNIB__RENEW;
         snib__ask_later(s, now, rq,
                         RETRY_MS / 2 +

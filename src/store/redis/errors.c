@@ -110,8 +110,9 @@ snib_err snib__redis_error_code(error_kind kind)
         return SNIB_ERR_CORRUPT;
     case E_BUG:
         return SNIB_ERR_INTERNAL;
-    case E_RETRY:
     case E_DROP:
+        return SNIB_ERR_UNREACHABLE;
+    case E_RETRY:
     case E_STORE:
     case E_NOSCRIPT:
         break;

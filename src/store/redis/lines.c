@@ -210,8 +210,10 @@ void snib__line_cut(struct snib__redis *s, snib_instant now, int i, bool shut,
     struct line *l = &s->line[i];
     struct snib__chan *chan = &s->out->chan[i];
     bool was_ready = l->state == LINE_READY;
+    const struct line *other = &s->line[i == KEEPER ? CALLERS : KEEPER];
     struct flight f;
-    if (i != SUBS && (s->owned || s->out->holds)) {
+    if (i != SUBS && (s->owned || s->out->holds) &&
+        (was_ready || other->state != LINE_READY)) {
         snib__state_bad(s, l->count ? snib__line_oldest(l)->sent : now, err,
                         text);
     }
@@ -252,8 +254,13 @@ void snib__line_cut(struct snib__redis *s, snib_instant now, int i, bool shut,
         snib__queue_barred(s, err, l->text);
     } else if (barred && (i == CALLERS || s->line[CALLERS].barred)) {
         snib__ask_fail_unsent(s, err, l->text);
+        snib__ask_fail_callers(s, err, l->text);
     } else {
         stuck(s, err, l->text);
+        if (i != SUBS && !was_ready &&
+            (other->state < LINE_OPENING || other->state > LINE_READY)) {
+            snib__ask_fail_once(s, err, l->text);
+        }
     }
     if (i == SUBS) {
         snib__look_subs(s, now);
@@ -281,7 +288,8 @@ snib_instant snib__line_due(const struct snib__redis *s, int i)
             due = l->ping_at;
         }
         break;
-    case LINE_AUTH:
+    case LINE_HELLO:
+    case LINE_REPLICA:
     case LINE_SELECT:
     case LINE_PROBE:
     case LINE_TIME:
@@ -327,7 +335,8 @@ void snib__line_tick(struct snib__redis *s, snib_instant now, int i)
     case LINE_RESTING:
         snib__line_want(s, now, i);
         break;
-    case LINE_AUTH:
+    case LINE_HELLO:
+    case LINE_REPLICA:
     case LINE_SELECT:
     case LINE_PROBE:
     case LINE_TIME:

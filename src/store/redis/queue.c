@@ -170,6 +170,18 @@ void snib__queue_barred(struct snib__redis *s, snib_err err, const char *text)
     }
 }
 
+void snib__queue_end(struct snib__redis *s, snib_err err, const char *text)
+{
+    for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
+        SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
+            struct snib__request *rq = of_own(l);
+            if ((rq->chan & (M_QUEUED | M_HELD)) && !(rq->chan & M_FLIGHT)) {
+                snib__ask_fail(s, rq, SNIB__NOT_APPLIED, err, text);
+            }
+        }
+    }
+}
+
 /* -- pushed grants ------------------------------------------------------------- */
 
 /* "r <request>": this grant of ours was ended by force.

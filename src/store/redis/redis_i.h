@@ -53,23 +53,25 @@ enum {
 typedef enum line_state {
     LINE_DOWN,    /* not connected, nobody wants it                      */
     LINE_OPENING, /* run was asked to connect                            */
-    LINE_AUTH,    /* connected; the answer to AUTH is awaited            */
+    LINE_HELLO,   /* connected; the answer to HELLO is awaited           */
     LINE_SELECT,
     LINE_PROBE, /* with a login: may it run our scripts to their end?  */
     LINE_TIME,  /* learning the server's clock                         */
     LINE_SUBSCRIBE,
+    LINE_REPLICA, /* the wrong server: which is its primary?             */
     LINE_READY,
     LINE_CLOSING, /* run was asked to close it                           */
     LINE_RESTING  /* failed; back-off until rest_until                   */
 } line_state;
 
 typedef enum job {
-    JOB_AUTH,
+    JOB_HELLO,
     JOB_SELECT,
     JOB_PROBE,
     JOB_TIME,
     JOB_SUBSCRIBE,
     JOB_PING,
+    JOB_ROLE,
     JOB_STRAY, /* ends a grant that nobody waits for any more         */
     JOB_REQUEST
 } job;
@@ -173,7 +175,8 @@ void snib__state_good(struct snib__redis *, snib_instant now);
 /* since: when it answered last, or began not to. */
 void snib__state_bad(struct snib__redis *, snib_instant since, snib_err,
                      const char *text);
-void snib__state_read(const struct snib__redis *, struct snib__store_state *);
+void snib__state_read(const struct snib__redis *, snib_instant now,
+                      struct snib__store_state *);
 
 /* lines.c */
 void snib__line_want(struct snib__redis *, snib_instant now, int i);
@@ -224,6 +227,11 @@ void snib__ask_fail(struct snib__redis *, struct snib__request *, snib__answer,
                     snib_err, const char *text);
 /* Every unsent request: no line can be had. */
 void snib__ask_fail_unsent(struct snib__redis *, snib_err, const char *text);
+/* Waiting would not help: all who wait, in the queue too. What keepers want
+ * stays. */
+void snib__ask_fail_callers(struct snib__redis *, snib_err, const char *text);
+/* One attempt to connect has failed: those who want no more than that. */
+void snib__ask_fail_once(struct snib__redis *, snib_err, const char *text);
 
 /* encode.c */
 void snib__encode_acquire(struct snib__redis *, struct snib__buf *,
@@ -309,6 +317,8 @@ void snib__queue_told_channel(const struct snib__redis *,
                               char ret[CHANNEL_TOLD_MAX]);
 /* The subscription is refused for good: who waits for it cannot queue. */
 void snib__queue_barred(struct snib__redis *, snib_err, const char *text);
+/* Neither can those who wait there be polled: all who wait end. */
+void snib__queue_end(struct snib__redis *, snib_err, const char *text);
 
 /* look.c, doctor.c */
 bool snib__look_send(struct snib__redis *, snib_instant now, int i,

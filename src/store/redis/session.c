@@ -1,8 +1,14 @@
 /* store/redis/session.c — a connection's life, in one switch.
  *
- *   DOWN -> OPENING -> AUTH? -> SELECT? -> PROBE? -> TIME -> READY
- *                                          (SUBS: SUBSCRIBE)
+ *   DOWN -> OPENING -> HELLO -> SELECT? -> PROBE? -> TIME -> READY
+ *                        |                 (SUBS: SUBSCRIBE)
+ *                        +-> REPLICA: the wrong server, ROLE tells whose
  *     any failure: RESTING (back-off), or CLOSING first when run has to close
+ *
+ * HELLO logs in and tells, to whom has no other right, what the server is.
+ * A replica is never asked for a lock: one that may be written to would grant
+ * what its primary grants to another. Who waits goes on connecting, since a
+ * replica may be promoted. A node of a cluster is refused for good.
  *
  * The greeting goes out in one piece and nothing else before its answers are
  * in: a refused login or database must never meet a request that was already
@@ -36,42 +42,46 @@ static void subscribe(struct snib__redis *s, snib_instant now,
     greet(s, now, SUBS, JOB_SUBSCRIBE);
 }
 
+static void hello(struct snib__redis *s, snib_instant now, int i)
+{
+    struct snib__buf *out = &s->out->chan[i].out;
+    if (s->password) {
+        /* No copy of it stays behind where a buffer grew. */
+        (void)snib__buf_grow(out, strlen(s->password) + LOGIN_ROOM);
+    }
+    snib__resp_begin(out, s->password ? 5 : 2);
+    snib__resp_text(out, "HELLO");
+    snib__resp_text(out, "2");
+    if (s->password) {
+        snib__resp_text(out, "AUTH");
+        snib__resp_text(out, s->user ? s->user : "default");
+        snib__resp_text(out, s->password);
+    }
+    greet(s, now, i, JOB_HELLO);
+}
+
 void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
 {
     struct line *l = &s->line[i];
     struct snib__buf *out = &s->out->chan[i].out;
     snib__buf_clear(out);
-    if (!snib__resp_reset(l->resp) || !snib__line_has_room(s, i, 4)) {
-        l->state = LINE_AUTH;
+    if (!snib__resp_reset(l->resp) || !snib__line_has_room(s, i, 5)) {
+        l->state = LINE_HELLO;
         snib__line_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory", false);
         return;
     }
     l->since = now;
-    l->state = i == SUBS ? LINE_SUBSCRIBE : LINE_TIME;
-    if (s->password) {
-        /* No copy of it stays behind where a buffer grew. */
-        (void)snib__buf_grow(out, strlen(s->password) + LOGIN_ROOM);
-        snib__resp_begin(out, s->user ? 3 : 2);
-        snib__resp_text(out, "AUTH");
-        if (s->user) {
-            snib__resp_text(out, s->user);
-        }
-        snib__resp_text(out, s->password);
-        greet(s, now, i, JOB_AUTH);
-    }
+    l->state = LINE_HELLO;
+    hello(s, now, i);
     if (s->db) {
         snib__resp_begin(out, 2);
         snib__resp_text(out, "SELECT");
         snib__resp_i64(out, s->db);
         greet(s, now, i, JOB_SELECT);
-        l->state = LINE_SELECT;
     }
-    if (s->password) {
-        l->state = LINE_AUTH;
-        if (i != SUBS) {
-            snib__encode_probe(s, out);
-            greet(s, now, i, JOB_PROBE);
-        }
+    if (s->password && i != SUBS) {
+        snib__encode_probe(s, out);
+        greet(s, now, i, JOB_PROBE);
     }
     if (i == SUBS) {
         subscribe(s, now, s->channel);
@@ -132,6 +142,86 @@ static void refused(struct snib__redis *s, snib_instant now, int i,
     snib__line_cut(s, now, i, true,
                    select ? SNIB_ERR_CONFIG : snib__redis_error_code(kind),
                    text, select || kind == E_DENIED);
+}
+
+/* The value of a field of HELLO's answer; NULL: it has none. */
+static const struct snib__resp_cell *field(const struct snib__resp_cell *c,
+                                           const char *name)
+{
+    for (uint32_t k = 0; k + 1 < c->size; k += 2) {
+        if (snib__resp_is(snib__resp_at(c, k), name)) {
+            return snib__resp_at(c, k + 1);
+        }
+    }
+    return NULL;
+}
+
+static void no_hello(struct snib__redis *s, snib_instant now, int i,
+                     const struct snib__resp_cell *c)
+{
+    if (c->type == SNIB__RESP_ERROR && c->size > 19 &&
+        !memcmp(c->text, "ERR unknown command", 19)) {
+        snib__line_cut(s, now, i, true, SNIB_ERR_CONFIG,
+                       "this server does not know HELLO: it is older than "
+                       "Redis 6.2, or a proxy; give the URL of Redis 6.2 or "
+                       "later",
+                       true);
+        return;
+    }
+    refused(s, now, i, c);
+}
+
+/* What HELLO says of the server. False: it is not one to ask. */
+static bool is_primary(struct snib__redis *s, snib_instant now, int i,
+                       const struct snib__resp_cell *c)
+{
+    struct line *l = &s->line[i];
+    const struct snib__resp_cell *mode = field(c, "mode");
+    const struct snib__resp_cell *role = field(c, "role");
+    if (snib__resp_is(mode, "cluster")) {
+        snib__line_cut(s, now, i, true, SNIB_ERR_CONFIG,
+                       "this server is a node of a Redis Cluster, which "
+                       "redis: does not serve; give the URL of a server that "
+                       "is not (cluster-enabled no)",
+                       true);
+    } else if (snib__resp_is(mode, "sentinel")) {
+        snib__line_cut(s, now, i, true, SNIB_ERR_CONFIG,
+                       "this is a Sentinel, which keeps no locks; give the "
+                       "URL of the primary that it watches",
+                       true);
+    } else if (snib__resp_is(role, "replica") || snib__resp_is(role, "slave")) {
+        struct snib__buf *out = &s->out->chan[i].out;
+        snib__resp_begin(out, 1);
+        snib__resp_text(out, "ROLE");
+        greet(s, now, i, JOB_ROLE);
+        l->state = LINE_REPLICA;
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* c: the answer to ROLE, ["slave", host, port, …]; an error, if this user may
+ * not ask that. */
+static void is_replica(struct snib__redis *s, snib_instant now, int i,
+                       const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *host = snib__resp_at(c, 1);
+    char text[sizeof s->line[0].text], of[120] = "";
+    int64_t port;
+    if (host && host->type == SNIB__RESP_STRING &&
+        snib__resp_number(snib__resp_at(c, 2), &port)) {
+        char clean[80];
+        snib__redis_error_text(clean, sizeof clean, host->text, host->size);
+        snprintf(of, sizeof of,
+                 strchr(clean, ':') ? " of [%s]:%lld" : " of %s:%lld", clean,
+                 (long long)port);
+    }
+    snprintf(text, sizeof text,
+             "%.*s is a replica%s; locks live on the primary: give its URL, "
+             "or promote this one",
+             ADDRESS_SHOWN, s->out->chan[i].address, of);
+    snib__line_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
 }
 
 static bool server_time(struct snib__redis *s, snib_instant now,
@@ -231,9 +321,14 @@ static void answered(struct snib__redis *s, snib_instant now, int i,
         }
     }
     if (l->state == LINE_READY && l->doomed && !l->count) {
-        snib__line_cut(s, now, i, true, SNIB_ERR_STORE,
+        snib__line_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
                        "the server became a read-only replica", false);
     }
+}
+
+static line_state after_select(const struct snib__redis *s, int i)
+{
+    return i == SUBS ? LINE_SUBSCRIBE : s->password ? LINE_PROBE : LINE_TIME;
 }
 
 static void reply(struct snib__redis *s, snib_instant now, int i,
@@ -242,7 +337,24 @@ static void reply(struct snib__redis *s, snib_instant now, int i,
     struct line *l = &s->line[i];
     struct flight f;
     switch (l->state) {
-    case LINE_AUTH:
+    case LINE_HELLO:
+        if (c->type != SNIB__RESP_ARRAY) {
+            no_hello(s, now, i, c);
+            return;
+        }
+        snib__line_pop(l, &f);
+        s->out->chan[i].awaited--;
+        if (is_primary(s, now, i, c)) {
+            l->state = s->db ? LINE_SELECT : after_select(s, i);
+        }
+        break;
+    case LINE_REPLICA:
+        snib__line_pop(l, &f);
+        s->out->chan[i].awaited--;
+        if (f.job == JOB_ROLE) {
+            is_replica(s, now, i, c);
+        }
+        break;
     case LINE_SELECT:
         if (!snib__resp_is(c, "OK")) {
             refused(s, now, i, c);
@@ -250,10 +362,7 @@ static void reply(struct snib__redis *s, snib_instant now, int i,
         }
         snib__line_pop(l, &f);
         s->out->chan[i].awaited--;
-        l->state = l->state == LINE_AUTH && s->db ? LINE_SELECT
-                   : i == SUBS                    ? LINE_SUBSCRIBE
-                   : s->password                  ? LINE_PROBE
-                                                  : LINE_TIME;
+        l->state = after_select(s, i);
         break;
     case LINE_PROBE:
         if (!may_run(s, now, i, c)) {
@@ -302,7 +411,7 @@ static void reply(struct snib__redis *s, snib_instant now, int i,
 
 static bool reads(const struct line *l)
 {
-    return l->state >= LINE_AUTH && l->state <= LINE_READY;
+    return l->state >= LINE_HELLO && l->state <= LINE_READY;
 }
 
 void snib__session_bytes(struct snib__redis *s, snib_instant now, int i,
@@ -323,7 +432,7 @@ void snib__session_bytes(struct snib__redis *s, snib_instant now, int i,
             return;
         case SNIB__RESP_BROKEN:
             snib__line_cut(s, now, i, true, SNIB_ERR_STORE,
-                           snib__resp_why(l->resp), false);
+                           snib__resp_why(l->resp), l->state == LINE_HELLO);
             return;
         case SNIB__RESP_NOMEM:
             snib__line_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",

@@ -47,13 +47,34 @@ void snib__state_bad(struct snib__redis *s, snib_instant since, snib_err err,
     }
 }
 
-void snib__state_read(const struct snib__redis *s,
+/* Since when an answer is awaited that should be there by now: 0, no. */
+static snib_instant silent_since(const struct snib__redis *s, snib_instant now)
+{
+    snib_instant since = {0};
+    for (int i = 0; i < SUBS; i++) {
+        const struct line *l = &s->line[i];
+        if (l->count &&
+            snib__between(l->ring[l->head].sent, now).ns > s->patience.ns / 4) {
+            since = l->ring[l->head].sent;
+        }
+    }
+    return since;
+}
+
+void snib__state_read(const struct snib__redis *s, snib_instant now,
                       struct snib__store_state *ret)
 {
+    snib_instant silent = silent_since(s, now);
     ret->err = s->state.err;
     ret->reachable = s->state.good.ns != 0;
     ret->nodes_reachable = ret->reachable;
-    if (ret->err) {
+    if (!ret->err && silent.ns) {
+        ret->err = SNIB_ERR_UNREACHABLE;
+        ret->reachable = false;
+        ret->nodes_reachable = 0;
+        ret->since = silent;
+        snprintf(ret->text, sizeof ret->text, "no answer");
+    } else if (ret->err) {
         ret->since = s->state.bad;
         memcpy(ret->text, s->state.text, sizeof ret->text);
     } else if (ret->reachable) {

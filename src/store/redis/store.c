@@ -263,6 +263,9 @@ static void redis_input(struct snib__store *store, snib_instant now,
         }
         why_down(s, in, text, sizeof text);
         snib__line_cut(s, now, i, false, SNIB_ERR_UNREACHABLE, text, false);
+        if (in->hopeless && i != SUBS) {
+            snib__ask_fail_callers(s, SNIB_ERR_UNREACHABLE, text);
+        }
         break;
     case SNIB__IN_RUNG:
         break;
@@ -283,10 +286,10 @@ static snib_instant redis_due(const struct snib__store *store)
     return due;
 }
 
-static void redis_state(const struct snib__store *store,
+static void redis_state(const struct snib__store *store, snib_instant now,
                         struct snib__store_state *ret)
 {
-    snib__state_read(of(store), ret);
+    snib__state_read(of(store), now, ret);
 }
 
 const struct snib__store_ops snib__redis_store_ops = {
