@@ -10,7 +10,7 @@ import time
 import pytest
 
 from harness.checks import holders
-from harness.redis_server import RedisServer, redis_missing
+from harness.redis_server import RedisServer, free_port, redis_missing
 from harness.wait import wait_until
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
@@ -107,7 +107,7 @@ def test_waiter_in_the_queue_of_a_server_that_becomes_a_replica(
 
 
 def test_cluster_is_refused_in_words(drivers, redis_with):
-    node = redis_with("cluster-enabled yes", "save \"\"")
+    node = redis_with("cluster-enabled yes", f"cluster-port {free_port()}")
     one = drivers(node.url)
     answer = one.start_acquire(one.lock("n"), wait_ms=20000).answer()
     assert answer.err == "CONFIG"
