@@ -674,8 +674,9 @@ struct snib_view {
  * holders; it is free when nothing keeps it closed either. Free with
  * snib_view_free.
  * What is shown was so at one instant between the call and its return. On Redis
- * that is said of the holders and the first 100 waiters: those behind are asked
- * for by the hundred, and while the queue moves some may be missing or be there
+ * that is said of the first 200 holders and 100 waiters: those behind are asked
+ * for by the hundred, up to 1,000 holders (a line of the log says how many more
+ * there are), and while the queue moves some may be missing or be there
  * twice. A quorum asks its servers one by one: there is no such instant. */
 SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
                                           const char *name, size_t name_size,
@@ -687,7 +688,8 @@ SNIB_API void snib_view_free(struct snib_view *);
  * [a-z]); NULL: all. Each as snib_inspect shows it, at an instant of its own.
  * *ret is an array of *ret_count views; free with
  * snib_views_free. On Redis this scans (SCAN), it does not block the
- * server. */
+ * server, shows 200 holders and 100 waiters of each lock, and leaves out a lock
+ * whose records are damaged; a line of the log says so. */
 SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
                                        struct snib_view ***ret,
                                        size_t *ret_count,

@@ -165,6 +165,8 @@ struct snib__request {
     uint8_t place;    /* in its company                        */
     bool all;         /* the company: all or none              */
     bool spin;        /* do not stand in a queue: ask again      */
+    bool far;         /* DONE: the token is more than a day ahead of the store's
+                  clock, so it is no floor for other names                  */
     bool once;        /* not sent before: one failed attempt to connect ends it
                   (NOT_APPLIED), not its limit                              */
     bool may_queue, resent, revoked, keepers; /* keepers: not a caller's own

@@ -188,7 +188,7 @@ static void granted(struct snib__engine *e, snib_instant now,
     t->renew_at =
         pushed ? snib__after(rq->valid_from, (snib_duration){given.ns / 2})
                : snib__turn_renewal_of(rq->valid_from, given);
-    if (e->floor < rq->token + rq->room) {
+    if (e->floor < rq->token + rq->room && !rq->far) {
         e->floor = rq->token + rq->room;
     }
     snib__inquiry_put(e, t->asking);

@@ -597,6 +597,10 @@ def test_error_of_the_server_becomes_its_class(
     with proxy.inject_error(text, script="acquire") as rule:
         answer = driver.start_acquire(driver.lock("n"), wait_ms=400).answer()
         assert rule.fired >= 1
+    if outcomes is WAITED_OUT:
+        # It is asked again until the limit. Should that fall between a send
+        # and its answer, nobody knows (P4): unknown, whatever came before.
+        outcomes = outcomes | {"UNKNOWN"}
     assert answer.err in outcomes, answer
     assert answer.took_ms < 1000
     if text.split()[0].isupper() and text.split()[0] != "ERR":

@@ -291,6 +291,33 @@ static void a_limit_that_passes_before_the_send_is_not_applied(void **state)
     assert_int_equal(snib__buf_size(&out.chan[0].out), 0);
 }
 
+/* What was refused until now was surely not applied; what is under way at the
+ * limit may be (P4). */
+static void a_limit_between_two_repeats_and_within_one(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    rq.limit = snib__after(now, snib__ms(40));
+    start(&rq);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "-LOADING x\r\n");
+    silence();
+    pass(40);
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    rq = request(SNIB__ACQUIRE);
+    rq.limit = snib__after(now, snib__ms(300));
+    start(&rq);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "-LOADING x\r\n");
+    pass(200);
+    hears_acquire(CALLERS, "0"); /* and is not answered                     */
+    silence();
+    pass(100);
+    answered(&rq, SNIB__UNKNOWN);
+}
+
 static void a_refused_login_is_denied_at_once_and_not_hammered(void **state)
 {
     tear_down(state);
@@ -491,6 +518,7 @@ int main(void)
         CASE(never_connected_is_waited_for_until_the_limit),
         CASE(a_try_ends_with_the_first_attempt_that_failed),
         CASE(a_host_that_does_not_exist_ends_who_waits),
+        CASE(a_limit_between_two_repeats_and_within_one),
         CASE(a_replica_is_asked_for_nothing_but_its_primary),
         CASE(what_cannot_keep_locks_is_wrong_configuration),
         CASE(connected_before_it_goes_on_until_the_limit),

@@ -54,6 +54,26 @@ static void noscript(struct snib__redis *s, struct line *l,
     }
 }
 
+/* What the server says of a key, or of its memory, with what to do. */
+static void remedy(const struct snib__request *rq, char *text, size_t size)
+{
+    const char *name = rq->name ? rq->name->safe : "";
+    int n =
+        rq->name && rq->name->safe_size < 100 ? (int)rq->name->safe_size : 0;
+    if (n && strstr(text, "WRONGTYPE")) {
+        snprintf(text, size,
+                 "a key of snib:{%.*s} is of another type, so not ours: find "
+                 "it (redis-cli --scan --pattern 'snib:{*', TYPE) and rename "
+                 "or delete it",
+                 n, name);
+    } else if (!strncmp(text, "OOM", 3) || strstr(text, ": -OOM") ||
+               strstr(text, ": OOM")) {
+        snprintf(text, size,
+                 "OOM: the server has reached maxmemory and takes no writes; "
+                 "raise maxmemory or remove other data");
+    }
+}
+
 static void error(struct snib__redis *s, snib_instant now, int i,
                   const struct flight *f, const char *text, uint32_t size)
 {
@@ -62,6 +82,7 @@ static void error(struct snib__redis *s, snib_instant now, int i,
     error_kind kind = snib__redis_error_kind(text, size);
     char clean[200];
     snib__redis_error_text(clean, sizeof clean, text, size);
+    remedy(rq, clean, sizeof clean);
     if (kind == E_RETRY || kind == E_DROP ||
         (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) { /* one name's */
         snib__state_bad(s, now, snib__redis_error_code(kind), clean);
@@ -176,6 +197,7 @@ static void acquire(struct snib__redis *s, snib_instant now,
         }
         rq->token = a;
         rq->room = (uint32_t)b;
+        rq->far = a / 1024 > clock + FAR_MS;
         if (int_at(c, 5, &code) && code > 0 && code <= UINT32_MAX) {
             rq->permits = (uint32_t)code;
         }
@@ -347,6 +369,14 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
     }
     if (snib__redis_inspects(rq)) {
         /* in flight until its last step */
+        if (c->type == SNIB__RESP_ERROR && f->verb == SNIB__LIST &&
+            snib__redis_error_kind(c->text, c->size) == E_CORRUPT) {
+            char clean[200];
+            snib__redis_error_text(clean, sizeof clean, c->text, c->size);
+            if (snib__look_leaves_out(s, now, i, rq, clean)) {
+                return;
+            }
+        }
         if (c->type == SNIB__RESP_ERROR && f->verb != SNIB__DOCTOR) {
             rq->chan = (uint8_t)(rq->chan & ~M_FLIGHT);
             snib__line_forget(s, rq);

@@ -16,29 +16,31 @@
 static const struct {
     const char *word;
     error_kind kind;
-} words[] = {
-    {"LOADING", E_RETRY},    /* reading its dump                          */
-    {"BUSY", E_RETRY},       /* somebody's script runs for too long       */
-    {"MASTERDOWN", E_RETRY}, /* replica without its primary               */
-    {"TRYAGAIN", E_RETRY},   /* slot under migration                      */
-    {"CLUSTERDOWN", E_RETRY},
-    {"READONLY", E_DROP}, /* became a replica                          */
-    {"NOAUTH", E_DENIED},
-    {"WRONGPASS", E_DENIED},
-    {"NOPERM", E_DENIED},
-    {"OOM", E_STORE},        /* maxmemory                                 */
-    {"MISCONF", E_STORE},    /* cannot write its dump                     */
-    {"NOREPLICAS", E_STORE}, /* min-replicas-to-write                     */
-    {"DENIED", E_STORE},     /* protected mode                            */
-    {"MOVED", E_STORE},      /* a cluster: not this URL scheme            */
-    {"ASK", E_STORE},
-    {"CROSSSLOT", E_STORE},
-    {"SNIBFLOOR", E_STORE},
-    {"SNIBLATE", E_STORE},
-    {"WRONGTYPE", E_CORRUPT},
-    {"CORRUPT", E_CORRUPT}, /* our scripts: a record is not ours         */
-    {"NOSCRIPT", E_NOSCRIPT},
-    {"SNIBARG", E_BUG},
+} words[] =
+    {
+        {"LOADING", E_RETRY},    /* reading its dump                          */
+        {"BUSY", E_RETRY},       /* somebody's script runs for too long       */
+        {"MASTERDOWN", E_RETRY}, /* replica without its primary               */
+        {"TRYAGAIN", E_RETRY},   /* slot under migration                      */
+        {"CLUSTERDOWN", E_RETRY},
+        {"READONLY", E_DROP}, /* became a replica                          */
+        {"NOAUTH", E_DENIED},
+        {"WRONGPASS", E_DENIED},
+        {"NOPERM", E_DENIED},
+        {"OOM", E_STORE},        /* maxmemory                                 */
+        {"MISCONF", E_STORE},    /* cannot write its dump                     */
+        {"NOREPLICAS", E_STORE}, /* min-replicas-to-write                     */
+        {"DENIED", E_STORE},     /* protected mode                            */
+        {"MOVED", E_STORE},      /* a cluster: not this URL scheme            */
+        {"ASK", E_STORE},
+        {"CROSSSLOT", E_STORE},
+        {"SNIBFLOOR", E_STORE},
+        {"SNIBCLOCK", E_STORE},
+        {"SNIBLATE", E_STORE},
+        {"WRONGTYPE", E_CORRUPT},
+        {"CORRUPT", E_CORRUPT}, /* our scripts: a record is not ours         */
+        {"NOSCRIPT", E_NOSCRIPT},
+        {"SNIBARG", E_BUG},
 };
 
 static const struct {
@@ -85,8 +87,9 @@ error_kind snib__redis_error_kind(const char *text, uint32_t size)
     if (size > 4 && !memcmp(text, "ERR ", 4)) {
         if (find(text, size, "Error running script")) {
             const char *p = find(text, size, "@user_script");
-            while (p && (p = find(p, (size_t)(end - p), ": -"))) {
-                p += 3;
+            while (p && (p = find(p, (size_t)(end - p), ": "))) {
+                p += 2; /* 6.2 has the dash before its own words only     */
+                p += p < end && *p == '-';
                 if (word_kind(p, (size_t)(end - p), &kind)) {
                     return kind;
                 }

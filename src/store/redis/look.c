@@ -4,6 +4,7 @@
  * which never blocks the server, keeps the names it found once each, and
  * inspects them a few at a time; locks that ended in between are left out.
  * What it holds is freed with the request's answer. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/glob.h"
@@ -232,13 +233,12 @@ bool snib__look_rows(struct snib__redis *s, struct snib__request *rq,
                         ours ? snib__buf_size(&raw) : size);
         snib__rec_i64(out, SNIB__F_TOKEN, token);
         snib__buf_free(&raw);
-        const struct snib__resp_cell *e = holders + 1;
-        for (uint32_t i = 0; i + 1 < holders->size; i += 2) {
-            holder_row(out, now_ms, e, e + 1);
-            e += 2;
-        }
     }
-    const struct snib__resp_cell *e = waiters + 1;
+    const struct snib__resp_cell *e = holders + 1;
+    for (uint32_t i = 0; i + 1 < holders->size; i += 2, e += 2) {
+        holder_row(out, now_ms, e, e + 1);
+    }
+    e = waiters + 1;
     for (uint32_t i = 0; i + 2 < waiters->size; i += 3, e += 3) {
         if (snib__resp_number(e + 1, &alive) && alive >= 0) {
             waiter_row(out, now_ms, alive, e, e + 2);
@@ -266,18 +266,49 @@ static void strange(struct snib__redis *s, struct look *k)
                    "the server's answer is not one of our scripts'");
 }
 
+static void say(struct snib__redis *s, const char *name, uint32_t size,
+                const char *what)
+{
+    char line[300];
+    if (s->out->log) {
+        snprintf(line, sizeof line, "redis: look at %.*s: %s",
+                 (int)(size < 80 ? size : 80), name, what);
+        s->out->log(s->out->log_data, SNIB_LOG_WARN, line);
+    }
+}
+
+static void say_more(struct snib__redis *s, const char *name, uint32_t size,
+                     int64_t more)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%lld holders more than are shown",
+             (long long)more);
+    say(s, name, size, text);
+}
+
+/* How many holders the script has not told of. */
+static bool more_holders(const struct snib__resp_cell *c, int64_t *ret)
+{
+    return snib__resp_number(snib__resp_at(c, 6), ret) && *ret > 0;
+}
+
 static void inspected(struct snib__redis *s, snib_instant now, int i,
                       struct look *k, const struct snib__resp_cell *c)
 {
     const struct snib__name *n = k->rq->name;
-    int64_t all;
+    int64_t all, more = 0;
     if (!snib__look_rows(s, k->rq, n->safe, n->safe_size, c, k->step == 0) ||
         !snib__resp_number(snib__resp_at(c, 2), &all)) {
         strange(s, k);
         return;
     }
     k->step += 100;
-    if (k->step < all && !k->rq->result->failed &&
+    bool crowd = more_holders(c, &more);
+    bool enough = 2 * k->step >= SHOWN_MAX;
+    if (crowd && 2 * k->step == SHOWN_MAX) {
+        say_more(s, n->safe, (uint32_t)n->safe_size, more);
+    }
+    if ((k->step < all || (crowd && !enough)) && !k->rq->result->failed &&
         snib__line_has_room(s, i, 1)) {
         ask(s, now, i, k, n->safe, n->safe_size, false);
     } else {
@@ -421,6 +452,22 @@ static void scanned(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
+bool snib__look_leaves_out(struct snib__redis *s, snib_instant now, int i,
+                           struct snib__request *rq, const char *why)
+{
+    struct look *k = find(s, rq);
+    uint32_t n;
+    if (!k || rq->verb != SNIB__LIST || !k->scanned) {
+        return false;
+    }
+    const char *name = entry(k, (uint32_t)k->cursor, &n);
+    say(s, name, n, why);
+    k->cursor += n + (int64_t)sizeof n;
+    k->awaited--;
+    inspect_more(s, now, i, k);
+    return true;
+}
+
 static void listed(struct snib__redis *s, snib_instant now, int i,
                    struct look *k, const struct snib__resp_cell *c)
 {
@@ -428,7 +475,11 @@ static void listed(struct snib__redis *s, snib_instant now, int i,
     const char *name = entry(k, (uint32_t)k->cursor, &n);
     const struct snib__resp_cell *holders = snib__resp_at(c, 3);
     const struct snib__resp_cell *waiters = snib__resp_at(c, 4);
+    int64_t more;
     k->cursor += n + (int64_t)sizeof n;
+    if (more_holders(c, &more)) {
+        say_more(s, name, n, more);
+    }
     bool empty = holders && !holders->size && waiters && !waiters->size;
     if (!empty && !snib__look_rows(s, k->rq, name, n, c, true)) {
         strange(s, k);

@@ -41,6 +41,8 @@ enum {
     SPIN_MOST_MS = 500,
     NOT_AFTER_MS = 9900, /* a request is not executed later than that    */
     LATE_COPY_MS = 10000,
+    FAR_MS = 24 * 3600 * 1000, /* a token beyond that is no clock's          */
+    SHOWN_MAX = 1000,          /* holders of a lock: each page reads all      */
     REST_FIRST_MS = 20, /* back-off: doubles, with jitter               */
     REST_MAX_MS = 1000,
     REST_BARRED_MS = 5000, /* after a refused login                        */
@@ -346,6 +348,10 @@ struct look {
     int64_t time_ms;
     bool waits_subs;
 };
+/* A LIST goes on without the lock that it looks at, and says why. False: it is
+ * no such look. */
+bool snib__look_leaves_out(struct snib__redis *, snib_instant now, int i,
+                           struct snib__request *, const char *why);
 /* The server could not be asked: that is a finding, too. */
 void snib__doctor_failed(struct snib__request *, snib_err, const char *text);
 bool snib__doctor_send(struct snib__redis *, snib_instant now, int i,

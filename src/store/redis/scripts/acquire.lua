@@ -59,6 +59,10 @@ if floor > (now + 86400000) * 1024 then
     return redis.error_reply('SNIBFLOOR the clock of this server is more than '
         .. 'a day behind tokens seen before')
 end
+if least > 9007199254000000 then -- 2^53 and the room of a few; nothing is left
+    return redis.error_reply('SNIBCLOCK the clock of this server is beyond '
+        .. 'the range of tokens (the year 2248): set it')
+end
 
 -- The short way: nobody holds, nobody waits, never cancelled, no terms.
 local plain = mode ~= '3' and mode ~= '4'

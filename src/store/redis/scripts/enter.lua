@@ -14,7 +14,8 @@ local function memory()
     local v = call('GET', T)
     last = v and tonumber(v) or 0
     if v and not (string.find(v, '^%d+$') and last < 9007199254740000) then
-        bad = 'CORRUPT the token memory ' .. T .. ' is not a token'
+        bad = 'CORRUPT the token memory ' .. T .. ' is not a token; '
+            .. 'snib force-release begins it anew'
         last = 0
     end
 end

@@ -21,6 +21,8 @@ end
 -- Reading.
 clock()
 memory()
+local anew = bad -- this is the way to repair the token memory, too
+bad = nil
 local marks, told, count, longest = {}, {}, 0, 1000
 local v = call('HGETALL', H)
 for i = 1, #v, 2 do
@@ -28,7 +30,9 @@ for i = 1, #v, 2 do
         string.match(v[i + 1], '^(%x+) (%d+) (%d+) %d %S+ %d+ (%d+)')
     dead[#dead + 1] = v[i]
     if id then
-        last = math.max(last, tonumber(token) + tonumber(room))
+        if tonumber(token) < 9007199254740000 then
+            last = math.max(last, tonumber(token) + tonumber(room))
+        end
         if tonumber(till) > now then
             count = count + 1
             marks[#marks + 1] = id
@@ -65,6 +69,9 @@ if bad then
 end
 
 -- Writing.
+if anew then
+    call('DEL', T)
+end
 sweep()
 if damaged then
     call('DEL', C)

@@ -3,9 +3,11 @@
 -- that refuses writes), so it does not settle either.
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 terms
--- ARGV  1 first place to show (0 …)  2 how many (<= 100)
+-- ARGV  1 first place to show (0 …)  2 how many (<= 100), and of holders twice
+--       that, from twice the place on
 -- Reply {now, last token, waiters in all, {client, record, …},
 --        {request, alive-until, record, …}, {size, gate}}  -1: none
+--       and behind that, if there are more holders, how many
 local H, T, Q, W, A, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, fmt = redis.call, string.format
 local from, size = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -19,9 +21,11 @@ memory()
 if bad then
     return redis.error_reply(bad)
 end
-local holders, holding = {}, {}
+-- Of thousands who share it, only those of this page are looked into, and no
+-- more than a thousand: each page costs the server a look at all of them.
+local holders = {}
 local v = call('HGETALL', H)
-for i = 1, #v, 2 do
+for i = 4 * from + 1, math.min(4 * (from + size), #v, 2000), 2 do
     local id, till, wants =
         string.match(v[i + 1], '^(%x+) %d+ (%d+) %d (%S+) ')
     if not id then
@@ -29,10 +33,22 @@ for i = 1, #v, 2 do
             .. ' is damaged')
     end
     if till + (string.match(wants, ',d(%d+)') or 0) > now then
-        holding[id] = true
         holders[#holders + 1] = v[i]
         holders[#holders + 1] = v[i + 1]
     end
+end
+-- Was this waiter's request granted meanwhile?
+local function holds(id, record)
+    local client = string.match(record, '^%S+') or ''
+    for _, at in ipairs({client, client .. ':' .. id}) do
+        local own = call('HGET', H, at)
+        local till, wants = string.match(own or '',
+            '^' .. id .. ' %d+ (%d+) %d (%S+) ')
+        if till and till + (string.match(wants, ',d(%d+)') or 0) > now then
+            return true
+        end
+    end
+    return false
 end
 local ids = call('ZRANGE', Q, from, from + size - 1)
 if #ids < size and call('ZCARD', A) > call('ZCARD', Q) then
@@ -46,12 +62,15 @@ end
 local waiters = {}
 for _, id in ipairs(ids) do
     local alive, record = call('ZSCORE', A, id), call('HGET', W, id)
-    if alive and record and tonumber(alive) > now and not holding[id] then
+    if alive and record and tonumber(alive) > now
+        and not holds(id, record) then
         waiters[#waiters + 1] = id
         waiters[#waiters + 1] = fmt('%.0f', alive)
         waiters[#waiters + 1] = record
     end
 end
 local terms = call('HMGET', C, 'size', 'gate')
+local more = #v / 2 - 2 * (from + size)
 return {now, last, call('ZCARD', Q), holders, waiters,
-    {tonumber(terms[1] or -1), tonumber(terms[2] or -1)}}
+    {tonumber(terms[1] or -1), tonumber(terms[2] or -1)},
+    more > 0 and more or nil}

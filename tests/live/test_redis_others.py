@@ -1,0 +1,106 @@
+"""What others put into the server: a lock with thousands of holders, a key of
+another type, a token that no clock made. It must not reach other locks, nor
+those who look.
+"""
+
+import pytest
+
+from harness.redis_server import RedisError, redis_missing
+
+pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
+
+FAR = 8000000000000000  # a token of the year 2217
+
+
+def crowd(redis, count, name="big"):
+    """So many readers with a lease of a minute."""
+    seconds, _ = redis.command("TIME")
+    end = int(seconds) * 1000 + 60000
+    fields = []
+    for i in range(count):
+        request = f"{i + 1:032x}"
+        fields += [f"{'c' * 32}:{request}",
+                   f"{request} 5000 {end} 1 1 1 0 host=h&pid={i + 1}&user=u"]
+    for at in range(0, len(fields), 2000):
+        redis.command("HSET", "snib:{%s}" % name, *fields[at:at + 2000])
+    redis.command("PEXPIRE", "snib:{%s}" % name, 60000)
+
+
+@pytest.mark.parametrize("count", [520, 10000])
+def test_lock_with_thousands_of_readers_can_be_looked_at(drivers, redis, count):
+    crowd(redis, count)
+    one = drivers(redis.url)
+    held = one.acquire(one.lock("mine"))
+    view = one.call("inspect", client="c", name="big")
+    pids = {party["pid"] for party in view.holders}
+    assert len(pids) == len(view.holders) == min(count, 1000)
+    assert count <= 1000 or any(
+        "big: 9000 holders more" in line for line in one.logs())
+    views = one.call("list", client="c").locks
+    assert {found["name"] for found in views} == {"big", "mine"}
+    assert not [line for line in one.logs() if "lost" in line], \
+        "no look ends a connection"
+    assert held.status().held
+    held.release()
+
+
+def test_list_says_what_it_does_not_show(drivers, redis):
+    crowd(redis, 250)
+    one = drivers(redis.url)
+    one.call("list", client="c")
+    assert any("big: 50 holders more" in line for line in one.logs())
+
+
+def test_list_leaves_out_a_lock_that_it_cannot_show(drivers, redis):
+    one = drivers(redis.url)
+    held = one.acquire(one.lock("mine"))
+    redis.command("HSET", "snib:{bad}", "x", "no record of ours")
+    views = one.call("list", client="c").locks
+    assert [found["name"] for found in views] == ["mine"]
+    assert any("bad: CORRUPT" in line for line in one.logs())
+    held.release()
+
+
+def test_poisoned_token_of_one_lock_is_no_floor_of_others(drivers, redis):
+    redis.command("SET", "snib:{a}:t", FAR)
+    one = drivers(redis.url)
+    first = one.acquire(one.lock("a"), wait_ms=2000)
+    assert first.token == FAR + 1
+    first.release()
+    other = one.acquire(one.lock("b"), wait_ms=2000)
+    assert other.token < FAR
+    other.release()
+    again = one.acquire("a", wait_ms=2000)
+    assert again.token > first.token, "and its own goes on"
+    again.release()
+
+
+def test_token_memory_that_is_none_is_repaired_by_force(drivers, redis):
+    redis.command("SET", "snib:{a}:t", 9007199254740998)
+    one = drivers(redis.url)
+    answer = one.start_acquire(one.lock("a"), wait_ms=2000).answer()
+    assert answer.err == "CORRUPT"
+    assert "force-release" in answer.text
+    one.call("force_release", client="c", name="a")
+    grant = one.acquire("a", wait_ms=2000)
+    assert grant.token < FAR
+    grant.release()
+
+
+def test_key_of_another_type_is_named_with_what_to_do(drivers, redis):
+    redis.command("SET", "snib:{n}", "x")
+    one = drivers(redis.url)
+    answer = one.try_acquire(one.lock("n"))
+    assert answer.err == "CORRUPT"
+    assert "snib:{n}" in answer.text and "delete it" in answer.text
+    assert "user_script" not in answer.text
+    redis.command("DEL", "snib:{n}")
+
+
+def test_server_without_memory_says_what_to_do(drivers, redis):
+    one = drivers(redis.url)
+    redis.command("CONFIG", "SET", "maxmemory", "1")
+    answer = one.try_acquire(one.lock("n"))
+    redis.command("CONFIG", "SET", "maxmemory", "0")
+    assert answer.err == "STORE"
+    assert answer.text.startswith("OOM") and "raise maxmemory" in answer.text
