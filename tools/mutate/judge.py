@@ -66,15 +66,20 @@ class Judge:
         spent, ran = 0.0, 0
         for step in steps:
             ran += len(step)
-            killer, timed_out, why, seconds = self.attempt(
-                step, mutant.number, agent, log, binds)
-            spent += seconds
-            if killer and self.stands(killer, agent, log):
-                at = mutant.path, killer[0].name
-                self.kills[at] = self.kills.get(at, 0) + 1
-                return {"verdict": "timed out" if timed_out else "killed",
-                        "by": killer[0].name, "why": why[:200],
-                        "seconds": round(spent, 1), "tests": ran}
+            while step:
+                killer, timed_out, why, seconds = self.attempt(
+                    step, mutant.number, agent, log, binds)
+                spent += seconds
+                if not killer:
+                    break
+                if self.stands(killer, timed_out, mutant.number, agent, log,
+                               binds):
+                    at = mutant.path, killer[0].name
+                    self.kills[at] = self.kills.get(at, 0) + 1
+                    return {"verdict": "timed out" if timed_out else "killed",
+                            "by": killer[0].name, "why": why[:200],
+                            "seconds": round(spent, 1), "tests": ran}
+                step = [u for u in step if u is not killer[0]]
         return {"verdict": "survived", "tests": ran, "left": len(left),
                 "seconds": round(spent, 1)}
 
@@ -106,15 +111,19 @@ class Judge:
                 found["seconds"]
         return None, False, "", found["seconds"]
 
-    def stands(self, killer, agent, log):
-        """The same test passes at once without the mutant. One that does not
-        is a finding about the test, and kills nothing."""
+    def stands(self, killer, timed_out, number, agent, log, binds):
+        """By itself the same test fails again, and passes without the mutant.
+        One that does not is a finding about the test, and kills nothing."""
         unit, node = killer
         if unit.of_simulator:
             return True  # the same worlds each time
-        found = agent.run(unit.job(log, 2 * limit_of(unit.seconds), 0,
-                                   [node] if node else None))
-        good = found["status"] in (0, 77)
+
+        def passes(number, binds):
+            found = agent.run(unit.job(
+                log, 2 * limit_of(unit.seconds), number,
+                [node] if node else None, binds=list(binds)))
+            return found["status"] in (0, 77)
+        good = (timed_out or not passes(number, binds)) and passes(0, ())
         if not good:
             name = f"{unit.name} {node or ''}".strip()
             self.unsure[name] = self.unsure.get(name, 0) + 1

@@ -341,7 +341,7 @@ class Tool:
         for mutant, verdict in sorted(open_, key=lambda v: v[0].number):
             print("  " + report.short(mutant, verdict))
         for name, times in sorted(judge.unsure.items()):
-            print(f"  a test that also fails without a mutant: {name} "
+            print(f"  a test that fails now and then, mutant or not: {name} "
                   f"({times} times)")
         print(f"\n{out}; --show N shows a change")
         return share
