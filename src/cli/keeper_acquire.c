@@ -171,22 +171,25 @@ void keeper_take_look(struct keeper *k)
     snib_view_free(a.view);
 }
 
-/* The limit is over, and the store was away: that is the cause. */
+/* The limit is over, and the store was away: that is the cause, in the words of
+ * the waiting line. (One attempt has words of its own.) */
 static void blame_store(struct keeper *k, struct snib_error *error)
 {
     struct snib_store_status status;
     struct text t = TEXT_IN(error->text);
 
     snib_client_store_status(k->client, &status);
-    if ((error->code != SNIB_ERR_TIMEOUT && error->code != SNIB_ERR_UNKNOWN) ||
-        status.reachable || status.error == SNIB_ERR_OK) {
+    if ((error->code != SNIB_ERR_TIMEOUT && error->code != SNIB_ERR_UNKNOWN &&
+         error->code != SNIB_ERR_UNREACHABLE) ||
+        k->plan->wait_ms == 0 || status.reachable ||
+        status.error == SNIB_ERR_OK) {
         return;
     }
     error->text[0] = '\0';
     waitline_store(&t, k->client);
     if (error->code == SNIB_ERR_UNKNOWN) {
         text_add(&t, "; what was sent last was not answered");
-    } else {
+    } else if (error->code == SNIB_ERR_TIMEOUT) {
         error->code = status.error;
     }
 }

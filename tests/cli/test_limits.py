@@ -48,10 +48,12 @@ def break_off(redis, how):
         server.kill()
     elif how == "frozen":
         server.freeze()
+    elif how == "read-only":
+        server.command("REPLICAOF", "127.0.0.1", "1")
 
 
 @pytest.mark.parametrize("quiet", [(), ("-q",)], ids=str)
-@pytest.mark.parametrize("how", ["killed", "frozen"])
+@pytest.mark.parametrize("how", ["killed", "frozen", "read-only"])
 def test_the_store_goes_while_it_waits(redis, how, quiet):
     limit = 4 if how == "frozen" else 2  # a request is given up after 2 s
     p, began = in_the_queue(redis, limit, *quiet)
