@@ -17,7 +17,8 @@
  * hint, and the renewal that it leads to, which may have to wait for the answer
  * of one that crossed it); with one that was cut, as soon as it is there again,
  * which it is as long as something is held; without, and nothing broken, by the
- * next renewal; and by the deadline at the latest (told.c). Until then exclusion
+ * next renewal, or, of a fixed lease, which is not renewed, when its client
+ * begins to listen, a second after it has got something; and by the deadline at the latest (told.c). Until then exclusion
  * is not promised for that grant alone, and the fence refuses its writes.
  *
  * A release of what was ended by force says so, whether its client had heard
@@ -26,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/engine_i.h"
 #include "sim/world.h"
 
 enum { CALLERS, KEEPER, SUBS };
@@ -330,9 +332,14 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
     if (f->heard) {
         return from + hops(w, HEARD_HOPS);
     }
-    return w->faults
-               ? 0
-               : from + w->opt.lease_ms * SIM_MS / 2 + hops(w, HEARD_HOPS);
+    if (w->faults) {
+        return 0;
+    }
+    if (s->terms.fixed) { /* it renews nothing: it asks when it listens */
+        int64_t listens = entered_at + 2 * SNIB__LISTEN_MS * SIM_MS;
+        return (from > listens ? from : listens) + hops(w, HEARD_HOPS);
+    }
+    return from + w->opt.lease_ms * SIM_MS / 2 + hops(w, HEARD_HOPS);
 }
 
 static void look_at(struct sim_world *w, int client, int lane,

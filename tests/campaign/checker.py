@@ -43,8 +43,9 @@ import sys
 
 TOKEN_LIMIT = 2 ** 53
 MS = 1_000_000
-# Of `snib run`: done, unreachable, busy, lost; one of its processes killed.
-EXITS = {0, 69, 75, 76, 128 + 15, 128 + 9, -9}
+# Of `snib run`: done, unreachable, its holder process killed while it waited,
+# busy, lost; one of its processes killed.
+EXITS = {0, 69, 70, 75, 76, 128 + 15, 128 + 9, -9}
 
 
 class Finding:
