@@ -239,7 +239,7 @@ int cmd_wait(struct cli_args *args, int count, char **operands)
     v.until = v.once               ? start + ATTEMPT
               : args->wait_ms >= 0 ? start + args->wait_ms * MS
                                    : INT64_MAX;
-    waitline_init(&v.line, args->quiet || args->no_progress, start);
+    waitline_init(&v.line, args->quiet || args->no_progress || v.once, start);
     keep_vigil(&v);
     waitline_wipe(&v.line);
     return say_end(args, &v);

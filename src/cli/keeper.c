@@ -427,7 +427,9 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     prctl(PR_SET_NAME, "snib-keeper", 0, 0, 0);
     close_inherited(&k);
     page->keeper_pid = (int32_t)getpid();
-    waitline_init(&k.line, plan->args->quiet || plan->args->no_progress,
+    waitline_init(&k.line, /* who tries does not wait */
+                  plan->args->quiet || plan->args->no_progress ||
+                      plan->args->wait_ms == 0,
                   plan->started_ns);
     k.changed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (k.changed < 0) { /* nobody would hear that a lock is held, or lost */

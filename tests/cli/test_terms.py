@@ -229,8 +229,8 @@ def test_a_killed_party_is_not_counted(store):
 def test_an_unreachable_store_is_69(sqlite):
     there = ("-s", "redis://127.0.0.1:1")
     for args in (("semaphore", *there, "a"), ("latch", *there, "a"),
-                 ("latch", "--await", *there, "a"),
-                 ("barrier", "-n2", *there, "a")):
+                 ("latch", "--await", "-w", "1s", *there, "a"),
+                 ("barrier", "-n2", "-w", "1s", *there, "a")):
         done = sqlite.run(*args)
         assert done.returncode == 69, (args, done.stderr)
         assert done.stdout == ""

@@ -19,7 +19,7 @@ def test_hello_acquires_and_releases(run):
 
 
 def test_hello_says_what_is_wrong(example):
-    result = example("hello", url="redis://127.0.0.1:1")
+    result = example("hello", url="redis://no-such-host.invalid")
     assert result.returncode == 69
     assert result.stderr.startswith("UNREACHABLE: ")
 

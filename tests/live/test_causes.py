@@ -26,7 +26,7 @@ FAULTS = {
                lambda redis: redis.thaw(), "answer"),
     "read-only": (lambda redis: redis.command("REPLICAOF", "127.0.0.1", "1"),
                   lambda redis: redis.command("REPLICAOF", "NO", "ONE"),
-                  "READONLY"),
+                  "is a replica"),
 }
 
 
