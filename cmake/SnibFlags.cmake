@@ -76,7 +76,7 @@ snib_try_compile_flags(
     -fstrict-flex-arrays=3
     -ftrivial-auto-var-init=zero
     -fzero-init-padding-bits=all)
-if(NOT SNIB_FUZZ)
+if(NOT SNIB_SANITIZE)
     # It would hide signed overflow from UBSan, and bytes of others must not
     # lead to any.
     snib_try_compile_flags(-fno-strict-overflow)

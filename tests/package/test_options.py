@@ -67,6 +67,17 @@ def test_the_release_preset_builds_what_is_shipped_and_the_demo(tmp_path):
     assert sorted(programs) == ["demo/snib-demo-sale", "snib"]
 
 
+def test_a_sanitizer_sees_signed_overflow(tmp_path):
+    subprocess.run(
+        ["cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path,
+         "-DSNIB_SANITIZE=undefined", "-DSNIB_TESTS=OFF",
+         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
+        check=True, stdout=subprocess.DEVNULL)
+    commands = (tmp_path / "compile_commands.json").read_text()
+    assert "-fsanitize=undefined" in commands
+    assert not re.findall("-fno-strict-overflow|-fwrapv", commands)
+
+
 def test_the_options_are_found():
     sys.path.insert(0, str(ROOT / "tools" / "test"))
     import options

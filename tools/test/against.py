@@ -4,7 +4,8 @@
 usage: against.py REV [NAME…]
 
 Builds REV's library, command and test programs in build/against/REV: its
-whole tree, with the tests/ of this checkout in the place of its own. Then it
+whole tree, with the tests/ of this checkout in the place of its own (cases of
+package.options look at a tree that has its own: they are about building it). Then it
 runs each case of tests/findings.tsv (or those whose line has a NAME in it) and
 expects it to fail: prints case and the line that failed. A test program that
 does not compile against REV counts as failing, with the compiler's line; a
@@ -53,17 +54,20 @@ def text_of(command, **options):
 # -- the old tree ----------------------------------------------------------------
 
 
+def unpack(rev, folder, *paths):
+    os.makedirs(folder, exist_ok=True)
+    packed = subprocess.run(["git", "archive", rev, *paths], cwd=ROOT,
+                            stdout=subprocess.PIPE, check=True)
+    subprocess.run(["tar", "-x", "-C", folder], input=packed.stdout,
+                   check=True)
+
+
 def lay_out(rev, tree):
     """REV's tree with the tests of this checkout; unchanged files keep their
     time, so that a second run builds little."""
     fresh = tree + ".new"
     shutil.rmtree(fresh, ignore_errors=True)
-    os.makedirs(fresh)
-    packed = subprocess.Popen(["git", "archive", rev], cwd=ROOT,
-                              stdout=subprocess.PIPE)
-    subprocess.run(["tar", "-x", "-C", fresh], stdin=packed.stdout, check=True)
-    if packed.wait():
-        sys.exit(69)
+    unpack(rev, fresh)
     shutil.rmtree(os.path.join(fresh, "tests"))
     shutil.copytree(os.path.join(ROOT, "tests"), os.path.join(fresh, "tests"),
                     ignore=shutil.ignore_patterns("__pycache__"))
@@ -120,8 +124,11 @@ def build(tree, where, wanted):
     log = os.path.join(os.path.dirname(where), "build.log")
     with open(log, "w", encoding="utf-8") as file:
         def call(*command):
+            # A compiler cache that makes paths relative would hide them.
             return subprocess.run(command, stdout=file, check=False,
-                                  stderr=subprocess.STDOUT).returncode
+                                  stderr=subprocess.STDOUT, env=dict(
+                                      os.environ, CCACHE_BASEDIR="")
+                                  ).returncode
         if call("cmake", "-S", tree, "-B", where, *options):
             sys.exit(f"it does not configure; see {log}")
         known = text_of(["ninja", "-C", where, "-t", "targets", "all"])
@@ -141,10 +148,7 @@ def build_with_a_driver(rev, tree, where, wanted):
               " taken", flush=True)
         driver = os.path.join(tree, "tests", "driver")
         shutil.rmtree(driver)
-        packed = subprocess.run(["git", "archive", rev, "tests/driver"],
-                                cwd=ROOT, stdout=subprocess.PIPE, check=True)
-        subprocess.run(["tar", "-x", "-C", tree], input=packed.stdout,
-                       check=True)
+        unpack(rev, tree, "tests/driver")
         log, good = build(tree, where, wanted)
     with open(log, encoding="utf-8", errors="replace") as file:
         return file.read()
@@ -159,6 +163,9 @@ def run(test, command):
     for item in test["properties"]:
         if item["name"] == "ENVIRONMENT":
             env.update(pair.split("=", 1) for pair in item["value"])
+    if test.get("name") == "package.options":
+        env["SNIB_SOURCE_DIR"] = os.path.join(
+            os.path.dirname(env["SNIB_BUILD_DIR"]), "own")
     child = subprocess.Popen(command, stdout=subprocess.PIPE, env=env,
                              stderr=subprocess.STDOUT, text=True,
                              errors="replace", stdin=subprocess.DEVNULL,
@@ -280,6 +287,7 @@ def main():
     tree, where = os.path.join(place, "tree"), os.path.join(place, "build")
     print(f"{len(findings)} cases against {rev}; building it", flush=True)
     lay_out(rev, tree)
+    unpack(rev, os.path.join(place, "own"))
     log = build_with_a_driver(rev, tree, where, targets_of(findings))
     shown = text_of(["ctest", "--test-dir", where, "--show-only=json-v1"])
     tests = {test["name"]: test for test in json.loads(shown)["tests"]}
