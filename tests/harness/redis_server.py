@@ -1,7 +1,9 @@
 """A real redis-server per test (or module), in a scratch directory."""
 
 import atexit
+import functools
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -11,7 +13,8 @@ from . import process
 from .resp import Client, RedisError
 from .wait import wait_until
 
-__all__ = ["RedisServer", "RedisError", "redis_missing"]
+__all__ = ["RedisServer", "RedisError", "redis_missing",
+           "redis_version"]
 
 BASE_CONFIG = """
 bind 127.0.0.1
@@ -24,8 +27,15 @@ save ""
 appendonly no
 daemonize no
 loglevel notice
-enable-debug-command yes
 """
+# Not known, and not needed, before Redis 7.
+SINCE_7 = """enable-debug-command yes
+"""
+
+
+# What has another name before Redis 7, or is not there.
+BEFORE_7 = {"busy-reply-threshold": "lua-time-limit", "cluster-port": "",
+            "loading-process-events-interval-bytes": ""}
 
 
 def redis_missing():
@@ -33,6 +43,25 @@ def redis_missing():
     if shutil.which("redis-server") is None:
         return "redis-server is not installed (Debian: apt install redis-server)"
     return ""
+
+
+@functools.lru_cache(maxsize=None)
+def redis_version():
+    """(major, minor) of the redis-server in PATH, e.g. (6, 2)."""
+    said = subprocess.run(["redis-server", "--version"], text=True,
+                          stdout=subprocess.PIPE, check=True).stdout
+    found = re.search(r"v=(\d+)\.(\d+)", said)
+    assert found, said
+    return int(found[1]), int(found[2])
+
+
+def as_known(line):
+    """A line of a configuration as this server knows it; "" to leave it out."""
+    if redis_version() >= (7, 0):
+        return line
+    name, _, value = line.partition(" ")
+    name = BEFORE_7.get(name, name)
+    return f"{name} {value}" if name else ""
 
 
 def free_port():
@@ -97,7 +126,10 @@ class RedisServer:
         with open(path, "w", encoding="utf-8") as file:
             file.write(BASE_CONFIG.format(
                 port=self.port, unix=self.unix_path, dir=self.dir))
-            file.writelines(line + "\n" for line in self.config)
+            if redis_version() >= (7, 0):
+                file.write(SINCE_7)
+            file.writelines(line + "\n" for line in map(as_known, self.config)
+                            if line)
         with open(self.log_path, "ab") as log:
             self.child = process.spawn(
                 ["redis-server", path], cwd=self.dir, stdin=subprocess.DEVNULL,
@@ -247,5 +279,5 @@ class RedisServer:
     def connections(self, channels=False):
         """How many are connected; with channels=True: only subscribers."""
         return sum(1 for client in self.clients()
-                   if client["cmd"] != "client|list"
+                   if client["cmd"] not in ("client|list", "client")
                    and (not channels or client["sub"] != "0"))

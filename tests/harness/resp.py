@@ -4,6 +4,7 @@ The reader gives each message together with the exact bytes it came in, which
 is what the fault proxy needs to cut, split and replay them.
 """
 
+import re
 import socket
 
 # One message of a real server in these tests is far below this.
@@ -20,7 +21,10 @@ class RedisError(Exception):
     def __init__(self, text):
         super().__init__(text)
         self.text = text
-        self.word = text.split(" ", 1)[0]
+        # Redis 6.2 puts what a script's command said into its own sentence.
+        inner = re.search(r"@user_script:(?:.*:)? -?([A-Z]+) ", text)
+        self.word = inner[1] if inner and text.startswith(
+            "ERR Error running script") else text.split(" ", 1)[0]
 
     def __eq__(self, other):
         return isinstance(other, RedisError) and self.text == other.text

@@ -575,7 +575,8 @@ def test_H17_without_the_right_to_channels_the_state_is_whole(party, fresh):
 
 
 def test_H17_without_numsub_nothing_is_changed(party, fresh):
-    with restricted(fresh, "~snib:*", "&snib:*", "+@all", "-pubsub") as weak:
+    with restricted(fresh, "~snib:*", "resetchannels", "&snib:*", "+@all",
+                    "-pubsub") as weak:
         a, b = party(connection=weak), party()
         token = a.acquire()[2]
         b.acquire()

@@ -472,7 +472,8 @@ def limited(redis, *rules):
 
 def test_user_with_the_documented_rights_can_do_everything(
         redis, drivers, look, clean):
-    url = limited(redis, "~snib:*", "&snib:*", "+@all")
+    url = limited(redis, "~snib:*", "resetchannels", "&snib:*",
+                  "+@all")
     one, two = drivers(url), drivers(url)
     held = one.acquire(one.lock("n"))
     waiting = two.start_acquire(two.lock("n"), wait_ms=10000)
