@@ -216,3 +216,19 @@ def test_F_065_no_descriptors_left_keeps_the_lock_and_is_a_clear_error(
     stays(lambda: grant.status().held, 1.5, "held past its first lease")
     limit_descriptors(one.pid, 1024)
     grant.release()
+
+
+def test_server_clock_beyond_the_range_of_tokens_is_refused_before_it_writes(
+        clocked, drivers):
+    """The year 2248: a token of that clock is 2^53. Set right again, the
+    server works at once."""
+    server, clock = clocked
+    one = drivers(server.url)
+    one.acquire(one.lock("n"), wait_ms=2000).release()
+    away = 2 ** 53 // 1024 // 1000 + 60 - int(server.command("TIME")[0])
+    clock.step_real(away)
+    answer = one.start_acquire(one.lock("m"), wait_ms=2000).answer()
+    assert answer.err == "STORE" and "SNIBCLOCK" in answer.text
+    assert server.command("EXISTS", "snib:{m}", "snib:{m}:t") == 0
+    clock.step_real(-away)
+    one.acquire("m", wait_ms=5000).release()

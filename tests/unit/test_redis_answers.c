@@ -172,6 +172,9 @@ static void error_words_mean_the_same_in_both_wrappings(void **state)
         {"ERR Error running script (call to f_6): @user_script:6: "
          "@user_script: 6: -WRONGTYPE Operation against a key",
          E_CORRUPT},
+        {"ERR Error running script (call to f_6): @user_script:361: "
+         "WRONGTYPE Operation against a key holding the wrong kind of value",
+         E_CORRUPT}, /* 6.2, without the dash */
         {"NOAUTH Authentication required.", E_DENIED},
         {"WRONGPASS invalid username-password pair", E_DENIED},
         {"NOPERM this user has no permissions to run the 'evalsha' command",
