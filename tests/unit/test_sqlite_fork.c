@@ -15,6 +15,14 @@ enum { THREADS = 4, FORKS = 200, TELLS_EACH = 20, CHILD_MS = 10000 };
 static _Atomic bool stop;
 static _Atomic uint64_t sections;
 
+/* ThreadSanitizer ends a forked child that makes threads unless it is told not
+ * to; its children are slow, and see few of the races of the others. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
+
 static struct snib_lock *lock_named(struct snib_client *c, const char *name)
 {
     struct snib_lock *l = NULL;
