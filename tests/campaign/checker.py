@@ -43,9 +43,11 @@ import sys
 
 TOKEN_LIMIT = 2 ** 53
 MS = 1_000_000
-# Of `snib run`: done, unreachable, its holder process killed while it waited,
-# busy, lost; one of its processes killed.
-EXITS = {0, 69, 70, 75, 76, 128 + 15, 128 + 9, -9}
+# Of `snib run`: done, unreachable, busy, lost; one of its processes killed.
+EXITS = {0, 69, 75, 76, 128 + 15, 128 + 9, -9}
+# 70, an internal error, is one of these only if it says that its holder process
+# was killed.
+KILLED = (70, "died while it waited for the lock")
 
 
 class Finding:
@@ -489,7 +491,8 @@ def check_outcomes(history):
         if line["op"] in ("hang", "stuck", "broken", "residue"):
             yield Finding("outcomes", f"{line['op']}: {line.get('p', '')}"
                           f" {line.get('err', '')} {line['text']}", line["t"])
-        if line["op"] == "run" and line["exit"] not in EXITS:
+        if line["op"] == "run" and line["exit"] not in EXITS and not (
+                line["exit"] == KILLED[0] and KILLED[1] in line["text"]):
             yield Finding("outcomes", f"snib run {line['p']} ended with"
                           f" {line['exit']}: {line['text']}", line["t"])
         if line["op"] not in ("acquire", "release"):

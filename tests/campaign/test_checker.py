@@ -380,6 +380,8 @@ def test_an_exit_status_that_no_fault_explains_is_found():
     run = {"p": "c0.1", "text": ""}
     assert Tale().add(9, "run", exit=76, **run).sound()
     assert Tale().add(9, "run", exit=70, **run).models() == ["outcomes"]
+    run["text"] = "snib: n: the holder … died while it waited for the lock; …"
+    assert Tale().add(9, "run", exit=70, **run).sound()
 
 
 # -- resource -------------------------------------------------------------------------
