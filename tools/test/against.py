@@ -117,8 +117,17 @@ def targets_of(findings):
     return list(dict.fromkeys(wanted))
 
 
+def drop_programs(where):
+    """So that none is run that was built from an earlier text of its test."""
+    for top, _, names in os.walk(os.path.join(where, "tests")):
+        for path in (os.path.join(top, name) for name in names):
+            if os.access(path, os.X_OK) and not path.endswith(".o"):
+                os.unlink(path)
+
+
 def build(tree, where, wanted):
     """The log of the compiler; goes on after errors."""
+    drop_programs(where)
     options = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
                "-DSNIB_TESTS=ON"]
     log = os.path.join(os.path.dirname(where), "build.log")
