@@ -67,6 +67,8 @@ CASES = [
      {"t->count = 1; ask(t) -> ask(t); t->count = 1"}),
     ("exchange", "void f(struct thing *t) { t->count = 1; t->next = 0; }",
      set()),
+    ("exchange", "void f(struct thing *t) { snib__free(t->next); "
+     "snib__free(t); }", set()),
     ("argument", "void f(int a, int b) { tell(a, b); }",
      {"a -> b", "b -> a"}),
     ("argument", "void f(int a, struct thing *b) { tell(a, ask(b)); }",

@@ -6,7 +6,6 @@ and /tmp (see start()); after each test everything else in there is killed.
 It has loaded pytest once and forks for each run.
 
 Reads jobs and writes results as lines of JSON."""
-import ctypes
 import json
 import os
 import resource
@@ -19,6 +18,8 @@ import time
 
 sys.dont_write_bytecode = True
 
+# When the tool ends, unshare does, and takes the namespace along.
+WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"]
 NAMESPACES = ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork",
               "--kill-child", "--mount-proc"]
 MEMORY = 6 << 30
@@ -231,11 +232,11 @@ def serve():
 class Agent:
     """The other end, in the tool."""
 
-    def __init__(self, python, root, apart=True):
+    def __init__(self, python, root):
         self.child = subprocess.Popen(
-            [*(namespaces() if apart else []), python, __file__, str(root)],
+            [*WITH_PARENT, *namespaces(), python, __file__, str(root)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            preexec_fn=die_with_parent)
+            start_new_session=True)
 
     def run(self, job):
         self.child.stdin.write(json.dumps(job) + "\n")
@@ -250,19 +251,14 @@ class Agent:
         self.child.wait()
 
 
-def die_with_parent():
-    """unshare takes the namespace, and all in it, along."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-
-
 def namespaces():
     return NAMESPACES if os.geteuid() == 0 else [
         *NAMESPACES[:1], "--user", "--map-root-user", *NAMESPACES[1:]]
 
 
 def can_be_apart():
-    return subprocess.run([*namespaces(), "true"], capture_output=True,
-                          check=False).returncode == 0
+    return subprocess.run([*WITH_PARENT, *namespaces(), "true"],
+                          capture_output=True, check=False).returncode == 0
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ import argparse
 import os
 import queue
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -102,7 +103,7 @@ def missing():
     if rules_c.MISSING:
         return rules_c.MISSING
     for program in ("clang", "cmake", "ninja", "ctest", "luac5.1", "unshare",
-                    "ip"):
+                    "setpriv", "ip"):
         if not shutil.which(program):
             return f"{program} is not installed"
     if not can_be_apart():
@@ -347,6 +348,11 @@ class Tool:
         return share
 
 
+def ended_by(number, _):
+    print(f"mutate: ended by {signal.Signals(number).name}", flush=True)
+    os._exit(128 + number)  # the agents go along
+
+
 def main(words, root=ROOT):
     options = options_of(words)
     if options.help:
@@ -356,6 +362,8 @@ def main(words, root=ROOT):
     if why:
         print(f"mutate: {why}", file=sys.stderr)
         return 69
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, ended_by)
     tool = Tool(root, options)
     try:
         tool.load()

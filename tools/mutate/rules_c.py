@@ -380,6 +380,10 @@ class File:
                              "assignment" if self.is_assignment(cursor)
                              else "")
             spans = self.span(one), self.span(two)
+            if kinds == ["call", "call"] and all(
+                    FREEING.search(self.callee(c).spelling or "")
+                    for c in (one, two)):
+                continue  # in either order
             if "" in kinds or any(self.in_macro(*s) for s in spans):
                 continue
             if "call" in kinds:
