@@ -30,7 +30,10 @@ static void look(struct snib__quorum *q, snib_instant now, struct op *op)
     uint32_t ended = snib__parts_with(q, op, HAS_NOTHING);
     if (op->parent && ended >= q->majority) {
         bool release = op->parent->verb == SNIB__RELEASE;
-        bool no = release && op->noes >= q->majority;
+        /* A forced release is done when a majority has executed it: of those
+         * that answered us, one at least has, though others may still have had
+         * our grant. */
+        bool no = release && (op->noes >= q->majority || op->revoked);
         op->parent->revoked = no && op->revoked;
         if (no) {
             snib__op_lost(q, op, op->revoked);
