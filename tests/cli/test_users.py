@@ -190,6 +190,18 @@ def test_the_shared_directory_is_the_default_of_its_members_and_root(host):
     assert done.stdout.endswith("\nshared\n"), done.stdout
 
 
+def test_who_still_holds_in_the_own_file_is_waited_for(host):
+    """Root makes the shared directory while a job runs in his own file."""
+    done = run_on_a_host(host, (
+        '"$0" run -q n -- sleep 50 & pid=$!; '
+        'until "$0" status --json n | grep -q \'"held": *true\'; do :; done; '
+        + MAKE + '"$0" try n && exit 1; echo $?; kill $pid; wait $pid || :; '
+        '"$0" try n; ls /var/lib/snib/shared'))
+    assert done.returncode == 0, done.stderr
+    assert "still uses the lock file /var/lib/snib/locks.db" in done.stderr
+    assert done.stdout.startswith("78\n") and "locks.db" in done.stdout
+
+
 def test_a_shared_directory_that_others_may_write_to_is_not_used(host):
     done = run_on_a_host(host, MAKE + (
         'chmod 2777 /var/lib/snib/shared; "$0" try n'))

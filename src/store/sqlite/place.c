@@ -116,32 +116,21 @@ static snib_err find_shared(const char *user, bool *ret,
 
 /* -- which file ---------------------------------------------------------------------- */
 
-snib_err snib__sqlite_default_path(char *ret, size_t size,
-                                   struct snib_error *reterr)
+/* A file of this user's own; found: his entry in the password database. */
+static snib_err own_path(const struct passwd *found, int rc, char *ret,
+                         size_t size, struct snib_error *reterr)
 {
-    char buf[4096];
-    struct passwd pw, *found = NULL;
-    bool shared;
-    int n, rc = 0;
-    if (geteuid() != 0) {
-        rc = getpwuid_r(geteuid(), &pw, buf, sizeof buf, &found);
-    }
-    snib_err err = find_shared(found ? pw.pw_name : NULL, &shared, reterr);
-    if (err) {
-        return err;
-    }
-    if (shared) {
-        n = snprintf(ret, size, OF_GROUP "/locks.db");
-    } else if (geteuid() == 0) {
+    int n;
+    if (geteuid() == 0) {
         n = snprintf(ret, size, OF_ROOT "/locks.db");
     } else {
-        if (!found || !pw.pw_dir || pw.pw_dir[0] != '/') {
+        if (!found || !found->pw_dir || found->pw_dir[0] != '/') {
             return snib__fail(reterr, SNIB_ERR_CONFIG,
                               "no home directory for uid %ld in the password "
                               "database (%s); " REMEDY,
                               (long)geteuid(), rc ? strerror(rc) : "no entry");
         }
-        n = snprintf(ret, size, "%s/.local/state/snib/locks.db", pw.pw_dir);
+        n = snprintf(ret, size, "%s/.local/state/snib/locks.db", found->pw_dir);
     }
     if (n < 0 || (size_t)n >= size) {
         return snib__fail(
@@ -149,6 +138,48 @@ snib_err snib__sqlite_default_path(char *ret, size_t size,
             "the path of the default lock file is too long; " REMEDY);
     }
     return SNIB_ERR_OK;
+}
+
+/* Those who hold in the own file, from before the group had one, would not be
+ * excluded by the group's: they come to their end first. */
+static snib_err check_moved(const char *own, struct snib_error *reterr)
+{
+    char bells[4200];
+    snprintf(bells, sizeof bells, "%s-bells", own);
+    int fd = open(bells, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int64_t pid = fd < 0 ? 0 : snib__host_user_of(fd);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (pid == 0) {
+        return SNIB_ERR_OK;
+    }
+    return snib__fail(reterr, SNIB_ERR_CONFIG,
+                      "process %lld still uses the lock file %s, from before "
+                      "the one in " OF_GROUP " was made for all of its group: "
+                      "wait until it has ended, or end it",
+                      (long long)pid, own);
+}
+
+snib_err snib__sqlite_default_path(char *ret, size_t size,
+                                   struct snib_error *reterr)
+{
+    char buf[4096];
+    struct passwd pw, *found = NULL;
+    bool shared;
+    int rc = 0;
+    if (geteuid() != 0) {
+        rc = getpwuid_r(geteuid(), &pw, buf, sizeof buf, &found);
+    }
+    snib_err err = find_shared(found ? pw.pw_name : NULL, &shared, reterr);
+    if (err || !shared) {
+        return err ? err : own_path(found, rc, ret, size, reterr);
+    }
+    if (!own_path(found, rc, ret, size, NULL)) {
+        err = check_moved(ret, reterr);
+    }
+    snprintf(ret, size, OF_GROUP "/locks.db");
+    return err;
 }
 
 bool snib__place_is_sole(const struct snib__place *p)
