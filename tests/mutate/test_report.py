@@ -1,7 +1,10 @@
 """The report, the marks of equivalent mutants, the draw."""
 import json
+import os
 
 import pytest
+
+from conftest import ROOT
 
 import draw
 import marks
@@ -87,6 +90,15 @@ def test_mark_of_what_is_no_longer_there_is_stale(tmp_path):
 def test_mark_without_a_part_or_twice_is_refused(tmp_path, text):
     with pytest.raises(marks.BadMark):
         marked(tmp_path, text)
+
+
+def test_marks_of_the_tree_are_about_lines_that_are_there():
+    """Quickly; `./dev mutate --marks` compares the whole of each mark."""
+    for (path, function, _, line, _) in marks.read(ROOT):
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            text = file.read()
+        lines = [one.strip() for one in text.splitlines()]
+        assert function in text and line in lines, (path, line)
 
 
 def test_no_file_is_no_marks(tmp_path):
