@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 import re
+import signal
 import subprocess
 
 import rules_c
@@ -24,6 +25,11 @@ def of_file(task):
         with open(os.path.join(root, path), "rb") as file:
             return rules_lua.mutants_of(path, file.read())
     return rules_c.mutants_of(path, root, arguments)
+
+
+def plain_worker():
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # the tool's own speak
 
 
 def sources(root):
@@ -59,9 +65,12 @@ def enumerate_all(root, known, jobs, cache):
         else:
             tasks.append((path, root, arguments))
             found[path] = (key, None)
-    with multiprocessing.Pool(jobs) as pool:
+    if tasks:
+        pool = multiprocessing.Pool(jobs, initializer=plain_worker)
         for task, mutants in zip(tasks, pool.imap(of_file, tasks)):
             found[task[0]] = (found[task[0]][0], mutants)
+        pool.close()
+        pool.join()
     os.makedirs(os.path.dirname(cache), exist_ok=True)
     with open(cache, "wb") as file:
         pickle.dump(found, file)
