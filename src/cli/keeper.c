@@ -12,8 +12,8 @@
  * does not take a grant, and it is given back (keeper_offer.c).
  *
  * For `snib acquire` the same process goes on without a leash (DETACH): it
- * drops stderr and lives until release, until --holder-pid ends, until TERM or
- * INT, or until the lease is lost. With --detached it leaves the grant behind then, and ends.
+ * drops stderr and lives until release, until --holder-pid ends, or else until
+ * TERM or INT, or until the lease is lost. With --detached it leaves the grant behind then, and ends.
  *
  * Forbidden: releasing while a member of the group can still run; keeping any
  * file descriptor of the user's but stderr; blocking on stderr.
@@ -374,9 +374,11 @@ static void live(struct keeper *k)
         if (fds[2].revents != 0) {
             keeper_hear_asker(k);
         }
-        if (fds[5].revents != 0 ||
-            (fds[3].revents != 0 && fds[3].fd == k->holder_pidfd)) {
-            keeper_release_and_end(k); /* told to end; the holder ended */
+        if (fds[3].revents != 0 && fds[3].fd == k->holder_pidfd) {
+            keeper_release_and_end(k); /* whose end is the lock's has ended */
+        }
+        if (fds[5].revents != 0) {
+            keeper_told_to_end(k);
         }
         do_due(k);
     }

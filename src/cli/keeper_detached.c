@@ -1,9 +1,10 @@
 /* keeper_detached.c — the keeper of snib acquire, once the grant is out.
  *
  * It has no leash any more. It lives until release, until the process it is
- * tied to has ended, until TERM or INT (the machine shuts down, somebody stops
- * the unit: what it holds is given back, as long as there is time), or until
- * the lease is lost.
+ * tied to has ended, or until the lease is lost. Tied to none, also until TERM
+ * or INT (the machine shuts down, somebody stops the unit: what it holds is
+ * given back, as long as there is time). A process that it is tied to got the
+ * same signal and may be finishing its work: then its end is what counts.
  *
  * With --sh the text that was printed ties it to the shell that evaluates the
  * text, and nobody else knows that shell: until then it holds the lock for
@@ -72,4 +73,13 @@ int keeper_tie(struct keeper *k, int64_t pid)
     k->holder_pidfd = fd;
     k->tie_ns = INT64_MAX;
     return 0;
+}
+
+void keeper_told_to_end(struct keeper *k)
+{
+    if (k->holder_pidfd < 0 && k->tie_ns == INT64_MAX) {
+        keeper_release_and_end(k);
+    }
+    close(k->signals); /* they stay blocked */
+    k->signals = -1;
 }

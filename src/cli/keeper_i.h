@@ -132,6 +132,8 @@ void keeper_go_on(struct keeper *);
 void keeper_detach(struct keeper *);
 /* Release when this process ends. 0 or errno. */
 int keeper_tie(struct keeper *, int64_t pid);
+/* TERM or INT came. */
+void keeper_told_to_end(struct keeper *);
 
 /* keeper_above.c: what is held up the tree by who surely waits for us. Sets
  * k->above; for snib_acquire_options: that, or NULL when it is empty. */

@@ -195,6 +195,38 @@ def test_the_holder_process_of_acquire_ends_with_a_release(store, sig):
     eventually(lambda: not store.held("a"), "free again")
 
 
+# As a service manager stops a unit: TERM to all of it at once.
+FINISHES = """
+trap : TERM
+echo $$ >"$MARK.new"; mv "$MARK.new" "$MARK"
+until [ -e "$MARK.done" ]; do sleep 0.02; done
+"""
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("form", [
+    EVAL, 'GRANT=$("$SNIB" acquire -q -t 1s --holder-pid $$ "$NAME") || exit'],
+    ids=["sh", "holder-pid"])
+def test_a_holder_told_to_end_waits_for_the_one_it_is_tied_to(sqlite, form,
+                                                              sig):
+    p = start(sqlite, ["sh"], form, behind=FINISHES.replace(
+        "TERM", signal.Signals(sig).name[3:]))
+    script = read_pid(sqlite.path("mark"))
+    holder = sqlite.status("a")["holders"][0]["pid"]
+    sqlite.keepers.append(holder)
+    for pid in (holder, script):
+        kill(pid, sig)
+    # A wait of more than the lease: it must go on renewing.
+    done = sqlite.run("try", "-q", "a", "--", "true")
+    assert done.returncode == 75, "two owners"
+    done = sqlite.run("run", "-q", "-w", "3s", "a", "--", "true")
+    assert done.returncode == 75, "two owners, later"
+    assert p.poll() is None, "it works"
+    open(sqlite.path("mark.done"), "w").close()
+    assert p.wait(20) == 0, p.stderr.read()
+    eventually(lambda: not sqlite.held("a"), "free again")
+
+
 @pytest.mark.parametrize("sig, words", [
     (signal.SIGKILL, "its holder process has ended"),
     (signal.SIGSTOP, "its holder process does not answer")])
