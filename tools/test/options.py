@@ -99,13 +99,13 @@ def use(program, off):
         raise Wrong(f"snib version: exit {done.returncode}")
     if "SNIB_WITH_SQLITE" in off:
         ask(program, "", 78, "not built in")
-        ask(program, "sqlite:DIR/x.db", 78, "sqlite: is not built in")
+        ask(program, "sqlite:DIR/x.db", 78, "there is no store sqlite: in this build")
     else:
         ask(program, "sqlite:DIR/x.db", 0, "")
     if "SNIB_WITH_REDIS" in off:
-        ask(program, "redis://127.0.0.1:1", 78, "redis: is not built in")
+        ask(program, "redis://127.0.0.1:1", 78, "there is no store redis: in this build")
         ask(program, "redlock://127.0.0.1:1,127.0.0.1:2", 78,
-            "redlock: is not built in")
+            "there is no store redlock: in this build")
     else:
         ask(program, "redis://127.0.0.1:1", 69, "")
     ask(program, "memory:x", 78, "memory:")
