@@ -7,8 +7,9 @@
  * which the command begins, so that an option behind the name is not taken for
  * another name; `--name value`, `--name=value`, `-n value`, `-nvalue`, and
  * flags may share a dash (-qv); an option with a value that is given twice is
- * an error, because one of the two was not meant. Operands are moved to the
- * front of argv, in their order.
+ * an error, because one of the two was not meant. Without the `--` there is one
+ * name: a second --name would be taken for the command. Operands are moved to
+ * the front of argv, in their order.
  */
 #include "cli.h"
 #include "duration.h"
@@ -29,6 +30,7 @@ struct parse {
     char **argv;
     int at;
     int operands;      /* so far, at the front of argv                     */
+    int names_most;    /* by --name; more need the `--`                    */
     const char *label; /* where a value comes from: "--wait", "SNIB_WAIT"  */
     char dashed[40];   /* … the former is made here                        */
     bool seen[OPTIONS_MOST];
@@ -135,6 +137,10 @@ static bool set_value(struct parse *p, const struct option_row *row,
         *(const char **)field(p, row) = value;
         return true;
     case OPTION_OPERAND:
+        if (p->operands >= p->names_most) {
+            usage_error(p->args, "several names need a -- before the command");
+            return false;
+        }
         p->argv[p->operands++] = (char *)value;
         return true;
     case OPTION_DURATION:
@@ -333,6 +339,7 @@ bool options_parse(const struct option_row *rows, struct cli_args *args,
     struct parse p = {.rows = rows, .args = args, .argc = argc, .argv = argv};
     bool dashes = most > 0 && has_dashes(argc, argv);
 
+    p.names_most = dashes ? argc : most;
     for (; p.at < argc && !args->help; p.at++) {
         char *text = argv[p.at];
 

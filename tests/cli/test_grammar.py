@@ -60,6 +60,16 @@ def test_a_name_that_begins_with_a_dash(sqlite):
     assert sqlite.run("status", "--name=-x").stdout == "-x: free\n"
 
 
+@pytest.mark.parametrize("args", [
+    ("run", "--name=a", "--name=echo", "hello"),
+    ("run", "a", "--name=echo", "hello"), ("try", "--name", "a", "--name=b"),
+    ("elect", "--once", "--name=a", "--name=echo", "hello")], ids=" ".join)
+def test_a_second_name_is_no_command(sqlite, args):
+    done = sqlite.run(*args)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "several names need a -- before the command" in done.stderr
+
+
 def test_a_value_is_not_taken_from_behind_the_dashes(sqlite):
     done = sqlite.run("run", "a", "--reason", "--", "true")
     assert done.returncode == 64
