@@ -199,12 +199,13 @@ static bool has_sh(int argc, char **argv)
 static int run_subcommand(const struct subcommand *sub, struct cli_args *args,
                           int argc, char **argv)
 {
+    bool sh = sub->main == cmd_acquire && has_sh(argc, argv);
     int count, code;
 
     args->subcommand = sub->name;
-    args->sh = sub->main == cmd_acquire && has_sh(argc, argv);
     if (!options_parse(sub->options, args, sub->command ? 1 : INT_MAX, argc,
                        argv, &count)) {
+        args->sh = sh;
         return CLI_USAGE;
     }
     if (args->help) {

@@ -165,6 +165,14 @@ def test_a_nested_run_of_the_same_name_is_told(sqlite, shell):
     assert "already held: this command runs inside" in said
 
 
+def test_a_value_that_reads_like_sh_is_no_option(sqlite):
+    done = sqlite.acquire("--reason", "--sh", "a")
+    assert done.returncode == 0
+    assert done.stdout.startswith("snib1:") and done.stdout.count("\n") == 1
+    done = sqlite.run("acquire", "--sh", "--nope", "b")
+    assert (done.returncode, done.stdout) == (64, "(exit 64)\n")
+
+
 def test_acquire_says_until_when_it_holds(sqlite):
     done = sqlite.run("acquire", "a")
     sqlite.keepers.append(int(done.stdout.split(":")[2].split(".")[0]))
