@@ -19,6 +19,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -125,18 +126,26 @@ static const char *absolute(const char *path, bool in_url)
     return whole;
 }
 
+/* Not the default file, which `sqlite:` alone names. */
+static bool names_a_file(const char *url)
+{
+    return strncasecmp(url, "sqlite:", 7) == 0 && url[7] != '\0' &&
+           url[7] != '?';
+}
+
 /* The command's own snib talks to the store that we use: whatever decided on
  * it, SNIB_URL does now, or the file that holds the URL. But no credentials: a
  * URL from the environment keeps *** in the place of its password, which is
- * refused in words. */
+ * refused in words, and no SNIB_STORE_FILE beside it that would be used in its
+ * place: we did not use that. */
 static void set_store(const struct cli_args *args, const char *url)
 {
     static char text[STOREURL_MAX];
     struct text t = TEXT_IN(text);
-    const char *file = args->store_file;
+    const char *file = args->store_file, *env = getenv("SNIB_URL");
 
     if (args->store == NULL && file == NULL && url != NULL &&
-        (getenv("SNIB_URL") == NULL || getenv("SNIB_URL")[0] == '\0')) {
+        (env == NULL || env[0] == '\0' || storeurl_was_redacted(env))) {
         file = getenv("SNIB_STORE_FILE");
     }
     if (file != NULL) {
@@ -145,7 +154,8 @@ static void set_store(const struct cli_args *args, const char *url)
     } else if (url != NULL && storeurl_has_secret(url)) {
         storeurl_redact(url, text, sizeof text);
         setenv("SNIB_URL", text, 1);
-    } else if (url != NULL && strncmp(url, "sqlite:", 7) == 0) {
+        unsetenv("SNIB_STORE_FILE");
+    } else if (url != NULL && names_a_file(url)) {
         text_add(&t, "sqlite:");
         text_add(&t, absolute(url + 7, true));
         setenv("SNIB_URL", text, 1);

@@ -274,6 +274,40 @@ def test_a_store_file_keeps_its_password_from_the_environment(redis):
     assert "a: held by" in done.stdout, done.stdout
 
 
+def test_a_nested_call_knows_a_scheme_in_capitals(sqlite):
+    assert elsewhere(sqlite, "-s", "SQLITE:there.db")["held"]
+
+
+def in_a_file(store, url):
+    with open(store.path("url"), "w") as file:
+        file.write(url)
+    os.chmod(store.path("url"), 0o600)
+    return store.path("url")
+
+
+def test_a_nested_call_uses_no_file_that_was_not_used(redis):
+    """Without the password it is refused, rather than sent elsewhere."""
+    redis.server.command("CONFIG", "SET", "requirepass", "secret")
+    url = redis.server.url.replace("://", "://:secret@")
+    file = in_a_file(redis, "sqlite:%s" % redis.path("wrong.db"))
+    done = redis.run("run", "-q", "a", "--", redis.binary, "status", "a",
+                     env={"SNIB_URL": url, "SNIB_STORE_FILE": file})
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "*** where its password was" in done.stderr
+
+
+def test_a_nested_call_uses_the_file_beside_a_blanked_url(redis):
+    redis.server.command("CONFIG", "SET", "requirepass", "secret")
+    in_a_file(redis, redis.server.url.replace("://", "://:secret@"))
+    done = redis.run("run", "-q", "a", "--", "sh", "-c",
+                     'env; cd /; "$0" status a', redis.binary,
+                     env={"SNIB_URL": "redis://:***@127.0.0.1:1",
+                          "SNIB_STORE_FILE": "url"})
+    assert done.returncode == 0, done.stderr
+    assert "secret" not in done.stdout
+    assert "a: held by" in done.stdout, done.stdout
+
+
 def test_the_owner_is_named_as_status_names_it(store):
     show = ('echo "$SNIB_OWNER"; "$0" status --json a')
     for inner in ([], [store.binary, "run", "--reentrant", "a", "--"]):

@@ -245,3 +245,10 @@ def test_root_is_told_once_a_boot_on_a_terminal(host):
     assert told not in done.stdout
     first, _, second = text.partition(".\r\n")
     assert told in first and told not in second, text
+
+
+def test_a_nested_call_uses_the_default_file(host):
+    done = run_on_a_host(host, '"$0" run -q -s sqlite: n -- sh -c \''
+                               'echo "$SNIB_URL"; cd /; "$0" status n\' "$0"')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("sqlite:\nn: held by"), done.stdout
