@@ -3,7 +3,8 @@
  * The one command that breaks exclusion: the old holder goes on until its
  * next renewal, only the fence protects. So it shows whom it would hit and how
  * long they have held, says when that is the very user who asks, and wants the
- * name typed, or --yes with a reason that the holder will read.
+ * name typed, or --yes with a reason that the holder will read. A state that
+ * cannot be read is no obstacle: this is what mends it.
  */
 #include "cli.h"
 #include "show.h"
@@ -47,7 +48,8 @@ static size_t show_holders(struct snib_client *client,
     return view->holder_count;
 }
 
-static int confirm(const struct cli_args *args, const char *name, size_t held)
+static int confirm(const struct cli_args *args, const char *name, size_t held,
+                   bool damaged)
 {
     char typed[SNIB_NAME_MAX + 2];
 
@@ -58,7 +60,10 @@ static int confirm(const struct cli_args *args, const char *name, size_t held)
         return usage_error(args, "nobody to ask: stdin is no terminal; use "
                                  "--yes --reason TEXT");
     }
-    if (held == 0) {
+    if (damaged) {
+        say("who holds it cannot be shown; they may work until their next "
+            "renewals. Type the lock's name to end all grants of it:");
+    } else if (held == 0) {
         say("type the lock's name to open it before its lock-delay is over:");
     } else if (held == 1) {
         say("its holder is told, at the latest by its next renewal, and may "
@@ -112,8 +117,8 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
     const char *name = operands[0];
     struct snib_error error = {0};
     struct snib_view *view;
-    size_t held;
-    bool closed, was_closed;
+    size_t held = 0;
+    bool damaged, closed, was_closed = false;
     int code = cli_check_name(args, name);
 
     (void)count;
@@ -129,14 +134,18 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
         return code;
     }
     error.code = snib_inspect(client, name, strlen(name), &view, &error);
-    if (error.code != SNIB_ERR_OK) {
+    damaged = error.code == SNIB_ERR_CORRUPT;
+    if (damaged) {
+        say("%s: its state at the store is damaged", shown(name));
+    } else if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
+    } else {
+        held = show_holders(client, view);
+        was_closed = view->closed_count > 0;
+        snib_view_free(view);
     }
-    held = show_holders(client, view);
-    was_closed = view->closed_count > 0;
-    closed = held > 0 || was_closed;
-    snib_view_free(view);
-    if (closed && (code = confirm(args, name, held)) != CLI_OK) {
+    closed = held > 0 || was_closed || damaged;
+    if (closed && (code = confirm(args, name, held, damaged)) != CLI_OK) {
         return code;
     }
     return closed || args->json ? force(args, client, name, was_closed)

@@ -99,6 +99,21 @@ def test_force_release_of_a_free_lock_does_nothing(store):
     assert "free" in done.stderr
 
 
+def test_force_release_mends_what_cannot_be_shown(redis):
+    """Who is sent to it by the error must not be met by the error."""
+    redis.server.command("SET", "snib:{a}:t", "junk")
+    done = redis.run("try", "a", "--", "true")
+    assert "snib force-release" in done.stderr, done.stderr
+    done = redis.run("force-release", "a")
+    assert done.returncode == 64
+    assert "a: its state at the store is damaged" in done.stderr
+    assert "nobody to ask" in done.stderr
+    done = redis.run("force-release", "--yes", "--reason", "x", "a")
+    assert done.returncode == 0, done.stderr
+    assert "a: its state at the store is damaged" in done.stderr
+    assert redis.run("try", "a", "--", "true").returncode == 0
+
+
 @pytest.mark.parametrize("typed, code, held", [("a", 0, False),
                                                ("b", 64, True),
                                                ("", 64, True)])
