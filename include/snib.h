@@ -392,8 +392,9 @@ struct snib_acquire_options {
                            SNIB_FOREVER · else the limit: for the store as for
                            the lock. A store that is not there is waited for
                            until then; what waiting cannot mend (a host name
-                           that does not exist, a refused login, a store of
-                           another kind) ends at once                      */
+                           that does not exist, of a store that was not
+                           reached yet; a refused login; a store of another
+                           kind) ends at once                              */
     uint64_t lane;      /* 0: the calling thread; else snib_lane_new()     */
     const char *reason; /* shown to others; NULL: the client's             */
     uint32_t permits;   /* PERMITS: 0: as many as the lock's options say   */

@@ -160,6 +160,29 @@ static void a_host_that_does_not_exist_ends_who_waits(void **state)
     silence();
 }
 
+/* The name of a server may be gone while that restarts. */
+static void a_host_that_was_there_is_waited_for(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    let_wait(&rq);
+    closed(CALLERS);
+    for (int i = 0; i < 8; i++) {
+        if (out.open & 1) {
+            refuse(true);
+        }
+        silence();
+        pass(100);
+    }
+    while (!(out.open & 1)) {
+        pass(100);
+    }
+    connected(CALLERS);
+    hears_acquire(CALLERS, "1");
+    grant_reply(CALLERS, 1000);
+    answered(&rq, SNIB__DONE);
+}
+
 static void meets(const char *mode, const char *role, struct snib__request *rq)
 {
     start(rq);
@@ -518,6 +541,7 @@ int main(void)
         CASE(never_connected_is_waited_for_until_the_limit),
         CASE(a_try_ends_with_the_first_attempt_that_failed),
         CASE(a_host_that_does_not_exist_ends_who_waits),
+        CASE(a_host_that_was_there_is_waited_for),
         CASE(a_limit_between_two_repeats_and_within_one),
         CASE(a_replica_is_asked_for_nothing_but_its_primary),
         CASE(what_cannot_keep_locks_is_wrong_configuration),

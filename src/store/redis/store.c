@@ -263,7 +263,8 @@ static void redis_input(struct snib__store *store, snib_instant now,
         }
         why_down(s, in, text, sizeof text);
         snib__line_cut(s, now, i, false, SNIB_ERR_UNREACHABLE, text, false);
-        if (in->hopeless && i != SUBS) {
+        /* One that was there comes back: its name may go while it restarts. */
+        if (in->hopeless && i != SUBS && !s->ever) {
             snib__ask_fail_callers(s, SNIB_ERR_UNREACHABLE, text);
         }
         break;
