@@ -33,6 +33,7 @@ struct server {
     uint64_t stone[STONES];
     uint32_t stones;
     uint32_t acquires, renews, keeps, releases, cancels;
+    bool all_marked; /* whatever is renewed was ended by force       */
 };
 
 /* A request on its way. */
@@ -149,7 +150,7 @@ static void do_renew(struct server *s, uint64_t who, struct snib__request *rq)
     s->renews += !keep;
     rq->answer = SNIB__NO;
     rq->err = SNIB_ERR_LOST;
-    if ((uint64_t)s->marked == key_of(rq)) {
+    if (s->all_marked || (uint64_t)s->marked == key_of(rq)) {
         rq->revoked = true;
     } else if (keep && has_stone(s, key_of(rq))) {
         /* ended */
@@ -337,6 +338,10 @@ static void fake_input(struct snib__store *store, snib_instant at,
             rq->revoked = t->copy.revoked;
             rq->valid_from = t->sent;
             answer(f, t, t->copy.answer, t->copy.err);
+            if (rq->revoked) { /* told of this grant */
+                snib__fail(rq->reterr, SNIB_ERR_LOST, "revoked: %llu",
+                           (unsigned long long)rq->id[0]);
+            }
         } else if (t->rq && snib__reached(at, t->rq->limit)) {
             answer(f, t, t->shut ? SNIB__NOT_APPLIED : SNIB__UNKNOWN,
                    t->shut ? SNIB_ERR_UNREACHABLE : SNIB_ERR_UNKNOWN);

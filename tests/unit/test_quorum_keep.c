@@ -77,6 +77,34 @@ static void a_force_release_is_told_as_revoked(void **state)
     assert_int_equal(held_at(3), 0); /* and is not set again */
 }
 
+static void each_of_two_that_were_forced_is_told_its_own_words(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    struct snib__request g = acquired(0);
+    struct snib_error said[2] = {{0}};
+    struct snib__request r[2];
+    run(10);
+    for (int k = 0; k < 3; k++) {
+        server[k].all_marked = true;
+    }
+    for (int i = 0; i < 2; i++) { /* answered in one step of each node */
+        r[i] = of_grant(SNIB__RENEW, &g);
+        r[i].id[0] += (uint64_t)i;
+        r[i].reterr = &said[i];
+        start(0, &r[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        char want[40];
+        finish(0, &r[i]);
+        assert_int_equal(r[i].answer, SNIB__NO);
+        assert_true(r[i].revoked);
+        snprintf(want, sizeof want, "revoked: %llu",
+                 (unsigned long long)r[i].id[0]);
+        assert_string_equal(said[i].text, want);
+    }
+}
+
 /* -- ending ----------------------------------------------------------------------------------- */
 
 static void release_ends_at_a_majority_and_then_everywhere(void **state)
@@ -278,6 +306,7 @@ int main(void)
         CASE(renewal_sets_the_grant_where_a_node_was_emptied),
         CASE(renewal_does_not_set_where_another_was_granted_since),
         CASE(a_force_release_is_told_as_revoked),
+        CASE(each_of_two_that_were_forced_is_told_its_own_words),
         CASE(release_ends_at_a_majority_and_then_everywhere),
         CASE(release_without_a_majority_is_unknown_at_its_limit),
         CASE(release_of_what_is_not_ours_is_no),

@@ -41,8 +41,9 @@ static struct snib__request *ask(struct snib__quorum *q, snib_instant now,
                                  .lease = op->lease,
                                  .room = op->room,
                                  .text = snib__buf_text(&op->text),
-                                 .reterr = &q->node[k].error,
+                                 .reterr = &p->error,
                                  .user = p};
+    p->error = (struct snib_error){0};
     rq->text_size = (uint32_t)snib__buf_size(&op->text);
     rq->limit = rq->patience = snib__after(now, node_limit(q, op, k));
     snib__link_init(&rq->link);
@@ -111,6 +112,9 @@ static void node_answered(struct snib__quorum *q, snib_instant now,
     struct node *n = &q->node[p->node];
     const struct snib__request *rq = &p->rq;
     n->due--;
+    if (p->error.code) {
+        n->error = p->error;
+    }
     if (rq->answer == SNIB__DONE || rq->answer == SNIB__NO) {
         n->ever = true;
         n->failing = n->probed = false;
@@ -210,7 +214,7 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
             p->revoked = p->revoked || rq->revoked;
             if (rq->revoked && op->parent) { /* who did it, and why */
                 snib__fail(op->parent->reterr, SNIB_ERR_LOST, "%s",
-                           q->node[p->node].error.text);
+                           p->error.text);
             }
         }
         break;
@@ -312,16 +316,19 @@ snib_err snib__nodes_why(const struct snib__quorum *q, const struct op *op,
                          char *ret, size_t size)
 {
     uint32_t silent = 0;
-    const struct node *worst = NULL;
+    const struct snib_error *worst = NULL;
+    uint32_t at = 0;
     for (uint32_t k = 0; k < q->count; k++) {
-        const struct node *n = &q->node[k];
+        const struct snib_error *said = &op->part[k].error;
+        said = said->code ? said : &q->node[k].error;
         bool failed = op->part[k].has == HAS_FAILED ||
                       op->part[k].has == HAS_MAYBE ||
                       op->part[k].doing != DO_NOTHING;
         silent += failed;
-        if (failed && n->error.code != SNIB_ERR_CANCELLED &&
-            (!worst || weight(n->error.code) > weight(worst->error.code))) {
-            worst = n;
+        if (failed && said->code != SNIB_ERR_CANCELLED &&
+            (!worst || weight(said->code) > weight(worst->code))) {
+            worst = said;
+            at = k;
         }
     }
     int n = snprintf(ret, size,
@@ -330,9 +337,9 @@ snib_err snib__nodes_why(const struct snib__quorum *q, const struct op *op,
                      q->count - silent, q->count, q->majority);
     if (worst && n > 0 && (size_t)n < size) {
         snprintf(ret + n, size - (size_t)n, "; %.60s: %.90s",
-                 q->out->chan[(uint32_t)(worst - q->node) * NODE_CHANS].address,
-                 worst->error.code ? worst->error.text : "no answer");
+                 q->out->chan[at * NODE_CHANS].address,
+                 worst->code ? worst->text : "no answer");
     }
-    snib_err err = worst ? worst->error.code : SNIB_ERR_OK;
+    snib_err err = worst ? worst->code : SNIB_ERR_OK;
     return weight(err) > 1 ? err : SNIB_ERR_UNREACHABLE;
 }

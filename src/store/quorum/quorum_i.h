@@ -80,6 +80,7 @@ struct op;
 
 struct part {
     struct snib__request rq;
+    struct snib_error error; /* of rq: answers may come in one step          */
     struct op *op;
     int64_t token;     /* HAS_OURS, HAS_GOOD: in the node's record           */
     snib_instant from; /* HAS_OURS, HAS_GOOD: its lease counts from here     */

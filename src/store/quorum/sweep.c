@@ -75,8 +75,7 @@ void snib__sweep_look(struct snib__quorum *q, snib_instant now, struct op *op,
         op->noes += was == DO_RELEASE;
         op->revoked = op->revoked || p->rq.revoked;
         if (p->rq.revoked && op->parent) { /* who did it, and why */
-            snib__fail(op->parent->reterr, SNIB_ERR_LOST, "%s",
-                       q->node[p->node].error.text);
+            snib__fail(op->parent->reterr, SNIB_ERR_LOST, "%s", p->error.text);
         }
         p->plain = false;
         snib__part_end(q, now, op, p->node, false, true);
