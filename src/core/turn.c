@@ -298,9 +298,10 @@ void snib__turn_due(struct snib__engine *e, snib_instant now,
         }
         if (snib__reached(now, t->renew_at) && t->renewing) {
             t->renew_at = SNIB__NEVER;
-            snib__seat_trouble(t->holder, t->holder && t->holder->trouble
-                                              ? NULL
-                                              : "a renewal is not answered");
+            if (!t->renewing->rq.only_asks && t->holder &&
+                !t->holder->trouble) {
+                snib__seat_trouble(t->holder, "a renewal is not answered");
+            }
             snib__turn_fails(e, t);
         } else if (snib__reached(now, t->renew_at)) {
             snib__turn_renew(e, now, t);

@@ -114,9 +114,11 @@ static void stands(struct snib__engine *e, snib_instant now,
 {
     t->hinted = t->hinted && t->stale;
     t->renew_at = SNIB__NEVER;
-    if (t->want_renew || t->hinted) {
+    /* Who stood still meanwhile cannot tell when the store was asked. */
+    if (t->want_renew || t->hinted || t->state == SNIB__TURN_RISK) {
         snib__turn_renew(e, now, t);
     } else {
+        snib__seat_recovered(t->holder);
         snib__turn_refuse_tries(e, t->site);
     }
     snib__turn_arm(e, t);

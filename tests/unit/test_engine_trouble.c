@@ -126,6 +126,68 @@ static void a_fixed_lease_expires(void **state)
     release(d, s->ticket, 1, NULL);
 }
 
+static struct snib__seat *fixed_and_asked_about(struct desk *d)
+{
+    struct snib__ask ask = ask_of(1);
+    ask.fixed = true;
+    d->e->pushes = true;
+    struct snib__seat *s = acquire(d, ask);
+    grant(d, 9);
+    (void)news_of(d, s);
+    snib__out_ended(out,
+                    (uint64_t[]){d->site->turn->id[0], d->site->turn->id[1]});
+    feed(d);
+    assert_true(at(SNIB__RENEW)->only_asks);
+    return s;
+}
+
+static void
+a_question_that_was_answered_late_is_not_why_it_expired(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = fixed_and_asked_about(d);
+    pass_ms(d, 5000);
+    confirm(d, d->now);
+    pass_ms(d, 30000);
+    assert_int_equal(s->why, SNIB_WHY_EXPIRED);
+    assert_string_equal(words(d, s),
+                        "expired: the lease was fixed, and is over");
+    release(d, s->ticket, 1, NULL);
+}
+
+static void
+a_question_that_failed_and_was_answered_then_is_no_cause(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = fixed_and_asked_about(d);
+    refuse_renewal(d, SNIB_ERR_STORE, "LOADING");
+    pass_ms(d, 200);
+    assert_true(at(SNIB__RENEW)->only_asks);
+    confirm(d, d->now);
+    pass_ms(d, 30000);
+    assert_int_equal(s->why, SNIB_WHY_EXPIRED);
+    assert_string_equal(words(d, s),
+                        "expired: the lease was fixed, and is over");
+    release(d, s->ticket, 1, NULL);
+}
+
+static void
+a_pause_while_it_is_asked_about_ends_with_a_confirmation(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = fixed_and_asked_about(d);
+    snib__engine_jumped(d->e, d->now);
+    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    confirm(d, d->now);
+    assert_non_null(at(SNIB__RENEW));
+    assert_false(at(SNIB__RENEW)->only_asks);
+    confirm(d, d->now);
+    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_string_equal(words(d, s), "");
+    assert_null(at(SNIB__RENEW));
+    release(d, s->ticket, 1, NULL);
+}
+
 static void who_forced_it_and_why_is_told(void **state)
 {
     struct desk *d = *state;
@@ -184,6 +246,9 @@ int main(void)
         T(a_pause_whose_renewals_fail_is_lost_as_unreachable),
         T(nobody_ran_is_a_pause),
         T(a_fixed_lease_expires),
+        T(a_question_that_was_answered_late_is_not_why_it_expired),
+        T(a_question_that_failed_and_was_answered_then_is_no_cause),
+        T(a_pause_while_it_is_asked_about_ends_with_a_confirmation),
         T(who_forced_it_and_why_is_told),
         T(a_text_is_cut_between_characters),
         T(the_party_and_a_long_reason_fit),
