@@ -16,6 +16,8 @@
 #define PREFIX      "snib1:"
 #define LEFT_PREFIX PREFIX "nokeeper"
 
+enum { FILE_MAX = 8192 };
+
 static void short_boot(struct grantfile *g)
 {
     char boot[PROC_BOOT_ID];
@@ -184,7 +186,7 @@ const char *grantfile_error(int error)
 int grantfile_write(const char *path, const struct grantfile *g,
                     const struct plan *plan, const struct plan_page *page)
 {
-    static char bytes[8192];
+    static char bytes[FILE_MAX];
     char grant[GRANT_TEXT_MAX], boot[PROC_BOOT_ID];
     struct text t = TEXT_IN(bytes);
 
@@ -296,10 +298,21 @@ static bool parse(const char *text, struct grantfile *ret)
            ret->keeper_pid > 0 && ret->token > 0;
 }
 
+/* The line store=URL. */
+static void read_store(const char *lines, struct grantfile *ret)
+{
+    const char *store = strstr(lines, "\nstore=");
+    size_t size = store != NULL ? strcspn(store + 7, "\n") : 0;
+
+    if (size < sizeof ret->store && store != NULL && store[7 + size] == '\n') {
+        memcpy(ret->store, store + 7, size);
+    }
+}
+
 bool grantfile_read(const struct cli_args *args, const char *operand,
                     struct grantfile *ret)
 {
-    char line[GRANT_TEXT_MAX + 8] = "";
+    char lines[FILE_MAX] = "", line[GRANT_TEXT_MAX + 8] = "";
     int fd;
     ssize_t size;
 
@@ -318,15 +331,16 @@ bool grantfile_read(const struct cli_args *args, const char *operand,
                     shown_short(operand), strerror(errno));
         return false;
     }
-    size = read(fd, line, sizeof line - 1);
+    size = read(fd, lines, sizeof lines - 1);
     close(fd);
-    line[size > 0 ? size : 0] = '\0';
-    line[strcspn(line, "\n")] = '\0';
+    lines[size > 0 ? size : 0] = '\0';
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(lines, "\n"), lines);
     if (strncmp(line, "grant=", 6) != 0 || !parse(line + 6, ret)) {
         usage_error(args, "%s is not a token file of snib acquire",
                     shown_short(operand));
         return false;
     }
+    read_store(lines, ret);
     return true;
 }
 

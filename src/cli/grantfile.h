@@ -21,6 +21,7 @@
 
 #include "control.h"
 #include "plan.h"
+#include "storeurl.h"
 
 /* A name of 512 bytes may take three times the room. */
 enum { GRANT_TEXT_MAX = 2048 };
@@ -34,6 +35,7 @@ struct grantfile {
     char name[SNIB_NAME_MAX + 1];
     size_t name_size;
     int64_t ttl_ms; /* 0: not known                                         */
+    char store[STOREURL_MAX]; /* of a TOKENFILE, as shown; "": not known    */
     bool no_keeper; /* then, instead of address and keeper:                 */
     char left[SNIB_GRANT_TEXT];
     char identity[SNIB_IDENTITY_TEXT];

@@ -2,11 +2,47 @@
  *
  * "The lease had ended" would be untrue of a keeper that was killed or is
  * stopped: the store keeps the lock until the lease is over, and others wait
- * that long. So the store is asked whether a holder has that token.
+ * that long. So the store is asked whether a holder has that token: the one
+ * that the token file names, else the caller's. A grant alone names none, and
+ * another store than its own would not know it: "it had ended" is believed of a
+ * store that somebody named, not of this host's default.
  */
 #include "duration.h"
 #include "grantfile.h"
 #include "text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool is_set(const char *variable)
+{
+    return getenv(variable) != NULL && getenv(variable)[0] != '\0';
+}
+
+static bool store_is_named(const struct cli_args *args)
+{
+    return args->store != NULL || args->store_file != NULL ||
+           is_set("SNIB_URL") || is_set("SNIB_STORE_FILE");
+}
+
+/* A path that hangs on a directory, and bytes that were escaped to be shown,
+ * lead elsewhere. */
+static bool says_where(const char *url)
+{
+    return url[0] != '\0' && strchr(url, '\\') == NULL &&
+           (strncasecmp(url, "sqlite:", 7) != 0 || url[7] == '/');
+}
+
+/* May that store say that the grant is no more? */
+static bool is_its_store(const struct cli_args *args, const struct grantfile *g,
+                         const struct snib_client *client)
+{
+    return g->store[0] == '\0'
+               ? store_is_named(args)
+               : says_where(g->store) &&
+                     strcmp(g->store, snib_client_url(client)) == 0;
+}
 
 /* How long the lease of that token still is at the store; 0: none has it;
  * -1: nobody could be asked. *ret_client: to be freed. */
@@ -14,14 +50,21 @@ static int64_t left_at_store(const struct cli_args *args,
                              const struct grantfile *g,
                              struct snib_client **ret_client)
 {
+    struct cli_args there = *args;
     struct snib_view *view;
-    int64_t left = 0;
+    int64_t left;
 
-    if (g->name_size == 0 || cli_open(args, ret_client) != CLI_OK ||
+    /* One whose password was taken out is reached by what the caller has. */
+    if (says_where(g->store) && !storeurl_was_redacted(g->store)) {
+        there.store = g->store;
+        there.store_file = NULL;
+    }
+    if (g->name_size == 0 || cli_open(&there, ret_client) != CLI_OK ||
         snib_inspect(*ret_client, g->name, g->name_size, &view, NULL) !=
             SNIB_ERR_OK) {
         return -1;
     }
+    left = is_its_store(args, g, *ret_client) ? 0 : -1;
     for (size_t i = 0; i < view->holder_count; i++) {
         if (view->holders[i].token == g->token) {
             left = view->holders[i].left_ms;

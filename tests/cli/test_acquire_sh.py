@@ -249,3 +249,28 @@ def test_a_holder_process_that_does_not_answer_is_told(store, sub, sig, words):
     assert "a: %s; the lock is free in at most " % words in done.stderr
     assert "snib force-release" in done.stderr
     assert store.held("a")
+
+
+NO_STORE = {"SNIB_URL": "", "SNIB_STORE_FILE": ""}
+
+
+@pytest.mark.parametrize("sub", ["release", "renew", "check"])
+def test_the_store_that_the_token_file_names_is_asked(store, sub):
+    file = store.path("grant")
+    assert store.run("acquire", "-o", file, "-t", "1m", "a").returncode == 0
+    with open(file) as lines:
+        holder = int(lines.readline().split(":")[2].split(".")[0])
+    kill(holder, signal.SIGKILL)
+    eventually(lambda: not os.path.exists("/proc/%d" % holder))
+    for env in (NO_STORE,
+                {"SNIB_URL": "sqlite:%s" % store.path("wrong.db")}):
+        done = store.run(sub, file, env=env)
+        assert done.returncode == 76
+        assert "a: its holder process has ended; the lock is free in at " \
+               "most " in done.stderr
+    assert not os.path.exists(store.path("wrong.db"))
+    assert store.run("force-release", "--yes", "--reason", "x",
+                     "a").returncode == 0
+    done = store.run(sub, file, env=NO_STORE)
+    assert done.returncode == 76
+    assert "a: the grant had ended before, says " + store.url in done.stderr

@@ -252,3 +252,20 @@ def test_a_nested_call_uses_the_default_file(host):
                                'echo "$SNIB_URL"; cd /; "$0" status n\' "$0"')
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("sqlite:\nn: held by"), done.stdout
+
+
+@pytest.mark.parametrize("of", ["file", '"$grant"'])
+def test_the_default_file_does_not_say_that_a_grant_ended(host, of):
+    """A grant names no store; nor, from elsewhere, does a relative path."""
+    done = run_on_a_host(host, (
+        'cd /var/lib; "$0" acquire -q -s sqlite:there.db -o file -t 1m n; '
+        'grant=$(sed -n s/^grant=//p file); '
+        'pid=$(sed -n s/^keeper_pid=//p file); '
+        'kill -9 $pid; while [ -e /proc/$pid ]; do :; done; '
+        f'for sub in release renew check; do "$0" $sub {of} || echo $?; done; '
+        '"$0" status -s sqlite:there.db n'))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("76\n" * 3 + "n: held by"), done.stdout
+    assert "had ended" not in done.stderr
+    assert done.stderr.count("n: its holder process has ended; the lock is free "
+                             "in at most 1m") == 3, done.stderr
