@@ -11,6 +11,10 @@
  * Nor does it hold what nobody uses: a leash that is stopped while it waits
  * does not take a grant, and it is given back (keeper_offer.c).
  *
+ * A wait that ends while the store does not answer may have a request there
+ * that is executed later, and grants to nobody. Then we go on alone, a few
+ * seconds, until it is cancelled or too old; the leash does not wait for that.
+ *
  * For `snib acquire` the same process goes on without a leash (DETACH): it
  * drops stderr and lives until release, until --holder-pid ends, or else until
  * TERM or INT, or until the lease is lost. With --detached it leaves the grant behind then, and ends.
@@ -43,24 +47,99 @@ static void nap(int64_t ms)
     nanosleep(&ts, NULL);
 }
 
-/* All is said and told, and the leash waits for our end. With a store that is
- * away, or a look that is not answered, freeing the client would take as long as
- * a request may. What that would still try to take back, the store drops by
- * itself within seconds. */
-static bool ends_soon(struct keeper *k)
+/* All is said and told, and the leash waits for our end. A look that is not
+ * answered would keep us as long as a request may take. */
+static bool looks_end(struct keeper *k)
 {
     enum { PATIENCE_MS = 100, STEP_MS = 5 };
-    struct snib_store_status status;
 
     look_drop(k->look);
+    k->look = NULL;
     for (int ms = 0; look_pending() && ms < PATIENCE_MS; ms += STEP_MS) {
         nap(STEP_MS);
     }
-    if (k->client == NULL || look_pending()) {
-        return !look_pending();
+    return !look_pending();
+}
+
+static bool store_away(struct keeper *k)
+{
+    struct snib_store_status status;
+
+    if (k->client == NULL) {
+        return true;
     }
     snib_client_store_status(k->client, &status);
-    return status.reachable || status.error == SNIB_ERR_OK;
+    return !status.reachable && status.error != SNIB_ERR_OK;
+}
+
+/* Until the store answers again, or what it has got of ours is too old to be
+ * executed. (The library sends the cancel again and again meanwhile.) */
+static void outlast(struct keeper *k)
+{
+    const char *name = k->plan->names[k->at];
+    int64_t until = proc_now() + KEEPER_NOT_AFTER;
+
+    look_drop(k->look);
+    k->look = NULL;
+    while (proc_now() < until) {
+        struct snib_view *view = NULL;
+
+        if (!look_pending()) {
+            snib_err code =
+                snib_inspect(k->client, name, strlen(name), &view, NULL);
+
+            snib_view_free(view);
+            if (snib_err_exit(code) != CLI_UNREACHABLE) {
+                return; /* it answers */
+            }
+        }
+        nap(20);
+    }
+}
+
+/* A silence may be too young to be known as such: ask. Who tries once has its
+ * answer, or a long silence. */
+static bool silent(struct keeper *k)
+{
+    struct look_answer a;
+
+    if (k->plan->wait_ms == 0) {
+        return false;
+    }
+    k->look = look_start(k->client, k->plan->names[k->at], false, -1);
+    if (k->look == NULL ||
+        !look_take(k->look, proc_now() + 100 * LEASH_MS, &a)) {
+        return true;
+    }
+    k->look = NULL;
+    snib_view_free(a.view);
+    return snib_err_exit(a.error.code) == CLI_UNREACHABLE;
+}
+
+/* Only a store that was there once can have got a request of ours. Silence
+ * is noticed later than each look comes, so no time of it is missed. */
+void keeper_note_reached(struct keeper *k)
+{
+    struct snib_store_status status;
+
+    snib_client_store_status(k->client, &status);
+    k->reached = k->reached || status.reachable || status.nodes_reachable > 0;
+    k->reached_ns = k->reached ? INT64_MAX : proc_now() + 100 * LEASH_MS;
+}
+
+bool keeper_lingers(struct keeper *k)
+{
+    if (k->phase == PHASE_HOLDING || !k->asked || k->local) {
+        return false;
+    }
+    keeper_note_reached(k);
+    k->lingers = k->reached && (!looks_end(k) || store_away(k) || silent(k));
+    /* As the child of a leash that is gone, and of its shell no job. Who leads
+     * a group gets no session, so into that of the leash first. */
+    if (k->lingers && setpgid(0, getpgid(k->leash)) == 0) {
+        setsid();
+    }
+    return k->lingers;
 }
 
 void keeper_end(struct keeper *k, int code)
@@ -68,7 +147,10 @@ void keeper_end(struct keeper *k, int code)
     keeper_multi_stop(k);
     /* Who reads our stderr to its end must not wait with us. */
     dup2(0, 2); /* 0 is /dev/null by now */
-    if (!ends_soon(k)) {
+    if (k->lingers) {
+        outlast(k);
+    }
+    if (!looks_end(k) || (!k->lingers && store_away(k))) {
         _exit(code);
     }
     snib_multi_free(k->several.multi);
@@ -85,6 +167,7 @@ void keeper_release_and_end(struct keeper *k)
     char text[SNIB_EXPLAIN_TEXT] = "";
     bool lost = keeper_release_all(k, &why, text);
 
+    keeper_lingers(k);
     keeper_tell(k, PLAN_RELEASED, lost ? 1 : 0, why, text);
     keeper_end(k, 0);
 }
@@ -281,6 +364,7 @@ static int64_t next_due(const struct keeper *k)
     if (k->phase == PHASE_ACQUIRING && k->line.watch_ns < due) {
         due = k->line.watch_ns;
     }
+    due = k->reached_ns < due ? k->reached_ns : due;
     if (k->phase == PHASE_HOLDING) {
         due = k->look_ns < due ? k->look_ns : due;
         due = k->renew_ns < due ? k->renew_ns : due;
@@ -305,6 +389,9 @@ static void do_due(struct keeper *k)
 {
     int64_t now = proc_now();
 
+    if (now >= k->reached_ns) {
+        keeper_note_reached(k);
+    }
     if (k->phase == PHASE_ACQUIRING && now >= k->line.watch_ns) {
         waitline_watch(&k->line, k->client, now);
     }
@@ -420,7 +507,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     k.listener = k.signals = -1;
     k.holder_pidfd = plan->holder_pidfd;
     k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
-    k.offer_ns = k.tie_ns = INT64_MAX;
+    k.offer_ns = k.tie_ns = k.reached_ns = INT64_MAX;
     if (plan->command == NULL) {
         setsid();
     } else {

@@ -63,6 +63,7 @@ void keeper_fail(struct keeper *k, snib_err code)
 
     waitline_wipe(&k->line);
     keeper_release_all(k, &why, NULL);
+    keeper_lingers(k);
     keeper_tell(k, PLAN_FAILED, snib_err_exit(code), why_of_error(code), "");
     keeper_end(k, 0);
 }
@@ -340,6 +341,8 @@ static void acquire_one(struct keeper *k)
     options.wait_ms = keeper_wait_left_ms(k);
     options.above = keeper_find_above(k);
     s->state = SLOT_ASKED;
+    k->asked = true;
+    keeper_note_reached(k);
     error.code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
     if (error.code != SNIB_ERR_OK) {
         fail_to_start(k, &error);

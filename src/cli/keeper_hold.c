@@ -23,6 +23,7 @@ bool keeper_tell(const struct keeper *k, enum plan_message_kind kind, int code,
     struct text t = TEXT_IN(m.text);
 
     text_add(&t, text);
+    m.lingers = k->lingers;
     return k->socket >= 0 &&
            send(k->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) ==
                (ssize_t)sizeof m;

@@ -69,9 +69,13 @@ struct keeper {
     int signals;      /* detached: signalfd of what ends us; -1             */
     int64_t tie_ns;   /* --sh: release then, unless it is tied by then      */
     bool lost;
-    bool paused; /* the leash is stopped, and has said so                  */
-    bool aside;  /* a grant was given back: nothing is asked for just now  */
-    bool local;  /* the store is a file on this host */
+    bool paused;  /* the leash is stopped, and has said so                  */
+    bool aside;   /* a grant was given back: nothing is asked for just now  */
+    bool local;   /* the store is a file on this host */
+    bool asked;   /* the store, for a lock                                  */
+    bool reached; /* the store, once                                       */
+    bool lingers; /* goes on alone until what it asked for is cancelled    */
+    int64_t reached_ns; /* look then whether it is                         */
     struct waitline line;
     int64_t look_ns;   /* next look at the grants                          */
     int64_t renew_ns;  /* our own renewal, when the grace is long          */
@@ -80,7 +84,15 @@ struct keeper {
     struct look *look; /* for the line: under way, or NULL                */
 };
 
+/* How long after it was sent a request may be executed. */
+#define KEEPER_NOT_AFTER (10 * LEASH_S)
+
 /* keeper.c: the end. */
+
+/* Before the last word: must we outlive the leash, as what we asked for may
+ * be granted yet? */
+bool keeper_lingers(struct keeper *);
+void keeper_note_reached(struct keeper *);
 _Noreturn void keeper_end(struct keeper *, int code);
 _Noreturn void keeper_release_and_end(struct keeper *);
 /* Give all back: we lack what it takes to keep it; errno. */

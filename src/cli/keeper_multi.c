@@ -122,6 +122,8 @@ void keeper_multi_start(struct keeper *k)
     }
     m->options.wait_ms = keeper_wait_left_ms(k);
     m->options.above = keeper_find_above(k);
+    k->asked = true;
+    keeper_note_reached(k);
     if (pthread_create(&m->thread, NULL, wait_for_all, k) != 0) {
         struct snib_error error = {.code = SNIB_ERR_LIMIT,
                                    .text = "cannot start a thread"};

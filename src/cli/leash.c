@@ -265,11 +265,11 @@ static void hear_message(struct body *b, const struct plan_message *m)
         ev.kind = LEASH_EV_LOST;
         break;
     case PLAN_FAILED:
-        b->keeper_done = true;
+        b->keeper_done = !m->lingers;
         ev.kind = LEASH_EV_FAILED;
         break;
     case PLAN_RELEASED:
-        b->keeper_done = true;
+        b->keeper_done = !m->lingers;
         if (b->lost_text[0] == '\0') {
             memcpy(b->lost_text, m->text, sizeof b->lost_text);
         }
@@ -486,7 +486,7 @@ bool leash_open(struct body *b, const struct plan *plan)
  * whoever adopts it would have to reap it, and many an init of a container does
  * not; inside another snib run it would look like a process that we left
  * behind. One that still tries to give back has not said it, and goes on
- * alone. */
+ * alone; so does one whose cancel the store has not answered. */
 static void reap_keeper(struct body *b)
 {
     enum { PATIENCE_MS = 2000 };

@@ -21,7 +21,8 @@ struct body {
     bool term_sent;
     bool stopped_self; /* by Ctrl-Z; CONT brings the command back, too    */
     bool keeper_gone;  /* reaped                                          */
-    bool keeper_done;  /* it said its last word, or closed its socket     */
+    bool keeper_done;  /* it said its last word and ends, or closed its
+                          socket                                         */
     int asked_to_end;  /* the last INT, QUIT or TERM that came; 0: none   */
     int64_t armed;
     char risk_text[SNIB_EXPLAIN_TEXT], lost_text[SNIB_EXPLAIN_TEXT];

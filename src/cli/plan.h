@@ -81,6 +81,7 @@ struct plan_message {
     int32_t kind;
     int32_t code;
     int32_t why;
+    bool lingers; /* FAILED, RELEASED: it goes on alone, do not wait for it */
     char text[SNIB_EXPLAIN_TEXT]; /* what is behind it; "": not known       */
 };
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import eventually
+from conftest import eventually, keeper_of, stat_of
 
 DEAD = {"SNIB_URL": "redis://127.0.0.1:1"}
 # What starting processes on a busy machine may add; the limits that were
@@ -147,3 +147,47 @@ def test_another_process_is_inside_a_write(sqlite, writer, args, limit, quiet):
     assert took < limit + SLACK, done.stderr
     assert done.returncode == 69, done.stderr
     assert str(writer.pid) in done.stderr, done.stderr
+
+
+def at(moment):
+    eventually(lambda: time.monotonic() >= moment)
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",)], ids=str)
+@pytest.mark.parametrize("sig", [None, signal.SIGINT, signal.SIGTERM], ids=str)
+def test_what_a_stalled_store_grants_after_the_wait_is_given_back(
+        redis, sig, quiet):
+    """A request that the server has not read yet when it stalls is executed
+    when it goes on: after the end of the lease, and of the wait."""
+    done = redis.run("acquire", "-q", "--detached", "-t", "3s", "a")
+    assert done.returncode == 0, done.stderr
+    began = time.monotonic()
+    p = redis.start("run", *quiet, *(("-w", "3s") if sig is None else ()),
+                    "-t", "10m", "a", "--", "echo", "got")
+    eventually(lambda: redis.waiters("a") == 1, "in the queue")
+    at(began + 2)
+    redis.server.freeze()
+    if sig is not None:
+        at(began + 3.6)
+        p.send_signal(sig)
+    asked = time.monotonic()
+    out, said = p.communicate(timeout=30)
+    ended = time.monotonic()
+    at(began + 3.8)
+    redis.server.thaw()
+    if sig is None:
+        assert ended - began < 3 + SLACK, said
+        assert p.returncode in (69, 75), said
+    else:
+        assert ended - asked < SLACK, said
+        assert p.returncode == 128 + sig, said
+    assert out == ""
+    done = redis.run("run", "-q", "-w", "9s", "a", "--", "echo", "mine")
+    assert (done.returncode, done.stdout) == (0, "mine\n"), done.stderr
+
+
+def test_a_store_that_was_never_there_keeps_no_process(sqlite):
+    p = sqlite.start("run", "-q", "-w", "500ms", "a", "--", "true", env=DEAD)
+    keeper = eventually(lambda: keeper_of(p.pid), "a keeper")
+    assert p.wait(20) == 69
+    assert stat_of(keeper) is None
