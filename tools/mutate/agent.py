@@ -218,6 +218,10 @@ def serve():
             subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2g", "none",
                             "/tmp"], check=True)
             os.chmod("/tmp", 0o1777)
+        # No name server here: a name is looked up in vain at once.
+        if os.path.exists("/etc/resolv.conf"):
+            subprocess.run(["mount", "--bind", "/dev/null",
+                            "/etc/resolv.conf"], check=False)
     folder = tempfile.mkdtemp(prefix="mutant-")
     os.environ.update({"TMPDIR": folder, "HOME": folder,
                        "XDG_STATE_HOME": folder, "XDG_RUNTIME_DIR": folder,

@@ -14,7 +14,8 @@ import draw
 import splice
 from built import arguments_of
 
-FORM = 2  # of the file
+FORM = 3  # of the file
+TRIES = 6  # a test that fails without any mutant: twice a run, three runs
 
 
 class Map:
@@ -117,12 +118,20 @@ class Recorder:
                     if u["source"] == path]
             if fresh or not kept or set(kept) != {now}:
                 jobs.append((1, lambda a, log, e=entry: self.file(a, log, e)))
+                continue
+            for name, unit in self.cover.units.items():
+                if unit["source"] == path and 0 < unit["failures"] < TRIES:
+                    again = self.suites.of_file(entry, unit["nodes"], name)
+                    jobs.append((0, lambda a, log, u=again:
+                                 self.once_more(a, log, u)))
         jobs.sort(key=lambda j: -j[0])
         return [job for _, job in jobs]
 
     def keep(self, unit, found, word, reached, seconds, why=""):
         with self.lock:
+            failures = self.cover.units.get(unit.name, {}).get("failures", 0)
             self.cover.units[unit.name] = {
+                "failures": failures + 1 if word == "failed" else 0,
                 "source": unit.source, "hash": self.suites.digest_of(unit),
                 "seconds": seconds, "reached": reached,
                 "generation": self.cover.generation, "nodes": unit.nodes,
