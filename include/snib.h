@@ -669,6 +669,9 @@ struct snib_view {
     size_t closed_count;
     const struct snib_party *closed_by;
     int64_t closed_ms;
+    /* So many holders more than `holders` shows: who is not found there may
+     * hold nevertheless. 0: all are shown. */
+    uint32_t holders_more;
 };
 
 /* Inspect one lock. A lock that nobody holds or waits for is a view with no
@@ -676,7 +679,7 @@ struct snib_view {
  * snib_view_free.
  * What is shown was so at one instant between the call and its return. On Redis
  * that is said of the first 200 holders and 100 waiters: those behind are asked
- * for by the hundred, up to 1,000 holders (a line of the log says how many more
+ * for by the hundred, up to 1,000 holders (holders_more says how many more
  * there are), and while the queue moves some may be missing or be there
  * twice. A quorum asks its servers one by one: there is no such instant. */
 SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
@@ -690,7 +693,7 @@ SNIB_API void snib_view_free(struct snib_view *);
  * *ret is an array of *ret_count views; free with
  * snib_views_free. On Redis this scans (SCAN), it does not block the
  * server, shows 200 holders and 100 waiters of each lock, and leaves out a lock
- * whose records are damaged; a line of the log says so. */
+ * whose records are damaged, which a line of the log says. */
 SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
                                        struct snib_view ***ret,
                                        size_t *ret_count,

@@ -16,6 +16,7 @@ enum snib__row {
     SNIB__ROW_WAITER = 'W',  /* of the lock row before it, in queue order   */
     SNIB__ROW_CLOSED = 'E',  /* a holder whose lease is over and whose
                                 lock-delay runs; left: until that is over   */
+    SNIB__ROW_MORE = 'M',    /* count: holders of that lock not told of     */
     SNIB__ROW_FINDING = 'D', /* doctor: level, check, text, remedy          */
     SNIB__ROW_COUNT = 'C',   /* count (force-release)                       */
     SNIB__ROW_TERMS = 'T'    /* count (done), size, permits, gate, waiting  */

@@ -65,8 +65,9 @@ static bool fits(const struct snib_view *view, const struct kind_terms *terms,
         !lets_in(view->closed_by, view->closed_count, &used)) {
         return false;
     }
+    /* Permits of holders that are not shown cannot be counted. */
     return kind != SNIB_PERMITS || terms->size < 0 ||
-           (int64_t)permits <= terms->size - used;
+           (view->holders_more == 0 && (int64_t)permits <= terms->size - used);
 }
 
 struct wish {

@@ -45,7 +45,8 @@ static bool is_its_store(const struct cli_args *args, const struct grantfile *g,
 }
 
 /* How long the lease of that token still is at the store; 0: none has it;
- * -1: nobody could be asked. *ret_client: to be freed. */
+ * -1: nobody could be asked, or
+ * not all holders are shown. *ret_client: to be freed. */
 static int64_t left_at_store(const struct cli_args *args,
                              const struct grantfile *g,
                              struct snib_client **ret_client)
@@ -69,6 +70,9 @@ static int64_t left_at_store(const struct cli_args *args,
         if (view->holders[i].token == g->token) {
             left = view->holders[i].left_ms;
         }
+    }
+    if (left == 0 && view->holders_more > 0) {
+        left = -1;
     }
     snib_view_free(view);
     return left;

@@ -197,7 +197,7 @@ static bool shows_us(const struct snib_view *view)
             return true;
         }
     }
-    return false;
+    return view->holders_more > 0; /* for all that one sees */
 }
 
 /* The release was sent and not answered. The library repeats it as long as the

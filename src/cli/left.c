@@ -132,6 +132,10 @@ int64_t left_deadline(const struct cli_args *args, const struct grantfile *g)
         return 0;
     }
     rest = rest_ns(g, view);
+    if (rest == 0 && view->holders_more > 0) {
+        say("whether the grant stands is not known: %u holders are not shown",
+            view->holders_more);
+    }
     snib_view_free(view);
     return rest > 0 ? asked + rest : 0;
 }

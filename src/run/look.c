@@ -160,7 +160,7 @@ struct measure {
     const void *name; /* in the rows                                        */
     size_t name_size, text;
     size_t holders, waiters, closed;
-    int64_t token, closed_ms;
+    int64_t token, closed_ms, more;
 };
 
 static size_t text_size(const struct snib_party *p)
@@ -178,6 +178,15 @@ static void measure_lock_row(struct snib__rec *r, struct measure *m)
             m->name_size = r->size;
         } else if (r->field == SNIB__F_TOKEN) {
             m->token = not_negative(snib__rec_value_i64(r));
+        }
+    }
+}
+
+static void measure_more(struct snib__rec *r, struct measure *m)
+{
+    while (snib__rec_next_field(r)) {
+        if (r->field == SNIB__F_COUNT) {
+            m->more = snib__rec_value_i64(r);
         }
     }
 }
@@ -201,7 +210,9 @@ static bool measure_lock(struct snib__rec *at, const char *self,
         if (at->row == SNIB__ROW_LOCK) {
             return true;
         }
-        if (is_party(at->row)) {
+        if (at->row == SNIB__ROW_MORE) {
+            measure_more(at, m);
+        } else if (is_party(at->row)) {
             m->holders += at->row == SNIB__ROW_HOLDER;
             m->waiters += at->row == SNIB__ROW_WAITER;
             read_party(at, self, &row);
@@ -261,6 +272,7 @@ static struct snib_view *new_view(const struct measure *m, char **ret_text)
     view->closed_by = view->waiters + m->waiters;
     view->closed_count = m->closed;
     view->closed_ms = m->closed_ms;
+    view->holders_more = count_of(m->more);
     if (m->name_size) {
         memcpy(text, m->name, m->name_size);
     }

@@ -3,6 +3,9 @@ another type, a token that no clock made. It must not reach other locks, nor
 those who look.
 """
 
+import os
+import subprocess
+
 import pytest
 
 from harness.redis_server import RedisError, redis_missing
@@ -12,15 +15,16 @@ pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
 FAR = 8000000000000000  # a token of the year 2217
 
 
-def crowd(redis, count, name="big"):
-    """So many readers with a lease of a minute."""
+def crowd(redis, count, name="big", permits=False):
+    """So many readers, or holders of a permit, with a lease of a minute."""
     seconds, _ = redis.command("TIME")
     end = int(seconds) * 1000 + 60000
     fields = []
     for i in range(count):
         request = f"{i + 1:032x}"
         fields += [f"{'c' * 32}:{request}",
-                   f"{request} 5000 {end} 1 1 1 0 host=h&pid={i + 1}&user=u"]
+                   f"{request} 5000 {end} {f'3 1,s{i}' if permits else '1 1'}"
+                   f" 1 0 host=h&pid={i + 1}&user=u"]
     for at in range(0, len(fields), 2000):
         redis.command("HSET", "snib:{%s}" % name, *fields[at:at + 2000])
     redis.command("PEXPIRE", "snib:{%s}" % name, 60000)
@@ -42,6 +46,20 @@ def test_lock_with_thousands_of_readers_can_be_looked_at(drivers, redis, count):
         "no look ends a connection"
     assert held.status().held
     held.release()
+
+
+def test_full_semaphore_of_more_than_are_shown_is_not_free(redis):
+    def snib(verb, *args, command=()):
+        return subprocess.run(
+            [os.environ["SNIB_BIN"], verb, "-s", redis.url, "--kind",
+             "semaphore", "-w", "0", *args, "big", *command],
+            capture_output=True, text=True, timeout=20)
+
+    taken = ("--capacity", "1200")
+    assert snib("run", *taken, command=("--", "true")).returncode == 0
+    crowd(redis, 1200, permits=True)
+    assert snib("run", *taken, command=("--", "true")).returncode == 75
+    assert snib("wait").returncode == 75
 
 
 def test_list_says_what_it_does_not_show(drivers, redis):

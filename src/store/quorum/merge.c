@@ -200,7 +200,7 @@ static void merge(const struct snib__quorum *q, struct place *v, uint32_t n,
             }
         }
         while (snib__rec_next_row(&r) && r.row != SNIB__ROW_LOCK) {
-            if (r.row != SNIB__ROW_CLOSED) { /* there is no lock-delay */
+            if (r.row == SNIB__ROW_HOLDER || r.row == SNIB__ROW_WAITER) {
                 note_client(&r, seen, &count);
             }
         }

@@ -277,10 +277,12 @@ static void say(struct snib__redis *s, const char *name, uint32_t size,
     }
 }
 
-static void say_more(struct snib__redis *s, const char *name, uint32_t size,
-                     int64_t more)
+static void say_more(struct snib__redis *s, const struct look *k,
+                     const char *name, uint32_t size, int64_t more)
 {
     char text[80];
+    snib__rec_row(k->rq->result, SNIB__ROW_MORE);
+    snib__rec_i64(k->rq->result, SNIB__F_COUNT, more);
     snprintf(text, sizeof text, "%lld holders more than are shown",
              (long long)more);
     say(s, name, size, text);
@@ -306,7 +308,7 @@ static void inspected(struct snib__redis *s, snib_instant now, int i,
     bool crowd = more_holders(c, &more);
     bool enough = 2 * k->step >= SHOWN_MAX;
     if (crowd && 2 * k->step == SHOWN_MAX) {
-        say_more(s, n->safe, (uint32_t)n->safe_size, more);
+        say_more(s, k, n->safe, (uint32_t)n->safe_size, more);
     }
     if ((k->step < all || (crowd && !enough)) && !k->rq->result->failed &&
         snib__line_has_room(s, i, 1)) {
@@ -477,13 +479,13 @@ static void listed(struct snib__redis *s, snib_instant now, int i,
     const struct snib__resp_cell *waiters = snib__resp_at(c, 4);
     int64_t more;
     k->cursor += n + (int64_t)sizeof n;
-    if (more_holders(c, &more)) {
-        say_more(s, name, n, more);
-    }
     bool empty = holders && !holders->size && waiters && !waiters->size;
     if (!empty && !snib__look_rows(s, k->rq, name, n, c, true)) {
         strange(s, k);
         return;
+    }
+    if (!empty && more_holders(c, &more)) {
+        say_more(s, k, name, n, more);
     }
     if (k->rq->result->failed) {
         finish(s, k);
