@@ -228,6 +228,10 @@ static void guard(struct keeper *k)
         return;
     }
     if (group > 0 && k->plan->rules.on_lost == LEASH_LOST_KILL) {
+        if (!k->lost) { /* once it goes on, it knows who ended the command */
+            k->lost = true;
+            keeper_tell(k, PLAN_LOST, 0, LEASH_WHY_UNREACHABLE, "");
+        }
         kill(-group, SIGKILL);
     }
     k->guard_ns = proc_now() + LEASH_KILL_AGAIN;
