@@ -120,6 +120,38 @@ static void a_pushed_claim_longer_than_the_lease_is_cut(void **state)
     assert_int_equal(snib__to_ms(rq.left), 30000);
 }
 
+static void a_grant_at_the_end_of_time_is_not_far(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS,
+        "*5\r\n:1\r\n:9223372036854775807\r\n:1000\r\n:31\r\n:3000\r\n");
+    answered(&rq, SNIB__DONE);
+    assert_false(rq.far); /* it is behind the clock, not a day ahead */
+}
+
+static void no_caller_is_told_of_a_size_that_no_semaphore_has(void **state)
+{
+    (void)state;
+    static const char *const sizes[] = {"-9223372036854775808", "-1",
+                                        "9223372036854775807"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct snib__request rq = request(SNIB__ACQUIRE);
+        start(&rq);
+        if (i == 0) {
+            connected(CALLERS);
+        }
+        hears_acquire(CALLERS, "0");
+        sayf(CALLERS, "*3\r\n:6\r\n:%lld\r\n:%s\r\n", (long long)NOW_MS,
+             sizes[i]);
+        answered(&rq, SNIB__UNKNOWN);
+        assert_int_equal(rq.err, SNIB_ERR_STORE);
+    }
+}
+
 static void a_clock_at_the_end_of_time_is_not_believed(void **state)
 {
     (void)state;
@@ -209,6 +241,8 @@ int main(void)
         CASE(a_holder_until_the_end_of_time_does_not_end_spinning),
         CASE(a_lease_longer_than_asked_is_cut),
         CASE(a_pushed_claim_longer_than_the_lease_is_cut),
+        CASE(a_grant_at_the_end_of_time_is_not_far),
+        CASE(no_caller_is_told_of_a_size_that_no_semaphore_has),
         CASE(a_clock_at_the_end_of_time_is_not_believed),
         CASE(an_owner_that_is_a_list_is_no_holder),
         CASE(a_record_that_is_a_list_is_no_holder),

@@ -129,6 +129,12 @@ static bool int_at(const struct snib__resp_cell *c, uint32_t i, int64_t *ret)
     return true;
 }
 
+/* A semaphore's size: of no other would a caller be told. */
+static bool size_at(const struct snib__resp_cell *c, uint32_t i, int64_t *ret)
+{
+    return int_at(c, i, ret) && *ret >= 0 && *ret <= SNIB_PERMITS_MAX;
+}
+
 /* Too late for it, or the server's clock was set: now we know. */
 static void too_late(struct snib__redis *s, snib_instant now,
                      struct snib__request *rq)
@@ -150,7 +156,7 @@ static void terms(struct snib__redis *s, snib_instant now,
     snib__server_time(s, now, clock);
     if (code == 4) {
         too_late(s, now, rq);
-    } else if (code == 6 && int_at(c, 2, &size)) {
+    } else if (code == 6 && size_at(c, 2, &size)) {
         snib__refuse_size(rq, size);
         snib__ask_finish(s, rq, SNIB__NO);
     } else if (code == 9) {
@@ -197,7 +203,7 @@ static void acquire(struct snib__redis *s, snib_instant now,
         }
         rq->token = a;
         rq->room = (uint32_t)b;
-        rq->far = a / 1024 > clock + FAR_MS;
+        rq->far = a / 1024 - FAR_MS > clock; /* no sum to overflow */
         if (int_at(c, 5, &code) && code > 0 && code <= UINT32_MAX) {
             rq->permits = (uint32_t)code;
         }
@@ -243,7 +249,7 @@ static void acquire(struct snib__redis *s, snib_instant now,
         snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
         return;
     case 6: /* more permits than there are */
-        if (!int_at(c, 2, &a)) {
+        if (!size_at(c, 2, &a)) {
             break;
         }
         snib__refuse_too_many(rq, a);

@@ -320,7 +320,7 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
     }
     rq->token = g.token;
     rq->room = (uint32_t)g.room;
-    rq->far = g.token / 1024 > g.server_ms + FAR_MS;
+    rq->far = g.token / 1024 - FAR_MS > g.server_ms;
     rq->slot = (uint32_t)g.slot;
     rq->left = snib__ms(g.claim);
     if (rq->left.ns > rq->lease.ns) { /* no server gives more than was asked */
