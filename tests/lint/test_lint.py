@@ -34,6 +34,9 @@ SOUND = {
                        ".Nm snib\n.Nd lock\n.Sh DESCRIPTION\nText.\n",
     "run.sh": '#!/bin/sh\nexec echo "$1"\n',
     "tests/cli/test_run.py": "def test_x():\n    assert 1\n",
+    "tests/unit/test_a.c": "static void\na_case(void **state)\n{\n"
+                           "    (void)state;\n}\n"
+                           "int main(void) { a_case(0); return 0; }\n",
     "tests/skips.tsv": "cli.run\ttest_x[a]\tno root\tas a plain user\n",
     "tests/findings.tsv": "# a line a test\ncli.run\ttest_x[a]\twas wrong\n",
 }
@@ -98,6 +101,11 @@ PLANTED = [
     ("findings", "tests/findings.tsv", "cli.none\t-\tz\n", "no test"),
     ("findings", "tests/findings.tsv", "cli.run test_x z\n", "fields"),
     ("findings", "tests/findings.tsv", "cli.run\ttest_x[a]\tz\n", "second"),
+    ("cases", "tests/unit/test_b.c",
+     "static void b_case(void **state);\nstatic void\nb_case(void **state)\n"
+     "{\n    (void)state; /* b_case */\n}\n", "b_case is never run"),
+    ("cases", "tests/conformance/b.c",
+     "static void b_case(void **state)\n{\n    (void)state;\n}\n", "b_case"),
 ]
 
 

@@ -32,6 +32,7 @@ RULES = {
     "machine": words.machine,
     "findings": records.findings,
     "skips": records.skips,
+    "cases": records.cases,
     "headers": programs.headers,
     "formatting": programs.formatting,
     "cppcheck": programs.cppcheck,

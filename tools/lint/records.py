@@ -1,9 +1,9 @@
-"""Rules about the lists that the tests keep: tests/*.tsv."""
+"""Rules about the lists that the tests keep: tests/*.tsv, arrays of cases."""
 
 import os
 import re
 
-from tree import Finding
+from tree import Finding, code_of, lines_with
 
 
 def _rows(tree, path, fields):
@@ -60,3 +60,15 @@ def skips(tree):
             yield Finding(f"{path}:{number}: no test {name} {case}")
         if "*" in name or ("*" in case and when == "always"):
             yield Finding(f"{path}:{number}: says too little")
+
+
+def cases(tree):
+    """Each test function of cmocka's is in an array of cases."""
+    texts = {path: code_of(tree.read(path)) for path in tree.c_files("tests")}
+    used = set(re.findall(r"\b(\w+)\b(?!\(\s*void \*\*)", "\n".join(
+        texts.values())))
+    for path, text in texts.items():
+        for number, match in lines_with(
+                r"(?m)^(?:static void\s+)?(\w+)\(\s*void \*\*\w+\)\s*\{", text):
+            if match[1] not in used:
+                yield Finding(f"{path}:{number}: {match[1]} is never run")
