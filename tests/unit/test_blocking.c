@@ -354,6 +354,170 @@ static void waiter_may_be_turned_into_its_own_cancel(void **state)
     assert_true(snib__list_empty(&out.exec));
 }
 
+/* -- what the library never got to --------------------------------------------- */
+
+/* Executed and blocked by others, until its limit of 100 ms is over. */
+static void blocked_to_the_limit(struct snib__request *r, snib_err err)
+{
+    int64_t due = 0;
+    r->limit = at(100);
+    if (front(&out.exec) != r) {
+        start(r);
+    }
+    for (int rounds = 0; front(&out.exec) == r && due < 100; rounds++) {
+        assert_true(rounds < 20);
+        r->err = err;
+        finish(r, SNIB__PENDING, due);
+        int64_t next = st->due(store).ns / 1000000;
+        assert_in_range(next, due + 1, due + 20); /* the limit is not slept */
+        assert_true(next <= 100);
+        tick(next - 1);
+        assert_true(snib__list_empty(&out.exec));
+        due = next;
+        tick(due);
+    }
+    assert_int_equal(due, 100);
+}
+
+static void an_acquire_that_was_in_vain_is_told_so_at_its_limit(void **state)
+{
+    (void)state;
+    struct snib__request r = ask(SNIB__ACQUIRE);
+    blocked_to_the_limit(&r, SNIB_ERR_STORE);
+    expect_answer(&r, SNIB__NOT_APPLIED);
+    assert_int_equal(r.err, SNIB_ERR_STORE); /* who was in the way */
+    assert_true(snib__list_empty(&out.exec));
+    assert_int_equal(st->due(store).ns, INT64_MAX);
+}
+
+/* They may have been applied, or must be: no limit ends them here. */
+static void what_is_no_acquire_is_executed_past_its_limit(void **state)
+{
+    (void)state;
+    static const snib__verb verbs[] = {SNIB__RENEW, SNIB__RELEASE, SNIB__CANCEL,
+                                       SNIB__INSPECT};
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        struct snib__request r = ask(verbs[i]);
+        blocked_to_the_limit(&r, SNIB_ERR_STORE);
+        assert_true(snib__list_empty(&out.answered));
+        finish(&r, SNIB__DONE, 101);
+        expect_answer(&r, SNIB__DONE);
+    }
+}
+
+static void an_acquire_that_may_be_there_is_asked_about(void **state)
+{
+    (void)state;
+    struct snib__request r = ask(SNIB__ACQUIRE);
+    r.resent = true;
+    blocked_to_the_limit(&r, SNIB_ERR_STORE);
+    finish(&r, SNIB__DONE, 101);
+    expect_answer(&r, SNIB__DONE);
+
+    r = ask(SNIB__ACQUIRE); /* blocked by nobody in particular */
+    blocked_to_the_limit(&r, SNIB_ERR_OK);
+    finish(&r, SNIB__DONE, 101);
+    expect_answer(&r, SNIB__DONE);
+
+    r = ask(SNIB__ACQUIRE);
+    start(&r);
+    finish(&r, SNIB__QUEUED, 0);
+    expect_answer(&r, SNIB__QUEUED);
+    ring(&r);
+    blocked_to_the_limit(&r, SNIB_ERR_STORE);
+    finish(&r, SNIB__DONE, 101);
+    expect_answer(&r, SNIB__DONE);
+}
+
+static void a_cancel_of_what_was_never_got_to_is_done(void **state)
+{
+    (void)state;
+    struct snib_error error = {0};
+    struct snib__request r = ask(SNIB__ACQUIRE), x = ask(SNIB__CANCEL);
+    r.reterr = &error;
+    start(&r);
+    finish(&r, SNIB__PENDING, 0);
+    x.id[0] = r.id[0];
+    x.id[1] = r.id[1];
+    start(&x);
+    finish(&x, SNIB__PENDING, 1);
+    expect_answer(&r, SNIB__NO);
+    assert_int_equal(error.code, SNIB_ERR_CANCELLED);
+    expect_answer(&x, SNIB__DONE);
+    assert_int_equal(x.err, SNIB_ERR_OK);
+
+    r = ask(SNIB__ACQUIRE); /* of one that may be there, it is not */
+    r.resent = true;
+    x = ask(SNIB__CANCEL);
+    start(&r);
+    finish(&r, SNIB__PENDING, 2);
+    x.id[0] = r.id[0];
+    x.id[1] = r.id[1];
+    start(&x);
+    finish(&x, SNIB__PENDING, 3);
+    assert_true(snib__list_empty(&out.answered));
+    tick(100);
+    finish(&x, SNIB__DONE, 100);
+    expect_answer(&r, SNIB__NO);
+    expect_answer(&x, SNIB__DONE);
+}
+
+/* -- how the store is --------------------------------------------------------- */
+
+static struct snib__store_state state_at(int64_t ms)
+{
+    struct snib__store_state s = {0};
+    st->state(store, at(ms), &s);
+    return s;
+}
+
+static void trouble_that_lasts_is_told_with_its_words(void **state)
+{
+    (void)state;
+    struct snib_error error = {0};
+    struct snib__request r = ask(SNIB__RENEW);
+    assert_int_equal(state_at(1).since.ns, 0); /* not asked yet */
+    r.reterr = &error;
+    start(&r);
+    r.err = snib__fail(&error, SNIB_ERR_STORE, "process 12 writes");
+    finish(&r, SNIB__PENDING, 10);
+    assert_true(state_at(109).reachable); /* it passes, most likely */
+    assert_int_equal(state_at(109).err, SNIB_ERR_OK);
+    assert_false(state_at(110).reachable);
+    assert_int_equal(state_at(110).err, SNIB_ERR_STORE);
+    assert_int_equal(state_at(110).nodes_reachable, 0);
+    assert_int_equal(state_at(110).since.ns, at(10).ns);
+    assert_string_equal(state_at(110).text, "process 12 writes");
+    tick(200);
+    r.err = snib__fail(&error, SNIB_ERR_DENIED, "read-only");
+    finish(&r, SNIB__PENDING, 200); /* still the same time without it */
+    assert_int_equal(state_at(400).since.ns, at(10).ns);
+    assert_string_equal(state_at(400).text, "read-only");
+    tick(500);
+    r.err = SNIB_ERR_OK;
+    finish(&r, SNIB__DONE, 500);
+    expect_answer(&r, SNIB__DONE);
+    assert_true(state_at(700).reachable);
+    assert_int_equal(state_at(700).nodes_reachable, 1);
+    assert_int_equal(state_at(700).since.ns, at(500).ns);
+    assert_string_equal(state_at(700).text, "");
+}
+
+static void a_request_refused_for_its_own_sake_is_no_trouble(void **state)
+{
+    (void)state;
+    static const snib_err own[] = {SNIB_ERR_USAGE, SNIB_ERR_NOMEM,
+                                   SNIB_ERR_LIMIT, SNIB_ERR_UNSUPPORTED};
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        struct snib__request r = ask(SNIB__ACQUIRE);
+        start(&r);
+        r.err = own[i];
+        finish(&r, SNIB__NOT_APPLIED, 1);
+        expect_answer(&r, SNIB__NOT_APPLIED);
+        assert_int_equal(state_at(5000).err, SNIB_ERR_OK);
+    }
+}
+
 static void free_forgets_waiting_and_listed_requests(void **state)
 {
     (void)state;
@@ -435,6 +599,12 @@ int main(void)
         CASE(cancel_is_executed_after_what_is_being_executed),
         CASE(failed_cancel_leaves_its_acquire_unknown),
         CASE(waiter_may_be_turned_into_its_own_cancel),
+        CASE(an_acquire_that_was_in_vain_is_told_so_at_its_limit),
+        CASE(what_is_no_acquire_is_executed_past_its_limit),
+        CASE(an_acquire_that_may_be_there_is_asked_about),
+        CASE(a_cancel_of_what_was_never_got_to_is_done),
+        CASE(trouble_that_lasts_is_told_with_its_words),
+        CASE(a_request_refused_for_its_own_sake_is_no_trouble),
         CASE(free_forgets_waiting_and_listed_requests),
         CASE(without_memory_a_request_is_not_applied),
         cmocka_unit_test(open_passes_errors_on),
