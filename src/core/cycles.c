@@ -14,7 +14,9 @@
  *   After a look that took long the next one is 50 times as long away:
  *   looking costs a server about a fiftieth of its time per client at most.
  *   (Counted from when it was sent: what an outage takes costs the server
- *   nothing, and must not put off the next look by as many minutes.)
+ *   nothing, and must not put off the next look by as many minutes.) A store
+ *   that has to search long keeps to that within a look, too: it pauses, and
+ *   those pauses count as rest.
  *
  *   A wait that is to give up (core/waits.h: the youngest of a deadlock whose
  *   lane holds what is waited for) is looked at again 600 ms after
@@ -330,13 +332,15 @@ static bool judge(struct snib__engine *e, snib_instant now,
 static void rest(struct snib__engine *e, snib_instant now)
 {
     struct snib__cycles *c = &e->cycles;
-    int64_t took = now.ns - c->asked.ns;
+    int64_t all = now.ns - c->asked.ns;
+    int64_t took = c->query.took.ns > 0 ? c->query.took.ns : all;
+    int64_t rested = all > took ? all - took : 0;
     bool cost = !c->query.err || (c->query.answer == SNIB__UNKNOWN &&
                                   snib__reached(now, c->query.limit));
     c->again = snib__after(now, apart(e, EVERY_MS));
     if (cost) {
-        c->again = snib__later(c->again,
-                               snib__after(now, (snib_duration){took * CALM}));
+        c->again = snib__later(
+            c->again, snib__after(now, (snib_duration){took * CALM - rested}));
     }
 }
 

@@ -213,6 +213,7 @@ static void query_answer(struct snib__engine *e, snib_instant now,
     }
     if (query) {
         query->version = q->rq.token;
+        query->took = q->rq.left;
         query->answer = q->rq.answer;
         query->inner = NULL;
         query->done = true;

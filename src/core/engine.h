@@ -288,7 +288,8 @@ struct snib__query {
     struct snib__buf result; /* rows, base/record.h; freed by caller    */
     struct snib_error error;
     snib_err err;
-    bool awaited_only; /* LIST: of locks that are waited for            */
+    bool awaited_only;  /* LIST: of locks that are waited for            */
+    snib_duration took; /* LIST: as request.left                        */
     bool done;
     void *user;                  /* (d)                                     */
     struct snib__inquiry *inner; /* the engine's                            */

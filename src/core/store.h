@@ -127,7 +127,10 @@ typedef enum snib__answer {
  *           err CANCELLED): at the latest in the step that answers the CANCEL,
  *           or when its own reply comes if one is still awaited on a line. It
  *           is not polled any more from the start of the CANCEL.
- *  INSPECT  name; rows go to result.   LIST  glob in text.
+ *  INSPECT  name; rows go to result.   LIST  glob in text. keepers: nobody
+ *           waits for it, so it may take its time, and takes no more than a
+ *           fiftieth of a server's: pauses move its limit on. Sets left:
+ *           what it took without its pauses, 0: all until the answer.
  *  FORCE    name, in text who forces it and why, below 1 KB; result: one
  *           ROW_COUNT. The token memory is kept, so the next token is higher;
  *           the ended holders' next RENEW or RELEASE answers NO with revoked

@@ -230,6 +230,34 @@ def test_switched_off_both_wait_until_their_limit(drivers, store):
         grant.release()
 
 
+@needs_redis
+def test_a_search_leaves_a_large_database_its_time(drivers, redis, proxy):
+    """Each page of the scan takes at least 5 ms here: those of the first tenth
+    of a second come at once, the others 100 ms apart."""
+    redis.command("DEBUG", "POPULATE", 200_000)
+    a, b = drivers(proxy.url), drivers(redis.url)
+    held = [a.acquire(a.lock("X")), b.acquire(b.lock("Y"))]
+    proxy.delay_reply(0.005, command="SCAN")
+    redis.command("CONFIG", "RESETSTAT")
+    a.lock("Y")
+    answer = a.start_acquire("Y", wait_ms=6000).answer()
+    assert answer.err == "TIMEOUT", answer
+    stats = redis.command("INFO", "commandstats").decode()
+    asked = int(stats.partition("cmdstat_scan:calls=")[2].partition(",")[0])
+    assert 5 <= asked <= 22 + answer.took_ms / 100, stats
+    for grant in held:
+        grant.release()
+
+
+@needs_redis
+def test_a_circle_beside_many_foreign_keys_is_found(drivers, redis):
+    redis.command("DEBUG", "POPULATE", 30_000)
+    a, b = drivers(redis.url), drivers(redis.url)
+    began = time.monotonic()
+    held, pending = ring([(a, "t"), (b, "t")], ["X", "Y"])
+    unwind(held, pending, began)
+
+
 def test_ordered_locking_is_never_refused(drivers, any_store):
     """Eight threads take two to four locks in one order, for ten seconds."""
     one = drivers(any_store)

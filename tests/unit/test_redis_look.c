@@ -2,6 +2,94 @@
 #include "unit.h"
 
 #if defined(SNIB_WITH_REDIS) && !SNIB_WITH_REDIS
+/* -- the pace of a search that nobody waits for --------------------------------- */
+
+static void search(struct snib__request *list, struct snib__buf *rows)
+{
+    *list = request(SNIB__LIST);
+    snib__buf_init(rows, 10000);
+    list->keepers = list->awaited_only = true;
+    list->name = NULL;
+    list->result = rows;
+    list->limit = snib__after(now, snib__ms(20000));
+    start(list);
+    connected(KEEPER);
+    connected(CALLERS);
+}
+
+/* So many pages of ms each, as long as it asks for the next one at once. */
+static uint32_t pages(int64_t ms, uint32_t most)
+{
+    uint32_t n = 0;
+    for (; n < most && heard(KEEPER); n++) {
+        assert_string_equal(word[0], "SCAN");
+        pass(ms);
+        say(KEEPER, "*2\r\n$2\r\n17\r\n*0\r\n");
+    }
+    return n;
+}
+
+static void a_search_leaves_the_server_its_time(void **state)
+{
+    (void)state;
+    struct snib__request list;
+    struct snib__buf rows;
+    search(&list, &rows);
+    assert_int_equal(pages(1, 1000), 100); /* a tenth of a second is free */
+    for (int i = 0; i < 1000; i++) {
+        pass(49);
+        assert_false(heard(KEEPER));
+        pass(1);
+        assert_int_equal(pages(1, 1000), 1);
+    }
+    pass(50); /* longer in all than it was given: it moves on */
+    assert_true(heard(KEEPER));
+    say(KEEPER, "*2\r\n$1\r\n0\r\n*0\r\n");
+    answered(&list, SNIB__DONE);
+    assert_int_equal(snib__to_ms(list.left), 1100);
+    snib__buf_free(&rows);
+}
+
+static void a_slow_network_makes_no_search_endless(void **state)
+{
+    (void)state;
+    struct snib__request list;
+    struct snib__buf rows;
+    search(&list, &rows);
+    assert_int_equal(pages(300, 1000), 1);
+    pass(99);
+    assert_false(heard(KEEPER));
+    pass(1);
+    assert_int_equal(pages(300, 1000), 1);
+    closed(KEEPER);
+    pass(100);
+    answered(&list, SNIB__NOT_APPLIED); /* a cursor is one server's */
+    assert_int_equal(list.err, SNIB_ERR_UNREACHABLE);
+    snib__buf_free(&rows);
+}
+
+static void a_search_that_somebody_waits_for_makes_no_pause(void **state)
+{
+    (void)state;
+    struct snib__request list = request(SNIB__LIST);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    list.name = NULL;
+    list.result = &rows;
+    list.limit = snib__after(now, snib__ms(20000));
+    start(&list);
+    connected(CALLERS);
+    for (int i = 0; i < 300; i++) {
+        assert_true(heard(CALLERS));
+        pass(1);
+        say(CALLERS, "*2\r\n$2\r\n17\r\n*0\r\n");
+    }
+    assert_true(heard(CALLERS));
+    say(CALLERS, "*2\r\n$1\r\n0\r\n*0\r\n");
+    answered(&list, SNIB__DONE);
+    snib__buf_free(&rows);
+}
+
 int main(void)
 {
     puts("skipped: built without Redis");
@@ -145,6 +233,94 @@ static void a_list_waits_for_a_line_behind_a_renewal(void **state)
     snib__buf_free(&rows);
 }
 
+/* -- the pace of a search that nobody waits for --------------------------------- */
+
+static void search(struct snib__request *list, struct snib__buf *rows)
+{
+    *list = request(SNIB__LIST);
+    snib__buf_init(rows, 10000);
+    list->keepers = list->awaited_only = true;
+    list->name = NULL;
+    list->result = rows;
+    list->limit = snib__after(now, snib__ms(20000));
+    start(list);
+    connected(KEEPER);
+    connected(CALLERS);
+}
+
+/* So many pages of ms each, as long as it asks for the next one at once. */
+static uint32_t pages(int64_t ms, uint32_t most)
+{
+    uint32_t n = 0;
+    for (; n < most && heard(KEEPER); n++) {
+        assert_string_equal(word[0], "SCAN");
+        pass(ms);
+        say(KEEPER, "*2\r\n$2\r\n17\r\n*0\r\n");
+    }
+    return n;
+}
+
+static void a_search_leaves_the_server_its_time(void **state)
+{
+    (void)state;
+    struct snib__request list;
+    struct snib__buf rows;
+    search(&list, &rows);
+    assert_int_equal(pages(1, 1000), 100); /* a tenth of a second is free */
+    for (int i = 0; i < 1000; i++) {
+        pass(49);
+        assert_false(heard(KEEPER));
+        pass(1);
+        assert_int_equal(pages(1, 1000), 1);
+    }
+    pass(50); /* longer in all than it was given: it moves on */
+    assert_true(heard(KEEPER));
+    say(KEEPER, "*2\r\n$1\r\n0\r\n*0\r\n");
+    answered(&list, SNIB__DONE);
+    assert_int_equal(snib__to_ms(list.left), 1100);
+    snib__buf_free(&rows);
+}
+
+static void a_slow_network_makes_no_search_endless(void **state)
+{
+    (void)state;
+    struct snib__request list;
+    struct snib__buf rows;
+    search(&list, &rows);
+    assert_int_equal(pages(300, 1000), 1);
+    pass(99);
+    assert_false(heard(KEEPER));
+    pass(1);
+    assert_int_equal(pages(300, 1000), 1);
+    closed(KEEPER);
+    pass(100);
+    answered(&list, SNIB__NOT_APPLIED); /* a cursor is one server's */
+    assert_int_equal(list.err, SNIB_ERR_UNREACHABLE);
+    snib__buf_free(&rows);
+}
+
+static void a_search_that_somebody_waits_for_makes_no_pause(void **state)
+{
+    (void)state;
+    struct snib__request list = request(SNIB__LIST);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    list.name = NULL;
+    list.result = &rows;
+    list.limit = snib__after(now, snib__ms(20000));
+    start(&list);
+    connected(CALLERS);
+    for (int i = 0; i < 300; i++) {
+        assert_true(heard(CALLERS));
+        pass(1);
+        say(CALLERS, "*2\r\n$2\r\n17\r\n*0\r\n");
+    }
+    assert_true(heard(CALLERS));
+    say(CALLERS, "*2\r\n$1\r\n0\r\n*0\r\n");
+    answered(&list, SNIB__DONE);
+    snib__buf_free(&rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -152,6 +328,9 @@ int main(void)
         CASE(list_scans_once_each_and_filters_by_glob),
         CASE(a_list_cut_in_the_middle_is_unknown_once),
         CASE(a_list_waits_for_a_line_behind_a_renewal),
+        CASE(a_search_leaves_the_server_its_time),
+        CASE(a_slow_network_makes_no_search_endless),
+        CASE(a_search_that_somebody_waits_for_makes_no_pause),
     };
     return RUN(cases);
 }

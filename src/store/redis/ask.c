@@ -467,7 +467,7 @@ void snib__ask_due(struct snib__redis *s, snib_instant now,
         limit_timer(s, rq);
     } else if ((rq->chan & (M_QUEUED | M_HELD)) && !(rq->chan & M_FLIGHT)) {
         snib__ask_again(s, now, rq);
-    } else {
+    } else if (!snib__look_due(s, now, rq)) {
         limit_timer(s, rq);
     }
 }

@@ -343,11 +343,19 @@ struct look {
     uint32_t shown; /* offset of the next name to inspect        */
     int64_t cursor;
     bool scanned;
+    snib_instant sent;   /* the last page                             */
+    snib_duration busy;  /* what all of it has taken, but for pauses  */
+    snib_instant resume; /* it pauses until then; 0: it does not      */
+    snib_instant opened; /* … and goes on on this line, if that is    */
+    int line;            /* still the connection that it was          */
     /* DOCTOR */
     snib_instant begun, time_at;
     int64_t time_ms;
     bool waits_subs;
 };
+/* True: it pauses, and may have gone on now. */
+bool snib__look_due(struct snib__redis *, snib_instant now,
+                    struct snib__request *);
 /* A LIST goes on without the lock that it looks at, and says why. False: it is
  * no such look. */
 bool snib__look_leaves_out(struct snib__redis *, snib_instant now, int i,
