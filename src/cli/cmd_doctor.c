@@ -2,13 +2,14 @@
  * 0 when nothing failed, 78 when something did. */
 #include "cli.h"
 #include "show.h"
+#include "storeurl.h"
 
 #include <stdio.h>
 #include <string.h>
 
 struct findings {
-    bool json;
-    json_t *array; /* of --json; NULL without memory, too */
+    bool json, quiet; /* quiet: what is ok is not told */
+    json_t *array;    /* of --json; NULL without memory, too */
     bool failed;
 };
 
@@ -45,11 +46,33 @@ static void tell(void *data, const struct snib_finding *f)
         json_array_append_new(all->array, o);
         return;
     }
+    if (all->quiet && f->level == SNIB_LEVEL_OK) {
+        return;
+    }
     printf("%-4s  %-12s %s\n", level_text(f->level), shown(f->check),
            shown(f->text));
     if (f->remedy[0] != '\0') {
         printf("                    -> %s\n", shown(f->remedy));
     }
+}
+
+/* The one thing that is known of a path only here. */
+static void tell_relative(struct findings *all, const char *url)
+{
+    char text[700], remedy[700];
+
+    if (storeurl_relative() == NULL) {
+        return;
+    }
+    snprintf(text, sizeof text,
+             "%s depends on the current directory: from another one it is "
+             "another store, with locks of its own",
+             shown_short(storeurl_relative()));
+    snprintf(remedy, sizeof remedy, "write the whole path: %.600s", url);
+    tell(all, &(struct snib_finding){.level = SNIB_LEVEL_WARN,
+                                     .check = "path",
+                                     .text = text,
+                                     .remedy = remedy});
 }
 
 int cmd_doctor(struct cli_args *args, int count, char **operands)
@@ -64,12 +87,14 @@ int cmd_doctor(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK) {
         return code;
     }
+    all.quiet = args->quiet;
     if (args->json) {
         all.json = true;
         all.array = json_array();
-    } else {
+    } else if (!all.quiet) {
         printf("store %s\n", shown(snib_client_url(client)));
     }
+    tell_relative(&all, snib_client_url(client));
     error.code = snib_doctor(client, tell, &all, &error);
     if (args->json) {
         json_t *object = show_json_answer();

@@ -13,7 +13,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static bool is_set(const char *variable)
 {
@@ -26,21 +25,13 @@ static bool store_is_named(const struct cli_args *args)
            is_set("SNIB_URL") || is_set("SNIB_STORE_FILE");
 }
 
-/* A path that hangs on a directory, and bytes that were escaped to be shown,
- * lead elsewhere. */
-static bool says_where(const char *url)
-{
-    return url[0] != '\0' && strchr(url, '\\') == NULL &&
-           (strncasecmp(url, "sqlite:", 7) != 0 || url[7] == '/');
-}
-
 /* May that store say that the grant is no more? */
 static bool is_its_store(const struct cli_args *args, const struct grantfile *g,
                          const struct snib_client *client)
 {
     return g->store[0] == '\0'
                ? store_is_named(args)
-               : says_where(g->store) &&
+               : storeurl_is_whole(g->store) &&
                      strcmp(g->store, snib_client_url(client)) == 0;
 }
 
@@ -56,7 +47,7 @@ static int64_t left_at_store(const struct cli_args *args,
     int64_t left;
 
     /* One whose password was taken out is reached by what the caller has. */
-    if (says_where(g->store) && !storeurl_was_redacted(g->store)) {
+    if (storeurl_is_whole(g->store) && !storeurl_was_redacted(g->store)) {
         there.store = g->store;
         there.store_file = NULL;
     }

@@ -27,6 +27,7 @@
 #include "keeper_i.h"
 #include "proc.h"
 #include "sole.h"
+#include "storeurl.h"
 #include "text.h"
 
 #include <errno.h>
@@ -346,8 +347,10 @@ static void open_client(struct keeper *k)
     }
     code = snib_client_open(&options, &k->client, &error);
     if (code != SNIB_ERR_OK) {
+        error.code = code;
+        storeurl_blame(&error);
         say("%s", error.text[0] != '\0' ? error.text : snib_err_text(code));
-        keeper_fail(k, code);
+        keeper_fail(k, error.code);
     }
     text_add(&store, snib_client_url(k->client));
     if (!k->plan->args->quiet) {

@@ -16,10 +16,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -102,65 +100,34 @@ static void set_held(const struct body *b)
     setenv("SNIB_HELD", t.bytes, 1);
 }
 
-/* A path that another directory does not change. What a URL would take for
- * something else is percent-encoded in it. */
-static const char *absolute(const char *path, bool in_url)
-{
-    static char whole[STOREURL_MAX];
-    struct text t = TEXT_IN(whole);
-    char cwd[PATH_MAX];
-
-    if (path[0] == '/' || getcwd(cwd, sizeof cwd) == NULL) {
-        return path;
-    }
-    whole[0] = '\0';
-    for (const char *p = cwd; *p != '\0'; p++) {
-        if (in_url && strchr("%?#", *p) != NULL) {
-            text_addf(&t, "%%%02X", (unsigned)*p);
-        } else {
-            text_addf(&t, "%c", *p);
-        }
-    }
-    text_add(&t, "/");
-    text_add(&t, path);
-    return whole;
-}
-
-/* Not the default file, which `sqlite:` alone names. */
-static bool names_a_file(const char *url)
-{
-    return strncasecmp(url, "sqlite:", 7) == 0 && url[7] != '\0' &&
-           url[7] != '?';
-}
-
 /* The command's own snib talks to the store that we use: whatever decided on
  * it, SNIB_URL does now, or the file that holds the URL. But no credentials: a
  * URL from the environment keeps *** in the place of its password, which is
  * refused in words, and no SNIB_STORE_FILE beside it that would be used in its
  * place: we did not use that. */
-static void set_store(const struct cli_args *args, const char *url)
+static void set_store(const struct body *b)
 {
     static char text[STOREURL_MAX];
-    struct text t = TEXT_IN(text);
+    const struct cli_args *args = b->plan->args;
     const char *file = args->store_file, *env = getenv("SNIB_URL");
+    const char *url = b->plan->url;
 
     if (args->store == NULL && file == NULL && url != NULL &&
         (env == NULL || env[0] == '\0' || storeurl_was_redacted(env))) {
         file = getenv("SNIB_STORE_FILE");
     }
     if (file != NULL) {
-        setenv("SNIB_STORE_FILE", absolute(file, false), 1);
+        setenv("SNIB_STORE_FILE", storeurl_absolute(file, false), 1);
         unsetenv("SNIB_URL");
     } else if (url != NULL && storeurl_has_secret(url)) {
         storeurl_redact(url, text, sizeof text);
         setenv("SNIB_URL", text, 1);
         unsetenv("SNIB_STORE_FILE");
-    } else if (url != NULL && names_a_file(url)) {
-        text_add(&t, "sqlite:");
-        text_add(&t, absolute(url + 7, true));
-        setenv("SNIB_URL", text, 1);
     } else if (url != NULL) {
         setenv("SNIB_URL", url, 1);
+    } else if (storeurl_is_whole(b->page->store)) {
+        /* Another user's default is another file. */
+        setenv("SNIB_URL", b->page->store, 1);
     }
 }
 
@@ -173,7 +140,7 @@ static void set_environment(const struct body *b, int lease)
     setenv("SNIB_OWNER", b->page->owner, 1);
     set_number("SNIB_TTL_MS", b->plan->ttl_ms);
     set_number("SNIB_LEASE_FD", lease);
-    set_store(b->plan->args, b->plan->url);
+    set_store(b);
 }
 
 /* The leash says why: errno. */

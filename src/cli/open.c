@@ -46,7 +46,7 @@ int cli_open_as(const struct cli_args *args, const char *identity,
     }
     error.code = snib_client_open(&options, ret, &error);
     if (error.code != SNIB_ERR_OK) {
-        return cli_fail(&error);
+        return cli_fail(storeurl_blame(&error));
     }
     if (args->verbose) {
         say("store %s", snib_client_url(*ret));

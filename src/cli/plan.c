@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Below this the scheduler's own delays eat the margin before the deadline. */
 #define TTL_LEAST_MS   INT64_C(250)
@@ -248,6 +249,39 @@ static int check_proc(const struct plan *p)
     return CLI_CONFIG;
 }
 
+/* "3 locks: echo, hi, nightly; command: true" */
+static void say_names(const struct plan *p)
+{
+    char line[700] = "";
+    struct text t = TEXT_IN(line);
+
+    for (size_t i = 0; i < p->name_count; i++) {
+        text_add(&t, i > 0 ? ", " : "");
+        text_add_shown(&t, p->names[i], strlen(p->names[i]));
+    }
+    say("%zu locks: %s%s; command: %s", p->name_count, line,
+        t.cut ? " ..." : "", shown_short(p->command[0]));
+}
+
+/* To a person at a terminal: what is in the grammar, and may not be meant. In a
+ * script somebody has tried it before, and its log is not to be spoilt. */
+static void say_doubts(const struct plan *p)
+{
+    const char *relative = storeurl_relative();
+
+    if (p->args->quiet || !isatty(2)) {
+        return;
+    }
+    if (p->name_count > 1 && p->command != NULL) {
+        say_names(p);
+    }
+    if (relative != NULL) {
+        say("the store %s is %s here; from another directory it is another "
+            "one, with locks of its own",
+            shown_short(relative), shown(p->url));
+    }
+}
+
 int plan_make(struct plan *p, const struct cli_args *args, const char **names,
               size_t name_count, char **command)
 {
@@ -264,5 +298,9 @@ int plan_make(struct plan *p, const struct cli_args *args, const char **names,
         (code = check_proc(p)) != CLI_OK) {
         return code;
     }
-    return storeurl_choose(args, &p->url);
+    if ((code = storeurl_choose(args, &p->url)) != CLI_OK) {
+        return code;
+    }
+    say_doubts(p);
+    return CLI_OK;
 }

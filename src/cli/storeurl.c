@@ -7,12 +7,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define SQLITE "sqlite:"
 
 /* The part of a URL from start, size bytes long, that is secret. */
 struct part {
@@ -267,14 +270,87 @@ static int choose(const struct cli_args *args, const char **ret)
     return is_set(file) ? read_file(file, "SNIB_STORE_FILE", ret) : CLI_OK;
 }
 
+const char *storeurl_absolute(const char *path, bool in_url)
+{
+    static char whole[STOREURL_MAX];
+    struct text t = TEXT_IN(whole);
+    char cwd[PATH_MAX];
+
+    if (path[0] == '/' || getcwd(cwd, sizeof cwd) == NULL) {
+        return path;
+    }
+    whole[0] = '\0';
+    for (const char *p = cwd; *p != '\0'; p++) {
+        if (in_url && strchr("%?#", *p) != NULL) {
+            text_addf(&t, "%%%02X", (unsigned)*p);
+        } else {
+            text_addf(&t, "%c", *p);
+        }
+    }
+    text_add(&t, "/");
+    text_add(&t, path);
+    return t.cut ? path : whole;
+}
+
+static bool is_sqlite(const char *url)
+{
+    return strncasecmp(url, SQLITE, strlen(SQLITE)) == 0;
+}
+
+bool storeurl_is_whole(const char *url)
+{
+    return url[0] != '\0' && strchr(url, '\\') == NULL &&
+           (!is_sqlite(url) || url[strlen(SQLITE)] == '/');
+}
+
+static const char *hanging; /* see storeurl_relative */
+
+/* A file that hangs on the current directory is another one in the next: so
+ * it is named as it is found now, wherever it is passed on or shown. */
+static const char *anchor(const char *url)
+{
+    static char whole[STOREURL_MAX];
+    struct text t = TEXT_IN(whole);
+    const char *path;
+
+    hanging = NULL;
+    if (url == NULL || !is_sqlite(url)) {
+        return url;
+    }
+    path = url + strlen(SQLITE); /* without one: this host's own file */
+    if (path[0] == '\0' || path[0] == '?' || path[0] == '/') {
+        return url;
+    }
+    hanging = url;
+    whole[0] = '\0';
+    text_add(&t, SQLITE);
+    text_add(&t, storeurl_absolute(path, true));
+    return t.cut ? url : whole;
+}
+
+const char *storeurl_relative(void)
+{
+    return hanging;
+}
+
+struct snib_error *storeurl_blame(struct snib_error *error)
+{
+    if (error->code == SNIB_ERR_USAGE) {
+        error->code = SNIB_ERR_CONFIG;
+    }
+    return error;
+}
+
 int storeurl_choose(const struct cli_args *args, const char **ret)
 {
     int code;
 
     *ret = NULL;
     if ((code = choose(args, ret)) != CLI_OK ||
-        (code = secret_is_gone(*ret)) != CLI_OK) {
+        (code = secret_is_gone(*ret)) != CLI_OK ||
+        (code = shared_by_nobody(*ret)) != CLI_OK) {
         return code;
     }
-    return shared_by_nobody(*ret);
+    *ret = anchor(*ret);
+    return CLI_OK;
 }

@@ -21,6 +21,23 @@ enum { STOREURL_MAX = 4096 };
  * readable by others; no password but ***; memory:), said. */
 int storeurl_choose(const struct cli_args *, const char **ret);
 
+/* The error of an open. A store's URL is configuration, wherever it stands: a
+ * wrong one in an argument ends with the status of one in the environment. */
+struct snib_error *storeurl_blame(struct snib_error *);
+
+/* The URL that was chosen last, as it was given, when its path hangs on the
+ * current directory (what was chosen is absolute); else NULL. */
+const char *storeurl_relative(void);
+
+/* The path as another directory does not change it. in_url: what a URL would
+ * take for something else is percent-encoded in the directory's part. Static;
+ * a path that is too long is given back as it is. */
+const char *storeurl_absolute(const char *path, bool in_url);
+
+/* Does this URL, as it is shown, lead to the store from anywhere? Not a path
+ * that hangs on a directory, nor bytes that were escaped, nor "". */
+bool storeurl_is_whole(const char *url);
+
 /* Does the URL hold a password (user:PASSWORD@, or a query field that is
  * named like one)? */
 bool storeurl_has_secret(const char *url);

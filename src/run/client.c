@@ -120,11 +120,11 @@ static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
                           url->scheme);
     }
     if (!store) {
-        return snib__fail(
-            reterr, SNIB_ERR_UNSUPPORTED,
-            "there is no store %s: in this build; expected sqlite:PATH, "
-            "redis://HOST, redlock://HOST,HOST,… or memory:NAME",
-            url->scheme);
+        char offered[200];
+        snib__stores_offered(offered, sizeof offered);
+        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                          "there is no store %s: in this build; expected %s",
+                          url->scheme, offered);
     }
     struct snib__engine_config config = {
         .ops = store->ops,

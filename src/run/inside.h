@@ -458,8 +458,12 @@ struct snib__registered {
     const char *scheme;
     const struct snib__store_ops *ops;
     const struct snib__blocking_ops *blocking;
+    const char *offer; /* how its URL looks, for who gave none; or NULL    */
 };
 const struct snib__registered *snib__store_find(const char *scheme);
+/* "sqlite:PATH or redis://HOST": of those that are built in. One for tests
+ * within a process is not offered, unless it is the only one. */
+void snib__stores_offered(char *ret, size_t size);
 /* The URL of the embedded file; to be freed. */
 snib_err snib__default_url(char **ret, struct snib_error *reterr);
 void snib__self_about(struct snib__about *, const char *program,

@@ -1,5 +1,6 @@
 /* run/stores.c — which stores are built in. One row per URL scheme; what is
  * left out says so by SNIB_WITH_…=0 (cmake/SnibStores.cmake). */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -22,25 +23,39 @@
 #endif
 
 static const struct snib__registered stores[] = {
-    {"memory", NULL, &snib__memory_ops},
-#if SNIB_WITH_REDIS
-    {"redis", &snib__redis_store_ops, NULL},
-    {"redis+unix", &snib__redis_store_ops, NULL},
-    {"redlock", &snib__quorum_store_ops, NULL},
-#endif
 #if SNIB_WITH_SQLITE
-    {"sqlite", NULL, &snib__sqlite_ops},
+    {"sqlite", NULL, &snib__sqlite_ops, "sqlite:PATH"},
 #endif
+#if SNIB_WITH_REDIS
+    {"redis", &snib__redis_store_ops, NULL, "redis://HOST"},
+    {"redis+unix", &snib__redis_store_ops, NULL, NULL},
+    {"redlock", &snib__quorum_store_ops, NULL, "redlock://HOST,HOST,…"},
+#endif
+    {"memory", NULL, &snib__memory_ops, NULL},
 };
+
+enum { STORES = sizeof stores / sizeof stores[0] };
 
 const struct snib__registered *snib__store_find(const char *scheme)
 {
-    for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
+    for (size_t i = 0; i < STORES; i++) {
         if (!strcmp(stores[i].scheme, scheme)) {
             return &stores[i];
         }
     }
     return NULL;
+}
+
+void snib__stores_offered(char *ret, size_t size)
+{
+    size_t used = 0;
+    snprintf(ret, size, "memory:NAME"); /* for want of another */
+    for (size_t i = 0; i < STORES; i++) {
+        if (stores[i].offer && used < size) {
+            used += (size_t)snprintf(ret + used, size - used, "%s%s",
+                                     used ? " or " : "", stores[i].offer);
+        }
+    }
 }
 
 /* The path is spelled so that the URL parser gives it back as it is. */

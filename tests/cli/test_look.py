@@ -153,6 +153,14 @@ def test_doctor_reports_each_finding_with_its_level(store):
     assert words.stdout.startswith("store ")
 
 
+def test_doctor_quiet_tells_only_what_is_wrong(sqlite):
+    assert sqlite.run("doctor", "-q").stdout == ""
+    done = sqlite.run("doctor", "-q", "-s", "sqlite:here.db")
+    assert done.returncode == 0
+    level, line = done.stdout.split(None, 1)
+    assert level == "warn" and line.count("\n") == 2, done.stdout
+
+
 def test_doctor_of_an_unreachable_store_is_69(sqlite):
     done = sqlite.run("doctor", "-s", "redis://127.0.0.1:1")
     assert done.returncode == 69, done.stderr

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from conftest import children_of, eventually, keeper_of, kill
+from test_signals import Terminal
 
 
 @pytest.fixture
@@ -213,3 +214,28 @@ def test_a_circle_with_a_program_is_refused_with_the_circle(store, driver):
     pending.wait()
     assert free(store, "m")
     assert grant is not None
+
+
+# -- names that were not meant ---------------------------------------------------
+
+SLIP = ("nightly", "echo", "hi", "--", "true")
+
+
+@pytest.mark.parametrize("sub", ["run", "try"])
+def test_a_terminal_is_told_which_names_are_locks(sqlite, sub):
+    """Before a -- all are: a command in the wrong place is no error."""
+    t = Terminal(sqlite, sub, *SLIP)
+    assert t.wait() == 0
+    assert t.seen == b"snib: 3 locks: echo, hi, nightly; command: true\r\n"
+
+
+@pytest.mark.parametrize("args", [("run", "-q") + SLIP,
+                                  ("run", "a", "--", "true"),
+                                  ("run", "a", "echo")], ids=" ".join)
+def test_one_name_or_quiet_is_not_told(sqlite, args):
+    t = Terminal(sqlite, *args)
+    assert t.wait() == 0 and b"locks" not in t.seen
+
+
+def test_no_script_is_told(sqlite):
+    assert sqlite.run("run", *SLIP).stderr == ""

@@ -93,6 +93,7 @@ class Terminal:
     def __init__(self, snib, *args):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            os.chdir(snib.tmp)
             os.execve(snib.binary, [snib.binary, *args],
                       dict(snib.env, TERM="xterm"))
         self.seen = b""
@@ -123,9 +124,10 @@ class Terminal:
         return self.seen
 
     def wait(self):
+        """Its exit status; .seen has all that it said."""
         def over():
             try:
-                os.read(self.fd, 4096)
+                self.seen += os.read(self.fd, 4096)
             except OSError:
                 pass
             pid, status = os.waitpid(self.pid, os.WNOHANG)

@@ -1,0 +1,150 @@
+"""Which store is meant: by a path that hangs on the current directory, by the
+default, by a URL that is none."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from conftest import Snib, eventually, kill
+from test_signals import Terminal
+
+RELATIVE = "sqlite:here.db"
+
+
+@pytest.fixture
+def relative(snib_bin, tmp_path):
+    made = Snib(snib_bin, RELATIVE, str(tmp_path))
+    made.whole = "sqlite:%s/here.db" % tmp_path
+    yield made
+    made.end()
+
+
+def elsewhere(snib, *args, **more):
+    """The same from another directory."""
+    folder = snib.path("elsewhere")
+    os.makedirs(folder, exist_ok=True)
+    return subprocess.run([snib.binary, *args], env=snib.env, cwd=folder,
+                          stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=60, **more)
+
+
+# -- a path that hangs on the current directory -----------------------------------
+
+def test_a_token_file_names_the_whole_path(relative):
+    assert relative.acquire("-o", "grant", "a").returncode == 0
+    with open(relative.path("grant")) as file:
+        lines = dict(line.rstrip("\n").split("=", 1) for line in file)
+    relative.keepers.append(int(lines["keeper_pid"]))
+    assert lines["store"] == relative.whole
+
+
+def test_a_token_file_leads_to_its_store_from_another_directory(relative):
+    """The holder process is dead: the store is asked, and that one knows."""
+    done = relative.acquire("-t", "1m", "-o", "grant", "a")
+    assert done.returncode == 0, done.stderr
+    with open(relative.path("grant")) as file:
+        keeper = int(file.read().split("keeper_pid=")[1].split()[0])
+    kill(keeper, 9)
+    eventually(lambda: not os.path.exists("/proc/%d/exe" % keeper))
+    done = relative.run("force-release", "--yes", "--reason", "x", "a")
+    assert done.returncode == 0, done.stderr
+    done = elsewhere(relative, "release", relative.path("grant"))
+    assert done.returncode == 76
+    assert done.stderr == ("snib: a: the grant had ended before, says %s\n"
+                           % relative.whole)
+
+
+def test_messages_show_the_whole_path(relative):
+    done = relative.run("run", "-v", "a", "--", "true")
+    assert "snib: store %s\n" % relative.whole in done.stderr
+
+
+def test_doctor_warns_of_a_relative_path(relative):
+    done = relative.run("doctor", "--json")
+    told = json.loads(done.stdout)
+    assert (told["store"], done.returncode) == (relative.whole, 0)
+    path, = [f for f in told["findings"] if f["check"] == "path"]
+    assert path["level"] == "warn"
+    assert path["text"].startswith(RELATIVE + " depends on the current "
+                                   "directory")
+    assert path["remedy"] == "write the whole path: " + relative.whole
+
+
+def test_doctor_says_nothing_of_a_whole_path(sqlite):
+    told = json.loads(sqlite.run("doctor", "--json").stdout)
+    assert "path" not in [f["check"] for f in told["findings"]]
+
+
+@pytest.mark.parametrize("args", [("run", "a", "--", "true"),
+                                  ("try", "a", "--", "true"),
+                                  ("elect", "--once", "a", "--", "true")],
+                         ids=lambda args: args[0])
+def test_a_terminal_is_told_of_a_relative_path(relative, args):
+    t = Terminal(relative, *args)
+    assert t.wait() == 0
+    line = "the store %s is sqlite:" % RELATIVE
+    assert t.seen.decode().count(line) == 1, t.seen
+    assert "from another directory it is another one" in t.seen.decode()
+
+
+def test_neither_a_script_nor_quiet_is_told(relative):
+    assert relative.run("run", "a", "--", "true").stderr == ""
+    t = Terminal(relative, "run", "-q", "a", "--", "true")
+    assert t.wait() == 0 and t.seen == b""
+
+
+# -- the default --------------------------------------------------------------------
+
+DEFAULT = '"$0" status --json "$SNIB_NAME"; echo "$SNIB_URL"'
+
+
+def test_a_nested_call_uses_the_default_store_of_the_outer_one(sqlite):
+    """… also where its own would be another one, as that of another user."""
+    del sqlite.env["SNIB_URL"]
+    done = sqlite.run("run", "which-store:%s" % sqlite.tmp, "--", "sh", "-c",
+                      DEFAULT, sqlite.binary)
+    assert done.returncode == 0, done.stderr
+    status, url = done.stdout.splitlines()
+    assert json.loads(status)["held"]
+    assert url == json.loads(sqlite.run("doctor", "--json").stdout)["store"]
+    assert url.startswith("sqlite:/") and url.endswith("/locks.db")
+
+
+# -- a URL that is none ---------------------------------------------------------------
+
+WRONG = ["", "nonsense", ":", "http:", "http://example.org", "redis:",
+         "redis://h:99999", "redis://h?no=1", "redlock://a", "sqlite://x/y",
+         "sqlite:/x%zz", "sqlite:/x.db?no=1", "memory:"]
+
+
+@pytest.mark.parametrize("args", [("run", "a", "--", "true"),
+                                  ("status", "a")],
+                         ids=lambda args: args[0])
+@pytest.mark.parametrize("url", WRONG)
+def test_a_wrong_url_is_78_wherever_it_stands(sqlite, args, url):
+    """It is configuration, in an argument as well as in the environment."""
+    with open(sqlite.path("url"), "w") as file:
+        file.write(url + "\n")
+    os.chmod(sqlite.path("url"), 0o600)
+    ways = [({}, ("--store-file", sqlite.path("url")))]
+    if url:
+        ways += [({"SNIB_URL": url}, ()), ({}, ("-s", url))]
+    for env, option in ways:
+        done = sqlite.run(args[0], *option, *args[1:], env=env)
+        assert done.returncode == 78, done.stderr
+        assert done.stderr.count("\n") == 1
+        assert "memory:NAME" not in done.stderr
+
+
+def test_the_stores_that_are_offered_are_those_of_this_build(sqlite):
+    done = sqlite.run("status", "-s", "http://x", "a")
+    offered = done.stderr.split("expected ", 1)[1]
+    nobody = "127.0.0.1:1"
+    for scheme, url in (("sqlite:", sqlite.url), ("redis:", "redis://" + nobody),
+                        ("redlock:", "redlock://" + ",".join([nobody] * 3))):
+        built = "no store" not in sqlite.run(
+            "try", "-s", url, "a").stderr
+        assert (scheme in offered) == built, offered
+    assert "memory:" not in offered
