@@ -60,8 +60,11 @@ static int be_a_client(struct snib_client *of_parent, int number)
         return 1;
     }
     struct snib_lock *own = lock_named(c, name), *held = lock_named(c, "held");
-    if (acquire(held, 0, &g, &e) != SNIB_ERR_BUSY) {
-        return 2; /* the parent has it */
+    snib_err err = acquire(held, 0, &g, &e);
+    if (err != SNIB_ERR_BUSY) { /* the parent has it */
+        fprintf(stderr, "child %d: held: %s: %s\n", number, snib_err_name(err),
+                err ? e.text : "acquired");
+        return 2;
     }
     if (acquire(own, 5000, &g, &e) || snib_release(own, g, &e)) {
         fprintf(stderr, "child %d: %s: %s\n", number, snib_err_name(e.code),
