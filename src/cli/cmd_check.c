@@ -127,7 +127,7 @@ static int check_grant(const struct cli_args *args, const char *operand)
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply, &by);
     if (code == CLI_LOST && by != GRANTFILE_ANSWERED && !args->json) {
-        grantfile_say_lost(args, &grant, by);
+        grantfile_say_lost(args, &grant, by, "");
         return CLI_LOST;
     }
     return verdict(args, grant.ttl_ms, code == CLI_OK ? reply.deadline_ns : 0,

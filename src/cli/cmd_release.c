@@ -1,5 +1,5 @@
-/* cmd_release.c — snib release TOKENFILE|GRANT. 0: released; 76: the lease
- * had ended before. */
+/* cmd_release.c — snib release TOKENFILE|GRANT. 0: released; 69: the store has
+ * not answered, the holder repeats it; 76: the lease had ended before. */
 #include "grantfile.h"
 #include "left.h"
 
@@ -7,7 +7,7 @@ int cmd_release(struct cli_args *args, int count, char **operands)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_RELEASE};
-    struct control_reply reply;
+    struct control_reply reply = {0};
     struct grantfile grant;
     enum grantfile_answer by;
     int code;
@@ -22,7 +22,7 @@ int cmd_release(struct cli_args *args, int count, char **operands)
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply, &by);
     if (code == CLI_LOST) {
-        grantfile_say_lost(args, &grant, by);
+        grantfile_say_lost(args, &grant, by, reply.text);
     }
     return code;
 }

@@ -46,7 +46,7 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
         code = grantfile_ask(&grant, &request, &reply, &by);
     }
     if (code == CLI_LOST) {
-        grantfile_say_lost(args, &grant, by);
+        grantfile_say_lost(args, &grant, by, "");
     }
     if (code == CLI_OK && args->json) {
         printf("{\"schema\":1,\"token\":%" PRId64 ",\"left_ms\":%" PRId64 "}\n",

@@ -369,7 +369,7 @@ int grantfile_ask(const struct grantfile *g,
         return CLI_LOST;
     }
     if (ret->code != 0 && ret->code != CLI_LOST) {
-        say("%s", ret->text[0] != '\0' ? shown_short(ret->text) : "refused");
+        say("%s", ret->text[0] != '\0' ? shown(ret->text) : "refused");
     }
     return ret->code;
 }

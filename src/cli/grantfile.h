@@ -77,8 +77,8 @@ enum grantfile_answer {
 int grantfile_ask(const struct grantfile *, const struct control_request *,
                   struct control_reply *ret, enum grantfile_answer *ret_by);
 /* After CLI_LOST, unless --quiet: what has become of it, in words; the store is
- * asked where the keeper says nothing. */
+ * asked where the keeper says nothing. why: the keeper's words, or "". */
 void grantfile_say_lost(const struct cli_args *, const struct grantfile *,
-                        enum grantfile_answer);
+                        enum grantfile_answer, const char *why);
 
 #endif

@@ -70,7 +70,7 @@ static int64_t left_at_store(const struct cli_args *args,
 }
 
 void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
-                        enum grantfile_answer by)
+                        enum grantfile_answer by, const char *why)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     const char *who = by == GRANTFILE_SILENT
@@ -84,7 +84,8 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
         return;
     }
     if (by == GRANTFILE_ANSWERED) {
-        say("the lease had ended before");
+        say("the lease had ended before%s%s%s", why[0] != '\0' ? " (" : "",
+            shown(why), why[0] != '\0' ? ")" : "");
         return;
     }
     left_ms = left_at_store(args, g, &client);

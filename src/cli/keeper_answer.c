@@ -47,6 +47,20 @@ static void set_owner(const struct keeper *k, struct control_reply *reply)
     }
 }
 
+/* A long one loses its end, and not all of it. */
+static void set_text(struct control_reply *reply, const char *what,
+                     const char *text)
+{
+    size_t used = strlen(what), size = strlen(text);
+
+    if (size > sizeof reply->text - 1 - used) {
+        size = sizeof reply->text - 1 - used;
+    }
+    memcpy(reply->text, what, used);
+    memcpy(reply->text + used, text, size);
+    reply->text[used + size] = '\0';
+}
+
 static void answer_renew(struct keeper *k, int64_t lease_ms,
                          struct control_reply *reply)
 {
@@ -60,10 +74,8 @@ static void answer_renew(struct keeper *k, int64_t lease_ms,
         code =
             snib_renew(k->slots[i].lock, k->slots[i].grant, lease_ms, &error);
         if (code != SNIB_ERR_OK) {
-            struct text t = TEXT_IN(reply->text);
-
             reply->code = snib_err_exit(code);
-            text_add(&t, error.text);
+            set_text(reply, "", error.text);
             return;
         }
     }
@@ -91,21 +103,26 @@ static void answer_tie(struct keeper *k, const struct control_request *request,
     answer_renew(k, request->lease_ms, reply);
 }
 
-/* True: release when the answer is sent. */
-static bool answer_release(struct keeper *k, struct control_reply *reply)
+/* True: end when the answer is sent. What the store has not answered is
+ * repeated then; who asks need not wait for that. */
+static bool answer_release(struct keeper *k, struct control_reply *reply,
+                           struct keeper_giving *g)
 {
-    enum leash_why why;
+    struct text t = TEXT_IN(reply->text);
 
     if (!k->detached) {
-        struct text t = TEXT_IN(reply->text);
-
         reply->code = CLI_USAGE;
         text_add(&t, "this lock belongs to a running snib run; end its "
                      "command instead");
         return false;
     }
-    if (keeper_release_all(k, &why, NULL)) {
+    keeper_give_back(k, g);
+    if (g->lost) {
         reply->code = CLI_LOST;
+        set_text(reply, "", g->text);
+    } else if (g->silence[0] != '\0') {
+        reply->code = CLI_UNREACHABLE;
+        set_text(reply, "not released yet: ", g->silence);
     }
     return true;
 }
@@ -142,6 +159,7 @@ static void answer(struct keeper *k, int fd)
     struct control_request request;
     struct control_reply reply = {.magic = CONTROL_MAGIC};
     struct text store = TEXT_IN(reply.store);
+    struct keeper_giving giving;
     struct slot *s;
     bool end = false;
 
@@ -171,7 +189,7 @@ static void answer(struct keeper *k, int fd)
         answer_renew(k, request.lease_ms, &reply);
         break;
     case CONTROL_RELEASE:
-        end = answer_release(k, &reply);
+        end = answer_release(k, &reply, &giving);
         break;
     case CONTROL_TIE:
         answer_tie(k, &request, &reply);
@@ -182,6 +200,7 @@ static void answer(struct keeper *k, int fd)
     control_send(fd, &reply);
     if (end) {
         close(fd);
+        keeper_see_given_back(k, &giving);
         keeper_end(k, 0);
     }
 }

@@ -224,21 +224,14 @@ static void see_released(struct keeper *k, const struct slot *s,
     }
 }
 
-/* How giving back went so far. */
-struct giving {
-    bool lost; /* the store said that one had ended                        */
-    enum leash_why why;
-    char text[SNIB_EXPLAIN_TEXT];
-    bool unanswered[PLAN_NAMES_MAX];
-};
-
 static bool is_taken(const struct slot *s)
 {
     return s->state == SLOT_HELD || s->state == SLOT_LOST;
 }
 
 /* text: of the release. Who revoked it is more than its reason says. */
-static void note_lost(struct giving *g, snib_reason reason, const char *text)
+static void note_lost(struct keeper_giving *g, snib_reason reason,
+                      const char *text)
 {
     bool revoked = strncmp(text, "revoked", 7) == 0;
     struct text t = TEXT_IN(g->text);
@@ -249,7 +242,18 @@ static void note_lost(struct giving *g, snib_reason reason, const char *text)
     text_add(&t, revoked ? text : "");
 }
 
-static void give_back_one(struct keeper *k, size_t i, struct giving *g)
+static void note_unanswered(struct keeper_giving *g, size_t i,
+                            const struct snib_error *error)
+{
+    struct text t = TEXT_IN(g->silence);
+
+    g->unanswered[i] = true;
+    g->silence[0] = '\0';
+    text_add(&t,
+             error->text[0] != '\0' ? error->text : snib_err_text(error->code));
+}
+
+static void give_back_one(struct keeper *k, size_t i, struct keeper_giving *g)
 {
     struct slot *s = &k->slots[i];
     struct snib_status status;
@@ -261,13 +265,14 @@ static void give_back_one(struct keeper *k, size_t i, struct giving *g)
     if (code == SNIB_ERR_LOST || s->state == SLOT_LOST) {
         note_lost(g, status.reason, error.text);
     } else if (code != SNIB_ERR_OK) {
-        g->unanswered[i] = true;
+        error.code = code;
+        note_unanswered(g, i, &error);
     }
 }
 
 /* In one visit to the store. LOST hides that others were not answered: then
  * all are looked at. */
-static void give_back_several(struct keeper *k, struct giving *g)
+static void give_back_several(struct keeper *k, struct keeper_giving *g)
 {
     struct several *m = &k->several;
     struct snib_multi_status status;
@@ -276,8 +281,11 @@ static void give_back_several(struct keeper *k, struct giving *g)
 
     snib_multi_status(m->multi, m->grants, &status);
     code = snib_multi_release(m->multi, m->grants, &error);
+    error.code = code;
     for (size_t i = 0; i < m->count; i++) {
-        g->unanswered[m->slot[i]] = code != SNIB_ERR_OK;
+        if (code != SNIB_ERR_OK) {
+            note_unanswered(g, m->slot[i], &error);
+        }
         if (k->slots[m->slot[i]].state == SLOT_LOST) {
             note_lost(g, k->slots[m->slot[i]].reason, "");
         }
@@ -288,24 +296,37 @@ static void give_back_several(struct keeper *k, struct giving *g)
     }
 }
 
-/* Give everything back. True when the store said that one had ended. */
-bool keeper_release_all(struct keeper *k, enum leash_why *ret_why,
-                        char *ret_text)
+void keeper_give_back(struct keeper *k, struct keeper_giving *ret)
 {
-    struct giving g = {.why = *ret_why};
     struct several *m = &k->several;
 
+    *ret = (struct keeper_giving){.why = LEASH_WHY_EXPIRED};
     if (m->count > 0 && is_taken(&k->slots[m->slot[0]])) {
-        give_back_several(k, &g);
+        give_back_several(k, ret);
     } else if (m->count == 0 && is_taken(&k->slots[k->at])) {
-        give_back_one(k, k->at, &g);
+        give_back_one(k, k->at, ret);
     }
     for (size_t i = 0; i < k->plan->name_count; i++) {
         k->slots[i].state = SLOT_IDLE;
-        if (g.unanswered[i]) {
+    }
+}
+
+void keeper_see_given_back(struct keeper *k, const struct keeper_giving *g)
+{
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        if (g->unanswered[i]) {
             see_released(k, &k->slots[i], k->plan->names[i]);
         }
     }
+}
+
+bool keeper_release_all(struct keeper *k, enum leash_why *ret_why,
+                        char *ret_text)
+{
+    struct keeper_giving g;
+
+    keeper_give_back(k, &g);
+    keeper_see_given_back(k, &g);
     *ret_why = g.why;
     if (ret_text != NULL) {
         memcpy(ret_text, g.text, sizeof g.text);

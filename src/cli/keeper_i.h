@@ -110,8 +110,23 @@ bool keeper_ask_outer(const char *address, const char *name,
 void keeper_look(struct keeper *);
 /* With a long grace a third of the lease is too late. */
 void keeper_renew_early(struct keeper *);
-/* Give everything back. True when the store said that one had ended; ret_text,
- * of SNIB_EXPLAIN_TEXT bytes or NULL, has the words for it. */
+/* How giving back went so far. */
+struct keeper_giving {
+    bool lost; /* the store said that one had ended                        */
+    enum leash_why why;
+    char text[SNIB_EXPLAIN_TEXT]; /* the words for that; "": none          */
+    char
+        silence[SNIB_EXPLAIN_TEXT]; /* why one was not answered; "": all were */
+    bool unanswered[PLAN_NAMES_MAX];
+};
+
+/* Ask the store once to end everything. */
+void keeper_give_back(struct keeper *, struct keeper_giving *ret);
+/* What was not answered: the library repeats it; until it is through, or the
+ * lease is over. */
+void keeper_see_given_back(struct keeper *, const struct keeper_giving *);
+/* Both. True when the store said that one had ended; ret_text, of
+ * SNIB_EXPLAIN_TEXT bytes or NULL, has the words for it. */
 bool keeper_release_all(struct keeper *, enum leash_why *ret_why,
                         char *ret_text);
 

@@ -115,7 +115,7 @@ void keeper_multi_start(struct keeper *k)
     if (keeper_may_try_here(k)) {
         m->code =
             snib_multi_acquire(m->multi, &m->options, m->grants, &m->error);
-        if (m->code != SNIB_ERR_BUSY || k->plan->wait_ms == 0) {
+        if (m->code == SNIB_ERR_OK || k->plan->wait_ms == 0) {
             on_answer(k);
             return;
         }

@@ -164,6 +164,18 @@ static void give_up_tries(struct snib__step *s, struct snib__member m[],
     }
 }
 
+/* The ticket of a try that is under way; 0: none is. They are executed
+ * together, so whether this one just is says it of all. */
+static uint64_t first_asked(const struct snib__member m[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (m[i].note.group) {
+            return m[i].note.hold->ticket;
+        }
+    }
+    return 0;
+}
+
 void snib__batch_try(struct snib_client *c, struct snib__member m[], size_t n,
                      const struct snib_acquire_options *options, bool all,
                      snib_duration patience)
@@ -187,6 +199,7 @@ void snib__batch_try(struct snib_client *c, struct snib__member m[], size_t n,
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
     start_tries(&s, m, n, &g, &o, all, limit, lane);
+    call.among = first_asked(m, n);
     if (--g.open && !snib__call_wait(&s, &call, before)) {
         give_up_tries(&s, m, n, &g);
     }

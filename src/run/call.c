@@ -25,7 +25,7 @@ void snib__call_begin(struct snib__step *s, struct snib__call *call,
     call->err = SNIB_ERR_OK;
     s->c->odd_calls += !call->brief;
     call->limit = limit;
-    call->ticket = 0;
+    call->ticket = call->among = 0;
     call->grant = (struct snib_grant){0};
     call->hold = NULL;
     call->query = NULL;
@@ -48,7 +48,8 @@ bool snib__call_wait(struct snib__step *s, struct snib__call *call,
     snib__step_act(s);
     snib_instant until = snib__after(call->limit, snib__ms(SNIB__RUN_MS));
     while (!call->w.done && !snib__reached(s->now, until) &&
-           snib__engine_is_run(s->c->engine, call->ticket)) {
+           snib__engine_is_run(s->c->engine,
+                               call->ticket ? call->ticket : call->among)) {
         call->limit = snib__after(s->now, snib__ms(2));
         if (snib__pump(s, call, before)) {
             return true;
@@ -140,6 +141,19 @@ snib_err snib__may_block(const struct snib_client *c, struct snib_error *reterr)
                           "snib_acquire_start and snib_release_start");
     }
     return SNIB_ERR_OK;
+}
+
+/* No answer by the limit: unknown; and why, where the store is known to be
+ * out of reach. */
+static snib_err unanswered(const struct snib__step *s, struct snib__call *call)
+{
+    struct snib__store_state is;
+    snib__engine_store_state(s->c->engine, s->now, &is);
+    if (is.reachable || !is.err) {
+        return SNIB_ERR_UNKNOWN;
+    }
+    return snib__fail(&call->error, SNIB_ERR_UNKNOWN, "%s: %s",
+                      snib_err_text(SNIB_ERR_UNKNOWN), is.text);
 }
 
 /* The limit of a call that still waits. */
@@ -312,6 +326,9 @@ static snib_err adopt(struct snib_lock *lock, const struct snib__left *left,
     if (!err && open && !snib__call_wait(&s, &call, before)) {
         call.err = give_up(&s, &call, SNIB_ERR_UNKNOWN);
     }
+    if (call.err == SNIB_ERR_UNKNOWN) {
+        call.err = unanswered(&s, &call);
+    }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
     if (err) {
@@ -379,7 +396,7 @@ static snib_err release(struct snib_lock *lock, struct snib_grant grant,
             snib__engine_abandon(c->engine, seat);
             snib__holds_free(&s, h);
         }
-        call.err = SNIB_ERR_UNKNOWN;
+        call.err = unanswered(&s, &call);
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
@@ -451,7 +468,7 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
         h->renewers = &call;
         if (!snib__call_wait(&s, &call, before)) {
             forget_renewer(c, &call);
-            call.err = SNIB_ERR_UNKNOWN;
+            call.err = unanswered(&s, &call);
         }
     }
     snib__pump_leave(&s, &call);

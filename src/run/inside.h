@@ -139,6 +139,7 @@ struct snib__call {
     snib_err err;
     snib_instant limit;
     uint64_t ticket;
+    uint64_t among; /* of several tries: one of them                        */
     struct snib_grant grant;
     struct snib__hold *hold;
     struct snib__query *query;

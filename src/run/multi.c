@@ -507,12 +507,15 @@ static size_t try_run(struct attempt *a, size_t i, size_t n)
     return got;
 }
 
-/* What a try was refused for, and waiting may help. */
+/* What a try was refused for, and waiting may help. (STORE: another process
+ * may stand inside a lock file; where it does not help, the wait ends at once
+ * with the same.) */
 static bool worth_waiting(const struct attempt *a)
 {
-    return !once_only(a) && (a->why.code == SNIB_ERR_BUSY ||
-                             a->why.code == SNIB_ERR_UNREACHABLE ||
-                             a->why.code == SNIB_ERR_UNKNOWN);
+    return !once_only(a) &&
+           (a->why.code == SNIB_ERR_BUSY || a->why.code == SNIB_ERR_STORE ||
+            a->why.code == SNIB_ERR_UNREACHABLE ||
+            a->why.code == SNIB_ERR_UNKNOWN);
 }
 
 /* All, or false and a->held parts are ours. */

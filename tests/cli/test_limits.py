@@ -3,7 +3,6 @@ of the two it was: the lock or the store."""
 
 import re
 import signal
-import subprocess
 import time
 
 import pytest
@@ -111,42 +110,6 @@ def test_a_refused_login_ends_at_once(redis, args):
     done, took = timed(redis, *args)
     assert done.returncode == 77, done.stderr
     assert took < SLACK + 0.5
-
-
-WRITER = """
-import sqlite3, sys
-c = sqlite3.connect(sys.argv[1], isolation_level=None)
-c.execute("begin immediate")
-print("inside", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def writer(sqlite):
-    """Another process inside a write of the file."""
-    assert sqlite.run("try", "a").returncode == 0
-    p = subprocess.Popen(["/usr/bin/python3", "-c", WRITER,
-                          sqlite.path("locks.db")], text=True,
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert p.stdout.readline() == "inside\n"
-    yield p
-    p.stdin.close()
-    p.wait()
-    p.stdout.close()
-
-
-@pytest.mark.parametrize("quiet", [(), ("-q",)], ids=str)
-@pytest.mark.parametrize("args, limit", [
-    (("run", "-w", "1s", "a", "--", "true"), 1),
-    (("run", "-w", "0", "a", "--", "true"), 2),
-    (("try", "a", "--", "true"), 2), (("try", "a"), 2),
-    (("acquire", "-w", "1s", "a"), 1)], ids=str)
-def test_another_process_is_inside_a_write(sqlite, writer, args, limit, quiet):
-    done, took = timed(sqlite, args[0], *quiet, *args[1:])
-    assert took < limit + SLACK, done.stderr
-    assert done.returncode == 69, done.stderr
-    assert str(writer.pid) in done.stderr, done.stderr
 
 
 def at(moment):

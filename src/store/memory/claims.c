@@ -428,12 +428,50 @@ static bool apply(struct snib__request *r, struct snib__terms *t, bool *ret_no)
 
 /* The answer's row is written once the step is durable: what goes into it is
  * kept in fields that this verb has no other use for. */
+static void tell_terms(struct snib__book *b, struct snib__request *r,
+                       const struct snib__terms *t, int64_t permits)
+{
+    const struct snib__claim end = {.rank = INT8_MAX, .id = INT64_MAX};
+    r->token = t->size;
+    r->floor = t->gate;
+    r->permits = (uint32_t)permits;
+    r->room = b->ops->before(b, r->name, &end);
+    answer(r, SNIB__DONE, SNIB_ERR_OK);
+}
+
+/* A question changes nothing, so that a store may answer it beside its
+ * writers: who is over is not counted, and stays. */
+static void read_terms(struct snib__book *b, struct snib__request *r)
+{
+    static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
+    struct snib__terms t;
+    int64_t permits = 0;
+    b->ops->terms(b, r->name, &t);
+    for (int i = 0; i < 2; i++) {
+        struct snib__claim c, after;
+        const struct snib__claim *from = NULL;
+        while (!b->err && b->ops->next(b, r->name, states[i], from, &c)) {
+            if (c.kind == SNIB_PERMITS && !snib__claims_is_over(b, &c)) {
+                permits += c.permits;
+            }
+            after = c;
+            from = &after;
+        }
+    }
+    r->position = 1;
+    tell_terms(b, r, &t, permits);
+}
+
 static void terms(struct snib__book *b, struct snib__request *r)
 {
     struct snib__claim c;
     struct snib__standing st;
     int64_t none;
     bool no = false;
+    if (r->op == SNIB__TERMS_GET) {
+        read_terms(b, r);
+        return;
+    }
     bool repeat = b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__TOMB;
     snib__claims_survey(b, r->name, NULL, &st);
     if (r->op == SNIB__TERMS_ADD && !repeat) {
@@ -453,16 +491,11 @@ static void terms(struct snib__book *b, struct snib__request *r)
         b->ops->set_terms(b, r->name, &st.terms);
         snib__claims_walk(b, r->name, &st, NULL, false, &none);
     }
-    if (!repeat && r->op != SNIB__TERMS_GET) {
+    if (!repeat) {
         tomb(b, r, !no);
     }
-    const struct snib__claim end = {.rank = INT8_MAX, .id = INT64_MAX};
-    r->token = st.terms.size;
-    r->floor = st.terms.gate;
-    r->permits = (uint32_t)st.permits;
-    r->room = b->ops->before(b, r->name, &end);
     r->position = !no;
-    answer(r, SNIB__DONE, SNIB_ERR_OK);
+    tell_terms(b, r, &st.terms, st.permits);
 }
 
 void snib__claims_run(struct snib__book *b, struct snib__request *r)

@@ -292,12 +292,36 @@ static bool look_first(struct snib__sqlite *self, struct snib__request *r)
     return true;
 }
 
+/* The terms of a name, read beside the writers: whoever stands still inside a
+ * write is in nobody's way who only looks. */
+static void read_terms(struct snib__sqlite *self, struct snib__request *r)
+{
+    int rc = snib__db_begin_read(&self->db);
+    if (!rc) {
+        snib__sqlite_book(self);
+        snib__claims_run(&self->book, r);
+        rc = self->rc;
+        int end = snib__db_end_read(&self->db);
+        rc = rc ? rc : end;
+    }
+    if (rc) {
+        not_applied(self, r, rc);
+    } else {
+        snib__claims_count(r);
+    }
+}
+
 static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
 {
     struct batch b;
     b.count = 0;
     SNIB__LIST_EACH (l, chain) {
         struct snib__request *r = of(l);
+        if (r->verb == SNIB__TERMS && r->op == SNIB__TERMS_GET) {
+            flush(self, &b);
+            read_terms(self, r);
+            continue;
+        }
         switch (r->verb) {
         case SNIB__ACQUIRE:
         case SNIB__RENEW:
