@@ -115,6 +115,9 @@ static const char *advice(const struct snib_error *error)
     }
     switch (error->code) {
     case SNIB_ERR_UNREACHABLE:
+        if (strstr(error->text, " is a replica") != NULL) {
+            return ""; /* it runs, and the text says what to do */
+        }
         return "; does the server run, and is the URL right (--store, "
                "SNIB_URL)? (see: snib doctor)";
     case SNIB_ERR_DENIED:

@@ -206,7 +206,8 @@ def test_login_refused_while_waiting_is_told_at_once(drivers, redis):
     killed = time.monotonic()
     answer = waiting.answer()
     assert answer.err == "DENIED"
-    assert "NOAUTH" in answer.text
+    assert answer.text.startswith("NOAUTH: the server asks for a login: ")
+    assert answer.text.endswith(")"), "not cut"
     assert time.monotonic() - killed < 5
     redis.login("geheim")
 
@@ -253,5 +254,6 @@ def test_command_does_not_run_by_the_word_of_a_replica(
          str(ran)], capture_output=True, text=True, timeout=20)
     assert done.returncode == 69
     assert "is a replica of" in done.stderr
+    assert "does the server run" not in done.stderr
     assert not ran.exists()
     assert not holders(replica, "n")

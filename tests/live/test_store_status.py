@@ -90,6 +90,22 @@ def test_server_that_refuses_to_work(drivers, redis):
     assert status(one).reachable
 
 
+def test_the_words_of_an_older_server_are_the_same(drivers, redis, proxy):
+    """Before Redis 7 the error of a command in a script came wrapped."""
+    one = drivers(proxy.url, request_ms=500)
+    one.acquire(one.lock("n")).release()
+    for inner in ("-NOREPLICAS Not enough good replicas to write.",
+                  "@user_script: 9: -NOREPLICAS Not enough"):
+        with proxy.inject_error("ERR Error running script (call to f_6ea): "
+                                f"@user_script:9: {inner}", script="acquire"):
+            assert one.try_acquire(one.lock("n")).err == "STORE"
+        now = status(one)
+        assert (now.reachable, now.why) == (False, "STORE")
+        assert now.said == ("NOREPLICAS: the server takes no writes because "
+                            "fewer replicas are connected than its "
+                            "min-replicas-to-write")
+
+
 def test_quorum_counts_its_servers(drivers, redis_with):
     nodes = [redis_with() for _ in range(3)]
     hosts = ",".join(f"127.0.0.1:{node.port}" for node in nodes)

@@ -145,6 +145,39 @@ static void noscript_is_one_eval_and_then_sha_again(void **state)
 
 /* -- errors ------------------------------------------------------------------------ */
 
+static void error_words_are_told_with_their_meaning(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *told;
+    } cases[] = {
+        {"LOADING Redis is loading the dataset in memory",
+         "LOADING: the server is reading its data from disk and answers after "
+         "that"},
+        {"ERR Error running script (call to f_6b1bf): @user_script:6: "
+         "@user_script: 6: -READONLY You can't write against a read only "
+         "replica.",
+         "READONLY: the server has become a read-only replica"},
+        {"ERR Error running script (call to f_6): @user_script:361: "
+         "WRONGTYPE Operation against a key",
+         "WRONGTYPE Operation against a key"},
+        {"NOAUTH HELLO must be called with the client already authenticated",
+         "NOAUTH: the server asks for a login: put user and password into the "
+         "URL, redis://USER:PASSWORD@HOST (of the user default: "
+         "redis://:PASSWORD@HOST)"},
+        {"NOPERM this user has no permissions to run the 'evalsha' command",
+         "NOPERM this user has no permissions to run the 'evalsha' command"},
+        {"ERR max number\nof clients", "ERR max number?of clients"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[252];
+        snib__redis_error_words(text, sizeof text, cases[i].text,
+                                (uint32_t)strlen(cases[i].text));
+        assert_string_equal(text, cases[i].told);
+    }
+}
+
 static void error_words_mean_the_same_in_both_wrappings(void **state)
 {
     (void)state;
@@ -429,6 +462,7 @@ int main(void)
         CASE(a_silent_line_is_closed_by_its_oldest_answer),
         CASE(a_callers_limit_closes_nothing),
         CASE(noscript_is_one_eval_and_then_sha_again),
+        CASE(error_words_are_told_with_their_meaning),
         CASE(error_words_mean_the_same_in_both_wrappings),
         CASE(an_error_text_cannot_write_to_the_terminal),
         CASE(a_permanent_error_is_told_at_once),

@@ -205,7 +205,11 @@ static void a_server_that_answers_and_refuses_is_told(void **state)
     (void)state;
     consult(&(struct says){.ping = "-MISCONF no disk\r\n"});
     all_well_but("answer");
-    says_that("answer", SNIB_LEVEL_FAIL, "MISCONF no disk", "see its log");
+    says_that("answer", SNIB_LEVEL_FAIL,
+              "MISCONF: the server takes no writes because it cannot save its "
+              "data to "
+              "disk; free room on its disk, its log says what failed",
+              "see its log");
     tear_down(state);
     set_up(state);
     consult(&(struct says){.ping = "-NOPERM no ping for you\r\n"});

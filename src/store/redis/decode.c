@@ -54,7 +54,7 @@ static void noscript(struct snib__redis *s, struct line *l,
     }
 }
 
-/* What the server says of a key, or of its memory, with what to do. */
+/* What the server says of a key, with what to do. */
 static void remedy(const struct snib__request *rq, char *text, size_t size)
 {
     const char *name = rq->name ? rq->name->safe : "";
@@ -66,11 +66,6 @@ static void remedy(const struct snib__request *rq, char *text, size_t size)
                  "it (redis-cli --scan --pattern 'snib:{*', TYPE) and rename "
                  "or delete it",
                  n, name);
-    } else if (!strncmp(text, "OOM", 3) || strstr(text, ": -OOM") ||
-               strstr(text, ": OOM")) {
-        snprintf(text, size,
-                 "OOM: the server has reached maxmemory and takes no writes; "
-                 "raise maxmemory or remove other data");
     }
 }
 
@@ -81,7 +76,7 @@ static void error(struct snib__redis *s, snib_instant now, int i,
     struct snib__request *rq = f->rq;
     error_kind kind = snib__redis_error_kind(text, size);
     char clean[200];
-    snib__redis_error_text(clean, sizeof clean, text, size);
+    snib__redis_error_words(clean, sizeof clean, text, size);
     remedy(rq, clean, sizeof clean);
     if (kind == E_RETRY || kind == E_DROP ||
         (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) { /* one name's */
@@ -378,7 +373,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         if (c->type == SNIB__RESP_ERROR && f->verb == SNIB__LIST &&
             snib__redis_error_kind(c->text, c->size) == E_CORRUPT) {
             char clean[200];
-            snib__redis_error_text(clean, sizeof clean, c->text, c->size);
+            snib__redis_error_words(clean, sizeof clean, c->text, c->size);
             if (snib__look_leaves_out(s, now, i, rq, clean)) {
                 return;
             }

@@ -118,7 +118,7 @@ static bool refused(struct look *k, const struct snib__resp_cell *c,
     if (c->type != SNIB__RESP_ERROR) {
         return false;
     }
-    snib__redis_error_text(clean, sizeof clean, c->text, c->size);
+    snib__redis_error_words(clean, sizeof clean, c->text, c->size);
     snprintf(text, sizeof text, "could not look at %s: %s", what, clean);
     tell(k, SNIB_LEVEL_WARN, check, text,
          "give the user +info and +config|get for this check, or ask the "
@@ -133,7 +133,7 @@ static void ping(struct look *k, snib_instant now,
     double ms = (double)snib__between(k->begun, now).ns / 1e6;
     if (c->type == SNIB__RESP_ERROR &&
         snib__redis_error_kind(c->text, c->size) != E_DENIED) {
-        snib__redis_error_text(text, sizeof text, c->text, c->size);
+        snib__redis_error_words(text, sizeof text, c->text, c->size);
         tell(k, SNIB_LEVEL_FAIL, "answer", text,
              "the server answers but refuses to work; see its log");
         return;

@@ -5,10 +5,12 @@
  * f_…): @user_script:6: -OOM command not allowed …"); 7.0 puts the word
  * first. Both forms give the same class. Texts of a server are data: nothing
  * beyond the word (and the documented wrapper) is looked at, except the few
- * whole phrases of phrases[], which carry no word of their own.
+ * whole phrases of phrases[], which carry no word of their own. People are told
+ * the word and what it means; else the server's own text, without the wrapper.
  *
  * Every class but NOSCRIPT means that nothing was applied: our scripts have
  * no command that can fail after their first write. */
+#include <stdio.h>
 #include <string.h>
 
 #include "store/redis/redis_i.h"
@@ -16,31 +18,43 @@
 static const struct {
     const char *word;
     error_kind kind;
-} words[] =
-    {
-        {"LOADING", E_RETRY},    /* reading its dump                          */
-        {"BUSY", E_RETRY},       /* somebody's script runs for too long       */
-        {"MASTERDOWN", E_RETRY}, /* replica without its primary               */
-        {"TRYAGAIN", E_RETRY},   /* slot under migration                      */
-        {"CLUSTERDOWN", E_RETRY},
-        {"READONLY", E_DROP}, /* became a replica                          */
-        {"NOAUTH", E_DENIED},
-        {"WRONGPASS", E_DENIED},
-        {"NOPERM", E_DENIED},
-        {"OOM", E_STORE},        /* maxmemory                                 */
-        {"MISCONF", E_STORE},    /* cannot write its dump                     */
-        {"NOREPLICAS", E_STORE}, /* min-replicas-to-write                     */
-        {"DENIED", E_STORE},     /* protected mode                            */
-        {"MOVED", E_STORE},      /* a cluster: not this URL scheme            */
-        {"ASK", E_STORE},
-        {"CROSSSLOT", E_STORE},
-        {"SNIBFLOOR", E_STORE},
-        {"SNIBCLOCK", E_STORE},
-        {"SNIBLATE", E_STORE},
-        {"WRONGTYPE", E_CORRUPT},
-        {"CORRUPT", E_CORRUPT}, /* our scripts: a record is not ours         */
-        {"NOSCRIPT", E_NOSCRIPT},
-        {"SNIBARG", E_BUG},
+    const char *says; /* in our words; NULL: the server's do              */
+} words[] = {
+    {"LOADING", E_RETRY,
+     "the server is reading its data from disk and answers after that"},
+    {"BUSY", E_RETRY, "a script of somebody keeps the server busy"},
+    {"MASTERDOWN", E_RETRY, "a replica that has lost its primary"},
+    {"TRYAGAIN", E_RETRY, NULL}, /* slot under migration               */
+    {"CLUSTERDOWN", E_RETRY, NULL},
+    {"READONLY", E_DROP, "the server has become a read-only replica"},
+    {"NOAUTH", E_DENIED,
+     "the server asks for a login: put user and password into the URL, "
+     "redis://USER:PASSWORD@HOST (of the user default: redis://:PASSWORD"
+     "@HOST)"},
+    {"WRONGPASS", E_DENIED, "the server refuses this user or this password"},
+    {"NOPERM", E_DENIED, NULL}, /* and names the command or the key     */
+    {"OOM", E_STORE,
+     "the server has reached maxmemory and takes no writes; raise "
+     "maxmemory or remove other data"},
+    {"MISCONF", E_STORE,
+     "the server takes no writes because it cannot save its data to disk; "
+     "free room on its disk, its log says what failed"},
+    {"NOREPLICAS", E_STORE,
+     "the server takes no writes because fewer replicas are connected "
+     "than its min-replicas-to-write"},
+    {"DENIED", E_STORE,
+     "the server is in protected mode: it takes connections from its own "
+     "host only, until it has a password"},
+    {"MOVED", E_STORE, NULL}, /* a cluster: not this URL scheme         */
+    {"ASK", E_STORE, NULL},
+    {"CROSSSLOT", E_STORE, NULL},
+    {"SNIBFLOOR", E_STORE, NULL},
+    {"SNIBCLOCK", E_STORE, NULL},
+    {"SNIBLATE", E_STORE, NULL},
+    {"WRONGTYPE", E_CORRUPT, NULL},
+    {"CORRUPT", E_CORRUPT, NULL}, /* our scripts: a record is not ours  */
+    {"NOSCRIPT", E_NOSCRIPT, NULL},
+    {"SNIBARG", E_BUG, NULL},
 };
 
 static const struct {
@@ -64,37 +78,47 @@ static const char *find(const char *text, size_t size, const char *what)
     return memmem(text, size, what, strlen(what));
 }
 
-static bool word_kind(const char *text, size_t size, error_kind *ret)
+/* The place in words[] of the word at the beginning; -1: none. */
+static int word_at(const char *text, size_t size)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t n = strlen(words[i].word);
         if (size >= n && !memcmp(text, words[i].word, n) &&
             (size == n || text[n] == ' ')) {
-            *ret = words[i].kind;
-            return true;
+            return (int)i;
         }
     }
-    return false;
+    return -1;
+}
+
+/* … of the word that an error begins with, or that is wrapped in it, and where
+ * that word stands; -1: none. */
+static int word_of(const char *text, uint32_t size, const char **ret_at)
+{
+    static const char wrapper[] = "ERR Error running script";
+    const char *p = text, *end = text + size;
+    int found = word_at(text, size);
+    if (found < 0 && size >= sizeof wrapper &&
+        !memcmp(text, wrapper, sizeof wrapper - 1)) {
+        p = find(text, size, "@user_script");
+        while (found < 0 && p && (p = find(p, (size_t)(end - p), ": "))) {
+            p += 2; /* 6.2 has the dash before its own words only         */
+            p += p < end && *p == '-';
+            found = word_at(p, (size_t)(end - p));
+        }
+    }
+    *ret_at = p;
+    return found;
 }
 
 error_kind snib__redis_error_kind(const char *text, uint32_t size)
 {
-    error_kind kind = E_STORE;
-    const char *end = text + size;
-    if (word_kind(text, size, &kind)) {
-        return kind;
+    const char *at;
+    int word = word_of(text, size, &at);
+    if (word >= 0) {
+        return words[word].kind;
     }
     if (size > 4 && !memcmp(text, "ERR ", 4)) {
-        if (find(text, size, "Error running script")) {
-            const char *p = find(text, size, "@user_script");
-            while (p && (p = find(p, (size_t)(end - p), ": "))) {
-                p += 2; /* 6.2 has the dash before its own words only     */
-                p += p < end && *p == '-';
-                if (word_kind(p, (size_t)(end - p), &kind)) {
-                    return kind;
-                }
-            }
-        }
         for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
             if (find(text, size, phrases[i].phrase)) {
                 return phrases[i].kind;
@@ -121,6 +145,21 @@ snib_err snib__redis_error_code(error_kind kind)
         break;
     }
     return SNIB_ERR_STORE;
+}
+
+void snib__redis_error_words(char *ret, size_t size, const char *text,
+                             uint32_t text_size)
+{
+    const char *at;
+    int word = word_of(text, text_size, &at);
+    if (word < 0) {
+        snib__redis_error_text(ret, size, text, text_size);
+    } else if (words[word].says) {
+        snprintf(ret, size, "%s: %s", words[word].word, words[word].says);
+    } else {
+        snib__redis_error_text(ret, size, at,
+                               text_size - (uint32_t)(at - text));
+    }
 }
 
 void snib__redis_error_text(char *ret, size_t size, const char *text,

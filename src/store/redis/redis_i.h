@@ -171,6 +171,9 @@ snib_err snib__redis_error_code(error_kind);
 /* One clean line for people: printable ASCII, at most size - 1 bytes. */
 void snib__redis_error_text(char *ret, size_t size, const char *text,
                             uint32_t text_size);
+/* … of an error reply: its word, and what that means. */
+void snib__redis_error_words(char *ret, size_t size, const char *text,
+                             uint32_t text_size);
 
 /* state.c: how the server is, for who asks the client */
 void snib__state_good(struct snib__redis *, snib_instant now);

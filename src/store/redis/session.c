@@ -138,7 +138,7 @@ static void refused(struct snib__redis *s, snib_instant now, int i,
     }
     error_kind kind = snib__redis_error_kind(c->text, c->size);
     bool select = l->state == LINE_SELECT && kind == E_STORE;
-    snib__redis_error_text(text, sizeof text, c->text, c->size);
+    snib__redis_error_words(text, sizeof text, c->text, c->size);
     snib__line_cut(s, now, i, true,
                    select ? SNIB_ERR_CONFIG : snib__redis_error_code(kind),
                    text, select || kind == E_DENIED);
@@ -300,7 +300,7 @@ static void answered(struct snib__redis *s, snib_instant now, int i,
     if (!l->count) {
         char text[200] = "a reply to nothing";
         if (c->type == SNIB__RESP_ERROR) {
-            snib__redis_error_text(text, sizeof text, c->text, c->size);
+            snib__redis_error_words(text, sizeof text, c->text, c->size);
         }
         snib__line_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
         return;
