@@ -17,6 +17,7 @@
 
 #include "base/glob.h"
 #include "base/mem.h"
+#include "core/about.h"
 #include "store/redis/redis_i.h"
 
 enum { SCAN_COUNT = 200, AHEAD = 32, NAMES_LIMIT = 64 * 1024 * 1024 };
@@ -236,12 +237,27 @@ static void holder_row(struct snib__buf *out, int64_t now_ms,
     about(out, p, end, 7);
 }
 
+/* How long a waiter has been waiting: by the server's clock on both sides. */
+static bool since_of(const char *p, const char *end, int64_t now_ms,
+                     int64_t *ret)
+{
+    struct snib__about about;
+    p = words(p, end, 9);
+    if (!p) {
+        return false;
+    }
+    snib__about_read(p, (size_t)(end - p), &about);
+    *ret = now_ms - about.since_ms;
+    return about.since_ms > 0 && about.since_ms <= now_ms;
+}
+
 /* waiter: "client channel poll rank lease room floor mode permits about" */
 static void waiter_row(struct snib__buf *out, int64_t now_ms, int64_t alive,
                        const struct snib__resp_cell *request,
                        const struct snib__resp_cell *record)
 {
     const char *p = record->text, *end = p + record->size;
+    int64_t age;
     const char *blank = memchr(p, ' ', record->size);
     snib__rec_row(out, SNIB__ROW_WAITER);
     snib__rec_bytes(out, SNIB__F_OWNER, p, blank ? (size_t)(blank - p) : 0);
@@ -250,6 +266,9 @@ static void waiter_row(struct snib__buf *out, int64_t now_ms, int64_t alive,
     snib__rec_i64(out, SNIB__F_LEFT, alive - now_ms);
     snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 7));
     snib__rec_i64(out, SNIB__F_PERMITS, word_i64(p, end, 8));
+    if (since_of(p, end, now_ms, &age)) {
+        snib__rec_i64(out, SNIB__F_AGE, age);
+    }
     about(out, p, end, 9);
 }
 

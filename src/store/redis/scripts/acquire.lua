@@ -215,6 +215,10 @@ if not rank then
     counter = counter + 1
     rank = (me.beside and 0 or class) * 1099511627776 + counter
 end
+-- Since when it waits tells this server's clock, not the asker's.
+local since = string.match(place[2] or '', '[ &]since=(%d+)')
+about = string.sub(string.gsub('&' .. about, '&since=%d+',
+    '&since=' .. (since or fmt('%.0f', now)), 1), 2)
 call('ZADD', Q, fmt('%.0f', rank), request)
 call('HSET', W, '#', fmt('%.0f', counter), request,
     fmt('%s %s %.0f %.0f %d %d %.0f %s %s %s', client, ARGV[10], poll, rank,
