@@ -171,6 +171,40 @@ static void at_its_limit_a_waiter_has_surely_nothing(void **state)
     assert_int_equal(w.answer, SNIB__NO);
 }
 
+/* More than are kept for the next requests: what is over is gone. */
+static void a_crowd_that_reaches_its_limits_together_is_told(void **state)
+{
+    (void)state;
+    enum { N = SPARE_MAX + 20 };
+    static struct snib__request w[N];
+    static struct snib_error e[N];
+    for (int round = 0; round < 2; round++) {
+        open_clients(3, 2, 0);
+        acquired(0);
+        for (int i = 0; i < N; i++) {
+            w[i] = request(SNIB__ACQUIRE);
+            w[i].may_queue = true;
+            w[i].limit = snib__after(now, snib__ms(1000));
+            w[i].reterr = &e[i];
+            start(1, &w[i]);
+        }
+        run(500);
+        if (round) { /* nobody answers any more when the limits come */
+            all_ways(1, WAY_SHUT, 0, 3);
+        }
+        for (int i = 0; i < N; i++) {
+            finish(1, &w[i]);
+            assert_int_equal(w[i].answer, round ? SNIB__NOT_APPLIED : SNIB__NO);
+            assert_int_equal(w[i].err,
+                             round ? SNIB_ERR_UNREACHABLE : SNIB_ERR_BUSY);
+            assert_int_equal(e[i].code, w[i].err);
+        }
+        assert_in_range(now.ns / MS, 5000000 + 999 - 60, 5000000 + 1002);
+        run(LEASE);
+        tear_down(NULL);
+    }
+}
+
 static void a_lost_round_is_given_back_everywhere(void **state)
 {
     (void)state;
@@ -454,6 +488,7 @@ int main(void)
         CASE(a_waiter_is_told_queued_once_and_wins_soon_after_the_end),
         CASE(a_waiter_wins_when_the_lease_of_a_dead_holder_ends),
         CASE(at_its_limit_a_waiter_has_surely_nothing),
+        CASE(a_crowd_that_reaches_its_limits_together_is_told),
         CASE(a_lost_round_is_given_back_everywhere),
         CASE(a_late_acquire_meets_its_tombstone),
         CASE(what_a_round_before_waits_for_is_not_waited_for),

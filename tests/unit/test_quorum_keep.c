@@ -105,6 +105,75 @@ static void each_of_two_that_were_forced_is_told_its_own_words(void **state)
     }
 }
 
+/* A node that owes hundreds of answers is not asked, and has not answered. */
+static void a_node_that_was_not_asked_is_not_counted_as_heard(void **state)
+{
+    (void)state;
+    enum { OWED = BEHIND_MAX + 1 };
+    static struct snib__request many[OWED];
+    open_clients(3, 1, 0);
+    struct snib__request g = acquired(0);
+    run(10);
+    client[0].way[2] = WAY_MUTE;
+    for (int i = 0; i < OWED; i++) {
+        many[i] = of_grant(SNIB__RENEW, &g);
+        start(0, &many[i]);
+    }
+    for (int i = 0; i < OWED; i++) {
+        finish(0, &many[i]);
+        assert_int_equal(many[i].answer, SNIB__DONE);
+    }
+    run(1);
+    uint32_t renews = server[2].renews;
+    client[0].way[1] = WAY_SHUT;
+    struct snib_error e = {0};
+    struct snib__request r = of_grant(SNIB__RENEW, &g);
+    r.reterr = &e;
+    assert_int_equal(ask(0, &r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(server[2].renews, renews); /* and was not asked */
+    assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 are needed"));
+    client[0].way[1] = client[0].way[2] = WAY_OPEN;
+    run(2 * LEASE);
+}
+
+/* What a node was found to have before says nothing of this renewal. */
+static void each_renewal_counts_its_own_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        way way[5];
+        snib__answer answer;
+        const char *says;
+    } t[] = {
+        {{WAY_OPEN, WAY_OPEN, WAY_OPEN, WAY_SHUT, WAY_SHUT}, SNIB__DONE, NULL},
+        {{WAY_OPEN, WAY_OPEN, WAY_SHUT, WAY_SHUT, WAY_SHUT},
+         SNIB__NOT_APPLIED,
+         "2 of 5 servers answered, 3 are needed"},
+        {{WAY_OPEN, WAY_OPEN, WAY_MUTE, WAY_MUTE, WAY_SHUT},
+         SNIB__NOT_APPLIED,
+         "2 of 5 servers answered, 3 are needed"},
+        {{WAY_SHUT, WAY_SHUT, WAY_SHUT, WAY_SHUT, WAY_SHUT},
+         SNIB__NOT_APPLIED,
+         "0 of 5 servers answered, 3 are needed"},
+        {{WAY_OPEN, WAY_OPEN, WAY_OPEN, WAY_OPEN, WAY_OPEN}, SNIB__DONE, NULL},
+    };
+    open_clients(5, 1, 0);
+    struct snib__request g = acquired(0);
+    run(10);
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct snib_error e = {0};
+        for (int k = 0; k < 5; k++) {
+            client[0].way[k] = t[i].way[k];
+        }
+        struct snib__request r = of_grant(SNIB__RENEW, &g);
+        r.reterr = &e;
+        assert_int_equal(ask(0, &r), t[i].answer);
+        assert_true(!t[i].says || strstr(e.text, t[i].says));
+        run(100);
+    }
+}
+
 /* -- ending ----------------------------------------------------------------------------------- */
 
 static void release_ends_at_a_majority_and_then_everywhere(void **state)
@@ -307,6 +376,8 @@ int main(void)
         CASE(renewal_does_not_set_where_another_was_granted_since),
         CASE(a_force_release_is_told_as_revoked),
         CASE(each_of_two_that_were_forced_is_told_its_own_words),
+        CASE(a_node_that_was_not_asked_is_not_counted_as_heard),
+        CASE(each_renewal_counts_its_own_answers),
         CASE(release_ends_at_a_majority_and_then_everywhere),
         CASE(release_without_a_majority_is_unknown_at_its_limit),
         CASE(release_of_what_is_not_ours_is_no),
