@@ -1,0 +1,509 @@
+/* cli/why.h, cli/show.h, cli/signame.h: who holds what and who waits for whom,
+ * in sentences; bytes in JSON; names of signals. */
+#include "unit.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/show.h"
+#include "cli/signame.h"
+#include "cli/why.h"
+
+/* -- what is printed ------------------------------------------------------------ */
+
+static char printed[20000];
+static int terminal, sheet;
+
+static void begin_print(void)
+{
+    fflush(stdout);
+    terminal = dup(1);
+    sheet = memfd_create("printed", 0);
+    assert_true(terminal >= 0 && sheet >= 0);
+    dup2(sheet, 1);
+}
+
+static void end_print(void)
+{
+    fflush(stdout);
+    dup2(terminal, 1);
+    ssize_t n = pread(sheet, printed, sizeof printed - 1, 0);
+    printed[n > 0 ? n : 0] = 0;
+    close(sheet);
+    close(terminal);
+}
+
+#define FREE_TERMS ((struct kind_terms)KIND_TERMS_NONE)
+
+static void prints(const struct why_locks *all, const struct snib_view *view,
+                   struct kind_terms terms, const char *expected)
+{
+    begin_print();
+    why_print(all, view, &terms);
+    end_print();
+    assert_string_equal(printed, expected);
+}
+
+static const struct why_locks nothing_else = {NULL, 0};
+
+static struct snib_party party(const char *host)
+{
+    return (struct snib_party){.owner = "0a",
+                               .host = host,
+                               .user = "",
+                               .program = "",
+                               .reason = "",
+                               .since_ms = INT64_MAX / 2, /* age 0 */
+                               .left_ms = 5000,
+                               .permits = 1,
+                               .request = "",
+                               .holding = "",
+                               .slot = -1};
+}
+
+static struct snib_view view_of(const char *name, const struct snib_party *h,
+                                size_t holders, const struct snib_party *w,
+                                size_t waiters)
+{
+    return (struct snib_view){.name = name,
+                              .name_size = strlen(name),
+                              .holder_count = holders,
+                              .holders = h,
+                              .waiter_count = waiters,
+                              .waiters = w};
+}
+
+/* -- one lock --------------------------------------------------------------------- */
+
+static void each_kind_of_holder_has_its_words(void **state)
+{
+    (void)state;
+    static const struct {
+        snib_kind kind;
+        uint32_t permits;
+        const char *words;
+    } t[] = {
+        {SNIB_MUTEX, 1, ""},
+        {SNIB_WRITE, 1, ""},
+        {SNIB_READ, 1, " for reading"},
+        {SNIB_PERMITS, 1, " (1 permit)"},
+        {SNIB_PERMITS, 3, " (3 permits)"},
+        {SNIB_BARRIER, 4, " as a party of its barrier"},
+    };
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct snib_party p = party("ci-7"), w = party("ci-8");
+        char text[400];
+        p.kind = w.kind = t[i].kind;
+        p.permits = w.permits = t[i].permits;
+        struct snib_view view = view_of("n", &p, 1, &w, 1);
+        snprintf(text, sizeof text,
+                 "n:\n"
+                 "  held%s by ci-7, for 0ms; lease left 5s.\n"
+                 "  1 waits:\n"
+                 "  1. ci-8%s, waiting for 0ms.\n"
+                 "  Next: the first in line, when it is released, or in 5s if "
+                 "nobody renews it.\n",
+                 t[i].words, t[i].words);
+        prints(&nothing_else, &view, FREE_TERMS, text);
+    }
+}
+
+static void all_that_is_known_of_a_holder_is_said(void **state)
+{
+    (void)state;
+    struct snib_party p = party("ci-7");
+    p.user = "anna";
+    p.reason = "release\n4.2";
+    p.program = "sh\x1b";
+    p.pid = 4711;
+    struct snib_view view = view_of("n\x01", &p, 1, NULL, 0);
+    prints(&nothing_else, &view, FREE_TERMS,
+           "n\\x01:\n"
+           "  held by ci-7/4711 (anna, \"release\\x0A4.2\") running sh\\x1B, "
+           "for 0ms; lease left 5s.\n"
+           "  Nobody waits. It is free when it is released, or in 5s if nobody "
+           "renews it.\n");
+}
+
+/* Of several who share it the last to end decides. */
+static void the_outlook_is_that_of_the_longest_lease(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t left[3];
+        const char *in;
+    } t[] = {{{9000, 1000, 2000}, "9s"}, {{1000, 9000, 2000}, "9s"},
+             {{1000, 2000, 9000}, "9s"}, {{7000, 7000, 7000}, "7s"},
+             {{0, 0, 1}, "1ms"},         {{0, 0, 0}, "0ms"},
+             {{-5, -5, -5}, "0ms"}};
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct snib_party p[3], w = party("ci-8");
+        char text[200];
+        for (int k = 0; k < 3; k++) {
+            p[k] = party("ci-7");
+            p[k].kind = SNIB_READ;
+            p[k].left_ms = t[i].left[k];
+        }
+        struct snib_view view = view_of("n", p, 3, &w, 1);
+        begin_print();
+        why_print(&nothing_else, &view, &FREE_TERMS);
+        end_print();
+        snprintf(text, sizeof text,
+                 "  Next: the first in line, when enough of them have "
+                 "released, or in %s if nobody renews them.\n",
+                 t[i].in);
+        assert_string_equal(strstr(printed, "  Next"), text);
+    }
+}
+
+static void nobody_holds_it_for_one_of_three_causes(void **state)
+{
+    (void)state;
+    struct snib_party w[2] = {party("a"), party("b")};
+    struct snib_view view = view_of("n", NULL, 0, NULL, 0);
+    prints(&nothing_else, &view, FREE_TERMS, "n: nobody; it is free.\n");
+    prints(&nothing_else, &view, (struct kind_terms){.size = -1, .gate = 1},
+           "n: a closed latch, 1 step to go: it lets nobody in before.\n");
+    prints(&nothing_else, &view, (struct kind_terms){.size = -1, .gate = 2},
+           "n: a closed latch, 2 steps to go: it lets nobody in before.\n");
+    view = view_of("n", NULL, 0, w, 2);
+    prints(&nothing_else, &view, FREE_TERMS,
+           "n: nobody holds it, and 2 wait: it is being granted just now, or a "
+           "barrier is not complete.\n"
+           "  2 wait:\n"
+           "  1. a, waiting for 0ms.\n"
+           "  2. b, waiting for 0ms.\n");
+}
+
+static void a_lock_delay_is_named_as_what_keeps_it_closed(void **state)
+{
+    (void)state;
+    struct snib_party p = party("ci-7");
+    p.left_ms = 61000;
+    struct snib_view view = view_of("n", NULL, 0, NULL, 0);
+    view.closed_count = 1;
+    view.closed_by = &p;
+    prints(&nothing_else, &view, FREE_TERMS,
+           "n:\n"
+           "  closed by the lock-delay of ci-7, which ended without a release; "
+           "open in 1m01s.\n");
+}
+
+static void ten_are_shown_and_the_rest_is_counted(void **state)
+{
+    (void)state;
+    enum { N = 13 };
+    struct snib_party p[N];
+    for (int i = 0; i < N; i++) {
+        p[i] = party("h");
+        p[i].kind = SNIB_READ;
+    }
+    for (int more = 0; more < 4; more++) {
+        struct snib_view view =
+            view_of("n", p, (size_t)(10 + more), p, (size_t)(10 + more));
+        char holders[40], waiters[40];
+        int held = 0, waits = 0;
+        begin_print();
+        why_print(&nothing_else, &view, &FREE_TERMS);
+        end_print();
+        for (const char *at = printed; (at = strstr(at, "held for")); at++) {
+            held++;
+        }
+        for (const char *at = printed; (at = strstr(at, "waiting for")); at++) {
+            waits++;
+        }
+        assert_int_equal(held, 10);
+        assert_int_equal(waits, 10);
+        snprintf(holders, sizeof holders, "and %d more holders.\n", more);
+        snprintf(waiters, sizeof waiters, "and %d more.\n", more);
+        assert_int_equal(!!strstr(printed, holders), more > 0);
+        assert_int_equal(!!strstr(printed, waiters), more > 0);
+    }
+}
+
+/* -- from lock to lock --------------------------------------------------------------- */
+
+/* n locks L0 … ; the holder of each waits for the next one. ring: the last one
+ * waits for the first. */
+enum { LONGEST = 12 };
+static struct snib_party holder[LONGEST], waiter[LONGEST];
+static struct snib_view view[LONGEST];
+static struct snib_view *views[LONGEST];
+
+static struct why_locks chain(size_t n, bool ring)
+{
+    static char name[LONGEST][8], host[LONGEST][8], id[LONGEST][33];
+    for (size_t i = 0; i < n; i++) {
+        snprintf(name[i], sizeof name[i], "L%zu", i);
+        snprintf(host[i], sizeof host[i], "h%zu", i);
+        snprintf(id[i], sizeof id[i], "%016zxffffffffffffffff", i + 1);
+        holder[i] = party(host[i]);
+        holder[i].request = id[i];
+        view[i] = view_of(name[i], &holder[i], 1, NULL, 0);
+        views[i] = &view[i];
+    }
+    for (size_t i = 0; i < n; i++) { /* the holder of i waits for i + 1 */
+        size_t next = (i + 1) % n;
+        if (next == 0 && !ring) {
+            break;
+        }
+        waiter[next] = party(host[i]);
+        waiter[next].holding = id[i];
+        view[next].waiters = &waiter[next];
+        view[next].waiter_count = 1;
+    }
+    return (struct why_locks){views, n};
+}
+
+static void a_chain_is_followed_to_who_can_go_on(void **state)
+{
+    (void)state;
+    struct why_locks all = chain(3, false);
+    prints(&all, &view[0], FREE_TERMS,
+           "L0:\n"
+           "  held by h0, for 0ms; lease left 5s.\n"
+           "  It waits itself, for L1, for 0ms; held by h1.\n"
+           "    That one waits for L2, for 0ms; held by h2.\n"
+           "      That one waits for no other lock: it can go on.\n"
+           "  Nobody waits. It is free when it is released, or in 5s if nobody "
+           "renews it.\n");
+    prints(&all, &view[2], FREE_TERMS,
+           "L2:\n"
+           "  held by h2, for 0ms; lease left 5s.\n"
+           "  1 waits:\n"
+           "  1. h1, waiting for 0ms.\n"
+           "  Next: the first in line, when it is released, or in 5s if nobody "
+           "renews it.\n");
+}
+
+static void a_circle_is_followed_once(void **state)
+{
+    (void)state;
+    for (size_t n = 2; n <= 5; n++) {
+        struct why_locks all = chain(n, true);
+        int links = 0;
+        begin_print();
+        why_print(&all, &view[0], &FREE_TERMS);
+        end_print();
+        for (const char *at = printed; (at = strstr(at, "; held by h")); at++) {
+            links++;
+        }
+        assert_int_equal(links, n);
+        assert_non_null(strstr(printed, "That is where we came from.\n"));
+        assert_null(strstr(printed, "And so on"));
+    }
+}
+
+static void a_chain_without_end_is_cut(void **state)
+{
+    (void)state;
+    for (size_t n = 8; n <= LONGEST; n++) {
+        struct why_locks all = chain(n, false);
+        int links = 0;
+        begin_print();
+        why_print(&all, &view[0], &FREE_TERMS);
+        end_print();
+        for (const char *at = printed; (at = strstr(at, "; held by h")); at++) {
+            links++;
+        }
+        assert_int_equal(links, n - 1 < 9 ? n - 1 : 9);
+        assert_int_equal(!!strstr(printed, "And so on.\n"), n - 1 >= 9);
+        assert_int_equal(!!strstr(printed, "it can go on.\n"), n - 1 < 9);
+    }
+}
+
+static void a_chain_that_ends_at_a_closed_lock_says_so(void **state)
+{
+    (void)state;
+    struct why_locks all = chain(2, false);
+    view[1].holder_count = 0;
+    begin_print();
+    why_print(&all, &view[0], &FREE_TERMS);
+    end_print();
+    assert_non_null(strstr(
+        printed, "  It waits itself, for L1, for 0ms, which nobody holds.\n"));
+    view[1].closed_count = 1;
+    begin_print();
+    why_print(&all, &view[0], &FREE_TERMS);
+    end_print();
+    assert_non_null(strstr(printed, "which nobody holds and a lock-delay keeps "
+                                    "closed.\n"));
+}
+
+static void others_who_share_the_next_lock_are_counted(void **state)
+{
+    (void)state;
+    struct why_locks all = chain(2, false);
+    struct snib_party three[3] = {holder[1], holder[1], holder[1]};
+    view[1].holders = three;
+    view[1].holder_count = 3;
+    begin_print();
+    why_print(&all, &view[0], &FREE_TERMS);
+    end_print();
+    assert_non_null(strstr(printed, "; held by h1 and 2 more.\n"));
+}
+
+/* A waiter without an id that can be compared is nobody's. */
+static void only_whole_ids_connect_locks(void **state)
+{
+    (void)state;
+    struct why_locks all = chain(2, false);
+    const struct snib_party *wait;
+    assert_ptr_equal(why_next(&all, &holder[0], &wait), &view[1]);
+    assert_ptr_equal(wait, &waiter[1]);
+    assert_null(why_next(&all, &holder[1], &wait));
+    holder[0].request = "000000000000000"; /* 15 digits */
+    assert_null(why_next(&all, &holder[0], &wait));
+    holder[0].request = "";
+    assert_null(why_next(&all, &holder[0], &wait));
+    assert_ptr_equal(why_find(&all, "L1", 2), &view[1]);
+    assert_null(why_find(&all, "L", 1));
+    assert_null(why_find(&all, "L2", 2));
+}
+
+static void a_cycle_is_a_line_for_each(void **state)
+{
+    (void)state;
+    struct snib_wait w[2] = {{.name = "X", .name_size = 1, .who = party("a")},
+                             {.name = "Y", .name_size = 1, .who = party("b")}};
+    struct snib_cycle c = {.count = 2, .waits = w, .certain = true};
+    struct snib_view x = view_of("X", NULL, 0, NULL, 0);
+    w[1].behind = true;
+    begin_print();
+    why_print_cycle(&c);
+    end_print();
+    assert_string_equal(
+        printed,
+        "DEADLOCK of 2:\n"
+        "  a waits for X, for 0ms; held by b.\n"
+        "  b waits for Y, for 0ms; ahead in the queue is a.\n"
+        "  The first of these, who came last, is refused within some seconds; "
+        "the others go on when it releases what it holds.\n");
+    c.certain = false;
+    begin_print();
+    why_print_cycle(&c);
+    end_print();
+    assert_non_null(strstr(printed, "DEADLOCK of 2, as far as can be seen:\n"));
+    assert_non_null(strstr(printed, "  Nobody is refused: "));
+    assert_true(why_in_cycle(&c, &x));
+    x = view_of("Z", NULL, 0, NULL, 0);
+    assert_false(why_in_cycle(&c, &x));
+    x = view_of("XY", NULL, 0, NULL, 0);
+    assert_false(why_in_cycle(&c, &x));
+}
+
+/* -- bytes in JSON ------------------------------------------------------------------- */
+
+static void hex_of(const char *name, size_t size, const char *shown,
+                   const char *hex)
+{
+    json_t *o = json_object();
+    show_begin();
+    show_json_name(o, name, size);
+    assert_string_equal(json_string_value(json_object_get(o, "name")), shown);
+    if (hex) {
+        assert_string_equal(json_string_value(json_object_get(o, "name_hex")),
+                            hex);
+    } else {
+        assert_null(json_object_get(o, "name_hex"));
+    }
+    json_decref(o);
+}
+
+static void a_name_that_is_no_text_is_shown_in_hex_too(void **state)
+{
+    (void)state;
+    hex_of("", 0, "", NULL);
+    hex_of("plain", 5, "plain", NULL);
+    hex_of("\xc3\xa4", 2, "\xc3\xa4", NULL);
+    hex_of("\xff", 1, "\xef\xbf\xbd", "ff");
+    hex_of("a\xc3", 2, "a\xef\xbf\xbd", "61c3");
+    hex_of("\xff"
+           "a",
+           2,
+           "\xef\xbf\xbd"
+           "a",
+           "ff61");
+    hex_of("\x0f\xf0", 2, "\x0f\xef\xbf\xbd", "0ff0");
+}
+
+/* At every length, so that a byte too many meets the end of its block. */
+static void hex_of_every_length_fits(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n < 130; n++) {
+        char name[130], hex[2 * 130 + 1], shown[3 * 130 + 1];
+        memset(name, 0xff, sizeof name);
+        for (size_t i = 0; i < n; i++) {
+            memcpy(hex + 2 * i, "ff", 3);
+            memcpy(shown + 3 * i, "\xef\xbf\xbd", 4);
+        }
+        hex_of(name, n, shown, hex);
+    }
+}
+
+/* -- signals --------------------------------------------------------------------------- */
+
+static void a_signal_has_a_name_or_a_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int sig;
+    } t[] = {
+        {"USR1", SIGUSR1}, {"SIGUSR1", SIGUSR1},
+        {"TERM", SIGTERM}, {"SIGKILL", SIGKILL},
+        {"1", 1},          {"15", 15},
+        {"9", SIGKILL},    {"09", SIGKILL},
+        {"0", 0},          {"", 0},
+        {"SIG", 0},        {"usr1", 0},
+        {"USR", 0},        {"USR11", 0},
+        {"1x", 0},         {"x1", 0},
+        {"-1", 0},         {"+1", 0},
+        {" 1", 0},         {"99999999999999999999", 0},
+        {"SIG15", 0},      {"15 ", 0},
+    };
+    char last[16], beyond[16];
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        if (signame_parse(t[i].text) != t[i].sig) {
+            fail_msg("\"%s\" is %d", t[i].text, signame_parse(t[i].text));
+        }
+    }
+    snprintf(last, sizeof last, "%d", SIGRTMAX);
+    snprintf(beyond, sizeof beyond, "%d", SIGRTMAX + 1);
+    assert_int_equal(signame_parse(last), SIGRTMAX);
+    assert_int_equal(signame_parse(beyond), 0);
+    assert_string_equal(signame_text(SIGUSR1), "USR1");
+    assert_string_equal(signame_text(SIGHUP), "HUP");
+    assert_string_equal(signame_text(0), "?");
+    assert_string_equal(signame_text(SIGRTMAX + 1), "?");
+    for (int sig = 1; sig < SIGRTMIN; sig++) { /* there and back */
+        const char *name = signame_text(sig);
+        assert_true(!strcmp(name, "?") || signame_parse(name) == sig);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest cli_why[] = {
+        cmocka_unit_test(each_kind_of_holder_has_its_words),
+        cmocka_unit_test(all_that_is_known_of_a_holder_is_said),
+        cmocka_unit_test(the_outlook_is_that_of_the_longest_lease),
+        cmocka_unit_test(nobody_holds_it_for_one_of_three_causes),
+        cmocka_unit_test(a_lock_delay_is_named_as_what_keeps_it_closed),
+        cmocka_unit_test(ten_are_shown_and_the_rest_is_counted),
+        cmocka_unit_test(a_chain_is_followed_to_who_can_go_on),
+        cmocka_unit_test(a_circle_is_followed_once),
+        cmocka_unit_test(a_chain_without_end_is_cut),
+        cmocka_unit_test(a_chain_that_ends_at_a_closed_lock_says_so),
+        cmocka_unit_test(others_who_share_the_next_lock_are_counted),
+        cmocka_unit_test(only_whole_ids_connect_locks),
+        cmocka_unit_test(a_cycle_is_a_line_for_each),
+        cmocka_unit_test(a_name_that_is_no_text_is_shown_in_hex_too),
+        cmocka_unit_test(hex_of_every_length_fits),
+        cmocka_unit_test(a_signal_has_a_name_or_a_number),
+    };
+    return RUN(cli_why);
+}
