@@ -427,7 +427,8 @@ SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
 
 /* Give back one hold. Errors: LOST (it had ended before, by its lease or by
  * force, whether this client had heard of that or not: somebody else may have
- * worked meanwhile; the lane is free again once all its holds are given back;
+ * worked meanwhile; a force of which it had not heard is told in the text,
+ * "revoked by anna on ci-7: bad release"; the lane is free again once all its holds are given back;
  * after a forced release one that hands the lock to another thread of this
  * client asks nobody, and says so only if the client has heard by then),
  * NOT_HELD (released before), WRONG_LANE (the grant belongs to another thread;

@@ -170,7 +170,8 @@ snib_err snib__engine_late(const struct snib__engine *, snib_instant now,
 void snib__seat_tell(struct snib__engine *, struct snib__seat *, uint8_t news);
 void snib__seat_refuse(struct snib__engine *, struct snib__seat *, snib_err,
                        const struct snib_error *detail);
-void snib__seat_gone(struct snib__engine *, struct snib__seat *, snib_err);
+void snib__seat_gone(struct snib__engine *, struct snib__seat *, snib_err,
+                     const struct snib_error *detail);
 void snib__seat_free(struct snib__engine *, struct snib__seat *);
 void snib__seat_due(struct snib__engine *, snib_instant now,
                     struct snib__seat *);
@@ -187,6 +188,8 @@ void snib__seat_recovered(struct snib__seat *s);
 /* Who forces a release, and why, for those whose grants are ended. */
 void snib__explain_force(const struct snib__about *by, const char *reason,
                          struct snib__buf *out);
+/* What a release is told of that; one line, which begins with "revoked". */
+void snib__explain_revoked(struct snib_error *);
 
 /* cycles.c */
 void snib__cycles_init(struct snib__engine *);

@@ -82,6 +82,16 @@ void snib__explain_force(const struct snib__about *by, const char *reason,
     snib__buf_puts(out, text);
 }
 
+void snib__explain_revoked(struct snib_error *e)
+{
+    const char *word = snib_reason_text(SNIB_WHY_REVOKED);
+    e->code = SNIB_ERR_LOST;
+    one_line(e->text);
+    if (strncmp(e->text, word, strlen(word))) {
+        snprintf(e->text, sizeof e->text, "%s", word);
+    }
+}
+
 static const char *risk_text(snib_reason why)
 {
     return why == SNIB_WHY_PAUSED

@@ -116,7 +116,8 @@ void snib__seat_refuse(struct snib__engine *e, struct snib__seat *s,
     snib__seat_tell(e, s, SNIB__NEWS_SETTLED);
 }
 
-void snib__seat_gone(struct snib__engine *e, struct snib__seat *s, snib_err err)
+void snib__seat_gone(struct snib__engine *e, struct snib__seat *s, snib_err err,
+                     const struct snib_error *detail)
 {
     assert(s->state == SNIB__SEAT_ENDING);
     if (s->abandoned) {
@@ -124,7 +125,7 @@ void snib__seat_gone(struct snib__engine *e, struct snib__seat *s, snib_err err)
         return;
     }
     s->state = SNIB__SEAT_GONE;
-    explain(s, err, NULL);
+    explain(s, err, detail);
     snib__seat_tell(e, s, SNIB__NEWS_RELEASED);
 }
 

@@ -309,7 +309,7 @@ void snib__turn_due(struct snib__engine *e, snib_instant now,
         break;
     case SNIB__TURN_LEAVING:
         if (snib__reached(now, t->gone_by)) {
-            snib__turn_ended(e, now, t, SNIB_ERR_UNKNOWN);
+            snib__turn_ended(e, now, t, SNIB_ERR_UNKNOWN, NULL);
             return;
         }
         if (!t->ending) {

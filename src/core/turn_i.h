@@ -66,9 +66,11 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
                       struct snib__turn *t, struct snib__inquiry *q);
 void snib__turn_renewal_answered(struct snib__engine *e, snib_instant now,
                                  struct snib__turn *t, struct snib__inquiry *q);
-/* A LEAVING turn is through: the outcome of the release. */
+/* A LEAVING turn is through: the outcome of the release; detail: of that code,
+ * or NULL. */
 void snib__turn_ended(struct snib__engine *e, snib_instant now,
-                      struct snib__turn *t, snib_err err);
+                      struct snib__turn *t, snib_err err,
+                      const struct snib_error *detail);
 void snib__turn_end_answered(struct snib__engine *e, snib_instant now,
                              struct snib__turn *t, struct snib__inquiry *q);
 

@@ -142,12 +142,13 @@ void snib__turn_desert(struct snib__engine *e, snib_instant now,
 }
 
 void snib__turn_ended(struct snib__engine *e, snib_instant now,
-                      struct snib__turn *t, snib_err err)
+                      struct snib__turn *t, snib_err err,
+                      const struct snib_error *detail)
 {
     struct snib__seat *s = t->ender;
     t->ender = NULL;
     if (s) {
-        snib__seat_gone(e, s, err);
+        snib__seat_gone(e, s, err, detail);
     }
     snib__turn_over(e, now, t);
 }
@@ -156,11 +157,16 @@ void snib__turn_end_answered(struct snib__engine *e, snib_instant now,
                              struct snib__turn *t, struct snib__inquiry *q)
 {
     struct snib__request *rq = &q->rq;
+    struct snib_error why = {0};
     snib_err err = SNIB_ERR_OK;
     switch (rq->answer) {
     case SNIB__NO: /* H31: ours until now, so an earlier copy ended it */
         if (snib__reached(now, t->deadline) || rq->revoked) {
             err = SNIB_ERR_LOST;
+        }
+        if (rq->revoked) { /* nobody has heard of that before */
+            why = q->error;
+            snib__explain_revoked(&why);
         }
         break;
     case SNIB__DONE:
@@ -178,7 +184,7 @@ void snib__turn_end_answered(struct snib__engine *e, snib_instant now,
         t->ending = NULL;
         snib__inquiry_put(e, q);
         if (snib__reached(now, t->gone_by)) {
-            snib__turn_ended(e, now, t, SNIB_ERR_UNKNOWN);
+            snib__turn_ended(e, now, t, SNIB_ERR_UNKNOWN, NULL);
         } else {
             snib__turn_retry_at(e, now, t);
         }
@@ -191,5 +197,5 @@ void snib__turn_end_answered(struct snib__engine *e, snib_instant now,
     t->ending = NULL;
     t->doubt = false;
     snib__inquiry_put(e, q);
-    snib__turn_ended(e, now, t, err);
+    snib__turn_ended(e, now, t, err, &why);
 }

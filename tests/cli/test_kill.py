@@ -280,6 +280,25 @@ def test_a_forced_release_stops_the_command(store):
     assert not runs(p.command)
 
 
+@pytest.mark.parametrize("names", [("a",), ("a", "b")], ids=str)
+def test_a_forced_release_that_is_found_by_the_release_says_by_whom_and_why(
+        store, names):
+    """A holder of less than a second is not told at once: its own release is
+    the first to hear of it."""
+    report = store.path("report")
+    with open(report, "w") as file:
+        done = store.run(
+            "run", "--status-fd", str(file.fileno()), *names, "--",
+            store.binary, "force-release", "--yes", "--reason", "bad release",
+            names[-1], pass_fds=(file.fileno(),))
+    assert done.returncode == 76, done.stderr
+    said = [line for line in done.stderr.splitlines() if "lock lost" in line]
+    assert len(said) == 1 and "(revoked by " in said[0], done.stderr
+    assert said[0].endswith(": bad release)"), said
+    with open(report) as file:
+        assert json.load(file)["cause"] == "revoked"
+
+
 def test_a_killed_waiter_does_not_stay_in_the_queue(store):
     store.hold("a")
     p = store.start("run", "-q", "a", "true")
