@@ -1,10 +1,12 @@
 /* cmd_force_release.c — snib force-release NAME.
  *
- * The one command that breaks exclusion: the old holder goes on until its
- * next renewal, only the fence protects. So it shows whom it would hit and how
- * long they have held, says when that is the very user who asks, and wants the
+ * The one command that breaks exclusion: the old holder goes on until it is
+ * told, mostly at once and at the latest by its next renewal, and until then
+ * only the fence protects. So it shows whom it would hit and how long they have
+ * held, says when that is the very user who asks, and wants the
  * name typed, or --yes with a reason that the holder will read. A state that
- * cannot be read is no obstacle: this is what mends it.
+ * cannot be read is no obstacle: this is what mends it, but for a key of Redis
+ * that is of another type, which is not ours to remove.
  */
 #include "cli.h"
 #include "show.h"

@@ -89,8 +89,7 @@ if own and string.sub(own, 1, 33) == request .. ' ' then
     local id, token, till, rest, k, kept = string.match(own,
         '^(%x+) (%d+) (%d+) (%d (%d+)%S* %d+ (%d+) .*)$')
     if not id then
-        return redis.error_reply('CORRUPT a holder record of ' .. H
-            .. ' is damaged')
+        return redis.error_reply(damaged('a holder record of', H))
     end
     till = tonumber(till)
     if till > now then
@@ -120,11 +119,11 @@ if place[2] then
     if seen then
         rank, poll = tonumber(rank), math.max(poll, tonumber(seen))
     else
-        bad = 'CORRUPT a waiter record of ' .. W .. ' is damaged'
+        bad = damaged('a waiter record of', W)
     end
 end
 if not counter then
-    bad = 'CORRUPT the rank counter of ' .. W .. ' is damaged'
+    bad = damaged('the rank counter of', W)
 end
 local queue = ARGV[4] == '1' or rank
 for _, id in ipairs(call('ZRANGEBYSCORE', A, '-inf', fmt('%.0f', now),

@@ -1,4 +1,5 @@
--- enter.lua: the token memory and the one place where a grant is written.
+-- enter.lua: what is damaged, the token memory, and the one place where a grant
+-- is written.
 -- Put in place of the line "-- @include enter".
 local bad, now, least, last
 local live -- the holders that stand, see settle.lua; nil: there are none
@@ -7,6 +8,27 @@ local function clock()
     local t = call('TIME')
     now = t[1] * 1000 + math.floor(t[2] / 1000)
     least = now * 1024 + math.floor(t[2] % 1000 * 1.024)
+end
+
+-- What is not ours, or no longer whole; force.lua removes it.
+local function damaged(what, key)
+    return 'CORRUPT ' .. what .. ' ' .. key .. ' is damaged; '
+        .. 'snib force-release mends it'
+end
+
+-- A waiter's record in its parts, or nothing: it is damaged, or holds a number
+-- that no acquire lets in and that a command would refuse in the middle of a
+-- step.
+local function waiting(record)
+    local client, chan, poll, rank, lease, room, floor, mode, permits, more,
+        about = string.match(record, '^(%x+) (%S+) (%d+) (%d+) (%d+) (%d+) '
+            .. '(%d+) (%d) (%d+)(%S*) (.*)$')
+    if client and tonumber(lease) <= 86400000 and tonumber(room) <= 31
+        and tonumber(floor) < 9007199254740000
+        and tonumber(string.match(more, ',d(%d+)') or 0) <= 86400000 then
+        return client, chan, poll, rank, tonumber(lease), tonumber(room),
+            tonumber(floor), mode, permits, more, about
+    end
 end
 
 -- last: the highest token given so far, reserved room included.

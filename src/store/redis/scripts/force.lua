@@ -3,8 +3,10 @@
 -- next renewal, which a message calls for at once if it listens; it lives as
 -- long as that lease would have. A tombstone per ended request, for as long at
 -- least, keeps copies of its acquire out, and the poll of a waiter who did not
--- hear of its grant: what was ended is asked for anew, under another id. Damaged
--- holder records are ended too: this is the way to repair one.
+-- hear of its grant: what was ended is asked for anew, under another id.
+-- This is the way to repair a lock, too: what is damaged (the record of a holder
+-- or a waiter, the token memory, the rank counter, the terms) is removed.
+-- Whose place in the queue that was takes another by its next poll.
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 marks  7 terms
 --       (and tombstones, whose names are known when the holders are)
@@ -21,7 +23,7 @@ end
 -- Reading.
 clock()
 memory()
-local anew = bad -- this is the way to repair the token memory, too
+local anew = bad
 bad = nil
 local marks, told, count, longest = {}, {}, 0, 1000
 local v = call('HGETALL', H)
@@ -30,16 +32,18 @@ for i = 1, #v, 2 do
         string.match(v[i + 1], '^(%x+) (%d+) (%d+) %d %S+ %d+ (%d+)')
     dead[#dead + 1] = v[i]
     if id then
-        if tonumber(token) < 9007199254740000 then
-            last = math.max(last, tonumber(token) + tonumber(room))
+        local top = tonumber(token) + tonumber(room)
+        if top < 9007199254740000 then
+            last = math.max(last, top)
         end
-        if tonumber(till) > now then
+        local left = math.min(tonumber(till) - now, 172800000)
+        if left > 0 then
             count = count + 1
             marks[#marks + 1] = id
-            marks[#marks + 1] = till .. ' ' .. ARGV[1]
+            marks[#marks + 1] = fmt('%.0f ', now + left) .. ARGV[1]
             told[#told + 1] = {string.sub(v[i], 1, 32), id,
-                math.max(tonumber(till) - now, 10000)}
-            longest = math.max(longest, tonumber(till) - now)
+                math.max(left, 10000)}
+            longest = math.max(longest, left)
         end
     else
         count = count + 1
@@ -56,34 +60,50 @@ for i = 1, #v, 2 do
     end
 end
 call('ZCARD', A)
-local damaged = false
-if not bad then
-    terms()
-    if bad then -- this is the way to repair them, too
-        damaged, bad, size, gate = true, nil, nil, 0
+call('ZCARD', Q)
+local counter, highest = 0, 0
+v = call('HGETALL', W)
+for i = 1, #v, 2 do
+    local client, _, _, rank = waiting(v[i + 1])
+    if v[i] == '#' then
+        counter = string.find(v[i + 1], '^%d+$') and tonumber(v[i + 1])
+    elseif client then
+        highest = math.max(highest, tonumber(rank) % 1099511627776)
+    else
+        drop[#drop + 1] = v[i]
     end
-    walk()
 end
-if bad then
-    return redis.error_reply(bad)
+if not counter or counter >= 1099511627776 then
+    drop[#drop + 1] = '#'
+    counter = -1
 end
+terms()
+local unset = bad
+if unset then
+    size, gate = nil, 0
+end
+walk()
+-- Whoever it met with a damaged record is dropped.
 
 -- Writing.
 if anew then
     call('DEL', T)
 end
 sweep()
-if damaged then
+if unset then
     call('DEL', C)
 end
 each('HDEL', R, old)
+if counter < highest then -- else two would have one rank
+    call('HSET', W, '#', fmt('%.0f', highest))
+end
 if #dead > 0 then
     call('SET', T, fmt('%.0f', last), 'PX',
         fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + 86400000))
 end
 hand()
 if #marks > 0 then
-    call('HSET', R, unpack(marks))
+    each('HSET', R, marks) -- a hundred at a time: pairs stay together
     call('PEXPIRE', R, fmt('%.0f', math.min(longest, 86400000)))
 end
 for _, one in ipairs(told) do

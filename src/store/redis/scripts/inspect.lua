@@ -29,8 +29,7 @@ for i = 4 * from + 1, math.min(4 * (from + size), #v, 2000), 2 do
     local id, till, wants =
         string.match(v[i + 1], '^(%x+) %d+ (%d+) %d (%S+) ')
     if not id then
-        return redis.error_reply('CORRUPT a holder record of ' .. H
-            .. ' is damaged')
+        return redis.error_reply(damaged('a holder record of', H))
     end
     if till + (string.match(wants, ',d(%d+)') or 0) > now then
         holders[#holders + 1] = v[i]
@@ -62,6 +61,9 @@ end
 local waiters = {}
 for _, id in ipairs(ids) do
     local alive, record = call('ZSCORE', A, id), call('HGET', W, id)
+    if record and not waiting(record) then
+        return redis.error_reply(damaged('a waiter record of', W))
+    end
     if alive and record and tonumber(alive) > now
         and not holds(id, record) then
         waiters[#waiters + 1] = id
@@ -69,7 +71,15 @@ for _, id in ipairs(ids) do
         waiters[#waiters + 1] = record
     end
 end
+local counter = call('HGET', W, '#')
+if counter and not tonumber(counter) then
+    return redis.error_reply(damaged('the rank counter of', W))
+end
 local terms = call('HMGET', C, 'size', 'gate')
+if (terms[1] and not tonumber(terms[1]))
+    or (terms[2] and not tonumber(terms[2])) then
+    return redis.error_reply(damaged('the record of terms', C))
+end
 local more = #v / 2 - 2 * (from + size)
 return {now, last, call('ZCARD', Q), holders, waiters,
     {tonumber(terms[1] or -1), tonumber(terms[2] or -1)},

@@ -63,8 +63,7 @@ if own then
     local id, _, ends, more = string.match(own,
         '^(%x+) (%d+) (%d+) (%d %S+ %d+ %d+ .*)$')
     if not id then
-        return redis.error_reply('CORRUPT a holder record of ' .. H
-            .. ' is damaged')
+        return redis.error_reply(damaged('a holder record of', H))
     end
     if id == request and tonumber(ends) > now then
         known, rest = true, more

@@ -48,8 +48,7 @@ local own, at = own_of(holders, client, request)
 if own then
     local id, token = string.match(own, '^(%x+) (%d+) %d+ ')
     if not id then
-        return redis.error_reply('CORRUPT a holder record of ' .. H
-            .. ' is damaged')
+        return redis.error_reply(damaged('a holder record of', H))
     end
     ours = token == ARGV[3]
     if ours or tomb then

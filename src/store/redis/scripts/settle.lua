@@ -45,7 +45,7 @@ local function terms()
     local v = call('HMGET', C, 'size', 'gate')
     size, gate = tonumber(v[1] or nil), tonumber(v[2] or 0)
     if not gate or (v[1] and not size) then
-        bad = 'CORRUPT the terms ' .. C .. ' are damaged'
+        bad = damaged('the record of terms', C)
         gate = 1
     end
 end
@@ -80,7 +80,7 @@ local function survey(v, gone)
         local request, token, till, mode, permits, more, room = string.match(
             v[i + 1], '^(%x+) (%d+) (%d+) (%d) (%d+)(%S*) %d+ (%d+)')
         if not request then
-            bad = 'CORRUPT a holder record of ' .. H .. ' is damaged'
+            bad = damaged('a holder record of', H)
         else
             last = math.max(last, tonumber(token) + tonumber(room))
             local lease_end = tonumber(till)
@@ -148,17 +148,16 @@ local function tools()
         if not alive or not record or tonumber(alive) <= now then
             return nil
         end
-        local client, chan, poll, lease, room, floor, mode, permits, more,
-            about = string.match(record, '^(%x+) (%S+) (%d+) %d+ (%d+) (%d+) '
-                .. '(%d+) (%d) (%d+)(%S*) (.*)$')
+        local client, chan, poll, _, lease, room, floor, mode, permits, more,
+            about = waiting(record)
         if not client then
-            bad = 'CORRUPT a waiter record of ' .. W .. ' is damaged'
+            bad = damaged('a waiter record of', W)
             return nil
         end
         local w = wants({id = id, client = client, chan = chan, poll = poll,
-            lease = tonumber(lease), room = tonumber(room),
-            floor = tonumber(floor), mode = mode, about = about, permits = 0,
-            terms = '', delay = 0, message = ''}, permits, more)
+            lease = lease, room = room, floor = floor, mode = mode,
+            about = about, permits = 0, terms = '', delay = 0, message = ''},
+            permits, more)
         if (mode == '3' and w.permits > (size or 0))
             or (w.beside and not (live and live[w.beside])) then
             return nil
