@@ -148,3 +148,14 @@ def test_a_look_tells_of_damage_that_keeps_others_out(party, damage, fresh):
     with pytest.raises(RedisError, match="snib force-release"):
         a.inspect()
 
+
+def test_holders_that_are_over_are_not_counted_among_those_not_shown(
+        party, fresh):
+    a = party()
+    read(a)
+    crowd(fresh, 300, lease_ms=-5)
+    first, second, third = a.inspect(0), a.inspect(100), a.inspect(200)
+    assert sum(len(page[3]) for page in (first, second, third)) == 2
+    beyond = 1 - len(first[3]) // 2
+    assert first[6:] == [1] * beyond
+    assert second[6:] == third[6:] == []

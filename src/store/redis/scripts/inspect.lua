@@ -21,8 +21,8 @@ memory()
 if bad then
     return redis.error_reply(bad)
 end
--- Of thousands who share it, only those of this page are looked into, and no
--- more than a thousand: each page costs the server a look at all of them.
+-- Of thousands who share it, only those of this page are shown, and no more
+-- than a thousand: each page costs the server a look at all of them.
 local holders = {}
 local v = call('HGETALL', H)
 for i = 4 * from + 1, math.min(4 * (from + size), #v, 2000), 2 do
@@ -34,6 +34,15 @@ for i = 4 * from + 1, math.min(4 * (from + size), #v, 2000), 2 do
     if till + (string.match(wants, ',d(%d+)') or 0) > now then
         holders[#holders + 1] = v[i]
         holders[#holders + 1] = v[i + 1]
+    end
+end
+-- Behind this page: how many hold, or keep others out.
+local more = 0
+for i = 4 * (from + size) + 1, #v, 2 do
+    local till, wants = string.match(v[i + 1], '^%x+ %d+ (%d+) %d (%S+) ')
+    if not till
+        or till + (string.match(wants, ',d(%d+)') or 0) > now then
+        more = more + 1
     end
 end
 -- Was this waiter's request granted meanwhile?
@@ -80,7 +89,6 @@ if (terms[1] and not tonumber(terms[1]))
     or (terms[2] and not tonumber(terms[2])) then
     return redis.error_reply(damaged('the record of terms', C))
 end
-local more = #v / 2 - 2 * (from + size)
 return {now, last, call('ZCARD', Q), holders, waiters,
     {tonumber(terms[1] or -1), tonumber(terms[2] or -1)},
     more > 0 and more or nil}
