@@ -563,16 +563,16 @@ typedef enum snib_event_kind {
  *
  *            grant           user                   error  state, reason
  *   GRANTED  ticket, token   of acquire_start       OK     HELD, NONE
- *   REFUSED  ticket only     of acquire_start       why    HELD, NONE
- *   RELEASED ticket, token   of release_start       OK or  HELD, NONE
+ *   REFUSED  ticket only     of acquire_start       why    RELEASED, NONE
+ *   RELEASED ticket, token   of release_start       OK or  RELEASED, NONE
  *                                                   why
  *   STATE    ticket, token   of the acquire_start   OK     the new ones
  *                            that got the grant
- *   PASSED   ticket, token   of the …_start         OK     HELD, NONE
+ *   PASSED   ticket, token   of the …_start         OK     RELEASED, NONE
  *
- * state and reason mean something with STATE only. The ticket of a REFUSED is
- * the one that acquire_start gave, which is no grant's. There is no lock in an
- * event: let user lead to it.
+ * state says whether anything is held; reason is NONE but with STATE. The ticket
+ * of a REFUSED is the one that acquire_start gave, which is no grant's. There is
+ * no lock in an event: let user lead to it.
  * A grant that is LOST still wants its release_start (which answers LOST), as
  * a lost one wants its snib_release: until then its lane is shut out. After
  * the last hold was given back no STATE comes of it any more. */

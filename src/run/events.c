@@ -31,7 +31,7 @@ void snib__note_answer(struct snib__step *s, struct snib__note *note,
     ev->kind = kind;
     ev->grant = grant;
     ev->state = kind == SNIB_EV_GRANTED ? SNIB_HELD : SNIB_RELEASED;
-    if (!detail || detail->code != err) {
+    if (!err || !detail || detail->code != err) {
         snib__fail(&ev->error, err, "%s", err ? snib_err_text(err) : "");
     }
     if (note->group) {

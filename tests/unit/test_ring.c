@@ -247,7 +247,8 @@ static void bad_input_is_told(void **state)
     refused(&long_one, 1, SNIB_ERR_USAGE, "an id of 513 bytes");
     refused(&heavy, 1, SNIB_ERR_USAGE, "weight 101; expected 1 to 100");
     refused(twice, 3, SNIB_ERR_USAGE, "the member \"b\" is in the ring twice");
-    refused(twice, SNIB_RING_MEMBERS_MAX + 1, SNIB_ERR_LIMIT, "at most 4096");
+    refused(twice, SNIB_RING_MEMBERS_MAX + 1, SNIB_ERR_LIMIT,
+            "a ring of 4097 members; at most 4096");
     assert_int_equal(snib_ring_new(twice, 1, NULL, &error), SNIB_ERR_USAGE);
     struct snib_ring *r;
     assert_int_equal(snib_ring_of_view(NULL, &r, &error), SNIB_ERR_USAGE);
