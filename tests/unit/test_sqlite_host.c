@@ -1,0 +1,388 @@
+/* tests/unit/test_sqlite_host.c — the embedded store: this host and process,
+ * who locks a file, what the doctor says, a store that cannot be made. */
+#include "sqlite_store.h"
+
+#include <dlfcn.h>
+#include <sys/file.h>
+
+/* -- this process ----------------------------------------------------------------- */
+
+static void this_process_is_known_by_its_pid_namespace_and_start(void **state)
+{
+    (void)state;
+    struct snib__host h;
+    struct stat st;
+    char text[1024] = "", *p;
+    FILE *f = fopen("/proc/self/stat", "re");
+    assert_non_null(f);
+    assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    p = strrchr(text, ')');
+    for (int field = 2; field < 22; field++) {
+        p = strchr(p + 1, ' ');
+        assert_non_null(p);
+    }
+    memset(&h, 0xa5, sizeof h);
+    snib__host_read(&h);
+    assert_int_equal(h.pid, getpid());
+    assert_true(h.proc);
+    assert_int_equal(h.start, strtoll(p, NULL, 10));
+    assert_int_equal(stat("/proc/self/ns/pid", &st), 0);
+    assert_int_equal(h.pidns, st.st_ino);
+    assert_int_equal(strlen(h.boot), 36);
+    assert_false(h.timens);
+    assert_int_equal(h.skew_ns, 0);
+}
+
+/* -- who locks a file --------------------------------------------------------------- */
+
+struct locker {
+    pid_t pid;
+    int end; /* of a pipe: closed, it ends                                 */
+};
+
+/* A process that has locked these bytes of `path`, or the file by flock. */
+static struct locker locker(int type, int64_t from, int64_t size, bool by_flock)
+{
+    int ready[2], end[2];
+    char c;
+    assert_int_equal(pipe(ready) | pipe(end), 0);
+    struct locker l = {.pid = fork(), .end = end[1]};
+    if (l.pid == 0) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        struct flock k = {.l_type = (short)type,
+                          .l_whence = SEEK_SET,
+                          .l_start = from,
+                          .l_len = size};
+        close(end[1]);
+        if (fd < 0 ||
+            (by_flock ? flock(fd, LOCK_SH) : fcntl(fd, F_SETLK, &k)) ||
+            write(ready[1], "x", 1) != 1 || read(end[0], &c, 1) != 0) {
+            _exit(1);
+        }
+        _exit(0);
+    }
+    close(end[0]);
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return l;
+}
+
+static void let_go(struct locker l)
+{
+    int status;
+    close(l.end);
+    assert_int_equal(waitpid(l.pid, &status, 0), l.pid);
+    assert_int_equal(status, 0);
+}
+
+static void who_writes_a_byte_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        int type;
+        int64_t from, size; /* size 0: to the end of all files              */
+        int64_t asked;
+        bool found;
+    } t[] = {
+        {F_WRLCK, 120, 1, 120, true},   {F_WRLCK, 120, 1, 119, false},
+        {F_WRLCK, 120, 1, 121, false},  {F_WRLCK, 120, 10, 129, true},
+        {F_WRLCK, 120, 10, 130, false}, {F_WRLCK, 120, 0, 500000, true},
+        {F_WRLCK, 120, 0, 119, false},  {F_RDLCK, 120, 1, 120, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        char how = 0;
+        struct locker l = locker(t[i].type, t[i].from, t[i].size, false);
+        int64_t pid = snib__host_locker(path, t[i].asked, &how);
+        if (pid != (t[i].found ? l.pid : 0)) {
+            fail_msg("%zu: %lld", i, (long long)pid);
+        }
+        assert_true(t[i].found ? how == 'S' || how == 'R' || how == 'D'
+                               : how == '?');
+        let_go(l);
+    }
+    char how = 0;
+    assert_int_equal(snib__host_locker(path, 120, &how), 0);
+    assert_int_equal(how, '?');
+    assert_int_equal(snib__host_locker("/no/such/file", 120, &how), 0);
+}
+
+static void who_stands_still_is_told_as_stopped(void **state)
+{
+    (void)state;
+    struct locker l = locker(F_WRLCK, 120, 1, false);
+    char how = 0;
+    int status;
+    kill(l.pid, SIGSTOP);
+    assert_int_equal(waitpid(l.pid, &status, WUNTRACED), l.pid);
+    assert_int_equal(snib__host_locker(path, 120, &how), l.pid);
+    assert_int_equal(how, 'T');
+    kill(l.pid, SIGCONT);
+    let_go(l);
+}
+
+static void any_lock_of_another_counts_but_not_our_own(void **state)
+{
+    (void)state;
+    struct locker l = locker(F_RDLCK, 7, 1, false);
+    assert_int_equal(snib__host_locked(path), l.pid);
+    let_go(l);
+    assert_int_equal(snib__host_locked(path), 0);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    struct flock k = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    assert_int_equal(fcntl(fd, F_SETLK, &k), 0);
+    assert_int_equal(snib__host_locked(path), 0); /* ourselves */
+    close(fd);
+    assert_int_equal(snib__host_locked("/no/such/file"), 0);
+}
+
+static void who_uses_a_file_by_flock_is_named(void **state)
+{
+    (void)state;
+    struct locker l = locker(0, 0, 0, true);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(snib__host_user_of(fd), l.pid);
+    assert_int_equal(snib__host_locked(path), 0); /* that is another kind */
+    let_go(l);
+    assert_int_equal(snib__host_user_of(fd), 0);
+    assert_int_equal(flock(fd, LOCK_SH), 0);
+    assert_int_equal(snib__host_user_of(fd), 0); /* ourselves */
+    close(fd);
+    assert_int_equal(snib__host_user_of(-1), 0);
+}
+
+static void file_systems_have_names(void **state)
+{
+    (void)state;
+    char other[32] = "";
+    assert_string_equal(snib__fs_name(0xef53, other, sizeof other), "ext2/3/4");
+    assert_string_equal(snib__fs_name(0x01021994, other, sizeof other),
+                        "tmpfs");
+    assert_string_equal(other, "");
+    assert_null(snib__fs_name(0x6969, other, sizeof other));
+    assert_string_equal(other, "NFS");
+    assert_null(snib__fs_name(0x4d44, other, sizeof other));
+    assert_string_equal(other, "FAT");
+    assert_null(snib__fs_name(0x12ab, other, sizeof other));
+    assert_string_equal(other, "type 0x12ab");
+}
+
+/* -- the doctor ----------------------------------------------------------------------- */
+
+static struct finding {
+    int64_t level;
+    char text[600], remedy[300];
+} found;
+
+/* The finding of this check, by a doctor of peer 0; once only. */
+static const struct finding *consult(const char *check)
+{
+    struct snib__request r = request(SNIB__DOCTOR, NULL);
+    struct snib__buf b;
+    struct snib__rec rec;
+    int n = 0;
+    snib__buf_init(&b, 1 << 20);
+    r.result = &b;
+    assert_int_equal(run(0, &r), SNIB__DONE);
+    snib__rec_begin(&rec, snib__buf_bytes(&b), snib__buf_size(&b));
+    while (snib__rec_next_row(&rec)) {
+        struct finding f = {.level = -1};
+        bool it = false;
+        while (snib__rec_next_field(&rec)) {
+            const char *data = (const char *)rec.data;
+            if (rec.field == SNIB__F_LEVEL) {
+                f.level = snib__rec_value_i64(&rec);
+            } else if (rec.field == SNIB__F_CHECK) {
+                it =
+                    rec.size == strlen(check) && !memcmp(data, check, rec.size);
+            } else if (rec.field == SNIB__F_TEXT) {
+                snprintf(f.text, sizeof f.text, "%.*s", (int)rec.size, data);
+            } else if (rec.field == SNIB__F_REMEDY) {
+                snprintf(f.remedy, sizeof f.remedy, "%.*s", (int)rec.size,
+                         data);
+            }
+        }
+        if (it) {
+            found = f;
+            n++;
+        }
+    }
+    snib__buf_free(&b);
+    assert_int_equal(n, 1);
+    return &found;
+}
+
+static void a_free_file_is_told_as_free(void **state)
+{
+    (void)state;
+    open_peers(1);
+    const struct finding *f = consult("write-lock");
+    assert_int_equal(f->level, SNIB_LEVEL_OK);
+    assert_memory_equal(f->text, "free after ", 11);
+    assert_string_equal(f->remedy, "");
+    assert_string_equal(consult("integrity")->text, "ok");
+    assert_string_equal(consult("boot-id")->text, host.boot);
+    assert_string_equal(consult("file")->text, path);
+    assert_memory_equal(consult("journal")->text, "wal, ", 5);
+}
+
+static void who_keeps_the_file_busy_is_told(void **state)
+{
+    (void)state;
+    int ready[2], status;
+    char c, pid_text[40];
+    open_peers(1);
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sqlite3 *db;
+        sqlite3_open(path, &db);
+        sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+        if (write(ready[1], "x", 1) != 1) {
+            _exit(1);
+        }
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    const struct finding *f = consult("write-lock");
+    assert_int_equal(f->level, SNIB_LEVEL_FAIL);
+    snprintf(pid_text, sizeof pid_text, "process %d (stopped)", (int)pid);
+    if (!strstr(f->text, pid_text)) {
+        fail_msg("\"%s\" does not say \"%s\"", f->text, pid_text);
+    }
+    assert_non_null(strstr(f->text, path));
+    assert_memory_equal(f->remedy, "continue or kill that process", 29);
+    kill(pid, SIGKILL);
+    kill(pid, SIGCONT);
+    waitpid(pid, &status, 0);
+    assert_int_equal(consult("write-lock")->level, SNIB_LEVEL_OK);
+}
+
+static void what_others_may_do_to_the_file_is_told(void **state)
+{
+    (void)state;
+    open_peers(1);
+    assert_int_equal(consult("permissions")->level, SNIB_LEVEL_OK);
+    assert_int_equal(chmod(path, 0666), 0);
+    const struct finding *f = consult("permissions");
+    assert_int_equal(f->level, SNIB_LEVEL_WARN);
+    assert_memory_equal(f->text, "file 0666 uid ", 14);
+    assert_memory_equal(f->remedy, "chmod 600 the file", 18);
+    assert_int_equal(chmod(path, 0600) | chmod(dir, 0777), 0);
+    f = consult("permissions");
+    assert_int_equal(f->level, SNIB_LEVEL_WARN);
+    assert_memory_equal(f->remedy, "others can replace the file", 27);
+    assert_int_equal(chmod(dir, 01777), 0);
+    f = consult("permissions");
+    assert_int_equal(f->level, SNIB_LEVEL_WARN);
+    assert_memory_equal(f->remedy, "others may make files there", 27);
+    assert_int_equal(chmod(dir, 0700), 0);
+    assert_int_equal(consult("permissions")->level, SNIB_LEVEL_OK);
+}
+
+static void a_file_that_is_gone_is_told(void **state)
+{
+    (void)state;
+    open_peers(1);
+    assert_int_equal(unlink(path), 0);
+    const struct finding *f = consult("permissions");
+    assert_int_equal(f->level, SNIB_LEVEL_FAIL);
+    assert_non_null(strstr(f->text, "was removed or replaced"));
+    assert_memory_equal(f->remedy, "start all programs that use it anew", 35);
+}
+
+static void a_process_without_proc_is_told(void **state)
+{
+    (void)state;
+    host.start = 0;
+    open_peers(1);
+    const struct finding *f = consult("processes");
+    assert_int_equal(f->level, SNIB_LEVEL_WARN);
+    assert_memory_equal(f->remedy, "mount /proc", 11);
+}
+
+/* -- a store that cannot be made --------------------------------------------------------- */
+
+#if defined(__SANITIZE_THREAD__) /* which must see every mutex itself */
+#define CAN_REFUSE false
+static int left_before_refusal;
+#else
+#define CAN_REFUSE true
+static int left_before_refusal = -1;
+
+/* In the place of libc's, for the whole program. */
+int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a);
+int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a)
+{
+    static int (*real)(pthread_mutex_t *, const pthread_mutexattr_t *);
+    if (left_before_refusal >= 0 && left_before_refusal-- == 0) {
+        return ENOMEM;
+    }
+    if (!real) {
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_mutex_init");
+    }
+    return real(m, a);
+}
+#endif
+
+static void without_a_mutex_no_store_is_opened(void **state)
+{
+    (void)state;
+    if (!CAN_REFUSE) {
+        return;
+    }
+    int64_t alive = snib__mem_alive();
+    struct peer p = {.client = {1, 2}};
+    struct snib_error e = {0};
+    left_before_refusal = 0;
+    snib_err err = open_at(&p, path, &e);
+    left_before_refusal = -1;
+    assert_int_equal(err, SNIB_ERR_NOMEM);
+    assert_int_equal(e.code, SNIB_ERR_NOMEM);
+    assert_string_equal(e.text, snib_err_text(SNIB_ERR_NOMEM));
+    assert_null(p.inst);
+    assert_int_equal(snib__mem_alive(), alive);
+    assert_int_equal(access(path, F_OK), -1); /* and nothing was made */
+    open_peers(1);                            /* the next one is */
+    assert_non_null(kit.peer[0].inst);
+}
+
+static void
+a_host_without_a_boot_id_or_with_its_own_time_is_refused(void **state)
+{
+    (void)state;
+    struct snib__host good = host;
+    host.boot[0] = 0;
+    refused(path, SNIB_ERR_CONFIG, "mount /proc");
+    host = good;
+    host.timens = true;
+    refused(path, SNIB_ERR_CONFIG, "time namespace");
+}
+
+#define ALONE(f) cmocka_unit_test_setup_teardown(f, fresh_dir, remove_dir)
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        cmocka_unit_test(this_process_is_known_by_its_pid_namespace_and_start),
+        ALONE(who_writes_a_byte_is_named),
+        ALONE(who_stands_still_is_told_as_stopped),
+        ALONE(any_lock_of_another_counts_but_not_our_own),
+        ALONE(who_uses_a_file_by_flock_is_named),
+        cmocka_unit_test(file_systems_have_names),
+        ALONE(a_free_file_is_told_as_free),
+        ALONE(who_keeps_the_file_busy_is_told),
+        ALONE(what_others_may_do_to_the_file_is_told),
+        ALONE(a_file_that_is_gone_is_told),
+        ALONE(a_process_without_proc_is_told),
+        ALONE(without_a_mutex_no_store_is_opened),
+        ALONE(a_host_without_a_boot_id_or_with_its_own_time_is_refused),
+    };
+    set_kit();
+    return RUN(cases);
+}
