@@ -71,6 +71,12 @@ int sim_wants(const struct sim_lane *l)
     return l->nest.asks ? l->nest.name : l->name;
 }
 
+bool sim_still_waits(const struct sim_lane *l)
+{
+    return l->state == SIM_LANE_WAITING &&
+           !(l->seat && l->seat->state == SNIB__SEAT_LEAVING);
+}
+
 int sim_grants(const struct sim_lane *l, struct sim_grant ret[SIM_GRANTS])
 {
     int n = 0;

@@ -556,6 +556,8 @@ bool sim_circles_told(struct sim_world *, int client, int lane,
                       struct snib__seat *, uint8_t news);
 /* The name that a lane asks for, if it asks for any. */
 int sim_wants(const struct sim_lane *);
+/* It waits, and has not given up yet. */
+bool sim_still_waits(const struct sim_lane *);
 /* All that a lane has which holds or nests: how many. */
 int sim_grants(const struct sim_lane *, struct sim_grant ret[SIM_GRANTS]);
 void sim_lane_give_back(struct sim_world *, int client, int lane,

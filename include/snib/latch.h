@@ -63,7 +63,7 @@ SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
  * here, up to wait_ms (not 0). All of them get the same *ret_generation (may be
  * NULL), higher than that of every group before. Errors: TIMEOUT (this caller
  * is not counted any more), and as snib_acquire; UNKNOWN: it may have been
- * counted. */
+ * counted (the store did not answer). */
 SNIB_API SNIB_CHECK snib_err snib_barrier_wait(
     struct snib_client *, const char *name, size_t name_size, uint32_t parties,
     int64_t wait_ms, int64_t *ret_generation, struct snib_error *reterr);

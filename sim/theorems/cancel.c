@@ -33,7 +33,7 @@ void theorem_no_needless_cancel(struct sim_world *w,
         }
         for (int i = 0; i < w->opt.lanes; i++) {
             const struct sim_lane *l = &w->client[c].lane[i];
-            if (l->state == SIM_LANE_WAITING && l->asked_at < before &&
+            if (sim_still_waits(l) && l->asked_at < before &&
                 strcmp(sim_keys[l->name], ev->argv[3].ptr) == 0) {
                 sim_fail(w, "no needless cancel",
                          "client %d: lane %d still waits for name %d", c, i,

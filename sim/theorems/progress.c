@@ -8,8 +8,10 @@
  * back (leases at the server are longer then), what is held at the
  * server although nobody here has it or is giving it back ends as fast.
  *
- * A call with a limit returns by it, whoever is slow; the caller must be
- * running for that. */
+ * A call with a limit returns by it, whoever is slow, and a twentieth of the
+ * patience for an answer later if the store was asked to end its request; the
+ * caller must be running for that. */
+#include "core/engine.h"
 #include "sim/world.h"
 
 enum { FREE_MAX_MS = 7500, LIMIT_SLACK_MS = 5 };
@@ -40,7 +42,7 @@ void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
             for (int i = 0; i < w->opt.lanes; i++) {
                 const struct sim_lane *l = &w->client[c].lane[i];
                 bool here = l->name == n && w->client[c].paused_until <= w->t;
-                waiting |= here && l->state == SIM_LANE_WAITING;
+                waiting |= here && sim_still_waits(l);
                 mine |= l->name == n && (l->state == SIM_LANE_HOLDING ||
                                          l->state == SIM_LANE_ENDING);
             }
@@ -66,6 +68,7 @@ void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
 
 void theorem_call_ends_by_its_limit(struct sim_world *w)
 {
+    int64_t slack_ms = LIMIT_SLACK_MS + w->opt.request_ms / SNIB__CONFIRM_PART;
     for (int c = 0; c < w->opt.clients; c++) {
         if (w->client[c].paused_until >= w->t) {
             continue;
@@ -77,7 +80,7 @@ void theorem_call_ends_by_its_limit(struct sim_world *w)
                  l->state == SIM_LANE_NESTING) &&
                 l->limit_at &&
                 w->t > l->limit_at + (l->limit_at - l->asked_at) / 100 +
-                           LIMIT_SLACK_MS * SIM_MS) {
+                           slack_ms * SIM_MS) {
                 sim_fail(w, "ends by its limit",
                          "client %d lane %d waits past its limit", c, i);
             }

@@ -24,7 +24,7 @@ void theorem_served_promptly(struct sim_world *w, int name, bool held)
     for (int i = 0; r->freed_at && i < o->clients * o->lanes; i++) {
         const struct sim_lane *l = &w->client[i / o->lanes].lane[i % o->lanes];
         bool inside = l->nest.asks && !l->nest.upgrade;
-        if ((l->state == SIM_LANE_WAITING || inside) && sim_wants(l) == name &&
+        if ((sim_still_waits(l) || inside) && sim_wants(l) == name &&
             !l->is_try && !sim_forced_here(w, i / o->lanes, name)) {
             since = l->asked_at < since ? l->asked_at : since;
         }

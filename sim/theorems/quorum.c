@@ -265,7 +265,7 @@ static void free_beside_a_waiter(struct sim_world *w, int name)
         const struct sim_client *c = &w->client[i / w->opt.lanes];
         const struct sim_lane *l = &c->lane[i % w->opt.lanes];
         if (l->name == name) {
-            waiting |= l->state == SIM_LANE_WAITING && !l->is_try;
+            waiting |= sim_still_waits(l) && !l->is_try;
             busy |= l->state == SIM_LANE_HOLDING || l->state == SIM_LANE_ENDING;
         }
     }

@@ -89,6 +89,8 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
     /* A quorum gives up a little earlier, to say why. */
     bool why = sim_quorum(w) && l->limit_at && early < 51 * SIM_MS;
     bool slow = w->opt.lease_ms * 1000 <= 100 * w->opt.latency_us;
+    bool far = 100 * w->opt.latency_us >=
+               w->opt.request_ms * 1000 / SNIB__CONFIRM_PART;
     bool connecting =
         w->t >= START_MS * SIM_MS + w->opt.request_ms * SIM_MS / 100 * 99;
     bool ok = false;
@@ -109,7 +111,9 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
              !(sim_alone(l->kind) && held_here(w, client, lane));
         break;
     case SNIB_ERR_UNKNOWN:
-        ok = (by_limit || w->faults > 0) && !sim_quorum(w);
+        /* The cancel is waited for, so the way must be slow. */
+        ok = ((by_limit && (slow || far || connecting)) || w->faults > 0) &&
+             !sim_quorum(w);
         break;
     case SNIB_ERR_STORE:
         ok = says(w, OTHERS) || clock_jumps(w) ||

@@ -242,7 +242,7 @@ static void look_at_name(struct sim_world *w, int name)
     for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
         int client = i / w->opt.lanes, lane = i % w->opt.lanes;
         struct sim_lane *l = &w->client[client].lane[lane];
-        if (l->name != name || l->state != SIM_LANE_WAITING) {
+        if (l->name != name || !sim_still_waits(l)) {
             continue;
         }
         if (l->is_try || busy_here(w, client, name, l)) {

@@ -34,7 +34,7 @@ static bool wanted(const struct sim_world *w, int client, int name)
     for (int i = 0; i < w->opt.lanes; i++) {
         const struct sim_lane *l = &w->client[client].lane[i];
         if (sim_wants(l) == name &&
-            (l->state == SIM_LANE_WAITING || l->state == SIM_LANE_NESTING)) {
+            (sim_still_waits(l) || l->state == SIM_LANE_NESTING)) {
             return true;
         }
     }

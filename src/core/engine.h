@@ -77,6 +77,8 @@ const struct snib__name *snib__site_name(const struct snib__site *);
 
 typedef enum snib__seat_state {
     SNIB__SEAT_WAITING, /* in the site's queue                            */
+    SNIB__SEAT_LEAVING, /* gave up: whether anything of it is left at the
+                           store is being asked                           */
     SNIB__SEAT_SERVED,  /* holds >= 1                                     */
     SNIB__SEAT_REFUSED, /* err, reterr; freed by snib__seat_done          */
     SNIB__SEAT_ENDING,  /* released; the store's answer is awaited        */
@@ -86,7 +88,8 @@ typedef enum snib__seat_state {
 
 /* What happened to a seat since it was last taken from the told list. */
 enum snib__news {
-    SNIB__NEWS_SETTLED = 1,  /* WAITING became SERVED or REFUSED            */
+    SNIB__NEWS_SETTLED = 1,  /* WAITING became SERVED or REFUSED, or LEAVING
+                                became REFUSED                              */
     SNIB__NEWS_RELEASED = 2, /* ENDING became GONE: err                     */
     SNIB__NEWS_STATE = 4,    /* held / at risk / lost changed               */
     SNIB__NEWS_RENEWED = 8   /* a renewal asked by snib__engine_renew: err  */
@@ -128,7 +131,7 @@ struct snib__seat {
     struct snib__link by_lane; /* engine's lanes                          */
     struct snib__link nested;  /* engine's nested waits, while WAITING    */
     struct snib__link told;    /* engine's told list                       */
-    struct snib__timer timer;  /* limit, if timed                          */
+    struct snib__timer timer;  /* limit, if timed; LEAVING: until when     */
     struct snib__site *site;
     uint64_t ticket, lane;
     int64_t token;
@@ -157,6 +160,7 @@ struct snib__seat {
     uint8_t shown;    /* snib_state as last told                  */
     uint8_t why;      /* snib_reason of a loss or risk            */
     bool abandoned;   /* nobody waits for the end of its release  */
+    bool unsure;      /* LEAVING: UNKNOWN if nothing more is heard */
     snib_err err;
     struct snib_error *reterr; /* (d)                                      */
     void *user;                /* (d)                                      */
@@ -194,16 +198,23 @@ enum snib__company_way {
 };
 void snib__engine_gathered(struct snib__engine *, snib_instant now,
                            enum snib__company_way);
-/* A WAITING seat gives up (limit, cancel, close) for reason why. Returns the
- * outcome to report: why, or UNKNOWN when the store was asked and has not
- * answered. The seat is freed. A seat that is not WAITING is left alone and
- * OK returned. */
+/* A WAITING seat gives up for reason why, here and now. Returns the outcome to
+ * report: why, or UNKNOWN when the store was asked and has not answered. The
+ * seat is freed. One that is LEAVING: the same, for the reason that it leaves
+ * for. Any other seat is left alone and OK returned. */
 snib_err snib__engine_leave(struct snib__engine *, snib_instant now,
                             struct snib__seat *, snib_err why);
-/* The same at the seat's limit: TIMEOUT, UNKNOWN, or why the store is not
- * there; *ret says it in words. */
+/* A WAITING seat gives up; TIMEOUT: its limit has come. Of that, CANCELLED and
+ * CLOSED the caller is to hear when the store has confirmed that nothing of it
+ * is left. OK: news SETTLED come, by the seat's timer at the latest. Else as
+ * snib__engine_leave: nothing is to be confirmed, or the store is not there;
+ * of a TIMEOUT that is the outcome then. *ret says it in words. */
 snib_err snib__engine_give_up(struct snib__engine *, snib_instant now,
-                              struct snib__seat *, struct snib_error *ret);
+                              struct snib__seat *, snib_err why,
+                              struct snib_error *ret);
+/* How long that may take at most, beyond the limit or the cancel: far less than
+ * the patience for an answer, since who gives up has waited already. */
+#define SNIB__CONFIRM_PART 20 /* of cfg.request */
 /* Give back one hold of a ticket. lane: the caller's thread lane.
  * OK with *ret NULL: done. OK with *ret: the seat is ENDING, news RELEASED
  * will come (then snib__seat_done). reterr in the seat is set to `later`.

@@ -51,7 +51,8 @@ struct snib__turn {
     struct snib__link held; /* engine's list of HELD and RISK        */
     struct snib__site *site;
     struct snib__seat *holder;  /* SERVED seat; NULL while nobody is     */
-    struct snib__seat *ender;   /* ENDING seat that waits for the answer */
+    struct snib__seat *ender;   /* ENDING or LEAVING seat that waits for
+                                   the answer                            */
     struct snib__seat *adopter; /* CONFIRM: it takes up a grant that was
                                       left behind; whatever happens, that is
                                       not ended, and not asked for anew     */
@@ -172,6 +173,15 @@ void snib__seat_refuse(struct snib__engine *, struct snib__seat *, snib_err,
                        const struct snib_error *detail);
 void snib__seat_gone(struct snib__engine *, struct snib__seat *, snib_err,
                      const struct snib_error *detail);
+/* A WAITING seat, the last one of its turn, which is about to be ended: it
+ * stays until the store has confirmed that, to be refused with err then, and
+ * with UNKNOWN (if unsure) or err when that takes too long. False: it need not
+ * or must not wait. */
+bool snib__seat_stay(struct snib__engine *, snib_instant now,
+                     struct snib__seat *, snib_err, bool unsure);
+/* LEAVING: the end of what it asked for is confirmed, or not heard of. */
+void snib__seat_left(struct snib__engine *, struct snib__seat *,
+                     bool confirmed);
 void snib__seat_free(struct snib__engine *, struct snib__seat *);
 void snib__seat_due(struct snib__engine *, snib_instant now,
                     struct snib__seat *);

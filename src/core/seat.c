@@ -1,8 +1,18 @@
 /* core/seat.c — one lane's place at a lock.
  *
  *   WAITING --grant, pass--> SERVED --last release--> ENDING --answer--> GONE
- *      |                        |                        (or freed at once,
- *      +--limit, no--> REFUSED  +--loss--> DEAD           when passed on)
+ *    |   |                      |                        (or freed at once,
+ *    |   +--no--> REFUSED       +--loss--> DEAD           when passed on)
+ *    |              ^
+ *    +--limit,      |answer to its cancel, or too long without
+ *       cancel--> LEAVING
+ *
+ * Who gives up is told so when the store has confirmed that nothing of it is
+ * left there: then TIMEOUT and CANCELLED are the whole truth, and nobody who
+ * looks finds it in the queue. A store that is far or silent gets a twentieth
+ * of the patience for an answer; then what is known has to do, and the rest
+ * goes on in the background. Only the last one of a turn has anything to be
+ * confirmed: the place at the store is the client's.
  *
  * Limits belong to seats, never to turns: a lane that gives up leaves the
  * queue of its own process and nothing else; only when the last one has left
@@ -113,6 +123,54 @@ void snib__seat_refuse(struct snib__engine *e, struct snib__seat *s,
     snib__heap_remove(&e->seats, &s->timer);
     s->state = SNIB__SEAT_REFUSED;
     explain(s, err, detail);
+    snib__seat_tell(e, s, SNIB__NEWS_SETTLED);
+}
+
+bool snib__seat_stay(struct snib__engine *e, snib_instant now,
+                     struct snib__seat *s, snib_err err, bool unsure)
+{
+    struct snib__turn *t = s->site->turn;
+    struct snib__store_state is;
+    snib_instant from = err == SNIB_ERR_TIMEOUT ? s->limit : now;
+    snib_instant until = snib__after(
+        from, (snib_duration){e->cfg.request.ns / SNIB__CONFIRM_PART});
+    snib__engine_store_state(e, now, &is);
+    assert(s->state == SNIB__SEAT_WAITING && !t->ender && !t->holder);
+    if (snib__reached(now, until) || is.err) {
+        return false;
+    }
+    snib__unlink(&s->link);
+    snib__unlink(&s->nested);
+    s->state = SNIB__SEAT_LEAVING;
+    s->err = err;
+    s->unsure = unsure;
+    t->ender = s;
+    snib__heap_set(&e->seats, &s->timer, until);
+    return true;
+}
+
+static snib_err outcome_of_left(const struct snib__seat *s, bool confirmed)
+{
+    return s->unsure && !confirmed ? SNIB_ERR_UNKNOWN : s->err;
+}
+
+/* It waits for its turn's end no more. */
+static void stays_no_longer(struct snib__seat *s)
+{
+    struct snib__turn *t = s->site->turn;
+    if (t && t->ender == s) {
+        t->ender = NULL;
+    }
+}
+
+void snib__seat_left(struct snib__engine *e, struct snib__seat *s,
+                     bool confirmed)
+{
+    assert(s->state == SNIB__SEAT_LEAVING);
+    stays_no_longer(s);
+    snib__heap_remove(&e->seats, &s->timer);
+    s->state = SNIB__SEAT_REFUSED;
+    explain(s, outcome_of_left(s, confirmed), NULL);
     snib__seat_tell(e, s, SNIB__NEWS_SETTLED);
 }
 
@@ -454,12 +512,19 @@ static void left(struct snib__engine *e, snib_instant now,
 snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
                             struct snib__seat *s, snib_err why)
 {
+    snib_err outcome;
+    if (s->state == SNIB__SEAT_LEAVING) {
+        outcome = outcome_of_left(s, false);
+        stays_no_longer(s);
+        snib__seat_free(e, s);
+        return outcome;
+    }
     if (s->state != SNIB__SEAT_WAITING) {
         return SNIB_ERR_OK;
     }
     struct snib__site *site = s->site;
     snib__unlink(&s->link);
-    snib_err outcome = outcome_of_leaving(site, s, why);
+    outcome = outcome_of_leaving(site, s, why);
     left(e, now, site, s);
     snib__seat_free(e, s);
     snib__engine_settle(e, now);
@@ -490,34 +555,73 @@ static snib_err outcome_of_limit(const struct snib__engine *e, snib_instant now,
     return snib__engine_late(e, now, why, ret);
 }
 
+/* The last one that waits for a turn which is not granted yet takes what that
+ * has asked for along; what is told of it can be confirmed. */
+static bool takes_along(const struct snib__seat *s)
+{
+    const struct snib__turn *t = s->site->turn;
+    return t && t->adopter != s && snib__list_empty(&s->site->waiting) &&
+           (t->state == SNIB__TURN_ASKING || t->state == SNIB__TURN_QUEUED ||
+            t->state == SNIB__TURN_CONFIRM);
+}
+
+/* What s, which is off its site's list, is told of its giving up; OK: it stays
+ * for the store's word. */
+static snib_err outcome_or_stay(struct snib__engine *e, snib_instant now,
+                                struct snib__seat *s, snib_err why,
+                                struct snib_error *ret)
+{
+    bool late = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_BUSY;
+    snib_err outcome = late ? outcome_of_limit(e, now, s, why, ret)
+                            : outcome_of_leaving(s->site, s, why);
+    bool known = outcome == why || outcome == SNIB_ERR_UNKNOWN;
+    bool stays = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_CANCELLED ||
+                 why == SNIB_ERR_CLOSED;
+    if (stays && known && takes_along(s) &&
+        snib__seat_stay(e, now, s, why, outcome != why)) {
+        return SNIB_ERR_OK;
+    }
+    return late ? outcome : snib__fail_plain(ret, outcome);
+}
+
 snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
-                              struct snib__seat *s, struct snib_error *ret)
+                              struct snib__seat *s, snib_err why,
+                              struct snib_error *ret)
 {
     if (s->state != SNIB__SEAT_WAITING) {
         return snib__ok(ret);
     }
     snib__unlink(&s->link);
-    snib_err outcome = outcome_of_limit(e, now, s, SNIB_ERR_TIMEOUT, ret);
+    snib_err outcome = outcome_or_stay(e, now, s, why, ret);
     left(e, now, s->site, s);
-    snib__seat_free(e, s);
+    if (outcome) {
+        snib__seat_free(e, s);
+    }
     snib__engine_settle(e, now);
-    return outcome;
+    return outcome ? outcome : snib__ok(ret);
 }
 
-/* The engine itself keeps the limit of an acquire that was started. */
+/* The engine itself keeps the limit of an acquire that was started, and that
+ * of who waits for the store's word. */
 void snib__seat_due(struct snib__engine *e, snib_instant now,
                     struct snib__seat *s)
 {
     struct snib_error late;
+    if (s->state == SNIB__SEAT_LEAVING) {
+        snib__seat_left(e, s, false);
+        return;
+    }
     if (snib__engine_is_run(e, s->ticket) &&
         !snib__reached(now, snib__after(s->limit, snib__ms(SNIB__RUN_MS)))) {
         snib__heap_set(&e->seats, &s->timer, snib__after(now, snib__ms(2)));
         return;
     }
     snib_err why = s->terms.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
-    snib__seat_refuse(e, s, why, NULL);
-    why = outcome_of_limit(e, now, s, why, &late);
-    explain(s, why, &late);
+    snib__unlink(&s->link);
+    snib_err outcome = outcome_or_stay(e, now, s, why, &late);
+    if (outcome) {
+        snib__seat_refuse(e, s, outcome, &late);
+    }
     left(e, now, s->site, s);
 }
 

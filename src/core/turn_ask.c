@@ -7,6 +7,7 @@
  * another process left behind. */
 #include <assert.h>
 
+#include "base/error.h"
 #include "core/turn_i.h"
 
 /* Those of one client share its request: it stands in the queue if one of them
@@ -286,6 +287,28 @@ static void refuse_late(struct snib__engine *e, snib_instant now,
     }
 }
 
+/* The request has come to its limit and was not answered. The last of those
+ * whose limit that is stays until its cancel is. */
+static void late_unanswered(struct snib__engine *e, snib_instant now,
+                            struct snib__turn *t)
+{
+    struct snib_error late;
+    bool placed = t->state == SNIB__TURN_QUEUED;
+    snib_err why = placed ? snib__engine_late(e, now, SNIB_ERR_TIMEOUT, &late)
+                          : snib__fail_plain(&late, SNIB_ERR_UNKNOWN);
+    SNIB__LIST_EACH_SAFE (l, next, &t->site->waiting) {
+        struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
+        bool last = l == snib__list_first(&t->site->waiting) &&
+                    next == &t->site->waiting.head;
+        bool stays = last && !s->terms.try_only &&
+                     (why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_UNKNOWN);
+        if (snib__reached(now, s->limit) &&
+            !(stays && snib__seat_stay(e, now, s, SNIB_ERR_TIMEOUT, !placed))) {
+            snib__seat_refuse(e, s, why, &late);
+        }
+    }
+}
+
 /* How often the store may refuse a request that was ready to queue before we
  * stop asking: a late one (not_after) is normal, a row of them is not. */
 enum { REFUSALS_MAX = 8 };
@@ -370,13 +393,7 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
         }
         return;
     case SNIB__UNKNOWN:
-        if (t->state == SNIB__TURN_QUEUED) {
-            struct snib_error late;
-            snib_err why = snib__engine_late(e, now, SNIB_ERR_TIMEOUT, &late);
-            refuse_late(e, now, t, why, &late);
-        } else {
-            refuse_late(e, now, t, SNIB_ERR_UNKNOWN, NULL);
-        }
+        late_unanswered(e, now, t);
         t->doubt = t->copies = true;
         rq->resent = true;
         if (snib__turn_first_waiting(t->site)) {

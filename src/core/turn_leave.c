@@ -147,7 +147,9 @@ void snib__turn_ended(struct snib__engine *e, snib_instant now,
 {
     struct snib__seat *s = t->ender;
     t->ender = NULL;
-    if (s) {
+    if (s && s->state == SNIB__SEAT_LEAVING) {
+        snib__seat_left(e, s, err != SNIB_ERR_UNKNOWN);
+    } else if (s) {
         snib__seat_gone(e, s, err, detail);
     }
     snib__turn_over(e, now, t);

@@ -2,7 +2,9 @@
  *
  *     WAIT --reply fed by a reader----> settled
  *     WAIT --former reader leaves-----> reads (until its own reply)
- *     WAIT or reads --own limit-------> detached: the request is an orphan
+ *     WAIT or reads --own limit-------> waits for the answer to its cancel,
+ *                                       a little while; then
+ *                                       detached: the request is an orphan
  *                                       of the engine
  *
  * Each has the same shape: check the process, lock, start something at the
@@ -156,25 +158,49 @@ static snib_err unanswered(const struct snib__step *s, struct snib__call *call)
                       snib_err_text(SNIB_ERR_UNKNOWN), is.text);
 }
 
-/* The limit of a call that still waits. */
-static snib_err give_up(struct snib__step *s, struct snib__call *call,
-                        snib_err why)
+static void end_call(struct snib__step *s, struct snib__hold *h, snib_err err)
 {
-    struct snib_client *c = s->c;
-    struct snib__seat *seat = snib__engine_seat(c->engine, call->ticket);
-    if (!seat || seat->state != SNIB__SEAT_WAITING) {
-        return SNIB_ERR_INTERNAL;
-    }
-    struct snib__hold *h = seat->user;
-    snib_err err;
-    call->error.code = SNIB_ERR_OK;
-    if (why == SNIB_ERR_TIMEOUT) {
-        err = snib__engine_give_up(c->engine, s->now, seat, &call->error);
-    } else {
-        err = snib__engine_leave(c->engine, s->now, seat, why);
-    }
+    struct snib__call *call = h->call;
     snib__holds_free(s, h);
-    return err;
+    snib__call_settle(s, call, err);
+}
+
+void snib__call_quit(struct snib__step *s, struct snib__seat *seat,
+                     snib_err why)
+{
+    struct snib__hold *h = seat->user;
+    snib_err err =
+        snib__engine_give_up(s->c->engine, s->now, seat, why, &h->call->error);
+    if (err) {
+        end_call(s, h, err);
+    }
+}
+
+void snib__call_cut(struct snib__step *s, struct snib__seat *seat)
+{
+    struct snib__hold *h = seat->user;
+    h->call->error.code = SNIB_ERR_OK; /* in plain words */
+    end_call(s, h,
+             snib__engine_leave(s->c->engine, s->now, seat, SNIB_ERR_CLOSED));
+}
+
+/* The limit of a call that still waits. Its request is ended at the store, and
+ * when that has answered soon enough the call hears it (rule 5 else). */
+static void give_up(struct snib__step *s, struct snib__call *call, snib_err why,
+                    uint32_t before[SNIB__CHANS])
+{
+    struct snib__seat *seat = snib__engine_seat(s->c->engine, call->ticket);
+    if (seat && seat->state == SNIB__SEAT_WAITING) {
+        snib__call_quit(s, seat, why);
+    }
+    if (call->w.done) {
+        return;
+    }
+    seat = snib__engine_seat(s->c->engine, call->ticket);
+    call->limit = seat ? seat->timer.at : s->now;
+    if (!snib__call_wait(s, call, before)) {
+        call->err = SNIB_ERR_INTERNAL; /* the engine keeps that limit */
+    }
 }
 
 snib_duration snib__patience(const struct snib_client *c, int64_t wait_ms)
@@ -231,9 +257,9 @@ static snib_err acquire(struct snib_lock *lock,
         stop->ticket = call.ticket;
     }
     if (!err && open && !snib__call_wait(&s, &call, before)) {
-        call.err =
-            give_up(&s, &call,
-                    o->wait_ms == 0 ? SNIB_ERR_UNREACHABLE : SNIB_ERR_TIMEOUT);
+        give_up(&s, &call,
+                o->wait_ms == 0 ? SNIB_ERR_UNREACHABLE : SNIB_ERR_TIMEOUT,
+                before);
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
@@ -283,11 +309,7 @@ void snib__stop_ask(struct snib_client *c, struct snib__stop *stop)
     struct snib__seat *seat = snib__engine_seat(c->engine, stop->ticket);
     struct snib__hold *h = seat ? seat->user : NULL;
     if (h && h->call && seat->state == SNIB__SEAT_WAITING) {
-        struct snib__call *call = h->call;
-        snib_err err =
-            snib__engine_leave(c->engine, s.now, seat, SNIB_ERR_CANCELLED);
-        snib__holds_free(&s, h);
-        snib__call_settle(&s, call, err);
+        snib__call_quit(&s, seat, SNIB_ERR_CANCELLED);
     }
     snib__step_act(&s);
     snib__step_end(&s);
@@ -324,7 +346,7 @@ static snib_err adopt(struct snib_lock *lock, const struct snib__left *left,
     err =
         snib__hold_adopt(&s, lock, left, lease_ms, limit, &call, &open, reterr);
     if (!err && open && !snib__call_wait(&s, &call, before)) {
-        call.err = give_up(&s, &call, SNIB_ERR_UNKNOWN);
+        give_up(&s, &call, SNIB_ERR_UNKNOWN, before);
     }
     if (call.err == SNIB_ERR_UNKNOWN) {
         call.err = unanswered(&s, &call);

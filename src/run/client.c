@@ -265,14 +265,12 @@ static void end_waiting_calls(struct snib__step *s)
         if (call->kind == SNIB__CALL_ACQUIRE) {
             struct snib__seat *seat =
                 snib__engine_seat(c->engine, call->ticket);
-            struct snib__hold *h = seat ? seat->user : NULL;
-            if (!h || seat->state != SNIB__SEAT_WAITING) {
-                continue; /* its news are on the way */
-            }
-            snib_err err =
-                snib__engine_leave(c->engine, s->now, seat, SNIB_ERR_CLOSED);
-            snib__holds_free(s, h);
-            snib__call_settle(s, call, err);
+            if (seat && seat->user && seat->state == SNIB__SEAT_WAITING) {
+                snib__call_quit(s, seat, SNIB_ERR_CLOSED);
+            } else if (seat && seat->user && c->stopped &&
+                       seat->state == SNIB__SEAT_LEAVING) {
+                snib__call_cut(s, seat);
+            } /* else its news are on the way */
         } else if (call->kind == SNIB__CALL_QUERY) {
             snib__engine_query_leave(c->engine, call->query);
             snib__call_settle(s, call, SNIB_ERR_CLOSED);
@@ -314,6 +312,7 @@ void snib_client_stop(struct snib_client *c)
     snib__engine_close(c->engine, s.now);
     snib__wait_idle(&s);
     c->stopped = true;
+    end_waiting_calls(&s);
     snib__notes_close(&s);
     snib__step_act(&s);
     snib__step_end(&s);

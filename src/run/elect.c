@@ -329,11 +329,7 @@ static void cancel(struct snib_lock *lock)
         struct snib__hold *h = SNIB__CONTAINER(l, struct snib__hold, link);
         struct snib__seat *seat = snib__engine_seat(c->engine, h->ticket);
         if (seat && seat->state == SNIB__SEAT_WAITING && h->call) {
-            struct snib__call *call = h->call;
-            snib_err err =
-                snib__engine_leave(c->engine, s.now, seat, SNIB_ERR_CANCELLED);
-            snib__holds_free(&s, h);
-            snib__call_settle(&s, call, err);
+            snib__call_quit(&s, seat, SNIB_ERR_CANCELLED);
             break; /* there is no other: one campaign at a time */
         }
     }

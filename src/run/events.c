@@ -174,14 +174,18 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
 
 /* -- ending ------------------------------------------------------------------------ */
 
-/* An acquire that has not answered gives up. */
+/* An acquire that has not answered gives up; one that did is cut off. */
 static void end_pending(struct snib__step *s, struct snib__seat *seat,
                         snib_err why)
 {
     struct snib__hold *h = seat->user;
     struct snib__note *note = h->note;
     struct snib_grant grant = {.ticket = seat->ticket};
-    snib_err err = snib__engine_leave(s->c->engine, s->now, seat, why);
+    struct snib_error detail = {.code = SNIB_ERR_OK};
+    snib_err err =
+        seat->state == SNIB__SEAT_LEAVING
+            ? snib__engine_leave(s->c->engine, s->now, seat, why)
+            : snib__engine_give_up(s->c->engine, s->now, seat, why, &detail);
     if (err) {
         snib__note_answer(s, note, SNIB_EV_REFUSED, grant, err, NULL);
         snib__holds_free(s, h);
@@ -232,7 +236,9 @@ void snib__notes_close(struct snib__step *s)
     SNIB__LIST_EACH_SAFE (p, next, &s->c->pending) {
         struct snib__seat *seat =
             snib__engine_seat(s->c->engine, note_of(p)->hold->ticket);
-        if (seat && seat->state == SNIB__SEAT_WAITING) {
+        bool waits = seat && seat->state == SNIB__SEAT_WAITING;
+        bool leaves = seat && seat->state == SNIB__SEAT_LEAVING;
+        if (waits || (leaves && s->c->stopped)) {
             end_pending(s, seat, SNIB_ERR_CLOSED);
         }
     }

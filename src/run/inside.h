@@ -402,6 +402,11 @@ void snib__call_begin(struct snib__step *, struct snib__call *, snib__call_kind,
                       snib_instant limit);
 bool snib__call_wait(struct snib__step *, struct snib__call *,
                      uint32_t before[SNIB__CHANS]);
+/* The acquire of a blocking call, whose seat is WAITING, gives up for that
+ * reason. The call is settled, or will be when the store has confirmed it. */
+void snib__call_quit(struct snib__step *, struct snib__seat *, snib_err why);
+/* … whose seat is LEAVING: nothing will be confirmed any more. */
+void snib__call_cut(struct snib__step *, struct snib__seat *);
 /* A way to end a call from another thread; the client's mutex guards it while
  * the call runs. */
 struct snib__stop {

@@ -148,7 +148,8 @@ static void release_hold(struct snib__step *s, struct snib_lock *lock,
     if (!seat) { /* stop ended it */
         snib__unlink(&h->link);
         snib__holds_free(s, h);
-    } else if (seat->state == SNIB__SEAT_WAITING) {
+    } else if (seat->state == SNIB__SEAT_WAITING ||
+               seat->state == SNIB__SEAT_LEAVING) {
         struct snib__note *note = h->note;
         struct snib__call *call = h->call; /* of a caller who errs */
         struct snib_grant grant = {.ticket = h->ticket};

@@ -18,7 +18,8 @@ STORES = ["memory", "sqlite", "redis", "redis+unix"]
 PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
          "memory redis"]
 # A quorum has plain mutexes only.
-SUBJECTS = {"lock": [*STORES, "redlock"], "client": [*STORES, "redlock"],
+SUBJECTS = {"lock": [*STORES, "redlock"], "leave": [*STORES, "redlock"],
+            "client": [*STORES, "redlock"],
             "rw": STORES, "order": STORES, "permits": STORES, "kinds": STORES,
             "terms": STORES, "tell": STORES, "value": STORES, "ring": STORES,
             "multi": PAIRS, "multi_wait": PAIRS, "multi_crowd": PAIRS}

@@ -95,7 +95,8 @@ def test_waiters_end_by_their_limits_though_they_clean_up_for_others(
     assert {answer.err for answer in answers} <= {"TIMEOUT", "UNKNOWN", "STORE"}
     late = [answer.took_ms - 400 - 10 * number
             for number, answer in enumerate(answers)]
-    assert max(late) <= grace_ms(), late
+    # the cancel's answer is waited for a twentieth of request_ms
+    assert max(late) <= 100 + grace_ms(), late
     for grant in held:
         grant.release()
 

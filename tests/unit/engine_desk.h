@@ -193,6 +193,31 @@ static snib_state state_of(struct desk *d, struct snib__seat *s)
     return st.state;
 }
 
+static struct snib__counts counts(struct desk *d)
+{
+    struct snib__counts n;
+    snib__engine_counts(d->e, &n);
+    return n;
+}
+
+static void nothing_is_left(struct desk *d)
+{
+    struct snib__counts n = counts(d);
+    assert_true(snib__engine_idle(d->e));
+    assert_int_equal(n.stakes, 0);
+    assert_int_equal(n.turns, 0);
+    assert_int_equal(n.seats, 0);
+    assert_int_equal(n.requests, 0);
+    assert_int_equal(n.sites, 1); /* the desk's own */
+}
+
+static void is_refused(struct desk *d, struct snib__seat *s, snib_err err)
+{
+    assert_int_equal(s->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(s->err, err);
+    snib__seat_done(d->e, s);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 #endif
