@@ -179,12 +179,14 @@ static void a_crowd_that_reaches_its_limits_together_is_told(void **state)
     static struct snib__request w[N];
     static struct snib_error e[N];
     for (int round = 0; round < 2; round++) {
+        /* longer than a quarter of the patience after they have gone silent */
+        int64_t most = round ? 1700 : 1000;
         open_clients(3, 2, 0);
         acquired(0);
         for (int i = 0; i < N; i++) {
             w[i] = request(SNIB__ACQUIRE);
             w[i].may_queue = true;
-            w[i].limit = snib__after(now, snib__ms(1000));
+            w[i].limit = snib__after(now, snib__ms(most));
             w[i].reterr = &e[i];
             start(1, &w[i]);
         }
@@ -199,10 +201,54 @@ static void a_crowd_that_reaches_its_limits_together_is_told(void **state)
                              round ? SNIB_ERR_UNREACHABLE : SNIB_ERR_BUSY);
             assert_int_equal(e[i].code, w[i].err);
         }
-        assert_in_range(now.ns / MS, 5000000 + 999 - 60, 5000000 + 1002);
+        assert_in_range(now.ns / MS, 5000000 + most - 61, 5000000 + most + 2);
         run(LEASE);
         tear_down(NULL);
     }
+}
+
+/* Nor does it blame servers for answers that were on their way. */
+static void a_limit_in_the_middle_of_a_round_is_a_time_out(void **state)
+{
+    (void)state;
+    uint32_t asked = 0;
+    for (int ms = 600; ms < 1000; ms += 7) {
+        open_clients(3, 2, 0);
+        acquired(0);
+        for (int k = 0; k < 3; k++) {
+            client[1].there_ms[k] = client[1].back_ms[k] = 30;
+        }
+        struct snib__request w = request(SNIB__ACQUIRE);
+        struct snib_error e = {0};
+        w.may_queue = true;
+        w.limit = snib__after(now, snib__ms(ms));
+        w.reterr = &e;
+        start(1, &w);
+        assert_in_range(finish(1, &w), ms - 1, ms + 1);
+        if (w.answer != SNIB__NO) {
+            fail_msg("a limit of %d ms: %s", ms, e.text);
+        }
+        asked += server[0].acquires;
+        tear_down(state);
+    }
+    assert_true(asked > 3 * 60);
+}
+
+static void servers_that_are_silent_at_the_limit_are_the_cause(void **state)
+{
+    (void)state;
+    open_clients(3, 2, 0);
+    acquired(0);
+    struct snib__request w = request(SNIB__ACQUIRE);
+    w.may_queue = true;
+    w.limit = snib__after(now, snib__ms(2000));
+    start(1, &w);
+    run(300);
+    all_ways(1, WAY_MUTE, 0, 3);
+    is_answered(1, &w); /* queued, before */
+    assert_in_range(finish(1, &w), 1640, 1700);
+    assert_int_equal(w.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(w.err, SNIB_ERR_UNREACHABLE);
 }
 
 static void a_lost_round_is_given_back_everywhere(void **state)
@@ -489,6 +535,8 @@ int main(void)
         CASE(a_waiter_wins_when_the_lease_of_a_dead_holder_ends),
         CASE(at_its_limit_a_waiter_has_surely_nothing),
         CASE(a_crowd_that_reaches_its_limits_together_is_told),
+        CASE(a_limit_in_the_middle_of_a_round_is_a_time_out),
+        CASE(servers_that_are_silent_at_the_limit_are_the_cause),
         CASE(a_lost_round_is_given_back_everywhere),
         CASE(a_late_acquire_meets_its_tombstone),
         CASE(what_a_round_before_waits_for_is_not_waited_for),

@@ -43,6 +43,26 @@ static bool is_pending(const struct op *op, const struct part *p)
     return p->doing == DO_ACQUIRE && p->rq.id[1] == op->id[1];
 }
 
+/* The round is on its way, and no longer than answers may take: it will do with
+ * the nodes that answer as a rule. When the limit cuts it off, that says nothing
+ * against them; what the caller waits for is the lock. */
+static bool in_good_time(const struct snib__quorum *q, snib_instant now,
+                         const struct op *op)
+{
+    uint32_t n = 0;
+    if (!op->may_queue ||
+        snib__between(op->round_began, now).ns >= q->patience.ns / 4) {
+        return false;
+    }
+    for (uint32_t k = 0; k < q->count; k++) {
+        const struct part *p = &op->part[k];
+        const struct node *node = &q->node[k];
+        n += holds(p) || p->has == HAS_OTHER ||
+             (is_pending(op, p) && node->ever && !node->failing);
+    }
+    return n >= q->majority;
+}
+
 static snib_instant give_up_at(const struct op *op)
 {
     int64_t spare = snib__between(op->began, op->parent->limit).ns / 8;
@@ -226,7 +246,9 @@ static void lost(struct snib__quorum *q, snib_instant now, struct op *op,
     }
     /* Those that have yet to answer cannot win it any more, but they answer:
      * what stands in the way is a holder, or a split vote. */
-    op->held = others > 0 && others + ours + pending >= q->majority;
+    op->held =
+        (others > 0 && others + ours + pending >= q->majority) ||
+        (snib__reached(now, op->parent->limit) && in_good_time(q, now, op));
     bool shared = ours > 0 || (pending > 0 && others < q->majority);
     bool split = op->held && shared && others < q->majority;
     bool again = !why && goes_on(q, now, op, shared);
@@ -413,6 +435,11 @@ void snib__round_due(struct snib__quorum *q, snib_instant now, struct op *op)
         switch ((stage)op->stage) {
         case ST_ROUND:
         case ST_RAISE:
+            if (!snib__reached(now, op->parent->limit) &&
+                in_good_time(q, now, op)) { /* no cause to hear early */
+                snib__op_timer(q, op, op->parent->limit);
+                return;
+            }
             lost(q, now, op, NULL); /* tells, since it may not go on */
             return;
         case ST_PRIOR:
