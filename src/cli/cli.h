@@ -154,6 +154,9 @@ int cli_fail(const struct snib_error *);
 
 /* For the cleanup attribute. A client that a look still uses is left. */
 void cli_client_free(struct snib_client **client);
+/* No client is freed from here on: the end of the process ends it. For one whose
+ * store is silent, which would be waited for. */
+void cli_client_leave(void);
 
 int cmd_run(struct cli_args *, int, char **);
 int cmd_try(struct cli_args *, int, char **);

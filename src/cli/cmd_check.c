@@ -12,6 +12,7 @@
 #include "left.h"
 #include "proc.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -64,8 +65,9 @@ static void say_not_enough(int64_t left, int64_t margin)
     say("the lease is held for %s more, less than the margin of %s", is, asked);
 }
 
+/* told: why nothing is left has been said. */
 static int verdict(const struct cli_args *args, int64_t ttl, int64_t deadline,
-                   int64_t token)
+                   int64_t token, bool told)
 {
     int64_t left = deadline > 0 ? deadline - proc_now() : 0;
     int64_t margin = margin_ns(args, ttl);
@@ -78,14 +80,42 @@ static int verdict(const struct cli_args *args, int64_t ttl, int64_t deadline,
                left > 0 ? "true" : "false", left > 0 ? left / LEASH_MS : 0,
                token, enough ? "true" : "false", margin / LEASH_MS);
     }
-    if (!enough && !args->quiet) {
+    if (!enough && !told && !args->quiet) {
         say_not_enough(left, margin);
     }
     return enough ? CLI_OK : CLI_LOST;
 }
 
-/* The earliest deadline of all that the command runs under; 0: not held. */
-static int64_t ask_held(const char *held, int64_t *ret_token)
+/* Nobody vouches for this entry of SNIB_HELD. The variable stays when a script
+ * releases what it acquired; whether it did, or whether the keeper was killed,
+ * nobody is left to tell. */
+static void say_unvouched(const struct held_entry *entry,
+                          enum grantfile_answer by)
+{
+    const char *name = shown(entry->name);
+
+    switch (by) {
+    case GRANTFILE_ANSWERED:
+        say("%s: the lease is lost", name);
+        return;
+    case GRANTFILE_GONE:
+        say("%s: not held any more: it was released, or its holder process "
+            "was killed",
+            name);
+        return;
+    case GRANTFILE_SILENT:
+        say("%s: its holder process does not answer", name);
+        return;
+    case GRANTFILE_FOREIGN:
+        grantfile_say_foreign(name, entry->address);
+        return;
+    }
+}
+
+/* The earliest deadline of all that the command runs under; 0: one of them is
+ * not held, as told unless that would disturb. */
+static int64_t ask_held(const struct cli_args *args, const char *held,
+                        int64_t *ret_token)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
@@ -94,10 +124,19 @@ static int64_t ask_held(const char *held, int64_t *ret_token)
     int64_t least = INT64_MAX;
 
     while (held_next(&held, &entry)) {
+        enum grantfile_answer by = GRANTFILE_ANSWERED;
+
         request.name_size = (uint32_t)entry.name_size;
         memcpy(request.name, entry.name, entry.name_size);
-        if (!control_ask(entry.address, &request, PATIENCE_MS, &reply) ||
-            reply.code != 0) {
+        if (!control_ask(entry.address, &request, PATIENCE_MS, &reply)) {
+            /* A name that nobody listens at is that of a process that ended. */
+            by = grantfile_no_answer(errno, errno != ECONNREFUSED);
+            reply.code = CLI_LOST;
+        }
+        if (reply.code != 0) {
+            if (!args->quiet) {
+                say_unvouched(&entry, by);
+            }
             return 0;
         }
         *ret_token = reply.token;
@@ -122,22 +161,25 @@ static int check_grant(const struct cli_args *args, const char *operand)
     }
     if (grant.no_keeper) {
         return verdict(args, grant.ttl_ms, left_deadline(args, &grant),
-                       grant.token);
+                       grant.token, false);
     }
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply, &by);
     if (code == CLI_LOST && by != GRANTFILE_ANSWERED && !args->json) {
-        grantfile_say_lost(args, &grant, by, "");
+        if (!args->quiet) {
+            grantfile_say_lost(args, &grant, by, "");
+        }
         return CLI_LOST;
     }
     return verdict(args, grant.ttl_ms, code == CLI_OK ? reply.deadline_ns : 0,
-                   grant.token);
+                   grant.token, false);
 }
 
 int cmd_check(struct cli_args *args, int count, char **operands)
 {
     const char *held = getenv("SNIB_HELD");
-    int64_t deadline, token = 0;
+    int64_t deadline = 0, token = 0;
+    bool lost;
 
     if (count > 0) {
         return check_grant(args, operands[0]);
@@ -146,6 +188,10 @@ int cmd_check(struct cli_args *args, int count, char **operands)
         return usage_error(args, "not inside a command of snib run (SNIB_HELD "
                                  "is not set), and no grant was given");
     }
-    deadline = told_lost() ? 0 : ask_held(held, &token);
-    return verdict(args, ttl_of_environment(), deadline, token);
+    lost = told_lost();
+    if (!lost) {
+        deadline = ask_held(args, held, &token);
+    }
+    return verdict(args, ttl_of_environment(), deadline, token,
+                   !lost && deadline == 0);
 }

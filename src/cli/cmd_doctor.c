@@ -56,6 +56,21 @@ static void tell(void *data, const struct snib_finding *f)
     }
 }
 
+/* As cli_fail, but it sends nobody to where he is. */
+static int fail(const struct snib_error *error)
+{
+    char words[sizeof error->text + 128];
+    char *here;
+
+    snprintf(words, sizeof words, "%s", cli_words(error));
+    here = strstr(words, " (see: snib doctor)");
+    if (here != NULL) {
+        *here = '\0';
+    }
+    say("%s", shown(words));
+    return snib_err_exit(error->code);
+}
+
 /* The one thing that is known of a path only here. */
 static void tell_relative(struct findings *all, const char *url)
 {
@@ -107,7 +122,7 @@ int cmd_doctor(struct cli_args *args, int count, char **operands)
     }
     code = show_end();
     if (error.code != SNIB_ERR_OK) {
-        return cli_fail(&error);
+        return fail(&error);
     }
     return code != CLI_OK ? code : all.failed ? CLI_CONFIG : CLI_OK;
 }

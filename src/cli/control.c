@@ -84,8 +84,13 @@ static bool asker_is_ours(int fd)
     return peer_uid(fd, &uid) && (uid == geteuid() || uid == 0);
 }
 
+uid_t control_owner(const char *address)
+{
+    return (uid_t)strtoul(address, NULL, 10);
+}
+
 /* Who answers: our own user, or, to root, the one that the address begins
- * with. The names stand in /proc/net/unix for everybody: when a keeper is dead
+ * with. Another one, root or not, would not listen to us (asker_is_ours). The names stand in /proc/net/unix for everybody: when a keeper is dead
  * anybody can bind its name. (The first rule is for a user namespace, where our
  * user has another number than outside.) */
 static bool keeper_is_meant(int fd, const char *address)
@@ -93,8 +98,8 @@ static bool keeper_is_meant(int fd, const char *address)
     uid_t uid;
 
     return peer_uid(fd, &uid) &&
-           (uid == geteuid() || (uid == (uid_t)strtoul(address, NULL, 10) &&
-                                 (geteuid() == 0 || uid == 0)));
+           (uid == geteuid() ||
+            (uid == control_owner(address) && geteuid() == 0));
 }
 
 int control_accept(int listener)

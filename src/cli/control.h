@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "snib.h"
 
@@ -69,8 +70,9 @@ bool control_receive(int fd, struct control_request *ret);
 void control_send(int fd, const struct control_reply *);
 void control_send_above(int fd, const struct control_above *);
 
-/* Ask. false with errno: nobody there (ECONNREFUSED), a stranger (EPERM), no
- * answer within timeout_ms (ETIMEDOUT), nonsense (EPROTO). */
+/* Ask. false with errno: nobody there (ECONNREFUSED), a stranger, or the
+ * keeper of another user, to whom we are one (EPERM), no answer within
+ * timeout_ms (ETIMEDOUT), nonsense (EPROTO). */
 bool control_ask(const char *address, const struct control_request *,
                  int timeout_ms, struct control_reply *ret);
 
@@ -78,6 +80,8 @@ bool control_ask(const char *address, const struct control_request *,
 bool control_ask_above(const char *address, const struct control_request *,
                        int timeout_ms, struct control_above *ret);
 
+/* The user whose keeper has that address. */
+uid_t control_owner(const char *address);
 /* "UID.16HEX", and nothing else. */
 bool control_address_valid(const char *address);
 

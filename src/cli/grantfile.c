@@ -355,6 +355,13 @@ static bool keeper_lives(const struct grantfile *g)
            proc_start((pid_t)g->keeper_pid) == g->keeper_start;
 }
 
+enum grantfile_answer grantfile_no_answer(int error, bool lives)
+{
+    return error == EPERM ? GRANTFILE_FOREIGN
+           : lives        ? GRANTFILE_SILENT
+                          : GRANTFILE_GONE;
+}
+
 int grantfile_ask(const struct grantfile *g,
                   const struct control_request *request,
                   struct control_reply *ret, enum grantfile_answer *ret_by)
@@ -365,7 +372,9 @@ int grantfile_ask(const struct grantfile *g,
         return CLI_LOST;
     }
     if (!control_ask(g->address, request, 3000, ret)) {
-        *ret_by = keeper_lives(g) ? GRANTFILE_SILENT : GRANTFILE_GONE;
+        int error = errno;
+
+        *ret_by = grantfile_no_answer(error, keeper_lives(g));
         return CLI_LOST;
     }
     if (ret->code != 0 && ret->code != CLI_LOST) {

@@ -69,15 +69,20 @@ bool grantfile_read(const struct cli_args *, const char *operand,
 enum grantfile_answer {
     GRANTFILE_ANSWERED, /* the keeper                                       */
     GRANTFILE_GONE,     /* nobody: the keeper has ended                     */
-    GRANTFILE_SILENT    /* nobody: the keeper does not answer               */
+    GRANTFILE_SILENT,   /* nobody: the keeper does not answer               */
+    GRANTFILE_FOREIGN   /* nobody: it answers another user                  */
 };
 
 /* Ask the keeper. CLI_OK, CLI_LOST when the keeper or its grant is no more, or
  * not to be spoken to (nothing is said), or the keeper's own refusal (said). */
 int grantfile_ask(const struct grantfile *, const struct control_request *,
                   struct control_reply *ret, enum grantfile_answer *ret_by);
-/* After CLI_LOST, unless --quiet: what has become of it, in words; the store is
- * asked where the keeper says nothing. why: the keeper's words, or "". */
+/* Why control_ask failed. lives: there is a process that may be the keeper. */
+enum grantfile_answer grantfile_no_answer(int error, bool lives);
+/* Whose it is; name: as it is shown. */
+void grantfile_say_foreign(const char *name, const char *address);
+/* After CLI_LOST: what has become of it, in words; the store is asked where the
+ * keeper says nothing. why: the keeper's words, or "". */
 void grantfile_say_lost(const struct cli_args *, const struct grantfile *,
                         enum grantfile_answer, const char *why);
 

@@ -11,6 +11,7 @@
 #include "grantfile.h"
 #include "text.h"
 
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,17 @@ static int64_t left_at_store(const struct cli_args *args,
     return left;
 }
 
+void grantfile_say_foreign(const char *name, const char *address)
+{
+    uid_t owner = control_owner(address);
+    const struct passwd *entry = getpwuid(owner);
+
+    say("%s: the grant belongs to another user, %s (uid %u): its holder "
+        "process answers that user and root only",
+        name, entry != NULL ? shown_short(entry->pw_name) : "who has no name",
+        (unsigned)owner);
+}
+
 void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
                         enum grantfile_answer by, const char *why)
 {
@@ -80,18 +92,19 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
     struct text t = TEXT_IN(name);
     int64_t left_ms;
 
-    if (args->quiet) {
-        return;
-    }
     if (by == GRANTFILE_ANSWERED) {
         say("the lease had ended before%s%s%s", why[0] != '\0' ? " (" : "",
             shown(why), why[0] != '\0' ? ")" : "");
         return;
     }
-    left_ms = left_at_store(args, g, &client);
     if (g->name_size > 0) {
         text_add_shown(&t, g->name, g->name_size);
     }
+    if (by == GRANTFILE_FOREIGN) {
+        grantfile_say_foreign(name, g->address);
+        return;
+    }
+    left_ms = left_at_store(args, g, &client);
     if (left_ms == 0) {
         say("%s: the grant had ended before, says %s", name,
             shown(snib_client_url(client)));

@@ -317,6 +317,7 @@ static void hear_leash(struct keeper *k)
     case PLAN_LOST:
     case PLAN_FAILED:
     case PLAN_RELEASED:
+    case PLAN_SIGNAL:
         break;
     }
 }
@@ -372,6 +373,7 @@ static int64_t next_due(const struct keeper *k)
         due = k->line.watch_ns;
     }
     due = k->reached_ns < due ? k->reached_ns : due;
+    due = k->told_ns < due ? k->told_ns : due;
     if (k->phase == PHASE_HOLDING) {
         due = k->look_ns < due ? k->look_ns : due;
         due = k->renew_ns < due ? k->renew_ns : due;
@@ -398,6 +400,9 @@ static void do_due(struct keeper *k)
 
     if (now >= k->reached_ns) {
         keeper_note_reached(k);
+    }
+    if (now >= k->told_ns) {
+        keeper_pass_on(k);
     }
     if (k->phase == PHASE_ACQUIRING && now >= k->line.watch_ns) {
         waitline_watch(&k->line, k->client, now);
@@ -514,7 +519,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     k.listener = k.signals = -1;
     k.holder_pidfd = plan->holder_pidfd;
     k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
-    k.offer_ns = k.tie_ns = k.reached_ns = INT64_MAX;
+    k.offer_ns = k.tie_ns = k.reached_ns = k.told_ns = INT64_MAX;
     if (plan->command == NULL) {
         setsid();
     } else {
@@ -522,6 +527,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     }
     prctl(PR_SET_NAME, "snib-keeper", 0, 0, 0);
     close_inherited(&k);
+    keeper_hear_signals(&k);
     page->keeper_pid = (int32_t)getpid();
     waitline_init(&k.line, /* who tries does not wait */
                   plan->args->quiet || plan->args->no_progress ||

@@ -208,9 +208,8 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
         say("%s: %s", shown(name), shown(cli_words(error)));
         return;
     }
-    if ((k->plan->args->quiet || k->plan->args->busy_ok) &&
-        error->code != SNIB_ERR_DEADLOCK) {
-        return; /* the exit status says it; a deadlock is a mistake */
+    if (k->plan->args->busy_ok && error->code != SNIB_ERR_DEADLOCK) {
+        return; /* nothing went wrong; a deadlock is a mistake */
     }
     if (error->code == SNIB_ERR_DEADLOCK) { /* its text has the circle */
         text_add(&t, error->text);

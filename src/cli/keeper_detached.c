@@ -1,6 +1,12 @@
-/* keeper_detached.c — the keeper of snib acquire, once the grant is out.
+/* keeper_detached.c — signals to the keeper; and the keeper of snib acquire,
+ * once the grant is out.
  *
- * It has no leash any more. It lives until release, until the process it is
+ * Others are shown the keeper's process number, so it is what somebody kills
+ * who wants to end the holder. As long as there is a leash, TERM and INT mean
+ * that one, which ends the command first; it gets them a moment later, when it
+ * knows whether they were sent to all of us.
+ *
+ * Detached it has no leash any more. It lives until release, until the process it is
  * tied to has ended, or until the lease is lost. Tied to none, also until TERM
  * or INT (the machine shuts down, somebody stops the unit: what it holds is
  * given back, as long as there is time). A process that it is tied to got the
@@ -23,10 +29,11 @@
 
 /* A busy machine must find the time to start one process. */
 #define TIE_PATIENCE (10 * LEASH_S)
+/* A sender to all has reached the last one by then. */
+#define PASS_ON (100 * LEASH_MS)
 
-/* All signals are blocked since the leash's start. Without a signalfd these
- * two end us at once: the lease then ends by itself. */
-static void hear_signals(struct keeper *k)
+/* All signals are blocked since the leash's start. */
+void keeper_hear_signals(struct keeper *k)
 {
     sigset_t ends;
 
@@ -34,7 +41,8 @@ static void hear_signals(struct keeper *k)
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
     k->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (k->signals < 0) {
+    if (k->signals < 0 && k->detached) {
+        /* Then these two end us at once, and the lease ends by itself. */
         sigprocmask(SIG_UNBLOCK, &ends, NULL);
     }
 }
@@ -52,7 +60,9 @@ void keeper_detach(struct keeper *k)
     if (k->plan->args->sh) {
         k->tie_ns = proc_now() + TIE_PATIENCE;
     }
-    hear_signals(k);
+    if (k->signals < 0) {
+        keeper_hear_signals(k);
+    }
     dup2(0, 2); /* 0 is /dev/null by now */
 }
 
@@ -75,8 +85,27 @@ int keeper_tie(struct keeper *k, int64_t pid)
     return 0;
 }
 
+void keeper_pass_on(struct keeper *k)
+{
+    k->told_ns = INT64_MAX;
+    if (k->detached) {
+        keeper_told_to_end(k);
+    } else {
+        keeper_tell(k, PLAN_SIGNAL, k->told, LEASH_WHY_SIGNALLED, "");
+    }
+}
+
 void keeper_told_to_end(struct keeper *k)
 {
+    struct signalfd_siginfo info;
+
+    if (!k->detached) {
+        if (read(k->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+            k->told = (int)info.ssi_signo;
+            k->told_ns = proc_now() + PASS_ON;
+        }
+        return;
+    }
     if (k->holder_pidfd < 0 && k->tie_ns == INT64_MAX) {
         keeper_release_and_end(k);
     }

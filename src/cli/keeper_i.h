@@ -66,7 +66,9 @@ struct keeper {
     enum phase phase;
     bool detached;
     int holder_pidfd; /* detached: whose end is the lock's; -1: nobody's    */
-    int signals;      /* detached: signalfd of what ends us; -1             */
+    int signals;      /* signalfd of what ends us; -1                       */
+    int told;         /* what came there, for the leash                     */
+    int64_t told_ns;  /* pass it on then                                    */
     int64_t tie_ns;   /* --sh: release then, unless it is tied by then      */
     bool lost;
     bool paused;  /* the leash is stopped, and has said so                  */
@@ -155,12 +157,15 @@ void keeper_offer_due(struct keeper *);
 void keeper_pause(struct keeper *);
 void keeper_go_on(struct keeper *);
 
-/* keeper_detached.c: alone from here on. */
+/* keeper_detached.c: TERM and INT; alone from DETACH on. */
+void keeper_hear_signals(struct keeper *);
 void keeper_detach(struct keeper *);
 /* Release when this process ends. 0 or errno. */
 int keeper_tie(struct keeper *, int64_t pid);
 /* TERM or INT came. */
 void keeper_told_to_end(struct keeper *);
+/* … and so it is for the leash, now. */
+void keeper_pass_on(struct keeper *);
 
 /* keeper_above.c: what is held up the tree by who surely waits for us. Sets
  * k->above; for snib_acquire_options: that, or NULL when it is empty. */

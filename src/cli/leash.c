@@ -243,6 +243,8 @@ static bool take_offer(struct body *b)
                                           PLAN_TAKEN);
 }
 
+static void hear_signal(struct body *b, int sig);
+
 static void hear_message(struct body *b, const struct plan_message *m)
 {
     struct leash_event ev = {.why = (enum leash_why)m->why, .code = m->code};
@@ -276,6 +278,12 @@ static void hear_message(struct body *b, const struct plan_message *m)
         ev.kind = LEASH_EV_RELEASED;
         ev.lost = m->code != 0;
         break;
+    case PLAN_SIGNAL:
+        /* Who sends one to all of a unit has sent it to us as well. */
+        if (b->asked_to_end == 0) {
+            hear_signal(b, m->code);
+        }
+        return;
     case PLAN_LEAVE:
     case PLAN_RELEASE:
     case PLAN_STOPPED:

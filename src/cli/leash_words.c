@@ -8,6 +8,7 @@
 #include "statusline.h"
 #include "text.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -41,7 +42,7 @@ void leash_speak(const struct body *b, unsigned todo)
             "died while it waited for the lock; nothing ran",
             name);
     }
-    if ((todo & LEASH_SAY_LIMIT) && !b->plan->args->quiet) {
+    if ((todo & LEASH_SAY_LIMIT) && !b->plan->args->busy_ok) {
         say("%s: not acquired within the wait limit (the holder, process %d, "
             "did not answer)",
             name, (int)b->keeper);
@@ -107,8 +108,9 @@ void leash_report(const struct body *b, int code)
         .held_ms = between_ms(l->granted, now),
     };
 
-    if (b->status >= 0) {
-        statusline_write(b->status, &s);
+    if (b->status >= 0 && !statusline_write(b->status, &s)) {
+        say("--status-fd %d: the line could not be written: %s",
+            (int)b->plan->args->status_fd, strerror(errno));
     }
     if (b->plan->args->verbose) {
         say("%s: exit %d by %s (%s), token %" PRId64 ", waited %" PRId64

@@ -47,12 +47,10 @@ static snib_err adopt(const struct grantfile *g, int64_t lease_ms,
     return snib_grant_adopt(t->lock, g->left, lease_ms, &t->grant, error);
 }
 
-static int said_lost(const struct cli_args *args, const struct taken *t)
+static int said_lost(const struct taken *t)
 {
-    if (!args->quiet) {
-        say("the lease had ended before the release, says %s",
-            shown(snib_client_url(t->client)));
-    }
+    say("the lease had ended before the release, says %s",
+        shown(snib_client_url(t->client)));
     return CLI_LOST;
 }
 
@@ -70,7 +68,7 @@ int left_release(const struct cli_args *args, const struct grantfile *g)
         error.code = snib_release(t.lock, t.grant, &error);
     }
     if (error.code == SNIB_ERR_LOST) {
-        return said_lost(args, &t);
+        return said_lost(&t);
     }
     return error.code == SNIB_ERR_OK ? CLI_OK : cli_fail(&error);
 }

@@ -59,9 +59,16 @@ int cli_open(const struct cli_args *args, struct snib_client **ret)
     return cli_open_as(args, NULL, ret);
 }
 
+static bool left_alone;
+
+void cli_client_leave(void)
+{
+    left_alone = true;
+}
+
 void cli_client_free(struct snib_client **client)
 {
-    if (!look_pending()) {
+    if (!left_alone && !look_pending()) {
         snib_client_free(*client);
     }
 }

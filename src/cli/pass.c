@@ -9,6 +9,7 @@
 #include "pass.h"
 #include "duration.h"
 #include "kinds.h"
+#include "look.h"
 #include "proc.h"
 #include "snib/latch.h"
 #include "waitline.h"
@@ -18,8 +19,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#define MS INT64_C(1000000)
+/* An answer that comes at the limit is not to be missed. */
+#define LATE (100 * MS)
 
 struct passing {
     const struct cli_args *args;
@@ -28,6 +34,9 @@ struct passing {
     uint64_t ticket;
     int signals; /* signalfd                                               */
     int caught;
+    int64_t until; /* the limit, and what an answer may be late; INT64_MAX  */
+    int wake; /* eventfd: a look was answered                               */
+    struct look *look;
     struct waitline line;
 };
 
@@ -49,21 +58,30 @@ static sigset_t ending_set(void)
     return set;
 }
 
+/* The store is asked by a thread: it may not answer, and neither a signal nor
+ * the event may have to wait for that. */
 static void show_waiting(struct passing *p)
 {
-    struct snib_view *view;
-    struct kind_terms terms;
-    int64_t now;
+    int64_t now = proc_now();
 
-    if (snib_inspect(p->client, p->name, strlen(p->name), &view, NULL) !=
-        SNIB_ERR_OK) {
-        waitline_skip(&p->line, proc_now());
+    waitline_skip(&p->line, now);
+    if (!waitline_away(&p->line, p->client, p->name, now) && p->look == NULL) {
+        p->look = look_start(p->client, p->name, false, p->wake);
+    }
+}
+
+static void take_look(struct passing *p)
+{
+    struct look_answer a;
+
+    if (p->look == NULL || !look_take(p->look, 0, &a)) {
         return;
     }
-    kind_terms_for(p->client, view, &terms);
-    now = proc_now();
-    waitline_show(&p->line, view, &terms, now);
-    snib_view_free(view);
+    p->look = NULL;
+    if (a.error.code == SNIB_ERR_OK) {
+        waitline_show(&p->line, a.view, &a.terms, proc_now());
+    }
+    snib_view_free(a.view);
 }
 
 static void hear_signal(struct passing *p)
@@ -81,64 +99,130 @@ static void hear_signal(struct passing *p)
 
 static int timeout_of(const struct passing *p)
 {
+    int64_t due =
+        p->line.due_ns < p->line.watch_ns ? p->line.due_ns : p->line.watch_ns;
     int64_t left;
 
-    if (p->line.due_ns == INT64_MAX || p->caught != 0) {
+    due = p->caught != 0 ? INT64_MAX : due;
+    due = p->until < due ? p->until : due;
+    if (due == INT64_MAX) {
         return -1;
     }
-    left = (p->line.due_ns - proc_now()) / 1000000 + 1;
+    left = (due - proc_now()) / 1000000 + 1;
     return left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
 }
 
-/* The one event that answers. */
-static void await_answer(struct passing *p, struct snib_event *ret)
+static void do_due(struct passing *p)
 {
-    struct pollfd fds[2] = {{.fd = snib_fd(p->client), .events = POLLIN},
-                            {.fd = p->signals, .events = POLLIN}};
+    int64_t now = proc_now();
+
+    if (p->caught != 0) {
+        return;
+    }
+    if (now >= p->line.watch_ns) {
+        waitline_watch(&p->line, p->client, now);
+    }
+    if (now >= p->line.due_ns) {
+        show_waiting(p);
+    }
+}
+
+/* The one event that answers. False: none came by the limit; the library goes
+ * on asking a store that is silent. */
+static bool await_answer(struct passing *p, struct snib_event *ret)
+{
+    struct pollfd fds[3] = {{.fd = snib_fd(p->client), .events = POLLIN},
+                            {.fd = p->signals, .events = POLLIN},
+                            {.fd = p->wake, .events = POLLIN}};
+    uint64_t looks;
 
     for (;;) {
         while (snib_next(p->client, ret)) {
             if (ret->kind == SNIB_EV_PASSED || ret->kind == SNIB_EV_REFUSED) {
-                return;
+                return true;
             }
         }
+        if (proc_now() >= p->until) {
+            return false;
+        }
         fds[1].fd = p->caught != 0 ? -1 : p->signals;
-        fds[0].revents = fds[1].revents = 0;
-        poll(fds, 2, timeout_of(p));
+        fds[0].revents = fds[1].revents = fds[2].revents = 0;
+        poll(fds, 3, timeout_of(p));
         if (fds[1].revents != 0) {
             hear_signal(p);
         }
-        if (p->caught == 0 && proc_now() >= p->line.due_ns) {
-            show_waiting(p);
+        if (fds[2].revents != 0 &&
+            read(p->wake, &looks, sizeof looks) == (ssize_t)sizeof looks) {
+            take_look(p);
         }
+        do_due(p);
     }
 }
 
+/* Who is in the way, as far as the store tells soon. */
+static void add_why(const struct passing *p, uint32_t parties, struct text *t)
+{
+    enum { LAST_WORD = 100 * 1000000 };
+    struct look *look = look_start(p->client, p->name, true, -1);
+    struct look_answer a;
+
+    if (look == NULL) {
+        return;
+    }
+    if (!look_take(look, proc_now() + LAST_WORD, &a)) {
+        look_drop(look);
+        return;
+    }
+    if (a.error.code != SNIB_ERR_OK) {
+        return;
+    }
+    if (parties > 0 && a.view->holder_count == 0 && a.terms.gate == 0) {
+        text_addf(t, "fewer than %" PRIu32 " parties came", parties);
+    } else {
+        kind_holders(t, a.view, &a.terms);
+    }
+    snib_view_free(a.view);
+}
+
+/* Is it the store that is in the way? In the words of the waiting line. (One
+ * attempt has words of its own.) */
+static bool blame_store(const struct passing *p, struct snib_error *error)
+{
+    struct text t = TEXT_IN(error->text);
+    struct snib_store_status status;
+
+    snib_client_store_status(p->client, &status);
+    if ((error->code != SNIB_ERR_TIMEOUT && error->code != SNIB_ERR_UNKNOWN &&
+         error->code != SNIB_ERR_UNREACHABLE) ||
+        p->args->wait_ms == 0 || status.reachable ||
+        status.error == SNIB_ERR_OK) {
+        return false;
+    }
+    error->code = status.error;
+    error->text[0] = '\0';
+    waitline_store(&t, p->client);
+    return true;
+}
+
 static int refused(const struct passing *p, uint32_t parties,
-                   const struct snib_error *error)
+                   struct snib_error *error)
 {
     char words[512] = "";
     struct text t = TEXT_IN(words);
-    struct snib_view *view;
-    struct kind_terms terms;
 
     if (p->caught != 0) {
         return CLI_SIGNAL + p->caught;
     }
+    if (blame_store(p, error)) {
+        say("%s: %s", shown(p->name), shown(cli_words(error)));
+        cli_client_leave();
+        return snib_err_exit(error->code);
+    }
     if (snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
         return cli_fail(error);
     }
-    if (!p->args->quiet && snib_inspect(p->client, p->name, strlen(p->name),
-                                        &view, NULL) == SNIB_ERR_OK) {
-        kind_terms_get(p->client, p->name, strlen(p->name), &terms);
-        if (parties > 0 && view->holder_count == 0 && terms.gate == 0) {
-            text_addf(&t, "fewer than %" PRIu32 " parties came", parties);
-        } else {
-            kind_holders(&t, view, &terms);
-        }
-        snib_view_free(view);
-    }
-    if (!p->args->quiet) {
+    if (!p->args->busy_ok) {
+        add_why(p, parties, &t);
         say("%s: not passed in time: %s", shown(p->name),
             words[0] != '\0' ? words : snib_err_text(error->code));
     }
@@ -177,25 +261,33 @@ int pass_through(const struct cli_args *args, struct snib_client *client,
     int code = CLI_OK;
 
     p.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (p.signals < 0) { /* we would wait, and nobody could end it */
+    p.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (p.signals < 0 || p.wake < 0) { /* nobody could end the wait */
         say("cannot start: %s", strerror(errno));
         return CLI_INTERNAL;
     }
+    p.until =
+        args->wait_ms > 0 ? proc_now() + args->wait_ms * MS + LATE : INT64_MAX;
     waitline_init(&p.line, args->quiet || args->no_progress, proc_now());
     error.code = start(&p, parties, &error);
     if (error.code != SNIB_ERR_OK) {
         code = cli_fail(&error);
     } else {
-        await_answer(&p, &ev);
+        bool answered = await_answer(&p, &ev);
+
         waitline_wipe(&p.line);
-        if (ev.kind == SNIB_EV_PASSED) {
+        if (!answered) {
+            error.code = SNIB_ERR_UNKNOWN;
+            code = refused(&p, parties, &error);
+            cli_client_leave();
+        } else if (ev.kind == SNIB_EV_PASSED) {
             *ret_generation = ev.grant.token;
         } else {
             code = refused(&p, parties, &ev.error);
         }
     }
-    if (p.signals >= 0) {
-        close(p.signals);
-    }
+    look_drop(p.look);
+    close(p.signals);
+    close(p.wake);
     return code;
 }

@@ -69,6 +69,7 @@ enum plan_message_kind {
     PLAN_LOST,     /* why                                                  */
     PLAN_FAILED,   /* code, why; the keeper has said it on stderr          */
     PLAN_RELEASED, /* code: 1 when the store said that it had ended; why   */
+    PLAN_SIGNAL,   /* code: somebody sent it to the keeper                 */
     /* leash -> keeper */
     PLAN_LEAVE,   /* leave the queue, hold nothing, answer RELEASED       */
     PLAN_RELEASE, /* all of the command are gone                          */

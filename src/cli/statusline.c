@@ -5,13 +5,14 @@
 #include "leash_step.h"
 #include "text.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <unistd.h>
 
 static bool written;
 
-void statusline_write(int fd, const struct statusline *s)
+bool statusline_write(int fd, const struct statusline *s)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     char line[512] = "";
@@ -28,9 +29,8 @@ void statusline_write(int fd, const struct statusline *s)
     text_addf(&t, "\"waited_ms\":%" PRId64 ",\"held_ms\":%" PRId64 "}\n",
               s->waited_ms, s->held_ms);
     written = true;
-    if (poll(&p, 1, 100) == 1 && write(fd, line, t.used) < 0) {
-        return; /* nobody listens */
-    }
+    errno = EAGAIN; /* a pipe that nobody reads */
+    return poll(&p, 1, 100) == 1 && write(fd, line, t.used) == (ssize_t)t.used;
 }
 
 static enum leash_why cause_of(int exit)
@@ -51,6 +51,7 @@ void statusline_write_refused(int fd, int exit)
                                  .cause = leash_why_text(cause_of(exit))};
 
     if (fd >= 0 && !written) {
-        statusline_write(fd, &s);
+        /* What is wrong with the descriptor was told, or comes behind it. */
+        (void)statusline_write(fd, &s);
     }
 }

@@ -14,8 +14,9 @@ struct statusline {
     int64_t waited_ms, held_ms;
 };
 
-/* Write it. A full or closed descriptor changes nothing but the line. */
-void statusline_write(int fd, const struct statusline *);
+/* Write it. False with errno: a full or closed descriptor took it not, or not
+ * all of it; EAGAIN: not in time. */
+bool statusline_write(int fd, const struct statusline *);
 
 /* Where nothing was even begun: usage, configuration. Unless one was written
  * before. fd may be -1: none. */

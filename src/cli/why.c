@@ -26,7 +26,7 @@ const struct snib_view *why_find(const struct why_locks *all, const char *name,
     return NULL;
 }
 
-/* A waiter names the first 16 digits of the requests that its lane holds, or
+/* A waiter names the first 16 digits of the requests that its owner holds, or
  * that are held above it by other clients. */
 static bool holds(const struct snib_party *waiter,
                   const struct snib_party *holder)
@@ -75,7 +75,7 @@ static void add_party(struct text *t, const struct snib_party *p)
 {
     waitline_party(t, p);
     if (p->lane > 0) {
-        text_addf(t, " lane %" PRIu64, p->lane);
+        text_addf(t, " owner %" PRIu64, p->lane);
     }
 }
 

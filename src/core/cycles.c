@@ -243,7 +243,7 @@ static void say_who(struct words *w, const struct snib__wait *wait,
     if (wait == me) {
         say(w, "this");
     } else {
-        say(w, "%s/%" PRId64 " lane %" PRId64, host, wait->about.pid,
+        say(w, "%s/%" PRId64 " owner %" PRId64, host, wait->about.pid,
             wait->about.lane);
     }
 }

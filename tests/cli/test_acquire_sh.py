@@ -274,3 +274,15 @@ def test_the_store_that_the_token_file_names_is_asked(store, sub):
     done = store.run(sub, file, env=NO_STORE)
     assert done.returncode == 76
     assert "a: the grant had ended before, says " + store.url in done.stderr
+
+
+def test_a_check_after_the_release_does_not_speak_of_a_loss(sqlite, shell):
+    """The variables of the shell are as they were: nobody can take them back."""
+    p = start(sqlite, shell,
+              EVAL + '; "$SNIB" check; echo $?; '
+                     '"$SNIB" release "$SNIB_GRANT"',
+              behind='"$SNIB" check; echo $?')
+    out, said = p.communicate(timeout=30)
+    assert out == "0\n76\n"
+    assert said == ("snib: a: not held any more: it was released, or its holder "
+                    "process was killed\n")

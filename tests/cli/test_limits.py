@@ -154,3 +154,38 @@ def test_a_store_that_was_never_there_keeps_no_process(sqlite):
     keeper = eventually(lambda: keeper_of(p.pid), "a keeper")
     assert p.wait(20) == 69
     assert stat_of(keeper) is None
+
+
+# -- what waits otherwise: for a latch, for a barrier ---------------------------------
+
+PASSING = [("latch", "--await", "a"), ("barrier", "-n", "2", "a")]
+
+
+@pytest.mark.parametrize("args", PASSING, ids=lambda a: a[0])
+def test_a_wait_to_pass_shows_that_the_store_is_away(redis, args):
+    assert redis.run("latch", "-q", "--set", "1", "a").returncode == 0
+    p = redis.start(*args)
+    line = p.stderr.readline()
+    assert line.startswith("a: a closed latch, 1 step to go"), line
+    redis.server.kill()
+    line = p.stderr.readline()
+    assert re.match(r"a: redis://\S+ unreachable for \S+ \(.+\); waiting$",
+                    line), line
+    p.send_signal(signal.SIGINT)
+    assert p.wait(20) == 130
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",)], ids=str)
+@pytest.mark.parametrize("args", PASSING, ids=lambda a: a[0])
+def test_a_store_that_goes_while_it_waits_to_pass_is_the_cause(redis, args,
+                                                               quiet):
+    assert redis.run("latch", "-q", "--set", "1", "a").returncode == 0
+    began = time.monotonic()
+    p = redis.start(*args, "-w", "2s", *quiet)
+    eventually(lambda: redis.waiters("a") == 1)
+    redis.server.kill()
+    _, said = p.communicate(timeout=30)
+    assert p.returncode == 69, said
+    assert time.monotonic() - began < 2 + SLACK
+    assert re.match(r"snib: a: redis://\S+ unreachable for ",
+                    said.splitlines()[-1]), said

@@ -165,6 +165,8 @@ def test_doctor_of_an_unreachable_store_is_69(sqlite):
     done = sqlite.run("doctor", "-s", "redis://127.0.0.1:1")
     assert done.returncode == 69, done.stderr
     assert done.stdout.count("Connection refused") == 1
+    assert "does the server run" in done.stderr
+    assert "snib doctor" not in done.stderr  # that is what was done
 
 
 @pytest.mark.parametrize("sub", ["status", "list"])

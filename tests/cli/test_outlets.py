@@ -115,3 +115,15 @@ def test_the_store_of_one_process_is_refused(sqlite, args):
         done = sqlite.run(*args, env={"SNIB_URL": url})
         assert done.returncode == 78, done.stderr
         assert "excludes nobody" in done.stderr
+
+
+@pytest.mark.parametrize("sub", ["run", "try"])
+def test_a_status_line_that_is_not_written_is_told(sqlite, sub):
+    """The command's end stays what it is."""
+    with open("/dev/full", "w") as full:
+        p = sqlite.start(sub, "--status-fd", "1", "a", "--", "sh", "-c",
+                         "exit 3", stdout=full)
+        _, said = p.communicate(timeout=60)
+    assert p.returncode == 3
+    assert said == ("snib: --status-fd 1: the line could not be written: No "
+                    "space left on device\n")

@@ -207,7 +207,7 @@ def test_a_circle_with_a_program_is_refused_with_the_circle(store, driver):
     last = err.splitlines()[-1]
     assert last.startswith("snib: z: not acquired: deadlock: this waits for "
                            "'z' held by "), err
-    assert "/%d lane " % other.pid in last
+    assert "/%d owner " % other.pid in last
     assert last.endswith("waits for 'a' held by this"), last
     with os.fdopen(r) as f:
         assert json.loads(f.read())["cause"] == "deadlock"

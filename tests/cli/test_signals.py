@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from conftest import eventually, kill, read_pid, runs, stat_of, stopped
+from conftest import (
+    eventually, keeper_of, kill, read_pid, runs, stat_of, stopped)
 
 REPORT = ('import os, signal, sys\n'
           'def heard(n, f):\n'
@@ -241,3 +242,55 @@ def test_kill_of_everything_by_term_ends_gently(sqlite):
     assert p.wait(10) == 4
     assert open(mark + ".bye").read() == "bye\n"
     assert not runs(command)
+
+
+# -- to the process that others are shown --------------------------------------------
+
+# Ends when no TERM has come for a second after the first.
+COUNT = """
+import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+with open(sys.argv[1] + ".new", "w") as f:
+    f.write("begun\\n")
+import os
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+signal.sigwait([signal.SIGTERM])
+count = 1
+while signal.sigtimedwait([signal.SIGTERM], 1):
+    count += 1
+with open(sys.argv[1], "a") as f:
+    f.write("%d TERM\\n" % count)
+"""
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_to_the_holder_process_ends_the_command_and_frees_the_lock(store, sig):
+    """Its number is what `status` tells; whoever kills that means the job."""
+    p = store.hold("a", "-t", "1m")
+    holder, = store.status("a")["holders"]
+    assert holder["pid"] == p.keeper
+    kill(holder["pid"], sig)
+    assert p.wait(20) == 128 + sig
+    assert not runs(p.command) and not store.held("a")
+
+
+def test_to_the_holder_process_of_who_waits_leaves_the_queue(sqlite):
+    sqlite.hold("a")
+    p = sqlite.start("run", "a", "--", "true")
+    eventually(lambda: sqlite.waiters("a") == 1)
+    kill(sqlite.status("a")["waiters"][0]["pid"], signal.SIGTERM)
+    assert p.wait(20) == 143
+    assert sqlite.waiters("a") == 0
+
+
+def test_to_all_processes_at_once_reaches_the_command_once(sqlite):
+    """As when a unit is stopped: a second TERM often means "at once"."""
+    log = sqlite.path("log")
+    p = sqlite.start("run", "a", "--", "python3", "-c", COUNT, log)
+    eventually(lambda: os.path.exists(log))
+    keeper = eventually(lambda: keeper_of(p.pid))
+    for pid in (keeper, p.pid):
+        kill(pid, signal.SIGTERM)
+    assert p.wait(20) == 0
+    with open(log) as file:
+        assert file.read() == "begun\n1 TERM\n"

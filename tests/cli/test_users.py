@@ -271,3 +271,47 @@ def test_the_default_file_does_not_say_that_a_grant_ended(host, of, left):
     assert "had ended" not in done.stderr
     assert len(re.findall("n: its holder process has ended; the lock is free "
                           "in at most %s," % left, done.stderr)) == 3
+
+
+@pytest.mark.parametrize("sub", ["release", "renew", "check"])
+@pytest.mark.parametrize("owner, other", [(NOBODY, DAEMON), (ROOT, DAEMON)])
+def test_the_grant_of_another_user_is_told_to_be_his(host, shared, owner, other,
+                                                     sub):
+    """… at once, and nothing of "does not answer"."""
+    url = f"sqlite:{shared}/locks.db"
+    owner, other = User(host, owner, url), User(host, other, url)
+    grant = owner.run("acquire", "-q", "-t", "1m", "n").stdout.strip()
+    try:
+        done = other.run(sub, grant)
+        assert (done.returncode, done.stdout) == (76, "")
+        name = pwd.getpwuid(owner.uid).pw_name
+        assert done.stderr == (
+            f"snib: n: the grant belongs to another user, {name} (uid "
+            f"{owner.uid}): its holder process answers that user and root "
+            "only\n")
+        assert owner.run("check", grant).returncode == 0
+        assert User(host, ROOT, url).run("check", grant).returncode == 0
+    finally:
+        assert owner.run("release", grant).returncode == 0
+
+
+def test_check_in_a_command_of_another_user_says_whose_it_is(host, shared):
+    url = f"sqlite:{shared}/locks.db"
+    done = User(host, ROOT, url).run(
+        "run", "-q", "n", "--", *as_user(DAEMON), host + "/snib", "check")
+    assert done.returncode == 76
+    assert done.stderr == (
+        "snib: n: the grant belongs to another user, root (uid 0): its holder "
+        "process answers that user and root only\n")
+
+
+def test_doctor_tells_who_is_to_join_the_group_what_to_do(host):
+    """Not how to make what root has made."""
+    done = run_on_a_host(host, MAKE.replace(str(GROUP), "users") + (
+        'home=$(getent passwd 5 | cut -d: -f6); mount -t tmpfs none "$home"; '
+        'chown 5 "$home"; setpriv --reuid=5 --regid=60 --clear-groups '
+        '"$0" doctor'))
+    assert done.returncode == 0, done.stderr
+    assert "install -d" not in done.stdout, done.stdout
+    assert ("to share: join group users, which has /var/lib/snib/shared (as "
+            "root: usermod -aG users USER), and log in anew") in done.stdout

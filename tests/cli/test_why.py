@@ -74,6 +74,8 @@ def test_why_follows_a_holder_to_what_it_waits_for(store, drivers):
     assert told["holders"][0]["lane"] > 0
     words = store.run("why", "X").stdout
     assert "It waits itself, for Y, for " in words
+    assert re.search(r"/%d \([^)]*\) owner \d+" % b.pid, words), words
+    assert "lane" not in words
     assert "/%d" % b.pid in words
     assert "That one waits for no other lock: it can go on." in words
 

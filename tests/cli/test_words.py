@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from conftest import read_pid
 
 
@@ -52,3 +54,59 @@ def test_who_revoked_it_and_why_is_told(store):
     assert cause == "revoked"
     assert "a: lock lost (revoked by " in words, words
     assert "release 4.2 is bad); the command is stopped" in words
+
+
+# -- quiet: what went wrong is told all the same -----------------------------------
+
+@pytest.mark.parametrize("args", [
+    ("run", "-w", "0", "a", "--", "true"),
+    ("run", "-w", "1s", "a", "--", "true"),
+    ("run", "-w", "1s", "b", "a", "--", "true"),
+    ("try", "a", "--", "true"), ("acquire", "-w", "1s", "a"),
+    ("elect", "--once", "-w", "1s", "a", "--", "true")], ids=" ".join)
+def test_quiet_tells_that_nothing_ran(store, args):
+    """A job that was left out is what a mail of cron is for."""
+    store.hold("a", "--reason", "release 4.2")
+    done = store.run(args[0], "-q", *args[1:])
+    assert (done.returncode, done.stdout) == (75, "")
+    assert done.stderr.startswith("snib: a: not acquired: held by ")
+    assert '"release 4.2"' in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("args", [("run", "-w", "0", "--busy-ok", "a", "true"),
+                                  ("try", "--busy-ok", "a", "true")],
+                         ids=" ".join)
+def test_busy_ok_is_silent(sqlite, args):
+    sqlite.hold("a")
+    for quiet in ((), ("-q",)):
+        done = sqlite.run(args[0], *quiet, *args[1:])
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("args, code", [
+    (("latch", "--await", "-w", "200ms", "l"), 75),
+    (("barrier", "-n", "2", "-w", "200ms", "b"), 75)], ids=lambda a: str(a))
+def test_quiet_tells_that_it_did_not_come_to_that(sqlite, args, code):
+    assert sqlite.run("latch", "-q", "--set", "2", "l").returncode == 0
+    done = sqlite.run(args[0], "-q", *args[1:])
+    assert done.returncode == code
+    assert "not passed in time" in done.stderr
+
+
+def test_quiet_leaves_the_answer_of_a_question_to_the_status(sqlite):
+    """As grep -q does."""
+    sqlite.hold("a")
+    for args, code in ((("try", "a"), 75), (("wait", "-w", "0", "a"), 75),
+                       (("check", "-m", "1h"), 76)):
+        env = {"SNIB_HELD": "a=0.0123456789abcdef"}
+        done = sqlite.run(args[0], "-q", *args[1:], env=env)
+        assert (done.returncode, done.stderr) == (code, ""), args
+
+
+@pytest.mark.parametrize("sub", ["release", "renew"])
+def test_quiet_tells_of_a_grant_that_is_no_more(sqlite, sub):
+    grant = sqlite.acquire("a").stdout.strip()
+    assert sqlite.run("release", grant).returncode == 0
+    done = sqlite.run(sub, "-q", grant)
+    assert done.returncode == 76
+    assert done.stderr.startswith("snib: a: the grant had ended before, says ")

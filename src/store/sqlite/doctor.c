@@ -60,10 +60,15 @@ static void tell_users(struct snib__sqlite *self, struct snib__buf *out)
                  (long)self->place.group);
         tell(out, SNIB_LEVEL_OK, "users", text, "");
     } else if (snib__place_is_sole(&self->place)) {
+        char how[400];
+        snib__place_how_to_share(how, sizeof how);
         tell(out, SNIB_LEVEL_OK, "users",
-             "this user's programs only: other users of this host, root "
-             "included, have files of their own and are not excluded",
-             "to share: " SNIB__SQLITE_MAKE_SHARED);
+             geteuid() == 0
+                 ? "root's programs only: other users of this host have files "
+                   "of their own and are not excluded"
+                 : "this user's programs only: other users of this host, root "
+                   "included, have files of their own and are not excluded",
+             how);
     }
 }
 

@@ -121,6 +121,8 @@ struct snib__place {
     char fs[24];                /* "ext4", for doctor                      */
 };
 
+/* What whoever has a file of his own does to share one instead. */
+void snib__place_how_to_share(char *ret, size_t size);
 /* Find, check and, if need be, make the file and its bells directory. Errors:
  * CONFIG with the remedy in the text, NOMEM. */
 snib_err snib__place_open(struct snib__place *, const char *path,

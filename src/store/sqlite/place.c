@@ -182,6 +182,28 @@ snib_err snib__sqlite_default_path(char *ret, size_t size,
     return err;
 }
 
+/* Root makes the directory; where it is there, one only has to be let in. */
+void snib__place_how_to_share(char *ret, size_t size)
+{
+    char buf[16384];
+    struct group gr, *found = NULL;
+    struct stat dir;
+    if (lstat(OF_GROUP, &dir) || !is_shared(&dir)) {
+        snprintf(ret, size, "to share%s: " SNIB__SQLITE_MAKE_SHARED,
+                 geteuid() == 0 ? "" : ", as root");
+        return;
+    }
+    if (getgrgid_r(dir.st_gid, &gr, buf, sizeof buf, &found) || !found) {
+        snprintf(ret, size, "to share: join group %ld, which has " OF_GROUP,
+                 (long)dir.st_gid);
+        return;
+    }
+    snprintf(ret, size,
+             "to share: join group %s, which has " OF_GROUP
+             " (as root: usermod -aG %s USER), and log in anew",
+             gr.gr_name, gr.gr_name);
+}
+
 bool snib__place_is_sole(const struct snib__place *p)
 {
     char standard[4096];
