@@ -12,6 +12,9 @@
  *
  * SNIB_SHIM_NO_NULL=1: /dev/null cannot be opened.
  *
+ * SNIB_SHIM_YIELD_MS=N: whoever yields gets the processor back after N ms, as
+ * on a crowded machine.
+ *
  * SNIB_SHIM_STORM=1: a SIGALRM each millisecond to all threads but the first,
  * whose handler is installed without SA_RESTART, so that whatever can end with
  * EINTR does. (The driver's first thread only reads its commands.) */
@@ -22,6 +25,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -176,6 +180,17 @@ int open(const char *path, int flags, ...)
         return -1;
     }
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int sched_yield(void)
+{
+    const char *ms = getenv("SNIB_SHIM_YIELD_MS");
+    struct timespec t = {.tv_nsec = ms ? atol(ms) * 1000000 : 0};
+    if (ms) {
+        nanosleep(&t, NULL);
+        return 0;
+    }
+    return (int)syscall(SYS_sched_yield);
 }
 
 int getaddrinfo(const char *restrict host, const char *restrict service,

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from harness.driver import driver_missing
+from harness.driver import Driver, driver_missing
+from harness.shim import ShimMissing, build_shim
 from harness.wait import wait_until
 
 pytestmark = pytest.mark.skipif(bool(driver_missing()),
@@ -118,6 +119,34 @@ def test_the_limit_is_kept_and_the_process_in_the_way_is_named(
     # Nothing of it is left: not in the queue, and not in the client's way.
     assert not one.call("inspect", client="c", name="n").waiters
     one.acquire(lock, wait_ms=0).release()
+
+
+@pytest.fixture
+def crowded(tmp_path, store):
+    """A client on a machine where who yields comes back after 400 ms."""
+    try:
+        library = build_shim(tmp_path)
+    except ShimMissing as why:
+        pytest.skip(str(why))
+    driver = Driver(env={"LD_PRELOAD": library, "SNIB_SHIM_YIELD_MS": "400"})
+    driver.open(f"sqlite:{store}")
+    yield driver
+    driver.close()
+
+
+def test_who_waits_for_the_file_on_a_crowded_machine_ends_by_the_limit(
+        store, crowded):
+    """A yield that came back after the limit, by more than the answer is waited
+    for, made it unknown whether anything was done. Now one finds out that it is
+    crowded, and there is no other for a second."""
+    lock = crowded.lock("n")
+    crowded.acquire(lock, wait_ms=2000).release()
+    with writing(store):
+        for _ in range(2):
+            answer = crowded.start_acquire(lock, wait_ms=500).answer(10)
+            assert answer.err == "STORE", answer
+            assert 499 <= answer.took_ms <= 500 + grace_ms(), answer
+    crowded.acquire(lock, wait_ms=0).release()
 
 
 def test_a_started_acquire_ends_by_its_limit_and_names_the_process(

@@ -7,8 +7,9 @@
  * short-lived process from paying for a checkpoint when it ends.
  *
  * Busy: SQLite's own handler sleeps 1, 2, 5, 10 … ms for a transaction of
- * 10 us, which costs a factor of seven; ours yields ten times, then sleeps
- * 20 us growing to 500 us, until the deadline of the moment. */
+ * 10 us, which costs a factor of seven; ours yields ten times (on a crowded
+ * machine: once), then sleeps 20 us growing to 500 us, until the deadline of
+ * the moment. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,6 +18,10 @@
 
 #include "base/error.h"
 #include "store/sqlite/internal.h"
+
+/* A yield that takes longer than that is one too many; none for that long. */
+#define YIELD_CHEAP_NS 500000
+#define YIELD_PAUSE_MS 1000
 
 #define CLAIM(c)                                                               \
     c "id, " c "request, " c "client, " c "state, " c "kind, " c "permits, " c \
@@ -174,6 +179,24 @@ static int run(struct snib__db *db, enum snib__stmt which)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* Whoever yields stands behind all others that want to run: 10 us on an idle
+ * machine, tens of ms on a crowded one, and then ten yields pass a limit by
+ * more than a tenth of a second. Who sleeps is woken in his turn. So after one
+ * that took long there is none for a while. */
+static bool yield_cheaply(struct snib__db *db)
+{
+    snib_instant from = snib__host_now(), now;
+    if (!snib__reached(from, db->yield_again)) {
+        return false;
+    }
+    sched_yield();
+    now = snib__host_now();
+    if (snib__between(from, now).ns > YIELD_CHEAP_NS) {
+        db->yield_again = snib__after(now, snib__ms(YIELD_PAUSE_MS));
+    }
+    return true;
+}
+
 static int busy(void *data, int count)
 {
     struct snib__db *db = data;
@@ -181,8 +204,7 @@ static int busy(void *data, int count)
         (db->yields && snib__forked_waits())) {
         return 0;
     }
-    if (count < 10) {
-        sched_yield();
+    if (count < 10 && yield_cheaply(db)) {
         return 1;
     }
     long us = 20;
@@ -227,7 +249,7 @@ int snib__db_begin(struct snib__db *db, snib_instant until)
             (db->yields && snib__forked_waits())) {
             return SQLITE_BUSY;
         }
-        sched_yield(); /* SQLite gave up sooner than our handler */
+        (void)busy(db, 10); /* SQLite gave up sooner than our handler */
     }
     return rc ? rc : check_moved(db);
 }

@@ -247,8 +247,9 @@ struct snib__db {
     sqlite3 *handle;
     const struct snib__place *place; /* whose files these are               */
     sqlite3_stmt *st[SNIB__ST_COUNT];
-    snib_instant busy_until; /* patience of the busy handler                */
-    int frames;              /* in the -wal after our last commit           */
+    snib_instant busy_until;  /* patience of the busy handler                */
+    snib_instant yield_again; /* before it, the handler sleeps at once      */
+    int frames;               /* in the -wal after our last commit           */
     int frames_max, frames_next;
     uint32_t waits; /* times the busy handler slept, for doctor    */
     bool yields;    /* give up for now when somebody wants to fork */
