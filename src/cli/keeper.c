@@ -78,7 +78,7 @@ static bool store_away(struct keeper *k)
 static void outlast(struct keeper *k)
 {
     const char *name = k->plan->names[k->at];
-    int64_t until = proc_now() + KEEPER_NOT_AFTER;
+    int64_t until = proc_now() + PLAN_NOT_AFTER;
 
     look_drop(k->look);
     k->look = NULL;
@@ -516,7 +516,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     k.page = page;
     k.socket = socket;
     k.leash = getppid();
-    k.listener = k.signals = -1;
+    k.listener = k.signals = k.spare = -1;
     k.holder_pidfd = plan->holder_pidfd;
     k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
     k.offer_ns = k.tie_ns = k.reached_ns = k.told_ns = INT64_MAX;

@@ -445,7 +445,9 @@ void keeper_all_acquired(struct keeper *k)
         export_grant(k);
     } else {
         k->listener = control_listen(k->page->address);
-        if (k->listener < 0) { /* nobody could check, renew or release it */
+        if (k->listener < 0 ||
+            !keeper_keep_spare(
+                k)) { /* nobody could check, renew or release it */
             waitline_wipe(&k->line);
             keeper_cannot(k, "listen for questions about the lock");
         }

@@ -7,6 +7,7 @@
 #include "text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
@@ -205,17 +206,39 @@ static void answer(struct keeper *k, int fd)
     }
 }
 
+/* With every descriptor in use an asker could not be let in: he would take us
+ * for dead, or wait in vain. So one is kept in reserve for that. */
+bool keeper_keep_spare(struct keeper *k)
+{
+    if (k->spare < 0) {
+        k->spare = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    }
+    return k->spare >= 0;
+}
+
+static int let_in(struct keeper *k)
+{
+    int fd = control_accept(k->listener);
+
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && k->spare >= 0) {
+        close(k->spare);
+        k->spare = -1;
+        fd = control_accept(k->listener);
+    }
+    return fd;
+}
+
 /* One asker at a time, and not for long: it sends at once or is dropped. */
 void keeper_hear_asker(struct keeper *k)
 {
-    int fd = control_accept(k->listener);
+    int fd = let_in(k);
     struct pollfd p = {.fd = fd, .events = POLLIN};
 
-    if (fd < 0) {
-        return;
+    if (fd >= 0) {
+        if (poll(&p, 1, 20) == 1) {
+            answer(k, fd);
+        }
+        close(fd);
     }
-    if (poll(&p, 1, 20) == 1) {
-        answer(k, fd);
-    }
-    close(fd);
+    keeper_keep_spare(k);
 }

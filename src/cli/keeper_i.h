@@ -55,6 +55,7 @@ struct keeper {
     int socket;  /* to the leash; -1 when detached */
     pid_t leash; /* who forked us                                          */
     int listener;
+    int spare;   /* for the next asker, when there is no other descriptor  */
     int changed; /* eventfd: on_change was called, or several has answered */
     struct snib_client *client;
     char above[KEEPER_ABOVE_TEXT]; /* snib_acquire_options.above           */
@@ -85,9 +86,6 @@ struct keeper {
     int64_t offer_ns;  /* withdraw what the leash has not taken by then    */
     struct look *look; /* for the line: under way, or NULL                */
 };
-
-/* How long after it was sent a request may be executed. */
-#define KEEPER_NOT_AFTER (10 * LEASH_S)
 
 /* keeper.c: the end. */
 
@@ -179,7 +177,9 @@ void keeper_multi_stop(struct keeper *);
 /* Of one name or several; NULL: none is, just now. */
 const char *keeper_missing_name(struct keeper *);
 
-/* keeper_answer.c: one question at the private socket. */
+/* keeper_answer.c: one question at the private socket; a descriptor for it,
+ * whatever comes. False: there is none, errno. */
 void keeper_hear_asker(struct keeper *);
+bool keeper_keep_spare(struct keeper *);
 
 #endif

@@ -7,7 +7,8 @@
  * A keeper may outlive its term: a release that was not answered is repeated
  * until the lease is over. It would look like a process that the next command
  * left behind, so the next term begins when it is gone. One that hangs is
- * killed when its lease is surely over: it can keep nobody out any more.
+ * killed when its lease, and what it asked for, is surely over: it can keep
+ * nobody out any more.
  */
 #define _GNU_SOURCE
 #include "leash.h"
@@ -89,6 +90,10 @@ static int rest(struct body *b, int64_t ms)
     int64_t until = proc_now() + ms * LEASH_MS;
     int64_t hung = atomic_load(&b->page->deadline_ns);
 
+    if (!b->keeper_done) { /* it cancels what it asked for, with patience */
+        hung = hung > proc_now() + PLAN_NOT_AFTER ? hung
+                                                  : proc_now() + PLAN_NOT_AFTER;
+    }
     hung = (hung > until ? hung : until) + b->plan->rules.request;
     for (;;) {
         struct pollfd p = {.fd = b->signals, .events = POLLIN};

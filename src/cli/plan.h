@@ -23,6 +23,9 @@
 
 enum { PLAN_NAMES_MAX = 64, PLAN_OWNER_MAX = 96 };
 
+/* How long after it was sent a request may be executed. */
+#define PLAN_NOT_AFTER (10 * LEASH_S)
+
 struct plan {
     const struct cli_args *args;
     const char *url;     /* NULL: the library's default                    */

@@ -6,6 +6,7 @@ The gate tries a fixed sample; with SNIB_FAULTS=all every n (./dev soak)."""
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import time
@@ -119,3 +120,29 @@ def test_several_names_leave_no_orphan(store, shim):
         with_fault(store, shim, f"fd:{n}", COMMANDS["several"])
         for name in ("n", "m"):
             nobody_holds(store, name)
+
+
+def few_descriptors(n):
+    def limit():
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (n, most))
+    return limit
+
+
+def test_a_holder_without_descriptors_can_be_asked_to_release(store):
+    """Either there are too few to acquire, or one is left for who asks."""
+    acquired = 0
+    for n in range(8, 24):
+        done = store.acquire("-t", "3s", "-w", "300ms", "n",
+                             preexec_fn=few_descriptors(n))
+        if done.returncode != 0:
+            assert done.returncode in CODES and done.stderr, (n, done)
+            continue
+        acquired += 1
+        grant = done.stdout.strip()
+        checked = store.run("check", "-m", "0", grant)
+        assert checked.returncode == 0, (n, checked.stderr)
+        released = store.run("release", grant)
+        assert released.returncode == 0, (n, released.stderr)
+        assert not store.held("n"), n
+    assert acquired > 2
