@@ -183,6 +183,8 @@ static void execute(uint32_t at, uint64_t who, struct snib__request *rq)
         s->releases++;
         rq->answer =
             mine(s, who, rq) && s->token == rq->token ? SNIB__DONE : SNIB__NO;
+        rq->revoked = rq->answer == SNIB__NO &&
+                      (s->all_marked || (uint64_t)s->marked == key_of(rq));
         s->client = rq->answer == SNIB__DONE ? 0 : s->client;
         if (rq->resent) {
             s->stone[s->stones++ % STONES] = key_of(rq);

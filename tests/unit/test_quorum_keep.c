@@ -203,6 +203,33 @@ static void release_without_a_majority_is_unknown_at_its_limit(void **state)
     assert_int_equal(r.answer, SNIB__UNKNOWN);
 }
 
+/* A force is done at a majority and so is a release: they share one server,
+ * and its word is enough, whichever is slow. */
+static void release_of_what_one_server_knows_was_forced_is_lost(void **state)
+{
+    (void)state;
+    for (uint32_t slow = 0; slow < 2; slow++) {
+        open_clients(3, 2, 0);
+        struct snib__request g = acquired(0), f = request(SNIB__FORCE);
+        struct snib__buf rows;
+        snib__buf_init(&rows, 1 << 12);
+        f.result = &rows;
+        client[1].way[2] = WAY_SHUT; /* it has our grant yet */
+        start(1, &f);
+        finish(1, &f);
+        assert_int_equal(server[0].client | server[1].client, 0);
+        client[0].there_ms[slow] = 400;
+        struct snib__request r = of_grant(SNIB__RELEASE, &g);
+        start(0, &r);
+        assert_in_range(finish(0, &r), 0, 100);
+        assert_int_equal(r.answer, SNIB__NO);
+        assert_true(r.revoked);
+        snib__buf_free(&rows);
+        run(LEASE);
+        tear_down(NULL);
+    }
+}
+
 static void release_of_what_is_not_ours_is_no(void **state)
 {
     (void)state;
@@ -380,6 +407,7 @@ int main(void)
         CASE(each_renewal_counts_its_own_answers),
         CASE(release_ends_at_a_majority_and_then_everywhere),
         CASE(release_without_a_majority_is_unknown_at_its_limit),
+        CASE(release_of_what_one_server_knows_was_forced_is_lost),
         CASE(release_of_what_is_not_ours_is_no),
         CASE(release_overtakes_a_set_that_is_under_way),
         CASE(cancel_answers_the_acquire_and_leaves_nothing),
