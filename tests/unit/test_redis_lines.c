@@ -158,6 +158,21 @@ static void one_queued_and_one_held_off_both_need_the_subscription(void **state)
     pong();
 }
 
+static void one_held_off_alone_needs_it_too(void **state)
+{
+    (void)state;
+    struct snib__request b = request(SNIB__ACQUIRE);
+    b.may_queue = true;
+    start(&b);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+    connected(SUBS);
+    hears_acquire(CALLERS, "1"); /* and is not answered */
+    pass(1000);
+    pong();
+}
+
 /* A silent subscription is noticed by who waits: the line is cut. */
 static void a_subscription_that_does_not_answer_is_cut(void **state)
 {
@@ -222,6 +237,7 @@ int main(void)
         CASE(a_subscription_is_asked_for_as_long_as_somebody_waits),
         CASE(who_waits_pings_the_subscription_each_second),
         CASE(one_queued_and_one_held_off_both_need_the_subscription),
+        CASE(one_held_off_alone_needs_it_too),
         CASE(a_subscription_that_does_not_answer_is_cut),
         CASE(a_lost_line_is_logged_with_its_reason),
     };
