@@ -548,6 +548,10 @@ static snib_err outcome_of_limit(const struct snib__engine *e, snib_instant now,
 {
     const struct snib__turn *t = s->site->turn;
     snib_err outcome = outcome_of_leaving(s->site, s, why);
+    if (outcome == SNIB_ERR_UNKNOWN && t && t->asking &&
+        t->asking->rq.misread) {
+        return snib__fail(ret, outcome, "%s", t->asking->error.text);
+    }
     if (outcome != why || !t || t->holder ||
         (t->state != SNIB__TURN_QUEUED && t->state != SNIB__TURN_ASKING)) {
         return snib__fail_plain(ret, outcome);

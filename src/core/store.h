@@ -164,6 +164,9 @@ struct snib__request {
     int8_t rank;      /* higher ones first; 0: ordinary        */
     uint8_t chan;     /* the store's: line it went out on      */
     uint8_t spins;    /* the store's: times it asked in vain   */
+    uint8_t misread;  /* the store's: answers in a row that it did not
+                         understand; it lets repeats wait, and the text of
+                         the last is in reterr until the next answer       */
     uint8_t op;       /* snib__terms_op                        */
     uint8_t place;    /* in its company                        */
     bool all;         /* the company: all or none              */

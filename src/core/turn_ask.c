@@ -290,12 +290,15 @@ static void refuse_late(struct snib__engine *e, snib_instant now,
 /* The request has come to its limit and was not answered. The last of those
  * whose limit that is stays until its cancel is. */
 static void late_unanswered(struct snib__engine *e, snib_instant now,
-                            struct snib__turn *t)
+                            struct snib__turn *t, const struct snib__inquiry *q)
 {
     struct snib_error late;
     bool placed = t->state == SNIB__TURN_QUEUED;
     snib_err why = placed ? snib__engine_late(e, now, SNIB_ERR_TIMEOUT, &late)
                           : snib__fail_plain(&late, SNIB_ERR_UNKNOWN);
+    if (!placed && q->rq.misread && q->rq.err == SNIB_ERR_STORE) {
+        why = snib__fail(&late, SNIB_ERR_UNKNOWN, "%s", q->error.text);
+    }
     SNIB__LIST_EACH_SAFE (l, next, &t->site->waiting) {
         struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
         bool last = l == snib__list_first(&t->site->waiting) &&
@@ -393,7 +396,7 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
         }
         return;
     case SNIB__UNKNOWN:
-        late_unanswered(e, now, t);
+        late_unanswered(e, now, t, q);
         t->doubt = t->copies = true;
         rq->resent = true;
         if (snib__turn_first_waiting(t->site)) {

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conftest import Snib
+from conftest import Snib, eventually
 from harness.hostile import HostileRedis, clock_ms, granted, purpose, reply
 
 
@@ -132,6 +132,36 @@ def test_a_scan_without_end_ends(lying, keys):
     snib = lying({"SCAN": reply([b"17", keys])})
     began = time.monotonic()
     is_clean(snib.run("list", timeout=30), time.monotonic() - began)
+
+
+# -- answers that cannot be understood ------------------------------------------------
+
+SHAPES = {"a text": reply("OK"), "no code of ours": reply([99, clock_ms()]),
+          "too few": reply([1, clock_ms()]), "lists": reply([[1], [2]])}
+
+
+@pytest.mark.parametrize("said", SHAPES.values(), ids=SHAPES.keys())
+@pytest.mark.parametrize("args", [
+    ("try", "n"), ("run", "-w", "2s", "n", "--", "true"),
+    ("acquire", "-w", "2s", "n")], ids=lambda args: args[0])
+def test_what_is_not_understood_is_repeated_calmly_and_told(lying, said, args):
+    """It may have been applied: repeats, and a cancel at the end, settle it."""
+    snib = lying({"acquire": said})
+    began = time.monotonic()
+    done = snib.run(*args, timeout=30)
+    assert time.monotonic() - began < 12
+    assert done.returncode == 69 and printable(done.stderr)
+    assert "the server's answer is not one of our scripts'" in done.stderr
+    assert "no answer" not in done.stderr
+    assert 2 <= snib.server.heard.count("acquire") <= 20
+    eventually(lambda: "cancel" in snib.server.heard)
+
+
+def test_an_end_that_is_not_understood_is_repeated_calmly(lying):
+    snib = lying({"release": reply("OK")})
+    done = snib.run("run", "-t", "2s", "n", "--", "true", timeout=30)
+    assert done.returncode in (0, 69), done.stderr
+    assert 2 <= snib.server.heard.count("release") <= 30
 
 
 def look_with(*holders, waiters=()):

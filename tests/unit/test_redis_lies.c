@@ -42,6 +42,56 @@ static void spinning_does_not_make_queued_an_answer(void **state)
     answered(&rq, SNIB__UNKNOWN);
 }
 
+/* -- what is no answer at all ---------------------------------------------------- */
+
+static void repeats_of_what_was_not_understood_wait(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    struct snib_error told;
+    int64_t waited = 0;
+    rq.reterr = &told;
+    start(&rq);
+    connected(CALLERS);
+    for (int i = 0; i < 10; i++) {
+        snib_instant asked = now;
+        while (!heard(CALLERS)) {
+            pass(1);
+        }
+        waited = snib__to_ms(snib__between(asked, now));
+        assert_in_range(waited, i ? 10 : 0, 1000);
+        say(CALLERS, "*2\r\n:99\r\n:1790000000300\r\n");
+        answered(&rq, SNIB__UNKNOWN);
+        assert_int_equal(rq.err, SNIB_ERR_STORE);
+        rq.limit = snib__after(now, snib__ms(i < 9 ? 8000 : 5));
+        start(&rq);
+    }
+    assert_in_range(waited, 300, 1000);
+    pass(5); /* it has been executed, for all that is known */
+    answered(&rq, SNIB__UNKNOWN);
+    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(told.text, "not one of our scripts'"));
+}
+
+static void who_was_understood_again_repeats_at_once(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__RELEASE);
+    start(&rq);
+    connected(CALLERS);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
+    say(CALLERS, "+OK\r\n");
+    answered(&rq, SNIB__UNKNOWN);
+    start(&rq);
+    assert_false(heard(CALLERS));
+    pass(21);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
+    say(CALLERS, "*1\r\n:1\r\n");
+    answered(&rq, SNIB__DONE);
+    start(&rq);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
+}
+
 /* -- how long others hold ------------------------------------------------------- */
 
 static uint32_t polls_within(int64_t ms, const char *reply)
@@ -236,6 +286,8 @@ int main(void)
 {
     const struct CMUnitTest cases[] = {
         CASE(queued_is_no_answer_to_who_did_not_ask_for_it),
+        CASE(repeats_of_what_was_not_understood_wait),
+        CASE(who_was_understood_again_repeats_at_once),
         CASE(spinning_does_not_make_queued_an_answer),
         CASE(a_holder_until_the_end_of_time_does_not_hasten_polls),
         CASE(a_holder_until_the_end_of_time_does_not_end_spinning),

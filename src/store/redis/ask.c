@@ -44,6 +44,9 @@ void snib__ask_finish(struct snib__redis *s, struct snib__request *rq,
     snib__heap_remove(&s->timers, &rq->timer);
     rq->chan &= M_LINE;
     rq->answer = answer;
+    if (answer == SNIB__DONE || answer == SNIB__NO) {
+        rq->misread = 0;
+    }
     s->owned--;
     if (!snib__linked(&rq->link)) { /* else: its interim answer is there    */
         snib__list_push(&s->out->answered, &rq->link);
@@ -63,6 +66,11 @@ void snib__ask_fail(struct snib__redis *s, struct snib__request *rq,
         snib__doctor_failed(rq, err, text);
     }
     snib__ask_finish(s, rq, answer);
+}
+
+void snib__ask_misread(struct snib__redis *s, struct snib__request *rq)
+{
+    snib__ask_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE, SNIB__MISREAD);
 }
 
 void snib__ask_fail_unsent(struct snib__redis *s, snib_err err,
@@ -105,6 +113,8 @@ static void give_up(struct snib__redis *s, struct snib__request *rq)
     if (rq->chan & (M_FLIGHT | M_QUEUED)) {
         snib__ask_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
                        "no answer within the time allowed");
+    } else if (rq->misread) {
+        snib__ask_misread(s, rq);
     } else if (rq->chan & M_HELD) {
         snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
     } else if (rq->err == SNIB_ERR_BUSY) { /* has spun until now */
@@ -399,6 +409,15 @@ static void cancel(struct snib__redis *s, const uint64_t id[2])
     snib__queue_abandon(s, id);
 }
 
+/* 20 ms and doubled to 1 s, with jitter. */
+static int64_t misread_pause(struct snib__redis *s,
+                             const struct snib__request *rq)
+{
+    int64_t ms = (int64_t)REST_FIRST_MS << (rq->misread - 1);
+    ms = ms < REST_MAX_MS ? ms : REST_MAX_MS;
+    return ms / 2 + (int64_t)snib__rng_below(&s->rng, (uint64_t)ms / 2 + 1);
+}
+
 void snib__ask_start(struct snib__redis *s, snib_instant now,
                      struct snib__request *rq)
 {
@@ -431,6 +450,11 @@ void snib__ask_start(struct snib__redis *s, snib_instant now,
     if (l->state == LINE_RESTING && l->barred &&
         !snib__reached(now, l->rest_until) && !up(s, KEEPER)) {
         snib__ask_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
+        return;
+    }
+    if (rq->misread) {
+        /* A repeat: whoever answered so will do it again at once. */
+        snib__ask_later(s, now, rq, misread_pause(s, rq));
         return;
     }
     unsent(s, rq, false);

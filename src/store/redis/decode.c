@@ -29,10 +29,15 @@ void snib__server_time(struct snib__redis *s, snib_instant now, int64_t ms)
     }
 }
 
-static void strange(struct snib__redis *s, struct snib__request *rq)
+static void strange(struct snib__redis *s, snib_instant now,
+                    struct snib__request *rq)
 {
-    snib__ask_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE,
-                   "the server's answer is not one of our scripts'");
+    s->misread = true;
+    if (rq->misread < MISREAD_MAX) {
+        rq->misread++;
+    }
+    snib__state_bad(s, now, SNIB_ERR_STORE, SNIB__MISREAD);
+    snib__ask_misread(s, rq);
 }
 
 /* The server's cache is empty or new. Each script goes out once with its full
@@ -145,7 +150,7 @@ static void terms(struct snib__redis *s, snib_instant now,
 {
     int64_t code, clock, size, used, gate, waiting;
     if (!int_at(c, 0, &code) || !int_at(c, 1, &clock)) {
-        strange(s, rq);
+        strange(s, now, rq);
         return;
     }
     snib__server_time(s, now, clock);
@@ -163,7 +168,7 @@ static void terms(struct snib__redis *s, snib_instant now,
         snib__rec_terms(rq->result, code == 1, size, used, gate, waiting);
         snib__ask_finish(s, rq, SNIB__DONE);
     } else {
-        strange(s, rq);
+        strange(s, now, rq);
     }
 }
 
@@ -186,7 +191,7 @@ static void acquire(struct snib__redis *s, snib_instant now,
     struct snib__request *rq = f->rq;
     int64_t code, clock, a, b, d;
     if (!int_at(c, 0, &code) || !int_at(c, 1, &clock)) {
-        strange(s, rq);
+        strange(s, now, rq);
         return;
     }
     snib__server_time(s, now, clock);
@@ -268,7 +273,7 @@ static void acquire(struct snib__redis *s, snib_instant now,
     default:
         break;
     }
-    strange(s, rq);
+    strange(s, now, rq);
 }
 
 /* The k-th of a company: its reply is one of several, or an error for all. */
@@ -281,7 +286,7 @@ static void acquired(struct snib__redis *s, snib_instant now, int i,
     if (f->script == SNIB__SCRIPT_SEVERAL + 1) {
         c = snib__resp_at(c, k);
         if (!c) {
-            strange(s, f->rq);
+            strange(s, now, f->rq);
             return;
         }
         why = snib__resp_at(c, 2);
@@ -331,7 +336,7 @@ static void renew(struct snib__redis *s, snib_instant now, int i,
         return;
     }
     if (!e || e->type != SNIB__RESP_INTEGER) {
-        strange(s, rq);
+        strange(s, now, rq);
         return;
     }
     int64_t code = e->integer;
@@ -354,7 +359,7 @@ static void renew(struct snib__redis *s, snib_instant now, int i,
                        "the lock's key holds something that is not ours");
         break;
     default:
-        strange(s, rq);
+        strange(s, now, rq);
         break;
     }
 }
@@ -401,7 +406,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         break;
     case SNIB__RELEASE:
         if (!int_at(c, 0, &code)) {
-            strange(s, rq);
+            strange(s, now, rq);
         } else if (code == 1) {
             snib__ask_finish(s, rq, SNIB__DONE);
         } else if (code != 2 || !snib__resp_at(c, 1) ||
@@ -416,7 +421,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         if (int_at(c, 0, &code)) {
             snib__ask_finish(s, rq, SNIB__DONE);
         } else {
-            strange(s, rq);
+            strange(s, now, rq);
         }
         break;
     case SNIB__FORCE:
@@ -425,7 +430,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
             snib__rec_i64(rq->result, SNIB__F_COUNT, code);
             snib__ask_finish(s, rq, SNIB__DONE);
         } else {
-            strange(s, rq);
+            strange(s, now, rq);
         }
         break;
     case SNIB__TERMS:

@@ -47,6 +47,7 @@ enum {
     REST_MAX_MS = 1000,
     REST_BARRED_MS = 5000, /* after a refused login                        */
     RETRY_MS = 100,        /* LOADING and the like                         */
+    MISREAD_MAX = 6,       /* doublings of REST_FIRST_MS between repeats   */
     ADDRESS_SHOWN = 100    /* bytes of an address in a text                */
 };
 
@@ -136,8 +137,9 @@ struct snib__redis {
     struct snib__list looks;
     uint32_t look_count, queued, held, owned, poll;
     struct snib__heap timers;
-    bool spin;         /* nobody queues: ?wait=spin          */
-    bool ever;         /* a line was READY once             */
+    bool spin;    /* nobody queues: ?wait=spin          */
+    bool ever;    /* a line was READY once             */
+    bool misread; /* the reply that is being read is none of our scripts' */
     int64_t server_ms; /* 0: not known                      */
     snib_instant server_at;
     uint64_t abandoned[ABANDONED][2];
@@ -230,6 +232,11 @@ void snib__ask_finish(struct snib__redis *, struct snib__request *,
                       snib__answer);
 void snib__ask_fail(struct snib__redis *, struct snib__request *, snib__answer,
                     snib_err, const char *text);
+/* An answer that is none of our scripts': it may have been applied. */
+#define SNIB__MISREAD                                                          \
+    "the server's answer is not one of our scripts': is something else "       \
+    "between it and us?"
+void snib__ask_misread(struct snib__redis *, struct snib__request *);
 /* Every unsent request: no line can be had. */
 void snib__ask_fail_unsent(struct snib__redis *, snib_err, const char *text);
 /* Waiting would not help: all who wait, in the queue too. What keepers want

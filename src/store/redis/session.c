@@ -311,10 +311,11 @@ static void answered(struct snib__redis *s, snib_instant now, int i,
             snib__queue_overtaken(s, now, i, &f, c);
             snib__free(f.safe);
         } else if (f.job == JOB_REQUEST) {
-            if (c->type != SNIB__RESP_ERROR) {
+            s->misread = false;
+            snib__decode_reply(s, now, i, &f, c, k);
+            if (c->type != SNIB__RESP_ERROR && !s->misread) {
                 snib__state_good(s, now);
             }
-            snib__decode_reply(s, now, i, &f, c, k);
         }
         if (f.last) {
             break;
