@@ -1,6 +1,8 @@
 """What a Redis server is like, told in words by each command and by doctor:
 real servers, set up as people set them up."""
 
+import json
+import os
 import time
 
 import pytest
@@ -72,3 +74,75 @@ def test_since_when_somebody_waits_is_not_the_waiters_clock(
     told = redis.run("why", "n").stdout
     assert "1h" not in told and "59m" not in told and "60m" not in told, told
     shim.close()
+
+
+# -- doctor -------------------------------------------------------------------------
+
+
+def findings(snib, status):
+    """{check: (level, text, remedy)}; of several the worst."""
+    done = snib.run("doctor", "--json")
+    assert done.returncode == status, done.stdout
+    worst = {}
+    for one in sorted(json.loads(done.stdout)["findings"],
+                      key=lambda f: ["ok", "warn", "fail"].index(f["level"])):
+        worst[one["check"]] = (one["level"], one["text"], one["remedy"])
+    return worst
+
+
+def test_doctor_sees_that_memory_is_used_up(server_with):
+    snib = server_with("maxmemory-policy noeviction")
+    snib.server.command("SET", "foreign", "x" * 2_000_000)
+    snib.server.command("CONFIG", "SET", "maxmemory", "2mb")
+    refused = snib.run("try", "n")
+    assert refused.returncode == 69 and "OOM" in refused.stderr
+    level, text, remedy = findings(snib, 78)["memory"]
+    assert level == "fail" and "takes no new locks" in text
+    assert "raise maxmemory" in remedy
+    snib.server.command("CONFIG", "SET", "maxmemory", "1gb")
+    assert findings(snib, 0)["memory"][0] == "ok"
+
+
+def test_doctor_sees_that_nothing_can_be_saved(server_with):
+    snib = server_with("save 3600 1000000")
+    os.mkdir(os.path.join(snib.server.dir, "dump.rdb"))
+    snib.server.command("SET", "foreign", "x")
+    snib.server.command("BGSAVE")
+    snib.server.wait_for(lambda server: b"rdb_last_bgsave_status:err" in
+                         server.command("INFO"), what="a failed dump")
+    refused = snib.run("try", "n")
+    assert refused.returncode == 69
+    assert "MISCONF: the server takes no writes" in refused.stderr
+    found = findings(snib, 78)
+    assert found["disk"][0] == "fail"
+    assert "takes no locks until a dump succeeds" in found["disk"][2]
+    assert found["answer"][0] == "fail"
+    assert "permissions" not in found, "no right is missing"
+
+
+@pytest.mark.parametrize("config, level, says", [
+    (["appendonly yes", "appendfsync always"], "ok", "always"),
+    (["appendonly yes", "appendfsync everysec"], "warn", "the last second"),
+    (["appendonly yes", "appendfsync no"], "warn", "half a minute"),
+    ([], "warn", "nothing is saved"),
+    (["save 60 1"], "warn", "dumps only")],
+    ids=["always", "everysec", "no", "nothing", "dumps"])
+def test_doctor_says_what_a_crash_forgets(server_with, config, level, says):
+    told = findings(server_with(*config), 0)["persistence"]
+    assert told[0] == level and says in told[1]
+    assert level == "ok" or "fencing" in told[2]
+
+
+def test_doctor_sees_who_listens_to_anothers_channel(redis):
+    redis.hold("n")
+    redis.start("run", "-q", "n", "true")
+    eventually(lambda: redis.waiters("n") == 1)
+    record, = [value for key, value in zip(*[iter(
+        redis.server.command("HGETALL", "snib:{n}:w"))] * 2) if key != b"#"]
+    channel = record.split()[1].decode()
+    assert findings(redis, 0)["listeners"][0] == "ok"
+    with redis.server.client() as eavesdropper:
+        eavesdropper.command("SUBSCRIBE", channel)
+        level, text, remedy = findings(redis, 0)["listeners"]
+        assert level == "warn" and channel in text
+        assert "CLIENT LIST TYPE pubsub" in remedy

@@ -881,7 +881,7 @@ RIGHTS = ("~snib:*", "&snib:*", "resetchannels", "&snib:*", "+evalsha",
           "+get", "+set", "+del", "+hget", "+hset", "+hmget", "+hgetall",
           "+hexists", "+hdel", "+pexpire", "+pttl", "+zadd", "+zrem", "+zrange",
           "+zrangebyscore", "+zscore", "+zrank", "+zcard", "+publish",
-          "+pubsub|numsub", "+scan", "+info", "+config|get")
+          "+pubsub|numsub", "+pubsub|channels", "+scan", "+info", "+config|get")
 
 
 def test_the_least_privilege_of_the_manual_is_enough(party, fresh):

@@ -15,7 +15,8 @@ int main(void)
 
 /* What the server says, NULL: as it should. */
 struct says {
-    const char *ping, *time, *info, *policy, *aof, *save, *probe, *again;
+    const char *ping, *time, *info, *policy, *aof, *fsync, *save, *probe, *ears,
+        *again;
     int64_t trip_ms;  /* from the questions to the answers but for the last */
     int64_t later_ms; /* from those to the last                             */
     bool mute;        /* no subscription is to be had                        */
@@ -95,13 +96,14 @@ static void consult(const struct says *s)
     rq.result = &rows;
     start(&rq);
     connected(CALLERS);
-    static const char *const asked[] = {"PING",   "TIME",   "INFO",
+    static const char *const asked[] = {"PING",   "TIME",   "INFO",  "CONFIG",
                                         "CONFIG", "CONFIG", "CONFIG"};
     for (size_t i = 0; i < COUNT_OF(asked); i++) {
         assert_true(heard(CALLERS));
         assert_string_equal(word[0], asked[i]);
     }
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_PROBE);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_EARS);
     assert_true(heard(CALLERS));
     assert_string_equal(word[0], "TIME");
     stand_still(s->trip_ms);
@@ -114,8 +116,10 @@ static void consult(const struct says *s)
     }
     answer_config("maxmemory-policy", s->policy, "noeviction");
     answer_config("appendonly", s->aof, "yes");
+    answer_config("appendfsync", s->fsync, "always");
     answer_config("save", s->save, "");
     say(CALLERS, s->probe ? s->probe : "*2\r\n*0\r\n:1\r\n");
+    say(CALLERS, s->ears ? s->ears : "*3\r\n:2\r\n:0\r\n$0\r\n\r\n");
     stand_still(s->later_ms);
     say(CALLERS, s->again ? s->again : TIME_REPLY);
     silence(); /* the subscription is to be seen, too */
@@ -176,7 +180,8 @@ static void a_good_server_is_well_in_every_respect(void **state)
     says_that("version", SNIB_LEVEL_OK, "version 7.0.15", "");
     says_that("role", SNIB_LEVEL_OK, "a primary without replicas", "");
     says_that("eviction", SNIB_LEVEL_OK, "maxmemory-policy is noeviction", "");
-    says_that("persistence", SNIB_LEVEL_OK, "appendonly is on", "");
+    says_that("persistence", SNIB_LEVEL_OK,
+              "appendonly is on, appendfsync always", "");
     says_that("permissions", SNIB_LEVEL_OK, "scripts may run all they need",
               "");
     says_that("clock", SNIB_LEVEL_OK,
@@ -184,7 +189,42 @@ static void a_good_server_is_well_in_every_respect(void **state)
               "evenly",
               "");
     says_that("subscription", SNIB_LEVEL_OK, "may listen for grants", "");
-    assert_int_equal(founds, 8); /* no skew: this host's time is not told */
+    assert_int_equal(founds, 9); /* no skew: this host's time is not told */
+}
+
+static void a_full_disk_and_memory_are_told(void **state)
+{
+    (void)state;
+    consult(&(struct says){.info = FINE_INFO "aof_last_write_status:err\r\n"
+                                             "maxmemory:2000000\r\n"
+                                             "used_memory:1900000\r\n"});
+    says_that("disk", SNIB_LEVEL_FAIL,
+              "the last write to the append-only file failed", "disk full?");
+    says_that("memory", SNIB_LEVEL_WARN, "1.9 of maxmemory 2.0 MB in use",
+              "raise it");
+    tear_down(state);
+    set_up(state);
+    consult(&(struct says){.info = FINE_INFO "maxmemory:2000000\r\n"
+                                             "used_memory:2000001\r\n"
+                                             "maxmemory_policy:noeviction\r\n",
+                           .fsync = "no"});
+    says_that("memory", SNIB_LEVEL_FAIL,
+              "2.0 of maxmemory 2.0 MB in use: the server takes no new locks",
+              "raise maxmemory");
+    says_that("persistence", SNIB_LEVEL_WARN,
+              "appendonly is on, appendfsync no: a crash may forget the grants "
+              "of half a minute",
+              "appendfsync always");
+    tear_down(state);
+    set_up(state);
+    consult(&(struct says){
+        .ears = "-NOPERM this user has no permissions to run the "
+                "'pubsub|channels' command\r\n"});
+    all_well_but("listeners");
+    says_that("listeners", SNIB_LEVEL_WARN,
+              "could not look at who listens to whose channel: NOPERM this "
+              "user has no permissions to run the 'pubsub|channels' command",
+              "+pubsub|channels");
 }
 
 static void a_far_server_is_told(void **state)
@@ -263,7 +303,8 @@ static void what_is_saved_is_told(void **state)
          "set appendonly yes", SNIB_LEVEL_WARN},
         {NULL, "no", "", "nothing is saved: a restart forgets all grants",
          "set appendonly yes", SNIB_LEVEL_WARN},
-        {NULL, "yes", "3600 1", "appendonly is on", "", SNIB_LEVEL_OK},
+        {NULL, "yes", "3600 1", "appendonly is on, appendfsync always", "",
+         SNIB_LEVEL_OK},
         {NULL, "-NOPERM config\r\n", "3600 1",
          "could not look at appendonly: NOPERM config", "+config|get",
          SNIB_LEVEL_WARN},
@@ -482,6 +523,7 @@ int main(void)
 {
     const struct CMUnitTest cases[] = {
         CASE(a_good_server_is_well_in_every_respect),
+        CASE(a_full_disk_and_memory_are_told),
         CASE(a_far_server_is_told),
         CASE(a_server_that_answers_and_refuses_is_told),
         CASE(role_and_replicas_are_told),

@@ -18,8 +18,10 @@ enum step {
     ASK_INFO,
     ASK_POLICY,
     ASK_AOF,
+    ASK_FSYNC,
     ASK_SAVE,
     ASK_PROBE,
+    ASK_EARS,
     ASK_TIME_AGAIN,
     ASK_SUBS /* no command: the subscription's state */
 };
@@ -79,9 +81,13 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
             (const char *const[]){"CONFIG", "GET", "maxmemory-policy", NULL});
     command(s, now, i, k,
             (const char *const[]){"CONFIG", "GET", "appendonly", NULL});
+    command(s, now, i, k,
+            (const char *const[]){"CONFIG", "GET", "appendfsync", NULL});
     command(s, now, i, k, (const char *const[]){"CONFIG", "GET", "save", NULL});
     snib__encode_probe(s, out);
     snib__look_flight(s, now, i, k, SNIB__SCRIPT_PROBE);
+    snib__encode_script(out, SNIB__SCRIPT_EARS, true, 0, 0);
+    snib__look_flight(s, now, i, k, SNIB__SCRIPT_EARS);
     command(s, now, i, k, (const char *const[]){"TIME", NULL});
     k->waits_subs = true;
     snib__line_want(s, now, SUBS);
@@ -133,6 +139,7 @@ static void ping(struct look *k, snib_instant now,
     double ms = (double)snib__between(k->begun, now).ns / 1e6;
     if (c->type == SNIB__RESP_ERROR &&
         snib__redis_error_kind(c->text, c->size) != E_DENIED) {
+        k->refuses = true;
         snib__redis_error_words(text, sizeof text, c->text, c->size);
         tell(k, SNIB_LEVEL_FAIL, "answer", text,
              "the server answers but refuses to work; see its log");
@@ -174,6 +181,54 @@ static void role(struct look *k, const struct snib__resp_cell *c)
     }
 }
 
+/* A server that takes no writes says so only where one fails: the probe may
+ * write, since it begins by removing something. */
+static void memory(struct look *k, const struct snib__resp_cell *c)
+{
+    char n[40], text[200], policy[40];
+    double most = strtod(info(c, "maxmemory", n, sizeof n), NULL);
+    double used =
+        strtod(info(c, "used_memory", n, sizeof n), NULL) -
+        strtod(info(c, "mem_not_counted_for_evict", n, sizeof n), NULL);
+    info(c, "maxmemory_policy", policy, sizeof policy);
+    if (most <= 0) {
+        return; /* no limit, or not told */
+    }
+    bool full = used > most, near = used > most * 0.9;
+    bool evicts = *policy && strcmp(policy, "noeviction") != 0;
+    snprintf(text, sizeof text, "%.1f of maxmemory %.1f MB in use%s",
+             used / 1e6, most / 1e6,
+             full && !evicts ? ": the server takes no new locks" : "");
+    tell(k,
+         full && !evicts ? SNIB_LEVEL_FAIL
+         : near          ? SNIB_LEVEL_WARN
+                         : SNIB_LEVEL_OK,
+         "memory", text,
+         full && !evicts ? "raise maxmemory or remove other data; locks that "
+                           "are held can be renewed and released meanwhile"
+         : near ? "at maxmemory the server takes no new locks (or evicts "
+                  "them): raise it"
+                : "");
+}
+
+/* What a full disk does. By default such a server takes no writes. */
+static void disk(struct look *k, const struct snib__resp_cell *c)
+{
+    char v[80];
+    if (!strcmp(info(c, "rdb_last_bgsave_status", v, sizeof v), "err")) {
+        tell(k, SNIB_LEVEL_FAIL, "disk", "the last dump failed",
+             "see the server's log: disk full? Unless "
+             "stop-writes-on-bgsave-error is no, it takes no locks until a "
+             "dump succeeds (BGSAVE)");
+    }
+    if (!strcmp(info(c, "aof_last_write_status", v, sizeof v), "err")) {
+        tell(k, SNIB_LEVEL_FAIL, "disk",
+             "the last write to the append-only file failed",
+             "see the server's log: disk full? It takes no locks until such a "
+             "write succeeds");
+    }
+}
+
 static void about_server(struct look *k, const struct snib__resp_cell *c)
 {
     char v[80], text[200];
@@ -190,10 +245,8 @@ static void about_server(struct look *k, const struct snib__resp_cell *c)
         tell(k, SNIB_LEVEL_FAIL, "loading", "the server is reading its dump",
              "wait");
     }
-    if (!strcmp(info(c, "rdb_last_bgsave_status", v, sizeof v), "err")) {
-        tell(k, SNIB_LEVEL_FAIL, "persistence", "the last dump failed",
-             "see the server's log: disk full?");
-    }
+    memory(k, c);
+    disk(k, c);
 }
 
 static void policy(struct look *k, const struct snib__resp_cell *c)
@@ -225,20 +278,48 @@ static void aof(struct look *k, const struct snib__resp_cell *c)
     k->cursor = snib__resp_is(v, "yes");
 }
 
+/* When what was acknowledged is on the disk (docs/REDIS.md, "What is promised
+ * where"). */
+static void fsync_policy(struct look *k, const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *v = snib__resp_at(c, 1);
+    char text[160], clean[41];
+    if (k->cursor != 1 || refused(k, c, "persistence", "appendfsync") || !v ||
+        v->type != SNIB__RESP_STRING) {
+        return;
+    }
+    bool always = snib__resp_is(v, "always");
+    snib__redis_error_text(clean, sizeof clean, v->text, v->size);
+    snprintf(text, sizeof text, "appendonly is on, appendfsync %s%s", clean,
+             always ? ""
+             : snib__resp_is(v, "everysec")
+                 ? ": a crash may forget the grants of the last second"
+                 : ": a crash may forget the grants of half a minute");
+    tell(k, always ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "persistence", text,
+         always ? ""
+                : "set appendfsync always, or rely on fencing tokens "
+                  "(docs/FENCING.md)");
+}
+
 static void save(struct look *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *v = snib__resp_at(c, 1);
-    if (k->cursor == 1) {
-        tell(k, SNIB_LEVEL_OK, "persistence", "appendonly is on", "");
-    } else if (k->cursor == 0) {
+    if (k->cursor == 0) {
         bool dumps = c->type == SNIB__RESP_ARRAY && v &&
                      v->type == SNIB__RESP_STRING && v->size;
-        tell(k, SNIB_LEVEL_WARN, "persistence",
-             dumps ? "dumps only: a restart forgets the newest grants"
-                   : "nothing is saved: a restart forgets all grants",
-             "set appendonly yes (appendfsync everysec loses up to a second), "
-             "or rely on fencing tokens");
+        tell(
+            k, SNIB_LEVEL_WARN, "persistence",
+            dumps ? "dumps only: a restart forgets the newest grants"
+                  : "nothing is saved: a restart forgets all grants",
+            "set appendonly yes and appendfsync always (everysec loses up to a "
+            "second), or rely on fencing tokens");
     }
+}
+
+/* One that no right would help against: the server refuses to work. */
+static bool no_right(const struct snib__resp_cell *c)
+{
+    return snib__redis_error_kind(c->text, c->size) != E_DENIED;
 }
 
 static void probe(struct look *k, const struct snib__resp_cell *c)
@@ -247,7 +328,7 @@ static void probe(struct look *k, const struct snib__resp_cell *c)
     char text[400], clean[200], what[41];
     int64_t heard;
     if (c->type == SNIB__RESP_ERROR) {
-        snib__redis_error_text(clean, sizeof clean, c->text, c->size);
+        snib__redis_error_words(clean, sizeof clean, c->text, c->size);
         bool keys = strstr(clean, "keys") != NULL;
         tell(k, keys ? SNIB_LEVEL_WARN : SNIB_LEVEL_FAIL, "permissions", clean,
              keys ? "the user may use some keys only, so its other rights "
@@ -261,7 +342,10 @@ static void probe(struct look *k, const struct snib__resp_cell *c)
     const struct snib__resp_cell *e = wrong + 1;
     for (uint32_t i = 0; i + 1 < wrong->size; i += 2, e += 2) {
         if (e[0].type == SNIB__RESP_STRING && e[1].type == SNIB__RESP_STRING) {
-            snib__redis_error_text(clean, sizeof clean, e[1].text, e[1].size);
+            if (no_right(&e[1]) && k->refuses) {
+                continue; /* PING has said so */
+            }
+            snib__redis_error_words(clean, sizeof clean, e[1].text, e[1].size);
             snib__redis_error_text(what, sizeof what, e[0].text, e[0].size);
             snprintf(text, sizeof text, "%s in a script: %s", what, clean);
             tell(k, SNIB_LEVEL_FAIL, "permissions", text,
@@ -278,6 +362,43 @@ static void probe(struct look *k, const struct snib__resp_cell *c)
              "two processes have one client id (a cloned machine?): restart "
              "one of them");
     }
+}
+
+/* c: the reply of ears.lua. (A line of a client that the server has not given
+ * up yet may listen, too, for a while.) */
+static void ears(struct look *k, const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *one = snib__resp_at(c, 2);
+    int64_t all, more;
+    char text[200], clean[80];
+    if (c->type == SNIB__RESP_ERROR) {
+        snib__redis_error_words(clean, sizeof clean, c->text, c->size);
+        snprintf(text, sizeof text,
+                 "could not look at who listens to whose channel: %s", clean);
+        tell(k, SNIB_LEVEL_WARN, "listeners", text,
+             "give the user +pubsub|channels for this check");
+        return;
+    }
+    if (!snib__resp_number(snib__resp_at(c, 0), &all) ||
+        !snib__resp_number(snib__resp_at(c, 1), &more) || !one ||
+        one->type != SNIB__RESP_STRING) {
+        return;
+    }
+    snib__redis_error_text(clean, sizeof clean, one->text, one->size);
+    if (more > 0) {
+        snprintf(text, sizeof text,
+                 "%" PRId64 " of %" PRId64 " channels have more than one "
+                 "listener, %s for instance: that client is given no lock by "
+                 "message, and another hears of it",
+                 more, all, clean);
+        tell(k, SNIB_LEVEL_WARN, "listeners", text,
+             "find who else listens (CLIENT LIST TYPE pubsub): who may use "
+             "&snib:* may listen to every client whose id it can read at a "
+             "lock (docs/REDIS.md, \"Least privilege\")");
+        return;
+    }
+    tell(k, SNIB_LEVEL_OK, "listeners",
+         "nobody but itself listens to a client's channel", "");
 }
 
 static bool clock_ms(const struct snib__resp_cell *c, int64_t *ret)
@@ -398,11 +519,17 @@ void snib__doctor_reply(struct snib__redis *s, snib_instant now, int i,
     case ASK_AOF:
         aof(k, c);
         break;
+    case ASK_FSYNC:
+        fsync_policy(k, c);
+        break;
     case ASK_SAVE:
         save(k, c);
         break;
     case ASK_PROBE:
         probe(k, c);
+        break;
+    case ASK_EARS:
+        ears(k, c);
         break;
     case ASK_TIME_AGAIN:
         clock_check(s, k, now, c);

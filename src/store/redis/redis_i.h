@@ -361,7 +361,7 @@ struct look {
     /* DOCTOR */
     snib_instant begun, time_at;
     int64_t time_ms;
-    bool waits_subs;
+    bool waits_subs, refuses; /* … to work, says PING                  */
 };
 /* True: it pauses, and may have gone on now. */
 bool snib__look_due(struct snib__redis *, snib_instant now,
