@@ -93,6 +93,58 @@ static void a_silent_line_is_closed_by_its_oldest_answer(void **state)
     closed(CALLERS);
 }
 
+static snib_err state_now(void)
+{
+    struct snib__store_state is = {.nodes = 1};
+    ops->state(store, now, &is);
+    assert_true(is.reachable == (is.err == SNIB_ERR_OK));
+    return is.err;
+}
+
+/* Stopped, or without a processor, for a while: what came meanwhile is read
+ * after the clock. */
+static void who_stood_still_does_not_blame_the_server(void **state)
+{
+    (void)state;
+    const struct snib__input tick = {.kind = SNIB__IN_TICK};
+    for (int ms = 600; ms < 3 * PATIENCE; ms += 900) {
+        struct snib__request a = request(SNIB__RELEASE);
+        a.limit = SNIB__NEVER;
+        start(&a);
+        if (ms == 600) {
+            connected(CALLERS);
+        }
+        heard(CALLERS);
+        now = snib__after(now, snib__ms(ms)); /* and nobody ran */
+        assert_int_equal(state_now(), SNIB_ERR_OK);
+        ops->input(store, now, &tick);
+        assert_int_equal(state_now(), SNIB_ERR_OK);
+        assert_int_equal(out.shut, 0);
+        say(CALLERS, "*1\r\n:1\r\n");
+        answered(&a, SNIB__DONE);
+    }
+}
+
+static void
+an_awake_client_tells_silence_after_a_quarter_of_its_patience(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__RELEASE);
+    a.limit = SNIB__NEVER;
+    start(&a);
+    connected(CALLERS);
+    snib_instant began = now;
+    while (!state_now()) {
+        pass(1);
+    }
+    assert_int_equal(state_now(), SNIB_ERR_UNREACHABLE);
+    assert_in_range(snib__to_ms(snib__between(began, now)), PATIENCE / 4,
+                    PATIENCE / 4 + PATIENCE / 40 + 2);
+    say(CALLERS, "*1\r\n:1\r\n");
+    answered(&a, SNIB__DONE);
+    assert_int_equal(state_now(), SNIB_ERR_OK);
+}
+
 static void a_callers_limit_closes_nothing(void **state)
 {
     (void)state;
@@ -460,6 +512,8 @@ int main(void)
         CASE(a_cut_after_the_send_is_unknown_at_once),
         CASE(after_a_lost_acquire_a_release_leaves_a_tombstone),
         CASE(a_silent_line_is_closed_by_its_oldest_answer),
+        CASE(who_stood_still_does_not_blame_the_server),
+        CASE(an_awake_client_tells_silence_after_a_quarter_of_its_patience),
         CASE(a_callers_limit_closes_nothing),
         CASE(noscript_is_one_eval_and_then_sha_again),
         CASE(error_words_are_told_with_their_meaning),

@@ -69,6 +69,7 @@ bool snib__line_pop(struct line *l, struct flight *ret)
     }
     *ret = *at(l, 0);
     l->head = (l->head + 1) & (l->cap - 1);
+    l->overdue = (snib_instant){0};
     l->count--;
     return true;
 }
@@ -273,6 +274,30 @@ void snib__line_cut(struct snib__redis *s, snib_instant now, int i, bool shut,
     }
 }
 
+/* When it is noticed that the oldest answer is overdue, and when that closes
+ * the line. A process that stood still may find both behind it, and the answer
+ * unread: so the server has a moment more from when we see it. */
+static snib_instant notice_at(const struct snib__redis *s, const struct line *l)
+{
+    return snib__after(l->ring[l->head].sent,
+                       (snib_duration){s->patience.ns / QUIET_PART});
+}
+
+static snib_instant close_at(const struct snib__redis *s, const struct line *l)
+{
+    return snib__later(snib__after(l->ring[l->head].sent, s->patience),
+                       snib__line_silent_at(s, l));
+}
+
+snib_instant snib__line_silent_at(const struct snib__redis *s,
+                                  const struct line *l)
+{
+    return l->overdue.ns
+               ? snib__after(l->overdue,
+                             (snib_duration){s->patience.ns / MOMENT_PART})
+               : SNIB__NEVER;
+}
+
 snib_instant snib__line_due(const struct snib__redis *s, int i)
 {
     const struct line *l = &s->line[i];
@@ -300,7 +325,7 @@ snib_instant snib__line_due(const struct snib__redis *s, int i)
     }
     if (l->count) {
         due =
-            snib__sooner(due, snib__after(l->ring[l->head].sent, s->patience));
+            snib__sooner(due, l->overdue.ns ? close_at(s, l) : notice_at(s, l));
     }
     return due;
 }
@@ -342,12 +367,14 @@ void snib__line_tick(struct snib__redis *s, snib_instant now, int i)
     case LINE_TIME:
     case LINE_SUBSCRIBE:
     case LINE_READY:
-        if (l->count &&
-            snib__reached(
-                now, snib__after(snib__line_oldest(l)->sent, s->patience))) {
+        if (l->count && !l->overdue.ns && snib__reached(now, notice_at(s, l))) {
+            l->overdue = now;
+        }
+        if (l->count && snib__reached(now, close_at(s, l))) {
             snib__line_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
                            "the server does not answer", false);
-        } else if (i == SUBS) {
+        } else if (l->state == LINE_READY && i == SUBS &&
+                   snib__reached(now, l->ping_at)) {
             ping(s, now);
         }
         break;

@@ -34,6 +34,8 @@ enum {
     ABANDONED = 256, /* cancelled ids remembered                     */
     LOOKS_MAX = 64,
     POLL_LEAST_MS = 50, /* short leases poll as often as that          */
+    QUIET_PART = 4,     /* of the patience: an answer is overdue       */
+    MOMENT_PART = 40,   /* … and when we have seen that: silence       */
     POLL_MS = 1000,     /* p: a waiter's sign of life                   */
     WINDOW_MS = 3000,   /* alive for 3p                                 */
     POLL_FLOOR_MS = 10,
@@ -103,7 +105,8 @@ struct line {
     uint32_t cap, head, count, number;
     uint32_t loaded[SNIB__SCRIPTS]; /* number of the last EVAL; 0: none yet;
                                        MUST_LOAD: the next one is an EVAL   */
-    snib_instant since; /* OPENING, handshake: began                  */
+    snib_instant overdue; /* when we saw that its oldest answer is; 0: not */
+    snib_instant since;   /* OPENING, handshake: began                  */
     snib_instant rest_until;
     snib_instant ping_at; /* SUBS                                       */
     snib_duration rest;   /* next back-off                              */
@@ -202,6 +205,9 @@ void snib__line_overtaken(struct snib__redis *, const struct snib__request *,
                           int64_t claim_end_ms);
 bool snib__line_copy_due(struct snib__redis *, const uint64_t id[2]);
 snib_instant snib__line_due(const struct snib__redis *, int i);
+/* When its oldest answer, seen to be overdue, counts as silence. */
+snib_instant snib__line_silent_at(const struct snib__redis *,
+                                  const struct line *);
 void snib__line_tick(struct snib__redis *, snib_instant now, int i);
 bool snib__line_wanted(const struct snib__redis *, int i);
 

@@ -47,14 +47,14 @@ void snib__state_bad(struct snib__redis *s, snib_instant since, snib_err err,
     }
 }
 
-/* Since when an answer is awaited that should be there by now: 0, no. */
+/* Since when an answer is awaited that should be there by now: 0, no. That it
+ * has not been read is the server's silence only if we were awake to read it. */
 static snib_instant silent_since(const struct snib__redis *s, snib_instant now)
 {
     snib_instant since = {0};
     for (int i = 0; i < SUBS; i++) {
         const struct line *l = &s->line[i];
-        if (l->count &&
-            snib__between(l->ring[l->head].sent, now).ns > s->patience.ns / 4) {
+        if (l->count && snib__reached(now, snib__line_silent_at(s, l))) {
             since = l->ring[l->head].sent;
         }
     }
