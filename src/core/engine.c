@@ -464,7 +464,9 @@ static void tell_stuck(struct snib__engine *e)
     SNIB__LIST_EACH_SAFE (l, next, &e->held) {
         struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
         if (t->renewing && t->renewing->rq.err) {
-            snib__seat_trouble(t->holder, t->renewing->error.text);
+            if (!t->renewing->rq.only_asks) {
+                snib__seat_trouble(t->holder, t->renewing->error.text);
+            }
             snib__turn_fails(e, t);
         }
     }

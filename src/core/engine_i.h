@@ -191,7 +191,9 @@ void snib__seat_deadlock(struct snib__engine *, snib_instant now,
                          struct snib__seat *, const struct snib_error *);
 
 /* explain.c */
-/* The store says this of a renewal; s NULL, text NULL or "": nothing. */
+/* The store says this of a renewal (not of a question whether a fixed lease
+ * stands: it extends nothing, so it ends nothing); s NULL, text NULL or "":
+ * nothing. */
 void snib__seat_trouble(struct snib__seat *s, const char *text);
 /* A renewal succeeded. */
 void snib__seat_recovered(struct snib__seat *s);

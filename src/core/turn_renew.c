@@ -197,9 +197,9 @@ void snib__turn_renewal_answered(struct snib__engine *e, snib_instant now,
     if (rq->answer == SNIB__UNKNOWN) { /* re-sent at once (DESIGN 5) */
         rq->resent = true;
         t->doubt = t->doubt || t->adopter;
-        snib__seat_trouble(t->holder, q->error.text);
         snib__inquiry_start(e, q);
         if (!rq->only_asks) {
+            snib__seat_trouble(t->holder, q->error.text);
             snib__turn_fails(e, t);
             snib__turn_risk(e, now, t, SNIB_WHY_UNREACHABLE);
         }
@@ -233,7 +233,9 @@ void snib__turn_renewal_answered(struct snib__engine *e, snib_instant now,
             t->holder->err = rq->err ? rq->err : SNIB_ERR_UNREACHABLE;
             snib__seat_tell(e, t->holder, SNIB__NEWS_RENEWED);
         }
-        snib__seat_trouble(t->holder, q->error.text);
+        if (!rq->only_asks) {
+            snib__seat_trouble(t->holder, q->error.text);
+        }
         if (!snib__turn_check(e, now, t)) {
             snib__turn_fails(e, t);
             snib__turn_retry_at(e, now, t);

@@ -171,6 +171,52 @@ a_question_that_failed_and_was_answered_then_is_no_cause(void **state)
     release(d, s->ticket, 1, NULL);
 }
 
+/* A question extends nothing: its failure is not why the lease is over. */
+static void a_question_that_failed_is_no_cause(struct desk *d,
+                                               struct snib__seat *s)
+{
+    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_string_equal(words(d, s), "");
+    pass_ms(d, 31000);
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(s->why, SNIB_WHY_EXPIRED);
+    assert_string_equal(words(d, s),
+                        "expired: the lease was fixed, and is over");
+    release(d, s->ticket, 1, NULL);
+}
+
+static void a_question_that_was_refused_is_no_cause(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = fixed_and_asked_about(d);
+    refuse_renewal(d, SNIB_ERR_STORE, "LOADING");
+    a_question_that_failed_is_no_cause(d, s);
+}
+
+static void a_question_that_was_never_answered_is_no_cause(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = fixed_and_asked_about(d);
+    struct snib__request *rq = at(SNIB__RENEW);
+    snprintf(rq->reterr->text, sizeof rq->reterr->text,
+             "the server does not answer");
+    say(d, rq, SNIB__UNKNOWN);
+    a_question_that_failed_is_no_cause(d, s);
+}
+
+static void a_question_that_cannot_be_sent_is_no_cause(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = fixed_and_asked_about(d);
+    struct snib__request *rq = at(SNIB__RENEW);
+    rq->err = SNIB_ERR_UNREACHABLE;
+    snprintf(rq->reterr->text, sizeof rq->reterr->text,
+             "the server does not answer");
+    out->stuck = true;
+    feed(d);
+    a_question_that_failed_is_no_cause(d, s);
+}
+
 static void
 a_pause_while_it_is_asked_about_ends_with_a_confirmation(void **state)
 {
@@ -248,6 +294,9 @@ int main(void)
         T(a_fixed_lease_expires),
         T(a_question_that_was_answered_late_is_not_why_it_expired),
         T(a_question_that_failed_and_was_answered_then_is_no_cause),
+        T(a_question_that_was_refused_is_no_cause),
+        T(a_question_that_was_never_answered_is_no_cause),
+        T(a_question_that_cannot_be_sent_is_no_cause),
         T(a_pause_while_it_is_asked_about_ends_with_a_confirmation),
         T(who_forced_it_and_why_is_told),
         T(a_text_is_cut_between_characters),
