@@ -432,6 +432,12 @@ void keeper_all_acquired(struct keeper *k)
 {
     const struct leash_rules *r = &k->plan->rules;
 
+    /* What was held up the tree when the wait began may be another's by now. */
+    keeper_look(k);
+    if (k->lost) {
+        keeper_ask_again(k);
+        return;
+    }
     k->phase = PHASE_HOLDING;
     waitline_wipe(&k->line);
     k->line.due_ns = INT64_MAX;
@@ -455,7 +461,6 @@ void keeper_all_acquired(struct keeper *k)
     if (r->grace > r->ttl / 3) {
         k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;
     }
-    keeper_look(k);
     keeper_offer(k);
 }
 
@@ -483,7 +488,8 @@ static void on_refused(struct keeper *k, struct slot *s,
     keeper_fail(k, error.code);
 }
 
-/* A grant changed: at risk, held again, or lost; or several are answered. */
+/* A grant changed: at risk, held again, or lost; or several are answered, or
+ * the line's look, or all is to be asked for again. */
 void keeper_take_changes(struct keeper *k)
 {
     uint64_t count;
@@ -491,7 +497,12 @@ void keeper_take_changes(struct keeper *k)
     if (read(k->changed, &count, sizeof count) < 0) {
         return;
     }
-    keeper_look(k);
+    if (k->phase == PHASE_HOLDING) {
+        keeper_look(k);
+    }
+    if (k->again && !k->paused) {
+        keeper_go_on(k);
+    }
     keeper_take_look(k);
     keeper_multi_take_answer(k);
 }

@@ -76,10 +76,11 @@ static void lose(struct keeper *k, struct slot *s, snib_reason reason)
     explain(s, text);
     s->state = SLOT_LOST;
     s->reason = reason;
+    /* Before it holds, the leash can lose nothing: keeper_all_acquired. */
     if (!k->lost && k->phase == PHASE_HOLDING) {
-        k->lost = true;
         keeper_tell(k, PLAN_LOST, 0, keeper_why(reason), text);
     }
+    k->lost = true;
 }
 
 static void look_at_outer(struct keeper *k, struct slot *s, const char *name)
@@ -142,10 +143,26 @@ static void look_at_slot(struct keeper *k, size_t i)
     }
 }
 
+static int64_t next_look(const struct keeper *k, int64_t least, int64_t now)
+{
+    int64_t ttl = k->plan->rules.ttl, due = now + ttl / 20;
+
+    /* The library renews each third of the lease: until then nothing moves. */
+    if (least - ttl * 2 / 3 + ttl / 60 > due) {
+        due = least - ttl * 2 / 3 + ttl / 60;
+    }
+    /* Nobody tells us what becomes of a lock that is held up the tree. */
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        if (k->slots[i].state == SLOT_OUTER && due > now + LEASH_S) {
+            due = now + LEASH_S;
+        }
+    }
+    return due;
+}
+
 /* Look at all; publish the earliest deadline if it is later than before. */
 void keeper_look(struct keeper *k)
 {
-    int64_t ttl = k->plan->rules.ttl;
     int64_t least = INT64_MAX, now;
 
     for (size_t i = 0; i < k->plan->name_count; i++) {
@@ -155,7 +172,7 @@ void keeper_look(struct keeper *k)
         }
     }
     now = proc_now();
-    k->look_ns = now + ttl / 20;
+    k->look_ns = next_look(k, least, now);
     if (k->lost) {
         return;
     }
@@ -163,10 +180,6 @@ void keeper_look(struct keeper *k)
      * is a renewal, and ends a risk. */
     if (least > atomic_load(&k->page->deadline_ns) + 2 * LEASH_MS) {
         atomic_store(&k->page->deadline_ns, least);
-    }
-    /* The library renews each third of the lease: until then nothing moves. */
-    if (least - ttl * 2 / 3 + ttl / 60 > k->look_ns) {
-        k->look_ns = least - ttl * 2 / 3 + ttl / 60;
     }
     k->guard_ns =
         atomic_load(&k->page->deadline_ns) - k->plan->rules.margin / 2;
@@ -224,9 +237,10 @@ static void see_released(struct keeper *k, const struct slot *s,
     }
 }
 
+/* By ourselves: of one held up the tree we have no lock to give back. */
 static bool is_taken(const struct slot *s)
 {
-    return s->state == SLOT_HELD || s->state == SLOT_LOST;
+    return s->lock != NULL && (s->state == SLOT_HELD || s->state == SLOT_LOST);
 }
 
 /* text: of the release. Who revoked it is more than its reason says. */
@@ -296,6 +310,20 @@ static void give_back_several(struct keeper *k, struct keeper_giving *g)
     }
 }
 
+/* The looks are seconds apart: a loss since the last one is told with the
+ * release, as it is of what we acquired ourselves. */
+static void leave_outer(struct keeper *k, size_t i, struct keeper_giving *g)
+{
+    struct slot *s = &k->slots[i];
+
+    if (s->state == SLOT_OUTER && k->phase == PHASE_HOLDING) {
+        look_at_outer(k, s, k->plan->names[i]);
+    }
+    if (s->state == SLOT_LOST && s->lock == NULL && !g->lost) {
+        note_lost(g, s->reason, "");
+    }
+}
+
 void keeper_give_back(struct keeper *k, struct keeper_giving *ret)
 {
     struct several *m = &k->several;
@@ -307,6 +335,7 @@ void keeper_give_back(struct keeper *k, struct keeper_giving *ret)
         give_back_one(k, k->at, ret);
     }
     for (size_t i = 0; i < k->plan->name_count; i++) {
+        leave_outer(k, i, ret);
         k->slots[i].state = SLOT_IDLE;
     }
 }

@@ -74,6 +74,7 @@ struct keeper {
     bool lost;
     bool paused;  /* the leash is stopped, and has said so                  */
     bool aside;   /* a grant was given back: nothing is asked for just now  */
+    bool again;   /* ... all is, at the next turn of the loop                */
     bool local;   /* the store is a file on this host */
     bool asked;   /* the store, for a lock                                  */
     bool reached; /* the store, once                                       */
@@ -132,7 +133,7 @@ bool keeper_release_all(struct keeper *, enum leash_why *ret_why,
 
 /* keeper_acquire.c */
 void keeper_acquire(struct keeper *);
-/* All names are held: publish that. */
+/* All names are held, as far as one knows: publish that. */
 void keeper_all_acquired(struct keeper *);
 /* Is one attempt in this thread quick enough? */
 bool keeper_may_try_here(const struct keeper *);
@@ -154,6 +155,9 @@ void keeper_offer(struct keeper *);
 void keeper_offer_due(struct keeper *);
 void keeper_pause(struct keeper *);
 void keeper_go_on(struct keeper *);
+/* What was just acquired is no longer held, and the leash knows of nothing:
+ * give the rest back, and ask for all of it anew. */
+void keeper_ask_again(struct keeper *);
 
 /* keeper_detached.c: TERM and INT; alone from DETACH on. */
 void keeper_hear_signals(struct keeper *);

@@ -63,6 +63,14 @@ static void step_aside(struct keeper *k)
     k->aside = true;
 }
 
+/* Not from here: a loss at each attempt would be a call deeper each time. */
+void keeper_ask_again(struct keeper *k)
+{
+    step_aside(k);
+    k->again = true;
+    keeper_wake(k);
+}
+
 void keeper_offer(struct keeper *k)
 {
     int64_t most = k->plan->rules.ttl / 2;
@@ -98,7 +106,7 @@ void keeper_pause(struct keeper *k)
 /* It goes on; or, when we hold, it came too late to take what we hold. */
 void keeper_go_on(struct keeper *k)
 {
-    k->paused = false;
+    k->paused = k->again = false;
     if (k->phase == PHASE_HOLDING &&
         atomic_load(&k->page->offer) == PLAN_WITHDRAWN) {
         step_aside(k);
