@@ -73,6 +73,8 @@ void acquire_sh_text(struct text *t, const struct plan *plan,
     add_number(t, "SNIB_TTL_MS", plan->ttl_ms);
     if (page->permit_slots[0] >= 0) {
         add_number(t, "SNIB_SLOT", page->permit_slots[0]);
+    } else { /* not that of a command up the tree */
+        text_add(t, "unset SNIB_SLOT\n");
     }
     text_add(t, "export SNIB_HELD=\"${SNIB_HELD:+$SNIB_HELD:}\"");
     add_quoted(t, entry);

@@ -286,3 +286,13 @@ def test_a_check_after_the_release_does_not_speak_of_a_loss(sqlite, shell):
     assert out == "0\n76\n"
     assert said == ("snib: a: not held any more: it was released, or its holder "
                     "process was killed\n")
+
+
+def test_a_slot_of_a_semaphore_up_the_tree_is_not_this_locks(sqlite, shell):
+    p = start(sqlite, shell, "plain", behind='echo "${SNIB_SLOT-none}"',
+              env=dict(environment(sqlite), SNIB_SLOT="7"))
+    assert p.communicate(timeout=30) == ("none\n", "")
+    p = start(sqlite, shell, "plain", "--kind", "semaphore", "-n", "1",
+              "--capacity", "2", behind='echo "${SNIB_SLOT-none}"',
+              env=dict(environment(sqlite, "s"), SNIB_SLOT="7"))
+    assert p.communicate(timeout=30) == ("0\n", "")
