@@ -160,8 +160,10 @@ static int check_grant(const struct cli_args *args, const char *operand)
         return CLI_USAGE;
     }
     if (grant.no_keeper) {
-        return verdict(args, grant.ttl_ms, left_deadline(args, &grant),
-                       grant.token, false);
+        int64_t deadline = left_deadline(args, &grant);
+
+        return verdict(args, grant.ttl_ms, deadline, grant.token,
+                       deadline == 0);
     }
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply, &by);

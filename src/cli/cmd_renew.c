@@ -45,7 +45,7 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
     } else {
         code = grantfile_ask(&grant, &request, &reply, &by);
     }
-    if (code == CLI_LOST) {
+    if (code == CLI_LOST && !grant.no_keeper) {
         grantfile_say_lost(args, &grant, by, "");
     }
     if (code == CLI_OK && args->json) {

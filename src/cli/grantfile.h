@@ -65,6 +65,14 @@ int grantfile_write(const char *path, const struct grantfile *,
 bool grantfile_read(const struct cli_args *, const char *operand,
                     struct grantfile *ret);
 
+/* The caller's options, with the store that a TOKENFILE names where they name
+ * none; g must live as long. For cli_open. */
+struct cli_args grantfile_args(const struct cli_args *,
+                               const struct grantfile *g);
+/* "WHAT, says STORE", and why another store may know better. */
+void grantfile_say_ended(const struct cli_args *, const struct grantfile *,
+                         const char *what, const struct snib_client *);
+
 /* Who says that the grant is no more? */
 enum grantfile_answer {
     GRANTFILE_ANSWERED, /* the keeper                                       */

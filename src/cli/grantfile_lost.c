@@ -2,8 +2,9 @@
  *
  * "The lease had ended" would be untrue of a keeper that was killed or is
  * stopped: the store keeps the lock until the lease is over, and others wait
- * that long. So the store is asked whether a holder has that token: the one
- * that the token file names, else the caller's. A grant alone names none, and
+ * that long. So the store is asked whether a holder has that token: the one of
+ * the caller's options, else that of the token file, else that of the
+ * environment or the default. A grant alone names none, and
  * another store than its own would not know it: "it had ended" is believed of a
  * store that somebody named, not of this host's default.
  */
@@ -36,6 +37,35 @@ static bool is_its_store(const struct cli_args *args, const struct grantfile *g,
                      strcmp(g->store, snib_client_url(client)) == 0;
 }
 
+struct cli_args grantfile_args(const struct cli_args *args,
+                               const struct grantfile *g)
+{
+    struct cli_args there = *args;
+
+    /* One whose password was taken out is reached by what the caller has. */
+    if (args->store == NULL && args->store_file == NULL &&
+        storeurl_is_whole(g->store) && !storeurl_was_redacted(g->store)) {
+        there.store = g->store;
+    }
+    return there;
+}
+
+void grantfile_say_ended(const struct cli_args *args, const struct grantfile *g,
+                         const char *what, const struct snib_client *client)
+{
+    const char *url = snib_client_url(client);
+    char more[STOREURL_MAX + 64] = "";
+    struct text t = TEXT_IN(more);
+
+    if (g->store[0] != '\0' && strcmp(g->store, url) != 0) {
+        text_add(&t, "; the token file names ");
+        text_add_shown(&t, g->store, strlen(g->store));
+    } else if (g->store[0] == '\0' && !store_is_named(args)) {
+        text_add(&t, "; the grant does not name its store, --store does");
+    }
+    say("%s, says %s%s", what, shown(url), more);
+}
+
 /* How long the lease of that token still is at the store; 0: none has it;
  * -1: nobody could be asked, or
  * not all holders are shown. *ret_client: to be freed. */
@@ -43,15 +73,10 @@ static int64_t left_at_store(const struct cli_args *args,
                              const struct grantfile *g,
                              struct snib_client **ret_client)
 {
-    struct cli_args there = *args;
+    struct cli_args there = grantfile_args(args, g);
     struct snib_view *view;
     int64_t left;
 
-    /* One whose password was taken out is reached by what the caller has. */
-    if (storeurl_is_whole(g->store) && !storeurl_was_redacted(g->store)) {
-        there.store = g->store;
-        there.store_file = NULL;
-    }
     if (g->name_size == 0 || cli_open(&there, ret_client) != CLI_OK ||
         snib_inspect(*ret_client, g->name, g->name_size, &view, NULL) !=
             SNIB_ERR_OK) {

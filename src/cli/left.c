@@ -5,8 +5,9 @@
  * confirms by a renewal or denies. An answer that is lost leaves the grant as
  * it is, or renewed, never released by half.
  *
- * A grant does not name its store: a grant asked for at another one has ended
- * for all that one knows. So whoever is told "ended" is told who says so.
+ * A token file names its store, a grant alone does not: asked for at another
+ * one it has ended for all that one knows. So whoever is told "ended" is told
+ * who says so.
  */
 #include "left.h"
 #include "proc.h"
@@ -47,18 +48,19 @@ static snib_err adopt(const struct grantfile *g, int64_t lease_ms,
     return snib_grant_adopt(t->lock, g->left, lease_ms, &t->grant, error);
 }
 
-static int said_lost(const struct taken *t)
+static int open_store(const struct cli_args *args, const struct grantfile *g,
+                      const char *identity, struct snib_client **ret)
 {
-    say("the lease had ended before the release, says %s",
-        shown(snib_client_url(t->client)));
-    return CLI_LOST;
+    struct cli_args there = grantfile_args(args, g);
+
+    return cli_open_as(&there, identity, ret);
 }
 
 int left_release(const struct cli_args *args, const struct grantfile *g)
 {
     __attribute__((cleanup(put_away))) struct taken t = {0};
     struct snib_error error = {0};
-    int code = cli_open_as(args, g->identity, &t.client);
+    int code = open_store(args, g, g->identity, &t.client);
 
     if (code != CLI_OK) {
         return code;
@@ -68,9 +70,21 @@ int left_release(const struct cli_args *args, const struct grantfile *g)
         error.code = snib_release(t.lock, t.grant, &error);
     }
     if (error.code == SNIB_ERR_LOST) {
-        return said_lost(&t);
+        grantfile_say_ended(args, g, "the lease had ended before the release",
+                            t.client);
+        return CLI_LOST;
     }
     return error.code == SNIB_ERR_OK ? CLI_OK : cli_fail(&error);
+}
+
+static int not_renewed(const struct cli_args *args, const struct grantfile *g,
+                       const struct taken *t, const struct snib_error *error)
+{
+    if (error->code != SNIB_ERR_LOST) {
+        return cli_fail(error);
+    }
+    grantfile_say_ended(args, g, "the lease had ended before", t->client);
+    return CLI_LOST;
 }
 
 int left_renew(const struct cli_args *args, const struct grantfile *g,
@@ -80,25 +94,21 @@ int left_renew(const struct cli_args *args, const struct grantfile *g,
     struct snib_error error = {0};
     struct snib_status status;
     int64_t now;
-    int code = cli_open_as(args, g->identity, &t.client);
+    int code = open_store(args, g, g->identity, &t.client);
 
     if (code != CLI_OK) {
         return code;
     }
     error.code = adopt(g, lease_ms, &t, &error);
-    if (error.code == SNIB_ERR_LOST) {
-        return CLI_LOST;
-    }
     if (error.code != SNIB_ERR_OK) {
-        return cli_fail(&error);
+        return not_renewed(args, g, &t, &error);
     }
     now = proc_now(); /* before: left_ms then errs to the safe side */
     snib_grant_status(t.lock, t.grant, &status);
     *ret_deadline_ns = now + status.left_ms * LEASH_MS;
     error.code = snib_grant_abandon(t.lock, t.grant, &error);
-    return error.code == SNIB_ERR_OK     ? CLI_OK
-           : error.code == SNIB_ERR_LOST ? CLI_LOST
-                                         : cli_fail(&error);
+    return error.code == SNIB_ERR_OK ? CLI_OK
+                                     : not_renewed(args, g, &t, &error);
 }
 
 /* The rest of the lease, less the allowance for clock rates. */
@@ -121,7 +131,7 @@ int64_t left_deadline(const struct cli_args *args, const struct grantfile *g)
     struct snib_view *view;
     int64_t asked = proc_now(), rest;
 
-    if (cli_open(args, &client) != CLI_OK) {
+    if (open_store(args, g, NULL, &client) != CLI_OK) {
         return 0;
     }
     error.code = snib_inspect(client, g->name, g->name_size, &view, &error);
@@ -130,9 +140,11 @@ int64_t left_deadline(const struct cli_args *args, const struct grantfile *g)
         return 0;
     }
     rest = rest_ns(g, view);
-    if (rest == 0 && view->holders_more > 0) {
+    if (rest <= 0 && view->holders_more > 0) {
         say("whether the grant stands is not known: %u holders are not shown",
             view->holders_more);
+    } else if (rest <= 0 && !args->quiet) {
+        grantfile_say_ended(args, g, "the lease is lost", client);
     }
     snib_view_free(view);
     return rest > 0 ? asked + rest : 0;

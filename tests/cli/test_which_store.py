@@ -95,6 +95,67 @@ def test_neither_a_script_nor_quiet_is_told(relative):
     assert t.wait() == 0 and t.seen == b""
 
 
+# -- a grant that was left in the store ------------------------------------------------
+
+@pytest.fixture
+def left(store):
+    """A token file of `acquire --detached`, asked about by who has another
+    store in the environment."""
+    done = store.run("acquire", "--detached", "-t", "1m", "-o", "file", "a")
+    assert done.returncode == 0, done.stderr
+    store.there = store.url
+    store.env["SNIB_URL"] = "sqlite:%s" % store.path("other.db")
+    return store
+
+
+def test_a_token_file_of_detached_leads_to_its_store(left):
+    """All said "lost", or "had ended before", of a lock that was held."""
+    for args in (("check", "-m", "30s"), ("renew",), ("release",)):
+        done = left.run(*args, "file")
+        assert (done.returncode, done.stderr) == (0, ""), args
+    assert not json.loads(left.run("status", "--json", "-s", left.there,
+                                   "a").stdout)["held"]
+    says = "says %s\n" % json.loads(left.run(
+        "doctor", "--json", "-s", left.there).stdout)["store"]
+    for sub, what in (("check", "the lease is lost"),
+                      ("renew", "the lease had ended before"),
+                      ("release", "the lease had ended before the release")):
+        done = left.run(sub, "file")
+        assert done.returncode == 76
+        assert done.stderr == "snib: %s, %s" % (what, says)
+
+
+@pytest.mark.parametrize("sub", ["check", "renew", "release"])
+def test_who_asks_another_store_is_told_so(left, sub):
+    """An option counts more than the file: a store may have two addresses."""
+    other = left.env.pop("SNIB_URL")
+    done = left.run(sub, "-s", other, "file")
+    assert done.returncode == 76
+    with open(left.path("file")) as file:
+        lines = dict(line.rstrip("\n").split("=", 1) for line in file)
+    assert done.stderr.endswith(", says %s; the token file names %s\n"
+                                % (other, lines["store"])), done.stderr
+    assert left.run("release", "-s", left.there,
+                    lines["grant"]).returncode == 0
+
+
+@pytest.mark.parametrize("sub", ["check", "renew", "release"])
+def test_a_grant_alone_needs_its_store_named(host_default, sub):
+    snib, grant = host_default
+    done = snib.run(sub, grant)
+    assert done.returncode == 76
+    assert "; the grant does not name its store, --store does" in done.stderr
+
+
+@pytest.fixture
+def host_default(sqlite):
+    """A grant left in another store than the default, which is asked."""
+    done = sqlite.run("acquire", "--detached", "-t", "1m", "a")
+    assert done.returncode == 0, done.stderr
+    del sqlite.env["SNIB_URL"]
+    return sqlite, done.stdout.strip()
+
+
 # -- the default --------------------------------------------------------------------
 
 DEFAULT = '"$0" status --json "$SNIB_NAME"; echo "$SNIB_URL"'
