@@ -23,6 +23,9 @@ from harness.wait import wait_until
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
 
 
+FAR = 8000000000000000  # a token of the year 2217
+
+
 def url_of(nodes, **options):
     hosts = ",".join(f"{host}:{port}" for host, port in
                      (node.address for node in nodes))
@@ -64,6 +67,22 @@ def test_grant_is_on_every_node_and_leaves_nothing(drivers, quorum):
     grant.release()
     for node in quorum:
         assert_no_residue(node)
+
+
+def test_a_token_far_ahead_of_one_lock_is_no_floor_of_others(drivers, nodes):
+    three = nodes(3)
+    for node in three:
+        node.command("SET", "snib:{a}:t", FAR)
+    driver = drivers(url_of(three))
+    first = driver.acquire(driver.lock("a"), wait_ms=2000)
+    assert first.token > FAR
+    first.release()
+    other = driver.acquire(driver.lock("b"), wait_ms=2000)
+    assert other.token < FAR
+    other.release()
+    again = driver.acquire("a", wait_ms=2000)
+    assert again.token > first.token, "and its own goes on"
+    again.release()
 
 
 def test_other_client_is_told_busy_and_then_wins(drivers, quorum):

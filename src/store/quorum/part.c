@@ -141,6 +141,7 @@ static void granted(struct part *p)
 {
     p->has = HAS_OURS;
     p->token = p->rq.token;
+    p->far = p->rq.far;
     p->from = p->rq.valid_from;
 }
 

@@ -85,6 +85,7 @@ struct part {
     int64_t token;     /* HAS_OURS, HAS_GOOD: in the node's record           */
     snib_instant from; /* HAS_OURS, HAS_GOOD: its lease counts from here     */
     uint8_t node, has, doing;
+    bool far;     /* HAS_OURS: the token is far ahead of the node's clock    */
     bool missed;  /* RENEW: the node does not know the grant                 */
     bool revoked; /* RENEW: force-released there                             */
     bool plain;   /* SWEEP: RELEASE will do; else CANCEL, with a tombstone   */
@@ -109,6 +110,7 @@ struct op {
     uint8_t stage;
     bool keepers, may_queue, queued, detached;
     bool held;    /* last round: lost to another; else too few answered     */
+    bool far;     /* the token is far ahead of the clock of who gave it      */
     bool revoked; /* a RELEASE: a node says that it was ended by force      */
     bool is_spare;
     struct part part[];

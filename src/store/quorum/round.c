@@ -322,6 +322,7 @@ static void won(struct snib__quorum *q, snib_instant now, struct op *op)
     rq->id[1] = op->id[1];
     rq->token = op->token;
     rq->room = op->room;
+    rq->far = op->far;
     rq->valid_from = from;
     rq->left = op->lease;
     snib__op_tell(q, op, SNIB__DONE, SNIB_ERR_OK, NULL);
@@ -342,6 +343,7 @@ static void look(struct snib__quorum *q, snib_instant now, struct op *op)
         pending += is_pending(op, p);
         if (op->stage == ST_ROUND && counted && p->token > top) {
             top = p->token;
+            op->far = p->far;
         }
     }
     if (votes + pending < q->majority) {
