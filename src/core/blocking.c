@@ -30,7 +30,8 @@ enum {
     LISTED = 1, /* bits */
     AGAIN = 2,
     ENDING = 4,
-    STANDS = 8 /* it was QUEUED once: something of it may be there */
+    STANDS = 8 /* it was QUEUED once, now or before it was started again:
+                  something of it may be there                            */
 };
 
 #define RETRY_MS      20 /* the library was blocked by others */
@@ -170,7 +171,7 @@ static void start(struct snib__store *s, snib_instant now,
         }
         snib__link_init(&r->own);
         r->timer.index = 0;
-        r->chan = WAITING;
+        r->chan = r->verb == SNIB__ACQUIRE && r->placed ? STANDS : WAITING;
         r->answer = SNIB__PENDING;
         if (!reserve(s)) {
             r->answer = SNIB__NOT_APPLIED;

@@ -173,6 +173,8 @@ struct snib__request {
     bool spin;        /* do not stand in a queue: ask again      */
     bool far;         /* DONE: the token is more than a day ahead of the store's
                   clock, so it is no floor for other names                  */
+    bool placed;      /* ACQUIRE, started again: the store had it in its queue
+                  before, so something of it may be there                   */
     bool once;        /* not sent before: one failed attempt to connect ends it
                   (NOT_APPLIED), not its limit                              */
     bool may_queue, resent, revoked, keepers; /* keepers: not a caller's own

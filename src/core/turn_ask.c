@@ -101,7 +101,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
         snib__turn_over(e, now, t);
         return;
     }
-    rq->resent = false;
+    rq->resent = rq->placed = false;
     rq->may_queue = false;
     rq->once = true;
     rq->spin = true;
@@ -378,6 +378,7 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
             refuse_late(e, now, t, rq->err ? rq->err : SNIB_ERR_STORE,
                         &q->error);
             if (snib__turn_first_waiting(t->site)) {
+                rq->placed = t->placed;
                 snib__inquiry_start(e, q);
                 return;
             }

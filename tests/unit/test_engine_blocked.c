@@ -1,0 +1,171 @@
+/* tests/unit/test_engine_blocked.c — the engine over a library that is blocked
+ * by others for longer than some of its callers wait. */
+#include "core/blocking.h"
+#include "core/engine.h"
+#include "unit.h"
+
+static int library;
+
+static snib_err open_it(const struct snib__store_config *c, void **ret,
+                        struct snib_error *e)
+{
+    (void)c, (void)e;
+    *ret = &library;
+    return SNIB_ERR_OK;
+}
+
+static void exec(void *instance, snib_instant now, struct snib__list *chain)
+{
+    (void)instance, (void)now, (void)chain; /* the test answers */
+}
+
+static int no_bell(void *instance)
+{
+    (void)instance;
+    return -1;
+}
+
+static uint32_t not_rung(void *instance, uint64_t (*ids)[2], uint32_t max)
+{
+    (void)instance, (void)ids, (void)max;
+    return 0;
+}
+
+static void free_it(void *instance)
+{
+    (void)instance;
+}
+
+static const struct snib__blocking_ops ops = {
+    .abi = SNIB__STORE_ABI,
+    .size = sizeof ops,
+    .scheme = "blocked",
+    .caps = SNIB__CAN_QUEUE,
+    .open = open_it,
+    .exec = exec,
+    .bell_fd = no_bell,
+    .rung = not_rung,
+    .free = free_it,
+};
+
+static struct desk {
+    struct snib__engine *e;
+    struct snib__site *site;
+    struct snib__list taken; /* inside the library                           */
+    snib_instant now;
+    struct snib_error err;
+} d;
+
+static int set_up(void **state)
+{
+    struct snib__engine_config cfg = {
+        .blocking = &ops, .seed = {{1, 2, 3, 4}}, .request = snib__ms(2000)};
+    (void)state;
+    d = (struct desk){.now = {1000000000}};
+    snib__list_init(&d.taken);
+    assert_int_equal(snib__engine_open(&cfg, &d.e, &d.err), SNIB_ERR_OK);
+    assert_int_equal(snib__engine_site(d.e, "door", 0, &d.site, &d.err),
+                     SNIB_ERR_OK);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    snib__engine_free(d.e);
+    return 0;
+}
+
+static struct snib__seat *acquire(uint64_t lane, int64_t limit_ms)
+{
+    struct snib__ask ask = {.lane = lane,
+                            .limit = snib__after(d.now, snib__ms(limit_ms)),
+                            .lease = snib__ms(30000)};
+    struct snib__seat *s = NULL;
+    assert_int_equal(snib__engine_acquire(d.e, d.now, d.site, &ask, &s, &d.err),
+                     SNIB_ERR_OK);
+    return s;
+}
+
+/* The one request that the library has been given; NULL: none. */
+static struct snib__request *inside(void)
+{
+    snib__blocking_take(snib__engine_store(d.e), &d.taken);
+    struct snib__link *l = snib__list_first(&d.taken);
+    return l ? SNIB__CONTAINER(l, struct snib__request, link) : NULL;
+}
+
+static void comes_back(snib__answer answer, snib_err err)
+{
+    struct snib__list back;
+    struct snib__request *r = inside();
+    assert_non_null(r);
+    snib__list_init(&back);
+    snib__unlink(&r->link);
+    assert_true(snib__list_empty(&d.taken));
+    snib__list_push(&back, &r->link);
+    r->answer = answer;
+    r->err = err;
+    r->position = 1;
+    r->left.ns = -1;
+    snib__engine_executed(d.e, d.now, &back);
+}
+
+static void pass_ms(int64_t ms)
+{
+    d.now = snib__after(d.now, snib__ms(ms));
+    snib__engine_tick(d.e, d.now);
+}
+
+/* One thread is in the queue, the file is blocked, and a second one joins while
+ * the first one's last poll is inside the library. */
+static void a_cancel_of_what_stands_in_the_queue_is_carried_out(void **state)
+{
+    (void)state;
+    struct snib__seat *a = acquire(1, 1500);
+    comes_back(SNIB__QUEUED, SNIB_ERR_OK);
+    pass_ms(1001); /* a poll */
+    assert_int_equal(inside()->answer, SNIB__QUEUED);
+    struct snib__seat *b = acquire(2, 60000);
+    d.now = snib__after(d.now, snib__ms(499));
+    comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
+    assert_int_equal(a->state, SNIB__SEAT_REFUSED);
+    snib__seat_done(d.e, a);
+    assert_int_equal(inside()->verb, SNIB__ACQUIRE); /* goes on for b */
+    comes_back(SNIB__PENDING, SNIB_ERR_STORE);
+    assert_int_equal(snib__engine_leave(d.e, d.now, b, SNIB_ERR_CANCELLED),
+                     SNIB_ERR_CANCELLED);
+    assert_int_equal(inside()->verb, SNIB__CANCEL);
+    comes_back(SNIB__PENDING, SNIB_ERR_STORE);
+    pass_ms(30);
+    assert_non_null(inside()); /* not done: the place stands */
+    assert_int_equal(inside()->verb, SNIB__CANCEL);
+    comes_back(SNIB__DONE, SNIB_ERR_OK);
+    pass_ms(30);
+    assert_null(inside());
+}
+
+/* Of what the library never got to nothing stands. */
+static void a_cancel_of_what_was_never_there_is_done(void **state)
+{
+    (void)state;
+    struct snib__seat *a = acquire(1, 1500);
+    comes_back(SNIB__PENDING, SNIB_ERR_STORE);
+    (void)snib__engine_leave(d.e, d.now, a, SNIB_ERR_CANCELLED);
+    assert_int_equal(inside()->verb, SNIB__CANCEL);
+    comes_back(SNIB__PENDING, SNIB_ERR_STORE);
+    pass_ms(30);
+    assert_null(inside());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_cancel_of_what_stands_in_the_queue_is_carried_out, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_cancel_of_what_was_never_there_is_done, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
