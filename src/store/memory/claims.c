@@ -360,10 +360,30 @@ static void cancel(struct snib__book *b, struct snib__request *r)
     answer(r, SNIB__DONE, SNIB_ERR_OK);
 }
 
+/* Whatever is no token begins anew, above those of the grants just ended.
+ * Who waits with such a floor takes another place when it asks again. */
+static void mend(struct snib__book *b, const struct snib__name *name,
+                 int64_t highest)
+{
+    struct snib__claim c, after;
+    const struct snib__claim *from = NULL;
+    if (!snib__is_token(b->ops->token(b, name))) {
+        b->ops->mend_token(b, name, highest);
+    }
+    while (!b->err && b->ops->next(b, name, SNIB__WAITS, from, &c)) {
+        if (!snib__is_token(c.floor)) {
+            b->ops->remove(b, name, &c);
+        }
+        after = c;
+        from = &after;
+    }
+}
+
 static void force(struct snib__book *b, struct snib__request *r)
 {
     struct snib__claim c;
     uint32_t count = 0;
+    int64_t highest = 0;
     /* Only who holds now: a waiter that settle would let in first is not whom
      * the operator saw. */
     while (!b->err && (b->ops->next(b, r->name, SNIB__HOLDS, NULL, &c) ||
@@ -381,12 +401,16 @@ static void force(struct snib__book *b, struct snib__request *r)
         if (n) {
             memcpy(c.note, r->text, n);
         }
+        if (snib__is_token(c.token + c.room) && c.token + c.room > highest) {
+            highest = c.token + c.room;
+        }
         count += !snib__reached(b->now, c.until); /* else: it knows */
         c.state = SNIB__REVOKED;
         c.until = snib__after(c.until, snib__ms(SNIB__TOMB_MS));
         b->ops->change(b, r->name, &c);
         b->ops->granted(b, r->name, &c); /* no longer: it asks, and hears */
     }
+    mend(b, r->name, highest);
     b->ops->sweep(b);
     snib__claims_settle(b, r->name);
     answer(r, SNIB__DONE, SNIB_ERR_OK);

@@ -40,6 +40,12 @@
 #define SNIB__ROOM_MAX 31
 /* Tokens stay below 2^53, so that every language can hold them. */
 #define SNIB__TOKEN_END (INT64_C(1) << 53)
+/* What may be the last token of a name, or a floor: with another one a next
+ * token, and what is kept in reserve, would not stay below the end. */
+static inline bool snib__is_token(int64_t t)
+{
+    return t >= 0 && t < SNIB__TOKEN_END - 1 - SNIB__ROOM_MAX;
+}
 /* Places in the queue are counted up to here. */
 #define SNIB__PLACE_MAX 1024
 
@@ -95,9 +101,13 @@ struct snib__book_ops {
     uint32_t (*before)(struct snib__book *, const struct snib__name *,
                        const struct snib__claim *);
     /* Last token of the name, room included; never lower than any that was
-     * forgotten with its name. 0: none. */
+     * forgotten with its name. 0: none; SNIB__TOKEN_END: what the book has is
+     * no token. */
     int64_t (*token)(struct snib__book *, const struct snib__name *);
     void (*set_token)(struct snib__book *, const struct snib__name *, int64_t);
+    /* That was no token: from now on this is the last one; and whatever else
+     * token() took it from is a token again. */
+    void (*mend_token)(struct snib__book *, const struct snib__name *, int64_t);
     /* There are so many SHARES claims more now (or less). */
     void (*share)(struct snib__book *, const struct snib__name *, int by);
     void (*terms)(struct snib__book *, const struct snib__name *,
@@ -131,7 +141,7 @@ struct snib__book {
     snib_instant now;   /* read inside the atomic step                     */
     int64_t wall_ms;    /* Unix time, for tokens only                      */
     uint64_t client[2]; /* who asks                                        */
-    snib_err err;       /* sticky                                          */
+    snib_err err;       /* sticky; CORRUPT: a token or a floor is none     */
     /* The request being run; claims.c's. */
     const struct snib__request *asker;
 };

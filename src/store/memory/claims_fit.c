@@ -10,23 +10,35 @@
  * not fit. */
 #include "store/memory/claims_i.h"
 
+static int64_t last_token(struct snib__book *b, const struct snib__name *name)
+{
+    int64_t last = b->ops->token(b, name);
+    if (!b->err && !snib__is_token(last)) {
+        b->err = SNIB_ERR_CORRUPT;
+    }
+    return b->err ? 0 : last;
+}
+
 /* token = max(last + 1, unix ms * 1024, floor + 1), H19 to H22. `last`
  * includes the room of the grant before. */
 static int64_t next_token(struct snib__book *b, const struct snib__name *name,
                           int64_t floor, uint32_t room)
 {
-    int64_t t = b->ops->token(b, name) + 1;
-    if (t < b->wall_ms * 1024) {
-        t = b->wall_ms * 1024;
-    }
-    if (t < floor + 1) {
-        t = floor + 1;
-    }
-    if (t >= SNIB__TOKEN_END - SNIB__ROOM_MAX) {
+    int64_t clock = b->wall_ms * 1024, last;
+    if (clock + SNIB__ROOM_MAX >= SNIB__TOKEN_END) {
         b->err = SNIB_ERR_CONFIG;
-    } else {
-        b->ops->set_token(b, name, t + room);
+        return 0;
     }
+    last = last_token(b, name);
+    if (!b->err && !snib__is_token(floor)) {
+        b->err = SNIB_ERR_CORRUPT;
+    }
+    if (b->err) {
+        return 0;
+    }
+    int64_t t = last >= floor ? last + 1 : floor + 1;
+    t = t > clock ? t : clock;
+    b->ops->set_token(b, name, t + room);
     return t;
 }
 
@@ -176,7 +188,7 @@ void snib__claims_hold(struct snib__book *b, const struct snib__name *name,
                        struct snib__claim *c, snib_duration lease,
                        int64_t *shared)
 {
-    int64_t last = b->ops->token(b, name);
+    int64_t last = last_token(b, name);
     c->state = snib__claim_excludes(c) ? SNIB__HOLDS : SNIB__SHARES;
     if (shared && *shared) {
         c->token = *shared;

@@ -84,6 +84,14 @@ static int64_t bounded(sqlite3_stmt *st, int column, int64_t least,
 
 #define NS_MOST (INT64_MAX / 4)
 
+int64_t snib__sqlite_token(sqlite3_stmt *st, int column)
+{
+    int type = sqlite3_column_type(st, column);
+    int64_t n = sqlite3_column_int64(st, column);
+    bool is = type == SQLITE_INTEGER || type == SQLITE_NULL;
+    return is && snib__is_token(n) ? n : SNIB__TOKEN_END;
+}
+
 void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
 {
     c->id = sqlite3_column_int64(st, 0);
@@ -92,9 +100,9 @@ void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
     c->state = sqlite3_column_int(st, 3);
     c->kind = (snib_kind)sqlite3_column_int(st, 4);
     c->permits = (uint32_t)sqlite3_column_int64(st, 5);
-    c->room = (uint32_t)sqlite3_column_int64(st, 6);
-    c->token = sqlite3_column_int64(st, 7);
-    c->floor = sqlite3_column_int64(st, 8);
+    c->room = (uint32_t)bounded(st, 6, 0, SNIB__ROOM_MAX);
+    c->token = bounded(st, 7, 0, SNIB__TOKEN_END);
+    c->floor = snib__sqlite_token(st, 8);
     c->lease.ns = bounded(st, 9, 0, NS_MOST);
     c->until.ns = bounded(st, 10, 0, NS_MOST);
     c->pid = sqlite3_column_int64(st, 11);
@@ -110,6 +118,13 @@ void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
     if (c->state == SNIB__REVOKED) {
         copy_text(st, 15, c->note, sizeof c->note);
     }
+}
+
+static int64_t token_in(struct snib__sqlite *self, sqlite3_stmt *st)
+{
+    int64_t t = step_row(self, st) ? snib__sqlite_token(st, 0) : 0;
+    sqlite3_reset(st);
+    return t;
 }
 
 static int64_t number(struct snib__sqlite *self, sqlite3_stmt *st)
@@ -133,7 +148,7 @@ static void visit(struct snib__sqlite *self, const struct snib__name *name)
     self->here.terms = (struct snib__terms){.size = -1};
     if (known) {
         int at = SNIB__LOCK_COLUMN;
-        self->here.token = self->here.new_token = sqlite3_column_int64(st, at);
+        self->here.token = self->here.new_token = snib__sqlite_token(st, at);
         if (sqlite3_column_type(st, at + 1) != SQLITE_NULL) {
             self->here.terms.size = bounded(st, at + 1, -1, SNIB_PERMITS_MAX);
         }
@@ -147,7 +162,7 @@ static void visit(struct snib__sqlite *self, const struct snib__name *name)
     sqlite3_reset(st);
     /* A name that the broom took away left its token in the floor. */
     if (!known && (st = get(self, SNIB__ST_FLOOR))) {
-        self->here.token = self->here.new_token = number(self, st);
+        self->here.token = self->here.new_token = token_in(self, st);
     }
     self->here.name = self->book.err ? NULL : name;
 }
@@ -315,10 +330,29 @@ static int64_t highest(struct snib__book *b)
     sqlite3_stmt *st = get(self, SNIB__ST_HIGHEST);
     int64_t high = st ? number(self, st) : 0;
     if ((st = get(self, SNIB__ST_FLOOR))) {
-        int64_t floor = number(self, st);
-        high = floor > high ? floor : high;
+        int64_t floor = token_in(self, st);
+        high = snib__is_token(floor) && floor > high ? floor : high;
     }
     return high;
+}
+
+/* The floor, too, which names that are not in the file begin with. */
+static void mend_token(struct snib__book *b, const struct snib__name *name,
+                       int64_t t)
+{
+    struct snib__sqlite *self = self_of(b);
+    struct snib__terms same;
+    sqlite3_stmt *st = get(self, SNIB__ST_FLOOR);
+    bool mend = st && !snib__is_token(token_in(self, st));
+    int64_t high = mend ? highest(b) : 0;
+    if (mend && (st = get(self, SNIB__ST_SET_META))) {
+        sqlite3_bind_text(st, 1, "floor", -1, SQLITE_STATIC);
+        sqlite3_bind_int64(st, 2, high);
+        step_done(self, st);
+    }
+    terms(b, name, &same);
+    self->here.token = self->here.new_token = t;
+    set_terms(b, name, &same); /* writes the token, at least the clock's   */
 }
 
 static bool is_leashed(const void *about, size_t size)
@@ -493,8 +527,9 @@ static void granted(struct snib__book *b, const struct snib__name *name,
 }
 
 static const struct snib__book_ops book_ops = {
-    find,    next, before, token,        set_token, share, terms,   set_terms,
-    highest, add,  change, remove_claim, sweep,     gone,  granted,
+    find,         next,  before,    token,   set_token, mend_token,
+    share,        terms, set_terms, highest, add,       change,
+    remove_claim, sweep, gone,      granted,
 };
 
 void snib__sqlite_book(struct snib__sqlite *self)

@@ -63,7 +63,9 @@ static const char *const sql[SNIB__ST_COUNT] = {
         "INSERT INTO lock(name, token, size, gate) VALUES(?1, ?2, ?3, ?4) "
         "ON CONFLICT(name) DO UPDATE SET token = excluded.token, "
         "size = excluded.size, gate = excluded.gate",
-    [SNIB__ST_HIGHEST] = "SELECT max(token) FROM lock",
+    /* Only what is a token, below 2^53 less the reserve. */
+    [SNIB__ST_HIGHEST] = "SELECT max(token) FROM lock "
+                         "WHERE token BETWEEN 0 AND 9007199254740959",
     [SNIB__ST_ADD] =
         "INSERT INTO claim(name, request, client, state, kind, permits, "
         "holds, room, token, floor, lease, until, pid, start, pidns, bell, "

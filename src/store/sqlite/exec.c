@@ -43,9 +43,25 @@ static void not_applied(struct snib__sqlite *self, struct snib__request *r,
     r->err = snib__db_fail(&self->db, rc, self->place.path, r->reterr);
 }
 
-/* The rules themselves refused (token range). */
-static void refused(struct snib__request *r, snib_err err)
+void snib__sqlite_no_token(const struct snib__sqlite *self,
+                           struct snib__request *r)
 {
+    r->answer = SNIB__NOT_APPLIED;
+    r->err = snib__fail(r->reterr, SNIB_ERR_CORRUPT,
+                        "in %s the last token of this lock, or what a waiter "
+                        "has seen, is not a token; snib force-release begins "
+                        "it anew",
+                        self->place.path);
+}
+
+/* The rules themselves refused (token range). */
+static void refused(const struct snib__sqlite *self, struct snib__request *r,
+                    snib_err err)
+{
+    if (err == SNIB_ERR_CORRUPT) {
+        snib__sqlite_no_token(self, r);
+        return;
+    }
     r->answer = SNIB__NOT_APPLIED;
     r->err = snib__fail(r->reterr, err,
                         "this host's clock is beyond the range of tokens");
@@ -247,7 +263,7 @@ static bool run_together(struct snib__sqlite *self, struct batch *b)
                     poll(NULL, 0, 20);
                 }
             } else {
-                refused(b->r[0], self->book.err);
+                refused(self, b->r[0], self->book.err);
             }
             return true;
         }

@@ -354,6 +354,10 @@ void snib__sqlite_book(struct snib__sqlite *);
  * LOCK row without a holder has NULL in column 0. */
 #define SNIB__LOCK_COLUMN 21
 void snib__sqlite_read_claim(sqlite3_stmt *, struct snib__claim *ret);
+/* A last token or a floor; SNIB__TOKEN_END: what stands there is none. */
+int64_t snib__sqlite_token(sqlite3_stmt *, int column);
+/* NOT_APPLIED, CORRUPT: because of that. */
+void snib__sqlite_no_token(const struct snib__sqlite *, struct snib__request *);
 /* Read-only: does this request hold by now? False: no, or an error. */
 bool snib__sqlite_peek(struct snib__sqlite *, const struct snib__request *,
                        struct snib__claim *ret);

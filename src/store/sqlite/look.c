@@ -5,20 +5,26 @@
 #include "base/glob.h"
 #include "store/sqlite/internal.h"
 
-static void write_row(sqlite3_stmt *st, snib_instant now, struct snib__buf *out)
+struct shown {
+    struct snib__buf *out;
+    snib_instant now;
+    bool damaged; /* a token or a floor is none: who asks cannot be granted   */
+};
+
+static void write_row(sqlite3_stmt *st, struct shown *s)
 {
     struct snib__claim c;
     const void *about = sqlite3_column_blob(st, 15);
     int n = about ? sqlite3_column_bytes(st, 15) : 0;
     snib__sqlite_read_claim(st, &c);
-    if (!snib__reached(now, snib__claim_till(&c))) {
-        snib__claims_row(out, now, &c, about, (size_t)n);
+    if (!snib__reached(s->now, snib__claim_till(&c))) {
+        s->damaged = s->damaged || !snib__is_token(c.floor);
+        snib__claims_row(s->out, s->now, &c, about, (size_t)n);
     }
 }
 
 static int write_all(struct snib__sqlite *self, enum snib__stmt which,
-                     snib_instant now, const void *name, int size,
-                     struct snib__buf *out)
+                     const void *name, int size, struct shown *s)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(&self->db, which, &rc);
@@ -26,17 +32,32 @@ static int write_all(struct snib__sqlite *self, enum snib__stmt which,
         return rc;
     }
     sqlite3_bind_blob(st, 1, name, size, SQLITE_STATIC);
-    sqlite3_bind_int64(st, 2, now.ns);
-    while ((rc = sqlite3_step(st)) == SQLITE_ROW && !out->failed) {
-        write_row(st, now, out);
+    sqlite3_bind_int64(st, 2, s->now.ns);
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW && !s->out->failed) {
+        write_row(st, s);
     }
     sqlite3_reset(st);
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
-static int write_lock(struct snib__sqlite *self, snib_instant now,
-                      const void *name, int size, struct snib__buf *out)
+/* What a name that is not in the file begins with. */
+static int look_at_floor(struct snib__sqlite *self, struct shown *s)
 {
+    int rc;
+    sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_FLOOR, &rc);
+    if (st) {
+        rc = sqlite3_step(st);
+        s->damaged =
+            rc == SQLITE_ROW && !snib__is_token(snib__sqlite_token(st, 0));
+        sqlite3_reset(st);
+    }
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+static int write_lock(struct snib__sqlite *self, const void *name, int size,
+                      struct shown *s)
+{
+    int64_t token = 0;
     int rc;
     sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_LOCK, &rc);
     if (!st) {
@@ -44,23 +65,26 @@ static int write_lock(struct snib__sqlite *self, snib_instant now,
     }
     sqlite3_bind_blob(st, 1, name, size, SQLITE_STATIC);
     rc = sqlite3_step(st);
-    snib__rec_row(out, SNIB__ROW_LOCK);
-    snib__rec_bytes(out, SNIB__F_NAME, name, (size_t)size);
-    snib__rec_i64(out, SNIB__F_TOKEN,
-                  rc == SQLITE_ROW ? sqlite3_column_int64(st, SNIB__LOCK_COLUMN)
-                                   : 0);
+    if (rc == SQLITE_ROW) {
+        token = snib__sqlite_token(st, SNIB__LOCK_COLUMN);
+        s->damaged = !snib__is_token(token);
+    }
+    snib__rec_row(s->out, SNIB__ROW_LOCK);
+    snib__rec_bytes(s->out, SNIB__F_NAME, name, (size_t)size);
+    snib__rec_i64(s->out, SNIB__F_TOKEN, token);
     if (rc == SQLITE_ROW && sqlite3_column_type(st, 0) != SQLITE_NULL) {
-        write_row(st, now, out);
+        write_row(st, s);
     }
     sqlite3_reset(st);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
         return rc;
     }
-    rc = write_all(self, SNIB__ST_SHARERS, now, name, size, out);
-    return rc ? rc : write_all(self, SNIB__ST_WAITERS, now, name, size, out);
+    rc = rc == SQLITE_DONE ? look_at_floor(self, s) : SQLITE_OK;
+    rc = rc ? rc : write_all(self, SNIB__ST_SHARERS, name, size, s);
+    return rc ? rc : write_all(self, SNIB__ST_WAITERS, name, size, s);
 }
 
-static int list(struct snib__sqlite *self, snib_instant now,
+static int list(struct snib__sqlite *self, struct shown *s,
                 struct snib__request *r)
 {
     int rc, inner = SQLITE_OK;
@@ -69,13 +93,13 @@ static int list(struct snib__sqlite *self, snib_instant now,
     if (!st) {
         return rc;
     }
-    sqlite3_bind_int64(st, 1, now.ns);
+    sqlite3_bind_int64(st, 1, s->now.ns);
     while ((rc = sqlite3_step(st)) == SQLITE_ROW && !inner &&
            !r->result->failed) {
         const char *name = sqlite3_column_blob(st, 0);
         int size = sqlite3_column_bytes(st, 0);
         if (name && snib__glob(r->text, r->text_size, name, (size_t)size)) {
-            inner = write_lock(self, now, name, size, r->result);
+            inner = write_lock(self, name, size, s);
         }
     }
     sqlite3_reset(st);
@@ -87,14 +111,14 @@ static int list(struct snib__sqlite *self, snib_instant now,
 
 void snib__sqlite_look(struct snib__sqlite *self, struct snib__request *r)
 {
+    struct shown s = {.out = r->result};
     int rc = snib__db_begin_read(&self->db);
     if (!rc) {
-        snib_instant now = snib__host_lease_now(&self->host);
+        s.now = snib__host_lease_now(&self->host);
         if (r->verb == SNIB__LIST) {
-            rc = list(self, now, r);
+            rc = list(self, &s, r);
         } else {
-            rc = write_lock(self, now, r->name->raw, (int)r->name->raw_size,
-                            r->result);
+            rc = write_lock(self, r->name->raw, (int)r->name->raw_size, &s);
         }
         int end = snib__db_end_read(&self->db);
         rc = rc ? rc : end;
@@ -105,6 +129,8 @@ void snib__sqlite_look(struct snib__sqlite *self, struct snib__request *r)
     } else if (r->result->failed) {
         r->answer = SNIB__NOT_APPLIED;
         r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+    } else if (s.damaged && r->verb == SNIB__INSPECT) {
+        snib__sqlite_no_token(self, r); /* a list shows what there is       */
     } else {
         r->answer = SNIB__DONE;
         r->err = snib__ok(r->reterr);
