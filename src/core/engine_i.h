@@ -73,7 +73,6 @@ struct snib__turn {
     bool placed;     /* the store said "queued" to asking's request          */
     bool doubt;      /* some send of asking is unanswered                   */
     bool copies;     /* … of this grant's acquire: late copies may arrive   */
-    bool fresh;      /* may_queue of asking                                 */
     bool want_renew; /* a caller asked (snib__engine_renew)                 */
     bool aggressive;
     bool hinted; /* it is said to have been ended by force, and no renewal

@@ -1,9 +1,10 @@
 /* store/redis/state.c — how the server is, for who asks the client.
  *
- *   not asked --a line is wanted--> asked --READY, an answer--> good
+ *   not asked --a line is wanted--> asked --READY--> good
  *   asked, good --a line is lost, refused or gets an error that says the
- *   server does not work now--> bad --READY and an answer--> good
+ *   server does not work now--> bad --READY, an answer without error--> good
  *
+ * READY means that the greeting was answered.
  * Only the lines that requests go out on count. A line that is lost while
  * nobody waits or holds says nothing: servers close idle connections. */
 #include <stdio.h>
