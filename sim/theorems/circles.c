@@ -208,7 +208,7 @@ void theorem_circles(struct sim_world *w)
 
 /* -- true ---------------------------------------------------------------------- */
 
-/* "this", "sim/2 lane 1": the lane; -1: nobody. */
+/* "this", "sim/2 owner 1": the lane; -1: nobody. */
 static int read_who(const char **at, int me)
 {
     int pid, lane, n = 0;
@@ -216,7 +216,7 @@ static int read_who(const char **at, int me)
         *at += 4;
         return me;
     }
-    if (sscanf(*at, "sim/%d lane %d%n", &pid, &lane, &n) != 2 || !n ||
+    if (sscanf(*at, "sim/%d owner %d%n", &pid, &lane, &n) != 2 || !n ||
         pid < 1 || pid > SIM_CLIENTS || lane < 1 || lane > SIM_LANES) {
         return -1;
     }

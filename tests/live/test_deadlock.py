@@ -94,7 +94,7 @@ def test_two_processes_each_others_way(drivers, store):
     first, answer = unwind(held, pending, began)
     assert first == 1  # the youngest
     assert answer.text.startswith("deadlock: this waits for 'X' held by ")
-    assert f"/{a.pid} lane " in answer.text
+    assert f"/{a.pid} owner " in answer.text
     assert answer.text.endswith(" waits for 'Y' held by this")
 
 
