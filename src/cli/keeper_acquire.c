@@ -104,7 +104,7 @@ static bool held_by_us(const struct snib_view *view)
     return false;
 }
 
-static void refuse_nested(struct keeper *k, const char *name)
+static _Noreturn void refuse_nested(struct keeper *k, const char *name)
 {
     waitline_wipe(&k->line);
     if (k->plan->args->reentrant) {
@@ -160,10 +160,7 @@ void keeper_take_look(struct keeper *k)
     k->look = NULL;
     if (a.error.code == SNIB_ERR_OK && k->phase == PHASE_ACQUIRING) {
         if (held_by_ancestor(a.view)) {
-            const char *name = keeper_missing_name(k);
-
-            snib_view_free(a.view);
-            refuse_nested(k, name != NULL ? name : k->plan->names[0]);
+            refuse_nested(k, a.view->name); /* of several, the one looked at */
         }
         if (!held_by_us(a.view)) {
             waitline_show(&k->line, a.view, &a.terms, proc_now());
@@ -503,8 +500,8 @@ void keeper_take_changes(struct keeper *k)
     if (k->again && !k->paused) {
         keeper_go_on(k);
     }
+    keeper_multi_take_answer(k); /* first: what is held is not refused */
     keeper_take_look(k);
-    keeper_multi_take_answer(k);
 }
 
 void keeper_take_events(struct keeper *k)
