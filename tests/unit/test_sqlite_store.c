@@ -199,6 +199,62 @@ static void no_memory_at_open_leaves_nothing(void **state)
     }
 }
 
+static void execute(const char *statement)
+{
+    assert_int_equal(
+        sqlite3_exec(self_of(0)->db.handle, statement, NULL, NULL, NULL),
+        SQLITE_OK);
+}
+
+static int64_t count(const char *query)
+{
+    sqlite3_stmt *st;
+    sqlite3_prepare_v2(self_of(0)->db.handle, query, -1, &st, NULL);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    int64_t n = sqlite3_column_int64(st, 0);
+    sqlite3_finalize(st);
+    return n;
+}
+
+/* Swept away it would be told to nobody, and the token that it was would be
+ * given a second time. */
+static void broom_leaves_tokens_that_are_none(void **state)
+{
+    static const char *const none[] = {"-9223372036854775808", "-1",
+                                       "9007199254740991",
+                                       "9223372036854775807", "'x'"};
+    struct snib__name n = name_of("damaged");
+    (void)state;
+    host.wall_skew_ms = 0;
+    open_peers(1);
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        char text[200];
+        execute("DELETE FROM meta WHERE key = 'floor'");
+        snprintf(text, sizeof text,
+                 "INSERT INTO meta(key, value) VALUES('floor', %s)", none[i]);
+        execute(text);
+        snib__sqlite_broom(self_of(0));
+        snprintf(text, sizeof text,
+                 "SELECT count(*) FROM meta WHERE key = 'floor' AND value = %s",
+                 none[i]);
+        assert_int_equal(count(text), 1);
+    }
+    execute("DELETE FROM meta WHERE key = 'floor'");
+    struct snib__request a = acquire(0, &n);
+    end(0, &a);
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "UPDATE lock SET token = %s", none[i]);
+        execute(text);
+        self_of(0)->host.wall_skew_ms = INT64_C(99) * 86400000;
+        snib__sqlite_broom(self_of(0));
+        assert_int_equal(count("SELECT count(*) FROM lock"), 1);
+        assert_int_equal(count("SELECT count(*) FROM meta WHERE key = 'floor' "
+                               "AND value != 0"),
+                         0);
+    }
+}
+
 int main(void)
 {
     set_kit();
@@ -209,6 +265,7 @@ int main(void)
         CASE(another_boot_id_while_in_use_is_refused),
         CASE(tokens_rise_though_the_clock_goes_back),
         CASE(broom_forgets_old_names_but_not_their_tokens),
+        CASE(broom_leaves_tokens_that_are_none),
         CASE(first_opens_race_each_other_and_kill),
         CASE(urls_with_more_than_a_path_are_refused),
         CASE(no_memory_at_open_leaves_nothing),

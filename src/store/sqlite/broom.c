@@ -49,10 +49,10 @@ static int set_floor(struct snib__db *db, int64_t floor)
     int rc = get_meta(db, "floor", &st);
     int64_t old = 0;
     if (st) {
-        old = sqlite3_column_int64(st, 0);
+        old = snib__sqlite_token(st, 0);
         sqlite3_reset(st);
     }
-    if (rc || old >= floor) {
+    if (rc || old >= floor) { /* what is none is above all: told, not mended */
         return rc;
     }
     st = snib__db_st(db, SNIB__ST_SET_META, &rc);
@@ -90,7 +90,7 @@ struct visit {
 static int visit_one(struct snib__db *db, struct visit *v, sqlite3_stmt *st)
 {
     int size = sqlite3_column_bytes(st, 0), gone = 0, rc;
-    int64_t token = sqlite3_column_int64(st, 1);
+    int64_t token = snib__sqlite_token(st, 1);
     snib_instant dead = snib__before(v->now, snib__ms(SNIB__ASIDE_MS));
     v->last_size = size <= SNIB_NAME_MAX ? size : SNIB_NAME_MAX;
     if (size) {
@@ -112,6 +112,9 @@ static int visit_one(struct snib__db *db, struct visit *v, sqlite3_stmt *st)
                        &gone);
     }
     if (!rc) {
+        gone = 0;
+    }
+    if (!rc && snib__is_token(token)) { /* damage is told until it is mended */
         rc = delete_of(db, SNIB__ST_BROOM_LOCK, v->last, v->last_size,
                        v->old_token, &gone);
     }
