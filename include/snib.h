@@ -286,7 +286,8 @@ snib_client_open(const struct snib_client_options *options,
  * started acquires with CLOSED, each as soon as the store has confirmed that
  * nothing of it is left, as snib_cancel does (UNKNOWN as there),
  * and does not block; stop releases what is held (each up to
- * request_ms; all of them together, when the store does not answer), joins the
+ * request_ms; all of them together, when the store does not answer; of a quorum
+ * up to 250 ms more until each server that is well has been told), joins the
  * threads; free gives everything back and implies the
  * first two. NULL is allowed. No other thread may use the client during
  * free. */

@@ -315,6 +315,7 @@ struct snib__store_state {
     snib_err err;       /* why not; OK and not reachable: not known yet    */
     snib_instant since; /* of that; 0: not known                           */
     uint32_t nodes, nodes_reachable;
+    bool behind; /* a node is being told what is answered already           */
     char text[252]; /* one clean line, never a password; "": all is well   */
 };
 

@@ -23,7 +23,8 @@ void snib__call_begin(struct snib__step *s, struct snib__call *call,
     snib__roles_enter(&s->c->roles, &call->w, 0);
     atomic_init(&call->word, SNIB__AWAKE);
     call->kind = (uint8_t)kind;
-    call->brief = kind != SNIB__CALL_ROOM && kind != SNIB__CALL_IDLE;
+    call->brief = kind != SNIB__CALL_ROOM && kind != SNIB__CALL_IDLE &&
+                  kind != SNIB__CALL_TOLD;
     call->err = SNIB_ERR_OK;
     s->c->odd_calls += !call->brief;
     call->limit = limit;
@@ -596,6 +597,24 @@ snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
     return outcome(&call, reterr);
+}
+
+/* A quorum answers when a majority has confirmed an end. The other servers
+ * have been asked, too, but of those that we have no connection with yet nobody
+ * would hear it any more, and it would stay there until its lease is over. */
+enum { TOLD_MS = 250 };
+
+void snib__wait_told(struct snib__step *s)
+{
+    struct snib__call call;
+    struct snib__store_state store;
+    snib__engine_store_state(s->c->engine, s->now, &store);
+    if (store.behind) {
+        snib__call_begin(s, &call, SNIB__CALL_TOLD,
+                         snib__after(s->now, snib__ms(TOLD_MS)));
+        snib__call_wait(s, &call, NULL);
+        snib__pump_leave(s, &call);
+    }
 }
 
 /* -- for stop: wait until nothing is under way -------------------------------------------------- */

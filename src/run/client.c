@@ -311,6 +311,7 @@ void snib_client_stop(struct snib_client *c)
     }
     snib__engine_close(c->engine, s.now);
     snib__wait_idle(&s);
+    snib__wait_told(&s);
     c->stopped = true;
     end_waiting_calls(&s);
     snib__notes_close(&s);

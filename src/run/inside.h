@@ -128,7 +128,8 @@ typedef enum snib__call_kind {
     SNIB__CALL_RENEW,
     SNIB__CALL_QUERY,
     SNIB__CALL_ROOM, /* for fewer requests in flight (rule 6)               */
-    SNIB__CALL_IDLE  /* for nothing being in flight: stop                   */
+    SNIB__CALL_IDLE, /* for nothing being in flight: stop                   */
+    SNIB__CALL_TOLD  /* … nor behind what was answered                      */
 } snib__call_kind;
 
 struct snib__call {
@@ -425,6 +426,8 @@ void snib__stop_ask(struct snib_client *, struct snib__stop *);
 snib_duration snib__patience(const struct snib_client *, int64_t wait_ms);
 /* Until nothing is under way at the store, or nothing moves for request_ms. */
 void snib__wait_idle(struct snib__step *);
+/* … and what was answered is told to the rest of the servers, for a moment. */
+void snib__wait_told(struct snib__step *);
 
 /* -- batch.c: several requests in one visit ---------------------------------------- */
 

@@ -259,6 +259,12 @@ static void settle_conditions(struct snib__step *s)
         } else if (call->kind == SNIB__CALL_IDLE &&
                    snib__engine_idle(c->engine)) {
             snib__call_settle(s, call, SNIB_ERR_OK);
+        } else if (call->kind == SNIB__CALL_TOLD) {
+            struct snib__store_state store;
+            snib__engine_store_state(c->engine, s->now, &store);
+            if (!store.behind) {
+                snib__call_settle(s, call, SNIB_ERR_OK);
+            }
         }
     }
 }

@@ -492,6 +492,27 @@ def test_grant_left_behind_is_released_by_another_process(
     assert snib("try", "n", "--", "true").returncode == 0
 
 
+def test_a_release_reaches_servers_that_are_slow_to_greet(nodes, tmp_path):
+    """The command has its answer from three of five, before the other two
+    have taken its connection."""
+    five = nodes(5)
+    program = os.environ["SNIB_BIN"]
+    path = tmp_path / "grant"
+    for slow in (0.05, 0.1):
+        env = {**os.environ, "SNIB_URL": url_of(five)}
+        subprocess.run([program, "acquire", "--detached", "-t", "20s", "-o",
+                        str(path), "n"], env=env, check=True, timeout=30)
+        wait_until(lambda: on(five) == 5, 2, "a grant on every server")
+        with FaultProxy(five[3].address) as a, FaultProxy(five[4].address) as b:
+            a.delay_reply(slow)
+            b.delay_reply(slow)
+            done = subprocess.run(
+                [program, "release", "-s", url_of([*five[:3], a, b]),
+                 str(path)], capture_output=True, text=True, timeout=30)
+            assert done.returncode == 0, done.stderr
+            wait_until(lambda: on(five) == 0, 1, "released on every server")
+
+
 def test_force_release_ends_it_on_all_and_tells_the_holder(
         snib, drivers, quorum):
     driver = drivers(url_of(quorum))

@@ -205,6 +205,11 @@ def main():
     os.makedirs(PLACE)
     print(f"{len(tests)} test programs, {count} rounds, --seed {seed}",
           flush=True)
+    # A shell that puts us into the background ignores these for all below us;
+    # ctest does not leave that to its tests either.
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     total, alone = Sum(), (count + 1) // 2
     phase(tests, range(1, alone + 1), seed, False, total)
     if count > alone:

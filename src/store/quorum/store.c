@@ -546,18 +546,36 @@ static int by_instant(const void *a, const void *b)
 
 /* Reachable while a majority is, and since the instant from which it was (or
  * was not). The text is one server's that is not. */
+/* Of something that has ended, and whose end a majority has confirmed, a node
+ * that is well is being told. */
+static bool is_behind(const struct snib__quorum *q, uint32_t failing)
+{
+    for (uint32_t i = 0; q->background > 0 && i < BUCKETS; i++) {
+        SNIB__LIST_EACH (l, &q->bucket[i]) {
+            const struct op *op = SNIB__CONTAINER(l, struct op, link);
+            for (uint32_t k = 0; k < q->count && op->detached; k++) {
+                if (op->part[k].doing != DO_NOTHING && !(failing >> k & 1)) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 static void quorum_state(const struct snib__store *store, snib_instant now,
                          struct snib__store_state *ret)
 {
     const struct snib__quorum *q = of(store);
     snib_instant good[NODES_MAX], bad[NODES_MAX];
-    uint32_t goods = 0, bads = 0;
+    uint32_t goods = 0, bads = 0, failing = 0;
     struct snib__store_state one;
     char why[sizeof ret->text] = "";
     for (uint32_t k = 0; k < q->count; k++) {
         const struct node *n = &q->node[k];
         one = (struct snib__store_state){.reachable = true};
         q->kind->ops->state(n->store, now, &one);
+        failing |= (uint32_t)(n->failing || one.err) << k;
         if (one.reachable) {
             good[goods++] = one.since;
         } else if (one.err) {
@@ -567,6 +585,7 @@ static void quorum_state(const struct snib__store *store, snib_instant now,
                      one.text);
         }
     }
+    ret->behind = is_behind(q, failing);
     ret->nodes = q->count;
     ret->nodes_reachable = goods;
     ret->reachable = goods >= q->majority;
