@@ -6,6 +6,7 @@
  *
  * Two jobs want the same name. The second is granted when the first, after
  * its 100 ms of work, releases. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, also with -std=c11 */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

@@ -11,6 +11,9 @@
  * step; it is held for milliseconds, dies with the process, and so is not the
  * lock that snib is there for. FILE is replaced by rename: readers see the old
  * or the new one. All writers must see the same file system. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* mkostemp, also with -std=c11 */
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

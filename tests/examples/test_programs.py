@@ -1,6 +1,11 @@
 """The C programs: each is run, on the embedded store and on Redis."""
 
+import os
+import subprocess
+
 import pytest
+
+from conftest import EXAMPLES, ROOT
 
 
 @pytest.fixture(params=["embedded", "redis"])
@@ -121,3 +126,18 @@ def test_latch_and_barrier_wait_for_all(run):
         result = run("latch")
         assert result.returncode == 0, result.stdout + result.stderr
         assert result.stdout == "loaded by 3 of 3\n2 rounds, 0 mistakes\n"
+
+
+SOURCES = sorted(os.path.relpath(os.path.join(folder, name), EXAMPLES)
+                 for folder, _, names in os.walk(EXAMPLES)
+                 for name in names if name.endswith(".c"))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_an_example_compiles_as_strict_c11(source):
+    """Without the GNU extensions that a compiler adds of itself."""
+    done = subprocess.run(
+        ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+         "-I", os.path.join(ROOT, "include"), os.path.join(EXAMPLES, source)],
+        capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
