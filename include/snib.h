@@ -367,9 +367,12 @@ struct snib_lock_options {
                               it, too; the place of their client among others
                               is that of the lane that asked first          */
     /* Told once for each change of a grant's state (at risk, held again,
-     * lost); not any more once the grant was given back or the handle freed:
-     * whoever releases has heard of the loss by SNIB_ERR_LOST. Keeper thread
-     * or snib_process; no lock held; may call anything but
+     * lost). Once the grant was given back nothing more is told of it: whoever
+     * releases has heard of the loss by SNIB_ERR_LOST. But a call that was on
+     * its way by then may still run when snib_release has returned; it is
+     * snib_lock_free that waits for it (unless called from it), so data may be
+     * freed after snib_lock_free, not after snib_release. Keeper thread or
+     * snib_process; no lock held; may call anything but
      * snib_client_stop/free. */
     void (*on_change)(void *data, struct snib_grant, snib_state, snib_reason);
     void *data;
@@ -386,7 +389,9 @@ SNIB_API SNIB_CHECK snib_err snib_lock_new(struct snib_client *,
                                            struct snib_error *reterr);
 
 /* Free the handle; what is still held through it is released in the
- * background. NULL is allowed. */
+ * background. NULL is allowed. Waits for an on_change of the handle that runs;
+ * when it has returned none runs nor will, and data may be freed (called from
+ * on_change itself: when that has returned). */
 SNIB_API void snib_lock_free(struct snib_lock *);
 
 struct snib_acquire_options {
@@ -757,12 +762,19 @@ SNIB_API SNIB_CHECK snib_err snib_doctor(
  *   SNIB_WITH (s, lock, NULL, &err) { pay(s.grant.token); }
  *
  * The block runs once when the lock was acquired, else not at all (err says
- * why; s is out of scope then). Not with longjmp or thread cancellation. */
+ * why; s is out of scope then). When the lock was lost before the block ended,
+ * on whatever way, the release writes LOST and why into err, unless err holds
+ * another error by then: so err.code after the block says whether all of it
+ * was protected. err may be NULL; else it has to live until the block's end,
+ * for those who call the functions themselves until snib_scope_end (where
+ * scope.err is what the release answered). A release that was sent and not
+ * answered is no loss. Not with longjmp or thread cancellation. */
 struct snib_scope {
     struct snib_lock *lock;
     struct snib_grant grant;
     snib_err err;
     bool live;
+    struct snib_error *reterr;
 };
 SNIB_API struct snib_scope snib_scope_begin(struct snib_lock *,
                                             const struct snib_acquire_options *,

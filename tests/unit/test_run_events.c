@@ -315,6 +315,65 @@ static void a_callback_may_release_and_free(void **state)
     snib_client_free(c);
 }
 
+struct slow {
+    struct snib_lock *lock;
+    _Atomic int begun, open, ended, freed, early;
+};
+
+static void run_until_opened(void *data, struct snib_grant g, snib_state s,
+                             snib_reason r)
+{
+    struct slow *slow = data;
+    int64_t end = now_ms() + 20000;
+    (void)g, (void)s, (void)r;
+    atomic_fetch_add(&slow->begun, 1);
+    while (!atomic_load(&slow->open) && now_ms() < end) {
+        nap(1);
+    }
+    slow->early += atomic_load(&slow->freed);
+    atomic_fetch_add(&slow->ended, 1);
+}
+
+static void *open_late(void *data)
+{
+    struct slow *slow = data;
+    nap(30); /* in which snib_lock_free could be wrong */
+    atomic_store(&slow->open, 1);
+    return NULL;
+}
+
+static void
+the_handle_waits_for_a_callback_and_the_release_does_not(void **state)
+{
+    (void)state;
+    struct slow slow = {0};
+    struct snib_client *c = open_client("", false);
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    struct snib_acquire_options a = waiting(0);
+    struct snib_grant g;
+    pthread_t opener;
+    o.lease_ms = 100;
+    o.fixed_lease = true;
+    o.on_change = run_until_opened;
+    o.data = &slow;
+    assert_int_equal(snib_lock_new(c, "x", &o, &slow.lock, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_acquire(slow.lock, &a, &g, &e), SNIB_ERR_OK);
+    int64_t end = now_ms() + 20000;
+    while (!atomic_load(&slow.begun) && now_ms() < end) {
+        nap(1);
+    }
+    assert_int_equal(snib_release(slow.lock, g, &e), SNIB_ERR_LOST);
+    assert_int_equal(atomic_load(&slow.ended), 0);
+    assert_int_equal(pthread_create(&opener, NULL, open_late, &slow), 0);
+    snib_lock_free(slow.lock);
+    atomic_store(&slow.freed, 1);
+    pthread_join(opener, NULL);
+    assert_int_equal(slow.early, 0);
+    assert_int_equal(atomic_load(&slow.ended), 1);
+    snib_client_free(c);
+    assert_int_equal(atomic_load(&slow.begun), 1);
+}
+
 /* -- events ---------------------------------------------------------------------------------- */
 
 static struct snib_event next_event(struct snib_client *c, bool pull)
@@ -536,6 +595,9 @@ int main(void)
         cmocka_unit_test_setup(a_release_makes_the_loss_descriptor_readable,
                                new_space),
         cmocka_unit_test_setup(a_callback_may_release_and_free, new_space),
+        cmocka_unit_test_setup(
+            the_handle_waits_for_a_callback_and_the_release_does_not,
+            new_space),
         cmocka_unit_test_setup(every_start_ends_in_one_event, new_space),
         cmocka_unit_test_setup(every_start_ends_in_one_event_without_a_thread,
                                new_space),

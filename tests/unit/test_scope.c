@@ -161,6 +161,82 @@ static void a_lock_lost_inside_is_told_by_the_end(void **state)
     assert_true(returns_from_inside() > 0);
 }
 
+static void lose(struct snib_grant grant)
+{
+    assert_int_equal(snib_test_steal(client, "x", 60000), SNIB_ERR_OK);
+    assert_int_equal(snib_renew(lock, grant, 0, NULL), SNIB_ERR_LOST);
+}
+
+static int loses_and_returns(struct snib_error *e)
+{
+    SNIB_WITH (s, lock, NULL, e) {
+        lose(s.grant);
+        return 1;
+    }
+    return 0;
+}
+
+static void a_lock_lost_inside_is_told_behind_the_block(void **state)
+{
+    (void)state;
+    struct snib_error e = {0};
+    SNIB_WITH (s, lock, NULL, &e) {
+        lose(s.grant);
+        assert_int_equal(e.code, SNIB_ERR_OK);
+    }
+    assert_int_equal(e.code, SNIB_ERR_LOST);
+    assert_true(e.text[0] != 0);
+    assert_int_equal(snib_test_expire(client, "x"), SNIB_ERR_OK);
+    assert_int_equal(loses_and_returns(&e), 1);
+    assert_int_equal(e.code, SNIB_ERR_LOST);
+    assert_int_equal(snib_test_expire(client, "x"), SNIB_ERR_OK);
+    SNIB_WITH (s, lock, NULL, &e) {
+        assert_int_equal(e.code, SNIB_ERR_OK);
+    }
+    assert_int_equal(e.code, SNIB_ERR_OK);
+}
+
+static void a_forced_release_inside_is_told_with_its_reason(void **state)
+{
+    (void)state;
+    struct snib_error e = {0};
+    uint32_t ended = 0;
+    SNIB_WITH (s, lock, NULL, &e) {
+        assert_int_equal(
+            snib_force_release(client, "x", 0, "bad release", &ended, NULL),
+            SNIB_ERR_OK);
+    }
+    assert_int_equal(ended, 1);
+    assert_int_equal(e.code, SNIB_ERR_LOST);
+    assert_non_null(strstr(e.text, "bad release"));
+}
+
+static void an_error_of_the_block_is_not_overwritten_by_a_loss(void **state)
+{
+    (void)state;
+    struct snib_error e = {0};
+    SNIB_WITH (s, lock, NULL, &e) {
+        lose(s.grant);
+        e.code = SNIB_ERR_DENIED;
+        (void)snprintf(e.text, sizeof e.text, "my own");
+    }
+    assert_int_equal(e.code, SNIB_ERR_DENIED);
+    assert_string_equal(e.text, "my own");
+}
+
+static void a_loss_in_an_inner_block_is_still_told_by_the_outer(void **state)
+{
+    (void)state;
+    struct snib_error e = {0};
+    SNIB_WITH (outer, lock, NULL, &e) {
+        SNIB_WITH (inner, lock, NULL, &e) {
+            lose(inner.grant);
+        }
+        assert_int_equal(e.code, SNIB_ERR_LOST);
+    }
+    assert_int_equal(e.code, SNIB_ERR_LOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -180,6 +256,17 @@ int main(void)
                                         close_all),
         cmocka_unit_test_setup_teardown(a_lock_lost_inside_is_told_by_the_end,
                                         open_all, close_all),
+        cmocka_unit_test_setup_teardown(
+            a_lock_lost_inside_is_told_behind_the_block, open_all, close_all),
+        cmocka_unit_test_setup_teardown(
+            a_forced_release_inside_is_told_with_its_reason, open_all,
+            close_all),
+        cmocka_unit_test_setup_teardown(
+            an_error_of_the_block_is_not_overwritten_by_a_loss, open_all,
+            close_all),
+        cmocka_unit_test_setup_teardown(
+            a_loss_in_an_inner_block_is_still_told_by_the_outer, open_all,
+            close_all),
     };
     return RUN(cases);
 }
