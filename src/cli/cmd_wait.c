@@ -89,9 +89,10 @@ static bool asks_too_much(const struct kind_terms *terms,
     error->text[0] = '\0';
     text_add_shown(&t, wish->name, strlen(wish->name));
     text_addf(&t,
-              ": %" PRIu32 " permits were asked for and the semaphore has "
-              "%" PRId64 " in all; ask for fewer or make it larger",
-              wish->permits, terms->size);
+              ": %" PRIu32 " permit%s asked for and the semaphore has "
+              "%" PRId64 " in all; %s it larger",
+              wish->permits, wish->permits == 1 ? " was" : "s were",
+              terms->size, terms->size ? "ask for fewer or make" : "make");
     return true;
 }
 

@@ -6,10 +6,12 @@
 void snib__refuse_too_many(struct snib__request *r, int64_t size)
 {
     r->answer = SNIB__NO;
-    r->err = snib__fail(r->reterr, SNIB_ERR_USAGE,
-                        "%u permits were asked for and the semaphore has %lld "
-                        "in all; ask for fewer or make it larger",
-                        r->permits, (long long)size);
+    r->err =
+        snib__fail(r->reterr, SNIB_ERR_USAGE,
+                   "%u permit%s asked for and the semaphore has %lld in "
+                   "all; %s it larger",
+                   r->permits, r->permits == 1 ? " was" : "s were",
+                   (long long)size, size ? "ask for fewer or make" : "make");
 }
 
 void snib__refuse_no_size(struct snib__request *r)

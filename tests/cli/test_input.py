@@ -338,6 +338,15 @@ def test_waiting_for_more_permits_than_there_are_is_64(store):
     assert (again.returncode, again.stderr) == (64, done.stderr)
 
 
+def test_one_permit_of_none_is_said_in_the_singular(store):
+    assert store.run("semaphore", "-q", "--set", "0", "s").returncode == 0
+    said = ("snib: s: 1 permit was asked for and the semaphore has 0 in all; "
+            "make it larger\n")
+    for args in (["wait"], ["try"]):
+        done = store.run(*args, "--kind", "semaphore", "s")
+        assert (done.returncode, done.stderr) == (64, said)
+
+
 def test_a_size_below_0_says_what_can_be_added(store):
     assert store.run("semaphore", "-q", "--set", "5", "s").returncode == 0
     done = store.run("semaphore", "--add", "-9", "s")

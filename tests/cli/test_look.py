@@ -189,3 +189,21 @@ def test_a_full_disk_under_stdout_is_70(sqlite):
     with open("/dev/full", "w") as full:
         p = sqlite.start("status", "a", stdout=full)
         assert p.wait(20) == 70
+
+
+@pytest.mark.parametrize("name, pattern", [
+    ("dam", "snib:{dam}*"), ("a*[b]'c", "snib:{a??b??c}*")])
+def test_a_key_of_another_type_is_found_by_the_pattern_that_is_said(
+        redis, name, pattern):
+    """And is not ours to remove."""
+    keys = [f"snib:{{{each}}}:w" for each in (name, "other")]
+    for key in keys:
+        redis.server.command("SET", key, "x")
+    done = redis.run("force-release", "--yes", "--reason", "x", name)
+    assert done.returncode == 69
+    assert "of another type, so not ours" in done.stderr
+    assert f"--pattern '{pattern}', TYPE of each" in done.stderr
+    found = redis.server.command("SCAN", "0", "MATCH", pattern,
+                                 "COUNT", "1000")[1]
+    assert keys[0].encode() in found and keys[1].encode() not in found
+    assert redis.server.command("GET", keys[0]) == b"x"

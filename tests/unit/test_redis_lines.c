@@ -215,6 +215,7 @@ static void a_lost_line_is_logged_with_its_reason(void **state)
     assert_int_equal(log_lines, 1);
     assert_int_equal(log_level, SNIB_LOG_WARN);
     assert_non_null(strstr(log_text, "Connection refused"));
+    assert_non_null(strstr(log_text, "redis: connection for calls lost: "));
     tear_down(state);
     open_store("redis://:wrong@h");
     out.log = note_log;

@@ -59,19 +59,24 @@ static void noscript(struct snib__redis *s, struct line *l,
     }
 }
 
-/* What the server says of a key, with what to do. */
+/* What the server says of a key, with what to do: a pattern that finds the
+ * keys of this lock. What a pattern or a shell would take otherwise is '?'. */
 static void remedy(const struct snib__request *rq, char *text, size_t size)
 {
-    const char *name = rq->name ? rq->name->safe : "";
-    int n =
-        rq->name && rq->name->safe_size < 100 ? (int)rq->name->safe_size : 0;
-    if (n && strstr(text, "WRONGTYPE")) {
-        snprintf(text, size,
-                 "a key of snib:{%.*s} is of another type, so not ours: find "
-                 "it (redis-cli --scan --pattern 'snib:{*', TYPE) and rename "
-                 "or delete it",
-                 n, name);
+    char name[100];
+    uint32_t n = rq->name ? rq->name->safe_size : 0;
+    if (!n || n >= sizeof name || !strstr(text, "WRONGTYPE")) {
+        return;
     }
+    for (uint32_t i = 0; i < n; i++) {
+        char c = rq->name->safe[i];
+        name[i] = (char)(strchr("*?[]\\'", c) ? '?' : c);
+    }
+    snprintf(text, size,
+             "a key of this lock is of another type, so not ours: find it "
+             "(redis-cli --scan --pattern 'snib:{%.*s}*', TYPE of each) and "
+             "rename or delete it",
+             (int)n, name);
 }
 
 static void error(struct snib__redis *s, snib_instant now, int i,
@@ -80,7 +85,7 @@ static void error(struct snib__redis *s, snib_instant now, int i,
     struct line *l = &s->line[i];
     struct snib__request *rq = f->rq;
     error_kind kind = snib__redis_error_kind(text, size);
-    char clean[200];
+    char clean[248];
     snib__redis_error_words(clean, sizeof clean, text, size);
     remedy(rq, clean, sizeof clean);
     if (kind == E_RETRY || kind == E_DROP ||

@@ -267,8 +267,11 @@ void snib__line_cut(struct snib__redis *s, snib_instant now, int i, bool shut,
         snib__look_subs(s, now);
     }
     if (s->out->log) {
-        char line[sizeof l->text + 32];
-        snprintf(line, sizeof line, "redis: line %d lost: %s", i, l->text);
+        static const char *const uses[LINES] = {
+            [CALLERS] = "calls", [KEEPER] = "renewals", [SUBS] = "wake-ups"};
+        char line[sizeof l->text + 48];
+        snprintf(line, sizeof line, "redis: connection for %s lost: %s",
+                 uses[i], l->text);
         s->out->log(s->out->log_data, barred ? SNIB_LOG_ERROR : SNIB_LOG_WARN,
                     line);
     }
