@@ -49,8 +49,14 @@ def blocks(text):
         yield comment, "\n".join(code)
 
 
+# What a roff without a UTF-8 locale knows by its name only.
+GLYPHS = {"…": "...", "—": r"\(em", "·": r"\(pc", "−": r"\(mi"}
+
+
 def escape(line):
     line = line.replace("\\", "\\e")
+    for glyph, name in GLYPHS.items():
+        line = line.replace(glyph, name)
     line = re.sub(r"(?<!\w)\*(\w[\w-]*)\*(?!\w)", r"\\fI\1\\fR", line)
     return "\\&" + line if line[:1] in (".", "'") else line
 
