@@ -542,8 +542,10 @@ bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
 {
     struct snib_status status;
     snib_grant_status(lock, grant, &status);
-    return (status.state == SNIB_HELD || status.state == SNIB_AT_RISK) &&
-           status.left_ms > 0;
+    /* HELD is said up to the deadline itself, AT_RISK also behind that of an
+     * aggressive grant; left_ms is 0 already in the last millisecond. */
+    return status.state == SNIB_HELD ||
+           (status.state == SNIB_AT_RISK && status.left_ms > 0);
 }
 
 /* -- queries -------------------------------------------------------------------------------- */

@@ -303,6 +303,33 @@ static void what_is_left_counts_down_to_the_loss(void **state)
     }
 }
 
+/* In the last millisecond, too: who stops when it is not held finds it lost. */
+static void what_is_not_held_is_lost(void **state)
+{
+    (void)state;
+    struct snib_client_options co = SNIB_INIT(snib_client_options);
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    struct snib_client *c;
+    struct snib_lock *l;
+    struct snib_grant g;
+    struct snib_status s;
+    co.url = "memory:what_is_not_held";
+    o.lease_ms = 100;
+    o.fixed_lease = true;
+    assert_int_equal(snib_client_open(&co, &c, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_lock_new(c, "x", &o, &l, &e), SNIB_ERR_OK);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(snib_acquire(l, NULL, &g, &e), SNIB_ERR_OK);
+        while (snib_grant_held(l, g)) {
+        }
+        snib_grant_status(l, g, &s);
+        assert_int_equal(s.state, SNIB_LOST);
+        assert_int_equal(snib_release(l, g, &e), SNIB_ERR_LOST);
+    }
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
 /* -- errors of calls ------------------------------------------------------------------ */
 
 static void is_told(snib_err got, snib_err want, const char *says)
@@ -525,6 +552,7 @@ int main(void)
         CASE(a_limit_is_kept_to_the_millisecond),
         CASE(each_of_many_waits_has_its_own_limit),
         CASE(what_is_left_counts_down_to_the_loss),
+        CASE(what_is_not_held_is_lost),
         CASE(each_call_sets_the_whole_error),
         CASE(without_answers_each_call_says_what_is_not_known),
         CASE(a_line_without_descriptors_is_told),
