@@ -10,7 +10,7 @@ set -eu
 
 if [ -z "${SNIB_HELD:-}" ]; then
     exec snib run --wait 0 --busy-ok --reason "nightly backup" \
-        nightly-backup -- "$0" "$@"
+        nightly-backup -- sh "$0" "$@"
 fi
 
 # From here on the lock is ours. snib ends this script before anybody else

@@ -97,6 +97,8 @@ int leash_exit_status(const struct body *b)
 void leash_report(const struct body *b, int code)
 {
     const struct leash *l = &b->leash;
+    char words[32] = "";
+    struct text token = TEXT_IN(words);
     int64_t now = proc_now();
     struct statusline s = {
         .by_command = l->by_command,
@@ -113,10 +115,11 @@ void leash_report(const struct body *b, int code)
             (int)b->plan->args->status_fd, strerror(errno));
     }
     if (b->plan->args->verbose) {
-        say("%s: exit %d by %s (%s), token %" PRId64 ", waited %" PRId64
-            "ms, held %" PRId64 "ms",
+        text_addf(&token, s.token > 0 ? "token %" PRId64 : "no token", s.token);
+        say("%s: exit %d by %s (%s), %s, waited %" PRId64 "ms, held %" PRId64
+            "ms",
             shown(b->plan->names[0]), code, l->by_command ? "command" : "snib",
-            s.cause, s.token, s.waited_ms, s.held_ms);
+            s.cause, words, s.waited_ms, s.held_ms);
     }
 }
 

@@ -84,7 +84,8 @@ static const struct option_row look_at_options[] = {
 static const struct option_row force_options[] = {
     ROW_NAME, ROW_STORE, ROW_STORE_FILE, ROW_YES, ROW_REASON,
     ROW_JSON, ROW_QUIET, ROW_VERBOSE,    ROW_END};
-static const struct option_row version_options[] = {ROW_JSON, ROW_END};
+static const struct option_row version_options[] = {ROW_JSON, ROW_QUIET,
+                                                    ROW_VERBOSE, ROW_END};
 static const struct option_row help_options[] = {ROW_END};
 
 #define NAME_COMMAND "NAME… -- COMMAND… | NAME COMMAND…"

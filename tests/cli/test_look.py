@@ -180,6 +180,8 @@ def test_version_as_words_and_json(sqlite):
     done = sqlite.run("version")
     assert re.fullmatch(r"snib \d+\.\d+\.\d+ \(libsnib \S+\)\n", done.stdout)
     assert sqlite.run("--version").stdout == done.stdout
+    for option in ("-q", "-v"):
+        assert sqlite.run("version", option).stdout == done.stdout
     told = json.loads(sqlite.run("version", "--json").stdout)
     assert told["schema"] == 1 and told["program"] in done.stdout
 

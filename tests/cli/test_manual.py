@@ -50,3 +50,12 @@ def test_the_main_page_names_every_sub_command(sqlite):
     assert set(SUBS) <= set(listed)
     for sub in SUBS:
         assert ".Xr snib-%s 1" % sub in page("snib")
+
+
+def test_the_cron_line_finds_snib():
+    """cron's own PATH is /usr/bin:/bin; snib is installed in /usr/local."""
+    table = re.search(r"^\.Bd[^\n]*\n((?:(?!\.Ed).*\n)*?0 3 \* \* \* snib run.*)",
+                      page("snib-run").partition(".Sh EXAMPLES")[2], re.M)
+    paths = re.findall(r"^PATH=(.*)$", table.group(1), re.M)
+    assert len(paths) == 1, "no PATH before the line of cron"
+    assert "/usr/local/bin" in paths[0].split(":")

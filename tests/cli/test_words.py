@@ -56,6 +56,14 @@ def test_who_revoked_it_and_why_is_told(store):
     assert "release 4.2 is bad); the command is stopped" in words
 
 
+def test_who_held_nothing_is_told_no_token(sqlite):
+    sqlite.hold("a")
+    done = sqlite.run("run", "-v", "-w", "0", "a", "--", "true")
+    assert done.returncode == 75
+    assert "exit 75 by snib (" in done.stderr
+    assert "), no token, waited " in done.stderr
+
+
 # -- quiet: what went wrong is told all the same -----------------------------------
 
 @pytest.mark.parametrize("args", [

@@ -31,6 +31,14 @@ def test_backup_runs_under_its_lock(environment):
     assert len({line.split()[4] for line in lines}) == 1
 
 
+def test_backup_is_found_from_its_own_directory(environment):
+    result = subprocess.run(["sh", "backup.sh"], env=environment, text=True,
+                            cwd=f"{EXAMPLES}/shell", capture_output=True,
+                            timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert "backing up etc" in result.stdout
+
+
 def test_backup_leaves_quietly_when_another_host_is_at_it(snib, environment):
     script = f'"{EXAMPLES}/shell/backup.sh"; echo "status $?"'
     # The inner one is a stranger, not a nested run of the same tree.
