@@ -1,4 +1,4 @@
-/* acquire_sh.c — eval "$(snib acquire --sh NAME)".
+/* acquire_sh.c — text=$(snib acquire --sh NAME) && eval "$text" || exit
  *
  * The lock is to end with the script, and only the script's own shell knows
  * which process that is: $$ there is right in a function, in a pipe, in a
@@ -8,14 +8,23 @@
  * some seconds only (keeper_detached.c).
  *
  * The status of the eval is that of the text: 0 when the lock is held and tied,
- * else not, so that `eval "$(…)" || exit` and `set -e` work. Nothing in it needs
+ * else not, so that `eval "$(…)" || exit` and `set -e` work, too. Nothing in it needs
  * more than a POSIX shell, or a variable that is set.
+ *
+ * SNIB_HELD must stay small and true in a script that acquires and releases
+ * for ever: snib release cannot change a variable of the shell. What is left
+ * of an earlier grant of this name goes, since the name is held again. Of
+ * another name an entry that nobody answers for may be released, or lost by a
+ * holder that was killed; so it stays, and snib check without an operand goes
+ * on to say "not held". Of these only the last KEPT stay.
  */
 #define _GNU_SOURCE
 #include "acquire_sh.h"
 #include "held.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,14 +62,106 @@ static void add_number(struct text *t, const char *name, int64_t value)
     text_addf(t, "export %s=%" PRId64 "\n", name, value);
 }
 
-void acquire_sh_text(struct text *t, const struct plan *plan,
+enum { KEPT = 32, ANSWER_MS = 300 };
+
+enum entry_state { ENTRY_HELD, ENTRY_LOST, ENTRY_DEAD, ENTRY_UNKNOWN };
+
+/* store: of whoever says that it is lost. */
+static enum entry_state ask_entry(const struct held_entry *entry,
+                                  const char *store)
+{
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+    struct control_reply reply;
+
+    request.name_size = (uint32_t)entry->name_size;
+    memcpy(request.name, entry->name, entry->name_size);
+    if (!control_ask(entry->address, &request, ANSWER_MS, &reply)) {
+        return errno == ECONNREFUSED ? ENTRY_DEAD : ENTRY_UNKNOWN;
+    }
+    return reply.code == 0                   ? ENTRY_HELD
+           : strcmp(reply.store, store) == 0 ? ENTRY_LOST
+                                             : ENTRY_UNKNOWN;
+}
+
+/* behind: how many entries come after this one. */
+static bool stays(const struct held_entry *entry, size_t behind,
+                  const struct plan *plan, const struct plan_page *page)
+{
+    bool same = strlen(plan->names[0]) == entry->name_size &&
+                memcmp(plan->names[0], entry->name, entry->name_size) == 0;
+    enum entry_state state;
+
+    if (!same && behind < KEPT) {
+        return true;
+    }
+    state = ask_entry(entry, page->store);
+    return state != ENTRY_DEAD && !(same && state == ENTRY_LOST);
+}
+
+/* What stays of SNIB_HELD as it is here, and the new entry. */
+static void add_held(struct text *t, const char *old, const struct plan *plan,
+                     const struct plan_page *page)
+{
+    struct held_entry entry;
+    size_t count = 0;
+
+    for (const char *at = old; held_next(&at, &entry);) {
+        count++;
+    }
+    for (const char *at = old; held_next(&at, &entry);) {
+        if (stays(&entry, --count, plan, page)) {
+            held_add(t, entry.name, entry.address);
+        }
+    }
+    held_add(t, plan->names[0], page->address);
+}
+
+/* The shell may have evaluated another text since we were started: then the
+ * entry comes behind what is there. */
+static void add_held_lines(struct text *t, const struct plan *plan,
+                           const struct plan_page *page, const char *old,
+                           struct text *held)
+{
+    char entry[3 * SNIB_NAME_MAX + 64] = "";
+    struct text own = TEXT_IN(entry);
+
+    held_add(&own, plan->names[0], page->address);
+    add_held(held, old, plan, page);
+    text_add(t, "case \"${SNIB_HELD:-}\" in\n");
+    add_quoted(t, old);
+    text_add(t, ") SNIB_HELD=");
+    add_quoted(t, held->bytes);
+    text_add(t, " ;;\n*) SNIB_HELD=\"${SNIB_HELD:+$SNIB_HELD:}\"");
+    add_quoted(t, entry);
+    text_add(t, " ;;\nesac\nexport SNIB_HELD\n");
+}
+
+static const char *old_held(void)
+{
+    const char *old = getenv("SNIB_HELD");
+
+    return old != NULL ? old : "";
+}
+
+/* Of the old value: as it is, each byte four when quoted, and what stays. */
+size_t acquire_sh_size(void)
+{
+    return ACQUIRE_SH_LEAST + 8 * strlen(old_held());
+}
+
+bool acquire_sh_text(struct text *t, const struct plan *plan,
                      const struct plan_page *page, const struct grantfile *g)
 {
-    char grant[GRANT_TEXT_MAX], entry[3 * SNIB_NAME_MAX + 64] = "";
-    struct text held = TEXT_IN(entry);
+    const char *old = old_held();
+    char grant[GRANT_TEXT_MAX];
+    struct text held = {.size = 3 * strlen(old) + 3 * SNIB_NAME_MAX + 64};
 
+    held.bytes = calloc(1, held.size);
+    if (held.bytes == NULL) {
+        return false;
+    }
     grantfile_text(g, grant);
-    held_add(&held, plan->names[0], page->address);
     text_add(t, "if ");
     add_program(t);
     text_add(t, " renew --holder-pid \"$$\" ");
@@ -76,7 +177,8 @@ void acquire_sh_text(struct text *t, const struct plan *plan,
     } else { /* not that of a command up the tree */
         text_add(t, "unset SNIB_SLOT\n");
     }
-    text_add(t, "export SNIB_HELD=\"${SNIB_HELD:+$SNIB_HELD:}\"");
-    add_quoted(t, entry);
-    text_add(t, "\nelse (exit 76)\nfi\n");
+    add_held_lines(t, plan, page, old, &held);
+    text_add(t, "else (exit 76)\nfi\n");
+    free(held.bytes);
+    return !t->cut && !held.cut;
 }

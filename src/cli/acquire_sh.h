@@ -6,9 +6,12 @@
 #include "text.h"
 
 /* Names and addresses quoted, a quote in them takes four bytes. */
-enum { ACQUIRE_SH_MAX = 16384 };
+enum { ACQUIRE_SH_LEAST = 32768 };
 
-void acquire_sh_text(struct text *, const struct plan *,
+/* The room that the text needs here, at most. */
+size_t acquire_sh_size(void);
+/* false: no memory. */
+bool acquire_sh_text(struct text *, const struct plan *,
                      const struct plan_page *, const struct grantfile *);
 
 #endif

@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -79,6 +80,22 @@ static int print_grant(const struct plan *plan, const struct plan_page *page,
     return write_out(line, t.used);
 }
 
+static int print_sh(const struct plan *plan, const struct plan_page *page,
+                    const struct grantfile *g)
+{
+    struct text t = {.size = acquire_sh_size()};
+    int code = CLI_INTERNAL;
+
+    t.bytes = calloc(1, t.size);
+    if (t.bytes == NULL || !acquire_sh_text(&t, plan, page, g)) {
+        say("no memory for the text of --sh; released again");
+    } else {
+        code = write_out(t.bytes, t.used);
+    }
+    free(t.bytes);
+    return code;
+}
+
 static int hand_out(const struct plan *plan, const struct plan_page *page)
 {
     const char *path = plan->args->token_file;
@@ -106,11 +123,7 @@ static int hand_out(const struct plan *plan, const struct plan_page *page)
         return CLI_CONFIG;
     }
     if (plan->args->sh) {
-        static char bytes[ACQUIRE_SH_MAX];
-        struct text t = TEXT_IN(bytes);
-
-        acquire_sh_text(&t, plan, page, &g);
-        return write_out(bytes, t.used);
+        return print_sh(plan, page, &g);
     }
     return path != NULL && !plan->args->json ? CLI_OK
                                              : print_grant(plan, page, &g);
@@ -123,8 +136,8 @@ static void say_until_when(const struct plan *plan)
 
     if (!a->quiet && !a->sh && !a->no_keeper && a->holder_pid < 0) {
         say("%s: held until snib release, also beyond the end of this script; "
-            "--holder-pid PID or eval \"$(snib acquire --sh NAME)\" ties it to "
-            "a process",
+            "--holder-pid PID or t=$(snib acquire --sh NAME) && eval \"$t\" "
+            "ties it to a process",
             shown(plan->names[0]));
     }
 }

@@ -100,7 +100,8 @@ static void say_unvouched(const struct held_entry *entry,
         return;
     case GRANTFILE_GONE:
         say("%s: not held any more: it was released, or its holder process "
-            "was killed",
+            "was killed; snib check \"$SNIB_GRANT\" asks for the lock acquired "
+            "last alone",
             name);
         return;
     case GRANTFILE_SILENT:

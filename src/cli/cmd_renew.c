@@ -47,6 +47,10 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
     }
     if (code == CLI_LOST && !grant.no_keeper) {
         grantfile_say_lost(args, &grant, by, "");
+        if (args->holder_pid > 0 && by == GRANTFILE_GONE) {
+            say("too late? the text of snib acquire --sh is good for 10s: "
+                "what nobody evaluates by then is released");
+        }
     }
     if (code == CLI_OK && args->json) {
         printf("{\"schema\":1,\"token\":%" PRId64 ",\"left_ms\":%" PRId64 "}\n",

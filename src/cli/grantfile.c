@@ -352,7 +352,8 @@ static bool keeper_lives(const struct grantfile *g)
 
     proc_boot_id(boot);
     return strncmp(boot, g->boot, 18) == 0 &&
-           proc_start((pid_t)g->keeper_pid) == g->keeper_start;
+           proc_start((pid_t)g->keeper_pid) == g->keeper_start &&
+           !proc_ended((pid_t)g->keeper_pid);
 }
 
 enum grantfile_answer grantfile_no_answer(int error, bool lives)

@@ -60,7 +60,8 @@ void grantfile_say_ended(const struct cli_args *args, const struct grantfile *g,
     if (g->store[0] != '\0' && strcmp(g->store, url) != 0) {
         text_add(&t, "; the token file names ");
         text_add_shown(&t, g->store, strlen(g->store));
-    } else if (g->store[0] == '\0' && !store_is_named(args)) {
+    } else if (g->store[0] == '\0' && args->store == NULL &&
+               args->store_file == NULL) {
         text_add(&t, "; the grant does not name its store, --store does");
     }
     say("%s, says %s%s", what, shown(url), more);
@@ -135,8 +136,14 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
             shown(snib_client_url(client)));
         return;
     }
-    duration_text(left_ms > 0 ? left_ms : g->ttl_ms, left);
+    if (left_ms < 0) {
+        /* It may be somebody else's by now: neither promise nor advice. */
+        say("%s: %s%s; snib status shows who holds it now", name, who,
+            by == GRANTFILE_GONE ? ": released already, or killed" : "");
+        return;
+    }
+    duration_text(left_ms, left);
     say("%s: %s; the lock is free in at most %s, or at once by snib "
         "force-release",
-        name, who, left_ms > 0 || g->ttl_ms > 0 ? left : "its lease");
+        name, who, left);
 }

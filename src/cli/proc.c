@@ -103,6 +103,13 @@ int64_t proc_start(pid_t pid)
     return pid > 0 && read_stat(pid, &s) ? s.start : 0;
 }
 
+bool proc_ended(pid_t pid)
+{
+    struct stat_fields s;
+
+    return pid > 0 && read_stat(pid, &s) && s.state == 'Z';
+}
+
 pid_t proc_parent(pid_t pid)
 {
     struct stat_fields s;

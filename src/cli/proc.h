@@ -21,6 +21,8 @@ bool proc_is_ours(void);
 /* Start time in clock ticks since boot: with the pid the name of a process.
  * 0: no such process. */
 int64_t proc_start(pid_t);
+/* It only waits for a parent that may never look. */
+bool proc_ended(pid_t);
 /* 0: none or not known. */
 pid_t proc_parent(pid_t);
 bool proc_is_ancestor(pid_t candidate, pid_t of);

@@ -136,8 +136,8 @@
               "renews it, release, renew and check ask the store")
 #define ROW_SH                                                                 \
     ROW_FLAG_(0, "sh", sh,                                                     \
-              "print shell text: eval \"$(snib acquire --sh NAME)\" ties the " \
-              "lock to the shell that evaluates it")
+              "print shell text: t=$(snib acquire --sh NAME) && eval \"$t\" "  \
+              "ties the lock to the shell that evaluates it")
 #define ROW_TIE_PID                                                            \
     ROW_NUMBER_(0, "holder-pid", "PID", holder_pid, 4194304,                   \
                 "from now on release when this process ends")

@@ -14,6 +14,9 @@ SHELLS = {"bash": ["bash"], "dash": ["dash"], "busybox": ["busybox", "sh"]}
 
 EVAL = 'eval "$("$SNIB" acquire -q --sh "$@" -t 1m "$NAME")"'
 
+CAPTURED = 'text=$("$SNIB" acquire -q --sh "$@" -t 1m "$NAME") && ' \
+           'eval "$text" || exit'
+
 # What is written in a script; what comes behind runs if it may go on.
 FORMS = {
     "plain": EVAL,
@@ -29,6 +32,9 @@ FORMS = {
     "and": EVAL + " && true || exit 75",
     "variable": 'text=$("$SNIB" acquire -q --sh "$@" -t 1m "$NAME"); '
                 'eval "$text" || exit',
+    "captured": CAPTURED,
+    "captured, set -eu": "set -eu; " + CAPTURED,
+    "captured in a function": 'lock() { %s; }; lock "$@"' % CAPTURED,
 }
 # Those that must stop by themselves when there is no lock.
 GUARDED = [f for f in FORMS if f not in ("plain", "function")]
@@ -285,7 +291,106 @@ def test_a_check_after_the_release_does_not_speak_of_a_loss(sqlite, shell):
     out, said = p.communicate(timeout=30)
     assert out == "0\n76\n"
     assert said == ("snib: a: not held any more: it was released, or its holder "
-                    "process was killed\n")
+                    "process was killed; snib check \"$SNIB_GRANT\" asks for "
+                    "the lock acquired last alone\n")
+
+
+# The two values of one script, and how often: its environment must not grow.
+LOOP = """
+i=0
+while [ $i -lt 40 ]; do
+    %s
+    "$SNIB" check || exit 77
+    echo "${#SNIB_HELD}"
+    "$SNIB" release "$SNIB_GRANT" || exit
+    i=$((i + 1))
+done
+"""
+
+
+@pytest.mark.parametrize("form", ["or exit", "captured"])
+def test_a_loop_of_one_name_does_not_grow(sqlite, shell, form):
+    p = start(sqlite, shell, LOOP % FORMS[form], behind="")
+    out, said = p.communicate(timeout=60)
+    assert (p.returncode, said) == (0, "")
+    sizes = out.split()
+    assert len(sizes) == 40 and len(set(sizes)) == 1, sizes
+
+
+def test_a_loop_of_many_names_does_not_grow(sqlite):
+    p = start(sqlite, ["sh"], LOOP.replace('"$SNIB" check || exit 77',
+                                           'NAME=n$((i + 11))') % CAPTURED,
+              env=environment(sqlite, "n10"), behind="")
+    out, said = p.communicate(timeout=60)
+    assert (p.returncode, said) == (0, "")
+    sizes = [int(line) for line in out.split()]
+    assert len(sizes) == 40 and len(set(sizes[33:])) == 1, sizes
+
+
+def test_a_lock_that_was_killed_is_told_after_the_next_acquire(sqlite, shell):
+    """It cannot be told from a released one, so nobody vouches for it."""
+    p = start(sqlite, shell, CAPTURED,
+              behind='kill -9 "$(echo "$SNIB_GRANT" | cut -d: -f3 | '
+                     'cut -d. -f1)"; NAME=b; %s; "$SNIB" check; echo $?; '
+                     '"$SNIB" check "$SNIB_GRANT"; echo $?' % CAPTURED)
+    out, said = p.communicate(timeout=30)
+    assert out == "76\n0\n"
+    assert said.startswith("snib: a: not held any more")
+
+
+def test_two_texts_that_are_evaluated_later_are_both_checked(sqlite, shell):
+    p = start(sqlite, shell,
+              'a=$("$SNIB" acquire --sh a) && b=$("$SNIB" acquire --sh b) && '
+              'eval "$a" && eval "$b" || exit',
+              behind='"$SNIB" check || exit; for g in "$SNIB_HELD"; do '
+                     'case $g in a=*:b=*) echo both ;; *) echo "$g" ;; esac; '
+                     'done')
+    assert p.communicate(timeout=30) == ("both\n", "")
+
+
+def test_a_lock_up_the_tree_stays_in_the_variable(sqlite):
+    done = sqlite.run("run", "outer", "--", "sh", "-c",
+                      'for n in in in; do text=$("$0" acquire --sh $n) && '
+                      'eval "$text" || exit; "$0" check || exit; '
+                      '"$0" release "$SNIB_GRANT"; done; '
+                      'case $SNIB_HELD in outer=*:in=*:*) echo grew ;; '
+                      'outer=*:in=*) echo fine ;; esac', sqlite.binary)
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+
+
+def test_a_script_without_snib_stops(sqlite, shell):
+    env = dict(environment(sqlite), SNIB="/nonexistent/snib")
+    p = start(sqlite, shell, CAPTURED, env=env, behind="echo went on")
+    out, _ = p.communicate(timeout=30)
+    assert (p.returncode, out) == (127, "")
+
+
+@pytest.mark.parametrize("sub", ["release", "renew", "check"])
+def test_a_grant_released_before_promises_nothing(sqlite, sub):
+    """Of the default store: the lock is free, or another's by now, whom a
+    forced release would hit."""
+    sqlite.env["HOME"] = sqlite.path("")
+    env = dict(NO_STORE, SNIB_URL="")
+    done = sqlite.run("acquire", "-q", "a", env=env)
+    grant = done.stdout.strip()
+    assert sqlite.run("release", grant, env=env).returncode == 0
+    holder = int(grant.split(":")[2].split(".")[0])
+    eventually(lambda: not os.path.exists("/proc/%d" % holder))
+    done = sqlite.run(sub, grant, env=env)
+    assert done.returncode == 76
+    assert done.stderr == ("snib: a: its holder process has ended: released "
+                           "already, or killed; snib status shows who holds "
+                           "it now\n")
+
+
+def test_a_text_that_is_evaluated_too_late_says_so(sqlite):
+    done = sqlite.run("acquire", "-q", "--sh", "-t", "1m", "a")
+    eventually(lambda: not sqlite.held("a"), "free again")
+    p = start(sqlite, ["sh"], 'eval "$TEXT"', behind="echo $?",
+              env=dict(environment(sqlite), TEXT=done.stdout))
+    out, said = p.communicate(timeout=30)
+    assert out == "76\n"
+    assert "snib acquire --sh is good for 10s" in said
 
 
 def test_a_slot_of_a_semaphore_up_the_tree_is_not_this_locks(sqlite, shell):

@@ -147,6 +147,15 @@ def test_a_grant_alone_needs_its_store_named(host_default, sub):
     assert "; the grant does not name its store, --store does" in done.stderr
 
 
+@pytest.mark.parametrize("sub", ["check", "renew", "release"])
+def test_a_grant_alone_at_a_wrong_store_of_the_environment(host_default, sub):
+    snib, grant = host_default
+    done = snib.run(sub, grant, env={"SNIB_URL": "sqlite:" +
+                                     snib.path("wrong.db")})
+    assert done.returncode == 76
+    assert "; the grant does not name its store, --store does" in done.stderr
+
+
 @pytest.fixture
 def host_default(sqlite):
     """A grant left in another store than the default, which is asked."""
