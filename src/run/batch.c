@@ -140,7 +140,8 @@ static void start_tries(struct snib__step *s, struct snib__member m[], size_t n,
     snib__engine_gathered(e, s->now, way);
 }
 
-/* The patience is over. */
+/* The patience is over: nothing may point to these notes from here on. One that
+ * waits for the store's word on its end (the client was closed) is cut off. */
 static void give_up_tries(struct snib__step *s, struct snib__member m[],
                           size_t n, struct snib__group *g)
 {
@@ -154,7 +155,8 @@ static void give_up_tries(struct snib__step *s, struct snib__member m[],
         snib_err err = SNIB_ERR_INTERNAL;
         snib__unlink(&m[i].note.link);
         not_asked(&m[i], g);
-        if (seat && seat->state == SNIB__SEAT_WAITING) {
+        if (seat && (seat->state == SNIB__SEAT_WAITING ||
+                     seat->state == SNIB__SEAT_LEAVING)) {
             err = snib__engine_leave(c->engine, s->now, seat,
                                      SNIB_ERR_UNREACHABLE);
             snib__holds_free(s, h);
