@@ -251,6 +251,29 @@ static void servers_that_are_silent_at_the_limit_are_the_cause(void **state)
     assert_int_equal(w.err, SNIB_ERR_UNREACHABLE);
 }
 
+/* One "no" is no majority's, however short the limit is. */
+static void servers_never_reached_at_the_limit_are_the_cause(void **state)
+{
+    for (int ms = 100; ms <= 1000; ms += 60) {
+        for (int queue = 0; queue < 2; queue++) {
+            open_clients(3, 2, 0);
+            acquired(0);
+            all_ways(1, WAY_MUTE, 1, 3);
+            struct snib__request w = request(SNIB__ACQUIRE);
+            struct snib_error e = {0};
+            w.may_queue = queue;
+            w.limit = snib__after(now, snib__ms(ms));
+            w.reterr = &e;
+            start(1, &w);
+            assert_in_range(finish(1, &w), ms - 51, ms);
+            assert_int_equal(w.answer, SNIB__NOT_APPLIED);
+            assert_int_equal(w.err, SNIB_ERR_UNREACHABLE);
+            assert_non_null(strstr(e.text, "1 of 3 servers answered"));
+            tear_down(state);
+        }
+    }
+}
+
 static void a_lost_round_is_given_back_everywhere(void **state)
 {
     (void)state;
@@ -537,6 +560,7 @@ int main(void)
         CASE(a_crowd_that_reaches_its_limits_together_is_told),
         CASE(a_limit_in_the_middle_of_a_round_is_a_time_out),
         CASE(servers_that_are_silent_at_the_limit_are_the_cause),
+        CASE(servers_never_reached_at_the_limit_are_the_cause),
         CASE(a_lost_round_is_given_back_everywhere),
         CASE(a_late_acquire_meets_its_tombstone),
         CASE(what_a_round_before_waits_for_is_not_waited_for),

@@ -245,10 +245,12 @@ static void lost(struct snib__quorum *q, snib_instant now, struct op *op,
         pending += is_pending(op, p);
     }
     /* Those that have yet to answer cannot win it any more, but they answer:
-     * what stands in the way is a holder, or a split vote. */
-    op->held =
-        (others > 0 && others + ours + pending >= q->majority) ||
-        (snib__reached(now, op->parent->limit) && in_good_time(q, now, op));
+     * what stands in the way is a holder, or a split vote. At the limit they
+     * have not: only those count then that answer as a rule. */
+    bool over = snib__reached(now, give_up_at(op));
+    uint32_t heard = others + ours + (over ? 0 : pending);
+    op->held = (others > 0 && heard >= q->majority) ||
+               (over && in_good_time(q, now, op));
     bool shared = ours > 0 || (pending > 0 && others < q->majority);
     bool split = op->held && shared && others < q->majority;
     bool again = !why && goes_on(q, now, op, shared);
