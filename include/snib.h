@@ -26,7 +26,8 @@
  * client of its own, whatever the parent's threads were doing: for a lock file
  * fork() waits, by pthread_atfork and at most two seconds, until none of them is
  * inside SQLite (a child of which that cannot be said is refused, FORKED, until
- * it has called exec). The library installs no
+ * it has called exec); of memory: it has spaces of its own, with none of the
+ * parent's locks. The library installs no
  * signal handler, raises no SIGPIPE, prints nothing and never exits. (A broken
  * invariant inside calls abort() after the log callback: a lock that goes on
  * with a wrong idea of who holds is worse than none.)

@@ -1,10 +1,13 @@
 /* tests/unit/test_memory_store.c — the memory: store and its switches. */
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "kind_cases.h"
 #include "store/memory/memory.h"
+#include "store/memory/space.h"
 
 static char space[32] = "t0";
 
@@ -49,6 +52,37 @@ static snib_instant virtual_now(int peer)
     snib_instant now;
     assert_true(snib__memory_clock(kit.peer[peer].inst, &now));
     return now;
+}
+
+/* A thread of the parent was in the middle of something, and is not there. */
+static void a_child_has_spaces_of_its_own(void **state)
+{
+    (void)state;
+    struct peer p = {.client = {1, 2}}, q = {.client = {3, 4}};
+    struct snib_error e;
+    int status;
+    assert_int_equal(open_as(&p, "fork", NULL, NULL, &e), SNIB_ERR_OK);
+    struct snib__space *space_of_p = ((struct snib__mem_client *)p.inst)->space;
+    pthread_mutex_lock(&space_of_p->mutex);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(10); /* it hung */
+        snib_err err = open_as(&q, "fork", NULL, NULL, &e);
+        bool own =
+            !err && ((struct snib__mem_client *)q.inst)->space != space_of_p;
+        snib__memory_ops.free(p.inst);
+        if (!err) {
+            snib__memory_ops.free(q.inst);
+        }
+        _exit(err ? 1 : own ? 0 : 2);
+    }
+    pthread_mutex_unlock(&space_of_p->mutex);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(open_as(&q, "fork", NULL, NULL, &e), SNIB_ERR_OK);
+    assert_ptr_equal(((struct snib__mem_client *)q.inst)->space, space_of_p);
+    snib__memory_ops.free(q.inst);
+    snib__memory_ops.free(p.inst);
 }
 
 static void switches_need_the_right_url(void **state)
@@ -274,6 +308,7 @@ int main(void)
     const struct CMUnitTest cases[] = {
         STORE_CASES,
         KIND_CASES,
+        CASE(a_child_has_spaces_of_its_own),
         CASE(switches_need_the_right_url),
         CASE(virtual_clock_stands_still_until_advanced),
         CASE(advance_rings_every_client_of_the_space),

@@ -2,7 +2,11 @@
  *
  * Locking: the registry's mutex guards the list of spaces and their counts; a
  * space's mutex guards its content. Never both at once, except that a space
- * is freed under the registry's alone, when nobody can reach it. */
+ * is freed under the registry's alone, when nobody can reach it.
+ *
+ * Fork: any of these mutexes may have been held by a thread that the child does
+ * not have, and what it guards be half changed. So a child begins with an empty
+ * registry: the parent's spaces are the parent's, and are never looked at. */
 #include "store/memory/space.h"
 
 #include <string.h>
@@ -20,6 +24,20 @@
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct snib__list registry = {{&registry.head, &registry.head}};
 static int64_t registry_floor; /* highest token of the spaces that ended    */
+
+static void forget_in_child(void)
+{
+    registry_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    snib__list_init(&registry);
+}
+
+static pthread_once_t watched = PTHREAD_ONCE_INIT;
+static int not_watched;
+
+static void watch_forks(void)
+{
+    not_watched = pthread_atfork(NULL, NULL, forget_in_child);
+}
 
 /* -- spaces ------------------------------------------------------------------ */
 
@@ -114,6 +132,10 @@ snib_err snib__space_open(const char *name, bool is_virtual,
                           struct snib__space **ret, struct snib_error *reterr)
 {
     snib_err err = SNIB_ERR_OK;
+    *ret = NULL;
+    if (pthread_once(&watched, watch_forks) || not_watched) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
     pthread_mutex_lock(&registry_mutex);
     struct snib__space *s = find_space(name);
     if (!s) {
