@@ -3,8 +3,9 @@
  *   open ----> closed ----> stopped ----> (freed)
  *        close: acquires that wait end with CLOSED, new ones are refused;
  *               what is held stays held and renewed, releases work
- *        stop:  what is held is released; threads end; descriptors of lines
- *               are closed
+ *        stop:  what is held is released; threads end; lines are shut down.
+ *               Their descriptors stay: a call of another thread that is
+ *               settled may be about to read one, or to ring its bell
  *        free:  everything else, handles that were not freed included
  *
  * In a forked child only free does anything. It must not disturb the parent:
@@ -321,7 +322,7 @@ void snib_client_stop(struct snib_client *c)
     snib__keeper_join(c);
     snib__worker_join(c);
     snib__step_begin(&s, c);
-    snib__lines_free(c);
+    snib__lines_end(c);
     snib__loop_close(c);
     snib__step_end(&s);
 }

@@ -257,6 +257,16 @@ void snib__line_received(struct snib__step *s, uint32_t i, long n)
     }
 }
 
+/* Nobody needs them any more; who sleeps at one finds its end there. */
+void snib__lines_end(struct snib_client *c)
+{
+    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+        if (c->line[i].fd >= 0 && i != SNIB__BELL_LINE) {
+            (void)shutdown(c->line[i].fd, SHUT_RDWR);
+        }
+    }
+}
+
 void snib__lines_free(struct snib_client *c)
 {
     for (uint32_t i = 0; i < SNIB__LINES; i++) {
