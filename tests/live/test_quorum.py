@@ -4,6 +4,7 @@ empty, with clocks apart; tokens, renewals, releases, counting.
 Rows: A-03 to A-08, F-022, F-027, F-028, F-063; H15, H36, H37.
 """
 
+import json
 import os
 import random
 import re
@@ -490,6 +491,28 @@ def test_grant_left_behind_is_released_by_another_process(
     assert done.returncode == 0, done.stderr
     wait_until(lambda: on(quorum[1:]) == 0, 3, "released")
     assert snib("try", "n", "--", "true").returncode == 0
+
+
+def test_an_earlier_vote_does_not_make_a_holder_hold_for_longer(snib, quorum):
+    """A vote of a round that was lost may stand at a server yet."""
+    held = subprocess.Popen(
+        [os.environ["SNIB_BIN"], "run", "-q", "-t", "20s", "n", "--", "cat"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={**os.environ, "SNIB_URL": url_of(quorum)})
+    held.stdin.write(b"held\n")
+    held.stdin.flush()
+    assert held.stdout.readline() == b"held\n"
+    wait_until(lambda: on(quorum) == len(quorum), 2, "a grant on every server")
+    client, record = quorum[0].command("HGETALL", "snib:{n}")
+    request, token, end, mode, permits, since, rest = record.split(b" ", 6)
+    quorum[0].command("HSET", "snib:{n}", client, b" ".join(
+        [request[::-1], b"%d" % (int(token) - 1024000), end, mode, permits,
+         b"%d" % (int(since) - 60000), rest]))
+    shown = json.loads(snib("status", "--json", "n").stdout)
+    since_ms = shown["holders"][0]["since_ms"]
+    assert time.time() * 1000 - since_ms < 30000, shown
+    held.stdin.close()
+    assert held.wait(20) == 0
 
 
 def test_a_release_reaches_servers_that_are_slow_to_greet(nodes, tmp_path):

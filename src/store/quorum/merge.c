@@ -28,8 +28,8 @@ struct place {
 /* One client at one lock, from all nodes. */
 struct seen {
     struct field owner, about, request;
-    int64_t age; /* the longest: a node that was repaired knows it for less   */
-    int64_t left[NODES_MAX], token[NODES_MAX], kind, permits, holds;
+    int64_t left[NODES_MAX], token[NODES_MAX], age[NODES_MAX];
+    int64_t kind, permits, holds;
     uint32_t nodes;
     bool waiter;
 };
@@ -104,7 +104,7 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
             one.request = f;
             break;
         case SNIB__F_AGE:
-            one.age = snib__rec_value_i64(r);
+            one.age[0] = snib__rec_value_i64(r);
             break;
         case SNIB__F_NAME:
         case SNIB__F_LEVEL:
@@ -134,9 +134,9 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
     struct seen *s = &seen[i];
     if (s->nodes < NODES_MAX) {
         s->token[s->nodes] = one.token[0];
+        s->age[s->nodes] = one.age[0];
         s->left[s->nodes++] = one.left[0];
     }
-    s->age = one.age > s->age ? one.age : s->age;
     s->about = one.about.size > s->about.size ? one.about : s->about;
 }
 
@@ -163,6 +163,20 @@ static int64_t commonest(const struct seen *s)
     return ret;
 }
 
+/* The longest: a node that was repaired knows the grant for less. But a node
+ * may still show an earlier vote, of a round that was lost; that has another
+ * token. */
+static int64_t age_of(const struct seen *s, int64_t token)
+{
+    int64_t age = 0;
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        if (s->token[i] == token && s->age[i] > age) {
+            age = s->age[i];
+        }
+    }
+    return age;
+}
+
 static void show(const struct snib__quorum *q, struct seen *s, bool holder,
                  struct snib__buf *out)
 {
@@ -170,11 +184,12 @@ static void show(const struct snib__quorum *q, struct seen *s, bool holder,
     snib__rec_row(out, holder ? SNIB__ROW_HOLDER : SNIB__ROW_WAITER);
     snib__rec_bytes(out, SNIB__F_OWNER, s->owner.p, s->owner.size);
     if (holder) {
-        snib__rec_i64(out, SNIB__F_TOKEN, commonest(s));
+        int64_t token = commonest(s), age = age_of(s, token);
+        snib__rec_i64(out, SNIB__F_TOKEN, token);
         snib__rec_i64(out, SNIB__F_HOLDS, s->holds);
         snib__rec_bytes(out, SNIB__F_REQUEST, s->request.p, s->request.size);
-        if (s->age > 0) {
-            snib__rec_i64(out, SNIB__F_AGE, s->age);
+        if (age > 0) {
+            snib__rec_i64(out, SNIB__F_AGE, age);
         }
     }
     snib__rec_i64(out, SNIB__F_LEFT, s->left[holder ? q->majority - 1 : 0]);
