@@ -206,7 +206,7 @@ static void out(struct leash *l, struct leash_actions *a, int64_t now)
 {
     int64_t until = after(l->granted, l->rules.hold_min);
 
-    if (!l->lost && l->ran && now < until) {
+    if (!l->lost && l->ran && !l->asked && now < until) {
         l->state = LEASH_HOLDING;
         l->timer = until;
         return;
@@ -219,8 +219,10 @@ static bool terminates(int sig)
     return sig == SIGHUP || sig == SIGINT || sig == SIGQUIT || sig == SIGTERM;
 }
 
-static void forward(struct leash_actions *a, int sig)
+/* HUP may mean "read your configuration" to a command that lives on. */
+static void forward(struct leash *l, struct leash_actions *a, int sig)
 {
+    l->asked = l->asked || (terminates(sig) && sig != SIGHUP);
     a->todo |= LEASH_DO_SIGNAL;
     a->signal = sig;
 }
@@ -416,7 +418,7 @@ static void step_running(struct leash *l, const struct leash_event *ev,
         running_timer(l, a, now);
         break;
     case LEASH_EV_SIGNAL:
-        forward(a, ev->code);
+        forward(l, a, ev->code);
         break;
     case LEASH_EV_EMPTY: /* only after ENDED */
     case LEASH_EV_ADOPTED:
@@ -492,7 +494,7 @@ static void step_stopping(struct leash *l, const struct leash_event *ev,
         }
         break;
     case LEASH_EV_SIGNAL:
-        forward(a, ev->code);
+        forward(l, a, ev->code);
         break;
     case LEASH_EV_RISK:
     case LEASH_EV_GRANT:

@@ -150,6 +150,7 @@ struct leash {
     int64_t kill_at;
     bool killed;
     bool ran;   /* the command was started                           */
+    bool asked; /* by INT, QUIT or TERM to end: nothing is held on then     */
     bool ended; /* the command itself has ended                      */
     bool lost;
     bool risk;

@@ -171,7 +171,7 @@ struct snib__seat {
  * limit, too, within a millisecond or, where it runs others' besides, 15; later
  * only while a disk hangs or its thread gets no processor. What it says is true
  * (P4), so who comes to its limit waits for it, at most so long. */
-#define SNIB__RUN_MS 100
+#define SNIB__RUN_MS 400
 bool snib__engine_is_run(struct snib__engine *, uint64_t ticket);
 
 /* OK: *ret is SERVED (re-entry, no I/O), WAITING (news will come), or REFUSED

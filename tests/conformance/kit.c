@@ -60,9 +60,14 @@ void skip_in_one_process(void)
     }
 }
 
+bool has_a_majority(void)
+{
+    return strncmp(url, "redlock:", 8) == 0;
+}
+
 void skip_without_a_queue(void)
 {
-    if (strncmp(url, "redlock:", 8) == 0) {
+    if (has_a_majority()) {
         print_message(
             "skipped: redlock: nobody queues at the nodes of a quorum\n");
         skip();

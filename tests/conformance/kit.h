@@ -32,6 +32,7 @@ bool is_memory(void);
 
 /* The rest of the case is not for this store, and says so. */
 void skip_in_one_process(void);  /* memory: */
+bool has_a_majority(void);       /* redlock: */
 void skip_without_a_queue(void); /* redlock: */
 
 int64_t now_ms(void);

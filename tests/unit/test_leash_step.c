@@ -673,6 +673,34 @@ static void hold_min_waits_only_for_what_is_left_of_it(void **state)
     assert_int_equal(l.timer, 10 * S);
 }
 
+/* A signal may come in the instant in which the command ends by itself, and be
+ * forwarded to nobody. */
+static void hold_min_is_over_for_who_was_asked_to_end(void **state)
+{
+    static const struct {
+        int signal;
+        enum leash_state after;
+    } cases[] = {{SIGTERM, LEASH_GONE},    {SIGINT, LEASH_GONE},
+                 {SIGQUIT, LEASH_GONE},    {SIGHUP, LEASH_HOLDING},
+                 {SIGUSR1, LEASH_HOLDING}, {SIGCONT, LEASH_HOLDING}};
+    struct leash_rules hold = rules;
+    (void)state;
+    hold.hold_min = 20 * S;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct leash l = in_state_with(LEASH_RUNNING, hold);
+        struct leash_event signal = {.kind = LEASH_EV_SIGNAL,
+                                     .code = cases[i].signal};
+        send(&l, signal, 2 * S);
+        send(&l, ENDED(0, false), 2 * S);
+        assert_int_equal(l.state, cases[i].after);
+        l = in_state_with(LEASH_RUNNING, hold);
+        send(&l, ENDED(0, true), 2 * S);
+        send(&l, signal, 2 * S);
+        send(&l, (struct leash_event){.kind = LEASH_EV_EMPTY}, 3 * S);
+        assert_int_equal(l.state, cases[i].after);
+    }
+}
+
 /* -- properties -------------------------------------------------------------------- */
 
 /* Whatever comes in whatever order: a command that runs is killed by the
@@ -748,6 +776,7 @@ int main(void)
         cmocka_unit_test(
             on_lost_ignore_tells_at_the_deadline_and_keeps_the_status),
         cmocka_unit_test(hold_min_waits_only_for_what_is_left_of_it),
+        cmocka_unit_test(hold_min_is_over_for_who_was_asked_to_end),
         cmocka_unit_test(random_histories_keep_the_promise),
     };
     return RUN(leash);

@@ -163,18 +163,12 @@ static int64_t commonest(const struct seen *s)
     return ret;
 }
 
-/* The longest: a node that was repaired knows the grant for less. But a node
- * may still show an earlier vote, of a round that was lost; that has another
- * token. */
-static int64_t age_of(const struct seen *s, int64_t token)
+/* Since when a majority has it. A server may have given its vote long before,
+ * in the same round or in one that was lost. */
+static int64_t age_of(const struct snib__quorum *q, struct seen *s)
 {
-    int64_t age = 0;
-    for (uint32_t i = 0; i < s->nodes; i++) {
-        if (s->token[i] == token && s->age[i] > age) {
-            age = s->age[i];
-        }
-    }
-    return age;
+    qsort(s->age, s->nodes, sizeof s->age[0], longest_first);
+    return s->age[q->majority - 1];
 }
 
 static void show(const struct snib__quorum *q, struct seen *s, bool holder,
@@ -184,8 +178,8 @@ static void show(const struct snib__quorum *q, struct seen *s, bool holder,
     snib__rec_row(out, holder ? SNIB__ROW_HOLDER : SNIB__ROW_WAITER);
     snib__rec_bytes(out, SNIB__F_OWNER, s->owner.p, s->owner.size);
     if (holder) {
-        int64_t token = commonest(s), age = age_of(s, token);
-        snib__rec_i64(out, SNIB__F_TOKEN, token);
+        int64_t age = age_of(q, s);
+        snib__rec_i64(out, SNIB__F_TOKEN, commonest(s));
         snib__rec_i64(out, SNIB__F_HOLDS, s->holds);
         snib__rec_bytes(out, SNIB__F_REQUEST, s->request.p, s->request.size);
         if (age > 0) {
