@@ -28,7 +28,8 @@ struct place {
 /* One client at one lock, from all nodes. */
 struct seen {
     struct field owner, about, request;
-    int64_t left[NODES_MAX], token[NODES_MAX], age[NODES_MAX];
+    int64_t left[NODES_MAX], token[NODES_MAX];
+    int64_t age[NODES_MAX]; /* -1: not told                                  */
     int64_t kind, permits, holds;
     uint32_t nodes;
     bool waiter;
@@ -74,7 +75,8 @@ static struct place *note_locks(const struct snib__buf *rows, struct place *to)
 
 static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
 {
-    struct seen one = {.nodes = 1, .waiter = r->row == SNIB__ROW_WAITER};
+    struct seen one = {
+        .nodes = 1, .waiter = r->row == SNIB__ROW_WAITER, .age = {-1}};
     uint32_t i = 0;
     while (snib__rec_next_field(r)) {
         struct field f = {r->data, r->size};
@@ -182,7 +184,7 @@ static void show(const struct snib__quorum *q, struct seen *s, bool holder,
         snib__rec_i64(out, SNIB__F_TOKEN, commonest(s));
         snib__rec_i64(out, SNIB__F_HOLDS, s->holds);
         snib__rec_bytes(out, SNIB__F_REQUEST, s->request.p, s->request.size);
-        if (age > 0) {
+        if (age >= 0) {
             snib__rec_i64(out, SNIB__F_AGE, age);
         }
     }
