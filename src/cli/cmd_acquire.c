@@ -5,7 +5,7 @@
  * caller's descriptors: `X=$(snib acquire n)` returns). It holds the lock until
  * snib release, until --holder-pid ends, or until the lease is lost. If we die
  * before the grant is out, or cannot write it, the keeper releases: nobody
- * holds what nobody knows of.
+ * holds what nobody knows of. "Released again" is said when it has done so.
  *
  * With --detached the keeper does not go on: once the grant is out it leaves
  * the (fixed) lease in the store and ends. The grant then names the owner, the
@@ -15,11 +15,13 @@
 #include "acquire_sh.h"
 #include "grantfile.h"
 #include "leash.h"
+#include "proc.h"
 #include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -45,14 +47,49 @@ static int open_holder(struct plan *plan)
     return CLI_OK;
 }
 
+/* 0 or errno. */
 static int write_out(const char *bytes, size_t size)
 {
-    if (write(1, bytes, size) == (ssize_t)size) {
-        return CLI_OK;
+    ssize_t done = write(1, bytes, size);
+
+    return done == (ssize_t)size ? 0 : done < 0 ? errno : ENOSPC;
+}
+
+/* The keeper's word that all is given back; false: not in time. It goes on
+ * trying when we are gone. */
+static bool given_back(const struct plan *plan, int socket)
+{
+    struct plan_message m = {.kind = PLAN_RELEASE};
+    int64_t until = proc_now() + plan->rules.request, left;
+    struct pollfd p = {.fd = socket, .events = POLLIN};
+
+    if (send(socket, &m, sizeof m, MSG_NOSIGNAL) < 0) {
+        return false;
     }
-    say("cannot write the grant to stdout: %s; released again",
-        strerror(errno));
-    return CLI_INTERNAL;
+    while ((left = until - proc_now()) > 0) {
+        ssize_t size;
+
+        if (poll(&p, 1, (int)(left / LEASH_MS) + 1) <= 0) {
+            continue;
+        }
+        size = recv(socket, &m, sizeof m, MSG_DONTWAIT);
+        if (size == (ssize_t)sizeof m && m.kind == PLAN_RELEASED) {
+            return true;
+        }
+        if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* Nobody has the grant: what becomes of the lock, once that is known. */
+static const char *outcome(const struct plan *plan, int socket)
+{
+    return given_back(plan, socket)
+               ? "released again"
+               : "not released yet, the release was not confirmed: the lock "
+                 "is free when its lease ends at the latest";
 }
 
 static int print_grant(const struct plan *plan, const struct plan_page *page,
@@ -84,23 +121,22 @@ static int print_sh(const struct plan *plan, const struct plan_page *page,
                     const struct grantfile *g)
 {
     struct text t = {.size = acquire_sh_size()};
-    int code = CLI_INTERNAL;
+    int error = ENOMEM;
 
     t.bytes = calloc(1, t.size);
-    if (t.bytes == NULL || !acquire_sh_text(&t, plan, page, g)) {
-        say("no memory for the text of --sh; released again");
-    } else {
-        code = write_out(t.bytes, t.used);
+    if (t.bytes != NULL && acquire_sh_text(&t, plan, page, g)) {
+        error = write_out(t.bytes, t.used);
     }
     free(t.bytes);
-    return code;
+    return error;
 }
 
-static int hand_out(const struct plan *plan, const struct plan_page *page)
+static int hand_out(const struct plan *plan, const struct plan_page *page,
+                    int socket)
 {
     const char *path = plan->args->token_file;
     struct grantfile g;
-    int error;
+    int error = 0;
 
     if (plan->args->no_keeper) {
         grantfile_left(plan, page, &g);
@@ -108,25 +144,31 @@ static int hand_out(const struct plan *plan, const struct plan_page *page)
         grantfile_of(plan, page, &g);
     }
     if (page->address[0] == '\0' && !g.no_keeper) {
-        say("the keeper cannot listen; released again");
+        say("the keeper cannot listen; %s", outcome(plan, socket));
         return CLI_INTERNAL;
     }
     if (g.boot[0] == '\0' || (!g.no_keeper && g.keeper_start == 0)) {
         /* Without these no other command would take it for a grant. */
-        say("cannot read from /proc which boot and process this is; released "
-            "again");
+        say("cannot read from /proc which boot and process this is; %s",
+            outcome(plan, socket));
         return CLI_INTERNAL;
     }
     if (path != NULL && (error = grantfile_write(path, &g, plan, page)) != 0) {
-        say("--token-file %s: %s; released again", shown(path),
-            grantfile_error(error));
+        say("--token-file %s: %s; %s", shown(path), grantfile_error(error),
+            outcome(plan, socket));
         return CLI_CONFIG;
     }
     if (plan->args->sh) {
-        return print_sh(plan, page, &g);
+        error = print_sh(plan, page, &g);
+    } else if (path == NULL || plan->args->json) {
+        error = print_grant(plan, page, &g);
     }
-    return path != NULL && !plan->args->json ? CLI_OK
-                                             : print_grant(plan, page, &g);
+    if (error != 0) {
+        say("cannot write the grant to stdout: %s; %s", strerror(error),
+            outcome(plan, socket));
+        return CLI_INTERNAL;
+    }
+    return CLI_OK;
 }
 
 /* Nothing else reminds of it: the script may end, the lock stays. */
@@ -218,7 +260,7 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
 {
     static struct plan plan;
     struct plan_page *page = NULL;
-    int socket = -1, code;
+    int socket = -1, code, error;
 
     (void)count;
     if ((code = check_no_keeper(args)) != CLI_OK ||
@@ -233,14 +275,16 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
     }
     plan.program = args->no_keeper ? "snib acquire --detached" : "snib acquire";
     /* Whoever kills us while we wait: the text so far is no success. */
-    if (args->sh && (code = write_out("! :\n", 4)) != CLI_OK) {
-        return code;
+    if (args->sh && (error = write_out("! :\n", 4)) != 0) {
+        say("cannot write to stdout: %s; nothing was acquired",
+            strerror(error));
+        return CLI_INTERNAL;
     }
     code = leash_run(&plan, &page, &socket);
     if (code != CLI_OK || page == NULL) {
         return code;
     }
-    if ((code = hand_out(&plan, page)) != CLI_OK ||
+    if ((code = hand_out(&plan, page, socket)) != CLI_OK ||
         (code = let_go(socket)) != CLI_OK) {
         return code;
     }

@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from conftest import eventually
+
 
 def make_fifo(path):
     os.mkfifo(path)
@@ -127,3 +129,43 @@ def test_a_status_line_that_is_not_written_is_told(sqlite, sub):
     assert p.returncode == 3
     assert said == ("snib: --status-fd 1: the line could not be written: No "
                     "space left on device\n")
+
+
+def test_released_again_is_said_when_it_is(redis):
+    """Whatever is sent takes its time; who comes next is nearer."""
+    from harness.fault_proxy import FaultProxy
+    with FaultProxy(redis.server.address) as proxy:
+        proxy.delay_request(0.1, times=None)
+        with open("/dev/full", "w") as full:
+            done = redis.start("acquire", "-q", "a", stdout=full,
+                               env={"SNIB_URL": proxy.url})
+            assert done.wait(60) == 70
+        tried = redis.run("try", "a", "--", "true")
+        said = done.stderr.read()
+        assert said.endswith("; released again\n"), said
+        assert tried.returncode == 0, tried.stderr
+
+
+def test_a_release_that_is_not_confirmed_is_not_said_to_be_one(redis):
+    """Its stdout is full, so that it writes the grant when we have stopped the
+    server, and to nobody."""
+    r, w = os.pipe()
+    os.set_blocking(w, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(w, b"x" * 4096)
+    os.set_blocking(w, True)
+    with open(redis.path("said"), "w") as stderr:
+        p = redis.start("acquire", "-q", "-t", "1m", "a", stdout=w,
+                        stderr=stderr)
+    os.close(w)
+    eventually(lambda: redis.held("a"))
+    redis.server.freeze()
+    os.close(r)
+    code = p.wait(20)
+    redis.server.thaw()
+    with open(redis.path("said")) as stderr:
+        said = stderr.read()
+    assert code == 70, said
+    assert "not released yet" in said and "released again" not in said
+    eventually(lambda: not redis.held("a"), "the holder gives it back")
