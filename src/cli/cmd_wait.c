@@ -135,13 +135,26 @@ struct vigil {
     struct look *look; /* NULL: none is under way */
     struct look_answer last;
     int64_t until;
-    bool once; /* --wait 0: the first answer decides */
+    bool once;    /* --wait 0: the first answer decides */
+    bool gave_up; /* before the limit: what was answered stays so */
 };
 
-/* A store that cannot be reached is waited for as the lock is. */
+static bool is_away(const struct vigil *v)
+{
+    struct snib_store_status status;
+
+    snib_client_store_status(v->client, &status);
+    return !status.reachable && status.error != SNIB_ERR_OK;
+}
+
+/* A store that cannot be reached, is silent, or cannot be used just now is
+ * waited for as the lock is. (What one that works says of the name stays.) */
 static bool may_pass(const struct vigil *v, snib_err code)
 {
-    return code == SNIB_ERR_BUSY || (code == SNIB_ERR_UNREACHABLE && !v->once);
+    return code == SNIB_ERR_BUSY ||
+           (!v->once &&
+            (code == SNIB_ERR_UNREACHABLE || code == SNIB_ERR_UNKNOWN ||
+             (code == SNIB_ERR_STORE && is_away(v))));
 }
 
 /* Look, for a quarter of a second at most: then see how the store is. False:
@@ -183,13 +196,17 @@ static void keep_vigil(struct vigil *v)
     int64_t pause = PAUSE_LEAST, now;
     bool answered = false;
 
-    v->last.error.code = SNIB_ERR_UNREACHABLE;
+    v->last.error = (struct snib_error){
+        .code = SNIB_ERR_UNREACHABLE,
+        .text = "the store did not tell within the wait limit who holds it"};
     do {
         if (!look_again(v, &answered)) {
-            v->last.error.code = SNIB_ERR_LIMIT;
+            v->last.error = (struct snib_error){.code = SNIB_ERR_LIMIT};
+            v->gave_up = true;
             return;
         }
         if (answered && (v->once || !may_pass(v, v->last.error.code))) {
+            v->gave_up = !may_pass(v, v->last.error.code);
             return;
         }
         show_away(v);
@@ -212,15 +229,18 @@ static int say_end(const struct cli_args *args, struct vigil *v)
     if (code == SNIB_ERR_OK) {
         return CLI_OK;
     }
-    if (!may_pass(v, code)) {
+    if (v->gave_up) {
         return cli_fail(&v->last.error);
     }
     if (waitline_store(&t, v->client)) {
         say("%s: %s", shown(v->wish.name), why);
         return CLI_UNREACHABLE;
     }
-    return code == SNIB_ERR_BUSY ? cli_busy_status(args)
-                                 : cli_fail(&v->last.error);
+    if (code != SNIB_ERR_BUSY) {
+        say("%s: %s", shown(v->wish.name), shown(cli_words(&v->last.error)));
+        return snib_err_exit(code);
+    }
+    return cli_busy_status(args);
 }
 
 int cmd_wait(struct cli_args *args, int count, char **operands)

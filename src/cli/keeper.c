@@ -245,6 +245,9 @@ static void leave(struct keeper *k)
     waitline_wipe(&k->line);
     k->line.due_ns = INT64_MAX;
     if (k->phase == PHASE_ACQUIRING && k->several.waiting) {
+        if (k->socket >= 0 && keeper_limit_over(k) && store_away(k)) {
+            keeper_fail_away(k);
+        }
         keeper_multi_stop(k); /* its answer may never be told */
         keeper_release_and_end(k);
     }

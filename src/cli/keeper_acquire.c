@@ -217,6 +217,28 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
         holder[0] != '\0' ? holder : snib_err_text(error->code));
 }
 
+bool keeper_limit_over(const struct keeper *k)
+{
+    return k->plan->wait_ms > 0 && proc_now() >= patience_until(k);
+}
+
+void keeper_fail_away(struct keeper *k)
+{
+    struct snib_error error = {.code = SNIB_ERR_TIMEOUT};
+    enum leash_why why = LEASH_WHY_EXPIRED;
+
+    keeper_missing_name(k); /* sets k->at */
+    keeper_say_not_acquired(k, &error);
+    k->lingers = true;
+    keeper_tell(k, PLAN_FAILED, snib_err_exit(error.code),
+                why_of_error(error.code), "");
+    dup2(0, 2); /* who reads our stderr to its end must not wait with us */
+    keeper_multi_stop(k);
+    keeper_release_all(k, &why, NULL);
+    k->lingers = keeper_lingers(k);
+    keeper_end(k, 0);
+}
+
 static void copy_owner(struct slot *s, const char *owner)
 {
     struct text t = TEXT_IN(s->owner);

@@ -149,6 +149,10 @@ void keeper_show_waiting(struct keeper *);
 void keeper_take_look(struct keeper *);
 /* Said already: give all back, tell the leash, end. */
 _Noreturn void keeper_fail(struct keeper *, snib_err);
+bool keeper_limit_over(const struct keeper *);
+/* The limit is over and the store is away. To end the wait for several names
+ * takes longer then than the leash has patience: say and tell it first. */
+_Noreturn void keeper_fail_away(struct keeper *);
 
 /* keeper_offer.c: a grant becomes the leash's, or is given back. */
 void keeper_offer(struct keeper *);

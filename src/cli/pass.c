@@ -26,6 +26,10 @@
 #define MS INT64_C(1000000)
 /* An answer that comes at the limit is not to be missed. */
 #define LATE (100 * MS)
+/* The answer to a cancel; it is sent at once, whether it comes or not. */
+#define LEAVING (300 * MS)
+/* Who does not answer within that is silent. */
+#define LAST_WORD (100 * MS)
 
 struct passing {
     const struct cli_args *args;
@@ -95,6 +99,9 @@ static void hear_signal(struct passing *p)
     p->caught = (int)info.ssi_signo;
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     snib_cancel(p->client, p->ticket);
+    if (proc_now() + LEAVING < p->until) {
+        p->until = proc_now() + LEAVING;
+    }
 }
 
 static int timeout_of(const struct passing *p)
@@ -162,7 +169,6 @@ static bool await_answer(struct passing *p, struct snib_event *ret)
 /* Who is in the way, as far as the store tells soon. */
 static void add_why(const struct passing *p, uint32_t parties, struct text *t)
 {
-    enum { LAST_WORD = 100 * 1000000 };
     struct look *look = look_start(p->client, p->name, true, -1);
     struct look_answer a;
 
@@ -180,6 +186,33 @@ static void add_why(const struct passing *p, uint32_t parties, struct text *t)
         text_addf(t, "fewer than %" PRIu32 " parties came", parties);
     } else {
         kind_holders(t, a.view, &a.terms);
+    }
+    snib_view_free(a.view);
+}
+
+/* To end the client properly takes a store that answers; without one it would
+ * keep us, beyond the limit or the signal, as long as a request may take. A
+ * silence may be too young to be known as such: ask. (A look that is not
+ * answered is dropped, and then the client is left as well.) */
+static void leave_if_away(const struct passing *p)
+{
+    struct snib_store_status status;
+    struct look_answer a;
+    struct look *look;
+
+    snib_client_store_status(p->client, &status);
+    if (!status.reachable || look_pending()) {
+        cli_client_leave();
+        return;
+    }
+    look = look_start(p->client, p->name, false, -1);
+    if (look == NULL || !look_take(look, proc_now() + LAST_WORD, &a)) {
+        look_drop(look);
+        cli_client_leave();
+        return;
+    }
+    if (snib_err_exit(a.error.code) == CLI_UNREACHABLE) {
+        cli_client_leave();
     }
     snib_view_free(a.view);
 }
@@ -213,9 +246,9 @@ static int refused(const struct passing *p, uint32_t parties,
     if (p->caught != 0) {
         return CLI_SIGNAL + p->caught;
     }
-    if (blame_store(p, error)) {
+    if (blame_store(p, error) ||
+        snib_err_exit(error->code) == CLI_UNREACHABLE) {
         say("%s: %s", shown(p->name), shown(cli_words(error)));
-        cli_client_leave();
         return snib_err_exit(error->code);
     }
     if (snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
@@ -284,6 +317,7 @@ int pass_through(const struct cli_args *args, struct snib_client *client,
             *ret_generation = ev.grant.token;
         } else {
             code = refused(&p, parties, &ev.error);
+            leave_if_away(&p);
         }
     }
     look_drop(p.look);

@@ -3,6 +3,7 @@ of the two it was: the lock or the store."""
 
 import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -188,4 +189,111 @@ def test_a_store_that_goes_while_it_waits_to_pass_is_the_cause(redis, args,
     assert p.returncode == 69, said
     assert time.monotonic() - began < 2 + SLACK
     assert re.match(r"snib: a: redis://\S+ unreachable for ",
+                    said.splitlines()[-1]), said
+
+
+@pytest.fixture
+def stand_in_the_way(redis):
+    """stand_in_the_way(how): the server answers nobody, or everybody with BUSY."""
+    calls = []
+
+    def begin(how):
+        if how == "frozen":
+            redis.server.freeze()
+            return
+        redis.server.command("CONFIG", "SET", "busy-reply-threshold", "50")
+        calls.append(subprocess.Popen(
+            ["redis-cli", "-p", str(redis.server.port), "eval",
+             "while true do end", "0"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL))
+        eventually(lambda: "BUSY" in subprocess.run(
+            ["redis-cli", "-p", str(redis.server.port), "get", "x"],
+            capture_output=True, text=True, timeout=20).stdout, "it is busy")
+    yield begin
+    redis.server.thaw()
+    if calls:
+        subprocess.run(["redis-cli", "-p", str(redis.server.port), "script",
+                        "kill"], stdout=subprocess.DEVNULL, timeout=20)
+    for p in calls:
+        p.wait(20)
+
+
+@pytest.mark.parametrize("more", [(), ("--busy-ok",)], ids=str)
+@pytest.mark.parametrize("how", ["frozen", "busy"])
+@pytest.mark.parametrize("args", PASSING, ids=lambda a: a[0])
+def test_a_wait_to_pass_ends_at_its_limit_without_the_store(
+        redis, stand_in_the_way, args, how, more):
+    assert redis.run("latch", "-q", "--set", "1", "a").returncode == 0
+    began = time.monotonic()
+    p = redis.start(*args, "-q", "-w", "1500ms", *more)
+    eventually(lambda: redis.waiters("a") == 1)
+    at(began + 1)
+    stand_in_the_way(how)
+    _, said = p.communicate(timeout=30)
+    assert time.monotonic() - began < 1.5 + SLACK, said
+    if how == "busy":
+        assert p.returncode == 69, said
+    assert p.returncode in (69, 0 if more else 75), said
+    assert p.returncode == 0 or said.startswith("snib: a: "), said
+
+
+@pytest.mark.parametrize("how", ["frozen", "busy"])
+@pytest.mark.parametrize("args", PASSING, ids=lambda a: a[0])
+def test_a_wait_to_pass_ends_by_a_signal_without_the_store(
+        redis, stand_in_the_way, args, how):
+    assert redis.run("latch", "-q", "--set", "1", "a").returncode == 0
+    p = redis.start(*args, "-q")
+    eventually(lambda: redis.waiters("a") == 1)
+    stand_in_the_way(how)
+    began = time.monotonic()
+    p.send_signal(signal.SIGTERM)
+    assert p.wait(20) == 143
+    assert time.monotonic() - began < SLACK
+
+
+# -- wait, and several names --------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["frozen", "busy"])
+def test_wait_waits_for_a_store_that_does_not_answer(redis, stand_in_the_way,
+                                                     how):
+    redis.hold("a", "-t", "1m")
+    began = time.monotonic()
+    p = redis.start("wait", "-w", "4s", "a")
+    assert p.stderr.readline().startswith("a: held by ")
+    stand_in_the_way(how)
+    _, said = p.communicate(timeout=30)
+    took = time.monotonic() - began
+    assert 4 <= took < 4 + SLACK, (took, said)
+    assert p.returncode == 69, said
+    last = said.splitlines()[-1]
+    assert re.match(r"snib: a: redis://\S+ (unreachable|not usable) for ", last)
+
+
+def test_wait_goes_on_when_a_silent_store_answers_again(redis):
+    p = redis.hold("a", "-t", "1m")
+    waits = redis.start("wait", "a")
+    assert waits.stderr.readline().startswith("a: held by ")
+    redis.server.freeze()
+    assert "; waiting" in waits.stderr.readline()
+    redis.server.thaw()
+    p.send_signal(signal.SIGTERM)
+    assert p.wait(20) == 143
+    _, said = waits.communicate(timeout=30)
+    assert waits.returncode == 0, said
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",)], ids=str)
+@pytest.mark.parametrize("how", ["killed", "frozen"])
+def test_the_store_goes_while_it_waits_for_several(redis, how, quiet):
+    limit = 4 if how == "frozen" else 2
+    redis.hold("b", "-t", "1m")
+    began = time.monotonic()
+    p = redis.start("run", "-w", "%ds" % limit, *quiet, "a", "b", "--", "true")
+    eventually(lambda: redis.waiters("b") == 1, "in the queue")
+    break_off(redis, how)
+    _, said = p.communicate(timeout=30)
+    assert time.monotonic() - began < limit + SLACK, said
+    assert p.returncode == 69, said
+    assert re.match(r"snib: b: redis://\S+ unreachable for ",
                     said.splitlines()[-1]), said
