@@ -280,9 +280,9 @@ bool snib__line_flush(struct snib__step *, uint32_t i);
 void snib__line_received(struct snib__step *, uint32_t i, long n);
 /* Close now; tells the engine unless it is being freed. */
 void snib__line_close(struct snib__step *, uint32_t i);
-/* Close everything, say nothing. */
 /* For stop: end the connections; descriptors and bells stay until free. */
 void snib__lines_end(struct snib_client *);
+/* Close everything, say nothing. */
 void snib__lines_free(struct snib_client *);
 /* Lines on which an answer is due, and lines that may speak unasked. */
 void snib__lines_need(const struct snib_client *, uint32_t *ret_replies,
