@@ -23,12 +23,24 @@ const char *__tsan_default_options(void)
     return "die_after_fork=0";
 }
 
-/* What was freed is kept by AddressSanitizer, 256 MB of it, and each fork would
- * copy the tables of all that: four fifths of this test's time. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
+/* Before LLVM 17 the allocator of AddressSanitizer is copied by fork() with the
+ * locks that other threads hold of it: children of a process with threads hang
+ * in malloc, about one of 2000. The C library's own is held still by fork(). */
+#if defined(__SANITIZE_ADDRESS__)
+#define COPIES_LOCKS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) && __clang_major__ < 17
+#define COPIES_LOCKS 1
+#endif
+#endif
+
+static void needs_an_allocator_that_forks(void)
 {
-    return "quarantine_size_mb=2:thread_local_quarantine_size_kb=64";
+#ifdef COPIES_LOCKS
+    print_message("skipped: AddressSanitizer's malloc hangs in children of a "
+                  "process with threads\n");
+    skip();
+#endif
 }
 
 static struct snib_lock *lock_named(struct snib_client *c, const char *name)
@@ -159,6 +171,7 @@ static void fork_beside_threads(void)
 static void children_of_a_busy_parent_open_clients_of_their_own(void **state)
 {
     (void)state;
+    needs_an_allocator_that_forks();
     struct process parent = begin(fork_beside_threads);
     for (int told = 0; told < FORKS; told += TELLS_EACH) {
         hear_that(&parent, "so far");
@@ -221,6 +234,7 @@ static void have_grandchildren(void)
 static void grandchildren_open_clients_of_their_own(void **state)
 {
     (void)state;
+    needs_an_allocator_that_forks();
     struct process parent = begin(have_grandchildren);
     hear_that(&parent, "exit 0");
     hear_that(&parent, "ok");
