@@ -13,8 +13,9 @@
  * Threads. Every function may be called from any thread. snib_acquire may
  * block up to wait_ms (connecting and retrying are inside the limit; a try,
  * wait_ms 0, is bounded by request_ms), and then until the store has confirmed
- * that nothing of it is left there: as a rule one round trip, a twentieth of
- * request_ms (100 ms by default) at most. snib_release,
+ * that nothing of it is left there: as a rule one round trip, at most a
+ * twentieth of request_ms (100 ms by default), or a fifth (400 ms) where the
+ * outcome would be unknown otherwise. snib_release,
  * snib_renew, snib_inspect, snib_list and snib_force_release block up to
  * request_ms. Callbacks run on the client's keeper thread (in a pull client
  * inside snib_process) with no lock of ours held; renewals wait while they
@@ -425,14 +426,14 @@ struct snib_acquire_options {
  * second acquire of a no_reentry lock; a cycle, snib/deadlock.h), USAGE (more permits than there are),
  * CONFIG (a semaphore without a size; the server is none that keeps locks),
  * UNKNOWN (limit passed while unanswered, and its cancel was not answered
- * within a twentieth of request_ms either; it goes on in the background),
+ * within a fifth of request_ms either; it goes on in the background),
  * UNREACHABLE (until the limit, with the cause in the text: no connection, no
  * answer, a replica. One that had a place in the queue may still have it: it
  * is being given up in the background), DENIED, STORE, CORRUPT, CLOSED,
  * FORKED, NOMEM. TIMEOUT is said of a lock, never of a store that is gone.
  * TIMEOUT, CANCELLED, CLOSED: nothing of this acquire is left at the store, and
  * nobody who looks finds it in the queue; unless the store had said that it
- * stands there and then did not answer its cancel within that twentieth. Then
+ * stands there and then did not answer its cancel within a twentieth. Then
  * the place goes in the background (a grant that comes all the same is given
  * back), on a store that is gone with the alive window, 3 s. */
 SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
@@ -614,9 +615,9 @@ SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
 /* Give up an acquire_start that has not answered: it ends REFUSED with
  * CANCELLED, when the store has confirmed that nothing of it is left (what it
  * had been granted meanwhile is given back first), or GRANTED (PASSED) when it
- * was faster. A store that does not answer the cancel is waited for a twentieth
- * of request_ms; then the event is CANCELLED if the store had said before that
- * it stands in the queue, else UNKNOWN, and the cancel goes on in the
+ * was faster. If the store does not answer the cancel, the event is CANCELLED
+ * after a twentieth of request_ms when the store had said before that it stands
+ * in the queue, else UNKNOWN after a fifth, and the cancel goes on in the
  * background (a grant that comes all the same is given back). Does not block;
  * a pull client goes on with snib_process. Unknown tickets do nothing. */
 SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);

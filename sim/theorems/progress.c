@@ -8,9 +8,10 @@
  * back (leases at the server are longer then), what is held at the
  * server although nobody here has it or is giving it back ends as fast.
  *
- * A call with a limit returns by it, whoever is slow, and a twentieth of the
- * patience for an answer later if the store was asked to end its request; the
- * caller must be running for that. */
+ * A call with a limit returns by it, whoever is slow, and a fifth of the
+ * patience for an answer later if the store was asked to end its request (a
+ * twentieth where the store had answered it before); the caller must be running
+ * for that. */
 #include "core/engine.h"
 #include "sim/world.h"
 
@@ -68,7 +69,7 @@ void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
 
 void theorem_call_ends_by_its_limit(struct sim_world *w)
 {
-    int64_t slack_ms = LIMIT_SLACK_MS + w->opt.request_ms / SNIB__CONFIRM_PART;
+    int64_t slack_ms = LIMIT_SLACK_MS + w->opt.request_ms / SNIB__UNSURE_PART;
     for (int c = 0; c < w->opt.clients; c++) {
         if (w->client[c].paused_until >= w->t) {
             continue;

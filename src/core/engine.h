@@ -213,8 +213,11 @@ snib_err snib__engine_give_up(struct snib__engine *, snib_instant now,
                               struct snib__seat *, snib_err why,
                               struct snib_error *ret);
 /* How long that may take at most, beyond the limit or the cancel: far less than
- * the patience for an answer, since who gives up has waited already. */
+ * the patience for an answer, since who gives up has waited already. More where
+ * UNKNOWN would have to be said after it: that costs the caller more than a
+ * moment does. */
 #define SNIB__CONFIRM_PART 20 /* of cfg.request */
+#define SNIB__UNSURE_PART  5
 /* Give back one hold of a ticket. lane: the caller's thread lane.
  * OK with *ret NULL: done. OK with *ret: the seat is ENDING, news RELEASED
  * will come (then snib__seat_done). reterr in the seat is set to `later`.

@@ -10,8 +10,8 @@
  * Who gives up is told so when the store has confirmed that nothing of it is
  * left there: then TIMEOUT and CANCELLED are the whole truth, and nobody who
  * looks finds it in the queue. A store that is far or silent gets a twentieth
- * of the patience for an answer; then what is known has to do, and the rest
- * goes on in the background. Only the last one of a turn has anything to be
+ * of the patience for an answer, a fifth where nothing is known without it;
+ * then what is known has to do, and the rest goes on in the background. Only the last one of a turn has anything to be
  * confirmed: the place at the store is the client's.
  *
  * Limits belong to seats, never to turns: a lane that gives up leaves the
@@ -133,7 +133,9 @@ bool snib__seat_stay(struct snib__engine *e, snib_instant now,
     struct snib__store_state is;
     snib_instant from = err == SNIB_ERR_TIMEOUT ? s->limit : now;
     snib_instant until = snib__after(
-        from, (snib_duration){e->cfg.request.ns / SNIB__CONFIRM_PART});
+        from,
+        (snib_duration){e->cfg.request.ns /
+                        (unsure ? SNIB__UNSURE_PART : SNIB__CONFIRM_PART)});
     snib__engine_store_state(e, now, &is);
     assert(s->state == SNIB__SEAT_WAITING && !t->ender && !t->holder);
     if (snib__reached(now, until) || is.err) {

@@ -137,7 +137,9 @@ def test_who_has_a_grant_is_told_that_it_is_not_known(
     done, took = timed(sqlite, sub, grant)
     assert took < REQUEST + SLACK
     assert done.returncode == 69, done.stderr
-    assert "no answer came" in done.stderr
+    # the last look at the file may end just before the limit, or be cut by it
+    assert "no answer came" in done.stderr or \
+        f"process {writer.pid}" in done.stderr, done.stderr
     assert "lock file" in done.stderr, done.stderr
     assert sqlite.run("check", "-m", "0", grant).returncode == \
         (76 if (sub, detached) == ("release", ()) else 0)

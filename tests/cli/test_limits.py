@@ -225,12 +225,13 @@ def test_a_wait_to_pass_ends_at_its_limit_without_the_store(
         redis, stand_in_the_way, args, how, more):
     assert redis.run("latch", "-q", "--set", "1", "a").returncode == 0
     began = time.monotonic()
-    p = redis.start(*args, "-q", "-w", "1500ms", *more)
+    p = redis.start(*args, "-q", "-w", "3s", *more)
     eventually(lambda: redis.waiters("a") == 1)
     at(began + 1)
-    stand_in_the_way(how)
+    stand_in_the_way(how)  # processes, too: on a crowded machine they take long
+    assert time.monotonic() - began < 2.8, "too late to say anything"
     _, said = p.communicate(timeout=30)
-    assert time.monotonic() - began < 1.5 + SLACK, said
+    assert time.monotonic() - began < 3 + SLACK, said
     if how == "busy":
         assert p.returncode == 69, said
     assert p.returncode in (69, 0 if more else 75), said

@@ -610,8 +610,9 @@ def test_holder_cut_off_is_told_at_risk_then_lost_by_its_deadline(
         taken = other.acquire(other.lock("n"), wait_ms=10000)
         told = holder.wait_event("change", ticket=grant.ticket, state="lost")
         assert told.reason in ("unreachable", "expired")
-        assert (told.at - begun) / 1e6 <= lease + 100
+        # before anybody else has it; how soon, in virtual time, is a theorem
         assert told.at <= taken.ended
+        assert (told.at - begun) / 1e6 <= lease + 500
         assert not grant.status().held
         risk = holder.events("change", ticket=grant.ticket, state="at risk")
         assert risk and risk[0].at < told.at

@@ -19,9 +19,10 @@ LIMIT_MS = 50
 
 
 def grace_ms():
-    """40 ms on a machine with nothing else to do."""
+    """40 ms on a machine with nothing else to do; a turn of the processor that
+    others have takes some."""
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
-    return 40 + 20 * min(max(load - 1, 0), 5)
+    return 40 + 40 * min(max(load - 1, 0), 5)
 
 
 @contextlib.contextmanager
@@ -96,8 +97,8 @@ def test_waiters_end_by_their_limits_though_they_clean_up_for_others(
     assert {answer.err for answer in answers} <= {"TIMEOUT", "UNKNOWN", "STORE"}
     late = [answer.took_ms - 400 - 10 * number
             for number, answer in enumerate(answers)]
-    # the cancel's answer is waited for a twentieth of request_ms
-    assert max(late) <= 100 + grace_ms(), late
+    # the cancel's answer is waited for a fifth of request_ms
+    assert max(late) <= 400 + grace_ms(), late
     for grant in held:
         grant.release()
 
