@@ -80,7 +80,8 @@ extern "C" {
  * One table makes the enum, the texts and the manual page. Classes:
  *   REFUSED  definitely not acquired, nothing of ours is left
  *   LOST     it was ours and is no longer
- *   UNKNOWN  sent, no answer; being cancelled in the background
+ *   UNKNOWN  sent, no answer; being cancelled in the background. Only of what
+ *            changes something: a question without an answer is UNREACHABLE
  *   RETRY    definitely not applied; may work later
  *   USAGE    the call or the set-up is wrong
  *   STORE    the server said no

@@ -250,7 +250,8 @@ static bool asks_again(struct sim_world *w, struct sim_errand *e)
 {
     const struct snib__query *q = &e->q;
     int64_t us = PAUSE_US;
-    if (q->err != SNIB_ERR_UNKNOWN || q->answer != SNIB__UNKNOWN) {
+    if (q->answer != SNIB__UNKNOWN ||
+        (q->err != SNIB_ERR_UNKNOWN && q->err != SNIB_ERR_UNREACHABLE)) {
         return false;
     }
     if (snib__reached(sim_now(w, e->client), e->last)) {

@@ -1,7 +1,8 @@
 /* Versioned values at the clients: what callers are told is what the server
  * answered to this very query, between its sending and its answer.
  *
- *   a read is true       the bytes and the version were the value then
+ *   a read is true       the bytes and the version were the value then; without
+ *                        an answer it is never UNKNOWN: nothing can be applied
  *   told what became of it   DONE: applied, exactly once. Changed meanwhile: not
  *                        applied, and it will not be; the version is the one that
  *                        was there. An error of the store: not applied, for
@@ -57,6 +58,8 @@ void theorem_value_read(struct sim_world *w, const struct sim_errand *e)
         if (q->answer == SNIB__NO) {
             sim_fail(w, "a read is true", "client %d: refused: %s", e->client,
                      snib_err_name(q->err));
+        } else if (q->err == SNIB_ERR_UNKNOWN) { /* it changes nothing */
+            sim_fail(w, "a read is true", "client %d: told UNKNOWN", e->client);
         }
         return;
     }

@@ -152,9 +152,8 @@ static bool is_away(const struct vigil *v)
 static bool may_pass(const struct vigil *v, snib_err code)
 {
     return code == SNIB_ERR_BUSY ||
-           (!v->once &&
-            (code == SNIB_ERR_UNREACHABLE || code == SNIB_ERR_UNKNOWN ||
-             (code == SNIB_ERR_STORE && is_away(v))));
+           (!v->once && (code == SNIB_ERR_UNREACHABLE ||
+                         (code == SNIB_ERR_STORE && is_away(v))));
 }
 
 /* Look, for a quarter of a second at most: then see how the store is. False:

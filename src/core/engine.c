@@ -159,14 +159,32 @@ static void value_query(struct snib__engine *e, snib_instant now,
     snib__buf_add(&q->text, query->bytes, query->bytes_size);
 }
 
+bool snib__verb_changes(snib__verb verb, int op)
+{
+    return verb == SNIB__FORCE || verb == SNIB__VALUE_PUT ||
+           verb == SNIB__VALUE_DELETE ||
+           (verb == SNIB__TERMS && op != SNIB__TERMS_GET);
+}
+
 /* A change that was sent before and not answered: that this copy of it was not
  * applied (no connection, no memory, a replica) says nothing of the other. */
 static bool earlier_copy(const struct snib__inquiry *q)
 {
     const struct snib__request *rq = &q->rq;
     return rq->resent && rq->answer == SNIB__NOT_APPLIED &&
-           (rq->verb == SNIB__VALUE_PUT || rq->verb == SNIB__VALUE_DELETE ||
-            (rq->verb == SNIB__TERMS && rq->op != SNIB__TERMS_GET));
+           snib__verb_changes(rq->verb, rq->op);
+}
+
+/* No answer to what was sent. What only asks cannot have been applied. */
+static snib_err unanswered(struct snib__query *query)
+{
+    char why[sizeof query->error.text];
+    if (snib__verb_changes(query->verb, query->op)) {
+        return SNIB_ERR_UNKNOWN;
+    }
+    memcpy(why, query->error.text, sizeof why);
+    return snib__fail(&query->error, SNIB_ERR_UNREACHABLE, "%s",
+                      why[0] ? why : snib_err_text(SNIB_ERR_UNKNOWN));
 }
 
 static snib_err may_be_applied(struct snib__query *query)
@@ -229,7 +247,7 @@ static void query_answer(struct snib__engine *e, snib_instant now,
                                          : SNIB_ERR_STORE;
             break;
         case SNIB__UNKNOWN:
-            query->err = SNIB_ERR_UNKNOWN;
+            query->err = unanswered(query);
             break;
         case SNIB__PENDING:
         case SNIB__QUEUED:

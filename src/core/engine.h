@@ -278,6 +278,10 @@ void snib__engine_explain(struct snib__engine *, snib_instant now,
 
 /* -- queries --------------------------------------------------------------- */
 
+/* May it change something at the store? One that does and is not answered is
+ * UNKNOWN; what only asks cannot have been applied: UNREACHABLE. */
+bool snib__verb_changes(snib__verb, int op);
+
 /* INSPECT, LIST, FORCE, DOCTOR, VALUE_…. The caller's memory, alive until done or
  * snib__engine_query_leave. */
 struct snib__query {

@@ -557,11 +557,21 @@ static void tie(struct snib__query *q, struct snib__call *call)
     call->query = q;
 }
 
-static bool changes(const struct snib__query *q)
+/* A query without an answer at its limit. What only asks was surely not
+ * applied. */
+static snib_err unanswered_query(const struct snib__step *s,
+                                 const struct snib__query *q,
+                                 struct snib__call *call)
 {
-    return q->verb == SNIB__FORCE || q->verb == SNIB__VALUE_PUT ||
-           q->verb == SNIB__VALUE_DELETE ||
-           (q->verb == SNIB__TERMS && q->op != SNIB__TERMS_GET);
+    struct snib__store_state is;
+    if (snib__verb_changes(q->verb, q->op)) {
+        return unanswered(s, call);
+    }
+    snib__engine_store_state(s->c->engine, s->now, &is);
+    bool away = !is.reachable && is.err;
+    return snib__fail(&call->error, SNIB_ERR_UNREACHABLE,
+                      "the store did not answer in time%s%s", away ? ": " : "",
+                      away ? is.text : "");
 }
 
 snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
@@ -591,7 +601,7 @@ snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
     } else {
         if (!snib__call_wait(&s, &call, before)) {
             snib__engine_query_leave(c->engine, q);
-            call.err = changes(q) ? SNIB_ERR_UNKNOWN : SNIB_ERR_UNREACHABLE;
+            call.err = unanswered_query(&s, q, &call);
         } else if (q->done) {
             call.error = q->error;
         }

@@ -123,6 +123,13 @@ static void query_init(struct snib__query *q, snib__verb verb, const char *name,
     snib__buf_init(&q->result, SNIB_VALUE_MAX + 1);
 }
 
+/* The store did not answer; and it is not that something else failed, too. */
+static bool lost_reply(const struct snib__query *q, snib_err err)
+{
+    return q->answer == SNIB__UNKNOWN &&
+           (err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE);
+}
+
 /* Ask, and repeat what was lost. q's result is the caller's to free. */
 static snib_err ask(struct snib_client *c, struct snib__query *q,
                     struct snib_error *reterr)
@@ -132,8 +139,8 @@ static snib_err ask(struct snib_client *c, struct snib__query *q,
         snib__after(now_of(c), c->request.ns < most.ns ? c->request : most);
     for (int i = 0;; i++) {
         snib_err err = snib__run_query(c, q, reterr);
-        if (err != SNIB_ERR_UNKNOWN || q->answer != SNIB__UNKNOWN ||
-            snib__reached(now_of(c), last) || i == REPEATS) {
+        if (!lost_reply(q, err) || snib__reached(now_of(c), last) ||
+            i == REPEATS) {
             return err;
         }
         pause_for((int64_t)(q->id[1] % (PAUSE_MS * 1000000)));
@@ -160,9 +167,6 @@ static snib_err read_value(struct snib_client *c, const char *name, size_t size,
         } else {
             err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
         }
-    } else if (err == SNIB_ERR_UNKNOWN) { /* nothing was to be applied */
-        err = snib__fail(reterr, SNIB_ERR_UNREACHABLE,
-                         "the store did not answer in time");
     }
     snib__buf_free(&q.result);
     *ret = v;
