@@ -375,6 +375,63 @@ static void holder_is_who_has_a_majority(void **state)
     snib__buf_free(&rows);
 }
 
+static int64_t look(int i, struct snib__buf *rows)
+{
+    struct snib__request r = request(SNIB__INSPECT);
+    snib__buf_clear(rows);
+    r.result = rows;
+    start(i, &r);
+    int64_t took = finish(i, &r);
+    assert_int_equal(r.answer, SNIB__DONE);
+    return took;
+}
+
+/* It takes what is asked, and says nothing. The others are a majority. */
+static void a_look_does_not_wait_for_a_silent_server(void **state)
+{
+    (void)state;
+    open_clients(3, 2, 0);
+    struct snib__buf rows;
+    int64_t none;
+    snib__buf_init(&rows, 1 << 16);
+    client[1].way[2] = WAY_MUTE;
+    for (int i = 0; i < 3; i++) { /* nobody holds */
+        assert_in_range(look(1, &rows), 1, PATIENCE / 8);
+        assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, 0, &none), 0);
+    }
+    acquired(0);
+    for (int i = 0; i < 3; i++) {
+        assert_in_range(look(1, &rows), 1, PATIENCE / 8);
+        assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, 0, &none), 1);
+    }
+    run(5000); /* its answers are over, too */
+    snib__buf_free(&rows);
+}
+
+/* Held on servers 0 and 2: nobody can say so before the slow one has. */
+static void a_look_waits_for_the_answer_that_decides(void **state)
+{
+    (void)state;
+    open_clients(3, 2, 0);
+    struct snib__buf rows;
+    int64_t none;
+    snib__buf_init(&rows, 1 << 16);
+    acquired(0);
+    server[1].client = 0;
+    client[1].there_ms[2] = client[1].back_ms[2] = 400;
+    assert_int_equal(look(1, &rows), 800);
+    assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, 0, &none), 1);
+    server[1].client = server[0].client; /* as it was given */
+    server[1].end_ms = server[0].end_ms;
+    assert_in_range(look(1, &rows), 1, PATIENCE / 8);
+    assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, 0, &none), 1);
+    client[1].there_ms[2] = client[1].back_ms[2] = 20; /* in the grace */
+    server[1].client = 0;
+    assert_int_equal(look(1, &rows), 40);
+    assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, 0, &none), 1);
+    snib__buf_free(&rows);
+}
+
 static void doctor_speaks_of_each_node(void **state)
 {
     (void)state;
@@ -414,6 +471,8 @@ int main(void)
         CASE(cancel_of_a_waiter_at_rest_is_done_at_once),
         CASE(a_yield_ends_the_prior_grant_and_lets_others_in),
         CASE(holder_is_who_has_a_majority),
+        CASE(a_look_does_not_wait_for_a_silent_server),
+        CASE(a_look_waits_for_the_answer_that_decides),
         CASE(doctor_speaks_of_each_node),
     };
     return RUN(keep);

@@ -1,7 +1,9 @@
 /* store/quorum/look.c — asking every node who holds, and whether it is fit.
  *
  * INSPECT and LIST need a majority of answers, else what they show could be
- * anything; FORCE ends the lock wherever it can and says so when that was no
+ * anything. They do without the others soon after, when no answer of those can
+ * change who holds: a server that takes connections and is silent would cost
+ * each look all of its limit. FORCE ends the lock wherever it can and says so when that was no
  * majority; DOCTOR tells of each node by name, also of those that are down. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,8 +18,11 @@ void snib__look_start(struct snib__quorum *q, snib_instant now, struct op *op)
     struct snib__request *rq = op->parent;
     int64_t spare = snib__between(now, rq->limit).ns / 8;
     op->stage = ST_LOOK;
+    if (rq->text_size) { /* a server may be asked after the look has ended */
+        snib__buf_add(&op->text, rq->text, rq->text_size);
+    }
     op->look = snib__alloc(q->count * sizeof *op->look);
-    if (!op->look) {
+    if (!op->look || op->text.failed) {
         snib__op_tell(q, op, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
         snib__op_end(q, op);
         return;
@@ -160,9 +165,36 @@ static void looked(struct snib__quorum *q, struct op *op)
     }
 }
 
-void snib__look_look(struct snib__quorum *q, struct op *op)
+/* A majority has answered: how long the others get, so that as a rule all is
+ * shown. As long again, at least what any request to a server gets. */
+static snib_duration grace(const struct snib__quorum *q, snib_instant now,
+                           const struct op *op)
 {
-    if (op->busy) {
+    int64_t ns = snib__between(op->began, now).ns;
+    int64_t least = NODE_LEAST_MS * INT64_C(1000000);
+    int64_t most = q->patience.ns / 8;
+    ns = ns > least ? ns : least;
+    return (snib_duration){ns < most ? ns : most};
+}
+
+/* Will the answers that are there do? */
+static bool is_enough(struct snib__quorum *q, snib_instant now, struct op *op)
+{
+    snib__verb verb = op->parent->verb;
+    if ((verb != SNIB__INSPECT && verb != SNIB__LIST) ||
+        snib__parts_with(q, op, HAS_NOTHING) < q->majority) {
+        return false;
+    }
+    if (!op->until.ns) {
+        op->until = snib__after(now, grace(q, now, op));
+        snib__op_timer(q, op, op->until);
+    }
+    return snib__reached(now, op->until) && snib__merge_settled(q, op);
+}
+
+void snib__look_look(struct snib__quorum *q, snib_instant now, struct op *op)
+{
+    if (op->busy && !is_enough(q, now, op)) {
         return;
     }
     switch (op->parent->verb) {

@@ -196,18 +196,18 @@ static void show(const struct snib__quorum *q, struct seen *s, bool holder,
     }
 }
 
-/* The places of one name. */
-static void merge(const struct snib__quorum *q, struct place *v, uint32_t n,
-                  bool always, struct snib__buf *out)
+/* Who is at the places of one name; *ret_token: the highest there. */
+static uint32_t note_all(const struct place *v, uint32_t n, struct seen seen[],
+                         int64_t *ret_token)
 {
-    struct seen seen[SEEN_MAX];
     uint32_t count = 0;
-    int64_t token = 0;
+    *ret_token = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct snib__rec r = v[i].at;
         while (snib__rec_next_field(&r)) {
-            if (r.field == SNIB__F_TOKEN && snib__rec_value_i64(&r) > token) {
-                token = snib__rec_value_i64(&r);
+            if (r.field == SNIB__F_TOKEN &&
+                snib__rec_value_i64(&r) > *ret_token) {
+                *ret_token = snib__rec_value_i64(&r);
             }
         }
         while (snib__rec_next_row(&r) && r.row != SNIB__ROW_LOCK) {
@@ -216,6 +216,16 @@ static void merge(const struct snib__quorum *q, struct place *v, uint32_t n,
             }
         }
     }
+    return count;
+}
+
+/* The places of one name. */
+static void merge(const struct snib__quorum *q, const struct place *v,
+                  uint32_t n, bool always, struct snib__buf *out)
+{
+    struct seen seen[SEEN_MAX];
+    int64_t token;
+    uint32_t count = note_all(v, n, seen, &token);
     if (!count && !always) {
         return;
     }
@@ -232,28 +242,78 @@ static void merge(const struct snib__quorum *q, struct place *v, uint32_t n,
     }
 }
 
+/* With so many answers missing: is each either a holder, or none? */
+static bool is_settled(const struct snib__quorum *q, const struct place *v,
+                       uint32_t n, uint32_t missing)
+{
+    struct seen seen[SEEN_MAX];
+    int64_t token;
+    uint32_t count = note_all(v, n, seen, &token);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!seen[i].waiter && seen[i].nodes < q->majority &&
+            seen[i].nodes + missing >= q->majority) {
+            return false;
+        }
+    }
+    return count < SEEN_MAX;
+}
+
+/* What was answered, by name. NULL: no memory. */
+static struct place *all_places(const struct snib__quorum *q,
+                                const struct op *op, uint32_t *ret)
+{
+    bool answered[NODES_MAX];
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < q->count; k++) {
+        const struct part *p = &op->part[k];
+        answered[k] = p->has == HAS_NOTHING && p->doing == DO_NOTHING;
+        n += answered[k] ? count_locks(&op->look[k]) : 0;
+    }
+    struct place *v = snib__alloc((n + 1) * sizeof *v), *to = v;
+    for (uint32_t k = 0; v && k < q->count; k++) {
+        to = answered[k] ? note_locks(&op->look[k], to) : to;
+    }
+    if (v) {
+        qsort(v, n, sizeof *v, by_name);
+    }
+    *ret = n;
+    return v;
+}
+
+static uint32_t same_name(const struct place *v, uint32_t n)
+{
+    uint32_t i = 1;
+    while (i < n && by_name(&v[0], &v[i]) == 0) {
+        i++;
+    }
+    return i;
+}
+
 void snib__merge_locks(const struct snib__quorum *q, const struct op *op,
                        struct snib__buf *out)
 {
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < q->count; k++) {
-        n += op->part[k].has == HAS_NOTHING ? count_locks(&op->look[k]) : 0;
-    }
-    struct place *v = snib__alloc((n + 1) * sizeof *v), *to = v;
+    uint32_t n;
+    struct place *v = all_places(q, op, &n);
     if (!v) {
         out->failed = true;
         return;
     }
-    for (uint32_t k = 0; k < q->count; k++) {
-        if (op->part[k].has == HAS_NOTHING) {
-            to = note_locks(&op->look[k], to);
-        }
-    }
-    qsort(v, n, sizeof *v, by_name);
-    for (uint32_t i = 0, j; i < n; i = j) {
-        for (j = i + 1; j < n && by_name(&v[i], &v[j]) == 0; j++) {
-        }
-        merge(q, &v[i], j - i, op->parent->verb == SNIB__INSPECT, out);
+    for (uint32_t i = 0, m; i < n; i += m) {
+        m = same_name(&v[i], n - i);
+        merge(q, &v[i], m, op->parent->verb == SNIB__INSPECT, out);
     }
     snib__free(v);
+}
+
+bool snib__merge_settled(const struct snib__quorum *q, const struct op *op)
+{
+    uint32_t n;
+    struct place *v = all_places(q, op, &n);
+    bool settled = v != NULL;
+    for (uint32_t i = 0, m; settled && i < n; i += m) {
+        m = same_name(&v[i], n - i);
+        settled = is_settled(q, &v[i], m, op->busy);
+    }
+    snib__free(v);
+    return settled;
 }

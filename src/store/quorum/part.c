@@ -99,8 +99,6 @@ void snib__part_look(struct snib__quorum *q, snib_instant now, struct op *op,
 {
     struct snib__request *rq = ask(q, now, op, k, op->parent->verb, DO_LOOK);
     rq->limit = rq->patience = limit;
-    rq->text = op->parent->text;
-    rq->text_size = op->parent->text_size;
     rq->result = &op->look[k];
 }
 
@@ -254,7 +252,7 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
         snib__sweep_look(q, now, op, p, was);
         break;
     case ST_LOOK:
-        snib__look_look(q, op);
+        snib__look_look(q, now, op);
         break;
     case ST_DRAIN:
         snib__op_end(q, op);

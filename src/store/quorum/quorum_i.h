@@ -105,7 +105,8 @@ struct op {
     snib_duration lease, left, pause;
     snib_instant began, round_began;
     snib_instant next;  /* SWEEP: when those that failed are told again      */
-    snib_instant until; /* AFTER: the lease ends; SWEEP: … everywhere        */
+    snib_instant until; /* AFTER: the lease ends; SWEEP: … everywhere; LOOK:
+                           from then on a majority's answers may do          */
     uint32_t room, permits, busy, round, tries, noes;
     uint8_t stage;
     bool keepers, may_queue, queued, detached;
@@ -210,9 +211,11 @@ void snib__sweep_behind(struct snib__quorum *, snib_instant now,
 
 /* look.c, merge.c */
 void snib__look_start(struct snib__quorum *, snib_instant now, struct op *);
-void snib__look_look(struct snib__quorum *, struct op *);
+void snib__look_look(struct snib__quorum *, snib_instant now, struct op *);
 void snib__merge_locks(const struct snib__quorum *, const struct op *,
                        struct snib__buf *out);
+/* No answer that is yet to come can change who holds which lock. */
+bool snib__merge_settled(const struct snib__quorum *, const struct op *);
 
 static inline snib_duration snib__quorum_allowance(snib_duration lease)
 {

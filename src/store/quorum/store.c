@@ -496,9 +496,11 @@ static void op_due(struct snib__quorum *q, snib_instant now, struct op *op)
     case ST_SWEEP:
         snib__sweep_due(q, now, op);
         break;
+    case ST_LOOK:
+        snib__look_look(q, now, op);
+        break;
     case ST_RENEW:
     case ST_SET:
-    case ST_LOOK:
     case ST_DRAIN:
         break; /* the nodes answer within their limits */
     }
