@@ -11,8 +11,9 @@
  * left there: then TIMEOUT and CANCELLED are the whole truth, and nobody who
  * looks finds it in the queue. A store that is far or silent gets a twentieth
  * of the patience for an answer, a fifth where nothing is known without it;
- * then what is known has to do, and the rest goes on in the background. Only the last one of a turn has anything to be
- * confirmed: the place at the store is the client's.
+ * then what is known has to do, and the rest goes on in the background. Only
+ * the last one of a turn has anything to be confirmed: the place at the store
+ * is the client's.
  *
  * Limits belong to seats, never to turns: a lane that gives up leaves the
  * queue of its own process and nothing else; only when the last one has left

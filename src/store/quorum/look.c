@@ -3,8 +3,9 @@
  * INSPECT and LIST need a majority of answers, else what they show could be
  * anything. They do without the others soon after, when no answer of those can
  * change who holds: a server that takes connections and is silent would cost
- * each look all of its limit. FORCE ends the lock wherever it can and says so when that was no
- * majority; DOCTOR tells of each node by name, also of those that are down. */
+ * each look all of its limit. FORCE ends the lock wherever it can and says so
+ * when that was no majority; DOCTOR tells of each node by name, also of those
+ * that are down. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
