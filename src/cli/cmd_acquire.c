@@ -131,6 +131,18 @@ static int print_sh(const struct plan *plan, const struct plan_page *page,
     return error;
 }
 
+/* false: said why. */
+static bool let_go(int socket)
+{
+    struct plan_message detach = {.kind = PLAN_DETACH};
+
+    if (send(socket, &detach, sizeof detach, MSG_NOSIGNAL) < 0) {
+        say("the keeper died; the lock is free when its lease ends");
+        return false;
+    }
+    return true;
+}
+
 static int hand_out(const struct plan *plan, const struct plan_page *page,
                     int socket)
 {
@@ -156,7 +168,7 @@ static int hand_out(const struct plan *plan, const struct plan_page *page,
     if (path != NULL && (error = grantfile_write(path, &g, plan, page)) != 0) {
         say("--token-file %s: %s; %s", shown(path), grantfile_error(error),
             outcome(plan, socket));
-        return CLI_CONFIG;
+        return grantfile_exit(error);
     }
     if (plan->args->sh) {
         error = print_sh(plan, page, &g);
@@ -166,7 +178,12 @@ static int hand_out(const struct plan *plan, const struct plan_page *page,
     if (error != 0) {
         say("cannot write the grant to stdout: %s; %s", strerror(error),
             outcome(plan, socket));
-        return CLI_INTERNAL;
+    }
+    if (error != 0 || !let_go(socket)) {
+        if (path != NULL) {
+            grantfile_remove(path, &g);
+        }
+        return error != 0 ? CLI_INTERNAL : CLI_UNREACHABLE;
     }
     return CLI_OK;
 }
@@ -182,17 +199,6 @@ static void say_until_when(const struct plan *plan)
             "ties it to a process",
             shown(plan->names[0]));
     }
-}
-
-static int let_go(int socket)
-{
-    struct plan_message detach = {.kind = PLAN_DETACH};
-
-    if (send(socket, &detach, sizeof detach, MSG_NOSIGNAL) < 0) {
-        say("the keeper died; the lock is free when its lease ends");
-        return CLI_UNREACHABLE;
-    }
-    return CLI_OK;
 }
 
 /* What the shell evaluates must say whether there is a lock, and tie it. */
@@ -284,8 +290,7 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK || page == NULL) {
         return code;
     }
-    if ((code = hand_out(&plan, page, socket)) != CLI_OK ||
-        (code = let_go(socket)) != CLI_OK) {
+    if ((code = hand_out(&plan, page, socket)) != CLI_OK) {
         return code;
     }
     say_until_when(&plan);

@@ -183,6 +183,44 @@ const char *grantfile_error(int error)
                : strerror(error);
 }
 
+int grantfile_exit(int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EIO:
+    case ENOMEM:
+        return CLI_INTERNAL;
+    default:
+        return CLI_CONFIG;
+    }
+}
+
+void grantfile_remove(const char *path, const struct grantfile *g)
+{
+    char grant[GRANT_TEXT_MAX], first[GRANT_TEXT_MAX + 8],
+        there[GRANT_TEXT_MAX + 8];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    struct text t = TEXT_IN(first);
+    ssize_t size;
+    struct stat st;
+
+    if (fd < 0) {
+        return;
+    }
+    grantfile_text(g, grant);
+    text_add(&t, "grant=");
+    text_add(&t, grant);
+    text_add(&t, "\n");
+    size = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read(fd, there, t.used)
+                                                      : -1;
+    close(fd);
+    if (size == (ssize_t)t.used && memcmp(there, first, t.used) == 0) {
+        unlink(path);
+    }
+}
+
 int grantfile_write(const char *path, const struct grantfile *g,
                     const struct plan *plan, const struct plan_page *page)
 {

@@ -61,6 +61,12 @@ const char *grantfile_error(int error);
 /* Write PATH (a new file of mode 600 in the place of the old). As above. */
 int grantfile_write(const char *path, const struct grantfile *,
                     const struct plan *, const struct plan_page *);
+/* The exit status for such an answer: 78 where another PATH is needed, 70 where
+ * the disk is full or broken. */
+int grantfile_exit(int error);
+/* Take PATH away again: the grant in it was given back. Only a regular file
+ * that begins with this very grant; nobody else's does. */
+void grantfile_remove(const char *path, const struct grantfile *);
 /* From GRANT or TOKENFILE. false: said why. */
 bool grantfile_read(const struct cli_args *, const char *operand,
                     struct grantfile *ret);

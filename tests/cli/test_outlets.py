@@ -1,12 +1,23 @@
 """Where output goes: files, devices, closed and full descriptors."""
 
 import os
+import resource
 import stat
 import subprocess
 
 import pytest
 
 from conftest import eventually
+
+
+def full_pipe():
+    r, w = os.pipe()
+    os.set_blocking(w, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(w, b"x" * 4096)
+    os.set_blocking(w, True)
+    return r, w
 
 
 def make_fifo(path):
@@ -58,6 +69,58 @@ def test_a_token_file_takes_the_place_of_an_old_one(sqlite):
         assert stat.S_IMODE(os.lstat(path).st_mode) == 0o600
         assert sqlite.run("release", path).returncode == 0
     assert [f for f in os.listdir(sqlite.tmp) if f.startswith("out")] == ["out"]
+
+
+@pytest.mark.parametrize("old", [None, "mine"], ids=str)
+def test_a_token_file_that_is_half_written_is_taken_away(redis, old):
+    """A full disk, as the limit of the size of files makes it."""
+    if old is not None:
+        with open(redis.path("out"), "w") as f:
+            f.write(old)
+    before = os.listdir(redis.tmp)
+    done = redis.run("acquire", "-q", "-o", "out", "a",
+                     preexec_fn=lambda: resource.setrlimit(
+                         resource.RLIMIT_FSIZE, (100, 100)))
+    assert done.returncode == 70, done.stderr
+    assert done.stderr == ("snib: --token-file out: File too large; released "
+                           "again\n")
+    assert os.listdir(redis.tmp) == before
+    if old is not None:
+        with open(redis.path("out")) as f:
+            assert f.read() == old
+    assert not redis.held("a")
+
+
+def nothing_more(path):
+    pass
+
+
+def make_other(path):
+    os.unlink(path)
+    with open(path, "w") as f:
+        f.write("mine")
+
+
+def make_link_instead(path):
+    os.rename(path, path + ".moved")
+    os.symlink(path + ".moved", path)
+
+
+@pytest.mark.parametrize("then", [nothing_more, make_other, make_link_instead])
+def test_a_token_file_does_not_outlive_a_stdout_that_fails(sqlite, then):
+    """The grant in it was given back; a file that is another's stays."""
+    path = sqlite.path("out")
+    r, w = full_pipe()
+    p = sqlite.start("acquire", "-q", "--json", "-o", path, "a", stdout=w)
+    os.close(w)
+    eventually(lambda: os.path.exists(path))
+    then(path)
+    os.close(r)
+    _, said = p.communicate(timeout=60)
+    assert p.returncode == 70, said
+    assert said.endswith("; released again\n"), said
+    assert os.path.lexists(path) == (then != nothing_more)
+    assert not sqlite.held("a")
 
 
 def with_closed_stdout(sqlite, *args):
@@ -149,12 +212,7 @@ def test_released_again_is_said_when_it_is(redis):
 def test_a_release_that_is_not_confirmed_is_not_said_to_be_one(redis):
     """Its stdout is full, so that it writes the grant when we have stopped the
     server, and to nobody."""
-    r, w = os.pipe()
-    os.set_blocking(w, False)
-    with pytest.raises(BlockingIOError):
-        while True:
-            os.write(w, b"x" * 4096)
-    os.set_blocking(w, True)
+    r, w = full_pipe()
     with open(redis.path("said"), "w") as stderr:
         p = redis.start("acquire", "-q", "-t", "1m", "a", stdout=w,
                         stderr=stderr)
