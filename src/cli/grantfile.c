@@ -199,8 +199,8 @@ int grantfile_exit(int error)
 
 void grantfile_remove(const char *path, const struct grantfile *g)
 {
-    char grant[GRANT_TEXT_MAX], first[GRANT_TEXT_MAX + 8],
-        there[GRANT_TEXT_MAX + 8];
+    char grant[GRANT_TEXT_MAX], first[GRANT_TEXT_MAX + 8] = "";
+    char there[GRANT_TEXT_MAX + 8];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     struct text t = TEXT_IN(first);
     ssize_t size;
