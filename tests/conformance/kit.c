@@ -91,7 +91,9 @@ const char *fresh_name(void)
     static char names[64][48];
     static int n;
     char *name = names[n++ % 64];
-    snprintf(name, sizeof names[0], "case-%d-%d", (int)getpid(), n);
+    /* pids come again, and a lock-delay lasts longer than its case */
+    snprintf(name, sizeof names[0], "case-%d-%d-%llx", (int)getpid(), n,
+             (unsigned long long)now_ms());
     return name;
 }
 
