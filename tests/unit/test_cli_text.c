@@ -2,6 +2,7 @@
  * secrets blanked, SNIB_HELD taken apart. */
 #include "unit.h"
 
+#include "cli/cli.h"
 #include "cli/held.h"
 #include "cli/storeurl.h"
 #include "cli/text.h"
@@ -131,6 +132,41 @@ static void what_is_added_to_snib_held_comes_apart_again(void **state)
     assert_false(held_next(&at, &e));
 }
 
+static void what_is_shown_short_has_60_bytes_at_most(void **state)
+{
+    (void)state;
+    char text[200];
+    memset(text, 'a', sizeof text);
+    for (size_t size = 0; size < 70; size++) {
+        text[size] = '\0';
+        const char *s = shown_short(text);
+        if (size <= 55) { /* room for "...", and the NUL */
+            assert_string_equal(s, text);
+        } else {
+            assert_int_equal(strlen(s), 58);
+            assert_memory_equal(s, text, 55);
+            assert_string_equal(s + 55, "...");
+        }
+        text[size] = 'a';
+    }
+    text[199] = '\0';
+    assert_string_equal(shown(text), text);
+}
+
+static void the_last_four_that_were_shown_stand_side_by_side(void **state)
+{
+    (void)state;
+    const char *s[4];
+    s[0] = shown("first");
+    s[1] = shown_short("second");
+    s[2] = shown("\x01");
+    s[3] = shown("fourth");
+    assert_string_equal(s[0], "first");
+    assert_string_equal(s[1], "second");
+    assert_string_equal(s[2], "\\x01");
+    assert_string_equal(s[3], "fourth");
+}
+
 int main(void)
 {
     const struct CMUnitTest cli_text[] = {
@@ -139,6 +175,8 @@ int main(void)
         cmocka_unit_test(percent_encoding_comes_back),
         cmocka_unit_test(malformed_percent_is_refused),
         cmocka_unit_test(every_password_of_a_url_is_blanked),
+        cmocka_unit_test(what_is_shown_short_has_60_bytes_at_most),
+        cmocka_unit_test(the_last_four_that_were_shown_stand_side_by_side),
         cmocka_unit_test(snib_held_comes_apart_and_garbage_is_skipped),
         cmocka_unit_test(what_is_added_to_snib_held_comes_apart_again),
     };

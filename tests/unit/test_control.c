@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/control.h"
+#include "cli/proc.h"
 
 struct keeper {
     int listener;
@@ -88,6 +90,131 @@ static void a_keeper_that_is_gone_is_not_waited_for(void **state)
     assert_int_equal(errno, ECONNREFUSED);
 }
 
+/* One that keeps its askers from an end: it drops all of them, or drops one
+ * and says nothing to the next. It goes away by itself if they do not. */
+struct hinderer {
+    int listener;
+    bool silent;
+    atomic_bool left;
+};
+
+static void *hinder(void *arg)
+{
+    struct hinderer *h = arg;
+    int64_t until = proc_now() + 20 * INT64_C(1000000000);
+    int kept = -1, seen = 0;
+    while (!atomic_load(&h->left) && proc_now() < until) {
+        struct pollfd p = {.fd = h->listener, .events = POLLIN};
+        int fd = poll(&p, 1, 10) == 1 ? control_accept(h->listener) : -1;
+        if (fd >= 0 && h->silent && seen++ > 0) {
+            kept = fd;
+        } else if (fd >= 0) {
+            close(fd);
+        }
+    }
+    close(h->listener);
+    if (kept >= 0) {
+        close(kept);
+    }
+    return NULL;
+}
+
+static int error_of_asking(struct hinderer *h)
+{
+    char address[CONTROL_ADDRESS_MAX];
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+    struct control_reply reply;
+    pthread_t thread;
+    h->listener = control_listen(address);
+    assert_true(h->listener >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, hinder, h), 0);
+    assert_false(control_ask(address, &request, 200, &reply));
+    int error = errno;
+    atomic_store(&h->left, true);
+    pthread_join(thread, NULL);
+    return error;
+}
+
+static void one_that_is_dropped_again_and_again_ends_by_its_limit(void **state)
+{
+    (void)state;
+    struct hinderer h = {0};
+    int error = error_of_asking(&h);
+    assert_true(error == ECONNRESET || error == EPIPE);
+}
+
+static void who_asks_again_has_what_was_left_of_its_limit(void **state)
+{
+    (void)state;
+    struct hinderer h = {.silent = true};
+    assert_int_equal(error_of_asking(&h), ETIMEDOUT);
+}
+
+/* A keeper of another version: what it says has another size, or begins with
+ * another number. */
+struct foreigner {
+    int listener;
+    size_t size; /* of what it says                                        */
+    uint32_t magic;
+};
+
+static void *say_that(void *arg)
+{
+    struct foreigner *f = arg;
+    static char bytes[4096];
+    struct pollfd p = {.fd = f->listener, .events = POLLIN};
+    struct control_request request;
+    assert_int_equal(poll(&p, 1, 20000), 1);
+    int fd = control_accept(f->listener);
+    assert_true(fd >= 0);
+    p.fd = fd;
+    assert_int_equal(poll(&p, 1, 20000), 1);
+    assert_true(control_receive(fd, &request));
+    memcpy(bytes, &f->magic, sizeof f->magic);
+    assert_int_equal(send(fd, bytes, f->size, MSG_NOSIGNAL), (int)f->size);
+    close(fd);
+    return NULL;
+}
+
+static int error_of_hearing(size_t size, uint32_t magic, bool above)
+{
+    char address[CONTROL_ADDRESS_MAX];
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+    struct control_reply reply;
+    struct control_above outer;
+    struct foreigner f = {.size = size, .magic = magic};
+    pthread_t thread;
+    f.listener = control_listen(address);
+    assert_true(f.listener >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, say_that, &f), 0);
+    errno = 0;
+    bool ok = above ? control_ask_above(address, &request, 20000, &outer)
+                    : control_ask(address, &request, 20000, &reply);
+    int error = ok ? 0 : errno;
+    pthread_join(thread, NULL);
+    close(f.listener);
+    return error;
+}
+
+static void an_answer_of_another_size_or_version_is_nonsense(void **state)
+{
+    (void)state;
+    for (int above = 0; above < 2; above++) {
+        size_t size =
+            above ? sizeof(struct control_above) : sizeof(struct control_reply);
+        assert_int_equal(error_of_hearing(size, CONTROL_MAGIC, above), 0);
+        assert_int_equal(error_of_hearing(size + 1, CONTROL_MAGIC, above),
+                         EPROTO);
+        assert_int_equal(error_of_hearing(size - 1, CONTROL_MAGIC, above),
+                         EPROTO);
+        assert_int_equal(error_of_hearing(size, CONTROL_MAGIC + 1, above),
+                         EPROTO);
+        assert_int_equal(error_of_hearing(4, CONTROL_MAGIC, above), EPROTO);
+    }
+}
+
 /* Binds a dead keeper's name and says that all is well, as the user nobody. */
 static pid_t squat(const char *address)
 {
@@ -147,6 +274,9 @@ int main(void)
         cmocka_unit_test(a_keeper_answers),
         cmocka_unit_test(one_that_was_dropped_asks_again),
         cmocka_unit_test(a_keeper_that_is_gone_is_not_waited_for),
+        cmocka_unit_test(one_that_is_dropped_again_and_again_ends_by_its_limit),
+        cmocka_unit_test(who_asks_again_has_what_was_left_of_its_limit),
+        cmocka_unit_test(an_answer_of_another_size_or_version_is_nonsense),
         cmocka_unit_test(a_squatter_at_a_dead_keepers_address_is_not_believed),
     };
     return RUN(tests);

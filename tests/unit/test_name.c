@@ -337,6 +337,29 @@ static void hashes_of_counted_names_differ_and_fill_low_bits(void **state)
     }
 }
 
+/* Of equal hashes, as two names in 2^64 have them: the bytes decide. */
+static void names_of_one_hash_are_told_apart_by_their_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } t[] = {{"ab", "ab", true},
+             {"ab", "ac", false},
+             {"ab", "cb", false},
+             {"ab", "abc", false},
+             {"abc", "ab", false}};
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct snib__name *a = name_of(t[i].a, 0), *b = name_of(t[i].b, 0);
+        a->hash = b->hash = 7;
+        assert_int_equal(snib__name_same(a, b), t[i].same);
+        b->hash = 8;
+        assert_false(snib__name_same(a, b));
+        snib__free(a);
+        snib__free(b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest name[] = {
@@ -354,6 +377,7 @@ int main(void)
         cmocka_unit_test(an_empty_or_missing_name_is_refused),
         cmocka_unit_test(decoding_into_a_full_buffer_says_no),
         cmocka_unit_test(no_memory_is_told),
+        cmocka_unit_test(names_of_one_hash_are_told_apart_by_their_bytes),
         cmocka_unit_test(hashes_of_counted_names_differ_and_fill_low_bits),
     };
     return RUN(name);

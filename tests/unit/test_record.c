@@ -83,6 +83,35 @@ static void a_value_of_another_size_is_no_number(void **state)
     snib__buf_free(&b);
 }
 
+/* What stands where a row should begin is one only with its mark and its name:
+ * else there are no more, and nothing of it is read. */
+static void what_does_not_begin_a_row_ends_the_record(void **state)
+{
+    (void)state;
+    struct snib__buf b;
+    struct snib__rec r;
+    snib__buf_init(&b, 100);
+    snib__rec_row(&b, SNIB__ROW_LOCK);
+    const uint8_t *row = (const uint8_t *)snib__buf_bytes(&b);
+    size_t size = snib__buf_size(&b);
+    snib__rec_begin(&r, row, size);
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_LOCK);
+    assert_false(snib__rec_next_row(&r));
+    for (size_t cut = 0; cut < size; cut++) {
+        snib__rec_begin(&r, row, cut);
+        assert_false(snib__rec_next_row(&r));
+    }
+    for (int first = 0; first < 256; first++) {
+        uint8_t other[8] = {(uint8_t)first, row[1], 0xff, 0xff, 0xff, 0xff};
+        for (size_t n = 2; n <= sizeof other; n++) {
+            snib__rec_begin(&r, other, n);
+            assert_int_equal(snib__rec_next_row(&r), first == row[0]);
+        }
+    }
+    snib__buf_free(&b);
+}
+
 static void walk(const void *bytes, size_t size)
 {
     const uint8_t *p = bytes;
@@ -131,6 +160,7 @@ int main(void)
         cmocka_unit_test(unread_fields_are_skipped),
         cmocka_unit_test(nothing_has_no_rows),
         cmocka_unit_test(a_value_of_another_size_is_no_number),
+        cmocka_unit_test(what_does_not_begin_a_row_ends_the_record),
         cmocka_unit_test(damaged_bytes_are_never_read_past_their_end),
     };
     return RUN(record);
