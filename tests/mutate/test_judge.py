@@ -24,7 +24,9 @@ class Agent:
         self.asked.append(which)
         left = self.answers.get(which, [0])
         status = left.pop(0) if len(left) > 1 else left[0]
-        return {"status": status, "timed_out": False, "seconds": 0.1,
+        late = status == "late"
+        status = -9 if late else status
+        return {"status": status, "timed_out": late, "seconds": 0.1,
                 "results": {} if status == 0 else {
                     "test_x.py::" + name: ["failed", 0, "assert"]}}
 
@@ -62,6 +64,17 @@ def test_a_failure_that_stays_and_goes_with_the_mutant_is_a_kill(judged):
 
 def test_a_failure_that_does_not_come_again_is_none(judged):
     verdict, _, judge = judged([program("a")], {("a", True): [1, 0]})
+    assert verdict["verdict"] == "survived" and judge.unsure == {"a": 1}
+
+
+def test_what_takes_too_long_again_is_timed_out(judged):
+    verdict, agent, _ = judged([program("a")], {("a", True): ["late"]})
+    assert (verdict["verdict"], verdict["by"]) == ("timed out", "a")
+    assert agent.asked == [("a", True), ("a", True), ("a", False)]
+
+
+def test_what_took_too_long_but_once_is_no_kill(judged):
+    verdict, _, judge = judged([program("a")], {("a", True): ["late", 0]})
     assert verdict["verdict"] == "survived" and judge.unsure == {"a": 1}
 
 
