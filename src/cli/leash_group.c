@@ -13,22 +13,23 @@
  */
 #define _GNU_SOURCE
 #include "leash_i.h"
+#include "proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static char children_bytes[64 * 1024];
 
-static size_t read_children(void)
+/* Those who do not fit are seen when some of the others have ended. */
+static void read_children(void)
 {
     size_t used = 0;
     int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
 
+    children_bytes[0] = '\0';
     if (fd < 0) {
-        return 0; /* a kernel without it: the group alone must do */
+        return; /* a kernel without it: the group alone must do */
     }
     while (used < sizeof children_bytes - 1) {
         ssize_t n =
@@ -41,7 +42,6 @@ static size_t read_children(void)
     }
     close(fd);
     children_bytes[used] = '\0';
-    return used;
 }
 
 /* Signal the adopted: children that are neither keeper nor command. 0 only
@@ -49,21 +49,12 @@ static size_t read_children(void)
 int leash_signal_adopted(const struct body *b, int sig)
 {
     const char *at = children_bytes;
+    pid_t pid;
     int count = 0;
 
-    if (read_children() == 0) {
-        return 0;
-    }
-    while (*at != '\0') {
-        char *end;
-        pid_t pid = (pid_t)strtol(at, &end, 10);
-
-        if (end == at) {
-            break;
-        }
-        at = end + strspn(end, " \n");
-        if (pid <= 0 || pid == b->keeper ||
-            (pid == b->command && !b->command_ended)) {
+    read_children();
+    while (proc_next_pid(&at, &pid)) {
+        if (pid == b->keeper || (pid == b->command && !b->command_ended)) {
             continue;
         }
         count++;

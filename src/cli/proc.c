@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,6 +158,19 @@ static bool read_standstill(pid_t pid, struct standstill *ret)
     ret->threads = strtol(threads + 10, NULL, 10);
     ret->voluntary = strtoll(voluntary + 26, NULL, 10);
     ret->forced = strtoll(forced + 29, NULL, 10);
+    return true;
+}
+
+bool proc_next_pid(const char **at, pid_t *ret)
+{
+    char *end;
+    long pid = strtol(*at, &end, 10);
+
+    if (end == *at || *end != ' ' || pid <= 0 || pid > INT_MAX) {
+        return false;
+    }
+    *ret = (pid_t)pid;
+    *at = end + 1;
     return true;
 }
 

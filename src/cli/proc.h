@@ -33,6 +33,11 @@ bool proc_same_program(pid_t, pid_t);
 bool proc_stopped(pid_t);
 pid_t proc_group(pid_t); /* 0: not known                                    */
 
+/* The next of a list as /proc/PID/task/TID/children has it, a space behind each
+ * pid; *at moves behind that. False: there are no more. What has lost its end
+ * in a full buffer is none: it would name another process. No allocation. */
+bool proc_next_pid(const char **at, pid_t *ret);
+
 /* Is `pid` blocked in a wait for its children, of which it has one, `child`,
  * and no other thread that could do something meanwhile? Then it does nothing
  * before that one has changed its state, or a signal comes. RUNS: not now, but

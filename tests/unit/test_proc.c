@@ -1,0 +1,61 @@
+/* cli/proc.h: what /proc says, as far as no process is needed to see it. */
+#include "unit.h"
+
+#include "cli/proc.h"
+
+/* All of a list, joined by commas. */
+static const char *pids_of(const char *list)
+{
+    static char got[256];
+    size_t used = 0;
+    pid_t pid;
+    got[0] = '\0';
+    while (proc_next_pid(&list, &pid)) {
+        used += (size_t)snprintf(got + used, sizeof got - used, "%d,", pid);
+    }
+    return got;
+}
+
+static void a_list_of_children_comes_apart(void **state)
+{
+    (void)state;
+    assert_string_equal(pids_of("12 345 6 "), "12,345,6,");
+    assert_string_equal(pids_of("2147483647 "), "2147483647,");
+    assert_string_equal(pids_of(""), "");
+}
+
+/* It would be another process, which has nothing to do with us. */
+static void a_number_that_was_cut_off_is_no_pid(void **state)
+{
+    static const char all[] = "12345 23456 34567 ";
+    (void)state;
+    for (size_t size = 0; size < sizeof all; size++) {
+        char part[sizeof all];
+        snprintf(part, size + 1, "%s", all);
+        assert_string_equal(pids_of(part), size >= 18   ? "12345,23456,34567,"
+                                           : size >= 12 ? "12345,23456,"
+                                           : size >= 6  ? "12345,"
+                                                        : "");
+    }
+}
+
+static void what_is_no_list_of_children_is_nobody(void **state)
+{
+    (void)state;
+    assert_string_equal(pids_of("0 "), "");
+    assert_string_equal(pids_of("-1 "), ""); /* all processes, to kill(2) */
+    assert_string_equal(pids_of("2147483648 "), "");
+    assert_string_equal(pids_of("4294967297 "), "");
+    assert_string_equal(pids_of("x 1 "), "");
+    assert_string_equal(pids_of("7 \n"), "7,");
+}
+
+int main(void)
+{
+    const struct CMUnitTest proc[] = {
+        cmocka_unit_test(a_list_of_children_comes_apart),
+        cmocka_unit_test(a_number_that_was_cut_off_is_no_pid),
+        cmocka_unit_test(what_is_no_list_of_children_is_nobody),
+    };
+    return RUN(proc);
+}
