@@ -32,6 +32,45 @@ static void bell_is_made_when_first_queued_and_removed_at_the_end(void **state)
     assert_int_equal(bell_count(), 0);
 }
 
+/* A release lets in more than are rung in one step: the others find out when
+ * they ask, and nothing is written behind the last bell. */
+static void more_are_let_in_at_once_than_there_are_bells(void **state)
+{
+    enum { EACH = SNIB__SQLITE_RINGS / 5 + 1 };
+    static struct snib__request w[PEERS][EACH];
+    static const struct snib__sqlite_ring none;
+    struct snib__name n = name_of("crowd");
+    (void)state;
+    open_peers(PEERS);
+    struct snib__request a = of_kind(&n, SNIB_WRITE);
+    a.lease = snib__ms(60000);
+    assert_int_equal(run(0, &a), SNIB__DONE);
+    for (int i = 1; i < PEERS; i++) {
+        struct snib__list chain;
+        snib__list_init(&chain);
+        for (int k = 0; k < EACH; k++) {
+            w[i][k] = of_kind(&n, SNIB_READ);
+            w[i][k].lease = snib__ms(60000);
+            snib__link_init(&w[i][k].link);
+            snib__list_push(&chain, &w[i][k].link);
+        }
+        kit.ops->exec(kit.peer[i].inst, (snib_instant){0}, &chain);
+        for (int k = 0; k < EACH; k++) {
+            assert_int_equal(w[i][k].answer, SNIB__QUEUED);
+            snib__unlink(&w[i][k].link);
+        }
+    }
+    self_of(0)->dead[0] = none;
+    assert_int_equal(end(0, &a), SNIB__DONE);
+    assert_memory_equal(&self_of(0)->dead[0], &none, sizeof none);
+    assert_int_equal(self_of(0)->ring_count, 0);
+    for (int i = 1; i < PEERS; i++) {
+        for (int k = 0; k < EACH; k++) {
+            assert_int_equal(poll_again(i, &w[i][k]), SNIB__DONE);
+        }
+    }
+}
+
 /* As kill -9 leaves it: the socket is closed, its file is there. */
 static void kill_bell(int peer)
 {
@@ -321,6 +360,7 @@ int main(void)
     set_kit();
     const struct CMUnitTest cases[] = {
         CASE(bell_is_made_when_first_queued_and_removed_at_the_end),
+        CASE(more_are_let_in_at_once_than_there_are_bells),
         CASE(dead_waiters_are_removed_and_the_next_is_granted),
         CASE(full_bell_counts_as_told_and_means_all),
         CASE(junk_in_the_bell_is_ignored),

@@ -34,6 +34,45 @@ static void this_process_is_known_by_its_pid_namespace_and_start(void **state)
     assert_int_equal(h.skew_ns, 0);
 }
 
+/* Of anything else there is none, and why not is told: a process that is not
+ * ours to see must never count as gone. */
+static void a_pidfd_is_of_a_living_process_of_this_namespace(void **state)
+{
+    (void)state;
+    struct snib__host h;
+    snib__host_read(&h);
+    int fd = snib__host_pidfd(&h, getpid(), h.pidns);
+    assert_true(fd > 2);
+    close(fd);
+    assert_false(snib__host_gone(&h, getpid(), h.start, h.pidns, true));
+    const struct {
+        int64_t pid, pidns;
+    } t[] = {{0, h.pidns},
+             {-1, h.pidns},
+             {(int64_t)INT32_MAX + 1, h.pidns},
+             {((int64_t)1 << 32) + getpid(), h.pidns},
+             {getpid(), 0},
+             {getpid(), h.pidns + 1}};
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        errno = 0;
+        assert_int_equal(snib__host_pidfd(&h, t[i].pid, t[i].pidns), -1);
+        assert_int_equal(errno, EINVAL);
+        assert_false(snib__host_gone(&h, t[i].pid, 1, t[i].pidns, true));
+    }
+    pid_t ended = fork();
+    if (ended == 0) {
+        _exit(0);
+    }
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)ended, &info, WEXITED | WNOWAIT), 0);
+    assert_true(snib__host_gone(&h, ended, 0, h.pidns, false));
+    waitpid(ended, NULL, 0);
+    assert_true(snib__host_gone(&h, ended, 0, h.pidns, false));
+    assert_true(snib__host_gone(&h, getpid(), h.start + 1, h.pidns, true));
+    assert_false(snib__host_gone(&h, getpid(), h.start + 1, h.pidns, false));
+    assert_false(snib__host_gone(&h, getpid(), 0, h.pidns, true));
+}
+
 /* -- who locks a file --------------------------------------------------------------- */
 
 struct locker {
@@ -370,6 +409,7 @@ int main(void)
 {
     const struct CMUnitTest cases[] = {
         cmocka_unit_test(this_process_is_known_by_its_pid_namespace_and_start),
+        cmocka_unit_test(a_pidfd_is_of_a_living_process_of_this_namespace),
         ALONE(who_writes_a_byte_is_named),
         ALONE(who_stands_still_is_told_as_stopped),
         ALONE(any_lock_of_another_counts_but_not_our_own),

@@ -65,6 +65,38 @@ static void odd_paths_are_refused_with_a_remedy(void **state)
     refused(path, SNIB_ERR_CONFIG, "not a regular file");
 }
 
+static void a_files_name_has_at_most_200_bytes(void **state)
+{
+    char where[300];
+    (void)state;
+    int n = snprintf(where, sizeof where, "%s/%0200d", dir, 7);
+    struct peer p = {.client = {1, 2}};
+    struct snib_error e = {0};
+    assert_int_equal(open_at(&p, where, &e), SNIB_ERR_OK);
+    kit.ops->free(p.inst);
+    memcpy(where + n, "x", 2);
+    refused(where, SNIB_ERR_CONFIG, "name has 201 bytes; at most 200");
+    snprintf(where, sizeof where, "%s/.", dir);
+    refused(where, SNIB_ERR_CONFIG, "does not name a file");
+    snprintf(where, sizeof where, "%s/..", dir);
+    refused(where, SNIB_ERR_CONFIG, "does not name a file");
+}
+
+/* Not that it is not there: nothing is known of it then. */
+static void a_file_that_cannot_be_looked_at_is_told(void **state)
+{
+    struct snib_error e = {0};
+    (void)state;
+    struct snib__place p = {.dir = -1,
+                            .bells = -1,
+                            .path = (char *)"/gone/locks.db",
+                            .base = "locks.db",
+                            .bells_path = (char *)"/gone/locks.db-bells"};
+    assert_int_equal(snib__files_join(&p, SNIB__NEVER, &e), SNIB_ERR_CONFIG);
+    assert_string_equal(e.text,
+                        "lock file /gone/locks.db: Bad file descriptor");
+}
+
 static void anothers_file_is_refused(void **state)
 {
     (void)state;
@@ -356,6 +388,8 @@ int main(void)
         CASE(second_hard_link_is_refused),
         CASE(directory_may_be_reached_by_a_link),
         CASE(odd_paths_are_refused_with_a_remedy),
+        CASE(a_files_name_has_at_most_200_bytes),
+        CASE(a_file_that_cannot_be_looked_at_is_told),
         CASE(anothers_file_is_refused),
         CASE(open_bells_directory_is_refused),
         CASE(read_only_directory_is_refused),

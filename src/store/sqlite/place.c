@@ -30,6 +30,7 @@
 #include "store/sqlite/internal.h"
 
 #define REMEDY   "use --store sqlite:PATH"
+#define BASE_MAX 200 /* bytes: "-bells" and "-shm" follow          */
 #define OF_ROOT  SNIB__SQLITE_OF_ROOT
 #define OF_GROUP SNIB__SQLITE_OF_GROUP
 #define REMEDY_TWO                                                             \
@@ -445,10 +446,15 @@ snib_err snib__place_open(struct snib__place *p, const char *path,
     }
     slash = strrchr(copy, '/');
     base = slash ? slash + 1 : copy;
-    if (!err && (!base[0] || strlen(base) > 200 || !strcmp(base, ".") ||
-                 !strcmp(base, ".."))) {
+    if (!err && (!base[0] || !strcmp(base, ".") || !strcmp(base, ".."))) {
         err = snib__fail(reterr, SNIB_ERR_CONFIG,
-                         "sqlite:%s does not name a file", path);
+                         "sqlite:%.200s does not name a file", path);
+    }
+    if (!err && strlen(base) > BASE_MAX) {
+        err = snib__fail(reterr, SNIB_ERR_CONFIG,
+                         "sqlite:%.100s...: the file's name has %zu bytes; at "
+                         "most %d (others are made beside it)",
+                         path, strlen(base), BASE_MAX);
     }
     if (!err) {
         if (slash) {
