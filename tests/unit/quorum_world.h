@@ -58,7 +58,9 @@ struct client {
     struct fake *fake[SERVERS];
     way way[SERVERS];
     int64_t there_ms[SERVERS], back_ms[SERVERS];
-    uint32_t opened;
+    struct snib__store_state
+        state[SERVERS];                /* as each node would tell it     */
+    uint32_t opened, keepers, callers; /* requests sent for them         */
 };
 
 static struct server server[SERVERS];
@@ -298,6 +300,8 @@ static void fake_start(struct snib__store *store, snib_instant at,
         }
         struct travel *t = snib__alloc(sizeof *t);
         assert_non_null(t);
+        c->keepers += rq->keepers;
+        c->callers += !rq->keepers;
         t->rq = rq;
         t->copy = *rq;
         t->sent = at;
@@ -392,6 +396,14 @@ static int64_t fake_clock(const struct snib__store *store, snib_instant at)
                : 0;
 }
 
+static void fake_state(const struct snib__store *store, snib_instant at,
+                       struct snib__store_state *ret)
+{
+    const struct fake *f = (const struct fake *)store;
+    (void)at;
+    *ret = client[f->client - 1].state[f->server];
+}
+
 static const struct snib__store_ops fake_ops = {.abi = SNIB__STORE_ABI,
                                                 .size = sizeof fake_ops,
                                                 .scheme = "fake",
@@ -399,6 +411,7 @@ static const struct snib__store_ops fake_ops = {.abi = SNIB__STORE_ABI,
                                                 .start = fake_start,
                                                 .input = fake_input,
                                                 .due = fake_due,
+                                                .state = fake_state,
                                                 .free = fake_free};
 static const struct snib__node_kind kind = {&fake_ops, fake_clock};
 static const struct snib__store_ops *const ops = &snib__quorum_store_ops;

@@ -546,8 +546,6 @@ static int by_instant(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Reachable while a majority is, and since the instant from which it was (or
- * was not). The text is one server's that is not. */
 /* Of something that has ended, and whose end a majority has confirmed, a node
  * that is well is being told. */
 static bool is_behind(const struct snib__quorum *q, uint32_t failing)
@@ -565,6 +563,8 @@ static bool is_behind(const struct snib__quorum *q, uint32_t failing)
     return false;
 }
 
+/* Reachable while a majority is, and since the instant from which it was (or
+ * was not). The text is one server's that is not. */
 static void quorum_state(const struct snib__store *store, snib_instant now,
                          struct snib__store_state *ret)
 {
