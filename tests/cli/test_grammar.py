@@ -159,8 +159,12 @@ def test_a_dry_run_tells_and_takes_nothing(sqlite):
     assert (done.returncode, done.stdout) == (0, "")
     assert "snib: a: now held by" in done.stderr
     assert "snib: b: now free" in done.stderr
-    assert "waiting for at most 5m" in done.stderr
-    assert "then run: touch" in done.stderr
+    assert ("snib: would acquire all of them as mutex, ttl 30s, waiting for "
+            "at most 5m00s, in sqlite:") in done.stderr
+    assert "; then run: touch" in done.stderr
+    told = sqlite.run("run", "-r", "-t", "2m", "-w", "0", "--dry-run", "b",
+                      "--", "true", timeout=20).stderr
+    assert "would acquire it as read, ttl 2m00s, without waiting, in" in told
     assert sqlite.status("b")["token"] == 0
     assert sqlite.waiters("a") == 0
     done = sqlite.run("run", "--dry-run", "a", "--", "true",

@@ -388,6 +388,21 @@ static void a_login_without_all_rights_is_denied_before_anything(void **state)
     assert_int_equal(out.shut, 1);
 }
 
+static void all_commands_that_scripts_may_not_run_are_told(void **state)
+{
+    tear_down(state);
+    open_store("redis://u:p@h");
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    opened(CALLERS);
+    say(CALLERS, HELLO_REPLY "*2\r\n*6\r\n$3\r\nSET\r\n$8\r\nNOPERM x\r\n"
+                             "$3\r\nGET\r\n$9\r\nLOADING x\r\n"
+                             "$4\r\nHGET\r\n$8\r\nNOPERM y\r\n:-1\r\n");
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.err, SNIB_ERR_DENIED);
+    assert_non_null(strstr(error.text, "may not be run in scripts: SET HGET"));
+}
+
 static void without_publish_or_with_some_keys_only_it_works(void **state)
 {
     static const char *const replies[] = {
@@ -550,6 +565,7 @@ int main(void)
         CASE(a_limit_that_passes_before_the_send_is_not_applied),
         CASE(a_refused_login_is_denied_at_once_and_not_hammered),
         CASE(a_login_without_all_rights_is_denied_before_anything),
+        CASE(all_commands_that_scripts_may_not_run_are_told),
         CASE(without_publish_or_with_some_keys_only_it_works),
         CASE(too_many_clients_is_the_servers_fault_with_its_words),
         CASE(what_is_no_redis_is_told),

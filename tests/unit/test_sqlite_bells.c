@@ -21,6 +21,11 @@ static void bell_is_made_when_first_queued_and_removed_at_the_end(void **state)
     assert_int_equal(b.answer, SNIB__QUEUED);
     assert_true(kit.ops->bell_fd(kit.peer[1].inst) >= 0);
     assert_int_equal(bell_count(), 1);
+    char called[33]; /* by the whole client's id: others may share a half */
+    snprintf(called, sizeof called, "%016llx%016llx",
+             (unsigned long long)kit.peer[1].client[0],
+             (unsigned long long)kit.peer[1].client[1]);
+    assert_string_equal(self_of(1)->bell.name, called);
     struct pollfd p = {.fd = kit.ops->bell_fd(kit.peer[1].inst),
                        .events = POLLIN};
     assert_int_equal(poll(&p, 1, 0), 0);
