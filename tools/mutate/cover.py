@@ -5,8 +5,10 @@ of its file. After a change only tests that changed are run again; a place
 whose text is new counts as reached by whatever reached its function, or,
 where the function is new, its file. `--map` makes it afresh."""
 import gzip
+import hashlib
 import json
 import os
+import pickle
 import queue
 import threading
 
@@ -79,21 +81,35 @@ class Map:
 
 
 def instrument(cover, root, mutants, known, scratch):
-    """The files with marks."""
+    """The files with marks. What was made of a file is kept until it, its
+    marks, a header or how it is compiled change: a compiler is asked for
+    each."""
     places = draw.keys_of(root, mutants)
     numbers = cover.extend(places)
-    files = {}
+    files, kept, cache = {}, {}, os.path.join(scratch, "marked.pickle")
+    try:
+        with open(cache, "rb") as file:
+            kept = pickle.load(file)
+    except (OSError, EOFError, pickle.UnpicklingError):
+        pass
+    headers = draw.digest_of_headers(root)
     for path in sorted({p[0] for p in places}):
         marks = {place[1:]: numbers[place] for place in places
                  if place[0] == path}
         with open(os.path.join(root, path), "rb") as file:
             source = file.read()
-        text, bad = splice.compiled(
-            source, [], os.path.join(root, path), arguments_of(path, known),
-            scratch, marks)
-        files[path] = text.encode()
-        for number in bad:  # cannot be marked: only its function is known
+        arguments = arguments_of(path, known)
+        key = hashlib.sha1(repr((source, sorted(marks.items()),
+                                 arguments, headers)).encode()).hexdigest()
+        if kept.get(path, [""])[0] != key:
+            kept[path] = key, *splice.compiled(
+                source, [], os.path.join(root, path), arguments, scratch,
+                marks)
+        files[path] = kept[path][1].encode()
+        for number in kept[path][2]:  # only its function is known
             cover.places[number][0] = ""
+    with open(cache, "wb") as file:
+        pickle.dump({path: kept[path] for path in files}, file)
     return files
 
 
@@ -217,6 +233,7 @@ class Recorder:
                     self.done += 1
                     if self.done % 20 == 0 or self.done == total:
                         self.say(f"  map: {self.done} of {total}")
+                    if self.done % 100 == 0:  # it takes seconds
                         self.cover.save()
         threads = [threading.Thread(target=work, args=(a, os.path.join(
             self.logs, f"map-{n}.log"))) for n, a in enumerate(agents)]

@@ -38,17 +38,25 @@ def sources(root):
                         p)]
 
 
+def digest_of_headers(root):
+    shared = hashlib.sha1()
+    for path in tracked(root):
+        if path.endswith(".h"):
+            with open(os.path.join(root, path), "rb") as file:
+                shared.update(file.read())
+    return shared.digest()
+
+
 def enumerate_all(root, known, jobs, cache):
     """Every mutant, numbered from 1 in the order of files and places. What
     was found in a file is kept until it, or a header, or a rule changes."""
     paths = sorted(sources(root), key=lambda p: (p.endswith(".lua"), p))
-    shared = hashlib.sha1()
+    shared = hashlib.sha1(digest_of_headers(root))
     here = os.path.dirname(os.path.abspath(__file__))
-    for path in [*(p for p in tracked(root) if p.endswith(".h")),
-                 *(os.path.join(here, n) for n in sorted(os.listdir(here))
-                   if n.startswith(("rules", "mutant.")))]:
-        with open(os.path.join(root, path), "rb") as file:
-            shared.update(file.read())
+    for name in sorted(os.listdir(here)):
+        if name.startswith(("rules", "mutant.")):
+            with open(os.path.join(here, name), "rb") as file:
+                shared.update(file.read())
     kept, found, tasks = {}, {}, []
     try:
         with open(cache, "rb") as file:
