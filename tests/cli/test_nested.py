@@ -317,3 +317,17 @@ def test_the_owner_is_named_as_status_names_it(store):
         owner, status = done.stdout.split("\n", 1)
         holder, = json.loads(status)["holders"]
         assert owner == "%s:%d" % (holder["owner"], holder["lane"]), inner
+
+
+def test_a_holder_asked_for_a_name_that_it_has_not_goes_on(sqlite):
+    """SNIB_HELD is whatever the environment says: who is asked by it for a
+    name that he does not hold says so, and holds what he holds."""
+    sqlite.hold("b")
+    done = sqlite.run(
+        "run", "a", "--", "sh", "-c",
+        'SNIB_HELD=$(printf %s "$SNIB_HELD" | sed s/a=/other=/) '
+        '"$0" run -q -w 1s b -- true; echo $?; "$0" check -q', sqlite.binary,
+        timeout=60)
+    assert (done.returncode, done.stdout) == (0, "75\n"), done.stderr
+    assert done.stderr.startswith("snib: b: not acquired: held by ")
+    assert done.stderr.count("\n") == 1
