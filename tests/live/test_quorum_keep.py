@@ -71,8 +71,9 @@ def test_own_grant_with_a_higher_token_is_lowered_its_memory_is_not(
 def test_it_extends_and_never_shortens(server, party):
     a = party()
     token = a.acquire(lease=30000)[2]
-    end = int(record(server, a)[2])
-    assert keep(a, token, lease=1000) == KEPT
+    end, rest = int(record(server, a)[2]), record(server, a)[3:]
+    assert keep(a, token, lease=1000, room=7, about="host=i") == KEPT
+    assert record(server, a)[3:] == rest  # as it was granted
     assert int(record(server, a)[2]) == end
     assert keep(a, token, lease=60000) == KEPT
     assert int(record(server, a)[2]) > end + 20000
@@ -82,9 +83,14 @@ def test_it_extends_and_never_shortens(server, party):
 def test_a_grant_that_is_not_known_is_set(server, party):
     a, b = party(), party()
     request = "0" * 31 + "7"
-    token = (a.now() + 20) * 1024
+    before = a.now()
+    token = (before + 20) * 1024
     assert keep(a, token, request=request, how=UNLESS_LATER) == KEPT
-    assert record(server, a)[:2] == [request, str(token)]
+    told = record(server, a)
+    assert told[:2] == [request, str(token)]
+    assert told[3:5] == ["0", "1"] and told[6:] == ["31", "host=h"]
+    assert before <= int(told[5]) <= a.now()  # since then it is here
+    assert before + 30000 <= int(told[2]) <= a.now() + 30000
     assert memory(server) == token + 31
     assert 0 < server.command("PTTL", "snib:{n}") <= 30200
     assert b.acquire(queue=0)[0] == 3  # held
