@@ -42,6 +42,55 @@ static void spinning_does_not_make_queued_an_answer(void **state)
     answered(&rq, SNIB__UNKNOWN);
 }
 
+/* Nobody is left without an answer, and none is told what was not said. */
+static void what_is_no_answer_to_a_verb_is_unknown(void **state)
+{
+    (void)state;
+#define CLOCK  ":1790000000300\r\n"
+    static const struct {
+        snib__verb verb;
+        const char *reply;
+    } t[] = {
+        {SNIB__RENEW, "*2\r\n" CLOCK ":2\r\n"},
+        {SNIB__RENEW, "*2\r\n" CLOCK ":4\r\n"},
+        {SNIB__RENEW, "*2\r\n" CLOCK ":-1\r\n"},
+        {SNIB__RENEW, "*2\r\n" CLOCK ":4294967301\r\n"}, /* 5 + a slot */
+        {SNIB__RENEW, "*2\r\n" CLOCK "*0\r\n"},
+        {SNIB__RENEW, "*1\r\n" CLOCK},
+        {SNIB__RENEW, ":1\r\n"},
+        {SNIB__RELEASE, "*0\r\n"},
+        {SNIB__RELEASE, "*1\r\n$1\r\n1\r\n"},
+        {SNIB__RELEASE, ":1\r\n"},
+        {SNIB__CANCEL, "*0\r\n"},
+        {SNIB__CANCEL, "*1\r\n$1\r\n1\r\n"},
+        {SNIB__FORCE, "*0\r\n"},
+        {SNIB__FORCE, "*1\r\n$1\r\n1\r\n"},
+        {SNIB__TERMS, "*2\r\n:99\r\n" CLOCK},
+        {SNIB__TERMS, "*1\r\n:0\r\n"},
+        {SNIB__TERMS, "*5\r\n:0\r\n" CLOCK ":1\r\n:1\r\n:1\r\n"},
+        {SNIB__TERMS, "*3\r\n:6\r\n" CLOCK ":-1\r\n"},
+    };
+#undef CLOCK
+    struct snib__request first = request(SNIB__RELEASE);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 1000);
+    start(&first);
+    connected(CALLERS);
+    say(CALLERS, "*1\r\n:1\r\n");
+    answered(&first, SNIB__DONE);
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct snib__request rq = request(t[i].verb);
+        rq.result = &rows;
+        start(&rq);
+        say(CALLERS, t[i].reply);
+        answered(&rq, SNIB__UNKNOWN);
+        assert_int_equal(rq.err, SNIB_ERR_STORE);
+        assert_non_null(strstr(error.text, "not one of our scripts'"));
+        assert_int_equal(snib__buf_size(&rows), 0);
+    }
+    snib__buf_free(&rows);
+}
+
 /* -- what is no answer at all ---------------------------------------------------- */
 
 static void repeats_of_what_was_not_understood_wait(void **state)
@@ -286,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest cases[] = {
         CASE(queued_is_no_answer_to_who_did_not_ask_for_it),
+        CASE(what_is_no_answer_to_a_verb_is_unknown),
         CASE(repeats_of_what_was_not_understood_wait),
         CASE(who_was_understood_again_repeats_at_once),
         CASE(spinning_does_not_make_queued_an_answer),
