@@ -91,6 +91,33 @@ static void urls_are_understood_or_refused(void **state)
     }
 }
 
+/* As sun_path takes it, its NUL included. */
+static void a_sockets_path_has_at_most_107_bytes(void **state)
+{
+    char text[160];
+    for (int size = 107; size <= 108; size++) {
+        struct snib__url *url;
+        struct snib__store *one = NULL;
+        struct snib_error e;
+        tear_down(state);
+        open_store("redis://h");
+        int n = snprintf(text, sizeof text, "redis+unix:///%0*d", size - 1, 7);
+        assert_int_equal(n, size + 13);
+        assert_int_equal(snib__url_parse(text, &url, &e), SNIB_ERR_OK);
+        struct snib__store_config cfg = {
+            .url = url, .out = &out, .request = snib__ms(1)};
+        assert_int_equal(ops->open(&cfg, &one, &e),
+                         size == 107 ? SNIB_ERR_OK : SNIB_ERR_USAGE);
+        if (one) {
+            assert_string_equal(out.chan[0].address, text + 13);
+            ops->free(one);
+        } else {
+            assert_non_null(strstr(e.text, "no usable host or socket path"));
+        }
+        snib__url_free(url);
+    }
+}
+
 static void refuse(bool hopeless)
 {
     struct snib__input in = {.kind = SNIB__IN_REFUSED,
@@ -553,6 +580,7 @@ int main(void)
         CASE(nothing_is_opened_before_the_first_request),
         CASE(the_greeting_is_one_write_and_nothing_precedes_its_answer),
         CASE(urls_are_understood_or_refused),
+        CASE(a_sockets_path_has_at_most_107_bytes),
         CASE(never_connected_is_waited_for_until_the_limit),
         CASE(a_try_ends_with_the_first_attempt_that_failed),
         CASE(a_host_that_does_not_exist_ends_who_waits),
