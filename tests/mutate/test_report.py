@@ -98,7 +98,8 @@ def test_marks_of_the_tree_are_about_lines_that_are_there():
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
             text = file.read()
         lines = [one.strip() for one in text.splitlines()]
-        assert function in text and line in lines, (path, line)
+        assert function == "(script)" or function in text, (path, function)
+        assert line in lines, (path, line)
 
 
 def test_no_file_is_no_marks(tmp_path):
