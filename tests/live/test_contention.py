@@ -201,7 +201,8 @@ def test_waits_end_at_their_limit(drivers, store):
         short = {"UNKNOWN"} if 0 < limit < 50 else set()
         assert answer.err in {"BUSY" if limit == 0 else "TIMEOUT"} | short
         assert limit <= answer.took_ms + 1
-        assert answer.took_ms < limit + 100
+        # then its cancel's answer is waited for, a fifth of request_ms at most
+        assert answer.took_ms < limit + (500 if short else 100)
     held.release()
 
 
