@@ -291,9 +291,9 @@ snib_client_open(const struct snib_client_options *options,
  * and does not block; stop releases what is held (each up to
  * request_ms; all of them together, when the store does not answer; of a quorum
  * up to 250 ms more until each server that is well has been told), joins the
- * threads; free gives everything back and implies the
- * first two. NULL is allowed. No other thread may use the client during
- * free. */
+ * threads, and in a second thread returns when the first is through; free gives
+ * everything back and implies the first two. NULL is allowed. No other thread
+ * may use the client during free. */
 SNIB_API void snib_client_close(struct snib_client *);
 SNIB_API void snib_client_stop(struct snib_client *);
 SNIB_API void snib_client_free(struct snib_client *);

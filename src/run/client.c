@@ -306,10 +306,14 @@ void snib_client_stop(struct snib_client *c)
     }
     snib_client_close(c);
     snib__step_begin(&s, c);
-    if (c->stopped) {
+    if (c->stopping) { /* whose threads are joined once */
+        while (!c->ended) {
+            pthread_cond_wait(&c->told, &c->mu);
+        }
         snib__step_end(&s);
         return;
     }
+    c->stopping = true;
     snib__engine_close(c->engine, s.now);
     snib__wait_idle(&s);
     snib__wait_told(&s);
@@ -324,6 +328,8 @@ void snib_client_stop(struct snib_client *c)
     snib__step_begin(&s, c);
     snib__lines_end(c);
     snib__loop_close(c);
+    c->ended = true;
+    pthread_cond_broadcast(&c->told);
     snib__step_end(&s);
 }
 

@@ -160,6 +160,7 @@ struct snib_client {
     bool pull, virtual_clock; /* constant                                 */
     bool quick;               /* exec() never blocks; constant            */
     bool closed, stopped;
+    bool stopping, ended; /* a thread is in stop, is through it       */
     snib_duration request;
     char *url;      /* safe to show                             */
     char *identity; /* of the store: identity.c                 */
@@ -186,7 +187,7 @@ struct snib_client {
     struct snib__list logs;
     struct snib_lock *telling; /* whose callback runs now                 */
     pthread_t teller;
-    pthread_cond_t told;
+    pthread_cond_t told; /* a callback has run, or stop          */
 
     int epoll, timer, steps; /* epoll set, BOOTTIME timer, clock steps  */
     int event_fd;
