@@ -628,7 +628,7 @@ SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);
  * is left. So with poll, select or plain epoll one event may be taken at a
  * time; with EPOLLET take all (snib_next until it says false). In a pull client
  * call snib_process first, then snib_next until false. The library's; do not
- * read, write or close it. One descriptor for the client's life. */
+ * read, write or close it. One descriptor, open until snib_client_free. */
 SNIB_API int snib_fd(struct snib_client *);
 
 /* Milliseconds until snib_process wants to run; -1: no timer. Pull only;

@@ -327,7 +327,7 @@ void snib_client_stop(struct snib_client *c)
     snib__worker_join(c);
     snib__step_begin(&s, c);
     snib__lines_end(c);
-    snib__loop_close(c);
+    snib__loop_end(c);
     c->ended = true;
     pthread_cond_broadcast(&c->told);
     snib__step_end(&s);

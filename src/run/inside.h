@@ -293,6 +293,8 @@ void snib__lines_need(const struct snib_client *, uint32_t *ret_replies,
 
 snib_err snib__loop_open(struct snib_client *, struct snib_error *reterr);
 void snib__loop_close(struct snib_client *);
+/* For stop: nothing of the set or the timers speaks any more. */
+void snib__loop_end(struct snib_client *);
 void snib__loop_watch(struct snib_client *, uint32_t line);
 void snib__loop_arm(struct snib_client *, uint32_t line, bool reads);
 void snib__loop_set_timer(struct snib_client *, snib_instant);

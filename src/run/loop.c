@@ -123,6 +123,24 @@ void snib__loop_close(struct snib_client *c)
     }
 }
 
+/* A pull client's set is its snib_fd, which others may be polling: it stays
+ * until free, and only what was not fetched speaks there. */
+void snib__loop_end(struct snib_client *c)
+{
+    if (!c->pull) {
+        snib__loop_close(c);
+        return;
+    }
+    close_fd(&c->timer);
+    close_fd(&c->steps);
+    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+        if (c->line[i].watched) {
+            (void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->line[i].fd, NULL);
+            c->line[i].watched = false;
+        }
+    }
+}
+
 snib_err snib__loop_event_fd(struct snib_client *c, struct snib_error *reterr)
 {
     if (c->event_fd >= 0) {
@@ -156,7 +174,7 @@ static uint32_t interest(const struct snib_client *c,
 void snib__loop_watch(struct snib_client *c, uint32_t i)
 {
     struct snib__line *l = &c->line[i];
-    if (c->epoll < 0 || l->fd < 0 || l->watched) {
+    if (c->epoll < 0 || c->ended || l->fd < 0 || l->watched) {
         return;
     }
     l->armed = interest(c, l, c->pull);
@@ -169,7 +187,7 @@ void snib__loop_watch(struct snib_client *c, uint32_t i)
 void snib__loop_arm(struct snib_client *c, uint32_t i, bool reads)
 {
     struct snib__line *l = &c->line[i];
-    if (l->fd < 0 || c->epoll < 0) {
+    if (l->fd < 0 || c->epoll < 0 || c->ended) {
         return;
     }
     if (!l->watched) {
