@@ -113,6 +113,8 @@ snib_err snib__acquire_start(struct snib_lock *lock,
                                  &open, &ticket, reterr);
         if (err) {
             snib__unlink(&note->link);
+        } else {
+            snib__keeper_hurry(&s);
         }
     }
     if (err) {

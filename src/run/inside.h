@@ -314,6 +314,8 @@ snib_err snib__keeper_need(struct snib_client *, struct snib_error *reterr);
 void snib__keeper_round(struct snib__step *, int patience_ms);
 /* These lines are the keeper's now. */
 void snib__keeper_given(struct snib__step *, uint32_t lines);
+/* A note is on pending: watch now what was to be watched later. */
+void snib__keeper_hurry(struct snib__step *);
 void snib__keeper_join(struct snib_client *);
 bool snib__worker_need(struct snib_client *);
 void snib__worker_join(struct snib_client *);

@@ -60,6 +60,20 @@ void snib__keeper_given(struct snib__step *s, uint32_t lines)
     }
 }
 
+/* An acquire_start waits: what the keeper would have watched in a while. */
+void snib__keeper_hurry(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    uint32_t lazy = 0;
+    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+        if (c->line[i].fd >= 0 && c->line[i].lazy.ns != INT64_MAX &&
+            c->roles.line[i].reader == SNIB__KEEPER) {
+            lazy |= 1u << i;
+        }
+    }
+    snib__keeper_given(s, lazy);
+}
+
 /* Before the keeper sleeps: watch what is its own, let go what is not. */
 static snib_instant watch_lines(struct snib__step *s)
 {
