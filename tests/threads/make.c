@@ -1,0 +1,131 @@
+/* make.c — programs by chance, from a number. */
+#include <stdio.h>
+#include <string.h>
+
+#include "program.h"
+
+static uint64_t state;
+
+static uint32_t below(uint32_t n)
+{
+    state += 0x9e3779b97f4a7c15;
+    uint64_t z = (state ^ state >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return (uint32_t)((z ^ z >> 31) >> 32) % n;
+}
+
+static void add(char *to, const char *word)
+{
+    size_t used = strlen(to);
+    snprintf(to + used, PROGRAM_TEXT - used, "%s%s", used ? " " : "", word);
+}
+
+typedef enum trait {
+    OF_LOCK,
+    FOR_EVER = 1, /* with several locks in any order it gets a limit        */
+    OF_CLIENT = 2,
+    HARSH = 4 /* not in gentle programs                                     */
+} trait;
+
+struct choice {
+    const char *verb;
+    trait is;
+};
+
+/* The likelier ones more often. */
+static const struct choice blocking[] = {{"acquire", FOR_EVER},
+                                         {"acquire", FOR_EVER},
+                                         {"acquire", FOR_EVER},
+                                         {"acquire", FOR_EVER},
+                                         {"wait5", OF_LOCK},
+                                         {"wait5", OF_LOCK},
+                                         {"try", OF_LOCK},
+                                         {"try", OF_LOCK},
+                                         {"release", OF_LOCK},
+                                         {"release", OF_LOCK},
+                                         {"release", OF_LOCK},
+                                         {"release", OF_LOCK},
+                                         {"renew", OF_LOCK},
+                                         {"status", OF_LOCK},
+                                         {"explain", OF_LOCK},
+                                         {"inspect", OF_LOCK},
+                                         {"start", FOR_EVER},
+                                         {"start5", OF_LOCK},
+                                         {"take", OF_LOCK},
+                                         {"take", OF_LOCK},
+                                         {"cancel", OF_LOCK},
+                                         {"drop", OF_LOCK},
+                                         {"free", OF_LOCK},
+                                         {"force", HARSH},
+                                         {"expire", HARSH},
+                                         {"sleep5", OF_CLIENT},
+                                         {"close", OF_CLIENT | HARSH},
+                                         {"stop", OF_CLIENT | HARSH}};
+static const struct choice pulling[] = {{"start", FOR_EVER},
+                                        {"start", FOR_EVER},
+                                        {"start5", OF_LOCK},
+                                        {"take", OF_LOCK},
+                                        {"take", OF_LOCK},
+                                        {"take", OF_LOCK},
+                                        {"drop", OF_LOCK},
+                                        {"drop", OF_LOCK},
+                                        {"cancel", OF_LOCK},
+                                        {"process", OF_CLIENT},
+                                        {"status", OF_LOCK},
+                                        {"sleep5", OF_CLIENT},
+                                        {"close", OF_CLIENT | HARSH},
+                                        {"stop", OF_CLIENT | HARSH}};
+
+static void add_call(char *to, bool pull, const char *locks, bool gentle)
+{
+    enum { MANY = sizeof blocking / sizeof *blocking };
+    enum { FEW = sizeof pulling / sizeof *pulling };
+    char word[32];
+    const struct choice *c =
+        pull ? &pulling[below(FEW)] : &blocking[below(MANY)];
+    char lock = locks[below((uint32_t)strlen(locks))];
+    if (gentle && (c->is & HARSH)) {
+        c = pull ? &pulling[0] : &blocking[0];
+    }
+    if (c->is & OF_CLIENT) {
+        snprintf(word, sizeof word, "%s", c->verb);
+    } else if (locks[1] && (c->is & FOR_EVER)) {
+        snprintf(word, sizeof word, "%s.%c",
+                 c->verb[0] == 'a' ? "wait5" : "start5", lock);
+    } else {
+        snprintf(word, sizeof word, "%s.%c", c->verb, lock);
+    }
+    add(to, word);
+}
+
+void program_make(uint64_t seed, char ret[PROGRAM_TEXT])
+{
+    static const char *const locks[] = {"a", "a", "a", "n", "ab",
+                                        "s", "r", "c", "as"};
+    state = seed * 0xd1342543de82ef95 + 7;
+    ret[0] = 0;
+    bool slow = below(5) == 0, pull = below(6) == 0;
+    bool gentle = below(2) == 0, mixed = below(3) == 0;
+    uint32_t threads = 2 + below(below(2) ? 3 : 7);
+    uint32_t clients = 1 + below(3);
+    const char *all = locks[below(9)];
+    if (slow) {
+        add(ret, "slow:");
+    }
+    if (pull) {
+        add(ret, "pull:");
+    }
+    for (uint32_t t = 0; t < threads; t++) {
+        char client[2] = {(char)('0' + below(clients)), 0};
+        const char *mine = mixed && strlen(all) == 1 && *all != 's'
+                               ? locks[(uint32_t[]){0, 3, 6, 7}[below(4)]]
+                               : all;
+        if (t) {
+            add(ret, "|");
+        }
+        add(ret, client);
+        for (uint32_t n = 2 + below(4); n; n--) {
+            add_call(ret, pull, mine, gentle);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+/* program.h — a few threads that make calls, and what may come of them.
+ *
+ * A program is a text:
+ *
+ *     slow: 0 acquire.a release.a | 0 wait5.a release.a | 1 close
+ *
+ * Each thread says whose client it uses (0 … 3, all of one memory: space) and
+ * then its calls in order. `.x` is its own handle for a lock:
+ *
+ *     a b   mutexes of these names       n   a, not handed over locally
+ *     r     a, to read                   c   a, with a callback
+ *     s     a semaphore of one permit
+ *
+ *     acquire wait5 try release renew status explain export inspect force
+ *     expire free      (wait5: at most 5 ms; free: of the handle)
+ *     start start5 cancel take drop      (take: wait for the event of start;
+ *                                        drop: release_start)
+ *     close stop fork process sleep5     (of the client)
+ *
+ * A release without a grant, a cancel without a start and so on do nothing. At
+ * its end a thread gives back what it holds and ends what it has started.
+ * Before the threads may stand: slow (exec() counts as one that blocks: the
+ * worker runs it), pull (clients without a thread of the library), each
+ * followed by a colon. */
+#ifndef THREADS_PROGRAM_H
+#define THREADS_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sched.h"
+
+enum { PROGRAM_TEXT = 1000 };
+
+/* One run; the calling thread is its thread 0. Fails by sched_fail. */
+void program_run(const char *text, struct run *);
+/* NULL, or what is wrong with the text. */
+const char *program_check(const char *text);
+/* A program by chance. */
+void program_make(uint64_t seed, char ret[PROGRAM_TEXT]);
+
+/* For wrap.c. */
+bool program_slow(void);
+uint64_t program_next_seed(void);
+
+extern const char *const program_table[]; /* of two threads; NULL at the end */
+
+#endif
