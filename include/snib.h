@@ -86,7 +86,11 @@ extern "C" {
  *   USAGE    the call or the set-up is wrong
  *   STORE    the server said no
  *   LIMIT    a bound was reached
- *   INTERNAL a bug of ours                                                 */
+ *   INTERNAL a bug of ours: any function may say so, none is known to
+ *
+ * "Errors:" at a function lists what it may answer besides OK; "never" takes
+ * out of a list that is referred to what cannot be, with its reason.
+ * docs/PROOF.md names the test of each.                                     */
 #define SNIB_ERRORS(X)                                                         \
     X(OK, NONE, 0, "done")                                                     \
     X(BUSY, REFUSED, 75, "held by another owner")                              \
@@ -279,8 +283,9 @@ struct snib_client_options {
 
 /* Open a client. Parses the URL and allocates; connects on first use (SQLite
  * files are opened here). Errors: USAGE (URL, options), CONFIG (file not
- * usable, network file system), UNSUPPORTED (scheme not built in), NOMEM.
- * options may be NULL. *ret is NULL on error. */
+ * usable, network file system), UNSUPPORTED (scheme not built in), LIMIT (no
+ * file descriptor is left), NOMEM. options may be NULL. *ret is NULL on
+ * error. */
 SNIB_API SNIB_CHECK snib_err
 snib_client_open(const struct snib_client_options *options,
                  struct snib_client **ret, struct snib_error *reterr);
@@ -383,8 +388,8 @@ struct snib_lock_options {
 
 /* A handle for one name; cheap, shared by threads, no I/O. Several handles
  * for one name in one client share the grant and the queue, each with its
- * own options. Errors: USAGE (empty or too long name, lease out of bounds),
- * UNSUPPORTED, NOMEM, CLOSED, FORKED. */
+ * own options. What the store cannot do is told by the acquire. Errors: USAGE
+ * (empty or too long name, lease out of bounds), NOMEM, CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_lock_new(struct snib_client *,
                                            const char *name,
                                            const struct snib_lock_options *,
@@ -422,16 +427,19 @@ struct snib_acquire_options {
 /* Acquire. NULL options wait for ever. *ret is set on OK only. The lane that
  * holds the lock gets it again at once (re-entry, same token); each acquire
  * wants its own release.
- * Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED, LOST (this lane lost the lock
- * and has not unwound yet), DEADLOCK (a second reader that wants to write; a
- * second acquire of a no_reentry lock; a cycle, snib/deadlock.h), USAGE (more permits than there are),
- * CONFIG (a semaphore without a size; the server is none that keeps locks),
- * UNKNOWN (limit passed while unanswered, and its cancel was not answered
- * within a fifth of request_ms either; it goes on in the background),
- * UNREACHABLE (until the limit, with the cause in the text: no connection, no
- * answer, a replica. One that had a place in the queue may still have it: it
- * is being given up in the background), DENIED, STORE, CORRUPT, CLOSED,
- * FORKED, NOMEM. TIMEOUT is said of a lock, never of a store that is gone.
+ * Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED (the handle was freed during the
+ * wait), LOST (this lane lost the lock and has not unwound yet), DEADLOCK (a
+ * second reader that wants to write; a second acquire of a no_reentry lock; a
+ * cycle, snib/deadlock.h), USAGE (options; more permits than there are; a pull
+ * client), CONFIG (a semaphore without a size; the server is none that keeps
+ * locks), UNSUPPORTED (a quorum has plain mutexes only), LIMIT (no thread or
+ * file descriptor is left; too many holds of one grant), UNKNOWN (limit passed
+ * while unanswered, and its cancel was not answered within a fifth of
+ * request_ms either; it goes on in the background), UNREACHABLE (until the
+ * limit, with the cause in the text: no connection, no answer, a replica. One
+ * that had a place in the queue may still have it: it is being given up in the
+ * background), DENIED, STORE, CORRUPT, CLOSED, FORKED, NOMEM. TIMEOUT is said
+ * of a lock, never of a store that is gone.
  * TIMEOUT, CANCELLED, CLOSED: nothing of this acquire is left at the store, and
  * nobody who looks finds it in the queue; unless the store had said that it
  * stands there and then did not answer its cancel within a twentieth. Then
@@ -449,14 +457,16 @@ SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
  * after a forced release one that hands the lock to another thread of this
  * client asks nobody, and says so only if the client has heard by then),
  * NOT_HELD (released before), WRONG_LANE (the grant belongs to another thread;
- * release with that thread or acquire with an explicit lane), UNKNOWN (sent, no
- * answer within request_ms; repeated in the background until the lease's
- * end). */
+ * release with that thread or acquire with an explicit lane), UNKNOWN (no
+ * answer within request_ms, or the store refused to work; repeated in the
+ * background until the lease's end), USAGE (a pull client), CLOSED (after
+ * snib_client_stop, which has released it), FORKED. */
 SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
                                struct snib_error *reterr);
 
 /* Extend now, to lease_ms from now (0: the lock's lease). Errors: LOST,
- * NOT_HELD, UNKNOWN, UNREACHABLE, USAGE. */
+ * NOT_HELD, UNKNOWN, UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, USAGE (lease
+ * out of bounds), CLOSED (as snib_release), FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_renew(struct snib_lock *, struct snib_grant,
                                         int64_t lease_ms,
                                         struct snib_error *reterr);
@@ -555,8 +565,8 @@ SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
  * shortens it at best: Redis never does). Nothing is ever acquired. renew, release, status work as usual then;
  * any thread may release it. Blocks up to request_ms. Errors: LOST (the store
  * says that it is over: ended, released, forced), UNKNOWN (sent, no answer; it
- * may have been renewed), UNREACHABLE, DENIED, STORE, CORRUPT, BUSY (this
- * client holds or wants that lock itself), USAGE (text, another identity,
+ * may have been renewed), UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, BUSY
+ * (this client holds or wants that lock itself), USAGE (text, another identity,
  * lease out of bounds, a pull client), CLOSED, FORKED, NOMEM. *ret is set on
  * OK only; after an error the grant is what it was. */
 SNIB_API SNIB_CHECK snib_err snib_grant_adopt(struct snib_lock *,
@@ -587,6 +597,11 @@ typedef enum snib_event_kind {
  *                            that got the grant
  *   PASSED   ticket, token   of the …_start         OK     RELEASED, NONE
  *
+ * Errors of SNIB_EV_REFUSED: those of snib_acquire, CANCELLED (snib_cancel),
+ * never FORKED (a child gets no events), LIMIT (the start says so).
+ * Errors of SNIB_EV_RELEASED: LOST, UNKNOWN (as for snib_release; also when
+ * stop came first).
+ *
  * state says whether anything is held; reason is NONE but with STATE. The ticket
  * of a REFUSED is the one that acquire_start gave, which is no grant's. There is
  * no lock in an event: let user lead to it.
@@ -605,7 +620,13 @@ struct snib_event {
 /* Start an acquire or release; every start that returns OK ends in exactly
  * one event from snib_next. *ret_ticket names the attempt for snib_cancel and
  * is the grant's ticket afterwards. The lane must be given (lane 0 makes a
- * new one for this grant). */
+ * new one for this grant). After an error there is no event; what the store
+ * says is in the event.
+ * Errors of snib_acquire_start: USAGE (options), DEADLOCK (this lane holds a
+ * no_reentry lock), LOST (this lane lost the lock), LIMIT (no thread or file
+ * descriptor is left), CLOSED, FORKED, NOMEM.
+ * Errors of snib_release_start: NOT_HELD, WRONG_LANE, LIMIT, CLOSED, FORKED,
+ * NOMEM. */
 SNIB_API SNIB_CHECK snib_err
 snib_acquire_start(struct snib_lock *, const struct snib_acquire_options *,
                    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
@@ -635,7 +656,7 @@ SNIB_API int snib_fd(struct snib_client *);
  * snib_fd covers timers, this is for loops that prefer their own. */
 SNIB_API int64_t snib_timeout_ms(struct snib_client *);
 
-/* Do what is due, never block. Pull clients only (USAGE otherwise). */
+/* Do what is due, never block. Errors: USAGE (not a pull client), FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_process(struct snib_client *);
 
 /* Take one event; false when there is none. */
@@ -701,7 +722,11 @@ struct snib_view {
  * that is said of the first 200 holders and 100 waiters: those behind are asked
  * for by the hundred, up to 1,000 holders (holders_more says how many more
  * there are), and while the queue moves some may be missing or be there
- * twice. A quorum asks its servers one by one: there is no such instant. */
+ * twice. A quorum asks its servers one by one: there is no such instant.
+ * Errors: USAGE (name, a NULL, a pull client), UNREACHABLE (no connection, or
+ * no answer), DENIED, STORE, CORRUPT, CONFIG (the server is none that keeps
+ * locks), LIMIT (the answer is too long), CLOSED, FORKED, NOMEM. *ret is NULL
+ * on error. */
 SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
                                           const char *name, size_t name_size,
                                           struct snib_view **ret,
@@ -713,7 +738,8 @@ SNIB_API void snib_view_free(struct snib_view *);
  * *ret is an array of *ret_count views; free with
  * snib_views_free. On Redis this scans (SCAN), it does not block the
  * server, shows 200 holders and 100 waiters of each lock, and leaves out a lock
- * whose records are damaged, which a line of the log says. */
+ * whose records are damaged, which a line of the log says. Errors: those of
+ * snib_inspect. */
 SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
                                        struct snib_view ***ret,
                                        size_t *ret_count,
@@ -732,7 +758,9 @@ SNIB_API void snib_views_free(struct snib_view **, size_t count);
  * A lock that a lock-delay keeps closed is open then.
  * *ret_released: how many holders were ended. reason, with the user and host of
  * this process, is what snib_grant_explain tells the holder, cut to 1 000
- * bytes (Redis) or 250; NULL: "". */
+ * bytes (Redis) or 250; NULL: "". Errors: those of snib_inspect, UNKNOWN (sent,
+ * no answer: it may have been done), never LIMIT (there is no answer to speak
+ * of). */
 SNIB_API SNIB_CHECK snib_err snib_force_release(
     struct snib_client *, const char *name, size_t name_size,
     const char *reason, uint32_t *ret_released, struct snib_error *reterr);
@@ -753,7 +781,8 @@ struct snib_finding {
 /* Check the store's set-up: reachability, login, latency, clock, eviction
  * policy, persistence, replicas, permissions. Calls tell once a finding, on
  * the calling thread, no lock held. OK even when findings FAIL; an error only
- * when the store could not be asked at all (after telling why). */
+ * when the store could not be asked at all (after telling why). Errors: those
+ * of snib_inspect. */
 SNIB_API SNIB_CHECK snib_err snib_doctor(
     struct snib_client *, void (*tell)(void *data, const struct snib_finding *),
     void *data, struct snib_error *reterr);
@@ -771,7 +800,8 @@ SNIB_API SNIB_CHECK snib_err snib_doctor(
  * was protected. err may be NULL; else it has to live until the block's end,
  * for those who call the functions themselves until snib_scope_end (where
  * scope.err is what the release answered). A release that was sent and not
- * answered is no loss. Not with longjmp or thread cancellation. */
+ * answered is no loss. Not with longjmp or thread cancellation.
+ * Errors of snib_scope_begin: those of snib_acquire. */
 struct snib_scope {
     struct snib_lock *lock;
     struct snib_grant grant;
@@ -812,7 +842,9 @@ struct snib_policy {
  * busy ran and the lock was held to the end; LOST when it was lost while body
  * ran (body's result is set); else why nothing ran. Errors of the template (a
  * field without a value, a lone brace): USAGE, before anything is sent.
- * pairs, data and policy are borrowed for the call. */
+ * pairs, data and policy are borrowed for the call. Errors: those of
+ * snib_lock_new and snib_acquire, LOST (body has run), never CANCELLED (nobody
+ * else has the handle). */
 SNIB_API SNIB_CHECK snib_err snib_policy_run(
     struct snib_client *, const struct snib_policy *, const char *const pairs[],
     int (*body)(void *data, struct snib_grant), void *data, int *ret_body,

@@ -69,7 +69,7 @@ struct snib_cycle {
 /* All deadlocks of the store now, one circle of each; *ret is an array of
  * *ret_count, NULL for none. Two looks, 600 ms apart, when the first finds
  * any. Blocks up to twice request_ms and that. Free with
- * snib_deadlocks_free. Errors: as for snib_list. */
+ * snib_deadlocks_free. Errors: those of snib_list. */
 SNIB_API SNIB_CHECK snib_err snib_deadlocks(struct snib_client *,
                                             struct snib_cycle ***ret,
                                             size_t *ret_count,

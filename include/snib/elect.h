@@ -86,7 +86,9 @@ SNIB_API void snib_elect_free(struct snib_elect *);
  * *ret_term is set on OK; at once, and the same, when it leads already. After
  * a loss it is a fresh campaign. Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED
  * (snib_elect_resign by another thread), USAGE (wait_ms; another campaign of
- * this candidate is under way), and those of snib_acquire. */
+ * this candidate is under way), and those of snib_acquire, never LOST (a lost
+ * term is given back first), DEADLOCK (a candidate holds nothing while it
+ * waits), UNSUPPORTED (it is a plain mutex). */
 SNIB_API SNIB_CHECK snib_err snib_elect_campaign(struct snib_elect *,
                                                  int64_t wait_ms,
                                                  int64_t *ret_term,
@@ -95,7 +97,8 @@ SNIB_API SNIB_CHECK snib_err snib_elect_campaign(struct snib_elect *,
 /* Stop leading, and hand over to the next candidate at once; or end a campaign
  * that another thread waits in. Blocks up to request_ms. Errors: LOST (the
  * term had ended before), NOT_HELD (neither leader nor candidate), UNKNOWN
- * (sent, no answer; repeated in the background until the lease's end). In each
+ * (no answer; repeated in the background until the lease's end), CLOSED (after
+ * snib_client_stop, which has given it up), FORKED. In each
  * case this candidate is a follower afterwards. */
 SNIB_API snib_err snib_elect_resign(struct snib_elect *,
                                     struct snib_error *reterr);
@@ -138,7 +141,8 @@ struct snib_leader {
 };
 
 /* Who leads now? One look at the store, up to request_ms. Free with
- * snib_leader_free. Errors: as for snib_inspect; *ret is NULL then. */
+ * snib_leader_free. Errors: those of snib_inspect, never USAGE
+ * (it is of a client that blocks, with a good name); *ret is NULL then. */
 SNIB_API SNIB_CHECK snib_err snib_elect_leader(struct snib_elect *,
                                                struct snib_leader **ret,
                                                struct snib_error *reterr);
@@ -147,8 +151,8 @@ SNIB_API SNIB_CHECK snib_err snib_elect_leader(struct snib_elect *,
  * wait_ms; *ret says which. It looks at the store five times a second: a
  * change is seen 200 ms and a round trip late at most, one by this candidate
  * itself at once; several between two looks are seen as one. Errors: TIMEOUT
- * (still known_term), USAGE (wait_ms), and those of snib_inspect: of these
- * the store's being away is not waited through. */
+ * (still known_term), USAGE (wait_ms), and those of snib_inspect. The store's
+ * being away is not waited through. */
 SNIB_API SNIB_CHECK snib_err snib_elect_watch(struct snib_elect *,
                                               int64_t known_term,
                                               int64_t wait_ms,

@@ -25,7 +25,8 @@ extern "C" {
  * An open latch may be set again. It is forgotten, that is open, 30 days
  * after the last change. Blocks up to request_ms. Errors: USAGE, UNKNOWN (sent,
  * no answer: it may have been done, or be done within 10 s), UNREACHABLE,
- * DENIED, STORE, CORRUPT, CLOSED, FORKED, NOMEM. */
+ * DENIED, STORE, CORRUPT, CONFIG (the server is none that keeps locks),
+ * UNSUPPORTED (a quorum), CLOSED, FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_latch_set(struct snib_client *,
                                             const char *name, size_t name_size,
                                             uint32_t count, bool *ret_set,
@@ -34,26 +35,28 @@ SNIB_API SNIB_CHECK snib_err snib_latch_set(struct snib_client *,
 /* Count down by `by` (at least 1), to 0 at most; at 0 it opens and all who wait
  * pass. *ret_left (may be NULL): steps to go now. On an open latch, or one that
  * was never set, nothing happens. Done once, however often its reply is lost.
- * Blocks and fails as snib_latch_set. */
+ * Blocks as snib_latch_set. Errors: those of snib_latch_set. */
 SNIB_API SNIB_CHECK snib_err snib_latch_count_down(
     struct snib_client *, const char *name, size_t name_size, uint32_t by,
     uint32_t *ret_left, struct snib_error *reterr);
 
-/* Steps to go; 0: open, or never set. Blocks and fails as snib_latch_set, but
- * never UNKNOWN. */
+/* Steps to go; 0: open, or never set. Blocks as snib_latch_set. Errors: those of
+ * snib_latch_set, never UNKNOWN (nothing was to be done). */
 SNIB_API SNIB_CHECK snib_err snib_latch_left(struct snib_client *,
                                              const char *name, size_t name_size,
                                              uint32_t *ret_left,
                                              struct snib_error *reterr);
 
-/* Open it, whatever its count. */
+/* Open it, whatever its count. Errors: those of snib_latch_set. */
 SNIB_API SNIB_CHECK snib_err snib_latch_open(struct snib_client *,
                                              const char *name, size_t name_size,
                                              struct snib_error *reterr);
 
 /* Wait until the latch is open, up to wait_ms (0: look once, SNIB_FOREVER).
  * OK: it was open at a moment between call and return. Errors: BUSY (wait_ms 0
- * and closed), TIMEOUT, UNKNOWN (no answer), and as snib_acquire. */
+ * and closed), TIMEOUT, UNKNOWN (no answer), and those of snib_acquire, never
+ * LOST, DEADLOCK (who awaits holds nothing here), CANCELLED (nobody else has
+ * the handle). */
 SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
                                               const char *name,
                                               size_t name_size, int64_t wait_ms,
@@ -62,8 +65,10 @@ SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
 /* Wait until `parties` callers (1 to SNIB_PERMITS_MAX) of the same number are
  * here, up to wait_ms (not 0). All of them get the same *ret_generation (may be
  * NULL), higher than that of every group before. Errors: TIMEOUT (this caller
- * is not counted any more), and as snib_acquire; UNKNOWN: it may have been
- * counted (the store did not answer). */
+ * is not counted any more), UNKNOWN (it may have been counted: the store did
+ * not answer), and those of snib_acquire, never BUSY (it waits), LOST, DEADLOCK
+ * (who waits here holds nothing here), CANCELLED (nobody else has the
+ * handle). */
 SNIB_API SNIB_CHECK snib_err snib_barrier_wait(
     struct snib_client *, const char *name, size_t name_size, uint32_t parties,
     int64_t wait_ms, int64_t *ret_generation, struct snib_error *reterr);

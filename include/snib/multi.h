@@ -67,8 +67,8 @@ struct snib_multi_options {
  * kind, on_change, …) hold for each. No I/O. *ret is NULL on error.
  * Errors: USAGE (no lock, NULL among them, more than SNIB_MULTI_MAX, a pull
  * client, one name of one store twice: also as a read and a write, and also
- * through two clients; the text names it), CLOSED is told by acquire, FORKED,
- * NOMEM. */
+ * through two clients; the text names it), FORKED, NOMEM. CLOSED is told by
+ * the acquire. */
 SNIB_API SNIB_CHECK snib_err snib_multi_new(struct snib_lock *const locks[],
                                             size_t count,
                                             const struct snib_multi_options *,
@@ -94,9 +94,8 @@ SNIB_API size_t snib_multi_count(const struct snib_multi *);
  * limit. (A virtual clock of memory: counts for the queues of that store; the
  * limit here is real time.)
  *
- * Errors: those of snib_acquire, each with the lock's name in the text, and
- * nothing is held: BUSY, TIMEOUT, UNREACHABLE, CANCELLED (snib_multi_cancel),
- * … The exception is UNKNOWN: a
+ * Errors: those of snib_acquire, CANCELLED (snib_multi_cancel). Each has the
+ * lock's name in the text, and nothing is held. The exception is UNKNOWN: a
  * request or a giving back was sent and not answered; it is cancelled or
  * repeated in the background and ends by the lease's end at the latest. */
 SNIB_API SNIB_CHECK snib_err
@@ -119,7 +118,8 @@ SNIB_API size_t snib_multi_missing(struct snib_multi *);
 /* Give all back, the last in order first, and for each go on whatever the
  * others say. Blocks up to request_ms. Returns the worst outcome, with the
  * lock's name in the text: LOST (one had ended before), UNKNOWN (sent, no
- * answer; repeated in the background), then any other of snib_release. */
+ * answer; repeated in the background), then any other. Errors: those of
+ * snib_release, never USAGE (it is of clients that block). */
 SNIB_API snib_err snib_multi_release(struct snib_multi *,
                                      const struct snib_grant grants[],
                                      struct snib_error *reterr);

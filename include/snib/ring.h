@@ -49,8 +49,8 @@ SNIB_API SNIB_CHECK snib_err snib_ring_new(const struct snib_ring_member *,
 
 /* A ring of those who hold a lock, as snib_inspect showed it. The id is the
  * holder's reason, or, when that is "", its client id (snib_party.owner); an
- * id that is there twice counts once; all weights are 1. Errors: as
- * snib_ring_new. */
+ * id that is there twice counts once; all weights are 1. Errors: LIMIT, NOMEM
+ * (as snib_ring_new), USAGE (a NULL). */
 SNIB_API SNIB_CHECK snib_err snib_ring_of_view(const struct snib_view *,
                                                struct snib_ring **ret,
                                                struct snib_error *reterr);
@@ -109,8 +109,9 @@ struct snib_ring_options {
  * several, under different ids. NULL options: waits for ever. Errors: BUSY (a
  * writer has the ring, with wait_ms 0; or a live member has this id: the text
  * says which), USAGE (the id), LIMIT (what the store shows of a holder has no
- * room for the id), and all of snib_lock_new, snib_acquire and snib_inspect.
- * *ret is NULL on error. */
+ * room for the id), and those of snib_lock_new, snib_acquire and snib_inspect,
+ * never LOST, DEADLOCK (each place has a lane of its own, which holds nothing
+ * else), CANCELLED (nobody else has the handle). *ret is NULL on error. */
 SNIB_API SNIB_CHECK snib_err snib_ring_join(struct snib_client *,
                                             const char *name, size_t name_size,
                                             const char *id,
@@ -120,7 +121,8 @@ SNIB_API SNIB_CHECK snib_err snib_ring_join(struct snib_client *,
 
 /* The ring as the store has it now: snib_inspect and snib_ring_of_view. For
  * members and others. Ask again each second or so, and compare fingerprints:
- * what moved meanwhile is handed over then. Errors: theirs. */
+ * what moved meanwhile is handed over then. Errors: those of snib_inspect and
+ * snib_ring_new. */
 SNIB_API SNIB_CHECK snib_err snib_ring_read(struct snib_client *,
                                             const char *name, size_t name_size,
                                             struct snib_ring **ret,
@@ -133,7 +135,9 @@ SNIB_API bool snib_ring_mine(const struct snib_ring_place *,
                              size_t key_size);
 
 /* Leave the ring and free the place, whatever is returned. NULL is allowed: OK.
- * Before its client is freed. Errors: as snib_release. */
+ * Before its client is freed. Errors: those of snib_release, never WRONG_LANE
+ * (any thread may leave), NOT_HELD (a place is left once), USAGE (it is of a
+ * client that blocks). */
 SNIB_API snib_err snib_ring_leave(struct snib_ring_place *,
                                   struct snib_error *reterr);
 

@@ -40,7 +40,8 @@ struct snib_semaphore {
 };
 
 /* What it is now. name_size 0: strlen. Errors: USAGE, UNREACHABLE, DENIED,
- * STORE, CORRUPT, CLOSED, FORKED, NOMEM. */
+ * STORE, CORRUPT, CONFIG (the server is none that keeps locks), UNSUPPORTED (a
+ * quorum), CLOSED, FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_semaphore_get(struct snib_client *,
                                                 const char *name,
                                                 size_t name_size,
@@ -49,8 +50,9 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_get(struct snib_client *,
 
 /* Set the size, 0 to SNIB_PERMITS_MAX. only_new: leave a size that is set as it
  * is. *ret_set (may be NULL): false when only_new found one. Who waits and now
- * fits is served before this returns. Errors: as above, and UNKNOWN (sent, no
- * answer: it may have been done, or be done within 10 s). */
+ * fits is served before this returns. Errors: those of
+ * snib_semaphore_get, UNKNOWN (sent, no answer: it may have been done, or be
+ * done within 10 s). */
 SNIB_API SNIB_CHECK snib_err snib_semaphore_set(struct snib_client *,
                                                 const char *name,
                                                 size_t name_size, uint32_t size,
@@ -58,8 +60,8 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_set(struct snib_client *,
                                                 struct snib_error *reterr);
 
 /* So many permits more, or fewer (by < 0). Done once, however often its reply
- * is lost. Errors: as above, CONFIG (it has no size), USAGE (the size would
- * fall below 0 or grow above SNIB_PERMITS_MAX). */
+ * is lost. Errors: those of snib_semaphore_set, CONFIG (it has no size),
+ * USAGE (the size would fall below 0 or grow above SNIB_PERMITS_MAX). */
 SNIB_API SNIB_CHECK snib_err snib_semaphore_add(struct snib_client *,
                                                 const char *name,
                                                 size_t name_size, int64_t by,
@@ -67,8 +69,9 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_add(struct snib_client *,
 
 /* Take all permits that are available, at least one, at once: *ret_permits of
  * them (may be NULL) by one grant. Never waits in the queue, never overtakes
- * it. lock: of kind PERMITS; its `permits` is not looked at. Errors: as
- * snib_acquire; BUSY when none is available. */
+ * it. lock: of kind PERMITS; its `permits` is not looked at. Errors: BUSY (none
+ * is available, whatever wait_ms), those of snib_acquire, never TIMEOUT, LOST,
+ * DEADLOCK, CANCELLED (it does not wait, and permits belong to no lane). */
 SNIB_API SNIB_CHECK snib_err snib_semaphore_drain(
     struct snib_lock *lock, const struct snib_acquire_options *,
     struct snib_grant *ret, uint32_t *ret_permits, struct snib_error *reterr);

@@ -3,8 +3,10 @@
  * A client of "memory:NAME?clock=virtual" takes its time from the space NAME,
  * shared by all such clients of this process; it stands still until
  * snib_test_advance moves it. Without ?clock=virtual the real clock is used
- * and snib_test_advance is refused. All functions: any thread; USAGE when the
- * client's store is not memory:. */
+ * and snib_test_advance is refused. All functions: any thread.
+ *
+ * Errors common to all: USAGE (the client's store is not memory:; an
+ * argument), FORKED. */
 #ifndef SNIB_TEST_H
 #define SNIB_TEST_H
 
@@ -15,19 +17,23 @@ extern "C" {
 #endif
 
 /* Move the space's clock forward and do what became due, in all its clients
- * (threaded clients do it on their keeper, shortly after). */
+ * (threaded clients do it on their keeper, shortly after). Errors: those common
+ * to all. */
 SNIB_API SNIB_CHECK snib_err snib_test_advance(struct snib_client *,
                                                int64_t ms);
 
-/* The next n answers to this client are lost after the request was done. */
+/* The next n answers to this client are lost after the request was done. Errors:
+ * those common to all. */
 SNIB_API SNIB_CHECK snib_err snib_test_drop_replies(struct snib_client *,
                                                     uint32_t n);
 
-/* End the lease of this name in the store now, as if it had run out. */
+/* End the lease of this name in the store now, as if it had run out. Errors:
+ * those common to all, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_test_expire(struct snib_client *,
                                               const char *name);
 
-/* Let an imaginary other owner take the name now, for lease_ms. */
+/* Let an imaginary other owner take the name now, for lease_ms. Errors: those
+ * common to all, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_test_steal(struct snib_client *,
                                              const char *name,
                                              int64_t lease_ms);

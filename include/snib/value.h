@@ -31,7 +31,8 @@
  * since they block: up to request_ms each, snib_value_update up to its limit.
  * Errors common to all: USAGE (an argument; the text says which), UNREACHABLE,
  * DENIED, STORE, CORRUPT (the store holds something else under that name),
- * UNSUPPORTED, CLOSED, FORKED, NOMEM. */
+ * CONFIG (the server is none that keeps values), UNSUPPORTED (a quorum), CLOSED,
+ * FORKED, NOMEM. */
 #ifndef SNIB_VALUE_H
 #define SNIB_VALUE_H
 
@@ -58,7 +59,7 @@ struct snib_value {
 };
 
 /* Read. An absent value is OK with version 0. name_size 0: strlen. *ret is
- * NULL after an error. */
+ * NULL after an error. Errors: those common to all. */
 SNIB_API SNIB_CHECK snib_err snib_value_get(struct snib_client *,
                                             const char *name, size_t name_size,
                                             struct snib_value **ret,
@@ -81,7 +82,8 @@ SNIB_API SNIB_CHECK snib_err snib_value_put(struct snib_client *,
 
 /* Remove it if the version is still `expected` (> 0). The next put gets a
  * higher version all the same. *ret_version (may be NULL): after BUSY the
- * version that is there, 0: it is absent already; else 0. Errors: as put. */
+ * version that is there, 0: it is absent already; else 0. Errors: those of
+ * snib_value_put, never LIMIT (it has no bytes). */
 SNIB_API SNIB_CHECK snib_err snib_value_delete(
     struct snib_client *, const char *name, size_t name_size, int64_t expected,
     int64_t *ret_version, struct snib_error *reterr);

@@ -38,13 +38,16 @@ void snib__holds_free(struct snib__step *s, struct snib__hold *h)
     }
 }
 
+/* With what the store said, as far as it is known. */
 static void end_renewers(struct snib__step *s, struct snib__hold *h,
-                         snib_err err)
+                         const struct snib__seat *seat, snib_err err)
 {
+    const char *why = seat && seat->trouble ? seat->trouble : "";
     while (h->renewers) {
         struct snib__call *call = h->renewers;
         h->renewers = call->next;
-        snib__fail_plain(&call->error, err);
+        snib__fail(&call->error, err, "%s%s%s", snib_err_text(err),
+                   err && *why ? ": " : "", err ? why : "");
         snib__call_settle(s, call, err);
     }
 }
@@ -52,7 +55,7 @@ static void end_renewers(struct snib__step *s, struct snib__hold *h,
 void snib__holds_ended(struct snib__step *s, struct snib__hold *first)
 {
     for (struct snib__hold *h = first; h; h = h->next) {
-        end_renewers(s, h, SNIB_ERR_NOT_HELD);
+        end_renewers(s, h, NULL, SNIB_ERR_NOT_HELD);
         snib__unlink(&h->link);
         if (h->extra) {
             snib__extra_ended(s, h->extra);
@@ -148,7 +151,7 @@ void snib__hold_news(struct snib__step *s, struct snib__seat *seat,
         return;
     }
     if (h && (news & SNIB__NEWS_RENEWED)) {
-        end_renewers(s, h, seat->err);
+        end_renewers(s, h, seat, seat->err);
     }
     if (h && (news & SNIB__NEWS_STATE)) {
         snib__extra_changed(s, h, seat);

@@ -172,6 +172,13 @@ snib_err snib_semaphore_slot(struct snib_lock *lock, struct snib_grant grant,
     if (err) {
         return err;
     }
+    struct snib__step s;
+    snib__step_begin(&s, lock->client);
+    bool stopped = lock->client->stopped;
+    snib__step_end(&s);
+    if (stopped) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
     snib_grant_status(lock, grant, &st);
     if (st.slot < 0) {
         return snib__fail_plain(reterr, SNIB_ERR_NOT_HELD);

@@ -1,0 +1,437 @@
+/* tests/unit/test_told_lock.c — held by another, waited in vain, called off,
+ * lost, given back before, another thread's, a wait without end: each function
+ * says so. labels: thread */
+#include "told.h"
+
+static struct snib_client *other;
+static struct snib_lock *others;
+
+static void other_begin(struct world *w, unsigned needs)
+{
+    other = client_of(w, 0, NULL);
+    others = lock_for(other, needs & PERMITS);
+}
+
+static void other_end(void)
+{
+    snib_client_free(other);
+}
+
+/* -- held by another ---------------------------------------------------------- */
+
+static void change_value(struct world *w)
+{
+    struct snib_value *v;
+    struct snib_error mine;
+    (void)w;
+    assert_int_equal(snib_value_get(other, "v", 0, &v, &mine), SNIB_ERR_OK);
+    assert_int_equal(
+        snib_value_put(other, "v", 0, v->version, "3", 1, 0, NULL, &mine),
+        SNIB_ERR_OK);
+    snib_value_free(v);
+}
+
+static void stand_in_the_way(struct world *w, const struct call *call)
+{
+    const char *f = call->function;
+    struct snib_lock_options all = SNIB_INIT(snib_lock_options);
+    struct snib_lock *l = others;
+    struct snib_acquire_options now = waiting(0), later = waiting(20000);
+    uint32_t count;
+    if (strncmp(f, "snib_value", 10) == 0) {
+        change_value(w);
+        w->meanwhile = change_value;
+    } else if (strncmp(f, "snib_latch", 10) == 0) {
+        must(snib_latch_set(other, "x", 0, 1, NULL, &e));
+    } else if (call->needs & LEFT) { /* what it wants itself */
+        must(snib_acquire_start(w->lock, &later, NULL, &w->ticket, &e));
+    } else if (call->needs & PERMITS) {
+        must(snib_semaphore_drain(l, &now, &w->got, &count, &e));
+    } else if (strcmp(f, "snib_barrier_wait") != 0 &&
+               strcmp(f, "snib_elect_watch") != 0) {
+        must(snib_acquire(l, &now, &w->got, &e));
+        must(snib_lock_new(other, "ring", &all, &l, &e));
+        must(snib_acquire(l, &now, &w->got, &e));
+    }
+    memset(&w->got, 0, sizeof w->got);
+}
+
+static void show_taken(const struct call *call, snib_err want)
+{
+    struct world w;
+    world_begin(&w, call->needs);
+    other_begin(&w, call->needs);
+    stand_in_the_way(&w, call);
+    w.how.wait_ms = w.wait_ms = want == SNIB_ERR_TIMEOUT ? 20 : 0;
+    int64_t began = now_ms();
+    must_say(call, call->run(&w), want);
+    assert_true(want != SNIB_ERR_TIMEOUT || now_ms() - began >= 19);
+    assert_int_equal(w.got.ticket, 0);
+    other_end();
+    world_end(&w);
+}
+
+static void what_another_has_is_told_at_once(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", calls, show_taken);
+}
+
+static void what_another_has_is_in_the_event(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", events, show_taken);
+}
+
+static snib_err barrier_of_two(struct world *w)
+{
+    return snib_barrier_wait(w->c, "x", 0, 2, w->wait_ms, NULL, &e);
+}
+
+static snib_err watch_nobody(struct world *w)
+{
+    return snib_elect_watch(w->elect, 0, w->wait_ms, &w->leader, &e);
+}
+
+static const struct call others_wanted[] = {
+    {"snib_barrier_wait", 0, barrier_of_two},
+    {"snib_elect_watch", ELECT, watch_nobody},
+};
+
+static void who_waits_in_vain_is_told_at_the_limit(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", calls, show_taken);
+}
+
+static void who_waits_for_nobody_is_told_at_the_limit(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", others_wanted, show_taken);
+}
+
+/* -- called off ----------------------------------------------------------------- */
+
+struct waiter {
+    const struct call *call;
+    struct world *w;
+    snib_err err;
+};
+
+static void *waits(void *arg)
+{
+    struct waiter *me = arg;
+    me->err = me->call->run(me->w);
+    return NULL;
+}
+
+static void wait_for_a_waiter(const char *name)
+{
+    struct snib_error mine;
+    int64_t end = now_ms() + 20000;
+    for (size_t n = 0; !n;) {
+        struct snib_view *v;
+        assert_int_equal(snib_inspect(other, name, 0, &v, &mine), SNIB_ERR_OK);
+        n = v->waiter_count;
+        snib_view_free(v);
+        assert_true(now_ms() < end);
+        nap(1);
+    }
+}
+
+static void call_off(struct world *w, const char *f)
+{
+    if (strcmp(f, "snib_elect_campaign") == 0) {
+        assert_int_equal(snib_elect_resign(w->elect, NULL), SNIB_ERR_OK);
+    } else if (strcmp(f, "snib_multi_acquire") == 0) {
+        snib_multi_cancel(w->multi);
+    } else {
+        snib_lock_free(w->lock);
+    }
+}
+
+static void show_called_off(const struct call *call, snib_err want)
+{
+    struct world w;
+    struct waiter me = {call, &w, SNIB_ERR_OK};
+    pthread_t thread;
+    world_begin(&w, call->needs);
+    other_begin(&w, call->needs);
+    stand_in_the_way(&w, call);
+    w.how.wait_ms = w.wait_ms = SNIB_FOREVER;
+    assert_int_equal(pthread_create(&thread, NULL, waits, &me), 0);
+    wait_for_a_waiter("x");
+    call_off(&w, call->function);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    must_say(call, me.err, want);
+    other_end();
+    world_end(&w);
+}
+
+static void a_wait_that_is_called_off_says_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", calls, show_called_off);
+}
+
+static snib_err cancelled(struct world *w)
+{
+    must(snib_acquire_start(w->lock, &w->how, w, &w->ticket, &e));
+    snib_cancel(w->c, w->ticket);
+    return event_of(w, SNIB_EV_REFUSED);
+}
+
+static const struct call cancels[] = {{"SNIB_EV_REFUSED", PULL, cancelled}};
+
+static void show_cancelled(const struct call *call, snib_err want)
+{
+    struct world w;
+    world_begin(&w, call->needs);
+    other_begin(&w, call->needs);
+    stand_in_the_way(&w, call);
+    w.how.wait_ms = SNIB_FOREVER;
+    must_say(call, call->run(&w), want);
+    other_end();
+    world_end(&w);
+}
+
+static void a_start_that_is_called_off_says_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", cancels, show_cancelled);
+}
+
+static snib_err closed_over(struct world *w)
+{
+    must(snib_acquire_start(w->lock, &w->how, w, &w->ticket, &e));
+    snib_client_close(w->c);
+    return event_of(w, SNIB_EV_REFUSED);
+}
+
+static const struct call closes[] = {{"SNIB_EV_REFUSED", 0, closed_over}};
+
+static void a_start_whose_client_is_closed_says_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", closes, show_cancelled);
+}
+
+/* -- lost ------------------------------------------------------------------------ */
+
+enum { HOLDS = HELD | MULTI_HELD | LEADS | PLACE | LEFT };
+
+static void end_all_by_force(void)
+{
+    uint32_t ended;
+    must(snib_force_release(other, "x", 0, "told", &ended, &e));
+    must(snib_force_release(other, "ring", 0, "told", &ended, &e));
+}
+
+/* Who asks for a lock that its lane has lost, is told so, too. What does no I/O
+ * says what the client knows. */
+static void show_lost(const struct call *call, snib_err want)
+{
+    struct world w;
+    bool asks = !(call->needs & HOLDS);
+    world_begin(&w, call->needs | (asks ? HELD : 0u));
+    other_begin(&w, call->needs);
+    end_all_by_force();
+    if (asks || (w.g.ticket && !strncmp(call->function, "snib_grant", 10) &&
+                 !(call->needs & LEFT))) {
+        assert_int_equal(snib_renew(w.lock, w.g, 0, &e), SNIB_ERR_LOST);
+    }
+    must_say(call, call->run(&w), want);
+    other_end();
+    world_end(&w);
+}
+
+static void what_was_lost_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", calls, show_lost);
+}
+
+static void what_was_lost_is_in_the_event(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", events, show_lost);
+}
+
+/* -- given back before; by another thread; twice ------------------------------------- */
+
+static void show_stale(const struct call *call, snib_err want)
+{
+    struct world w;
+    world_begin(&w, call->needs);
+    if (call->needs & HELD) {
+        must(snib_release(w.lock, w.g, &e));
+    } else if (call->needs & MULTI_HELD) {
+        must(snib_multi_release(w.multi, w.grants, &e));
+    } else {
+        must(snib_elect_resign(w.elect, &e));
+    }
+    must_say(call, call->run(&w), want);
+    world_end(&w);
+}
+
+static void what_was_given_back_before_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", calls, show_stale);
+}
+
+static void show_stranger(const struct call *call, snib_err want)
+{
+    struct world w;
+    struct waiter me = {call, &w, SNIB_ERR_OK};
+    pthread_t thread;
+    world_begin(&w, call->needs);
+    assert_int_equal(pthread_create(&thread, NULL, waits, &me), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    must_say(call, me.err, want);
+    world_end(&w);
+}
+
+static void what_another_thread_holds_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", calls, show_stranger);
+}
+
+static void show_again(const struct call *call, snib_err want)
+{
+    struct world w;
+    world_begin(&w, call->needs | HELD | ONCE);
+    must_say(call, call->run(&w), want);
+    world_end(&w);
+}
+
+static void a_wait_for_oneself_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", calls, show_again);
+}
+
+/* -- lanes of one's own -------------------------------------------------------------- */
+
+/* The lane that has it starts a second acquire. */
+static snib_err start_again(struct world *w)
+{
+    struct snib_acquire_options o = waiting(0);
+    snib_err err;
+    o.lane = snib_lane_new();
+    must(snib_acquire(w->lock, &o, &w->g, &e));
+    if (!w->once) {
+        end_all_by_force();
+        assert_int_equal(snib_renew(w->lock, w->g, 0, &e), SNIB_ERR_LOST);
+    }
+    memset(&e, 0xa5, sizeof e);
+    err = snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e);
+    return err;
+}
+
+static const struct call again[] = {{"snib_acquire_start", 0, start_again}};
+static const struct call once[] = {{"snib_acquire_start", ONCE, start_again}};
+
+static void show_start(const struct call *call, snib_err want)
+{
+    struct world w;
+    world_begin(&w, call->needs);
+    other_begin(&w, 0);
+    must_say(call, call->run(&w), want);
+    other_end();
+    world_end(&w);
+}
+
+static void a_start_by_a_lane_that_lost_it_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", again, show_start);
+}
+
+static void a_start_for_oneself_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", once, show_start);
+}
+
+static struct snib_lock *of_kind(struct snib_client *c, snib_kind kind)
+{
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    struct snib_lock *l;
+    o.kind = kind;
+    must(snib_lock_new(c, "x", &o, &l, &e));
+    return l;
+}
+
+/* A reader wants to write; another does already, or has ended it by force. */
+static snib_err write_beside(struct world *w, bool forced)
+{
+    struct snib_acquire_options o = waiting(0), theirs = waiting(20000);
+    uint64_t ticket;
+    theirs.lane = snib_lane_new();
+    o.lane = snib_lane_new();
+    w->lock = of_kind(w->c, SNIB_READ);
+    must(snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e));
+    next_event(w, SNIB_EV_GRANTED);
+    if (forced) {
+        end_all_by_force();
+    } else {
+        must(snib_acquire(of_kind(other, SNIB_READ), &theirs, &w->got, &e));
+        must(snib_acquire_start(of_kind(other, SNIB_WRITE), &theirs, NULL,
+                                &ticket, &e));
+        wait_for_a_waiter("x");
+    }
+    o.wait_ms = 20000;
+    must(snib_acquire_start(of_kind(w->c, SNIB_WRITE), &o, w, &w->ticket, &e));
+    return event_of(w, SNIB_EV_REFUSED);
+}
+
+static snib_err second_writer(struct world *w)
+{
+    return write_beside(w, false);
+}
+
+static snib_err writer_beside_nothing(struct world *w)
+{
+    return write_beside(w, true);
+}
+
+static const struct call second[] = {{"SNIB_EV_REFUSED", PULL, second_writer}};
+static const struct call beside[] = {
+    {"SNIB_EV_REFUSED", PULL, writer_beside_nothing}};
+
+static void a_second_reader_that_wants_to_write_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", second, show_start);
+}
+
+static void a_reader_whose_grant_is_over_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_lock", beside, show_start);
+}
+
+int main(void)
+{
+    const struct CMUnitTest told_lock[] = {
+        cmocka_unit_test(what_another_has_is_told_at_once),
+        cmocka_unit_test(what_another_has_is_in_the_event),
+        cmocka_unit_test(who_waits_in_vain_is_told_at_the_limit),
+        cmocka_unit_test(who_waits_for_nobody_is_told_at_the_limit),
+        cmocka_unit_test(a_wait_that_is_called_off_says_so),
+        cmocka_unit_test(a_start_that_is_called_off_says_so),
+        cmocka_unit_test(a_start_whose_client_is_closed_says_so),
+        cmocka_unit_test(what_was_lost_is_told_so),
+        cmocka_unit_test(what_was_lost_is_in_the_event),
+        cmocka_unit_test(what_was_given_back_before_is_told_so),
+        cmocka_unit_test(what_another_thread_holds_is_told_so),
+        cmocka_unit_test(a_wait_for_oneself_is_told_so),
+        cmocka_unit_test(a_start_by_a_lane_that_lost_it_is_told_so),
+        cmocka_unit_test(a_start_for_oneself_is_told_so),
+        cmocka_unit_test(a_second_reader_that_wants_to_write_is_told_so),
+        cmocka_unit_test(a_reader_whose_grant_is_over_is_told_so),
+    };
+    return RUN(told_lock);
+}

@@ -1,0 +1,254 @@
+/* tests/unit/test_told_usage.c — what is asked wrongly, or is too much, is told
+ * so by each function. labels: thread */
+#include "told.h"
+
+static int compute_too_much(void *data, const struct snib_value *now,
+                            struct snib_value_next *next)
+{
+    static const char bytes[SNIB_VALUE_MAX + 1];
+    (void)data;
+    (void)now;
+    *next = (struct snib_value_next){.bytes = bytes, .size = sizeof bytes};
+    return 0;
+}
+
+static const struct snib_acquire_options *senseless(void)
+{
+    static struct snib_acquire_options o;
+    o = waiting(-2);
+    return &o;
+}
+
+static snib_err open_strange(struct world *w)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    o.url = "memory:x?colour=red";
+    return snib_client_open(&o, &w->first, &e);
+}
+
+static snib_err ring_of_nobody(struct world *w)
+{
+    static const struct snib_ring_member one = {.id = ""};
+    return snib_ring_new(&one, 1, &w->ring, &e);
+}
+
+static snib_err scope_without_sense(struct world *w)
+{
+    struct snib_scope s = snib_scope_begin(w->lock, senseless(), &e);
+    return s.err;
+}
+
+static snib_err policy_without_value(struct world *w)
+{
+    struct snib_policy p = *policy_of(w);
+    p.key = "{order}";
+    return snib_policy_run(w->c, &p, NULL, body, w, &w->result, &e);
+}
+
+static snib_err asks_for_too_many(struct world *w)
+{
+    w->how.permits = 4;
+    return refused(w);
+}
+
+static snib_err put_too_much(struct world *w)
+{
+    static const char bytes[SNIB_VALUE_MAX + 1];
+    return snib_value_put(w->c, "v", 0, 0, bytes, sizeof bytes, 0, NULL, &e);
+}
+
+enum { CROWD = SNIB_RING_MEMBERS_MAX + 1 };
+
+static snib_err ring_of_a_crowd(struct world *w)
+{
+    static struct snib_ring_member m[CROWD];
+    static char id[CROWD][8];
+    for (int i = 0; i < CROWD; i++) {
+        snprintf(id[i], sizeof id[i], "%d", i);
+        m[i] = (struct snib_ring_member){.id = id[i]};
+    }
+    return snib_ring_new(m, CROWD, &w->ring, &e);
+}
+
+static snib_err ring_of_a_crowded_view(struct world *w)
+{
+    static struct snib_party p[CROWD];
+    static char id[CROWD][8];
+    for (int i = 0; i < CROWD; i++) {
+        snprintf(id[i], sizeof id[i], "%d", i);
+        p[i] = (struct snib_party){.owner = id[i], .reason = ""};
+    }
+    const struct snib_view v = {.name = "x",
+                                .name_size = 1,
+                                .holder_count = CROWD,
+                                .holders = p,
+                                .waiters = p};
+    return snib_ring_of_view(&v, &w->ring, &e);
+}
+
+#define WRONG(X)                                                               \
+    X(snib_acquire, 0, snib_acquire(w->lock, senseless(), &w->got, &e))        \
+    X(snib_acquire_start, 0,                                                   \
+      snib_acquire_start(w->lock, senseless(), NULL, &w->ticket, &e))          \
+    X(snib_barrier_wait, 0, snib_barrier_wait(w->c, "x", 0, 0, 20, NULL, &e))  \
+    X(snib_barrier_wait_start, 0,                                              \
+      snib_barrier_wait_start(w->c, "x", 0, 0, 20, NULL, NULL, &e))            \
+    X(snib_client_open, 0, open_strange(w))                                    \
+    X(snib_deadlocks, 0, snib_deadlocks(w->c, NULL, &w->count, &e))            \
+    X(snib_doctor, 0, snib_doctor(w->c, NULL, NULL, &e))                       \
+    X(snib_elect_campaign, ELECT,                                              \
+      snib_elect_campaign(w->elect, -2, &w->term, &e))                         \
+    X(snib_elect_new, 0, snib_elect_new(w->c, "", NULL, &w->made_elect, &e))   \
+    X(snib_elect_watch, ELECT,                                                 \
+      snib_elect_watch(w->elect, 0, -2, &w->leader, &e))                       \
+    X(snib_force_release, 0,                                                   \
+      snib_force_release(w->c, NULL, 0, NULL, &w->number, &e))                 \
+    X(snib_grant_abandon, HELD, snib_grant_abandon(w->lock, w->g, &e))         \
+    X(snib_grant_adopt, LEFT | FIXED,                                          \
+      snib_grant_adopt(w->lock, "x", 0, &w->got, &e))                          \
+    X(snib_grant_export, HELD | FIXED,                                         \
+      snib_grant_export(w->lock, w->g, w->text, 1, &e))                        \
+    X(snib_grant_identity, 0,                                                  \
+      snib_grant_identity("x", w->text, sizeof w->text, &e))                   \
+    X(snib_grant_request, HELD,                                                \
+      snib_grant_request(w->lock, w->g, w->text, 1, &e))                       \
+    X(snib_inspect, 0, snib_inspect(w->c, "", 0, &w->view, &e))                \
+    X(snib_latch_await, 0, snib_latch_await(w->c, "x", 0, -2, &e))             \
+    X(snib_latch_await_start, 0,                                               \
+      snib_latch_await_start(w->c, "x", 0, -2, NULL, NULL, &e))                \
+    X(snib_latch_count_down, 0,                                                \
+      snib_latch_count_down(w->c, "x", 0, 0, NULL, &e))                        \
+    X(snib_latch_left, 0, snib_latch_left(w->c, NULL, 0, &w->number, &e))      \
+    X(snib_latch_open, 0, snib_latch_open(w->c, NULL, 0, &e))                  \
+    X(snib_latch_set, 0, snib_latch_set(w->c, "x", 0, 0, NULL, &e))            \
+    X(snib_list, 0, snib_list(w->c, NULL, NULL, &w->count, &e))                \
+    X(snib_lock_new, 0, snib_lock_new(w->c, "", NULL, &w->made, &e))           \
+    X(snib_multi_acquire, MULTI,                                               \
+      snib_multi_acquire(w->multi, senseless(), w->grants, &e))                \
+    X(snib_multi_new, 0, snib_multi_new(NULL, 0, NULL, &w->made_multi, &e))    \
+    X(snib_policy_run, 0, policy_without_value(w))                             \
+    X(snib_process, NO_TEXT, snib_process(w->c))                               \
+    X(snib_release, HELD | PULL, snib_release(w->lock, w->g, &e))              \
+    X(snib_renew, HELD, snib_renew(w->lock, w->g, 1, &e))                      \
+    X(snib_ring_join, 0,                                                       \
+      snib_ring_join(w->c, "ring", 0, "", NULL, &w->joined, &e))               \
+    X(snib_ring_new, 0, ring_of_nobody(w))                                     \
+    X(snib_ring_of_view, 0, snib_ring_of_view(NULL, &w->ring, &e))             \
+    X(snib_ring_read, 0, snib_ring_read(w->c, "ring", 0, NULL, &e))            \
+    X(snib_scope_begin, 0, scope_without_sense(w))                             \
+    X(snib_semaphore_add, PERMITS | HELD,                                      \
+      snib_semaphore_add(w->c, "x", 0, -4, &e))                                \
+    X(snib_semaphore_drain, 0,                                                 \
+      snib_semaphore_drain(w->lock, NULL, &w->got, NULL, &e))                  \
+    X(snib_semaphore_get, 0, snib_semaphore_get(w->c, "x", 0, NULL, &e))       \
+    X(snib_semaphore_set, 0,                                                   \
+      snib_semaphore_set(w->c, "x", 0, SNIB_PERMITS_MAX + 1u, false, NULL,     \
+                         &e))                                                  \
+    X(snib_semaphore_slot, HELD,                                               \
+      snib_semaphore_slot(w->lock, w->g, &w->number, &e))                      \
+    X(snib_test_advance, NO_TEXT, snib_test_advance(w->c, 1))                  \
+    X(snib_test_drop_replies, NO_TEXT, snib_test_drop_replies(NULL, 1))        \
+    X(snib_test_expire, NO_TEXT, snib_test_expire(w->c, NULL))                 \
+    X(snib_test_steal, NO_TEXT, snib_test_steal(w->c, "x", 0))                 \
+    X(snib_value_delete, 0, snib_value_delete(w->c, "v", 0, 0, NULL, &e))      \
+    X(snib_value_get, 0, snib_value_get(w->c, NULL, 0, &w->value, &e))         \
+    X(snib_value_put, 0,                                                       \
+      snib_value_put(w->c, "v", 0, 0, "1", 1, -1, NULL, &e))                   \
+    X(snib_value_update, 0,                                                    \
+      snib_value_update(w->c, "v", 0, NULL, NULL, NULL, NULL, NULL, &e))       \
+    X(SNIB_EV_REFUSED, PERMITS | PULL, asks_for_too_many(w))
+
+#define MUCH(X)                                                                \
+    X(snib_value_put, 0, put_too_much(w))                                      \
+    X(snib_value_update, 0,                                                    \
+      snib_value_update(w->c, "v", 0, NULL, compute_too_much, NULL, NULL,      \
+                        NULL, &e))                                             \
+    X(snib_ring_new, 0, ring_of_a_crowd(w))                                    \
+    X(snib_ring_of_view, 0, ring_of_a_crowded_view(w))
+
+#define WRONG_BODY_(f, needs, call)                                            \
+    static snib_err wrong_##f(struct world *w)                                 \
+    {                                                                          \
+        (void)w;                                                               \
+        return call;                                                           \
+    }
+#define WRONG_ROW_(f, needs, call) {#f, needs, wrong_##f},
+#define MUCH_BODY_(f, needs, call)                                             \
+    static snib_err much_##f(struct world *w)                                  \
+    {                                                                          \
+        return call;                                                           \
+    }
+#define MUCH_ROW_(f, needs, call) {#f, needs, much_##f},
+
+WRONG(WRONG_BODY_)
+MUCH(MUCH_BODY_)
+
+static const struct call wrong[] = {WRONG(WRONG_ROW_)};
+static const struct call much[] = {MUCH(MUCH_ROW_)};
+
+static void show(const struct call *call, snib_err want)
+{
+    struct world w;
+    world_begin(&w, call->needs);
+    must_say(call, call->run(&w), want);
+    world_end(&w);
+}
+
+static void what_is_asked_wrongly_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_usage", wrong, show);
+}
+
+static void what_is_too_much_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_usage", much, show);
+}
+
+static snib_err open_url(const char *url, struct snib_client **ret)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    o.url = url;
+    return snib_client_open(&o, ret, &e);
+}
+
+static snib_err open_unknown(struct world *w)
+{
+    return open_url("gopher://x", &w->first);
+}
+
+static snib_err open_nowhere(struct world *w)
+{
+#if defined(SNIB_WITH_SQLITE) && !SNIB_WITH_SQLITE
+    (void)w;
+    skip();
+#endif
+    return open_url("sqlite:/dev/null/locks.db", &w->first);
+}
+
+static const struct call unknown[] = {{"snib_client_open", 0, open_unknown}};
+static const struct call nowhere[] = {{"snib_client_open", 0, open_nowhere}};
+
+static void a_store_that_is_not_known_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_usage", unknown, show);
+}
+
+static void a_file_that_cannot_be_is_told_so(void **state)
+{
+    (void)state;
+    each_row("unit.told_usage", nowhere, show);
+}
+
+int main(void)
+{
+    const struct CMUnitTest told_usage[] = {
+        cmocka_unit_test(what_is_asked_wrongly_is_told_so),
+        cmocka_unit_test(what_is_too_much_is_told_so),
+        cmocka_unit_test(a_store_that_is_not_known_is_told_so),
+        cmocka_unit_test(a_file_that_cannot_be_is_told_so),
+    };
+    return RUN(told_usage);
+}

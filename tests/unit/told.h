@@ -1,0 +1,527 @@
+/* tests/unit/told.h — every function of the public headers that answers with a
+ * snib_err and needs a client, as a row that can be called: unit.told_* drive
+ * all of them into one result after another.
+ *
+ * What each case has to show stands in tests/told.tsv: the pairs of a function
+ * (or an event) and a result, which lint compares with the headers. A case sets
+ * the stage; each_row() then takes its pairs from there, and a pair that ends
+ * otherwise fails.
+ *
+ * The store is memory:, by way of an exec() that can be made sick: then each
+ * request is answered with that error, and nothing is done. */
+#ifndef SNIB_TESTS_TOLD_H
+#define SNIB_TESTS_TOLD_H
+
+#include "run_memory.h"
+
+#include <sys/resource.h>
+
+#include "base/error.h"
+#include "run/inside.h"
+#include "snib/deadlock.h"
+#include "snib/elect.h"
+#include "snib/latch.h"
+#include "snib/multi.h"
+#include "snib/ring.h"
+#include "snib/semaphore.h"
+#include "snib/value.h"
+#include "store/memory/memory.h"
+
+/* Long enough for a store that answers on a busy machine; SOON where none
+ * does. */
+enum { LATE_MS = 20000, SOON_MS = 250 };
+static int64_t patience_ms = LATE_MS;
+
+/* -- a store that can be made sick ------------------------------------------- */
+
+static _Atomic int sick; /* a snib_err; OK: well                              */
+
+static void sick_exec(void *instance, snib_instant now, struct snib__list *all)
+{
+    snib_err err = (snib_err)atomic_load(&sick);
+    if (!err) {
+        snib__memory_ops.exec(instance, now, all);
+        return;
+    }
+    SNIB__LIST_EACH (l, all) {
+        struct snib__request *r =
+            SNIB__CONTAINER(l, struct snib__request, link);
+        r->answer = err == SNIB_ERR_UNKNOWN ? SNIB__UNKNOWN : SNIB__NOT_APPLIED;
+        r->err = snib__fail(r->reterr, err, "sick: %s", snib_err_name(err));
+    }
+}
+
+static struct snib__blocking_ops sick_ops;
+
+/* -- a world: what a call may need -------------------------------------------- */
+
+enum {
+    HELD = 1,    /* g is a grant of lock                                   */
+    FIXED = 2,   /* lock's lease is fixed                                  */
+    PERMITS = 4, /* lock is a semaphore of 3                               */
+    MULTI = 8,   /* multi of lock and second                               */
+    MULTI_HELD = 16,
+    ELECT = 32, /* a candidate                                            */
+    LEADS = 64,
+    PLACE = 128, /* in ring "ring"                                         */
+    LEFT = 256,  /* text is a grant of lock that was left behind, the
+                       client has its identity                                */
+    PULL = 512,
+    NO_TEXT = 1024, /* the function has no reterr                             */
+    VALUE = 2048,   /* "v" has the version                                    */
+    VIRTUAL = 4096,
+    ONCE = 8192 /* lock is without re-entry                              */
+};
+
+struct world {
+    struct snib_client *c, *first; /* first: who left a grant behind          */
+    struct snib_lock *lock, *second, *made;
+    struct snib_grant g, got, grants[2];
+    struct snib_multi *multi, *made_multi;
+    struct snib_elect *elect, *made_elect;
+    struct snib_ring_place *place, *joined;
+    struct snib_ring *ring;
+    struct snib_view *view, **views;
+    struct snib_cycle **cycles;
+    struct snib_leader *leader;
+    struct snib_value *value;
+    struct snib_semaphore size;
+    size_t count;
+    uint64_t ticket;
+    int64_t version, term;
+    uint32_t number;
+    int result;
+    bool flag, once;
+    int64_t wait_ms;
+    void (*meanwhile)(struct world *); /* in a callback of the call           */
+    struct snib_acquire_options how;
+    char text[SNIB_GRANT_TEXT];
+};
+
+static void must(snib_err err)
+{
+    if (err) {
+        fail_msg("%s: %s", snib_err_name(err), e.text);
+    }
+}
+
+static struct snib_client *client_of(struct world *w, unsigned needs,
+                                     const char *identity)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_client *c;
+    char url[80];
+    (void)w;
+    snprintf(url, sizeof url, "memory:told%d%s", space,
+             needs & VIRTUAL ? "?clock=virtual" : "");
+    o.url = url;
+    o.pull = needs & PULL;
+    o.identity = identity;
+    o.request_ms = patience_ms;
+    must(snib_client_open(&o, &c, &e));
+    return c;
+}
+
+static struct snib_lock *lock_for(struct snib_client *c, unsigned needs)
+{
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    struct snib_lock *l;
+    o.fixed_lease = needs & FIXED;
+    o.no_reentry = needs & ONCE;
+    o.kind = needs & PERMITS ? SNIB_PERMITS : SNIB_MUTEX;
+    o.capacity = needs & PERMITS ? 3 : 0;
+    must(snib_lock_new(c, "x", &o, &l, &e));
+    return l;
+}
+
+static void take(struct world *w, struct snib_grant *ret)
+{
+    struct snib_acquire_options o = waiting(0);
+    struct snib_event ev;
+    if (!w->c->pull) {
+        must(snib_acquire(w->lock, &o, ret, &e));
+        return;
+    }
+    must(snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e));
+    for (int64_t end = now_ms() + 20000; !snib_next(w->c, &ev);) {
+        must(snib_process(w->c));
+        assert_true(now_ms() < end);
+    }
+    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    *ret = ev.grant;
+}
+
+static void leave_behind(struct world *w, unsigned needs)
+{
+    char identity[SNIB_IDENTITY_TEXT];
+    take(w, &w->g);
+    must(snib_grant_export(w->lock, w->g, w->text, sizeof w->text, &e));
+    must(snib_grant_identity(w->text, identity, sizeof identity, &e));
+    must(snib_grant_abandon(w->lock, w->g, &e));
+    w->first = w->c; /* else the space would end */
+    w->c = client_of(w, needs, identity);
+    w->lock = lock_for(w->c, needs);
+}
+
+static void world_begin(struct world *w, unsigned needs)
+{
+    memset(w, 0, sizeof *w);
+    space++;
+    atomic_store(&sick, 0); /* of a case that failed */
+    w->c = client_of(w, needs, NULL);
+    w->lock = lock_for(w->c, needs);
+    if (needs & LEFT) {
+        leave_behind(w, needs);
+    }
+    if (needs & HELD) {
+        take(w, &w->g);
+    }
+    if (needs & (MULTI | MULTI_HELD)) {
+        must(snib_lock_new(w->c, "y", NULL, &w->second, &e));
+        struct snib_lock *both[] = {w->lock, w->second};
+        struct snib_acquire_options o = waiting(0);
+        must(snib_multi_new(both, 2, NULL, &w->multi, &e));
+        if (needs & MULTI_HELD) {
+            must(snib_multi_acquire(w->multi, &o, w->grants, &e));
+        }
+    }
+    if (needs & (ELECT | LEADS)) {
+        must(snib_elect_new(w->c, "x", NULL, &w->elect, &e));
+        if (needs & LEADS) {
+            must(snib_elect_campaign(w->elect, 0, &w->term, &e));
+        }
+    }
+    if (needs & PLACE) {
+        must(snib_ring_join(w->c, "ring", 0, "a", NULL, &w->place, &e));
+    }
+    if (needs & VALUE) {
+        must(snib_value_put(w->c, "v", 0, 0, "1", 1, 0, &w->version, &e));
+    }
+    w->how = waiting(0);
+    w->once = needs & ONCE;
+    sick_ops = snib__memory_ops;
+    sick_ops.exec = sick_exec;
+    pthread_mutex_lock(&w->c->mu); /* as a store that may take its time */
+    w->c->blocking = needs & NO_TEXT ? w->c->blocking : &sick_ops;
+    w->c->quick = w->c->quick && needs & NO_TEXT;
+    pthread_mutex_unlock(&w->c->mu);
+    memset(&e, 0xa5, sizeof e);
+}
+
+static void world_end(struct world *w)
+{
+    atomic_store(&sick, 0);
+    snib_view_free(w->view);
+    snib_views_free(w->views, w->views ? w->count : 0);
+    snib_deadlocks_free(w->cycles, w->cycles ? w->count : 0);
+    snib_leader_free(w->leader);
+    snib_value_free(w->value);
+    snib_ring_free(w->ring);
+    snib_multi_free(w->multi);
+    snib_multi_free(w->made_multi);
+    if (w->place) {
+        (void)snib_ring_leave(w->place, NULL);
+    }
+    if (w->joined) {
+        (void)snib_ring_leave(w->joined, NULL);
+    }
+    snib_elect_free(w->elect);
+    snib_elect_free(w->made_elect);
+    snib_client_free(w->c);
+    snib_client_free(w->first);
+}
+
+/* -- the calls ------------------------------------------------------------------ */
+
+static int body(void *data, struct snib_grant g)
+{
+    struct world *w = data;
+    (void)g;
+    if (w->meanwhile) {
+        w->meanwhile(w);
+    }
+    return 7;
+}
+
+static int compute(void *data, const struct snib_value *now,
+                   struct snib_value_next *next)
+{
+    struct world *w = data;
+    (void)now;
+    if (w->meanwhile) {
+        w->meanwhile(w);
+    }
+    *next = (struct snib_value_next){.bytes = "2", .size = 1};
+    return 0;
+}
+
+static void hear(void *data, const struct snib_finding *f)
+{
+    (void)data;
+    (void)f;
+}
+
+static const struct snib_policy *policy_of(const struct world *w)
+{
+    static struct snib_policy p;
+    p = (struct snib_policy)SNIB_INIT(snib_policy);
+    p.key = "x";
+    p.lock = (struct snib_lock_options)SNIB_INIT(snib_lock_options);
+    p.lock.no_reentry = w->once;
+    p.wait_ms = w->wait_ms;
+    return &p;
+}
+
+static const struct snib_ring_options *ring_with(int64_t wait_ms)
+{
+    static struct snib_ring_options o;
+    o = (struct snib_ring_options)SNIB_INIT(snib_ring_options);
+    o.wait_ms = wait_ms;
+    return &o;
+}
+
+static const struct snib_value_options *update_with(int64_t wait_ms)
+{
+    static struct snib_value_options o;
+    o = (struct snib_value_options)SNIB_INIT(snib_value_options);
+    o.wait_ms = wait_ms;
+    return &o;
+}
+
+static snib_err scope(struct world *w)
+{
+    struct snib_scope s = snib_scope_begin(w->lock, &w->how, &e);
+    snib_err err = s.err;
+    snib_scope_end(&s);
+    return err;
+}
+
+static struct snib_lock **pair_of(struct world *w)
+{
+    static struct snib_lock *both[1];
+    both[0] = w->lock;
+    return both;
+}
+
+/* X(function, what it needs, its call) */
+#define LOCK_CALLS(X)                                                          \
+    X(snib_lock_new, 0, snib_lock_new(w->c, "n", NULL, &w->made, &e))          \
+    X(snib_acquire, 0, snib_acquire(w->lock, &w->how, &w->got, &e))            \
+    X(snib_release, HELD, snib_release(w->lock, w->g, &e))                     \
+    X(snib_renew, HELD, snib_renew(w->lock, w->g, 0, &e))                      \
+    X(snib_grant_request, HELD,                                                \
+      snib_grant_request(w->lock, w->g, w->text, sizeof w->text, &e))          \
+    X(snib_grant_export, HELD | FIXED,                                         \
+      snib_grant_export(w->lock, w->g, w->text, sizeof w->text, &e))           \
+    X(snib_grant_abandon, HELD | FIXED, snib_grant_abandon(w->lock, w->g, &e)) \
+    X(snib_grant_adopt, LEFT | FIXED,                                          \
+      snib_grant_adopt(w->lock, w->text, 0, &w->got, &e))                      \
+    X(snib_acquire_start, 0,                                                   \
+      snib_acquire_start(w->lock, &w->how, NULL, &w->ticket, &e))              \
+    X(snib_release_start, HELD, snib_release_start(w->lock, w->g, NULL, &e))   \
+    X(snib_process, PULL | NO_TEXT, snib_process(w->c))                        \
+    X(snib_scope_begin, 0, scope(w))                                           \
+    X(snib_policy_run, 0,                                                      \
+      snib_policy_run(w->c, policy_of(w), NULL, body, w, &w->result, &e))      \
+    X(snib_multi_new, 0,                                                       \
+      snib_multi_new(pair_of(w), 1, NULL, &w->made_multi, &e))                 \
+    X(snib_multi_acquire, MULTI,                                               \
+      snib_multi_acquire(w->multi, &w->how, w->grants, &e))                    \
+    X(snib_multi_release, MULTI_HELD,                                          \
+      snib_multi_release(w->multi, w->grants, &e))                             \
+    X(snib_semaphore_drain, PERMITS,                                           \
+      snib_semaphore_drain(w->lock, &w->how, &w->got, &w->number, &e))         \
+    X(snib_semaphore_slot, PERMITS | HELD,                                     \
+      snib_semaphore_slot(w->lock, w->g, &w->number, &e))                      \
+    X(snib_elect_new, 0, snib_elect_new(w->c, "x", NULL, &w->made_elect, &e))  \
+    X(snib_elect_campaign, ELECT,                                              \
+      snib_elect_campaign(w->elect, w->wait_ms, &w->term, &e))                 \
+    X(snib_elect_resign, LEADS, snib_elect_resign(w->elect, &e))               \
+    X(snib_ring_join, 0,                                                       \
+      snib_ring_join(w->c, "ring", 0, "b", ring_with(w->wait_ms), &w->joined,  \
+                     &e))                                                      \
+    X(snib_ring_leave, PLACE, leave_ring(w))
+
+#define STORE_CALLS(X)                                                         \
+    X(snib_inspect, 0, snib_inspect(w->c, "x", 0, &w->view, &e))               \
+    X(snib_list, 0, snib_list(w->c, NULL, &w->views, &w->count, &e))           \
+    X(snib_force_release, 0,                                                   \
+      snib_force_release(w->c, "x", 0, NULL, &w->number, &e))                  \
+    X(snib_doctor, 0, snib_doctor(w->c, hear, NULL, &e))                       \
+    X(snib_deadlocks, 0, snib_deadlocks(w->c, &w->cycles, &w->count, &e))      \
+    X(snib_elect_leader, ELECT, snib_elect_leader(w->elect, &w->leader, &e))   \
+    X(snib_elect_watch, LEADS,                                                 \
+      snib_elect_watch(w->elect, 0, 0, &w->leader, &e))                        \
+    X(snib_latch_set, 0, snib_latch_set(w->c, "x", 0, 2, &w->flag, &e))        \
+    X(snib_latch_count_down, 0,                                                \
+      snib_latch_count_down(w->c, "x", 0, 1, &w->number, &e))                  \
+    X(snib_latch_left, 0, snib_latch_left(w->c, "x", 0, &w->number, &e))       \
+    X(snib_latch_open, 0, snib_latch_open(w->c, "x", 0, &e))                   \
+    X(snib_latch_await, 0, snib_latch_await(w->c, "x", 0, w->wait_ms, &e))     \
+    X(snib_barrier_wait, 0, snib_barrier_wait(w->c, "x", 0, 1, 20, NULL, &e))  \
+    X(snib_latch_await_start, 0,                                               \
+      snib_latch_await_start(w->c, "x", 0, 20, NULL, &w->ticket, &e))          \
+    X(snib_barrier_wait_start, 0,                                              \
+      snib_barrier_wait_start(w->c, "x", 0, 1, 20, NULL, &w->ticket, &e))      \
+    X(snib_ring_read, 0, snib_ring_read(w->c, "ring", 0, &w->ring, &e))        \
+    X(snib_semaphore_get, 0, snib_semaphore_get(w->c, "x", 0, &w->size, &e))   \
+    X(snib_semaphore_set, 0,                                                   \
+      snib_semaphore_set(w->c, "x", 0, 2, false, &w->flag, &e))                \
+    X(snib_semaphore_add, PERMITS | HELD,                                      \
+      snib_semaphore_add(w->c, "x", 0, 2, &e))                                 \
+    X(snib_test_advance, VIRTUAL | NO_TEXT, snib_test_advance(w->c, 1))        \
+    X(snib_test_drop_replies, NO_TEXT, snib_test_drop_replies(w->c, 0))        \
+    X(snib_test_expire, NO_TEXT, snib_test_expire(w->c, "x"))                  \
+    X(snib_test_steal, NO_TEXT, snib_test_steal(w->c, "x", 1000))              \
+    X(snib_value_get, 0, snib_value_get(w->c, "v", 0, &w->value, &e))          \
+    X(snib_value_put, VALUE,                                                   \
+      snib_value_put(w->c, "v", 0, w->version, "2", 1, 0, NULL, &e))           \
+    X(snib_value_delete, VALUE,                                                \
+      snib_value_delete(w->c, "v", 0, w->version, NULL, &e))                   \
+    X(snib_value_update, 0,                                                    \
+      snib_value_update(w->c, "v", 0, update_with(w->wait_ms), compute, w,     \
+                        NULL, NULL, &e))
+
+static snib_err leave_ring(struct world *w)
+{
+    struct snib_ring_place *p = w->place;
+    w->place = NULL;
+    return snib_ring_leave(p, &e);
+}
+
+struct call {
+    const char *function;
+    unsigned needs;
+    snib_err (*run)(struct world *);
+};
+
+#define CALL_BODY_(f, needs, call)                                             \
+    static snib_err call_##f(struct world *w)                                  \
+    {                                                                          \
+        return call;                                                           \
+    }
+#define CALL_ROW_(f, needs, call) {#f, needs, call_##f},
+
+LOCK_CALLS(CALL_BODY_)
+STORE_CALLS(CALL_BODY_)
+
+static const struct call calls[] = {LOCK_CALLS(CALL_ROW_)
+                                        STORE_CALLS(CALL_ROW_)};
+
+/* -- the calls that are answered by an event ------------------------------------- */
+
+static struct snib_event next_event(struct world *w, snib_event_kind kind)
+{
+    struct snib_event ev;
+    int64_t end = now_ms() + 20000;
+    for (;;) {
+        if (w->c->pull) {
+            must(snib_process(w->c));
+        }
+        if (snib_next(w->c, &ev)) {
+            break;
+        }
+        assert_true(now_ms() < end);
+        nap(1);
+    }
+    assert_int_equal(ev.kind, kind);
+    return ev;
+}
+
+static snib_err event_of(struct world *w, snib_event_kind kind)
+{
+    struct snib_event ev = next_event(w, kind);
+    assert_int_equal(ev.state, SNIB_RELEASED);
+    assert_int_equal(ev.reason, SNIB_WHY_NONE);
+    e = ev.error;
+    return ev.error.code;
+}
+
+static snib_err refused(struct world *w)
+{
+    must(snib_acquire_start(w->lock, &w->how, w, &w->ticket, &e));
+    return event_of(w, SNIB_EV_REFUSED);
+}
+
+static snib_err released(struct world *w)
+{
+    must(snib_release_start(w->lock, w->g, w, &e));
+    return event_of(w, SNIB_EV_RELEASED);
+}
+
+static const struct call events[] = {
+    {"SNIB_EV_REFUSED", PULL, refused},
+    {"SNIB_EV_RELEASED", PULL | HELD, released},
+};
+
+/* -- what is told ------------------------------------------------------------------ */
+
+/* It answered so, and its error says the same. */
+static bool is_so(const struct call *of, snib_err got, snib_err want)
+{
+    return got == want &&
+           (of->needs & NO_TEXT || (e.code == want && !want == !*e.text &&
+                                    memchr(e.text, 0, sizeof e.text)));
+}
+
+static void must_say(const struct call *of, snib_err got, snib_err want)
+{
+    if (!is_so(of, got, want)) {
+        fail_msg("%s: %s (%s: %.200s), expected %s", of->function,
+                 snib_err_name(got), snib_err_name(e.code), e.text,
+                 snib_err_name(want));
+    }
+}
+
+/* -- the rows of tests/told.tsv ------------------------------------------------- */
+
+static snib_err err_named(const char *name)
+{
+    for (int i = 0; i <= SNIB_ERR_INTERNAL; i++) {
+        if (strcmp(snib_err_name((snib_err)i), name) == 0) {
+            return (snib_err)i;
+        }
+    }
+    fail_msg("no error is called %s", name);
+    return SNIB_ERR_OK;
+}
+
+static const struct call *call_named(const struct call *in, size_t count,
+                                     const char *function)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(in[i].function, function) == 0) {
+            return &in[i];
+        }
+    }
+    fail_msg("there is no call of %s here", function);
+    return NULL;
+}
+
+/* What tests/told.tsv says of this program and case, row by row. */
+static void each_row_of(const char *name, const char *of_case,
+                        const struct call *in, size_t count,
+                        void (*show)(const struct call *, snib_err want))
+{
+    char line[512], *field[4], *next;
+    int shown = 0;
+    FILE *rows = fopen(SNIB_TESTS "/told.tsv", "re");
+    assert_non_null(rows);
+    while (fgets(line, sizeof line, rows)) {
+        field[0] = strtok_r(line, "\t\n", &next);
+        for (int i = 1; i < 4; i++) {
+            field[i] = strtok_r(NULL, "\t\n", &next);
+        }
+        if (field[3] && !strcmp(field[2], name) && !strcmp(field[3], of_case)) {
+            show(call_named(in, count, field[0]), err_named(field[1]));
+            shown++;
+        }
+    }
+    (void)fclose(rows);
+    assert_true(shown > 0);
+}
+
+#define each_row(name, in, show)                                               \
+    each_row_of(name, __func__, in, COUNT_OF(in), show)
+
+#endif
