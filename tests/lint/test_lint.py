@@ -11,6 +11,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
 sys.path.insert(0, os.path.join(ROOT, "tools", "lint"))
 
 import lint  # noqa: E402
+import told  # noqa: E402
 from tree import Skip, Tree, code_of  # noqa: E402
 
 # A small tree in which every rule is content.
@@ -101,6 +102,18 @@ PLANTED = [
     ("findings", "tests/findings.tsv", "cli.none\t-\tz\n", "no test"),
     ("findings", "tests/findings.tsv", "cli.run test_x z\n", "fields"),
     ("findings", "tests/findings.tsv", "cli.run\ttest_x[a]\tz\n", "second"),
+    ("told", "tests/told.tsv", "snib_x\tOK\tcli.run\ttest_x\n", "may end in"),
+    ("told", "tests/told.tsv", "snib_x\tOK\tcli.run\ttest_y\n", "no test"),
+    ("told", "tests/told.tsv", "snib_x\tOK\tcli.run\n", "fields"),
+    ("told", "tests/told.tsv", "".join(
+        f"snib_x\t{i}\topen\t-\n" for i in range(told.OPEN_MOST + 1)),
+     "without a test"),
+    ("told", "docs/PROOF.md", "<!-- told: begin -->\n<!-- told: end -->\n",
+     "not current"),
+    ("told", "include/snib/x.h", "\nSNIB_API int snib_x(void);\n",
+     "not called"),
+    ("told", "include/snib/x.h", "\nSNIB_API snib_err snib_x(void);\n",
+     "does not list"),
     ("cases", "tests/unit/test_b.c",
      "static void b_case(void **state);\nstatic void\nb_case(void **state)\n"
      "{\n    (void)state; /* b_case */\n}\n", "b_case is never run"),

@@ -31,6 +31,7 @@ RULES = {
     "unfinished": words.unfinished,
     "machine": words.machine,
     "findings": records.findings,
+    "told": records.told,
     "skips": records.skips,
     "cases": records.cases,
     "headers": programs.headers,

@@ -2,8 +2,14 @@
 
 import os
 import re
+import sys
 
 from tree import Finding, code_of, lines_with
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))), "told"))
+
+import told as told_pairs  # noqa: E402
 
 
 def _rows(tree, path, fields):
@@ -48,6 +54,34 @@ def findings(tree):
         if (name, case) in seen:
             yield Finding(f"{path}:{number}: {name} {case} a second time")
         seen.add((name, case))
+
+
+def _shows(tree, name, function, result):
+    """Does the file of that test name what it is said to show?"""
+    suite, _, stem = name.partition(".")
+    path = f"tests/{suite}/test_{stem}.c"
+    if not os.path.exists(tree.path(path)):
+        path = f"tests/{suite}/{stem}.c"
+    if stem.startswith("told_") or not os.path.exists(tree.path(path)):
+        return True  # its rows are read by the test itself; or no C
+    text = tree.read(path)
+    return re.search(rf"\b(SNIB_ERR_)?{result}\b", text) and (
+        re.search(rf"\b{function}\b", text) or result.startswith("SNIB_"))
+
+
+def told(tree):
+    """Each answer that the headers and manual pages promise has a test."""
+    rows, wrong = _rows(tree, told_pairs.LIST, 4)
+    yield from wrong
+    for number, (function, result, name, case) in rows:
+        if name == told_pairs.OPEN:
+            continue
+        if not _case_exists(tree, name, case):
+            yield Finding(f"{told_pairs.LIST}:{number}: no test {name} {case}")
+        elif not _shows(tree, name, function, result):
+            yield Finding(f"{told_pairs.LIST}:{number}: {name} does not name"
+                          f" {function} and {result}")
+    yield from map(Finding, told_pairs.wrong(tree))
 
 
 def skips(tree):

@@ -1,0 +1,234 @@
+"""Each command with each exit status that its manual page lists.
+
+Which of them a case shows stands in tests/told.tsv; the parameters are read
+from there, so that a line of the list is a run of the command."""
+
+import os
+import signal
+
+import pytest
+
+from conftest import Snib, eventually, kill, keeper_of
+from harness.redis_server import RedisServer, redis_missing
+from harness.shim import Shim, build_shim
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GRANT = "snib1:" + "0" * 32 + ":" + "0" * 32 + ":1"
+
+
+def rows(case):
+    """(command, status) of the lines of that case."""
+    with open(os.path.join(HERE, "..", "told.tsv"), encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split("\t") for line in file]
+    found = [(row[0].split(" ", 1)[1], row[1]) for row in lines
+             if row[2:] == ["cli.told", case]]
+    assert found, case
+    return found
+
+
+def shows(function):
+    """One run for each line of the function's."""
+    return pytest.mark.parametrize(
+        "command, status", rows(function.__name__))(function)
+
+
+# A call of each that does its work on a store where nobody holds anything.
+CALLS = {
+    "acquire": ["-q", "--detached", "-t", "1m", "-w", "0", "a"],
+    "barrier": ["-w", "2s", "-n", "1", "a"],
+    "check": ["GRANT"],
+    "deadlocks": [],
+    "doctor": [],
+    "elect": ["-q", "-w", "0", "--once", "a", "--", "true"],
+    "force-release": ["--yes", "--reason", "told", "a"],
+    "help": [],
+    "latch": ["a"],
+    "list": [],
+    "release": ["GRANT"],
+    "renew": ["GRANT"],
+    "run": ["-q", "-w", "0", "a", "--", "true"],
+    "semaphore": ["a"],
+    "status": ["a"],
+    "try": ["-q", "a"],
+    "version": [],
+    "wait": ["-w", "0", "a"],
+    "why": ["a"],
+}
+
+
+def call(snib, command, *options, grant=GRANT, env=None, **more):
+    args = [grant if a == "GRANT" else a for a in CALLS[command]]
+    return snib.run(command, *options, *args, env=env, **more)
+
+
+def left_behind(snib):
+    done = snib.run("acquire", "-q", "--detached", "-t", "1m", "a")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def says(done, status, *words):
+    assert done.returncode == int(status), done
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+@shows
+def test_what_is_done_is_0(sqlite, command, status):
+    grant = left_behind(sqlite) if "GRANT" in CALLS[command] else GRANT
+    says(call(sqlite, command, grant=grant), status)
+
+
+@shows
+def test_a_strange_option_is_64(sqlite, command, status):
+    says(call(sqlite, command, "--no-such-option"), status, "--no-such-option")
+
+
+@shows
+def test_a_store_that_is_away_is_69(redis, command, status):
+    grant = left_behind(redis) if "GRANT" in CALLS[command] else GRANT
+    says(call(redis, command, grant=grant,
+              env={"SNIB_URL": "redis://127.0.0.1:1"}), status, "snib: ")
+
+
+@pytest.fixture(scope="module")
+def locked():
+    """A server that asks for a login."""
+    if redis_missing():
+        pytest.skip(redis_missing())
+    with RedisServer(["requirepass geheim"]) as server:
+        yield server
+
+
+@shows
+def test_a_refused_login_is_77(locked, snib_bin, tmp_path, command, status):
+    url = locked.url.replace("//", "//:geheim@", 1)
+    snib = Snib(snib_bin, url, str(tmp_path))
+    grant = left_behind(snib) if "GRANT" in CALLS[command] else GRANT
+    says(call(snib, command, grant=grant, env={"SNIB_URL": locked.url}),
+         status, "NOAUTH")
+
+
+@shows
+def test_a_store_that_cannot_be_is_78(sqlite, command, status):
+    grant = left_behind(sqlite) if "GRANT" in CALLS[command] else GRANT
+    done = call(sqlite, command, grant=grant, env={
+        "SNIB_URL": "sqlite:/dev/null/locks.db"})
+    assert done.returncode == int(status), done
+    assert "/dev/null" in done.stdout + done.stderr
+
+
+IN_TIME = {
+    "acquire": ["acquire", "-q", "-w", "0", "a"],
+    "barrier": ["barrier", "-w", "50ms", "-n", "2", "b"],
+    "elect": CALLS["elect"],
+    "latch": ["latch", "--await", "-w", "0", "c"],
+    "run": CALLS["run"],
+    "try": CALLS["try"],
+    "wait": CALLS["wait"],
+}
+
+
+@shows
+def test_not_in_time_is_75(sqlite, command, status):
+    sqlite.hold("a")
+    assert sqlite.run("latch", "--set", "1", "c").returncode == 0
+    args = IN_TIME[command]
+    args = args if args[0] == command else [command, *args]
+    says(sqlite.run(*args), status)
+
+
+@shows
+def test_a_command_whose_lock_is_lost_is_76(sqlite, command, status):
+    mark = sqlite.path("runs")
+    args = {"elect": ["elect", "-q", "--once"], "run": ["run", "-q"],
+            "try": ["try", "-q"]}[command]
+    p = sqlite.start(*args, "a", "--", "sh", "-c",
+                     'touch "$0"; exec sleep 1000', mark)
+    eventually(lambda: os.path.exists(mark))
+    assert call(sqlite, "force-release").returncode == 0
+    assert p.wait(30) == int(status)
+
+
+@shows
+def test_a_grant_that_was_ended_is_76(sqlite, command, status):
+    grant = left_behind(sqlite)
+    assert call(sqlite, "force-release").returncode == 0
+    says(call(sqlite, command, grant=grant), status)
+
+
+@pytest.fixture(scope="module")
+def shim_library(tmp_path_factory):
+    return build_shim(tmp_path_factory.mktemp("shim"))
+
+
+@shows
+def test_what_cannot_begin_is_70(sqlite, shim_library, command, status):
+    """No timer: the command's end before the lease's hangs on it."""
+    shim = Shim(shim_library, os.path.join(sqlite.tmp, "words"))
+    try:
+        shim.fail_at(1, "timerfd_create")
+        mark = sqlite.path("ran")
+        done = sqlite.run(command, "-q", "a", "--", "touch", mark,
+                          env=shim.env)
+        assert shim.failed() == "timerfd_create"
+        says(done, status, "cannot")
+        assert not os.path.exists(mark)
+    finally:
+        shim.close()
+
+
+@shows
+def test_a_grant_that_cannot_be_written_is_70(sqlite, command, status):
+    with open("/dev/full", "w") as full:
+        p = sqlite.start(command, *CALLS[command], stdout=full)
+        assert p.wait(20) == int(status)
+    eventually(lambda: not sqlite.held("a"))
+
+
+@shows
+def test_a_command_that_is_none_is_told(sqlite, command, status):
+    path = sqlite.path("plain")
+    with open(path, "w") as file:
+        file.write("text\n")
+    args = ["--once"] if command == "elect" else []
+    says(sqlite.run(command, "-q", *args, "a", "--",
+                    "/no/such" if status == "127" else path), status)
+
+
+WAITS = {
+    "acquire": ["acquire", "-q", "a"],
+    "barrier": ["barrier", "-n", "2", "a"],
+    "latch": ["latch", "--await", "a"],
+    "run": ["run", "-q", "a", "--", "true"],
+    "elect": ["elect", "-q", "a", "--", "true"],
+}
+
+
+@shows
+def test_a_signal_while_waiting_is_128_and_its_number(sqlite, command, status):
+    if command == "latch":
+        assert sqlite.run("latch", "--set", "1", "a").returncode == 0
+    elif command != "barrier":
+        sqlite.hold("a")
+    p = sqlite.start(*WAITS[command])
+    eventually(lambda: sqlite.waiters("a") == 1)
+    kill(p.pid, signal.SIGTERM)
+    assert status == "128+N" and p.wait(20) == 128 + signal.SIGTERM
+
+
+@shows
+def test_a_command_killed_by_a_signal_is_128_and_its_number(
+        sqlite, command, status):
+    args = ["--once"] if command == "elect" else []
+    done = sqlite.run(command, "-q", *args, "a", "--", "sh", "-c",
+                      "kill -KILL $$")
+    assert status == "128+N" and done.returncode == 128 + signal.SIGKILL
+
+
+@shows
+def test_a_keeper_killed_while_it_waits_is_70(sqlite, command, status):
+    sqlite.hold("a")
+    p = sqlite.start(*WAITS[command])
+    eventually(lambda: sqlite.waiters("a") == 1)
+    kill(eventually(lambda: keeper_of(p.pid)), signal.SIGKILL)
+    assert p.wait(20) == int(status)
