@@ -122,6 +122,34 @@ static void repeats_of_what_was_not_understood_wait(void **state)
     assert_non_null(strstr(told.text, "not one of our scripts'"));
 }
 
+/* The limit falls between a repeat and its answer: the cause is known. */
+static void
+a_repeat_that_its_limit_cuts_tells_what_was_not_understood(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    struct snib_error told;
+    rq.reterr = &told;
+    start(&rq);
+    connected(CALLERS);
+    while (!heard(CALLERS)) {
+        pass(1);
+    }
+    say(CALLERS, "*2\r\n:99\r\n:1790000000300\r\n");
+    answered(&rq, SNIB__UNKNOWN);
+    rq.limit = snib__after(now, snib__ms(300));
+    start(&rq);
+    while (!heard(CALLERS)) {
+        pass(1);
+    }
+    told.text[0] = 0;
+    pass(300);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(told.code, SNIB_ERR_STORE);
+    assert_non_null(strstr(told.text, "not one of our scripts'"));
+}
+
 static void who_was_understood_again_repeats_at_once(void **state)
 {
     (void)state;
@@ -337,6 +365,7 @@ int main(void)
         CASE(queued_is_no_answer_to_who_did_not_ask_for_it),
         CASE(what_is_no_answer_to_a_verb_is_unknown),
         CASE(repeats_of_what_was_not_understood_wait),
+        CASE(a_repeat_that_its_limit_cuts_tells_what_was_not_understood),
         CASE(who_was_understood_again_repeats_at_once),
         CASE(spinning_does_not_make_queued_an_answer),
         CASE(a_holder_until_the_end_of_time_does_not_hasten_polls),

@@ -110,11 +110,11 @@ void snib__ask_fail_once(struct snib__redis *s, snib_err err, const char *text)
 static void give_up(struct snib__redis *s, struct snib__request *rq)
 {
     const struct line *l = &s->line[CALLERS];
-    if (rq->chan & (M_FLIGHT | M_QUEUED)) {
+    if (rq->misread && !(rq->chan & M_QUEUED)) { /* also beside a repeat */
+        snib__ask_misread(s, rq);
+    } else if (rq->chan & (M_FLIGHT | M_QUEUED)) {
         snib__ask_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
                        "no answer within the time allowed");
-    } else if (rq->misread) {
-        snib__ask_misread(s, rq);
     } else if (rq->chan & M_HELD) {
         snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
     } else if (rq->err == SNIB_ERR_BUSY) { /* has spun until now */
