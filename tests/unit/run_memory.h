@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,6 +76,21 @@ static snib_err acquire(struct snib_lock *l, int64_t ms, struct snib_grant *g)
 {
     struct snib_acquire_options o = waiting(ms);
     return snib_acquire(l, &o, g, &e);
+}
+
+/* No descriptor more than are open now, until they are given back. */
+static struct rlimit take_descriptors(void)
+{
+    struct rlimit was, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = was.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    return was;
+}
+
+static void give_descriptors(struct rlimit was)
+{
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 }
 
 /* A thread that acquires and releases. */

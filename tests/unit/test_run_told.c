@@ -5,8 +5,6 @@
  * sleeps meanwhile. */
 #include "run_memory.h"
 
-#include <sys/resource.h>
-
 #include "run/inside.h"
 #include "snib/elect.h"
 #include "snib/latch.h"
@@ -465,16 +463,6 @@ static void a_question_without_an_answer_is_never_unknown(void **state)
 
 /* -- nothing left to work with ---------------------------------------------------------- */
 
-/* No descriptor more than are open now. */
-static struct rlimit take_descriptors(void)
-{
-    struct rlimit was, none;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
-    none = (struct rlimit){.rlim_cur = 0, .rlim_max = was.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    return was;
-}
-
 static void a_line_without_descriptors_is_told(void **state)
 {
     (void)state;
@@ -482,7 +470,7 @@ static void a_line_without_descriptors_is_told(void **state)
     assert_int_equal(c->line[0].bell, -1);
     struct rlimit was = take_descriptors();
     snib_err err = snib__line_furnish(c, 0), again = snib__line_furnish(c, 0);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    give_descriptors(was);
     assert_int_equal(err, SNIB_ERR_LIMIT);
     assert_int_equal(again, SNIB_ERR_LIMIT);
     assert_int_equal(snib__line_furnish(c, 0), SNIB_ERR_OK);
@@ -507,7 +495,7 @@ an_acquire_without_descriptors_says_that_it_lacked_them(void **state)
     struct snib_lock *l = lock_of(c, "x");
     struct rlimit was = take_descriptors();
     snib_err err = acquire(l, 0, &g);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    give_descriptors(was);
     is_told(err, SNIB_ERR_LIMIT, "Too many open files");
     snib_lock_free(l);
     snib_client_free(c);

@@ -2,33 +2,29 @@
  * fork, has no memory, no descriptors: each function says so. labels: thread oom */
 #include "told.h"
 
-static void show_stopped(const struct call *call, snib_err want)
+#define TOLD "unit.told_client"
+
+static void stop(struct world *w, const struct call *call)
 {
-    struct world w;
-    world_begin(&w, call->needs);
-    snib_client_stop(w.c);
-    memset(&e, 0xa5, sizeof e);
-    must_say(call, call->run(&w), want);
-    world_end(&w);
+    (void)call;
+    snib_client_stop(w->c);
 }
 
 static void a_client_that_was_stopped_says_so(void **state)
 {
     (void)state;
-    each_row("unit.told_client", calls, show_stopped);
+    each_row(calls, .set = stop);
 }
 
 /* In the child nothing is freed: its end does that. */
-static void show_forked(const struct call *call, snib_err want)
+static void show_forked(struct world *w, const struct call *call, snib_err want)
 {
-    struct world w;
     int status;
-    world_begin(&w, call->needs);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (!pid) {
         alarm(20); /* a mutex of the parent's */
-        snib_err got = call->run(&w);
+        snib_err got = call->run(w);
         _exit(is_so(call, got, want) ? 0 : 1 + (int)got);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -39,67 +35,58 @@ static void show_forked(const struct call *call, snib_err want)
                      : "killed",
                  snib_err_name(want));
     }
-    world_end(&w);
 }
 
 static void in_a_forked_child_each_call_says_so(void **state)
 {
     (void)state;
-    each_row("unit.told_client", calls, show_forked);
+    each_row(calls, .show = show_forked);
 }
 
 /* Memory ends at the n-th allocation of the call, for each n until it needs no
  * more: at least once it is said, and nothing else is. */
-static void show_out_of_memory(const struct call *call, snib_err want)
+static void show_out_of_memory(struct world *w, const struct call *call,
+                               snib_err want)
 {
     bool said = false;
-    patience_ms = SOON_MS;
     for (int n = 1;; n++) {
-        struct world w;
-        world_begin(&w, call->needs);
+        memset(&e, 0xa5, sizeof e);
         snib__mem_fail_at(n, true);
-        snib_err got = call->run(&w);
+        snib_err got = call->run(w);
         snib__mem_fail_at(0, false);
         if (got) {
             must_say(call, got, want);
             said = true;
         }
-        world_end(&w);
         if (!got || n == 200) {
             break;
         }
+        world_end(w);
+        world_begin(w, call->needs | HASTY);
     }
-    patience_ms = LATE_MS;
-    if (!said) {
-        fail_msg("%s never says %s", call->function, snib_err_name(want));
-    }
+    must_hold(call, said, "it says that memory ended");
 }
 
 static void without_memory_each_call_says_so(void **state)
 {
     (void)state;
-    each_row("unit.told_client", calls, show_out_of_memory);
+    each_row(calls, .more = HASTY, .show = show_out_of_memory);
 }
 
-static void show_out_of_descriptors(const struct call *call, snib_err want)
+static void show_out_of_descriptors(struct world *w, const struct call *call,
+                                    snib_err want)
 {
-    struct world w;
-    struct rlimit was, none;
-    world_begin(&w, call->needs);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
-    none = (struct rlimit){.rlim_cur = 0, .rlim_max = was.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    snib_err got = call->run(&w);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    struct rlimit was = take_descriptors();
+    snib_err got = call->run(w);
+    give_descriptors(was);
     must_say(call, got, want);
-    assert_non_null(strstr(e.text, "Too many open files"));
-    world_end(&w);
+    must_hold(call, strstr(e.text, "Too many open files"), "it says of what");
 }
 
 static void without_descriptors_each_call_says_so(void **state)
 {
     (void)state;
-    each_row("unit.told_client", calls, show_out_of_descriptors);
+    each_row(calls, .show = show_out_of_descriptors);
 }
 
 /* -- functions without a client -------------------------------------------------- */
@@ -137,30 +124,22 @@ static const struct call plain[] = {
     {"snib_grant_identity", LEFT | FIXED, identity_of},
 };
 
-static void show_plain(const struct call *call, snib_err want)
-{
-    struct world w;
-    world_begin(&w, call->needs);
-    must_say(call, call->run(&w), want);
-    world_end(&w);
-}
-
 static void what_needs_no_client_is_told_as_done(void **state)
 {
     (void)state;
-    each_row("unit.told_client", plain, show_plain);
+    each_row(plain, 0);
 }
 
 static void what_needs_no_client_says_that_memory_ended(void **state)
 {
     (void)state;
-    each_row("unit.told_client", plain, show_out_of_memory);
+    each_row(plain, .more = HASTY, .show = show_out_of_memory);
 }
 
 static void what_needs_no_client_says_that_descriptors_ended(void **state)
 {
     (void)state;
-    each_row("unit.told_client", plain, show_out_of_descriptors);
+    each_row(plain, .show = show_out_of_descriptors);
 }
 
 int main(void)

@@ -3,19 +3,7 @@
  * says so. labels: thread */
 #include "told.h"
 
-static struct snib_client *other;
-static struct snib_lock *others;
-
-static void other_begin(struct world *w, unsigned needs)
-{
-    other = client_of(w, 0, NULL);
-    others = lock_for(other, needs & PERMITS);
-}
-
-static void other_end(void)
-{
-    snib_client_free(other);
-}
+#define TOLD "unit.told_lock"
 
 /* -- held by another ---------------------------------------------------------- */
 
@@ -23,10 +11,9 @@ static void change_value(struct world *w)
 {
     struct snib_value *v;
     struct snib_error mine;
-    (void)w;
-    assert_int_equal(snib_value_get(other, "v", 0, &v, &mine), SNIB_ERR_OK);
+    assert_int_equal(snib_value_get(w->other, "v", 0, &v, &mine), SNIB_ERR_OK);
     assert_int_equal(
-        snib_value_put(other, "v", 0, v->version, "3", 1, 0, NULL, &mine),
+        snib_value_put(w->other, "v", 0, v->version, "3", 1, 0, NULL, &mine),
         SNIB_ERR_OK);
     snib_value_free(v);
 }
@@ -35,14 +22,14 @@ static void stand_in_the_way(struct world *w, const struct call *call)
 {
     const char *f = call->function;
     struct snib_lock_options all = SNIB_INIT(snib_lock_options);
-    struct snib_lock *l = others;
+    struct snib_lock *l = w->others;
     struct snib_acquire_options now = waiting(0), later = waiting(20000);
     uint32_t count;
     if (strncmp(f, "snib_value", 10) == 0) {
         change_value(w);
         w->meanwhile = change_value;
     } else if (strncmp(f, "snib_latch", 10) == 0) {
-        must(snib_latch_set(other, "x", 0, 1, NULL, &e));
+        must(snib_latch_set(w->other, "x", 0, 1, NULL, &e));
     } else if (call->needs & LEFT) { /* what it wants itself */
         must(snib_acquire_start(w->lock, &later, NULL, &w->ticket, &e));
     } else if (call->needs & PERMITS) {
@@ -50,37 +37,32 @@ static void stand_in_the_way(struct world *w, const struct call *call)
     } else if (strcmp(f, "snib_barrier_wait") != 0 &&
                strcmp(f, "snib_elect_watch") != 0) {
         must(snib_acquire(l, &now, &w->got, &e));
-        must(snib_lock_new(other, "ring", &all, &l, &e));
+        must(snib_lock_new(w->other, "ring", &all, &l, &e));
         must(snib_acquire(l, &now, &w->got, &e));
     }
     memset(&w->got, 0, sizeof w->got);
 }
 
-static void show_taken(const struct call *call, snib_err want)
+static void show_taken(struct world *w, const struct call *call, snib_err want)
 {
-    struct world w;
-    world_begin(&w, call->needs);
-    other_begin(&w, call->needs);
-    stand_in_the_way(&w, call);
-    w.how.wait_ms = w.wait_ms = want == SNIB_ERR_TIMEOUT ? 20 : 0;
+    w->how.wait_ms = w->wait_ms = want == SNIB_ERR_TIMEOUT ? 20 : 0;
     int64_t began = now_ms();
-    must_say(call, call->run(&w), want);
-    assert_true(want != SNIB_ERR_TIMEOUT || now_ms() - began >= 19);
-    assert_int_equal(w.got.ticket, 0);
-    other_end();
-    world_end(&w);
+    must_say(call, call->run(w), want);
+    must_hold(call, want != SNIB_ERR_TIMEOUT || now_ms() - began >= 19,
+              "it waited");
+    must_hold(call, w->got.ticket == 0, "it got nothing");
 }
 
 static void what_another_has_is_told_at_once(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", calls, show_taken);
+    each_row(calls, OTHER, stand_in_the_way, show_taken);
 }
 
 static void what_another_has_is_in_the_event(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", events, show_taken);
+    each_row(events, OTHER, stand_in_the_way, show_taken);
 }
 
 static snib_err barrier_of_two(struct world *w)
@@ -101,13 +83,13 @@ static const struct call others_wanted[] = {
 static void who_waits_in_vain_is_told_at_the_limit(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", calls, show_taken);
+    each_row(calls, OTHER, stand_in_the_way, show_taken);
 }
 
 static void who_waits_for_nobody_is_told_at_the_limit(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", others_wanted, show_taken);
+    each_row(others_wanted, OTHER, stand_in_the_way, show_taken);
 }
 
 /* -- called off ----------------------------------------------------------------- */
@@ -125,18 +107,25 @@ static void *waits(void *arg)
     return NULL;
 }
 
-static void wait_for_a_waiter(const char *name)
+static void wait_for_a_waiter(struct world *w)
 {
     struct snib_error mine;
     int64_t end = now_ms() + 20000;
     for (size_t n = 0; !n;) {
         struct snib_view *v;
-        assert_int_equal(snib_inspect(other, name, 0, &v, &mine), SNIB_ERR_OK);
+        assert_int_equal(snib_inspect(w->other, "x", 0, &v, &mine),
+                         SNIB_ERR_OK);
         n = v->waiter_count;
         snib_view_free(v);
         assert_true(now_ms() < end);
         nap(1);
     }
+}
+
+static void bar_for_ever(struct world *w, const struct call *call)
+{
+    stand_in_the_way(w, call);
+    w->how.wait_ms = w->wait_ms = SNIB_FOREVER;
 }
 
 static void call_off(struct world *w, const char *f)
@@ -150,28 +139,31 @@ static void call_off(struct world *w, const char *f)
     }
 }
 
-static void show_called_off(const struct call *call, snib_err want)
+/* The call of another thread; off: once it waits it is called off. */
+static void show_beside(struct world *w, const struct call *call, snib_err want,
+                        bool off)
 {
-    struct world w;
-    struct waiter me = {call, &w, SNIB_ERR_OK};
+    struct waiter me = {call, w, SNIB_ERR_OK};
     pthread_t thread;
-    world_begin(&w, call->needs);
-    other_begin(&w, call->needs);
-    stand_in_the_way(&w, call);
-    w.how.wait_ms = w.wait_ms = SNIB_FOREVER;
     assert_int_equal(pthread_create(&thread, NULL, waits, &me), 0);
-    wait_for_a_waiter("x");
-    call_off(&w, call->function);
+    if (off) {
+        wait_for_a_waiter(w);
+        call_off(w, call->function);
+    }
     assert_int_equal(pthread_join(thread, NULL), 0);
     must_say(call, me.err, want);
-    other_end();
-    world_end(&w);
+}
+
+static void show_called_off(struct world *w, const struct call *call,
+                            snib_err want)
+{
+    show_beside(w, call, want, true);
 }
 
 static void a_wait_that_is_called_off_says_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", calls, show_called_off);
+    each_row(calls, OTHER, bar_for_ever, show_called_off);
 }
 
 static snib_err cancelled(struct world *w)
@@ -181,24 +173,11 @@ static snib_err cancelled(struct world *w)
     return event_of(w, SNIB_EV_REFUSED);
 }
 
-static const struct call cancels[] = {{"SNIB_EV_REFUSED", PULL, cancelled}};
-
-static void show_cancelled(const struct call *call, snib_err want)
-{
-    struct world w;
-    world_begin(&w, call->needs);
-    other_begin(&w, call->needs);
-    stand_in_the_way(&w, call);
-    w.how.wait_ms = SNIB_FOREVER;
-    must_say(call, call->run(&w), want);
-    other_end();
-    world_end(&w);
-}
-
 static void a_start_that_is_called_off_says_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", cancels, show_cancelled);
+    each_row(ONE("SNIB_EV_REFUSED", PULL, cancelled), .more = OTHER,
+             .set = bar_for_ever);
 }
 
 static snib_err closed_over(struct world *w)
@@ -208,108 +187,86 @@ static snib_err closed_over(struct world *w)
     return event_of(w, SNIB_EV_REFUSED);
 }
 
-static const struct call closes[] = {{"SNIB_EV_REFUSED", 0, closed_over}};
-
 static void a_start_whose_client_is_closed_says_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", closes, show_cancelled);
+    each_row(ONE("SNIB_EV_REFUSED", 0, closed_over), .more = OTHER,
+             .set = bar_for_ever);
 }
 
 /* -- lost ------------------------------------------------------------------------ */
 
 enum { HOLDS = HELD | MULTI_HELD | LEADS | PLACE | LEFT };
 
-static void end_all_by_force(void)
+static void end_all_by_force(struct world *w)
 {
     uint32_t ended;
-    must(snib_force_release(other, "x", 0, "told", &ended, &e));
-    must(snib_force_release(other, "ring", 0, "told", &ended, &e));
+    must(snib_force_release(w->other, "x", 0, "told", &ended, &e));
+    must(snib_force_release(w->other, "ring", 0, "told", &ended, &e));
 }
 
 /* Who asks for a lock that its lane has lost, is told so, too. What does no I/O
  * says what the client knows. */
-static void show_lost(const struct call *call, snib_err want)
+static void lose(struct world *w, const struct call *call)
 {
-    struct world w;
     bool asks = !(call->needs & HOLDS);
-    world_begin(&w, call->needs | (asks ? HELD : 0u));
-    other_begin(&w, call->needs);
-    end_all_by_force();
-    if (asks || (w.g.ticket && !strncmp(call->function, "snib_grant", 10) &&
-                 !(call->needs & LEFT))) {
-        assert_int_equal(snib_renew(w.lock, w.g, 0, &e), SNIB_ERR_LOST);
+    if (asks) {
+        take(w, &w->g);
     }
-    must_say(call, call->run(&w), want);
-    other_end();
-    world_end(&w);
+    end_all_by_force(w);
+    if (asks || (w->g.ticket && !strncmp(call->function, "snib_grant", 10) &&
+                 !(call->needs & LEFT))) {
+        assert_int_equal(snib_renew(w->lock, w->g, 0, &e), SNIB_ERR_LOST);
+    }
 }
 
 static void what_was_lost_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", calls, show_lost);
+    each_row(calls, .more = OTHER, .set = lose);
 }
 
 static void what_was_lost_is_in_the_event(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", events, show_lost);
+    each_row(events, .more = OTHER, .set = lose);
 }
 
 /* -- given back before; by another thread; twice ------------------------------------- */
 
-static void show_stale(const struct call *call, snib_err want)
+static void give_back(struct world *w, const struct call *call)
 {
-    struct world w;
-    world_begin(&w, call->needs);
     if (call->needs & HELD) {
-        must(snib_release(w.lock, w.g, &e));
+        must(snib_release(w->lock, w->g, &e));
     } else if (call->needs & MULTI_HELD) {
-        must(snib_multi_release(w.multi, w.grants, &e));
+        must(snib_multi_release(w->multi, w->grants, &e));
     } else {
-        must(snib_elect_resign(w.elect, &e));
+        must(snib_elect_resign(w->elect, &e));
     }
-    must_say(call, call->run(&w), want);
-    world_end(&w);
 }
 
 static void what_was_given_back_before_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", calls, show_stale);
+    each_row(calls, .set = give_back);
 }
 
-static void show_stranger(const struct call *call, snib_err want)
+static void show_stranger(struct world *w, const struct call *call,
+                          snib_err want)
 {
-    struct world w;
-    struct waiter me = {call, &w, SNIB_ERR_OK};
-    pthread_t thread;
-    world_begin(&w, call->needs);
-    assert_int_equal(pthread_create(&thread, NULL, waits, &me), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    must_say(call, me.err, want);
-    world_end(&w);
+    show_beside(w, call, want, false);
 }
 
 static void what_another_thread_holds_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", calls, show_stranger);
-}
-
-static void show_again(const struct call *call, snib_err want)
-{
-    struct world w;
-    world_begin(&w, call->needs | HELD | ONCE);
-    must_say(call, call->run(&w), want);
-    world_end(&w);
+    each_row(calls, .show = show_stranger);
 }
 
 static void a_wait_for_oneself_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", calls, show_again);
+    each_row(calls, .more = HELD | ONCE);
 }
 
 /* -- lanes of one's own -------------------------------------------------------------- */
@@ -318,41 +275,26 @@ static void a_wait_for_oneself_is_told_so(void **state)
 static snib_err start_again(struct world *w)
 {
     struct snib_acquire_options o = waiting(0);
-    snib_err err;
     o.lane = snib_lane_new();
     must(snib_acquire(w->lock, &o, &w->g, &e));
     if (!w->once) {
-        end_all_by_force();
+        end_all_by_force(w);
         assert_int_equal(snib_renew(w->lock, w->g, 0, &e), SNIB_ERR_LOST);
     }
     memset(&e, 0xa5, sizeof e);
-    err = snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e);
-    return err;
-}
-
-static const struct call again[] = {{"snib_acquire_start", 0, start_again}};
-static const struct call once[] = {{"snib_acquire_start", ONCE, start_again}};
-
-static void show_start(const struct call *call, snib_err want)
-{
-    struct world w;
-    world_begin(&w, call->needs);
-    other_begin(&w, 0);
-    must_say(call, call->run(&w), want);
-    other_end();
-    world_end(&w);
+    return snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e);
 }
 
 static void a_start_by_a_lane_that_lost_it_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", again, show_start);
+    each_row(ONE("snib_acquire_start", 0, start_again), .more = OTHER);
 }
 
 static void a_start_for_oneself_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", once, show_start);
+    each_row(ONE("snib_acquire_start", ONCE, start_again), 0);
 }
 
 static struct snib_lock *of_kind(struct snib_client *c, snib_kind kind)
@@ -375,12 +317,12 @@ static snib_err write_beside(struct world *w, bool forced)
     must(snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e));
     next_event(w, SNIB_EV_GRANTED);
     if (forced) {
-        end_all_by_force();
+        end_all_by_force(w);
     } else {
-        must(snib_acquire(of_kind(other, SNIB_READ), &theirs, &w->got, &e));
-        must(snib_acquire_start(of_kind(other, SNIB_WRITE), &theirs, NULL,
+        must(snib_acquire(of_kind(w->other, SNIB_READ), &theirs, &w->got, &e));
+        must(snib_acquire_start(of_kind(w->other, SNIB_WRITE), &theirs, NULL,
                                 &ticket, &e));
-        wait_for_a_waiter("x");
+        wait_for_a_waiter(w);
     }
     o.wait_ms = 20000;
     must(snib_acquire_start(of_kind(w->c, SNIB_WRITE), &o, w, &w->ticket, &e));
@@ -397,20 +339,17 @@ static snib_err writer_beside_nothing(struct world *w)
     return write_beside(w, true);
 }
 
-static const struct call second[] = {{"SNIB_EV_REFUSED", PULL, second_writer}};
-static const struct call beside[] = {
-    {"SNIB_EV_REFUSED", PULL, writer_beside_nothing}};
-
 static void a_second_reader_that_wants_to_write_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", second, show_start);
+    each_row(ONE("SNIB_EV_REFUSED", PULL, second_writer), .more = OTHER);
 }
 
 static void a_reader_whose_grant_is_over_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_lock", beside, show_start);
+    each_row(ONE("SNIB_EV_REFUSED", PULL, writer_beside_nothing),
+             .more = OTHER);
 }
 
 int main(void)

@@ -2,39 +2,27 @@
  * each function with each answer of a store that it may end in. labels: thread */
 #include "told.h"
 
-static void show_well(const struct call *call, snib_err want)
-{
-    struct world w;
-    world_begin(&w, call->needs);
-    must_say(call, call->run(&w), want);
-    world_end(&w);
-}
+#define TOLD "unit.told_store"
 
 static void what_is_well_is_told_as_done(void **state)
 {
     (void)state;
-    each_row("unit.told_store", calls, show_well);
+    each_row(calls, 0);
 }
 
-static void show_sick(const struct call *call, snib_err want)
+static void show_sick(struct world *w, const struct call *call, snib_err want)
 {
-    struct world w;
     char says[32];
-    world_begin(&w, call->needs);
     atomic_store(&sick, (int)want);
-    must_say(call, call->run(&w), want);
+    must_say(call, call->run(w), want);
     snprintf(says, sizeof says, "sick: %s", snib_err_name(want));
-    if (want != SNIB_ERR_NOMEM && !strstr(e.text, says)) {
-        fail_msg("%s: \"%s\" does not tell what the store said", call->function,
-                 e.text);
-    }
-    world_end(&w);
+    must_hold(call, want == SNIB_ERR_NOMEM || strstr(e.text, says), says);
 }
 
 static void what_the_store_says_is_handed_on(void **state)
 {
     (void)state;
-    each_row("unit.told_store", calls, show_sick);
+    each_row(calls, .show = show_sick);
 }
 
 static void fall_silent(struct world *w)
@@ -43,26 +31,20 @@ static void fall_silent(struct world *w)
     atomic_store(&sick, SNIB_ERR_UNKNOWN);
 }
 
-static void show_mute(const struct call *call, snib_err want)
+static void mute(struct world *w, const struct call *call)
 {
-    struct world w;
-    patience_ms = SOON_MS;
-    world_begin(&w, call->needs);
     if (strcmp(call->function, "snib_value_update") == 0) {
-        w.meanwhile = fall_silent; /* it reads first, which is answered */
+        w->meanwhile = fall_silent; /* it reads first, which is answered */
     } else {
-        fall_silent(&w);
+        fall_silent(w);
     }
-    must_say(call, call->run(&w), want);
-    world_end(&w);
-    patience_ms = LATE_MS;
 }
 
 /* What was to change something may have done so; what only looked has not. */
 static void what_is_sent_and_not_answered_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_store", calls, show_mute);
+    each_row(calls, .more = HASTY, .set = mute);
 }
 
 /* -- answers as events -------------------------------------------------------- */
@@ -70,13 +52,13 @@ static void what_is_sent_and_not_answered_is_told_so(void **state)
 static void what_the_store_says_is_in_the_event(void **state)
 {
     (void)state;
-    each_row("unit.told_store", events, show_sick);
+    each_row(events, .show = show_sick);
 }
 
 static void without_an_answer_the_event_says_so(void **state)
 {
     (void)state;
-    each_row("unit.told_store", events, show_mute);
+    each_row(events, .more = HASTY, .set = mute);
 }
 
 static void what_passes_is_told_by_its_event(void **state)
@@ -135,8 +117,7 @@ static void a_store_that_is_away_is_told_to_who_leads(void **state)
     struct world w;
     struct story story = {0};
     struct snib_elect_options o = SNIB_INIT(snib_elect_options);
-    world_begin(&w, VIRTUAL);
-    struct snib_client *clock = client_of(&w, VIRTUAL, NULL);
+    world_begin(&w, VIRTUAL | OTHER);
     o.on_change = note;
     o.data = &story;
     must(snib_elect_new(w.c, "x", &o, &w.elect, &e));
@@ -145,24 +126,23 @@ static void a_store_that_is_away_is_told_to_who_leads(void **state)
     wait_for_story(&story, 1, SNIB_LEADER);
     is_elect(w.elect, SNIB_LEADER, SNIB_WHY_NONE, w.term);
     atomic_store(&sick, SNIB_ERR_UNREACHABLE);
-    must(snib_test_advance(clock, 11000)); /* a third of the lease is over */
+    must(snib_test_advance(w.other, 11000)); /* a third of the lease is over */
     wait_for_story(&story, 2, SNIB_LEADER_AT_RISK);
     is_elect(w.elect, SNIB_LEADER_AT_RISK, SNIB_WHY_UNREACHABLE, w.term);
     assert_true(snib_elect_leading(w.elect));
-    must(snib_test_advance(clock, 20000));
+    must(snib_test_advance(w.other, 20000));
     wait_for_story(&story, 3, SNIB_LEADER_LOST);
     is_elect(w.elect, SNIB_LEADER_LOST, SNIB_WHY_UNREACHABLE, w.term);
     assert_false(snib_elect_leading(w.elect));
     atomic_store(&sick, 0);
     assert_int_equal(snib_elect_resign(w.elect, &e), SNIB_ERR_LOST);
     for (bool idle = false; !idle;) { /* its end is repeated; time stands */
-        must(snib_test_advance(clock, 1000));
+        must(snib_test_advance(w.other, 1000));
         pthread_mutex_lock(&w.c->mu);
         idle = snib__engine_idle(w.c->engine);
         pthread_mutex_unlock(&w.c->mu);
         nap(1);
     }
-    snib_client_free(clock);
     world_end(&w);
 }
 

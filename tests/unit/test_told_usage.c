@@ -2,6 +2,8 @@
  * so by each function. labels: thread */
 #include "told.h"
 
+#define TOLD "unit.told_usage"
+
 static int compute_too_much(void *data, const struct snib_value *now,
                             struct snib_value_next *next)
 {
@@ -19,10 +21,10 @@ static const struct snib_acquire_options *senseless(void)
     return &o;
 }
 
-static snib_err open_strange(struct world *w)
+static snib_err open_url(struct world *w, const char *url)
 {
     struct snib_client_options o = SNIB_INIT(snib_client_options);
-    o.url = "memory:x?colour=red";
+    o.url = url;
     return snib_client_open(&o, &w->first, &e);
 }
 
@@ -59,13 +61,18 @@ static snib_err put_too_much(struct world *w)
 
 enum { CROWD = SNIB_RING_MEMBERS_MAX + 1 };
 
+static const char *number(int i)
+{
+    static char id[CROWD][8];
+    snprintf(id[i], sizeof id[i], "%d", i);
+    return id[i];
+}
+
 static snib_err ring_of_a_crowd(struct world *w)
 {
     static struct snib_ring_member m[CROWD];
-    static char id[CROWD][8];
     for (int i = 0; i < CROWD; i++) {
-        snprintf(id[i], sizeof id[i], "%d", i);
-        m[i] = (struct snib_ring_member){.id = id[i]};
+        m[i] = (struct snib_ring_member){.id = number(i)};
     }
     return snib_ring_new(m, CROWD, &w->ring, &e);
 }
@@ -73,10 +80,8 @@ static snib_err ring_of_a_crowd(struct world *w)
 static snib_err ring_of_a_crowded_view(struct world *w)
 {
     static struct snib_party p[CROWD];
-    static char id[CROWD][8];
     for (int i = 0; i < CROWD; i++) {
-        snprintf(id[i], sizeof id[i], "%d", i);
-        p[i] = (struct snib_party){.owner = id[i], .reason = ""};
+        p[i] = (struct snib_party){.owner = number(i), .reason = ""};
     }
     const struct snib_view v = {.name = "x",
                                 .name_size = 1,
@@ -93,7 +98,7 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_barrier_wait, 0, snib_barrier_wait(w->c, "x", 0, 0, 20, NULL, &e))  \
     X(snib_barrier_wait_start, 0,                                              \
       snib_barrier_wait_start(w->c, "x", 0, 0, 20, NULL, NULL, &e))            \
-    X(snib_client_open, 0, open_strange(w))                                    \
+    X(snib_client_open, 0, open_url(w, "memory:x?colour=red"))                 \
     X(snib_deadlocks, 0, snib_deadlocks(w->c, NULL, &w->count, &e))            \
     X(snib_doctor, 0, snib_doctor(w->c, NULL, NULL, &e))                       \
     X(snib_elect_campaign, ELECT,                                              \
@@ -166,19 +171,10 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_ring_new, 0, ring_of_a_crowd(w))                                    \
     X(snib_ring_of_view, 0, ring_of_a_crowded_view(w))
 
-#define WRONG_BODY_(f, needs, call)                                            \
-    static snib_err wrong_##f(struct world *w)                                 \
-    {                                                                          \
-        (void)w;                                                               \
-        return call;                                                           \
-    }
-#define WRONG_ROW_(f, needs, call) {#f, needs, wrong_##f},
-#define MUCH_BODY_(f, needs, call)                                             \
-    static snib_err much_##f(struct world *w)                                  \
-    {                                                                          \
-        return call;                                                           \
-    }
-#define MUCH_ROW_(f, needs, call) {#f, needs, much_##f},
+#define WRONG_BODY_(f, needs, call) BODY_OF_(wrong_, f, call)
+#define WRONG_ROW_(f, needs, call)  {#f, needs, wrong_##f},
+#define MUCH_BODY_(f, needs, call)  BODY_OF_(much_, f, call)
+#define MUCH_ROW_(f, needs, call)   {#f, needs, much_##f},
 
 WRONG(WRONG_BODY_)
 MUCH(MUCH_BODY_)
@@ -186,36 +182,21 @@ MUCH(MUCH_BODY_)
 static const struct call wrong[] = {WRONG(WRONG_ROW_)};
 static const struct call much[] = {MUCH(MUCH_ROW_)};
 
-static void show(const struct call *call, snib_err want)
-{
-    struct world w;
-    world_begin(&w, call->needs);
-    must_say(call, call->run(&w), want);
-    world_end(&w);
-}
-
 static void what_is_asked_wrongly_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_usage", wrong, show);
+    each_row(wrong, 0);
 }
 
 static void what_is_too_much_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_usage", much, show);
-}
-
-static snib_err open_url(const char *url, struct snib_client **ret)
-{
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    o.url = url;
-    return snib_client_open(&o, ret, &e);
+    each_row(much, 0);
 }
 
 static snib_err open_unknown(struct world *w)
 {
-    return open_url("gopher://x", &w->first);
+    return open_url(w, "gopher://x");
 }
 
 static snib_err open_nowhere(struct world *w)
@@ -224,22 +205,19 @@ static snib_err open_nowhere(struct world *w)
     (void)w;
     skip();
 #endif
-    return open_url("sqlite:/dev/null/locks.db", &w->first);
+    return open_url(w, "sqlite:/dev/null/locks.db");
 }
-
-static const struct call unknown[] = {{"snib_client_open", 0, open_unknown}};
-static const struct call nowhere[] = {{"snib_client_open", 0, open_nowhere}};
 
 static void a_store_that_is_not_known_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_usage", unknown, show);
+    each_row(ONE("snib_client_open", 0, open_unknown), 0);
 }
 
 static void a_file_that_cannot_be_is_told_so(void **state)
 {
     (void)state;
-    each_row("unit.told_usage", nowhere, show);
+    each_row(ONE("snib_client_open", 0, open_nowhere), 0);
 }
 
 int main(void)

@@ -3,9 +3,9 @@
  * all of them into one result after another.
  *
  * What each case has to show stands in tests/told.tsv: the pairs of a function
- * (or an event) and a result, which lint compares with the headers. A case sets
- * the stage; each_row() then takes its pairs from there, and a pair that ends
- * otherwise fails.
+ * (or an event) and a result, which lint compares with the headers. A case is a
+ * scene; each_row() takes its pairs from there, and in a world of its own each
+ * has to end as it says.
  *
  * The store is memory:, by way of an exec() that can be made sick: then each
  * request is answered with that error, and nothing is done. */
@@ -13,8 +13,6 @@
 #define SNIB_TESTS_TOLD_H
 
 #include "run_memory.h"
-
-#include <sys/resource.h>
 
 #include "base/error.h"
 #include "run/inside.h"
@@ -30,7 +28,6 @@
 /* Long enough for a store that answers on a busy machine; SOON where none
  * does. */
 enum { LATE_MS = 20000, SOON_MS = 250 };
-static int64_t patience_ms = LATE_MS;
 
 /* -- a store that can be made sick ------------------------------------------- */
 
@@ -70,12 +67,14 @@ enum {
     NO_TEXT = 1024, /* the function has no reterr                             */
     VALUE = 2048,   /* "v" has the version                                    */
     VIRTUAL = 4096,
-    ONCE = 8192 /* lock is without re-entry                              */
+    ONCE = 8192,   /* lock is without re-entry                              */
+    OTHER = 16384, /* a second client, other, and its lock                  */
+    HASTY = 32768  /* c waits for SOON_MS only                              */
 };
 
 struct world {
-    struct snib_client *c, *first; /* first: who left a grant behind          */
-    struct snib_lock *lock, *second, *made;
+    struct snib_client *c, *other, *first; /* first: who left a grant behind  */
+    struct snib_lock *lock, *second, *others, *made;
     struct snib_grant g, got, grants[2];
     struct snib_multi *multi, *made_multi;
     struct snib_elect *elect, *made_elect;
@@ -105,19 +104,17 @@ static void must(snib_err err)
     }
 }
 
-static struct snib_client *client_of(struct world *w, unsigned needs,
-                                     const char *identity)
+static struct snib_client *client_of(unsigned needs, const char *identity)
 {
     struct snib_client_options o = SNIB_INIT(snib_client_options);
     struct snib_client *c;
     char url[80];
-    (void)w;
     snprintf(url, sizeof url, "memory:told%d%s", space,
              needs & VIRTUAL ? "?clock=virtual" : "");
     o.url = url;
     o.pull = needs & PULL;
     o.identity = identity;
-    o.request_ms = patience_ms;
+    o.request_ms = needs & HASTY ? SOON_MS : LATE_MS;
     must(snib_client_open(&o, &c, &e));
     return c;
 }
@@ -159,7 +156,7 @@ static void leave_behind(struct world *w, unsigned needs)
     must(snib_grant_identity(w->text, identity, sizeof identity, &e));
     must(snib_grant_abandon(w->lock, w->g, &e));
     w->first = w->c; /* else the space would end */
-    w->c = client_of(w, needs, identity);
+    w->c = client_of(needs, identity);
     w->lock = lock_for(w->c, needs);
 }
 
@@ -168,7 +165,7 @@ static void world_begin(struct world *w, unsigned needs)
     memset(w, 0, sizeof *w);
     space++;
     atomic_store(&sick, 0); /* of a case that failed */
-    w->c = client_of(w, needs, NULL);
+    w->c = client_of(needs, NULL);
     w->lock = lock_for(w->c, needs);
     if (needs & LEFT) {
         leave_behind(w, needs);
@@ -197,6 +194,10 @@ static void world_begin(struct world *w, unsigned needs)
     if (needs & VALUE) {
         must(snib_value_put(w->c, "v", 0, 0, "1", 1, 0, &w->version, &e));
     }
+    if (needs & OTHER) {
+        w->other = client_of(needs & VIRTUAL, NULL);
+        w->others = lock_for(w->other, needs & PERMITS);
+    }
     w->how = waiting(0);
     w->once = needs & ONCE;
     sick_ops = snib__memory_ops;
@@ -205,12 +206,12 @@ static void world_begin(struct world *w, unsigned needs)
     w->c->blocking = needs & NO_TEXT ? w->c->blocking : &sick_ops;
     w->c->quick = w->c->quick && needs & NO_TEXT;
     pthread_mutex_unlock(&w->c->mu);
-    memset(&e, 0xa5, sizeof e);
 }
 
 static void world_end(struct world *w)
 {
     atomic_store(&sick, 0);
+    snib_client_free(w->other);
     snib_view_free(w->view);
     snib_views_free(w->views, w->views ? w->count : 0);
     snib_deadlocks_free(w->cycles, w->cycles ? w->count : 0);
@@ -395,12 +396,18 @@ struct call {
     snib_err (*run)(struct world *);
 };
 
-#define CALL_BODY_(f, needs, call)                                             \
-    static snib_err call_##f(struct world *w)                                  \
+/* What an X of such a table becomes: a function, and its row. */
+#define BODY_OF_(prefix, f, call)                                              \
+    static snib_err prefix##f(struct world *w)                                 \
     {                                                                          \
+        (void)w;                                                               \
         return call;                                                           \
     }
-#define CALL_ROW_(f, needs, call) {#f, needs, call_##f},
+#define CALL_BODY_(f, needs, call) BODY_OF_(call_, f, call)
+#define CALL_ROW_(f, needs, call)  {#f, needs, call_##f},
+
+/* A table of one row. */
+#define ONE(...) ((const struct call[]){{__VA_ARGS__}})
 
 LOCK_CALLS(CALL_BODY_)
 STORE_CALLS(CALL_BODY_)
@@ -473,6 +480,13 @@ static void must_say(const struct call *of, snib_err got, snib_err want)
     }
 }
 
+static void must_hold(const struct call *of, bool good, const char *what)
+{
+    if (!good) {
+        fail_msg("%s (%.200s): not so: %s", of->function, e.text, what);
+    }
+}
+
 /* -- the rows of tests/told.tsv ------------------------------------------------- */
 
 static snib_err err_named(const char *name)
@@ -498,10 +512,35 @@ static const struct call *call_named(const struct call *in, size_t count,
     return NULL;
 }
 
+/* How each row of a case is shown: in a world of what its call needs and more,
+ * set for it. Without a show the call is made and has to end as wanted. */
+struct scene {
+    unsigned more;
+    void (*set)(struct world *, const struct call *);
+    void (*show)(struct world *, const struct call *, snib_err want);
+};
+
+static void show_row(const struct scene *scene, const struct call *call,
+                     snib_err want)
+{
+    struct world w;
+    world_begin(&w, call->needs | scene->more);
+    if (scene->set) {
+        scene->set(&w, call);
+    }
+    memset(&e, 0xa5, sizeof e);
+    if (scene->show) {
+        scene->show(&w, call, want);
+    } else {
+        must_say(call, call->run(&w), want);
+    }
+    world_end(&w);
+}
+
 /* What tests/told.tsv says of this program and case, row by row. */
 static void each_row_of(const char *name, const char *of_case,
                         const struct call *in, size_t count,
-                        void (*show)(const struct call *, snib_err want))
+                        const struct scene *scene)
 {
     char line[512], *field[4], *next;
     int shown = 0;
@@ -513,7 +552,8 @@ static void each_row_of(const char *name, const char *of_case,
             field[i] = strtok_r(NULL, "\t\n", &next);
         }
         if (field[3] && !strcmp(field[2], name) && !strcmp(field[3], of_case)) {
-            show(call_named(in, count, field[0]), err_named(field[1]));
+            show_row(scene, call_named(in, count, field[0]),
+                     err_named(field[1]));
             shown++;
         }
     }
@@ -521,7 +561,9 @@ static void each_row_of(const char *name, const char *of_case,
     assert_true(shown > 0);
 }
 
-#define each_row(name, in, show)                                               \
-    each_row_of(name, __func__, in, COUNT_OF(in), show)
+/* The rows of the case that this stands in, by the calls of a table and the
+ * members of a scene. TOLD: the program's name in told.tsv. */
+#define each_row(in, ...)                                                      \
+    each_row_of(TOLD, __func__, in, COUNT_OF(in), &(struct scene){__VA_ARGS__})
 
 #endif
