@@ -59,7 +59,8 @@ static void say_why(const struct plan *plan, struct snib_client *client,
     const char *name = plan->names[at < plan->name_count ? at : 0];
 
     error->code = code;
-    if (snib_err_exit(code) == CLI_NOT_ACQUIRED) {
+    if (!plan_never_fits(plan, error) &&
+        snib_err_exit(code) == CLI_NOT_ACQUIRED) {
         say_busy(plan->args, client, name);
         return;
     }
@@ -85,6 +86,7 @@ static snib_err could_be_had(struct snib_client *client,
             snib_multi_release(t.multi, t.grants, NULL);
         } else {
             say_why(plan, client, snib_multi_missing(t.multi), code, error);
+            code = error->code;
         }
     }
     clean(&t);

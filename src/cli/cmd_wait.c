@@ -76,7 +76,8 @@ struct wish {
     uint32_t permits;
 };
 
-/* More permits than the semaphore has are never free. */
+/* More permits than the semaphore has are never free. Its size is the store's,
+ * and may be raised: that is "not to be had", not a wrong use of ours. */
 static bool asks_too_much(const struct kind_terms *terms,
                           const struct wish *wish, struct snib_error *error)
 {
@@ -96,9 +97,9 @@ static bool asks_too_much(const struct kind_terms *terms,
     return true;
 }
 
-/* OK: it could be had. BUSY: not yet. */
+/* OK: it could be had. BUSY: not yet; with *ret_never no wait would help. */
 static snib_err judge(const struct wish *wish, struct waitline *line,
-                      struct look_answer *a)
+                      struct look_answer *a, bool *ret_never)
 {
     struct snib_error *error = &a->error;
     int64_t now = proc_now();
@@ -108,9 +109,9 @@ static snib_err judge(const struct wish *wish, struct waitline *line,
         return error->code;
     }
     code = fits(a->view, &a->terms, wish->kind, wish->permits) ? SNIB_ERR_OK
-           : asks_too_much(&a->terms, wish, error)             ? SNIB_ERR_USAGE
                                                                : SNIB_ERR_BUSY;
-    if (code == SNIB_ERR_BUSY && now >= line->due_ns) {
+    *ret_never = code == SNIB_ERR_BUSY && asks_too_much(&a->terms, wish, error);
+    if (code == SNIB_ERR_BUSY && !*ret_never && now >= line->due_ns) {
         waitline_show(line, a->view, &a->terms, now);
     }
     snib_view_free(a->view);
@@ -136,6 +137,7 @@ struct vigil {
     struct look_answer last;
     int64_t until;
     bool once;    /* --wait 0: the first answer decides */
+    bool never;   /* it asks for more than there is: no wait would help */
     bool gave_up; /* before the limit: what was answered stays so */
 };
 
@@ -151,7 +153,7 @@ static bool is_away(const struct vigil *v)
  * waited for as the lock is. (What one that works says of the name stays.) */
 static bool may_pass(const struct vigil *v, snib_err code)
 {
-    return code == SNIB_ERR_BUSY ||
+    return (code == SNIB_ERR_BUSY && !v->never) ||
            (!v->once && (code == SNIB_ERR_UNREACHABLE ||
                          (code == SNIB_ERR_STORE && is_away(v))));
 }
@@ -173,7 +175,7 @@ static bool look_again(struct vigil *v, bool *ret_answered)
         look_take(v->look, until < v->until ? until : v->until, &v->last);
     if (*ret_answered) {
         v->look = NULL;
-        v->last.error.code = judge(&v->wish, &v->line, &v->last);
+        v->last.error.code = judge(&v->wish, &v->line, &v->last, &v->never);
     }
     return true;
 }
@@ -229,7 +231,8 @@ static int say_end(const struct cli_args *args, struct vigil *v)
         return CLI_OK;
     }
     if (v->gave_up) {
-        return cli_fail(&v->last.error);
+        cli_fail(&v->last.error);
+        return v->never ? cli_busy_status(args) : snib_err_exit(code);
     }
     if (waitline_store(&t, v->client)) {
         say("%s: %s", shown(v->wish.name), why);

@@ -200,7 +200,8 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
 
     waitline_wipe(&k->line);
     blame_store(k, error);
-    if (snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
+    if (plan_never_fits(k->plan, error) ||
+        snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
         plan_explain(k->plan, error);
         say("%s: %s", shown(name), shown(cli_words(error)));
         return;

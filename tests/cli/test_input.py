@@ -1,5 +1,6 @@
 """Bad input: refused before anything is sent, with a word that helps."""
 
+import json
 import os
 import re
 import string
@@ -7,6 +8,8 @@ import string
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from conftest import eventually
 
 UNITS = {"ms": 1, "s": 1000, "m": 60000, "h": 3600000}
 DAY = 24 * 3600 * 1000
@@ -324,27 +327,78 @@ def test_an_unknown_scheme_is_78_and_the_known_ones_are_said(sqlite):
     assert "there is no store foo: in this build; expected sqlite:" in done.stderr
 
 
-def test_waiting_for_more_permits_than_there_are_is_64(store):
+def test_more_permits_than_the_semaphore_has_are_not_to_be_had_now(store):
+    """Its size is the store's, and may be raised: no mistake of the call."""
     assert store.run("semaphore", "-q", "--set", "5", "s").returncode == 0
     done = store.run("wait", "--kind", "semaphore", "-n", "6", "s")
-    assert done.returncode == 64
+    assert done.returncode == 75
     assert done.stderr == ("snib: s: 6 permits were asked for and the "
                            "semaphore has 5 in all; ask for fewer or make it "
                            "larger\n")
     for sub in ("try", "run"):
         again = store.run(sub, "--kind", "semaphore", "-n", "6", "s", "true")
-        assert (again.returncode, again.stderr) == (64, done.stderr)
+        assert (again.returncode, again.stderr) == (75, done.stderr)
     again = store.run("try", "--kind", "semaphore", "-n", "6", "s")
-    assert (again.returncode, again.stderr) == (64, done.stderr)
+    assert (again.returncode, again.stderr) == (75, done.stderr)
 
 
 def test_one_permit_of_none_is_said_in_the_singular(store):
     assert store.run("semaphore", "-q", "--set", "0", "s").returncode == 0
     said = ("snib: s: 1 permit was asked for and the semaphore has 0 in all; "
             "make it larger\n")
-    for args in (["wait"], ["try"]):
-        done = store.run(*args, "--kind", "semaphore", "s")
-        assert (done.returncode, done.stderr) == (64, said)
+    for args in (["wait"], ["try"], ["run"], ["acquire"]):
+        done = store.run(*args, "--kind", "semaphore", "s",
+                         *(["true"] if args == ["run"] else []))
+        assert (done.returncode, done.stderr) == (75, said)
+
+
+EMPTY = "the semaphore has 0 in all"
+
+
+@pytest.mark.parametrize("more, status", [
+    (["-E", "9"], 9), (["--busy-ok"], 0), (["-w", "0"], 75)], ids=str)
+@pytest.mark.parametrize("sub", ["run", "try", "acquire", "wait"])
+def test_a_semaphore_of_none_ends_as_a_lock_that_is_held(store, sub, more,
+                                                         status):
+    """With its own words, which --busy-ok does not hide: to wait is no help."""
+    assert store.run("semaphore", "-q", "--set", "0", "s").returncode == 0
+    if sub == "try" and more[0] == "-w":
+        more = []
+    done = store.run(sub, *more, "--kind", "semaphore", "s",
+                     *(["true"] if sub == "run" else []))
+    assert done.returncode == status, done.stderr
+    assert EMPTY in done.stderr
+
+
+def test_a_semaphore_of_none_is_busy_to_the_status_line(store):
+    assert store.run("semaphore", "-q", "--set", "0", "s").returncode == 0
+    r, w = os.pipe()
+    done = store.run("run", "--status-fd", str(w), "--kind", "semaphore", "s",
+                     "true", pass_fds=(w,))
+    os.close(w)
+    with os.fdopen(r) as f:
+        told = json.loads(f.read())
+    assert done.returncode == 75, done.stderr
+    assert (told["exit"], told["cause"], told["ran"]) == (75, "busy", False)
+
+
+def test_a_semaphore_of_none_among_several_is_named(store):
+    assert store.run("semaphore", "-q", "--set", "0", "s").returncode == 0
+    done = store.run("run", "--kind", "semaphore", "--capacity", "2", "r", "s",
+                     "--", "true")
+    assert done.returncode == 75, done.stderr
+    assert done.stderr.startswith("snib: s: 1 permit was asked for")
+    assert EMPTY in done.stderr
+
+
+def test_who_waits_while_the_semaphore_is_set_to_none_is_told(store):
+    store.hold("s", "--kind", "semaphore", "--capacity", "1")
+    p = store.start("run", "-q", "--kind", "semaphore", "s", "true")
+    eventually(lambda: store.waiters("s") == 1)
+    assert store.run("semaphore", "-q", "--set", "0", "s").returncode == 0
+    _, said = p.communicate(timeout=30)
+    assert p.returncode == 75, said
+    assert EMPTY in said
 
 
 def test_a_size_below_0_says_what_can_be_added(store):
