@@ -92,7 +92,7 @@ static void a_node_is_behind_while_it_is_being_told(void **state)
         node_is(k, true, SNIB_ERR_OK, 5, "");
     }
     struct snib__request g = acquired(0);
-    assert_false(state_of(0).behind); /* of a grant there is nothing to end */
+    assert_false(state_of(0).behind); /* all three have granted it */
     client[0].there_ms[2] = 50;
     assert_int_equal(end(0, &g), SNIB__DONE);
     assert_true(state_of(0).behind);
@@ -103,6 +103,26 @@ static void a_node_is_behind_while_it_is_being_told(void **state)
     run(60);
     assert_false(state_of(0).behind);
     assert_int_equal(held_at(3), 0);
+}
+
+/* Its vote is not needed for the grant, but nobody would ask for it later. */
+static void a_node_is_behind_while_it_has_yet_to_grant(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    for (int k = 0; k < 3; k++) {
+        node_is(k, true, SNIB_ERR_OK, 5, "");
+    }
+    client[0].there_ms[2] = 50;
+    acquired(0);
+    assert_int_equal(held_at(3), 2);
+    assert_true(state_of(0).behind);
+    node_is(2, false, SNIB_ERR_UNREACHABLE, 6, "refused");
+    assert_false(state_of(0).behind);
+    node_is(2, true, SNIB_ERR_OK, 5, "");
+    run(120); /* to it, and once more with the token of the others */
+    assert_int_equal(held_at(3), 3);
+    assert_false(state_of(0).behind);
 }
 
 /* What is told behind a renewal goes by the line of renewals: a caller's is
@@ -136,6 +156,7 @@ int main(void)
         CASE(it_is_away_since_too_many_are),
         CASE(what_was_not_reached_yet_is_not_known),
         CASE(a_node_is_behind_while_it_is_being_told),
+        CASE(a_node_is_behind_while_it_has_yet_to_grant),
         CASE(what_ends_the_rest_of_a_lost_grant_is_on_its_renewals_line),
     };
     return RUN(quorum_state);

@@ -546,14 +546,16 @@ static int by_instant(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of something that has ended, and whose end a majority has confirmed, a node
- * that is well is being told. */
+/* A node that is well is being told of an end that a majority has confirmed, or
+ * has yet to answer an acquire that the others have won: with its vote the grant
+ * outlives the loss of one of theirs. */
 static bool is_behind(const struct snib__quorum *q, uint32_t failing)
 {
-    for (uint32_t i = 0; q->background > 0 && i < BUCKETS; i++) {
+    for (uint32_t i = 0; q->ops > 0 && i < BUCKETS; i++) {
         SNIB__LIST_EACH (l, &q->bucket[i]) {
             const struct op *op = SNIB__CONTAINER(l, struct op, link);
-            for (uint32_t k = 0; k < q->count && op->detached; k++) {
+            bool told = op->detached || (op->stage == ST_AFTER && op->round);
+            for (uint32_t k = 0; k < q->count && told; k++) {
                 if (op->part[k].doing != DO_NOTHING && !(failing >> k & 1)) {
                     return true;
                 }
