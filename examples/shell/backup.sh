@@ -8,7 +8,7 @@
 # first does the work, the others leave quietly (--busy-ok).
 set -eu
 
-if [ -z "${SNIB_HELD:-}" ]; then
+if [ "${SNIB_NAME:-}" != nightly-backup ]; then # not held, or another lock is
     exec snib run --wait 0 --busy-ok --reason "nightly backup" \
         nightly-backup -- sh "$0" "$@"
 fi

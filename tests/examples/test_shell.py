@@ -49,6 +49,17 @@ def test_backup_leaves_quietly_when_another_host_is_at_it(snib, environment):
     assert result.stdout == "status 0\n", result.stderr
 
 
+def test_backup_under_another_lock_takes_its_own(snib, environment):
+    """Both stand in the same crontab, and one job may start the other."""
+    script = f'"{EXAMPLES}/shell/backup.sh"; echo "status $?"'
+    apart = ["env", "-i", f"PATH={environment['PATH']}",
+             f"SNIB_URL={environment['SNIB_URL']}"]
+    result = run([snib, "run", "nightly-backup", "--", *apart,
+                  snib, "run", "another", "--", "sh", "-c", script],
+                 environment)
+    assert result.stdout == "status 0\n", result.stdout + result.stderr
+
+
 def test_parallel_runs_all_and_two_at_a_time(environment, tmp_path):
     log = tmp_path / "log"
     job = tmp_path / "job"
