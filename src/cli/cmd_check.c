@@ -2,7 +2,7 @@
  *
  * Inside a command: SNIB_LEASE_FD at EOF is a loss, known without asking;
  * else the keepers named in SNIB_HELD are asked for their deadlines, the
- * innermost last entries first. Who does not answer (killed, stopped, another
+ * outermost first, until one does not vouch. Who does not answer (killed, stopped, another
  * network namespace) does not vouch: 76. With a grant of snib acquire its
  * keeper is asked, or, where it has none, the store.
  */
@@ -88,11 +88,12 @@ static int verdict(const struct cli_args *args, int64_t ttl, int64_t deadline,
 
 /* Nobody vouches for this entry of SNIB_HELD. The variable stays when a script
  * releases what it acquired; whether it did, or whether the keeper was killed,
- * nobody is left to tell. */
+ * nobody is left to tell. Only such a script has a grant to ask with. */
 static void say_unvouched(const struct held_entry *entry,
                           enum grantfile_answer by)
 {
     const char *name = shown(entry->name);
+    const char *grant = getenv("SNIB_GRANT");
 
     switch (by) {
     case GRANTFILE_ANSWERED:
@@ -100,9 +101,12 @@ static void say_unvouched(const struct held_entry *entry,
         return;
     case GRANTFILE_GONE:
         say("%s: not held any more: it was released, or its holder process "
-            "was killed; snib check \"$SNIB_GRANT\" asks for the lock acquired "
-            "last alone",
-            name);
+            "was killed%s",
+            name,
+            grant != NULL && grant[0] != '\0'
+                ? "; snib check \"$SNIB_GRANT\" asks for the lock acquired "
+                  "last alone"
+                : "");
         return;
     case GRANTFILE_SILENT:
         say("%s: its holder process does not answer", name);
@@ -122,6 +126,7 @@ static int64_t ask_held(const struct cli_args *args, const char *held,
                                       .verb = CONTROL_STATUS};
     struct control_reply reply;
     struct held_entry entry;
+    const char *all = held;
     int64_t least = INT64_MAX;
 
     while (held_next(&held, &entry)) {
@@ -145,7 +150,15 @@ static int64_t ask_held(const struct cli_args *args, const char *held,
             least = reply.deadline_ns;
         }
     }
-    return least == INT64_MAX ? 0 : least;
+    if (least == INT64_MAX) {
+        if (!args->quiet) {
+            say("SNIB_HELD names no lock: %s; expected what snib run or snib "
+                "acquire --sh has put there",
+                shown(all));
+        }
+        return 0;
+    }
+    return least;
 }
 
 static int check_grant(const struct cli_args *args, const char *operand)

@@ -295,6 +295,23 @@ def test_a_check_after_the_release_does_not_speak_of_a_loss(sqlite, shell):
                     "the lock acquired last alone\n")
 
 
+def test_a_check_speaks_of_the_grant_only_where_there_is_one(sqlite):
+    """A process that has outlived its command of snib run has none."""
+    held = sqlite.run("run", "-q", "a", "--", "sh", "-c",
+                      'printf %s "$SNIB_HELD"').stdout
+    done = sqlite.run("check", env={"SNIB_HELD": held})
+    assert done.returncode == 76
+    assert done.stderr == ("snib: a: not held any more: it was released, or "
+                           "its holder process was killed\n")
+
+
+def test_a_check_without_any_lock_to_ask_for_says_so(sqlite):
+    done = sqlite.run("check", env={"SNIB_HELD": "garbage"})
+    assert done.returncode == 76
+    assert done.stderr == ("snib: SNIB_HELD names no lock: garbage; expected "
+                           "what snib run or snib acquire --sh has put there\n")
+
+
 # The two values of one script, and how often: its environment must not grow.
 LOOP = """
 i=0
