@@ -460,7 +460,7 @@ SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
  * release with that thread or acquire with an explicit lane), UNKNOWN (no
  * answer within request_ms, or the store refused to work; repeated in the
  * background until the lease's end), USAGE (a pull client), CLOSED (after
- * snib_client_stop, which has released it), FORKED. */
+ * or during snib_client_stop, which has released it), FORKED. */
 SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
                                struct snib_error *reterr);
 

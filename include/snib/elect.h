@@ -98,7 +98,7 @@ SNIB_API SNIB_CHECK snib_err snib_elect_campaign(struct snib_elect *,
  * that another thread waits in. Blocks up to request_ms. Errors: LOST (the
  * term had ended before), NOT_HELD (neither leader nor candidate), UNKNOWN
  * (no answer; repeated in the background until the lease's end), CLOSED (after
- * snib_client_stop, which has given it up), FORKED. In each
+ * or during snib_client_stop, which has given it up), FORKED. In each
  * case this candidate is a follower afterwards. */
 SNIB_API snib_err snib_elect_resign(struct snib_elect *,
                                     struct snib_error *reterr);

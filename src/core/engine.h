@@ -221,13 +221,15 @@ snib_err snib__engine_give_up(struct snib__engine *, snib_instant now,
 /* Give back one hold of a ticket. lane: the caller's thread lane.
  * OK with *ret NULL: done. OK with *ret: the seat is ENDING, news RELEASED
  * will come (then snib__seat_done). reterr in the seat is set to `later`.
- * Errors: NOT_HELD, WRONG_LANE, LOST. */
+ * Errors: NOT_HELD, WRONG_LANE, LOST, CLOSED (not held, and the engine is
+ * closed, which has released it; as for all that is asked of a ticket). */
 snib_err snib__engine_release(struct snib__engine *, snib_instant now,
                               uint64_t ticket, uint64_t lane,
                               struct snib_error *later, void *user,
                               struct snib__seat **ret,
                               struct snib_error *reterr);
-/* Ask for a renewal now. OK: news RENEWED will come on *ret. */
+/* Ask for a renewal now. OK: news RENEWED will come on *ret. Errors: NOT_HELD,
+ * LOST, CLOSED. */
 snib_err snib__engine_renew(struct snib__engine *, snib_instant now,
                             uint64_t ticket, snib_duration lease,
                             struct snib__seat **ret, struct snib_error *reterr);
@@ -237,15 +239,15 @@ snib_err snib__engine_renew(struct snib__engine *, snib_instant now,
  * lease ends, under the client's id, the request's id and the token. Whoever
  * opens a client with that id can take it up again. */
 
-/* What names the grant of a ticket at the store. Errors: NOT_HELD, LOST, and
- * when `fixed` is asked for, USAGE (its lease is renewed: it is not one to be
- * left behind). */
+/* What names the grant of a ticket at the store. Errors: NOT_HELD, LOST, CLOSED,
+ * and when `fixed` is asked for, USAGE (its lease is renewed: it is not one to
+ * be left behind). */
 snib_err snib__engine_grant_id(struct snib__engine *, snib_instant now,
                                uint64_t ticket, bool fixed, uint64_t ret_id[2],
                                int64_t *ret_token, struct snib_error *reterr);
 /* Forget a grant, with all its holds, and tell the store nothing. The seat is
- * freed. lane: as for release. Errors: NOT_HELD, WRONG_LANE, USAGE (not a
- * fixed lease); LOST: it was over, the seat is freed all the same. */
+ * freed. lane: as for release. Errors: NOT_HELD, WRONG_LANE, CLOSED, USAGE (not
+ * a fixed lease); LOST: it was over, the seat is freed all the same. */
 snib_err snib__engine_abandon_grant(struct snib__engine *, snib_instant now,
                                     uint64_t ticket, uint64_t lane,
                                     struct snib_error *reterr);

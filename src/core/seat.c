@@ -642,6 +642,19 @@ void snib__seat_deadlock(struct snib__engine *e, snib_instant now,
 
 /* -- release and renew ----------------------------------------------------------------- */
 
+/* There is no grant of this ticket: its owner has released it, or our close
+ * has. */
+static snib_err fail_not_held(const struct snib__engine *e, uint64_t ticket,
+                              struct snib_error *reterr)
+{
+    if (ticket && e->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    return snib__fail(reterr, SNIB_ERR_NOT_HELD, "%s",
+                      ticket ? "this grant was released before"
+                             : "no grant (ticket 0)");
+}
+
 static snib_err live_seat(struct snib__engine *e, snib_instant now,
                           uint64_t ticket, struct snib__seat **ret,
                           struct snib_error *reterr)
@@ -649,9 +662,7 @@ static snib_err live_seat(struct snib__engine *e, snib_instant now,
     struct snib__seat *s = snib__engine_seat(e, ticket);
     *ret = NULL;
     if (!s || (s->state != SNIB__SEAT_SERVED && s->state != SNIB__SEAT_DEAD)) {
-        return snib__fail(reterr, SNIB_ERR_NOT_HELD, "%s",
-                          ticket ? "this grant was released before"
-                                 : "no grant (ticket 0)");
+        return fail_not_held(e, ticket, reterr);
     }
     if (s->state == SNIB__SEAT_SERVED) {
         snib__turn_check(e, now, s->site->turn);

@@ -54,8 +54,9 @@ static void end_renewers(struct snib__step *s, struct snib__hold *h,
 
 void snib__holds_ended(struct snib__step *s, struct snib__hold *first)
 {
+    snib_err why = s->c->stopping ? SNIB_ERR_CLOSED : SNIB_ERR_NOT_HELD;
     for (struct snib__hold *h = first; h; h = h->next) {
-        end_renewers(s, h, NULL, SNIB_ERR_NOT_HELD);
+        end_renewers(s, h, NULL, why);
         snib__unlink(&h->link);
         if (h->extra) {
             snib__extra_ended(s, h->extra);

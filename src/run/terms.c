@@ -173,13 +173,15 @@ snib_err snib_semaphore_slot(struct snib_lock *lock, struct snib_grant grant,
         return err;
     }
     struct snib__step s;
-    snib__step_begin(&s, lock->client);
-    bool stopped = lock->client->stopped;
+    struct snib_client *c = lock->client;
+    snib_grant_status(lock, grant, &st);
+    snib__step_begin(&s, c);
+    bool ended = st.slot < 0 && grant.ticket && c->stopping; /* by stop */
+    bool closed = c->stopped || ended;
     snib__step_end(&s);
-    if (stopped) {
+    if (closed) {
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
-    snib_grant_status(lock, grant, &st);
     if (st.slot < 0) {
         return snib__fail_plain(reterr, SNIB_ERR_NOT_HELD);
     }

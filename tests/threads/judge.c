@@ -245,7 +245,6 @@ static const char *bad_end(const struct world *w, const struct actor *a,
     case SNIB_ERR_LOST:
         return forced || stopping || late ? NULL : "nothing was lost";
     case SNIB_ERR_CLOSED:
-    case SNIB_ERR_NOT_HELD:
         return stopping ? NULL : "its client was not stopped";
     default:
         return was_late(err, 0) ? NULL : "that may not be";

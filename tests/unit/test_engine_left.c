@@ -193,6 +193,9 @@ static void an_abandoned_grant_is_forgotten_and_not_released(void **state)
         snib__engine_abandon_grant(d->e, d->now, ticket, 1, &d->err),
         SNIB_ERR_OK);
     assert_null(snib__engine_seat(d->e, ticket));
+    assert_int_equal(
+        snib__engine_abandon_grant(d->e, d->now, ticket, 1, &d->err),
+        SNIB_ERR_NOT_HELD);
     confirm(d, d->now); /* to nobody */
     pass_ms(d, 60000);
     snib__engine_close(d->e, d->now);
@@ -202,7 +205,7 @@ static void an_abandoned_grant_is_forgotten_and_not_released(void **state)
     no_turn_is_left(d);
     assert_int_equal(
         snib__engine_abandon_grant(d->e, d->now, ticket, 1, &d->err),
-        SNIB_ERR_NOT_HELD);
+        SNIB_ERR_CLOSED);
 }
 
 static void who_waits_behind_an_abandoned_grant_asks_for_its_own(void **state)
