@@ -265,7 +265,8 @@ struct snib_client_options {
                             command): nobody may take its locks over merely
                             because this process is gone                    */
     int64_t request_ms; /* patience for one answer; 0: 2 000               */
-    /* Called with no lock held, from any thread, lines without newline. */
+    /* Called with no lock held, from any thread, lines without newline; out of
+     * a stop or a free, too: it must not call these. */
     void (*log)(void *data, int level, const char *line);
     void *data; /* passed to log                                   */
     /* Do not look for deadlocks (snib/deadlock.h), and do not show others what
@@ -381,7 +382,8 @@ struct snib_lock_options {
      * snib_lock_free that waits for it (unless called from it), so data may be
      * freed after snib_lock_free, not after snib_release. Keeper thread or
      * snib_process; no lock held; may call anything but
-     * snib_client_stop/free. */
+     * snib_client_stop/free: the keeper, which a stop waits for, would wait
+     * for itself (stop is but a close there). */
     void (*on_change)(void *data, struct snib_grant, snib_state, snib_reason);
     void *data;
 };

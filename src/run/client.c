@@ -306,6 +306,10 @@ void snib_client_stop(struct snib_client *c)
     }
     snib_client_close(c);
     snib__step_begin(&s, c);
+    if (!c->pull && c->telling && pthread_equal(c->teller, pthread_self())) {
+        snib__step_end(&s); /* from on_change: the keeper cannot join itself */
+        return;
+    }
     if (c->stopping) { /* whose threads are joined once */
         while (!c->ended) {
             pthread_cond_wait(&c->told, &c->mu);

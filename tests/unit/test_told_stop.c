@@ -145,11 +145,65 @@ static void a_renewal_that_stop_overtakes_is_closed(void **state)
     world_end(&w);
 }
 
+/* -- a callback that stops its client -------------------------------------------------- */
+
+struct teller {
+    struct snib_client *c;
+    _Atomic bool told, alone, over;
+};
+
+static void stops_too(void *data, struct snib_grant g, snib_state to,
+                      snib_reason why)
+{
+    struct teller *s = data;
+    (void)g, (void)to, (void)why;
+    s->told = true;
+    if (!s->alone) {
+        wait_for_stop(s->c);
+    }
+    snib_client_stop(s->c);
+    s->over = true;
+}
+
+/* Not allowed, but no reason to hang for ever: there it is a close. */
+static void show_stop_inside(bool alone)
+{
+    struct teller s = {.alone = alone};
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    struct snib_lock *l;
+    struct snib_grant g;
+    s.c = open_client("", false);
+    o.hold_max_ms = 1;
+    o.on_change = stops_too;
+    o.data = &s;
+    must(snib_lock_new(s.c, "x", &o, &l, &e));
+    must(acquire(l, 0, &g));
+    for (int64_t end = now_ms() + 20000; alone ? !s.over : !s.told;) {
+        assert_true(now_ms() < end);
+        nap(1);
+    }
+    snib_client_stop(s.c);
+    assert_true(s.over); /* its thread was joined */
+    assert_int_equal(snib_release(l, g, &e), SNIB_ERR_CLOSED);
+    snib_lock_free(l);
+    snib_client_free(s.c);
+}
+
+static void a_stop_from_a_callback_hangs_nobody(void **state)
+{
+    (void)state;
+    alarm(15);
+    show_stop_inside(false);
+    show_stop_inside(true);
+    alarm(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest told_stop[] = {
         cmocka_unit_test(what_stop_is_releasing_is_closed),
         cmocka_unit_test(a_renewal_that_stop_overtakes_is_closed),
+        cmocka_unit_test_setup(a_stop_from_a_callback_hangs_nobody, new_space),
     };
     return RUN(told_stop);
 }
