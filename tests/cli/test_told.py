@@ -4,7 +4,9 @@ Which of them a case shows stands in tests/told.tsv; the parameters are read
 from there, so that a line of the list is a run of the command."""
 
 import os
+import re
 import signal
+import subprocess
 
 import pytest
 
@@ -61,6 +63,25 @@ def call(snib, command, *options, grant=GRANT, env=None, **more):
     return snib.run(command, *options, *args, env=env, **more)
 
 
+def printed_in_vain(snib, command, *options, grant=GRANT):
+    """call(), with a standard output that takes nothing."""
+    with open("/dev/full", "w") as full:
+        args = [grant if a == "GRANT" else a for a in CALLS[command]]
+        p = snib.start(command, *options, *args, stdout=full)
+        _, said = p.communicate(timeout=30)
+    return subprocess.CompletedProcess(p.args, p.returncode, "", said)
+
+
+def without_a_thread(snib, command, library, grant=GRANT):
+    """call(), and its first thread cannot be started."""
+    shim = Shim(library, os.path.join(snib.tmp, "words"))
+    try:
+        shim.fail_at(1, "pthread_create")
+        return call(snib, command, grant=grant, env=shim.env)
+    finally:
+        shim.close()
+
+
 def left_behind(snib):
     done = snib.run("acquire", "-q", "--detached", "-t", "1m", "a")
     assert done.returncode == 0, done.stderr
@@ -99,13 +120,20 @@ def locked():
         yield server
 
 
+def without_a_login(server, binary, tmp, command):
+    """call(), at a server that asks for a login; nothing stays there."""
+    url = server.url.replace("//", "//:geheim@", 1)
+    snib = Snib(binary, url, str(tmp))
+    grant = left_behind(snib) if "GRANT" in CALLS[command] else GRANT
+    done = call(snib, command, grant=grant, env={"SNIB_URL": server.url})
+    assert call(snib, "force-release").returncode == 0
+    return done
+
+
 @shows
 def test_a_refused_login_is_77(locked, snib_bin, tmp_path, command, status):
-    url = locked.url.replace("//", "//:geheim@", 1)
-    snib = Snib(snib_bin, url, str(tmp_path))
-    grant = left_behind(snib) if "GRANT" in CALLS[command] else GRANT
-    says(call(snib, command, grant=grant, env={"SNIB_URL": locked.url}),
-         status, "NOAUTH")
+    says(without_a_login(locked, snib_bin, tmp_path, command), status,
+         "NOAUTH")
 
 
 @shows
@@ -177,6 +205,26 @@ def test_what_cannot_begin_is_70(sqlite, shim_library, command, status):
         shim.close()
 
 
+# To something that each of these prints.
+PRINTS = {"check": ["--json"], "renew": ["--json"],
+          "force-release": ["--help"]}
+
+
+@shows
+def test_what_cannot_be_printed_is_70(sqlite, command, status):
+    grant = left_behind(sqlite)
+    says(printed_in_vain(sqlite, command, *PRINTS.get(command, []),
+                         grant=grant), status, "cannot write to stdout")
+
+
+@shows
+def test_a_client_that_cannot_begin_is_70(sqlite, shim_library, command,
+                                          status):
+    grant = left_behind(sqlite) if "GRANT" in CALLS[command] else GRANT
+    says(without_a_thread(sqlite, command, shim_library, grant), status,
+         "snib: ")
+
+
 @shows
 def test_a_grant_that_cannot_be_written_is_70(sqlite, command, status):
     with open("/dev/full", "w") as full:
@@ -232,3 +280,53 @@ def test_a_keeper_killed_while_it_waits_is_70(sqlite, command, status):
     eventually(lambda: sqlite.waiters("a") == 1)
     kill(eventually(lambda: keeper_of(p.pid)), signal.SIGKILL)
     assert p.wait(20) == int(status)
+
+
+# -- and no other ------------------------------------------------------------------
+
+
+def listed(command):
+    """The exit statuses of its manual page; 0 is the command's own, where a
+    command is run."""
+    path = os.path.join(HERE, "../../docs/man/snib-%s.1" % command)
+    with open(path, encoding="utf-8") as file:
+        part = file.read().partition(".Sh EXIT STATUS\n")[2]
+    part = part.partition("\n.Sh ")[0]
+    own = ["0"] if "the command's own" in part else []
+    return own + re.findall(r"^\.It (\S+)$", part, re.M)
+
+
+AWAY = {"SNIB_URL": "redis://127.0.0.1:1"}
+NOWHERE = {"SNIB_URL": "sqlite:/dev/null/locks.db"}
+TROUBLES = {
+    "none": lambda snib, command, grant, _:
+        call(snib, command, grant=grant),
+    "strange": lambda snib, command, grant, _:
+        call(snib, command, "--no-such-option", grant=grant),
+    "away": lambda snib, command, grant, _:
+        call(snib, command, grant=grant, env=AWAY),
+    "nowhere": lambda snib, command, grant, _:
+        call(snib, command, grant=grant, env=NOWHERE),
+    "unprinted": lambda snib, command, grant, _:
+        printed_in_vain(snib, command, grant=grant),
+    "unprinted help": lambda snib, command, grant, _:
+        printed_in_vain(snib, command, "--help", grant=grant),
+    "no thread": lambda snib, command, grant, library:
+        without_a_thread(snib, command, library, grant),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("command", CALLS)
+def test_a_status_that_comes_is_in_the_manual_page(sqlite, shim_library,
+                                                   command, trouble):
+    grant = left_behind(sqlite) if "GRANT" in CALLS[command] else GRANT
+    done = TROUBLES[trouble](sqlite, command, grant, shim_library)
+    assert str(done.returncode) in listed(command), done
+
+
+@pytest.mark.parametrize("command", CALLS)
+def test_a_refused_login_is_in_the_manual_page(locked, snib_bin, tmp_path,
+                                               command):
+    done = without_a_login(locked, snib_bin, tmp_path, command)
+    assert str(done.returncode) in listed(command), done
