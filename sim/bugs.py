@@ -5,7 +5,7 @@ on."""
 LUA = "src/store/redis/scripts/"
 Q = "src/store/quorum/"  # bugs in here, and "(quorum)": worlds of a quorum
 SEVERAL = LUA + "several.lua (many)"  # "(many)": worlds of several names as one
-ENGINE, ASK = "src/core/engine.c (many)", "src/store/redis/ask.c (many)"
+COMPANY, ASK = "src/core/company.c (many)", "src/store/redis/ask.c (many)"
 # Not listed, because for a single exclusive holder they change nothing that a
 # theorem could see: holders whose end is over but which are not dropped (the
 # key's own expiry drops them), grants to waiters nobody hears for and dead
@@ -83,7 +83,7 @@ BUGS = [
      "    if (t->ending && !t->ender) {\n"
      "        snib__turn_over(e, now, t);\n    }\n}\n\n"
      "void snib__turn_start_end"),
-    ("one local waiter's limit cancels the turn of all", "src/core/seat.c",
+    ("one local waiter's limit cancels the turn of all", "src/core/seat_leave.c",
      "        (snib__list_empty(&site->waiting) || site->turn->adopter == s)) {",
      "        true) {"),
     ("token is a plain counter", LUA + "enter.lua",
@@ -177,9 +177,9 @@ BUGS = [
      "            snib__turn_risk(e, now, t, SNIB_WHY_PAUSED);\n",
      "        if (!snib__turn_check(e, now, t)) {\n"
      "            (void)t;\n"),
-    ("re-entry after a loss gets a fresh grant", "src/core/seat.c",
-     "    if (dead) {\n        return fail_lost(reterr, dead->why);\n    }\n"
-     "    struct lane_holds has", "    struct lane_holds has"),
+    ("re-entry after a loss gets a fresh grant", "src/core/seat_acquire.c",
+     "    if (err) {\n        return err;\n    }\n"
+     "    struct lane_holds has", "    (void)err;\n    struct lane_holds has"),
     ("the subscription is not followed by a poll",
      "src/store/redis/queue.c",
      "if ((rq->chan & (M_QUEUED | M_HELD)) && !(rq->chan & M_FLIGHT)) {\n"
@@ -436,28 +436,28 @@ BUGS = [
     ("a company stands in queues", "src/store/redis/encode.c (many)",
      "        acquire_args(s, b, rq[i], false);",
      "        acquire_args(s, b, rq[i], true);"),
-    ("a company is sent as soon as one is there", ENGINE,
+    ("a company is sent as soon as one is there", "src/core/engine.c (many)",
      "    if (e->company.open) {\n"
      "        return; /* until all are there */\n    }\n", ""),
-    ("what a company drops is asked for all the same", ENGINE,
+    ("what a company drops is asked for all the same", COMPANY,
      "        if (way == SNIB__COMPANY_PART) {", "        if (true) {"),
-    ("what a company drops is held by another", ENGINE,
+    ("what a company drops is held by another", COMPANY,
      "            rq->err = SNIB_ERR_CANCELLED;",
      "            rq->err = SNIB_ERR_BUSY;"),
-    ("a company that was parted goes together", ENGINE,
+    ("a company that was parted goes together", COMPANY,
      "            rq->company = 0;\n        } else {",
      "            ;\n        } else {"),
     ("the request of another lane joins a company",
-     "src/core/seat.c (many)",
+     "src/core/seat_acquire.c (many)",
      "        } else {\n            snib__turn_limits(site->turn, s);\n",
      "        } else {\n            snib__turn_limits(site->turn, s);\n"
      "            snib__company_join(e, s);\n"),
-    ("who has failed with a company is not told", ENGINE,
+    ("who has failed with a company is not told", COMPANY,
      "    s->company = rq->company = e->company.number;",
      "    rq->company = e->company.number;"),
-    ("a company does not say whether all are wanted", ENGINE,
+    ("a company does not say whether all are wanted", COMPANY,
      "    rq->all = e->company.all;\n", ""),
-    ("all of a company have one place", ENGINE,
+    ("all of a company have one place", COMPANY,
      "    rq->place = e->company.count++;",
      "    rq->place = 0 * e->company.count++;"),
     ("that a company failed is told to others who try",
@@ -548,13 +548,13 @@ BUGS = [
      "this */",
      "           !has_beside(t->site);"),
     ("a nested wait joins the others of its process",
-     "src/core/seat.c (circles)",
+     "src/core/seat_acquire.c (circles)",
      "    bool stake = !exclusive || beside || nested;",
      "    bool stake = !exclusive || beside;"),
     ("nested waits of readers only are looked at",
-     "src/core/seat.c (circles)",
+     "src/core/seat_acquire.c (circles)",
      "    } else if (nested) {\n", "    } else if (nested && !exclusive) {\n"),
-    ("who is refused stays in the queue", "src/core/seat.c (circles)",
+    ("who is refused stays in the queue", "src/core/seat_leave.c (circles)",
      "    snib__seat_refuse(e, s, SNIB_ERR_DEADLOCK, detail);\n"
      "    left(e, now, site, s);",
      "    snib__seat_refuse(e, s, SNIB_ERR_DEADLOCK, detail);\n"
@@ -615,7 +615,7 @@ BUGS = [
      "last = math.max(last + 1, floor + 1)"),
     ("a version ignores what its client was told", LUA + "value_put.lua",
      "    floor + 1)\nremember(last)", "    1)\nremember(last)"),
-    ("a version told is not kept as the floor", "src/core/engine.c",
+    ("a version told is not kept as the floor", "src/core/query.c",
      "        e->version_floor = q->rq.token;\n", "        ;\n"),
     ("changes of a value are not remembered", LUA + "value_put.lua",
      "    changes[#changes + 1] = {request, number}\n", ""),
@@ -710,15 +710,15 @@ BUGS = [
      "            SNIB__NOT_APPLIED : SNIB__UNKNOWN,\n"
      "            rq->verb >= SNIB__VALUE_PUT ? SNIB_ERR_UNREACHABLE\n"
      "            : SNIB_ERR_UNKNOWN,\n"),
-    ("a repeat that fails hides the earlier copy", "src/core/engine.c",
+    ("a repeat that fails hides the earlier copy", "src/core/query.c",
      "            query->err = earlier_copy(q) ? may_be_applied(query)\n"
      "                         : q->rq.err     ? q->rq.err",
      "            query->err = q->rq.err       ? q->rq.err"),
-    ("a repeated change gets a new id", "src/core/engine.c",
+    ("a repeated change gets a new id", "src/core/query.c",
      "    if (!query->id[0] && !query->id[1]) {\n", "    if (true) {\n"),
-    ("every value is kept for a minute", "src/core/engine.c",
+    ("every value is kept for a minute", "src/core/query.c",
      "    q->rq.lease = query->keep;\n", "    q->rq.lease = snib__ms(60000);\n"),
-    ("a change expects what its client was told last", "src/core/engine.c",
+    ("a change expects what its client was told last", "src/core/query.c",
      "    q->rq.token = query->expected;\n",
      "    q->rq.token = query->expected ? e->version_floor : 0;\n"),
     ("a message between two acknowledgements bars the line",

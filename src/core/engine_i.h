@@ -139,17 +139,32 @@ struct snib__engine {
     struct snib__counts counts;
 };
 
-/* engine.c */
+/* query.c */
+snib_err snib__inquiries_init(struct snib__engine *);
+void snib__inquiries_free(struct snib__engine *);
 struct snib__inquiry *snib__inquiry_get(struct snib__engine *,
                                         struct snib__site *);
 void snib__inquiry_put(struct snib__engine *, struct snib__inquiry *);
 void snib__inquiry_start(struct snib__engine *, struct snib__inquiry *);
+/* A request of no turn, from INSPECT on, is answered. */
+void snib__query_answer(struct snib__engine *, snib_instant now,
+                        struct snib__inquiry *);
+
+/* company.c */
 /* One more acquire of those that are gathered, if they are. */
 void snib__company_join(struct snib__engine *, struct snib__seat *);
+
+/* engine.c */
 /* Send the step's requests, take answers, until nothing moves. */
 void snib__engine_settle(struct snib__engine *, snib_instant now);
 void snib__engine_log(struct snib__engine *, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* engine_open.c */
+/* What somebody is told whose limit has passed while the store had not granted
+ * it: why, or the cause if the store is not there. Returns ret->code. */
+snib_err snib__engine_late(const struct snib__engine *, snib_instant now,
+                           snib_err why, struct snib_error *ret);
 
 /* site.c */
 /* A site of one seat at the name of `parent`. NULL: no memory. */
@@ -161,17 +176,15 @@ struct snib__site *snib__site_find(const struct snib__engine *,
 snib_err snib__sites_init(struct snib__engine *);
 void snib__sites_free(struct snib__engine *);
 
-/* What somebody is told whose limit has passed while the store had not granted
- * it: why, or the cause if the store is not there. Returns ret->code. */
-snib_err snib__engine_late(const struct snib__engine *, snib_instant now,
-                           snib_err why, struct snib_error *ret);
-
 /* seat.c */
 void snib__seat_tell(struct snib__engine *, struct snib__seat *, uint8_t news);
 void snib__seat_refuse(struct snib__engine *, struct snib__seat *, snib_err,
                        const struct snib_error *detail);
 void snib__seat_gone(struct snib__engine *, struct snib__seat *, snib_err,
                      const struct snib_error *detail);
+void snib__seat_free(struct snib__engine *, struct snib__seat *);
+
+/* seat_leave.c */
 /* A WAITING seat, the last one of its turn, which is about to be ended: it
  * stays until the store has confirmed that, to be refused with err then, and
  * with UNKNOWN (if unsure) or err when that takes too long. False: it need not
@@ -181,10 +194,8 @@ bool snib__seat_stay(struct snib__engine *, snib_instant now,
 /* LEAVING: the end of what it asked for is confirmed, or not heard of. */
 void snib__seat_left(struct snib__engine *, struct snib__seat *,
                      bool confirmed);
-void snib__seat_free(struct snib__engine *, struct snib__seat *);
 void snib__seat_due(struct snib__engine *, snib_instant now,
                     struct snib__seat *);
-
 /* Refuse it with DEADLOCK; it leaves the queue. */
 void snib__seat_deadlock(struct snib__engine *, snib_instant now,
                          struct snib__seat *, const struct snib_error *);

@@ -1,0 +1,225 @@
+/* core/engine_open.c — the engine from open to free, and what it knows of its
+ * store.
+ *
+ * close refuses who waits and releases what is held; the answers still come.
+ * free asks nobody: whatever is under way by then is on the busy list, and the
+ * store forgets it first. It takes half-built engines, too. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "core/blocking.h"
+#include "core/engine_i.h"
+
+/* A bound for one message to a server: 128 renewals or one acquire with its
+ * texts are far below. */
+enum { OUT_LIMIT = 64 << 20 };
+
+static snib_err open_store(struct snib__engine *e,
+                           const struct snib__engine_config *cfg,
+                           struct snib_error *reterr)
+{
+    struct snib__store_config sc = {.url = cfg->url,
+                                    .out = &e->out,
+                                    .request = cfg->request,
+                                    .wall_offset_ns = cfg->wall_offset_ns};
+    for (int i = 0; i < 4; i++) {
+        sc.seed.v[i] = snib__rng_next(&e->rng);
+    }
+    e->client[0] = snib__rng_next(&e->rng);
+    e->client[1] = snib__rng_next(&e->rng);
+    if (cfg->client) {
+        memcpy(e->client, cfg->client, sizeof e->client);
+    }
+    memcpy(sc.client, e->client, sizeof sc.client);
+    if (cfg->blocking) {
+        e->ops = &snib__blocking_store_ops;
+        return snib__blocking_open(cfg->blocking, &sc, &e->store, reterr);
+    }
+    e->ops = cfg->ops;
+    if (e->ops->abi != SNIB__STORE_ABI || e->ops->size != sizeof *e->ops) {
+        return snib__fail(reterr, SNIB_ERR_INTERNAL,
+                          "store %s was built for another library",
+                          e->ops->scheme);
+    }
+    return e->ops->open(&sc, &e->store, reterr);
+}
+
+snib_err snib__engine_open(const struct snib__engine_config *cfg,
+                           struct snib__engine **ret, struct snib_error *reterr)
+{
+    struct snib__engine *e = snib__alloc(sizeof *e);
+    *ret = NULL;
+    if (!e) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    e->cfg = *cfg;
+    e->cfg.url = NULL;
+    e->cfg.client = NULL;
+    /* A store without a queue shows no waits: nothing to be found there. */
+    uint32_t caps = cfg->blocking ? cfg->blocking->caps : cfg->ops->caps;
+    e->cfg.deadlocks = cfg->deadlocks && (caps & SNIB__CAN_QUEUE);
+    e->pushes = caps & SNIB__CAN_PUSH;
+    if (cfg->self) {
+        e->self = *cfg->self;
+    }
+    snib__rng_init(&e->rng, &cfg->seed);
+    snib__list_init(&e->chain);
+    snib__list_init(&e->told);
+    snib__list_init(&e->told_queries);
+    snib__cycles_init(e);
+    snib__list_init(&e->held);
+    snib__list_init(&e->spare);
+    snib__list_init(&e->busy);
+    snib__list_init(&e->out.answered);
+    snib__list_init(&e->out.exec);
+    e->out.log = cfg->log;
+    e->out.log_data = cfg->log_data;
+    for (int i = 0; i < SNIB__CHANS; i++) {
+        snib__buf_init(&e->out.chan[i].out, OUT_LIMIT);
+    }
+    snib_err err = snib__sites_init(e);
+    if (!err) {
+        err = snib__inquiries_init(e);
+    }
+    if (err) {
+        snib__fail_plain(reterr, err);
+    } else {
+        err = open_store(e, cfg, reterr);
+    }
+    if (err) {
+        snib__engine_free(e);
+        return err;
+    }
+    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+        e->out.chans = e->out.chan[i].used ? i + 1 : e->out.chans;
+    }
+    *ret = e;
+    return snib__ok(reterr);
+}
+
+/* The store goes first and forgets its requests; what was under way is on the
+ * busy list. */
+void snib__engine_free(struct snib__engine *e)
+{
+    if (!e) {
+        return;
+    }
+    if (e->store) {
+        e->ops->free(e->store);
+    }
+    for (uint32_t i = 0; i < e->slot_cap; i++) {
+        if (e->slots[i].seat) {
+            snib__free(e->slots[i].seat->above);
+            snib__free(e->slots[i].seat->reason);
+            snib__free(e->slots[i].seat->trouble);
+            snib__free(e->slots[i].seat);
+        }
+    }
+    snib__free(e->slots);
+    for (uint32_t i = 0; i < e->bucket_count; i++) {
+        SNIB__LIST_EACH (l, &e->buckets[i]) {
+            struct snib__site *s =
+                SNIB__CONTAINER(l, struct snib__site, bucket);
+            SNIB__LIST_EACH (k, &s->stakes) {
+                snib__free(SNIB__CONTAINER(k, struct snib__site, bucket)->turn);
+            }
+            snib__free(s->turn);
+        }
+    }
+    if (e->buckets) {
+        snib__sites_free(e);
+    }
+    snib__inquiries_free(e);
+    for (int i = 0; i < SNIB__CHANS; i++) {
+        snib__buf_wipe(&e->out.chan[i].out); /* a login stood in it */
+        snib__buf_free(&e->out.chan[i].out);
+    }
+    snib__heap_free(&e->turns);
+    snib__heap_free(&e->seats);
+    snib__cycles_free(e);
+    snib__free(e);
+}
+
+void snib__engine_close(struct snib__engine *e, snib_instant now)
+{
+    e->closed = true;
+    for (uint32_t i = 0; i < e->slot_cap; i++) {
+        struct snib__seat *s = e->slots[i].seat;
+        if (s && s->state == SNIB__SEAT_WAITING) {
+            struct snib__site *site = s->site;
+            snib__seat_refuse(e, s, SNIB_ERR_CLOSED, NULL);
+            if (site->turn && snib__list_empty(&site->waiting)) {
+                snib__turn_desert(e, now, site->turn);
+            }
+        }
+    }
+    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+        struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
+        if (!snib__turn_check(e, now, t) && t->holder) {
+            t->holder->holds = 0;
+            snib__turn_release(e, now, t);
+        }
+    }
+    snib__engine_settle(e, now);
+}
+
+bool snib__engine_idle(const struct snib__engine *e)
+{
+    return e->out_requests == 0 && e->leaving == 0;
+}
+
+struct snib__out *snib__engine_out(struct snib__engine *e)
+{
+    return &e->out;
+}
+
+void snib__engine_client_id(const struct snib__engine *e, uint64_t ret[2])
+{
+    ret[0] = e->client[0];
+    ret[1] = e->client[1];
+}
+
+struct snib__store *snib__engine_store(struct snib__engine *e)
+{
+    return e->store;
+}
+
+void snib__engine_store_state(const struct snib__engine *e, snib_instant now,
+                              struct snib__store_state *ret)
+{
+    *ret = (struct snib__store_state){.nodes = 1};
+    if (e->ops->state) {
+        e->ops->state(e->store, now, ret);
+    } else {
+        ret->reachable = true;
+        ret->nodes_reachable = 1;
+    }
+}
+
+snib_err snib__engine_late(const struct snib__engine *e, snib_instant now,
+                           snib_err why, struct snib_error *ret)
+{
+    struct snib__store_state is;
+    snib__engine_store_state(e, now, &is);
+    if (is.reachable || !is.err) {
+        return snib__fail_plain(ret, why);
+    }
+    return snib__fail(ret, is.err, "store unreachable for %lld ms: %s",
+                      (long long)snib__to_ms(snib__between(is.since, now)),
+                      is.text);
+}
+
+void snib__engine_counts(const struct snib__engine *e, struct snib__counts *ret)
+{
+    *ret = e->counts;
+    ret->requests = e->out_requests;
+    ret->leaving = e->leaving;
+    ret->waiting = ret->held = 0;
+    for (uint32_t i = 0; i < e->slot_cap; i++) {
+        const struct snib__seat *s = e->slots[i].seat;
+        ret->waiting += s && s->state == SNIB__SEAT_WAITING;
+        ret->held += s && s->state == SNIB__SEAT_SERVED;
+    }
+}

@@ -1,0 +1,222 @@
+/* core/seat_leave.c — giving up.
+ *
+ * Who gives up is told so when the store has confirmed that nothing of it is
+ * left there: then TIMEOUT and CANCELLED are the whole truth, and nobody who
+ * looks finds it in the queue. A store that is far or silent gets a twentieth
+ * of the patience for an answer, a fifth where nothing is known without it;
+ * then what is known has to do, and the rest goes on in the background. Only
+ * the last one of a turn has anything to be confirmed: the place at the store
+ * is the client's. */
+#include <assert.h>
+
+#include "base/error.h"
+#include "core/blocking.h"
+#include "core/seat_i.h"
+
+/* -- waiting for the store's word ---------------------------------------------------- */
+
+bool snib__seat_stay(struct snib__engine *e, snib_instant now,
+                     struct snib__seat *s, snib_err err, bool unsure)
+{
+    struct snib__turn *t = s->site->turn;
+    struct snib__store_state is;
+    snib_instant from = err == SNIB_ERR_TIMEOUT ? s->limit : now;
+    snib_instant until = snib__after(
+        from,
+        (snib_duration){e->cfg.request.ns /
+                        (unsure ? SNIB__UNSURE_PART : SNIB__CONFIRM_PART)});
+    snib__engine_store_state(e, now, &is);
+    assert(s->state == SNIB__SEAT_WAITING && !t->ender && !t->holder);
+    if (snib__reached(now, until) || is.err) {
+        return false;
+    }
+    snib__unlink(&s->link);
+    snib__unlink(&s->nested);
+    s->state = SNIB__SEAT_LEAVING;
+    s->err = err;
+    s->unsure = unsure;
+    t->ender = s;
+    snib__heap_set(&e->seats, &s->timer, until);
+    return true;
+}
+
+static snib_err outcome_of_left(const struct snib__seat *s, bool confirmed)
+{
+    return s->unsure && !confirmed ? SNIB_ERR_UNKNOWN : s->err;
+}
+
+/* It waits for its turn's end no more. */
+static void stays_no_longer(struct snib__seat *s)
+{
+    struct snib__turn *t = s->site->turn;
+    if (t && t->ender == s) {
+        t->ender = NULL;
+    }
+}
+
+void snib__seat_left(struct snib__engine *e, struct snib__seat *s,
+                     bool confirmed)
+{
+    assert(s->state == SNIB__SEAT_LEAVING);
+    stays_no_longer(s);
+    snib__heap_remove(&e->seats, &s->timer);
+    s->state = SNIB__SEAT_REFUSED;
+    snib__seat_explain(s, outcome_of_left(s, confirmed), NULL);
+    snib__seat_tell(e, s, SNIB__NEWS_SETTLED);
+}
+
+/* -- giving up ---------------------------------------------------------------------- */
+
+/* What a seat that leaves may say: as long as others of this client stay, or
+ * the store has said "queued", it surely has nothing. One that adopts has a
+ * renewal under way, which may yet extend the grant. */
+static snib_err outcome_of_leaving(const struct snib__site *site,
+                                   const struct snib__seat *s, snib_err why)
+{
+    const struct snib__turn *t = site->turn;
+    if (t && t->adopter == s) {
+        return SNIB_ERR_UNKNOWN;
+    }
+    if (snib__list_empty(&site->waiting) && t &&
+        t->state == SNIB__TURN_ASKING) {
+        return SNIB_ERR_UNKNOWN;
+    }
+    return why;
+}
+
+static void left(struct snib__engine *e, snib_instant now,
+                 struct snib__site *site, const struct snib__seat *s)
+{
+    if (site->turn &&
+        (snib__list_empty(&site->waiting) || site->turn->adopter == s)) {
+        snib__turn_desert(e, now, site->turn);
+    }
+}
+
+snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
+                            struct snib__seat *s, snib_err why)
+{
+    snib_err outcome;
+    if (s->state == SNIB__SEAT_LEAVING) {
+        outcome = outcome_of_left(s, false);
+        stays_no_longer(s);
+        snib__seat_free(e, s);
+        return outcome;
+    }
+    if (s->state != SNIB__SEAT_WAITING) {
+        return SNIB_ERR_OK;
+    }
+    struct snib__site *site = s->site;
+    snib__unlink(&s->link);
+    outcome = outcome_of_leaving(site, s, why);
+    left(e, now, site, s);
+    snib__seat_free(e, s);
+    snib__engine_settle(e, now);
+    return outcome;
+}
+
+bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
+{
+    const struct snib__seat *s = snib__engine_seat(e, ticket);
+    const struct snib__turn *t = s ? s->site->turn : NULL;
+    return e->cfg.blocking && t && s->state == SNIB__SEAT_WAITING &&
+           t->state == SNIB__TURN_ASKING && t->asking &&
+           snib__blocking_runs(&t->asking->rq);
+}
+
+/* The limit of a seat that waits. Behind another lane of this client the store
+ * is not what it waits for. */
+static snib_err outcome_of_limit(const struct snib__engine *e, snib_instant now,
+                                 const struct snib__seat *s, snib_err why,
+                                 struct snib_error *ret)
+{
+    const struct snib__turn *t = s->site->turn;
+    snib_err outcome = outcome_of_leaving(s->site, s, why);
+    if (outcome == SNIB_ERR_UNKNOWN && t && t->asking &&
+        t->asking->rq.misread) {
+        return snib__fail(ret, outcome, "%s", t->asking->error.text);
+    }
+    if (outcome != why || !t || t->holder ||
+        (t->state != SNIB__TURN_QUEUED && t->state != SNIB__TURN_ASKING)) {
+        return snib__fail_plain(ret, outcome);
+    }
+    return snib__engine_late(e, now, why, ret);
+}
+
+/* The last one that waits for a turn which is not granted yet takes what that
+ * has asked for along; what is told of it can be confirmed. */
+static bool takes_along(const struct snib__seat *s)
+{
+    const struct snib__turn *t = s->site->turn;
+    return t && t->adopter != s && snib__list_empty(&s->site->waiting) &&
+           (t->state == SNIB__TURN_ASKING || t->state == SNIB__TURN_QUEUED ||
+            t->state == SNIB__TURN_CONFIRM);
+}
+
+/* What s, which is off its site's list, is told of its giving up; OK: it stays
+ * for the store's word. */
+static snib_err outcome_or_stay(struct snib__engine *e, snib_instant now,
+                                struct snib__seat *s, snib_err why,
+                                struct snib_error *ret)
+{
+    bool late = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_BUSY;
+    snib_err outcome = late ? outcome_of_limit(e, now, s, why, ret)
+                            : outcome_of_leaving(s->site, s, why);
+    bool known = outcome == why || outcome == SNIB_ERR_UNKNOWN;
+    bool stays = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_CANCELLED ||
+                 why == SNIB_ERR_CLOSED;
+    if (stays && known && takes_along(s) &&
+        snib__seat_stay(e, now, s, why, outcome != why)) {
+        return SNIB_ERR_OK;
+    }
+    return late ? outcome : snib__fail_plain(ret, outcome);
+}
+
+snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
+                              struct snib__seat *s, snib_err why,
+                              struct snib_error *ret)
+{
+    if (s->state != SNIB__SEAT_WAITING) {
+        return snib__ok(ret);
+    }
+    snib__unlink(&s->link);
+    snib_err outcome = outcome_or_stay(e, now, s, why, ret);
+    left(e, now, s->site, s);
+    if (outcome) {
+        snib__seat_free(e, s);
+    }
+    snib__engine_settle(e, now);
+    return outcome ? outcome : snib__ok(ret);
+}
+
+/* The engine itself keeps the limit of an acquire that was started, and that
+ * of who waits for the store's word. */
+void snib__seat_due(struct snib__engine *e, snib_instant now,
+                    struct snib__seat *s)
+{
+    struct snib_error late;
+    if (s->state == SNIB__SEAT_LEAVING) {
+        snib__seat_left(e, s, false);
+        return;
+    }
+    if (snib__engine_is_run(e, s->ticket) &&
+        !snib__reached(now, snib__after(s->limit, snib__ms(SNIB__RUN_MS)))) {
+        snib__heap_set(&e->seats, &s->timer, snib__after(now, snib__ms(2)));
+        return;
+    }
+    snib_err why = s->terms.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
+    snib__unlink(&s->link);
+    snib_err outcome = outcome_or_stay(e, now, s, why, &late);
+    if (outcome) {
+        snib__seat_refuse(e, s, outcome, &late);
+    }
+    left(e, now, s->site, s);
+}
+
+void snib__seat_deadlock(struct snib__engine *e, snib_instant now,
+                         struct snib__seat *s, const struct snib_error *detail)
+{
+    struct snib__site *site = s->site;
+    snib__seat_refuse(e, s, SNIB_ERR_DEADLOCK, detail);
+    left(e, now, site, s);
+}
