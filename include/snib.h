@@ -293,8 +293,9 @@ snib_client_open(const struct snib_client_options *options,
 
 /* Shut-down in three steps: close refuses new calls, ends waiting ones and
  * started acquires with CLOSED, each as soon as the store has confirmed that
- * nothing of it is left, as snib_cancel does (UNKNOWN as there),
- * and does not block; stop releases what is held (each up to
+ * nothing of it is left, as snib_cancel does (UNKNOWN as there; a change that
+ * waits for its answer, a put or a forced release, is UNKNOWN at once), and does
+ * not block; stop releases what is held (each up to
  * request_ms; all of them together, when the store does not answer; of a quorum
  * up to 250 ms more until each server that is well has been told), joins the
  * threads, and in a second thread returns when the first is through; free gives

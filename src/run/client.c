@@ -258,6 +258,19 @@ snib_err snib_client_open(const struct snib_client_options *options,
 
 /* -- ending ------------------------------------------------------------------------- */
 
+/* A change may have been sent, and nobody will hear what became of it. */
+static void end_query(struct snib__step *s, struct snib__call *call)
+{
+    const struct snib__query *q = call->query;
+    snib_err err = SNIB_ERR_CLOSED;
+    if (snib__verb_changes(q->verb, q->op)) {
+        err = snib__fail(&call->error, SNIB_ERR_UNKNOWN,
+                         "the client was closed before the store had answered");
+    }
+    snib__engine_query_leave(s->c->engine, call->query);
+    snib__call_settle(s, call, err);
+}
+
 static void end_waiting_calls(struct snib__step *s)
 {
     struct snib_client *c = s->c;
@@ -273,8 +286,7 @@ static void end_waiting_calls(struct snib__step *s)
                 snib__call_cut(s, seat);
             } /* else its news are on the way */
         } else if (call->kind == SNIB__CALL_QUERY) {
-            snib__engine_query_leave(c->engine, call->query);
-            snib__call_settle(s, call, SNIB_ERR_CLOSED);
+            end_query(s, call);
         } else if (call->kind == SNIB__CALL_ROOM) {
             snib__call_settle(s, call, SNIB_ERR_CLOSED);
         }

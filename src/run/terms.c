@@ -123,8 +123,8 @@ snib_err snib_semaphore_add(struct snib_client *c, const char *name,
                             struct snib_error *reterr)
 {
     struct terms t = {0};
-    snib_err err =
-        check_count("the number of permits", by < 0 ? -by : by, 0, reterr);
+    int64_t n = by < 0 && by > INT64_MIN ? -by : by;
+    snib_err err = check_count("the number of permits", n, 0, reterr);
     return err ? err : ask(c, name, name_size, SNIB__TERMS_ADD, by, &t, reterr);
 }
 

@@ -130,6 +130,19 @@ static bool lost_reply(const struct snib__query *q, snib_err err)
            (err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE);
 }
 
+/* The copy that was lost may be applied, whatever kept the next from being
+ * asked (a client closed meanwhile, no memory). */
+static snib_err after_a_loss(const struct snib__query *q, snib_err err,
+                             struct snib_error *reterr)
+{
+    return q->answer == SNIB__PENDING && snib__verb_changes(q->verb, q->op) &&
+                   err != SNIB_ERR_UNKNOWN
+               ? snib__fail(reterr, SNIB_ERR_UNKNOWN,
+                            "the reply was lost, and asking again failed: %s",
+                            snib_err_text(err))
+               : err;
+}
+
 /* Ask, and repeat what was lost. q's result is the caller's to free. */
 static snib_err ask(struct snib_client *c, struct snib__query *q,
                     struct snib_error *reterr)
@@ -139,6 +152,9 @@ static snib_err ask(struct snib_client *c, struct snib__query *q,
         snib__after(now_of(c), c->request.ns < most.ns ? c->request : most);
     for (int i = 0;; i++) {
         snib_err err = snib__run_query(c, q, reterr);
+        if (i && err) {
+            err = after_a_loss(q, err, reterr);
+        }
         if (!lost_reply(q, err) || snib__reached(now_of(c), last) ||
             i == REPEATS) {
             return err;

@@ -133,6 +133,7 @@ static void adding_changes_the_size_by_the_difference(void **state)
             SNIB_ERR_USAGE);
     must_be(snib_semaphore_add(c, name, 0, SNIB_PERMITS_MAX + INT64_C(1), NULL),
             SNIB_ERR_USAGE);
+    must_be(snib_semaphore_add(c, name, 0, INT64_MIN, NULL), SNIB_ERR_USAGE);
     must_be(snib_semaphore_set(c, name, 0, SNIB_PERMITS_MAX + 1u, false, NULL,
                                NULL),
             SNIB_ERR_USAGE);

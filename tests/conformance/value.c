@@ -592,6 +592,43 @@ static void a_pull_client_is_refused(void **state)
     snib_client_free(c);
 }
 
+struct late_put {
+    struct snib_client *c;
+    const char *name;
+    snib_err err;
+};
+
+static void *put_late(void *data)
+{
+    struct late_put *p = data;
+    struct snib_error err;
+    p->err = snib_value_put(p->c, p->name, 0, 0, "x", 1, 0, NULL, &err);
+    return NULL;
+}
+
+static void
+a_put_whose_client_is_closed_while_it_asks_again_is_unknown(void **state)
+{
+    (void)state;
+    if (!is_memory()) {
+        print_message("skipped: only memory: loses replies on demand\n");
+        skip();
+    }
+    struct snib_client *other = open_client();
+    struct late_put p = {.c = open_client(), .name = fresh_name()};
+    pthread_t thread;
+    assert_int_equal(snib_test_drop_replies(p.c, 1000000), 0);
+    assert_int_equal(pthread_create(&thread, NULL, put_late, &p), 0);
+    for (int64_t end = now_ms() + 20000; !version_of(other, p.name);) {
+        assert_true(now_ms() < end);
+    }
+    snib_client_close(p.c); /* which says nothing of the copy that is applied */
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(p.err, SNIB_ERR_UNKNOWN);
+    snib_client_free(p.c);
+    snib_client_free(other);
+}
+
 static void closed_and_forked_clients_say_so(void **state)
 {
     (void)state;
@@ -637,6 +674,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_store_that_never_answers_is_unknown),
         cmocka_unit_test(bad_input_is_told),
         cmocka_unit_test(a_pull_client_is_refused),
+        cmocka_unit_test(
+            a_put_whose_client_is_closed_while_it_asks_again_is_unknown),
         cmocka_unit_test(closed_and_forked_clients_say_so),
     };
     if (!take_arguments(argc, argv)) {

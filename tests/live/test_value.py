@@ -331,6 +331,19 @@ def test_silence_is_unknown_in_time_and_not_more(value, other, proxy):
     assert other.get()[1] == "perhaps"  # truthfully not known to the first
 
 
+def test_a_change_whose_client_is_closed_may_be_applied(value, other, proxy):
+    rule = proxy.hold_reply(script="value_put")
+    waiting = value.driver.start("value_put", client="c", name="n", expected=0,
+                                 bytes="perhaps", on="a")
+    rule.wait_fired()
+    reading = value.driver.start("value_get", client="c", name="n", on="b")
+    value.driver.call("close", id="c")
+    answer = waiting.answer()
+    assert answer["err"] == "UNKNOWN", answer
+    assert reading.answer()["err"] in ("OK", "CLOSED")
+    assert other.get()[1] == "perhaps"
+
+
 def test_late_copy_of_a_put_changes_nothing(value, other, proxy):
     rule = proxy.duplicate(script="value_put", times=1)
     first = value.put(0, "one").version

@@ -296,8 +296,9 @@ void judge_status(struct world *w, struct actor *a, struct handle *h,
 void judge_answer(struct world *w, struct actor *a, verb v, snib_err err)
 {
     sched_say("= %s", snib_err_name(err));
-    if (err && !was_late(err, 0) &&
-        !(err == SNIB_ERR_CLOSED && w->shut[a->client].closing)) {
+    bool ended = err == SNIB_ERR_CLOSED ||
+                 (v == VERB_FORCE && err == SNIB_ERR_UNKNOWN); /* once asked */
+    if (err && !was_late(err, 0) && !(ended && w->shut[a->client].closing)) {
         wrong(w, a, verbs[v], err, "that may not be");
     }
 }
