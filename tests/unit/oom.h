@@ -19,6 +19,39 @@ static void expect(bool good, const char *what)
     }
 }
 
+/* What may be said where memory ends. On a file the vendor's library may have
+ * found none, too, and says so in its own way. */
+static bool clean(snib_err err)
+{
+    switch (err) {
+    case SNIB_ERR_OK:
+    case SNIB_ERR_NOMEM:
+    case SNIB_ERR_UNKNOWN:
+    case SNIB_ERR_UNREACHABLE:
+    case SNIB_ERR_TIMEOUT:
+    case SNIB_ERR_LIMIT:
+        return true;
+    case SNIB_ERR_STORE:
+    case SNIB_ERR_CONFIG:
+        return strncmp(url, "sqlite:", 7) == 0;
+    default:
+        return false;
+    }
+}
+
+/* It ended as it may. True: well. */
+static bool done(snib_err err, const char *what)
+{
+    expect(clean(err), what);
+    return !err;
+}
+
+/* The same of what was held: it may have been lost meanwhile. */
+static bool done_or_lost(snib_err err, const char *what)
+{
+    return err != SNIB_ERR_LOST && done(err, what);
+}
+
 static void somebody_else_gets(const char *name)
 {
     struct snib_client_options o = SNIB_INIT(snib_client_options);
@@ -53,24 +86,38 @@ static bool failure_has_come(bool for_ever)
     return for_ever ? at_once : all;
 }
 
-/* one_run: true when nothing was in its way. names: ends with NULL. */
-static void fail_each(bool (*one_run)(void), const char *const names[],
-                      bool for_ever)
+/* A case, in its state. */
+struct oom {
+    const char *url;
+    bool for_ever;
+    bool (*one_run)(void); /* true when nothing was in its way              */
+    const char *names[4];  /* its locks, NULL behind them                   */
+};
+
+static int set_url(void **state)
 {
+    const struct oom *of = *state;
+    snprintf(url, sizeof url, "%s", of->url);
+    return 0;
+}
+
+static void bears(void **state)
+{
+    const struct oom *of = *state;
     int64_t n = 1;
     for (bool passed = false; !passed; n++) {
         wrong = NULL;
-        snib__mem_fail_at(n, for_ever);
-        bool all = one_run();
-        bool came = failure_has_come(for_ever);
+        snib__mem_fail_at(n, of->for_ever);
+        bool all = of->one_run();
+        bool came = failure_has_come(of->for_ever);
         snib__mem_fail_at(0, false);
         expect(snib__mem_alive() == 0, "blocks are alive");
-        for (int i = 0; names[i] && !wrong; i++) {
-            somebody_else_gets(names[i]);
+        for (int i = 0; of->names[i] && !wrong; i++) {
+            somebody_else_gets(of->names[i]);
         }
         if (wrong) {
             print_error("allocation %lld (%s): %s; %lld alive\n", (long long)n,
-                        for_ever ? "and later" : "alone", wrong,
+                        of->for_ever ? "and later" : "alone", wrong,
                         (long long)snib__mem_alive());
         }
         assert_null(wrong);

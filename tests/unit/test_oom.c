@@ -11,23 +11,6 @@
 #include "snib/latch.h"
 #include "snib/value.h"
 
-static bool clean(snib_err err)
-{
-    switch (err) {
-    case SNIB_ERR_OK:
-    case SNIB_ERR_NOMEM:
-    case SNIB_ERR_UNKNOWN:
-    case SNIB_ERR_UNREACHABLE:
-    case SNIB_ERR_TIMEOUT:
-    case SNIB_ERR_STORE: /* the vendor's library found no memory */
-    case SNIB_ERR_LIMIT:
-    case SNIB_ERR_CONFIG:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static bool use_lock(struct snib_lock *l)
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
@@ -41,22 +24,11 @@ static bool use_lock(struct snib_lock *l)
     if (err) {
         return false;
     }
-    bool all = true;
-    err = snib_acquire(l, &o, &h, &e);
-    expect(clean(err), "acquire again");
-    if (!err) {
-        err = snib_release(l, h, &e);
-        expect(clean(err) || err == SNIB_ERR_LOST, "inner release");
-    }
-    all = all && !err;
-    err = snib_renew(l, g, 40000, &e);
-    expect(clean(err) || err == SNIB_ERR_LOST, "renew");
-    all = all && !err;
-    int fd = snib_grant_fd(l, g);
-    all = all && fd >= 0;
-    err = snib_release(l, g, &e);
-    expect(clean(err) || err == SNIB_ERR_LOST, "release");
-    return all && !err;
+    bool all = done(snib_acquire(l, &o, &h, &e), "acquire again") &&
+               done_or_lost(snib_release(l, h, &e), "inner release");
+    all = done_or_lost(snib_renew(l, g, 40000, &e), "renew") && all;
+    all = snib_grant_fd(l, g) >= 0 && all;
+    return done_or_lost(snib_release(l, g, &e), "release") && all;
 }
 
 /* True: nothing was in the way. */
@@ -68,9 +40,7 @@ static bool use_events(struct snib_client *c, struct snib_lock *l)
     uint64_t ticket;
     o.wait_ms = 2000;
     o.above = "0123456789abcdef";
-    snib_err err = snib_acquire_start(l, &o, c, &ticket, &e);
-    expect(clean(err), "acquire_start");
-    if (err) {
+    if (!done(snib_acquire_start(l, &o, c, &ticket, &e), "acquire_start")) {
         return false;
     }
     for (int i = 0; i < 5000 && !snib_next(c, &ev); i++) {
@@ -83,9 +53,8 @@ static bool use_events(struct snib_client *c, struct snib_lock *l)
         expect(clean(ev.error.code), "refused event");
         return false;
     }
-    err = snib_release_start(l, ev.grant, c, &e);
-    expect(clean(err), "release_start");
-    return !err; /* if not, freeing the handle releases it */
+    /* If it is not done, freeing the handle releases it. */
+    return done(snib_release_start(l, ev.grant, c, &e), "release_start");
 }
 
 /* A wait that is started and passes an open latch, and one that cannot. */
@@ -99,9 +68,8 @@ static bool use_latch(struct snib_client *c)
                                                          5, c, NULL, &e)
                                : snib_latch_await_start(c, "oom-latch", 0, 2000,
                                                         c, NULL, &e);
-        expect(clean(err), "await_start");
-        all = all && !err;
-        if (err) {
+        if (!done(err, "await_start")) {
+            all = false;
             continue;
         }
         bool told = false; /* what was released before comes first */
@@ -138,8 +106,7 @@ static bool use_value(struct snib_client *c)
         snib_value_put(c, "oom", 0, version, "bytes", 5, 60000, &told, &e);
     expect(clean(put) && put == e.code, "value_put");
     err = snib_value_get(c, "oom", 0, &v, &e);
-    expect(clean(err), "value_get again");
-    if (!err) {
+    if (done(err, "value_get again")) {
         expect(put == SNIB_ERR_UNKNOWN || v->version == (put ? version : told),
                "what was put");
         err = v->version ? snib_value_delete(c, "oom", 0, v->version, NULL, &e)
@@ -164,10 +131,8 @@ static bool one_run(void)
     if (err) {
         return false;
     }
-    err = snib_lock_new(c, "oom", NULL, &l, &e);
-    expect(clean(err), "lock_new");
-    bool all = !err;
-    if (!err) {
+    bool all = done(snib_lock_new(c, "oom", NULL, &l, &e), "lock_new");
+    if (all) {
         all = use_lock(l) && all;
         all = use_events(c, l) && all;
         all = use_latch(c) && all;
@@ -176,22 +141,6 @@ static bool one_run(void)
     all = use_value(c) && all;
     snib_client_free(c);
     return all;
-}
-
-static const char *const names[] = {"oom", NULL};
-
-static void memory_store_bears_each_failed_allocation(void **state)
-{
-    (void)state;
-    snprintf(url, sizeof url, "memory:oom");
-    fail_each(one_run, names, false);
-}
-
-static void memory_store_bears_the_end_of_memory(void **state)
-{
-    (void)state;
-    snprintf(url, sizeof url, "memory:oom");
-    fail_each(one_run, names, true);
 }
 
 static char dir[] = "/tmp/snib-oom-XXXXXX";
@@ -215,27 +164,28 @@ static int remove_dir(void **state)
     return system(command) ? -1 : 0;
 }
 
-static void sqlite_store_bears_each_failed_allocation(void **state)
-{
-    (void)state;
-    fail_each(one_run, names, false);
-}
-
-static void sqlite_store_bears_the_end_of_memory(void **state)
-{
-    (void)state;
-    fail_each(one_run, names, true);
-}
+#define CASE(name, set, unset, for_ever, url)                                  \
+    {                                                                          \
+#name, bears, set, unset, &(struct oom)                                \
+        {                                                                      \
+            url, for_ever, one_run,                                            \
+            {                                                                  \
+                "oom"                                                          \
+            }                                                                  \
+        }                                                                      \
+    }
 
 int main(void)
 {
     const struct CMUnitTest cases[] = {
-        cmocka_unit_test(memory_store_bears_each_failed_allocation),
-        cmocka_unit_test(memory_store_bears_the_end_of_memory),
-        cmocka_unit_test_setup_teardown(
-            sqlite_store_bears_each_failed_allocation, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(sqlite_store_bears_the_end_of_memory,
-                                        make_dir, remove_dir),
+        CASE(memory_store_bears_each_failed_allocation, set_url, NULL, false,
+             "memory:oom"),
+        CASE(memory_store_bears_the_end_of_memory, set_url, NULL, true,
+             "memory:oom"),
+        CASE(sqlite_store_bears_each_failed_allocation, make_dir, remove_dir,
+             false, NULL),
+        CASE(sqlite_store_bears_the_end_of_memory, make_dir, remove_dir, true,
+             NULL),
     };
     return RUN(cases);
 }

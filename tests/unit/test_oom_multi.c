@@ -6,13 +6,6 @@
 #include "snib/elect.h"
 #include "snib/multi.h"
 
-static bool clean(snib_err err)
-{
-    return err == SNIB_ERR_OK || err == SNIB_ERR_NOMEM ||
-           err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE ||
-           err == SNIB_ERR_TIMEOUT || err == SNIB_ERR_LIMIT;
-}
-
 static bool use_multi(struct snib_lock *const locks[2])
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
@@ -28,14 +21,14 @@ static bool use_multi(struct snib_lock *const locks[2])
     o.reason = "out of memory";
     err = snib_multi_acquire(m, &o, g, &e);
     expect(clean(err) && err == e.code, "multi_acquire");
+    bool all = !err;
     if (err) {
         expect(!g[0].ticket && !g[1].ticket, "grants of a failure");
     } else {
-        err = snib_multi_release(m, g, &e);
-        expect(clean(err) || err == SNIB_ERR_LOST, "multi_release");
+        all = done_or_lost(snib_multi_release(m, g, &e), "multi_release");
     }
     snib_multi_free(m);
-    return !err;
+    return all;
 }
 
 static bool use_elect(struct snib_client *c)
@@ -59,9 +52,7 @@ static bool use_elect(struct snib_client *c)
     all = all && !err;
     snib_leader_free(l);
     if (snib_elect_leading(el)) {
-        err = snib_elect_resign(el, &e);
-        expect(clean(err) || err == SNIB_ERR_LOST, "resign");
-        all = all && !err;
+        all = done_or_lost(snib_elect_resign(el, &e), "resign") && all;
     }
     snib_elect_free(el);
     return all;
@@ -77,9 +68,7 @@ static bool one_run(void)
     bool all = false;
     o.url = url;
     o.request_ms = 250;
-    snib_err err = snib_client_open(&o, &c, &e);
-    expect(clean(err), "open");
-    if (err) {
+    if (!done(snib_client_open(&o, &c, &e), "open")) {
         return false;
     }
     if (snib_lock_new(c, "oom-b", NULL, &lock[0], &e) == SNIB_ERR_OK &&
@@ -93,32 +82,22 @@ static bool one_run(void)
     return all;
 }
 
-static const char *const names[] = {"oom-a", "oom-b", "oom-e", NULL};
-
-static int set_url(void **state)
-{
-    (void)state;
-    snprintf(url, sizeof url, "memory:oom-multi");
-    return 0;
-}
-
-static void each_failed_allocation_is_borne(void **state)
-{
-    (void)state;
-    fail_each(one_run, names, false);
-}
-
-static void the_end_of_memory_is_borne(void **state)
-{
-    (void)state;
-    fail_each(one_run, names, true);
-}
+#define CASE(name, for_ever)                                                   \
+    {                                                                          \
+#name, bears, set_url, NULL, &(struct oom)                             \
+        {                                                                      \
+            "memory:oom-multi", for_ever, one_run,                             \
+            {                                                                  \
+                "oom-a", "oom-b", "oom-e"                                      \
+            }                                                                  \
+        }                                                                      \
+    }
 
 int main(void)
 {
     const struct CMUnitTest cases[] = {
-        cmocka_unit_test_setup(each_failed_allocation_is_borne, set_url),
-        cmocka_unit_test_setup(the_end_of_memory_is_borne, set_url),
+        CASE(each_failed_allocation_is_borne, false),
+        CASE(the_end_of_memory_is_borne, true),
     };
     return RUN(cases);
 }
