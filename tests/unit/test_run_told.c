@@ -12,6 +12,19 @@
 #include "snib/semaphore.h"
 #include "snib/value.h"
 
+/* The row that a case is at: told behind its failure. */
+static char row[128];
+
+static int tell_row(void **state)
+{
+    (void)state;
+    if (*row) {
+        print_error("in the row %s\n", row);
+    }
+    *row = '\0';
+    return 0;
+}
+
 /* -- a client in virtual time ------------------------------------------------------ */
 
 static struct snib_client *pull(void)
@@ -90,6 +103,45 @@ static void is_event(const struct snib_event *ev, snib_event_kind kind,
     assert_true(strlen(ev->error.text) < sizeof ev->error.text);
 }
 
+/* The next event: an acquire, a release that ended so, a loss. */
+static void is_refused(struct snib_client *c, uint64_t ticket, const void *user,
+                       snib_err err)
+{
+    struct snib_event ev = event_of(c);
+    is_event(&ev, SNIB_EV_REFUSED, ticket, 0, user, SNIB_RELEASED,
+             SNIB_WHY_NONE, err);
+}
+
+static void is_released(struct snib_client *c, struct snib_grant g,
+                        const void *user, snib_err err, const char *says)
+{
+    struct snib_event ev = event_of(c);
+    is_event(&ev, SNIB_EV_RELEASED, g.ticket, g.token, user, SNIB_RELEASED,
+             SNIB_WHY_NONE, err);
+    assert_non_null(strstr(ev.error.text, says));
+}
+
+static void is_lost(struct snib_client *c, struct snib_grant g,
+                    const void *user, snib_reason reason)
+{
+    struct snib_event ev = event_of(c);
+    is_event(&ev, SNIB_EV_STATE, g.ticket, g.token, user, SNIB_LOST, reason,
+             SNIB_ERR_OK);
+    no_event(c); /* told once */
+}
+
+static struct snib_status is_now(struct snib_lock *l, struct snib_grant g,
+                                 snib_state state, snib_reason reason,
+                                 int64_t left_ms)
+{
+    struct snib_status s;
+    snib_grant_status(l, g, &s);
+    assert_int_equal(s.state, state);
+    assert_int_equal(s.reason, reason);
+    assert_int_equal(s.left_ms, left_ms);
+    return s;
+}
+
 static struct snib_grant granted(struct snib_client *c, struct snib_lock *l,
                                  void *user)
 {
@@ -109,33 +161,20 @@ static void each_event_has_what_its_kind_says(void **state)
     struct snib_client *c = pull();
     struct snib_lock *l = lock_with(c, 1000, true, 0);
     int one, two, three;
-    struct snib_event ev;
     struct snib_grant g = granted(c, l, &one);
     uint64_t t = begin(l, 500, &two);
     advance(c, 500);
-    ev = event_of(c);
-    is_event(&ev, SNIB_EV_REFUSED, t, 0, &two, SNIB_RELEASED, SNIB_WHY_NONE,
-             SNIB_ERR_TIMEOUT);
+    is_refused(c, t, &two, SNIB_ERR_TIMEOUT);
     t = begin(l, SNIB_FOREVER, &two);
     snib_cancel(c, t);
-    ev = event_of(c);
-    is_event(&ev, SNIB_EV_REFUSED, t, 0, &two, SNIB_RELEASED, SNIB_WHY_NONE,
-             SNIB_ERR_CANCELLED);
+    is_refused(c, t, &two, SNIB_ERR_CANCELLED);
     advance(c, 500); /* its fixed lease ends */
-    ev = event_of(c);
-    is_event(&ev, SNIB_EV_STATE, g.ticket, g.token, &one, SNIB_LOST,
-             SNIB_WHY_EXPIRED, SNIB_ERR_OK);
-    no_event(c);
+    is_lost(c, g, &one, SNIB_WHY_EXPIRED);
     assert_int_equal(snib_release_start(l, g, &three, &e), SNIB_ERR_OK);
-    ev = event_of(c);
-    is_event(&ev, SNIB_EV_RELEASED, g.ticket, g.token, &three, SNIB_RELEASED,
-             SNIB_WHY_NONE, SNIB_ERR_LOST);
-    assert_non_null(strstr(ev.error.text, "expired"));
+    is_released(c, g, &three, SNIB_ERR_LOST, "expired");
     g = granted(c, l, &one);
     assert_int_equal(snib_release_start(l, g, &three, &e), SNIB_ERR_OK);
-    ev = event_of(c);
-    is_event(&ev, SNIB_EV_RELEASED, g.ticket, g.token, &three, SNIB_RELEASED,
-             SNIB_WHY_NONE, SNIB_ERR_OK);
+    is_released(c, g, &three, SNIB_ERR_OK, "");
     no_event(c);
     snib_lock_free(l);
     snib_client_free(c);
@@ -160,8 +199,8 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
         struct snib_client *other = open_client("?clock=virtual", false);
         struct snib_lock *l = lock_with(c, 3000, t[i].how == EXPIRED,
                                         t[i].how == HOLD_MAX ? 500 : 0);
+        snprintf(row, sizeof row, "%s", t[i].says);
         struct snib_grant g = granted(c, l, &c);
-        struct snib_status s;
         char words[SNIB_EXPLAIN_TEXT];
         uint32_t ended;
         snib_grant_explain(l, g, words, sizeof words);
@@ -175,14 +214,8 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
             assert_int_equal(ended, 1);
         }
         advance(c, t[i].how == EXPIRED ? 3000 : 1000);
-        struct snib_event ev = event_of(c);
-        is_event(&ev, SNIB_EV_STATE, g.ticket, g.token, &c, SNIB_LOST,
-                 t[i].reason, SNIB_ERR_OK);
-        no_event(c); /* told once */
-        snib_grant_status(l, g, &s);
-        assert_int_equal(s.state, SNIB_LOST);
-        assert_int_equal(s.reason, t[i].reason);
-        assert_int_equal(s.left_ms, 0);
+        is_lost(c, g, &c, t[i].reason);
+        struct snib_status s = is_now(l, g, SNIB_LOST, t[i].reason, 0);
         assert_int_equal(s.holds, 1);
         assert_int_equal(s.token, g.token);
         assert_false(snib_grant_held(l, g));
@@ -192,13 +225,9 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
         }
         assert_true(t[i].how != REVOKED || strstr(words, ": too long"));
         assert_int_equal(snib_release_start(l, g, &l, &e), SNIB_ERR_OK);
-        ev = event_of(c);
-        is_event(&ev, SNIB_EV_RELEASED, g.ticket, g.token, &l, SNIB_RELEASED,
-                 SNIB_WHY_NONE, SNIB_ERR_LOST);
-        assert_non_null(strstr(ev.error.text, snib_reason_text(t[i].reason)));
-        snib_grant_status(l, g, &s); /* given back: nothing more to say */
-        assert_int_equal(s.state, SNIB_RELEASED);
-        assert_int_equal(s.reason, SNIB_WHY_NONE);
+        is_released(c, g, &l, SNIB_ERR_LOST, snib_reason_text(t[i].reason));
+        /* given back: nothing more to say */
+        (void)is_now(l, g, SNIB_RELEASED, SNIB_WHY_NONE, 0);
         snib_grant_explain(l, g, words, sizeof words);
         assert_string_equal(words, "");
         snib_lock_free(l);
@@ -206,6 +235,7 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
         snib_client_free(c);
         space++;
     }
+    *row = '\0';
 }
 
 /* -- limits ------------------------------------------------------------------------- */
@@ -218,16 +248,16 @@ static void a_limit_is_kept_to_the_millisecond(void **state)
     struct snib_lock *l = lock_with(c, 86400000, false, 0);
     struct snib_grant g = granted(c, l, NULL);
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        snprintf(row, sizeof row, "of %lld ms", (long long)limits[i]);
         uint64_t t = begin(l, limits[i], &i);
         do_all(c);
         assert_in_range(snib_timeout_ms(c), 0, limits[i]);
         advance(c, limits[i] - 1);
         no_event(c);
         advance(c, 1);
-        struct snib_event ev = event_of(c);
-        is_event(&ev, SNIB_EV_REFUSED, t, 0, &i, SNIB_RELEASED, SNIB_WHY_NONE,
-                 SNIB_ERR_TIMEOUT);
+        is_refused(c, t, &i, SNIB_ERR_TIMEOUT);
     }
+    *row = '\0';
     assert_true(snib_grant_held(l, g));
     snib_lock_free(l);
     snib_client_free(c);
@@ -268,57 +298,49 @@ static void what_is_left_counts_down_to_the_loss(void **state)
 {
     (void)state;
     static const struct {
-        int64_t lease, hold_max, least, most;
+        int64_t lease, hold_max, left;
     } t[] = {
         /* less what clocks may differ by: 1 % and 5 ms */
-        {1000, 0, 985, 985},
-        {10000, 0, 9895, 9895},
-        {1000, 300, 300, 300}, /* the sooner of the two */
-        {1000, 5000, 985, 985},
+        {1000, 0, 985},
+        {10000, 0, 9895},
+        {1000, 300, 300}, /* the sooner of the two */
+        {1000, 5000, 985},
     };
     for (size_t i = 0; i < COUNT_OF(t); i++) {
+        snprintf(row, sizeof row, "of a lease of %lld ms, %lld at the most",
+                 (long long)t[i].lease, (long long)t[i].hold_max);
         struct snib_client *c = pull();
         struct snib_lock *l = lock_with(c, t[i].lease, true, t[i].hold_max);
         struct snib_grant g = granted(c, l, NULL);
-        struct snib_status s;
-        snib_grant_status(l, g, &s);
-        assert_int_equal(s.state, SNIB_HELD);
-        assert_in_range(s.left_ms, t[i].least, t[i].most);
+        struct snib_status s =
+            is_now(l, g, SNIB_HELD, SNIB_WHY_NONE, t[i].left);
         assert_int_equal(s.held_ms, 0);
-        int64_t left = s.left_ms;
-        advance(c, left - 1);
-        snib_grant_status(l, g, &s);
-        assert_int_equal(s.state, SNIB_HELD);
-        assert_int_equal(s.left_ms, 1);
-        assert_int_equal(s.held_ms, left - 1);
+        advance(c, t[i].left - 1);
+        s = is_now(l, g, SNIB_HELD, SNIB_WHY_NONE, 1);
+        assert_int_equal(s.held_ms, t[i].left - 1);
         no_event(c);
         /* Nobody has to run for it to be true. */
         assert_int_equal(snib_test_advance(c, 1), SNIB_ERR_OK);
-        snib_grant_status(l, g, &s);
-        assert_int_equal(s.state, SNIB_LOST);
-        assert_int_equal(s.left_ms, 0);
+        (void)is_now(l, g, SNIB_LOST,
+                     t[i].left == t[i].hold_max ? SNIB_WHY_HOLD_MAX
+                                                : SNIB_WHY_EXPIRED,
+                     0);
         assert_false(snib_grant_held(l, g));
         snib_lock_free(l);
         snib_client_free(c);
         space++;
     }
+    *row = '\0';
 }
 
 /* In the last millisecond, too: who stops when it is not held finds it lost. */
 static void what_is_not_held_is_lost(void **state)
 {
     (void)state;
-    struct snib_client_options co = SNIB_INIT(snib_client_options);
-    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
-    struct snib_client *c;
-    struct snib_lock *l;
+    struct snib_client *c = open_client("", false);
+    struct snib_lock *l = lock_with(c, 100, true, 0);
     struct snib_grant g;
     struct snib_status s;
-    co.url = "memory:what_is_not_held";
-    o.lease_ms = 100;
-    o.fixed_lease = true;
-    assert_int_equal(snib_client_open(&co, &c, &e), SNIB_ERR_OK);
-    assert_int_equal(snib_lock_new(c, "x", &o, &l, &e), SNIB_ERR_OK);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(snib_acquire(l, NULL, &g, &e), SNIB_ERR_OK);
         while (snib_grant_held(l, g)) {
@@ -333,13 +355,34 @@ static void what_is_not_held_is_lost(void **state)
 
 /* -- errors of calls ------------------------------------------------------------------ */
 
-static void is_told(snib_err got, snib_err want, const char *says)
+static void is_told_by(const char *call, snib_err got, snib_err want,
+                       const char *says)
 {
-    assert_int_equal(got, want);
-    assert_int_equal(e.code, want);
-    if (!strstr(e.text, says) || !*says != !*e.text) {
-        fail_msg("\"%s\" does not say \"%s\"", e.text, says);
+    if (got != want || e.code != want || !strstr(e.text, says) ||
+        !*says != !*e.text) {
+        fail_msg("%s: %s (%s: \"%s\"), expected %s, \"%s\"", call,
+                 snib_err_name(got), snib_err_name(e.code), e.text,
+                 snib_err_name(want), says);
     }
+    memset(&e, 0xa5, sizeof e);
+}
+
+#define is_told(call, want, says) is_told_by(#call, call, want, says)
+
+/* A client on a store that is given this time to answer. */
+static struct snib_client *hasty_client(const char *url, int64_t request_ms)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_client *c;
+    o.url = url;
+    o.request_ms = request_ms;
+    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
+    return c;
+}
+
+static void answer_nothing(struct snib_client *c)
+{
+    assert_int_equal(snib_test_drop_replies(c, 1000000), SNIB_ERR_OK);
     memset(&e, 0xa5, sizeof e);
 }
 
@@ -390,30 +433,17 @@ static void each_call_sets_the_whole_error(void **state)
 static void without_answers_each_call_says_what_is_not_known(void **state)
 {
     (void)state;
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_client *c;
-    struct snib_grant g, h;
-    char url[64];
-    uint32_t ended;
-    snprintf(url, sizeof url, "memory:mute%d", space);
-    o.url = url;
-    o.request_ms = 100;
-    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
+    struct snib_client *c = hasty_client("memory:mute", 100);
     struct snib_lock *l = lock_of(c, "x"), *m = lock_of(c, "y");
+    struct snib_grant g, h;
+    uint32_t ended;
     is_told(acquire(l, 0, &g), SNIB_ERR_OK, "");
-    assert_int_equal(snib_test_drop_replies(c, 1000000), SNIB_ERR_OK);
-    const struct {
-        snib_err got, want;
-    } t[] = {
-        {acquire(m, 0, &h), SNIB_ERR_UNKNOWN}, /* sent: it may be there */
-        {snib_renew(l, g, 0, &e), SNIB_ERR_UNKNOWN},
-        {snib_force_release(c, "z", 0, "", &ended, &e), SNIB_ERR_UNKNOWN},
-        {snib_release(l, g, &e), SNIB_ERR_UNKNOWN},
-    };
-    for (size_t i = 0; i < COUNT_OF(t); i++) {
-        assert_int_equal(t[i].got, t[i].want);
-    }
-    is_told(e.code, SNIB_ERR_UNKNOWN, " ");
+    answer_nothing(c);
+    is_told(acquire(m, 0, &h), SNIB_ERR_UNKNOWN, " "); /* it may be there */
+    is_told(snib_renew(l, g, 0, &e), SNIB_ERR_UNKNOWN, " ");
+    is_told(snib_force_release(c, "z", 0, "", &ended, &e), SNIB_ERR_UNKNOWN,
+            " ");
+    is_told(snib_release(l, g, &e), SNIB_ERR_UNKNOWN, " ");
     assert_int_equal(snib_test_drop_replies(c, 0), SNIB_ERR_OK);
     snib_lock_free(l);
     snib_lock_free(m);
@@ -430,22 +460,16 @@ static void tell_nobody(void *data, const struct snib_finding *finding)
 static void a_question_without_an_answer_is_never_unknown(void **state)
 {
     (void)state;
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_client *c;
+    struct snib_client *c = hasty_client("memory:asks", 100);
     struct snib_view *view, **views;
     struct snib_semaphore sem;
     struct snib_value *value;
     struct snib_leader *leader;
     struct snib_elect *el;
-    char url[64];
     size_t count;
     uint32_t left;
-    snprintf(url, sizeof url, "memory:asks%d", space);
-    o.url = url;
-    o.request_ms = 100;
-    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
     assert_int_equal(snib_elect_new(c, "e", NULL, &el, &e), SNIB_ERR_OK);
-    assert_int_equal(snib_test_drop_replies(c, 1000000), SNIB_ERR_OK);
+    answer_nothing(c);
     const snib_err away = SNIB_ERR_UNREACHABLE;
     is_told(snib_inspect(c, "x", 0, &view, &e), away, "reply dropped");
     is_told(snib_list(c, NULL, &views, &count, &e), away, "reply dropped");
@@ -486,12 +510,8 @@ an_acquire_without_descriptors_says_that_it_lacked_them(void **state)
 {
     (void)state;
 #if !defined(SNIB_WITH_REDIS) || SNIB_WITH_REDIS
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_client *c;
+    struct snib_client *c = hasty_client("redis://127.0.0.1:1", 200);
     struct snib_grant g;
-    o.url = "redis://127.0.0.1:1";
-    o.request_ms = 200;
-    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
     struct snib_lock *l = lock_of(c, "x");
     struct rlimit was = take_descriptors();
     snib_err err = acquire(l, 0, &g);
@@ -575,7 +595,7 @@ static void a_lost_place_in_a_ring_is_told_to_its_owner(void **state)
 
 int main(void)
 {
-#define CASE(f) cmocka_unit_test_setup(f, new_space)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, new_space, tell_row)
     const struct CMUnitTest run_told[] = {
         CASE(each_event_has_what_its_kind_says),
         CASE(each_cause_of_a_loss_is_told_by_event_status_and_words),
