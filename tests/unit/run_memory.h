@@ -46,16 +46,24 @@ static int new_space(void **state)
     return 0;
 }
 
-static struct snib_client *open_client(const char *query, bool pull)
+/* request_ms: 0 for what is usual. */
+static struct snib_client *client_on(const char *url, bool pull,
+                                     int64_t request_ms)
 {
-    char url[64];
-    snprintf(url, sizeof url, "memory:case%d%s", space, query);
     struct snib_client_options o = SNIB_INIT(snib_client_options);
     struct snib_client *c;
     o.url = url;
     o.pull = pull;
+    o.request_ms = request_ms ? request_ms : o.request_ms;
     assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
     return c;
+}
+
+static struct snib_client *open_client(const char *query, bool pull)
+{
+    char url[64];
+    snprintf(url, sizeof url, "memory:case%d%s", space, query);
+    return client_on(url, pull, 0);
 }
 
 static struct snib_lock *lock_of(struct snib_client *c, const char *name)

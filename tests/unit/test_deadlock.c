@@ -1,25 +1,11 @@
 /* Deadlocks inside one client, by explicit lanes and without a thread of the
  * library: memory:, a pull client, events.
  * labels: thread */
-#include "unit.h"
+#include "run_memory.h"
 
-#include <poll.h>
-#include <time.h>
-
-#include "snib.h"
 #include "snib/deadlock.h"
 
-static struct snib_error e;
-static int space;
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static struct snib_client *open_client(bool pull, bool check)
+static struct snib_client *checking_client(bool pull, bool check)
 {
     char url[64];
     struct snib_client_options o = SNIB_INIT(snib_client_options);
@@ -30,13 +16,6 @@ static struct snib_client *open_client(bool pull, bool check)
     o.no_deadlock_check = !check;
     assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
     return c;
-}
-
-static struct snib_lock *lock_of(struct snib_client *c, const char *name)
-{
-    struct snib_lock *l;
-    assert_int_equal(snib_lock_new(c, name, NULL, &l, &e), SNIB_ERR_OK);
-    return l;
 }
 
 static uint64_t start(struct snib_lock *l, uint64_t lane, int64_t wait_ms)
@@ -86,7 +65,7 @@ struct circle {
 /* Lane a has X and wants Y; lane b the other way round, later. */
 static struct circle close_circle(bool check, int64_t wait_ms)
 {
-    struct circle k = {.c = open_client(true, check),
+    struct circle k = {.c = checking_client(true, check),
                        .a = snib_lane_new(),
                        .b = snib_lane_new()};
     struct snib_event none;
@@ -176,16 +155,6 @@ struct nest {
     struct snib_grant held_x, held_y;
 };
 
-static struct snib_client *again(const char *url)
-{
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_client *c;
-    o.url = url;
-    o.pull = true;
-    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
-    return c;
-}
-
 static struct nest nest_new(void)
 {
     char url[64], request[SNIB_REQUEST_TEXT];
@@ -193,8 +162,9 @@ static struct nest nest_new(void)
     uint64_t lane = snib_lane_new();
     struct snib_event none;
     snprintf(url, sizeof url, "memory:nest%d", ++space);
-    struct nest n = {
-        .outer = again(url), .inner = again(url), .other = again(url)};
+    struct nest n = {.outer = client_on(url, true, 0),
+                     .inner = client_on(url, true, 0),
+                     .other = client_on(url, true, 0)};
     n.x = lock_of(n.outer, "X");
     n.y = lock_of(n.inner, "Y");
     n.their_x = lock_of(n.other, "X");
@@ -271,7 +241,7 @@ static void ids_of_requests_are_read_or_refused(void **state)
                                       "0000000000000001,0000000000000001,"
                                       "0000000000000001,0000000000000001,"
                                       "0000000000000001"};
-    struct snib_client *c = open_client(false, true);
+    struct snib_client *c = checking_client(false, true);
     struct snib_lock *l = lock_of(c, "X");
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     struct snib_grant g;
@@ -301,7 +271,7 @@ static void ids_of_requests_are_read_or_refused(void **state)
 static void wrong_arguments_are_told(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client(false, true);
+    struct snib_client *c = checking_client(false, true);
     struct snib_cycle **v;
     size_t n;
     assert_int_equal(snib_deadlocks(NULL, &v, &n, &e), SNIB_ERR_USAGE);

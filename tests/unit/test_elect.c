@@ -3,46 +3,9 @@
  *
  * What a mutex does is tested elsewhere; here: who leads, in which order that
  * is told, and how a campaign ends. */
-#include "unit.h"
+#include "run_memory.h"
 
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "snib.h"
 #include "snib/elect.h"
-#include "snib/test.h"
-
-static struct snib_error e;
-static int space;
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static int new_space(void **state)
-{
-    (void)state;
-    space++;
-    return 0;
-}
-
-static struct snib_client *open_client(void)
-{
-    char url[64];
-    snprintf(url, sizeof url, "memory:elect%d", space);
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_client *c;
-    o.url = url;
-    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
-    return c;
-}
 
 /* What was told, in order. */
 struct story {
@@ -105,7 +68,7 @@ static struct snib_elect *candidate(struct snib_client *c, const char *id,
 static void a_candidate_leads_and_resigns(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client();
+    struct snib_client *c = open_client("", false);
     struct story story = {0};
     struct snib_elect *a = candidate(c, "anna", &story);
     struct snib_elect_status s;
@@ -160,7 +123,7 @@ static void a_candidate_leads_and_resigns(void **state)
 static void a_mutex_of_the_name_is_the_same_election(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client();
+    struct snib_client *c = open_client("", false);
     struct snib_elect *a = candidate(c, "anna", NULL);
     struct snib_lock *lock;
     struct snib_grant g;
@@ -189,7 +152,7 @@ static void
 a_lost_term_is_told_and_a_new_campaign_wins_a_higher_one(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client();
+    struct snib_client *c = open_client("", false);
     struct story story = {0};
     struct snib_elect *a = candidate(c, "anna", &story);
     struct snib_elect_status s;
@@ -219,7 +182,7 @@ a_lost_term_is_told_and_a_new_campaign_wins_a_higher_one(void **state)
 static void whoever_is_told_of_a_loss_may_resign(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client();
+    struct snib_client *c = open_client("", false);
     struct story story = {0};
     struct snib_elect *a = candidate(c, "anna", &story);
     int64_t term;
@@ -238,7 +201,7 @@ static void whoever_is_told_of_a_loss_may_resign(void **state)
 static void resigning_a_lost_term_says_so(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client();
+    struct snib_client *c = open_client("", false);
     struct story story = {0};
     struct snib_elect *a = candidate(c, "anna", &story);
     int64_t term;
@@ -252,7 +215,7 @@ static void resigning_a_lost_term_says_so(void **state)
 
 /* -- several ------------------------------------------------------------------- */
 
-struct job {
+struct campaigner {
     struct snib_elect *elect;
     int64_t wait_ms, known, term;
     snib_err err;
@@ -262,7 +225,7 @@ struct job {
 
 static void *campaigns(void *arg)
 {
-    struct job *j = arg;
+    struct campaigner *j = arg;
     struct snib_error mine;
     j->err = snib_elect_campaign(j->elect, j->wait_ms, &j->term, &mine);
     atomic_store(&j->done, 1);
@@ -271,7 +234,7 @@ static void *campaigns(void *arg)
 
 static void *watches(void *arg)
 {
-    struct job *j = arg;
+    struct campaigner *j = arg;
     struct snib_error mine;
     j->err =
         snib_elect_watch(j->elect, j->known, j->wait_ms, &j->leader, &mine);
@@ -295,10 +258,10 @@ static void wait_candidates(struct snib_elect *el, size_t n)
 static void resigning_hands_over_to_the_next(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client(), *d = open_client();
+    struct snib_client *c = open_client("", false), *d = open_client("", false);
     struct snib_elect *a = candidate(c, "anna", NULL),
                       *b = candidate(d, "ben", NULL);
-    struct job j = {.elect = b, .wait_ms = 20000};
+    struct campaigner j = {.elect = b, .wait_ms = 20000};
     pthread_t t;
     int64_t term;
     assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
@@ -320,10 +283,10 @@ static void resigning_hands_over_to_the_next(void **state)
 static void two_candidates_of_one_client_lead_in_turn(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client();
+    struct snib_client *c = open_client("", false);
     struct snib_elect *a = candidate(c, "anna", NULL),
                       *b = candidate(c, "ben", NULL);
-    struct job j = {.elect = b, .wait_ms = 20000};
+    struct campaigner j = {.elect = b, .wait_ms = 20000};
     struct snib_leader *l;
     pthread_t t;
     int64_t term;
@@ -349,13 +312,13 @@ static void two_candidates_of_one_client_lead_in_turn(void **state)
 static void resigning_ends_a_campaign(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client(), *d = open_client();
+    struct snib_client *c = open_client("", false), *d = open_client("", false);
     struct snib_elect *a = candidate(c, "anna", NULL),
                       *b = candidate(d, "ben", NULL);
     int64_t term;
     assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
     for (int i = 0; i < 20; i++) {
-        struct job j = {.elect = b, .wait_ms = SNIB_FOREVER};
+        struct campaigner j = {.elect = b, .wait_ms = SNIB_FOREVER};
         pthread_t t;
         assert_int_equal(pthread_create(&t, NULL, campaigns, &j), 0);
         if (i % 2) { /* else: as early as can be                           */
@@ -383,11 +346,11 @@ static void resigning_ends_a_campaign(void **state)
 static void a_watcher_sees_each_change(void **state)
 {
     (void)state;
-    struct snib_client *c = open_client(), *d = open_client();
+    struct snib_client *c = open_client("", false), *d = open_client("", false);
     struct snib_elect *a = candidate(c, "anna", NULL),
                       *w = candidate(d, NULL, NULL);
     struct snib_leader *l;
-    struct job j = {.elect = w, .known = 0, .wait_ms = 20000};
+    struct campaigner j = {.elect = w, .known = 0, .wait_ms = 20000};
     pthread_t t;
     int64_t term;
     assert_int_equal(snib_elect_watch(w, 0, 0, &l, &e), SNIB_ERR_TIMEOUT);
@@ -421,9 +384,8 @@ static void a_watcher_sees_each_change(void **state)
 static void bad_input_is_refused(void **state)
 {
     (void)state;
-    struct snib_client_options co = SNIB_INIT(snib_client_options);
     struct snib_elect_options o = SNIB_INIT(snib_elect_options);
-    struct snib_client *c = open_client(), *pull;
+    struct snib_client *c = open_client("", false), *pull;
     struct snib_elect *el;
     int64_t term;
     assert_int_equal(snib_elect_new(c, "", NULL, &el, &e), SNIB_ERR_USAGE);
@@ -433,9 +395,7 @@ static void bad_input_is_refused(void **state)
     assert_null(el);
     o = (struct snib_elect_options){.size = 3};
     assert_int_equal(snib_elect_new(c, "e", &o, &el, &e), SNIB_ERR_USAGE);
-    co.url = "memory:pull";
-    co.pull = true;
-    assert_int_equal(snib_client_open(&co, &pull, &e), SNIB_ERR_OK);
+    pull = client_on("memory:pull", true, 0);
     assert_int_equal(snib_elect_new(pull, "e", NULL, &el, &e), SNIB_ERR_USAGE);
     snib_client_free(pull);
     el = candidate(c, NULL, NULL);

@@ -369,17 +369,6 @@ static void is_told_by(const char *call, snib_err got, snib_err want,
 
 #define is_told(call, want, says) is_told_by(#call, call, want, says)
 
-/* A client on a store that is given this time to answer. */
-static struct snib_client *hasty_client(const char *url, int64_t request_ms)
-{
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_client *c;
-    o.url = url;
-    o.request_ms = request_ms;
-    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
-    return c;
-}
-
 static void answer_nothing(struct snib_client *c)
 {
     assert_int_equal(snib_test_drop_replies(c, 1000000), SNIB_ERR_OK);
@@ -433,7 +422,7 @@ static void each_call_sets_the_whole_error(void **state)
 static void without_answers_each_call_says_what_is_not_known(void **state)
 {
     (void)state;
-    struct snib_client *c = hasty_client("memory:mute", 100);
+    struct snib_client *c = client_on("memory:mute", false, 100);
     struct snib_lock *l = lock_of(c, "x"), *m = lock_of(c, "y");
     struct snib_grant g, h;
     uint32_t ended;
@@ -460,7 +449,7 @@ static void tell_nobody(void *data, const struct snib_finding *finding)
 static void a_question_without_an_answer_is_never_unknown(void **state)
 {
     (void)state;
-    struct snib_client *c = hasty_client("memory:asks", 100);
+    struct snib_client *c = client_on("memory:asks", false, 100);
     struct snib_view *view, **views;
     struct snib_semaphore sem;
     struct snib_value *value;
@@ -510,7 +499,7 @@ an_acquire_without_descriptors_says_that_it_lacked_them(void **state)
 {
     (void)state;
 #if !defined(SNIB_WITH_REDIS) || SNIB_WITH_REDIS
-    struct snib_client *c = hasty_client("redis://127.0.0.1:1", 200);
+    struct snib_client *c = client_on("redis://127.0.0.1:1", false, 200);
     struct snib_grant g;
     struct snib_lock *l = lock_of(c, "x");
     struct rlimit was = take_descriptors();
