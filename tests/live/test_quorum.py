@@ -544,6 +544,24 @@ def test_a_release_reaches_servers_that_are_slow_to_greet(nodes, tmp_path):
             wait_until(lambda: on(five) == 0, 1, "released on every server")
 
 
+def test_names_that_do_not_resolve_end_a_wait_at_once(drivers, nodes):
+    """As soon as no majority can be there; one that is missing is no matter."""
+    one, two = ("%s:%d" % node.address for node in nodes(2))
+    url = f"redlock://{one},no-such-host.invalid,nor-this.invalid"
+    driver = drivers(url)
+    answer = driver.start_acquire(driver.lock("n"), wait_ms=60000).answer(30)
+    assert answer.err == "UNREACHABLE"
+    assert answer.took_ms < 15000
+    assert ".invalid:6379: " in answer.text, answer.text
+    done = subprocess.run(
+        [os.environ["SNIB_BIN"], "run", "-s", url, "n", "--", "echo", "ran"],
+        capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (69, ""), done.stderr
+    assert ".invalid:6379: " in done.stderr, done.stderr
+    driver = drivers(f"redlock://{one},{two},no-such-host.invalid")
+    driver.acquire(driver.lock("n"), wait_ms=5000).release()
+
+
 def test_force_release_ends_it_on_all_and_tells_the_holder(
         snib, drivers, quorum):
     driver = drivers(url_of(quorum))

@@ -128,6 +128,7 @@ struct node {
     bool ever;    /* it has answered once                                   */
     bool failing; /* its last answer was none                               */
     bool probed;  /* … and one request finds out whether that is over       */
+    bool no_such; /* never there, and its name is no host's                 */
 };
 
 struct snib__quorum {

@@ -175,6 +175,16 @@ static void tell_lost(struct snib__quorum *q, struct op *op)
     }
 }
 
+/* So many names are no host's that no majority can be there. */
+static bool hopeless(const struct snib__quorum *q)
+{
+    uint32_t no_such = 0;
+    for (uint32_t k = 0; k < q->count; k++) {
+        no_such += q->node[k].no_such;
+    }
+    return q->count - no_such < q->majority;
+}
+
 /* May it be tried again? What only a person can repair ends it at once. */
 static bool goes_on(struct snib__quorum *q, snib_instant now, struct op *op,
                     bool split)
@@ -185,7 +195,7 @@ static bool goes_on(struct snib__quorum *q, snib_instant now, struct op *op,
     }
     if (!op->held) {
         snib_err err = snib__nodes_why(q, op, why, sizeof why);
-        return op->may_queue && err == SNIB_ERR_UNREACHABLE;
+        return op->may_queue && err == SNIB_ERR_UNREACHABLE && !hopeless(q);
     }
     return op->may_queue || (split && op->round < TRY_ROUNDS);
 }

@@ -523,6 +523,8 @@ static void quorum_input(struct snib__store *store, snib_instant now,
             op_due(q, now, SNIB__CONTAINER(t, struct op, timer));
         }
     } else if (in->chan / NODE_CHANS < q->count) {
+        struct node *n = &q->node[in->chan / NODE_CHANS];
+        n->no_such = in->kind == SNIB__IN_REFUSED && in->hopeless && !n->ever;
         one.chan = in->chan % NODE_CHANS;
         step_node(q, now, in->chan / NODE_CHANS, &one);
     }
