@@ -261,7 +261,8 @@ def test_a_signal_while_waiting_is_128_and_its_number(sqlite, command, status):
     p = sqlite.start(*WAITS[command])
     eventually(lambda: sqlite.waiters("a") == 1)
     kill(p.pid, signal.SIGTERM)
-    assert status == "128+N" and p.wait(20) == 128 + signal.SIGTERM
+    assert status == "128+N"
+    assert p.wait(20) == 128 + signal.SIGTERM, p.stderr.read()
 
 
 @shows
