@@ -47,7 +47,9 @@ class World:
         self.folder, self.seconds = folder, seconds
         self.random = random_module.Random(f"{store}/{kind}/{seed}")
         self.history = History(self.path("history.jsonl"))
-        self.resource = Resource(self.path("resource.json"))
+        self.resource = Resource(
+            self.path("resource.json"),
+            lambda **line: self.history("fence", lock="n", **line))
         self.resource.make()
         self._over = threading.Event()
         self.faults = {}

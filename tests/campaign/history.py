@@ -12,6 +12,7 @@ fail, unknown), id (of the operation), grant, token, began, ended.
     told      token, state, reason                        the callback
     section   token; e: begin, alive, end                 under `snib run`
     write     e, element, token                           to the resource
+    fence     e, id, what (enter, write), token, lock     the resource's record
     final     elements [[token, element], …], count       read at the end
     killed    p                         before the signal is sent
     frozen    p, until (null: to the end)

@@ -2,6 +2,9 @@
 
 lossy: the store forgets what it acknowledged, or its clock jumps ahead; then
 exclusion may fail (P1's conditions) and the fence must hold (P2).
+
+A fault of a server befalls one node: the store itself, or one of a quorum,
+whose others go on.
 """
 
 import contextlib
@@ -61,17 +64,18 @@ def kill(world):
 
 
 @contextlib.contextmanager
-def _blackout(world):
-    """Inside, the store answers nobody."""
+def _blackout(world, nodes):
+    """Inside, so many nodes answer nobody; enough of them are the store."""
     begun = boot_ns()
     yield
-    world.history("blackout", began=begun, ended=boot_ns())
+    if nodes >= world.store.majority:
+        world.history("blackout", began=begun, ended=boot_ns())
 
 
 def _restart(world, lost):
-    server = world.store.server
+    server = world.store.node(world.random).server
     server.kill()
-    with _blackout(world):
+    with _blackout(world, 1):
         world.pause(world.random.choice([0, 0.1, 0.5, 1.0]) * LEASE_S)
         if lost:
             server.drop_files()
@@ -87,19 +91,21 @@ def restart_lost(world):
 
 
 def server_stop(world):
-    world.store.server.freeze()
-    with _blackout(world):
+    server = world.store.node(world.random).server
+    server.freeze()
+    with _blackout(world, 1):
         world.pause(world.random.choice([0.3, 0.8, 3.0]) * LEASE_S)
-    world.store.server.thaw()
+    server.thaw()
 
 
 def cut(world):
-    world.store.proxy.cut_all(world.random.choice(["rst", "fin"]))
+    world.store.node(world.random).proxy.cut_all(
+        world.random.choice(["rst", "fin"]))
 
 
 def lost_reply(world):
     random = world.new_random(world.random.getrandbits(64))
-    proxy = world.store.proxy
+    proxy = world.store.node(world.random).proxy
     then = random.choice(["rst", "fin", "silence"])
     rules = [proxy.drop_reply(then, where=lambda frame:
                               random.random() < 0.25),
@@ -110,26 +116,46 @@ def lost_reply(world):
 
 
 def half_open(world):
-    rule = world.store.proxy.half_open(
+    rule = world.store.node(world.random).proxy.half_open(
         world.random.choice(["request", "reply", "push"]),
         times=world.random.randint(1, 3))
     world.pause(world.random.uniform(0.2, 0.8))
     rule.remove()
 
 
-def partition(world):
-    rules = world.store.proxy.partition()
-    with _blackout(world):
+def delay(world):
+    """Each answer of a node comes late, some later than its patience."""
+    proxy = world.store.node(world.random).proxy
+    rules = [proxy.delay_reply(world.random.uniform(0.01, 0.15)),
+             proxy.delay_push(world.random.uniform(0.01, 0.15))]
+    world.pause(world.random.uniform(0.2, 0.6))
+    for rule in rules:
+        rule.remove()
+
+
+def _partition(world, nodes):
+    rules = [node.proxy.partition() for node in nodes]
+    with _blackout(world, len(nodes)):
         world.pause(world.random.choice([0.3, 1.2, 3.0]) * LEASE_S)
-    rules.remove()
+    for rule in rules:
+        rule.remove()
+
+
+def partition(world):
+    _partition(world, [world.store.node(world.random)])
+
+
+def partition_majority(world):
+    _partition(world, world.random.sample(world.store.nodes,
+                                          world.store.majority))
 
 
 def script_flush(world):
-    world.store.server.command("SCRIPT", "FLUSH")
+    world.store.node(world.random).server.command("SCRIPT", "FLUSH")
 
 
 def client_kill(world):
-    world.store.server.command(
+    world.store.node(world.random).server.command(
         "CLIENT", "KILL", "TYPE", world.random.choice(["normal", "pubsub"]),
         "SKIPME", "yes")
 
@@ -176,11 +202,15 @@ def disk_full(world):
 
 LOSSY = {"restart_lost", "flushall", "evict", "clock_forward"}
 ANYWHERE = [calm, stop_short, stop_long, kill]
-REDIS = [restart_kept, restart_lost, server_stop, cut, lost_reply, half_open,
-         partition, script_flush, client_kill, flushall, evict, clock_forward,
-         clock_back]
+REDIS = [restart_kept, restart_lost, server_stop, cut, lost_reply, delay,
+         half_open, partition, script_flush, client_kill, flushall, evict,
+         clock_forward, clock_back]
+# Of a quorum: each node keeps what it acknowledged, in each of them.
+QUORUM = [restart_kept, server_stop, cut, lost_reply, delay, half_open,
+          partition, partition_majority, script_flush, client_kill]
 SQLITE = [disk_full]
 KINDS = {"redis": {fault.__name__: fault for fault in ANYWHERE + REDIS},
+         "quorum": {fault.__name__: fault for fault in ANYWHERE + QUORUM},
          "sqlite": {fault.__name__: fault for fault in ANYWHERE + SQLITE},
          # One process: it may be stopped as a whole, or begin anew.
          "memory": {fault.__name__: fault for fault in ANYWHERE}}

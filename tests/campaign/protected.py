@@ -11,12 +11,18 @@ import fcntl
 import json
 import os
 
+from history import boot_ns
+
 
 class Resource:
-    """{"mark": 0, "count": 0, "elements": [[token, element], …]}"""
+    """{"mark": 0, "count": 0, "elements": [[token, element], …]}
 
-    def __init__(self, path):
-        self.path = path
+    note(**line) is called for each line of its own record: what it is asked,
+    and what it has answered, both while it is alone.
+    """
+
+    def __init__(self, path, note=lambda **line: None):
+        self.path, self._note = path, note
 
     def make(self):
         self._store({"mark": 0, "count": 0, "elements": []})
@@ -26,6 +32,17 @@ class Resource:
         with open(self.path + ".lock", "a", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+    @contextlib.contextmanager
+    def _asked(self, what, token):
+        """Inside the answer is written down: {"e": "fail"}, or "ok"."""
+        with self._alone():
+            line = {"id": f"{os.getpid()}.{boot_ns()}", "what": what,
+                    "token": token}
+            self._note(e="invoke", **line)
+            answer = {"e": "fail"}
+            yield answer
+            self._note(**line, **answer)
 
     def _load(self):
         with open(self.path, encoding="utf-8") as file:
@@ -39,21 +56,23 @@ class Resource:
 
     def enter(self, token):
         """Raise the mark, then read. None: refused, somebody later is in."""
-        with self._alone():
+        with self._asked("enter", token) as answer:
             data = self._load()
             if token < data["mark"]:
                 return None
             data["mark"] = token
             self._store(data)
+            answer["e"] = "ok"
             return data["count"], data["elements"]
 
     def write(self, token, count, elements):
         """What was read before, changed. False: refused, nothing written."""
-        with self._alone():
+        with self._asked("write", token) as answer:
             if token != self._load()["mark"]:
                 return False
             self._store({"mark": token, "count": count,
                          "elements": elements})
+            answer["e"] = "ok"
             return True
 
     def read(self):

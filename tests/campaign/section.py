@@ -23,7 +23,8 @@ def main():
     path, resource, process, element, hold_ms, asked = sys.argv[1:]
     token, element = int(os.environ["SNIB_TOKEN"]), int(element)
     who = {"p": process, "lock": os.environ["SNIB_NAME"], "token": token}
-    resource = Resource(resource)
+    resource = Resource(resource, lambda **line: append(
+        path, op="fence", lock=who["lock"], **line))
     append(path, op="section", e="begin", asked=int(asked), **who)
     append(path, op="write", e="invoke", element=element, **who)
     found = resource.enter(token)

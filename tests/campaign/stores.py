@@ -62,6 +62,7 @@ class RedisStore:
     """A server, with the fault proxy before it, and a clock that steps."""
 
     name = "redis"
+    majority = 1
 
     def __init__(self, kind, folder):
         if redis_missing():
@@ -81,6 +82,10 @@ class RedisStore:
         self.proxy = FaultProxy(self.server.address)
         self.url, self.direct_url = self.proxy.url, self.server.url
 
+    def node(self, random):
+        del random
+        return self
+
     def step_clock(self, milliseconds):
         self._shim.step_real(milliseconds / 1000)
 
@@ -94,6 +99,42 @@ class RedisStore:
         self.server.close()
         if self._shim:
             self._shim.close()
+
+
+class QuorumStore:
+    """Three servers that know nothing of each other."""
+
+    name = "quorum"
+    majority = 2
+
+    def __init__(self, kind, folder):
+        self.nodes = []
+        try:
+            for _ in range(3):
+                self.nodes.append(RedisStore(kind, folder))
+        except BaseException:
+            self.close()
+            raise
+        self.url = self._url(node.proxy.address for node in self.nodes)
+        self.direct_url = self._url(node.server.address
+                                    for node in self.nodes)
+
+    @staticmethod
+    def _url(addresses):
+        """The patience for a node is a quarter of the clients' lease: all the
+        proxies are one Python process."""
+        return "redlock://" + ",".join(
+            f"{host}:{port}" for host, port in addresses) + "?node_ms=150"
+
+    def node(self, random):
+        return random.choice(self.nodes)
+
+    def problems(self):
+        return [text for node in self.nodes for text in node.problems()]
+
+    def close(self):
+        for node in self.nodes:
+            node.close()
 
 
 class MemoryStore:
@@ -112,7 +153,8 @@ class MemoryStore:
         pass
 
 
-STORES = {"sqlite": SqliteStore, "redis": RedisStore, "memory": MemoryStore}
+STORES = {"sqlite": SqliteStore, "redis": RedisStore, "quorum": QuorumStore,
+          "memory": MemoryStore}
 
 
 def scratch():

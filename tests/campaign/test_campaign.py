@@ -43,6 +43,11 @@ def test_sqlite_keeps_its_promises_through(kind):
     assert not play("sqlite", kind).broken
 
 
+@pytest.mark.parametrize("kind", ["partition_majority", "server_stop"])
+def test_a_quorum_keeps_its_promises_through(kind):
+    assert not play("quorum", kind).broken
+
+
 @pytest.mark.parametrize("kind", sorted(nemesis.LOSSY))
 def test_the_fence_holds_when_redis_forgets_by(kind):
     """Exclusion may fail here; the verdict counts how often it did."""
