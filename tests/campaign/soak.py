@@ -1,14 +1,22 @@
 #!/usr/bin/env python3
 """The campaign, for as long as one likes.
 
-usage: soak.py --minutes N [--seed S] [--store STORE] [--kind KIND]
-               [--seconds ROUND]
+usage: ./dev campaign --minutes N [--seed S] [--kind KIND] [--seconds ROUND]
+                      [--keep] [STORE…]
 
-STORE: sqlite, redis: one lock; sqlite-shared, redis-shared, memory-shared:
-readers, writers and permits (kinds.py). Rounds go in turn through the stores
-and the kinds of faults ("mixed" draws each fault anew); round i of seed S has the seed S + i. Prints a line for each
-failure as it happens and the sums at the end. Exit status: 0; 1: a history
-broke a promise (it is kept, and its path printed); 77: nothing could run.
+STORE: sqlite, redis, quorum: one lock; sqlite-shared, redis-shared,
+memory-shared: readers, writers and permits (kinds.py). None: all of them.
+Rounds go in turn through the stores and the kinds of faults ("mixed" draws
+each fault anew); round i of seed S has the seed S + i.
+
+Each history has two judges, who share nothing but the file: checker.py, and,
+where one lock is what it is about, porcupine with a model of its own (judge/;
+where that can't be built, the closing lines say why). What it can't decide in
+time counts as broken.
+
+Prints a line for each failure as it happens and the sums at the end. Exit
+status: 0; 1: a history broke a promise (it is kept, and its path printed; with
+--keep all of them are); 77: nothing could run.
 """
 
 import argparse
@@ -16,6 +24,7 @@ import collections
 import itertools
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -26,30 +35,63 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import campaign  # noqa: E402
 import kinds  # noqa: E402
 import nemesis  # noqa: E402
+import second  # noqa: E402
 from campaign import Skip, missing  # noqa: E402
 
 SHARED = "-shared"
 STORES = {store: sorted(nemesis.KINDS[store]) + ["mixed"]
-          for store in ("redis", "sqlite")}
+          for store in ("quorum", "redis", "sqlite")}
 STORES |= {"redis" + SHARED: kinds.REDIS_KINDS,
            "sqlite" + SHARED: sorted(nemesis.KINDS["sqlite"]),
            "memory" + SHARED: sorted(nemesis.KINDS["memory"])}
 
 
-def run_round(store, kind, seed, seconds):
-    if store.endswith(SHARED):
-        return kinds.run_round(store.removesuffix(SHARED), kind, seed, seconds)
-    return campaign.run_round(store, kind, seed, seconds)
+class Round:
+    """One round and what its judges say. The history is gone when all is
+    good, unless keep."""
+
+    def __init__(self, given, store, kind, seed):
+        self.opinion = None
+        if store.endswith(SHARED):
+            self.verdict, self.faults, self.path = kinds.run_round(
+                store.removesuffix(SHARED), kind, seed, given.seconds)
+            return
+        self.verdict, self.faults, self.path = campaign.run_round(
+            store, kind, seed, given.seconds, keep=True)
+        if not given.alone:
+            self.opinion = second.judge(self.path)[0]
+        if self.ok and not given.keep:
+            shutil.rmtree(os.path.dirname(self.path), ignore_errors=True)
+
+    @property
+    def ok(self):
+        return self.verdict.ok and (self.opinion is None or self.opinion.ok)
+
+    def __str__(self):
+        return "\n".join([str(self.verdict)] + [str(self.opinion)] * bool(
+            self.opinion))
 
 
 def arguments():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(prog="./dev campaign")
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--store", choices=sorted(STORES))
     parser.add_argument("--kind")
-    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--seconds", type=float, default=3.0,
+                        metavar="ROUND", help="the length of a round")
+    parser.add_argument("--keep", action="store_true",
+                        help="each history, not only that of a failure")
+    parser.add_argument("stores", nargs="*", metavar="STORE",
+                        help=" ".join(sorted(STORES)))
     given = parser.parse_args()
+    for store in given.stores:
+        if store not in STORES:
+            parser.error(f"no such store: {store} (there are:"
+                         f" {' '.join(sorted(STORES))})")
+    given.stores = given.stores or sorted(STORES)
+    if given.kind and not any(given.kind in STORES[store]
+                              for store in given.stores):
+        parser.error(f"no such kind of fault: {given.kind}")
     if given.seed is None:
         given.seed = random.SystemRandom().randrange(1, 2 ** 31)
     return given
@@ -59,7 +101,7 @@ def plan(given):
     """(store, kind) for ever: the stores in turn, each with its kinds, in an
     order that the seed draws."""
     rows = []
-    for store in [given.store] if given.store else sorted(STORES):
+    for store in given.stores:
         faults = [kind for kind in STORES[store]
                   if given.kind in (None, kind)]
         random.Random(f"{given.seed}/{store}").shuffle(faults)
@@ -77,15 +119,29 @@ class Sums:
         self.rounds = collections.Counter()
         self.faults = collections.Counter()
         self.counts = collections.Counter()
+        self.words, self.judged = collections.Counter(), 0
         self.skipped, self.failed, self.broken = {}, [], 0
 
-    def add(self, store, verdict, faults):
+    def add(self, store, played):
         self.rounds[store] += 1
-        self.faults.update(faults)
-        self.counts.update(verdict.counts)
-        self.broken += sum(finding.soft for finding in verdict.broken)
+        self.faults.update(played.faults)
+        self.counts.update(played.verdict.counts)
+        self.broken += sum(finding.soft for finding in played.verdict.broken)
+        if played.opinion is not None:
+            self.words[played.opinion.word] += 1
+            self.judged += played.opinion.operations
+        if not played.ok:
+            self.failed.append(played.path)
 
-    def say(self, seed, began):
+    def second(self, alone):
+        """What the second judge says of all."""
+        if alone:
+            return f"second judge: skipped: {alone}"
+        return (f"second judge (porcupine): {self.judged} operations; "
+                + (", ".join(f"{number} histories {word}" for word, number
+                             in sorted(self.words.items())) or "no history"))
+
+    def say(self, seed, began, alone):
         counts = self.counts
         rounds = ", ".join(f"{store} {number}"
                            for store, number in sorted(self.rounds.items()))
@@ -101,6 +157,7 @@ class Sums:
             f"{kind} {number}" for kind, number in sorted(self.faults.items())))
         for kind, why in sorted(self.skipped.items()):
             print(f"  skipped {kind}: {why}")
+        print(f"  {self.second(alone)}")
         print(f"  exclusion broken {self.broken} times where the store"
               " forgot; " + (f"{len(self.failed)} rounds FAILED"
                              if self.failed else "fence held, no promise"
@@ -115,6 +172,7 @@ def main():
         print(f"campaign: skipped: {missing()}")
         return 77
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    given.alone = second.missing()
     sums, began = Sums(), time.monotonic()
     end = began + given.minutes * 60
     print(f"campaign: seed {given.seed}", flush=True)
@@ -127,17 +185,17 @@ def main():
             continue
         seed = given.seed + number
         try:
-            verdict, faults, path = run_round(store, kind, seed,
-                                              given.seconds)
+            played = Round(given, store, kind, seed)
         except Skip as why:
             sums.skipped[f"{store} {kind}"] = str(why)
             continue
-        sums.add(store, verdict, faults)
-        if not verdict.ok:
-            sums.failed.append(path)
-            print(f"FAILED round {number}: --store {store} --kind {kind}"
-                  f" --seed {seed}\n{verdict}\nhistory: {path}", flush=True)
-    sums.say(given.seed, began)
+        sums.add(store, played)
+        if not played.ok:
+            print(f"FAILED round {number}: --kind {kind} --seed {seed} {store}"
+                  f"\n{played}", flush=True)
+        if not played.ok or given.keep:
+            print(f"history: {played.path}", flush=True)
+    sums.say(given.seed, began, given.alone)
     return 1 if sums.failed or not sums.rounds else 0
 
 

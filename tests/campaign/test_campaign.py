@@ -4,10 +4,12 @@ SNIB_CAMPAIGN_SEED (default 1) draws other rounds; ./dev soak draws many. A
 failure prints where the history is kept; `checker.py FILE` reads it again."""
 
 import os
+import shutil
 
 import pytest
 
 import nemesis
+import second
 from campaign import Skip, World, missing, run_round
 from clients import DriverClient, Lane
 from checker import check, read
@@ -23,12 +25,16 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 def play(store, kind):
     try:
         verdict, faults, path = run_round(
-            store, kind, SEED, SECONDS.get(kind, 1.2))
+            store, kind, SEED, SECONDS.get(kind, 1.2), keep=True)
     except Skip as why:
         pytest.skip(str(why))
     print(f"{store} {kind} seed {SEED}: {verdict} {verdict.counts} {faults}")
     assert verdict.ok, f"{verdict}\nhistory: {path}"
+    if not second.missing():  # test_judge.py is skipped there, and says why
+        opinion = second.judge(path)[0]
+        assert opinion.ok, f"{opinion}\nhistory: {path}"
     assert faults.get(kind) and verdict.counts["grants"] > 1
+    shutil.rmtree(os.path.dirname(path))
     return verdict
 
 
