@@ -16,7 +16,7 @@ time counts as broken.
 
 Prints a line for each failure as it happens and the sums at the end. Exit
 status: 0; 1: a history broke a promise (it is kept, and its path printed; with
---keep all of them are); 77: nothing could run.
+--keep all of them are); 64: bad usage; 77: nothing could run.
 """
 
 import argparse
@@ -72,8 +72,16 @@ class Round:
             self.opinion))
 
 
+class Parser(argparse.ArgumentParser):
+    """Bad usage is 64, as with ./dev."""
+
+    def error(self, message):
+        self.print_usage(sys.stderr)
+        self.exit(64, f"{self.prog}: {message}\n")
+
+
 def arguments():
-    parser = argparse.ArgumentParser(prog="./dev campaign")
+    parser = Parser(prog="./dev campaign")
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--kind")
