@@ -58,7 +58,7 @@ class Round:
             return
         self.verdict, self.faults, self.path = campaign.run_round(
             store, kind, seed, given.seconds, keep=True)
-        if not given.alone:
+        if not given.single:
             self.opinion = second.judge(self.path)[0]
         if self.ok and not given.keep:
             shutil.rmtree(os.path.dirname(self.path), ignore_errors=True)
@@ -141,15 +141,15 @@ class Sums:
         if not played.ok:
             self.failed.append(played.path)
 
-    def second(self, alone):
+    def second(self, single):
         """What the second judge says of all."""
-        if alone:
-            return f"second judge: skipped: {alone}"
+        if single:
+            return f"second judge: skipped: {single}"
         return (f"second judge (porcupine): {self.judged} operations; "
                 + (", ".join(f"{number} histories {word}" for word, number
                              in sorted(self.words.items())) or "no history"))
 
-    def say(self, seed, began, alone):
+    def say(self, seed, began, single):
         counts = self.counts
         rounds = ", ".join(f"{store} {number}"
                            for store, number in sorted(self.rounds.items()))
@@ -165,7 +165,7 @@ class Sums:
             f"{kind} {number}" for kind, number in sorted(self.faults.items())))
         for kind, why in sorted(self.skipped.items()):
             print(f"  skipped {kind}: {why}")
-        print(f"  {self.second(alone)}")
+        print(f"  {self.second(single)}")
         print(f"  exclusion broken {self.broken} times where the store"
               " forgot; " + (f"{len(self.failed)} rounds FAILED"
                              if self.failed else "fence held, no promise"
@@ -180,7 +180,7 @@ def main():
         print(f"campaign: skipped: {missing()}")
         return 77
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    given.alone = second.missing()
+    given.single = second.missing()
     sums, began = Sums(), time.monotonic()
     end = began + given.minutes * 60
     print(f"campaign: seed {given.seed}", flush=True)
@@ -203,7 +203,7 @@ def main():
                   f"\n{played}", flush=True)
         if not played.ok or given.keep:
             print(f"history: {played.path}", flush=True)
-    sums.say(given.seed, began, given.alone)
+    sums.say(given.seed, began, given.single)
     return 1 if sums.failed or not sums.rounds else 0
 
 

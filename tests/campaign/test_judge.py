@@ -361,13 +361,35 @@ def test_what_is_planted_is_found_by_both(name, plant, tmp_path):
     assert any(word in opinion.text for word in text.split("|")), str(opinion)
 
 
+@pytest.mark.parametrize("name", [
+    "by its deadline, as a frozen one that learned of its loss later",
+    "a stale owner comes in", "the owner is turned away"])
+def test_what_only_the_second_one_sees(name, tmp_path):
+    """A frozen one's own deadline; the record of the resource."""
+    story = copy.deepcopy(BAD[name][0]).final()
+    verdict, opinion = both(story.lines, tmp_path)
+    assert verdict.ok and not verdict.broken, str(verdict)
+    assert opinion.word == "bad"
+
+
+@pytest.mark.parametrize("story, model", [
+    (held(30).probe("a", 60, 5, 0, held=False, state="lost"), "told"),
+    (Story().acquire("a", 0, 800, 5, limit=100), "outcomes"),
+    (held().write(1, 20, 5).final(), "resource"),
+], ids=["a loss that no callback told", "a limit", "a lost element"])
+def test_what_only_the_first_one_sees(story, model, tmp_path):
+    verdict, opinion = both(story.lines, tmp_path)
+    assert model in {finding.model for finding in verdict.failures}
+    assert opinion.ok, str(opinion)
+
+
 # -- on real stores -----------------------------------------------------------
 
 
 class Given:
     """The arguments of a campaign."""
 
-    seconds, alone, keep = 1.0, "", False
+    seconds, single, keep = 1.0, "", False
 
 
 @pytest.mark.skipif(bool(campaign.missing()), reason=campaign.missing())
@@ -387,6 +409,12 @@ def test_a_round_is_as_good_as_the_worse_of_its_judges():
         played.opinion = second.Opinion(
             {"verdict": word, "text": "", "operations": 1})
         assert played.ok == ok
+
+
+def test_each_bug_can_be_planted():
+    done = subprocess.run([os.path.join(HERE, "plant"), "--check"], text=True,
+                          stdout=subprocess.PIPE, check=False)
+    assert done.returncode == 0 and "can be planted" in done.stdout
 
 
 # -- where it can't be had ----------------------------------------------------
