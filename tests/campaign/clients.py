@@ -183,6 +183,7 @@ class Lane:
                    and self.world.resource.write(
                        token, found[0] + 1, found[1] + [[token, element]]))
         self.world.history("write", e="ok" if written else "fail", **line)
+        self.probe(grant)  # was it held to the end?
 
 
 def snib_binary():
