@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SOURCE = os.path.join(HERE, "judge")
 PLACE = os.path.join(ROOT, "build", "judge")
-BUILD_S, LIMIT_S = 400, 20
+BUILD_S, LIMIT_S = 120, 20
 
 
 class Missing(Exception):
