@@ -154,15 +154,19 @@ static void reap(struct body *b)
     step(b, &ev);
 }
 
+/* A keeper that is gone may have said why: that is still to be read, and its
+ * end comes behind it. */
 static void tell(struct body *b, enum plan_message_kind kind)
 {
     struct plan_message m = {.kind = kind};
     struct leash_event eof = {.kind = LEASH_EV_KEEPER_EOF};
 
-    if (b->socket < 0 ||
-        send(b->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-        step(b, &eof); /* nobody will answer */
+    if (b->socket >= 0 &&
+        (send(b->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ||
+         errno == EPIPE || errno == ECONNRESET)) {
+        return;
     }
+    step(b, &eof); /* nobody will answer */
 }
 
 /* The first TERM is for all; later ones for those adopted since, lest a
@@ -308,6 +312,9 @@ static void hear_keeper(struct body *b)
         }
         if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;
+        }
+        if (size < 0 && errno == ECONNRESET) {
+            continue; /* it did not read all of ours; its own words follow */
         }
         close(b->socket);
         b->socket = -1;

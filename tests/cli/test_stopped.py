@@ -139,6 +139,34 @@ def test_a_wait_limit_ends_though_the_waiter_was_stopped_meanwhile(store):
     assert not os.path.exists(mark)
 
 
+def test_a_limit_that_ends_during_ctrl_z_is_told_as_one(store):
+    store.hold("a")
+    p = waiting(store, "a", "-w", "1s", mark=store.path("never"))
+    holder = eventually(lambda: keeper_of(p.pid))
+    kill(p.pid, signal.SIGTSTP)
+    eventually(lambda: stopped(p.pid), "stopped")
+    eventually(lambda: not runs(holder), "the holder has said it, and ended")
+    kill(p.pid, signal.SIGCONT)
+    said = p.communicate(timeout=10)[1]
+    assert p.returncode == 75, said
+    assert "not acquired" in said and "died" not in said
+
+
+def test_what_the_holder_said_while_we_were_stopped_is_the_status(sqlite):
+    """Also when our own limit, a little later than its, is over by then."""
+    began = time.monotonic()
+    p = sqlite.start("run", "-s", "redis://127.0.0.1:1", "-w", "1s", "a", "--",
+                     "true")
+    holder = eventually(lambda: keeper_of(p.pid))
+    stop(p)
+    eventually(lambda: not runs(holder), "the holder has said it, and ended")
+    eventually(lambda: time.monotonic() - began > 1.5, "our own limit")
+    kill(p.pid, signal.SIGCONT)
+    said = p.communicate(timeout=10)[1]
+    assert p.returncode == 69, said
+    assert "unreachable" in said and "did not answer" not in said
+
+
 def test_a_keeper_that_is_stopped_does_not_keep_us_past_the_limit(store):
     store.hold("a")
     began = time.monotonic()
