@@ -219,21 +219,28 @@ static void kill_command(struct keeper *k)
     kill_marked(k);
 }
 
-/* The leash is stopped, and its time to kill is over. */
+/* The leash is stopped, and its time to kill is over. Where it has no group yet,
+ * none shall begin. */
 static void guard(struct keeper *k)
 {
-    int32_t group = atomic_load(&k->page->group);
+    int32_t group = 0;
 
     keeper_look(k);
     if (proc_now() < k->guard_ns) {
         return;
     }
-    if (group > 0 && k->plan->rules.on_lost == LEASH_LOST_KILL) {
+    if (k->plan->command != NULL &&
+        atomic_load(&k->page->offer) == PLAN_TAKEN &&
+        k->plan->rules.on_lost == LEASH_LOST_KILL) {
         if (!k->lost) { /* once it goes on, it knows who ended the command */
             k->lost = true;
             keeper_tell(k, PLAN_LOST, 0, LEASH_WHY_UNREACHABLE, "");
         }
-        kill(-group, SIGKILL);
+        if (!atomic_compare_exchange_strong(&k->page->group, &group,
+                                            PLAN_TOO_LATE) &&
+            group > 0) {
+            kill(-group, SIGKILL);
+        }
     }
     k->guard_ns = proc_now() + LEASH_KILL_AGAIN;
 }

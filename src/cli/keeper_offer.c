@@ -48,6 +48,7 @@ static void forget(struct keeper *k)
         k->listener = -1;
     }
     atomic_store(&k->page->deadline_ns, 0);
+    atomic_store(&k->page->group, 0);
     k->look_ns = k->renew_ns = k->guard_ns = INT64_MAX;
     k->at = 0;
     k->lost = false;

@@ -53,8 +53,23 @@ static void cannot_start(struct body *b)
     command_failed(b, CLI_INTERNAL, LEASH_WHY_INTERNAL);
 }
 
+static void open_gate(struct body *b)
+{
+    int error;
+
+    if (send(b->gate, "g", 1, MSG_NOSIGNAL) == 1 || errno == EPIPE) {
+        return; /* EPIPE: it was killed at the gate; its end is told as any */
+    }
+    error = errno;
+    kill(b->command, SIGKILL); /* it would wait for that word for ever */
+    waitpid(b->command, NULL, 0);
+    errno = error;
+    cannot_start(b);
+}
+
 static void start_command(struct body *b)
 {
+    int32_t none = 0;
     int lease[2], gate[2];
     pid_t self = getpid(), pid;
 
@@ -82,18 +97,16 @@ static void start_command(struct body *b)
     }
     setpgid(pid, pid);
     b->command = pid;
-    atomic_store(&b->page->group, (int32_t)pid);
+    /* The keeper closes the gate when its time to kill is over and there is no
+     * group yet, as we were stopped just here; why, it has told us. */
+    if (!atomic_compare_exchange_strong(&b->page->group, &none, (int32_t)pid)) {
+        kill(pid, SIGKILL);
+        return;
+    }
     if (b->terminal >= 0 && isatty(1)) {
         leash_hand_over(b);
     }
-    if (send(b->gate, "g", 1, MSG_NOSIGNAL) != 1) {
-        int error = errno;
-
-        kill(pid, SIGKILL); /* it would wait for that word for ever */
-        waitpid(pid, NULL, 0);
-        errno = error;
-        cannot_start(b);
-    }
+    open_gate(b);
 }
 
 /* 126 and 127 by us, or the command's own? The gate knows. */

@@ -51,9 +51,13 @@ struct plan {
  * has not taken it in time (it is stopped), and gives it back. */
 enum plan_offer { PLAN_NO_OFFER, PLAN_OFFERED, PLAN_TAKEN, PLAN_WITHDRAWN };
 
+/* In the place of a group: the lease is over, none may begin. */
+#define PLAN_TOO_LATE (-1)
+
 struct plan_page {
     _Atomic int64_t deadline_ns; /* keeper; later and later, while taken   */
-    _Atomic int32_t group;       /* leash, before the command may start    */
+    _Atomic int32_t group;       /* leash, before the command may start; or
+                                    keeper, in its place: PLAN_TOO_LATE    */
     _Atomic int32_t offer;       /* enum plan_offer                        */
     /* keeper, before GRANT: */
     int64_t tokens[PLAN_NAMES_MAX];
