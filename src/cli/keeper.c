@@ -219,6 +219,16 @@ static void kill_command(struct keeper *k)
     kill_marked(k);
 }
 
+/* A look at all processes costs some milliseconds, and the leash may be stopped
+ * for days. */
+static void kill_who_left(struct keeper *k)
+{
+    if (k->clean < 2) {
+        k->clean =
+            proc_kill_marked(k->page->address, true) > 0 ? 0 : k->clean + 1;
+    }
+}
+
 /* The leash is stopped, and its time to kill is over. Where it has no group yet,
  * none shall begin. */
 static void guard(struct keeper *k)
@@ -240,6 +250,7 @@ static void guard(struct keeper *k)
                                             PLAN_TOO_LATE) &&
             group > 0) {
             kill(-group, SIGKILL);
+            kill_who_left(k);
         }
     }
     k->guard_ns = proc_now() + LEASH_KILL_AGAIN;

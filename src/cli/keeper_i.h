@@ -84,6 +84,7 @@ struct keeper {
     int64_t look_ns;   /* next look at the grants                          */
     int64_t renew_ns;  /* our own renewal, when the grace is long          */
     int64_t guard_ns;  /* kill the group ourselves then                    */
+    int clean;         /* looks for who left it that found nobody          */
     int64_t offer_ns;  /* withdraw what the leash has not taken by then    */
     struct look *look; /* for the line: under way, or NULL                */
 };

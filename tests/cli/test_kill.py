@@ -192,6 +192,26 @@ def test_with_a_stopped_leash_the_keeper_kills_in_time(redis):
     assert p.wait(15) == 76
 
 
+def test_with_a_stopped_leash_the_keeper_ends_who_left_the_group(redis):
+    mark = redis.path("daemon")
+    p = redis.start("run", "-q", "-t", "2s", "a", "--", "sh", "-c",
+                    DAEMON + "; sleep 1000", mark,
+                    env={"PYTHON": sys.executable})
+    daemon = read_pid(mark)
+    eventually(lambda: stat_of(daemon)[1] == p.pid, "it is adopted")
+    kill(p.pid, signal.SIGSTOP)
+    redis.server.freeze()
+    frozen = time.monotonic()
+    try:
+        eventually(lambda: not runs(daemon), "the daemon dead", 5)
+        assert time.monotonic() - frozen < 2.2
+    finally:
+        kill(daemon, signal.SIGKILL)
+    redis.server.thaw()
+    kill(p.pid, signal.SIGCONT)
+    assert p.wait(15) == 76
+
+
 def test_a_store_that_stops_answering_costs_the_command_in_time(redis):
     p = redis.hold("a", "-t", "2s", "-g", "200ms")
     redis.server.freeze()
