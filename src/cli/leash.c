@@ -227,19 +227,24 @@ static void act(struct body *b, struct leash_actions a)
     }
 }
 
-static void step(struct body *b, const struct leash_event *ev)
-{
-    act(b, leash_step(&b->leash, ev, proc_now()));
-}
-
-static void look_at_page(struct body *b)
+static void look_at_page(struct body *b, int64_t now)
 {
     struct leash_event ev = {.kind = LEASH_EV_DEADLINE,
                              .at = atomic_load(&b->page->deadline_ns)};
 
     if (ev.at > b->leash.deadline) {
-        step(b, &ev);
+        act(b, leash_step(&b->leash, &ev, now));
     }
+}
+
+/* The page behind the clock: between the two we may be stopped for long, and a
+ * deadline that is older than the clock's word would be over. */
+static void step(struct body *b, const struct leash_event *ev)
+{
+    int64_t now = proc_now();
+
+    look_at_page(b, now);
+    act(b, leash_step(&b->leash, ev, now));
 }
 
 static void look_at_clock(struct body *b)
@@ -434,7 +439,7 @@ static void loop(struct body *b)
         if (fds[2].revents != 0) {
             drain(b->timer);
         }
-        look_at_page(b);
+        look_at_page(b, proc_now());
         look_at_clock(b);
         if (fds[0].revents != 0) {
             hear_keeper(b);
