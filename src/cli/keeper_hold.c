@@ -24,6 +24,7 @@ bool keeper_tell(const struct keeper *k, enum plan_message_kind kind, int code,
 
     text_add(&t, text);
     m.lingers = k->lingers;
+    m.grant = k->page->grants;
     return k->socket >= 0 &&
            send(k->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) ==
                (ssize_t)sizeof m;

@@ -81,6 +81,7 @@ void keeper_offer(struct keeper *k)
         return;
     }
     k->offer_ns = proc_now() + (most < OFFER_MOST ? most : OFFER_MOST);
+    k->page->grants++;
     atomic_store(&k->page->offer, PLAN_OFFERED);
     if (!keeper_tell(k, PLAN_GRANT, 0, LEASH_WHY_EXITED, "") && withdraw(k)) {
         keeper_cannot(k, "tell of the grant");

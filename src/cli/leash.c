@@ -265,12 +265,24 @@ static bool take_offer(struct body *b)
                                           PLAN_TAKEN);
 }
 
+/* Of one that was withdrawn while we were stopped; the one that we took is
+ * another. Before we have taken any, neither is of interest. */
+static bool is_of_earlier_grant(const struct body *b,
+                                const struct plan_message *m)
+{
+    return (m->kind == PLAN_RISK || m->kind == PLAN_LOST) &&
+           b->leash.state != LEASH_WAITING && m->grant != b->page->grants;
+}
+
 static void hear_signal(struct body *b, int sig);
 
 static void hear_message(struct body *b, const struct plan_message *m)
 {
     struct leash_event ev = {.why = (enum leash_why)m->why, .code = m->code};
 
+    if (is_of_earlier_grant(b, m)) {
+        return;
+    }
     switch ((enum plan_message_kind)m->kind) {
     case PLAN_GRANT:
         if (b->leash.state == LEASH_WAITING && !take_offer(b)) {

@@ -60,6 +60,7 @@ struct plan_page {
                                     keeper, in its place: PLAN_TOO_LATE    */
     _Atomic int32_t offer;       /* enum plan_offer                        */
     /* keeper, before GRANT: */
+    int32_t grants; /* that it was offered so far                          */
     int64_t tokens[PLAN_NAMES_MAX];
     int64_t permit_slots[PLAN_NAMES_MAX]; /* of a semaphore; else -1        */
     char owner[PLAN_OWNER_MAX];
@@ -89,7 +90,8 @@ struct plan_message {
     int32_t kind;
     int32_t code;
     int32_t why;
-    bool lingers; /* FAILED, RELEASED: it goes on alone, do not wait for it */
+    int32_t grant; /* RISK, LOST: of which that is told, plan_page.grants   */
+    bool lingers;  /* FAILED, RELEASED: it goes on alone, do not wait for it */
     char text[SNIB_EXPLAIN_TEXT]; /* what is behind it; "": not known       */
 };
 
