@@ -247,15 +247,6 @@ static void step(struct body *b, const struct leash_event *ev)
     act(b, leash_step(&b->leash, ev, now));
 }
 
-static void look_at_clock(struct body *b)
-{
-    struct leash_event ev = {.kind = LEASH_EV_TIMER};
-
-    if (proc_now() >= b->leash.timer) {
-        step(b, &ev);
-    }
-}
-
 /* False: it was withdrawn while we were stopped. */
 static bool take_offer(struct body *b)
 {
@@ -376,6 +367,21 @@ static void hear_signal(struct body *b, int sig)
     }
     if (sig == SIGINT || sig == SIGQUIT || sig == SIGTERM) {
         b->asked_to_end = sig;
+    }
+    step(b, &ev);
+}
+
+/* Where we only wait for the keeper's last word, it may have come while we were
+ * stopped: patience with it is over when it has not. */
+static void look_at_clock(struct body *b)
+{
+    struct leash_event ev = {.kind = LEASH_EV_TIMER};
+
+    if (proc_now() < b->leash.timer) {
+        return;
+    }
+    if (b->leash.state == LEASH_LEAVING || b->leash.state == LEASH_GONE) {
+        hear_keeper(b);
     }
     step(b, &ev);
 }
