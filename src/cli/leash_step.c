@@ -22,7 +22,8 @@
  * | HOLDING  | -                 | release -> GONE  | exit, warn  | release |
  * | GONE     | -                 | exit, warn       | exit, warn  | -       |
  *
- * DEADLINE moves TERM in RUNNING; KILL, once armed, stays where it is.
+ * DEADLINE moves TERM in RUNNING; KILL, once armed, stays where it is. A lease
+ * that ends in STOPPING or ENDING is told then.
  * "out" is: wait for --hold-min, tell the keeper to release, exit when it has.
  *
  * A grant that comes too late to begin anything (the host was suspended) is
@@ -118,6 +119,13 @@ static void arm_running(struct leash *l)
     l->timer = smaller(l->lost ? LEASH_NEVER : lease_stop(l), max_run_stop(l));
 }
 
+/* While we stop the command for --max-run, or what it has left behind, the lease
+ * may end: that is to be told at once. */
+static void arm_stopping(struct leash *l)
+{
+    l->timer = smaller(l->kill_at, l->lost ? LEASH_NEVER : l->deadline);
+}
+
 /* KILL is due after the grace, but never later than the margin before the
  * deadline. A command that may outlive the loss has no such bound. */
 static void arm_kill(struct leash *l, int64_t now)
@@ -126,13 +134,14 @@ static void arm_kill(struct leash *l, int64_t now)
     if (l->rules.on_lost == LEASH_LOST_KILL) {
         l->kill_at = smaller(l->kill_at, l->deadline - l->rules.margin);
     }
-    l->timer = l->kill_at;
+    arm_stopping(l);
 }
 
 static void act_kill(struct leash *l, struct leash_actions *a, int64_t now)
 {
     l->killed = true;
-    l->timer = now + LEASH_KILL_AGAIN;
+    l->kill_at = now + LEASH_KILL_AGAIN;
+    arm_stopping(l);
     a->todo |= LEASH_DO_KILL;
 }
 
@@ -445,6 +454,19 @@ static void stopping_ended(struct leash *l, const struct leash_event *ev)
     set_outcome(l, ev->code, true, l->lost ? l->lost_why : ev->why);
 }
 
+static void stopping_timer(struct leash *l, struct leash_actions *a,
+                           int64_t now)
+{
+    if (!l->lost && now >= l->deadline) {
+        note_lost(l, a, l->risk ? l->risk_why : LEASH_WHY_EXPIRED);
+    }
+    if (now >= l->kill_at) {
+        act_kill(l, a, now);
+        return;
+    }
+    arm_stopping(l);
+}
+
 /* STOPPING and ENDING differ in what moves the time of KILL. */
 static void step_stopping(struct leash *l, const struct leash_event *ev,
                           struct leash_actions *a, int64_t now)
@@ -456,6 +478,7 @@ static void step_stopping(struct leash *l, const struct leash_event *ev,
         if (!l->lost && ev->at > l->deadline) {
             l->deadline = ev->at;
             l->risk = false;
+            arm_stopping(l);
         }
         break;
     case LEASH_EV_LOST:
@@ -489,9 +512,7 @@ static void step_stopping(struct leash *l, const struct leash_event *ev,
         out(l, a, now);
         break;
     case LEASH_EV_TIMER:
-        if (now >= l->timer) {
-            act_kill(l, a, now);
-        }
+        stopping_timer(l, a, now);
         break;
     case LEASH_EV_SIGNAL:
         forward(l, a, ev->code);

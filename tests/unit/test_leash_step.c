@@ -621,6 +621,40 @@ static void max_run_is_counted_from_the_grant(void **state)
     assert_int_equal(l.timer, 50 * S);
 }
 
+/* KILL is due after the grace, whenever that is; the loss is told at once. */
+static void
+a_lease_that_ends_while_it_is_stopped_for_max_run_is_told(void **state)
+{
+    struct leash_rules brave = rules;
+    struct leash l;
+    (void)state;
+    brave.on_lost = LEASH_LOST_IGNORE;
+    brave.max_run = 27 * S;
+    l = in_state_with(LEASH_RUNNING, brave);
+    assert_int_equal(send(&l, TIMER, 27 * S).todo, TERM_ | LEASH_SAY_MAX_RUN);
+    assert_int_equal(l.timer, 30 * S);
+    assert_int_equal(send(&l, TIMER, 30 * S).todo, LOSE_);
+    assert_int_equal(l.timer, 32 * S);
+    assert_int_equal(send(&l, TIMER, 32 * S).todo, KILL_);
+}
+
+/* What it left behind withstands KILL, as in uninterruptible sleep. */
+static void what_is_left_behind_past_the_lease_is_a_loss(void **state)
+{
+    struct leash l = in_state(LEASH_ENDING);
+    int64_t last = 0;
+    (void)state;
+    while (l.timer < 30 * S) {
+        assert_true(l.timer > last);
+        last = l.timer;
+        send(&l, TIMER, l.timer);
+    }
+    assert_int_equal(l.exit, 3);
+    assert_int_equal(send(&l, TIMER, 30 * S).todo & LOSE_, LOSE_);
+    send(&l, EMPTY, 31 * S);
+    assert_int_equal(l.exit, 76);
+}
+
 static void on_lost_signal_sends_it_once_and_does_not_kill(void **state)
 {
     struct leash_rules told = rules;
@@ -772,6 +806,9 @@ int main(void)
         cmocka_unit_test(a_command_that_could_not_start_did_not_run),
         cmocka_unit_test(max_run_stops_and_never_ends_as_0),
         cmocka_unit_test(max_run_is_counted_from_the_grant),
+        cmocka_unit_test(
+            a_lease_that_ends_while_it_is_stopped_for_max_run_is_told),
+        cmocka_unit_test(what_is_left_behind_past_the_lease_is_a_loss),
         cmocka_unit_test(on_lost_signal_sends_it_once_and_does_not_kill),
         cmocka_unit_test(
             on_lost_ignore_tells_at_the_deadline_and_keeps_the_status),
