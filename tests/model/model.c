@@ -1,0 +1,586 @@
+/* model.c — all states of `snib run`'s processes, breadth first.
+ *
+ *   model                what ctest runs: each setup with as many disturbances
+ *                        (stops, kills, signals, the lock taken away), at any
+ *                        moments, as its line in the table says
+ *   --more N             with so many more
+ *   --most N             with at most so many
+ *   --only TEXT          setups whose name contains it
+ *   --states N           look at no more than so many states of a setup
+ *   --first              end with the first setup that fails
+ *   --list               the setups
+ *
+ * Everything else that may happen costs nothing and happens in any order and
+ * number: renewals that are confirmed, refused, late, lost; ends of the
+ * command; time. All of it to the last state, as time is told relative to now.
+ *
+ * In each state judge.c looks; and from each state an end has to be reachable
+ * by steps of those processes alone that are there (continued, if they are
+ * stopped), without an answer of the store, and without the help of a command
+ * that was told to end; and nobody runs in circles while time stands still. What
+ * is wrong is printed with the way there, which is a
+ * shortest one, and exit status 1.
+ */
+#include "model.h"
+
+#include <assert.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static_assert(sizeof(struct world) == offsetof(struct world, unused) + 3,
+              "bytes that nobody sets would tell equal states apart");
+
+struct setup setup;
+struct leash_rules rules;
+
+#define FIXED    .fixed = true
+#define ON(what) .on_lost = LEASH_LOST_##what
+
+/* "renewed": any number of renewals; else the lease is never renewed. */
+static const struct setup setups[] = {
+    {.name = "kill", ON(KILL), FIXED, .left = 2},
+    {.name = "kill, renewed", ON(KILL), .left = 1},
+    {.name = "kill, slow store", ON(KILL), .slow = true, .risk = true},
+    {.name = "kill, --wait", ON(KILL), FIXED, .limit = true, .left = 1},
+    {.name = "kill, --wait, renewed", ON(KILL), .limit = true},
+    {.name = "kill, others", ON(KILL), FIXED, .others = true, .left = 1},
+    {.name = "kill, terminal", ON(KILL), FIXED, .terminal = true, .left = 1},
+    {.name = "kill, --hold-min", ON(KILL), FIXED, .hold_min = true, .left = 1},
+    {.name = "kill, --hold-min, renewed", ON(KILL), .hold_min = true},
+    {.name = "kill, --max-run", ON(KILL), FIXED, .max_run = true, .left = 1},
+    {.name = "kill, --max-run, renewed", ON(KILL), .max_run = true},
+    {.name = "kill, --hold-min --max-run --wait, others",
+     ON(KILL),
+     FIXED,
+     .hold_min = true,
+     .max_run = true,
+     .limit = true,
+     .others = true},
+    {.name = "signal", ON(SIGNAL), FIXED, .left = 1},
+    {.name = "signal, renewed", ON(SIGNAL)},
+    {.name = "signal, --max-run",
+     ON(SIGNAL),
+     FIXED,
+     .max_run = true,
+     .left = 1},
+    {.name = "ignore", ON(IGNORE), FIXED, .left = 1},
+    {.name = "ignore, renewed", ON(IGNORE)},
+    {.name = "ignore, --hold-min --max-run",
+     ON(IGNORE),
+     FIXED,
+     .hold_min = true,
+     .max_run = true,
+     .left = 1},
+};
+
+static struct {
+    int more, most;
+    size_t states;
+    const char *only;
+    bool first;
+} option = {.most = FAR_OUT, .states = 20 * 1000 * 1000, .only = ""};
+
+#define QUICK (UINT32_C(1) << 31)
+
+/* -- what was seen ------------------------------------------------------------- */
+
+static struct seen {
+    struct world *worlds;
+    uint32_t *from; /* the state before                                     */
+    uint8_t *by;    /* the move                                             */
+    size_t count, room;
+    uint32_t *slots; /* hash table of numbers + 1                            */
+    size_t mask;
+    uint32_t *edges; /* pairs of fair moves: from, to                        */
+    size_t fair, fair_room;
+    uint64_t moves;
+    bool failed;
+} seen;
+
+static void *zeroed(size_t count, size_t size)
+{
+    void *bytes = calloc(count, size);
+
+    if (bytes == NULL) {
+        fprintf(stderr, "model: out of memory\n");
+        exit(2);
+    }
+    return bytes;
+}
+
+static void *grown(void *bytes, size_t size)
+{
+    void *more = realloc(bytes, size);
+
+    if (more == NULL) {
+        fprintf(stderr, "model: out of memory\n");
+        exit(2);
+    }
+    return more;
+}
+
+static uint64_t hash_of(const struct world *w)
+{
+    const unsigned char *p = (const unsigned char *)w;
+    uint64_t h = 0x9e3779b97f4a7c15u, word;
+    size_t i = 0;
+
+    for (; i + 8 <= sizeof *w; i += 8) {
+        memcpy(&word, p + i, 8);
+        h = (h ^ word) * 0xff51afd7ed558ccdu;
+        h ^= h >> 32;
+    }
+    word = 0;
+    memcpy(&word, p + i, sizeof *w - i);
+    h = (h ^ word) * 0xff51afd7ed558ccdu;
+    return h ^ h >> 29;
+}
+
+static size_t slot_of(const struct world *w)
+{
+    size_t slot = hash_of(w) & seen.mask;
+
+    while (seen.slots[slot] != 0 &&
+           memcmp(&seen.worlds[seen.slots[slot] - 1], w, sizeof *w) != 0) {
+        slot = (slot + 1) & seen.mask;
+    }
+    return slot;
+}
+
+static void widen(void)
+{
+    size_t size = seen.mask == 0 ? 1u << 16 : (seen.mask + 1) * 2;
+
+    free(seen.slots);
+    seen.slots = zeroed(size, sizeof *seen.slots);
+    seen.mask = size - 1;
+    for (size_t i = 0; i < seen.count; i++) {
+        seen.slots[slot_of(&seen.worlds[i])] = (uint32_t)i + 1;
+    }
+}
+
+/* Its number. */
+static uint32_t note(const struct world *w, uint32_t from, enum move by)
+{
+    size_t slot;
+
+    if (seen.count * 2 >= seen.mask) {
+        widen();
+    }
+    slot = slot_of(w);
+    if (seen.slots[slot] != 0) {
+        return seen.slots[slot] - 1;
+    }
+    if (seen.count == seen.room) {
+        seen.room = seen.room == 0 ? 1u << 16 : seen.room * 2;
+        seen.worlds = grown(seen.worlds, seen.room * sizeof *seen.worlds);
+        seen.from = grown(seen.from, seen.room * sizeof *seen.from);
+        seen.by = grown(seen.by, seen.room);
+    }
+    seen.worlds[seen.count] = *w;
+    seen.from[seen.count] = from;
+    seen.by[seen.count] = (uint8_t)by;
+    seen.slots[slot] = (uint32_t)++seen.count;
+    return (uint32_t)seen.count - 1;
+}
+
+/* from: | QUICK when those who run do it at once */
+static void note_fair(uint32_t from, uint32_t to)
+{
+    if (seen.fair == seen.fair_room) {
+        seen.fair_room = seen.fair_room == 0 ? 1u << 16 : seen.fair_room * 2;
+        seen.edges = grown(seen.edges, seen.fair_room * 2 * sizeof *seen.edges);
+    }
+    seen.edges[2 * seen.fair] = from;
+    seen.edges[2 * seen.fair + 1] = to;
+    seen.fair++;
+}
+
+static void forget_all(void)
+{
+    free(seen.worlds);
+    free(seen.from);
+    free(seen.by);
+    free(seen.slots);
+    free(seen.edges);
+    seen = (struct seen){0};
+}
+
+/* -- words --------------------------------------------------------------------- */
+
+static const char *const move_text[] = {
+#define MOVE_TEXT_(name, text) text,
+    MOVES(MOVE_TEXT_)
+#undef MOVE_TEXT_
+};
+
+static const char *const mind_text[] = {"waiting",  "leaving", "running",
+                                        "stopping", "ending",  "holding",
+                                        "gone",     "done"};
+static const char *const at_text[] = {"poll", "clock", "socket", "signals",
+                                      "a signal"};
+static const char *const runs_text[] = {"runs", "is stopped", "is killed",
+                                        "has exited"};
+static const char *const leader_text[] = {"not born", "at the gate", "runs",
+                                          "zombie", "reaped"};
+static const char *const lock_text[] = {"free", "another's", "ours"};
+
+static void print_world(const struct world *w)
+{
+    printf("      supervisor %s, %s, at %s, deadline %d timer %d exit %d; "
+           "holder %s phase %d.%d, page %d offer %d; command %s%s; lock %s "
+           "%d; facts %x, term %d, age %d\n",
+           runs_text[w->sup], mind_text[w->mind.state], at_text[w->at],
+           w->mind.deadline, w->mind.timer, w->mind.exit, runs_text[w->holder],
+           w->phase, w->holder_at, w->page_deadline, w->page_offer,
+           leader_text[w->leader], w->leader_stopped ? ", stopped" : "",
+           lock_text[w->lock], w->lock_end, w->facts, w->term_age, w->age);
+}
+
+/* The state, and the move out of it that is wrong (MOVE_COUNT: none is). */
+static void failed(uint32_t at, enum move by, const char *why)
+{
+    uint32_t way[4096];
+    size_t length = 0;
+
+    printf("FAILED %s: %s\n", setup.name, why);
+    if (exit_status >= 0) {
+        printf("    exit status %d\n", exit_status);
+    }
+    for (uint32_t i = at; i != 0 && length < 4096; i = seen.from[i]) {
+        way[length++] = i;
+    }
+    while (length-- > 0) {
+        if (seen.by[way[length]] == TICK) {
+            print_world(&seen.worlds[seen.from[way[length]]]);
+        }
+        printf("    %s\n", move_text[seen.by[way[length]]]);
+    }
+    print_world(&seen.worlds[at]);
+    if (by != MOVE_COUNT) {
+        printf("    %s\n", move_text[by]);
+    }
+    seen.failed = true;
+}
+
+/* -- exploring ----------------------------------------------------------------- */
+
+static void set_up(const struct setup *s)
+{
+    const int64_t tick = LEASH_KILL_AGAIN;
+
+    setup = *s;
+    rules = (struct leash_rules){
+        .ttl = TTL * tick,
+        .grace = GRACE * tick,
+        .margin = MARGIN * tick,
+        .wait = s->limit ? (LIMIT + SLACK) * tick : LEASH_NEVER,
+        .slack = SLACK * tick,
+        .request = REQUEST * tick,
+        .hold_min = s->hold_min ? HOLD_MIN * tick : 0,
+        .max_run = s->max_run ? MAX_RUN * tick : 0,
+        .on_lost = s->on_lost,
+        .lost_signal = s->on_lost == LEASH_LOST_SIGNAL ? SIGUSR1 : 0};
+}
+
+static void settle_sup(struct world *w)
+{
+    if (w->sup >= KILLED) { /* its exit has been judged */
+        w->mind = (struct mind){.state = LEASH_DONE};
+        w->asked_to_end = w->sent = w->code = 0;
+        w->facts &= F_BOTH_OUT | F_FORCED | F_SILENT;
+    }
+    if (w->mind.state != LEASH_STOPPING && w->mind.state != LEASH_ENDING) {
+        w->mind.kill_at = NONE;
+    }
+    if (!setup.hold_min && !setup.max_run) {
+        w->age = w->page_offer == OFFERED ? w->age : 0;
+        w->mind.granted = NONE;
+    }
+}
+
+/* What cannot be told apart any more, nor matters, is made the same. */
+static void settle(struct world *w)
+{
+    settle_sup(w);
+    if (!(w->facts & F_TERM) || w->leader != RUNNING) {
+        w->term_age = 0;
+    }
+    if (w->page_offer == TAKEN) { /* neither does anything any more */
+        w->limit_at = w->offer_at = NEVER;
+    }
+    if (w->facts & F_LOST_MUST) {
+        w->facts |= F_LOST_MAY;
+    }
+    if (w->holder == KILLED && w->leader == REAPED && !anybody(w)) {
+        w->lock = FREE;
+    }
+    if (w->lock != OURS) {
+        w->lock_end = 0;
+    }
+}
+
+/* Who is there, and is continued if need be, does it by itself. */
+static bool is_fair(const struct world *w, enum move m)
+{
+    switch (m) {
+    case COMMAND_ENDS_0:
+        return !(w->facts & F_TERM);
+    case CHILD_EXEC:
+    case RELEASE_DROPPED:
+    case CONT_SUP:
+    case CONT_HOLDER:
+    case CONT_COMMAND:
+    case TICK:
+    case SUP_STEP:
+        return true;
+    default:
+        return m >= HOLDER_HEARS && m <= HOLDER_GIVES_UP && m != HOLDER_GRANT;
+    }
+}
+
+static bool is_quick(enum move m)
+{
+    return m != TICK && m != COMMAND_ENDS_0 && m != CONT_SUP &&
+           m != CONT_HOLDER && m != CONT_COMMAND;
+}
+
+static void explore_from(uint32_t at)
+{
+    if (is_end(&seen.worlds[at]) && !anybody(&seen.worlds[at])) {
+        return;
+    }
+    for (int m = 0; m < MOVE_COUNT && !seen.failed; m++) {
+        struct world w = seen.worlds[at];
+        uint32_t to;
+
+        if (!world_can(&w, (enum move)m)) {
+            continue;
+        }
+        world_do(&w, (enum move)m);
+        settle(&w);
+        seen.moves++;
+        if (wrong != NULL) {
+            failed(at, (enum move)m, wrong);
+            wrong = NULL;
+            return;
+        }
+        to = note(&w, at, (enum move)m);
+        if (to != at && is_fair(&seen.worlds[at], (enum move)m)) {
+            note_fair(is_quick((enum move)m) ? at | QUICK : at, to);
+        }
+    }
+}
+
+/* It waits for its turn, as it was asked to. */
+static bool waits_for_ever(const struct world *w)
+{
+    return !setup.limit && w->sup == RUNS && w->mind.state == LEASH_WAITING &&
+           w->holder == RUNS;
+}
+
+/* The edges the other way round: those to state i are back[first[i]] to
+ * back[first[i + 1] - 1]. */
+struct backwards {
+    size_t *first;
+    uint32_t *back;
+};
+
+static struct backwards turn_round(bool only_quick)
+{
+    struct backwards b = {.first = zeroed(seen.count + 2, sizeof *b.first),
+                          .back = zeroed(seen.fair + 1, sizeof *b.back)};
+
+    for (size_t i = 0; i < seen.fair; i++) {
+        if (!only_quick || seen.edges[2 * i] & QUICK) {
+            b.first[seen.edges[2 * i + 1] + 2]++;
+        }
+    }
+    for (size_t i = 2; i < seen.count + 2; i++) {
+        b.first[i] += b.first[i - 1];
+    }
+    for (size_t i = 0; i < seen.fair; i++) {
+        if (!only_quick || seen.edges[2 * i] & QUICK) {
+            b.back[b.first[seen.edges[2 * i + 1] + 1]++] =
+                seen.edges[2 * i] & ~QUICK;
+        }
+    }
+    return b;
+}
+
+static bool good_end(const struct world *w)
+{
+    return is_end(w) || waits_for_ever(w);
+}
+
+static bool lets_time_pass(const struct world *w)
+{
+    return is_end(w) || !urgent(w);
+}
+
+/* Backwards from those that are where they should get to: whom do the moves not
+ * lead there? */
+static void judge_ways(bool only_quick, bool (*arrived)(const struct world *),
+                       const char *why)
+{
+    struct backwards b = turn_round(only_quick);
+    uint32_t *list = zeroed(seen.count + 1, sizeof *list);
+    bool *good = zeroed(seen.count + 1, sizeof *good);
+    size_t tail = 0;
+
+    for (uint32_t i = 0; i < seen.count; i++) {
+        if (arrived(&seen.worlds[i])) {
+            good[i] = true;
+            list[tail++] = i;
+        }
+    }
+    for (size_t head = 0; head < tail; head++) {
+        for (size_t i = b.first[list[head]]; i < b.first[list[head] + 1]; i++) {
+            if (!good[b.back[i]]) {
+                good[b.back[i]] = true;
+                list[tail++] = b.back[i];
+            }
+        }
+    }
+    for (uint32_t i = 0; i < seen.count && !seen.failed; i++) {
+        if (!good[i]) {
+            failed(i, MOVE_COUNT, why);
+        }
+    }
+    free(b.first);
+    free(b.back);
+    free(list);
+    free(good);
+}
+
+static void judge_ends(void)
+{
+    judge_ways(true, lets_time_pass,
+               "it goes in circles, and time stands still");
+    judge_ways(false, good_end, "no end can be reached from here");
+}
+
+static struct {
+    size_t states;
+    uint64_t moves;
+} total;
+
+static double processor_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int disturbances(const struct setup *s)
+{
+    int left = s->left + option.more;
+
+    return left < option.most ? left : option.most;
+}
+
+static bool explore(const struct setup *s)
+{
+    double begin = processor_s();
+    bool cut = false;
+    struct world w;
+    bool good;
+
+    set_up(s);
+    memset(&w, 0, sizeof w);
+    w.lock = ANOTHERS;
+    w.left = (uint8_t)disturbances(s);
+    sup_begin(&w);
+    holder_begin(&w);
+    settle(&w);
+    note(&w, 0, TICK);
+    for (uint32_t at = 0; at < seen.count && !seen.failed && !cut; at++) {
+        explore_from(at);
+        cut = seen.count >= option.states;
+    }
+    if (!seen.failed && !cut) {
+        judge_ends();
+    }
+    good = !seen.failed;
+    printf("%s: %zu states, %" PRIu64 " moves, %d disturbances, %.1f s%s\n",
+           setup.name, seen.count, seen.moves, disturbances(s),
+           processor_s() - begin, cut ? ", cut" : "");
+    fflush(stdout);
+    total.states += seen.count;
+    total.moves += seen.moves;
+    forget_all();
+    return good;
+}
+
+static void usage(void)
+{
+    fprintf(stderr,
+            "usage: model [--more N] [--most N] [--only TEXT] [--states N] "
+            "[--first] [--list]\n");
+    exit(64);
+}
+
+static void read_options(int argc, char **argv)
+{
+    static const struct option options[] = {{"more", 1, NULL, 'm'},
+                                            {"most", 1, NULL, 'M'},
+                                            {"only", 1, NULL, 'o'},
+                                            {"states", 1, NULL, 's'},
+                                            {"first", 0, NULL, 'f'},
+                                            {"list", 0, NULL, 'L'},
+                                            {0}};
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (c) {
+        case 'm':
+            option.more = atoi(optarg);
+            break;
+        case 'M':
+            option.most = atoi(optarg);
+            break;
+        case 'o':
+            option.only = optarg;
+            break;
+        case 's':
+            option.states = strtoull(optarg, NULL, 10);
+            break;
+        case 'f':
+            option.first = true;
+            break;
+        case 'L':
+            for (size_t i = 0; i < sizeof setups / sizeof setups[0]; i++) {
+                puts(setups[i].name);
+            }
+            exit(0);
+        default:
+            usage();
+        }
+    }
+    if (option.more < 0 || option.most < 0 || optind != argc) {
+        usage();
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int bad = 0, all = 0;
+
+    read_options(argc, argv);
+    for (size_t i = 0; i < sizeof setups / sizeof setups[0]; i++) {
+        if (strstr(setups[i].name, option.only) != NULL &&
+            !(option.first && bad > 0)) {
+            all++;
+            bad += !explore(&setups[i]);
+        }
+    }
+    printf("%d of %d setups hold: %zu states, %" PRIu64 " moves, %.1f s\n",
+           all - bad, all, total.states, total.moves, processor_s());
+    return bad > 0 ? 1 : 0;
+}
