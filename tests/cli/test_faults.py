@@ -7,13 +7,12 @@ The gate tries a fixed sample; with SNIB_FAULTS=all every n (./dev soak)."""
 import json
 import os
 import resource
-import shutil
-import subprocess
 import time
 
 import pytest
 
-from conftest import HERE, eventually
+from conftest import eventually
+from harness.shim import build_shim
 
 ALL = os.environ.get("SNIB_FAULTS") == "all"
 TTL = "2s"
@@ -23,14 +22,7 @@ CODES = {0, 1, 64, 65, 69, 70, 71, 73, 74, 75, 76, 77, 78, 126, 127}
 
 @pytest.fixture(scope="session")
 def shim(tmp_path_factory):
-    made = str(tmp_path_factory.mktemp("shim") / "faults.so")
-    source = os.path.join(os.path.dirname(HERE), "harness", "faults.c")
-    compiler = shutil.which("cc") or shutil.which("gcc") or \
-        shutil.which("clang")
-    assert compiler, "no C compiler"
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-w", "-o", made,
-                    source, "-ldl"], check=True, timeout=60)
-    return made
+    return build_shim(tmp_path_factory.mktemp("shim"), "faults.c")
 
 
 def sanitized(binary):

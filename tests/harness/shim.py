@@ -20,21 +20,21 @@ class ShimMissing(Exception):
     """It cannot be built here; the text says why."""
 
 
-def build_shim(folder):
+def build_shim(folder, source="shim.c"):
     """Path of the library, made in the folder. (A second is what it takes:
     once a session is enough.)"""
     compiler = (shutil.which("cc") or shutil.which("gcc")
                 or shutil.which("clang"))
     if compiler is None:
-        raise ShimMissing("no C compiler for the clock shim (cc)")
-    made = os.path.join(str(folder), "shim.so")
+        raise ShimMissing("no C compiler for the shims (cc)")
+    made = os.path.join(str(folder), source[:-1] + "so")
     done = subprocess.run(
-        [compiler, "-O1", "-shared", "-fPIC", "-o", made,
-         os.path.join(HERE, "shim.c"), "-ldl"],
+        [compiler, "-O1", "-w", "-shared", "-fPIC", "-o", made,
+         os.path.join(HERE, source), "-ldl"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         raise ShimMissing(
-            "the clock shim does not compile: " + done.stdout[-300:])
+            source + " does not compile: " + done.stdout[-300:])
     return made
 
 
