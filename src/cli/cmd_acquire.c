@@ -47,14 +47,6 @@ static int open_holder(struct plan *plan)
     return CLI_OK;
 }
 
-/* 0 or errno. */
-static int write_out(const char *bytes, size_t size)
-{
-    ssize_t done = write(1, bytes, size);
-
-    return done == (ssize_t)size ? 0 : done < 0 ? errno : ENOSPC;
-}
-
 /* The keeper's word that all is given back; false: not in time. It goes on
  * trying when we are gone. */
 static bool given_back(const struct plan *plan, int socket)
@@ -63,7 +55,7 @@ static bool given_back(const struct plan *plan, int socket)
     int64_t until = proc_now() + plan->rules.request, left;
     struct pollfd p = {.fd = socket, .events = POLLIN};
 
-    if (send(socket, &m, sizeof m, MSG_NOSIGNAL) < 0) {
+    if (TEMP_FAILURE_RETRY(send(socket, &m, sizeof m, MSG_NOSIGNAL)) < 0) {
         return false;
     }
     while ((left = until - proc_now()) > 0) {
@@ -114,7 +106,7 @@ static int print_grant(const struct plan *plan, const struct plan_page *page,
         text_add(&t, grant);
         text_add(&t, "\n");
     }
-    return write_out(line, t.used);
+    return text_write(1, line, t.used);
 }
 
 static int print_sh(const struct plan *plan, const struct plan_page *page,
@@ -125,7 +117,7 @@ static int print_sh(const struct plan *plan, const struct plan_page *page,
 
     t.bytes = calloc(1, t.size);
     if (t.bytes != NULL && acquire_sh_text(&t, plan, page, g)) {
-        error = write_out(t.bytes, t.used);
+        error = text_write(1, t.bytes, t.used);
     }
     free(t.bytes);
     return error;
@@ -136,7 +128,8 @@ static bool let_go(int socket)
 {
     struct plan_message detach = {.kind = PLAN_DETACH};
 
-    if (send(socket, &detach, sizeof detach, MSG_NOSIGNAL) < 0) {
+    if (TEMP_FAILURE_RETRY(send(socket, &detach, sizeof detach, MSG_NOSIGNAL)) <
+        0) {
         say("the keeper died; the lock is free when its lease ends");
         return false;
     }
@@ -281,7 +274,7 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
     }
     plan.program = args->no_keeper ? "snib acquire --detached" : "snib acquire";
     /* Whoever kills us while we wait: the text so far is no success. */
-    if (args->sh && (error = write_out("! :\n", 4)) != 0) {
+    if (args->sh && (error = text_write(1, "! :\n", 4)) != 0) {
         say("cannot write to stdout: %s; nothing was acquired",
             strerror(error));
         return CLI_INTERNAL;

@@ -41,9 +41,11 @@ int control_listen(char ret_address[CONTROL_ADDRESS_MAX])
     struct sockaddr_un address;
     socklen_t size;
     uint64_t random;
+    ssize_t got;
     int fd;
 
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
+    got = TEMP_FAILURE_RETRY(getrandom(&random, sizeof random, 0));
+    if (got != (ssize_t)sizeof random) {
         return -1;
     }
     snprintf(ret_address, CONTROL_ADDRESS_MAX, "%u.%016" PRIx64,
@@ -115,7 +117,7 @@ int control_accept(int listener)
 
 bool control_receive(int fd, struct control_request *ret)
 {
-    ssize_t size = recv(fd, ret, sizeof *ret, MSG_DONTWAIT);
+    ssize_t size = TEMP_FAILURE_RETRY(recv(fd, ret, sizeof *ret, MSG_DONTWAIT));
 
     return size == (ssize_t)sizeof *ret && ret->magic == CONTROL_MAGIC &&
            ret->name_size <= SNIB_NAME_MAX;
@@ -123,12 +125,14 @@ bool control_receive(int fd, struct control_request *ret)
 
 void control_send(int fd, const struct control_reply *reply)
 {
-    send(fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL);
+    TEMP_FAILURE_RETRY(
+        send(fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 void control_send_above(int fd, const struct control_above *reply)
 {
-    send(fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL);
+    TEMP_FAILURE_RETRY(
+        send(fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 /* ret: begins with the magic. */
@@ -144,14 +148,16 @@ static bool talk(int fd, const char *address,
         errno = EPERM;
         return false;
     }
-    if (send(fd, request, sizeof *request, MSG_NOSIGNAL) < 0) {
+    if (TEMP_FAILURE_RETRY(send(fd, request, sizeof *request, MSG_NOSIGNAL)) <
+        0) {
         return false;
     }
-    if (poll(&p, 1, timeout_ms) <= 0) {
+    if (TEMP_FAILURE_RETRY(poll(&p, 1, timeout_ms)) <= 0) {
         errno = ETIMEDOUT;
         return false;
     }
-    size = recv(fd, ret, ret_size, MSG_DONTWAIT | MSG_TRUNC);
+    size =
+        TEMP_FAILURE_RETRY(recv(fd, ret, ret_size, MSG_DONTWAIT | MSG_TRUNC));
     if (size <= 0) {
         errno = size < 0 ? errno : ECONNRESET;
         return false;
@@ -179,7 +185,7 @@ static bool ask_once(const char *address, const struct control_request *request,
     }
     /* connect waits when a stopped keeper's backlog is full. */
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    ok = connect(fd, (struct sockaddr *)&to, size) == 0 &&
+    ok = TEMP_FAILURE_RETRY(connect(fd, (struct sockaddr *)&to, size)) == 0 &&
          talk(fd, address, request, timeout_ms, ret, ret_size);
     error = errno;
     close(fd);

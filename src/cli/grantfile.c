@@ -89,16 +89,9 @@ void grantfile_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
 
 static int write_all(int fd, const char *bytes, size_t size)
 {
-    while (size > 0) {
-        ssize_t n = write(fd, bytes, size);
+    int error = text_write(fd, bytes, size);
 
-        if (n < 0) {
-            return errno;
-        }
-        bytes += n;
-        size -= (size_t)n;
-    }
-    return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+    return error != 0 || fsync(fd) == 0 || errno == EINVAL ? error : errno;
 }
 
 int grantfile_place(const char *path)
@@ -213,8 +206,9 @@ void grantfile_remove(const char *path, const struct grantfile *g)
     text_add(&t, "grant=");
     text_add(&t, grant);
     text_add(&t, "\n");
-    size = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read(fd, there, t.used)
-                                                      : -1;
+    size = fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
+               ? TEMP_FAILURE_RETRY(read(fd, there, t.used))
+               : -1;
     close(fd);
     if (size == (ssize_t)t.used && memcmp(there, first, t.used) == 0) {
         unlink(path);
@@ -369,7 +363,7 @@ bool grantfile_read(const struct cli_args *args, const char *operand,
                     shown_short(operand), strerror(errno));
         return false;
     }
-    size = read(fd, lines, sizeof lines - 1);
+    size = TEMP_FAILURE_RETRY(read(fd, lines, sizeof lines - 1));
     close(fd);
     lines[size > 0 ? size : 0] = '\0';
     snprintf(line, sizeof line, "%.*s", (int)strcspn(lines, "\n"), lines);

@@ -10,6 +10,7 @@
 #include "kinds.h"
 #include "proc.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,7 +282,7 @@ void keeper_wake(const struct keeper *k)
 {
     uint64_t one = 1;
 
-    if (write(k->changed, &one, sizeof one) < 0) {
+    if (TEMP_FAILURE_RETRY(write(k->changed, &one, sizeof one)) < 0) {
         return; /* full: it is readable, that is all we want */
     }
 }

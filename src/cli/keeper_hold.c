@@ -12,9 +12,11 @@
 #include "keeper_i.h"
 #include "proc.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 bool keeper_tell(const struct keeper *k, enum plan_message_kind kind, int code,
                  enum leash_why why, const char *text)
@@ -26,7 +28,8 @@ bool keeper_tell(const struct keeper *k, enum plan_message_kind kind, int code,
     m.lingers = k->lingers;
     m.grant = k->page->grants;
     return k->socket >= 0 &&
-           send(k->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           TEMP_FAILURE_RETRY(
+               send(k->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL)) ==
                (ssize_t)sizeof m;
 }
 

@@ -57,7 +57,8 @@ static void open_gate(struct body *b)
 {
     int error;
 
-    if (send(b->gate, "g", 1, MSG_NOSIGNAL) == 1 || errno == EPIPE) {
+    if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1, MSG_NOSIGNAL)) == 1 ||
+        errno == EPIPE) {
         return; /* EPIPE: it was killed at the gate; its end is told as any */
     }
     error = errno;
@@ -123,7 +124,7 @@ static void ended_event(struct body *b, int status, struct leash_event *ev)
     ev->code = WEXITSTATUS(status);
     if ((ev->code == CLI_NOT_FOUND || ev->code == CLI_NOT_EXECUTABLE ||
          ev->code == CLI_INTERNAL) &&
-        recv(b->gate, &error, sizeof error, MSG_DONTWAIT) ==
+        TEMP_FAILURE_RETRY(recv(b->gate, &error, sizeof error, MSG_DONTWAIT)) ==
             (ssize_t)sizeof error) {
         ev->why = ev->code == CLI_NOT_FOUND  ? LEASH_WHY_NOT_FOUND
                   : ev->code == CLI_INTERNAL ? LEASH_WHY_INTERNAL
@@ -139,7 +140,8 @@ static void reap(struct body *b)
     int status;
     pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    while ((pid = (pid_t)TEMP_FAILURE_RETRY(
+                waitpid(-1, &status, WNOHANG | WUNTRACED))) > 0) {
         if (pid == b->keeper) {
             b->keeper_gone = !WIFSTOPPED(status);
             continue; /* its socket tells */
@@ -175,7 +177,8 @@ static void tell(struct body *b, enum plan_message_kind kind)
     struct leash_event eof = {.kind = LEASH_EV_KEEPER_EOF};
 
     if (b->socket >= 0 &&
-        (send(b->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ||
+        (TEMP_FAILURE_RETRY(
+             send(b->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL)) >= 0 ||
          errno == EPIPE || errno == ECONNRESET)) {
         return;
     }

@@ -53,7 +53,7 @@ static void reap_all(struct body *b)
 {
     pid_t pid;
 
-    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+    while ((pid = (pid_t)TEMP_FAILURE_RETRY(waitpid(-1, NULL, WNOHANG))) > 0) {
         if (pid == b->keeper) {
             b->keeper_gone = true;
         }

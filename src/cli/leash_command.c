@@ -148,7 +148,7 @@ static _Noreturn void give_up(int gate, int code)
 {
     int error = errno;
 
-    send(gate, &error, sizeof error, MSG_NOSIGNAL);
+    TEMP_FAILURE_RETRY(send(gate, &error, sizeof error, MSG_NOSIGNAL));
     _exit(code);
 }
 
@@ -166,7 +166,7 @@ _Noreturn void leash_become_command(struct body *b, pid_t leash, int gate,
     if (getppid() != leash) {
         _exit(CLI_INTERNAL);
     }
-    heard = recv(gate, &go, 1, 0);
+    heard = TEMP_FAILURE_RETRY(recv(gate, &go, 1, 0));
     if (heard != 1) { /* 0: the leash is dead, nobody listens */
         give_up(gate, CLI_INTERNAL);
     }

@@ -32,8 +32,8 @@ static void read_children(void)
         return; /* a kernel without it: the group alone must do */
     }
     while (used < sizeof children_bytes - 1) {
-        ssize_t n =
-            read(fd, children_bytes + used, sizeof children_bytes - 1 - used);
+        ssize_t n = TEMP_FAILURE_RETRY(
+            read(fd, children_bytes + used, sizeof children_bytes - 1 - used));
 
         if (n <= 0) {
             break;

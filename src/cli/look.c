@@ -4,6 +4,7 @@
 #include "look.h"
 #include "proc.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -68,7 +69,7 @@ static void *look_main(void *data)
     l->answered = true;
     dropped = l->dropped;
     if (!dropped && l->wake_fd >= 0 &&
-        write(l->wake_fd, &one, sizeof one) < 0) {
+        TEMP_FAILURE_RETRY(write(l->wake_fd, &one, sizeof one)) < 0) {
         one = 0; /* full: it is readable, that is all we want */
     }
     pthread_cond_signal(&l->done);

@@ -44,7 +44,7 @@ static ssize_t read_whole(const char *path, char *to, size_t size)
     if (fd < 0) {
         return -1;
     }
-    used = read(fd, to, size - 1);
+    used = TEMP_FAILURE_RETRY(read(fd, to, size - 1));
     close(fd);
     if (used >= 0) {
         to[used] = '\0';
@@ -342,7 +342,8 @@ static bool environ_has(pid_t pid, const char *address)
     if (fd < 0) {
         return false;
     }
-    while ((n = read(fd, bytes + used, sizeof bytes - 1 - used)) > 0) {
+    while ((n = TEMP_FAILURE_RETRY(
+                read(fd, bytes + used, sizeof bytes - 1 - used))) > 0) {
         used += (size_t)n;
     }
     close(fd);

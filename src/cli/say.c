@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "text.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,9 +20,15 @@ void say_raw(const char *line, size_t size)
 {
     struct pollfd p = {.fd = 2, .events = POLLOUT};
 
-    if (poll(&p, 1, 20) == 1 && (p.revents & POLLOUT) != 0 &&
-        write(2, line, size) < 0) {
-        return;
+    while (size > 0 && TEMP_FAILURE_RETRY(poll(&p, 1, 20)) == 1 &&
+           (p.revents & POLLOUT) != 0) {
+        ssize_t n = TEMP_FAILURE_RETRY(write(2, line, size));
+
+        if (n < 0) {
+            return;
+        }
+        line += n;
+        size -= (size_t)n;
     }
 }
 

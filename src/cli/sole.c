@@ -6,6 +6,7 @@
 
 #include "cli.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 static bool read_line(const char *path, char *ret, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t n = fd >= 0 ? read(fd, ret, size - 1) : -1;
+    ssize_t n = fd >= 0 ? TEMP_FAILURE_RETRY(read(fd, ret, size - 1)) : -1;
 
     if (fd >= 0) {
         close(fd);
@@ -45,7 +46,7 @@ static bool is_news(const char *url)
     fd =
         open(note, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd >= 0) {
-        if (write(fd, boot, strlen(boot)) < 0) {
+        if (TEMP_FAILURE_RETRY(write(fd, boot, strlen(boot))) < 0) {
             /* it will be said again */
         }
         close(fd);

@@ -30,7 +30,8 @@ bool statusline_write(int fd, const struct statusline *s)
               s->waited_ms, s->held_ms);
     written = true;
     errno = EAGAIN; /* a pipe that nobody reads */
-    return poll(&p, 1, 100) == 1 && write(fd, line, t.used) == (ssize_t)t.used;
+    return TEMP_FAILURE_RETRY(poll(&p, 1, 100)) == 1 &&
+           text_write(fd, line, t.used) == 0;
 }
 
 static enum leash_why cause_of(int exit)

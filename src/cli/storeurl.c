@@ -166,7 +166,7 @@ static int read_file(const char *path, const char *label, const char **ret)
         close(fd);
         return file_error(label, path, unfit);
     }
-    size = read(fd, line, sizeof line - 1);
+    size = TEMP_FAILURE_RETRY(read(fd, line, sizeof line - 1));
     close(fd);
     if (size < 0) {
         return file_error(label, path, strerror(errno));

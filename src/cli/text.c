@@ -1,9 +1,11 @@
 /* text.c — see text.h. */
 #include "text.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 static void add_bytes(struct text *t, const char *bytes, size_t size)
 {
@@ -160,4 +162,18 @@ bool text_unpercent(const char *from, size_t from_size, char *to,
     to[used] = '\0';
     *ret_size = used;
     return true;
+}
+
+int text_write(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = TEMP_FAILURE_RETRY(write(fd, bytes, size));
+
+        if (n <= 0) {
+            return n < 0 ? errno : ENOSPC;
+        }
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return 0;
 }

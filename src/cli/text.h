@@ -40,6 +40,9 @@ void text_add_percent(struct text *, const char *bytes, size_t size);
 bool text_unpercent(const char *from, size_t from_size, char *to,
                     size_t to_size, size_t *ret_size);
 
+/* Write all of it, in as many pieces as it takes; 0 or errno. */
+int text_write(int fd, const char *bytes, size_t size);
+
 /* Length of the valid UTF-8 sequence at s (1 to 4), 0: not valid. */
 size_t text_utf8(const char *s, size_t size);
 

@@ -24,7 +24,7 @@ static void read_line(const char *path, char *to, size_t size)
     ssize_t n = -1;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
-        n = read(fd, to, size - 1);
+        n = TEMP_FAILURE_RETRY(read(fd, to, size - 1));
         close(fd);
     }
     to[n > 0 ? n : 0] = 0;

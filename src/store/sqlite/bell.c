@@ -80,7 +80,7 @@ static uint32_t read_queue_max(void)
     char text[16] = "";
     int fd = open("/proc/sys/net/unix/max_dgram_qlen", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
-        ssize_t n = read(fd, text, sizeof text - 1);
+        ssize_t n = TEMP_FAILURE_RETRY(read(fd, text, sizeof text - 1));
         close(fd);
         text[n > 0 ? n : 0] = 0;
     }
@@ -231,7 +231,8 @@ uint32_t snib__bell_rung(struct snib__bell *b, uint64_t (*ids)[2], uint32_t max)
         n = fired(b, ids, max);
     }
     while (b->sock >= 0 && n < max) {
-        ssize_t got = recv(b->sock, m, sizeof m, MSG_DONTWAIT);
+        ssize_t got =
+            TEMP_FAILURE_RETRY(recv(b->sock, m, sizeof m, MSG_DONTWAIT));
         if (got < 0) {
             /* As many as fit lay here: one may have been turned away. */
             overflow = b->streak >= b->queue_max;

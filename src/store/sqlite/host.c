@@ -37,7 +37,9 @@ static bool slurp(const char *path, char *ret, size_t size)
     if (fd < 0) {
         return false;
     }
-    while (used + 1 < size && (n = read(fd, ret + used, size - 1 - used)) > 0) {
+    while (used + 1 < size &&
+           (n = TEMP_FAILURE_RETRY(read(fd, ret + used, size - 1 - used))) >
+               0) {
         used += (size_t)n;
     }
     close(fd);

@@ -1,0 +1,40 @@
+"""What failures of single calls have shown: each case is a group of them, of
+which some were not told, noticed though they need not be, or lost something.
+(The group, not the one call: its number changes with the code.)"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BINARY = os.environ.get("SNIB_BIN", "")
+
+FOUND = {
+    "interrupted_calls_are_made_again": (
+        "run", "--how", "EINTR", "--call", "send.packet", "send.stream",
+        "recv.stream", "waitpid", "getrandom", "read.file"),
+    "a_thread_wakes_the_holder": (
+        "run-several", "--how", "EINTR", "--call", "write.event", "poll"),
+    "a_grant_that_is_written_in_pieces_is_whole": (
+        "acquire", "--call", "write.file", "--how", "short", "EINTR"),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_found(what):
+    if not BINARY:
+        pytest.skip("SNIB_BIN does not name the program")
+    with open(BINARY, "rb") as file:
+        text = file.read()
+    if b"__asan_init" in text or b"__tsan_init" in text:
+        pytest.skip("sanitizers have an allocator of their own")
+    workload, *args = FOUND[what]
+    done = subprocess.run(
+        [sys.executable, os.path.join(HERE, "exhaust.py"), "--snib", BINARY,
+         "--workload", workload, *args], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=300)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout
+    assert " failures" in done.stdout, done.stdout  # some were made
