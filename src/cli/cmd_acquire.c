@@ -59,16 +59,16 @@ static bool given_back(const struct plan *plan, int socket)
         return false;
     }
     while ((left = until - proc_now()) > 0) {
-        ssize_t size;
+        enum plan_heard heard;
 
         if (poll(&p, 1, (int)(left / LEASH_MS) + 1) <= 0) {
             continue;
         }
-        size = recv(socket, &m, sizeof m, MSG_DONTWAIT);
-        if (size == (ssize_t)sizeof m && m.kind == PLAN_RELEASED) {
+        heard = plan_hear(socket, &m);
+        if (heard == PLAN_HEARD && m.kind == PLAN_RELEASED) {
             return true;
         }
-        if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) {
+        if (heard == PLAN_ENDED) {
             return false;
         }
     }

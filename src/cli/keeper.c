@@ -308,12 +308,13 @@ static void drop_fds(struct keeper *k)
 static void hear_leash(struct keeper *k)
 {
     struct plan_message m;
-    ssize_t size = recv(k->socket, &m, sizeof m, MSG_DONTWAIT);
 
-    if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+    switch (plan_hear(k->socket, &m)) {
+    case PLAN_HEARD:
+        break;
+    case PLAN_SILENT:
         return;
-    }
-    if (size != (ssize_t)sizeof m) {
+    case PLAN_ENDED:
         leash_died(k);
         return;
     }

@@ -328,22 +328,19 @@ static void hear_keeper(struct body *b)
     struct plan_message m;
 
     while (b->socket >= 0 && b->leash.state != LEASH_DONE) {
-        ssize_t size = recv(b->socket, &m, sizeof m, MSG_DONTWAIT);
-
-        if (size == (ssize_t)sizeof m) {
+        switch (plan_hear(b->socket, &m)) {
+        case PLAN_HEARD:
             hear_message(b, &m);
-            continue;
-        }
-        if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+            break;
+        case PLAN_SILENT:
             return;
+        case PLAN_ENDED:
+            close(b->socket);
+            b->socket = -1;
+            b->keeper_done = true;
+            step(b, &eof);
+            break;
         }
-        if (size < 0 && errno == ECONNRESET) {
-            continue; /* it did not read all of ours; its own words follow */
-        }
-        close(b->socket);
-        b->socket = -1;
-        b->keeper_done = true;
-        step(b, &eof);
     }
 }
 

@@ -6,10 +6,12 @@
 #include "storeurl.h"
 #include "text.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Below this the scheduler's own delays eat the margin before the deadline. */
@@ -313,4 +315,22 @@ int plan_make(struct plan *p, const struct cli_args *args, const char **names,
     }
     say_doubts(p);
     return CLI_OK;
+}
+
+/* Who ends with a message of ours unread leaves us ECONNRESET, once, and
+ * before all that it had said itself (Linux, packets): read on. Without memory
+ * nothing has been said yet either: poll comes back. */
+enum plan_heard plan_hear(int socket, struct plan_message *ret)
+{
+    ssize_t size;
+
+    do {
+        size = recv(socket, ret, sizeof *ret, MSG_DONTWAIT);
+    } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
+    if (size == (ssize_t)sizeof *ret) {
+        return PLAN_HEARD;
+    }
+    return size < 0 && (errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS)
+               ? PLAN_SILENT
+               : PLAN_ENDED;
 }

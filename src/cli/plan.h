@@ -95,6 +95,11 @@ struct plan_message {
     char text[SNIB_EXPLAIN_TEXT]; /* what is behind it; "": not known       */
 };
 
+/* What the other process has said, without waiting for it. ENDED: it lives no
+ * more, and has said nothing that was not heard. */
+enum plan_heard { PLAN_HEARD, PLAN_SILENT, PLAN_ENDED };
+enum plan_heard plan_hear(int socket, struct plan_message *ret);
+
 /* Make the plan from arguments and operands; says what is wrong and returns
  * the exit status, or CLI_OK. names must have room for name_count. */
 int plan_make(struct plan *, const struct cli_args *, const char **names,

@@ -17,6 +17,8 @@ FOUND = {
         "recv.stream", "waitpid", "getrandom", "read.file"),
     "a_thread_wakes_the_holder": (
         "run-several", "--how", "EINTR", "--call", "write.event", "poll"),
+    "what_a_process_said_is_heard_before_its_end": (
+        "acquire", "--call", "recv.packet", "--how", "ECONNRESET", "ENOMEM"),
     "a_grant_that_is_written_in_pieces_is_whole": (
         "acquire", "--call", "write.file", "--how", "short", "EINTR"),
 }
