@@ -22,13 +22,25 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Here, in the child: errno of what could not be set, 0: nothing. */
+static int not_set;
+
+/* Without the token, or with another store, the command is not what was asked
+ * for. */
+static void put(const char *name, const char *value)
+{
+    if (setenv(name, value, 1) != 0) {
+        not_set = errno;
+    }
+}
+
 static void set_number(const char *name, int64_t number)
 {
     char value[32] = "";
     struct text t = TEXT_IN(value);
 
     text_addf(&t, "%" PRId64, number);
-    setenv(name, value, 1);
+    put(name, value);
 }
 
 /* One name as it is; several percent-encoded and joined by ':'. */
@@ -38,14 +50,14 @@ static void set_names(const struct plan *p)
     struct text t = TEXT_IN(value);
 
     if (p->name_count == 1) {
-        setenv("SNIB_NAME", p->names[0], 1);
+        put("SNIB_NAME", p->names[0]);
         return;
     }
     for (size_t i = 0; i < p->name_count; i++) {
         text_add(&t, i > 0 ? ":" : "");
         text_add_percent(&t, p->names[i], strlen(p->names[i]));
     }
-    setenv("SNIB_NAME", value, 1);
+    put("SNIB_NAME", value);
 }
 
 static void set_tokens(const struct body *b)
@@ -56,9 +68,9 @@ static void set_tokens(const struct body *b)
     for (size_t i = 0; i < b->plan->name_count; i++) {
         text_addf(&t, "%s%" PRId64, i > 0 ? ":" : "", b->page->tokens[i]);
     }
-    setenv("SNIB_TOKEN", value, 1);
+    put("SNIB_TOKEN", value);
     if (b->plan->elect) {
-        setenv("SNIB_TERM", value, 1);
+        put("SNIB_TERM", value);
     }
 }
 
@@ -76,7 +88,7 @@ static void set_slots(const struct body *b)
         }
         text_addf(&t, "%s%" PRId64, i > 0 ? ":" : "", b->page->permit_slots[i]);
     }
-    setenv("SNIB_SLOT", value, 1);
+    put("SNIB_SLOT", value);
 }
 
 static void set_held(const struct body *b)
@@ -88,7 +100,8 @@ static void set_held(const struct body *b)
     struct text t = {.bytes = malloc(size), .size = size};
 
     if (t.bytes == NULL) {
-        _exit(CLI_INTERNAL);
+        not_set = ENOMEM;
+        return;
     }
     t.bytes[0] = '\0';
     if (outer != NULL) {
@@ -97,7 +110,7 @@ static void set_held(const struct body *b)
     for (size_t i = 0; i < b->plan->name_count; i++) {
         held_add(&t, b->plan->names[i], b->page->address);
     }
-    setenv("SNIB_HELD", t.bytes, 1);
+    put("SNIB_HELD", t.bytes);
 }
 
 /* The command's own snib talks to the store that we use: whatever decided on
@@ -117,17 +130,17 @@ static void set_store(const struct body *b)
         file = getenv("SNIB_STORE_FILE");
     }
     if (file != NULL) {
-        setenv("SNIB_STORE_FILE", storeurl_absolute(file, false), 1);
+        put("SNIB_STORE_FILE", storeurl_absolute(file, false));
         unsetenv("SNIB_URL");
     } else if (url != NULL && storeurl_has_secret(url)) {
         storeurl_redact(url, text, sizeof text);
-        setenv("SNIB_URL", text, 1);
+        put("SNIB_URL", text);
         unsetenv("SNIB_STORE_FILE");
     } else if (url != NULL) {
-        setenv("SNIB_URL", url, 1);
+        put("SNIB_URL", url);
     } else if (storeurl_is_whole(b->page->store)) {
         /* Another user's default is another file. */
-        setenv("SNIB_URL", b->page->store, 1);
+        put("SNIB_URL", b->page->store);
     }
 }
 
@@ -137,7 +150,7 @@ static void set_environment(const struct body *b, int lease)
     set_tokens(b);
     set_slots(b);
     set_held(b);
-    setenv("SNIB_OWNER", b->page->owner, 1);
+    put("SNIB_OWNER", b->page->owner);
     set_number("SNIB_TTL_MS", b->plan->ttl_ms);
     set_number("SNIB_LEASE_FD", lease);
     set_store(b);
@@ -171,6 +184,10 @@ _Noreturn void leash_become_command(struct body *b, pid_t leash, int gate,
         give_up(gate, CLI_INTERNAL);
     }
     set_environment(b, lease);
+    if (not_set != 0) {
+        errno = not_set;
+        give_up(gate, CLI_INTERNAL);
+    }
     proc_set_mark(b->page->address);
     fcntl(lease, F_SETFD, 0);
     sigaction(SIGCHLD, &b->old_chld, NULL);

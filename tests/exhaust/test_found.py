@@ -19,6 +19,8 @@ FOUND = {
         "run-several", "--how", "EINTR", "--call", "write.event", "poll"),
     "what_a_process_said_is_heard_before_its_end": (
         "acquire", "--call", "recv.packet", "--how", "ECONNRESET", "ENOMEM"),
+    "a_command_runs_with_all_of_its_environment_or_not": (
+        "run", "--role", "2", "--call", "malloc", "realloc"),
     "a_grant_that_is_written_in_pieces_is_whole": (
         "acquire", "--call", "write.file", "--how", "short", "EINTR"),
 }
