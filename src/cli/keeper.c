@@ -143,11 +143,18 @@ bool keeper_lingers(struct keeper *k)
     return k->lingers;
 }
 
+/* Whoever reads what we had there to its end would wait for us, and for what
+ * we hold. (Linux says EBUSY while another opens.) */
+void keeper_drop(int null, int fd)
+{
+    while (dup2(null, fd) < 0 && (errno == EINTR || errno == EBUSY)) {
+    }
+}
+
 void keeper_end(struct keeper *k, int code)
 {
     keeper_multi_stop(k);
-    /* Who reads our stderr to its end must not wait with us. */
-    dup2(0, 2); /* 0 is /dev/null by now */
+    keeper_drop(0, 2); /* 0 is /dev/null by now */
     if (k->lingers) {
         outlast(k);
     }
@@ -298,8 +305,8 @@ static void drop_fds(struct keeper *k)
     if (null < 0) {
         keeper_cannot(k, "open /dev/null");
     }
-    dup2(null, 0);
-    dup2(null, 1);
+    keeper_drop(null, 0);
+    keeper_drop(null, 1);
     if (null > 2) {
         close(null);
     }

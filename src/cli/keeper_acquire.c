@@ -234,7 +234,7 @@ void keeper_fail_away(struct keeper *k)
     k->lingers = true;
     keeper_tell(k, PLAN_FAILED, snib_err_exit(error.code),
                 why_of_error(error.code), "");
-    dup2(0, 2); /* who reads our stderr to its end must not wait with us */
+    keeper_drop(0, 2);
     keeper_multi_stop(k);
     keeper_release_all(k, &why, NULL);
     k->lingers = keeper_lingers(k);

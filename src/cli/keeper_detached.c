@@ -63,7 +63,7 @@ void keeper_detach(struct keeper *k)
     if (k->signals < 0) {
         keeper_hear_signals(k);
     }
-    dup2(0, 2); /* 0 is /dev/null by now */
+    keeper_drop(0, 2); /* 0 is /dev/null by now */
 }
 
 int keeper_tie(struct keeper *k, int64_t pid)

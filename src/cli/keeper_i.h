@@ -95,6 +95,7 @@ struct keeper {
  * be granted yet? */
 bool keeper_lingers(struct keeper *);
 void keeper_note_reached(struct keeper *);
+void keeper_drop(int null, int fd);
 _Noreturn void keeper_end(struct keeper *, int code);
 _Noreturn void keeper_release_and_end(struct keeper *);
 /* Give all back: we lack what it takes to keep it; errno. */

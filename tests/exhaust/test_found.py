@@ -21,6 +21,8 @@ FOUND = {
         "acquire", "--call", "recv.packet", "--how", "ECONNRESET", "ENOMEM"),
     "a_command_runs_with_all_of_its_environment_or_not": (
         "run", "--role", "2", "--call", "malloc", "realloc"),
+    "nobody_keeps_the_shell_waiting": (
+        "acquire-sh", "--call", "dup2"),
     "a_grant_that_is_written_in_pieces_is_whole": (
         "acquire", "--call", "write.file", "--how", "short", "EINTR"),
 }
