@@ -25,6 +25,9 @@ FOUND = {
         "acquire-sh", "--call", "dup2"),
     "a_grant_that_is_written_in_pieces_is_whole": (
         "acquire", "--call", "write.file", "--how", "short", "EINTR"),
+    "a_file_that_cannot_be_opened_has_one_error": (
+        "library", "--call", "fstat64", "lstat64", "pread.file", "--most",
+        "3"),
 }
 
 

@@ -362,6 +362,14 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
     }
 }
 
+snib_err snib__db_unusable(struct snib_error *reterr)
+{
+    if (reterr) {
+        reterr->code = SNIB_ERR_CONFIG;
+    }
+    return SNIB_ERR_CONFIG;
+}
+
 /* Frames in the -wal at which it is emptied. A process that lives on takes
  * longer strides, because each costs two fdatasync; a short-lived one leaves
  * little behind, because the next to open a file that nobody else has open
@@ -428,7 +436,7 @@ snib_err snib__db_open(struct snib__db *db, struct snib__place *place,
     if (rc) {
         err = snib__db_fail(db, rc, place->path, reterr);
         snib__db_close(db);
-        return err == SNIB_ERR_NOMEM ? err : SNIB_ERR_CONFIG;
+        return err == SNIB_ERR_NOMEM ? err : snib__db_unusable(reterr);
     }
     db->frames_max = SNIB__SQLITE_WAL_SHORT;
     sqlite3_wal_hook(db->handle, note_frames, db);

@@ -280,6 +280,8 @@ void snib__db_empty_wal(struct snib__db *);
 /* What an SQLite error means to a caller of ours. */
 snib_err snib__db_fail(struct snib__db *, int rc, const char *path,
                        struct snib_error *reterr);
+/* The same words for who opens the file: it cannot be used. */
+snib_err snib__db_unusable(struct snib_error *reterr);
 /* room: the bytes, big-endian; must live until the step. */
 void snib__db_put_id(sqlite3_stmt *, int column, const uint64_t id[2],
                      uint8_t room[16]);

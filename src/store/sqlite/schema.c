@@ -209,8 +209,9 @@ static snib_err fail_open(struct snib__db *db, int rc, const char *path,
                           path, sqlite3_errmsg(db->handle));
     }
     snib_err err = snib__db_fail(db, rc, path, reterr);
-    return err == SNIB_ERR_NOMEM || err == SNIB_ERR_STORE ? err
-                                                          : SNIB_ERR_CONFIG;
+    return err == SNIB_ERR_NOMEM || err == SNIB_ERR_STORE
+               ? err
+               : snib__db_unusable(reterr);
 }
 
 /* With another boot id the claims are cleared, by who has the file alone. */
