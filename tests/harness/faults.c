@@ -691,7 +691,6 @@ static void *none(void)
     return NULL;
 }
 
-#ifndef SNIB_FAULTS_NO_MEMORY /* sanitizers have an allocator of their own */
 void *malloc(size_t n)
 {
     FAILS(MEMORY, "malloc")
@@ -709,4 +708,3 @@ void *realloc(void *p, size_t n)
     FAILS(MEMORY, "realloc")
     return failed ? none() : __libc_realloc(p, n);
 }
-#endif
