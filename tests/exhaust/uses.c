@@ -37,7 +37,7 @@ static void snib_faults_stop(void)
 }
 #endif
 
-enum { LEASE_MS = 3000, WAIT_MS = 2000 };
+enum { LEASE_MS = 3000, WAIT_MS = 8000 };
 
 static const char *url;
 static bool anything_told, unknown, anything_wrong;

@@ -79,7 +79,7 @@ class Workload:
 
 class Run(Workload):
     name, names, fd3 = "run", ("n",), True
-    args = ("run", "-t", TTL, "-w", "2s", "--status-fd", "3", "n", "--",
+    args = ("run", "-t", TTL, "-w", "8s", "--status-fd", "3", "n", "--",
             "sh", "-c", WITNESS)
 
     def plain(self, box, done):
@@ -122,7 +122,7 @@ class RunFresh(Run):
 
 class RunSeveral(Run):
     name, names = "run-several", ("m", "n")
-    args = ("run", "-t", TTL, "-w", "2s", "--status-fd", "3", "n", "m", "--",
+    args = ("run", "-t", TTL, "-w", "8s", "--status-fd", "3", "n", "m", "--",
             "sh", "-c", WITNESS)
 
 
@@ -140,14 +140,14 @@ class RunQueued(Run):
 
 class RunRead(Run):
     name = "run-permit"
-    args = ("run", "-t", TTL, "-w", "2s", "--status-fd", "3", "--kind",
+    args = ("run", "-t", TTL, "-w", "8s", "--status-fd", "3", "--kind",
             "semaphore", "--capacity", "1", "n", "--", "sh", "-c", WITNESS)
 
 
 class RunRenewed(Run):
     """Long enough for a renewal: after a third of the lease."""
     name = "run-renewed"
-    args = ("run", "-t", "1600ms", "-w", "2s", "--status-fd", "3", "n", "--",
+    args = ("run", "-t", "1600ms", "-w", "8s", "--status-fd", "3", "n", "--",
             "sh", "-c", "sleep 0.6; " + WITNESS)
 
     def judge(self, box, done):
@@ -159,7 +159,7 @@ class RunRenewed(Run):
 
 class Elect(Run):
     name = "elect"
-    args = ("elect", "--once", "-t", TTL, "-w", "2s", "--status-fd", "3", "n",
+    args = ("elect", "--once", "-t", TTL, "-w", "8s", "--status-fd", "3", "n",
             "--", "sh", "-c", WITNESS)
 
 
@@ -177,7 +177,7 @@ class TryNothing(Workload):
 class Acquire(Workload):
     """And its holder, until it is asked to release."""
     name, names = "acquire", ("n",)
-    args = ("acquire", "-q", "-t", TTL, "-w", "2s", "n")
+    args = ("acquire", "-q", "-t", TTL, "-w", "8s", "n")
     checked = True
 
     def grant(self, box, done):
@@ -207,7 +207,7 @@ class Acquire(Workload):
 
 class AcquireFile(Acquire):
     name = "acquire-file"
-    args = ("acquire", "-q", "-t", TTL, "-w", "2s", "--token-file", "grant",
+    args = ("acquire", "-q", "-t", TTL, "-w", "8s", "--token-file", "grant",
             "n")
 
     def grant(self, box, done):
@@ -222,7 +222,7 @@ class AcquireFile(Acquire):
 class AcquireSh(Workload):
     """Evaluated by a shell; the release is by its end."""
     name, names, good_for_s = "acquire-sh", ("n",), 10
-    args = ("acquire", "-q", "--sh", "-t", TTL, "-w", "2s", "n")
+    args = ("acquire", "-q", "--sh", "-t", TTL, "-w", "8s", "n")
     shell = """text=$("$SNIB_EXE" "$@"); first=$?
 unset LD_PRELOAD SNIB_FAULT SNIB_FAULT_TABLE
 eval "$text"; second=$?
@@ -242,7 +242,7 @@ exit $second"""
 
 class Detached(Acquire):
     name = "acquire-detached"
-    args = ("acquire", "-q", "--detached", "-t", TTL, "-w", "2s", "n")
+    args = ("acquire", "-q", "--detached", "-t", TTL, "-w", "8s", "n")
 
 
 class Held(Workload):
@@ -398,7 +398,7 @@ class Deadlocks(Workload):
 class Wait(Workload):
     """Until another has let go."""
     name, names = "wait", ("n",)
-    args = ("wait", "-q", "-w", "2s", "n")
+    args = ("wait", "-q", "-w", "8s", "n")
     prepare = RunQueued.prepare
 
     def judge(self, box, done):
@@ -462,7 +462,7 @@ class LatchDown(Workload):
 
 class LatchAwait(Workload):
     name, names = "latch-await", ()
-    args = ("latch", "-q", "--await", "-w", "2s", "l")
+    args = ("latch", "-q", "--await", "-w", "8s", "l")
 
     def prepare(self, box):
         box.good("latch", "--open", "l")
