@@ -373,7 +373,7 @@ static void hear_holder(struct world *w)
         return;
     }
     if (w->sup_reset) {
-        /* leash.c| if (size < 0 && errno == ECONNRESET) { */
+        /* plan.c| } while (size < 0 && (errno == EINTR || errno == ECONNRESET)); */
         w->sup_reset = 0;
         return;
     }
@@ -505,7 +505,8 @@ static void start_command(struct world *w)
         break;
     case TO_OPEN_GATE:
         w->start = NOT_STARTING;
-        /* leash.c| if (send(b->gate, "g", 1, MSG_NOSIGNAL) == 1 || errno == EPIPE) { */
+        /* leash.c| if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1, MSG_NOSIGNAL)) == 1 ||
+         *         errno == EPIPE) { */
         if (w->leader == AT_GATE) {
             w->gate = 1;
         }
