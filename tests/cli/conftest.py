@@ -65,6 +65,12 @@ def stopped(pid):
     return s is not None and s[0] == "T"
 
 
+def idle(pid):
+    """It waits: what it was sent before that, it has heard."""
+    s = stat_of(pid)
+    return s is not None and s[0] == "S"
+
+
 def children_of(pid):
     found = []
     for entry in os.listdir("/proc"):

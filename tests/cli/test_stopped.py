@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conftest import (eventually, keeper_of, kill, read_pid, runs, stopped)
+from conftest import (eventually, idle, keeper_of, kill, read_pid, runs, stopped)
 from harness.wait import patience
 from test_signals import Terminal
 
@@ -122,7 +122,8 @@ def test_one_that_is_continued_before_its_turn_has_kept_its_place(sqlite):
     third = sqlite.start("run", "-q", "a", "--", "sh", "-c", line % 3, order)
     eventually(lambda: sqlite.waiters("a") == 2)
     kill(second.pid, signal.SIGCONT)
-    eventually(lambda: not stopped(second.pid), "continued")
+    eventually(lambda: idle(second.pid), "continued, and has said so")
+    eventually(lambda: idle(keeper_of(second.pid)), "its keeper heard it")
     let_go(first)
     assert second.wait(20) == 0 and third.wait(20) == 0
     assert open(order).read().split() == ["2", "3"]
