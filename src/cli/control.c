@@ -117,7 +117,8 @@ int control_accept(int listener)
 
 bool control_receive(int fd, struct control_request *ret)
 {
-    ssize_t size = TEMP_FAILURE_RETRY(recv(fd, ret, sizeof *ret, MSG_DONTWAIT));
+    ssize_t size = TEMP_FAILURE_RETRY(
+        recv(fd, ret, sizeof *ret, MSG_DONTWAIT | MSG_TRUNC));
 
     return size == (ssize_t)sizeof *ret && ret->magic == CONTROL_MAGIC &&
            ret->name_size <= SNIB_NAME_MAX;

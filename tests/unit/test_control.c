@@ -215,6 +215,38 @@ static void an_answer_of_another_size_or_version_is_nonsense(void **state)
     }
 }
 
+/* What is longer than a request is none, whatever it begins with. */
+static void a_request_of_another_size_or_version_is_nonsense(void **state)
+{
+    (void)state;
+    static const struct {
+        long size;
+        uint32_t magic, name_size;
+        bool good;
+    } t[] = {{0, CONTROL_MAGIC, 0, true},
+             {0, CONTROL_MAGIC, SNIB_NAME_MAX, true},
+             {0, CONTROL_MAGIC, SNIB_NAME_MAX + 1, false},
+             {0, CONTROL_MAGIC + 1, 0, false},
+             {-1, CONTROL_MAGIC, 0, false},
+             {1, CONTROL_MAGIC, 0, false},
+             {4000, CONTROL_MAGIC, 0, false}};
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        static char bytes[8192];
+        struct control_request said = {.magic = t[i].magic,
+                                       .verb = CONTROL_STATUS,
+                                       .name_size = t[i].name_size};
+        struct control_request heard;
+        size_t size = (size_t)((long)sizeof said + t[i].size);
+        int fd[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
+        memcpy(bytes, &said, sizeof said);
+        assert_int_equal(send(fd[0], bytes, size, 0), (ssize_t)size);
+        assert_int_equal(control_receive(fd[1], &heard), t[i].good);
+        close(fd[0]);
+        close(fd[1]);
+    }
+}
+
 /* Binds a dead keeper's name and says that all is well, as the user nobody. */
 static pid_t squat(const char *address)
 {
@@ -277,6 +309,7 @@ int main(void)
         cmocka_unit_test(one_that_is_dropped_again_and_again_ends_by_its_limit),
         cmocka_unit_test(who_asks_again_has_what_was_left_of_its_limit),
         cmocka_unit_test(an_answer_of_another_size_or_version_is_nonsense),
+        cmocka_unit_test(a_request_of_another_size_or_version_is_nonsense),
         cmocka_unit_test(a_squatter_at_a_dead_keepers_address_is_not_believed),
     };
     return RUN(tests);
