@@ -18,6 +18,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                      \
     } while (0)
 
+/* For LLVMFuzzerInitialize: an option of libFuzzer that this target wants. */
+static inline void want_option(int *argc, char ***argv, char *option)
+{
+    static char *more[64];
+    MUST(*argc + 2 < 64);
+    if (*argv != more) {
+        memcpy(more, *argv, (size_t)*argc * sizeof *more);
+    }
+    more[(*argc)++] = option;
+    *argv = more;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
 /* The input as a string in a block of exactly its size: reading past the NUL
  * shows. */
 static inline char *string_of(const uint8_t *data, size_t size)

@@ -18,14 +18,10 @@
 #include "cli/grantfile.h"
 
 /* Why it was refused goes to stderr, for each input: not here. */
-int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    static char quiet[] = "-close_fd_mask=2", *more[64];
-    MUST(*argc + 1 < 64);
-    memcpy(more, *argv, (size_t)*argc * sizeof *more);
-    more[(*argc)++] = quiet;
-    *argv = more;
+    static char quiet[] = "-close_fd_mask=2";
+    want_option(argc, argv, quiet);
     return 0;
 }
 
