@@ -116,7 +116,8 @@ BUGS = [
      "if v[i] ~= gone and till > now then",
      "if v[i] ~= gone and till > now + 1000 then"),
     ("a cancel leaves no tombstone", LUA + "cancel.lua",
-     "call('SET', X, '1', 'PX', '10000')\n", ""),
+     "call('SET', X, result == 2 and fmt('%.0f', token) or '1', 'PX', "
+     "'10000')\n", ""),
     ("a release leaves no tombstone", "src/store/redis/encode.c",
      "SNIB__SCRIPT_RELEASE, full, tomb ? 8 : 7, 4);\n"
      "    release(s, b, n->safe, n->safe_size, rq->id, rq->token, tomb);",

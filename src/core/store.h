@@ -122,7 +122,10 @@ typedef enum snib__answer {
  *           revoked = true: it was force-released, which is no release of ours.
  *           resent: leave a tombstone (H12).
  *  CANCEL   id; token: 0 or a prior grant to end too. Waiting -> removed;
- *           granted -> released; neither -> tombstone. Always DONE. An
+ *           granted -> released; neither -> tombstone. Always DONE; granted:
+ *           token of the grant that this or, of a BARRIER, an earlier copy has
+ *           ended (it has opened, whoever heard of that); 0: there was none, or
+ *           the store has mutexes only. An
  *           ACQUIRE of that id which the store still owns is answered too (NO,
  *           err CANCELLED): at the latest in the step that answers the CANCEL,
  *           or when its own reply comes if one is still awaited on a line. It
@@ -185,6 +188,7 @@ struct snib__request {
     bool only_asks, listen; /* RENEW                                        */
     int64_t token, floor;   /* floor: highest token seen here        */
     int64_t amount;         /* of a TERMS                            */
+    int64_t granted;        /* CANCEL, the answer                    */
     uint32_t room, position, slot;
     uint64_t beside[2];
     snib_duration lease, delay;

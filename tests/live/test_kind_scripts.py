@@ -585,6 +585,21 @@ def test_a_party_that_cancels_does_not_count(party):
     assert b.pushed()[0] == b.request
 
 
+def test_a_party_that_cancels_hears_whether_it_was_counted(party, fresh):
+    """Its copy, too. The others go on the strength of it."""
+    a, b, c = party(), party(), party()
+    take(a, BARRIER, "2")
+    reply, _ = take(b, BARRIER, "2")
+    assert reply[0] == GRANTED
+    assert a.cancel_says() == [2, reply[2]]
+    assert a.cancel_says() == [2, reply[2]]
+    assert holders(fresh) == 1
+    take(c, BARRIER, "2")
+    assert c.cancel_says() == [1]
+    assert c.cancel_says() == [3]
+    ttl_everywhere(fresh)
+
+
 def test_parties_of_different_sizes_are_no_generation(party, fresh):
     """A mistake of the caller's; those behind it wait, and nobody passes by
     the count of another."""

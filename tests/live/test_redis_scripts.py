@@ -125,9 +125,13 @@ class Party:
 
     def cancel(self, request=None, prior=0):
         request = request or self.request
+        return self.cancel_says(request, prior)[0]
+
+    def cancel_says(self, request=None, prior=0):
+        request = request or self.request
         return self.run("cancel", self.keys("", ":t", ":q", ":w", ":a",
                                             ":x:" + request, ":c"),
-                        [self.uuid, request, prior])[0]
+                        [self.uuid, request, prior])
 
     def renew(self, token, lease=30000, request=None):
         return self.run("renew", self.keys("", ":r"),

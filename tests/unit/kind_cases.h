@@ -378,6 +378,35 @@ static void silent_and_cancelled_parties_do_not_count(void **state)
     assert_int_equal(poll_again(0, &silent), SNIB__QUEUED);
 }
 
+/* What the answer to the CANCEL says of its grant: the others go on the strength
+ * of it. Once more, by a copy; and nothing of one that was not granted. */
+static void a_cancelled_party_hears_whether_it_was_counted(void **state)
+{
+    (void)state;
+    struct snib__name n = name_of("counted");
+    open_peers(3);
+    struct snib__request a = party_of(0, &n, 2), b = party_of(1, &n, 2);
+    assert_int_equal(b.answer, SNIB__DONE);
+    struct snib__request v = turn_into(&a, SNIB__CANCEL);
+    for (int copy = 0; copy < 3; copy++) {
+        v.token = 0;
+        v.resent = copy > 0;
+        v.granted = -1;
+        assert_int_equal(run(0, &v), SNIB__DONE);
+        assert_int_equal(v.granted, b.token);
+    }
+    assert_int_equal(holders_at(0, &n), 1);
+    assert_int_equal(end(1, &b), SNIB__DONE);
+    struct snib__request c = party_of(2, &n, 2);
+    for (int waits = 1; waits >= 0; waits--) {
+        v = turn_into(&c, SNIB__CANCEL);
+        v.token = 0;
+        v.granted = -1;
+        assert_int_equal(run(2, &v), SNIB__DONE);
+        assert_int_equal(v.granted, 0);
+    }
+}
+
 static void parties_of_different_sizes_are_no_generation(void **state)
 {
     (void)state;
@@ -588,6 +617,7 @@ static void a_random_walk_of_all_kinds_keeps_the_rules(void **state)
         CASE(permits_of_the_dead_come_back_by_their_lease),                    \
         CASE(a_barrier_opens_for_all_with_one_token),                          \
         CASE(silent_and_cancelled_parties_do_not_count),                       \
+        CASE(a_cancelled_party_hears_whether_it_was_counted),                  \
         CASE(parties_of_different_sizes_are_no_generation),                    \
         CASE(each_generation_has_its_own_token),                               \
         CASE(a_lock_delay_counts_from_an_end_without_release),                 \

@@ -13,6 +13,7 @@
  *   HOLDS  --force------------------------------> REVOKED
  *   WAITS, DEAF --cancel------------------------> (none)
  *   (none) --cancel; release or cancel, re-sent-> TOMB
+ *   SHARES --cancel, of BARRIER-----------------> TOMB, with its token
  *   TOMB, DEAF, REVOKED --until passed----------> (none)
  *
  * HOLDS stands for SHARES, too, where a reader or permits are asked for.
@@ -41,8 +42,10 @@ static bool floor_is_sane(struct snib__book *b, const struct snib__request *r)
     return r->floor <= b->ops->highest(b) + day;
 }
 
-/* done: what a repeat of a TERMS is to be told. */
-static void tomb(struct snib__book *b, const struct snib__request *r, bool done)
+/* done: what a repeat of a TERMS is to be told. granted: what one of a CANCEL
+ * is, or 0. */
+static void tomb(struct snib__book *b, const struct snib__request *r, bool done,
+                 int64_t granted)
 {
     struct snib__claim c = {
         .request = {r->id[0], r->id[1]},
@@ -50,6 +53,7 @@ static void tomb(struct snib__book *b, const struct snib__request *r, bool done)
         .state = SNIB__TOMB,
         .kind = r->kind,
         .permits = done,
+        .token = granted,
         .until = snib__after(b->now, snib__ms(SNIB__TOMB_MS)),
     };
     b->ops->sweep(b);
@@ -319,7 +323,7 @@ static void release(struct snib__book *b, struct snib__request *r)
     if (own(b, r, &c)) {
         snib__claims_drop(b, r->name, &c);
         if (r->resent) {
-            tomb(b, r, true);
+            tomb(b, r, true, 0);
         }
         snib__claims_settle(b, r->name);
         answer(r, SNIB__DONE, SNIB_ERR_OK);
@@ -328,7 +332,7 @@ static void release(struct snib__book *b, struct snib__request *r)
     snib__claims_settle(b, r->name);
     if (!b->ops->find(b, r->name, r->id, &c)) {
         if (r->resent) {
-            tomb(b, r, true);
+            tomb(b, r, true, 0);
         }
     } else if (c.state == SNIB__TOMB) { /* an earlier copy did it */
         answer(r, SNIB__DONE, SNIB_ERR_OK);
@@ -344,9 +348,13 @@ static void cancel(struct snib__book *b, struct snib__request *r)
 {
     struct snib__claim c;
     bool leave_tomb = true;
+    int64_t granted = 0;
     end_prior(b, r);
     if (b->ops->find(b, r->name, r->id, &c)) {
-        leave_tomb = r->resent && c.state != SNIB__TOMB;
+        bool waited = c.state == SNIB__WAITS || c.state == SNIB__DEAF;
+        granted = waited ? 0 : c.token;
+        leave_tomb = c.state != SNIB__TOMB &&
+                     (r->resent || (granted && c.kind == SNIB_BARRIER));
         if (snib__claim_holds(&c)) {
             snib__claims_drop(b, r->name, &c);
         } else if (c.state != SNIB__TOMB) {
@@ -354,10 +362,11 @@ static void cancel(struct snib__book *b, struct snib__request *r)
         }
     }
     if (leave_tomb) {
-        tomb(b, r, true);
+        tomb(b, r, true, granted);
     }
     snib__claims_settle(b, r->name);
     answer(r, SNIB__DONE, SNIB_ERR_OK);
+    r->granted = granted;
 }
 
 /* Whatever is no token begins anew, above those of the grants just ended.
@@ -516,7 +525,7 @@ static void terms(struct snib__book *b, struct snib__request *r)
         snib__claims_walk(b, r->name, &st, NULL, false, &none);
     }
     if (!repeat) {
-        tomb(b, r, !no);
+        tomb(b, r, !no, 0);
     }
     r->position = !no;
     tell_terms(b, r, &st.terms, st.permits);

@@ -374,7 +374,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
                         uint32_t k)
 {
     struct snib__request *rq = f->rq;
-    int64_t code;
+    int64_t code, token;
     if (!rq) {
         return; /* over meanwhile; a cancel is on its way if it matters */
     }
@@ -424,6 +424,9 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         break;
     case SNIB__CANCEL:
         if (int_at(c, 0, &code)) {
+            bool had = code == 2 && int_at(c, 1, &token) && token > 0 &&
+                       token < TOKEN_TOP;
+            rq->granted = had ? token : 0;
             snib__ask_finish(s, rq, SNIB__DONE);
         } else {
             strange(s, now, rq);

@@ -1,10 +1,11 @@
 -- cancel.lua: a request is over, whatever became of it. Waiting: removed.
 -- Granted: released. In every case a tombstone keeps late copies of it out
--- for as long as any not_after can reach (10 s).
+-- for as long as any not_after can reach (10 s); of what was granted it keeps
+-- the token, so that a repeat is told the same: a barrier has opened with it.
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 tombstone  7 terms
 -- ARGV  1 client  2 request  3 prior token to end too, or 0
--- Reply {1} was waiting  {2} was granted  {3} neither
+-- Reply {1} was waiting  {2, token} was granted  {3} neither
 local H, T, Q, W, A, X, C =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local call, fmt = redis.call, string.format
@@ -17,11 +18,15 @@ end
 -- Reading.
 clock()
 memory()
-local result, gone = 3, nil
+local result, gone, token = 3, nil, tonumber(call('GET', X) or 0)
+if token and token > 1 then -- an earlier copy ended it (else: 1)
+    result = 2
+end
 local holders = call('HGETALL', H)
 local own, at = own_of(holders, client, request)
 if own then
     result, gone = 2, at
+    token = tonumber(string.match(own, '^%x+ (%d+) ') or 0)
 else
     own = field(holders, client)
     if own and string.match(own, '^%x+ (%d+) ') == ARGV[3] then
@@ -50,6 +55,9 @@ hand()
 if #heirs == 0 and #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
     call('SET', T, fmt('%.0f', last), 'PX', '86400000')
 end
-call('SET', X, '1', 'PX', '10000')
+call('SET', X, result == 2 and fmt('%.0f', token) or '1', 'PX', '10000')
 tell()
+if result == 2 then
+    return {result, token}
+end
 return {result}
