@@ -268,6 +268,7 @@ static void look(struct sim_world *w, const struct sim_step *s)
     theorem_served_in_order(w, s);
     theorem_tokens_of_kinds(w, s);
     theorem_parties_meet(w, s);
+    theorem_parties_counted(w, s);
     theorem_one_upgrade(w, s);
     theorem_dead_are_dropped(w, s);
     theorem_who_fits_is_served(w, s);

@@ -79,6 +79,16 @@ static void entered(struct sim_world *w, int client, int lane)
     wake_at(w, client, lane, us);
 }
 
+/* Had it, and it is over already: there is nothing but that to be told. */
+static void passed(struct sim_world *w, int client, int lane)
+{
+    struct sim_lane *l = &w->client[client].lane[lane];
+    sim_note(w, "client %d lane %d has passed name %d, token %lld", client,
+             lane, l->name, (long long)l->seat->token);
+    sim_lane_give_back(w, client, lane, l->seat->ticket);
+    sim_lane_done(w, client, lane);
+}
+
 /* The write at the end of a section: compared with the mark. */
 void sim_lane_write(struct sim_world *w, int name, int64_t token,
                     int64_t read_value)
@@ -136,6 +146,7 @@ static void start_acquire(struct sim_world *w, int client, int lane)
     }
     l->seat->user = l;
     l->state = SIM_LANE_WAITING;
+    theorem_party_sits_down(w, client, lane);
     if (l->seat->state == SNIB__SEAT_SERVED) {
         entered(w, client, lane);
     } else if (l->seat->state == SNIB__SEAT_REFUSED) {
@@ -264,10 +275,16 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
             sim_note(w, "client %d lane %d refused: %s", client, lane,
                      snib_err_name(s->err));
             theorem_refusal_is_true(w, client, lane, s->err);
+            theorem_who_was_counted_is_told(w, client, lane, s);
             w->refusals++;
             w->unknowns += s->err == SNIB_ERR_UNKNOWN;
             snib__seat_done(c->engine, s);
             sim_lane_done(w, client, lane);
+            return;
+        }
+        theorem_who_was_counted_is_told(w, client, lane, s);
+        if (s->state == SNIB__SEAT_DEAD) {
+            passed(w, client, lane);
             return;
         }
         entered(w, client, lane);

@@ -220,6 +220,7 @@ static void look(struct sim_world *w)
     theorem_told_stands(w);
     theorem_circles(w);
     theorem_forced_are_told(w);
+    theorem_parties_ask(w);
 }
 
 /* What changes slowly is looked at each 64th event and each 100 ms. */

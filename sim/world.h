@@ -344,6 +344,16 @@ struct sim_ended {
     int64_t at;
 };
 
+/* A request of a party of a barrier: sim/theorems/barrier.c. */
+struct sim_party {
+    char id[SIM_ID];
+    int client, lane; /* lane -1: its caller has had his answer             */
+    int64_t token;    /* of the generation with which it was counted; 0     */
+    bool ended;       /* … which its own cancel has ended                   */
+    bool told_no;     /* its caller was told that it is not counted         */
+};
+enum { SIM_PARTIES = 128 };
+
 /* Who waits for whom, as is true now: sim/circles.c. */
 enum { SIM_WAITS = 48, SIM_CIRCLES = 16 };
 struct sim_wait {
@@ -419,6 +429,8 @@ struct sim_world {
     uint32_t no_memory[SIM_NAMES];      /* servers that lost the token memory */
     uint32_t touched; /* servers that faults are about                   */
     bool minor;       /* all faults are those of a minority of the servers    */
+    struct sim_party party[SIM_PARTIES];
+    uint32_t parties; /* so far                                            */
     struct sim_circle circle[SIM_CIRCLES];
     struct sim_past past[SIM_PASTS];
     int pasts; /* so far                                              */

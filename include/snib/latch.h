@@ -53,7 +53,9 @@ SNIB_API SNIB_CHECK snib_err snib_latch_open(struct snib_client *,
                                              struct snib_error *reterr);
 
 /* Wait until the latch is open, up to wait_ms (0: look once, SNIB_FOREVER).
- * OK: it was open at a moment between call and return. Errors: BUSY (wait_ms 0
+ * OK: it was open at a moment between call and return, which may be heard of
+ * in the last moment only, by the answer to what ends the wait at its limit.
+ * Errors: BUSY (wait_ms 0
  * and closed), TIMEOUT, UNKNOWN (no answer), and those of snib_acquire, never
  * LOST, DEADLOCK (who awaits holds nothing here), CANCELLED (nobody else has
  * the handle). */
@@ -64,9 +66,14 @@ SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
 
 /* Wait until `parties` callers (1 to SNIB_PERMITS_MAX) of the same number are
  * here, up to wait_ms (not 0). All of them get the same *ret_generation (may be
- * NULL), higher than that of every group before. Errors: TIMEOUT (this caller
- * is not counted any more), UNKNOWN (it may have been counted: the store did
- * not answer), and those of snib_acquire, never BUSY (it waits), LOST, DEADLOCK
+ * NULL), higher than that of every group before. The group has met when the last
+ * one comes to the store, whoever has heard of it: one whose limit ends between
+ * the two is told OK, since the others pass with it. (Not one that is cut off
+ * from the store, or stopped, for more than 3 s just then: it is forgotten, and
+ * waits for the next group.) Errors: TIMEOUT (this caller
+ * was not counted and is not any more: the store has said so), UNKNOWN (it may
+ * have been counted: the store did not answer, up to a fifth of request_ms
+ * beyond the limit, or does not work), and those of snib_acquire, never BUSY (it waits), LOST, DEADLOCK
  * (who waits here holds nothing here), CANCELLED (nobody else has the
  * handle). */
 SNIB_API SNIB_CHECK snib_err snib_barrier_wait(
@@ -77,8 +84,11 @@ SNIB_API SNIB_CHECK snib_err snib_barrier_wait(
  * take the one event of it from snib_next (snib_fd says when): PASSED, with the
  * generation of a barrier as grant.token, or REFUSED with the error. Nothing is
  * held either way, and nothing need be released. wait_ms counts from here.
- * snib_cancel(client, ticket) gives up: REFUSED with CANCELLED (this party is
- * not counted any more), UNKNOWN, or PASSED when it was faster. user comes back
+ * snib_cancel(client, ticket) gives up: REFUSED with CANCELLED (this party was
+ * not counted and is not any more), UNKNOWN, or PASSED when the latch or the
+ * barrier has opened before the cancel came to the store: also when nobody here
+ * had heard of that yet. So it is when snib_client_close ends the wait, with
+ * CLOSED in the place of CANCELLED. user comes back
  * in the event; ret_ticket may be NULL. Do not block; pull clients, too. After
  * an error there is no event. Errors: USAGE, NOMEM, LIMIT, CLOSED, FORKED; those
  * of the wait are in the event. */

@@ -1,7 +1,15 @@
 /* The parties of a barrier go together or not at all: a script that lets one
  * in lets in as many as the barrier has, each of which was waiting at that
  * moment (or asks in this script), and they share one token, the number of
- * their generation. */
+ * their generation.
+ *
+ * And who was counted is told so, or that nobody knows: never "no", while the
+ * others pass on the strength of it. Only a grant that its end at the server
+ * has overtaken unheard (its claim ran out, the data were lost) is forgiven. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/engine_i.h"
 #include "sim/world.h"
 
 void theorem_parties_meet(struct sim_world *w, const struct sim_step *s)
@@ -28,5 +36,118 @@ void theorem_parties_meet(struct sim_world *w, const struct sim_step *s)
     if (given != parties) {
         sim_fail(w, "parties meet", "name %d: %d of %lld parties let in",
                  s->name, given, (long long)parties);
+    }
+}
+
+static struct sim_party *party_of(struct sim_world *w, const char *id)
+{
+    for (int i = 0; i < SIM_PARTIES; i++) {
+        if (w->party[i].id[0] && sim_same(w->party[i].id, id)) {
+            return &w->party[i];
+        }
+    }
+    return NULL;
+}
+
+/* Each request by which a lane waits just now. */
+void theorem_parties_ask(struct sim_world *w)
+{
+    if (w->opt.flavour != SIM_BARRIER) {
+        return;
+    }
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        int client = i / w->opt.lanes, lane = i % w->opt.lanes;
+        const struct sim_lane *l = &w->client[client].lane[lane];
+        bool waits =
+            l->state == SIM_LANE_WAITING && l->seat && l->kind == SNIB_BARRIER;
+        const struct snib__turn *t = waits ? l->seat->site->turn : NULL;
+        char id[SIM_ID + 1];
+        if (!t) {
+            continue;
+        }
+        snprintf(id, sizeof id, "%016llx%016llx", (unsigned long long)t->id[0],
+                 (unsigned long long)t->id[1]);
+        if (!party_of(w, id)) {
+            struct sim_party *p = &w->party[w->parties++ % SIM_PARTIES];
+            *p = (struct sim_party){.client = client, .lane = lane};
+            memcpy(p->id, id, sizeof p->id);
+        }
+    }
+}
+
+void theorem_party_sits_down(struct sim_world *w, int client, int lane)
+{
+    for (int i = 0; i < SIM_PARTIES; i++) {
+        struct sim_party *p = &w->party[i];
+        if (p->client == client && p->lane == lane) {
+            p->lane = -1;
+        }
+    }
+}
+
+void theorem_parties_counted(struct sim_world *w, const struct sim_step *s)
+{
+    for (int i = 0; i < s->is->holders; i++) {
+        const struct sim_holder *h = &s->is->holder[i];
+        struct sim_party *p = h->mode == 4 ? party_of(w, h->id) : NULL;
+        if (!p || !sim_is_new(s, h)) {
+            continue;
+        }
+        if (p->told_no && !w->p1_off) {
+            sim_fail(w, "who is counted is told",
+                     "name %d: %.8s is counted although it was told no",
+                     s->name, h->id);
+        }
+        p->token = h->token;
+    }
+    const char *id = sim_request_of(s->ev);
+    struct sim_party *p =
+        s->script == SIM_SCRIPT_CANCEL && id ? party_of(w, id) : NULL;
+    if (p && sim_holder_of(s->was, id) && !sim_holder_of(s->is, id)) {
+        p->ended = true;
+    }
+}
+
+static bool stands(struct sim_world *w, int name, const char *id)
+{
+    static _Thread_local struct sim_book is;
+    sim_book_read(w, name, &is);
+    const struct sim_holder *h = sim_holder_of(&is, id);
+    return h && sim_live(h, is.now);
+}
+
+void theorem_who_was_counted_is_told(struct sim_world *w, int client, int lane,
+                                     const struct snib__seat *s)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    bool no = s->state == SNIB__SEAT_REFUSED, known = true;
+    int64_t other = 0;
+    if (w->opt.flavour != SIM_BARRIER || (no && s->err == SNIB_ERR_UNKNOWN)) {
+        return;
+    }
+    for (int i = 0; i < SIM_PARTIES; i++) {
+        struct sim_party *p = &w->party[i];
+        if (p->client != client || p->lane != lane || !p->id[0]) {
+            continue;
+        }
+        if (p->token) {
+            known = p->token == s->token;
+            other = p->token;
+        }
+        if (no && p->token && !w->p1_off &&
+            (p->ended || stands(w, l->name, p->id))) {
+            sim_fail(w, "who is counted is told",
+                     "client %d lane %d name %d: %s, but %.8s was counted, "
+                     "generation %lld",
+                     client, lane, l->name, snib_err_name(s->err), p->id,
+                     (long long)p->token);
+        }
+        p->told_no = no;
+        p->lane = -1;
+    }
+    if (!no && !known) {
+        sim_fail(w, "who is counted is told",
+                 "client %d lane %d name %d: generation %lld is told as %lld",
+                 client, lane, l->name, (long long)other, (long long)s->token);
     }
 }

@@ -63,6 +63,7 @@ void theorem_who_fits_is_served(struct sim_world *, const struct sim_step *);
 void theorem_nothing_ends_early(struct sim_world *, const struct sim_step *);
 void theorem_dead_are_dropped(struct sim_world *, const struct sim_step *);
 void theorem_parties_meet(struct sim_world *, const struct sim_step *);
+void theorem_parties_counted(struct sim_world *, const struct sim_step *);
 void theorem_gate_is_closed(struct sim_world *, const struct sim_step *);
 void theorem_counts_down_once(struct sim_world *, const struct sim_step *);
 void theorem_one_upgrade(struct sim_world *, const struct sim_step *);
@@ -73,6 +74,11 @@ void theorem_token_entered(struct sim_world *, int name, int kind,
                            int64_t token);
 bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_lane *,
                              snib_err);
+/* … after every event; at the beginning of a wait; at its end. */
+void theorem_parties_ask(struct sim_world *);
+void theorem_party_sits_down(struct sim_world *, int client, int lane);
+void theorem_who_was_counted_is_told(struct sim_world *, int client, int lane,
+                                     const struct snib__seat *);
 /* Now and then: */
 void theorem_nobody_sleeps_beside_room(struct sim_world *);
 

@@ -89,7 +89,8 @@ typedef enum snib__seat_state {
 /* What happened to a seat since it was last taken from the told list. */
 enum snib__news {
     SNIB__NEWS_SETTLED = 1,  /* WAITING became SERVED or REFUSED, or LEAVING
-                                became REFUSED                              */
+                                became REFUSED, or either became DEAD: had it,
+                                and it is over already (what passes)        */
     SNIB__NEWS_RELEASED = 2, /* ENDING became GONE: err                     */
     SNIB__NEWS_STATE = 4,    /* held / at risk / lost changed               */
     SNIB__NEWS_RENEWED = 8   /* a renewal asked by snib__engine_renew: err  */
@@ -105,6 +106,8 @@ struct snib__ask {
     bool try_only; /* do not queue                                */
     bool timed;    /* the engine itself ends it at limit          */
     bool fixed, aggressive, confirm, no_reentry, no_pass, spin;
+    bool passes; /* to have been granted is all it wants (a latch; a BARRIER
+                    always): see snib__engine_give_up          */
     snib_kind kind;
     int8_t rank;                /* in the queue: higher ones first          */
     uint32_t permits, capacity; /* PERMITS; permits of BARRIER: parties     */
@@ -145,6 +148,7 @@ struct snib__seat {
         uint8_t kind;               /* snib_kind                          */
         int8_t rank;
         bool fixed, aggressive, confirm, no_reentry, no_pass, try_only, spin;
+        bool passes;
     } terms;
     snib_instant limit;
     snib_instant look_at;      /* nested: when to look for a cycle         */
@@ -208,7 +212,11 @@ snib_err snib__engine_leave(struct snib__engine *, snib_instant now,
  * CLOSED the caller is to hear when the store has confirmed that nothing of it
  * is left. OK: news SETTLED come, by the seat's timer at the latest. Else as
  * snib__engine_leave: nothing is to be confirmed, or the store is not there;
- * of a TIMEOUT that is the outcome then. *ret says it in words. */
+ * of a TIMEOUT that is the outcome then. *ret says it in words.
+ * One that passes, and of which the store says that it was granted before its
+ * end came there, is DEAD with the token of that: the grant is given back, but
+ * the barrier has opened with it. So a party which the store had in its queue
+ * is UNKNOWN until that has answered. */
 snib_err snib__engine_give_up(struct snib__engine *, snib_instant now,
                               struct snib__seat *, snib_err why,
                               struct snib_error *ret);

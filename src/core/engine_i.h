@@ -166,6 +166,10 @@ void snib__engine_log(struct snib__engine *, int level, const char *fmt, ...)
 snib_err snib__engine_late(const struct snib__engine *, snib_instant now,
                            snib_err why, struct snib_error *ret);
 
+/* UNKNOWN, and the cause if the store is not there. */
+snib_err snib__engine_unsure(const struct snib__engine *, snib_instant now,
+                             struct snib_error *ret);
+
 /* site.c */
 /* A site of one seat at the name of `parent`. NULL: no memory. */
 struct snib__site *snib__stake_new(struct snib__engine *, struct snib__site *);
@@ -194,6 +198,11 @@ bool snib__seat_stay(struct snib__engine *, snib_instant now,
 /* LEAVING: the end of what it asked for is confirmed, or not heard of. */
 void snib__seat_left(struct snib__engine *, struct snib__seat *,
                      bool confirmed);
+/* It was granted with that token, which is no longer to be held: true when that
+ * is all it wanted, and it is told so. s: NULL allowed; WAITING or LEAVING, else
+ * false. */
+bool snib__seat_had(struct snib__engine *, snib_instant now,
+                    struct snib__seat *, int64_t token);
 void snib__seat_due(struct snib__engine *, snib_instant now,
                     struct snib__seat *);
 /* Refuse it with DEADLOCK; it leaves the queue. */

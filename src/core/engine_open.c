@@ -211,6 +211,18 @@ snib_err snib__engine_late(const struct snib__engine *e, snib_instant now,
                       is.text);
 }
 
+snib_err snib__engine_unsure(const struct snib__engine *e, snib_instant now,
+                             struct snib_error *ret)
+{
+    struct snib_error late;
+    if (snib__engine_late(e, now, SNIB_ERR_UNKNOWN, &late) ==
+        SNIB_ERR_UNKNOWN) {
+        return snib__fail_plain(ret, SNIB_ERR_UNKNOWN);
+    }
+    return snib__fail(ret, SNIB_ERR_UNKNOWN, "%s: %s",
+                      snib_err_text(SNIB_ERR_UNKNOWN), late.text);
+}
+
 void snib__engine_counts(const struct snib__engine *e, struct snib__counts *ret)
 {
     *ret = e->counts;

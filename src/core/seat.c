@@ -5,7 +5,7 @@
  *    |   +--no--> REFUSED       +--loss--> DEAD           when passed on)
  *    |              ^
  *    +--limit,      |answer to its cancel, or too long without
- *       cancel--> LEAVING
+ *       cancel--> LEAVING --granted before, and it passes--> DEAD
  *
  * Limits belong to seats, never to turns: a lane that gives up leaves the
  * queue of its own process and nothing else; only when the last one has left
@@ -177,6 +177,8 @@ static struct snib__seat *blank_seat(struct snib__engine *e,
                                          .no_pass = ask->no_pass,
                                          .try_only = ask->try_only,
                                          .spin = ask->spin,
+                                         .passes = ask->passes ||
+                                                   ask->kind == SNIB_BARRIER,
                                          .kind = (uint8_t)ask->kind,
                                          .rank = ask->rank,
                                          .permits = ask->permits,

@@ -6,7 +6,15 @@
  * of the patience for an answer, a fifth where nothing is known without it;
  * then what is known has to do, and the rest goes on in the background. Only
  * the last one of a turn has anything to be confirmed: the place at the store
- * is the client's. */
+ * is the client's.
+ *
+ * A grant that the cancel meets at the store is given back, and was never held:
+ * TIMEOUT and CANCELLED stay the whole truth. Not for who only passes. A barrier
+ * that has opened with this party among those counted let the others through
+ * on the strength of it, and an open latch was open: that cannot be given back.
+ * So the answer to the cancel says what it met, and the party is told that it
+ * has passed. As long as there is no answer, it may have been counted at any
+ * moment since the store had it in its queue. */
 #include <assert.h>
 
 #include "base/error.h"
@@ -65,11 +73,35 @@ void snib__seat_left(struct snib__engine *e, struct snib__seat *s,
     snib__seat_tell(e, s, SNIB__NEWS_SETTLED);
 }
 
+bool snib__seat_had(struct snib__engine *e, snib_instant now,
+                    struct snib__seat *s, int64_t token)
+{
+    if (!s || !s->terms.passes || token <= 0 ||
+        (s->state != SNIB__SEAT_LEAVING && s->state != SNIB__SEAT_WAITING)) {
+        return false;
+    }
+    stays_no_longer(s);
+    snib__unlink(&s->link);
+    snib__unlink(&s->nested);
+    snib__heap_remove(&e->seats, &s->timer);
+    s->state = SNIB__SEAT_DEAD;
+    s->holds = 1;
+    s->token = token;
+    s->since = now;
+    s->err = SNIB_ERR_OK;
+    s->shown = SNIB_LOST;
+    s->why = SNIB_WHY_EXPIRED;
+    snib__list_push(&snib__site_home(s->site)->dead, &s->link);
+    snib__seat_tell(e, s, SNIB__NEWS_SETTLED);
+    return true;
+}
+
 /* -- giving up ---------------------------------------------------------------------- */
 
 /* What a seat that leaves may say: as long as others of this client stay, or
- * the store has said "queued", it surely has nothing. One that adopts has a
- * renewal under way, which may yet extend the grant. */
+ * the store has said "queued", it surely has nothing; but a party may have been
+ * counted since. One that adopts has a renewal under way, which may yet extend
+ * the grant. */
 static snib_err outcome_of_leaving(const struct snib__site *site,
                                    const struct snib__seat *s, snib_err why)
 {
@@ -78,7 +110,9 @@ static snib_err outcome_of_leaving(const struct snib__site *site,
         return SNIB_ERR_UNKNOWN;
     }
     if (snib__list_empty(&site->waiting) && t &&
-        t->state == SNIB__TURN_ASKING) {
+        (t->state == SNIB__TURN_ASKING ||
+         (s->terms.kind == SNIB_BARRIER &&
+          (t->state == SNIB__TURN_QUEUED || t->state == SNIB__TURN_CONFIRM)))) {
         return SNIB_ERR_UNKNOWN;
     }
     return why;
@@ -136,6 +170,9 @@ static snib_err outcome_of_limit(const struct snib__engine *e, snib_instant now,
         t->asking->rq.misread) {
         return snib__fail(ret, outcome, "%s", t->asking->error.text);
     }
+    if (outcome == SNIB_ERR_UNKNOWN && t->state == SNIB__TURN_QUEUED) {
+        return snib__engine_unsure(e, now, ret);
+    }
     if (outcome != why || !t || t->holder ||
         (t->state != SNIB__TURN_QUEUED && t->state != SNIB__TURN_ASKING)) {
         return snib__fail_plain(ret, outcome);
@@ -154,11 +191,16 @@ static bool takes_along(const struct snib__seat *s)
 }
 
 /* What s, which is off its site's list, is told of its giving up; OK: it stays
- * for the store's word. */
+ * for the store's word, or has passed. */
 static snib_err outcome_or_stay(struct snib__engine *e, snib_instant now,
                                 struct snib__seat *s, snib_err why,
                                 struct snib_error *ret)
 {
+    const struct snib__turn *t = s->site->turn;
+    if (t && t->state == SNIB__TURN_CONFIRM && !t->adopter &&
+        snib__seat_had(e, now, s, t->token)) {
+        return SNIB_ERR_OK;
+    }
     bool late = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_BUSY;
     snib_err outcome = late ? outcome_of_limit(e, now, s, why, ret)
                             : outcome_of_leaving(s->site, s, why);

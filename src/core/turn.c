@@ -259,7 +259,10 @@ void snib__turn_answer(struct snib__engine *e, snib_instant now,
         snib__turn_asked(e, now, t, q);
     } else if (q->rq.answer != SNIB__QUEUED) {
         /* The acquire that is being cancelled: whatever it says, the cancel
-         * has the last word. */
+         * has the last word; but who passes has heard enough. */
+        if (q->rq.answer == SNIB__DONE) {
+            (void)snib__seat_had(e, now, t->ender, q->rq.token);
+        }
         t->doubt = true;
         snib__turn_answered(e, t);
     }
@@ -284,6 +287,8 @@ void snib__turn_due(struct snib__engine *e, snib_instant now,
             return;
         }
         if (snib__reached(now, t->deadline)) {
+            (void)snib__seat_had(e, now, snib__turn_first_waiting(t->site),
+                                 t->token);
             snib__turn_leave(e, now, t);
             return;
         }

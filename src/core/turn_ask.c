@@ -26,6 +26,19 @@ void snib__turn_limits(struct snib__turn *t, const struct snib__seat *s)
     }
 }
 
+/* It wants to know that it holds, not only that it was granted. */
+static bool strict(const struct snib__seat *s)
+{
+    return s->terms.fixed || s->terms.confirm;
+}
+
+/* A party of a barrier is alone with its turn. */
+static bool is_party(const struct snib__turn *t)
+{
+    const struct snib__seat *s = snib__turn_first_waiting(t->site);
+    return s && s->terms.kind == SNIB_BARRIER;
+}
+
 static void write_about(struct snib__engine *e, snib_instant now,
                         const struct snib__seat *s, struct snib__buf *out)
 {
@@ -131,11 +144,17 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
 }
 
 /* A renewal must say that it is ours before anybody is served. Until then
- * deadline only says when to stop asking. */
+ * deadline only says when to stop asking. Who only passes has had it, whatever
+ * a renewal would say. */
 static void confirm_first(struct snib__engine *e, snib_instant now,
                           struct snib__turn *t)
 {
-    t->lease = snib__turn_first_waiting(t->site)->terms.lease;
+    struct snib__seat *s = snib__turn_first_waiting(t->site);
+    if (!strict(s) && snib__seat_had(e, now, s, t->token)) {
+        snib__turn_leave(e, now, t);
+        return;
+    }
+    t->lease = s->terms.lease;
     t->state = SNIB__TURN_CONFIRM;
     t->renew_at = now;
     snib__turn_renew(e, now, t);
@@ -151,9 +170,8 @@ static void serve_or_confirm(struct snib__engine *e, snib_instant now,
     struct snib__seat *s = snib__turn_first_waiting(t->site);
     int64_t left = t->deadline.ns - now.ns;
     int64_t whole = s->terms.lease.ns - snib__turn_allowance(s->terms.lease).ns;
-    bool strict = s->terms.fixed || s->terms.confirm;
-    if (t->hinted ||
-        (strict ? left < whole - s->terms.lease.ns / 8 : left < given.ns / 4)) {
+    if (t->hinted || (strict(s) ? left < whole - s->terms.lease.ns / 8
+                                : left < given.ns / 4)) {
         confirm_first(e, now, t);
         return;
     }
@@ -293,9 +311,11 @@ static void late_unanswered(struct snib__engine *e, snib_instant now,
                             struct snib__turn *t, const struct snib__inquiry *q)
 {
     struct snib_error late;
-    bool placed = t->state == SNIB__TURN_QUEUED;
-    snib_err why = placed ? snib__engine_late(e, now, SNIB_ERR_TIMEOUT, &late)
-                          : snib__fail_plain(&late, SNIB_ERR_UNKNOWN);
+    bool queued = t->state == SNIB__TURN_QUEUED;
+    bool placed = queued && !is_party(t);
+    snib_err why = placed   ? snib__engine_late(e, now, SNIB_ERR_TIMEOUT, &late)
+                   : queued ? snib__engine_unsure(e, now, &late)
+                            : snib__fail_plain(&late, SNIB_ERR_UNKNOWN);
     if (!placed && q->rq.misread && q->rq.err == SNIB_ERR_STORE) {
         why = snib__fail(&late, SNIB_ERR_UNKNOWN, "%s", q->error.text);
     }
@@ -310,6 +330,20 @@ static void late_unanswered(struct snib__engine *e, snib_instant now,
             snib__seat_refuse(e, s, why, &late);
         }
     }
+}
+
+/* The store does not take it any more, and had not granted it when it was last
+ * heard of; since then a party may have been counted. */
+static snib_err not_applied(const struct snib__turn *t, struct snib__inquiry *q)
+{
+    snib_err err = q->rq.err ? q->rq.err : SNIB_ERR_STORE;
+    if (t->placed && is_party(t)) {
+        struct snib_error why = q->error;
+        return snib__fail(&q->error, SNIB_ERR_UNKNOWN, "%s: %s",
+                          snib_err_text(SNIB_ERR_UNKNOWN),
+                          why.text[0] ? why.text : snib_err_text(err));
+    }
+    return t->doubt && !t->placed ? SNIB_ERR_UNKNOWN : err;
 }
 
 /* How often the store may refuse a request that was ready to queue before we
@@ -375,19 +409,17 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
     case SNIB__NOT_APPLIED:
         if (e->cfg.blocking && snib__reached(now, rq->patience)) {
             /* It was patient for those who waited when it began only. */
-            refuse_late(e, now, t, rq->err ? rq->err : SNIB_ERR_STORE,
-                        &q->error);
+            snib_err late = t->placed && is_party(t) ? not_applied(t, q)
+                            : rq->err                ? rq->err
+                                                     : SNIB_ERR_STORE;
+            refuse_late(e, now, t, late, &q->error);
             if (snib__turn_first_waiting(t->site)) {
                 rq->placed = t->placed;
                 snib__inquiry_start(e, q);
                 return;
             }
         }
-        refuse_all(e, t,
-                   t->doubt && !t->placed ? SNIB_ERR_UNKNOWN
-                   : rq->err              ? rq->err
-                                          : SNIB_ERR_STORE,
-                   &q->error, false);
+        refuse_all(e, t, not_applied(t, q), &q->error, false);
         snib__turn_answered(e, t);
         if (t->doubt || t->prior || t->placed) {
             t->doubt = true;

@@ -172,6 +172,7 @@ void snib__turn_end_answered(struct snib__engine *e, snib_instant now,
         }
         break;
     case SNIB__DONE:
+        (void)snib__seat_had(e, now, t->ender, rq->granted);
         break;
     case SNIB__UNKNOWN:
         t->doubt = t->doubt || rq->verb == SNIB__CANCEL;

@@ -156,6 +156,7 @@ static void renewed(struct snib__engine *e, snib_instant now,
             }
         }
         if (!snib__turn_fits(t, s) || snib__reached(now, t->deadline)) {
+            (void)snib__seat_had(e, now, s, t->token);
             snib__turn_leave(e, now, t);
             return;
         }
@@ -219,6 +220,8 @@ void snib__turn_renewal_answered(struct snib__engine *e, snib_instant now,
                                           : SNIB_ERR_UNREACHABLE,
                                 &q->error);
     } else if (rq->answer == SNIB__NO && t->state == SNIB__TURN_CONFIRM) {
+        (void)snib__seat_had(e, now, snib__turn_first_waiting(t->site),
+                             t->token);
         snib__turn_over(e, now, t);
     } else if (rq->answer == SNIB__NO) {
         if (rq->revoked) {

@@ -209,6 +209,7 @@ static struct snib__ask ask_of(const struct snib_lock *lock,
                               .no_reentry = lock->o.no_reentry,
                               .no_pass = lock->o.no_local_pass,
                               .spin = lock->o.spin,
+                              .passes = lock->passes,
                               .kind = lock->o.kind,
                               .rank = (int8_t)lock->o.priority,
                               .permits = o->all_permits ? 0

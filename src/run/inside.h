@@ -61,6 +61,7 @@ struct snib_lock {
     struct snib__site *site;
     struct snib__list holds;
     struct snib_lock_options o; /* lease_ms filled in                       */
+    bool passes;                /* a latch's, a barrier's: snib__ask         */
 };
 
 struct snib__call;

@@ -272,7 +272,13 @@ static snib_err passage_new(struct snib_client *c, const char *name,
     with.name_size = name_size;
     with.lease_ms = PASSING_LEASE_MS;
     snib_err err = snib__acquire_options(&given, &ret->how, reterr);
-    return err ? err : snib_lock_new(c, name, &with, &ret->lock, reterr);
+    if (!err) {
+        err = snib_lock_new(c, name, &with, &ret->lock, reterr);
+    }
+    if (!err) {
+        ret->lock->passes = true;
+    }
+    return err;
 }
 
 static snib_err pass(struct snib_client *c, const char *name, size_t name_size,

@@ -2,6 +2,8 @@
  * a little later. */
 #include "engine_desk.h"
 
+#include "base/error.h"
+
 static snib_err give_up(struct desk *d, struct snib__seat *s, snib_err why)
 {
     return snib__engine_give_up(d->e, d->now, s, why, &d->err);
@@ -96,6 +98,181 @@ static void who_stays_for_the_stores_word_can_be_cut_off(void **state)
     nothing_is_left(d);
 }
 
+/* -- who only passes ----------------------------------------------------------- */
+
+static struct snib__ask to_pass(snib_kind kind, int64_t ms)
+{
+    struct snib__ask ask = ask_of(1);
+    ask.kind = kind;
+    ask.permits = kind == SNIB_BARRIER ? 2 : 0;
+    ask.passes = true;
+    ask.timed = ms > 0;
+    return ask;
+}
+
+static struct snib__seat *waits_to_pass(struct desk *d, snib_kind kind,
+                                        int64_t ms)
+{
+    struct snib__ask ask = to_pass(kind, ms);
+    ask.limit = ms ? snib__after(d->now, snib__ms(ms)) : SNIB__NEVER;
+    struct snib__seat *s = acquire(d, ask);
+    say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
+    return s;
+}
+
+static void cancelled(struct desk *d, int64_t granted)
+{
+    struct snib__request *rq = at(SNIB__CANCEL);
+    assert_non_null(rq);
+    rq->granted = granted;
+    say(d, rq, SNIB__DONE);
+    say(d, at(SNIB__ACQUIRE), SNIB__NO);
+}
+
+/* It has passed, whatever became of the grant, and has nothing to give back. */
+static void has_passed(struct desk *d, struct snib__seat *s, int64_t token)
+{
+    assert_int_equal(s->state, SNIB__SEAT_DEAD);
+    assert_int_equal(s->token, token);
+    assert_int_equal(news_of(d, s), SNIB__NEWS_SETTLED);
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
+}
+
+static void whose_barrier_opened_before_its_limit_has_passed(void **state)
+{
+    struct desk *d = *state;
+    static const snib_kind kinds[] = {SNIB_BARRIER, SNIB_READ};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        struct snib__seat *s = waits_to_pass(d, kinds[i], 300);
+        pass_ms(d, 300);
+        assert_int_equal(s->state, SNIB__SEAT_LEAVING);
+        cancelled(d, 77);
+        has_passed(d, s, 77);
+        nothing_is_left(d);
+    }
+}
+
+static void whose_barrier_opened_before_its_cancel_has_passed(void **state)
+{
+    struct desk *d = *state;
+    static const snib_err why[] = {SNIB_ERR_CANCELLED, SNIB_ERR_CLOSED};
+    for (size_t i = 0; i < COUNT_OF(why); i++) {
+        struct snib__seat *s = waits_to_pass(d, SNIB_BARRIER, 0);
+        assert_int_equal(give_up(d, s, why[i]), SNIB_ERR_OK);
+        cancelled(d, 77);
+        has_passed(d, s, 77);
+        nothing_is_left(d);
+    }
+}
+
+static void who_was_not_counted_is_told_so(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = waits_to_pass(d, SNIB_BARRIER, 300);
+    pass_ms(d, 300);
+    cancelled(d, 0);
+    is_refused(d, s, SNIB_ERR_TIMEOUT);
+    s = waits_to_pass(d, SNIB_BARRIER, 0);
+    assert_int_equal(give_up(d, s, SNIB_ERR_CANCELLED), SNIB_ERR_OK);
+    cancelled(d, 0);
+    is_refused(d, s, SNIB_ERR_CANCELLED);
+    nothing_is_left(d);
+}
+
+/* A grant that is given back was never held. */
+static void a_readers_time_out_stays_one(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.kind = SNIB_READ;
+    struct snib__seat *s = acquire(d, ask);
+    say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
+    assert_int_equal(give_up(d, s, SNIB_ERR_TIMEOUT), SNIB_ERR_OK);
+    cancelled(d, 77);
+    is_refused(d, s, SNIB_ERR_TIMEOUT);
+    nothing_is_left(d);
+}
+
+/* The last one may have come since the store was last heard of. */
+static void a_party_of_a_silent_store_is_unknown(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = waits_to_pass(d, SNIB_BARRIER, 300);
+    pass_ms(d, 300);
+    pass_ms(d, 399);
+    assert_int_equal(s->state, SNIB__SEAT_LEAVING);
+    pass_ms(d, 1);
+    is_refused(d, s, SNIB_ERR_UNKNOWN);
+    cancelled(d, 0);
+    s = waits_to_pass(d, SNIB_BARRIER, 0); /* no patience at all: a stop */
+    assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_CLOSED),
+                     SNIB_ERR_UNKNOWN);
+    cancelled(d, 0);
+    nothing_is_left(d);
+}
+
+static void a_party_whose_place_the_store_refuses_is_unknown(void **state)
+{
+    struct desk *d = *state;
+    struct snib_error err = {0};
+    struct snib__ask ask = to_pass(SNIB_BARRIER, 0);
+    ask.reterr = &err;
+    struct snib__seat *s = acquire(d, ask);
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    say(d, rq, SNIB__QUEUED);
+    rq->err = snib__fail(rq->reterr, SNIB_ERR_DENIED, "no more");
+    say(d, rq, SNIB__NOT_APPLIED);
+    assert_non_null(strstr(err.text, ": no more"));
+    is_refused(d, s, SNIB_ERR_UNKNOWN);
+    say(d, at(SNIB__CANCEL), SNIB__DONE);
+    nothing_is_left(d);
+}
+
+/* The answer to its poll, while the cancel is on its way. */
+static void a_party_hears_of_its_grant_before_its_cancel_does(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = waits_to_pass(d, SNIB_BARRIER, 0);
+    assert_int_equal(give_up(d, s, SNIB_ERR_CANCELLED), SNIB_ERR_OK);
+    grant(d, 77);
+    has_passed(d, s, 77);
+    say(d, at(SNIB__CANCEL), SNIB__DONE);
+    nothing_is_left(d);
+}
+
+/* A pushed grant of which nobody can say any more from when it counts: others
+ * have gone on, so it is not asked for anew. */
+static void a_party_that_hears_of_its_grant_too_late_has_passed(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = waits_to_pass(d, SNIB_BARRIER, 0);
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->token = 77;
+    rq->left = snib__ms(3000);
+    rq->valid_from = d->now;
+    d->now = snib__after(d->now, snib__ms(4000));
+    say(d, rq, SNIB__DONE);
+    assert_null(at(SNIB__RENEW));
+    has_passed(d, s, 77);
+    say(d, at(SNIB__RELEASE), SNIB__NO);
+    nothing_is_left(d);
+}
+
+/* An end that is not answered is sent again, and its answer counts. */
+static void a_repeated_cancel_says_it_too(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = waits_to_pass(d, SNIB_BARRIER, 300);
+    pass_ms(d, 300);
+    say(d, at(SNIB__CANCEL), SNIB__UNKNOWN);
+    assert_int_equal(s->state, SNIB__SEAT_LEAVING);
+    assert_true(at(SNIB__CANCEL)->resent);
+    cancelled(d, 77);
+    has_passed(d, s, 77);
+    nothing_is_left(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest engine_leave[] = {
@@ -104,6 +281,15 @@ int main(void)
         T(a_store_that_does_not_confirm_is_waited_for_so_long_only),
         T(who_comes_while_another_leaves_asks_for_itself),
         T(who_stays_for_the_stores_word_can_be_cut_off),
+        T(whose_barrier_opened_before_its_limit_has_passed),
+        T(whose_barrier_opened_before_its_cancel_has_passed),
+        T(who_was_not_counted_is_told_so),
+        T(a_readers_time_out_stays_one),
+        T(a_party_of_a_silent_store_is_unknown),
+        T(a_party_whose_place_the_store_refuses_is_unknown),
+        T(a_party_hears_of_its_grant_before_its_cancel_does),
+        T(a_party_that_hears_of_its_grant_too_late_has_passed),
+        T(a_repeated_cancel_says_it_too),
     };
     return RUN(engine_leave);
 }
