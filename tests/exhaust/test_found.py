@@ -28,6 +28,8 @@ FOUND = {
     "a_file_that_cannot_be_opened_has_one_error": (
         "library", "--call", "fstat64", "lstat64", "pread.file", "--most",
         "3"),
+    "who_was_counted_passes_without_its_bell": (
+        "barrier", "--call", "socket", "sendto", "send", "--how", "ENOBUFS"),
 }
 
 

@@ -469,14 +469,13 @@ class LatchAwait(Workload):
 
 
 class Barrier(Workload):
-    """The second of two. (The limit is behind the first one's next poll: a
-    party that is counted at the end of its limit, and has not heard of it, is
-    told 75: a known mistake, docs/PROOF.md.)"""
+    """The second of two. (Both limits end before the first one's next poll:
+    whose bell is lost hears of the second by the answer to its own cancel.)"""
     name = "barrier"
-    args = ("barrier", "-q", "-n", "2", "-w", "3s", "b")
+    args = ("barrier", "-q", "-n", "2", "-w", "1s", "b")
 
     def prepare(self, box):
-        box.started = box.start("barrier", "-n", "2", "-w", "3s", "b")
+        box.started = box.start("barrier", "-n", "2", "-w", "1s", "b")
         box.until(lambda: box.status("b")["waiters"], "one waits")
 
     def judge(self, box, done):
