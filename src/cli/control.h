@@ -45,7 +45,8 @@ struct control_reply {
     int64_t deadline_ns; /* CLOCK_BOOTTIME; 0: not held                    */
     int64_t token;
     char store[CONTROL_STORE_MAX]; /* URL without its password             */
-    char text[192];   /* why code is not 0; STATUS: who holds, when it is */
+    char text[184];   /* why code is not 0; STATUS: who holds, when it is */
+    int64_t ttl_ns;   /* of the lease; 0: not known                       */
     int32_t kind;     /* of the grant (snib_kind)                       */
     uint32_t permits; /* of a semaphore: how many                       */
     int64_t slot;     /* … and which slot; -1: none                     */

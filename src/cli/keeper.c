@@ -542,6 +542,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     static struct keeper k;
 
     k.plan = plan;
+    k.rules = plan->rules;
     k.page = page;
     k.socket = socket;
     k.leash = getppid();

@@ -271,6 +271,7 @@ static bool find_outer(struct keeper *k, const char *name, struct slot *ret)
         memcpy(ret->outer, entry.address, sizeof ret->outer);
         copy_owner(ret, reply.text);
         ret->deadline_ns = reply.deadline_ns;
+        ret->outer_ttl_ns = reply.ttl_ns;
         ret->grant = (struct snib_grant){.token = reply.token};
         ret->permit_slot = reply.slot;
         return true;
@@ -397,9 +398,29 @@ static size_t sort_out(struct keeper *k)
     return ours;
 }
 
+/* What is held up the tree has a lease of its own, and no renewal of ours makes
+ * it longer: with a shorter one there is less time to stop a command in. */
+static void fit_rules(struct keeper *k)
+{
+    int64_t least = 0;
+
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        int64_t ttl =
+            k->slots[i].state == SLOT_OUTER ? k->slots[i].outer_ttl_ns : 0;
+
+        if (ttl > 0 && (least == 0 || ttl < least)) {
+            least = ttl;
+        }
+    }
+    k->page->outer_ttl_ns = least;
+    leash_fit(&k->rules, &k->plan->rules, least);
+}
+
 void keeper_acquire(struct keeper *k)
 {
     size_t ours = sort_out(k);
+
+    fit_rules(k);
 
     if (ours == 0) {
         keeper_all_acquired(k);
@@ -451,7 +472,7 @@ static void learn_permit_slot(struct slot *s)
 
 void keeper_all_acquired(struct keeper *k)
 {
-    const struct leash_rules *r = &k->plan->rules;
+    const struct leash_rules *r = &k->rules;
 
     /* What was held up the tree when the wait began may be another's by now. */
     keeper_look(k);

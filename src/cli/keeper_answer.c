@@ -32,6 +32,7 @@ static void answer_status(struct keeper *k, struct control_reply *reply)
 {
     keeper_look(k);
     reply->deadline_ns = atomic_load(&k->page->deadline_ns);
+    reply->ttl_ns = k->rules.ttl;
     if (k->lost || proc_now() >= reply->deadline_ns) {
         reply->code = CLI_LOST;
         reply->deadline_ns = 0;

@@ -149,7 +149,7 @@ static void look_at_slot(struct keeper *k, size_t i)
 
 static int64_t next_look(const struct keeper *k, int64_t least, int64_t now)
 {
-    int64_t ttl = k->plan->rules.ttl, due = now + ttl / 20;
+    int64_t ttl = k->rules.ttl, due = now + ttl / 20;
 
     /* The library renews each third of the lease: until then nothing moves. */
     if (least - ttl * 2 / 3 + ttl / 60 > due) {
@@ -185,15 +185,14 @@ void keeper_look(struct keeper *k)
     if (least > atomic_load(&k->page->deadline_ns) + 2 * LEASH_MS) {
         atomic_store(&k->page->deadline_ns, least);
     }
-    k->guard_ns =
-        atomic_load(&k->page->deadline_ns) - k->plan->rules.margin / 2;
+    k->guard_ns = atomic_load(&k->page->deadline_ns) - k->rules.margin / 2;
 }
 
 /* With a long grace a third of the lease is too late: a renewal that fails
  * once would cost the command. H47: each (ttl - grace) / 3. */
 void keeper_renew_early(struct keeper *k)
 {
-    const struct leash_rules *r = &k->plan->rules;
+    const struct leash_rules *r = &k->rules;
 
     for (size_t i = 0; i < k->plan->name_count; i++) {
         struct slot *s = &k->slots[i];

@@ -30,6 +30,7 @@ struct slot {
     char outer[CONTROL_ADDRESS_MAX]; /* OUTER: whom to ask */
     char owner[PLAN_OWNER_MAX];      /* OUTER: who holds */
     bool covered;                    /* OUTER: its kind is enough for us */
+    int64_t outer_ttl_ns;            /* OUTER: of its lease; 0: not known */
 };
 
 /* ACQUIRING -> HOLDING -> (RELEASE) -> end; LEAVING: give up, hold nothing. */
@@ -64,6 +65,7 @@ struct keeper {
     struct slot slots[PLAN_NAMES_MAX];
     size_t at; /* the name being acquired; of several: the missing one */
     struct several several;
+    struct leash_rules rules; /* the plan's, fitted to what is held above */
     enum phase phase;
     bool detached;
     int holder_pidfd; /* detached: whose end is the lock's; -1: nobody's    */

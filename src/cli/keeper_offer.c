@@ -74,7 +74,7 @@ void keeper_ask_again(struct keeper *k)
 
 void keeper_offer(struct keeper *k)
 {
-    int64_t most = k->plan->rules.ttl / 2;
+    int64_t most = k->rules.ttl / 2;
 
     if (k->paused) {
         step_aside(k);

@@ -283,6 +283,9 @@ static void hear_message(struct body *b, const struct plan_message *m)
             tell(b, PLAN_HERE);
             return;
         }
+        if (b->leash.state == LEASH_WAITING) {
+            leash_fit(&b->leash.rules, &b->plan->rules, b->page->outer_ttl_ns);
+        }
         ev.kind = LEASH_EV_GRANT;
         ev.at = atomic_load(&b->page->deadline_ns);
         break;

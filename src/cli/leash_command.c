@@ -151,7 +151,7 @@ static void set_environment(const struct body *b, int lease)
     set_slots(b);
     set_held(b);
     put("SNIB_OWNER", b->page->owner);
-    set_number("SNIB_TTL_MS", b->plan->ttl_ms);
+    set_number("SNIB_TTL_MS", b->leash.rules.ttl / LEASH_MS);
     set_number("SNIB_LEASE_FD", lease);
     set_store(b);
 }

@@ -85,6 +85,17 @@ int64_t leash_default_grace(int64_t ttl)
     return smaller(5 * LEASH_S, ttl / 3);
 }
 
+void leash_fit(struct leash_rules *ret, const struct leash_rules *asked,
+               int64_t ttl)
+{
+    *ret = *asked;
+    if (ttl > 0) {
+        ret->ttl = smaller(ret->ttl, ttl);
+        ret->grace = smaller(ret->grace, ttl / 3);
+        ret->margin = leash_margin(ret->ttl);
+    }
+}
+
 void leash_init(struct leash *l, const struct leash_rules *rules, int64_t now)
 {
     *l = (struct leash){.rules = *rules, .started = now};

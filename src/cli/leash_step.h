@@ -169,6 +169,12 @@ int64_t leash_margin(int64_t ttl);
 /* The smaller of 5 s and a third of the ttl. */
 int64_t leash_default_grace(int64_t ttl);
 
+/* What was asked for, under a lease of `ttl` that is held and renewed up the
+ * tree (0: there is none): a third of that one, which is what its renewals leave
+ * to spare, is all the time to stop a command in. */
+void leash_fit(struct leash_rules *ret, const struct leash_rules *asked,
+               int64_t ttl);
+
 void leash_init(struct leash *, const struct leash_rules *, int64_t now);
 
 /* One event. Deliver DEADLINE before TIMER when both are due: a leash that

@@ -61,6 +61,7 @@ struct plan_page {
     _Atomic int32_t offer;       /* enum plan_offer                        */
     /* keeper, before GRANT: */
     int32_t grants; /* that it was offered so far                          */
+    int64_t outer_ttl_ns; /* the shortest lease held up the tree; 0: none */
     int64_t tokens[PLAN_NAMES_MAX];
     int64_t permit_slots[PLAN_NAMES_MAX]; /* of a semaphore; else -1        */
     char owner[PLAN_OWNER_MAX];

@@ -115,6 +115,28 @@ def test_a_loss_up_the_tree_is_told_at_the_end_at_the_latest(store):
     assert "snib: A: lock lost" in out and out.endswith("inner 76\n"), out
 
 
+@pytest.mark.parametrize("names", ["A", "A B"])
+def test_a_shorter_lease_up_the_tree_is_time_enough(store, names):
+    """With less than the time to stop a command in, by the ttl asked for here,
+    the grant was refused and asked for again without a pause, or the command
+    was stopped, under a lease that was renewed all the time."""
+    done = store.run(
+        "run", "-t", "3s", "A", "--", "sh", "-c",
+        'exec "$0" run -w 3s --reentrant %s -- sh -c \'sleep 4; "$0" check; '
+        'echo "$SNIB_TTL_MS $?"\' "$0"' % names, store.binary)
+    assert done.stdout == "3000 0\n" and done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_the_grace_is_at_most_a_third_of_the_lease_up_the_tree(sqlite):
+    """Half of one's own ttl may be all of that one."""
+    done = sqlite.run("run", "-t", "3s", "A", "--", sqlite.binary, "run",
+                      "-w", "3s", "-t", "10s", "-g", "5s", "--reentrant", "A",
+                      "--", "echo", "ran")
+    assert (done.stdout, done.stderr) == ("ran\n", "")
+    assert done.returncode == 0
+
+
 @pytest.fixture
 def subreaper():
     """Orphans become children of this process, which learns how they end."""

@@ -227,7 +227,7 @@ static void hear(struct world *w)
 
 /* -- the library --------------------------------------------------------------- */
 
-/* keeper_hold.c| atomic_load(&k->page->deadline_ns) - k->plan->rules.margin / 2; */
+/* keeper_hold.c| atomic_load(&k->page->deadline_ns) - k->rules.margin / 2; */
 static void publish(struct world *w)
 {
     if (w->lost) {
