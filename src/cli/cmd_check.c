@@ -65,12 +65,20 @@ static void say_not_enough(int64_t left, int64_t margin)
     say("the lease is held for %s more, less than the margin of %s", is, asked);
 }
 
+/* The lock that is to be looked at: of several, the one whose deadline less
+ * its margin comes first. */
+struct lease {
+    int64_t deadline; /* 0: it is lost                                      */
+    int64_t margin;
+    int64_t token; /* of the innermost                                      */
+};
+
 /* told: why nothing is left has been said. */
-static int verdict(const struct cli_args *args, int64_t ttl, int64_t deadline,
-                   int64_t token, bool told)
+static int verdict(const struct cli_args *args, const struct lease *lease,
+                   bool told)
 {
-    int64_t left = deadline > 0 ? deadline - proc_now() : 0;
-    int64_t margin = margin_ns(args, ttl);
+    int64_t left = lease->deadline > 0 ? lease->deadline - proc_now() : 0;
+    int64_t margin = lease->margin, token = lease->token;
     bool enough = left > 0 && left >= margin;
 
     if (args->json) {
@@ -117,10 +125,10 @@ static void say_unvouched(const struct held_entry *entry,
     }
 }
 
-/* The earliest deadline of all that the command runs under; 0: one of them is
- * not held, as told unless that would disturb. */
-static int64_t ask_held(const struct cli_args *args, const char *held,
-                        int64_t *ret_token)
+/* Of all that the command runs under, each with the margin of its own lease.
+ * Deadline 0: one of them is not held, as told unless that would disturb. */
+static void ask_held(const struct cli_args *args, const char *held,
+                     struct lease *ret)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
@@ -131,6 +139,7 @@ static int64_t ask_held(const struct cli_args *args, const char *held,
 
     while (held_next(&held, &entry)) {
         enum grantfile_answer by = GRANTFILE_ANSWERED;
+        int64_t margin;
 
         request.name_size = (uint32_t)entry.name_size;
         memcpy(request.name, entry.name, entry.name_size);
@@ -143,22 +152,23 @@ static int64_t ask_held(const struct cli_args *args, const char *held,
             if (!args->quiet) {
                 say_unvouched(&entry, by);
             }
-            return 0;
+            ret->deadline = 0;
+            return;
         }
-        *ret_token = reply.token;
-        if (reply.deadline_ns < least) {
-            least = reply.deadline_ns;
+        margin = margin_ns(args, reply.ttl_ns > 0 ? reply.ttl_ns / LEASH_MS
+                                                  : ttl_of_environment());
+        ret->token = reply.token;
+        if (reply.deadline_ns - margin < least) {
+            least = reply.deadline_ns - margin;
+            ret->deadline = reply.deadline_ns;
+            ret->margin = margin;
         }
     }
-    if (least == INT64_MAX) {
-        if (!args->quiet) {
-            say("SNIB_HELD names no lock: %s; expected what snib run or snib "
-                "acquire --sh has put there",
-                shown(all));
-        }
-        return 0;
+    if (least == INT64_MAX && !args->quiet) {
+        say("SNIB_HELD names no lock: %s; expected what snib run or snib "
+            "acquire --sh has put there",
+            shown(all));
     }
-    return least;
 }
 
 static int check_grant(const struct cli_args *args, const char *operand)
@@ -168,16 +178,17 @@ static int check_grant(const struct cli_args *args, const char *operand)
     struct control_reply reply = {0};
     enum grantfile_answer by;
     struct grantfile grant;
+    struct lease lease;
     int code;
 
     if (!grantfile_read(args, operand, &grant)) {
         return CLI_USAGE;
     }
+    lease = (struct lease){.margin = margin_ns(args, grant.ttl_ms),
+                           .token = grant.token};
     if (grant.no_keeper) {
-        int64_t deadline = left_deadline(args, &grant);
-
-        return verdict(args, grant.ttl_ms, deadline, grant.token,
-                       deadline == 0);
+        lease.deadline = left_deadline(args, &grant);
+        return verdict(args, &lease, lease.deadline == 0);
     }
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply, &by);
@@ -187,14 +198,14 @@ static int check_grant(const struct cli_args *args, const char *operand)
         }
         return CLI_LOST;
     }
-    return verdict(args, grant.ttl_ms, code == CLI_OK ? reply.deadline_ns : 0,
-                   grant.token, false);
+    lease.deadline = code == CLI_OK ? reply.deadline_ns : 0;
+    return verdict(args, &lease, false);
 }
 
 int cmd_check(struct cli_args *args, int count, char **operands)
 {
     const char *held = getenv("SNIB_HELD");
-    int64_t deadline = 0, token = 0;
+    struct lease lease;
     bool lost;
 
     if (count > 0) {
@@ -205,9 +216,9 @@ int cmd_check(struct cli_args *args, int count, char **operands)
                                  "is not set), and no grant was given");
     }
     lost = told_lost();
+    lease = (struct lease){.margin = margin_ns(args, ttl_of_environment())};
     if (!lost) {
-        deadline = ask_held(args, held, &token);
+        ask_held(args, held, &lease);
     }
-    return verdict(args, ttl_of_environment(), deadline, token,
-                   !lost && deadline == 0);
+    return verdict(args, &lease, !lost && lease.deadline == 0);
 }

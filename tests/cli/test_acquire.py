@@ -199,6 +199,19 @@ def test_check_of_a_short_lease_has_a_default_margin_that_fits(sqlite):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("outer, inner, margin", [("2s", "30s", 333),
+                                                  ("30s", "2s", 333)])
+def test_check_measures_each_lease_by_its_own_ttl(sqlite, outer, inner, margin):
+    """A lease of 2s around one of 30s never had the 5s that fit the other: 76,
+    for ever, though all was held."""
+    done = sqlite.run("run", "-t", outer, "a", "--", sqlite.binary, "run",
+                      "-t", inner, "b", "--", sqlite.binary, "check", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["enough"] and answer["margin_ms"] == margin
+    assert 0 < answer["left_ms"] <= 2000
+
+
 def test_check_works_without_the_lease_descriptor(sqlite):
     done = sqlite.run("run", "a", "--", "sh", "-c",
                       'eval "exec $SNIB_LEASE_FD<&-"; "$0" check',
