@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import socket
+import subprocess
 import time
 
 import pytest
@@ -159,6 +160,36 @@ def test_doctor_quiet_tells_only_what_is_wrong(sqlite):
     assert done.returncode == 0
     level, line = done.stdout.split(None, 1)
     assert level == "warn" and line.count("\n") == 2, done.stdout
+
+
+ROOT = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+
+FULL_DISK = """
+mount -t tmpfs -o size=400k,mode=700 none "$1"
+export SNIB_URL="sqlite:$1/locks.db"
+"$0" run a -- true
+cat /dev/zero >"$1/big" 2>/dev/null
+for i in 1 2 3 4 5 6 7 8 9; do "$0" latch -q --set 1 "l$i" || break; done
+"$0" doctor --json
+echo "$?"
+rm "$1/big"
+"$0" doctor -q
+"""
+
+
+def test_doctor_sees_that_the_disk_is_full(sqlite, tmp_path):
+    """What failed for want of space pointed to it, and all was well there."""
+    done = subprocess.run(
+        ["unshare", *ROOT, "--mount", "sh", "-c", FULL_DISK, sqlite.binary,
+         str(tmp_path)], env=sqlite.env, capture_output=True, text=True,
+        timeout=60)
+    assert "no space left" in done.stderr and "snib doctor" in done.stderr
+    told, code, *later = done.stdout.splitlines()
+    disk, = [f for f in json.loads(told)["findings"] if f["check"] == "disk"]
+    assert (disk["level"], disk["text"], code) == ("fail", "0 KiB free", "78")
+    assert "make room" in disk["remedy"]
+    assert later[0].split()[:2] == ["warn", "disk"]
+    assert not any(line.startswith("fail") for line in later)
 
 
 def test_doctor_of_an_unreachable_store_is_69(sqlite):

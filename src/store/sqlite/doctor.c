@@ -1,6 +1,7 @@
 /* store/sqlite/doctor.c — the check-up of a lock file. */
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -50,6 +51,29 @@ static void tell_place(struct snib__sqlite *self, struct snib__buf *out)
     } else {
         tell(out, SNIB_LEVEL_OK, "permissions", text, "");
     }
+}
+
+/* A step writes some pages to the -wal, which is emptied only when it has
+ * grown; with less than that, now this one fails, now that. */
+static void tell_space(struct snib__sqlite *self, struct snib__buf *out)
+{
+    enum { LEAST_KIB = 64, FEW_KIB = 1024 };
+    struct statvfs fs;
+    char text[64];
+    if (fstatvfs(self->place.dir, &fs)) {
+        return;
+    }
+    unsigned long long blocks = geteuid() == 0 ? fs.f_bfree : fs.f_bavail;
+    unsigned long long kib = blocks * fs.f_frsize / 1024;
+    snprintf(text, sizeof text, "%llu KiB free", kib);
+    tell(out,
+         kib < LEAST_KIB ? SNIB_LEVEL_FAIL
+         : kib < FEW_KIB ? SNIB_LEVEL_WARN
+                         : SNIB_LEVEL_OK,
+         "disk", text,
+         kib < FEW_KIB ? "make room on that file system (df): without it "
+                         "nothing can be acquired, renewed or released"
+                       : "");
 }
 
 static void tell_users(struct snib__sqlite *self, struct snib__buf *out)
@@ -165,6 +189,7 @@ void snib__sqlite_doctor(struct snib__sqlite *self, struct snib__request *r)
 {
     struct snib__buf *out = r->result;
     tell_place(self, out);
+    tell_space(self, out);
     tell_users(self, out);
     tell_journal(self, out);
     tell_integrity(self, out);
