@@ -403,6 +403,7 @@ static int64_t next_due(const struct keeper *k)
     }
     due = k->reached_ns < due ? k->reached_ns : due;
     due = k->told_ns < due ? k->told_ns : due;
+    due = !k->paused && k->again_ns < due ? k->again_ns : due;
     if (k->phase == PHASE_HOLDING) {
         due = k->look_ns < due ? k->look_ns : due;
         due = k->renew_ns < due ? k->renew_ns : due;
@@ -443,6 +444,9 @@ static void do_due(struct keeper *k)
     }
     if (now >= k->offer_ns) {
         keeper_offer_due(k);
+    }
+    if (now >= k->again_ns && !k->paused) {
+        keeper_go_on(k);
     }
     if (k->phase != PHASE_HOLDING) {
         return;
@@ -550,6 +554,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     k.holder_pidfd = plan->holder_pidfd;
     k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
     k.offer_ns = k.tie_ns = k.reached_ns = k.told_ns = INT64_MAX;
+    k.again_ns = INT64_MAX;
     if (plan->command == NULL) {
         setsid();
     } else {

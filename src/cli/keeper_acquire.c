@@ -416,11 +416,46 @@ static void fit_rules(struct keeper *k)
     leash_fit(&k->rules, &k->plan->rules, least);
 }
 
+/* What is held up the tree, but cannot be renewed, leaves no time to begin
+ * anything under it: the leash would refuse it, and again. */
+static bool ends_too_soon(const struct keeper *k)
+{
+    const struct leash_rules *r = &k->rules;
+    int64_t now = proc_now();
+
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        if (k->slots[i].state == SLOT_OUTER &&
+            r->on_lost != LEASH_LOST_IGNORE &&
+            now >= k->slots[i].deadline_ns - r->margin - r->grace) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void await_outer(struct keeper *k)
+{
+    if (k->plan->wait_ms == 0 || keeper_limit_over(k)) {
+        waitline_wipe(&k->line);
+        if (!k->plan->args->busy_ok) {
+            say("%s: not acquired: it is held up the tree, but that lease is "
+                "not renewed and about to end",
+                shown(k->plan->names[0]));
+        }
+        keeper_fail(k, SNIB_ERR_TIMEOUT);
+    }
+    keeper_ask_later(k);
+}
+
 void keeper_acquire(struct keeper *k)
 {
     size_t ours = sort_out(k);
 
     fit_rules(k);
+    if (ends_too_soon(k)) {
+        await_outer(k);
+        return;
+    }
 
     if (ours == 0) {
         keeper_all_acquired(k);

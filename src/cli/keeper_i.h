@@ -74,10 +74,11 @@ struct keeper {
     int64_t told_ns;  /* pass it on then                                    */
     int64_t tie_ns;   /* --sh: release then, unless it is tied by then      */
     bool lost;
-    bool paused;  /* the leash is stopped, and has said so                  */
-    bool aside;   /* a grant was given back: nothing is asked for just now  */
-    bool again;   /* ... all is, at the next turn of the loop                */
-    bool local;   /* the store is a file on this host */
+    bool paused; /* the leash is stopped, and has said so                  */
+    bool aside;  /* a grant was given back: nothing is asked for just now  */
+    bool again;  /* ... all is, at the next turn of the loop                */
+    int64_t again_ns; /* ... or then; INT64_MAX: not                        */
+    bool local;       /* the store is a file on this host */
     bool asked;   /* the store, for a lock                                  */
     bool reached; /* the store, once                                       */
     bool lingers; /* goes on alone until what it asked for is cancelled    */
@@ -166,6 +167,8 @@ void keeper_go_on(struct keeper *);
 /* What was just acquired is no longer held, and the leash knows of nothing:
  * give the rest back, and ask for all of it anew. */
 void keeper_ask_again(struct keeper *);
+/* The same, in a while: what is held up the tree may be renewed, or lost, then. */
+void keeper_ask_later(struct keeper *);
 
 /* keeper_detached.c: TERM and INT; alone from DETACH on. */
 void keeper_hear_signals(struct keeper *);

@@ -72,6 +72,12 @@ void keeper_ask_again(struct keeper *k)
     keeper_wake(k);
 }
 
+void keeper_ask_later(struct keeper *k)
+{
+    step_aside(k);
+    k->again_ns = proc_now() + LEASH_S / 20;
+}
+
 void keeper_offer(struct keeper *k)
 {
     int64_t most = k->rules.ttl / 2;
@@ -109,6 +115,7 @@ void keeper_pause(struct keeper *k)
 void keeper_go_on(struct keeper *k)
 {
     k->paused = k->again = false;
+    k->again_ns = INT64_MAX;
     if (k->phase == PHASE_HOLDING &&
         atomic_load(&k->page->offer) == PLAN_WITHDRAWN) {
         step_aside(k);

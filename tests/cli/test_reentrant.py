@@ -137,6 +137,33 @@ def test_the_grace_is_at_most_a_third_of_the_lease_up_the_tree(sqlite):
     assert done.returncode == 0
 
 
+AT_RISK = """
+kill -STOP "$1"
+while left=$("$0" check --margin 0 --json | sed 's/.*left_ms":\\([0-9]*\\).*/\\1/')
+    [ "$left" -gt 3000 ]
+do sleep 0.05; done
+"$0" run -w 1s --reentrant A -- echo ran
+echo "$?"
+times
+kill -CONT "$1"
+"""
+
+
+def test_a_lease_up_the_tree_that_nears_its_end_is_awaited_in_peace(
+        redis):
+    """It was refused and asked for again without a pause, and at the limit the
+    run's own holder process, which was all ears, had "not answered"."""
+    done = redis.run("run", "-t", "9s", "--on-lost", "ignore", "A", "--", "sh",
+                     "-c", AT_RISK, redis.binary, str(redis.server.child.pid),
+                     timeout=patience(60))
+    assert "not acquired: it is held up the tree, but that lease" in done.stderr
+    assert "did not answer" not in done.stderr
+    code, *times = done.stdout.split()
+    assert code == "75"
+    minutes, seconds = times[3].rstrip("s").split("m")  # of the kernel, for it
+    assert float(minutes) * 60 + float(seconds) < 0.5, times
+
+
 @pytest.fixture
 def subreaper():
     """Orphans become children of this process, which learns how they end."""
