@@ -4,7 +4,8 @@
  * command; its sibling, the keeper, owns the lock. This header is the whole of
  * the leash's mind: events go in, things to do come out, no system call is
  * made, so that every cell of the table is tested in virtual time
- * (tests/unit/test_leash_step.c). leash.c is the body that senses and acts.
+ * (unit.leash_running, unit.leash_ending). leash.c is the body that senses and
+ * acts.
  *
  * All instants are CLOCK_BOOTTIME in nanoseconds, all durations nanoseconds.
  */

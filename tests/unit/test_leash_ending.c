@@ -1,0 +1,341 @@
+/* cli/leash_step.h: from the first TERM to the exit. Every cell of the states
+ * in which the command is being stopped or has ended; TERM, KILL, and what
+ * snib then says. The others: test_leash_running.c. */
+#include "leash_desk.h"
+
+#include "cli/leash_step.h"
+
+/* -- the table ----------------------------------------------------------- */
+
+static const struct cell cells[] = {
+    /* stopping, since 24.6 s; KILL at 29.6 s */
+    {LEASH_STOPPING, {.kind = LEASH_EV_GRANT, .at = 60 * S}, 25 * S, SAME, 0},
+    {LEASH_STOPPING,
+     {.kind = LEASH_EV_DEADLINE, .at = 60 * S},
+     25 * S,
+     SAME,
+     0},
+    {LEASH_STOPPING, {.kind = LEASH_EV_RISK}, 25 * S, SAME, 0},
+    {LEASH_STOPPING, {.kind = LEASH_EV_LOST}, 25 * S, SAME, 0},
+    {LEASH_STOPPING, {.kind = LEASH_EV_FAILED}, 25 * S, SAME, 0},
+    {LEASH_STOPPING, {.kind = LEASH_EV_RELEASED}, 25 * S, SAME, 0},
+    {LEASH_STOPPING, {.kind = LEASH_EV_KEEPER_EOF}, 25 * S, SAME, KILL_},
+    {LEASH_STOPPING, {.kind = LEASH_EV_ENDED}, 25 * S, LEASH_GONE, REL_},
+    {LEASH_STOPPING,
+     {.kind = LEASH_EV_ENDED, .others = true},
+     25 * S,
+     SAME,
+     TERM_},
+    {LEASH_STOPPING, {.kind = LEASH_EV_ADOPTED}, 25 * S, SAME, TERM_},
+    {LEASH_STOPPING, {.kind = LEASH_EV_EMPTY}, 25 * S, LEASH_GONE, REL_},
+    {LEASH_STOPPING, {.kind = LEASH_EV_TIMER}, 29599 * MS, SAME, 0},
+    {LEASH_STOPPING, {.kind = LEASH_EV_TIMER}, 29600 * MS, SAME, KILL_},
+    {LEASH_STOPPING,
+     {.kind = LEASH_EV_SIGNAL, .code = SIGINT},
+     25 * S,
+     SAME,
+     FWD_},
+    /* ending, since 1 s; KILL at 6 s */
+    {LEASH_ENDING, {.kind = LEASH_EV_GRANT, .at = 60 * S}, 2 * S, SAME, 0},
+    {LEASH_ENDING, {.kind = LEASH_EV_DEADLINE, .at = 40 * S}, 2 * S, SAME, 0},
+    {LEASH_ENDING, {.kind = LEASH_EV_RISK}, 2 * S, SAME, 0},
+    {LEASH_ENDING, {.kind = LEASH_EV_LOST}, 2 * S, SAME, LOSE_ | KILL_},
+    {LEASH_ENDING, {.kind = LEASH_EV_FAILED}, 2 * S, SAME, 0},
+    {LEASH_ENDING, {.kind = LEASH_EV_RELEASED}, 2 * S, SAME, 0},
+    {LEASH_ENDING, {.kind = LEASH_EV_KEEPER_EOF}, 2 * S, SAME, LOSE_ | KILL_},
+    {LEASH_ENDING, {.kind = LEASH_EV_ADOPTED}, 2 * S, SAME, TERM_},
+    {LEASH_ENDING, {.kind = LEASH_EV_EMPTY}, 2 * S, LEASH_GONE, REL_},
+    {LEASH_ENDING, {.kind = LEASH_EV_TIMER}, 5 * S, SAME, 0},
+    {LEASH_ENDING, {.kind = LEASH_EV_TIMER}, 6 * S, SAME, KILL_},
+    {LEASH_ENDING,
+     {.kind = LEASH_EV_SIGNAL, .code = SIGHUP},
+     2 * S,
+     SAME,
+     FWD_},
+    /* holding until 20 s */
+    {LEASH_HOLDING, {.kind = LEASH_EV_GRANT, .at = 60 * S}, 2 * S, SAME, 0},
+    {LEASH_HOLDING, {.kind = LEASH_EV_DEADLINE, .at = 40 * S}, 2 * S, SAME, 0},
+    {LEASH_HOLDING, {.kind = LEASH_EV_RISK}, 2 * S, SAME, 0},
+    {LEASH_HOLDING, {.kind = LEASH_EV_LOST}, 2 * S, LEASH_GONE, REL_},
+    {LEASH_HOLDING, {.kind = LEASH_EV_FAILED}, 2 * S, SAME, 0},
+    {LEASH_HOLDING, {.kind = LEASH_EV_RELEASED}, 2 * S, LEASH_DONE, EXIT_},
+    {LEASH_HOLDING,
+     {.kind = LEASH_EV_KEEPER_EOF},
+     2 * S,
+     LEASH_DONE,
+     EXIT_ | UNREL_},
+    {LEASH_HOLDING, {.kind = LEASH_EV_ENDED}, 2 * S, SAME, 0},
+    {LEASH_HOLDING, {.kind = LEASH_EV_ADOPTED}, 2 * S, SAME, 0},
+    {LEASH_HOLDING, {.kind = LEASH_EV_EMPTY}, 2 * S, SAME, 0},
+    {LEASH_HOLDING, {.kind = LEASH_EV_TIMER}, 19 * S, SAME, 0},
+    {LEASH_HOLDING, {.kind = LEASH_EV_TIMER}, 20 * S, LEASH_GONE, REL_},
+    {LEASH_HOLDING,
+     {.kind = LEASH_EV_SIGNAL, .code = SIGTERM},
+     2 * S,
+     LEASH_GONE,
+     REL_},
+    {LEASH_HOLDING, {.kind = LEASH_EV_SIGNAL, .code = SIGUSR1}, 2 * S, SAME, 0},
+    /* gone, since 1 s */
+    {LEASH_GONE, {.kind = LEASH_EV_GRANT, .at = 60 * S}, 2 * S, SAME, 0},
+    {LEASH_GONE, {.kind = LEASH_EV_DEADLINE, .at = 40 * S}, 2 * S, SAME, 0},
+    {LEASH_GONE, {.kind = LEASH_EV_RISK}, 2 * S, SAME, 0},
+    {LEASH_GONE, {.kind = LEASH_EV_LOST}, 2 * S, SAME, 0},
+    {LEASH_GONE, {.kind = LEASH_EV_FAILED}, 2 * S, SAME, 0},
+    {LEASH_GONE, {.kind = LEASH_EV_RELEASED}, 2 * S, LEASH_DONE, EXIT_},
+    {LEASH_GONE,
+     {.kind = LEASH_EV_RELEASED, .lost = true},
+     2 * S,
+     LEASH_DONE,
+     EXIT_ | LOSE_},
+    {LEASH_GONE,
+     {.kind = LEASH_EV_KEEPER_EOF},
+     2 * S,
+     LEASH_DONE,
+     EXIT_ | UNREL_},
+    {LEASH_GONE, {.kind = LEASH_EV_ENDED}, 2 * S, SAME, 0},
+    {LEASH_GONE, {.kind = LEASH_EV_ADOPTED}, 2 * S, SAME, 0},
+    {LEASH_GONE, {.kind = LEASH_EV_EMPTY}, 2 * S, SAME, 0},
+    {LEASH_GONE, {.kind = LEASH_EV_TIMER}, 3 * S, SAME, 0},
+    {LEASH_GONE, {.kind = LEASH_EV_TIMER}, 4 * S, LEASH_DONE, EXIT_ | UNREL_},
+    {LEASH_GONE, {.kind = LEASH_EV_SIGNAL, .code = SIGINT}, 2 * S, SAME, 0},
+};
+
+static void every_cell_of_the_table(void **state)
+{
+    (void)state;
+    check_cells(cells, COUNT_OF(cells), LEASH_STOPPING, LEASH_GONE);
+}
+
+static void done_does_nothing_any_more(void **state)
+{
+    (void)state;
+    for (int e = 0; e <= LEASH_EV_SIGNAL; e++) {
+        struct leash l = in_state(LEASH_DONE);
+        struct leash_actions a =
+            send(&l, EVENT(.kind = (enum leash_event_kind)e), 99 * S);
+        assert_int_equal(a.todo, 0);
+        assert_int_equal(l.state, LEASH_DONE);
+    }
+}
+
+/* -- TERM and KILL ------------------------------------------------------- */
+
+static void kill_is_repeated_until_all_are_gone(void **state)
+{
+    struct leash l = in_state(LEASH_STOPPING);
+    int64_t now = 29600 * MS;
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(send(&l, TIMER, now).todo, KILL_);
+        assert_int_equal(l.timer, now + LEASH_KILL_AGAIN);
+        now = l.timer;
+    }
+    assert_int_equal(send(&l, EVENT(.kind = LEASH_EV_ADOPTED), now).todo,
+                     KILL_);
+}
+
+static void kill_never_waits_for_the_grace_past_the_margin(void **state)
+{
+    struct leash l = in_state(LEASH_RUNNING);
+    (void)state;
+    send(&l, LOST(LEASH_WHY_REVOKED), 28 * S);
+    assert_int_equal(l.timer, 29600 * MS);
+    l = in_state(LEASH_RUNNING);
+    send(&l, LOST(LEASH_WHY_REVOKED), 2 * S);
+    assert_int_equal(l.timer, 7 * S);
+}
+
+static void a_grace_of_0_kills_at_once(void **state)
+{
+    struct leash_rules none = rules;
+    struct leash l;
+    (void)state;
+    none.grace = 0;
+    l = in_state_with(LEASH_RUNNING, none);
+    assert_int_equal(l.timer, 29600 * MS);
+    assert_int_equal(send(&l, TIMER, 29600 * MS).todo, LOSE_ | KILL_);
+}
+
+static void max_run_stops_and_never_ends_as_0(void **state)
+{
+    struct leash_rules bound = rules;
+    struct leash l;
+    (void)state;
+    bound.max_run = 10 * S;
+    l = in_state_with(LEASH_RUNNING, bound);
+    assert_int_equal(l.timer, 10 * S);
+    assert_int_equal(send(&l, TIMER, 10 * S).todo, TERM_ | LEASH_SAY_MAX_RUN);
+    assert_int_equal(l.timer, 15 * S);
+    send(&l, ENDED(0, false), 11 * S);
+    assert_int_equal(l.exit, 128 + SIGTERM);
+    assert_int_equal(l.why, LEASH_WHY_MAX_RUN);
+}
+
+/* KILL is due after the grace, whenever that is; the loss is told at once. */
+static void
+a_lease_that_ends_while_it_is_stopped_for_max_run_is_told(void **state)
+{
+    struct leash_rules brave = rules;
+    struct leash l;
+    (void)state;
+    brave.on_lost = LEASH_LOST_IGNORE;
+    brave.max_run = 27 * S;
+    l = in_state_with(LEASH_RUNNING, brave);
+    assert_int_equal(send(&l, TIMER, 27 * S).todo, TERM_ | LEASH_SAY_MAX_RUN);
+    assert_int_equal(l.timer, 30 * S);
+    assert_int_equal(send(&l, TIMER, 30 * S).todo, LOSE_);
+    assert_int_equal(l.timer, 32 * S);
+    assert_int_equal(send(&l, TIMER, 32 * S).todo, KILL_);
+}
+
+/* What it left behind withstands KILL, as in uninterruptible sleep. */
+static void what_is_left_behind_past_the_lease_is_a_loss(void **state)
+{
+    struct leash l = in_state(LEASH_ENDING);
+    int64_t last = 0;
+    (void)state;
+    while (l.timer < 30 * S) {
+        assert_true(l.timer > last);
+        last = l.timer;
+        send(&l, TIMER, l.timer);
+    }
+    assert_int_equal(l.exit, 3);
+    assert_int_equal(send(&l, TIMER, 30 * S).todo & LOSE_, LOSE_);
+    send(&l, EMPTY, 31 * S);
+    assert_int_equal(l.exit, 76);
+}
+
+/* -- outcomes ------------------------------------------------------------ */
+
+static void a_loss_wins_over_a_0_of_the_command(void **state)
+{
+    struct leash l = in_state(LEASH_STOPPING);
+    (void)state;
+    send(&l, ENDED(0, false), 25 * S);
+    send(&l, EOF_, 26 * S);
+    assert_int_equal(l.exit, 76);
+    assert_false(l.by_command);
+    assert_string_equal(leash_why_text(l.why), "expired");
+}
+
+static void found_out_at_the_release_that_it_was_taken_away(void **state)
+{
+    struct leash l = in_state(LEASH_GONE);
+    (void)state;
+    send(&l,
+         EVENT(.kind = LEASH_EV_RELEASED, .lost = true,
+               .why = LEASH_WHY_REVOKED),
+         2 * S);
+    assert_int_equal(l.exit, 76);
+    assert_int_equal(l.why, LEASH_WHY_REVOKED);
+}
+
+static void hold_min_waits_only_for_what_is_left_of_it(void **state)
+{
+    struct leash_rules hold = rules;
+    struct leash l;
+    (void)state;
+    hold.hold_min = 10 * S;
+    l = in_state_with(LEASH_RUNNING, hold);
+    send(&l, ENDED(0, false), 10 * S);
+    assert_int_equal(l.state, LEASH_GONE);
+    l = in_state_with(LEASH_RUNNING, hold);
+    send(&l, ENDED(0, false), 4 * S);
+    assert_int_equal(l.state, LEASH_HOLDING);
+    assert_int_equal(l.timer, 10 * S);
+}
+
+/* A signal may come in the instant in which the command ends by itself, and be
+ * forwarded to nobody. */
+static void hold_min_is_over_for_who_was_asked_to_end(void **state)
+{
+    static const struct {
+        int signal;
+        enum leash_state after;
+    } cases[] = {{SIGTERM, LEASH_GONE},    {SIGINT, LEASH_GONE},
+                 {SIGQUIT, LEASH_GONE},    {SIGHUP, LEASH_HOLDING},
+                 {SIGUSR1, LEASH_HOLDING}, {SIGCONT, LEASH_HOLDING}};
+    struct leash_rules hold = rules;
+    (void)state;
+    hold.hold_min = 20 * S;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct leash l = in_state_with(LEASH_RUNNING, hold);
+        struct leash_event signal = {.kind = LEASH_EV_SIGNAL,
+                                     .code = cases[i].signal};
+        send(&l, signal, 2 * S);
+        send(&l, ENDED(0, false), 2 * S);
+        assert_int_equal(l.state, cases[i].after);
+        l = in_state_with(LEASH_RUNNING, hold);
+        send(&l, ENDED(0, true), 2 * S);
+        send(&l, signal, 2 * S);
+        send(&l, (struct leash_event){.kind = LEASH_EV_EMPTY}, 3 * S);
+        assert_int_equal(l.state, cases[i].after);
+    }
+}
+
+/* -- properties ---------------------------------------------------------- */
+
+/* Whatever comes in whatever order: a command that runs is killed by the
+ * margin before the last deadline that was confirmed before TERM, STOPPING
+ * has no way back, and once DONE nothing is done. */
+static void random_histories_keep_the_promise(void **state)
+{
+    uint64_t seed = 12345;
+    (void)state;
+    for (int run = 0; run < 20000; run++) {
+        struct leash l;
+        int64_t now = 0, bound = 0;
+        bool killed = false, stopping = false, started = false;
+        leash_init(&l, &rules, 0);
+        for (int i = 0; i < 60 && l.state != LEASH_DONE; i++) {
+            struct leash_event ev = {
+                .kind = (enum leash_event_kind)(dice(&seed) % 12)};
+            struct leash_actions a;
+            now += (int64_t)(dice(&seed) % 4000) * MS;
+            ev.at = now + (int64_t)(dice(&seed) % 30000) * MS;
+            ev.code = 1 + (int)(dice(&seed) % 15);
+            ev.others = dice(&seed) % 2 == 0;
+            if (ev.kind == LEASH_EV_ENDED && l.ended) {
+                continue;
+            }
+            if (now >= l.timer) { /* the body looks at the clock first */
+                a = send(&l, TIMER, now);
+                killed = killed || (a.todo & KILL_) != 0;
+            }
+            stopping = stopping || l.state == LEASH_STOPPING;
+            a = send(&l, ev, now);
+            started = started || (a.todo & LEASH_DO_START) != 0;
+            killed = killed || (a.todo & KILL_) != 0;
+            if (l.state == LEASH_RUNNING) {
+                bound = l.deadline - rules.margin;
+                assert_false(stopping);
+            }
+            if (started && !killed && now >= bound &&
+                (l.state == LEASH_RUNNING || l.state == LEASH_STOPPING)) {
+                fail_msg("run %d: alive at %lld ms, bound %lld ms", run,
+                         (long long)(now / MS), (long long)(bound / MS));
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest ending[] = {
+        cmocka_unit_test(every_cell_of_the_table),
+        cmocka_unit_test(done_does_nothing_any_more),
+        cmocka_unit_test(kill_is_repeated_until_all_are_gone),
+        cmocka_unit_test(kill_never_waits_for_the_grace_past_the_margin),
+        cmocka_unit_test(a_grace_of_0_kills_at_once),
+        cmocka_unit_test(max_run_stops_and_never_ends_as_0),
+        cmocka_unit_test(
+            a_lease_that_ends_while_it_is_stopped_for_max_run_is_told),
+        cmocka_unit_test(what_is_left_behind_past_the_lease_is_a_loss),
+        cmocka_unit_test(a_loss_wins_over_a_0_of_the_command),
+        cmocka_unit_test(found_out_at_the_release_that_it_was_taken_away),
+        cmocka_unit_test(hold_min_waits_only_for_what_is_left_of_it),
+        cmocka_unit_test(hold_min_is_over_for_who_was_asked_to_end),
+        cmocka_unit_test(random_histories_keep_the_promise),
+    };
+    return RUN(ending);
+}
