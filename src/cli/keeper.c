@@ -16,8 +16,9 @@
  * seconds, until it is cancelled or too old; the leash does not wait for that.
  *
  * For `snib acquire` the same process goes on without a leash (DETACH): it
- * drops stderr and lives until release, until --holder-pid ends, or else until
- * TERM or INT, or until the lease is lost. With --detached it leaves the grant behind then, and ends.
+ * drops stderr and lives until release, until --holder-pid ends (without one,
+ * until TERM or INT), or until the lease is lost. With --detached it does not go
+ * on: it leaves the grant behind, and ends.
  *
  * Forbidden: releasing while a member of the group can still run; keeping any
  * file descriptor of the user's but stderr; blocking on stderr.

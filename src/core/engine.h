@@ -7,8 +7,9 @@
  * list. No I/O, no clock, no thread, no callback (but log). The caller holds
  * one mutex around every call; `now` never runs backwards.
  *
- * Steps never allocate what they need to go on; acquire, site and query do,
- * before anything is sent, and fail cleanly.
+ * Acquire, site and query allocate what they need before anything is sent, and
+ * fail cleanly. A step later on that finds no memory (for a renewal, an end)
+ * tries again a little later: late, never wrong.
  *
  * After every call that is given `now`, the driver: (1) takes told seats and
  * queries, (2) opens/shuts channels and sends their bytes, (3) executes

@@ -1,9 +1,12 @@
 /* core/engine_i.h — what the engine is made of; core/ only.
  *
- *   site   a name in this client: FIFO of waiting seats, dead seats, one turn
+ *   site   a name in this client: waiting seats (by rank, then as they came),
+ *          dead seats, one turn
  *   turn   the client's business at the store for that name
- *   stake  a site of one seat: each reader, each lot of permits asks the store
- *          by a turn of its own, beside the one of the exclusive kinds
+ *   stake  a site of one seat, which asks the store by a turn of its own, beside
+ *          the one that all exclusive lanes share: each reader, each lot of
+ *          permits, each party of a barrier, a lane that writes beside its own
+ *          read grant, a nested wait
  *   seat   one lane's place (engine.h)
  *   inquiry  a request under way; lives apart from the turn, so that a held
  *            lock that is not talking costs no request, and a turn can end
@@ -28,7 +31,7 @@ enum {
 typedef enum snib__turn_state {
     SNIB__TURN_ASKING,  /* ACQUIRE sent or to be sent                      */
     SNIB__TURN_QUEUED,  /* in the store's queue                            */
-    SNIB__TURN_CONFIRM, /* granted by push; a renewal must confirm first   */
+    SNIB__TURN_CONFIRM, /* granted; served when a renewal has confirmed it */
     SNIB__TURN_HELD,
     SNIB__TURN_RISK,   /* a renewal failed, or the machine slept          */
     SNIB__TURN_LEAVING /* RELEASE or CANCEL under way                     */
@@ -250,7 +253,7 @@ static inline void snib__cycles_served(struct snib__seat *s)
     snib__unlink(&s->nested);
 }
 
-/* turn.c */
+/* turn.c and its rooms (turn_i.h) */
 snib_err snib__turn_new(struct snib__engine *, struct snib__site *);
 /* Have the grant confirmed that the waiting seat s takes up. A new turn. */
 void snib__turn_adopt(struct snib__engine *, snib_instant now,

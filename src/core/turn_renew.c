@@ -4,8 +4,8 @@
  * forwards. One that got no answer is sent again at once; from then on the
  * grant is at risk, until an answer or the deadline. It is so, too, as soon as
  * the store says that a renewal cannot be sent, and when one stays unanswered
- * for a sixth of the lease: whoever has work to end should not hear of a dead
- * server by the deadline. */
+ * for a sixth of the lease (request_ms, if that is less): whoever has work to
+ * end should not hear of a dead server by the deadline. */
 #include <assert.h>
 
 #include "core/turn_i.h"
