@@ -23,7 +23,8 @@
  * | GONE     | -                 | exit, warn       | exit, warn  | -       |
  *
  * DEADLINE moves TERM in RUNNING; KILL, once armed, stays where it is. A lease
- * that ends in STOPPING or ENDING is told then.
+ * that ends in STOPPING or ENDING is told then. With --on-lost signal or ignore
+ * the keeper's EOF in RUNNING is a loss like any other.
  * "out" is: wait for --hold-min, tell the keeper to release, exit when it has.
  *
  * A grant that comes too late to begin anything (the host was suspended) is
@@ -550,7 +551,10 @@ static void step_holding(struct leash *l, const struct leash_event *ev,
             tell_release(l, a, now);
         }
         break;
-    case LEASH_EV_LOST: /* nothing of ours runs: no harm was done */
+    case LEASH_EV_LOST:
+        /* Nothing of ours runs. Whether it was taken away before the command
+         * had ended nobody can tell; the release says that it is lost (GONE),
+         * and that counts. */
         tell_release(l, a, now);
         break;
     case LEASH_EV_RELEASED:
@@ -576,7 +580,7 @@ static void step_gone(struct leash *l, const struct leash_event *ev,
 {
     switch (ev->kind) {
     case LEASH_EV_RELEASED:
-        /* Taken away while the command ran, and found out only now. */
+        /* Taken away, perhaps while the command ran, and found out only now. */
         if (ev->lost && !l->lost && l->ran) {
             note_lost(l, a, ev->why);
         }

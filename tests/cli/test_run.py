@@ -303,6 +303,20 @@ def test_hold_min_keeps_the_lock_after_a_short_command(sqlite):
     assert not sqlite.held("a")
 
 
+def test_a_lock_taken_away_during_hold_min_is_told(sqlite):
+    """Nobody can tell whether that was before or after the command's end."""
+    mark = sqlite.path("ran")
+    p = sqlite.start("run", "--hold-min", "60s", "a", "--", "sh", "-c",
+                     "touch '%s'; exec true" % mark)
+    eventually(lambda: os.path.exists(mark))
+    eventually(lambda: children_of(p.pid) == [keeper_of(p.pid)])
+    assert sqlite.run("force-release", "--yes", "--reason", "enough",
+                      "a").returncode == 0
+    _, said = p.communicate(timeout=10)
+    assert p.returncode == 76, said
+    assert said.count("lock lost") == 1 and "enough" in said, said
+
+
 def test_hold_min_is_over_when_the_command_ran_longer(sqlite):
     done, line = with_status(sqlite, "run", "--hold-min", "400ms", "a",
                              "true")

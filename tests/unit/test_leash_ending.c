@@ -230,6 +230,25 @@ static void found_out_at_the_release_that_it_was_taken_away(void **state)
     assert_int_equal(l.why, LEASH_WHY_REVOKED);
 }
 
+/* It may have been taken away before the command ended: the release's word
+ * counts, and is told once. */
+static void a_loss_during_hold_min_is_told_by_the_release(void **state)
+{
+    struct leash l = in_state(LEASH_HOLDING);
+    (void)state;
+    assert_int_equal(l.exit, 3);
+    assert_int_equal(send(&l, LOST(LEASH_WHY_REVOKED), 2 * S).todo, REL_);
+    assert_int_equal(l.exit, 3);
+    assert_int_equal(send(&l,
+                          EVENT(.kind = LEASH_EV_RELEASED, .lost = true,
+                                .why = LEASH_WHY_REVOKED),
+                          2 * S)
+                         .todo,
+                     EXIT_ | LOSE_);
+    assert_int_equal(l.exit, 76);
+    assert_string_equal(leash_why_text(l.why), "revoked");
+}
+
 static void hold_min_waits_only_for_what_is_left_of_it(void **state)
 {
     struct leash_rules hold = rules;
@@ -333,6 +352,7 @@ int main(void)
         cmocka_unit_test(what_is_left_behind_past_the_lease_is_a_loss),
         cmocka_unit_test(a_loss_wins_over_a_0_of_the_command),
         cmocka_unit_test(found_out_at_the_release_that_it_was_taken_away),
+        cmocka_unit_test(a_loss_during_hold_min_is_told_by_the_release),
         cmocka_unit_test(hold_min_waits_only_for_what_is_left_of_it),
         cmocka_unit_test(hold_min_is_over_for_who_was_asked_to_end),
         cmocka_unit_test(random_histories_keep_the_promise),
