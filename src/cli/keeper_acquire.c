@@ -151,7 +151,7 @@ void keeper_show_waiting(struct keeper *k)
 }
 
 /* Also finds a nested run that lost its SNIB_HELD. */
-void keeper_take_look(struct keeper *k)
+static void take_look(struct keeper *k)
 {
     struct look_answer a;
 
@@ -581,7 +581,7 @@ void keeper_take_changes(struct keeper *k)
         keeper_go_on(k);
     }
     keeper_multi_take_answer(k); /* first: what is held is not refused */
-    keeper_take_look(k);
+    take_look(k);
 }
 
 void keeper_take_events(struct keeper *k)

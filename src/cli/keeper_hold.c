@@ -33,7 +33,7 @@ bool keeper_tell(const struct keeper *k, enum plan_message_kind kind, int code,
                (ssize_t)sizeof m;
 }
 
-enum leash_why keeper_why(snib_reason reason)
+static enum leash_why why_of(snib_reason reason)
 {
     switch (reason) {
     case SNIB_WHY_STOLEN:
@@ -82,7 +82,7 @@ static void lose(struct keeper *k, struct slot *s, snib_reason reason)
     s->reason = reason;
     /* Before it holds, the leash can lose nothing: keeper_all_acquired. */
     if (!k->lost && k->phase == PHASE_HOLDING) {
-        keeper_tell(k, PLAN_LOST, 0, keeper_why(reason), text);
+        keeper_tell(k, PLAN_LOST, 0, why_of(reason), text);
     }
     k->lost = true;
 }
@@ -107,10 +107,9 @@ static void tell_risk(const struct keeper *k, const struct slot *s,
     char text[SNIB_EXPLAIN_TEXT];
 
     explain(s, text);
-    keeper_tell(k, PLAN_RISK, 0,
-                reason == SNIB_WHY_NONE ? LEASH_WHY_UNREACHABLE
-                                        : keeper_why(reason),
-                text);
+    keeper_tell(
+        k, PLAN_RISK, 0,
+        reason == SNIB_WHY_NONE ? LEASH_WHY_UNREACHABLE : why_of(reason), text);
 }
 
 static void look_at_slot(struct keeper *k, size_t i)
@@ -254,7 +253,7 @@ static void note_lost(struct keeper_giving *g, snib_reason reason,
     struct text t = TEXT_IN(g->text);
 
     g->lost = true;
-    g->why = revoked ? LEASH_WHY_REVOKED : keeper_why(reason);
+    g->why = revoked ? LEASH_WHY_REVOKED : why_of(reason);
     g->text[0] = '\0';
     text_add(&t, revoked ? text : "");
 }

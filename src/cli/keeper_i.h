@@ -107,7 +107,6 @@ _Noreturn void keeper_cannot(struct keeper *, const char *what);
 /* keeper_hold.c */
 bool keeper_tell(const struct keeper *, enum plan_message_kind, int code,
                  enum leash_why, const char *text);
-enum leash_why keeper_why(snib_reason);
 /* Ask the keeper at address how long its lease of name still is. */
 bool keeper_ask_outer(const char *address, const char *name,
                       struct control_reply *ret);
@@ -151,7 +150,6 @@ void keeper_wake(const struct keeper *);
 void keeper_take_events(struct keeper *);
 void keeper_take_changes(struct keeper *);
 void keeper_show_waiting(struct keeper *);
-void keeper_take_look(struct keeper *);
 /* Said already: give all back, tell the leash, end. */
 _Noreturn void keeper_fail(struct keeper *, snib_err);
 bool keeper_limit_over(const struct keeper *);

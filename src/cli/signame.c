@@ -36,10 +36,3 @@ int signame_parse(const char *text)
     }
     return 0;
 }
-
-const char *signame_text(int sig)
-{
-    const char *name = sigabbrev_np(sig);
-
-    return name != NULL ? name : "?";
-}

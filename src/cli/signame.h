@@ -4,7 +4,5 @@
 
 /* "USR1", "SIGUSR1", "10"; 0: no such signal. */
 int signame_parse(const char *text);
-/* "USR1"; "?" when it has no name. */
-const char *signame_text(int sig);
 
 #endif

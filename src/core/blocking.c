@@ -417,11 +417,6 @@ static void come_back(struct snib__store *s, snib_instant now,
     }
 }
 
-void snib__blocking_take(struct snib__store *s, struct snib__list *ret)
-{
-    snib__list_append(ret, &s->out->exec);
-}
-
 bool snib__blocking_runs(const struct snib__request *r)
 {
     return (r->chan & LISTED) && !(r->chan & STANDS);

@@ -1,9 +1,9 @@
 /* core/blocking.h — a blocking library seen as a store.
  *
- * start() and due polls put requests on out->exec. The driver takes the list
- * (snib__blocking_take), runs ops->exec on it with no client mutex held, and
- * gives it back (snib__blocking_done). One thread at a time executes; while
- * it does the requests on its list are its own.
+ * start() and due polls put requests on out->exec. The driver takes the list,
+ * runs ops->exec on it with no client mutex held, and gives it back
+ * (snib__engine_executed, snib__blocking_done). One thread at a time executes;
+ * while it does the requests on its list are its own.
  *
  * What the driver and the core may rely on:
  *
@@ -47,8 +47,6 @@ extern const struct snib__store_ops snib__blocking_store_ops;
 
 const struct snib__blocking_ops *snib__blocking_ops_of(struct snib__store *,
                                                        void **ret_instance);
-/* Move all of out->exec to the end of ret. */
-void snib__blocking_take(struct snib__store *, struct snib__list *ret);
 /* It is on its way through the library: its answer comes by its limit. */
 bool snib__blocking_runs(const struct snib__request *);
 /* Executed requests come back: DONE/NO/… go to out->answered, QUEUED ones are

@@ -262,7 +262,6 @@ void snib__turn_adopt(struct snib__engine *, snib_instant now,
 /* The holder goes and leaves its grant behind. Frees the holder's seat. */
 void snib__turn_abandon(struct snib__engine *, snib_instant now,
                         struct snib__turn *);
-void snib__turn_free(struct snib__engine *, struct snib__turn *);
 /* Ask the store on behalf of the waiting seats. */
 void snib__turn_ask(struct snib__engine *, snib_instant now,
                     struct snib__turn *, int64_t prior);

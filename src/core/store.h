@@ -246,15 +246,6 @@ struct snib__input {
     size_t size;
 };
 
-/* A bell to ring: somebody's socket address and what to tell. */
-struct snib__ring {
-    struct snib__link link;
-    char address[108]; /* bell file's name in the bells dir, or
-                                      for memory: the client id             */
-    uint8_t message[64];
-    uint32_t size;
-};
-
 /* Everything a step may want, as data. The engine owns it, run drains it. */
 struct snib__out {
     struct snib__list answered; /* requests, answer set                  */
@@ -291,14 +282,10 @@ static inline void snib__out_ended(struct snib__out *out, const uint64_t id[2])
     }
 }
 
-enum snib__caps { /* what conformance may demand           */
-                  SNIB__CAN_QUEUE = 1,
-                  SNIB__CAN_PUSH = 2,
-                  SNIB__CAN_LIST = 4,
-                  SNIB__TOKEN_SURVIVES_LOSS =
-                      8, /* FLUSHALL and the like                 */
-                  SNIB__IN_PROCESS =
-                      16 /* nothing outlives the process          */
+enum snib__caps {
+    SNIB__CAN_QUEUE = 1, /* waiters stand in it, so circles can be seen  */
+    SNIB__CAN_PUSH = 2,  /* says who was forced: RENEW's only_asks, listen */
+    SNIB__IN_PROCESS = 4 /* exec() never blocks                            */
 };
 
 struct snib__store; /* each store has its own                */

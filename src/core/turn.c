@@ -119,7 +119,7 @@ void snib__turn_orphan(struct snib__inquiry **q)
     }
 }
 
-void snib__turn_free(struct snib__engine *e, struct snib__turn *t)
+static void turn_free(struct snib__engine *e, struct snib__turn *t)
 {
     assert(!t->holder && !t->ender && !t->adopter);
     snib__turn_orphan(&t->asking);
@@ -147,7 +147,7 @@ void snib__turn_over(struct snib__engine *e, snib_instant now,
     if (snib__turn_first_waiting(t->site)) {
         snib__turn_ask(e, now, t, 0);
     } else {
-        snib__turn_free(e, t);
+        turn_free(e, t);
     }
 }
 

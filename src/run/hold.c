@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "run/inside.h"
 
-struct snib__hold *snib__hold_new(struct snib_lock *lock)
+static struct snib__hold *hold_new(struct snib_lock *lock)
 {
     struct snib__hold *h = snib__alloc(sizeof *h);
     if (h) {
@@ -264,7 +264,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     if (err) {
         return err;
     }
-    struct snib__hold *h = snib__hold_new(lock);
+    struct snib__hold *h = hold_new(lock);
     if (!h || ((lock->o.on_change || states) &&
                snib__extra_new(lock, states, user, &h->extra))) {
         snib__holds_free(s, h);
@@ -315,7 +315,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
     static const struct snib_acquire_options plain;
     struct snib_client *c = s->c;
     struct snib__seat *seat;
-    struct snib__hold *h = snib__hold_new(lock);
+    struct snib__hold *h = hold_new(lock);
     *ret_open = false;
     if (!h ||
         (lock->o.on_change && snib__extra_new(lock, false, NULL, &h->extra))) {

@@ -192,7 +192,7 @@ struct snib_client {
 
     int epoll, timer, steps; /* epoll set, BOOTTIME timer, clock steps  */
     int event_fd;
-    bool event_set, notice_timer;
+    bool event_set;
     bool keeper_on, keeper_stop;
     pthread_t keeper;
     snib_instant armed;  /* the timer; NEVER: not armed             */
@@ -354,7 +354,6 @@ void snib__notes_close(struct snib__step *);
 
 /* -- hold.c -------------------------------------------------------------------- */
 
-struct snib__hold *snib__hold_new(struct snib_lock *);
 /* Free the chain and its extra. */
 void snib__holds_free(struct snib__step *, struct snib__hold *);
 /* The grant is ours no longer: detach from locks, end the extra. */
@@ -466,9 +465,7 @@ void snib__group_answered(struct snib__step *, struct snib__note *);
 /* -- lane.c, fork.c, stores.c, self.c, identity.c ------------------------------------------ */
 
 uint64_t snib__lane_of_thread(void);
-/* The process id, cheaply; 0 right after a fork. */
-pid_t snib__fork_pid(void);
-/* Make it work in this process (client open). */
+/* Remember this process (client open): snib__client_check knows its children. */
 pid_t snib__fork_here(void);
 
 struct snib__registered {

@@ -475,13 +475,9 @@ static void a_signal_has_a_name_or_a_number(void **state)
     snprintf(beyond, sizeof beyond, "%d", SIGRTMAX + 1);
     assert_int_equal(signame_parse(last), SIGRTMAX);
     assert_int_equal(signame_parse(beyond), 0);
-    assert_string_equal(signame_text(SIGUSR1), "USR1");
-    assert_string_equal(signame_text(SIGHUP), "HUP");
-    assert_string_equal(signame_text(0), "?");
-    assert_string_equal(signame_text(SIGRTMAX + 1), "?");
-    for (int sig = 1; sig < SIGRTMIN; sig++) { /* there and back */
-        const char *name = signame_text(sig);
-        assert_true(!strcmp(name, "?") || signame_parse(name) == sig);
+    for (int sig = 1; sig < SIGRTMIN; sig++) {
+        const char *name = sigabbrev_np(sig);
+        assert_true(!name || signame_parse(name) == sig);
     }
 }
 

@@ -90,7 +90,7 @@ static struct snib__seat *acquire(uint64_t lane, int64_t limit_ms)
 /* The one request that the library has been given; NULL: none. */
 static struct snib__request *inside(void)
 {
-    snib__blocking_take(snib__engine_store(d.e), &d.taken);
+    snib__list_append(&d.taken, &snib__engine_out(d.e)->exec);
     struct snib__link *l = snib__list_first(&d.taken);
     return l ? SNIB__CONTAINER(l, struct snib__request, link) : NULL;
 }

@@ -304,8 +304,7 @@ const struct snib__blocking_ops snib__memory_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__blocking_ops),
     .scheme = "memory",
-    .caps =
-        SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__CAN_LIST | SNIB__IN_PROCESS,
+    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__IN_PROCESS,
     .open = memory_open,
     .exec = memory_exec,
     .bell_fd = memory_bell_fd,

@@ -113,7 +113,6 @@ struct op {
     bool held;    /* last round: lost to another; else too few answered     */
     bool far;     /* the token is far ahead of the clock of who gave it      */
     bool revoked; /* a RELEASE: a node says that it was ended by force      */
-    bool is_spare;
     struct part part[];
 };
 
@@ -147,7 +146,6 @@ struct snib__quorum {
 /* store.c */
 struct op *snib__op_new(struct snib__quorum *, const struct snib__name *,
                         const uint64_t id[2]);
-void snib__op_free(struct snib__quorum *, struct op *);
 /* Free it as soon as no answer is due. */
 void snib__op_end(struct snib__quorum *, struct op *);
 void snib__op_timer(struct snib__quorum *, struct op *, snib_instant);

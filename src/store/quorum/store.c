@@ -67,7 +67,7 @@ struct op *snib__op_new(struct snib__quorum *q, const struct snib__name *name,
     return op;
 }
 
-void snib__op_free(struct snib__quorum *q, struct op *op)
+static void op_free(struct snib__quorum *q, struct op *op)
 {
     snib__heap_remove(&q->timers, &op->timer);
     snib__unlink(&op->link);
@@ -95,7 +95,7 @@ void snib__op_end(struct snib__quorum *q, struct op *op)
     if (op->busy) {
         snib__heap_remove(&q->timers, &op->timer);
     } else {
-        snib__op_free(q, op);
+        op_free(q, op);
     }
 }
 
@@ -327,7 +327,7 @@ static void quorum_free(struct snib__store *store)
     }
     for (int i = 0; i < BUCKETS; i++) {
         while ((l = snib__list_first(&q->bucket[i]))) {
-            snib__op_free(q, SNIB__CONTAINER(l, struct op, link));
+            op_free(q, SNIB__CONTAINER(l, struct op, link));
         }
     }
     while ((l = snib__list_pop(&q->spare))) {
@@ -619,7 +619,7 @@ const struct snib__store_ops snib__quorum_store_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__store_ops),
     .scheme = "redlock",
-    .caps = SNIB__CAN_LIST | SNIB__TOKEN_SURVIVES_LOSS,
+    .caps = 0,
     .open = quorum_open,
     .start = quorum_start,
     .input = quorum_input,

@@ -74,7 +74,7 @@ bool snib__line_pop(struct line *l, struct flight *ret)
     return true;
 }
 
-struct flight *snib__line_oldest(struct line *l)
+static struct flight *oldest(struct line *l)
 {
     return l->count ? at(l, 0) : NULL;
 }
@@ -215,8 +215,7 @@ void snib__line_cut(struct snib__redis *s, snib_instant now, int i, bool shut,
     struct flight f;
     if (i != SUBS && (s->owned || s->out->holds) &&
         (was_ready || other->state != LINE_READY)) {
-        snib__state_bad(s, l->count ? snib__line_oldest(l)->sent : now, err,
-                        text);
+        snib__state_bad(s, l->count ? oldest(l)->sent : now, err, text);
     }
     l->state = shut ? LINE_CLOSING : LINE_RESTING;
     if (shut) {

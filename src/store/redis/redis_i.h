@@ -192,7 +192,6 @@ void snib__state_read(const struct snib__redis *, snib_instant now,
 void snib__line_want(struct snib__redis *, snib_instant now, int i);
 void snib__line_push(struct snib__redis *, int i, const struct flight *);
 bool snib__line_pop(struct line *, struct flight *ret);
-struct flight *snib__line_oldest(struct line *);
 bool snib__line_has_room(struct snib__redis *, int i, uint32_t flights);
 /* The line is no more: everything awaited on it is unknown. shut: ask run to
  * close it (else it is closed already). */

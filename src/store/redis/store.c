@@ -297,8 +297,7 @@ const struct snib__store_ops snib__redis_store_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__store_ops),
     .scheme = "redis",
-    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__CAN_LIST |
-            SNIB__TOKEN_SURVIVES_LOSS,
+    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
     .open = redis_open,
     .start = redis_start,
     .input = redis_input,

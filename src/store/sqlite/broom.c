@@ -124,7 +124,7 @@ static int visit_one(struct snib__db *db, struct visit *v, sqlite3_stmt *st)
     return rc;
 }
 
-int snib__sqlite_sweep_names(struct snib__sqlite *self)
+static int sweep_names(struct snib__sqlite *self)
 {
     struct snib__db *db = &self->db;
     struct visit v = {.now = snib__host_lease_now(&self->host)};
@@ -159,7 +159,7 @@ void snib__sqlite_broom(struct snib__sqlite *self)
     if (snib__db_begin(&self->db, snib__host_now())) {
         return;
     }
-    if (snib__sqlite_sweep_names(self)) {
+    if (sweep_names(self)) {
         snib__db_rollback(&self->db);
     } else {
         (void)snib__db_commit(&self->db);

@@ -514,7 +514,6 @@ static void granted(struct snib__book *b, const struct snib__name *name,
     }
     struct snib__sqlite_ring *r = &self->ring[self->ring_count++];
     memset(r, 0, sizeof *r);
-    snib__link_init(&r->ring.link);
     memcpy(r->ring.address, c->bell, sizeof c->bell);
     memcpy(r->ring.message, SNIB__BELL_MAGIC, 8);
     memcpy(r->ring.message + 8, c->request, 16);

@@ -44,11 +44,6 @@
 
 static const char *const suffix[SNIB__FILES] = {"", "-wal", "-shm"};
 
-const char *snib__files_suffix(int i)
-{
-    return suffix[i];
-}
-
 static void name_of(const struct snib__place *p, int i, char *ret, size_t size)
 {
     snprintf(ret, size, "%s%s", p->base, suffix[i]);

@@ -136,8 +136,6 @@ bool snib__place_make(const struct snib__place *, int dir, const char *name,
 
 /* -- files.c ------------------------------------------------------------------ */
 
-/* "", "-wal", "-shm" */
-const char *snib__files_suffix(int i);
 /* Why this one must not be used; NULL: it may. */
 const char *snib__files_wrong(const struct snib__place *, const struct stat *);
 /* Before SQLite opens anything: CONFIG when those who live use other files
@@ -171,6 +169,13 @@ struct snib__bell {
     uint32_t streak, queue_max;
     uint32_t watching;
     struct snib__watch watch[SNIB__WATCHES];
+};
+
+/* A bell to ring, and what to tell. */
+struct snib__ring {
+    char address[108]; /* file name in the bells directory                  */
+    uint8_t message[64];
+    uint32_t size;
 };
 
 typedef enum snib__ring_result {
@@ -372,8 +377,7 @@ void snib__sqlite_doctor(struct snib__sqlite *, struct snib__request *);
 void snib__sqlite_value(struct snib__sqlite *, struct snib__request *);
 
 /* broom.c: visit some names, in a transaction of its own, if the write lock
- * is free; and the same inside a transaction (SQLite's code). */
+ * is free. */
 void snib__sqlite_broom(struct snib__sqlite *);
-int snib__sqlite_sweep_names(struct snib__sqlite *);
 
 #endif
