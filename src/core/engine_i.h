@@ -284,6 +284,8 @@ bool snib__turn_release(struct snib__engine *, snib_instant now,
  * that adopts has left. */
 void snib__turn_desert(struct snib__engine *, snib_instant now,
                        struct snib__turn *);
+/* Why a grant is lost whose deadline has come. */
+snib_reason snib__turn_cause(const struct snib__turn *);
 /* Past its deadline or hold limit: lose it now. True when it was lost. */
 bool snib__turn_check(struct snib__engine *, snib_instant now,
                       struct snib__turn *);

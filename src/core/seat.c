@@ -316,9 +316,6 @@ void snib__engine_status(struct snib__engine *e, snib_instant now,
         ret->state = SNIB_AT_RISK;
     } else if (left_ns <= 0) {
         ret->state = SNIB_LOST;
-        ret->reason = s->terms.fixed ? SNIB_WHY_EXPIRED
-                      : t->why       ? (snib_reason)t->why
-                      : t->renewing  ? SNIB_WHY_UNREACHABLE
-                                     : SNIB_WHY_PAUSED;
+        ret->reason = snib__turn_cause(t);
     }
 }

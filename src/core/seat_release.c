@@ -42,6 +42,12 @@ static snib_err live_seat(struct snib__engine *e, snib_instant now,
     return SNIB_ERR_OK;
 }
 
+static snib_err fail_over(const struct snib__seat *s, struct snib_error *reterr)
+{
+    return snib__fail(reterr, SNIB_ERR_LOST, "the lock was lost (%s)",
+                      snib_reason_text((snib_reason)s->why));
+}
+
 static snib_err check_lane(const struct snib__seat *s, uint64_t lane,
                            struct snib_error *reterr)
 {
@@ -106,8 +112,7 @@ snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
     }
     if (s->state == SNIB__SEAT_DEAD) {
         snib__engine_settle(e, now);
-        return snib__fail(reterr, SNIB_ERR_LOST, "the lock was lost (%s)",
-                          snib_reason_text((snib_reason)s->why));
+        return fail_over(s, reterr);
     }
     struct snib__turn *t = s->site->turn;
     if (lease.ns > 0) {
@@ -132,12 +137,6 @@ static snib_err check_fixed(const struct snib__seat *s,
                           "only a grant of a fixed lease can be left behind");
     }
     return SNIB_ERR_OK;
-}
-
-static snib_err fail_over(const struct snib__seat *s, struct snib_error *reterr)
-{
-    return snib__fail(reterr, SNIB_ERR_LOST, "the lock was lost (%s)",
-                      snib_reason_text((snib_reason)s->why));
 }
 
 snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,

@@ -197,6 +197,18 @@ void snib__turn_serve(struct snib__engine *e, snib_instant now,
     snib__turn_refuse_tries(e, t->site);
 }
 
+snib_reason snib__turn_cause(const struct snib__turn *t)
+{
+    if (t->holder && t->holder->terms.fixed) {
+        return SNIB_WHY_EXPIRED;
+    }
+    if (t->why) {
+        return (snib_reason)t->why;
+    }
+    return t->renewing ? SNIB_WHY_UNREACHABLE
+                       : SNIB_WHY_PAUSED; /* nobody ran when it was due */
+}
+
 bool snib__turn_check(struct snib__engine *e, snib_instant now,
                       struct snib__turn *t)
 {
@@ -210,15 +222,7 @@ bool snib__turn_check(struct snib__engine *e, snib_instant now,
     if (!snib__reached(now, t->deadline) || t->aggressive) {
         return false;
     }
-    snib_reason why = SNIB_WHY_UNREACHABLE;
-    if (t->holder && t->holder->terms.fixed) {
-        why = SNIB_WHY_EXPIRED;
-    } else if (t->why) {
-        why = (snib_reason)t->why;
-    } else if (!t->renewing) {
-        why = SNIB_WHY_PAUSED; /* nobody ran when the renewal was due */
-    }
-    snib__turn_lose(e, now, t, why, false);
+    snib__turn_lose(e, now, t, snib__turn_cause(t), false);
     return true;
 }
 
