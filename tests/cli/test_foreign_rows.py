@@ -117,5 +117,6 @@ def test_a_claim_of_the_far_future_says_so_in_json(sqlite):
         db.execute("UPDATE claim SET until = ?", (2 ** 63 - 1,))
     edit(sqlite.path("locks.db"), change)
     done = is_told(sqlite.run("status", "--json", "n"))
-    if done.returncode == 0:
-        json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["held"] and said["holders"][0]["left_ms"] > 0, said

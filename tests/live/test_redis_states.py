@@ -7,6 +7,7 @@ F-029, F-031, F-035; H06).
 """
 
 import os
+import re
 
 import pytest
 
@@ -18,6 +19,8 @@ from harness.wait import boot_ns, stays, wait_until
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
 
 POLL_S = 1.5
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
 
 
 @pytest.fixture
@@ -470,16 +473,28 @@ def limited(redis, *rules):
     return with_login(redis.url, "app", "pass:w@rd")
 
 
+def rights_of_the_manual():
+    with open(os.path.join(ROOT, "docs", "REDIS.md"), encoding="utf-8") as file:
+        rule = re.search(r"ACL SETUSER snib on >CHANGE-ME ((?:.*\\\n)*.*)",
+                         file.read()).group(1)
+    return rule.replace("\\\n", " ").split()
+
+
 def test_user_with_the_documented_rights_can_do_everything(
         redis, drivers, look, clean):
-    url = limited(redis, "~snib:*", "resetchannels", "&snib:*",
-                  "+@all")
+    redis.command("ACL", "LOG", "RESET")
+    url = limited(redis, *rights_of_the_manual())
     one, two = drivers(url), drivers(url)
     held = one.acquire(one.lock("n"))
+    token = held.token
     waiting = two.start_acquire(two.lock("n"), wait_ms=10000)
-    look(redis.url).wait_waiters("n", 1)
+    look(url).wait_waiters("n", 1)
     held.release()
-    waiting.wait().release()
+    granted = waiting.wait()
+    assert granted.token > token
+    granted.release()
+    refused = redis.command("ACL", "LOG")
+    assert refused == [], refused
 
 
 def test_user_without_the_channel_is_denied_and_leaves_nothing(
