@@ -12,6 +12,7 @@
 static struct snib__list at_store; /* requests started, not yet answered     */
 static struct snib__out *out;
 static uint64_t wax_client[2];
+static snib_instant wax_next; /* when the store wants to be called         */
 
 static snib_err wax_open(const struct snib__store_config *cfg,
                          struct snib__store **ret, struct snib_error *err)
@@ -20,6 +21,7 @@ static snib_err wax_open(const struct snib__store_config *cfg,
     out = cfg->out;
     memcpy(wax_client, cfg->client, sizeof wax_client);
     snib__list_init(&at_store);
+    wax_next = SNIB__NEVER;
     *ret = (struct snib__store *)&at_store;
     return SNIB_ERR_OK;
 }
@@ -34,13 +36,16 @@ static void wax_start(struct snib__store *s, snib_instant now,
 static void wax_input(struct snib__store *s, snib_instant now,
                       const struct snib__input *in)
 {
-    (void)s, (void)now, (void)in;
+    (void)s, (void)now;
+    if (in->kind == SNIB__IN_TICK) {
+        wax_next = SNIB__NEVER;
+    }
 }
 
 static snib_instant wax_due(const struct snib__store *s)
 {
     (void)s;
-    return SNIB__NEVER;
+    return wax_next;
 }
 
 static void wax_free(struct snib__store *s)

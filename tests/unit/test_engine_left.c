@@ -61,6 +61,22 @@ an_adopted_grant_is_served_when_a_renewal_has_confirmed_it(void **state)
     no_turn_is_left(d);
 }
 
+/* P2, should the store lose its data: its token is the least that the next grant
+ * of this client may have. */
+static void the_token_of_an_adopted_grant_is_a_floor(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = adopt(d, 7), *next, *ending;
+    confirm(d, d->now);
+    release(d, s->ticket, 7, &ending);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    snib__seat_done(d->e, ending);
+    next = acquire(d, ask_of(8));
+    assert_int_equal(at(SNIB__ACQUIRE)->floor, 77);
+    grant(d, 78);
+    release(d, next->ticket, 8, NULL);
+}
+
 static void
 an_adopted_grant_that_is_over_is_lost_and_not_asked_for(void **state)
 {
@@ -275,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest left[] = {
         T(an_adopted_grant_is_served_when_a_renewal_has_confirmed_it),
+        T(the_token_of_an_adopted_grant_is_a_floor),
         T(an_adopted_grant_that_is_over_is_lost_and_not_asked_for),
         T(an_adoption_confirmed_too_late_is_lost_and_not_released),
         T(an_adoption_given_up_ends_nothing_at_the_store),

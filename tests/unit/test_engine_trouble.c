@@ -204,6 +204,45 @@ static void a_question_that_was_never_answered_is_no_cause(void **state)
     a_question_that_failed_is_no_cause(d, s);
 }
 
+/* As it is when the store gives up connecting by its own timer. */
+static void a_renewal_found_stuck_by_a_timer_is_a_risk_at_once(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = held(d);
+    pass_ms(d, 10000);
+    struct snib__request *rq = at(SNIB__RENEW);
+    rq->err = SNIB_ERR_UNREACHABLE;
+    snprintf(rq->reterr->text, sizeof rq->reterr->text, "no connection");
+    out->stuck = true;
+    wax_next = snib__after(d->now, snib__ms(1));
+    pass_ms(d, 1);
+    assert_int_equal(news_of(d, s), SNIB__NEWS_STATE);
+    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_string_equal(words(d, s), "no connection");
+    release(d, s->ticket, 1, NULL);
+}
+
+/* A short lease would be over before a tenth of a second is. */
+static void a_refused_renewal_is_tried_again_within_the_lease(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(
+        d, (struct snib__ask){
+               .lane = 1, .limit = SNIB__NEVER, .lease = snib__ms(320)});
+    grant(d, 9);
+    pass_ms(d, 107);
+    refuse_renewal(d, SNIB_ERR_STORE, "LOADING");
+    pass_ms(d, 9);
+    assert_null(at(SNIB__RENEW));
+    pass_ms(d, 1);
+    assert_non_null(at(SNIB__RENEW)); /* a 32nd of it later */
+    confirm(d, d->now);
+    assert_int_equal(state_of(d, s), SNIB_HELD);
+    pass_ms(d, 107);
+    assert_non_null(at(SNIB__RENEW));
+    release(d, s->ticket, 1, NULL);
+}
+
 static void a_question_that_cannot_be_sent_is_no_cause(void **state)
 {
     struct desk *d = *state;
@@ -296,6 +335,8 @@ int main(void)
         T(a_question_that_failed_and_was_answered_then_is_no_cause),
         T(a_question_that_was_refused_is_no_cause),
         T(a_question_that_was_never_answered_is_no_cause),
+        T(a_renewal_found_stuck_by_a_timer_is_a_risk_at_once),
+        T(a_refused_renewal_is_tried_again_within_the_lease),
         T(a_question_that_cannot_be_sent_is_no_cause),
         T(a_pause_while_it_is_asked_about_ends_with_a_confirmation),
         T(who_forced_it_and_why_is_told),
