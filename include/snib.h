@@ -112,7 +112,8 @@ extern "C" {
     X(LIMIT, LIMIT, 70, "a bound of this client is reached")                   \
     X(CLOSED, USAGE, 70, "the client was closed")                              \
     X(NOMEM, LIMIT, 70, "out of memory")                                       \
-    X(INTERNAL, INTERNAL, 70, "a bug in snib")
+    X(INTERNAL, INTERNAL, 70, "a bug in snib")                                 \
+    X(TOO_MANY, REFUSED, 75, "more permits than the semaphore has")
 
 typedef enum snib_err {
 #define SNIB_ERR_ENUM_(name, class_, exit_, text) SNIB_ERR_##name,
@@ -433,12 +434,14 @@ struct snib_acquire_options {
  * Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED (the handle was freed during the
  * wait), LOST (this lane lost the lock and has not unwound yet), DEADLOCK (a
  * second reader that wants to write; a second acquire of a no_reentry lock; a
- * cycle, snib/deadlock.h), USAGE (options; more permits than there are; a pull
- * client), CONFIG (a semaphore without a size; the server is none that keeps
- * locks), UNSUPPORTED (a quorum has plain mutexes only), LIMIT (no thread or
- * file descriptor is left; too many holds of one grant), UNKNOWN (limit passed
- * while unanswered, and its cancel was not answered within a fifth of
- * request_ms either; it goes on in the background), UNREACHABLE (until the
+ * cycle, snib/deadlock.h), TOO_MANY (more permits than the semaphore has in the
+ * store: at once, whatever wait_ms, since no wait would end it; also when it
+ * was made smaller during the wait), USAGE (options; a pull client), CONFIG (a
+ * semaphore without a size; the server is none that keeps locks), UNSUPPORTED
+ * (a quorum has plain mutexes only), LIMIT (no thread or file descriptor is
+ * left; too many holds of one grant), UNKNOWN (limit passed while unanswered,
+ * and its cancel was not answered within a fifth of request_ms either; it goes
+ * on in the background), UNREACHABLE (until the
  * limit, with the cause in the text: no connection, no answer, a replica. One
  * that had a place in the queue may still have it: it is being given up in the
  * background), DENIED, STORE, CORRUPT, CLOSED, FORKED, NOMEM. TIMEOUT is said
@@ -601,7 +604,7 @@ typedef enum snib_event_kind {
  *   PASSED   ticket, token   of the …_start         OK     RELEASED, NONE
  *
  * Errors of SNIB_EV_REFUSED: those of snib_acquire, CANCELLED (snib_cancel),
- * never FORKED (a child gets no events), LIMIT (the start says so).
+ * never FORKED (a child gets no events), LIMIT, USAGE (the start says so).
  * Errors of SNIB_EV_RELEASED: LOST, UNKNOWN (as for snib_release; also when
  * stop came first).
  *
@@ -847,7 +850,7 @@ struct snib_policy {
  * field without a value, a lone brace): USAGE, before anything is sent.
  * pairs, data and policy are borrowed for the call. Errors: those of
  * snib_lock_new and snib_acquire, LOST (body has run), never CANCELLED (nobody
- * else has the handle). */
+ * else has the handle), TOO_MANY (a policy's lock is a mutex). */
 SNIB_API SNIB_CHECK snib_err snib_policy_run(
     struct snib_client *, const struct snib_policy *, const char *const pairs[],
     int (*body)(void *data, struct snib_grant), void *data, int *ret_body,

@@ -88,7 +88,7 @@ SNIB_API void snib_elect_free(struct snib_elect *);
  * (snib_elect_resign by another thread), USAGE (wait_ms; another campaign of
  * this candidate is under way), and those of snib_acquire, never LOST (a lost
  * term is given back first), DEADLOCK (a candidate holds nothing while it
- * waits), UNSUPPORTED (it is a plain mutex). */
+ * waits), UNSUPPORTED, TOO_MANY (it is a plain mutex). */
 SNIB_API SNIB_CHECK snib_err snib_elect_campaign(struct snib_elect *,
                                                  int64_t wait_ms,
                                                  int64_t *ret_term,

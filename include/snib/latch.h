@@ -58,7 +58,7 @@ SNIB_API SNIB_CHECK snib_err snib_latch_open(struct snib_client *,
  * Errors: BUSY (wait_ms 0
  * and closed), TIMEOUT, UNKNOWN (no answer), and those of snib_acquire, never
  * LOST, DEADLOCK (who awaits holds nothing here), CANCELLED (nobody else has
- * the handle). */
+ * the handle), TOO_MANY (a latch has no permits). */
 SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
                                               const char *name,
                                               size_t name_size, int64_t wait_ms,
@@ -75,7 +75,7 @@ SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
  * have been counted: the store did not answer, up to a fifth of request_ms
  * beyond the limit, or does not work), and those of snib_acquire, never BUSY (it waits), LOST, DEADLOCK
  * (who waits here holds nothing here), CANCELLED (nobody else has the
- * handle). */
+ * handle), TOO_MANY (a barrier has no permits). */
 SNIB_API SNIB_CHECK snib_err snib_barrier_wait(
     struct snib_client *, const char *name, size_t name_size, uint32_t parties,
     int64_t wait_ms, int64_t *ret_generation, struct snib_error *reterr);

@@ -111,7 +111,8 @@ struct snib_ring_options {
  * says which), USAGE (the id), LIMIT (what the store shows of a holder has no
  * room for the id), and those of snib_lock_new, snib_acquire and snib_inspect,
  * never LOST, DEADLOCK (each place has a lane of its own, which holds nothing
- * else), CANCELLED (nobody else has the handle). *ret is NULL on error. */
+ * else), CANCELLED (nobody else has the handle), TOO_MANY (a place is a read
+ * lock). *ret is NULL on error. */
 SNIB_API SNIB_CHECK snib_err snib_ring_join(struct snib_client *,
                                             const char *name, size_t name_size,
                                             const char *id,

@@ -1,5 +1,5 @@
 /* What a refusal says of other kinds is true: DEADLOCK to a reader that would
- * write; USAGE for more permits than there are; "not now" of what a gate, a
+ * write; TOO_MANY for more permits than there are; "not now" of what a gate, a
  * size, a lock-delay or the other parties forbid. */
 #include "sim/world.h"
 
@@ -9,7 +9,7 @@ bool theorem_refusal_of_kind(const struct sim_world *w,
     switch (err) {
     case SNIB_ERR_DEADLOCK:
         return l->state == SIM_LANE_NESTING && l->kind == SNIB_READ;
-    case SNIB_ERR_USAGE:
+    case SNIB_ERR_TOO_MANY:
         return (l->nest.asks ? l->nest.kind : l->kind) == SNIB_PERMITS;
     case SNIB_ERR_BUSY:
         return w->opt.flavour > SIM_RW || w->opt.delay_ms > 0;

@@ -59,8 +59,7 @@ static void say_why(const struct plan *plan, struct snib_client *client,
     const char *name = plan->names[at < plan->name_count ? at : 0];
 
     error->code = code;
-    if (!plan_never_fits(plan, error) &&
-        snib_err_exit(code) == CLI_NOT_ACQUIRED) {
+    if (snib_err_exit(code) == CLI_NOT_ACQUIRED && code != SNIB_ERR_TOO_MANY) {
         say_busy(plan->args, client, name);
         return;
     }

@@ -27,6 +27,7 @@ static enum leash_why why_of_error(snib_err code)
                    : LEASH_WHY_STORE;
     case CLI_NOT_ACQUIRED:
         return code == SNIB_ERR_BUSY       ? LEASH_WHY_BUSY
+               : code == SNIB_ERR_TOO_MANY ? LEASH_WHY_BUSY
                : code == SNIB_ERR_DEADLOCK ? LEASH_WHY_DEADLOCK
                                            : LEASH_WHY_TIMEOUT;
     case CLI_DENIED:
@@ -201,7 +202,8 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
 
     waitline_wipe(&k->line);
     blame_store(k, error);
-    if (plan_never_fits(k->plan, error) ||
+    /* No wait would end TOO_MANY: its words say what to do. */
+    if (error->code == SNIB_ERR_TOO_MANY ||
         snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
         plan_explain(k->plan, error);
         say("%s: %s", shown(name), shown(cli_words(error)));

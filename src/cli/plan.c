@@ -204,16 +204,6 @@ void plan_explain(const struct plan *p, struct snib_error *error)
     }
 }
 
-bool plan_never_fits(const struct plan *p, struct snib_error *error)
-{
-    if (p->kind != SNIB_PERMITS || error->code != SNIB_ERR_USAGE ||
-        strstr(error->text, "the semaphore has ") == NULL) {
-        return false;
-    }
-    error->code = SNIB_ERR_BUSY;
-    return true;
-}
-
 void plan_strip_name(struct snib_error *error)
 {
     const char *why = strstr(error->text, "': ");

@@ -113,14 +113,6 @@ void plan_lock_options(const struct plan *, struct snib_lock_options *ret);
 /* Put words of the command line in the place of the library's, where these
  * speak of options that are not the user's. */
 void plan_explain(const struct plan *, struct snib_error *);
-/* Of an acquire's error: more permits were asked for than the semaphore has in
- * the store. The library calls that wrong use; here it is as with a lock that
- * another holds, and becomes BUSY: the size is what somebody set there, may be
- * 0 for a while, and the call is right again when it is raised. (More than a
- * --capacity of the same command line is the caller's mistake: plan_make.) No
- * wait would end it: the words, which say what to do, are told always. */
-bool plan_never_fits(const struct plan *, struct snib_error *);
-
 /* The error of a multi: "'name': why" becomes "why", the name is said before. */
 void plan_strip_name(struct snib_error *);
 

@@ -7,7 +7,7 @@ void snib__refuse_too_many(struct snib__request *r, int64_t size)
 {
     r->answer = SNIB__NO;
     r->err =
-        snib__fail(r->reterr, SNIB_ERR_USAGE,
+        snib__fail(r->reterr, SNIB_ERR_TOO_MANY,
                    "%u permit%s asked for and the semaphore has %lld in "
                    "all; %s it larger",
                    r->permits, r->permits == 1 ? " was" : "s were",

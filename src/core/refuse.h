@@ -6,7 +6,7 @@
 
 /* Each answers NO and sets err and the request's error text. */
 
-/* PERMITS: more than the semaphore has. USAGE. */
+/* PERMITS: more than the semaphore has. TOO_MANY. */
 void snib__refuse_too_many(struct snib__request *, int64_t size);
 /* PERMITS: the store knows no size, and the request brings none. CONFIG. */
 void snib__refuse_no_size(struct snib__request *);

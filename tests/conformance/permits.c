@@ -81,10 +81,10 @@ static void what_can_never_be_granted_is_refused(void **state)
     struct snib_error err;
     a.wait_ms = SNIB_FOREVER;
     must(take(one, 0, snib_lane_new(), &g));
-    must_be(snib_acquire(four, &a, &none, &err), SNIB_ERR_USAGE);
+    must_be(snib_acquire(four, &a, &none, &err), SNIB_ERR_TOO_MANY);
     assert_non_null(strstr(err.text, "4 permits"));
     assert_non_null(strstr(err.text, "3 in all"));
-    must_be(snib_acquire(nine, &a, &none, &err), SNIB_ERR_USAGE);
+    must_be(snib_acquire(nine, &a, &none, &err), SNIB_ERR_TOO_MANY);
     must_be(snib_acquire(nosize, &a, &none, &err), SNIB_ERR_CONFIG);
     assert_non_null(strstr(err.text, "size"));
     must(snib_release(one, g, NULL));

@@ -30,7 +30,7 @@ struct storm {
     struct snib_lock **locks;
     int64_t names, cycles, min_us, max_us;
     bool block; /* by wait_ms (0 to 2), not by acquire_start and cancel */
-    atomic_int_fast64_t by_err[SNIB_ERR_INTERNAL + 1];
+    atomic_int_fast64_t by_err[SNIB_ERR_TOO_MANY + 1];
     atomic_int_fast64_t bad_releases, slow;
     _Atomic(int) last_bad;
 };
@@ -160,7 +160,7 @@ static void storm_say(const struct storm *storm, struct line *line)
     line_key(line, "counts");
     fputc('{', line->file);
     struct line counts = {.file = line->file, .first = true};
-    for (int err = 0; err <= SNIB_ERR_INTERNAL; err++) {
+    for (int err = 0; err <= SNIB_ERR_TOO_MANY; err++) {
         int64_t count = atomic_load(&storm->by_err[err]);
         if (count > 0) {
             line_int(&counts, snib_err_name((snib_err)err), count);

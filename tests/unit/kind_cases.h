@@ -289,7 +289,7 @@ static void the_size_is_set_by_the_first(void **state)
     assert_int_equal(lot(0, &n, 2, 3).answer, SNIB__DONE);
     struct snib__request r = lot(1, &n, 4, 9);
     assert_int_equal(r.answer, SNIB__NO);
-    assert_int_equal(r.err, SNIB_ERR_USAGE);
+    assert_int_equal(r.err, SNIB_ERR_TOO_MANY);
     assert_non_null(strstr(r.reterr->text, "3 in all"));
     assert_int_equal(lot(1, &n, 2, 9).answer, SNIB__QUEUED);
     kit.advance(60000); /* nobody is left; the size is */

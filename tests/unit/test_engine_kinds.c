@@ -192,7 +192,7 @@ static void all_that_are_left_are_told_by_the_store(void **state)
 static void refusals_of_the_store_reach_the_one_who_asked(void **state)
 {
     struct desk *d = *state;
-    static const snib_err errs[] = {SNIB_ERR_USAGE, SNIB_ERR_CONFIG,
+    static const snib_err errs[] = {SNIB_ERR_TOO_MANY, SNIB_ERR_CONFIG,
                                     SNIB_ERR_DEADLOCK, SNIB_ERR_LOST};
     struct snib__seat *other = want(d, SNIB_PERMITS, 2);
     for (int i = 0; i < 4; i++) {

@@ -352,6 +352,25 @@ static void a_reader_whose_grant_is_over_is_told_so(void **state)
              .more = OTHER);
 }
 
+static void make_it_empty(struct world *w, const struct call *call)
+{
+    (void)call;
+    must(snib_semaphore_set(w->other, "x", 0, 0, false, NULL, &e));
+    w->how.wait_ms = w->wait_ms = SNIB_FOREVER;
+}
+
+static void more_permits_than_there_are_is_told_so(void **state)
+{
+    (void)state;
+    each_row(calls, .more = OTHER | PERMITS, .set = make_it_empty);
+}
+
+static void more_permits_than_there_are_is_in_the_event(void **state)
+{
+    (void)state;
+    each_row(events, .more = OTHER | PERMITS, .set = make_it_empty);
+}
+
 int main(void)
 {
     const struct CMUnitTest told_lock[] = {
@@ -371,6 +390,8 @@ int main(void)
         cmocka_unit_test(a_start_for_oneself_is_told_so),
         cmocka_unit_test(a_second_reader_that_wants_to_write_is_told_so),
         cmocka_unit_test(a_reader_whose_grant_is_over_is_told_so),
+        cmocka_unit_test(more_permits_than_there_are_is_told_so),
+        cmocka_unit_test(more_permits_than_there_are_is_in_the_event),
     };
     return RUN(told_lock);
 }

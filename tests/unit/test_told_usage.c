@@ -47,12 +47,6 @@ static snib_err policy_without_value(struct world *w)
     return snib_policy_run(w->c, &p, NULL, body, w, &w->result, &e);
 }
 
-static snib_err asks_for_too_many(struct world *w)
-{
-    w->how.permits = 4;
-    return refused(w);
-}
-
 static snib_err put_too_much(struct world *w)
 {
     static const char bytes[SNIB_VALUE_MAX + 1];
@@ -160,8 +154,7 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_value_put, 0,                                                       \
       snib_value_put(w->c, "v", 0, 0, "1", 1, -1, NULL, &e))                   \
     X(snib_value_update, 0,                                                    \
-      snib_value_update(w->c, "v", 0, NULL, NULL, NULL, NULL, NULL, &e))       \
-    X(SNIB_EV_REFUSED, PERMITS | PULL, asks_for_too_many(w))
+      snib_value_update(w->c, "v", 0, NULL, NULL, NULL, NULL, NULL, &e))
 
 #define MUCH(X)                                                                \
     X(snib_value_put, 0, put_too_much(w))                                      \

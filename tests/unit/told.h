@@ -491,7 +491,7 @@ static void must_hold(const struct call *of, bool good, const char *what)
 
 static snib_err err_named(const char *name)
 {
-    for (int i = 0; i <= SNIB_ERR_INTERNAL; i++) {
+    for (int i = 0; i <= SNIB_ERR_TOO_MANY; i++) {
         if (strcmp(snib_err_name((snib_err)i), name) == 0) {
             return (snib_err)i;
         }
