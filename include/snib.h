@@ -285,9 +285,12 @@ struct snib_client_options {
 
 /* Open a client. Parses the URL and allocates; connects on first use (SQLite
  * files are opened here). Errors: USAGE (URL, options), CONFIG (file not
- * usable, network file system), UNSUPPORTED (scheme not built in), LIMIT (no
- * file descriptor is left), NOMEM. options may be NULL. *ret is NULL on
- * error. */
+ * usable, network file system), STORE (a lock file that may be usable later:
+ * another process writes and does not end, the disk is full or fails),
+ * UNSUPPORTED (scheme not built in), LIMIT (no file descriptor is left; the
+ * text says which limit), FORKED (a lock file, in a child that was forked while
+ * a thread of its parent was inside one), NOMEM. options may be NULL. *ret is
+ * NULL on error. */
 SNIB_API SNIB_CHECK snib_err
 snib_client_open(const struct snib_client_options *options,
                  struct snib_client **ret, struct snib_error *reterr);

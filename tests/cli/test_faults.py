@@ -7,6 +7,7 @@ The gate tries a fixed sample; with SNIB_FAULTS=all every n (./dev soak)."""
 import json
 import os
 import resource
+import sqlite3
 import time
 
 import pytest
@@ -138,3 +139,50 @@ def test_a_holder_without_descriptors_can_be_asked_to_release(store):
         assert released.returncode == 0, (n, released.stderr)
         assert not store.held("n"), n
     assert acquired > 2
+
+
+@pytest.mark.parametrize("n", range(4, 9))
+def test_a_lock_file_without_a_descriptor_left_is_no_wrong_setup(sqlite, n):
+    """What helps is said: another file would not."""
+    assert sqlite.run("semaphore", "-q", "--set", "3", "s").returncode == 0
+    done = sqlite.run("status", "a", preexec_fn=few_descriptors(n))
+    if done.returncode == 0:
+        assert n > 6, done
+        return
+    assert done.returncode == 70, done
+    assert (f"no descriptor is left of the {n} that this process may have "
+            "(ulimit -n)") in done.stderr
+    assert "use --store" not in done.stderr
+
+
+@pytest.mark.parametrize("kept_in", ["-wal", "database"])
+@pytest.mark.parametrize("sub", ["status", "try"])
+def test_a_page_that_the_disk_does_not_give_is_not_damage(sqlite, shim, sub,
+                                                          kept_in):
+    """While the file is opened and later: nobody may move it away."""
+    if sanitized(sqlite.binary):
+        pytest.skip("sanitizers have an allocator of their own")
+    for name in ("a", "b", "c"):
+        assert sqlite.run("acquire", "-q", "--detached", "-t", "1h",
+                          name).returncode == 0
+    if kept_in == "database":
+        file = sqlite3.connect(sqlite.path("locks.db"))
+        busy = file.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[0]
+        file.close()
+        assert not busy
+    well = sqlite.run(sub, "a").returncode
+    failed = 0
+    for n in range(1, 20):
+        with open(sqlite.path("table"), "wb") as table:
+            table.write(bytes(65536))
+        env = {"LD_PRELOAD": shim, "SNIB_FAULT": f"pread.file@0:{n}:5",
+               "SNIB_FAULT_TABLE": sqlite.path("table")}
+        done = sqlite.run(sub, "a", env=env)
+        if done.returncode == well:
+            continue
+        failed += 1
+        assert done.returncode == 69, (n, done)
+        assert "damaged" not in done.stderr, (n, done.stderr)
+        assert "Input/output error" in done.stderr, (n, done.stderr)
+    assert failed >= 3
+    assert sqlite.run(sub, "a").returncode == well

@@ -293,6 +293,7 @@ static void fork_beside_one_that_stands(void)
     snib_client_free(late);
 }
 
+/* By snib_client_open, with FORKED. */
 static void a_child_that_cannot_is_told(void **state)
 {
     (void)state;

@@ -2,6 +2,10 @@
  * so by each function. labels: thread */
 #include "told.h"
 
+#include <ftw.h>
+#include <signal.h>
+#include <sys/resource.h>
+
 #define TOLD "unit.told_usage"
 
 static int compute_too_much(void *data, const struct snib_value *now,
@@ -201,6 +205,37 @@ static snib_err open_nowhere(struct world *w)
     return open_url(w, "sqlite:/dev/null/locks.db");
 }
 
+static int remove_one(const char *path, const struct stat *st, int type,
+                      struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+/* As on a disk that takes nothing: no file may have a byte. */
+static snib_err open_where_nothing_is_written(struct world *w)
+{
+#if defined(SNIB_WITH_SQLITE) && !SNIB_WITH_SQLITE
+    (void)w;
+    skip();
+#endif
+    char dir[] = "/tmp/snib-told-XXXXXX", url[64];
+    struct rlimit most, none;
+    assert_non_null(mkdtemp(dir));
+    snprintf(url, sizeof url, "sqlite:%s/locks.db", dir);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &most), 0);
+    none = (struct rlimit){.rlim_max = most.rlim_max};
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    snib_err err = open_url(w, url);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &most), 0);
+    signal(SIGXFSZ, before);
+    assert_int_equal(nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    return err;
+}
+
 static void a_store_that_is_not_known_is_told_so(void **state)
 {
     (void)state;
@@ -213,6 +248,12 @@ static void a_file_that_cannot_be_is_told_so(void **state)
     each_row(ONE("snib_client_open", 0, open_nowhere), 0);
 }
 
+static void a_disk_that_takes_nothing_is_told_so(void **state)
+{
+    (void)state;
+    each_row(ONE("snib_client_open", 0, open_where_nothing_is_written), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest told_usage[] = {
@@ -220,6 +261,7 @@ int main(void)
         cmocka_unit_test(what_is_too_much_is_told_so),
         cmocka_unit_test(a_store_that_is_not_known_is_told_so),
         cmocka_unit_test(a_file_that_cannot_be_is_told_so),
+        cmocka_unit_test(a_disk_that_takes_nothing_is_told_so),
     };
     return RUN(told_usage);
 }

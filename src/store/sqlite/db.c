@@ -310,6 +310,33 @@ static snib_err fail_busy(int rc, const char *path, struct snib_error *reterr)
                                                    : "not stopped");
 }
 
+static int last_errno(sqlite3_file *file)
+{
+    int e = 0;
+    if (file && file->pMethods) {
+        file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &e);
+    }
+    return e;
+}
+
+/* SQLite takes a page that the disk does not give for one that is damaged
+ * (SQLITE_IOERR_CORRUPTFS, which a statement makes SQLITE_CORRUPT of), and what
+ * failed stands at its file only: the database or the -wal. */
+int snib__db_unread(struct snib__db *db, int rc)
+{
+    static const int where[] = {SQLITE_FCNTL_FILE_POINTER,
+                                SQLITE_FCNTL_JOURNAL_POINTER};
+    for (int i = 0; i < 2 && db->handle && (rc & 0xff) == SQLITE_CORRUPT; i++) {
+        sqlite3_file *file = NULL;
+        sqlite3_file_control(db->handle, "main", where[i], &file);
+        int e = last_errno(file);
+        if (e == EIO || e == ENXIO) {
+            return e;
+        }
+    }
+    return 0;
+}
+
 snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
                        struct snib_error *reterr)
 {
@@ -330,6 +357,13 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
                           "use; start this program anew",
                           which && *which ? which + 1 : "",
                           which && *which ? " of " : "", path);
+    }
+    int unread = snib__db_unread(db, rc);
+    if (unread) {
+        return snib__fail(reterr, SNIB_ERR_STORE,
+                          "lock file %s cannot be read: %s; look at the disk "
+                          "below it (dmesg)",
+                          path, strerror(unread));
     }
     bool full = cause == ENOSPC || cause == EDQUOT;
     switch ((rc & 0xff) == SQLITE_IOERR && full ? SQLITE_FULL : rc & 0xff) {
@@ -362,9 +396,23 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
     }
 }
 
-snib_err snib__db_unusable(struct snib_error *reterr)
+snib_err snib__db_fail_open(struct snib__db *db, int rc, const char *path,
+                            struct snib_error *reterr)
 {
-    if (reterr) {
+    int simple = rc & 0xff;
+    bool asked = simple == SQLITE_CANTOPEN || simple == SQLITE_IOERR;
+    int e = asked && db->handle ? sqlite3_system_errno(db->handle) : 0;
+    snib_err err = snib__host_lacks(e, path, reterr);
+    if (err) {
+        return err;
+    }
+    err = snib__db_fail(db, rc, path, reterr);
+    bool later =
+        err == SNIB_ERR_STORE && (simple != SQLITE_CANTOPEN || e == EIO);
+    if (later || err == SNIB_ERR_NOMEM) {
+        return err;
+    }
+    if (reterr) { /* the words are right: it cannot be used */
         reterr->code = SNIB_ERR_CONFIG;
     }
     return SNIB_ERR_CONFIG;
@@ -434,9 +482,9 @@ snib_err snib__db_open(struct snib__db *db, struct snib__place *place,
                              SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW,
                          NULL);
     if (rc) {
-        err = snib__db_fail(db, rc, place->path, reterr);
+        err = snib__db_fail_open(db, rc, place->path, reterr);
         snib__db_close(db);
-        return err == SNIB_ERR_NOMEM ? err : snib__db_unusable(reterr);
+        return err;
     }
     db->frames_max = SNIB__SQLITE_WAL_SHORT;
     sqlite3_wal_hook(db->handle, note_frames, db);

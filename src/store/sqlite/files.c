@@ -96,8 +96,9 @@ static snib_err read_disk(const struct snib__place *p, uint64_t ret[],
             }
             ret[i] = st.st_ino;
         } else if (errno != ENOENT) {
-            return snib__fail(reterr, SNIB_ERR_CONFIG, "lock file %s%s: %s",
-                              p->path, suffix[i], strerror(errno));
+            return snib__host_cannot(errno, p->path, reterr,
+                                     "lock file %s%s: %s", p->path, suffix[i],
+                                     strerror(errno));
         }
     }
     return SNIB_ERR_OK;
@@ -191,9 +192,10 @@ static snib_err make_missing(struct snib__place *p, struct snib_error *reterr)
         }
         name_of(p, i, name, sizeof name);
         if (!snib__place_make(p, p->dir, name, S_IFREG)) {
-            return snib__fail(reterr, SNIB_ERR_CONFIG,
-                              "cannot make %s%s: %s; use --store sqlite:PATH",
-                              p->path, suffix[i], strerror(errno));
+            return snib__host_cannot(
+                errno, p->path, reterr,
+                "cannot make %s%s: %s; use --store sqlite:PATH", p->path,
+                suffix[i], strerror(errno));
         }
     }
     return SNIB_ERR_OK;

@@ -94,6 +94,14 @@ int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state);
 int64_t snib__host_locked(const char *path);
 /* Some other process has a flock of what this descriptor names. */
 int64_t snib__host_user_of(int fd);
+/* When e (of errno) says that descriptors or memory are used up, that is told:
+ * LIMIT, with the limit that has to be raised, or NOMEM. Else OK. what: the
+ * path that could not be opened. */
+snib_err snib__host_lacks(int e, const char *what, struct snib_error *);
+/* The same, or else CONFIG in these words. */
+snib_err snib__host_cannot(int e, const char *what, struct snib_error *,
+                           const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* -- place.c ------------------------------------------------------------------ */
 
@@ -285,8 +293,13 @@ void snib__db_empty_wal(struct snib__db *);
 /* What an SQLite error means to a caller of ours. */
 snib_err snib__db_fail(struct snib__db *, int rc, const char *path,
                        struct snib_error *reterr);
-/* The same words for who opens the file: it cannot be used. */
-snib_err snib__db_unusable(struct snib_error *reterr);
+/* Of SQLITE_CORRUPT: the errno with which a page could not be read, or 0. */
+int snib__db_unread(struct snib__db *, int rc);
+/* The same words for who opens the file: LIMIT or NOMEM where descriptors or
+ * memory are used up, STORE where it may work later (another writes and does
+ * not end, a disk that is full or fails), else CONFIG. */
+snib_err snib__db_fail_open(struct snib__db *, int rc, const char *path,
+                            struct snib_error *reterr);
 /* room: the bytes, big-endian; must live until the step. */
 void snib__db_put_id(sqlite3_stmt *, int column, const uint64_t id[2],
                      uint8_t room[16]);

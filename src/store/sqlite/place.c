@@ -126,10 +126,11 @@ static snib_err own_path(const struct passwd *found, int rc, char *ret,
         n = snprintf(ret, size, OF_ROOT "/locks.db");
     } else {
         if (!found || !found->pw_dir || found->pw_dir[0] != '/') {
-            return snib__fail(reterr, SNIB_ERR_CONFIG,
-                              "no home directory for uid %ld in the password "
-                              "database (%s); " REMEDY,
-                              (long)geteuid(), rc ? strerror(rc) : "no entry");
+            return snib__host_cannot(
+                rc, "the password database", reterr,
+                "no home directory for uid %ld in the password "
+                "database (%s); " REMEDY,
+                (long)geteuid(), rc ? strerror(rc) : "no entry");
         }
         n = snprintf(ret, size, "%s/.local/state/snib/locks.db", found->pw_dir);
     }
@@ -221,9 +222,9 @@ static snib_err make_dirs(char *path, struct snib_error *reterr)
         int rc = mkdir(path, 0700);
         int e = errno;
         if (rc && e != EEXIST) {
-            snib_err err = snib__fail(reterr, SNIB_ERR_CONFIG,
-                                      "cannot make directory %s: %s; " REMEDY,
-                                      path, strerror(e));
+            snib_err err = snib__host_cannot(
+                e, path, reterr, "cannot make directory %s: %s; " REMEDY, path,
+                strerror(e));
             *p = '/';
             return err;
         }
@@ -240,9 +241,9 @@ static snib_err check_fs(struct snib__place *p, const struct snib__host *h,
     uint64_t magic = h->fs_magic;
     if (!magic) {
         if (statfs(path, &fs)) {
-            return snib__fail(reterr, SNIB_ERR_CONFIG,
-                              "cannot ask the file system of %s: %s", path,
-                              strerror(errno));
+            return snib__host_cannot(errno, path, reterr,
+                                     "cannot ask the file system of %s: %s",
+                                     path, strerror(errno));
         }
         magic = (uint64_t)(uint32_t)fs.f_type;
     }
@@ -264,8 +265,8 @@ static snib_err check_file(struct snib__place *p, const char *base,
     struct stat st;
     const char *wrong = NULL;
     if (fstatat(p->dir, base, &st, AT_SYMLINK_NOFOLLOW)) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: %s; " REMEDY, p->path,
-                          strerror(errno));
+        return snib__host_cannot(errno, p->path, reterr, "%s: %s; " REMEDY,
+                                 p->path, strerror(errno));
     }
     wrong = snib__files_wrong(p, &st);
     if (wrong) {
@@ -345,16 +346,17 @@ static snib_err open_bells(struct snib__place *p, const char *base,
     struct stat st;
     snprintf(name, sizeof name, "%s-bells", base);
     if (!snib__place_make(p, p->dir, name, S_IFDIR)) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG,
-                          "cannot make directory %s: %s; " REMEDY,
-                          p->bells_path, strerror(errno));
+        return snib__host_cannot(errno, p->bells_path, reterr,
+                                 "cannot make directory %s: %s; " REMEDY,
+                                 p->bells_path, strerror(errno));
     }
     p->bells =
         openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (p->bells < 0 || fstat(p->bells, &st)) {
-        return snib__fail(
-            reterr, SNIB_ERR_CONFIG, "directory %s: %s; " REMEDY, p->bells_path,
-            errno == ELOOP ? "is a symbolic link" : strerror(errno));
+        return snib__host_cannot(errno, p->bells_path, reterr,
+                                 "directory %s: %s; " REMEDY, p->bells_path,
+                                 errno == ELOOP ? "is a symbolic link"
+                                                : strerror(errno));
     }
     const char *wrong = wrong_bells(p, &st);
     if (wrong) {
@@ -390,8 +392,9 @@ static snib_err open_in(struct snib__place *p, const char *dir,
     p->base = strrchr(p->path, '/') + 1;
     p->dir = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (p->dir < 0 || fstat(p->dir, &st)) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG, "directory %s: %s; " REMEDY,
-                          dir, strerror(errno));
+        return snib__host_cannot(errno, dir, reterr,
+                                 "directory %s: %s; " REMEDY, dir,
+                                 strerror(errno));
     }
     p->shared =
         is_shared(&st) && in_group(st.st_gid) && !is_private(p->dir, base);
@@ -408,9 +411,9 @@ static snib_err open_in(struct snib__place *p, const char *dir,
         return err;
     }
     if (!snib__place_make(p, p->dir, base, S_IFREG)) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG,
-                          "cannot make lock file %s: %s; " REMEDY, p->path,
-                          strerror(errno));
+        return snib__host_cannot(errno, p->path, reterr,
+                                 "cannot make lock file %s: %s; " REMEDY,
+                                 p->path, strerror(errno));
     }
     err = check_file(p, base, reterr);
     if (!err) {
@@ -425,18 +428,16 @@ snib_err snib__place_open(struct snib__place *p, const char *path,
     char standard[4096], *copy, *slash, *real = NULL;
     const char *base;
     snib_err err = SNIB_ERR_OK;
-    bool has_standard;
     *p = (struct snib__place){.dir = -1, .bells = -1};
-    has_standard =
-        snib__sqlite_default_path(standard, sizeof standard,
-                                  path[0] ? NULL : reterr) == SNIB_ERR_OK;
+    snib_err none = snib__sqlite_default_path(standard, sizeof standard,
+                                              path[0] ? NULL : reterr);
     if (!path[0]) {
-        if (!has_standard) {
-            return SNIB_ERR_CONFIG;
+        if (none) {
+            return none;
         }
         path = standard;
     }
-    bool is_default = has_standard && strcmp(path, standard) == 0;
+    bool is_default = !none && strcmp(path, standard) == 0;
     copy = snib__strdup(path);
     if (!copy) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
@@ -462,8 +463,8 @@ snib_err snib__place_open(struct snib__place *p, const char *path,
         }
         real = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
         if (!real) {
-            err = snib__fail(
-                reterr, SNIB_ERR_CONFIG,
+            err = snib__host_cannot(
+                errno, path, reterr,
                 "the directory of lock file %s: %s; make it or " REMEDY, path,
                 strerror(errno));
         }

@@ -202,16 +202,14 @@ static snib_err fail_open(struct snib__db *db, int rc, const char *path,
                           struct snib_error *reterr)
 {
     int simple = rc & 0xff;
-    if (simple == SQLITE_NOTADB || simple == SQLITE_CORRUPT) {
+    if ((simple == SQLITE_NOTADB || simple == SQLITE_CORRUPT) &&
+        !snib__db_unread(db, rc)) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "%s is not a lock file of snib, or is damaged (%s); "
                           "move it away or use --store sqlite:PATH",
                           path, sqlite3_errmsg(db->handle));
     }
-    snib_err err = snib__db_fail(db, rc, path, reterr);
-    return err == SNIB_ERR_NOMEM || err == SNIB_ERR_STORE
-               ? err
-               : snib__db_unusable(reterr);
+    return snib__db_fail_open(db, rc, path, reterr);
 }
 
 /* With another boot id the claims are cleared, by who has the file alone. */
