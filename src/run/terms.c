@@ -134,6 +134,7 @@ snib_err snib_semaphore_drain(struct snib_lock *lock,
                               struct snib_error *reterr)
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    struct snib_acquire_options checked = o;
     struct snib_status st;
     if (!lock || !ret) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -143,12 +144,14 @@ snib_err snib_semaphore_drain(struct snib_lock *lock,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "only a lock of kind SNIB_PERMITS has permits");
     }
-    if (given) {
-        o.lane = given->lane;
-        o.reason = given->reason;
+    snib_err err = snib__acquire_options(given, &checked, reterr);
+    if (err) {
+        return err;
     }
+    o.lane = checked.lane;
+    o.reason = checked.reason;
     o.all_permits = true;
-    snib_err err = snib_acquire(lock, &o, ret, reterr);
+    err = snib_acquire(lock, &o, ret, reterr);
     if (!err && ret_permits) {
         snib_grant_status(lock, *ret, &st);
         *ret_permits = st.permits;

@@ -390,6 +390,36 @@ static void locks_of_a_multi(void **state)
     snib_client_free(c);
 }
 
+static void options_of_a_drain(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    struct snib_lock_options of = SNIB_INIT(snib_lock_options);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    struct snib_lock *l;
+    struct snib_grant g;
+    uint32_t count = 0;
+    of.kind = SNIB_PERMITS;
+    of.capacity = 3;
+    told(0, snib_lock_new(c, "x", &of, &l, &e), "");
+    o.size--;
+    told(0, snib_semaphore_drain(l, &o, &g, &count, &e),
+         "acquire options of size");
+    o.size++;
+    o.wait_ms = -2;
+    told(1, snib_semaphore_drain(l, &o, &g, &count, &e), "wait_ms is -2");
+    o.wait_ms = SNIB_FOREVER; /* valid, and it does not wait */
+    o.lane = 7;
+    told(2, snib_semaphore_drain(l, &o, &g, &count, &e), "lane 7 is not one");
+    o.lane = snib_lane_new();
+    told(3, snib_semaphore_drain(l, &o, &g, &count, &e), "");
+    assert_int_equal(count, 3);
+    told(4, snib_release(l, g, &e), "");
+    told(5, snib_semaphore_drain(l, NULL, &g, &count, &e), "");
+    assert_int_equal(count, 3);
+    snib_client_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest run_bounds[] = {
@@ -404,6 +434,7 @@ int main(void)
                                new_space),
         cmocka_unit_test_setup(members_of_a_ring, new_space),
         cmocka_unit_test_setup(locks_of_a_multi, new_space),
+        cmocka_unit_test_setup(options_of_a_drain, new_space),
     };
     return RUN(run_bounds);
 }
