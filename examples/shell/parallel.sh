@@ -7,7 +7,9 @@
 # SNIB_URL names the store that the hosts share.
 set -eu
 
-batch=${BATCH:-$$}
+# Every batch has a latch of its own. Another host may have a process of our
+# number, and this one may have had it before.
+batch=${BATCH:-$(uname -n)-$$-$(date +%s)}
 [ $# -gt 0 ] || exit 0
 
 # The size is set by whoever comes first; `snib semaphore --set 5 convert`

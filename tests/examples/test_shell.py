@@ -78,6 +78,31 @@ def test_parallel_runs_all_and_two_at_a_time(environment, tmp_path):
     assert len(log.read_text().splitlines()) == 12
 
 
+def test_parallel_on_two_hosts_has_a_latch_each(snib, environment, tmp_path):
+    """Both have the same process number, as in two containers."""
+    hosts = []
+    for host in ("left", "right"):
+        path = tmp_path / host
+        path.mkdir()
+        (path / "uname").write_text(f"#!/bin/sh\necho {host}\n")
+        (path / "snib").write_text(
+            f'#!/bin/sh\necho "$@" >>{path}/calls\nexec {snib} "$@"\n')
+        for name in ("uname", "snib"):
+            (path / name).chmod(0o755)
+        # $$ is the same: as the first process of a pid namespace, or put in.
+        with open(f"{EXAMPLES}/shell/parallel.sh", encoding="utf-8") as file:
+            script = file.read().replace("$$", "1")
+        done = run(["sh", "-c", script, "parallel.sh", "a"],
+                   {**environment, "CONVERT": "true",
+                    "PATH": f"{path}:{environment['PATH']}"})
+        assert done.returncode == 0, done.stderr
+        latches = set(re.findall(r"convert:\S+",
+                                 (path / "calls").read_text()))
+        assert len(latches) == 1
+        hosts.append(latches.pop())
+    assert hosts[0] != hosts[1]
+
+
 def command_lines():
     found = []
     for name in ("snib.cron", "report.service", "scheduler.service"):
