@@ -105,3 +105,25 @@ def test_the_c_program_says_when_it_did_not_get_the_lock(tmp_path):
                               capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("not mine: ")
+
+
+@pytest.mark.parametrize("word", ["lease", "grant", "fenc", "keeper"])
+def test_a_word_is_explained_where_it_is_used_first(word):
+    """In the sentence where it stands between stars."""
+    text = (ROOT / "README.md").read_text()
+    first = re.search(rf"\b{word}", text, re.I).start()
+    told = re.search(rf"\*{word}\w*( token)?\*", text)
+    assert told and told.start() + 1 == first, text[first - 60:first + 40]
+
+
+@pytest.mark.parametrize("topic", [[], ["run"]])
+def test_help_needs_no_man(tmp_path, topic):
+    """README names it for machines where there is no man."""
+    said = "`snib help" + "".join(f" {t}" for t in topic) + "`"
+    text = (ROOT / "README.md").read_text()
+    assert "`man snib`" in text and said in text
+    env = env_with(tmp_path, f"sqlite:{tmp_path}/locks.db")
+    binary = shutil.which("snib", path=env["PATH"])
+    done = subprocess.run([binary, "help", *topic], timeout=60, text=True,
+                          capture_output=True, env={"PATH": "/nonexistent"})
+    assert done.returncode == 0 and "Usage: snib" in done.stdout, done
