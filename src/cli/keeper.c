@@ -271,8 +271,13 @@ static void leave(struct keeper *k)
     waitline_wipe(&k->line);
     k->line.due_ns = INT64_MAX;
     if (k->phase == PHASE_ACQUIRING && k->several.waiting) {
-        if (k->socket >= 0 && keeper_limit_over(k) && store_away(k)) {
-            keeper_fail_away(k);
+        /* Its cancel waits for a store that says nothing, though the library may
+         * not have noticed yet; the leash waits for our word. */
+        if (k->socket >= 0 && keeper_limit_over(k)) {
+            keeper_missing_name(k); /* sets k->at */
+            if (store_away(k) || silent(k)) {
+                keeper_fail_away(k);
+            }
         }
         keeper_multi_stop(k); /* its answer may never be told */
         keeper_release_and_end(k);

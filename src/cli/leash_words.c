@@ -43,9 +43,11 @@ void leash_speak(const struct body *b, unsigned todo)
             name);
     }
     if ((todo & LEASH_SAY_LIMIT) && !b->plan->args->busy_ok) {
-        say("%s: not acquired within the wait limit (the holder, process %d, "
-            "did not answer)",
-            name, (int)b->keeper);
+        /* Of several names one may be ours; only the other process knows. */
+        say("%s%snot acquired within the wait limit (process %d of snib, which "
+            "talks to the store, did not answer)",
+            b->plan->name_count == 1 ? name : "the locks were ",
+            b->plan->name_count == 1 ? ": " : "", (int)b->keeper);
     }
     if (todo & LEASH_SAY_LOST) {
         lost_words(b, &t);

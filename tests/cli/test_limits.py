@@ -298,3 +298,23 @@ def test_the_store_goes_while_it_waits_for_several(redis, how, quiet):
     assert p.returncode == 69, said
     assert re.match(r"snib: b: redis://\S+ unreachable for ",
                     said.splitlines()[-1]), said
+
+
+@pytest.mark.parametrize("left", [0.3, 0.8])
+def test_a_store_falls_silent_just_before_the_limit_of_several(redis, left):
+    """Before the library can know. a is ours: b is what was not to be had."""
+    redis.hold("b", "-t", "1m")
+    began = time.monotonic()
+    p = redis.start("run", "-w", "2s", "a", "b", "--", "echo", "got")
+    eventually(lambda: redis.waiters("b") == 1, "in the queue")
+    at(began + 2 - left)
+    redis.server.freeze()
+    out, said = p.communicate(timeout=30)
+    took = time.monotonic() - began
+    redis.server.thaw()
+    assert out == "" and p.returncode in (69, 75), said
+    last = said.splitlines()[-1]
+    assert last.startswith("snib: b: "), said
+    assert took < 2 + SLACK, (took, said)
+    again = redis.run("run", "-w", "20s", "a", "--", "echo", "mine")
+    assert (again.returncode, again.stdout) == (0, "mine\n"), again.stderr
