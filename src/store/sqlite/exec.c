@@ -162,6 +162,7 @@ static int try_once(struct snib__sqlite *self, struct batch *b)
 {
     struct snib__company company = {.run = run_rules, .data = self};
     int rc;
+    self->doubt = false; /* of an earlier commit */
     snib__sqlite_book(self);
     for (uint32_t i = 0; i < b->count && !self->book.err; i++) {
         self->blocker.pid = 0;
