@@ -2,6 +2,8 @@
  * processes that die, stop or fork. */
 #include "sqlite_store.h"
 
+#include <sys/prctl.h>
+
 /* -- bells and processes ---------------------------------------------------------------- */
 
 static int bell_count(void)
@@ -147,6 +149,65 @@ static void junk_in_the_bell_is_ignored(void **state)
     snib__bell_ring(&self_of(0)->bell, &self_of(0)->place, &ring);
     assert_int_equal(kit.ops->rung(kit.peer[1].inst, ids, 4), 0);
     assert_int_equal(poll_again(1, &b), SNIB__QUEUED);
+    end(0, &a);
+}
+
+static uint32_t fired_of(struct snib__bell *bell, uint64_t first)
+{
+    uint64_t ids[SNIB__WATCHES + 4][2];
+    uint32_t seen = 0;
+    uint32_t n = snib__bell_rung(bell, ids, SNIB__WATCHES + 4);
+    assert_true(n <= SNIB__WATCHES + 4);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(ids[i][1], 5);
+        seen |= 1u << (ids[i][0] - first);
+    }
+    return seen;
+}
+
+/* Of one dead process each of its waiters is told, as many as there is room
+ * for; who is not watched any more, or never was, is not. */
+static void as_many_are_watched_as_there_is_room_for(void **state)
+{
+    enum { MANY = SNIB__WATCHES + 1 };
+    struct snib__name n = name_of("watches");
+    (void)state;
+    open_peers(2);
+    struct snib__request a = acquire(0, &n), b = acquire(1, &n);
+    assert_int_equal(b.answer, SNIB__QUEUED);
+    struct snib__bell *bell = &self_of(1)->bell;
+    snib__bell_unwatch(bell, b.id);
+    assert_int_equal(bell->watching, 0);
+    for (int round = 0; round < 2; round++) {
+        uint32_t all = (1u << SNIB__WATCHES) - 1, seen = 0;
+        struct pollfd p = {.fd = snib__bell_fd(bell), .events = POLLIN};
+        pid_t pid = fork();
+        if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            pause();
+            _exit(0);
+        }
+        for (uint64_t i = 0; i < MANY; i++) {
+            snib__bell_watch(bell, &host, (uint64_t[]){100 + i, 5}, pid,
+                             host.pidns);
+            snib__bell_watch(bell, &host, (uint64_t[]){100 + i, 5}, pid,
+                             host.pidns);
+        }
+        assert_int_equal(bell->watching, SNIB__WATCHES);
+        for (uint64_t i = 0; round && i < SNIB__WATCHES; i += 3) {
+            snib__bell_unwatch(bell, (uint64_t[]){100 + i, 5});
+            all &= ~(1u << i);
+        }
+        assert_int_equal(fired_of(bell, 100), 0);
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        while (seen != all) {
+            assert_int_equal(poll(&p, 1, 20000), 1);
+            seen |= fired_of(bell, 100);
+        }
+        assert_int_equal(fired_of(bell, 100), 0);
+        assert_int_equal(bell->watching, 0);
+    }
     end(0, &a);
 }
 
@@ -369,6 +430,7 @@ int main(void)
         CASE(dead_waiters_are_removed_and_the_next_is_granted),
         CASE(full_bell_counts_as_told_and_means_all),
         CASE(junk_in_the_bell_is_ignored),
+        CASE(as_many_are_watched_as_there_is_room_for),
         CASE(killed_holders_lock_is_taken_over_at_once),
         CASE(try_takes_over_from_the_dead_too),
         CASE(leashed_holder_is_not_taken_over),

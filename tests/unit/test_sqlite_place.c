@@ -215,6 +215,31 @@ static void default_path_does_not_ask_the_environment(void **state)
     assert_int_equal(snib__sqlite_default_path(a, 4, NULL), SNIB_ERR_CONFIG);
 }
 
+/* The user's home is what the password database says, whoever started it. */
+static void default_path_is_that_of_the_effective_user(void **state)
+{
+    struct passwd *nobody = getpwnam("nobody");
+    char a[4096], expected[4096];
+    struct snib_error e;
+    (void)state;
+    if (geteuid() != 0 || !nobody) {
+        return; /* whose own path it is, says the case before */
+    }
+    snprintf(expected, sizeof expected, "%s/.local/state/snib/locks.db",
+             nobody->pw_dir);
+    assert_int_equal(seteuid(nobody->pw_uid), 0);
+    snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(err, SNIB_ERR_OK);
+    assert_string_equal(a, expected);
+    assert_null(getpwuid(3999999));
+    assert_int_equal(seteuid(3999999), 0);
+    err = snib__sqlite_default_path(a, sizeof a, &e);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(err, SNIB_ERR_CONFIG);
+    assert_non_null(strstr(e.text, "no home directory for uid 3999999"));
+}
+
 /* -- the file ---------------------------------------------------------------------- */
 
 static void foreign_database_is_left_as_it_is(void **state)
@@ -396,6 +421,7 @@ int main(void)
         CASE(network_file_systems_are_refused_by_name),
         CASE(time_namespace_and_missing_boot_id_are_refused),
         CASE(default_path_does_not_ask_the_environment),
+        CASE(default_path_is_that_of_the_effective_user),
         CASE(foreign_database_is_left_as_it_is),
         CASE(text_file_is_refused),
         CASE(newer_schema_is_refused),

@@ -422,6 +422,16 @@ static void a_lane_with_two_wishes_can_go_on(void **state)
     SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=A1:3:m:1",
         "Z h=C1:8:m w=A1:9:m:1");
     there_is_none(&w);
+    /* The two were seen at two times: what they hold is not the same. */
+    SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=A1:3:m:1",
+        "Z h=C1:8:m w=A1:9:m:7");
+    there_is_none(&w);
+    SEE(&w, "Z h=C1:8:m w=A1:9:m:7", "X h=A1:1:m w=B1:4:m:2",
+        "Y h=B1:2:m w=A1:3:m:1");
+    there_is_none(&w);
+    SEE(&w, "Z h=C1:8:m w=A1:9:m:7", "X h=A1:1:m w=B1:4:m:2",
+        "Y h=B1:2:m w=A1:3:m:1", "U h=D1:6:m w=A1:10:m:5");
+    there_is_none(&w);
 }
 
 static void one_that_left_a_common_request_waits_for_one_thing(void **state)

@@ -1,0 +1,132 @@
+/* tests/unit/test_storeurl.c — cli/storeurl.h: which URL is taken, what of it
+ * was blanked, and where a path leads when the directory is another. */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/storeurl.h"
+
+static void only_three_stars_are_a_password_that_is_gone(void **state)
+{
+    static const struct {
+        const char *url;
+        bool gone;
+    } t[] = {
+        {"redis://h", false},
+        {"redis://:***@h", true},
+        {"redis://anna:***@h/0", true},
+        {"redis://anna:abc@h", false}, /* as long */
+        {"redis://anna:**@h", false},
+        {"redis://anna:****@h", false},
+        {"redis://anna:***x@h", false},
+        {"redis://***@h", false}, /* a user */
+        {"redis://h?password=***", true},
+        {"redis://h?password=abc", false},
+        {"redis://h?password=****", false},
+        {"redis://h?db=1&auth=***", true},
+        {"redis://h?password=abc&auth_token=***", true},
+        {"redis://a:abc@h?pass=***", true},
+        {"redis://h?db=***", false},
+        {"sqlite:/a:***@c", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        if (storeurl_was_redacted(t[i].url) != t[i].gone) {
+            print_error("%s\n", t[i].url);
+            fail();
+        }
+    }
+}
+
+static char dir[64];
+
+static int in_a_strange_directory(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/snib-%%?#-XXXXXX");
+    return mkdtemp(dir) && !chdir(dir) ? 0 : -1;
+}
+
+static int out_of_it(void **state)
+{
+    (void)state;
+    return chdir("/") || rmdir(dir);
+}
+
+static void a_path_is_made_whole(void **state)
+{
+    char expected[200];
+    (void)state;
+    assert_string_equal(storeurl_absolute("/a/b", true), "/a/b");
+    snprintf(expected, sizeof expected, "%s/b.db", dir);
+    assert_string_equal(storeurl_absolute("b.db", false), expected);
+    snprintf(expected, sizeof expected, "/tmp/snib-%%25%%3F%%23-%s/b.db",
+             strrchr(dir, '-') + 1);
+    assert_string_equal(storeurl_absolute("b.db", true), expected);
+    assert_int_equal(chdir("/"), 0);
+    assert_string_equal(storeurl_absolute("b", false), "//b");
+}
+
+static const char *chosen(const char *store)
+{
+    struct cli_args args = {.store = store};
+    const char *url;
+    assert_int_equal(storeurl_choose(&args, &url), CLI_OK);
+    return url;
+}
+
+static void a_url_that_hangs_on_the_directory_is_anchored(void **state)
+{
+    static const char *const whole[] = {"sqlite:", "sqlite:/a/b.db",
+                                        "sqlite:?request_ms=5", "redis://h",
+                                        "SQLITE:/x"};
+    char expected[200];
+    (void)state;
+    unsetenv("SNIB_URL");
+    unsetenv("SNIB_STORE_FILE");
+    assert_null(chosen(NULL));
+    for (size_t i = 0; i < COUNT_OF(whole); i++) {
+        assert_string_equal(chosen(whole[i]), whole[i]);
+        assert_null(storeurl_relative());
+    }
+    snprintf(expected, sizeof expected,
+             "sqlite:/tmp/snib-%%25%%3F%%23-%s/b.db?x=1",
+             strrchr(dir, '-') + 1);
+    assert_string_equal(chosen("sqlite:b.db?x=1"), expected);
+    assert_string_equal(storeurl_relative(), "sqlite:b.db?x=1");
+    setenv("SNIB_URL", "sqlite:c", 1);
+    snprintf(expected, sizeof expected, "sqlite:/tmp/snib-%%25%%3F%%23-%s/c",
+             strrchr(dir, '-') + 1);
+    assert_string_equal(chosen(NULL), expected);
+    assert_string_equal(chosen("sqlite:"), "sqlite:");
+    assert_null(storeurl_relative());
+    unsetenv("SNIB_URL");
+}
+
+static void only_a_whole_url_leads_there_from_anywhere(void **state)
+{
+    (void)state;
+    assert_true(storeurl_is_whole("redis://h"));
+    assert_true(storeurl_is_whole("sqlite:/a"));
+    assert_false(storeurl_is_whole("sqlite:a"));
+    assert_false(storeurl_is_whole("sqlite:"));
+    assert_false(storeurl_is_whole("SQLITE:a"));
+    assert_false(storeurl_is_whole(""));
+    assert_false(storeurl_is_whole("redis://h\\x0A"));
+}
+
+#define IN_DIR(f)                                                              \
+    cmocka_unit_test_setup_teardown(f, in_a_strange_directory, out_of_it)
+
+int main(void)
+{
+    const struct CMUnitTest storeurl[] = {
+        cmocka_unit_test(only_three_stars_are_a_password_that_is_gone),
+        IN_DIR(a_path_is_made_whole),
+        IN_DIR(a_url_that_hangs_on_the_directory_is_anchored),
+        cmocka_unit_test(only_a_whole_url_leads_there_from_anywhere),
+    };
+    return RUN(storeurl);
+}
