@@ -74,6 +74,31 @@ static void a_renewal_that_cannot_be_sent_is_a_risk_at_once(void **state)
     release(d, s->ticket, 1, NULL);
 }
 
+/* "Renewed, or not" is for who asked for it. */
+static void
+a_renewal_of_the_background_that_fails_is_nobodys_answer(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = held(d);
+    pass_ms(d, 10000);
+    refuse_renewal(d, SNIB_ERR_STORE, "OOM");
+    assert_int_equal(news_of(d, s) & SNIB__NEWS_RENEWED, 0);
+    struct snib__seat *asked;
+    assert_int_equal(snib__engine_renew(d->e, d->now, s->ticket, snib__ms(0),
+                                        &asked, &d->err),
+                     SNIB_ERR_OK);
+    if (!at(SNIB__RENEW)) {
+        pass_ms(d, 200);
+    }
+    refuse_renewal(d, SNIB_ERR_DENIED, "NOPERM");
+    assert_int_equal(news_of(d, s) & SNIB__NEWS_RENEWED, SNIB__NEWS_RENEWED);
+    assert_int_equal(s->err, SNIB_ERR_DENIED);
+    pass_ms(d, 200);
+    refuse_renewal(d, SNIB_ERR_STORE, "OOM");
+    assert_int_equal(news_of(d, s) & SNIB__NEWS_RENEWED, 0);
+    release(d, s->ticket, 1, NULL);
+}
+
 static void the_last_refusal_is_the_one_that_is_told(void **state)
 {
     struct desk *d = *state;
@@ -327,6 +352,7 @@ int main(void)
     const struct CMUnitTest engine_trouble[] = {
         T(silence_of_a_sixth_of_the_lease_is_a_risk),
         T(a_renewal_that_cannot_be_sent_is_a_risk_at_once),
+        T(a_renewal_of_the_background_that_fails_is_nobodys_answer),
         T(the_last_refusal_is_the_one_that_is_told),
         T(a_pause_whose_renewals_fail_is_lost_as_unreachable),
         T(nobody_ran_is_a_pause),
