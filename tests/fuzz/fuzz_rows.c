@@ -131,10 +131,10 @@ static void write_row(void)
         count = t->columns;
         snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO %s VALUES(?1",
                  t->name);
-        for (int i = 1; i < count; i++) {
-            strcat(sql, ",?");
+        for (int i = 1; i <= count; i++) {
+            size_t used = strlen(sql);
+            snprintf(sql + used, sizeof sql - used, i < count ? ",?" : ")");
         }
-        strcat(sql, ")");
     }
     MUST(!sqlite3_prepare_v2(stranger, sql, -1, &st, NULL));
     for (int i = 1; i <= count; i++) {
