@@ -55,8 +55,7 @@ SNIB_API SNIB_CHECK snib_err snib_latch_open(struct snib_client *,
 /* Wait until the latch is open, up to wait_ms (0: look once, SNIB_FOREVER).
  * OK: it was open at a moment between call and return, which may be heard of
  * in the last moment only, by the answer to what ends the wait at its limit.
- * Errors: BUSY (wait_ms 0
- * and closed), TIMEOUT, UNKNOWN (no answer), and those of snib_acquire, never
+ * Errors: BUSY (wait_ms 0 and closed), TIMEOUT, UNKNOWN (no answer), and those of snib_acquire, never
  * LOST, DEADLOCK (who awaits holds nothing here), CANCELLED (nobody else has
  * the handle), TOO_MANY (a latch has no permits). */
 SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
@@ -66,16 +65,16 @@ SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
 
 /* Wait until `parties` callers (1 to SNIB_PERMITS_MAX) of the same number are
  * here, up to wait_ms (not 0). All of them get the same *ret_generation (may be
- * NULL), higher than that of every group before. The group has met when the last
- * one comes to the store, whoever has heard of it: one whose limit ends between
- * the two is told OK, since the others pass with it. (Not one that is cut off
- * from the store, or stopped, for more than 3 s just then: it is forgotten, and
- * waits for the next group.) Errors: TIMEOUT (this caller
- * was not counted and is not any more: the store has said so), UNKNOWN (it may
- * have been counted: the store did not answer, up to a fifth of request_ms
- * beyond the limit, or does not work), and those of snib_acquire, never BUSY (it waits), LOST, DEADLOCK
- * (who waits here holds nothing here), CANCELLED (nobody else has the
- * handle), TOO_MANY (a barrier has no permits). */
+ * NULL), higher than that of every group before. The group has met when the
+ * last one comes to the store, whoever has heard of it: one whose limit ends
+ * between the two is told OK, since the others pass with it. (Not one that is
+ * cut off from the store, or stopped, for more than 3 s just then: it is
+ * forgotten, and waits for the next group.) Errors: TIMEOUT (this caller was not
+ * counted and is not any more: the store has said so), UNKNOWN (it may have been
+ * counted: the store did not answer, up to a fifth of request_ms beyond the
+ * limit, or does not work), and those of snib_acquire, never BUSY (it waits),
+ * LOST, DEADLOCK (who waits here holds nothing here), CANCELLED (nobody else has
+ * the handle), TOO_MANY (a barrier has no permits). */
 SNIB_API SNIB_CHECK snib_err snib_barrier_wait(
     struct snib_client *, const char *name, size_t name_size, uint32_t parties,
     int64_t wait_ms, int64_t *ret_generation, struct snib_error *reterr);

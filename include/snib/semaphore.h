@@ -69,10 +69,11 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_add(struct snib_client *,
 
 /* Take all permits that are available, at least one, at once: *ret_permits of
  * them (may be NULL) by one grant. Never waits in the queue, never overtakes
- * it. lock: of kind PERMITS; its `permits` is not looked at. Of the options
- * lane and reason count; all must be valid. Errors: BUSY (none is available, whatever wait_ms), those of snib_acquire, never TIMEOUT, LOST,
- * DEADLOCK, CANCELLED (it does not wait, and permits belong to no lane),
- * TOO_MANY (it asks for what there is). */
+ * it. lock: of kind PERMITS; its `permits` is not looked at. Of the options lane
+ * and reason count; all must be valid. Errors: BUSY (none is available, whatever
+ * wait_ms), those of snib_acquire, never TIMEOUT, LOST, DEADLOCK, CANCELLED (it
+ * does not wait, and permits belong to no lane), TOO_MANY (it asks for what
+ * there is). */
 SNIB_API SNIB_CHECK snib_err snib_semaphore_drain(
     struct snib_lock *lock, const struct snib_acquire_options *,
     struct snib_grant *ret, uint32_t *ret_permits, struct snib_error *reterr);

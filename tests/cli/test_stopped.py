@@ -182,10 +182,10 @@ def test_a_keeper_that_is_stopped_does_not_keep_us_past_the_limit(
     kill(keeper, signal.SIGSTOP)
     assert p.wait(20) == 75
     assert time.monotonic() - began < 2 + patience(1.0)
+    kill(keeper, signal.SIGCONT)  # it has stderr, too
     said = p.stderr.read()
     assert f"snib: {said_of}not acquired within the wait limit" in said
     assert '"cause":"timeout"' in said
-    kill(keeper, signal.SIGCONT)
     eventually(lambda: store.waiters("a") == 0, "its place is given up")
 
 

@@ -43,6 +43,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/types.h>
@@ -411,6 +412,7 @@ CALL(int, flock, (int a, int b), (a, b))
 CALL(int, fstat, (int a, struct stat *b), (a, b))
 CALL(int, fstat64, (int a, struct stat64 *b), (a, b))
 CALL(int, fstatat, (int a, const char *b, struct stat *c, int d), (a, b, c, d))
+CALL(int, fstatvfs, (int a, struct statvfs *b), (a, b))
 CALL(int, fsync, (int a), (a))
 CALL(int, ftruncate64, (int a, off64_t b), (a, b))
 CALL(int, getpeername, (int a, struct sockaddr *b, socklen_t *c), (a, b, c))
