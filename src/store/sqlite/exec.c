@@ -162,7 +162,6 @@ static int try_once(struct snib__sqlite *self, struct batch *b)
 {
     struct snib__company company = {.run = run_rules, .data = self};
     int rc;
-    self->doubt = false; /* of an earlier commit */
     snib__sqlite_book(self);
     for (uint32_t i = 0; i < b->count && !self->book.err; i++) {
         self->blocker.pid = 0;
@@ -177,7 +176,8 @@ static int try_once(struct snib__sqlite *self, struct batch *b)
         return rc;
     }
     rc = snib__db_commit(&self->db);
-    self->doubt = (rc & 0xff) == SQLITE_IOERR;
+    /* What is written behind it takes the place of one that failed. */
+    self->doubt = rc && (self->doubt || (rc & 0xff) == SQLITE_IOERR);
     if (rc) {
         undo(self, b);
         self->book.err = SNIB_ERR_STORE;
@@ -259,10 +259,6 @@ static bool run_together(struct snib__sqlite *self, struct batch *b)
         if (b->count == 1) {
             if (rc) {
                 not_applied(self, b->r[0], rc);
-                if (self->doubt) { /* it is asked again: not too fast */
-                    b->r[0]->answer = SNIB__UNKNOWN;
-                    poll(NULL, 0, 20);
-                }
             } else {
                 refused(self, b->r[0], self->book.err);
             }
@@ -273,8 +269,22 @@ static bool run_together(struct snib__sqlite *self, struct batch *b)
     return false; /* cannot be: a bell is wanted once */
 }
 
+/* A commit failed for want of the disk, and nothing has been written since: a
+ * later recovery may find it yet, and in it whatever was not answered DONE. */
+static void in_doubt(struct batch *b)
+{
+    for (uint32_t i = 0; i < b->count; i++) {
+        if (b->r[i]->answer == SNIB__NOT_APPLIED ||
+            b->r[i]->answer == SNIB__PENDING) {
+            b->r[i]->answer = SNIB__UNKNOWN;
+        }
+    }
+    poll(NULL, 0, 20); /* they are asked again: not too fast */
+}
+
 static void flush(struct snib__sqlite *self, struct batch *b)
 {
+    self->doubt = false; /* of an earlier batch, whose words have been told */
     if (b->count && !run_together(self, b)) {
         for (uint32_t i = 0; i < b->count; i++) {
             struct batch alone = {.count = 1};
@@ -283,7 +293,12 @@ static void flush(struct snib__sqlite *self, struct batch *b)
             if (!run_together(self, &alone)) {
                 not_applied(self, alone.r[0], SQLITE_INTERNAL);
             }
+            if (self->doubt) {
+                in_doubt(&alone);
+            }
         }
+    } else if (self->doubt) {
+        in_doubt(b);
     }
     b->count = 0;
 }
