@@ -145,7 +145,7 @@ static void ask_held(const struct cli_args *args, const char *held,
         memcpy(request.name, entry.name, entry.name_size);
         if (!control_ask(entry.address, &request, PATIENCE_MS, &reply)) {
             /* A name that nobody listens at is that of a process that ended. */
-            by = grantfile_no_answer(errno, errno != ECONNREFUSED);
+            by = grantfile_no_answer(errno, true);
             reply.code = CLI_LOST;
         }
         if (reply.code != 0) {

@@ -390,9 +390,14 @@ static bool keeper_lives(const struct grantfile *g)
 
 enum grantfile_answer grantfile_no_answer(int error, bool lives)
 {
-    return error == EPERM ? GRANTFILE_FOREIGN
-           : lives        ? GRANTFILE_SILENT
-                          : GRANTFILE_GONE;
+    switch (error) {
+    case EPERM:
+        return GRANTFILE_FOREIGN;
+    case ECONNREFUSED: /* it listens no more: it is ending, if not ended */
+        return GRANTFILE_GONE;
+    default:
+        return lives ? GRANTFILE_SILENT : GRANTFILE_GONE;
+    }
 }
 
 int grantfile_ask(const struct grantfile *g,

@@ -91,7 +91,8 @@ enum grantfile_answer {
  * not to be spoken to (nothing is said), or the keeper's own refusal (said). */
 int grantfile_ask(const struct grantfile *, const struct control_request *,
                   struct control_reply *ret, enum grantfile_answer *ret_by);
-/* Why control_ask failed. lives: there is a process that may be the keeper. */
+/* Why control_ask failed. lives: there is a process that may be the keeper (it
+ * may live on for a moment after it has ceased to listen). */
 enum grantfile_answer grantfile_no_answer(int error, bool lives);
 /* Whose it is; name: as it is shown. */
 void grantfile_say_foreign(const char *name, const char *address);

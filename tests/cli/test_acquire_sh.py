@@ -386,18 +386,17 @@ def test_a_script_without_snib_stops(sqlite, shell):
 def test_a_grant_released_before_promises_nothing(sqlite, sub):
     """Of the default store: the lock is free, or another's by now, whom a
     forced release would hit."""
-    sqlite.env["HOME"] = sqlite.path("")
-    env = dict(NO_STORE, SNIB_URL="")
-    done = sqlite.run("acquire", "-q", "a", env=env)
+    name = f"test-{os.getpid()}-{sub}"  # of no other who uses that store
+    done = sqlite.run("acquire", "-q", name, env=NO_STORE)
     grant = done.stdout.strip()
-    assert sqlite.run("release", grant, env=env).returncode == 0
+    assert sqlite.run("release", grant, env=NO_STORE).returncode == 0
     holder = int(grant.split(":")[2].split(".")[0])
     eventually(lambda: not os.path.exists("/proc/%d" % holder))
-    done = sqlite.run(sub, grant, env=env)
+    done = sqlite.run(sub, grant, env=NO_STORE)
     assert done.returncode == 76
-    assert done.stderr == ("snib: a: its holder process has ended: released "
-                           "already, or killed; snib status shows who holds "
-                           "it now\n")
+    assert done.stderr == (f"snib: {name}: its holder process has ended: "
+                           "released already, or killed; snib status shows "
+                           "who holds it now\n")
 
 
 def test_a_text_that_is_evaluated_too_late_says_so(sqlite):

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/control.h"
+#include "cli/grantfile.h"
 #include "cli/proc.h"
 
 struct keeper {
@@ -247,6 +248,18 @@ static void a_request_of_another_size_or_version_is_nonsense(void **state)
     }
 }
 
+static void one_that_listens_no_more_is_as_good_as_gone(void **state)
+{
+    (void)state;
+    for (int lives = 0; lives < 2; lives++) {
+        assert_int_equal(grantfile_no_answer(ECONNREFUSED, lives),
+                         GRANTFILE_GONE);
+        assert_int_equal(grantfile_no_answer(EPERM, lives), GRANTFILE_FOREIGN);
+        assert_int_equal(grantfile_no_answer(ETIMEDOUT, lives),
+                         lives ? GRANTFILE_SILENT : GRANTFILE_GONE);
+    }
+}
+
 /* Binds a dead keeper's name and says that all is well, as the user nobody. */
 static pid_t squat(const char *address)
 {
@@ -310,6 +323,7 @@ int main(void)
         cmocka_unit_test(who_asks_again_has_what_was_left_of_its_limit),
         cmocka_unit_test(an_answer_of_another_size_or_version_is_nonsense),
         cmocka_unit_test(a_request_of_another_size_or_version_is_nonsense),
+        cmocka_unit_test(one_that_listens_no_more_is_as_good_as_gone),
         cmocka_unit_test(a_squatter_at_a_dead_keepers_address_is_not_believed),
     };
     return RUN(tests);
