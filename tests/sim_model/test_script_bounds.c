@@ -1,10 +1,11 @@
 /*
  * test_script_bounds.c — what the scripts take, and what they refuse
  *
- * Each argument of acquire.lua and value_put.lua at the last value that is
- * taken and the first that is refused, in the model server, whose clock the
- * test sets: some bounds lie at an exact millisecond. Whatever is refused
- * leaves nothing behind.
+ * Each argument of acquire.lua, value_put.lua, terms.lua and force.lua at the
+ * last value that is taken and the first that is refused, in the model server,
+ * whose clock the test sets: some bounds lie at an exact millisecond. Whatever
+ * is refused leaves nothing behind. And of each script: a key or an argument
+ * too few, or too many.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@
 #define ID          "0123456789abcdef0123456789abcdef"
 #define COUNT_OF(a) (sizeof(a) / sizeof *(a))
 
-enum { ARGS_MAX = 16, TEXT_MAX = 70000 };
+enum { ARGS_MAX = 17, TEXT_MAX = 70000 };
 
 static struct sim_lua *lua;
 static struct sim_redis *server;
@@ -108,6 +109,55 @@ static const struct script acquire = {
      "snib:{n}:x:" ID, "snib:{n}:c"},
     {ID, ID, "30000", "0", "1", "1700000009900", "0", "31", "0", "snib:abc",
      "0", "1", "3000", "host=h", "0", "8"}};
+
+static const struct script terms = {SNIB__SCRIPT_TERMS,
+                                    7,
+                                    5,
+                                    {"snib:{n}", "snib:{n}:t", "snib:{n}:q",
+                                     "snib:{n}:w", "snib:{n}:a",
+                                     "snib:{n}:x:" ID, "snib:{n}:c"},
+                                    {ID, ID, "size", "3", "1700000009900"}};
+
+static const struct script force = {SNIB__SCRIPT_FORCE,
+                                    7,
+                                    1,
+                                    {"snib:{n}", "snib:{n}:t", "snib:{n}:q",
+                                     "snib:{n}:w", "snib:{n}:a", "snib:{n}:r",
+                                     "snib:{n}:c"},
+                                    {"why"}};
+
+static const struct script cancel = {SNIB__SCRIPT_CANCEL,
+                                     7,
+                                     3,
+                                     {"snib:{n}", "snib:{n}:t", "snib:{n}:q",
+                                      "snib:{n}:w", "snib:{n}:a",
+                                      "snib:{n}:x:" ID, "snib:{n}:c"},
+                                     {ID, ID, "0"}};
+
+static const struct script release = {SNIB__SCRIPT_RELEASE,
+                                      7,
+                                      4,
+                                      {"snib:{n}", "snib:{n}:t", "snib:{n}:q",
+                                       "snib:{n}:w", "snib:{n}:a", "snib:{n}:r",
+                                       "snib:{n}:c"},
+                                      {ID, ID, "1", "0"}};
+
+static const struct script renew = {SNIB__SCRIPT_RENEW,
+                                    2,
+                                    4,
+                                    {"snib:{n}", "snib:{n}:r"},
+                                    {ID, ID, "1", "30000"}};
+
+static const struct script value_get = {
+    SNIB__SCRIPT_VALUE_GET, 1, 0, {"snib:{n}:v"}, {NULL}};
+
+static const struct script inspect = {SNIB__SCRIPT_INSPECT,
+                                      6,
+                                      2,
+                                      {"snib:{n}", "snib:{n}:t", "snib:{n}:q",
+                                       "snib:{n}:w", "snib:{n}:a",
+                                       "snib:{n}:c"},
+                                      {"0", "1"}};
 
 /* arg: from 1, as in the script's head; 0: as it is. Code of the answer, or of
  * an error its first word in *ret_error. */
@@ -271,6 +321,100 @@ static void acquire_takes_what_its_head_says(void **state)
     check(&acquire, t, COUNT_OF(t));
 }
 
+static void terms_takes_what_its_head_says(void **state)
+{
+    (void)state;
+    const struct bound t[] = {
+        {0, NULL, 1, NULL},
+        {1, "0123456789abcdef0123456789abcde", 0, "SNIBARG"},
+        {2, "0123456789abcdef0123456789abcdef0", 0, "SNIBARG"},
+        {4, "0", 1, NULL},
+        {4, "1000000000", 1, NULL},
+        {4, "1000000001", 0, "SNIBARG"},
+        {4, "-1", 0, "SNIBARG"}, /* only to what there is */
+        {4, "x", 0, "SNIBARG"},
+        {5, "1700000000000", 1, NULL},
+        {5, "1699999999999", 4, NULL},
+        {5, "1700000010000", 1, NULL},
+        {5, "1700000010001", 4, NULL},
+        {5, "", 0, "SNIBARG"},
+    };
+    check(&terms, t, COUNT_OF(t));
+}
+
+/* Its answer is how many were ended: none. */
+static void force_takes_what_its_head_says(void **state)
+{
+    (void)state;
+    const struct bound t[] = {
+        {0, NULL, 0, NULL},
+        {1, "", 0, NULL},
+        {1, about_most + 1, 0, NULL},
+        {1, about_most, 0, NULL},
+        {1, about_more, 0, "SNIBARG"},
+    };
+    fill();
+    check(&force, t, COUNT_OF(t));
+}
+
+/* Who sends another number of keys or arguments is another release: nothing is
+ * done for it, whatever else is right. */
+static void each_script_counts_its_keys_and_arguments(void **state)
+{
+    (void)state;
+    static const struct script *const all[] = {&acquire, &put,       &terms,
+                                               &force,   &cancel,    &release,
+                                               &renew,   &value_get, &inspect};
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        char error[32];
+        struct script other = *all[i];
+        if (all[i] != &value_get) { /* it has no code */
+            (void)call(&other, 0, NULL, error, NULL);
+            assert_string_equal(error, "");
+            flush();
+        }
+        for (int by = -1; by <= 1; by += 2) {
+            other = *all[i];
+            other.keys += by;
+            other.key[all[i]->keys] = "snib:{n}:more";
+            (void)call(&other, 0, NULL, error, NULL);
+            assert_string_equal(error, "SNIBARG");
+            if (all[i]->which == SNIB__SCRIPT_INSPECT ||
+                (all[i] == &value_get && by < 0)) {
+                continue; /* read no more; had none */
+            }
+            other = *all[i];
+            other.args += by;
+            other.arg[all[i]->args] = "0";
+            (void)call(&other, 0, NULL, error, NULL);
+            assert_string_equal(error, "SNIBARG");
+        }
+        assert_int_equal(keys_there(), 0);
+    }
+}
+
+/* What was done stays done for a repeat, whose caller has no answer. */
+static void a_repeat_of_a_change_is_told_its_number(void **state)
+{
+    (void)state;
+    char error[32];
+    int64_t first, again;
+    assert_int_equal(call(&put, 0, NULL, error, &first), 1);
+    assert_int_equal(call(&put, 4, "1", error, &again), 1);
+    assert_int_equal(again, first);
+    struct script take = put;
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)first);
+    take.arg[0] = "fedcba9876543210fedcba9876543210";
+    take.arg[1] = number;
+    take.arg[2] = "0";
+    take.arg[7] = "";
+    assert_int_equal(call(&take, 0, NULL, error, &again), 1);
+    assert_int_equal(again, 0);
+    assert_int_equal(call(&take, 4, "1", error, &again), 1);
+    assert_int_equal(again, 0);
+}
+
 /* What is given lies above what the caller has seen, also a day ahead. */
 static void a_floor_is_exceeded_by_one(void **state)
 {
@@ -296,6 +440,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(value_put_takes_what_its_head_says),
         CASE(acquire_takes_what_its_head_says),
+        CASE(terms_takes_what_its_head_says),
+        CASE(force_takes_what_its_head_says),
+        CASE(each_script_counts_its_keys_and_arguments),
+        CASE(a_repeat_of_a_change_is_told_its_number),
         CASE(a_floor_is_exceeded_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

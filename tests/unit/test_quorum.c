@@ -359,6 +359,27 @@ static void split_votes_end_with_one_winner(void **state)
     }
 }
 
+/* A try is refused after the third vote in which nobody won. */
+static void a_try_repeats_a_split_vote_three_times(void **state)
+{
+    (void)state;
+    open_clients(4, 3, 0);
+    for (int k = 0; k < 4; k++) { /* two others are first at one each */
+        client[1].way[k] = k == 0 ? WAY_OPEN : WAY_SHUT;
+        client[2].way[k] = k == 1 ? WAY_OPEN : WAY_SHUT;
+    }
+    server[0].client = 2;
+    server[1].client = 3;
+    server[0].end_ms = server[1].end_ms = clock_of(&server[0]) + LEASE;
+    struct snib__request g = request(SNIB__ACQUIRE);
+    assert_int_equal(ask(0, &g), SNIB__NO);
+    assert_int_equal(g.err, SNIB_ERR_BUSY);
+    assert_int_equal(server[0].acquires, 3);
+    run(1000);
+    assert_int_equal(server[0].acquires, 3);
+    assert_int_equal(held_at(4), 2); /* of the two others */
+}
+
 static void answers_slower_than_the_lease_are_no_grant(void **state)
 {
     (void)state;
@@ -565,6 +586,7 @@ int main(void)
         CASE(a_late_acquire_meets_its_tombstone),
         CASE(what_a_round_before_waits_for_is_not_waited_for),
         CASE(split_votes_end_with_one_winner),
+        CASE(a_try_repeats_a_split_vote_three_times),
         CASE(answers_slower_than_the_lease_are_no_grant),
         CASE(counting_kinds_are_refused),
         CASE(the_highest_token_is_written_back_before_success),

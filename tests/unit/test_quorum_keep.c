@@ -283,6 +283,29 @@ static void cancel_answers_the_acquire_and_leaves_nothing(void **state)
     assert_int_equal(held_at(3), 0);
 }
 
+/* Whoever still waits for a renewal of it hears that nobody can know. */
+static void cancel_answers_the_renewal_that_is_under_way(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    struct snib__request g = acquired(0), r, c;
+    for (int k = 0; k < 3; k++) {
+        client[0].there_ms[k] = 50;
+    }
+    r = of_grant(SNIB__RENEW, &g);
+    c = of_grant(SNIB__CANCEL, &g);
+    start(0, &r);
+    run(10);
+    start(0, &c);
+    assert_true(is_answered(0, &r));
+    assert_int_equal(r.answer, SNIB__UNKNOWN);
+    assert_int_equal(r.err, SNIB_ERR_CANCELLED);
+    finish(0, &c);
+    assert_int_equal(c.answer, SNIB__DONE);
+    run(5000);
+    assert_int_equal(held_at(3), 0);
+}
+
 static void cancel_of_a_waiter_at_rest_is_done_at_once(void **state)
 {
     (void)state;
@@ -468,6 +491,7 @@ int main(void)
         CASE(release_of_what_is_not_ours_is_no),
         CASE(release_overtakes_a_set_that_is_under_way),
         CASE(cancel_answers_the_acquire_and_leaves_nothing),
+        CASE(cancel_answers_the_renewal_that_is_under_way),
         CASE(cancel_of_a_waiter_at_rest_is_done_at_once),
         CASE(a_yield_ends_the_prior_grant_and_lets_others_in),
         CASE(holder_is_who_has_a_majority),

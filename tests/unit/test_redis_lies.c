@@ -91,6 +91,36 @@ static void what_is_no_answer_to_a_verb_is_unknown(void **state)
     snib__buf_free(&rows);
 }
 
+/* The first and the last token that there is, and its neighbours. */
+static void a_token_out_of_range_is_no_grant(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t token;
+        snib__answer answer;
+    } t[] = {{1, SNIB__DONE},
+             {0, SNIB__UNKNOWN},
+             {(INT64_C(1) << 53) - 1, SNIB__DONE},
+             {INT64_C(1) << 53, SNIB__UNKNOWN},
+             {-1, SNIB__UNKNOWN}};
+    struct snib__request first = request(SNIB__RELEASE);
+    start(&first);
+    connected(CALLERS);
+    say(CALLERS, "*1\r\n:1\r\n");
+    answered(&first, SNIB__DONE);
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct snib__request rq = request(SNIB__ACQUIRE);
+        start(&rq);
+        grant_reply(CALLERS, t[i].token);
+        answered(&rq, t[i].answer);
+        if (t[i].answer == SNIB__DONE) {
+            assert_int_equal(rq.token, t[i].token);
+        } else {
+            assert_int_equal(rq.err, SNIB_ERR_STORE);
+        }
+    }
+}
+
 /* -- what is no answer at all ---------------------------------------------------- */
 
 static void repeats_of_what_was_not_understood_wait(void **state)
@@ -364,6 +394,7 @@ int main(void)
     const struct CMUnitTest cases[] = {
         CASE(queued_is_no_answer_to_who_did_not_ask_for_it),
         CASE(what_is_no_answer_to_a_verb_is_unknown),
+        CASE(a_token_out_of_range_is_no_grant),
         CASE(repeats_of_what_was_not_understood_wait),
         CASE(a_repeat_that_its_limit_cuts_tells_what_was_not_understood),
         CASE(who_was_understood_again_repeats_at_once),

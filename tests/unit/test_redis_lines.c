@@ -69,6 +69,36 @@ static void a_renewal_does_not_make_the_callers_line_its_only_one(void **state)
     assert_false(out.open & 1u << KEEPER); /* nothing waits for it */
 }
 
+/* Whoever holds is told that the store is away only when it is. */
+static void a_line_that_is_refused_beside_another_is_no_absence(void **state)
+{
+    (void)state;
+    for (int works = CALLERS; works <= KEEPER; works++) {
+        int other = works == CALLERS ? KEEPER : CALLERS;
+        struct snib__request rq = request(SNIB__RENEW);
+        struct snib__store_state is;
+        rq.keepers = true;
+        out.holds = true;
+        start(&rq);
+        connected(works);
+        assert_int_equal(script_heard(works), SNIB__SCRIPT_RENEW);
+        say(works, "*2\r\n:1790000000300\r\n:1\r\n");
+        answered(&rq, SNIB__DONE);
+        if (out.open & 1u << other) {
+            refused(other);
+        }
+        ops->state(store, now, &is);
+        assert_true(is.reachable);
+        assert_int_equal(is.err, SNIB_ERR_OK);
+        closed(works); /* now neither is there */
+        ops->state(store, now, &is);
+        assert_false(is.reachable);
+        assert_int_equal(is.err, SNIB_ERR_UNREACHABLE);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
 static void lines_that_nobody_needs_are_not_asked_for(void **state)
 {
     (void)state;
@@ -234,6 +264,7 @@ int main(void)
     const struct CMUnitTest cases[] = {
         CASE(a_renewal_that_waits_asks_for_its_line_again_and_again),
         CASE(a_renewal_does_not_make_the_callers_line_its_only_one),
+        CASE(a_line_that_is_refused_beside_another_is_no_absence),
         CASE(lines_that_nobody_needs_are_not_asked_for),
         CASE(a_subscription_is_asked_for_as_long_as_somebody_waits),
         CASE(who_waits_pings_the_subscription_each_second),

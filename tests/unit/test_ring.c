@@ -199,6 +199,25 @@ static void the_order_of_the_array_does_not_matter(void **state)
     snib_ring_free(r);
 }
 
+/* The fewest that can be in a wrong order, or be there twice. */
+static void two_members_are_in_order_and_differ(void **state)
+{
+    (void)state;
+    const struct snib_ring_member m[] = {{.id = "b"}, {.id = "a"}, {.id = "b"}};
+    for (int i = 0; i < 2; i++) {
+        struct snib_ring *r = ring_of(m + i, 2);
+        assert_string_equal(snib_ring_id(r, 0, NULL), "a");
+        assert_string_equal(snib_ring_id(r, 1, NULL), "b");
+        assert_int_equal(snib_ring_find(r, "a", 1), 0);
+        assert_int_equal(snib_ring_find(r, "b", 1), 1);
+        snib_ring_free(r);
+    }
+    const struct snib_ring_member same[] = {{.id = "b"}, {.id = "b"}};
+    struct snib_ring *r;
+    assert_int_equal(snib_ring_new(same, 2, &r, &error), SNIB_ERR_USAGE);
+    assert_non_null(strstr(error.text, "\"b\" is in the ring twice"));
+}
+
 static void an_empty_ring_has_no_owner(void **state)
 {
     (void)state;
@@ -302,6 +321,7 @@ int main(void)
         cmocka_unit_test(a_weight_is_a_share_and_moves_only_its_own_keys),
         cmocka_unit_test(the_second_owner_is_who_comes_when_the_first_leaves),
         cmocka_unit_test(the_order_of_the_array_does_not_matter),
+        cmocka_unit_test(two_members_are_in_order_and_differ),
         cmocka_unit_test(an_empty_ring_has_no_owner),
         cmocka_unit_test(the_largest_ring_works),
         cmocka_unit_test(bad_input_is_told),

@@ -45,6 +45,17 @@ static void numbers_follow_the_clock_the_last_one_and_the_floor(void **state)
     assert_int_equal(r.token, NOW * 1024 + 100);
 }
 
+/* A server whose clock was never set: the first number that there is. */
+static void at_the_beginning_of_time_the_first_number_is_one(void **state)
+{
+    (void)state;
+    struct snib__version v = {0};
+    assert_int_equal(put(&v, 1, 0), 1);
+    assert_int_equal(put(&v, 2, 0), 2);
+    struct snib__version last = {.last = SNIB__VERSION_END - 2};
+    assert_int_equal(put(&last, 1, NOW), SNIB__VERSION_END - 1);
+}
+
 static void a_number_beyond_the_range_is_refused(void **state)
 {
     (void)state;
@@ -231,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_follow_the_clock_the_last_one_and_the_floor),
+        cmocka_unit_test(at_the_beginning_of_time_the_first_number_is_one),
         cmocka_unit_test(a_number_beyond_the_range_is_refused),
         cmocka_unit_test(a_repeat_of_what_was_applied_is_told_the_same),
         cmocka_unit_test(
