@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 
 import pytest
 
@@ -262,6 +263,8 @@ def test_observers_see_each_leader(election):
     done = store.run("elect", "--observe", "--once", "e")
     assert "led by" in done.stdout and '"release 4.2"' in done.stdout
     assert done.stdout.rstrip().endswith("term %d" % term)
+    since = time.gmtime(seen["leader"]["since_ms"] // 1000)
+    assert time.strftime(" since %Y-%m-%dT%H:%M:%SZ,", since) in done.stdout
     status = store.status("e")
     assert status["token"] == term
     assert status["holders"][0]["reason"] == "release 4.2"

@@ -184,6 +184,17 @@ def test_wait_has_a_limit(sqlite):
     assert sqlite.run("wait", "-w", "0", "--busy-ok", "a").returncode == 0
 
 
+def test_who_waits_to_pass_is_told_what_keeps_it(sqlite):
+    """While it waits, not only at its limit."""
+    assert sqlite.run("latch", "-q", "--set", "2", "a").returncode == 0
+    done = sqlite.run("latch", "--await", "-w", "1s", "a", timeout=20)
+    assert done.returncode == 75
+    lines = done.stderr.splitlines()
+    assert lines == [
+        "a: a closed latch, 2 steps to go; you are 1st of 1",
+        "snib: a: not passed in time: a closed latch, 2 steps to go"]
+
+
 def test_a_long_list_of_names_is_possible_to_64(sqlite):
     names = ["n%02d" % i for i in range(64)]
     assert sqlite.run("run", *names, "--", "true").returncode == 0

@@ -1,0 +1,64 @@
+/* core/cycles.c at a store of wax: which looks for deadlocks there are, and
+ * what is made of their answers. (Of circles: unit.waits, unit.deadlock.) */
+#include "engine_desk.h"
+
+/* The desk's, at a store that has queues. */
+static int set_up_looking(void **state)
+{
+    static struct snib__store_ops ops;
+    struct snib__engine_config cfg = {.ops = &ops,
+                                      .seed = {{1, 2, 3, 4}},
+                                      .request = snib__ms(2000),
+                                      .deadlocks = true};
+    ops = wax;
+    ops.caps = SNIB__CAN_QUEUE;
+    set_up(state);
+    struct desk *d = *state;
+    snib__engine_free(d->e);
+    assert_int_equal(snib__engine_open(&cfg, &d->e, &d->err), SNIB_ERR_OK);
+    return snib__engine_site(d->e, "door", 0, &d->site, &d->err);
+}
+
+/* Lane 1 holds the desk's door and waits for another, which somebody has. */
+static struct snib__seat *nested_wait(struct desk *d)
+{
+    struct snib__site *door = d->site;
+    acquire(d, ask_of(1));
+    grant(d, 9);
+    assert_int_equal(snib__engine_site(d->e, "gate", 0, &d->site, &d->err),
+                     SNIB_ERR_OK);
+    struct snib__seat *s = acquire(d, ask_of(1));
+    d->site = door;
+    say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
+    return s;
+}
+
+/* Its request has ended, or came after the store had looked there: nothing is
+ * known of it, and it is no deadlock. */
+static void a_wait_that_the_look_did_not_meet_goes_on(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = nested_wait(d);
+    pass_ms(d, 999);
+    assert_null(at(SNIB__LIST));
+    pass_ms(d, 1);
+    for (int look = 0; look < 3; look++) {
+        assert_non_null(at(SNIB__LIST));
+        say(d, at(SNIB__LIST), SNIB__DONE);
+        assert_int_equal(s->state, SNIB__SEAT_WAITING);
+        pass_ms(d, 1999);
+        assert_null(at(SNIB__LIST));
+        pass_ms(d, 502); /* up to a quarter more */
+    }
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest engine_cycles[] = {
+        cmocka_unit_test_setup_teardown(
+            a_wait_that_the_look_did_not_meet_goes_on, set_up_looking,
+            tear_down),
+    };
+    return RUN(engine_cycles);
+}
