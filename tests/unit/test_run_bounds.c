@@ -414,6 +414,13 @@ static void options_of_a_drain(void **state)
     o.lane = snib_lane_new();
     told(3, snib_semaphore_drain(l, &o, &g, &count, &e), "");
     assert_int_equal(count, 3);
+    struct snib_semaphore is;
+    memset(&is, 0xa5, sizeof is);
+    told(3, snib_semaphore_get(c, "x", 0, &is, &e), "");
+    assert_int_equal(is.size, 3);
+    assert_int_equal(is.used, 3);
+    assert_int_equal(is.available, 0);
+    assert_int_equal(is.waiting, 0);
     told(4, snib_release(l, g, &e), "");
     told(5, snib_semaphore_drain(l, NULL, &g, &count, &e), "");
     assert_int_equal(count, 3);

@@ -15,8 +15,8 @@ static void unanswered(struct snib_client *c, uint32_t count)
     pthread_mutex_unlock(&c->mu);
 }
 
-static void who_finds_no_room_by_its_limit_is_told_that_it_was_not_asked(
-    void **state)
+static void
+who_finds_no_room_by_its_limit_is_told_that_it_was_not_asked(void **state)
 {
     (void)state;
     struct snib_client *c = open_client("", false);
