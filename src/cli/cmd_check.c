@@ -52,12 +52,19 @@ static int64_t ttl_of_environment(void)
     return ttl != NULL ? atoll(ttl) : 0;
 }
 
-static void say_not_enough(int64_t left, int64_t margin)
+/* name: as it is shown, "": not known; why: what the holder knows, or "" */
+static void say_lost(const char *name, const char *why)
+{
+    say("%s%sthe lease is lost%s%s", name, name[0] != '\0' ? ": " : "",
+        why[0] != '\0' ? ": " : "", shown(why));
+}
+
+static void say_not_enough(int64_t left, int64_t margin, const char *why)
 {
     char is[DURATION_TEXT_MAX], asked[DURATION_TEXT_MAX];
 
     if (left <= 0) {
-        say("the lease is lost");
+        say_lost("", why);
         return;
     }
     duration_text(left / LEASH_MS, is);
@@ -73,9 +80,10 @@ struct lease {
     int64_t token; /* of the innermost                                      */
 };
 
-/* told: why nothing is left has been said. */
+/* told: why nothing is left has been said; else why has it, as far as it is
+ * known. */
 static int verdict(const struct cli_args *args, const struct lease *lease,
-                   bool told)
+                   bool told, const char *why)
 {
     int64_t left = lease->deadline > 0 ? lease->deadline - proc_now() : 0;
     int64_t margin = lease->margin, token = lease->token;
@@ -89,7 +97,7 @@ static int verdict(const struct cli_args *args, const struct lease *lease,
                token, enough ? "true" : "false", margin / LEASH_MS);
     }
     if (!enough && !told && !args->quiet) {
-        say_not_enough(left, margin);
+        say_not_enough(left, margin, why);
     }
     return enough ? CLI_OK : CLI_LOST;
 }
@@ -98,14 +106,14 @@ static int verdict(const struct cli_args *args, const struct lease *lease,
  * releases what it acquired; whether it did, or whether the keeper was killed,
  * nobody is left to tell. Only such a script has a grant to ask with. */
 static void say_unvouched(const struct held_entry *entry,
-                          enum grantfile_answer by)
+                          enum grantfile_answer by, const char *why)
 {
     const char *name = shown(entry->name);
     const char *grant = getenv("SNIB_GRANT");
 
     switch (by) {
     case GRANTFILE_ANSWERED:
-        say("%s: the lease is lost", name);
+        say_lost(name, why);
         return;
     case GRANTFILE_GONE:
         say("%s: not held any more: it was released, or its holder process "
@@ -147,10 +155,11 @@ static void ask_held(const struct cli_args *args, const char *held,
             /* A name that nobody listens at is that of a process that ended. */
             by = grantfile_no_answer(errno, true);
             reply.code = CLI_LOST;
+            reply.text[0] = '\0';
         }
         if (reply.code != 0) {
             if (!args->quiet) {
-                say_unvouched(&entry, by);
+                say_unvouched(&entry, by, reply.text);
             }
             ret->deadline = 0;
             return;
@@ -188,7 +197,7 @@ static int check_grant(const struct cli_args *args, const char *operand)
                            .token = grant.token};
     if (grant.no_keeper) {
         lease.deadline = left_deadline(args, &grant);
-        return verdict(args, &lease, lease.deadline == 0);
+        return verdict(args, &lease, lease.deadline == 0, "");
     }
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply, &by);
@@ -199,7 +208,8 @@ static int check_grant(const struct cli_args *args, const char *operand)
         return CLI_LOST;
     }
     lease.deadline = code == CLI_OK ? reply.deadline_ns : 0;
-    return verdict(args, &lease, false);
+    return verdict(args, &lease, false,
+                   by == GRANTFILE_ANSWERED ? reply.text : "");
 }
 
 int cmd_check(struct cli_args *args, int count, char **operands)
@@ -220,5 +230,5 @@ int cmd_check(struct cli_args *args, int count, char **operands)
     if (!lost) {
         ask_held(args, held, &lease);
     }
-    return verdict(args, &lease, !lost && lease.deadline == 0);
+    return verdict(args, &lease, !lost && lease.deadline == 0, "");
 }

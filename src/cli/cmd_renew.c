@@ -46,7 +46,7 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
         code = grantfile_ask(&grant, &request, &reply, &by);
     }
     if (code == CLI_LOST && !grant.no_keeper) {
-        grantfile_say_lost(args, &grant, by, "");
+        grantfile_say_lost(args, &grant, by, reply.text);
         if (args->holder_pid > 0 && by == GRANTFILE_GONE) {
             say("too late? the text of snib acquire --sh is good for 10s: "
                 "what nobody evaluates by then is released");

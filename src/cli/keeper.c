@@ -16,9 +16,9 @@
  * seconds, until it is cancelled or too old; the leash does not wait for that.
  *
  * For `snib acquire` the same process goes on without a leash (DETACH): it
- * drops stderr and lives until release, until --holder-pid ends (without one,
- * until TERM or INT), or until the lease is lost. With --detached it does not go
- * on: it leaves the grant behind, and ends.
+ * drops stderr and lives until release, or until --holder-pid ends (without one,
+ * until TERM or INT, or some time after the lease was lost). With --detached it
+ * does not go on: it leaves the grant behind, and ends.
  *
  * Forbidden: releasing while a member of the group can still run; keeping any
  * file descriptor of the user's but stderr; blocking on stderr.
@@ -174,8 +174,12 @@ void keeper_release_and_end(struct keeper *k)
 {
     enum leash_why why = LEASH_WHY_EXPIRED;
     char text[SNIB_EXPLAIN_TEXT] = "";
-    bool lost = keeper_release_all(k, &why, text);
+    bool lost;
 
+    if (k->detached && k->lost) {
+        keeper_end(k, CLI_LOST);
+    }
+    lost = keeper_release_all(k, &why, text);
     keeper_lingers(k);
     keeper_tell(k, PLAN_RELEASED, lost ? 1 : 0, why, text);
     keeper_end(k, 0);
@@ -415,6 +419,7 @@ static int64_t next_due(const struct keeper *k)
         due = k->renew_ns < due ? k->renew_ns : due;
         due = !k->detached && k->guard_ns < due ? k->guard_ns : due;
         due = k->tie_ns < due ? k->tie_ns : due;
+        due = k->stay_ns < due && k->holder_pidfd < 0 ? k->stay_ns : due;
     }
     return due;
 }
@@ -467,7 +472,7 @@ static void do_due(struct keeper *k)
         guard(k);
     }
     if (k->detached && k->lost) {
-        keeper_end(k, CLI_LOST);
+        keeper_stay_lost(k, now);
     }
     if (now >= k->tie_ns) {
         keeper_release_and_end(k); /* nobody took it over */
@@ -560,7 +565,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     k.holder_pidfd = plan->holder_pidfd;
     k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
     k.offer_ns = k.tie_ns = k.reached_ns = k.told_ns = INT64_MAX;
-    k.again_ns = INT64_MAX;
+    k.again_ns = k.stay_ns = INT64_MAX;
     if (plan->command == NULL) {
         setsid();
     } else {

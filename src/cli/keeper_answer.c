@@ -28,27 +28,6 @@ static struct slot *asked_slot(struct keeper *k,
     return NULL;
 }
 
-static void answer_status(struct keeper *k, struct control_reply *reply)
-{
-    keeper_look(k);
-    reply->deadline_ns = atomic_load(&k->page->deadline_ns);
-    reply->ttl_ns = k->rules.ttl;
-    if (k->lost || proc_now() >= reply->deadline_ns) {
-        reply->code = CLI_LOST;
-        reply->deadline_ns = 0;
-    }
-}
-
-/* Where nothing is wrong, the text has who holds. */
-static void set_owner(const struct keeper *k, struct control_reply *reply)
-{
-    struct text t = TEXT_IN(reply->text);
-
-    if (reply->code == 0) {
-        text_add(&t, k->page->owner);
-    }
-}
-
 /* A long one loses its end, and not all of it. */
 static void set_text(struct control_reply *reply, const char *what,
                      const char *text)
@@ -61,6 +40,28 @@ static void set_text(struct control_reply *reply, const char *what,
     memcpy(reply->text, what, used);
     memcpy(reply->text + used, text, size);
     reply->text[used + size] = '\0';
+}
+
+static void answer_status(struct keeper *k, struct control_reply *reply)
+{
+    keeper_look(k);
+    reply->deadline_ns = atomic_load(&k->page->deadline_ns);
+    reply->ttl_ns = k->rules.ttl;
+    if (k->lost || proc_now() >= reply->deadline_ns) {
+        reply->code = CLI_LOST;
+        reply->deadline_ns = 0;
+        set_text(reply, "", k->lost_text);
+    }
+}
+
+/* Where nothing is wrong, the text has who holds. */
+static void set_owner(const struct keeper *k, struct control_reply *reply)
+{
+    struct text t = TEXT_IN(reply->text);
+
+    if (reply->code == 0) {
+        text_add(&t, k->page->owner);
+    }
 }
 
 static void answer_renew(struct keeper *k, int64_t lease_ms,
@@ -121,7 +122,7 @@ static bool answer_release(struct keeper *k, struct control_reply *reply,
     keeper_give_back(k, g);
     if (g->lost) {
         reply->code = CLI_LOST;
-        set_text(reply, "", g->text);
+        set_text(reply, "", g->text[0] != '\0' ? g->text : k->lost_text);
     } else if (g->silence[0] != '\0') {
         reply->code = CLI_UNREACHABLE;
         set_text(reply, "not released yet: ", g->silence);

@@ -6,11 +6,15 @@
  * that one, which ends the command first; it gets them a moment later, when it
  * knows whether they were sent to all of us.
  *
- * Detached it has no leash any more. It lives until release, until the process it is
- * tied to has ended, or until the lease is lost. Tied to none, also until TERM
- * or INT (the machine shuts down, somebody stops the unit: what it holds is
- * given back, as long as there is time). A process that it is tied to got the
- * same signal and may be finishing its work: then its end is what counts.
+ * Detached it has no leash any more. It lives until release, or until the
+ * process it is tied to has ended. Tied to none, also until TERM or INT (the
+ * machine shuts down, somebody stops the unit: what it holds is given back, as
+ * long as there is time). A process that it is tied to got the same signal and
+ * may be finishing its work: then its end is what counts.
+ *
+ * When the lease is lost nobody hears of it before he asks, and nobody else
+ * knows the cause: so it stays to answer, as long as the process it is tied to
+ * lives, or, tied to none, for the time of one more lease.
  *
  * With --sh the text that was printed ties it to the shell that evaluates the
  * text, and nobody else knows that shell: until then it holds the lock for
@@ -83,6 +87,16 @@ int keeper_tie(struct keeper *k, int64_t pid)
     k->holder_pidfd = fd;
     k->tie_ns = INT64_MAX;
     return 0;
+}
+
+void keeper_stay_lost(struct keeper *k, int64_t now)
+{
+    k->look_ns = k->renew_ns = INT64_MAX;
+    if (k->stay_ns == INT64_MAX) {
+        k->stay_ns = now + k->rules.ttl;
+    } else if (k->holder_pidfd < 0 && now >= k->stay_ns) {
+        keeper_end(k, CLI_LOST);
+    }
 }
 
 void keeper_pass_on(struct keeper *k)

@@ -83,6 +83,7 @@ static void lose(struct keeper *k, struct slot *s, snib_reason reason)
     /* Before it holds, the leash can lose nothing: keeper_all_acquired. */
     if (!k->lost && k->phase == PHASE_HOLDING) {
         keeper_tell(k, PLAN_LOST, 0, why_of(reason), text);
+        memcpy(k->lost_text, text, sizeof k->lost_text);
     }
     k->lost = true;
 }

@@ -74,6 +74,8 @@ struct keeper {
     int64_t told_ns;  /* pass it on then                                    */
     int64_t tie_ns;   /* --sh: release then, unless it is tied by then      */
     bool lost;
+    char lost_text[SNIB_EXPLAIN_TEXT]; /* why, in words; "": not known      */
+    int64_t stay_ns; /* detached, lost, tied to none: end then              */
     bool paused; /* the leash is stopped, and has said so                  */
     bool aside;  /* a grant was given back: nothing is asked for just now  */
     bool again;  /* ... all is, at the next turn of the loop                */
@@ -173,6 +175,8 @@ void keeper_hear_signals(struct keeper *);
 void keeper_detach(struct keeper *);
 /* Release when this process ends. 0 or errno. */
 int keeper_tie(struct keeper *, int64_t pid);
+/* What was held is lost: stay to tell why, or end. */
+void keeper_stay_lost(struct keeper *, int64_t now);
 /* TERM or INT came. */
 void keeper_told_to_end(struct keeper *);
 /* … and so it is for the leash, now. */

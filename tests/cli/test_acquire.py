@@ -6,6 +6,7 @@ import re
 import signal
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -179,6 +180,63 @@ def test_a_forced_release_ends_the_keeper(store):
     assert store.run("force-release", "--yes", "--reason", "x",
                      "a").returncode == 0
     eventually(lambda: not runs(store.keepers[0]))
+
+
+REVOKED = "revoked by .* on .*: 4.2 is bad"
+
+
+def revoke(store, grant):
+    """… and wait until its holder has heard of it."""
+    assert store.run("force-release", "--yes", "--reason", "4.2 is bad",
+                     "a").returncode == 0
+    eventually(lambda: store.run("check", grant).returncode == 76)
+
+
+def test_who_asks_for_a_lost_grant_is_told_why(store):
+    grant = store.acquire("-t", "1m", "a").stdout.strip()
+    revoke(store, grant)
+    for sub, said in (("check", "the lease is lost: " + REVOKED),
+                      ("renew", r"the lease had ended before \(%s\)" % REVOKED),
+                      ("release", r"the lease had ended before \(%s\)" % REVOKED),
+                      # its holder has nothing more to tell, and ends
+                      ("release", "a: (its holder process has ended: .*|"
+                                  "the grant had ended before, .*)")):
+        done = store.run(sub, grant)
+        assert done.returncode == 76
+        assert re.fullmatch("snib: %s\n" % said, done.stderr), (sub, done.stderr)
+    eventually(lambda: not runs(store.keepers[0]))
+
+
+def test_a_holder_of_nothing_takes_nothing_from_the_next(store):
+    first = store.acquire("-t", "1m", "a").stdout.strip()
+    revoke(store, first)
+    second = store.acquire("-w", "10s", "a").stdout.strip()
+    for sub in ("renew", "release"):
+        assert store.run(sub, first).returncode == 76
+        assert store.run("check", second).returncode == 0
+    eventually(lambda: not runs(store.keepers[0]))
+    assert store.held("a")
+    assert store.run("release", second).returncode == 0
+
+
+def test_a_holder_of_nothing_ends_when_it_is_told_to(sqlite):
+    revoke(sqlite, sqlite.acquire("-t", "1m", "a").stdout.strip())
+    assert runs(sqlite.keepers[0])
+    kill(sqlite.keepers[0], signal.SIGTERM)
+    eventually(lambda: not runs(sqlite.keepers[0]))
+
+
+def test_a_holder_of_nothing_ends_with_what_it_is_tied_to(sqlite):
+    script = subprocess.Popen(["sleep", "300"])
+    grant = sqlite.acquire("-t", "1s", "--holder-pid", str(script.pid),
+                           "a").stdout.strip()
+    revoke(sqlite, grant)
+    time.sleep(1.5)  # longer than one lease
+    done = sqlite.run("check", grant)
+    assert re.search(REVOKED, done.stderr), done.stderr
+    script.kill()
+    script.wait()
+    eventually(lambda: not runs(sqlite.keepers[0]))
 
 
 def test_a_run_cannot_be_released_from_outside(sqlite):

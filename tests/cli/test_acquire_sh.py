@@ -2,9 +2,11 @@
 form and by whatever shell it is evaluated."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -293,6 +295,41 @@ def test_a_check_after_the_release_does_not_speak_of_a_loss(sqlite, shell):
     assert said == ("snib: a: not held any more: it was released, or its holder "
                     "process was killed; snib check \"$SNIB_GRANT\" asks for "
                     "the lock acquired last alone\n")
+
+
+def test_a_script_is_told_who_took_its_lock(sqlite, shell):
+    p = start(sqlite, shell, EVAL, behind=BEHIND + """
+"$SNIB" check; echo $?
+"$SNIB" check "$SNIB_GRANT"; echo $?
+"$SNIB" release "$SNIB_GRANT"; echo $?""")
+    read_pid(sqlite.path("mark"))
+    assert sqlite.run("force-release", "--yes", "--reason", "4.2 is bad",
+                      "a").returncode == 0
+    eventually(lambda: not sqlite.held("a"))
+    time.sleep(1.2)  # it hears of it within its second
+    open(sqlite.path("mark.go"), "w").close()
+    out, said = p.communicate(timeout=30)
+    assert out == "76\n76\n76\n"
+    why = "revoked by .* on .*: 4.2 is bad"
+    assert re.fullmatch(r"snib: a: the lease is lost: %s\n"
+                        r"snib: the lease is lost: %s\n"
+                        r"snib: the lease had ended before \(%s\)\n" %
+                        (why, why, why), said), said
+
+
+def test_a_lock_lost_before_is_acquired_anew(sqlite, shell):
+    """The holder that stays to tell of the loss is neither in the way nor
+    asked again."""
+    p = start(sqlite, shell, EVAL + '; old=$SNIB_GRANT', behind=BEHIND + EVAL +
+              ' || exit\n"$SNIB" check; echo $?; "$SNIB" check "$old"; echo $?;'
+              ' echo "$SNIB_HELD" | tr -cd : | wc -c')
+    read_pid(sqlite.path("mark"))
+    assert sqlite.run("force-release", "--yes", "--reason", "x",
+                      "a").returncode == 0
+    time.sleep(1.2)
+    open(sqlite.path("mark.go"), "w").close()
+    out, said = p.communicate(timeout=30)
+    assert out.split() == ["0", "76", "0"], (out, said)
 
 
 def test_a_check_speaks_of_the_grant_only_where_there_is_one(sqlite):
