@@ -155,7 +155,6 @@ static void ask_held(const struct cli_args *args, const char *held,
             /* A name that nobody listens at is that of a process that ended. */
             by = grantfile_no_answer(errno, true);
             reply.code = CLI_LOST;
-            reply.text[0] = '\0';
         }
         if (reply.code != 0) {
             if (!args->quiet) {

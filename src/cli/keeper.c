@@ -174,12 +174,7 @@ void keeper_release_and_end(struct keeper *k)
 {
     enum leash_why why = LEASH_WHY_EXPIRED;
     char text[SNIB_EXPLAIN_TEXT] = "";
-    bool lost;
-
-    if (k->detached && k->lost) {
-        keeper_end(k, CLI_LOST);
-    }
-    lost = keeper_release_all(k, &why, text);
+    bool lost = keeper_release_all(k, &why, text);
     keeper_lingers(k);
     keeper_tell(k, PLAN_RELEASED, lost ? 1 : 0, why, text);
     keeper_end(k, 0);

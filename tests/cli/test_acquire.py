@@ -207,6 +207,27 @@ def test_who_asks_for_a_lost_grant_is_told_why(store):
     eventually(lambda: not runs(store.keepers[0]))
 
 
+def test_a_release_that_comes_first_is_told_why(store):
+    """Before the holder has heard of it."""
+    grant = store.acquire("-t", "1m", "a").stdout.strip()
+    kill(store.keepers[0], signal.SIGSTOP)
+    assert store.run("force-release", "--yes", "--reason", "4.2 is bad",
+                     "a").returncode == 0
+    p = store.start("release", grant, stderr=subprocess.PIPE)
+    time.sleep(0.2)  # it asks
+    kill(store.keepers[0], signal.SIGCONT)
+    said = p.communicate(timeout=30)[1]
+    assert p.returncode == 76
+    assert re.fullmatch(r"snib: the lease had ended before \(%s\)\n" % REVOKED,
+                        said), said
+
+
+def wakes(pid):
+    with open("/proc/%d/status" % pid) as lines:
+        return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)",
+                             lines.read())[1])
+
+
 def test_a_holder_of_nothing_takes_nothing_from_the_next(store):
     first = store.acquire("-t", "1m", "a").stdout.strip()
     revoke(store, first)
@@ -231,7 +252,9 @@ def test_a_holder_of_nothing_ends_with_what_it_is_tied_to(sqlite):
     grant = sqlite.acquire("-t", "1s", "--holder-pid", str(script.pid),
                            "a").stdout.strip()
     revoke(sqlite, grant)
+    before = wakes(sqlite.keepers[0])
     time.sleep(1.5)  # longer than one lease
+    assert wakes(sqlite.keepers[0]) - before < 10  # it looked each 50 ms
     done = sqlite.run("check", grant)
     assert re.search(REVOKED, done.stderr), done.stderr
     script.kill()
