@@ -53,11 +53,35 @@ static void a_wait_that_the_look_did_not_meet_goes_on(void **state)
     assert_int_equal(s->state, SNIB__SEAT_WAITING);
 }
 
+/* The pause behind a look is counted from when the store got it: 400 ms of its
+ * work are made good by 20 s, 400 ms without a line cost it nothing. */
+static void a_look_that_waited_for_a_line_is_no_long_one(void **state)
+{
+    struct desk *d = *state;
+    nested_wait(d);
+    pass_ms(d, 1000);
+    pass_ms(d, 400);
+    at(SNIB__LIST)->valid_from = d->now;
+    say(d, at(SNIB__LIST), SNIB__DONE);
+    pass_ms(d, 2501);
+    assert_non_null(at(SNIB__LIST));
+    at(SNIB__LIST)->valid_from = d->now;
+    pass_ms(d, 400);
+    say(d, at(SNIB__LIST), SNIB__DONE);
+    pass_ms(d, 19999);
+    assert_null(at(SNIB__LIST));
+    pass_ms(d, 1);
+    assert_non_null(at(SNIB__LIST));
+}
+
 int main(void)
 {
     const struct CMUnitTest engine_cycles[] = {
         cmocka_unit_test_setup_teardown(
             a_wait_that_the_look_did_not_meet_goes_on, set_up_looking,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_look_that_waited_for_a_line_is_no_long_one, set_up_looking,
             tear_down),
     };
     return RUN(engine_cycles);
