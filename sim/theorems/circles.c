@@ -180,7 +180,7 @@ static void look_at(struct sim_world *w, bool ghosts, bool truly)
         if (new &&truly) {
             see_true(w, v, count, set);
         }
-        if (new && (ghosts || !w->opt.fault_count)) {
+        if (new) { /* with ghosts a circle has more in it: either may be seen */
             see_circle(w, v, count, set);
         }
         if (ghosts || !w->opt.fault_count) {
