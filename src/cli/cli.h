@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "snib.h"
 
@@ -114,6 +115,8 @@ bool options_parse(const struct option_row *rows, struct cli_args *args,
 void options_defaults(struct cli_args *);
 /* --help on stdout. */
 void options_help(const struct subcommand *);
+/* These, a line or more for each. */
+void options_print(FILE *, const struct option_row *);
 
 extern const struct option_row cli_global_options[];
 const struct subcommand *cli_find(const char *name);

@@ -187,6 +187,7 @@ static int check_grant(const struct cli_args *args, const char *operand)
     enum grantfile_answer by;
     struct grantfile grant;
     struct lease lease;
+    bool told;
     int code;
 
     if (!grantfile_read(args, operand, &grant)) {
@@ -200,15 +201,12 @@ static int check_grant(const struct cli_args *args, const char *operand)
     }
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply, &by);
-    if (code == CLI_LOST && by != GRANTFILE_ANSWERED && !args->json) {
-        if (!args->quiet) {
-            grantfile_say_lost(args, &grant, by, "");
-        }
-        return CLI_LOST;
+    told = code == CLI_LOST && by != GRANTFILE_ANSWERED;
+    if (told && !args->quiet) {
+        grantfile_say_lost(args, &grant, by, "");
     }
     lease.deadline = code == CLI_OK ? reply.deadline_ns : 0;
-    return verdict(args, &lease, false,
-                   by == GRANTFILE_ANSWERED ? reply.text : "");
+    return verdict(args, &lease, told, reply.text);
 }
 
 int cmd_check(struct cli_args *args, int count, char **operands)

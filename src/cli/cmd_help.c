@@ -17,7 +17,7 @@ static const char head[] =
     "Sub-commands:\n";
 
 static const char tail[] =
-    ".\n\n"
+    "\n"
     "Exit status: the command's own, 128+N when signal N killed it; else\n"
     "  64 usage                      69 store unreachable, nothing ran\n"
     "  70 internal error             75 not acquired in time, nothing ran\n"
@@ -39,6 +39,8 @@ static void print_all(FILE *to)
     for (size_t i = 0; cli_later[i] != NULL; i++) {
         fprintf(to, "%s %s", i > 0 ? "," : "", cli_later[i]);
     }
+    fputs(".\n\nGlobal options:\n", to);
+    options_print(to, cli_global_options);
     fputs(tail, to);
 }
 

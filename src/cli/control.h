@@ -50,6 +50,8 @@ struct control_reply {
     int32_t kind;     /* of the grant (snib_kind)                       */
     uint32_t permits; /* of a semaphore: how many                       */
     int64_t slot;     /* … and which slot; -1: none                     */
+    int32_t reason;   /* STATUS, code CLI_LOST: snib_reason; 0: not known  */
+    int32_t unused;
 };
 
 /* Who holds that name above a command, and which processes are that. */

@@ -50,6 +50,7 @@ static void answer_status(struct keeper *k, struct control_reply *reply)
     if (k->lost || proc_now() >= reply->deadline_ns) {
         reply->code = CLI_LOST;
         reply->deadline_ns = 0;
+        reply->reason = (int32_t)k->lost_reason;
         set_text(reply, "", k->lost_text);
     }
 }

@@ -73,17 +73,18 @@ static void explain(const struct slot *s, char *ret)
     }
 }
 
-static void lose(struct keeper *k, struct slot *s, snib_reason reason)
+static void lose(struct keeper *k, struct slot *s, snib_reason reason,
+                 const char *text)
 {
-    char text[SNIB_EXPLAIN_TEXT];
+    struct text t = TEXT_IN(k->lost_text);
 
-    explain(s, text);
     s->state = SLOT_LOST;
     s->reason = reason;
     /* Before it holds, the leash can lose nothing: keeper_all_acquired. */
     if (!k->lost && k->phase == PHASE_HOLDING) {
         keeper_tell(k, PLAN_LOST, 0, why_of(reason), text);
-        memcpy(k->lost_text, text, sizeof k->lost_text);
+        k->lost_reason = reason;
+        text_add(&t, text);
     }
     k->lost = true;
 }
@@ -94,7 +95,7 @@ static void look_at_outer(struct keeper *k, struct slot *s, const char *name)
 
     if (keeper_ask_outer(s->outer, name, &reply)) {
         if (reply.code != 0) {
-            lose(k, s, SNIB_WHY_EXPIRED);
+            lose(k, s, (snib_reason)reply.reason, reply.text);
             return;
         }
         s->deadline_ns = reply.deadline_ns;
@@ -117,6 +118,7 @@ static void look_at_slot(struct keeper *k, size_t i)
 {
     struct slot *s = &k->slots[i];
     struct snib_status status;
+    char text[SNIB_EXPLAIN_TEXT];
     int64_t now;
 
     if (s->state == SLOT_OUTER) {
@@ -142,7 +144,8 @@ static void look_at_slot(struct keeper *k, size_t i)
         break;
     case SNIB_LOST:
     case SNIB_RELEASED:
-        lose(k, s, status.reason);
+        explain(s, text);
+        lose(k, s, status.reason, text);
         break;
     }
 }
@@ -323,7 +326,7 @@ static void leave_outer(struct keeper *k, size_t i, struct keeper_giving *g)
         look_at_outer(k, s, k->plan->names[i]);
     }
     if (s->state == SLOT_LOST && s->lock == NULL && !g->lost) {
-        note_lost(g, s->reason, "");
+        note_lost(g, s->reason, k->lost_text);
     }
 }
 

@@ -74,7 +74,8 @@ struct keeper {
     int64_t told_ns;  /* pass it on then                                    */
     int64_t tie_ns;   /* --sh: release then, unless it is tied by then      */
     bool lost;
-    char lost_text[SNIB_EXPLAIN_TEXT]; /* why, in words; "": not known      */
+    snib_reason lost_reason;
+    char lost_text[SNIB_EXPLAIN_TEXT]; /* the same in words; "": not known  */
     int64_t stay_ns; /* detached, lost, tied to none: end then              */
     bool paused; /* the leash is stopped, and has said so                  */
     bool aside;  /* a grant was given back: nothing is asked for just now  */

@@ -367,7 +367,7 @@ bool options_parse(const struct option_row *rows, struct cli_args *args,
 
 enum { HELP_COLUMN = 26, HELP_WIDTH = 79 };
 
-static void print_wrapped(const char *text)
+static void print_wrapped(FILE *to, const char *text)
 {
     int column = HELP_COLUMN;
 
@@ -375,17 +375,17 @@ static void print_wrapped(const char *text)
         int length = (int)strcspn(text, " ");
 
         if (column + length >= HELP_WIDTH && column > HELP_COLUMN) {
-            printf("\n%*s", HELP_COLUMN, "");
+            fprintf(to, "\n%*s", HELP_COLUMN, "");
             column = HELP_COLUMN;
         }
-        printf("%s%.*s", column > HELP_COLUMN ? " " : "", length, text);
+        fprintf(to, "%s%.*s", column > HELP_COLUMN ? " " : "", length, text);
         column += length + (column > HELP_COLUMN);
         text += length + (text[length] == ' ');
     }
-    putchar('\n');
+    putc('\n', to);
 }
 
-static void print_option(const struct option_row *row)
+static void print_option(FILE *to, const struct option_row *row)
 {
     char left[64];
     int used;
@@ -396,13 +396,13 @@ static void print_option(const struct option_row *row)
                     row->letter != '\0' ? "," : " ", row->name,
                     row->arg != NULL && row->type != OPTION_STEPS ? " " : "",
                     row->arg != NULL ? row->arg : "");
-    printf("%s", left);
+    fprintf(to, "%s", left);
     if (used >= HELP_COLUMN) {
-        printf("\n%*s", HELP_COLUMN, "");
+        fprintf(to, "\n%*s", HELP_COLUMN, "");
     } else {
-        printf("%*s", HELP_COLUMN - used, "");
+        fprintf(to, "%*s", HELP_COLUMN - used, "");
     }
-    print_wrapped(row->help);
+    print_wrapped(to, row->help);
 }
 
 static bool has_durations(const struct subcommand *sub)
@@ -416,6 +416,13 @@ static bool has_durations(const struct subcommand *sub)
     return false;
 }
 
+void options_print(FILE *to, const struct option_row *rows)
+{
+    for (const struct option_row *row = rows; row->name != NULL; row++) {
+        print_option(to, row);
+    }
+}
+
 void options_help(const struct subcommand *sub)
 {
     bool any = sub->options->name != NULL;
@@ -423,10 +430,7 @@ void options_help(const struct subcommand *sub)
     printf("Usage: snib %s%s%s%s\n\n%s\n%s", sub->name, any ? " [OPTIONS]" : "",
            sub->operands[0] != '\0' ? " " : "", sub->operands, sub->summary,
            any ? "\nOptions:\n" : "");
-    for (const struct option_row *row = sub->options; row->name != NULL;
-         row++) {
-        print_option(row);
-    }
+    options_print(stdout, sub->options);
     printf("\n%sManual: snib-%s(1).\n",
            has_durations(sub) ? "Durations carry a unit: 250ms, 30s, 5m, 2h. "
                               : "",

@@ -207,6 +207,21 @@ def test_who_asks_for_a_lost_grant_is_told_why(store):
     eventually(lambda: not runs(store.keepers[0]))
 
 
+def test_check_as_json_says_what_became_of_the_holder(sqlite):
+    """It said "the lease is lost" of one that runs on at the store."""
+    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    kill(sqlite.keepers[0], signal.SIGKILL)
+    eventually(lambda: not runs(sqlite.keepers[0]))
+    done = sqlite.run("check", "--json", grant)
+    assert done.returncode == 76
+    assert json.loads(done.stdout)["held"] is False
+    assert re.fullmatch("snib: a: its holder process has ended; the lock is "
+                        "free in at most .*, or at once by snib "
+                        "force-release\n", done.stderr), done.stderr
+    done = sqlite.run("check", "-q", "--json", grant)
+    assert (done.returncode, done.stderr) == (76, "")
+
+
 def test_a_release_that_comes_first_is_told_why(store):
     """Before the holder has heard of it."""
     grant = store.acquire("-t", "1m", "a").stdout.strip()

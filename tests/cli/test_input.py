@@ -225,6 +225,21 @@ def test_help_lists_all(sqlite):
     assert sqlite.run("help").stdout == done.stdout
 
 
+def test_help_lists_the_global_options(sqlite):
+    said = sqlite.run("--help").stdout
+    head, options = said.split("\nGlobal options:\n")
+    assert "[GLOBAL OPTIONS]" in head
+    said = options.split("\n\n")[0]
+    assert re.findall("^  (?:-(.),|   ) --([a-z-]+)", said, re.M) == [
+        ("s", "store"), ("", "store-file"), ("q", "quiet"), ("v", "verbose"),
+        ("", "version")]
+    for letter, name in (("-s", "--store"), ("-q", "--quiet")):
+        for option in (letter, name):
+            more = [sqlite.url] if letter == "-s" else []
+            assert sqlite.run(option, *more, "run", "a", "--",
+                              "true").returncode == 0
+
+
 def test_help_of_the_command_is_the_commands(sqlite):
     done = sqlite.run("run", "a", "printf", "%s", "--help")
     assert done.stdout == "--help"

@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import pty
+import re
 import signal
 
 import pytest
@@ -99,6 +100,11 @@ def test_a_loss_up_the_tree_is_told_soon(store):
     revoke(store)
     assert p.wait(timeout=patience(10)) == 76
     assert losses(store) == 2
+    with open(store.path("said")) as said:
+        causes = re.findall(r"A: lock lost \((.*?)\)", said.read())
+    assert len(causes) == 2
+    for cause in causes:  # of the inner run, too: it said "expired"
+        assert re.fullmatch("revoked by .* on .*: x", cause), causes
 
 
 def test_a_loss_up_the_tree_is_told_at_the_end_at_the_latest(store):
