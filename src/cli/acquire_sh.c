@@ -17,6 +17,9 @@
  * another name an entry that nobody answers for may be released, or lost by a
  * holder that was killed; so it stays, and snib check without an operand goes
  * on to say "not held". Of these only the last KEPT stay.
+ *
+ * The holder process of a lost lock stays to say why; when its entry goes,
+ * it has nobody left to say it to, and is told to end.
  */
 #define _GNU_SOURCE
 #include "acquire_sh.h"
@@ -66,22 +69,21 @@ enum { KEPT = 32, ANSWER_MS = 300 };
 
 enum entry_state { ENTRY_HELD, ENTRY_LOST, ENTRY_DEAD, ENTRY_UNKNOWN };
 
-/* store: of whoever says that it is lost. */
+/* ret_reply: of whoever answers. */
 static enum entry_state ask_entry(const struct held_entry *entry,
-                                  const char *store)
+                                  enum control_verb verb,
+                                  struct control_reply *ret_reply)
 {
-    struct control_request request = {.magic = CONTROL_MAGIC,
-                                      .verb = CONTROL_STATUS};
-    struct control_reply reply;
+    struct control_request request = {.magic = CONTROL_MAGIC, .verb = verb};
 
     request.name_size = (uint32_t)entry->name_size;
     memcpy(request.name, entry->name, entry->name_size);
-    if (!control_ask(entry->address, &request, ANSWER_MS, &reply)) {
+    if (!control_ask(entry->address, &request, ANSWER_MS, ret_reply)) {
         return errno == ECONNREFUSED ? ENTRY_DEAD : ENTRY_UNKNOWN;
     }
-    return reply.code == 0                   ? ENTRY_HELD
-           : strcmp(reply.store, store) == 0 ? ENTRY_LOST
-                                             : ENTRY_UNKNOWN;
+    return ret_reply->code == 0          ? ENTRY_HELD
+           : ret_reply->code == CLI_LOST ? ENTRY_LOST
+                                         : ENTRY_UNKNOWN;
 }
 
 /* behind: how many entries come after this one. */
@@ -90,13 +92,20 @@ static bool stays(const struct held_entry *entry, size_t behind,
 {
     bool same = strlen(plan->names[0]) == entry->name_size &&
                 memcmp(plan->names[0], entry->name, entry->name_size) == 0;
+    struct control_reply reply;
     enum entry_state state;
 
     if (!same && behind < KEPT) {
         return true;
     }
-    state = ask_entry(entry, page->store);
-    return state != ENTRY_DEAD && !(same && state == ENTRY_LOST);
+    state = ask_entry(entry, CONTROL_STATUS, &reply);
+    /* At another store the same name is another lock. */
+    if (state == ENTRY_LOST &&
+        (!same || strcmp(reply.store, page->store) == 0)) {
+        ask_entry(entry, CONTROL_RELEASE, &reply);
+        return false;
+    }
+    return state != ENTRY_DEAD;
 }
 
 /* What stays of SNIB_HELD as it is here, and the new entry. */

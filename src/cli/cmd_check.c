@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 3000 };
+enum { PATIENCE_MS = 3000, CAUSE_MS = 300 };
 
 static int64_t margin_ns(const struct cli_args *args, int64_t ttl)
 {
@@ -209,9 +209,30 @@ static int check_grant(const struct cli_args *args, const char *operand)
     return verdict(args, &lease, told, reply.text);
 }
 
+/* The loss is known without asking; whoever still answers knows its cause. */
+static void find_cause(const char *held, struct text *ret)
+{
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+    struct control_reply reply;
+    struct held_entry entry;
+
+    while (held_next(&held, &entry)) {
+        request.name_size = (uint32_t)entry.name_size;
+        memcpy(request.name, entry.name, entry.name_size);
+        if (control_ask(entry.address, &request, CAUSE_MS, &reply) &&
+            reply.code == CLI_LOST && reply.text[0] != '\0') {
+            text_add(ret, reply.text);
+            return;
+        }
+    }
+}
+
 int cmd_check(struct cli_args *args, int count, char **operands)
 {
     const char *held = getenv("SNIB_HELD");
+    char why[SNIB_EXPLAIN_TEXT] = "";
+    struct text t = TEXT_IN(why);
     struct lease lease;
     bool lost;
 
@@ -224,8 +245,10 @@ int cmd_check(struct cli_args *args, int count, char **operands)
     }
     lost = told_lost();
     lease = (struct lease){.margin = margin_ns(args, ttl_of_environment())};
-    if (!lost) {
+    if (lost) {
+        find_cause(held, &t);
+    } else {
         ask_held(args, held, &lease);
     }
-    return verdict(args, &lease, !lost && lease.deadline == 0, "");
+    return verdict(args, &lease, !lost && lease.deadline == 0, why);
 }

@@ -45,7 +45,7 @@ struct control_reply {
     int64_t deadline_ns; /* CLOCK_BOOTTIME; 0: not held                    */
     int64_t token;
     char store[CONTROL_STORE_MAX]; /* URL without its password             */
-    char text[184];   /* why code is not 0; STATUS: who holds, when it is */
+    char text[176];   /* why code is not 0; STATUS: who holds, when it is */
     int64_t ttl_ns;   /* of the lease; 0: not known                       */
     int32_t kind;     /* of the grant (snib_kind)                       */
     uint32_t permits; /* of a semaphore: how many                       */
@@ -53,6 +53,10 @@ struct control_reply {
     int32_t reason;   /* STATUS, code CLI_LOST: snib_reason; 0: not known  */
     int32_t unused;
 };
+
+/* What is added comes out of `text`: a release and the one before it may ask
+ * each other. */
+_Static_assert(sizeof(struct control_reply) == 744, "older ones expect that");
 
 /* Who holds that name above a command, and which processes are that. */
 struct control_above {

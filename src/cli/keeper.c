@@ -175,6 +175,7 @@ void keeper_release_and_end(struct keeper *k)
     enum leash_why why = LEASH_WHY_EXPIRED;
     char text[SNIB_EXPLAIN_TEXT] = "";
     bool lost = keeper_release_all(k, &why, text);
+
     keeper_lingers(k);
     keeper_tell(k, PLAN_RELEASED, lost ? 1 : 0, why, text);
     keeper_end(k, 0);
@@ -251,6 +252,7 @@ static void guard(struct keeper *k)
         k->plan->rules.on_lost == LEASH_LOST_KILL) {
         if (!k->lost) { /* once it goes on, it knows who ended the command */
             k->lost = true;
+            k->lost_reason = SNIB_WHY_UNREACHABLE;
             keeper_tell(k, PLAN_LOST, 0, LEASH_WHY_UNREACHABLE, "");
         }
         if (!atomic_compare_exchange_strong(&k->page->group, &group,

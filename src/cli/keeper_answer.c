@@ -32,14 +32,21 @@ static struct slot *asked_slot(struct keeper *k,
 static void set_text(struct control_reply *reply, const char *what,
                      const char *text)
 {
+    static const char cut[] = "...";
     size_t used = strlen(what), size = strlen(text);
+    size_t room = sizeof reply->text - 1 - used;
 
-    if (size > sizeof reply->text - 1 - used) {
-        size = sizeof reply->text - 1 - used;
-    }
     memcpy(reply->text, what, used);
+    if (size <= room) {
+        memcpy(reply->text + used, text, size + 1);
+        return;
+    }
+    size = room - strlen(cut);
+    while (((unsigned char)text[size] & 0xC0u) == 0x80u) {
+        size--; /* no half of a character */
+    }
     memcpy(reply->text + used, text, size);
-    reply->text[used + size] = '\0';
+    memcpy(reply->text + used + size, cut, sizeof cut);
 }
 
 static void answer_status(struct keeper *k, struct control_reply *reply)
@@ -77,6 +84,9 @@ static void answer_renew(struct keeper *k, int64_t lease_ms,
         }
         code =
             snib_renew(k->slots[i].lock, k->slots[i].grant, lease_ms, &error);
+        if (code == SNIB_ERR_LOST) {
+            break; /* the look knows the cause */
+        }
         if (code != SNIB_ERR_OK) {
             reply->code = snib_err_exit(code);
             set_text(reply, "", error.text);
@@ -90,8 +100,15 @@ static void answer_tie(struct keeper *k, const struct control_request *request,
                        struct control_reply *reply)
 {
     struct text t = TEXT_IN(reply->text);
-    int error = keeper_tie(k, request->holder_pid);
+    int error;
 
+    if (k->detached) {
+        answer_status(k, reply);
+        if (reply->code != 0) {
+            return; /* there is nothing to tie */
+        }
+    }
+    error = keeper_tie(k, request->holder_pid);
     if (error == EBUSY) {
         reply->code = CLI_USAGE;
         text_add(&t, "this lock belongs to a running snib run, and ends with "
@@ -120,6 +137,7 @@ static bool answer_release(struct keeper *k, struct control_reply *reply,
                      "command instead");
         return false;
     }
+    keeper_look(k); /* a loss is told with its cause, not as "too late" */
     keeper_give_back(k, g);
     if (g->lost) {
         reply->code = CLI_LOST;

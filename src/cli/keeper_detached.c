@@ -120,7 +120,7 @@ void keeper_told_to_end(struct keeper *k)
         }
         return;
     }
-    if (k->holder_pidfd < 0 && k->tie_ns == INT64_MAX) {
+    if (k->lost || (k->holder_pidfd < 0 && k->tie_ns == INT64_MAX)) {
         keeper_release_and_end(k);
     }
     close(k->signals); /* they stay blocked */

@@ -222,19 +222,39 @@ def test_check_as_json_says_what_became_of_the_holder(sqlite):
     assert (done.returncode, done.stderr) == (76, "")
 
 
-def test_a_release_that_comes_first_is_told_why(store):
-    """Before the holder has heard of it."""
+@pytest.mark.parametrize("sub", ["release", "renew"])
+def test_who_comes_before_the_loss_is_known_is_told_why(store, sub):
     grant = store.acquire("-t", "1m", "a").stdout.strip()
     kill(store.keepers[0], signal.SIGSTOP)
     assert store.run("force-release", "--yes", "--reason", "4.2 is bad",
                      "a").returncode == 0
-    p = store.start("release", grant, stderr=subprocess.PIPE)
+    p = store.start(sub, grant, stderr=subprocess.PIPE)
     time.sleep(0.2)  # it asks
     kill(store.keepers[0], signal.SIGCONT)
     said = p.communicate(timeout=30)[1]
     assert p.returncode == 76
     assert re.fullmatch(r"snib: the lease had ended before \(%s\)\n" % REVOKED,
                         said), said
+
+
+def test_a_long_cause_is_cut_between_two_characters(sqlite):
+    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    assert sqlite.run("force-release", "--yes", "--reason", "é" * 120,
+                      "a").returncode == 0
+    eventually(lambda: sqlite.run("check", grant).returncode == 76)
+    said = sqlite.run("check", grant).stderr
+    assert re.fullmatch("snib: the lease is lost: revoked by .* on .*: "
+                        r"é{50,119}\.\.\.\n", said), said
+
+
+def test_what_is_lost_is_tied_to_nothing(sqlite):
+    grant = sqlite.acquire("-t", "1s", "a").stdout.strip()
+    revoke(sqlite, grant)
+    done = sqlite.run("renew", "--holder-pid", str(os.getpid()), grant)
+    assert done.returncode == 76
+    assert re.fullmatch(r"snib: the lease had ended before \(%s\)\n" % REVOKED,
+                        done.stderr), done.stderr
+    eventually(lambda: not runs(sqlite.keepers[0]))
 
 
 def wakes(pid):
@@ -255,8 +275,10 @@ def test_a_holder_of_nothing_takes_nothing_from_the_next(store):
     assert store.run("release", second).returncode == 0
 
 
-def test_a_holder_of_nothing_ends_when_it_is_told_to(sqlite):
-    revoke(sqlite, sqlite.acquire("-t", "1m", "a").stdout.strip())
+@pytest.mark.parametrize("tied", [(), ("--holder-pid", str(os.getpid()))],
+                         ids=["untied", "tied"])
+def test_a_holder_of_nothing_ends_when_it_is_told_to(sqlite, tied):
+    revoke(sqlite, sqlite.acquire("-t", "1m", *tied, "a").stdout.strip())
     assert runs(sqlite.keepers[0])
     kill(sqlite.keepers[0], signal.SIGTERM)
     eventually(lambda: not runs(sqlite.keepers[0]))
@@ -319,13 +341,15 @@ def test_check_after_a_loss_is_76(sqlite):
     mark = sqlite.path("said")
     p = sqlite.start("run", "-q", "-t", "1s", "--on-lost", "ignore", "a", "--",
                      "sh", "-c", 'while "$1" check -q -m 0; do sleep 0.05; '
-                     'done; "$1" check -q -m 0; echo $? >"$0"', mark,
+                     'done; "$1" check -m 0 2>"$0"; echo $? >>"$0"', mark,
                      sqlite.binary)
     eventually(lambda: sqlite.held("a"))
-    assert sqlite.run("force-release", "--yes", "--reason", "x",
+    assert sqlite.run("force-release", "--yes", "--reason", "4.2 is bad",
                       "a").returncode == 0
     p.wait(20)
-    assert open(mark).read() == "76\n"
+    said = open(mark).read()
+    assert re.fullmatch("snib: the lease is lost: %s\n76\n" % REVOKED,
+                        said), said
 
 
 # -- --detached: a fixed lease, left in the store ------------------------------

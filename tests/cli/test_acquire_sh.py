@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import eventually, kill, read_pid
+from conftest import eventually, kill, read_pid, runs
 
 SHELLS = {"bash": ["bash"], "dash": ["dash"], "busybox": ["busybox", "sh"]}
 
@@ -63,7 +63,7 @@ def start(sqlite, words, form, *options, env=None, behind=BEHIND):
     p = subprocess.Popen(
         words + ["-c", FORMS.get(form, form) + "\n" + behind, "sh", *options],
         env=env or environment(sqlite), cwd=sqlite.tmp, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE)
     sqlite.started.append(p)
     return p
@@ -297,17 +297,27 @@ def test_a_check_after_the_release_does_not_speak_of_a_loss(sqlite, shell):
                     "the lock acquired last alone\n")
 
 
+# The grant's text names its holder process.
+HOLDER = 'echo "$SNIB_GRANT" | cut -d: -f3 | cut -d. -f1\n'
+LOSS = """
+while "$SNIB" check -q "$SNIB_GRANT"; do sleep 0.05; done
+"""
+
+
+def revoke(sqlite, *names):
+    for name in names:
+        assert sqlite.run("force-release", "--yes", "--reason", "4.2 is bad",
+                          name).returncode == 0
+    open(sqlite.path("mark.go"), "w").close()
+
+
 def test_a_script_is_told_who_took_its_lock(sqlite, shell):
-    p = start(sqlite, shell, EVAL, behind=BEHIND + """
+    p = start(sqlite, shell, EVAL, behind=BEHIND + LOSS + """
 "$SNIB" check; echo $?
 "$SNIB" check "$SNIB_GRANT"; echo $?
 "$SNIB" release "$SNIB_GRANT"; echo $?""")
     read_pid(sqlite.path("mark"))
-    assert sqlite.run("force-release", "--yes", "--reason", "4.2 is bad",
-                      "a").returncode == 0
-    eventually(lambda: not sqlite.held("a"))
-    time.sleep(1.2)  # it hears of it within its second
-    open(sqlite.path("mark.go"), "w").close()
+    revoke(sqlite, "a")
     out, said = p.communicate(timeout=30)
     assert out == "76\n76\n76\n"
     why = "revoked by .* on .*: 4.2 is bad"
@@ -318,18 +328,36 @@ def test_a_script_is_told_who_took_its_lock(sqlite, shell):
 
 
 def test_a_lock_lost_before_is_acquired_anew(sqlite, shell):
-    """The holder that stays to tell of the loss is neither in the way nor
-    asked again."""
-    p = start(sqlite, shell, EVAL + '; old=$SNIB_GRANT', behind=BEHIND + EVAL +
-              ' || exit\n"$SNIB" check; echo $?; "$SNIB" check "$old"; echo $?;'
-              ' echo "$SNIB_HELD" | tr -cd : | wc -c')
+    """The holder that stayed to tell of the loss is neither in the way nor
+    asked again, and ends: a script may lose its lock again and again."""
+    p = start(sqlite, shell, EVAL + '; old=$SNIB_GRANT; ' + HOLDER,
+              behind=BEHIND + LOSS + EVAL + ' || exit\n'
+              '"$SNIB" check; echo $?; "$SNIB" check -q "$old"; echo $?; '
+              'echo "$SNIB_HELD" | tr -cd : | wc -c; read end')
     read_pid(sqlite.path("mark"))
-    assert sqlite.run("force-release", "--yes", "--reason", "x",
-                      "a").returncode == 0
-    time.sleep(1.2)
-    open(sqlite.path("mark.go"), "w").close()
-    out, said = p.communicate(timeout=30)
-    assert out.split() == ["0", "76", "0"], (out, said)
+    revoke(sqlite, "a")
+    out = [p.stdout.readline().strip() for _ in range(4)]
+    assert out[1:] == ["0", "76", "0"], out
+    eventually(lambda: not runs(int(out[0])))
+    p.kill()
+
+
+def test_of_many_names_those_that_were_lost_go_first(sqlite):
+    p = start(sqlite, ["sh"], "i=1; while [ $i -le 34 ]; do NAME=n$i; %s; "
+              '[ $i -gt 2 ] || { %s }; i=$((i + 1)); '
+              '[ $i != 2 ] || first=$SNIB_GRANT; '
+              '[ $i != 3 ] || second=$SNIB_GRANT; done' % (CAPTURED, HOLDER),
+              behind=BEHIND +
+              LOSS.replace("SNIB_GRANT", "first") +
+              LOSS.replace("SNIB_GRANT", "second") +
+              "NAME=b; %s\n" % CAPTURED +
+              'echo "$SNIB_HELD" | tr : "\\n" | wc -l; read end')
+    read_pid(sqlite.path("mark"))
+    revoke(sqlite, "n1", "n2")
+    holders = [int(p.stdout.readline()) for _ in range(2)]
+    assert int(p.stdout.readline()) == 33
+    eventually(lambda: not any(runs(pid) for pid in holders))
+    p.kill()
 
 
 def test_a_check_speaks_of_the_grant_only_where_there_is_one(sqlite):
