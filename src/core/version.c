@@ -134,8 +134,11 @@ snib__version_todo snib__version_step(struct snib__version *v,
         return refuse(v, r, now_ms);
     }
     int64_t top = v->last > r->floor ? v->last : r->floor;
-    int64_t number = top + 1 > now_ms * 1024 ? top + 1 : now_ms * 1024;
-    if (number <= 0 || number >= SNIB__VERSION_END) {
+    int64_t number = SNIB__VERSION_END;
+    if (top < SNIB__VERSION_END) { /* of a floor that somebody damaged */
+        number = top + 1 > now_ms * 1024 ? top + 1 : now_ms * 1024;
+    }
+    if (number >= SNIB__VERSION_END) {
         r->answer = SNIB__NOT_APPLIED;
         r->err = snib__fail(r->reterr, SNIB_ERR_STORE,
                             "the clock is beyond the range of versions");

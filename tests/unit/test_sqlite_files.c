@@ -121,6 +121,33 @@ static void all_three_are_removed(void **state)
     after("rm locks.db locks.db-wal locks.db-shm", "lock file");
 }
 
+static void the_wal_goes_with_the_note(void **state)
+{
+    (void)state;
+    after("rm locks.db-wal locks.db-shm locks.db-bells/files", "wal");
+}
+
+static void all_go_with_the_note(void **state)
+{
+    (void)state;
+    after("rm locks.db locks.db-wal locks.db-shm locks.db-bells/files",
+          "lock file");
+}
+
+/* The note alone says less than those who have the files open. */
+static void the_note_alone_is_written_anew(void **state)
+{
+    (void)state;
+    struct process holder = begin(hold_and_renew);
+    hear_that(&holder, "ok");
+    shell("rm locks.db-bells/files");
+    newcomer_is_told(try_once, "BUSY");
+    shell("test -L locks.db-bells/files");
+    tell(&holder);
+    hear_that(&holder, "ok");
+    end_by(&holder, SIGKILL);
+}
+
 static void the_wal_is_moved_away(void **state)
 {
     (void)state;
@@ -290,6 +317,9 @@ int main(void)
         CASE(both_are_removed),
         CASE(the_file_is_removed),
         CASE(all_three_are_removed),
+        CASE(the_wal_goes_with_the_note),
+        CASE(all_go_with_the_note),
+        CASE(the_note_alone_is_written_anew),
         CASE(the_wal_is_moved_away),
         CASE(all_three_are_replaced_by_copies),
         CASE(the_shm_is_replaced_by_a_copy),

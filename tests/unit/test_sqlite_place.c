@@ -1,5 +1,9 @@
 /* tests/unit/test_sqlite_place.c — the embedded store: which files it takes, and
  * what becomes of them. */
+#include <grp.h>
+#include <sys/wait.h>
+
+#include "base/mem.h"
 #include "sqlite_store.h"
 
 /* -- the place ------------------------------------------------------------------ */
@@ -63,6 +67,52 @@ static void odd_paths_are_refused_with_a_remedy(void **state)
     refused(where, SNIB_ERR_CONFIG, "--store sqlite:PATH");
     assert_int_equal(mkdir(path, 0700), 0);
     refused(path, SNIB_ERR_CONFIG, "not a regular file");
+}
+
+/* "Not in the group" would be another file, or one that shuts the others out. */
+static int open_without_memory(gid_t group)
+{
+    enum { MEMBER_OF = 65 };
+    gid_t groups[MEMBER_OF];
+    for (int i = 0; i < MEMBER_OF; i++) {
+        groups[i] = group - (gid_t)i;
+    }
+    if (setgroups(MEMBER_OF, groups) || setegid(65534) || seteuid(65534)) {
+        return 2;
+    }
+    for (int n = 1; n < 1000; n++) {
+        struct peer p = {.client = {1, 2}};
+        struct snib_error e = {0};
+        struct stat st;
+        snib__mem_fail_at(n, false);
+        snib_err err = open_at(&p, path, &e);
+        snib__mem_fail_at(0, false);
+        if (stat(path, &st) == 0 && (st.st_mode & 0777) != 0660) {
+            return 3;
+        }
+        if (err != SNIB_ERR_NOMEM) {
+            return err ? 4 : 0;
+        }
+    }
+    return 5;
+}
+
+static void who_lacks_memory_is_no_stranger_to_his_group(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: needs root to make another's file\n");
+        skip();
+    }
+    assert_int_equal(chown(dir, 0, 4242), 0);
+    assert_int_equal(chmod(dir, 02770), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(open_without_memory(4242));
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
 }
 
 static void a_files_name_has_at_most_200_bytes(void **state)
@@ -413,6 +463,7 @@ int main(void)
         CASE(second_hard_link_is_refused),
         CASE(directory_may_be_reached_by_a_link),
         CASE(odd_paths_are_refused_with_a_remedy),
+        CASE(who_lacks_memory_is_no_stranger_to_his_group),
         CASE(a_files_name_has_at_most_200_bytes),
         CASE(a_file_that_cannot_be_looked_at_is_told),
         CASE(anothers_file_is_refused),

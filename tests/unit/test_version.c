@@ -167,6 +167,27 @@ static void a_late_copy_of_a_refused_repeat_does_nothing(void **state)
     assert_int_equal(v.version, 0);
 }
 
+/* INT64_MAX and one more would begin anew. */
+static void a_floor_out_of_range_is_refused(void **state)
+{
+    (void)state;
+    static const int64_t floors[] = {SNIB__VERSION_END - 1, SNIB__VERSION_END,
+                                     INT64_MAX - 1, INT64_MAX};
+    for (size_t i = 0; i < sizeof floors / sizeof *floors; i++) {
+        struct snib__version v = {0};
+        struct snib__request r = ask(SNIB__VALUE_PUT, 1, 0);
+        r.floor = floors[i];
+        assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
+        assert_int_equal(r.err, SNIB_ERR_STORE);
+        assert_int_equal(v.version, 0);
+    }
+    struct snib__version v = {0};
+    struct snib__request r = ask(SNIB__VALUE_PUT, 1, 0);
+    r.floor = SNIB__VERSION_END - 2;
+    assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_PUT);
+    assert_int_equal(v.version, SNIB__VERSION_END - 1);
+}
+
 /* It is forgotten, and with it all that was sent before the next change. */
 static void a_forgotten_refusal_counts_as_a_change_of_its_time(void **state)
 {
@@ -242,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_follow_the_clock_the_last_one_and_the_floor),
+        cmocka_unit_test(a_floor_out_of_range_is_refused),
         cmocka_unit_test(at_the_beginning_of_time_the_first_number_is_one),
         cmocka_unit_test(a_number_beyond_the_range_is_refused),
         cmocka_unit_test(a_repeat_of_what_was_applied_is_told_the_same),

@@ -201,6 +201,19 @@ static snib_err make_missing(struct snib__place *p, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
+/* Somebody lives, and the note is not there: it was removed, or who made the
+ * files died before he wrote it. Those that others have open are the files that
+ * are meant; -1. */
+static int without_note(const struct snib__place *p, const uint64_t disk[])
+{
+    for (int i = 0; i < SNIB__FILES; i++) {
+        if (!disk[i]) {
+            return i;
+        }
+    }
+    return snib__host_locked(p->path) ? -1 : 0;
+}
+
 static void pause_for(long us)
 {
     struct timespec t = {.tv_nsec = us * 1000};
@@ -222,15 +235,16 @@ snib_err snib__files_enter(struct snib__place *p, snib_instant until,
         }
         if (flock(p->bells, LOCK_SH | LOCK_NB) == 0) {
             snib_err err = read_disk(p, disk, reterr);
-            bool known = read_note(p, note);
-            int i = known ? differs(disk, note) : -1;
-            if (!err && i < 0) {
+            if (err) {
+                flock(p->bells, LOCK_UN);
+                return err;
+            }
+            int i = read_note(p, note) ? differs(disk, note)
+                                       : without_note(p, disk);
+            if (i < 0) {
                 return SNIB_ERR_OK;
             }
             flock(p->bells, LOCK_UN);
-            if (err) {
-                return err;
-            }
             if (looks >= LOOKS) {
                 return fail_replaced(p, i, reterr);
             }

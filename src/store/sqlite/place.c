@@ -39,25 +39,23 @@
 
 /* -- who shares ---------------------------------------------------------------------- */
 
-static bool in_group(gid_t group)
+static snib_err in_group(gid_t group, bool *ret, struct snib_error *reterr)
 {
-    gid_t few[64], *v = few;
     int n = getgroups(0, NULL);
-    bool found = geteuid() == 0 || getegid() == group;
-    if (found || n <= 0) {
-        return found;
+    *ret = geteuid() == 0 || getegid() == group;
+    if (*ret || n <= 0) {
+        return SNIB_ERR_OK;
     }
-    if (n > 64 && !(v = snib__alloc((size_t)n * sizeof *v))) {
-        return false;
+    gid_t *v = snib__alloc((size_t)n * sizeof *v);
+    if (!v) { /* "not in it" could mean another file than others use */
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     n = getgroups(n, v);
     for (int i = 0; i < n; i++) {
-        found = found || v[i] == group;
+        *ret = *ret || v[i] == group;
     }
-    if (v != few) {
-        snib__free(v);
-    }
-    return found;
+    snib__free(v);
+    return SNIB_ERR_OK;
 }
 
 static bool is_shared(const struct stat *dir)
@@ -93,7 +91,12 @@ static snib_err find_shared(const char *user, bool *ret,
     if (lstat(OF_ROOT, &top) || lstat(OF_GROUP, &dir)) {
         return SNIB_ERR_OK;
     }
-    if (!in_group(dir.st_gid)) {
+    bool in;
+    snib_err err = in_group(dir.st_gid, &in, reterr);
+    if (err) {
+        return err;
+    }
+    if (!in) {
         if (!is_shared(&dir) || !user || !is_listed(user, dir.st_gid)) {
             return SNIB_ERR_OK;
         }
@@ -381,6 +384,7 @@ static snib_err open_in(struct snib__place *p, const char *dir,
 {
     struct stat st;
     snib_err err;
+    bool in;
     size_t size = strlen(dir) + strlen(base) + 16;
     p->path = snib__alloc(size);
     p->bells_path = snib__alloc(size);
@@ -396,8 +400,11 @@ static snib_err open_in(struct snib__place *p, const char *dir,
                                  "directory %s: %s; " REMEDY, dir,
                                  strerror(errno));
     }
-    p->shared =
-        is_shared(&st) && in_group(st.st_gid) && !is_private(p->dir, base);
+    err = in_group(st.st_gid, &in, reterr);
+    if (err) {
+        return err;
+    }
+    p->shared = in && is_shared(&st) && !is_private(p->dir, base);
     p->group = st.st_gid;
     if (is_default && !p->shared &&
         (st.st_uid != geteuid() || (st.st_mode & 022))) {
