@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/world.h"
+#include "sim/same.h"
 #include "store/quorum/quorum.h"
 #include "store/redis/redis.h"
 
@@ -128,9 +128,11 @@ void sim_client_after(struct sim_world *w, int client)
     uint8_t news;
     struct snib__seat *s;
     while ((s = snib__engine_told(c->engine, &news))) {
+        sim_same_told(w, client, s, news);
         sim_lane_told(w, client, s, news);
     }
     sim_kinds_queries(w, client);
+    sim_same_after(w, client);
     sim_net_drive(w, client);
     snib_instant due = snib__engine_due(c->engine);
     if (due.ns == INT64_MAX) {

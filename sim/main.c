@@ -5,6 +5,8 @@
  *   snib-sim --seed N [-v]                        one seed, timeline with -v
  *   snib-sim --scenario FILE [-v]                 one kept world
  *   snib-sim --hash N                             trace hash of a seed, twice
+ *   snib-sim --same FILE | --record FILE          do many worlds run as it is
+ *                                                 written there; write it anew
  *
  * WORLDS: all kinds of worlds, each for so many seeds, or
  *   --mutex    plain mutexes on one server only: the short workload
@@ -24,51 +26,24 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/draw.h"
+#include "sim/kept.h"
 #include "sim/shrink.h"
 
 static struct sim_world world;
 static bool brief; /* do not shrink, print one line */
 
-static enum { ALL, MUTEX, QUORUM, MANY, CIRCLES, FORCE, VALUES, KINDS } kind;
-static const char *const kind_names[KINDS] = {
-    [MUTEX] = "--mutex",     [QUORUM] = "--quorum", [MANY] = "--many",
-    [CIRCLES] = "--circles", [FORCE] = "--force",   [VALUES] = "--values"};
+static enum sim_worlds kind;
 
 static bool is_kind(const char *arg)
 {
-    for (int k = MUTEX; k < KINDS; k++) {
-        if (strcmp(arg, kind_names[k]) == 0) {
-            kind = k;
+    for (int k = SIM_ALL + 1; k < SIM_WORLDS; k++) {
+        if (strcmp(arg, sim_worlds_names[k]) == 0) {
+            kind = (enum sim_worlds)k;
             return true;
         }
     }
     return false;
-}
-
-static void draw(struct sim_options *o, uint64_t seed)
-{
-    sim_options_draw(o, seed);
-    if (kind == MUTEX) {
-        o->flavour = SIM_MUTEX;
-        o->delay_ms = o->prio_pct = 0;
-    } else if (kind == QUORUM || (kind != MANY && sim_quorum_drawn(seed))) {
-        sim_quorum_draw(o);
-    } else if (kind == MANY) {
-        sim_many_draw(o, true);
-    } else { /* one of these at most */
-        sim_circles_draw(o);
-        sim_force_draw(o);
-        sim_many_draw(o, false);
-        sim_errands_draw(o);
-    }
-}
-
-static bool is_wanted(const struct sim_options *o)
-{
-    return kind == CIRCLES  ? o->circle_pct > 0
-           : kind == FORCE  ? o->force_pct || o->spin || o->spin_pct
-           : kind == VALUES ? o->value_pct || o->look_pct
-                            : true;
 }
 
 static double seconds(void)
@@ -86,7 +61,8 @@ static int usage(const char *what)
             "[--mutex | --quorum | --many |\n"
             "                --circles | --force | --values]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
-            "--hash N\n",
+            "--hash N |\n"
+            "                --same FILE | --record FILE\n",
             what);
     return 64;
 }
@@ -138,7 +114,7 @@ static int run_hash(uint64_t seed)
     struct sim_options opt;
     uint64_t hash[2];
     struct sim_lua *lua = sim_lua_new();
-    draw(&opt, seed);
+    sim_worlds_draw(kind, &opt, seed);
     for (int i = 0; i < 2; i++) {
         sim_run(&world, &opt, lua, NULL);
         hash[i] = world.hash;
@@ -163,8 +139,8 @@ static int run_share(uint64_t from, uint64_t count, uint64_t step, int fd,
     int failed = 0;
     for (uint64_t i = 0; i < count && !failed; i += step) {
         struct sim_options opt;
-        draw(&opt, from + i);
-        if (!is_wanted(&opt)) {
+        sim_worlds_draw(kind, &opt, from + i);
+        if (!sim_worlds_wanted(kind, &opt)) {
             continue;
         }
         if (!sim_run(&world, &opt, lua, NULL)) {
@@ -237,7 +213,7 @@ static bool number(const char *text, uint64_t *ret)
 int main(int argc, char **argv)
 {
     uint64_t count = 0, from = 1, jobs = 2, seed = 0, hash = 0;
-    const char *file = NULL;
+    const char *file = NULL, *same = NULL, *record = NULL;
     bool verbose = false, one = false, twice = false;
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : "";
@@ -249,6 +225,12 @@ int main(int argc, char **argv)
             continue;
         } else if (!strcmp(a, "--scenario") && *v) {
             file = v;
+            i++;
+        } else if (!strcmp(a, "--same") && *v) {
+            same = v;
+            i++;
+        } else if (!strcmp(a, "--record") && *v) {
+            record = v;
             i++;
         } else if (!strcmp(a, "--count") && number(v, &count)) {
             i++;
@@ -266,6 +248,10 @@ int main(int argc, char **argv)
             return usage(a);
         }
     }
+    if (same || record) {
+        return same ? sim_kept_compare(same, jobs)
+                    : sim_kept_record(record, jobs);
+    }
     struct sim_options opt;
     if (file) {
         char why[160];
@@ -279,7 +265,7 @@ int main(int argc, char **argv)
         return run_one(&opt, verbose);
     }
     if (one) {
-        draw(&opt, seed);
+        sim_worlds_draw(kind, &opt, seed);
         return run_one(&opt, verbose);
     }
     if (twice) {

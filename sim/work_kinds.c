@@ -8,6 +8,7 @@
  * worlds of mutexes are those they were. */
 #include <string.h>
 
+#include "sim/same.h"
 #include "sim/world.h"
 
 bool sim_kinds(const struct sim_world *w)
@@ -301,6 +302,7 @@ void sim_kinds_queries(struct sim_world *w, int client)
     struct sim_client *c = &w->client[client];
     struct snib__query *q;
     while ((q = snib__engine_told_query(c->engine))) {
+        sim_same_query(w, client, q);
         if (q->verb == SNIB__FORCE) {
             sim_force_told(w, client, q);
             continue;

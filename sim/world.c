@@ -9,6 +9,7 @@
  * healed, and whoever wants something must get it within bounds: liveness.
  * The trace hash takes in every event; the same seed gives the same hash. */
 #include "sim/world.h"
+#include "sim/same.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -350,6 +351,7 @@ static void watch_server(void *user, const struct sim_redis_event *ev)
     static _Thread_local struct sim_company company;
     struct sim_server *s = user;
     struct sim_world *w = s->world;
+    sim_same_step(w, (int)(s - w->node), ev);
     if (sim_quorum(w)) {
         sim_quorum_step(w, (int)(s - w->node), ev);
     } else if (sim_several(w, ev, &company)) {
@@ -381,7 +383,7 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     w->heap_cap = cap;
     w->opt = *opt;
     w->trace = trace;
-    w->hash = UINT64_C(0xcbf29ce484222325);
+    w->hash = w->same = UINT64_C(0xcbf29ce484222325);
     snib__rng_init(&w->net, &(struct snib__seed){{opt->seed, 1, 0, 0}});
     snib__rng_init(&w->work, &(struct snib__seed){{opt->seed, 2, 0, 0}});
     snib__rng_init(&w->misc, &(struct snib__seed){{opt->seed, 3, 0, 0}});

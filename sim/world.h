@@ -399,6 +399,7 @@ struct sim_world {
     struct sim_options opt;
     int64_t t;
     uint64_t seq, events, hash;
+    uint64_t same; /* of what servers and callers see: sim/same.c   */
     struct sim_event *heap;
     size_t heap_size, heap_cap;
     struct snib__rng net, work, misc;

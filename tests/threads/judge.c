@@ -207,7 +207,8 @@ void judge_acquired(struct world *w, struct actor *a, struct handle *h,
                     snib_err err, struct snib_grant grant, const char *text)
 {
     a->waits_for = NULL;
-    sched_say("= %s %s", snib_err_name(err), err ? text : "");
+    sched_say("= %s %s %d", snib_err_name(err), err ? text : "",
+              (int)(grant.token % 1000000));
     if (a->shut && err != SNIB_ERR_CLOSED) {
         wrong(w, a, verbs[a->now], err, "its client was closed before");
     }
@@ -279,7 +280,9 @@ void judge_renewed(struct world *w, struct actor *a, struct handle *h,
 void judge_status(struct world *w, struct actor *a, struct handle *h,
                   const struct snib_status *is, const char *explained)
 {
-    sched_say("= %s", snib_state_text(is->state));
+    sched_say("= %s %d, %lld of %lld ms, %u %s", snib_state_text(is->state),
+              (int)is->reason, (long long)is->left_ms, (long long)is->held_ms,
+              is->holds, explained);
     if (!surely_holds(w, a, h)) {
         return;
     }
@@ -413,8 +416,8 @@ void judge_event(struct world *w, const struct snib_event *ev)
     if (ev->kind == SNIB_EV_STATE) {
         return;
     }
-    sched_say("event of thread %d: %d %s", index_of(w, s->owner), (int)ev->kind,
-              snib_err_name(ev->error.code));
+    sched_say("event of thread %d: %d %s %s", index_of(w, s->owner),
+              (int)ev->kind, snib_err_name(ev->error.code), ev->error.text);
     if (!s->open || s->events++) {
         sched_fail("thread %d: a second event of one start",
                    index_of(w, s->owner));

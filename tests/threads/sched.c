@@ -90,6 +90,21 @@ int64_t sched_now(void)
 
 /* -- telling ------------------------------------------------------------------ */
 
+static void stir(uint64_t v)
+{
+    struct run *r = sched.run;
+    r->same = (r->same ^ v) * 0x100000001b3;
+    r->same ^= r->same >> 29;
+}
+
+static void stir_text(int thread, const char *text)
+{
+    stir((uint64_t)all.now);
+    for (stir((uint64_t)thread); *text; text++) {
+        stir((uint8_t)*text);
+    }
+}
+
 static struct note *note_new(int thread)
 {
     struct note *n = &all.note[all.notes++ % NOTES];
@@ -100,12 +115,15 @@ static struct note *note_new(int thread)
 void sched_say(const char *format, ...)
 {
     va_list args;
+    char text[400];
     if (!sched.run) {
         return;
     }
     va_start(args, format);
-    vsnprintf(note_new(all.running)->text, sizeof all.note->text, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    stir_text(all.running, text);
+    snprintf(note_new(all.running)->text, sizeof all.note->text, "%.40s", text);
 }
 
 static void print_trace(void)
@@ -389,6 +407,7 @@ static void note(const char *what, const void *object)
     struct note *n = note_new(self);
     n->what = what;
     n->object = object;
+    stir_text(self, what);
 }
 
 void sched_point(const char *what, const void *object)
@@ -710,7 +729,7 @@ void sched_begin(struct run *r)
     }
     r->choices = r->points = r->warps = r->quiets = 0;
     r->listed = r->how == SCHED_LIST ? r->listed : 0;
-    r->trace = 0xcbf29ce484222325;
+    r->trace = r->same = 0xcbf29ce484222325;
     r->failed = false;
     r->why[0] = 0;
     sched.run = r;

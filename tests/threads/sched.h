@@ -56,6 +56,7 @@ struct run {
     bool forced[SCHED_POINTS];      /* who ran could not go on              */
     uint32_t points, warps, quiets; /* moves of time: decided, and quiet    */
     uint64_t trace;                 /* hash of who ran                      */
+    uint64_t same; /* … of each point, answer and instant            */
     bool failed, verbose;
     char why[1000];
 };

@@ -17,6 +17,9 @@
  *   --minutes N   by chance, until then
  *   --first       end with the first program that fails
  *   --list        the table
+ *   --same FILE   compare what each of the programs (a hundred of those by
+ *                 chance) does with the numbers that are kept there
+ *   --record FILE write these
  *
  * Each program runs in a process of its own, so a crash, a failed assertion or
  * a report of AddressSanitizer is found like everything else: the schedule that
@@ -44,6 +47,7 @@ static struct shared {
     struct run run;
     char text[PROGRAM_TEXT];
     uint64_t schedules, cut, points;
+    uint64_t same; /* of all schedules of a program, in their order        */
     uint32_t most;
 } * shared;
 
@@ -54,6 +58,24 @@ static struct {
     bool first;
     const char *only, *program, *replay;
 } option = {.bound = 1, .each = 3, .sample = 40, .random = 1500, .seed = 1};
+
+/* The numbers of programs, in the order in which they run. */
+static FILE *same, *record;
+static int others;
+
+static void compare(const char *what)
+{
+    char line[PROGRAM_TEXT + 40], is[PROGRAM_TEXT + 40];
+    snprintf(is, sizeof is, "%016" PRIx64 " %s\n", shared->same, what);
+    shared->same = 0;
+    if (record) {
+        fputs(is, record);
+    }
+    if (same && (!fgets(line, sizeof line, same) || strcmp(line, is) != 0) &&
+        others++ < 10) {
+        printf("does not run as it is written down: %s\n", what);
+    }
+}
 
 static double clock_s(void)
 {
@@ -70,6 +92,7 @@ static void run_once(const char *text)
     program_run(text, &shared->run);
     shared->schedules++;
     shared->points += shared->run.points;
+    shared->same = (shared->same ^ shared->run.same) * 0x100000001b3;
     if (shared->run.choices > shared->most) {
         shared->most = shared->run.choices;
     }
@@ -258,6 +281,7 @@ static int run_table(void)
         }
         shared->schedules = shared->cut = 0;
         failed += !try_program(*p, child_of_table);
+        compare(*p);
         programs++;
         all += shared->schedules;
         cut += shared->cut;
@@ -286,6 +310,11 @@ static int run_random(void)
         program_make(option.seed + n, text);
         shared->run.seed = option.seed + n;
         failed += !try_program(text, child_of_chance);
+        if (n % 100 == 99) {
+            snprintf(text, sizeof text, "by chance, up to %" PRIu64,
+                     option.seed + n);
+            compare(text);
+        }
     }
     printf("%" PRIu64 " programs by chance from seed %" PRIu64 ": %" PRIu64
            " schedules\n",
@@ -334,21 +363,24 @@ static void stay_on_one_core(void)
     }
 }
 
+static FILE *open_list(const char *path, const char *mode)
+{
+    FILE *f = fopen(path, mode);
+    if (!f) {
+        perror(path);
+        exit(64);
+    }
+    return f;
+}
+
 static void read_options(int argc, char **argv)
 {
-    static const struct option names[] = {{"bound", 1, 0, 'b'},
-                                          {"cap", 1, 0, 'c'},
-                                          {"sample", 1, 0, 's'},
-                                          {"random", 1, 0, 'r'},
-                                          {"seed", 1, 0, 'S'},
-                                          {"only", 1, 0, 'o'},
-                                          {"program", 1, 0, 'p'},
-                                          {"replay", 1, 0, 'l'},
-                                          {"minutes", 1, 0, 'm'},
-                                          {"each", 1, 0, 'e'},
-                                          {"list", 0, 0, 'L'},
-                                          {"first", 0, 0, 'f'},
-                                          {0}};
+    static const struct option names[] = {
+        {"bound", 1, 0, 'b'},   {"cap", 1, 0, 'c'},    {"sample", 1, 0, 's'},
+        {"random", 1, 0, 'r'},  {"seed", 1, 0, 'S'},   {"only", 1, 0, 'o'},
+        {"program", 1, 0, 'p'}, {"replay", 1, 0, 'l'}, {"minutes", 1, 0, 'm'},
+        {"each", 1, 0, 'e'},    {"list", 0, 0, 'L'},   {"first", 0, 0, 'f'},
+        {"same", 1, 0, 'k'},    {"record", 1, 0, 'R'}, {0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         switch (c) {
         case 'b':
@@ -384,6 +416,12 @@ static void read_options(int argc, char **argv)
         case 'f':
             option.first = true;
             break;
+        case 'k':
+            same = open_list(optarg, "r");
+            break;
+        case 'R':
+            record = open_list(optarg, "w");
+            break;
         case 'L':
             for (const char *const *p = program_table; *p; p++) {
                 puts(*p);
@@ -415,5 +453,16 @@ int main(int argc, char **argv)
     if (!option.program && !(failed && option.first)) {
         failed += run_random();
     }
-    return failed ? 1 : 0;
+    if (others) {
+        printf("%d lists of schedules are not as written down: what the "
+               "program does has changed, or\nwhere it can be interrupted. "
+               "Meant? Then threads --record tests/threads/schedules.txt, "
+               "with the\nchange.\n",
+               others);
+    }
+    if (record && fclose(record)) {
+        perror("threads: --record");
+        return 2;
+    }
+    return failed || others ? 1 : 0;
 }

@@ -310,7 +310,7 @@ void WRAP(snib__self_about)(struct snib__about *a, const char *program,
                             const char *reason)
 {
     (void)reason;
-    *a = (struct snib__about){.pid = getpid(), .start = 1};
+    *a = (struct snib__about){.pid = 4711, .start = 1}; /* told in words */
     snprintf(a->program, sizeof a->program, "%s", program ? program : "?");
 }
 

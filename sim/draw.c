@@ -1,0 +1,34 @@
+/* sim/draw.c — see draw.h. */
+#include "sim/draw.h"
+
+const char *const sim_worlds_names[SIM_WORLDS] = {
+    [SIM_OF_MUTEXES] = "--mutex", [SIM_OF_A_QUORUM] = "--quorum",
+    [SIM_OF_MANY] = "--many",     [SIM_OF_CIRCLES] = "--circles",
+    [SIM_OF_FORCE] = "--force",   [SIM_OF_VALUES] = "--values"};
+
+void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
+{
+    sim_options_draw(o, seed);
+    if (kind == SIM_OF_MUTEXES) {
+        o->flavour = SIM_MUTEX;
+        o->delay_ms = o->prio_pct = 0;
+    } else if (kind == SIM_OF_A_QUORUM ||
+               (kind != SIM_OF_MANY && sim_quorum_drawn(seed))) {
+        sim_quorum_draw(o);
+    } else if (kind == SIM_OF_MANY) {
+        sim_many_draw(o, true);
+    } else { /* one of these at most */
+        sim_circles_draw(o);
+        sim_force_draw(o);
+        sim_many_draw(o, false);
+        sim_errands_draw(o);
+    }
+}
+
+bool sim_worlds_wanted(enum sim_worlds kind, const struct sim_options *o)
+{
+    return kind == SIM_OF_CIRCLES  ? o->circle_pct > 0
+           : kind == SIM_OF_FORCE  ? o->force_pct || o->spin || o->spin_pct
+           : kind == SIM_OF_VALUES ? o->value_pct || o->look_pct
+                                   : true;
+}

@@ -1,0 +1,25 @@
+/* sim/draw.h — which world a seed is, of the kinds that can be asked for. */
+#ifndef SNIB_SIM_DRAW_H
+#define SNIB_SIM_DRAW_H
+
+#include "sim/world.h"
+
+enum sim_worlds {
+    SIM_ALL, /* every seed, as it comes                                  */
+    SIM_OF_MUTEXES,
+    SIM_OF_A_QUORUM,
+    SIM_OF_MANY,
+    SIM_OF_CIRCLES,
+    SIM_OF_FORCE,
+    SIM_OF_VALUES,
+    SIM_WORLDS
+};
+
+/* "--quorum", …; ALL has none. */
+extern const char *const sim_worlds_names[SIM_WORLDS];
+
+void sim_worlds_draw(enum sim_worlds, struct sim_options *, uint64_t seed);
+/* Is what was drawn one of these? */
+bool sim_worlds_wanted(enum sim_worlds, const struct sim_options *);
+
+#endif

@@ -1,0 +1,18 @@
+/* sim/same.h — a number of all that a world's servers and callers see. */
+#ifndef SNIB_SIM_SAME_H
+#define SNIB_SIM_SAME_H
+
+#include "sim/world.h"
+
+/* A command that a server has executed. */
+void sim_same_step(struct sim_world *, int node,
+                   const struct sim_redis_event *);
+/* News of a seat, before its lane hears them. */
+void sim_same_told(struct sim_world *, int client, const struct snib__seat *,
+                   uint8_t news);
+/* A query's answer. */
+void sim_same_query(struct sim_world *, int client, const struct snib__query *);
+/* After each call into a client's engine. */
+void sim_same_after(struct sim_world *, int client);
+
+#endif
