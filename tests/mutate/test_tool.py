@@ -235,6 +235,24 @@ def test_mutants_of_a_script_are_in_the_processes_that_send_it(run):
         int(seen): "killed", int(unseen): "survived"}, told
 
 
+def test_what_was_judged_is_not_judged_again(run, tmp_path):
+    words = ["--only", "src/base", "--count", "500", "--seed", "1"]
+    _, told, lines = run(*words)
+    out = tmp_path / "out.jsonl"
+    whole = out.read_text().splitlines(keepends=True)
+    first = json.loads(whole[0])
+    assert first["verdict"] != "equivalent"
+    whole[0] = whole[0].replace(first["verdict"], "equivalent")
+    out.write_text("".join(whole[:3]) + whole[3][:20])  # cut off in a line
+    _, told, again = run(*words, "--resume")
+    assert "3 were judged before" in told
+    assert verdicts(again)[first["function"], first["change"]] == "equivalent"
+    assert len(verdicts(again)) == len(verdicts(lines))
+    _, told, none = run(*words, "--minutes", "0")
+    assert none == [] and f"{len(lines)} of {len(lines)} drawn were not " \
+        "judged" in told
+
+
 def test_diff_draws_from_changed_lines_only(run, project):
     path = project / "src" / "base" / "small.c"
     path.write_text(SMALL_C.replace("n > 100 ? 100 : n",

@@ -11,12 +11,14 @@ import os
 import pickle
 import queue
 import threading
+import time
 
 import draw
 import splice
 from built import arguments_of
 
 FORM = 3  # of the file
+SAVE_EACH = 60  # seconds; saving takes some itself
 TRIES = 6  # a test that fails without any mutant: twice a run, three runs
 
 
@@ -118,6 +120,7 @@ class Recorder:
         self.cover, self.suites, self.agents = cover, suites, agents
         self.logs, self.say = logs, say
         self.lock, self.done, self.again = threading.Lock(), 0, {}
+        self.saved = time.monotonic()
 
     def wanted(self, fresh):
         """Jobs for what the map does not know, as functions of an agent."""
@@ -233,8 +236,9 @@ class Recorder:
                     self.done += 1
                     if self.done % 20 == 0 or self.done == total:
                         self.say(f"  map: {self.done} of {total}")
-                    if self.done % 100 == 0:  # it takes seconds
+                    if time.monotonic() > self.saved + SAVE_EACH:
                         self.cover.save()
+                        self.saved = time.monotonic()
         threads = [threading.Thread(target=work, args=(a, os.path.join(
             self.logs, f"map-{n}.log"))) for n, a in enumerate(agents)]
         for thread in threads:

@@ -23,6 +23,10 @@ How
   --budget S      seconds of pytest cases a mutant (default: 40); the cases
                   left out are counted in the report
   --thorough      no budget
+  --minutes N     begin no further mutant after so many minutes; what was drawn
+                  and not judged is counted
+  --resume        of an earlier run that was cut off: what --out has a verdict
+                  of is not judged again
   --fail-under P  exit status 1 when less than P per cent are found
   --out FILE      the report as lines of JSON (default:
                   build/results/mutants.jsonl)
@@ -87,6 +91,8 @@ def options_of(words):
                     default=int(os.environ.get("SNIB_JOBS", "2")))
     ap.add_argument("--budget", type=float, default=40)
     ap.add_argument("--thorough", action="store_true")
+    ap.add_argument("--minutes", type=float, default=float("inf"))
+    ap.add_argument("--resume", action="store_true")
     ap.add_argument("--fail-under", type=float)
     ap.add_argument("--out")
     ap.add_argument("--help", "-h", action="store_true")
@@ -272,14 +278,24 @@ class Tool:
         judge = Judge(found, units, self.copy, self.options, self.say)
         judge.known = self.known
         keys = draw.keys_of(self.taken, self.mutants)
-        waiting, verdicts = queue.SimpleQueue(), []
-        for mutant in sample.mutants:
-            waiting.put(mutant)
         lock, failed = threading.Lock(), []
         out = self.options.out or os.path.join(self.root, "build", "results",
                                                "mutants.jsonl")
         os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
+        earlier = report.read(out) if self.options.resume else {}
+        waiting, verdicts = queue.SimpleQueue(), []
+        for mutant in sample.mutants:
+            verdict = earlier.get(report.key_of(mutant))
+            if verdict:
+                verdicts.append((mutant, verdict))
+            else:
+                waiting.put(mutant)
+        if verdicts:
+            self.say(f"{len(verdicts)} were judged before")
+        end = time.monotonic() + 60 * self.options.minutes
         file = open(out, "w", encoding="utf-8")
+        for mutant, verdict in verdicts:
+            file.write(report.line_of(mutant, verdict) + "\n")
 
         def verdict_of(mutant, agent, log):
             if mutant.mark in self.marks:
@@ -302,7 +318,7 @@ class Tool:
             agent = Agent(python, self.root)
             log = os.path.join(self.copy.base, f"test-{number}.log")
             try:
-                while not failed:
+                while not failed and time.monotonic() < end:
                     try:
                         mutant = waiting.get_nowait()
                     except queue.Empty:
@@ -327,6 +343,9 @@ class Tool:
         file.close()
         if failed:
             raise failed[0]
+        if not waiting.empty():
+            self.say(f"{waiting.qsize()} of {len(sample.mutants)} drawn were "
+                     "not judged: no time was left (--resume goes on)")
         return verdicts, judge, out
 
     def tell(self, verdicts, judge, out):

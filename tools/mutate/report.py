@@ -15,6 +15,31 @@ def line_of(mutant, verdict):
         ensure_ascii=False)
 
 
+def key_of(mutant):
+    """Which mutant it is, as long as its file stays as it is."""
+    return mutant.number, mutant.path, mutant.line, mutant.change
+
+
+def read(path):
+    """{key: verdict} of the lines that are there; the last may be half a
+    line, or the file be missing."""
+    found = {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.readlines()
+    except FileNotFoundError:
+        return found
+    for line in lines:
+        try:
+            line = json.loads(line)
+        except ValueError:
+            continue
+        key = tuple(line.pop(k) for k in ("number", "path", "line", "change"))
+        found[key] = {k: v for k, v in line.items()
+                      if k not in ("function", "rule", "text")}
+    return found
+
+
 def counts(verdicts, key):
     """{key: {word: number}} of [(mutant, verdict)]"""
     rows = {}
