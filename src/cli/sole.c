@@ -24,9 +24,12 @@ static bool read_line(const char *path, char *ret, size_t size)
     if (fd >= 0) {
         close(fd);
     }
-    ret[n > 0 ? n : 0] = '\0';
+    if (n <= 0) {
+        return false;
+    }
+    ret[n] = '\0';
     ret[strcspn(ret, "\n")] = '\0';
-    return n > 0;
+    return true;
 }
 
 /* True once a boot; also when the note cannot be kept. */

@@ -118,8 +118,9 @@ static snib_err decode(struct parser *p, struct piece s, char **ret)
     for (size_t i = 0; i < s.size; i++) {
         int c = (uint8_t)s.p[i];
         if (c == '%') {
-            int high = s.size - i > 2 ? hex_value(s.p[i + 1]) : -1;
-            int low = s.size - i > 2 ? hex_value(s.p[i + 2]) : -1;
+            bool two = s.size - i > 2;
+            int high = two ? hex_value(s.p[i + 1]) : -1;
+            int low = two ? hex_value(s.p[i + 2]) : -1;
             if (high < 0 || low < 0) {
                 return wrong(p, "'%' must be followed by two hexadecimal "
                                 "digits; a percent sign is written %25");

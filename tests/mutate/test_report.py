@@ -62,7 +62,7 @@ def marked(tmp_path, text):
 
 
 GOOD = ("src/core/a.c f\nrule: operator\nline: return a + b;\n"
-        "change: a + b -> a - b\nwhy: b is 0 here:\n  see g\n")
+        "change: a + b -> a - b\nwhy: b is 0 here:\n  see g\nread: agreed\n")
 
 
 def test_mark_is_found_by_content_and_has_its_reason(tmp_path):
@@ -72,7 +72,8 @@ def test_mark_is_found_by_content_and_has_its_reason(tmp_path):
 
 
 def test_block_of_a_mutant_becomes_a_mark_with_a_reason(tmp_path):
-    found = marked(tmp_path, marks.block_of(mutant()) + "because\n")
+    block = marks.block_of(mutant()).replace("why: ", "why: because")
+    found = marked(tmp_path, block + "agreed\n")
     assert found == {mutant().mark: "because"}
 
 
@@ -82,9 +83,10 @@ def test_mark_of_what_is_no_longer_there_is_stale(tmp_path):
 
 
 @pytest.mark.parametrize("text", [
-    GOOD.replace("why: b is 0 here:\n  see g\n", ""),
+    GOOD.replace("why: b is 0 here:\n  see g\nread: agreed\n", ""),
     GOOD.replace("b is 0 here:\n  see g\n", "\n"),
     GOOD.replace("src/core/a.c f", "src/core/a.c"),
+    GOOD.replace("agreed", "doubted"),
     GOOD + "\n" + GOOD,
 ])
 def test_mark_without_a_part_or_twice_is_refused(tmp_path, text):

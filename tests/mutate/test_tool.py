@@ -194,13 +194,18 @@ def test_same_machine_code_is_equivalent_and_a_mark_counts_as_well(
     assert "-    return n > 100 ? 100 : n;" in shown
     mark = shown[shown.index("src/base/small.c small_limit\n"):].strip()
     path = project / "tests" / "mutants-equivalent.txt"
-    path.write_text(mark + " nobody asks for more than 5\n")
+    mark = mark.replace("why:", "why: nobody asks for more than 5")
+    path.write_text(mark + " not yet\n")
+    status, told, _ = run("--marks")
+    assert status == 1 and "no second reader has agreed" in told
+    mark += " agreed\n"
+    path.write_text(mark)
     try:
         assert run("--marks")[0] == 0
         _, _, found = run("--run", f"{other},{twin}")
         assert {v["number"]: v["verdict"] for v in found} == {
             int(other): "equivalent", int(twin): "not covered"}
-        path.write_text(mark.replace("n > 100", "n >= 7") + " so\n")
+        path.write_text(mark.replace("n > 100", "n >= 7"))
         status, told, _ = run("--marks")
         assert status == 1 and "stale: src/base/small.c small_limit" in told
     finally:

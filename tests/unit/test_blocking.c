@@ -181,6 +181,7 @@ static void waiter_is_polled_at_the_holders_end_within_the_cap(void **state)
         {200, 3, 995, 1000, 30000}, {-50, 1, 995, 1000, 30000},
         {5000, 1, 300, 300, 900}, /* a third of a short claim (H05) */
         {5000, 2, 50, 50, 60},      {5000, 3, 995, 1000, 900},
+        {300, 1, 300, 300, 900}, /* of both at once: without jitter */
     };
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib__request r = ask(SNIB__ACQUIRE);
@@ -192,6 +193,8 @@ static void waiter_is_polled_at_the_holders_end_within_the_cap(void **state)
         expect_answer(&r, SNIB__QUEUED);
         int64_t due = st->due(store).ns / 1000000;
         assert_in_range(due, t[i].from, t[i].to);
+        assert_true(t[i].from < t[i].to ||
+                    st->due(store).ns == t[i].from * 1000000);
         tick(due);
         assert_true(snib__list_empty(&out.exec) || due == t[i].from);
         tick(due + 1);

@@ -7,7 +7,10 @@ A block is one mark, blocks are parted by an empty line:
     line: if (left < 3) {
     change: 3 -> 4
     why: left is even: the caller rounds it down
+    read: agreed
 
+`read` is written by a second reader, who looked for a case that tells the two
+apart and found none.
 It speaks of content, not of line numbers; where a line has the same change
 twice, the second ends with #2. A mark that fits no mutant is an
 error: the code has changed, and so may the reason have."""
@@ -15,7 +18,7 @@ import os
 import re
 
 PATH = "tests/mutants-equivalent.txt"
-FIELDS = ["rule", "line", "change", "why"]
+FIELDS = ["rule", "line", "change", "why", "read"]
 
 
 class BadMark(Exception):
@@ -38,7 +41,7 @@ def read(root):
         where = lines[0].split()
         told, field = {}, ""
         for line in lines[1:]:
-            found = re.match(r"^(rule|line|change|why): (.*)$", line)
+            found = re.match(r"^(rule|line|change|why|read): (.*)$", line)
             if found:
                 field = found[1]
                 told[field] = found[2].strip()
@@ -47,6 +50,9 @@ def read(root):
         if len(where) != 2 or set(told) != set(FIELDS) or not told["why"]:
             raise BadMark(f"{PATH}: a mark is FILE FUNCTION, then the lines "
                           f"{', '.join(FIELDS)}; this is none:\n{block}")
+        if told["read"] != "agreed":
+            raise BadMark(f"{PATH}: {' '.join(where)}: {told['change']}: no "
+                          "second reader has agreed (read: agreed)")
         mark = (*where, told["rule"], told["line"], told["change"])
         if mark in marks:
             raise BadMark(f"{PATH}: marked twice: {' '.join(where)}: "
@@ -64,4 +70,4 @@ def block_of(mutant):
     """What to write into the file, but for the reason."""
     path, function, rule, line, change = mutant.mark
     return (f"{path} {function}\nrule: {rule}\nline: {line}\n"
-            f"change: {change}\nwhy: ")
+            f"change: {change}\nwhy: \nread: ")

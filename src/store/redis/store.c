@@ -86,7 +86,7 @@ static snib_err addresses(struct snib__redis *s, const struct snib__url *url,
                      strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host,
                      url->port ? url->port : 6379u);
     }
-    if (n <= 0 || (size_t)n >= size || (socket && (size_t)n > 107)) {
+    if (n <= 0 || (socket && n > 107)) { /* a host has 253 at most */
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "%.120s: no usable host or socket path", url->safe);
     }
