@@ -1,0 +1,465 @@
+/* tests/unit/test_store_same.c — the stores of this host, by chance, in a time
+ * of the test's own. wraps: clock_gettime
+ *
+ * The same requests go to memory: and to a lock file: of what callers and
+ * others see both say the same. And what each says, with the rows that it has
+ * in the end, is a number in store_same.txt: a change of one is a change of
+ * what the store does, meant (then `unit.store_same --record`) or not.
+ * SNIB_TELL=1 shows each answer. Not in it: waiting, processes that died. */
+#include <time.h>
+
+#include "sqlite_store.h"
+#include "store/memory/memory.h"
+
+enum { SEEDS = 160, STEPS = 150, NAMES = 3, CLIENTS = 3, MINE = 12 };
+
+#define LIST SNIB_TESTS "/unit/store_same.txt"
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+static int64_t now_us;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    int64_t us = now_us + (clock == CLOCK_REALTIME ? 1790000000000000 : 0);
+    *ret = (struct timespec){.tv_sec = us / 1000000,
+                             .tv_nsec = us % 1000000 * 1000};
+    return 0;
+}
+
+/* What was said so far. */
+static struct told {
+    uint64_t shown; /* the same on both stores                              */
+    uint64_t all;
+    char last[300];
+} told;
+
+static void stir(uint64_t *h, const void *bytes, size_t size)
+{
+    const uint8_t *p = bytes;
+    for (size_t i = 0; i < size; i++) {
+        *h = (*h ^ p[i]) * 1099511628211u;
+    }
+    *h = (*h ^ size) * 1099511628211u;
+    *h ^= *h >> 29;
+}
+
+/* -- chance ------------------------------------------------------------------- */
+
+static uint64_t random_state;
+
+static uint64_t below(uint64_t n) /* splitmix64 */
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return (z ^ z >> 31) % n;
+}
+
+static bool one_in(uint64_t n)
+{
+    return below(n) == 0;
+}
+
+/* -- requests ------------------------------------------------------------------ */
+
+/* A client's own: waits, holds, or was told that it does not any more. */
+static struct mine {
+    struct snib__request r;
+    int client, name;
+    bool used, holds;
+} mine[MINE];
+
+static struct snib__name names[NAMES];
+static int64_t version[NAMES], floor_seen;
+static struct snib__request change; /* the last of a value                  */
+
+static void tell(const struct snib__request *r)
+{
+    const struct snib_error *e = r->reterr;
+    bool asked = r->answer == SNIB__QUEUED || r->answer == SNIB__DONE;
+    int n =
+        snprintf(told.last, sizeof told.last,
+                 "%d: %d %d, %u %u %u, %lld left, %d %d%d%d", (int)r->verb,
+                 (int)r->answer, (int)r->err, r->position, asked ? r->slot : 0,
+                 asked ? r->permits : 0, (long long)r->left.ns, r->granted != 0,
+                 r->revoked, r->far, r->resent);
+    if (getenv("SNIB_TELL")) {
+        printf("%s kind %d name %s %s, %s\n", kit.ops->scheme, (int)r->kind,
+               r->name ? r->name->raw : "", told.last, e->text);
+        fflush(stdout);
+    }
+    stir(&told.shown, told.last, (size_t)n);
+    stir(&told.all, told.last, (size_t)n);
+    stir(&told.all, &r->token, sizeof r->token);
+    stir(&told.all, &r->granted, sizeof r->granted);
+    if (r->answer != SNIB__DONE) {
+        stir(&told.all, e->text, strlen(e->text));
+    }
+}
+
+static void execute(int client, struct snib__request *r)
+{
+    static struct snib_error error;
+    struct snib__buf rows;
+    snib__buf_init(&rows, 1 << 20);
+    error = (struct snib_error){0};
+    r->reterr = &error;
+    r->result = &rows;
+    r->answer = SNIB__PENDING;
+    r->err = SNIB_ERR_OK;
+    run(client, r);
+    tell(r);
+    stir(&told.all, snib__buf_size(&rows) ? snib__buf_bytes(&rows) : NULL,
+         snib__buf_size(&rows));
+    snib__buf_free(&rows);
+    r->result = NULL;
+    floor_seen = r->token > floor_seen ? r->token : floor_seen;
+}
+
+static struct mine *any_mine(void)
+{
+    struct mine *m = &mine[below(MINE)];
+    return m->used ? m : NULL;
+}
+
+static void settle(struct mine *m)
+{
+    m->holds = m->r.answer == SNIB__DONE;
+    m->used = m->holds || m->r.answer == SNIB__QUEUED;
+}
+
+static void acquire_one(void)
+{
+    static const int64_t leases[] = {200, 1000, 3000, 9000};
+    struct mine *m = &mine[below(MINE)], *other = any_mine();
+    if (m->used) {
+        return;
+    }
+    m->name = (int)below(NAMES);
+    m->client = (int)below(CLIENTS);
+    m->r = request(SNIB__ACQUIRE, &names[m->name]);
+    m->r.kind = (snib_kind)below(SNIB_BARRIER + 1);
+    m->r.permits = m->r.kind == SNIB_PERMITS   ? (uint32_t)below(4)
+                   : m->r.kind == SNIB_BARRIER ? 2 + (uint32_t)below(2)
+                                               : 1;
+    m->r.capacity = m->r.kind == SNIB_PERMITS && one_in(2) ? 3 : 0;
+    m->r.may_queue = !one_in(3) && m->r.permits > 0;
+    m->r.lease = snib__ms(leases[below(4)]);
+    m->r.rank = (int8_t)(one_in(4) ? (int)below(3) - 1 : 0);
+    m->r.delay = snib__ms(one_in(6) ? 400 : 0);
+    m->r.room = one_in(4) ? (uint32_t)below(5) : 0;
+    m->r.floor = one_in(5) ? floor_seen : 0;
+    if (other && other->holds && other->name == m->name &&
+        other->client == m->client && other != m && one_in(2) &&
+        ((m->r.kind == SNIB_READ && other->r.kind == SNIB_WRITE) ||
+         (m->r.kind == SNIB_WRITE && other->r.kind == SNIB_READ))) {
+        memcpy(m->r.beside, other->r.id, sizeof m->r.beside);
+    }
+    execute(m->client, &m->r);
+    settle(m);
+}
+
+static void go_on(struct mine *m, snib__verb verb)
+{
+    struct snib__request r = turn_into(&m->r, verb);
+    r.granted = 0;
+    if (verb == SNIB__RENEW) {
+        r.only_asks = one_in(4);
+        r.listen = one_in(2);
+        r.lease = snib__ms(1 + (int64_t)below(4000));
+    } else {
+        r.resent = one_in(4);
+    }
+    if (one_in(12)) {
+        r.token += 1; /* of another grant */
+    }
+    if (verb == SNIB__CANCEL) {
+        r.token = 0;
+    }
+    execute(m->client, &r);
+    if (verb == SNIB__RENEW) {
+        m->used = m->holds = r.answer == SNIB__DONE;
+    } else if (one_in(5)) {
+        execute(m->client, &r); /* a second copy */
+        m->used = m->holds = false;
+    } else {
+        m->used = m->holds = false;
+    }
+}
+
+static void with_mine(void)
+{
+    struct mine *m = any_mine();
+    if (!m) {
+        return;
+    }
+    if (!m->holds && !one_in(5)) {
+        execute(m->client, &m->r);
+        settle(m);
+    } else if (!m->holds) {
+        go_on(m, SNIB__CANCEL);
+    } else if (one_in(8)) { /* a repeat */
+        m->r.resent = true;
+        execute(m->client, &m->r);
+        settle(m);
+    } else {
+        go_on(m, one_in(2)   ? SNIB__RENEW
+                 : one_in(3) ? SNIB__CANCEL
+                             : SNIB__RELEASE);
+    }
+}
+
+static void look_at(void)
+{
+    static const char *const globs[] = {"*", "a*", "?", "nothing"};
+    bool one = one_in(2);
+    struct snib__request r =
+        request(one ? SNIB__INSPECT : SNIB__LIST, &names[below(NAMES)]);
+    r.name = one ? r.name : NULL;
+    r.text = one ? NULL : globs[below(4)];
+    r.text_size = r.text ? (uint32_t)strlen(r.text) : 0;
+    r.awaited_only = !one && one_in(3);
+    execute((int)below(CLIENTS), &r);
+}
+
+static void force_one(void)
+{
+    struct snib__request r = request(SNIB__FORCE, &names[below(NAMES)]);
+    r.text = "revoked by anna on ci-7: bad";
+    r.text_size = (uint32_t)strlen(r.text);
+    execute((int)below(CLIENTS), &r);
+}
+
+static void set_terms(void)
+{
+    struct snib__request r = request(SNIB__TERMS, &names[below(NAMES)]);
+    r.op = (uint8_t)below(SNIB__TERMS_OPEN + 1);
+    r.amount = (int64_t)below(6) - (r.op == SNIB__TERMS_ADD ? 3 : 0);
+    execute((int)below(CLIENTS), &r);
+    if (one_in(6)) {
+        execute((int)below(CLIENTS), &r); /* the same once more */
+    }
+}
+
+static void use_value(void)
+{
+    int name = (int)below(NAMES), client = (int)below(CLIENTS);
+    if (one_in(5) && change.name) { /* late, or repeated */
+        change.resent = true;
+        execute(client, &change);
+        return;
+    }
+    struct snib__request r = request(one_in(3)   ? SNIB__VALUE_GET
+                                     : one_in(4) ? SNIB__VALUE_DELETE
+                                                 : SNIB__VALUE_PUT,
+                                     &names[name]);
+    r.token = one_in(4) ? 0 : version[name];
+    r.text = &"0123456789"[below(10)];
+    r.text_size = (uint32_t)strlen(r.text);
+    r.lease = snib__ms(one_in(3) ? 700 : 30000);
+    r.floor = one_in(6) ? version[below(NAMES)] + 3 : 0;
+    r.born = lease_now(0);
+    change = r;
+    execute(client, &r);
+    if (r.answer == SNIB__DONE || r.err == SNIB_ERR_BUSY) {
+        version[name] = r.token;
+    }
+}
+
+static void ring(void)
+{
+    uint64_t ids[64][2];
+    for (int i = 0; i < CLIENTS; i++) {
+        uint32_t n = kit.ops->rung(kit.peer[i].inst, ids, 64);
+        stir(&told.all, ids, n <= 64 ? n * sizeof *ids : 0);
+    }
+}
+
+static void step(void)
+{
+    switch (below(16)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+        acquire_one();
+        break;
+    case 5:
+    case 6:
+    case 7:
+    case 8:
+        with_mine();
+        break;
+    case 9:
+        look_at();
+        break;
+    case 10:
+        if (one_in(3)) {
+            force_one();
+        }
+        break;
+    case 11:
+        set_terms();
+        break;
+    case 12:
+    case 13:
+        use_value();
+        break;
+    case 14:
+        ring();
+        break;
+    default:
+        now_us += 1000 * (int64_t)below(one_in(6) ? 9000 : 400);
+    }
+    now_us += 1000; /* both count in whole ms, from instants of their own */
+}
+
+/* -- the two stores -------------------------------------------------------------- */
+
+static void *open_memory(struct peer *p)
+{
+    static struct snib_error e;
+    static char space[20];
+    struct snib__url url = {.path = space};
+    struct snib__store_config config = {
+        .url = &url,
+        .out = &p->out,
+        .request = snib__ms(2000),
+        .client = {p->client[0], p->client[1]},
+    };
+    snprintf(space, sizeof space, "same%d", (int)(random_state % 1000));
+    return snib__memory_ops.open(&config, &p->inst, &e) ? NULL : p->inst;
+}
+
+/* All that the file has, but what is this process's. */
+static void tell_rows(void)
+{
+    static const char *const queries[] = {
+        "SELECT name, size, token, gate, shares FROM lock",
+        "SELECT name, client, request, kind, permits, holds, state, token, "
+        "room, floor, lease, until, about, rank, delay, beside, slot "
+        "FROM claim",
+        "SELECT name, until, record, bytes FROM value",
+        "SELECT key, value FROM meta WHERE key <> 'boot'"};
+    sqlite3 *db;
+    sqlite3_stmt *st;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    for (size_t i = 0; i < COUNT_OF(queries); i++) {
+        if (sqlite3_prepare_v2(db, queries[i], -1, &st, NULL)) {
+            continue; /* no value was written yet */
+        }
+        while (sqlite3_step(st) == SQLITE_ROW) {
+            for (int k = 0; k < sqlite3_column_count(st); k++) {
+                const void *bytes = sqlite3_column_blob(st, k);
+                stir(&told.all, bytes, (size_t)sqlite3_column_bytes(st, k));
+            }
+        }
+        sqlite3_finalize(st);
+    }
+    sqlite3_close(db);
+}
+
+static void begin_run(uint64_t seed)
+{
+    static const char *const texts[NAMES] = {"a", "ab", "b}c"};
+    for (int i = 0; i < NAMES; i++) {
+        names[i] = name_of(texts[i]);
+    }
+    random_state = seed;
+    next_id = seed * 100000;
+    now_us = 5000000000;
+    memset(mine, 0, sizeof mine);
+    memset(version, 0, sizeof version);
+    memset(&change, 0, sizeof change);
+    floor_seen = 0;
+    told = (struct told){0};
+    open_peers(CLIENTS);
+}
+
+/* shown: after each step, of the first store; compared on the second. */
+static void run_on_both(uint64_t seed, uint64_t ret_all[2])
+{
+    static uint64_t shown[STEPS];
+    static char last[STEPS][sizeof told.last];
+    for (int store = 0; store < 2; store++) {
+        set_kit();
+        if (store == 0) {
+            kit.ops = &snib__memory_ops;
+            kit.open = open_memory;
+        }
+        begin_run(seed);
+        for (int i = 0; i < STEPS; i++) {
+            step();
+            if (store == 0) {
+                shown[i] = told.shown;
+                memcpy(last[i], told.last, sizeof told.last);
+            } else if (shown[i] != told.shown) {
+                fail_msg("seed %d step %d: memory says %s, the file %s",
+                         (int)seed, i, last[i], told.last);
+            }
+        }
+        if (store == 1) {
+            tell_rows();
+        }
+        ret_all[store] = told.all;
+        close_peers(NULL);
+    }
+}
+
+static void both_say_the_same_and_what_is_written_down(void **state)
+{
+    FILE *f = fopen(LIST, "r");
+    char line[100];
+    (void)state;
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f)); /* what it is */
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        uint64_t all[2];
+        char is[100];
+        run_on_both(seed, all);
+        remove_dir(NULL);
+        fresh_dir(NULL);
+        snprintf(is, sizeof is, "%d %016llx %016llx\n", (int)seed,
+                 (unsigned long long)all[0], (unsigned long long)all[1]);
+        if (!fgets(line, sizeof line, f) || strcmp(line, is) != 0) {
+            fail_msg("is %.40s, written down as %.40sWhat a store does has "
+                     "changed. Meant? Then unit.store_same --record",
+                     is, line);
+        }
+    }
+    fclose(f);
+}
+
+static int record(void)
+{
+    FILE *f = fopen(LIST, "w");
+    if (!f) {
+        perror(LIST);
+        return 1;
+    }
+    fputs("# Seed, what memory: says, what a lock file says and has: "
+          "test_store_same.c\n",
+          f);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        uint64_t all[2];
+        fresh_dir(NULL);
+        run_on_both(seed, all);
+        remove_dir(NULL);
+        fprintf(f, "%d %016llx %016llx\n", (int)seed,
+                (unsigned long long)all[0], (unsigned long long)all[1]);
+    }
+    return fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--record") == 0) {
+        return record();
+    }
+    const struct CMUnitTest cases[] = {
+        CASE(both_say_the_same_and_what_is_written_down),
+    };
+    return cmocka_run_group_tests(cases, NULL, NULL);
+}
