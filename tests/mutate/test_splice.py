@@ -100,8 +100,11 @@ def test_what_does_not_compile_is_dropped_and_nothing_else(built):
                   [Edit(at, at + 5, new, "value")], number)
            for number, new in ((901, "no_such_name"), (902, "(char *)a"),
                                (903, "a +"), (904, "a + 1"))]
+    at = TEXT.index("twice(k)")  # the error is that of the line before it
+    bad.append(Mutant("small.c", "sum", "call", 18, "", "twice(k)", "(void)0",
+                      [Edit(at, at + 8, "(void)0", "value")], 905))
     program, mutants, dropped = built(TEXT, more=bad)
-    assert dropped == {901, 902, 903}
+    assert dropped == {901, 902, 903, 905}
     assert outcome(program, 904) == ["10", "1", "42"]
     assert outcome(program, by_change(
         [m for m in mutants if m.number < 900], "a * 2 -> a / 2")) == [

@@ -218,6 +218,9 @@ def compiled(source, mutants, name, arguments, scratch, marks=None):
         if not lines:
             return text, dropped
         bad = to_drop(lines, owners)
+        if not bad:  # nobody's line: it surrounds the change behind it
+            behind = [n for n in owners if owners[n] and n > lines[0]]
+            bad = to_drop([min(behind)], owners) if behind else set()
         if not bad:
             raise ValueError(f"{name}: does not compile at line {lines[0]} "
                              "of its text with mutants")
