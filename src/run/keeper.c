@@ -142,7 +142,8 @@ static void check_wall_clock(struct snib__step *s)
     int64_t step = offset - c->wall_offset;
     c->wall_offset = offset;
     if (!c->virtual_clock && (step > STEP_NS || step < -STEP_NS)) {
-        snib__engine_jumped(c->engine, s->now); /* do_what_is_due acts on it */
+        snib__engine_jumped(c->engine, s->now);
+        snib__step_act(s);
     }
 }
 
@@ -155,6 +156,7 @@ static void clear_timer(struct snib__step *s)
     if (!c->virtual_clock && armed.ns > 0 && armed.ns != INT64_MAX &&
         s->now.ns - armed.ns > LATE_NS) {
         snib__engine_jumped(c->engine, s->now);
+        snib__step_act(s);
     }
 }
 

@@ -100,15 +100,21 @@ def test_what_does_not_compile_is_dropped_and_nothing_else(built):
                   [Edit(at, at + 5, new, "value")], number)
            for number, new in ((901, "no_such_name"), (902, "(char *)a"),
                                (903, "a +"), (904, "a + 1"))]
-    at = TEXT.index("twice(k)")  # the error is that of the line before it
-    bad.append(Mutant("small.c", "sum", "call", 18, "", "twice(k)", "(void)0",
-                      [Edit(at, at + 8, "(void)0", "value")], 905))
     program, mutants, dropped = built(TEXT, more=bad)
-    assert dropped == {901, 902, 903, 905}
+    assert dropped == {901, 902, 903}
     assert outcome(program, 904) == ["10", "1", "42"]
     assert outcome(program, by_change(
         [m for m in mutants if m.number < 900], "a * 2 -> a / 2")) == [
             "2", "1", "42"]
+
+
+def test_an_error_beside_a_change_is_one_of_that_statement(built):
+    at = TEXT.index("twice(k)")  # the compiler names the line before it
+    bad = Mutant("small.c", "sum", "call", 18, "", "twice(k)", "(void)0",
+                 [Edit(at, at + 8, "(void)0", "value")], 905)
+    _, mutants, dropped = built(TEXT, more=[bad])
+    assert 905 in dropped
+    assert {m.line for m in mutants if m.number in dropped} == {18}
 
 
 def test_an_error_of_the_file_itself_is_no_mutants_fault(built):
