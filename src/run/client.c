@@ -342,6 +342,7 @@ void snib_client_stop(struct snib_client *c)
     snib__keeper_join(c);
     snib__worker_join(c);
     snib__step_begin(&s, c);
+    c->keeper_on = c->worker_on = false; /* late callers may still read these */
     snib__lines_end(c);
     snib__loop_end(c);
     c->ended = true;

@@ -299,6 +299,5 @@ void snib__keeper_join(struct snib_client *c)
     snib__step_end(&s);
     if (on) {
         pthread_join(c->keeper, NULL);
-        c->keeper_on = false;
     }
 }

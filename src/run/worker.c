@@ -72,6 +72,5 @@ void snib__worker_join(struct snib_client *c)
     snib__step_end(&s);
     if (on) {
         pthread_join(c->worker, NULL);
-        c->worker_on = false;
     }
 }

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "unseen.h"
+
 /* Of a lease, so much before its end a deadline may lie (1 % + 5 ms). */
 #define SURE_NS ((LEASE_MS - LEASE_MS / 100 - 5) * INT64_C(1000000))
 /* A call that gives up waits so long for the answer to its cancel. */
@@ -410,6 +412,7 @@ static void check_refused(const struct world *w, const struct start *s,
 void judge_event(struct world *w, const struct snib_event *ev)
 {
     struct start *s = ev->user;
+    UNSEEN;
     if (!s) {
         sched_fail("an event of nobody");
     }

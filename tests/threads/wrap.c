@@ -4,6 +4,10 @@
  * is one thread: nothing is scheduled, and what would have to wait there ends
  * it with a status of its own (sched.c).
  *
+ * Each mutex that the scheduler gives to a thread is taken in earnest, too,
+ * and is free by then. So ThreadSanitizer sees what the product orders, and
+ * nothing of how the scheduler lets one thread run after the other.
+ *
  * Two functions of the product are replaced, too: what a client says of its
  * process and its random numbers, since both differ from run to run; and the
  * table of stores, which can be told to give a memory: whose exec() counts as
@@ -56,7 +60,7 @@ int WRAP(pthread_mutex_lock)(pthread_mutex_t *m)
         return REAL(pthread_mutex_lock)(m);
     }
     sched_lock(m);
-    return 0;
+    return REAL(pthread_mutex_lock)(m);
 }
 
 int WRAP(pthread_mutex_trylock)(pthread_mutex_t *m)
@@ -64,7 +68,7 @@ int WRAP(pthread_mutex_trylock)(pthread_mutex_t *m)
     if (!ours() && !sched.child) {
         return REAL(pthread_mutex_trylock)(m);
     }
-    return sched_trylock(m) ? 0 : EBUSY;
+    return sched_trylock(m) ? REAL(pthread_mutex_trylock)(m) : EBUSY;
 }
 
 int WRAP(pthread_mutex_unlock)(pthread_mutex_t *m)
@@ -73,8 +77,9 @@ int WRAP(pthread_mutex_unlock)(pthread_mutex_t *m)
     if (!ours()) {
         return REAL(pthread_mutex_unlock)(m);
     }
+    int err = REAL(pthread_mutex_unlock)(m);
     sched_unlock(m);
-    return 0;
+    return err;
 }
 
 int WRAP(pthread_mutex_destroy)(pthread_mutex_t *m)
@@ -85,12 +90,20 @@ int WRAP(pthread_mutex_destroy)(pthread_mutex_t *m)
     return REAL(pthread_mutex_destroy)(m);
 }
 
+static bool wait_for(pthread_cond_t *c, pthread_mutex_t *m, int64_t end)
+{
+    REAL(pthread_mutex_unlock)(m); /* nobody takes it before it is sched's */
+    bool woken = sched_cond_wait(c, m, end);
+    REAL(pthread_mutex_lock)(m);
+    return woken;
+}
+
 int WRAP(pthread_cond_wait)(pthread_cond_t *c, pthread_mutex_t *m)
 {
     if (!ours()) {
         return REAL(pthread_cond_wait)(c, m);
     }
-    (void)sched_cond_wait(c, m, INT64_MAX);
+    (void)wait_for(c, m, INT64_MAX);
     return 0;
 }
 
@@ -101,7 +114,7 @@ int WRAP(pthread_cond_timedwait)(pthread_cond_t *c, pthread_mutex_t *m,
     if (!ours()) {
         return REAL(pthread_cond_timedwait)(c, m, at);
     }
-    return sched_cond_wait(c, m, ns_of(at)) ? 0 : ETIMEDOUT;
+    return wait_for(c, m, ns_of(at)) ? 0 : ETIMEDOUT;
 }
 
 int WRAP(pthread_cond_signal)(pthread_cond_t *c)
