@@ -322,6 +322,26 @@ static int run_random(void)
     return failed;
 }
 
+static bool read_list(struct run *r, const char *text)
+{
+    for (const char *p = text; *p;) {
+        char *end;
+        if (r->listed == SCHED_DEVIATIONS) {
+            fprintf(stderr, "threads: --replay: more than %d deviations\n",
+                    SCHED_DEVIATIONS);
+            return false;
+        }
+        r->list[r->listed].at = (uint32_t)strtoul(p, &end, 10);
+        if (*end != ':') {
+            fprintf(stderr, "threads: --replay CHOICE:OPTION,…\n");
+            return false;
+        }
+        r->list[r->listed++].option = (uint32_t)strtoul(end + 1, &end, 10);
+        p = *end ? end + 1 : end;
+    }
+    return true;
+}
+
 static int replay(void)
 {
     struct run *r = &shared->run;
@@ -330,15 +350,8 @@ static int replay(void)
         return 64;
     }
     snprintf(shared->text, sizeof shared->text, "%s", option.program);
-    for (const char *p = option.replay; p && *p;) {
-        char *end;
-        r->list[r->listed].at = (uint32_t)strtoul(p, &end, 10);
-        if (*end != ':') {
-            fprintf(stderr, "threads: --replay CHOICE:OPTION,…\n");
-            return 64;
-        }
-        r->list[r->listed++].option = (uint32_t)strtoul(end + 1, &end, 10);
-        p = *end ? end + 1 : end;
+    if (!read_list(r, option.replay)) {
+        return 64;
     }
     r->verbose = true;
     bool failed = in_child(child_of_list, shared->text, true);
