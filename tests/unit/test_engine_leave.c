@@ -295,6 +295,49 @@ static void a_repeated_cancel_says_it_too(void **state)
     nothing_is_left(d);
 }
 
+/* -- what another of this client had asked for -------------------------------------- */
+
+/* Who asked for an hour gives up; behind him waits one who asked for less. */
+static struct snib__seat *inherits(struct desk *d, bool fixed)
+{
+    struct snib__ask hour = ask_of(1), less = ask_of(2);
+    hour.lease = snib__ms(3600000);
+    less.lease = snib__ms(1000);
+    less.fixed = fixed;
+    hour.fixed = true; /* else no fixed one can take it over */
+    struct snib__seat *a = acquire(d, hour), *b = acquire(d, less);
+    say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
+    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
+                     SNIB_ERR_TIMEOUT);
+    return b;
+}
+
+static void who_takes_over_is_told_no_longer_lease_than_he_asked(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = inherits(d, false);
+    struct snib_status st;
+    grant(d, 9);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    snib__engine_status(d->e, d->now, s, &st);
+    assert_in_range(st.left_ms, 900, 1000);
+    pass_ms(d, 1000);
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_non_null(at(SNIB__RELEASE)); /* the store has it for an hour */
+}
+
+static void a_fixed_lease_is_no_longer_at_the_store_than_asked(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = inherits(d, true);
+    grant(d, 9);
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    assert_int_equal(snib__to_ms(at(SNIB__ACQUIRE)->lease), 1000);
+    grant(d, 10);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+}
+
 int main(void)
 {
     const struct CMUnitTest engine_leave[] = {
@@ -313,6 +356,8 @@ int main(void)
         T(a_party_hears_of_its_grant_before_its_cancel_does),
         T(a_party_that_hears_of_its_grant_too_late_has_passed),
         T(a_repeated_cancel_says_it_too),
+        T(who_takes_over_is_told_no_longer_lease_than_he_asked),
+        T(a_fixed_lease_is_no_longer_at_the_store_than_asked),
     };
     return RUN(engine_leave);
 }
