@@ -307,6 +307,19 @@ int plan_make(struct plan *p, const struct cli_args *args, const char **names,
     return CLI_OK;
 }
 
+/* As one of ours fills it: bytes, as a bool of 2 is none. */
+static bool makes_sense(const struct plan_message *m)
+{
+    unsigned char lingers;
+
+    memcpy(&lingers, (const char *)m + offsetof(struct plan_message, lingers),
+           sizeof lingers);
+    return m->kind >= PLAN_GRANT && m->kind <= PLAN_DETACH && m->code >= 0 &&
+           m->code <= UINT8_MAX && m->why >= LEASH_WHY_EXITED &&
+           m->why <= LEASH_WHY_INTERNAL && lingers <= 1 &&
+           memchr(m->text, '\0', sizeof m->text) != NULL;
+}
+
 /* Who ends with a message of ours unread leaves us ECONNRESET, once, and
  * before all that it had said itself (Linux, packets): read on. Without memory
  * nothing has been said yet either: poll comes back. */
@@ -317,7 +330,7 @@ enum plan_heard plan_hear(int socket, struct plan_message *ret)
     do {
         size = recv(socket, ret, sizeof *ret, MSG_DONTWAIT);
     } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
-    if (size == (ssize_t)sizeof *ret) {
+    if (size == (ssize_t)sizeof *ret && makes_sense(ret)) {
         return PLAN_HEARD;
     }
     return size < 0 && (errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS)

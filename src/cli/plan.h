@@ -97,7 +97,8 @@ struct plan_message {
 };
 
 /* What the other process has said, without waiting for it. ENDED: it lives no
- * more, and has said nothing that was not heard. */
+ * more, and has said nothing that was not heard; or it has said what none of
+ * ours says, and is not to be waited for. */
 enum plan_heard { PLAN_HEARD, PLAN_SILENT, PLAN_ENDED };
 enum plan_heard plan_hear(int socket, struct plan_message *ret);
 

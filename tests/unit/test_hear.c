@@ -62,12 +62,43 @@ static void a_piece_is_no_message(void **state)
     close(s[1]);
 }
 
+/* What is read of it ends up as an index, a status, a text to be shown. */
+static void a_message_that_none_of_ours_writes_is_none(void **state)
+{
+    static const struct plan_message odd[] = {
+        {.kind = -1},
+        {.kind = PLAN_DETACH + 1},
+        {.kind = PLAN_RISK, .why = -1},
+        {.kind = PLAN_RISK, .why = LEASH_WHY_INTERNAL + 1},
+        {.kind = PLAN_FAILED, .code = -1},
+        {.kind = PLAN_FAILED, .code = 256}};
+    struct plan_message m;
+    int s[2];
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(odd) + 2; i++) {
+        m = (struct plan_message){.kind = PLAN_LOST};
+        if (i < COUNT_OF(odd)) {
+            m = odd[i];
+        } else if (i == COUNT_OF(odd)) { /* a text without an end */
+            memset(m.text, 'x', sizeof m.text);
+        } else {
+            memset((char *)&m + offsetof(struct plan_message, lingers), 2, 1);
+        }
+        pair(s);
+        assert_int_equal(send(s[1], &m, sizeof m, 0), sizeof m);
+        assert_int_equal(plan_hear(s[0], &m), PLAN_ENDED);
+        close(s[0]);
+        close(s[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_said_yet),
         cmocka_unit_test(an_end_with_unread_words_hides_none),
         cmocka_unit_test(a_piece_is_no_message),
+        cmocka_unit_test(a_message_that_none_of_ours_writes_is_none),
     };
     return RUN(tests);
 }
