@@ -22,7 +22,7 @@ WORLDS = [("a", ["--count", "250"]),
           ("values", ["--count", "200", "--values"])]
 # What runs the scripts, as far as that is not told by what a test reaches:
 # they run in the server.
-OF_SCRIPTS = re.compile(r"^sim\.|^unit\.(value_rules|script_bounds)$"
+OF_SCRIPTS = re.compile(r"^sim\.|^unit\.(value_rules|script_\w+)$"
                         r"|^live\.\w*scripts::"
                         r"|^live\.(several|value|quorum_keep)::"
                         r"|^conformance\..*redis")

@@ -4,11 +4,14 @@
 --
 -- KEYS  1 holders  2 token  3 queue by rank  4 waiters  5 waiters by alive-
 --       until  6 this request's tombstone  7 terms
--- ARGV  1 client  2 request  3 lease ms  4 may queue (0, 1)  5 poll number
---       6 not_after (server ms)  7 floor  8 room  9 prior token or 0
---       10 channel  11 mode  12 permits  13 alive window ms  14 about
---       15 size of the semaphore if it has none yet, or 0
---       16 class: lower ones are served first, 0 is for upgrades
+-- ARGV  1 client  2 request: 32 hexadecimal digits each  3 lease ms, 1 to a day
+--       4 may queue (0, 1)  5 poll number, 32 bits  6 not_after (server ms), now
+--       to 10 s ahead  7 floor  8 room, to 31  9 prior token or 0
+--       10 channel  11 mode  12 permits, 32 bits, from 1 (mode 3: 0, all that
+--       are left), and lock-delay, to a day, and beside  13 alive window ms, 1
+--       to 60 s  14 about, to 1024 bytes
+--       15 size of the semaphore if it has none yet, or 0; 32 bits
+--       16 class, to 255: lower ones are served first, 0 is for upgrades
 -- Reply {1, now, token, room, lease, permits}  granted, from the send of this;
 --                              of permits the slot behind that
 --       {2, now, place, left}  queued; until the first holder's end, or 0
@@ -34,9 +37,9 @@ if permits ~= '1' then
 end
 if #KEYS ~= 7 or #ARGV ~= 16 or #client ~= 32 or #request ~= 32
     or not string.find(client .. request, '^%x+$')
-    or not string.find(ARGV[3] .. ARGV[4] .. ARGV[5] .. ARGV[6] .. ARGV[7]
-        .. ARGV[8] .. prior .. mode .. ARGV[13] .. ARGV[15] .. ARGV[16],
-        '^%d+$')
+    or not string.find(ARGV[3] .. ARGV[5] .. ARGV[6] .. ARGV[7] .. ARGV[8]
+        .. prior .. mode .. ARGV[13] .. ARGV[15] .. ARGV[16], '^%d+$')
+    or not (ARGV[4] == '0' or ARGV[4] == '1')
     or not (lease and lease >= 1 and lease <= 86400000)
     or not (poll and poll <= 4294967295) or not not_after
     or not (floor and floor < 9007199254740000) or prior == ''
@@ -45,6 +48,7 @@ if #KEYS ~= 7 or #ARGV ~= 16 or #client ~= 32 or #request ~= 32
     or (mode ~= '3' and tonumber(count) == 0)
     or not (more == '' or string.find(more, '^,b%x+$')
         or string.find(more, '^,d%d+$') or string.find(more, '^,d%d+,b%x+$'))
+    or tonumber(string.match(more, '^,d(%d+)') or 0) > 86400000
     or not (capacity and capacity <= 4294967295) or not (class and class <= 255)
     or not (window and window >= 1 and window <= 60000)
     or not string.find(ARGV[10], '^snib:[%x:]+$') or #about > 1024 then

@@ -4,7 +4,7 @@
 -- the token, so that a repeat is told the same: a barrier has opened with it.
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 tombstone  7 terms
--- ARGV  1 client  2 request  3 prior token to end too, or 0
+-- ARGV  1 client  2 request: 32 bytes each  3 prior token to end too, or 0
 -- Reply {1} was waiting  {2, token} was granted  {3} neither
 local H, T, Q, W, A, X, C =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]

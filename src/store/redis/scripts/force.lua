@@ -10,7 +10,7 @@
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 marks  7 terms
 --       (and tombstones, whose names are known when the holders are)
--- ARGV  1 reason
+-- ARGV  1 reason, to 1024 bytes
 -- Reply {count, now}
 local H, T, Q, W, A, R, C =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]

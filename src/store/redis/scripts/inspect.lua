@@ -3,7 +3,7 @@
 -- that refuses writes), so it does not settle either.
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 terms
--- ARGV  1 first place to show (0 …)  2 how many (<= 100), and of holders twice
+-- ARGV  1 first place to show (0 to 10^9)  2 how many (1 to 100), of holders twice
 --       that, from twice the place on
 -- Reply {now, last token, waiters in all, {client, record, …},
 --        {request, alive-until, record, …}, {size, gate}}  -1: none
@@ -11,8 +11,9 @@
 local H, T, Q, W, A, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, fmt = redis.call, string.format
 local from, size = tonumber(ARGV[1]), tonumber(ARGV[2])
-if #KEYS ~= 6 or not (from and from >= 0)
-    or not (size and size >= 1 and size <= 100) then
+if #KEYS ~= 6 or #ARGV ~= 2 or not string.find(ARGV[1], '^%d+$')
+    or not string.find(ARGV[2], '^%d+$') or from > 1000000000
+    or size < 1 or size > 100 then
     return redis.error_reply('SNIBARG inspect: bad arguments')
 end
 -- @include enter

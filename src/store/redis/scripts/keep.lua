@@ -8,10 +8,11 @@
 --
 -- KEYS  1 holders  2 token  3 queue by rank  4 waiters  5 waiters by alive-
 --       until  6 this request's tombstone  7 marks  8 terms
--- ARGV  1 client  2 request  3 token  4 memory, at least  5 lease ms
+-- ARGV  1 client  2 request: 32 hexadecimal digits each  3 token  4 memory, at
+--       least, not below the token  5 lease ms, 1 to a day
 --       6 where it is not known: 1 set it unless a later grant was given here
 --         meanwhile, 2 set it if the lock is free  7 not_after (server ms)
---       8 room  9 about
+--       8 room, to 31  9 about, to 1024 bytes
 -- Reply {now, 1} it stands here  {now, 0} another holds, or it was ended
 --       {now, "REVOKED " and the mark's text} force-released
 local H, T, Q, W, A, X, R, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],

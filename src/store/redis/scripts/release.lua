@@ -3,7 +3,8 @@
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 marks  7 terms
 --       8 this request's tombstone, if one is to be left
--- ARGV  1 client  2 request  3 token  4 leave a tombstone (0, 1)
+-- ARGV  1 client  2 request: 32 bytes each  3 token  4 leave a tombstone (1, else
+--       not)
 -- Reply {1} ended  {0} another token is there, or nobody
 --       {2, text} it was ended by force, and its client may not have heard:
 --       "REVOKED " and the mark's text

@@ -5,8 +5,8 @@
 --
 -- A lease of 0 asks only whether the grant stands, and writes nothing.
 --
--- KEYS  a lock: holders, marks
--- ARGV  1 client; then a lock: request, token, lease ms
+-- KEYS  a lock: holders, marks; of 1 to 128
+-- ARGV  1 client; then a lock: request (32 bytes), token, lease ms, to a day
 -- Reply {now, code, …}  1 extended  0 not ours  3 damaged
 --       4 refused (an error of the server: the text is in place of the code)
 --       "REVOKED " and the mark's text: force-released

@@ -2,7 +2,7 @@
 -- the order given, until one is not granted.
 --
 -- KEYS  7 for each, as for acquire.lua
--- ARGV  1  1: all or none, 0: those before the first refused one are kept
+-- ARGV  1  1: all or none, else those before the first refused one are kept
 --       then 16 for each, as for acquire.lua
 -- Reply an array with, for each
 --       the reply of acquire.lua

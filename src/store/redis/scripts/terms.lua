@@ -4,7 +4,8 @@
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 this request's mark
 --       7 terms
--- ARGV  1 client  2 request  3 what  4 number  5 not_after (server ms)
+-- ARGV  1 client  2 request: 32 bytes each  3 what  4 number, to 10^9, and of
+--       add from -10^9  5 not_after (server ms)
 --       what: get · size n (set) · init n (set if it has none) · add n (more,
 --       or less) · gate n (close a latch that is open) · down n (count down)
 --       · open (a latch)
@@ -20,8 +21,11 @@ local client, request, what = ARGV[1], ARGV[2], ARGV[3]
 local n, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
 local most = 1000000000
 if #KEYS ~= 7 or #ARGV ~= 5 or #client ~= 32 or #request ~= 32
-    or not string.find(ARGV[4], '^-?%d+$') or math.abs(n) > most
-    or (n < 0 and what ~= 'add') or not not_after then
+    or not string.find(ARGV[4], '^-?%d+$') or ARGV[4] == '-0'
+    or math.abs(n) > most or (n < 0 and what ~= 'add')
+    or not string.find(ARGV[5], '^%d+$') or string.find(what, '%A')
+    or not string.find(' get size init add gate down open ',
+        ' ' .. what .. ' ', 1, true) then
     return redis.error_reply('SNIBARG terms: bad arguments')
 end
 -- @include enter

@@ -4,9 +4,10 @@
 -- KEYS  1 value: hash, v version, b bytes  2 memory: "last forgotten end"
 --       (server ms) and up to 8 changes "request:number", oldest first (0: was
 --       refused)
--- ARGV  1 request  2 expected version, 0: absent  3 ms to keep it, 0: remove
---       4 repeat (0, 1)  5 ms since the request was first sent  6 not_after
---       (server ms)  7 floor  8 bytes
+-- ARGV  1 request, 32 hexadecimal digits  2 expected version, 0: absent
+--       3 ms to keep it, to 30 days, 0: remove  4 repeat (0, 1)  5 ms since the
+--       request was first sent, to 30 days  6 not_after (server ms)  7 floor
+--       8 bytes, to 64 KiB; none of a removal
 -- Reply {1, now, version}  done, now or by an earlier copy; 0: removed
 --       {0, now, version}  another version is there; 0: none
 --       {4, now}           too late, or a strange not_after: nothing was done
