@@ -210,3 +210,31 @@ def test_a_waiting_line_does_not_cost_the_limit(sqlite):
         assert done.returncode == 69, done.stderr
         assert "refused" in done.stderr
     assert took[1] < took[0] + 1.0
+
+
+def test_a_last_word_that_has_come_counts_though_the_patience_is_over(store):
+    """The lock is taken away by force while the command ends; only the release
+    tells of it, while the supervisor is stopped, longer than it would wait."""
+    mark = store.path("pid")
+    p = store.start("run", "-q", "a", "--", "sh", "-c",
+                    'echo $$ >"$0.new"; mv "$0.new" "$0"; '
+                    'while [ ! -e "$0.end" ]; do sleep 0.01; done; exit 3',
+                    mark)
+    command = read_pid(mark)
+    holder = eventually(lambda: keeper_of(p.pid))
+    kill(holder, signal.SIGSTOP)
+    eventually(lambda: stopped(holder), "the holder is stopped")
+    open(mark + ".end", "w").close()
+    eventually(lambda: not os.path.exists(f"/proc/{command}") and idle(p.pid),
+               "it is reaped, and the holder asked to release")
+    asked = time.monotonic()
+    stop(p)
+    assert store.run("force-release", "--yes", "--reason", "x",
+                     "a").returncode == 0
+    kill(holder, signal.SIGCONT)
+    eventually(lambda: not runs(holder), "the holder has said it, and ended")
+    eventually(lambda: time.monotonic() - asked > 3.2, "the patience")
+    kill(p.pid, signal.SIGCONT)
+    said = p.communicate(timeout=10)[1]
+    assert p.returncode == 76, said
+    assert "lock lost (revoked" in said and "not confirmed" not in said
