@@ -259,7 +259,7 @@ static void use_value(void)
     r.text_size = (uint32_t)strlen(r.text);
     r.lease = snib__ms(one_in(3) ? 700 : 30000);
     r.floor = one_in(6) ? version[below(NAMES)] + 3 : 0;
-    r.born = lease_now(0);
+    r.born = (snib_instant){now_us * 1000};
     change = r;
     execute(client, &r);
     if (r.answer == SNIB__DONE || r.err == SNIB_ERR_BUSY) {
