@@ -207,10 +207,10 @@ class Tool:
         self.scripts = os.path.join(self.base, "scripts")
         more = scripts.prepare(self.taken, sample.mutants, self.scripts)
         if more:
-            path = scripts.user_of_scripts(self.taken,
-                                           draw.sources(self.taken))
-            files[path] = files.get(path) or sample.source(path)
-            files[path] += more.encode()
+            for path in scripts.users_of_scripts(self.taken,
+                                                 draw.sources(self.taken)):
+                files[path] = files.get(path) or sample.source(path)
+                files[path] += more.encode()
         self.copy.sync(files)
         self.copy.configure()
         self.copy.build()

@@ -12,6 +12,7 @@ from built import write
 from mutant import patched
 
 FOLDER = "src/store/redis/scripts"
+TESTS = "tests/sim_model"
 TAKE = """
 /* The scripts of a mutant, in place of those that are built in. */
 #include <fcntl.h>
@@ -116,14 +117,23 @@ def prepare(root, mutants, base):
             f"#define MUTANT_SCRIPTS_FIRST {first}\n" + TAKE)
 
 
-def user_of_scripts(root, paths):
-    """The one C file that gets those lines."""
-    for path in sorted(paths):
-        if path.startswith("src/") and path.endswith(".c"):
-            with open(os.path.join(root, path), "rb") as file:
-                if b"snib__redis_scripts[" in file.read():
-                    return path
-    raise ValueError("no C file uses snib__redis_scripts")
+def users_of_scripts(root, paths):
+    """The C files that get those lines: one of the store, and the tests that
+    use the scripts without it."""
+    def uses(path):
+        with open(os.path.join(root, path), "rb") as file:
+            return b"snib__redis_scripts[" in file.read()
+
+    of_store = [path for path in sorted(paths)
+                if path.startswith("src/") and path.endswith(".c")
+                and uses(path)][:1]
+    if not of_store:
+        raise ValueError("no C file uses snib__redis_scripts")
+    of_tests = [f"{TESTS}/{name}"
+                for name in sorted(os.listdir(os.path.join(root, TESTS)))
+                if name.endswith(".c") and uses(f"{TESTS}/{name}")
+                ] if os.path.isdir(os.path.join(root, TESTS)) else []
+    return of_store + of_tests
 
 
 def binds(mutant, base, tree):

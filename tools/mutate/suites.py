@@ -19,7 +19,8 @@ WORLDS = [("a", ["--count", "250"]),
           ("circles", ["--count", "4000", "--circles"]),
           ("many", ["--count", "200", "--many"]),
           ("force", ["--count", "200", "--force"]),
-          ("values", ["--count", "200", "--values"])]
+          ("values", ["--count", "200", "--values"]),
+          ("leases", ["--count", "4000", "--leases"])]
 # What runs the scripts, as far as that is not told by what a test reaches:
 # they run in the server.
 OF_SCRIPTS = re.compile(r"^sim\.|^unit\.(value_rules|script_\w+)$"
