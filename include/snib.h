@@ -40,6 +40,12 @@
  * struct snib_error, which may be NULL everywhere; it needs no initialiser:
  * a function that takes one writes it in any case, on success code OK and "".
  *
+ * Results. What a call answers with through a pointer (ret, ret_…) is written
+ * when it returns OK. After an error a pointer to what would have to be freed is
+ * NULL and its count 0, a grant is all zero, a ticket 0 and a text ""; anything
+ * else is as it was before the call. Where a function does otherwise it says so
+ * (snib_policy_run, and those of snib/value.h).
+ *
  * Time. All public times are integers with their unit in the name. Deadlines
  * are kept on CLOCK_BOOTTIME, which runs through suspend.
  */
@@ -290,7 +296,7 @@ struct snib_client_options {
  * UNSUPPORTED (scheme not built in), LIMIT (no file descriptor is left; the
  * text says which limit), FORKED (a lock file, in a child that was forked while
  * a thread of its parent was inside one), NOMEM. options may be NULL. *ret is
- * NULL on error. */
+ * NULL after an error. */
 SNIB_API SNIB_CHECK snib_err
 snib_client_open(const struct snib_client_options *options,
                  struct snib_client **ret, struct snib_error *reterr);
@@ -431,9 +437,9 @@ struct snib_acquire_options {
     const char *above;
 };
 
-/* Acquire. NULL options wait for ever. *ret is set on OK only. The lane that
- * holds the lock gets it again at once (re-entry, same token); each acquire
- * wants its own release.
+/* Acquire. NULL options wait for ever. *ret is all zero, no grant, after an
+ * error. The lane that holds the lock gets it again at once (re-entry, same
+ * token); each acquire wants its own release.
  * Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED (the handle was freed during the
  * wait), LOST (this lane lost the lock and has not unwound yet), DEADLOCK (a
  * second reader that wants to write; a second acquire of a no_reentry lock; a
@@ -481,7 +487,8 @@ SNIB_API SNIB_CHECK snib_err snib_renew(struct snib_lock *, struct snib_grant,
                                         struct snib_error *reterr);
 
 /* What the grant is at this instant; compares the clock, no I/O. A stale
- * grant is RELEASED. */
+ * grant, and any in a forked child, is RELEASED: with its own token, slot -1,
+ * and 0 in all else. */
 SNIB_API void snib_grant_status(struct snib_lock *, struct snib_grant,
                                 struct snib_status *ret);
 
@@ -576,8 +583,8 @@ SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
  * says that it is over: ended, released, forced), UNKNOWN (sent, no answer; it
  * may have been renewed), UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, BUSY
  * (this client holds or wants that lock itself), USAGE (text, another identity,
- * lease out of bounds, a pull client), CLOSED, FORKED, NOMEM. *ret is set on
- * OK only; after an error the grant is what it was. */
+ * lease out of bounds, a pull client), CLOSED, FORKED, NOMEM. *ret is all zero
+ * after an error; the grant is then what it was. */
 SNIB_API SNIB_CHECK snib_err snib_grant_adopt(struct snib_lock *,
                                               const char *text,
                                               int64_t lease_ms,
@@ -668,7 +675,7 @@ SNIB_API int64_t snib_timeout_ms(struct snib_client *);
 /* Do what is due, never block. Errors: USAGE (not a pull client), FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_process(struct snib_client *);
 
-/* Take one event; false when there is none. */
+/* Take one event; false when there is none: *ret is as it was. */
 SNIB_API bool snib_next(struct snib_client *, struct snib_event *ret);
 
 /* -- looking ---------------------------------------------------------------- */
@@ -694,7 +701,8 @@ struct snib_party {
     bool self;      /* this very client                                */
     /* The lane, a number in its process, 0: not known. A mutex passed on
      * between the threads of a process shows who asked for it first; permits
-     * belong to no lane, it is the one that acquired them. */
+     * belong to no lane, it is the one that acquired them. Without its highest
+     * bit, by which a lane of snib_lane_new() is told from a thread's. */
     uint64_t lane;
     const char *request; /* id of the grant or wait: 32 hexadecimal digits */
     /* Of a waiter: what its lane held when it began to wait, and what was held
@@ -765,7 +773,7 @@ SNIB_API void snib_views_free(struct snib_view **, size_t count);
  * at its next call). Until then it believes that it holds: only the fence
  * protects (promise P1 is off for that grant). The next token is higher.
  * A lock that a lock-delay keeps closed is open then.
- * *ret_released: how many holders were ended. reason, with the user and host of
+ * *ret_released (may be NULL): how many holders were ended. reason, with the user and host of
  * this process, is what snib_grant_explain tells the holder, cut to 1 000
  * bytes (Redis) or 250; NULL: "". Errors: those of snib_inspect, UNKNOWN (sent,
  * no answer: it may have been done), never LIMIT (there is no answer to speak
@@ -847,9 +855,10 @@ struct snib_policy {
 };
 
 /* Run body under the policy's lock. pairs: field, value, …, NULL. *ret_body
- * is what body (or busy) returned, and only then set. Returns OK when body or
- * busy ran and the lock was held to the end; LOST when it was lost while body
- * ran (body's result is set); else why nothing ran. Errors of the template (a
+ * is what body (or busy) returned; nothing ran when it is as it was. Returns OK
+ * when body or busy ran and the lock was held to the end; LOST when it was lost
+ * while body ran, or (as snib_acquire) before; CLOSED when the client was
+ * stopped while body ran, or before; else why nothing ran. Errors of the template (a
  * field without a value, a lone brace): USAGE, before anything is sent.
  * pairs, data and policy are borrowed for the call. Errors: those of
  * snib_lock_new and snib_acquire, LOST (body has run), never CANCELLED (nobody

@@ -67,12 +67,12 @@ static void read_holder(void *user, const struct sim_redis_item *item)
 {
     struct sim_book *b = user;
     char id[SIM_ID + 1], wants[96];
-    long long token, end;
+    long long token, end, room;
     int mode;
     struct sim_holder h = {0};
     if (b->holders == SIM_BOOK || item->name.len < SIM_ID ||
-        sscanf(item->value.ptr, "%32s %lld %lld %d %95s", id, &token, &end,
-               &mode, wants) != 5) {
+        sscanf(item->value.ptr, "%32s %lld %lld %d %95s %*s %lld", id, &token,
+               &end, &mode, wants, &room) != 6) {
         return;
     }
     memcpy(h.id, id, SIM_ID);
@@ -80,6 +80,7 @@ static void read_holder(void *user, const struct sim_redis_item *item)
     h.mode = mode;
     h.token = token;
     h.end = end;
+    h.room = room;
     read_wants(wants, &h.permits, &h.delay, h.beside);
     const char *slot = strstr(wants, ",s");
     h.slot = slot ? strtoll(slot + 2, NULL, 10) : -1;
@@ -277,8 +278,10 @@ static void look(struct sim_world *w, const struct sim_step *s)
 }
 
 /* Books are large, and mostly empty. */
-static void keep(struct sim_book *to, const struct sim_book *is)
+static void keep(struct sim_shelf *shelf, const struct sim_book *is)
 {
+    struct sim_book *to = &shelf->book;
+    shelf->number++;
     memcpy(to, is, offsetof(struct sim_book, holder));
     memcpy(to->holder, is->holder, (size_t)is->holders * sizeof is->holder[0]);
     memcpy(to->waiter, is->waiter, (size_t)is->waiters * sizeof is->waiter[0]);
@@ -309,20 +312,73 @@ static void step(struct sim_world *w, enum sim_script script, int name,
             sim_force_soon(w, name);
         }
     }
-    keep(&shelf->book, &is);
+    keep(shelf, &is);
+}
+
+/* Plain mutexes: what stands there now. Other theorems look at the steps. */
+static void read_again(struct sim_world *w, int name)
+{
+    static _Thread_local struct sim_book is;
+    sim_book_read(w, name, &is);
+    keep(&w->shelf[name], &is);
 }
 
 void sim_book_step(struct sim_world *w, const struct sim_redis_event *ev)
 {
     enum sim_script script = sim_script(ev);
-    if (!ev->script || !sim_kinds(w)) {
+    if (!ev->script) {
         return;
     }
     theorem_force_is_said(w, ev);
+    theorem_release_seen(w, ev);
+    if (!script) {
+        theorem_renewal_seen(w, ev);
+    }
     for (int n = 0; n < w->opt.names; n++) {
-        if (!script || strcmp(ev->argv[SIM_ARG_KEY].ptr, sim_keys[n]) == 0) {
-            step(w, script, n, ev);
+        if (script && strcmp(ev->argv[SIM_ARG_KEY].ptr, sim_keys[n])) {
+            continue;
         }
+        if (sim_kinds(w)) {
+            step(w, script, n, ev);
+        } else {
+            read_again(w, n);
+        }
+    }
+}
+
+/* -- what the store lost --------------------------------------------------------- */
+
+bool sim_lapsed(const struct sim_world *w, int name, const char *id)
+{
+    const struct sim_told *told = &w->told;
+    for (uint32_t i = 0; i < SIM_LAPSES && i < told->lapses; i++) {
+        if (told->lapse[i].name == name && sim_same(told->lapse[i].id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those of the last book that stand no more, or for less long; is: NULL, all. */
+static void lapse(struct sim_world *w, int name, const struct sim_book *is)
+{
+    const struct sim_book *was = &w->shelf[name].book;
+    for (int i = 0; i < was->holders; i++) {
+        const struct sim_holder *h = &was->holder[i];
+        const struct sim_holder *same = is ? sim_holder_of(is, h->id) : NULL;
+        if (!same || same->token != h->token || same->end < h->end) {
+            struct sim_told *told = &w->told;
+            struct sim_named *l = &told->lapse[told->lapses++ % SIM_LAPSES];
+            l->name = name;
+            memcpy(l->id, h->id, SIM_ID);
+        }
+    }
+}
+
+void sim_book_lapse(struct sim_world *w)
+{
+    for (int n = 0; n < w->opt.names; n++) {
+        lapse(w, n, NULL);
     }
 }
 
@@ -345,11 +401,12 @@ static void by_rank(struct sim_shelf *s, struct sim_book *b)
 void sim_book_again(struct sim_world *w)
 {
     static _Thread_local struct sim_book is;
-    for (int n = 0; sim_kinds(w) && n < w->opt.names; n++) {
+    for (int n = 0; n < w->opt.names; n++) {
         w->shelf[n].book.waiters = 0;
         sim_book_read(w, n, &is);
+        lapse(w, n, &is);
         by_rank(&w->shelf[n], &is);
-        keep(&w->shelf[n].book, &is);
+        keep(&w->shelf[n], &is);
         w->shelf[n].downs = 0;
         memset(w->shelf[n].down, 0, sizeof w->shelf[n].down);
     }

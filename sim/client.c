@@ -129,6 +129,7 @@ void sim_client_after(struct sim_world *w, int client)
     struct snib__seat *s;
     while ((s = snib__engine_told(c->engine, &news))) {
         sim_same_told(w, client, s, news);
+        theorem_words_fit(w, client, s);
         sim_lane_told(w, client, s, news);
     }
     sim_kinds_queries(w, client);

@@ -4,7 +4,8 @@
 const char *const sim_worlds_names[SIM_WORLDS] = {
     [SIM_OF_MUTEXES] = "--mutex", [SIM_OF_A_QUORUM] = "--quorum",
     [SIM_OF_MANY] = "--many",     [SIM_OF_CIRCLES] = "--circles",
-    [SIM_OF_FORCE] = "--force",   [SIM_OF_VALUES] = "--values"};
+    [SIM_OF_FORCE] = "--force",   [SIM_OF_VALUES] = "--values",
+    [SIM_OF_LEASES] = "--leases"};
 
 void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
 {
@@ -22,6 +23,7 @@ void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
         sim_force_draw(o);
         sim_many_draw(o, false);
         sim_errands_draw(o);
+        sim_lease_draw(o);
     }
 }
 
@@ -30,5 +32,6 @@ bool sim_worlds_wanted(enum sim_worlds kind, const struct sim_options *o)
     return kind == SIM_OF_CIRCLES  ? o->circle_pct > 0
            : kind == SIM_OF_FORCE  ? o->force_pct || o->spin || o->spin_pct
            : kind == SIM_OF_VALUES ? o->value_pct || o->look_pct
+           : kind == SIM_OF_LEASES ? o->lease2_ms > 0
                                    : true;
 }

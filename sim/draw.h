@@ -12,6 +12,7 @@ enum sim_worlds {
     SIM_OF_CIRCLES,
     SIM_OF_FORCE,
     SIM_OF_VALUES,
+    SIM_OF_LEASES,
     SIM_WORLDS
 };
 

@@ -34,7 +34,8 @@ static const struct {
     uint64_t count;
 } RECORDED[] = {{SIM_ALL, 240},     {SIM_OF_A_QUORUM, 40},
                 {SIM_OF_MANY, 40},  {SIM_OF_CIRCLES, 40},
-                {SIM_OF_FORCE, 40}, {SIM_OF_VALUES, 40}};
+                {SIM_OF_FORCE, 40}, {SIM_OF_VALUES, 40},
+                {SIM_OF_LEASES, 40}};
 
 static const char *word_of(int kind)
 {

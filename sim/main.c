@@ -16,6 +16,7 @@
  *   --circles  locks are taken inside others
  *   --force    grants are ended by force, or callers spin
  *   --values   lanes work on versioned values, or look who holds
+ *   --leases   leases have two lengths, and callers renew by hand
  *
  * Exit 0: all theorems held; 1: one broke (seed, theorem, shrunk scenario and
  * timeline are printed); 64: usage. */
@@ -59,7 +60,7 @@ static int usage(const char *what)
             "snib-sim: %s\n"
             "usage: snib-sim --count N [--from SEED] [--jobs J] [--brief] "
             "[--mutex | --quorum | --many |\n"
-            "                --circles | --force | --values]\n"
+            "                --circles | --force | --values | --leases]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

@@ -310,7 +310,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     X(nodes) X(node_ms) X(apart_ms) X(far_node)                          \
     X(circle_pct) X(skew_ms) X(force_pct) X(spin) X(spin_pct)            \
     X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)         \
-    X(leave_pct)
+    X(leave_pct) X(lease2_ms) X(renew_pct)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -427,6 +427,12 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
                  "many_pct");
         return false;
     }
+    if (o->lease2_ms < 0 || ((o->lease2_ms || o->renew_pct) &&
+                             (o->nodes > 1 || o->many_pct || o->circle_pct))) {
+        snprintf(why, size,
+                 "lease2_ms, renew_pct: without nodes, many_pct, circle_pct");
+        return false;
+    }
     if (o->nodes > 1 && (o->value_pct || o->look_pct)) {
         snprintf(why, size, "a quorum has no values, and nobody looks");
         return false;
@@ -479,6 +485,8 @@ void sim_promote(struct sim_world *w, int node)
         sim_redis_restore(s->redis, s->replica);
         sim_redis_snapshot_free(s->replica);
         s->replica = NULL;
+        w->told.lost_at = w->t;
+        w->faults++; /* one more: connections are cut now */
         sim_book_again(w);
         sim_errands_fault(w, &(struct sim_fault){.kind = SIM_PROMOTE});
     }
@@ -514,6 +522,13 @@ static void isolate(struct sim_world *w, const struct sim_fault *f, int client,
             w->client[client].isolated_until[k] = until;
         }
     }
+}
+
+/* Is something lost that was acknowledged, or may what is over come again? */
+static bool forgets(int kind)
+{
+    return kind == SIM_WIPE || kind == SIM_FLUSHALL || kind == SIM_EVICT ||
+           kind == SIM_STEP_BACK;
 }
 
 void sim_fault_apply(struct sim_world *w, int index)
@@ -578,6 +593,7 @@ void sim_fault_apply(struct sim_world *w, int index)
     case SIM_STEP_FORWARD:
         s->step_us += f->ms * 1000;
         w->p1_off = true;
+        sim_book_lapse(w);
         break;
     case SIM_ERROR:
         sim_redis_set_fault(s->redis, (enum sim_redis_fault)f->a, true);
@@ -615,6 +631,7 @@ void sim_fault_apply(struct sim_world *w, int index)
     }
     if (f->kind != SIM_PROMOTE) { /* that one comes later */
         sim_errands_fault(w, f);
+        w->told.lost_at = forgets(f->kind) ? w->t : w->told.lost_at;
     }
     if (sim_quorum(w)) {
         w->p1_off = w->p2_off = false;

@@ -73,6 +73,8 @@ struct sim_options {
     int again_ms;           /* … asked again so late; 0: not           */
     int leave_pct;          /* … whose caller does not wait for it     */
     int look_pct;           /* look who holds, and do nothing          */
+    int64_t lease2_ms;      /* every second caller wants that; 0: none */
+    int renew_pct;          /* steps of a section that renew by hand   */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];
 };

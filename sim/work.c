@@ -109,7 +109,6 @@ static void start_acquire(struct sim_world *w, int client, int lane)
     const struct sim_options *o = &w->opt;
     struct snib__ask ask = {.lane = l->lane,
                             .limit = SNIB__NEVER,
-                            .lease = snib__ms(o->lease_ms),
                             .timed = true,
                             .reterr = &l->error};
     l->name = (int)snib__rng_below(&w->work, (uint64_t)o->names);
@@ -134,7 +133,11 @@ static void start_acquire(struct sim_world *w, int client, int lane)
         sim_kinds_ask(w, l, &ask);
         ask.spin = sim_spin_ask(w, client, l);
     }
+    l->lease_ms = l->longest_ms = sim_lease_ask(w);
+    l->by_hand = (struct sim_by_hand){0};
+    ask.lease = snib__ms(l->lease_ms);
     l->asked_at = w->t;
+    l->waits_by[0] = l->waits_by[1] = 0;
     snib_err err =
         snib__engine_acquire(c->engine, sim_now(w, client), c->site[l->name],
                              &ask, &l->seat, &l->error);
@@ -201,17 +204,13 @@ static void end_section(struct sim_world *w, int client, int lane)
         l->reentries = 0;
     }
     struct snib__seat *ending = NULL;
-    sim_force_releasing(w, client, lane);
+    theorem_releases(w, client, lane);
     snib_err err =
         snib__engine_release(c->engine, sim_now(w, client), l->ticket, l->lane,
                              &l->error, l, &ending, &l->error);
+    w->losses += err == SNIB_ERR_LOST;
     if (!ending) {
         theorem_release_is_true(w, client, lane, err, false);
-    }
-    if (err == SNIB_ERR_LOST) {
-        w->losses++;
-    } else if (err) {
-        sim_fail(w, "release", "%s: %s", snib_err_name(err), l->error.text);
     }
     if (ending && ending->state == SNIB__SEAT_GONE) {
         theorem_release_is_true(w, client, lane, ending->err, true);
@@ -243,6 +242,7 @@ void sim_lane_event(struct sim_world *w, int client, int lane)
     } else if (l->state == SIM_LANE_NESTING) {
         sim_circles_meanwhile(w, client, lane);
     } else if (l->state == SIM_LANE_HOLDING &&
+               !sim_lease_renew(w, client, lane) &&
                !sim_kinds_nest(w, client, lane) &&
                !sim_circles_nest(w, client, lane)) {
         end_section(w, client, lane);
@@ -275,6 +275,7 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
             sim_note(w, "client %d lane %d refused: %s", client, lane,
                      snib_err_name(s->err));
             theorem_refusal_is_true(w, client, lane, s->err);
+            theorem_refused_is_gone(w, client, lane, s->err);
             theorem_who_was_counted_is_told(w, client, lane, s);
             w->refusals++;
             w->unknowns += s->err == SNIB_ERR_UNKNOWN;
@@ -288,6 +289,10 @@ void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
             return;
         }
         entered(w, client, lane);
+    }
+    if (news & SNIB__NEWS_RENEWED &&
+        (l->state == SIM_LANE_HOLDING || l->state == SIM_LANE_NESTING)) {
+        theorem_renewed(w, client, lane, s->err);
     }
     if (news & SNIB__NEWS_RELEASED && l->state == SIM_LANE_ENDING) {
         theorem_release_is_true(w, client, lane, s->err, true);

@@ -278,6 +278,7 @@ static void settled(struct sim_world *w, int client, int lane)
         sim_note(w, "client %d lane %d refused inside: %s", client, lane,
                  snib_err_name(err));
         theorem_refusal_is_true(w, client, lane, err);
+        theorem_refused_is_gone(w, client, lane, err);
         n->unwinding = err == SNIB_ERR_DEADLOCK;
         snib__seat_done(c->engine, n->wait);
         w->refusals++;
@@ -308,6 +309,7 @@ static void ask_inside(struct sim_world *w, int client, int lane)
     n->asks = true;
     n->upgrade = sim_alone(n->kind) && reads(l, n->name);
     n->since = l->asked_at = w->t;
+    l->waits_by[0] = l->waits_by[1] = 0;
     n->circle_at = n->youngest_at = 0;
     l->size_seen = l->size_seen > w->opt.size ? l->size_seen : w->opt.size;
     l->state = SIM_LANE_NESTING;

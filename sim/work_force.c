@@ -226,23 +226,10 @@ void sim_force_told(struct sim_world *w, int client, struct snib__query *q)
 void sim_force_entered(struct sim_world *w, int client, int lane, bool more)
 {
     struct sim_lane *l = &w->client[client].lane[lane];
-    if (!sim_force(w)) {
-        return;
-    }
     char *id = more ? l->more_id : l->id;
     sim_seat_id(more ? l->more : l->seat, id);
-    *(more ? &l->more_forced : &l->forced) = sim_forced_of(w, l->name, id);
-}
-
-void sim_force_releasing(struct sim_world *w, int client, int lane)
-{
-    struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
-    struct snib_status st;
     if (sim_force(w)) {
-        snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
-        l->released_at = w->t;
-        l->left_ms = st.state == SNIB_LOST ? 0 : st.left_ms;
+        *(more ? &l->more_forced : &l->forced) = sim_forced_of(w, l->name, id);
     }
 }
 

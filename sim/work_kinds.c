@@ -146,6 +146,8 @@ static void end_one(struct sim_world *w, int client, int lane)
         l->token = l->more_token;
         l->read_value = l->more_value;
         l->kind = l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ;
+        l->lease_ms = l->longest_ms = w->opt.lease_ms;
+        l->by_hand.asked = false;
         l->forced = l->more_forced;
         memcpy(l->id, l->more_id, sizeof l->id);
     } else {
@@ -183,6 +185,7 @@ bool sim_kinds_nest(struct sim_world *w, int client, int lane)
         .spin = l->spins && w->opt.spin_pct,
         .reterr = &l->error};
     l->asked_at = w->t;
+    l->waits_by[0] = l->waits_by[1] = 0;
     l->limit_at = timed ? w->t + limit_ms * SIM_MS : 0;
     snib_err err =
         snib__engine_acquire(c->engine, sim_now(w, client), c->site[l->name],
@@ -218,6 +221,7 @@ void sim_kinds_told(struct sim_world *w, int client, int lane, uint8_t news)
         sim_note(w, "client %d lane %d refused besides: %s", client, lane,
                  snib_err_name(s->err));
         theorem_refusal_is_true(w, client, lane, s->err);
+        theorem_refused_is_gone(w, client, lane, s->err);
         w->refusals++;
         l->more = NULL;
         snib__seat_done(c->engine, s);

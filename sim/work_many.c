@@ -126,6 +126,7 @@ static snib_err ask_for(struct sim_world *w, int client, int lane, int k,
     l->is_try = is_try;
     l->limit_at = limit_at;
     l->asked_at = w->t;
+    l->waits_by[0] = l->waits_by[1] = 0;
     l->seat = NULL;
     ask.fixed = sim_chance(w, w->opt.fixed_pct);
     ask.confirm = sim_chance(w, w->opt.confirm_pct);
@@ -144,7 +145,8 @@ static snib_err ask_for(struct sim_world *w, int client, int lane, int k,
 static void refused(struct sim_world *w, int client, int lane, int k,
                     snib_err err)
 {
-    struct sim_lane *l = seat_of(w, client, lane, k);
+    int at = sim_part(w, lane, k);
+    struct sim_lane *l = &w->client[client].lane[at];
     struct sim_many *m = &w->client[client].many[lane];
     sim_note(w, "client %d lane %d of several: name %d refused: %s", client,
              lane, l->name, snib_err_name(err));
@@ -154,9 +156,9 @@ static void refused(struct sim_world *w, int client, int lane, int k,
     w->refusals++;
     w->unknowns += err == SNIB_ERR_UNKNOWN;
     if (err != SNIB_ERR_CANCELLED) { /* those are judged together */
-        theorem_refusal_is_true(w, client, sim_part(w, lane, k), err);
+        theorem_refusal_is_true(w, client, at, err);
     }
-    theorem_company_refused(w, client, lane, k);
+    theorem_refused_is_gone(w, client, at, err);
 }
 
 static void granted(struct sim_world *w, int client, int lane, int k)
@@ -194,8 +196,12 @@ static enum start start_try(struct sim_world *w, int client, int lane, int k)
     if (snib__engine_company(e) == before) {
         return APART;
     }
+    struct sim_lane *l = seat_of(w, client, lane, k);
+    const struct snib__turn *t = l->seat->site->turn;
     p->joined = true;
-    sim_seat_id(seat_of(w, client, lane, k)->seat, p->id);
+    sim_seat_id(l->seat, p->id);
+    l->waits_by[0] = t->id[0];
+    l->waits_by[1] = t->id[1];
     return JOINED;
 }
 
@@ -243,14 +249,17 @@ static void give_back(struct sim_world *w, int client, int lane, int from,
         if (l->state != SIM_LANE_HOLDING) {
             continue;
         }
+        int at = sim_part(w, lane, k);
+        theorem_releases(w, client, at);
         snib_err err =
             snib__engine_release(c->engine, sim_now(w, client), l->ticket,
                                  l->lane, &l->error, l, &ending, &l->error);
-        if (err && err != SNIB_ERR_LOST) {
-            sim_fail(w, "release", "%s: %s", snib_err_name(err), l->error.text);
+        if (!ending) {
+            theorem_release_is_true(w, client, at, err, false);
         }
         w->losses += err == SNIB_ERR_LOST;
         if (ending && ending->state == SNIB__SEAT_GONE) {
+            theorem_release_is_true(w, client, at, ending->err, true);
             snib__seat_done(c->engine, ending);
             ending = NULL;
         }
@@ -544,6 +553,7 @@ void sim_many_told(struct sim_world *w, int client, int lane,
         }
     }
     if (news & SNIB__NEWS_RELEASED && l->state == SIM_LANE_ENDING) {
+        theorem_release_is_true(w, client, lane, s->err, true);
         snib__seat_done(c->engine, s);
         l->seat = NULL;
         l->state = SIM_LANE_DONE;

@@ -213,6 +213,7 @@ static void act(struct sim_world *w, struct sim_event *ev)
 
 static void look(struct sim_world *w)
 {
+    theorem_notes_waits(w);
     theorem_exclusion(w);
     theorem_permits_held(w);
     theorem_slots_told(w);
@@ -233,6 +234,7 @@ static void look_now_and_then(struct sim_world *w)
     theorem_unwanted_is_given_back(w);
     theorem_refused_leave_nothing(w, false);
     theorem_spin(w);
+    theorem_renewals_are_answered(w);
     if (sim_quorum(w)) {
         theorem_quorum_now_and_then(w);
     }

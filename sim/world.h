@@ -15,6 +15,7 @@
 #include "core/engine.h"
 #include "sim/plan.h"
 #include "sim/server/redis_model.h"
+#include "sim/told.h"
 
 #define SIM_MS      INT64_C(1000000)
 #define SIM_CLIENTS 8
@@ -119,11 +120,15 @@ struct sim_lane {
     int64_t more_token, more_value;
     struct sim_nest nest; /* worlds of circles                        */
     struct snib_error error;
-    /* Worlds with forced releases: which grants these are, and whether they
-     * were ended; when it was released, with so much of its lease left. */
-    char id[33], more_id[33];
+    char id[33], more_id[33]; /* which grants these are               */
+    /* Worlds with forced releases: were they ended? */
     const struct sim_forced *forced, *more_forced;
-    int64_t released_at, left_ms;
+    struct sim_releasing releasing; /* what it gave back last          */
+    struct sim_shown shown[SIM_GRANTS];
+    int64_t lease_ms;   /* that it wants of its seat                         */
+    int64_t longest_ms; /* … and wanted of any in this section              */
+    struct sim_by_hand by_hand;
+    uint64_t waits_by[2];   /* the request by which it waits; 0: none      */
     bool spins;             /* asks again and again                     */
     int64_t unqueued_since; /* it should stand in the queue; 0: it does */
     int64_t behind;         /* when it last waited behind its client    */
@@ -228,6 +233,7 @@ struct sim_holder {
     char id[SIM_ID], client[SIM_ID], beside[SIM_ID];
     int mode; /* 0 mutex, 1 read, 2 write, 3 permits, 4 barrier       */
     int64_t permits, token, end, delay; /* ms of the server's clock         */
+    int64_t room;                       /* tokens reserved behind its own   */
     int64_t slot;                       /* of permits; -1: none             */
 };
 
@@ -263,17 +269,10 @@ struct sim_company {
     struct sim_part_step part[SIM_COMPANY];
 };
 
-/* A request that was refused in a company: nothing of it may stay. */
-struct sim_refused {
-    char id[SIM_ID];
-    int name;
-    int64_t at; /* 0: none                                                  */
-};
-enum { SIM_REFUSED = 64 };
-
 /* A name's last book, and what theorems remember besides. */
 struct sim_shelf {
     struct sim_book book;
+    uint64_t number; /* of this book: rises with each                   */
     uint64_t arrivals;
     int64_t given, given_exclusive; /* highest tokens                       */
     int64_t fits_since, ghost_since;
@@ -347,10 +346,11 @@ struct sim_ended {
 /* A request of a party of a barrier: sim/theorems/barrier.c. */
 struct sim_party {
     char id[SIM_ID];
-    int client, lane; /* lane -1: its caller has had his answer             */
-    int64_t token;    /* of the generation with which it was counted; 0     */
-    bool ended;       /* … which its own cancel has ended                   */
-    bool told_no;     /* its caller was told that it is not counted         */
+    int client, lane;   /* lane -1: its caller has had his answer             */
+    int64_t token;      /* of the generation with which it was counted; 0     */
+    int64_t earlier[4]; /* … before, and its claim ran out unheard         */
+    bool ended;   /* … which its own cancel has ended                   */
+    bool told_no; /* its caller was told that it is not counted         */
 };
 enum { SIM_PARTIES = 128 };
 
@@ -417,12 +417,11 @@ struct sim_world {
     struct sim_memory memory[SIM_NODES][SIM_NAMES];
     struct sim_forgotten forgotten[SIM_NAMES][SIM_FORGOTTEN];
     uint32_t forgotten_count[SIM_NAMES];
-    struct sim_refused refused[SIM_REFUSED];
-    uint32_t refused_count;
     struct sim_ended ended[SIM_NODES][SIM_ENDED];
     uint32_t ended_count[SIM_NODES];
     struct sim_forced forced[SIM_NAMES][SIM_FORCED];
     int forced_count[SIM_NAMES];
+    struct sim_told told;
     struct sim_spinning spinning[SIM_SPINNING];
     uint32_t spinning_count;
     int64_t spin_free_since[SIM_NAMES]; /* beside one that spins; 0: no  */
@@ -541,6 +540,16 @@ void sim_lane_wake(struct sim_world *, int client, int lane, int64_t us);
 void sim_lane_write(struct sim_world *, int name, int64_t token,
                     int64_t read_value);
 
+/* work_lease.c: leases of two lengths, and renewals by hand */
+void sim_lease_draw(struct sim_options *);
+/* For how long a caller wants it, ms. */
+int64_t sim_lease_ask(struct sim_world *);
+/* The shortest that anybody asks for, and the longest. */
+int64_t sim_lease_least(const struct sim_options *);
+int64_t sim_lease_most(const struct sim_options *);
+/* True: the lane's event was for a renewal. */
+bool sim_lease_renew(struct sim_world *, int client, int lane);
+
 /* work_many.c: several names as one */
 /* always: not in some worlds only. */
 void sim_many_draw(struct sim_options *, bool always);
@@ -609,13 +618,16 @@ void sim_force_now(struct sim_world *, int client, int name);
 void sim_force_told(struct sim_world *, int client, struct snib__query *);
 /* A lane has it now: which grant is that, and was it ended already? */
 void sim_force_entered(struct sim_world *, int client, int lane, bool more);
-void sim_force_releasing(struct sim_world *, int client, int lane);
 
 /* book.c: the server's books */
 void sim_book_read(const struct sim_world *, int name, struct sim_book *);
 void sim_book_step(struct sim_world *, const struct sim_redis_event *);
 /* The store lost or forgot: what is there now is where to begin. */
 void sim_book_again(struct sim_world *);
+/* All that stands now is over sooner than was promised. */
+void sim_book_lapse(struct sim_world *);
+/* Did that grant stand when the store lost or forgot? */
+bool sim_lapsed(const struct sim_world *, int name, const char *id);
 bool sim_same(const char *id, const char *other);
 bool sim_alone(int mode); /* exclusive                                       */
 bool sim_live(const struct sim_holder *, int64_t now);

@@ -118,7 +118,7 @@ struct snib_value_options {
  * snib_client_stop and snib_client_free.
  *
  * *ret_version (may be NULL): OK: the version written, 0 when removed; else as
- * last seen.
+ * last seen, 0 when none was.
  * Errors: BUSY (wait_ms 0), TIMEOUT (others were faster until the limit),
  * UNKNOWN (a write was not answered; see above), LIMIT (the computed value is
  * too big), and those common to all, which end it at once. */

@@ -98,6 +98,9 @@ void theorem_parties_counted(struct sim_world *w, const struct sim_step *s)
                      "name %d: %.8s is counted although it was told no",
                      s->name, h->id);
         }
+        memmove(p->earlier + 1, p->earlier,
+                sizeof p->earlier - sizeof p->earlier[0]);
+        p->earlier[0] = p->token;
         p->token = h->token;
     }
     const char *id = sim_request_of(s->ev);
@@ -116,6 +119,16 @@ static bool stands(struct sim_world *w, int name, const char *id)
     return h && sim_live(h, is.now);
 }
 
+/* In more than one generation: its claim ran out before it heard of it. */
+static bool was_counted_in(const struct sim_party *p, int64_t token)
+{
+    bool in = p->token == token;
+    for (size_t i = 0; i < sizeof p->earlier / sizeof p->earlier[0]; i++) {
+        in |= p->earlier[i] == token;
+    }
+    return in;
+}
+
 void theorem_who_was_counted_is_told(struct sim_world *w, int client, int lane,
                                      const struct snib__seat *s)
 {
@@ -131,7 +144,7 @@ void theorem_who_was_counted_is_told(struct sim_world *w, int client, int lane,
             continue;
         }
         if (p->token) {
-            known = p->token == s->token;
+            known = was_counted_in(p, s->token);
             other = p->token;
         }
         if (no && p->token && !w->p1_off &&

@@ -11,15 +11,12 @@
  *
  * At the clients. While nothing is broken a visit is told what the server did:
  * all or none, or the first ones. CANCELLED is said for the sake of another
- * that was refused. Whoever believes that he holds a lock, with his own
- * deadline ahead, does so at the server, under that request and that token, be
- * it alone or one of many. And nothing stays there of what was refused. */
+ * that was refused. (And nothing stays there of what was refused: gone.c.) */
 #include <string.h>
 
-#include "core/engine_i.h"
 #include "sim/world.h"
 
-enum { FAILED, GRANTED, HELD = 3, LATE, OVER = 10, STAY_MAX_MS = 7500 };
+enum { FAILED, GRANTED, HELD = 3, LATE, OVER = 10 };
 
 /* -- at the server ---------------------------------------------------------------- */
 
@@ -221,110 +218,5 @@ void theorem_company_answered(struct sim_world *w, int client, int lane)
     if (as_one(w, m)) {
         told_as_one(w, client, lane, m, granted,
                     first < 0 || m->all ? m->count : first);
-    }
-}
-
-/* Does what that seat shows stand at the server? */
-static bool stands(const struct sim_world *w, int client, int name,
-                   const struct snib__seat *s)
-{
-    const struct sim_client *c = &w->client[client];
-    struct snib_status st;
-    char id[33];
-    snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)}, s, &st);
-    if (st.state != SNIB_HELD && st.state != SNIB_AT_RISK) {
-        return true;
-    }
-    sim_seat_id(s, id);
-    const struct sim_holder *h = sim_holder_of(&w->shelf[name].book, id);
-    return h && h->end > sim_wall_us(w, 0) / 1000 &&
-           h->token == s->site->turn->token0;
-}
-
-void theorem_told_stands(struct sim_world *w)
-{
-    if (!w->opt.many_pct || w->p1_off) {
-        return;
-    }
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        int client = i / w->opt.lanes, lane = i % w->opt.lanes;
-        const struct sim_lane *l = &w->client[client].lane[lane];
-        if (l->state == SIM_LANE_HOLDING &&
-            !stands(w, client, l->name, l->seat)) {
-            sim_fail(w, "what is told stands",
-                     "client %d lane %d: name %d is not held at the server",
-                     client, lane, l->name);
-        }
-    }
-}
-
-/* -- what was refused ------------------------------------------------------------- */
-
-/* Another lane of its client may have got what was asked for by this one; one
- * that has lost it does not know its number any more. */
-static bool is_somebodys(const struct sim_world *w, int name, const char *id)
-{
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        const struct sim_lane *l =
-            &w->client[i / w->opt.lanes].lane[i % w->opt.lanes];
-        char its[33];
-        if (l->name == name && l->seat &&
-            (l->state == SIM_LANE_HOLDING || l->state == SIM_LANE_WAITING ||
-             l->state == SIM_LANE_ENDING)) {
-            sim_seat_id(l->seat, its);
-            if (l->seat->state == SNIB__SEAT_DEAD || sim_same(its, id)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool is_there(const struct sim_world *w, int name, const char *id)
-{
-    const struct sim_book *b = &w->shelf[name].book;
-    const struct sim_holder *h = sim_holder_of(b, id);
-    return (h && h->end > sim_wall_us(w, 0) / 1000) || sim_waiter_of(b, id);
-}
-
-void theorem_company_refused(struct sim_world *w, int client, int lane, int k)
-{
-    const struct sim_many *m = &w->client[client].many[lane];
-    const struct sim_part *p = &m->part[k];
-    struct sim_refused *r = &w->refused[w->refused_count++ % SIM_REFUSED];
-    *r = (struct sim_refused){
-        .name = w->client[client].lane[sim_part(w, lane, k)].name, .at = w->t};
-    memcpy(r->id, p->id, SIM_ID);
-    if (!p->joined) {
-        r->at = 0;
-    } else if (!w->opt.fault_count && p->err != SNIB_ERR_UNKNOWN &&
-               is_there(w, r->name, r->id) &&
-               !is_somebodys(w, r->name, r->id)) {
-        sim_fail(w, "nothing stays of a refusal",
-                 "client %d lane %d: name %d was refused (%s) and stands",
-                 client, lane, r->name, snib_err_name(p->err));
-    }
-}
-
-void theorem_refused_leave_nothing(struct sim_world *w, bool at_end)
-{
-    int64_t most_ms = at_end ? 0 : STAY_MAX_MS;
-    if (!w->opt.many_pct || !w->healed || w->died || w->p2_off) {
-        return;
-    }
-    most_ms += w->opt.delay_ms ? w->opt.lease_ms + w->opt.delay_ms : 0;
-    for (int i = 0; i < SIM_REFUSED; i++) {
-        struct sim_refused *r = &w->refused[i];
-        int64_t since = r->at > w->healed_at ? r->at : w->healed_at;
-        if (!r->at || !is_there(w, r->name, r->id)) {
-            continue;
-        }
-        if (is_somebodys(w, r->name, r->id)) {
-            r->at = w->t;
-        } else if (w->t - since >= most_ms * SIM_MS) {
-            sim_fail(w, "nothing stays of a refusal",
-                     "name %d: %.8s stands for %lld ms, for nobody", r->name,
-                     r->id, (long long)((w->t - r->at) / SIM_MS));
-        }
     }
 }

@@ -86,7 +86,7 @@ static bool line_is_sound(const struct sim_world *w, const struct sim_line *l)
            l->last_down <= soon;
 }
 
-static bool is_sound(const struct sim_world *w, int client)
+bool sim_is_sound(const struct sim_world *w, int client)
 {
     const struct sim_client *c = &w->client[client];
     const struct sim_server *s = &w->node[0];
@@ -106,7 +106,7 @@ static bool listens(const struct sim_world *w, int client)
     const struct sim_client *c = &w->client[client];
     const struct sim_line *l = &c->line[SUBS];
     char first[5 + 33];
-    if (!is_sound(w, client) || !line_is_sound(w, l) ||
+    if (!sim_is_sound(w, client) || !line_is_sound(w, l) ||
         w->opt.spin == SIM_SPIN_DEAF) {
         return false;
     }
@@ -243,8 +243,8 @@ static void said(struct sim_world *w, int conn, int name, const char *what,
                  id);
     }
     int client = client_of(w, f ? f->client : id);
-    if (revoked && f && client >= 0 && !f->answered && is_sound(w, client) &&
-        is_read(w, client, conn)) {
+    if (revoked && f && client >= 0 && !f->answered &&
+        sim_is_sound(w, client) && is_read(w, client, conn)) {
         f->answered = w->t;
         f->faults = w->faults;
     }
@@ -322,7 +322,7 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
         from = c->listens_since > from ? c->listens_since : from;
         return from + hops(w, HEARD_HOPS);
     }
-    if (f->faults != w->faults || !is_sound(w, client)) {
+    if (f->faults != w->faults || !sim_is_sound(w, client)) {
         return 0;
     }
     if (f->answered) {
@@ -388,7 +388,7 @@ static void look_at_ears(struct sim_world *w, int client)
     c->listened |= hears && w->t > c->listens_since + hops(w, ANSWER_HOPS);
     bool unseen = c->line[SUBS].state == SIM_LINE_OPEN;
     if (hears || !calm || unseen || !c->listened || !holds(w, client) ||
-        !is_sound(w, client)) {
+        !sim_is_sound(w, client)) {
         c->deaf_since = 0;
     } else if (!c->deaf_since) {
         c->deaf_since = w->t;
@@ -454,30 +454,21 @@ void theorem_loss_by_force(struct sim_world *w, int client, int lane, bool more)
     }
 }
 
-void theorem_release_is_true(struct sim_world *w, int client, int lane,
-                             snib_err err, bool asked)
+void theorem_release_after_force(struct sim_world *w, int client, int lane,
+                                 snib_err err, bool asked)
 {
     const struct sim_lane *l = &w->client[client].lane[lane];
     const struct sim_forced *f = l->forced;
-    if (!sim_force(w)) {
+    if (!f) {
         return;
     }
-    if (f) {
-        wait_is_over(w, l->name);
-    }
-    bool known = f && f->heard && f->faults == w->faults &&
+    wait_is_over(w, l->name);
+    bool known = f->heard && f->faults == w->faults &&
                  w->t > f->at + hops(w, 1) &&
-                 w->t > l->entered_at + hops(w, 1) && is_sound(w, client);
-    if (f && err == SNIB_ERR_OK && (asked || known) && !w->p1_off) {
+                 w->t > l->entered_at + hops(w, 1) && sim_is_sound(w, client);
+    if (err == SNIB_ERR_OK && (asked || known) && !w->p1_off) {
         sim_fail(w, "a release after a force says so",
                  "name %d: client %d lane %d was told that all is well (%s)",
                  l->name, client, lane, asked ? "by the store" : "here");
-    }
-    /* Clocks of clients differ by less than half a percent. */
-    int64_t over = l->released_at + l->left_ms * SIM_MS / 1000 * 990;
-    if (asked && !f && err == SNIB_ERR_LOST && w->t < over && !w->p1_off) {
-        sim_fail(w, "a release after a force says so",
-                 "name %d: client %d lane %d is told that it was lost", l->name,
-                 client, lane);
     }
 }

@@ -2,8 +2,9 @@
  * auto-renewed grant is never lost; "stolen" is only ever said when the store
  * really forgot; and who could reach the store for some seconds before his
  * deadline has renewed. (Cuts, half-open and late lines last until they are
- * noticed: request_ms; reconnecting backs off up to a second. A lease that is
- * not much longer than the slowest round trip proves nothing.) */
+ * noticed: request_ms from the next use on; reconnecting backs off up to a
+ * second. A lease that is not much longer than the slowest round trip proves
+ * nothing.) */
 #include "sim/world.h"
 
 /* Clients that stood still, or think so. */
@@ -12,13 +13,25 @@ static bool stood_still(const struct sim_world *w)
     return sim_planned(w, SIM_PAUSE) || sim_planned(w, SIM_JUMP);
 }
 
+/* A line that nobody has used since it went dead. */
+static bool unnoticed(const struct sim_world *w)
+{
+    for (int i = 0; i < w->opt.clients * w->lines; i++) {
+        const struct sim_line *l = &w->client[i / w->lines].line[i % w->lines];
+        if (l->half_open || l->late) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void theorem_no_needless_loss(struct sim_world *w, int name,
                               const struct snib__seat *seat)
 {
     int64_t calm = w->t - w->trouble_until;
     int64_t notice = (2 * w->opt.request_ms + 3000) * SIM_MS;
     snib_reason why = (snib_reason)seat->why;
-    bool slow = w->opt.lease_ms * 1000 <= 100 * w->opt.latency_us;
+    bool slow = sim_lease_least(&w->opt) * 1000 <= 100 * w->opt.latency_us;
     if (seat->shown != SNIB_LOST || w->p1_off || w->p2_off || slow) {
         return;
     }
@@ -33,7 +46,8 @@ void theorem_no_needless_loss(struct sim_world *w, int name,
         sim_fail(w, "no needless loss", "%s although nobody took it",
                  snib_reason_text(why));
     } else if (!seat->terms.fixed &&
-               (w->opt.fault_count == 0 || firm || calm > notice) &&
+               (w->opt.fault_count == 0 || firm ||
+                (calm > notice && !unnoticed(w))) &&
                !(stood_still(w) && why == SNIB_WHY_PAUSED)) {
         sim_fail(w, "no needless loss", "%s although nothing is broken",
                  snib_reason_text(why));

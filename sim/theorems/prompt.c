@@ -13,7 +13,7 @@ void theorem_served_promptly(struct sim_world *w, int name, bool held)
     struct sim_resource *r = &w->resource[name];
     const struct sim_options *o = &w->opt;
     if (o->fault_count || o->fixed_pct || sim_spin(w) || o->flavour > SIM_RW ||
-        o->delay_ms || o->lease_ms * 1000 <= 100 * o->latency_us) {
+        o->delay_ms || sim_lease_least(o) * 1000 <= 100 * o->latency_us) {
         return;
     }
     if (!held) {

@@ -63,7 +63,8 @@ static bool busy_here(const struct sim_world *w, int client, int lane)
     return false;
 }
 
-/* Does another lane of the same client have it, by their common request? */
+/* Does another lane of the same client have it, by their common request, and
+ * nobody has said that it was ended by force? Else the store is asked. */
 static bool held_here(const struct sim_world *w, int client, int lane)
 {
     const struct sim_lane *l = &w->client[client].lane[lane];
@@ -71,7 +72,8 @@ static bool held_here(const struct sim_world *w, int client, int lane)
         const struct sim_lane *x = &w->client[client].lane[i];
         if (i != lane && x->name == l->name && x->state == SIM_LANE_HOLDING &&
             x->seat->state == SNIB__SEAT_SERVED &&
-            x->seat->site == w->client[client].site[l->name]) {
+            x->seat->site == w->client[client].site[l->name] &&
+            !x->seat->site->turn->hinted) {
             return true;
         }
     }
@@ -88,7 +90,7 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
     bool by_limit = l->limit_at && early < whole / 100 + 1000; /* clock rates */
     /* A quorum gives up a little earlier, to say why. */
     bool why = sim_quorum(w) && l->limit_at && early < 51 * SIM_MS;
-    bool slow = w->opt.lease_ms * 1000 <= 100 * w->opt.latency_us;
+    bool slow = sim_lease_least(&w->opt) * 1000 <= 100 * w->opt.latency_us;
     bool far = 100 * w->opt.latency_us >=
                w->opt.request_ms * 1000 / SNIB__CONFIRM_PART;
     bool connecting =
@@ -111,8 +113,10 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
              !(sim_alone(l->kind) && held_here(w, client, lane));
         break;
     case SNIB_ERR_UNKNOWN:
-        /* The cancel is waited for, so the way must be slow. */
-        ok = ((by_limit && (slow || far || connecting)) || w->faults > 0) &&
+        /* The cancel is waited for, so the way must be slow; but not that of
+         * one of several: who tried them waits for it alone then. */
+        ok = ((by_limit && (slow || far || connecting || lane >= w->callers)) ||
+              w->faults > 0) &&
              !sim_quorum(w);
         break;
     case SNIB_ERR_STORE:

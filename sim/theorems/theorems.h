@@ -13,6 +13,7 @@ void theorem_token_given(struct sim_world *, const struct sim_redis_event *);
 /* What is known of the name whose holders' key this is; NULL: too many. */
 struct sim_line_up *sim_line_up(struct sim_world *, const char *key);
 void theorem_loss_is_told(struct sim_world *);
+void theorem_told_stands(struct sim_world *);
 void theorem_no_waiter_beside_a_free_lock(struct sim_world *);
 void theorem_call_ends_by_its_limit(struct sim_world *);
 void theorem_fence_loses_nothing(struct sim_world *);
@@ -82,6 +83,37 @@ void theorem_who_was_counted_is_told(struct sim_world *, int client, int lane,
 /* Now and then: */
 void theorem_nobody_sleeps_beside_room(struct sim_world *);
 
+/* Releases. A lane is about to give back its first grant: */
+void theorem_releases(struct sim_world *, int client, int lane);
+/* That has ended like that; asked: the store was. */
+void theorem_release_is_true(struct sim_world *, int client, int lane, snib_err,
+                             bool asked);
+/* … and what the server answered to any. */
+void theorem_release_seen(struct sim_world *, const struct sim_redis_event *);
+
+/* Leases. A deadline that a caller is shown is new: */
+void theorem_lease_shown(struct sim_world *, int client, int lane,
+                         const struct sim_grant *, int64_t deadline);
+/* A renewal has come to the server. */
+void theorem_renewal_seen(struct sim_world *, const struct sim_redis_event *);
+/* A lane is about to renew by hand, for so long (0: as before); is told that;
+ * now and then: was it told? */
+void theorem_renews(struct sim_world *, int client, int lane, int64_t ms);
+void theorem_renewed(struct sim_world *, int client, int lane, snib_err);
+void theorem_renewals_are_answered(struct sim_world *);
+/* News of a seat: does what is said of its state in words fit? */
+void theorem_words_fit(struct sim_world *, int client,
+                       const struct snib__seat *);
+
+/* Nothing stays of a refusal. After every event: by which request does each
+ * lane wait? */
+void theorem_notes_waits(struct sim_world *);
+/* A wait has ended with that. */
+void theorem_refused_is_gone(struct sim_world *, int client, int lane,
+                             snib_err);
+/* Now and then; and at the end, when all cancels have been answered. */
+void theorem_refused_leave_nothing(struct sim_world *, bool at_end);
+
 /* Several locks as one. At the server, before the books are brought up to
  * date, and for every other acquire: */
 void theorem_all_or_none(struct sim_world *, const struct sim_company *);
@@ -89,11 +121,6 @@ void theorem_travel_as_asked(struct sim_world *, const struct sim_company *,
                              const struct sim_redis_event *);
 /* All of a visit are answered: */
 void theorem_company_answered(struct sim_world *, int client, int lane);
-void theorem_company_refused(struct sim_world *, int client, int lane, int k);
-/* After every event: */
-void theorem_told_stands(struct sim_world *);
-/* Now and then; and at the end, when all cancels have been answered. */
-void theorem_refused_leave_nothing(struct sim_world *, bool at_end);
 /* Worlds of circles. After every event, every command, a refusal: */
 void theorem_circles(struct sim_world *);
 void theorem_looks_are_few(struct sim_world *, const struct sim_redis_event *);
@@ -113,9 +140,12 @@ bool sim_forced_here(const struct sim_world *, int client, int name);
 void theorem_forced_are_told(struct sim_world *);
 /* A lane is told that it has lost the lock. */
 void theorem_loss_by_force(struct sim_world *, int client, int lane, bool more);
-/* A release has ended like that; asked: the store was. */
-void theorem_release_is_true(struct sim_world *, int client, int lane, snib_err,
-                             bool asked);
+/* A release of what was ended by force. */
+void theorem_release_after_force(struct sim_world *, int client, int lane,
+                                 snib_err, bool asked);
+/* Is nothing wrong with its lines to the callers' and the keeper's, nor with
+ * the server, nor held up by what went slowly before? */
+bool sim_is_sound(const struct sim_world *, int client);
 
 /* Worlds in which callers spin. At the server after every script: */
 void theorem_spin_step(struct sim_world *, const struct sim_step *);

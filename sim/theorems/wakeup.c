@@ -100,7 +100,8 @@ void theorem_nobody_sleeps_beside_room(struct sim_world *w)
                      "name %d: somebody fits and waits for %d ms", n,
                      ASLEEP_MAX_MS);
         }
-        most_ms += w->opt.delay_ms ? w->opt.lease_ms + w->opt.delay_ms : 0;
+        most_ms +=
+            w->opt.delay_ms ? sim_lease_most(&w->opt) + w->opt.delay_ms : 0;
         if (too_long(w, calm && b.waiters && live > known(w, n), most_ms,
                      &s->ghost_since)) {
             sim_fail(w, "no ghost",

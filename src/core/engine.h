@@ -166,6 +166,8 @@ struct snib__seat {
     uint8_t why;      /* snib_reason of a loss or risk            */
     bool abandoned;   /* nobody waits for the end of its release  */
     bool unsure;      /* LEAVING: UNKNOWN if nothing more is heard */
+    bool ended;       /* WAITING: what its turn ends just now had
+                         been asked for it, too                    */
     snib_err err;
     struct snib_error *reterr; /* (d)                                      */
     void *user;                /* (d)                                      */

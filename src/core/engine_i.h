@@ -55,7 +55,8 @@ struct snib__turn {
     struct snib__site *site;
     struct snib__seat *holder;  /* SERVED seat; NULL while nobody is     */
     struct snib__seat *ender;   /* ENDING or LEAVING seat that waits for
-                                   the answer                            */
+                                   the answer; of the latter there may be
+                                   more, linked to it                    */
     struct snib__seat *adopter; /* CONFIRM: it takes up a grant that was
                                       left behind; whatever happens, that is
                                       not ended, and not asked for anew     */
@@ -70,6 +71,7 @@ struct snib__turn {
     snib_instant hold_end; /* holder's hold_max                     */
     snib_instant gone_by;  /* LEAVING: our lease is over by then    */
     snib_duration lease;   /* asked for, and renewed to             */
+    snib_duration most;    /* the longest of what may stand         */
     snib_duration delay;   /* lock-delay, as the store has it       */
     uint32_t room;
     uint8_t state, why, refusals;

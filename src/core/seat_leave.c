@@ -34,7 +34,8 @@ bool snib__seat_stay(struct snib__engine *e, snib_instant now,
         (snib_duration){e->cfg.request.ns /
                         (unsure ? SNIB__UNSURE_PART : SNIB__CONFIRM_PART)});
     snib__engine_store_state(e, now, &is);
-    assert(s->state == SNIB__SEAT_WAITING && !t->ender && !t->holder);
+    assert(s->state == SNIB__SEAT_WAITING && !t->holder &&
+           (!t->ender || t->ender->state == SNIB__SEAT_LEAVING));
     if (snib__reached(now, until) || is.err) {
         return false;
     }
@@ -43,7 +44,11 @@ bool snib__seat_stay(struct snib__engine *e, snib_instant now,
     s->state = SNIB__SEAT_LEAVING;
     s->err = err;
     s->unsure = unsure;
-    t->ender = s;
+    if (t->ender) {
+        snib__list_insert(&t->ender->link, &s->link);
+    } else {
+        t->ender = s;
+    }
     snib__heap_set(&e->seats, &s->timer, until);
     return true;
 }
@@ -53,13 +58,16 @@ static snib_err outcome_of_left(const struct snib__seat *s, bool confirmed)
     return s->unsure && !confirmed ? SNIB_ERR_UNKNOWN : s->err;
 }
 
-/* It waits for its turn's end no more. */
+/* It waits for its turn's end no more; others may. */
 static void stays_no_longer(struct snib__seat *s)
 {
     struct snib__turn *t = s->site->turn;
     if (t && t->ender == s) {
-        t->ender = NULL;
+        t->ender = snib__linked(&s->link)
+                       ? SNIB__CONTAINER(s->link.next, struct snib__seat, link)
+                       : NULL;
     }
+    snib__unlink(&s->link);
 }
 
 void snib__seat_left(struct snib__engine *e, struct snib__seat *s,
@@ -181,13 +189,21 @@ static snib_err outcome_of_limit(const struct snib__engine *e, snib_instant now,
 }
 
 /* The last one that waits for a turn which is not granted yet takes what that
- * has asked for along; what is told of it can be confirmed. */
+ * has asked for along; what is told of it can be confirmed. So can the end of a
+ * grant that is given back, since it did not fit who waited first. */
 static bool takes_along(const struct snib__seat *s)
 {
     const struct snib__turn *t = s->site->turn;
-    return t && t->adopter != s && snib__list_empty(&s->site->waiting) &&
-           (t->state == SNIB__TURN_ASKING || t->state == SNIB__TURN_QUEUED ||
-            t->state == SNIB__TURN_CONFIRM);
+    if (!t || t->adopter == s) {
+        return false;
+    }
+    return t->state == SNIB__TURN_LEAVING
+               ? s->ended && !s->terms.passes &&
+                     (!t->ender || t->ender->state == SNIB__SEAT_LEAVING)
+               : snib__list_empty(&s->site->waiting) &&
+                     (t->state == SNIB__TURN_ASKING ||
+                      t->state == SNIB__TURN_QUEUED ||
+                      t->state == SNIB__TURN_CONFIRM);
 }
 
 /* What s, which is off its site's list, is told of its giving up; OK: it stays

@@ -85,6 +85,9 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
     t->why = SNIB_WHY_NONE;
     t->prior = prior;
     t->lease = head->terms.lease;
+    if (t->most.ns < t->lease.ns || !prior) {
+        t->most = t->lease;
+    }
     t->delay = head->terms.delay;
     t->outlives = e->self.leashed || head->terms.fixed;
     t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
@@ -132,6 +135,7 @@ void snib__turn_ask(struct snib__engine *e, snib_instant now,
         rq->once = rq->once && s->terms.try_only;
         rq->spin = rq->spin && spins(s);
         rq->limit = snib__later(rq->limit, s->limit);
+        s->ended = false;
     }
     write_about(e, now, head, &t->asking->text);
     rq->text = snib__buf_text(&t->asking->text);
@@ -204,6 +208,7 @@ static void granted(struct snib__engine *e, snib_instant now,
     t->id[1] = rq->id[1];
     t->token0 = t->token = rq->token;
     t->room = rq->room;
+    t->most = rq->lease;
     t->granted = now;
     t->refusals = 0;
     t->doubt = false;
@@ -312,6 +317,24 @@ static void refuse_late(struct snib__engine *e, snib_instant now,
     }
 }
 
+/* The same after a no. Where a copy of the request may come after it, or has
+ * left a place (a reader that spins and wants to write), that is cancelled: the
+ * last one stays until it is. */
+static void late_refused(struct snib__engine *e, snib_instant now,
+                         struct snib__turn *t)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &t->site->waiting) {
+        struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
+        bool last = l == snib__list_first(&t->site->waiting) &&
+                    next == &t->site->waiting.head;
+        bool stays = t->copies && last && !s->terms.try_only;
+        if (snib__reached(now, s->limit) &&
+            !(stays && snib__seat_stay(e, now, s, SNIB_ERR_TIMEOUT, false))) {
+            snib__seat_refuse(e, s, SNIB_ERR_TIMEOUT, NULL);
+        }
+    }
+}
+
 /* The request has come to its limit and was not answered. The last of those
  * whose limit that is stays until its cancel is. */
 static void late_unanswered(struct snib__engine *e, snib_instant now,
@@ -395,11 +418,11 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
         } else if (!rq->may_queue) { /* CANCELLED: had it, ended by force */
             refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);
         }
-        refuse_late(e, now, t, SNIB_ERR_TIMEOUT, NULL);
+        t->copies = t->copies || rq->resent;
+        late_refused(e, now, t);
         if (rq->may_queue && ++t->refusals > REFUSALS_MAX) {
             refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
         }
-        t->copies = t->copies || rq->resent;
         snib__turn_answered(e, t);
         if (t->copies) { /* one may come after this no, and be let in (H12) */
             t->doubt = true;

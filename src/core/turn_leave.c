@@ -15,7 +15,11 @@ void snib__turn_leave(struct snib__engine *e, snib_instant now,
 {
     /* A copy of the acquire may be executed later than our lease lasts. */
     bool late = t->asking != NULL || t->doubt || t->copies;
-    snib_duration most = t->lease;
+    bool held = t->state == SNIB__TURN_HELD || t->state == SNIB__TURN_RISK;
+    snib_duration most = t->most;
+    SNIB__LIST_EACH (l, &t->site->waiting) {
+        SNIB__CONTAINER(l, struct snib__seat, link)->ended = !held;
+    }
     if (late && most.ns < SNIB__NOT_AFTER_MS * INT64_C(1000000)) {
         most = snib__ms(SNIB__NOT_AFTER_MS);
     }
@@ -76,10 +80,10 @@ static bool may_pass(const struct snib__engine *e, const struct snib__turn *t,
            t->token < t->token0 + t->room &&
            snib__between(t->granted, now).ns <
                SNIB__TURN_MS * INT64_C(1000000) &&
-           left.ns > t->lease.ns / 20 && !from->terms.no_pass &&
-           !from->terms.fixed && !to->terms.no_pass && !to->terms.fixed &&
-           to->terms.lease.ns == t->lease.ns && snib__turn_fits(t, to) &&
-           !has_beside(t->site) &&
+           left.ns > t->lease.ns / 20 && left.ns <= t->lease.ns &&
+           !from->terms.no_pass && !from->terms.fixed && !to->terms.no_pass &&
+           !to->terms.fixed && to->terms.lease.ns == t->lease.ns &&
+           snib__turn_fits(t, to) && !has_beside(t->site) &&
            !snib__cycles_waits(e,
                                from->lane); /* it told others: it holds this */
 }
@@ -145,11 +149,12 @@ void snib__turn_ended(struct snib__engine *e, snib_instant now,
                       struct snib__turn *t, snib_err err,
                       const struct snib_error *detail)
 {
-    struct snib__seat *s = t->ender;
-    t->ender = NULL;
-    if (s && s->state == SNIB__SEAT_LEAVING) {
+    struct snib__seat *s;
+    while ((s = t->ender) && s->state == SNIB__SEAT_LEAVING) {
         snib__seat_left(e, s, err != SNIB_ERR_UNKNOWN);
-    } else if (s) {
+    }
+    t->ender = NULL;
+    if (s) {
         snib__seat_gone(e, s, err, detail);
     }
     snib__turn_over(e, now, t);

@@ -72,6 +72,7 @@ void snib__turn_renew(struct snib__engine *e, snib_instant now,
         return;
     }
     t->renewing = q;
+    t->most = t->lease.ns > t->most.ns ? t->lease : t->most;
     t->stale = false;
     t->renew_at = held(t) ? snib__after(now, silence(e, t)) : SNIB__NEVER;
     q->turn = t;
@@ -124,46 +125,60 @@ static void stands(struct snib__engine *e, snib_instant now,
     snib__turn_arm(e, t);
 }
 
+/* It was not ours for sure, and stands: who waits first takes it. */
+static void confirmed(struct snib__engine *e, snib_instant now,
+                      struct snib__turn *t, const struct snib__request *rq)
+{
+    struct snib__seat *s = snib__turn_first_waiting(t->site);
+    /* A fixed lease may be left to end by itself: no longer than asked for. */
+    bool fits = snib__turn_fits(t, s) &&
+                !(s->terms.fixed && rq->lease.ns > s->terms.lease.ns);
+    if (t->hinted || (fits && rq->lease.ns < s->terms.lease.ns)) {
+        snib__turn_renew(e, now, t);
+        snib__turn_arm(e, t);
+        return;
+    }
+    if (t->adopter) {
+        assert(s == t->adopter);
+        s->terms.slot = rq->slot;
+        t->adopter = NULL;
+        t->doubt = false;
+        if (e->floor < t->token0) {
+            e->floor = t->token0;
+        }
+    }
+    if (!fits || snib__reached(now, t->deadline)) {
+        (void)snib__seat_had(e, now, s, t->token);
+        snib__turn_leave(e, now, t);
+        return;
+    }
+    t->state = SNIB__TURN_HELD;
+    t->granted = now;
+    snib__list_push(&e->held, &t->held);
+    snib__turn_serve(e, now, t, s);
+}
+
+/* Who has it now may not be who it was renewed for. */
 static void renewed(struct snib__engine *e, snib_instant now,
                     struct snib__turn *t, const struct snib__request *rq)
 {
-    snib_instant deadline = snib__before(snib__after(rq->valid_from, rq->left),
-                                         snib__turn_allowance(rq->left));
-    t->deadline = t->state == SNIB__TURN_CONFIRM
-                      ? deadline
-                      : snib__later(t->deadline, deadline);
-    t->renew_at = snib__turn_renewal_of(rq->valid_from, rq->left);
+    bool confirms = t->state == SNIB__TURN_CONFIRM;
+    struct snib__seat *taker =
+        confirms ? snib__turn_first_waiting(t->site) : NULL;
+    t->lease = taker ? taker->terms.lease : t->lease;
+    snib_duration left = rq->left.ns < t->lease.ns ? rq->left : t->lease;
+    snib_instant deadline = snib__before(snib__after(rq->valid_from, left),
+                                         snib__turn_allowance(left));
+    t->deadline = confirms ? deadline : snib__later(t->deadline, deadline);
+    t->renew_at = snib__turn_renewal_of(rq->valid_from, left);
     t->hinted = t->hinted && t->stale;
     if (t->adopter && snib__reached(now, t->deadline)) {
         snib__turn_adopt_failed(e, now, t, SNIB_ERR_LOST,
                                 NULL); /* over by now */
         return;
     }
-    if (t->state == SNIB__TURN_CONFIRM && t->hinted) {
-        snib__turn_renew(e, now, t);
-        snib__turn_arm(e, t);
-        return;
-    }
-    if (t->state == SNIB__TURN_CONFIRM) {
-        struct snib__seat *s = snib__turn_first_waiting(t->site);
-        if (t->adopter) {
-            assert(s == t->adopter);
-            s->terms.slot = rq->slot;
-            t->adopter = NULL;
-            t->doubt = false;
-            if (e->floor < t->token0) {
-                e->floor = t->token0;
-            }
-        }
-        if (!snib__turn_fits(t, s) || snib__reached(now, t->deadline)) {
-            (void)snib__seat_had(e, now, s, t->token);
-            snib__turn_leave(e, now, t);
-            return;
-        }
-        t->state = SNIB__TURN_HELD;
-        t->granted = now;
-        snib__list_push(&e->held, &t->held);
-        snib__turn_serve(e, now, t, s);
+    if (confirms) {
+        confirmed(e, now, t, rq);
         return;
     }
     if (snib__turn_check(e, now, t)) {

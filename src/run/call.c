@@ -581,6 +581,11 @@ snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
     struct snib__call call;
     uint32_t before[SNIB__CHANS];
     snib_err err = snib__client_check(c, reterr);
+    if (!err && c->pull && q->verb != SNIB__TERMS) {
+        err = snib__fail(reterr, SNIB_ERR_USAGE,
+                         "this call blocks, which a pull client must not; open "
+                         "a second client without .pull for it");
+    }
     if (err) {
         return err;
     }

@@ -13,7 +13,7 @@
  * *q, set verb, name, name_size and text, and called snib__buf_init on
  * q->result; limit (NEVER: none) is brought forward to now + request_ms. Blocks at most until then,
  * on the calling thread. In every case the engine has forgotten q on return,
- * and result still wants snib__buf_free. Any thread. In a pull client USAGE.
+ * and result still wants snib__buf_free. Any thread. In a pull client USAGE, but for TERMS.
  * Errors: FORKED, CLOSED, NOMEM, UNREACHABLE, UNKNOWN (a FORCE that was sent
  * and not answered) and what the store said; copied into reterr (may be
  * NULL). */

@@ -221,13 +221,17 @@ snib_err snib_deadlocks(struct snib_client *client, struct snib_cycle ***ret,
 {
     struct look first = {0}, second = {0};
     struct cycles all = {0};
+    if (ret) {
+        *ret = NULL;
+    }
+    if (ret_count) {
+        *ret_count = 0;
+    }
     if (!client || !ret || !ret_count) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_deadlocks: client, ret and ret_count must not "
                           "be NULL");
     }
-    *ret = NULL;
-    *ret_count = 0;
     snib_err err = look(client, &first, reterr);
     if (!err && first.g->sets) {
         pause_between();

@@ -17,6 +17,10 @@
  * the seat there is a moment in which there is nothing to take, so it is tried
  * again until the campaign has ended.
  *
+ * Each campaign is a lane of its own. The term that another thread resigns just
+ * now is held until its release has been answered: the same lane would enter
+ * that term again.
+ *
  * Forbidden: calling into the lock or the callback under `mu`; telling while
  * `campaigning` is set, since what is called may resign and waits for its
  * end. */
@@ -47,7 +51,6 @@ struct snib_elect {
     struct snib_client *client;
     struct snib_lock *lock;
     char *id;
-    uint64_t lane;
     void (*on_change)(void *, snib_elect_state, int64_t);
     void *data;
 
@@ -207,7 +210,6 @@ snib_err snib_elect_new(struct snib_client *client, const char *name,
     }
     init_locks(e);
     e->client = client;
-    e->lane = snib_lane_new(); /* so that any thread may resign */
     e->on_change = o.on_change;
     e->data = o.data;
     lo.name_size = o.name_size;
@@ -283,7 +285,7 @@ static snib_err stand(struct snib_elect *e, int64_t wait_ms,
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.wait_ms = wait_ms;
-    o.lane = e->lane;
+    o.lane = snib_lane_new(); /* any thread may resign; see above */
     o.reason = e->id;
     return snib_acquire(e->lock, &o, ret, reterr);
 }
@@ -374,6 +376,8 @@ snib_err snib_elect_resign(struct snib_elect *e, struct snib_error *reterr)
     pthread_mutex_unlock(&e->mu);
     err = snib_release(e->lock, grant, reterr);
     pthread_mutex_lock(&e->mu);
+    e->changes++; /* who has looked since end_term may have seen it held */
+    pthread_cond_broadcast(&e->changed);
     tell(e);
     pthread_mutex_unlock(&e->mu);
     return err;

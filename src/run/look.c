@@ -478,11 +478,13 @@ snib_err snib_inspect(struct snib_client *client, const char *name, size_t size,
     struct snib_view **views = NULL;
     char self[33];
     size_t count = 0;
+    if (ret) {
+        *ret = NULL;
+    }
     if (!client || !ret) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_inspect: client and ret must not be NULL");
     }
-    *ret = NULL;
     snib_err err = check_name(name, &size, reterr);
     if (err) {
         return err;
@@ -507,13 +509,17 @@ snib_err snib_list(struct snib_client *client, const char *glob,
 {
     struct snib__query q;
     char self[33];
+    if (ret) {
+        *ret = NULL;
+    }
+    if (ret_count) {
+        *ret_count = 0;
+    }
     if (!client || !ret || !ret_count) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_list: client, ret and ret_count must not be "
                           "NULL");
     }
-    *ret = NULL;
-    *ret_count = 0;
     query_init(&q, SNIB__LIST);
     q.text = glob ? glob : "*";
     snib_err err = ask(client, &q, reterr);

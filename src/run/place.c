@@ -118,12 +118,14 @@ snib_err snib_ring_join(struct snib_client *c, const char *name, size_t size,
                         struct snib_ring_place **ret, struct snib_error *reterr)
 {
     struct snib_ring_options o;
+    if (ret) {
+        *ret = NULL;
+    }
     if (!c || !name || !ret) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_ring_join: client, name and ret must not be "
                           "NULL");
     }
-    *ret = NULL;
     snib_err err = check_id(id, reterr);
     if (!err) {
         err = check_options(options, &o, reterr);

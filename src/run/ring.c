@@ -171,12 +171,14 @@ snib_err snib_ring_new(const struct snib_ring_member *members, size_t count,
 snib_err snib_ring_of_view(const struct snib_view *view, struct snib_ring **ret,
                            struct snib_error *reterr)
 {
+    if (ret) {
+        *ret = NULL;
+    }
     if (!ret || !view) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_ring_of_view: %s must not be NULL",
                           view ? "ret" : "view");
     }
-    *ret = NULL;
     size_t count = view->holder_count;
     snib_err err = check_count(view->holders, count, reterr);
     if (err) {

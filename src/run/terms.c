@@ -136,6 +136,9 @@ snib_err snib_semaphore_drain(struct snib_lock *lock,
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     struct snib_acquire_options checked = o;
     struct snib_status st;
+    if (ret) {
+        *ret = (struct snib_grant){0};
+    }
     if (!lock || !ret) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "lock and ret must not be NULL");

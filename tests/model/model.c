@@ -9,6 +9,9 @@
  *   --states N           look at no more than so many states of a setup
  *   --first              end with the first setup that fails
  *   --list               the setups
+ *   --same FILE          compare all that leash_step() was asked and answered
+ *                        with the numbers of the file (same.c)
+ *   --record FILE        write these numbers
  *
  * Everything else that may happen costs nothing and happens in any order and
  * number: renewals that are confirmed, refused, late, lost; ends of the
@@ -18,65 +21,19 @@
  * by steps of those processes alone that are there (continued, if they are
  * stopped), without an answer of the store, and without the help of a command
  * that was told to end; and nobody runs in circles while time stands still. What
- * is wrong is printed with the way there, which is a
- * shortest one, and exit status 1.
+ * is wrong is printed with the way there, which is a shortest one, and exit
+ * status 1. A setup that is cut short by --states has been looked at in the
+ * states that were visited; whether an end is reachable is not known of it, and
+ * it does not count as one that holds.
  */
-#include "model.h"
+#include "seen.h"
 
-#include <assert.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static_assert(sizeof(struct world) == offsetof(struct world, unused) + 3,
-              "bytes that nobody sets would tell equal states apart");
-
-struct setup setup;
-struct leash_rules rules;
-
-#define FIXED    .fixed = true
-#define ON(what) .on_lost = LEASH_LOST_##what
-
-/* "renewed": any number of renewals; else the lease is never renewed. */
-static const struct setup setups[] = {
-    {.name = "kill", ON(KILL), FIXED, .left = 2},
-    {.name = "kill, renewed", ON(KILL), .left = 1},
-    {.name = "kill, slow store", ON(KILL), .slow = true, .risk = true},
-    {.name = "kill, --wait", ON(KILL), FIXED, .limit = true, .left = 1},
-    {.name = "kill, --wait, renewed", ON(KILL), .limit = true},
-    {.name = "kill, others", ON(KILL), FIXED, .others = true, .left = 1},
-    {.name = "kill, terminal", ON(KILL), FIXED, .terminal = true, .left = 1},
-    {.name = "kill, --hold-min", ON(KILL), FIXED, .hold_min = true, .left = 1},
-    {.name = "kill, --hold-min, renewed", ON(KILL), .hold_min = true},
-    {.name = "kill, --max-run", ON(KILL), FIXED, .max_run = true, .left = 1},
-    {.name = "kill, --max-run, renewed", ON(KILL), .max_run = true},
-    {.name = "kill, --hold-min --max-run --wait, others",
-     ON(KILL),
-     FIXED,
-     .hold_min = true,
-     .max_run = true,
-     .limit = true,
-     .others = true},
-    {.name = "signal", ON(SIGNAL), FIXED, .left = 1},
-    {.name = "signal, renewed", ON(SIGNAL)},
-    {.name = "signal, --max-run",
-     ON(SIGNAL),
-     FIXED,
-     .max_run = true,
-     .left = 1},
-    {.name = "ignore", ON(IGNORE), FIXED, .left = 1},
-    {.name = "ignore, renewed", ON(IGNORE)},
-    {.name = "ignore, --hold-min --max-run",
-     ON(IGNORE),
-     FIXED,
-     .hold_min = true,
-     .max_run = true,
-     .left = 1},
-};
 
 static struct {
     int more, most;
@@ -84,132 +41,6 @@ static struct {
     const char *only;
     bool first;
 } option = {.most = FAR_OUT, .states = 20 * 1000 * 1000, .only = ""};
-
-#define QUICK (UINT32_C(1) << 31)
-
-/* -- what was seen ------------------------------------------------------------- */
-
-static struct seen {
-    struct world *worlds;
-    uint32_t *from; /* the state before                                     */
-    uint8_t *by;    /* the move                                             */
-    size_t count, room;
-    uint32_t *slots; /* hash table of numbers + 1                            */
-    size_t mask;
-    uint32_t *edges; /* pairs of fair moves: from, to                        */
-    size_t fair, fair_room;
-    uint64_t moves;
-    bool failed;
-} seen;
-
-static void *zeroed(size_t count, size_t size)
-{
-    void *bytes = calloc(count, size);
-
-    if (bytes == NULL) {
-        fprintf(stderr, "model: out of memory\n");
-        exit(2);
-    }
-    return bytes;
-}
-
-static void *grown(void *bytes, size_t size)
-{
-    void *more = realloc(bytes, size);
-
-    if (more == NULL) {
-        fprintf(stderr, "model: out of memory\n");
-        exit(2);
-    }
-    return more;
-}
-
-static uint64_t hash_of(const struct world *w)
-{
-    const unsigned char *p = (const unsigned char *)w;
-    uint64_t h = 0x9e3779b97f4a7c15u, word;
-    size_t i = 0;
-
-    for (; i + 8 <= sizeof *w; i += 8) {
-        memcpy(&word, p + i, 8);
-        h = (h ^ word) * 0xff51afd7ed558ccdu;
-        h ^= h >> 32;
-    }
-    word = 0;
-    memcpy(&word, p + i, sizeof *w - i);
-    h = (h ^ word) * 0xff51afd7ed558ccdu;
-    return h ^ h >> 29;
-}
-
-static size_t slot_of(const struct world *w)
-{
-    size_t slot = hash_of(w) & seen.mask;
-
-    while (seen.slots[slot] != 0 &&
-           memcmp(&seen.worlds[seen.slots[slot] - 1], w, sizeof *w) != 0) {
-        slot = (slot + 1) & seen.mask;
-    }
-    return slot;
-}
-
-static void widen(void)
-{
-    size_t size = seen.mask == 0 ? 1u << 16 : (seen.mask + 1) * 2;
-
-    free(seen.slots);
-    seen.slots = zeroed(size, sizeof *seen.slots);
-    seen.mask = size - 1;
-    for (size_t i = 0; i < seen.count; i++) {
-        seen.slots[slot_of(&seen.worlds[i])] = (uint32_t)i + 1;
-    }
-}
-
-/* Its number. */
-static uint32_t note(const struct world *w, uint32_t from, enum move by)
-{
-    size_t slot;
-
-    if (seen.count * 2 >= seen.mask) {
-        widen();
-    }
-    slot = slot_of(w);
-    if (seen.slots[slot] != 0) {
-        return seen.slots[slot] - 1;
-    }
-    if (seen.count == seen.room) {
-        seen.room = seen.room == 0 ? 1u << 16 : seen.room * 2;
-        seen.worlds = grown(seen.worlds, seen.room * sizeof *seen.worlds);
-        seen.from = grown(seen.from, seen.room * sizeof *seen.from);
-        seen.by = grown(seen.by, seen.room);
-    }
-    seen.worlds[seen.count] = *w;
-    seen.from[seen.count] = from;
-    seen.by[seen.count] = (uint8_t)by;
-    seen.slots[slot] = (uint32_t)++seen.count;
-    return (uint32_t)seen.count - 1;
-}
-
-/* from: | QUICK when those who run do it at once */
-static void note_fair(uint32_t from, uint32_t to)
-{
-    if (seen.fair == seen.fair_room) {
-        seen.fair_room = seen.fair_room == 0 ? 1u << 16 : seen.fair_room * 2;
-        seen.edges = grown(seen.edges, seen.fair_room * 2 * sizeof *seen.edges);
-    }
-    seen.edges[2 * seen.fair] = from;
-    seen.edges[2 * seen.fair + 1] = to;
-    seen.fair++;
-}
-
-static void forget_all(void)
-{
-    free(seen.worlds);
-    free(seen.from);
-    free(seen.by);
-    free(seen.slots);
-    free(seen.edges);
-    seen = (struct seen){0};
-}
 
 /* -- words --------------------------------------------------------------------- */
 
@@ -219,9 +50,8 @@ static const char *const move_text[] = {
 #undef MOVE_TEXT_
 };
 
-static const char *const mind_text[] = {"waiting",  "leaving", "running",
-                                        "stopping", "ending",  "holding",
-                                        "gone",     "done"};
+const char *const mind_text[] = {"waiting", "leaving", "running", "stopping",
+                                 "ending",  "holding", "gone",    "done"};
 static const char *const at_text[] = {"poll", "clock", "socket", "signals",
                                       "a signal"};
 static const char *const runs_text[] = {"runs", "is stopped", "is killed",
@@ -269,24 +99,6 @@ static void failed(uint32_t at, enum move by, const char *why)
 }
 
 /* -- exploring ----------------------------------------------------------------- */
-
-static void set_up(const struct setup *s)
-{
-    const int64_t tick = LEASH_KILL_AGAIN;
-
-    setup = *s;
-    rules = (struct leash_rules){
-        .ttl = TTL * tick,
-        .grace = GRACE * tick,
-        .margin = MARGIN * tick,
-        .wait = s->limit ? (LIMIT + SLACK) * tick : LEASH_NEVER,
-        .slack = SLACK * tick,
-        .request = REQUEST * tick,
-        .hold_min = s->hold_min ? HOLD_MIN * tick : 0,
-        .max_run = s->max_run ? MAX_RUN * tick : 0,
-        .on_lost = s->on_lost,
-        .lost_signal = s->on_lost == LEASH_LOST_SIGNAL ? SIGUSR1 : 0};
-}
 
 static void settle_sup(struct world *w)
 {
@@ -468,6 +280,7 @@ static void judge_ends(void)
 static struct {
     size_t states;
     uint64_t moves;
+    int hold, cut, fail;
 } total;
 
 static double processor_s(void)
@@ -485,14 +298,12 @@ static int disturbances(const struct setup *s)
     return left < option.most ? left : option.most;
 }
 
-static bool explore(const struct setup *s)
+/* The first states; whether the number of them is the limit. */
+static bool visit(const struct setup *s)
 {
-    double begin = processor_s();
     bool cut = false;
     struct world w;
-    bool good;
 
-    set_up(s);
     memset(&w, 0, sizeof w);
     w.lock = ANOTHERS;
     w.left = (uint8_t)disturbances(s);
@@ -504,25 +315,38 @@ static bool explore(const struct setup *s)
         explore_from(at);
         cut = seen.count >= option.states;
     }
+    return cut && !seen.failed;
+}
+
+static void explore(const struct setup *s)
+{
+    double begin = processor_s();
+    bool cut;
+
+    set_up(s);
+    same_begin();
+    cut = visit(s);
     if (!seen.failed && !cut) {
+        same_end(setup.name, disturbances(s));
         judge_ends();
     }
-    good = !seen.failed;
     printf("%s: %zu states, %" PRIu64 " moves, %d disturbances, %.1f s%s\n",
            setup.name, seen.count, seen.moves, disturbances(s),
-           processor_s() - begin, cut ? ", cut" : "");
+           processor_s() - begin, cut ? ", cut short" : "");
     fflush(stdout);
     total.states += seen.count;
     total.moves += seen.moves;
+    total.fail += seen.failed;
+    total.cut += cut;
+    total.hold += !seen.failed && !cut;
     forget_all();
-    return good;
 }
 
 static void usage(void)
 {
     fprintf(stderr,
             "usage: model [--more N] [--most N] [--only TEXT] [--states N] "
-            "[--first] [--list]\n");
+            "[--first] [--list] [--same FILE] [--record FILE]\n");
     exit(64);
 }
 
@@ -534,6 +358,8 @@ static void read_options(int argc, char **argv)
                                             {"states", 1, NULL, 's'},
                                             {"first", 0, NULL, 'f'},
                                             {"list", 0, NULL, 'L'},
+                                            {"same", 1, NULL, 'k'},
+                                            {"record", 1, NULL, 'R'},
                                             {0}};
     int c;
 
@@ -554,8 +380,14 @@ static void read_options(int argc, char **argv)
         case 'f':
             option.first = true;
             break;
+        case 'k':
+            same_compare(optarg);
+            break;
+        case 'R':
+            same_record(optarg);
+            break;
         case 'L':
-            for (size_t i = 0; i < sizeof setups / sizeof setups[0]; i++) {
+            for (size_t i = 0; i < setup_count; i++) {
                 puts(setups[i].name);
             }
             exit(0);
@@ -568,19 +400,28 @@ static void read_options(int argc, char **argv)
     }
 }
 
+static void say_sum(void)
+{
+    printf("%d hold, %d cut short", total.hold, total.cut);
+    if (total.fail > 0) {
+        printf(", %d FAIL", total.fail);
+    }
+    printf(": %zu states, %" PRIu64 " moves, %.1f s\n", total.states,
+           total.moves, processor_s());
+}
+
 int main(int argc, char **argv)
 {
-    int bad = 0, all = 0;
+    bool same;
 
     read_options(argc, argv);
-    for (size_t i = 0; i < sizeof setups / sizeof setups[0]; i++) {
+    for (size_t i = 0; i < setup_count; i++) {
         if (strstr(setups[i].name, option.only) != NULL &&
-            !(option.first && bad > 0)) {
-            all++;
-            bad += !explore(&setups[i]);
+            !(option.first && total.fail > 0)) {
+            explore(&setups[i]);
         }
     }
-    printf("%d of %d setups hold: %zu states, %" PRIu64 " moves, %.1f s\n",
-           all - bad, all, total.states, total.moves, processor_s());
-    return bad > 0 ? 1 : 0;
+    same = same_close(option.only[0] == '\0');
+    say_sum();
+    return total.fail > 0 || !same ? 1 : 0;
 }

@@ -168,8 +168,15 @@ struct setup {
     int left; /* disturbances                                               */
 };
 
-extern struct setup setup;
+/* model.c: of enum leash_state */
+extern const char *const mind_text[];
+
+/* setups.c */
+extern const struct setup setups[];
+extern const size_t setup_count;
+extern struct setup setup; /* the one that is explored                      */
 extern struct leash_rules rules;
+void set_up(const struct setup *);
 
 /* What may happen. Those from STOP_SUP on cost one of `left`. */
 #define MOVES(X)                                                               \
@@ -241,6 +248,18 @@ bool holder_can(const struct world *, enum move);
 void holder_do(struct world *, enum move);
 bool holder_tell(struct world *, enum message);
 void holder_gone(struct world *, enum runs how);
+
+/* same.c: a number of all that leash_step() is asked and answers. */
+void same_begin(void);
+void same_init(const struct leash *);
+void same_step(const struct leash *before, const struct leash_event *,
+               const struct leash *behind, struct leash_actions);
+/* All of a setup was visited. */
+void same_end(const char *setup_name, int disturbances);
+void same_record(const char *file);
+void same_compare(const char *file);
+/* False: said what is not the same. all: each setup was visited. */
+bool same_close(bool all);
 
 /* world.c */
 bool world_can(const struct world *, enum move);

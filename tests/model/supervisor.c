@@ -92,6 +92,7 @@ void sup_begin(struct world *w)
 
     memset(&l, 0, sizeof l);
     leash_init(&l, &rules, to_ns(0));
+    same_init(&l);
     pack(&w->mind, &l);
     w->sup_socket = 1;
 }
@@ -223,11 +224,12 @@ static void act(struct world *w, struct leash_actions a)
 
 static void step_now(struct world *w, struct leash_event ev)
 {
-    struct leash l = unpack(&w->mind);
+    struct leash before = unpack(&w->mind), l = before;
     struct leash_actions a;
 
     /* leash.c| act(b, leash_step(&b->leash, ev, now)); */
     a = leash_step(&l, &ev, to_ns(0));
+    same_step(&before, &ev, &l, a);
     pack(&w->mind, &l);
     act(w, a);
 }

@@ -144,10 +144,27 @@ static uint64_t below(struct pair *p, uint64_t n)
     return snib__rng_below(&p->rng, n);
 }
 
-static void lua_and_c_say_the_same(void **state)
+static void begin(struct pair *p)
 {
     struct snib__seed seed = {{4711, 1, 2, 3}};
-    struct pair p = {.now_ms = T0_MS};
+    *p = (struct pair){.now_ms = T0_MS};
+    snib__rng_init(&p->rng, &seed);
+    p->lua = sim_lua_new();
+    p->srv = sim_redis_new(p->lua, 7);
+    p->conn = sim_redis_connect(p->srv);
+    assert_int_equal(snib__resp_new(1 << 20, &p->resp), 0);
+}
+
+static void end(struct pair *p)
+{
+    snib__resp_free(p->resp);
+    sim_redis_free(p->srv);
+    sim_lua_free(p->lua);
+}
+
+static void lua_and_c_say_the_same(void **state)
+{
+    struct pair p;
     struct snib_error error;
     struct {
         struct snib__request r;
@@ -155,11 +172,7 @@ static void lua_and_c_say_the_same(void **state)
     } sent[SENT] = {0};
     int64_t seen[SENT] = {0}, codes[6] = {0};
     (void)state;
-    snib__rng_init(&p.rng, &seed);
-    p.lua = sim_lua_new();
-    p.srv = sim_redis_new(p.lua, 7);
-    p.conn = sim_redis_connect(p.srv);
-    assert_int_equal(snib__resp_new(1 << 20, &p.resp), 0);
+    begin(&p);
     for (uint32_t i = 0; i < STEPS; i++) {
         struct snib__request r = {.reterr = &error};
         int64_t born_ms;
@@ -187,15 +200,43 @@ static void lua_and_c_say_the_same(void **state)
                   (int)codes[0], (int)codes[4], (int)codes[5]);
     assert_true(codes[1] > STEPS / 10 && codes[0] > STEPS / 10 &&
                 codes[4] > 10 && codes[5] > STEPS / 100);
-    snib__resp_free(p.resp);
-    sim_redis_free(p.srv);
-    sim_lua_free(p.lua);
+    end(&p);
+}
+
+/* All within one millisecond: the refusal of a repeat, so many changes that it
+ * is forgotten, and a copy of the request that comes late. */
+static void a_copy_of_the_same_millisecond_is_late(void **state)
+{
+    struct pair p;
+    struct snib_error error;
+    struct snib__request r = {
+        .reterr = &error, .verb = SNIB__VALUE_PUT, .id = {0, 1}};
+    (void)state;
+    begin(&p);
+    assert_int_equal(both(&p, r, 5000, T0_MS + 9900), 1);
+    struct snib__request ghost = r;
+    ghost.id[0] = 7;
+    ghost.resent = true;
+    assert_int_equal(both(&p, ghost, 5000, T0_MS + 9900), 0);
+    for (int i = 0; i < SNIB__CHANGES; i++) {
+        r.id[1]++;
+        r.token = read_version(&p);
+        assert_int_equal(both(&p, r, 5000, T0_MS + 9900), 1);
+    }
+    r.id[1]++;
+    r.verb = SNIB__VALUE_DELETE;
+    r.token = read_version(&p);
+    assert_int_equal(both(&p, r, 5000, T0_MS + 9900), 1);
+    ghost.resent = false;
+    assert_int_equal(both(&p, ghost, 5000, T0_MS + 9900), 4);
+    end(&p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lua_and_c_say_the_same),
+        cmocka_unit_test(a_copy_of_the_same_millisecond_is_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

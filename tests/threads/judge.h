@@ -12,49 +12,71 @@ enum {
     CLIENTS = 4,
     ACTORS = 10,
     STEPS = 12,
-    LETTERS = 6,
-    NAMES = 3,
+    LETTERS = 9,
+    BOTH_A = 7, /* the handles of a and b that x takes as one              */
+    BOTH_B = 8,
+    NAMES = 4,
+    CANDIDATES = CLIENTS + ACTORS,
+    GROUPS = 32,
+    WRITES = 64,
+    SIZE_T = 3, /* permits of t                                             */
     LEASE_MS = 30000
 };
 
+/* name, text, letters behind the dot ("": none, it is the client's) */
+#define OF_LOCKS "abnrcst"
 #define VERBS(X)                                                               \
-    X(ACQUIRE, "acquire")                                                      \
-    X(WAIT5, "wait5")                                                          \
-    X(TRY, "try")                                                              \
-    X(RELEASE, "release")                                                      \
-    X(RENEW, "renew")                                                          \
-    X(STATUS, "status")                                                        \
-    X(EXPLAIN, "explain")                                                      \
-    X(INSPECT, "inspect")                                                      \
-    X(FORCE, "force")                                                          \
-    X(EXPIRE, "expire")                                                        \
-    X(FREE, "free")                                                            \
-    X(START, "start")                                                          \
-    X(START5, "start5")                                                        \
-    X(CANCEL, "cancel")                                                        \
-    X(TAKE, "take")                                                            \
-    X(DROP, "drop")                                                            \
-    X(CLOSE, "close")                                                          \
-    X(STOP, "stop")                                                            \
-    X(FORK, "fork")                                                            \
-    X(PROCESS, "process")                                                      \
-    X(SLEEP5, "sleep5")
+    X(ACQUIRE, "acquire", OF_LOCKS "x")                                        \
+    X(WAIT5, "wait5", OF_LOCKS "x")                                            \
+    X(TRY, "try", OF_LOCKS "x")                                                \
+    X(DRAIN, "drain", "st")                                                    \
+    X(RELEASE, "release", OF_LOCKS "x")                                        \
+    X(RENEW, "renew", OF_LOCKS)                                                \
+    X(STATUS, "status", OF_LOCKS)                                              \
+    X(EXPLAIN, "explain", OF_LOCKS)                                            \
+    X(INSPECT, "inspect", OF_LOCKS)                                            \
+    X(FORCE, "force", OF_LOCKS)                                                \
+    X(EXPIRE, "expire", OF_LOCKS)                                              \
+    X(FREE, "free", OF_LOCKS)                                                  \
+    X(START, "start", OF_LOCKS)                                                \
+    X(START5, "start5", OF_LOCKS)                                              \
+    X(CANCEL, "cancel", OF_LOCKS "x")                                          \
+    X(TAKE, "take", OF_LOCKS)                                                  \
+    X(DROP, "drop", OF_LOCKS)                                                  \
+    X(SET, "set", "l")                                                         \
+    X(DOWN, "down", "l")                                                       \
+    X(AWAIT, "await", "l")                                                     \
+    X(AWAIT5, "await5", "l")                                                   \
+    X(MEET, "meet", "m")                                                       \
+    X(MEET5, "meet5", "m")                                                     \
+    X(CAMPAIGN, "campaign", "eo")                                              \
+    X(CAMPAIGN5, "campaign5", "eo")                                            \
+    X(RESIGN, "resign", "eo")                                                  \
+    X(WATCH, "watch", "eo")                                                    \
+    X(LEADS, "leads", "eo")                                                    \
+    X(GET, "get", "v")                                                         \
+    X(PUT, "put", "v")                                                         \
+    X(UPDATE, "update", "v")                                                   \
+    X(LOSE, "lose", "")                                                        \
+    X(CLOSE, "close", "")                                                      \
+    X(STOP, "stop", "")                                                        \
+    X(FORK, "fork", "")                                                        \
+    X(PROCESS, "process", "")                                                  \
+    X(SLEEP5, "sleep5", "")
 
 typedef enum verb {
-#define VERB(name, text) VERB_##name,
+#define VERB(name, text, of) VERB_##name,
     VERBS(VERB)
 #undef VERB
         VERB_COUNT
 } verb;
 
-static inline bool verb_is_of_client(verb v)
-{
-    return v >= VERB_CLOSE;
-}
+extern const char *const verb_text[VERB_COUNT];
 
 struct step {
     verb verb;
     int letter; /* of a handle; -1                                         */
+    char thing; /* what stands behind the dot; 0                           */
 };
 
 struct actor;
@@ -82,7 +104,8 @@ struct handle {
     bool lane;    /* granted to a lane of its own, by a start              */
     bool wants;   /* its owner has or wants the lock                       */
     struct snib_grant grant;
-    uint32_t count;  /* holds                                               */
+    uint32_t count; /* holds                                               */
+    uint32_t permits_held;
     uint32_t forces; /* of its name, when it was granted                   */
     int64_t since;
     struct start start, drop;
@@ -99,11 +122,38 @@ struct actor {
     bool shut;    /* its client was closed by then         */
     bool lost_ok; /* what it gives back may be lost        */
     bool live;    /* its thread has begun                  */
+    int thread;   /* as the scheduler calls it             */
+    struct snib_multi *both;
+    bool both_cancelled;
+    struct candidate *candidate; /* in whose name it calls now              */
+    int64_t seen_term;           /* by watch                                */
+    bool ended;                  /* somebody has resigned its campaign      */
+    int64_t version, number;     /* of the value, as last seen              */
+};
+
+/* One candidate of the election e: of a client, or of one thread. */
+struct candidate {
+    struct snib_elect *elect;
+    int client;
+    int64_t term; /* which it leads, as told; 0                            */
+    int64_t gone; /* which it has resigned                                 */
+    int64_t since;
+    bool unsure; /* a campaign and a resignation have met                  */
+    uint32_t campaigns, begun; /* under way, ever begun                    */
+    uint32_t resigning, resigns;
+    bool telling; /* its callback runs                                     */
+    int told;     /* snib_elect_state                                      */
+    int64_t told_term;
+};
+
+/* What is changed by several: so far begun or ended, under way. */
+struct traffic {
+    uint32_t moves, under_way;
 };
 
 struct world {
     const char *text;
-    bool slow, pull;
+    bool slow, pull, closed;
     uint64_t seeds;
     struct snib_client *stranger, *client[CLIENTS];
     struct {
@@ -114,11 +164,39 @@ struct world {
     struct {
         uint32_t wanted; /* owners that have or want it                    */
         uint32_t came;   /* how many ever came to want it                  */
-        uint32_t forces;
+        uint32_t forces, forcing; /* so far begun and ended; under way     */
         bool expired; /* made to, behind the backs of its owners           */
         bool blurred; /* something of it goes on in the background         */
         int64_t token;
+        bool used;
     } name[NAMES];
+    struct {
+        struct traffic traffic;
+        uint32_t inside[CLIENTS]; /* who awaits it                          */
+        bool passed[CLIENTS];     /* what passed is given back in its time  */
+    } latch;
+    struct {
+        uint32_t inside, unsure;
+        uint32_t inside_of[CLIENTS];
+        bool passed[CLIENTS];
+        int64_t highest;
+        uint32_t groups;
+        struct {
+            int64_t number;
+            uint32_t met;
+        } group[GROUPS];
+    } barrier;
+    struct candidate candidate[CANDIDATES];
+    int64_t last_term;
+    struct {
+        struct traffic traffic;
+        bool used;
+        int64_t latest;
+        uint32_t done, unknown, writes, lost, tries;
+        struct {
+            int64_t expected, version, number;
+        } write[WRITES];
+    } value;
 };
 
 const char *judge_name(const struct handle *);
@@ -147,7 +225,36 @@ void judge_took(struct world *, struct actor *, struct handle *);
 void judge_took_drop(struct world *, struct actor *, struct handle *);
 void judge_closes(struct world *, int client, bool stop);
 void judge_all_answered(struct world *);
-/* Nobody can run, and time is about to move. */
+
+/* For the rules beside these. */
+_Noreturn void judge_wrong(const struct world *, const struct actor *,
+                           const char *call, snib_err, const char *why);
+int judge_index(const struct world *, const struct actor *);
+bool judge_was_late(snib_err, uint32_t warps);
+void judge_timeout(const struct world *, const struct actor *, const char *call,
+                   int64_t limit, uint32_t warps);
+void judge_granted(struct world *, struct actor *, struct handle *,
+                   struct snib_grant, bool lane, uint32_t forces);
+const char *judge_bad_end(const struct world *, const struct actor *,
+                          const struct handle *, snib_err);
+void judge_wants(struct world *, struct handle *, bool yes);
+/* A wait for a handle's lock begins; for something that is no handle. */
+void judge_begin(struct world *, struct actor *, struct handle *,
+                 int64_t wait_ms);
+void judge_limits(struct world *, struct actor *, int64_t wait_ms);
+void judge_drained(struct world *, struct actor *, struct handle *, snib_err);
+
+/* quiet.c: nobody can run, and time is about to move. */
 void judge_quiet(struct world *);
+
+/* books.c: what the space memory: has. After each call of this thread: what the
+ * judge knows to be held is held there, until the told deadline at least, and
+ * where nobody of a client holds or wants a name the client has nothing. */
+void books_check(const struct world *, const struct actor *);
+/* Has this client a claim there that waits or holds? */
+bool books_has(const struct world *, int client, const char *name);
+bool books_holds(const struct world *, int client, const char *name);
+/* Steps that the latch has to go. */
+int64_t books_gate(const struct world *, const char *name);
 
 #endif

@@ -98,12 +98,84 @@ static void add_call(char *to, bool pull, const char *locks, bool gentle)
     add(to, word);
 }
 
+/* -- of what is no plain lock -------------------------------------------------- */
+
+static const char *const latch[] = {"await5.l", "await5.l", "await5.l",
+                                    "down.l",   "down.l",   "down.l",
+                                    "set.l",    "sleep5",   NULL};
+static const char *const barrier[] = {"meet5.m", "meet5.m", "meet5.m",
+                                      "meet5.m", "sleep5",  NULL};
+/* Who leads by one candidate must not wait for itself by another. */
+static const char *const shared[] = {"campaign.e", "campaign.e", "campaign5.e",
+                                     "resign.e",   "resign.e",   "watch.e",
+                                     "leads.e",    "sleep5",     NULL};
+static const char *const own[] = {"campaign.o", "campaign.o", "campaign5.o",
+                                  "resign.o",   "resign.o",   "watch.o",
+                                  "leads.o",    "sleep5",     NULL};
+static const char *const both[] = {
+    "acquire.x", "acquire.x", "acquire.x", "wait5.x",  "try.x",
+    "release.x", "release.x", "release.x", "sleep5",   "wait5.a",
+    "release.a", "wait5.b",   "release.b", "cancel.x", NULL};
+static const char *const value[] = {"get.v",    "put.v",    "put.v", "update.v",
+                                    "update.v", "update.v", NULL};
+static const char *const lossy[] = {"get.v", "put.v",    "put.v", "update.v",
+                                    "lose",  "update.v", "lose",  NULL};
+static const char *const three[] = {
+    "acquire.t", "wait5.t", "try.t",     "drain.t",  "drain.t",
+    "release.t", "drop.t",  "release.t", "start5.t", "take.t",
+    "renew.t",   "sleep5",  NULL};
+
+static const char *const *const kinds[] = {latch, barrier, shared, own,  both,
+                                           both,  value,   lossy,  three};
+
+static uint32_t length(const char *const *list)
+{
+    uint32_t n = 0;
+    while (list[n]) {
+        n++;
+    }
+    return n;
+}
+
+static void make_kind(char ret[PROGRAM_TEXT])
+{
+    const char *const *list = kinds[below(9)];
+    bool election = list == shared || list == own, gentle = below(3) != 0;
+    uint32_t threads = 2 + below(below(2) ? 2 : 5), clients = 1 + below(3);
+    if (below(5) == 0) {
+        add(ret, "slow:");
+    }
+    if (list == latch && below(2)) {
+        add(ret, "closed:");
+    }
+    for (uint32_t t = 0; t < threads; t++) {
+        char client[2] = {(char)('0' + below(clients)), 0};
+        const char *const *mine = election ? (below(2) ? shared : own) : list;
+        if (t) {
+            add(ret, "|");
+        }
+        add(ret, client);
+        for (uint32_t n = 2 + below(4); n; n--) {
+            bool harsh = !gentle && below(12) == 0;
+            add(ret, harsh ? (below(2) ? "close" : "stop")
+                           : mine[below(length(mine))]);
+        }
+    }
+}
+
+/* Up to this one are the programs of plain locks alone. */
+enum { LAST_PLAIN = 1500 };
+
 void program_make(uint64_t seed, char ret[PROGRAM_TEXT])
 {
     static const char *const locks[] = {"a", "a", "a", "n", "ab",
                                         "s", "r", "c", "as"};
     state = seed * 0xd1342543de82ef95 + 7;
     ret[0] = 0;
+    if (seed > LAST_PLAIN && seed % 2) {
+        make_kind(ret);
+        return;
+    }
     bool slow = below(5) == 0, pull = below(6) == 0;
     bool gentle = below(2) == 0, mixed = below(3) == 0;
     uint32_t threads = 2 + below(below(2) ? 3 : 7);

@@ -9,7 +9,7 @@
  *
  *     a b   mutexes of these names       n   a, not handed over locally
  *     r     a, to read                   c   a, with a callback
- *     s     a semaphore of one permit
+ *     s     a semaphore of one permit    t   one of three; an acquire takes 2
  *
  *     acquire wait5 try release renew status explain export inspect force
  *     expire free      (wait5: at most 5 ms; free: of the handle)
@@ -17,11 +17,24 @@
  *                                        drop: release_start)
  *     close stop fork process sleep5     (of the client)
  *
+ * and what is no handle:
+ *
+ *     drain           of s or t
+ *     acquire.x wait5.x try.x release.x cancel.x     a and b as one; the cancel
+ *                     is of all x of the client
+ *     set.l down.l await.l await5.l      the latch l, of two steps
+ *     meet.m meet5.m                     the barrier m, of two
+ *     campaign campaign5 resign watch leads     .e: a candidate that the
+ *                     client's threads share, .o: the thread's own
+ *     get.v put.v update.v               the value v, a number that rises
+ *     lose            the next answer to the client does not come (with values
+ *                     only)
+ *
  * A release without a grant, a cancel without a start and so on do nothing. At
  * its end a thread gives back what it holds and ends what it has started.
  * Before the threads may stand: slow (exec() counts as one that blocks: the
- * worker runs it), pull (clients without a thread of the library), each
- * followed by a colon. */
+ * worker runs it), pull (clients without a thread of the library), closed (the
+ * latch is set), each followed by a colon. */
 #ifndef THREADS_PROGRAM_H
 #define THREADS_PROGRAM_H
 

@@ -475,6 +475,11 @@ bool sched_others_run(void)
     return false;
 }
 
+bool sched_sleeps(int thread)
+{
+    return all.thread[thread].waits == SLEEP;
+}
+
 /* -- mutexes, conditions, words ---------------------------------------------------- */
 
 void sched_lock(const void *mutex)

@@ -84,4 +84,51 @@ const char *const program_table[] = {
     "slow: 0 acquire.a free.a | 0 wait5.a release.a | 1 acquire.a",
     "slow: pull: 0 start.a take.a drop.a | 0 start.a take.a drop.a",
     "slow: pull: 0 start.a take.a drop.a | 1 start.a cancel.a take.a",
-    "slow: pull: 0 start.a close take.a | 0 stop", NULL};
+    "slow: pull: 0 start.a close take.a | 0 stop",
+    /* latches */
+    "closed: 0 await.l | 0 down.l down.l",
+    "closed: 0 await.l | 1 down.l down.l",
+    "closed: 0 await5.l | 1 down.l down.l",
+    "closed: 0 await.l await.l | 0 down.l | 1 down.l",
+    "closed: 0 await.l | 0 await.l | 1 down.l down.l",
+    "0 set.l down.l await5.l | 1 set.l down.l", "closed: 0 await.l | 0 close",
+    "slow: closed: 0 await.l | 1 down.l down.l",
+    /* barriers */
+    "0 meet.m | 0 meet.m", "0 meet.m meet.m | 1 meet.m meet.m",
+    "0 meet5.m | 1 sleep5 meet5.m", "0 meet5.m | 0 meet5.m | 1 meet5.m",
+    "0 meet.m | 0 stop", "slow: 0 meet5.m | 1 meet5.m",
+    /* elections */
+    "0 campaign.o resign.o | 0 campaign.o resign.o",
+    "0 campaign.o leads.o resign.o | 1 campaign.o resign.o",
+    "0 campaign.e resign.e | 0 watch.e watch.e",
+    "0 campaign.e leads.e | 0 resign.e watch.e",
+    "0 campaign.e | 1 campaign.e | 0 resign.e",
+    "0 campaign5.e resign.e | 1 campaign.e sleep5 resign.e",
+    "0 campaign.e resign.e campaign.e | 1 watch.e watch.e",
+    "0 campaign.e | 0 stop | 1 campaign.e",
+    "0 campaign.e | 0 campaign.e resign.e",
+    "slow: 0 campaign.e resign.e | 1 campaign.e watch.e",
+    /* several names as one */
+    "0 acquire.x release.x | 0 acquire.x release.x",
+    "0 acquire.x release.x | 1 acquire.x release.x",
+    "0 wait5.x release.x | 1 acquire.b sleep5 release.b",
+    "0 acquire.x release.x | 1 acquire.b release.b acquire.a",
+    "0 try.x release.x try.x | 1 try.x release.x",
+    "0 acquire.x | 0 cancel.x | 1 acquire.b sleep5",
+    "0 acquire.x release.x | 0 acquire.a release.a | 1 acquire.b release.b",
+    "0 acquire.x release.x | 0 stop", "0 acquire.x release.x | 1 force.a try.x",
+    "slow: 0 acquire.x release.x | 1 wait5.x release.x",
+    /* values */
+    "0 get.v put.v | 0 get.v put.v", "0 update.v | 0 update.v",
+    "0 update.v update.v | 1 update.v get.v", "0 lose put.v | 1 get.v put.v",
+    "0 lose update.v | 0 update.v", "0 update.v | 0 stop",
+    "0 get.v close put.v | 1 update.v", "slow: 0 update.v | 0 get.v put.v",
+    /* a semaphore of three */
+    "0 drain.t release.t | 0 acquire.t release.t",
+    "0 acquire.t release.t drain.t | 1 drain.t release.t",
+    "0 drain.s release.s | 1 try.s release.s",
+    "0 wait5.t release.t | 1 drain.t sleep5 release.t",
+    "0 start.t take.t drop.t | 0 drain.t release.t",
+    /* a resignation that comes before the campaign has its place */
+    "1 campaign.e sleep5 sleep5 sleep5 | 0 campaign.e | 0 resign.e sleep5",
+    NULL};

@@ -1,7 +1,7 @@
 /* threads.c — all schedules of small programs, and some of larger ones.
  *
  *   threads                   what ctest runs: --bound 1, --sample 40,
- *                             --random 1500
+ *                             --random 2000
  *   --bound N     of each program of the table all schedules with at most N
  *                 deviations from "who runs goes on until it has to wait, then
  *                 the next one in turn": preemptions, another heir of the
@@ -57,7 +57,7 @@ static struct {
     double minutes;
     bool first;
     const char *only, *program, *replay;
-} option = {.bound = 1, .each = 3, .sample = 40, .random = 1500, .seed = 1};
+} option = {.bound = 1, .each = 3, .sample = 40, .random = 2000, .seed = 1};
 
 /* The numbers of programs, in the order in which they run. */
 static FILE *same, *record;

@@ -3,8 +3,9 @@
  * The scheduler and the judge share memory between threads with nothing but the
  * scheduler's own order, which is none of the product's: they are compiled
  * without instrumentation. What they call in the C library (or the compiler for
- * them, to copy or clear) is instrumented all the same, and stands behind
- * UNSEEN, which holds to the end of its block. */
+ * them, to copy or clear) is instrumented all the same, as is what the judge asks
+ * the product without its mutexes (books.c): it stands behind UNSEEN, which holds
+ * to the end of its block. */
 #ifndef THREADS_UNSEEN_H
 #define THREADS_UNSEEN_H
 

@@ -30,6 +30,8 @@ typedef enum way {
 struct server {
     uint64_t client, id[2]; /* who holds; client 0: nobody              */
     int64_t token, end_ms, memory, offset_ms, marked;
+    int64_t least_ms; /* it says that it gives no longer lease; 0: as asked */
+    bool mute;        /* its doctor finds nothing to say                    */
     uint64_t stone[STONES];
     uint32_t stones;
     uint32_t acquires, renews, keeps, releases, cancels;
@@ -171,15 +173,24 @@ static void do_renew(struct server *s, uint64_t who, struct snib__request *rq)
     }
 }
 
+static void give_lease(const struct server *s, struct snib__request *rq)
+{
+    if (rq->answer == SNIB__DONE) {
+        rq->left = s->least_ms ? snib__ms(s->least_ms) : rq->lease;
+    }
+}
+
 static void execute(uint32_t at, uint64_t who, struct snib__request *rq)
 {
     struct server *s = &server[at];
     switch (rq->verb) {
     case SNIB__ACQUIRE:
         do_acquire(s, who, rq);
+        give_lease(s, rq);
         break;
     case SNIB__RENEW:
         do_renew(s, who, rq);
+        give_lease(s, rq);
         break;
     case SNIB__RELEASE:
         s->releases++;
@@ -232,6 +243,10 @@ static void execute(uint32_t at, uint64_t who, struct snib__request *rq)
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
     case SNIB__DOCTOR:
+        if (s->mute) {
+            rq->answer = SNIB__DONE;
+            break;
+        }
         snib__rec_row(rq->result, SNIB__ROW_FINDING);
         snib__rec_i64(rq->result, SNIB__F_LEVEL, SNIB_LEVEL_OK);
         snib__rec_text(rq->result, SNIB__F_CHECK, "version");

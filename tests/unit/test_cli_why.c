@@ -10,6 +10,7 @@
 #include "cli/show.h"
 #include "cli/signame.h"
 #include "cli/why.h"
+#include "cli_party.h"
 
 /* -- what is printed ------------------------------------------------------------ */
 
@@ -50,17 +51,7 @@ static const struct why_locks nothing_else = {NULL, 0};
 
 static struct snib_party party(const char *host)
 {
-    return (struct snib_party){.owner = "0a",
-                               .host = host,
-                               .user = "",
-                               .program = "",
-                               .reason = "",
-                               .since_ms = INT64_MAX / 2, /* age 0 */
-                               .left_ms = 5000,
-                               .permits = 1,
-                               .request = "",
-                               .holding = "",
-                               .slot = -1};
+    return party_since(host, INT64_MAX / 2); /* age 0 */
 }
 
 static struct snib_view view_of(const char *name, const struct snib_party *h,

@@ -18,11 +18,14 @@ static struct snib_client *checking_client(bool pull, bool check)
     return c;
 }
 
+static const char *reason; /* of those that start                          */
+
 static uint64_t start(struct snib_lock *l, uint64_t lane, int64_t wait_ms)
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     uint64_t ticket;
     o.lane = lane;
+    o.reason = reason;
     o.wait_ms = wait_ms;
     assert_int_equal(snib_acquire_start(l, &o, l, &ticket, &e), SNIB_ERR_OK);
     return ticket;
@@ -268,6 +271,52 @@ static void ids_of_requests_are_read_or_refused(void **state)
     snib_client_free(c);
 }
 
+/* All that another client is shown of a circle; the youngest wait first. */
+static void a_circle_is_shown_with_all_that_is_known(void **state)
+{
+    (void)state;
+    char url[64], request[2][SNIB_REQUEST_TEXT], host[256] = "";
+    reason = "a\x01\x1f\x20~\x7fz";
+    struct circle k = close_circle(true, 5000);
+    reason = NULL;
+    snprintf(url, sizeof url, "memory:deadlock%d", space);
+    struct snib_client *other = client_on(url, false, 0);
+    struct snib_cycle **v;
+    size_t n;
+    assert_int_equal(gethostname(host, sizeof host - 1), 0);
+    assert_int_equal(
+        snib_grant_request(k.x, k.held_x, request[1], sizeof request[1], &e),
+        SNIB_ERR_OK);
+    assert_int_equal(
+        snib_grant_request(k.y, k.held_y, request[0], sizeof request[0], &e),
+        SNIB_ERR_OK);
+    assert_int_equal(snib_deadlocks(other, &v, &n, &e), SNIB_ERR_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(v[0]->count, 2);
+    assert_true(v[0]->certain);
+    for (int i = 0; i < 2; i++) {
+        const struct snib_wait *w = &v[0]->waits[i];
+        assert_string_equal(w->name, i ? "Y" : "X");
+        assert_int_equal(w->name_size, 1);
+        assert_false(w->behind);
+        assert_int_equal(w->who.lane, (i ? k.a : k.b) & INT64_MAX);
+        assert_int_equal(w->who.pid, getpid());
+        assert_string_equal(w->who.host, host);
+        assert_string_equal(w->who.reason, "a?? ~?z");
+        assert_int_equal(strlen(w->who.request), 32);
+        request[i][16] = 0; /* of what it holds its first half is shown */
+        assert_string_equal(w->who.holding, request[i]);
+        assert_string_equal(w->who.owner, v[0]->waits[0].who.owner);
+        assert_false(w->who.self);
+        assert_true(w->who.since_ms > 0);
+        assert_int_equal(w->who.kind, SNIB_MUTEX);
+    }
+    assert_true(v[0]->waits[0].who.since_ms >= v[0]->waits[1].who.since_ms);
+    snib_deadlocks_free(v, n);
+    snib_client_free(other);
+    end_circle(&k);
+}
+
 static void wrong_arguments_are_told(void **state)
 {
     (void)state;
@@ -295,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_circle_through_what_is_held_above_is_refused),
         cmocka_unit_test(a_wait_that_is_not_heard_of_refuses_nobody),
         cmocka_unit_test(ids_of_requests_are_read_or_refused),
+        cmocka_unit_test(a_circle_is_shown_with_all_that_is_known),
         cmocka_unit_test(wrong_arguments_are_told),
     };
     return RUN(deadlock);

@@ -96,12 +96,23 @@ static void shows(int64_t ms, const char *text)
 static void a_duration_is_shown_in_two_units_at_most(void **state)
 {
     (void)state;
+    shows(INT64_MIN, "0ms");
+    shows(-86400000, "0ms");
+    shows(-1, "0ms");
     shows(0, "0ms");
-    shows(-5, "0ms");
-    shows(250, "250ms");
+    shows(1, "1ms");
+    shows(999, "999ms");
+    shows(1000, "1s");
+    shows(1999, "1s");
     shows(24999, "24s");
+    shows(59999, "59s");
+    shows(60000, "1m00s");
     shows(192000, "3m12s");
+    shows(3599999, "59m59s");
+    shows(3600000, "1h00m");
     shows(7500000, "2h05m");
+    shows(86399999, "23h59m");
+    shows(86400000, "1d00h");
     shows(INT64_C(273600000), "3d04h");
     shows(INT64_MAX, "106751991167d07h");
 }

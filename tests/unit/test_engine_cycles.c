@@ -2,6 +2,16 @@
  * what is made of their answers. (Of circles: unit.waits, unit.deadlock.) */
 #include "engine_desk.h"
 
+static char logged[400];
+static int logged_level;
+
+static void keep_log(void *data, int level, const char *line)
+{
+    assert_ptr_equal(data, logged);
+    logged_level = level;
+    snprintf(logged, sizeof logged, "%s", line);
+}
+
 /* The desk's, at a store that has queues. */
 static int set_up_looking(void **state)
 {
@@ -9,7 +19,10 @@ static int set_up_looking(void **state)
     struct snib__engine_config cfg = {.ops = &ops,
                                       .seed = {{1, 2, 3, 4}},
                                       .request = snib__ms(2000),
+                                      .log = keep_log,
+                                      .log_data = logged,
                                       .deadlocks = true};
+    logged[0] = 0;
     ops = wax;
     ops.caps = SNIB__CAN_QUEUE;
     set_up(state);
@@ -74,6 +87,19 @@ static void a_look_that_waited_for_a_line_is_no_long_one(void **state)
     assert_non_null(at(SNIB__LIST));
 }
 
+static void a_look_that_failed_is_in_the_log(void **state)
+{
+    struct desk *d = *state;
+    nested_wait(d);
+    pass_ms(d, 1000);
+    struct snib__request *rq = at(SNIB__LIST);
+    rq->err = SNIB_ERR_DENIED;
+    snprintf(rq->reterr->text, sizeof rq->reterr->text, "no SCAN for you");
+    say(d, rq, SNIB__NO);
+    assert_string_equal(logged, "no look for deadlocks: no SCAN for you");
+    assert_int_equal(logged_level, SNIB_LOG_DEBUG);
+}
+
 int main(void)
 {
     const struct CMUnitTest engine_cycles[] = {
@@ -83,6 +109,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_look_that_waited_for_a_line_is_no_long_one, set_up_looking,
             tear_down),
+        cmocka_unit_test_setup_teardown(a_look_that_failed_is_in_the_log,
+                                        set_up_looking, tear_down),
     };
     return RUN(engine_cycles);
 }

@@ -295,47 +295,123 @@ static void a_repeated_cancel_says_it_too(void **state)
     nothing_is_left(d);
 }
 
-/* -- what another of this client had asked for -------------------------------------- */
-
-/* Who asked for an hour gives up; behind him waits one who asked for less. */
-static struct snib__seat *inherits(struct desk *d, bool fixed)
+/* A grant that did not fit is given back, for nobody. */
+static void
+who_gives_up_behind_what_is_given_back_hears_it_after_that(void **state)
 {
-    struct snib__ask hour = ask_of(1), less = ask_of(2);
+    struct desk *d = *state;
+    struct snib__ask hour = ask_of(1), fixed = ask_of(2);
     hour.lease = snib__ms(3600000);
-    less.lease = snib__ms(1000);
-    less.fixed = fixed;
-    hour.fixed = true; /* else no fixed one can take it over */
-    struct snib__seat *a = acquire(d, hour), *b = acquire(d, less);
+    hour.fixed = fixed.fixed = true;
+    fixed.limit = snib__after(d->now, snib__ms(300));
+    fixed.timed = true;
+    struct snib__seat *a = acquire(d, hour), *b = acquire(d, fixed);
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
-    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_TIMEOUT);
-    return b;
-}
-
-static void who_takes_over_is_told_no_longer_lease_than_he_asked(void **state)
-{
-    struct desk *d = *state;
-    struct snib__seat *s = inherits(d, false);
-    struct snib_status st;
+    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_CANCELLED),
+                     SNIB_ERR_CANCELLED);
     grant(d, 9);
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
-    snib__engine_status(d->e, d->now, s, &st);
-    assert_in_range(st.left_ms, 900, 1000);
-    pass_ms(d, 1000);
-    assert_int_equal(state_of(d, s), SNIB_LOST);
-    assert_non_null(at(SNIB__RELEASE)); /* the store has it for an hour */
-}
-
-static void a_fixed_lease_is_no_longer_at_the_store_than_asked(void **state)
-{
-    struct desk *d = *state;
-    struct snib__seat *s = inherits(d, true);
-    grant(d, 9);
-    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    assert_non_null(at(SNIB__RELEASE));
+    pass_ms(d, 300);
+    assert_int_equal(b->state, SNIB__SEAT_LEAVING);
     say(d, at(SNIB__RELEASE), SNIB__DONE);
-    assert_int_equal(snib__to_ms(at(SNIB__ACQUIRE)->lease), 1000);
-    grant(d, 10);
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    is_refused(d, b, SNIB_ERR_TIMEOUT);
+    nothing_is_left(d);
+}
+
+/* All of them: it had been asked for each. Who came since is not one of them,
+ * and one may be cut off. */
+static void all_whose_it_was_hear_it_after_that(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask hour = ask_of(1);
+    struct snib__seat *s[4], *a, *late;
+    hour.lease = snib__ms(3600000);
+    hour.fixed = true;
+    a = acquire(d, hour);
+    for (uint64_t i = 0; i < 4; i++) {
+        struct snib__ask fixed = ask_of(2 + i);
+        fixed.fixed = true;
+        s[i] = acquire(d, fixed);
+    }
+    say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
+    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_CANCELLED),
+                     SNIB_ERR_CANCELLED);
+    grant(d, 9);
+    late = acquire(d, ask_of(6));
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(give_up(d, s[i], SNIB_ERR_TIMEOUT), SNIB_ERR_OK);
+        assert_int_equal(s[i]->state, SNIB__SEAT_LEAVING);
+    }
+    assert_int_equal(give_up(d, late, SNIB_ERR_TIMEOUT), SNIB_ERR_TIMEOUT);
+    assert_int_equal(snib__engine_leave(d->e, d->now, s[0], SNIB_ERR_TIMEOUT),
+                     SNIB_ERR_TIMEOUT);
+    assert_int_equal(snib__engine_leave(d->e, d->now, s[2], SNIB_ERR_TIMEOUT),
+                     SNIB_ERR_TIMEOUT);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    is_refused(d, s[1], SNIB_ERR_TIMEOUT);
+    is_refused(d, s[3], SNIB_ERR_TIMEOUT);
+    nothing_is_left(d);
+}
+
+/* … but not behind what its holder gives back: that is not its own. */
+static void who_gives_up_behind_a_release_hears_it_at_once(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *a = acquire(d, ask_of(1)), *ending, *b;
+    struct snib__ask ask = ask_of(2);
+    grant(d, 9);
+    assert_int_equal(release(d, a->ticket, 1, &ending), SNIB_ERR_OK);
+    ask.limit = snib__after(d->now, snib__ms(300));
+    ask.timed = true;
+    b = acquire(d, ask);
+    pass_ms(d, 300);
+    is_refused(d, b, SNIB_ERR_TIMEOUT);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    assert_int_equal(ending->state, SNIB__SEAT_GONE);
+    snib__seat_done(d->e, ending);
+    nothing_is_left(d);
+}
+
+/* … nor behind the end of what another lane has lost. */
+static void who_gives_up_behind_a_loss_hears_it_at_once(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *a = acquire(d, ask_of(1)), *b;
+    grant(d, 9);
+    b = acquire(d, ask_of(2));
+    d->now.ns += 60000 * MS; /* nobody ran: from held to lost in one step */
+    snib__engine_tick(d->e, d->now);
+    assert_int_equal(state_of(d, a), SNIB_LOST);
+    assert_non_null(at(SNIB__RELEASE));
+    assert_int_equal(give_up(d, b, SNIB_ERR_TIMEOUT), SNIB_ERR_TIMEOUT);
+    assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_LOST);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    nothing_is_left(d);
+}
+
+/* A no that comes after the limit, and a copy of its request may come, too. */
+static void
+a_no_that_comes_late_is_told_when_its_copies_are_cancelled(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1);
+    ask.limit = snib__after(d->now, snib__ms(300));
+    ask.timed = true;
+    for (int copies = 0; copies < 2; copies++) {
+        struct snib__seat *s = acquire(d, ask), *other = acquire(d, ask);
+        struct snib__request *rq = at(SNIB__ACQUIRE);
+        d->now = ask.limit;
+        rq->resent = copies;
+        say(d, rq, SNIB__NO);
+        is_refused(d, s, SNIB_ERR_TIMEOUT);
+        if (copies) {
+            assert_int_equal(other->state, SNIB__SEAT_LEAVING);
+            say(d, at(SNIB__CANCEL), SNIB__DONE);
+        }
+        is_refused(d, other, SNIB_ERR_TIMEOUT);
+        nothing_is_left(d);
+        ask.limit = snib__after(d->now, snib__ms(300));
+    }
 }
 
 int main(void)
@@ -356,8 +432,11 @@ int main(void)
         T(a_party_hears_of_its_grant_before_its_cancel_does),
         T(a_party_that_hears_of_its_grant_too_late_has_passed),
         T(a_repeated_cancel_says_it_too),
-        T(who_takes_over_is_told_no_longer_lease_than_he_asked),
-        T(a_fixed_lease_is_no_longer_at_the_store_than_asked),
+        T(who_gives_up_behind_what_is_given_back_hears_it_after_that),
+        T(all_whose_it_was_hear_it_after_that),
+        T(who_gives_up_behind_a_release_hears_it_at_once),
+        T(who_gives_up_behind_a_loss_hears_it_at_once),
+        T(a_no_that_comes_late_is_told_when_its_copies_are_cancelled),
     };
     return RUN(engine_leave);
 }

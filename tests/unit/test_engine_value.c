@@ -98,6 +98,19 @@ static void a_change_of_terms_that_fails_after_a_doubt_is_unknown(void **state)
     assert_int_equal(q.err, SNIB_ERR_UNKNOWN);
 }
 
+static void a_no_without_a_reason_is_an_error_of_the_store(void **state)
+{
+    static const snib__answer answers[] = {SNIB__NO, SNIB__NOT_APPLIED};
+    struct desk *d = *state;
+    for (int i = 0; i < 2; i++) {
+        struct snib__query q = change(SNIB__VALUE_GET);
+        begin(d, &q);
+        say(d, at(SNIB__VALUE_GET), answers[i]);
+        end(d, &q);
+        assert_int_equal(q.err, SNIB_ERR_STORE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest of_values[] = {
@@ -105,6 +118,7 @@ int main(void)
         T(a_repeat_that_fails_leaves_the_change_unknown),
         T(a_first_copy_that_fails_is_not_applied),
         T(a_change_of_terms_that_fails_after_a_doubt_is_unknown),
+        T(a_no_without_a_reason_is_an_error_of_the_store),
     };
     return RUN(of_values);
 }

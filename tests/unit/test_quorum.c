@@ -35,6 +35,18 @@ static void the_lease_counts_from_the_sending(void **state)
     assert_int_equal(g.valid_from.ns, sent.ns);
 }
 
+/* Of the two that make the majority, the one that says less counts. */
+static void the_lease_is_the_shortest_that_was_given(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    server[1].least_ms = 700;
+    client[0].way[2] = WAY_SHUT;
+    struct snib__request g = acquired(0);
+    assert_int_equal(snib__to_ms(g.left), 700);
+    assert_int_equal(end(0, &g), SNIB__DONE);
+}
+
 static void a_minority_that_is_down_is_waited_for_once(void **state)
 {
     (void)state;
@@ -569,6 +581,7 @@ int main(void)
     const struct CMUnitTest quorum[] = {
         CASE(all_are_asked_in_one_step_and_agree),
         CASE(the_lease_counts_from_the_sending),
+        CASE(the_lease_is_the_shortest_that_was_given),
         CASE(a_minority_that_is_down_is_waited_for_once),
         CASE(without_a_majority_it_is_refused_and_says_why),
         CASE(a_waiter_without_a_majority_hears_it_before_its_limit),

@@ -472,6 +472,13 @@ static void doctor_speaks_of_each_node(void **state)
     const char *text = (const char *)snib__buf_bytes(&rows);
     assert_non_null(memmem(text, snib__buf_size(&rows), "a: fine", 7));
     assert_non_null(memmem(text, snib__buf_size(&rows), "d: no answer", 12));
+    /* Who answers, and has nothing to say, has answered. */
+    server[0].mute = true;
+    assert_int_equal(ask(0, &r), SNIB__DONE);
+    assert_int_equal(rows_of(&rows, SNIB__ROW_FINDING, SNIB__F_LEVEL, &level),
+                     5);
+    text = (const char *)snib__buf_bytes(&rows);
+    assert_null(memmem(text, snib__buf_size(&rows), "a: no answer", 12));
     snib__buf_free(&rows);
 }
 

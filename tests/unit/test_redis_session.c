@@ -68,8 +68,9 @@ static void urls_are_understood_or_refused(void **state)
         {"redis://h/15", "h:6379", 15},
         {"redis+unix:///run/r.sock?db=3", "/run/r.sock", 3},
     };
-    static const char *const bad[] = {"redis://h/x", "redis://h?bd=3",
-                                      "redis+unix:///r?db=-1", "redis://h/1x"};
+    static const char *const bad[] = {
+        "redis://h/x",  "redis://h?bd=3",    "redis+unix:///r?db=-1",
+        "redis://h/1x", "redis://h?wait=no", "redis://h?wait=spins"};
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         tear_down(state);
         open_store(good[i].url);
@@ -86,6 +87,8 @@ static void urls_are_understood_or_refused(void **state)
         struct snib__store_config cfg = {
             .url = url, .out = &out, .request = snib__ms(1)};
         assert_int_equal(ops->open(&cfg, &none, &e), SNIB_ERR_USAGE);
+        assert_int_equal(strstr(bad[i], "wait=") != NULL,
+                         strstr(e.text, "wait is queue") != NULL);
         assert_null(none);
         snib__url_free(url);
     }

@@ -174,6 +174,7 @@ static void what_an_overtaken_poll_was_given_is_ended(void **state)
                 word[1], snib__redis_scripts[SNIB__SCRIPT_CANCEL].text, 300);
             assert_string_equal(word[3], "snib:{n}");
             assert_string_equal(word[11], hex_of(&rq));
+            assert_string_equal(word[12], "0"); /* no grant before it */
         }
     }
 }
@@ -259,6 +260,12 @@ static void cancel_ends_an_acquire_that_was_never_sent(void **state)
     answered(&c, SNIB__DONE);
 }
 
+static void message(const char *channel, const char *text)
+{
+    sayf(SUBS, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
+         strlen(channel), channel, strlen(text), text);
+}
+
 static void junk_on_the_subscription_is_ignored(void **state)
 {
     (void)state;
@@ -271,12 +278,33 @@ static void junk_on_the_subscription_is_ignored(void **state)
         "g 0000000000000007000000000000000X 5 31 3000 1 2 snib:{n}",
         "g 00000000000000070000000000000001 99999999999999999 31 3 1 2 "
         "snib:{n}"};
+    /* As the one that is waited for, but for a digit that is none; the first of
+     * them stands so far before 'a' as the right one would behind it. */
+    char no_digits[] = "?/:@`gG ";
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
     const char *channel = ((struct snib__redis *)(void *)store)->channel;
+    const char *id = hex_of(&rq);
+    assert_true(id[31] >= '0' && id[31] <= '9');
+    no_digits[0] = (char)(id[31] - '0' + 'a' - 10);
+    for (const char *c = no_digits; *c; c++) {
+        char text[200];
+        snprintf(text, sizeof text, "g %s 5 31 3000 %u 2 snib:{n}", hex_of(&rq),
+                 rq.poll[0].number);
+        text[2 + 31] = *c;
+        message(channel, text);
+        silence();
+    }
+    char whole[200];
+    int n = snprintf(whole, sizeof whole, "g %s 5 31 3000 %u 2 snib:{n}",
+                     hex_of(&rq), rq.poll[0].number);
+    for (int cut = 1; cut <= n; cut++) { /* … and all that is not whole */
+        whole[n - cut] = 0;
+        message(channel, whole);
+        silence();
+    }
     for (size_t i = 0; i < COUNT_OF(junk); i++) {
-        sayf(SUBS, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
-             strlen(channel), channel, strlen(junk[i]), junk[i]);
+        message(channel, junk[i]);
     }
     silence();
     assert_int_equal(out.shut, 0);
@@ -317,12 +345,6 @@ static void a_silent_subscription_is_rebuilt_and_everybody_polls(void **state)
     hears_acquire(CALLERS, "1");
     assert_string_equal(word[19],
                         ((struct snib__redis *)(void *)store)->channel);
-}
-
-static void message(const char *channel, const char *text)
-{
-    sayf(SUBS, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
-         strlen(channel), channel, strlen(text), text);
 }
 
 static void a_revoke_is_heard_on_the_channel_of_the_client(void **state)
@@ -399,17 +421,22 @@ static void a_message_between_two_acknowledgements_is_a_message(void **state)
 
 static void without_the_right_to_subscribe_a_waiter_is_denied(void **state)
 {
-    (void)state;
-    struct snib__request rq = request(SNIB__ACQUIRE);
-    rq.may_queue = true;
-    start(&rq);
-    connected(CALLERS);
-    say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
-    opened(SUBS);
-    say(SUBS, "-NOPERM this user has no permissions to access one of the "
-              "channels used as arguments\r\n");
-    answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_DENIED);
+    static const uint64_t ids[] = {0, 7, BUCKETS - 1};
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        tear_down(state);
+        open_store("redis://h");
+        struct snib__request rq = request(SNIB__ACQUIRE);
+        rq.may_queue = true;
+        rq.id[0] = ids[i];
+        start(&rq);
+        connected(CALLERS);
+        say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+        opened(SUBS);
+        say(SUBS, "-NOPERM this user has no permissions to access one of the "
+                  "channels used as arguments\r\n");
+        answered(&rq, SNIB__NOT_APPLIED);
+        assert_int_equal(rq.err, SNIB_ERR_DENIED);
+    }
 }
 
 static void held_off_until_the_limit_is_a_clean_no(void **state)

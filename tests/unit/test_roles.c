@@ -481,6 +481,53 @@ static void who_expects_an_answer_leaves_pushes_alone(void **state)
                      1u << PUSH);
 }
 
+static void note(void *data, struct snib__waiter *w)
+{
+    *(struct snib__waiter **)data = w;
+}
+
+/* Lines 0, 1: answers, PUSH: pushes. Waiters 1 to 3 expect line 1. */
+static void line_one_is_waited_for(struct snib__roles *r,
+                                   struct snib__waiter w[4], uint32_t wants)
+{
+    snib__roles_init(r, LINES);
+    snib__roles_enter(r, &w[0], wants);
+    uint32_t leads = wants ? 1u : 1u << PUSH;
+    assert_int_equal(snib__roles_take(r, &w[0], wants, leads & ~wants), leads);
+    for (int i = 1; i < 4; i++) {
+        snib__roles_enter(r, &w[i], 2);
+        leads = snib__roles_take(r, &w[i], 2, 0);
+        assert_int_equal(leads, i == 1 ? 2u : 0u);
+        w[i].posture = leads ? SNIB__POLLING : SNIB__PARKED;
+    }
+}
+
+static void the_first_one_parked_takes_what_nobody_expects(void **state)
+{
+    (void)state;
+    struct snib__roles r;
+    struct snib__waiter w[4];
+    line_one_is_waited_for(&r, w, 1);
+    struct snib__waiter *roused = NULL;
+    assert_int_equal(snib__roles_leave(&r, &w[0], 3, 0, note, &roused), 0);
+    assert_ptr_equal(roused, &w[2]);
+    assert_int_equal(r.line[0].reader, SNIB__CALL);
+    assert_ptr_equal(r.line[0].call, &w[2]);
+}
+
+/* Who expects an answer is not woken for what is pushed. */
+static void
+pushes_go_to_the_keeper_rather_than_to_who_expects_an_answer(void **state)
+{
+    (void)state;
+    struct snib__roles r;
+    struct snib__waiter w[4];
+    line_one_is_waited_for(&r, w, 0);
+    assert_int_equal(snib__roles_leave(&r, &w[0], 2, 1u << PUSH, rouse, NULL),
+                     1u << PUSH);
+    assert_int_equal(r.line[PUSH].reader, SNIB__KEEPER);
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -490,6 +537,9 @@ int main(void)
         cmocka_unit_test(planted_pass_to_nobody_is_found),
         cmocka_unit_test(a_call_takes_the_role_from_the_keeper),
         cmocka_unit_test(who_expects_an_answer_leaves_pushes_alone),
+        cmocka_unit_test(the_first_one_parked_takes_what_nobody_expects),
+        cmocka_unit_test(
+            pushes_go_to_the_keeper_rather_than_to_who_expects_an_answer),
     };
     return RUN(cases);
 }

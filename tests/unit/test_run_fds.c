@@ -3,27 +3,13 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "snib.h"
-
-static int open_now(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-    if (!d) {
-        return -1;
-    }
-    while (readdir(d)) {
-        n++;
-    }
-    closedir(d);
-    return n;
-}
 
 /* A server that takes connections and says nothing. */
 static int silent_server(char *ret_url, size_t size)

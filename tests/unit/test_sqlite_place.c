@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "base/mem.h"
+#include "fds.h"
 #include "sqlite_store.h"
 
 /* -- the place ------------------------------------------------------------------ */
@@ -158,6 +159,7 @@ static void anothers_file_is_refused(void **state)
     close_peer(0);
     assert_int_equal(chown(path, 65534, 65534), 0);
     refused(path, SNIB_ERR_CONFIG, "another user");
+    refused(path, SNIB_ERR_CONFIG, "each user has a file of his own");
 }
 
 static void open_bells_directory_is_refused(void **state)
@@ -324,6 +326,19 @@ static void newer_schema_is_refused(void **state)
     refused(path, SNIB_ERR_CONFIG, "schema 99");
 }
 
+static void what_is_refused_is_closed(void **state)
+{
+    (void)state;
+    open_peers(1);
+    close_peer(0);
+    sql("UPDATE meta SET value = 99 WHERE key = 'snib'");
+    int before = open_now();
+    for (int i = 0; i < 3; i++) {
+        refused(path, SNIB_ERR_CONFIG, "schema 99");
+    }
+    assert_int_equal(open_now(), before);
+}
+
 static void damage_is_reported_as_corrupt(void **state)
 {
     struct snib__name n = name_of("damage");
@@ -476,6 +491,7 @@ int main(void)
         CASE(foreign_database_is_left_as_it_is),
         CASE(text_file_is_refused),
         CASE(newer_schema_is_refused),
+        CASE(what_is_refused_is_closed),
         CASE(damage_is_reported_as_corrupt),
         CASE(removed_file_is_noticed),
         CASE(disk_full_changes_nothing_and_passes),

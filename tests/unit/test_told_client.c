@@ -24,7 +24,7 @@ static void show_forked(struct world *w, const struct call *call, snib_err want)
     assert_true(pid >= 0);
     if (!pid) {
         alarm(20); /* a mutex of the parent's */
-        snib_err got = call->run(w);
+        snib_err got = run_call(call, w);
         _exit(is_so(call, got, want) ? 0 : 1 + (int)got);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -52,7 +52,7 @@ static void show_out_of_memory(struct world *w, const struct call *call,
     for (int n = 1;; n++) {
         memset(&e, 0xa5, sizeof e);
         snib__mem_fail_at(n, true);
-        snib_err got = call->run(w);
+        snib_err got = run_call(call, w);
         snib__mem_fail_at(0, false);
         if (got) {
             must_say(call, got, want);
@@ -77,7 +77,7 @@ static void show_out_of_descriptors(struct world *w, const struct call *call,
                                     snib_err want)
 {
     struct rlimit was = take_descriptors();
-    snib_err got = call->run(w);
+    snib_err got = run_call(call, w);
     give_descriptors(was);
     must_say(call, got, want);
     must_hold(call, strstr(e.text, "Too many open files"), "it says of what");
@@ -95,7 +95,6 @@ static snib_err open_plain(struct world *w)
 {
     struct snib_client_options o = SNIB_INIT(snib_client_options);
     o.url = "memory:told_open";
-    w->ticket = 0;
     return snib_client_open(&o, &w->first, &e);
 }
 
@@ -113,8 +112,7 @@ static snib_err ring_of_a_view(struct world *w)
 
 static snib_err identity_of(struct world *w)
 {
-    char identity[SNIB_IDENTITY_TEXT];
-    return snib_grant_identity(w->text, identity, sizeof identity, &e);
+    return snib_grant_identity(w->text, w->identity, sizeof w->identity, &e);
 }
 
 static const struct call plain[] = {

@@ -74,7 +74,7 @@ static void show_stopping(const char *function)
     stage(&w, call->needs);
     pthread_t other = start(stops, &w);
     store_is_asked();
-    snib_err got = call->run(&w);
+    snib_err got = run_call(call, &w);
     struct snib_error told = e;
     stand_still(false);
     pthread_join(other, NULL);

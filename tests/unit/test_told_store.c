@@ -14,7 +14,7 @@ static void show_sick(struct world *w, const struct call *call, snib_err want)
 {
     char says[32];
     atomic_store(&sick, (int)want);
-    must_say(call, call->run(w), want);
+    must_say(call, run_call(call, w), want);
     snprintf(says, sizeof says, "sick: %s", snib_err_name(want));
     must_hold(call, want == SNIB_ERR_NOMEM || strstr(e.text, says), says);
 }

@@ -54,7 +54,8 @@ static snib_err policy_without_value(struct world *w)
 static snib_err put_too_much(struct world *w)
 {
     static const char bytes[SNIB_VALUE_MAX + 1];
-    return snib_value_put(w->c, "v", 0, 0, bytes, sizeof bytes, 0, NULL, &e);
+    return snib_value_put(w->c, "v", 0, 0, bytes, sizeof bytes, 0, &w->changed,
+                          &e);
 }
 
 enum { CROWD = SNIB_RING_MEMBERS_MAX + 1 };
@@ -93,11 +94,12 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_acquire, 0, snib_acquire(w->lock, senseless(), &w->got, &e))        \
     X(snib_acquire_start, 0,                                                   \
       snib_acquire_start(w->lock, senseless(), NULL, &w->ticket, &e))          \
-    X(snib_barrier_wait, 0, snib_barrier_wait(w->c, "x", 0, 0, 20, NULL, &e))  \
+    X(snib_barrier_wait, 0,                                                    \
+      snib_barrier_wait(w->c, "x", 0, 0, 20, &w->generation, &e))              \
     X(snib_barrier_wait_start, 0,                                              \
-      snib_barrier_wait_start(w->c, "x", 0, 0, 20, NULL, NULL, &e))            \
+      snib_barrier_wait_start(w->c, "x", 0, 0, 20, NULL, &w->ticket, &e))      \
     X(snib_client_open, 0, open_url(w, "memory:x?colour=red"))                 \
-    X(snib_deadlocks, 0, snib_deadlocks(w->c, NULL, &w->count, &e))            \
+    X(snib_deadlocks, PULL, snib_deadlocks(w->c, &w->cycles, &w->count, &e))   \
     X(snib_doctor, 0, snib_doctor(w->c, NULL, NULL, &e))                       \
     X(snib_elect_campaign, ELECT,                                              \
       snib_elect_campaign(w->elect, -2, &w->term, &e))                         \
@@ -112,19 +114,19 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_grant_export, HELD | FIXED,                                         \
       snib_grant_export(w->lock, w->g, w->text, 1, &e))                        \
     X(snib_grant_identity, 0,                                                  \
-      snib_grant_identity("x", w->text, sizeof w->text, &e))                   \
+      snib_grant_identity("x", w->identity, sizeof w->identity, &e))           \
     X(snib_grant_request, HELD,                                                \
       snib_grant_request(w->lock, w->g, w->text, 1, &e))                       \
     X(snib_inspect, 0, snib_inspect(w->c, "", 0, &w->view, &e))                \
     X(snib_latch_await, 0, snib_latch_await(w->c, "x", 0, -2, &e))             \
     X(snib_latch_await_start, 0,                                               \
-      snib_latch_await_start(w->c, "x", 0, -2, NULL, NULL, &e))                \
+      snib_latch_await_start(w->c, "x", 0, -2, NULL, &w->ticket, &e))          \
     X(snib_latch_count_down, 0,                                                \
-      snib_latch_count_down(w->c, "x", 0, 0, NULL, &e))                        \
+      snib_latch_count_down(w->c, "x", 0, 0, &w->number, &e))                  \
     X(snib_latch_left, 0, snib_latch_left(w->c, NULL, 0, &w->number, &e))      \
     X(snib_latch_open, 0, snib_latch_open(w->c, NULL, 0, &e))                  \
-    X(snib_latch_set, 0, snib_latch_set(w->c, "x", 0, 0, NULL, &e))            \
-    X(snib_list, 0, snib_list(w->c, NULL, NULL, &w->count, &e))                \
+    X(snib_latch_set, 0, snib_latch_set(w->c, "x", 0, 0, &w->flag, &e))        \
+    X(snib_list, PULL, snib_list(w->c, NULL, &w->views, &w->count, &e))        \
     X(snib_lock_new, 0, snib_lock_new(w->c, "", NULL, &w->made, &e))           \
     X(snib_multi_acquire, MULTI,                                               \
       snib_multi_acquire(w->multi, senseless(), w->grants, &e))                \
@@ -137,15 +139,15 @@ static snib_err ring_of_a_crowded_view(struct world *w)
       snib_ring_join(w->c, "ring", 0, "", NULL, &w->joined, &e))               \
     X(snib_ring_new, 0, ring_of_nobody(w))                                     \
     X(snib_ring_of_view, 0, snib_ring_of_view(NULL, &w->ring, &e))             \
-    X(snib_ring_read, 0, snib_ring_read(w->c, "ring", 0, NULL, &e))            \
+    X(snib_ring_read, 0, snib_ring_read(w->c, "", 0, &w->ring, &e))            \
     X(snib_scope_begin, 0, scope_without_sense(w))                             \
     X(snib_semaphore_add, PERMITS | HELD,                                      \
       snib_semaphore_add(w->c, "x", 0, -4, &e))                                \
     X(snib_semaphore_drain, 0,                                                 \
-      snib_semaphore_drain(w->lock, NULL, &w->got, NULL, &e))                  \
-    X(snib_semaphore_get, 0, snib_semaphore_get(w->c, "x", 0, NULL, &e))       \
+      snib_semaphore_drain(w->lock, NULL, &w->got, &w->number, &e))            \
+    X(snib_semaphore_get, 0, snib_semaphore_get(w->c, "", 0, &w->size, &e))    \
     X(snib_semaphore_set, 0,                                                   \
-      snib_semaphore_set(w->c, "x", 0, SNIB_PERMITS_MAX + 1u, false, NULL,     \
+      snib_semaphore_set(w->c, "x", 0, SNIB_PERMITS_MAX + 1u, false, &w->flag, \
                          &e))                                                  \
     X(snib_semaphore_slot, HELD,                                               \
       snib_semaphore_slot(w->lock, w->g, &w->number, &e))                      \
@@ -153,18 +155,20 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_test_drop_replies, NO_TEXT, snib_test_drop_replies(NULL, 1))        \
     X(snib_test_expire, NO_TEXT, snib_test_expire(w->c, NULL))                 \
     X(snib_test_steal, NO_TEXT, snib_test_steal(w->c, "x", 0))                 \
-    X(snib_value_delete, 0, snib_value_delete(w->c, "v", 0, 0, NULL, &e))      \
+    X(snib_value_delete, 0,                                                    \
+      snib_value_delete(w->c, "v", 0, 0, &w->changed, &e))                     \
     X(snib_value_get, 0, snib_value_get(w->c, NULL, 0, &w->value, &e))         \
     X(snib_value_put, 0,                                                       \
-      snib_value_put(w->c, "v", 0, 0, "1", 1, -1, NULL, &e))                   \
+      snib_value_put(w->c, "v", 0, 0, "1", 1, -1, &w->changed, &e))            \
     X(snib_value_update, 0,                                                    \
-      snib_value_update(w->c, "v", 0, NULL, NULL, NULL, NULL, NULL, &e))
+      snib_value_update(w->c, "v", 0, NULL, NULL, NULL, &w->stopped,           \
+                        &w->changed, &e))
 
 #define MUCH(X)                                                                \
     X(snib_value_put, 0, put_too_much(w))                                      \
     X(snib_value_update, 0,                                                    \
-      snib_value_update(w->c, "v", 0, NULL, compute_too_much, NULL, NULL,      \
-                        NULL, &e))                                             \
+      snib_value_update(w->c, "v", 0, NULL, compute_too_much, NULL,            \
+                        &w->stopped, &w->changed, &e))                         \
     X(snib_ring_new, 0, ring_of_a_crowd(w))                                    \
     X(snib_ring_of_view, 0, ring_of_a_crowded_view(w))
 

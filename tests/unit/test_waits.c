@@ -374,6 +374,10 @@ static void permits_are_shown_but_never_sure(void **state)
     assert_string_equal(cycle(&w, 4, false), "4 3 ");
     assert_string_equal(cycle(&w, 4, true), "");
     forget(&w);
+    /* Who only keeps permits may be the youngest. */
+    SEE(&w, "S h=A1:1:p w=B1:4:p:2", "Y h=B1:2:m w=A1:5:m:1");
+    assert_int_equal(snib__waits_youngest(w.g, 0, false), node(&w, 5));
+    forget(&w);
 }
 
 static void one_holder_of_permits_that_can_go_on_is_enough(void **state)

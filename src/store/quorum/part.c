@@ -141,6 +141,7 @@ static void granted(struct part *p)
     p->token = p->rq.token;
     p->far = p->rq.far;
     p->from = p->rq.valid_from;
+    p->left = p->rq.left;
 }
 
 static void kept(struct part *p)
@@ -148,6 +149,7 @@ static void kept(struct part *p)
     p->has = HAS_GOOD;
     p->token = p->rq.token;
     p->from = p->rq.valid_from;
+    p->left = p->rq.left;
     p->missed = false;
 }
 

@@ -84,6 +84,7 @@ struct part {
     struct op *op;
     int64_t token;     /* HAS_OURS, HAS_GOOD: in the node's record           */
     snib_instant from; /* HAS_OURS, HAS_GOOD: its lease counts from here     */
+    snib_duration left; /* … and is so long                                   */
     uint8_t node, has, doing;
     bool far;     /* HAS_OURS: the token is far ahead of the node's clock    */
     bool missed;  /* RENEW: the node does not know the grant                 */

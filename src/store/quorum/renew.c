@@ -57,7 +57,9 @@ static void renewed(struct snib__quorum *q, snib_instant now, struct op *op)
     snib_instant from = SNIB__NEVER;
     for (uint32_t k = 0; k < q->count; k++) {
         if (op->part[k].has == HAS_GOOD) {
+            snib_duration left = op->part[k].left;
             from = snib__sooner(from, op->part[k].from);
+            op->lease = left.ns < op->lease.ns ? left : op->lease;
         }
     }
     op->parent->valid_from = from;

@@ -317,14 +317,16 @@ static void won(struct snib__quorum *q, snib_instant now, struct op *op)
 {
     struct snib__request *rq = op->parent;
     snib_instant from = SNIB__NEVER;
+    snib_duration left = op->lease;
     for (uint32_t k = 0; k < q->count; k++) {
         const struct part *p = &op->part[k];
         if (p->has == HAS_GOOD && p->doing == DO_NOTHING) {
             from = snib__sooner(from, p->from);
+            left = p->left.ns < left.ns ? p->left : left;
         }
     }
-    if (snib__reached(now, snib__before(snib__after(from, op->lease),
-                                        snib__quorum_allowance(op->lease)))) {
+    if (snib__reached(now, snib__before(snib__after(from, left),
+                                        snib__quorum_allowance(left)))) {
         lost(q, now, op,
              "the lease was over before a majority had answered: the servers "
              "are slower than the lease is long");
@@ -336,7 +338,7 @@ static void won(struct snib__quorum *q, snib_instant now, struct op *op)
     rq->room = op->room;
     rq->far = op->far;
     rq->valid_from = from;
-    rq->left = op->lease;
+    rq->left = op->lease = left;
     snib__op_tell(q, op, SNIB__DONE, SNIB_ERR_OK, NULL);
     snib__after_begin(q, now, op, from);
 }

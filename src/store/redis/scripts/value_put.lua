@@ -101,7 +101,7 @@ if again == '1' then
         return {5, now}
     end
 elseif expected == 0 and forgotten >= (not_after - 9900) * 1024
-    and forgotten <= now * 1024 then
+    and forgotten < (now + 1) * 1024 then
     -- Perhaps a late copy whose repeat is among those forgotten since. Who
     -- still waits for it sends it again.
     return {4, now}

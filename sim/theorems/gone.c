@@ -1,0 +1,239 @@
+/* Nothing stays of a refusal (snib_acquire): who is told "no" has nothing at
+ * the store, neither a grant nor a living place in its queue.
+ *
+ * At that very instant, where it says so: TIMEOUT and CANCELLED, also while
+ * things break, unless the store had not answered the cancel within a twentieth
+ * of the patience for an answer, or is known to be gone; BUSY, and CANCELLED of
+ * a company, where nothing was broken.
+ *
+ * In time, of every refusal, UNKNOWN too: healed, 7.5 s; before that, while
+ * nothing is wrong with the client's lines and nothing else breaks, two
+ * patiences and a pause between attempts.
+ *
+ * A request may be shared: one of which another lane of the client waits, or
+ * which another got, is that lane's. Excused are those whose client has died,
+ * and those that began before the store lost data or its clock was set back: a
+ * late copy may have been let in then. A grant that was lost is left to end by
+ * itself where there is a lock-delay. */
+#include <string.h>
+
+#include "core/engine_i.h"
+#include "sim/world.h"
+
+enum { STAY_MAX_MS = 7500, PAUSES_MS = 1500 };
+
+/* -- by which request -------------------------------------------------------------- */
+
+/* The seat by which a lane waits; NULL: it does not. */
+static const struct snib__seat *waits(const struct sim_lane *l)
+{
+    return l->state == SIM_LANE_WAITING   ? l->seat
+           : l->state != SIM_LANE_NESTING ? NULL
+           : l->nest.asks                 ? l->nest.wait
+                                          : l->more;
+}
+
+/* What stands while the lane waits behind another one, or for the end of what
+ * its client had, is not its own. */
+static void note_wait(struct sim_lane *l)
+{
+    const struct snib__seat *s = waits(l);
+    const struct snib__turn *t = s ? s->site->turn : NULL;
+    if (!t) {
+        return;
+    }
+    switch ((snib__turn_state)t->state) {
+    case SNIB__TURN_ASKING:
+    case SNIB__TURN_QUEUED:
+    case SNIB__TURN_CONFIRM:
+        l->waits_by[0] = t->id[0];
+        l->waits_by[1] = t->id[1];
+        break;
+    case SNIB__TURN_HELD:
+    case SNIB__TURN_RISK:
+        l->waits_by[0] = l->waits_by[1] = 0;
+        break;
+    case SNIB__TURN_LEAVING:
+        break;
+    }
+}
+
+void theorem_notes_waits(struct sim_world *w)
+{
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        note_wait(&w->client[i / w->opt.lanes].lane[i % w->opt.lanes]);
+    }
+}
+
+static bool is_by(const struct sim_lane *l, const char *id)
+{
+    char its[33];
+    snprintf(its, sizeof its, "%016llx%016llx",
+             (unsigned long long)l->waits_by[0],
+             (unsigned long long)l->waits_by[1]);
+    return sim_same(its, id);
+}
+
+/* -- whose is it ------------------------------------------------------------------- */
+
+/* One that has lost it does not know its number any more. */
+static bool has(const struct sim_lane *l, int name, const char *id)
+{
+    struct sim_grant g[SIM_GRANTS];
+    char its[33];
+    int n = sim_grants(l, g);
+    if (l->state == SIM_LANE_ENDING && l->seat) {
+        g[0] = (struct sim_grant){l->seat, l->name};
+        n = 1;
+    }
+    for (int k = 0; k < n; k++) {
+        sim_seat_id(g[k].seat, its);
+        if (g[k].name == name &&
+            (g[k].seat->state == SNIB__SEAT_DEAD || sim_same(its, id))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Another lane of its client may have got what was asked for by this one. */
+static bool is_somebodys(const struct sim_world *w, int client, int except,
+                         int name, const char *id)
+{
+    for (int i = 0; i < w->opt.lanes; i++) {
+        const struct sim_lane *l = &w->client[client].lane[i];
+        if (i != except && sim_wants(l) == name && waits(l) && is_by(l, id)) {
+            return true;
+        }
+        if (i != except && has(l, name, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_held(const struct sim_world *w, int name, const char *id)
+{
+    const struct sim_holder *h = sim_holder_of(&w->shelf[name].book, id);
+    return h && h->end > sim_wall_us(w, 0) / 1000;
+}
+
+static bool is_there(const struct sim_world *w, int name, const char *id)
+{
+    const struct sim_waiter *x = sim_waiter_of(&w->shelf[name].book, id);
+    return is_held(w, name, id) || (x && x->alive > sim_wall_us(w, 0) / 1000);
+}
+
+/* -- at that instant ---------------------------------------------------------------- */
+
+/* Has the store had its time to answer the cancel, or is it known to be gone? */
+static bool need_not_know(struct sim_world *w, int client, int lane)
+{
+    const struct sim_client *c = &w->client[client];
+    const struct sim_lane *l = &c->lane[lane];
+    struct snib__store_state is;
+    snib__engine_store_state(c->engine, sim_now(w, client), &is);
+    int64_t limit = sim_local(c, l->asked_at) + l->limit_at - l->asked_at;
+    if (sim_local(c, l->limit_at) < limit) { /* of several: said like that */
+        limit = sim_local(c, l->limit_at);
+    }
+    int64_t until = limit + w->opt.request_ms * SIM_MS / SNIB__CONFIRM_PART;
+    return is.err || (l->limit_at && sim_local(c, w->t) >= until);
+}
+
+/* Does it stand although it was said that nothing does? A try may have shared
+ * its request with one that wanted a place, and left before it. */
+static bool stands(struct sim_world *w, int client, int lane, snib_err err,
+                   const struct sim_refused *r)
+{
+    bool company = lane >= w->callers;
+    switch (err) {
+    case SNIB_ERR_TIMEOUT:
+        return !need_not_know(w, client, lane) && is_there(w, r->name, r->id);
+    case SNIB_ERR_BUSY:
+        return !w->opt.fault_count &&
+               (w->opt.lanes == 1 || company ? is_there(w, r->name, r->id)
+                                             : is_held(w, r->name, r->id));
+    case SNIB_ERR_CANCELLED:
+        return !w->opt.fault_count && is_there(w, r->name, r->id);
+    default:
+        return false;
+    }
+}
+
+void theorem_refused_is_gone(struct sim_world *w, int client, int lane,
+                             snib_err err)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    if (sim_quorum(w) || !(l->waits_by[0] | l->waits_by[1]) ||
+        w->told.lost_at >= l->asked_at) {
+        return;
+    }
+    struct sim_refused *r = &w->told.refused[w->told.refusals++ % SIM_REFUSED];
+    char id[33];
+    *r = (struct sim_refused){.name = sim_wants(l),
+                              .client = client,
+                              .lane = lane,
+                              .life = w->client[client].life,
+                              .asked = l->asked_at};
+    snprintf(id, sizeof id, "%016llx%016llx",
+             (unsigned long long)l->waits_by[0],
+             (unsigned long long)l->waits_by[1]);
+    memcpy(r->id, id, SIM_ID);
+    if (stands(w, client, lane, err, r) &&
+        !is_somebodys(w, client, lane, r->name, r->id)) {
+        sim_fail(w, "nothing stays of a refusal",
+                 "client %d lane %d: name %d was refused (%s), %.8s stands",
+                 client, lane, r->name, snib_err_name(err), r->id);
+    }
+}
+
+/* -- in time -------------------------------------------------------------------------- */
+
+static int64_t most_ms(const struct sim_world *w)
+{
+    int64_t delay =
+        w->opt.delay_ms ? sim_lease_most(&w->opt) + w->opt.delay_ms : 0;
+    return delay +
+           (w->healed ? STAY_MAX_MS : 2 * w->opt.request_ms + PAUSES_MS);
+}
+
+static bool is_calm(const struct sim_world *w, const struct sim_refused *r)
+{
+    return w->healed || (r->faults == w->faults && sim_is_sound(w, r->client));
+}
+
+static void look_at(struct sim_world *w, struct sim_refused *r, bool at_end)
+{
+    if (r->life != w->client[r->client].life || w->told.lost_at >= r->asked) {
+        r->asked = 0;
+        return;
+    }
+    if (!is_there(w, r->name, r->id) || !is_calm(w, r) ||
+        is_somebodys(w, r->client, -1, r->name, r->id)) {
+        r->since = 0;
+        r->faults = w->faults;
+        return;
+    }
+    r->since = r->since ? r->since : w->t;
+    int64_t from =
+        w->healed && w->healed_at > r->since ? w->healed_at : r->since;
+    /* With a lock-delay a late copy of what was lost may be let in: to its end. */
+    bool over = at_end && !w->opt.delay_ms;
+    if (over || w->t - from > most_ms(w) * SIM_MS) {
+        sim_fail(w, "nothing stays of a refusal",
+                 "name %d: %.8s of client %d lane %d stands for %lld ms, for "
+                 "nobody",
+                 r->name, r->id, r->client, r->lane,
+                 (long long)((w->t - r->since) / SIM_MS));
+    }
+}
+
+void theorem_refused_leave_nothing(struct sim_world *w, bool at_end)
+{
+    for (int i = 0; i < SIM_REFUSED; i++) {
+        if (w->told.refused[i].asked) {
+            look_at(w, &w->told.refused[i], at_end);
+        }
+    }
+}

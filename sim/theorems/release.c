@@ -1,0 +1,141 @@
+/* What a release says is true (P3, P4), in every world.
+ *
+ * OK is never said to a lane that was shown its lock as lost. From the store it
+ * says that the grant is ended, and that it was the lane's until then: nothing
+ * of it stands at the server, and it was the client's own release that ended it
+ * there, this one or an earlier copy. Only where the
+ * server has lost what it had, or its clock was stepped forward, may it have
+ * been over before: the client, whose deadline is still ahead, cannot know.
+ * (At a quorum what nobody has ends everywhere, soon: quorum.c.)
+ *
+ * LOST is said by the store for a reason that only somebody's force can be, or
+ * when the lease is over by the client's clock. Without asking: to whom the
+ * lock was shown as lost.
+ *
+ * UNKNOWN: only when something is broken, or a hop takes about as long as the
+ * lease. Nothing else is ever said. */
+#include <string.h>
+
+#include "sim/world.h"
+
+void theorem_releases(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    struct snib_status st;
+    snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
+    bool lost = st.state == SNIB_LOST;
+    l->releasing = (struct sim_releasing){.at = w->t,
+                                          .left_ms = lost ? 0 : st.left_ms,
+                                          .faults = w->faults,
+                                          .lost = lost,
+                                          .sound = !sim_quorum(w) &&
+                                                   sim_is_sound(w, client)};
+    if (l->seat->state == SNIB__SEAT_SERVED) { /* else as it entered */
+        sim_seat_id(l->seat, l->id);
+    }
+}
+
+/* -- the server ------------------------------------------------------------------- */
+
+void theorem_release_seen(struct sim_world *w, const struct sim_redis_event *ev)
+{
+    enum sim_script script = sim_script(ev);
+    const char *reply = ev->reply;
+    bool ended = (script == SIM_SCRIPT_RELEASE && ev->reply_len > 6 &&
+                  !memcmp(reply, "*1\r\n:1", 6)) ||
+                 (script == SIM_SCRIPT_CANCEL && ev->reply_len > 6 &&
+                  !memcmp(reply, "*2\r\n:2", 6));
+    int name = ended ? sim_name_of(w, ev->argv[SIM_ARG_KEY].ptr, "") : -1;
+    if (name >= 0) {
+        struct sim_told *told = &w->told;
+        struct sim_named *e = &told->ending[told->endings++ % SIM_ENDINGS];
+        e->name = name;
+        memcpy(e->id, sim_args(ev)[SIM_ARG_REQUEST].ptr, SIM_ID);
+    }
+}
+
+/* Has the client's own release, or cancel, found it there and ended it? */
+static bool was_ended(const struct sim_world *w, int name, const char *id)
+{
+    const struct sim_told *told = &w->told;
+    for (uint32_t i = 0; i < SIM_ENDINGS && i < told->endings; i++) {
+        const struct sim_named *e = &told->ending[i];
+        if (e->name == name && sim_same(e->id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool stands(const struct sim_world *w, int name, const char *id)
+{
+    const struct sim_holder *h = sim_holder_of(&w->shelf[name].book, id);
+    return h && h->end > sim_wall_us(w, 0) / 1000;
+}
+
+/* -- the clients -------------------------------------------------------------------- */
+
+static void told_wrong(struct sim_world *w, int client, int lane, snib_err err,
+                       const char *why)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    sim_fail(w, "a release says what is true",
+             "name %d: client %d lane %d is told %s, %s (%.8s)", l->name,
+             client, lane, snib_err_name(err), why, l->id);
+}
+
+/* The store has said so. */
+static void told_ok(struct sim_world *w, int client, int lane)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    if (sim_quorum(w)) {
+        return;
+    }
+    if (w->told.lost_at < l->releasing.at && stands(w, l->name, l->id)) {
+        told_wrong(w, client, lane, SNIB_ERR_OK, "and it stands");
+    }
+    if (!l->forced && !was_ended(w, l->name, l->id) &&
+        !sim_lapsed(w, l->name, l->id)) {
+        told_wrong(w, client, lane, SNIB_ERR_OK, "and it was over before");
+    }
+}
+
+static void told_lost(struct sim_world *w, int client, int lane, bool asked)
+{
+    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_releasing *r = &l->releasing;
+    /* Clocks of clients differ by less than half a percent. */
+    int64_t over = r->at + r->left_ms * SIM_MS / 1000 * 990;
+    if (asked ? !l->forced && w->t < over : !r->lost) {
+        told_wrong(w, client, lane, SNIB_ERR_LOST, "and it was not");
+    }
+}
+
+static void told_unknown(struct sim_world *w, int client, int lane)
+{
+    const struct sim_releasing *r = &w->client[client].lane[lane].releasing;
+    bool slow = sim_lease_least(&w->opt) * 1000 <= 100 * w->opt.latency_us;
+    bool calm = !w->faults ||
+                (r->sound && r->faults == w->faults && sim_is_sound(w, client));
+    if (calm && !slow) {
+        told_wrong(w, client, lane, SNIB_ERR_UNKNOWN, "and nothing is broken");
+    }
+}
+
+void theorem_release_is_true(struct sim_world *w, int client, int lane,
+                             snib_err err, bool asked)
+{
+    theorem_release_after_force(w, client, lane, err, asked);
+    if (err == SNIB_ERR_OK && w->client[client].lane[lane].releasing.lost) {
+        told_wrong(w, client, lane, err, "and it was shown as lost");
+    } else if (err == SNIB_ERR_OK && asked) {
+        told_ok(w, client, lane);
+    } else if (err == SNIB_ERR_LOST) {
+        told_lost(w, client, lane, asked);
+    } else if (err == SNIB_ERR_UNKNOWN && asked) {
+        told_unknown(w, client, lane);
+    } else if (err) {
+        told_wrong(w, client, lane, err, "which is no answer to a release");
+    }
+}

@@ -1,0 +1,115 @@
+/* What is told stands: whoever is shown a lock as held, with his own deadline
+ * ahead, has it at the server: under that request, with a token of that grant
+ * (its own or one of those reserved with it), and the server's lease ends no
+ * sooner than that deadline. At a quorum: it stands on a majority. And no answer
+ * sets a deadline back.
+ *
+ * Looked at after every event, for each grant whose deadline or whose book has
+ * changed since. A grant that stood when the store lost what it had, or when its
+ * clock was stepped forward, is excused, by name; so is one that was ended by
+ * force: how long it may be shown is in force.c. */
+#include <string.h>
+
+#include "core/engine_i.h"
+#include "sim/world.h"
+
+/* True time at which a client's deadline is over, by the server's clock, us. */
+static int64_t over_us(const struct sim_world *w, const struct sim_client *c,
+                       int64_t deadline)
+{
+    return sim_wall_us(w, 0) + (sim_true(c, deadline) - w->t) / 1000;
+}
+
+static bool excused(struct sim_world *w, int name, const char *id)
+{
+    return sim_lapsed(w, name, id) ||
+           (sim_force(w) && sim_forced_of(w, name, id));
+}
+
+static void look_at(struct sim_world *w, int client, int lane,
+                    const struct sim_grant *g, int64_t deadline)
+{
+    const struct sim_client *c = &w->client[client];
+    char id[33];
+    sim_seat_id(g->seat, id);
+    const struct sim_holder *h = sim_holder_of(&w->shelf[g->name].book, id);
+    int64_t over = over_us(w, c, deadline), token = g->seat->token;
+    const char *what = !h                                        ? "held"
+                       : token < h->token                        ? "older"
+                       : token > h->token + h->room              ? "newer"
+                       : h->token != g->seat->site->turn->token0 ? "renewed"
+                       : over > h->end * 1000                    ? "later"
+                                                                 : NULL;
+    if (what && !excused(w, g->name, id)) {
+        sim_fail(w, "what is told stands",
+                 "client %d lane %d: name %d, token %lld: %.8s %s", client,
+                 lane, g->name, (long long)token, id, what);
+    }
+}
+
+/* A quorum: servers whose clocks went forward, or that came back empty, do not
+ * count against it. */
+static void look_at_majority(struct sim_world *w, int client, int lane,
+                             const struct sim_grant *g)
+{
+    char id[33];
+    sim_seat_id(g->seat, id);
+    uint32_t at =
+        sim_stands(w, g->name, id) | sim_lost_at(w, g->name, id).nodes;
+    if (__builtin_popcount(at) < sim_majority(w)) {
+        sim_fail(w, "what is told stands",
+                 "client %d lane %d: name %d stands on no majority", client,
+                 lane, g->name);
+    }
+}
+
+/* What was seen of that grant before; a new one takes the place of another. */
+static struct sim_shown *shown(struct sim_lane *l, uint64_t ticket, int k)
+{
+    for (int i = 0; i < SIM_GRANTS; i++) {
+        if (l->shown[i].ticket == ticket) {
+            return &l->shown[i];
+        }
+    }
+    l->shown[k] = (struct sim_shown){.ticket = ticket, .deadline = INT64_MIN};
+    return &l->shown[k];
+}
+
+static void look_at_lane(struct sim_world *w, int client, int lane)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_lane *l = &c->lane[lane];
+    struct sim_grant g[SIM_GRANTS];
+    for (int k = sim_grants(l, g); k-- > 0;) {
+        struct snib_status st;
+        snib__engine_status(c->engine, sim_now(w, client), g[k].seat, &st);
+        if (st.state != SNIB_HELD && st.state != SNIB_AT_RISK) {
+            continue;
+        }
+        int64_t deadline = g[k].seat->site->turn->deadline.ns;
+        struct sim_shown *was = shown(l, g[k].seat->ticket, k);
+        if (deadline < was->deadline) {
+            sim_fail(w, "no deadline goes back",
+                     "client %d lane %d: name %d, by %lld us", client, lane,
+                     g[k].name, (long long)(was->deadline - deadline) / 1000);
+        }
+        if (deadline != was->deadline) {
+            theorem_lease_shown(w, client, lane, &g[k], deadline);
+        }
+        if (sim_quorum(w)) {
+            look_at_majority(w, client, lane, &g[k]);
+        } else if (deadline != was->deadline ||
+                   was->book != w->shelf[g[k].name].number) {
+            look_at(w, client, lane, &g[k], deadline);
+        }
+        was->deadline = deadline;
+        was->book = w->shelf[g[k].name].number;
+    }
+}
+
+void theorem_told_stands(struct sim_world *w)
+{
+    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+        look_at_lane(w, i / w->opt.lanes, i % w->opt.lanes);
+    }
+}

@@ -1,0 +1,187 @@
+/* books.c — what the space of memory: says of who holds and waits.
+ *
+ * It is looked at from outside, without its mutex: one thread runs at a time,
+ * and none stops while it changes the space. */
+#include "base/mem.h"
+#include "core/engine_i.h"
+#include "judge.h"
+#include "run/inside.h"
+#include "store/memory/space.h"
+#include "unseen.h"
+
+static struct snib__space *space_of(const struct world *w)
+{
+    return ((struct snib__mem_client *)w->stranger->instance)->space;
+}
+
+/* Names are of one letter. */
+static uint64_t hash_of(const char *name)
+{
+    static uint64_t known[128];
+    struct snib__name *made;
+    if (!known[(int)*name] && !snib__name_new(name, 0, &made, NULL)) {
+        known[(int)*name] = made->hash;
+        snib__free(made);
+    }
+    return known[(int)*name];
+}
+
+static struct snib__mem_lock *lock_of(const struct world *w, const char *name)
+{
+    uint64_t hash = hash_of(name);
+    struct snib__space *s = space_of(w);
+    SNIB__LIST_EACH (l, &s->bucket[hash % SNIB__SPACE_BUCKETS]) {
+        struct snib__mem_lock *lock =
+            SNIB__CONTAINER(l, struct snib__mem_lock, bucket);
+        if (lock->name_size == 1 && lock->name[0] == *name) {
+            return lock;
+        }
+    }
+    return NULL;
+}
+
+static bool is_id(const uint64_t a[2], const uint64_t b[2])
+{
+    return a[0] == b[0] && a[1] == b[1];
+}
+
+/* -- what is held ----------------------------------------------------------------- */
+
+static const struct snib__claim *claim_of(struct snib__mem_lock *lock,
+                                          const uint64_t request[2])
+{
+    if (lock) {
+        SNIB__LIST_EACH (l, &lock->claims) {
+            const struct snib__claim *c =
+                &SNIB__CONTAINER(l, struct snib__mem_claim, link)->c;
+            if (is_id(c->request, request)) {
+                return c;
+            }
+        }
+    }
+    return NULL;
+}
+
+static const char *bad_claim(const struct snib__claim *c,
+                             const struct snib__turn *t, const struct handle *h)
+{
+    if (!c || !snib__claim_holds(c)) {
+        return "the store does not have it";
+    }
+    if (c->token != t->token0 || h->grant.token < t->token0 ||
+        h->grant.token > t->token0 + t->room) {
+        return "the store has it with another token";
+    }
+    return c->until.ns < t->deadline.ns
+               ? "at the store it ends before the deadline that was told"
+               : NULL;
+}
+
+/* P1: while its client says that it is held, the store has it. */
+static void check_held(const struct world *w, const struct actor *a,
+                       const struct handle *h)
+{
+    UNSEEN;
+    struct snib_client *c = w->client[a->client];
+    struct snib__seat *s = snib__engine_seat(c->engine, h->grant.ticket);
+    const struct snib__turn *t = s ? s->site->turn : NULL;
+    if (!t || t->holder != s || sched_now() >= t->deadline.ns) {
+        return;
+    }
+    const char *why =
+        bad_claim(claim_of(lock_of(w, judge_name(h)), t->id), t, h);
+    if (why) {
+        sched_fail("thread %d holds %s, and %s", judge_index(w, a),
+                   judge_name(h), why);
+    }
+}
+
+/* -- what is left ------------------------------------------------------------------ */
+
+static bool has_state(const struct world *w, int client, const char *name,
+                      bool waits)
+{
+    UNSEEN;
+    struct snib__mem_lock *lock = lock_of(w, name);
+    if (!lock) {
+        return false;
+    }
+    SNIB__LIST_EACH (l, &lock->claims) {
+        const struct snib__claim *c =
+            &SNIB__CONTAINER(l, struct snib__mem_claim, link)->c;
+        bool counts =
+            snib__claim_holds(c) ||
+            (waits && (c->state == SNIB__WAITS || c->state == SNIB__DEAF));
+        if (counts && is_id(c->client, w->client[client]->id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool books_has(const struct world *w, int client, const char *name)
+{
+    return has_state(w, client, name, true);
+}
+
+bool books_holds(const struct world *w, int client, const char *name)
+{
+    return has_state(w, client, name, false);
+}
+
+int64_t books_gate(const struct world *w, const char *name)
+{
+    UNSEEN;
+    const struct snib__mem_lock *lock = lock_of(w, name);
+    return lock ? lock->terms.gate : 0;
+}
+
+static bool anybody_wants(const struct world *w, int client, int name)
+{
+    for (int i = 0; i < w->actors; i++) {
+        const struct actor *a = &w->actor[i];
+        for (int k = 0; k < LETTERS && a->client == client; k++) {
+            const struct handle *h = &a->handle[k];
+            if (h->name == name && (h->wants || h->start.open || h->drop.open ||
+                                    h->count || a->waits_for == h)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What was answered late, or handed to a client that is not driven or was
+ * stopped, goes in the background. */
+static void check_left(const struct world *w, const struct actor *a, int name)
+{
+    static const char *const names[NAMES] = {"a", "b", "s", "t"};
+    if (w->pull || sched.run->warps || w->shut[a->client].closing ||
+        w->name[name].blurred || anybody_wants(w, a->client, name)) {
+        return;
+    }
+    if (books_has(w, a->client, names[name])) {
+        sched_fail("thread %d: nobody of its client has or wants %s any more, "
+                   "and the store has something of it",
+                   judge_index(w, a), names[name]);
+    }
+}
+
+void books_check(const struct world *w, const struct actor *a)
+{
+    for (int i = 0; i < w->actors; i++) {
+        const struct actor *b = &w->actor[i];
+        for (int k = 0; k < LETTERS; k++) {
+            const struct handle *h = &b->handle[k];
+            if (h->lock && h->count && !w->name[h->name].forces &&
+                !w->shut[b->client].stopping) {
+                check_held(w, b, h);
+            }
+        }
+    }
+    for (int name = 0; name < NAMES; name++) {
+        if (w->name[name].used) {
+            check_left(w, a, name);
+        }
+    }
+}

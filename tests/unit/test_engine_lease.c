@@ -1,0 +1,229 @@
+/* Leases of several lengths in one client: nobody is told a longer one than he
+ * asked for, and a fixed one is no longer at the store, either. */
+#include "engine_desk.h"
+
+#include "base/error.h"
+
+static struct snib__ask ask_for(uint64_t lane, int64_t lease_ms, bool fixed)
+{
+    struct snib__ask ask = ask_of(lane);
+    ask.lease = snib__ms(lease_ms);
+    ask.fixed = fixed;
+    return ask;
+}
+
+static int64_t left_ms(struct desk *d, struct snib__seat *s)
+{
+    struct snib_status st;
+    snib__engine_status(d->e, d->now, s, &st);
+    return st.left_ms;
+}
+
+static void renew(struct desk *d, struct snib__seat *s, int64_t lease_ms)
+{
+    struct snib__seat *told;
+    assert_int_equal(snib__engine_renew(d->e, d->now, s->ticket,
+                                        snib__ms(lease_ms), &told, &d->err),
+                     SNIB_ERR_OK);
+}
+
+/* The first one, of a lease of 30 s, holds it; the other waits behind. */
+static struct snib__seat *held_before(struct desk *d, struct snib__ask ask,
+                                      struct snib__seat **other)
+{
+    struct snib__seat *s = acquire(d, ask_of(1));
+    say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
+    *other = acquire(d, ask);
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->room = 31;
+    grant(d, 9);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    return s;
+}
+
+/* -- what another of this client had asked for -------------------------------------- */
+
+/* Who asked for an hour gives up; behind him waits one who asked for less. */
+static struct snib__seat *inherits(struct desk *d, bool fixed)
+{
+    struct snib__ask hour = ask_of(1), less = ask_of(2);
+    hour.lease = snib__ms(3600000);
+    less.lease = snib__ms(1000);
+    less.fixed = fixed;
+    hour.fixed = true; /* else no fixed one can take it over */
+    struct snib__seat *a = acquire(d, hour), *b = acquire(d, less);
+    say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
+    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
+                     SNIB_ERR_TIMEOUT);
+    return b;
+}
+
+static void who_takes_over_is_told_no_longer_lease_than_he_asked(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = inherits(d, false);
+    struct snib_status st;
+    grant(d, 9);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    snib__engine_status(d->e, d->now, s, &st);
+    assert_in_range(st.left_ms, 900, 1000);
+    pass_ms(d, 1000);
+    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_non_null(at(SNIB__RELEASE)); /* the store has it for an hour */
+}
+
+static void a_fixed_lease_is_no_longer_at_the_store_than_asked(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = inherits(d, true);
+    grant(d, 9);
+    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    assert_int_equal(snib__to_ms(at(SNIB__ACQUIRE)->lease), 1000);
+    grant(d, 10);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+}
+
+/* -- handed on --------------------------------------------------------------------- */
+
+static void what_was_renewed_for_less_is_handed_on_when_it_is_less(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *b, *a = held_before(d, ask_for(2, 1000, false), &b);
+    renew(d, a, 1000);
+    confirm(d, d->now);
+    assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
+    assert_int_equal(b->state, SNIB__SEAT_WAITING); /* 30 s are left of it */
+    assert_int_equal(snib__to_ms(at(SNIB__ACQUIRE)->lease), 1000);
+    grant(d, 10);
+    assert_int_equal(b->state, SNIB__SEAT_SERVED);
+    assert_in_range(left_ms(d, b), 900, 1000);
+}
+
+/* Asked for by who had it before, and answered when it is another's. */
+static void a_renewal_of_who_had_it_before_gives_no_more(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask a_s = ask_for(1, 1000, false);
+    struct snib__seat *a = acquire(d, a_s), *b;
+    at(SNIB__ACQUIRE)->room = 31;
+    grant(d, 9);
+    renew(d, a, 30000);
+    b = acquire(d, ask_for(2, 1000, false));
+    renew(d, a, 1000);
+    assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 30000);
+    assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
+    assert_int_equal(b->state, SNIB__SEAT_SERVED);
+    confirm(d, d->now);
+    assert_in_range(left_ms(d, b), 900, 1000);
+    pass_ms(d, 334); /* and is renewed in time for what it is told */
+    assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 1000);
+}
+
+static void a_release_is_repeated_as_long_as_anything_may_stand(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *ending, *a = acquire(d, ask_of(1));
+    grant(d, 9);
+    renew(d, a, 1000);
+    confirm(d, d->now);
+    assert_int_equal(release(d, a->ticket, 1, &ending), SNIB_ERR_OK);
+    assert_true(at(SNIB__RELEASE)->limit.ns > d->now.ns + 29000 * MS);
+    pass_ms(d, 20000);
+    say(d, at(SNIB__RELEASE), SNIB__UNKNOWN);
+    assert_int_equal(ending->state, SNIB__SEAT_ENDING);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    assert_int_equal(ending->state, SNIB__SEAT_GONE);
+    assert_int_equal(ending->err, SNIB_ERR_OK);
+}
+
+/* The end of the one before travels with the acquire of the next, and nobody
+ * knows whether that arrived. */
+static void so_is_the_end_of_the_one_before(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask next = ask_for(2, 1000, true);
+    struct snib__seat *b, *a = held_before(d, next, &b);
+    assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
+    assert_int_equal(at(SNIB__ACQUIRE)->token, 9);
+    assert_int_equal(snib__engine_leave(d->e, d->now, b, SNIB_ERR_CANCELLED),
+                     SNIB_ERR_UNKNOWN);
+    assert_int_equal(at(SNIB__CANCEL)->limit.ns, d->now.ns + 30000 * MS);
+}
+
+/* -- confirmed for another --------------------------------------------------------- */
+
+/* The grant that 30 s were asked for comes without a proof of its time, and
+ * while it is confirmed its caller gives up. */
+static struct snib__seat *confirmed_for(struct desk *d, struct snib__ask ask)
+{
+    struct snib__ask first = ask_of(1);
+    first.fixed = ask.fixed; /* else no fixed one can take it over */
+    struct snib__seat *a = acquire(d, first), *b = acquire(d, ask);
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->token = 9;
+    rq->left = rq->lease;
+    rq->valid_from = (snib_instant){0};
+    say(d, rq, SNIB__DONE);
+    assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 30000);
+    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_CANCELLED),
+                     SNIB_ERR_CANCELLED);
+    return b;
+}
+
+static void what_was_confirmed_for_more_is_cut(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *b = confirmed_for(d, ask_for(2, 1000, false));
+    confirm(d, d->now);
+    assert_int_equal(b->state, SNIB__SEAT_SERVED);
+    assert_in_range(left_ms(d, b), 900, 1000);
+    pass_ms(d, 334);
+    assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 1000);
+}
+
+static void what_was_confirmed_for_less_is_confirmed_again(void **state)
+{
+    struct desk *d = *state;
+    for (int fixed = 0; fixed < 2; fixed++) {
+        struct snib__seat *b = confirmed_for(d, ask_for(2, 60000, fixed));
+        confirm(d, d->now);
+        assert_int_equal(b->state, SNIB__SEAT_WAITING);
+        assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 60000);
+        confirm(d, d->now);
+        assert_int_equal(b->state, SNIB__SEAT_SERVED);
+        assert_in_range(left_ms(d, b), 59000, 60000);
+        assert_int_equal(release(d, b->ticket, 2, NULL), SNIB_ERR_OK);
+        say(d, at(SNIB__RELEASE), SNIB__DONE);
+    }
+}
+
+static void
+a_fixed_lease_that_was_confirmed_for_more_is_given_back(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *b = confirmed_for(d, ask_for(2, 1000, true));
+    confirm(d, d->now);
+    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    assert_int_equal(snib__to_ms(at(SNIB__ACQUIRE)->lease), 1000);
+    grant(d, 10);
+    assert_int_equal(b->state, SNIB__SEAT_SERVED);
+    assert_in_range(left_ms(d, b), 900, 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest engine_lease[] = {
+        T(who_takes_over_is_told_no_longer_lease_than_he_asked),
+        T(a_fixed_lease_is_no_longer_at_the_store_than_asked),
+        T(what_was_renewed_for_less_is_handed_on_when_it_is_less),
+        T(a_renewal_of_who_had_it_before_gives_no_more),
+        T(a_release_is_repeated_as_long_as_anything_may_stand),
+        T(so_is_the_end_of_the_one_before),
+        T(what_was_confirmed_for_more_is_cut),
+        T(what_was_confirmed_for_less_is_confirmed_again),
+        T(a_fixed_lease_that_was_confirmed_for_more_is_given_back),
+    };
+    return RUN(engine_lease);
+}
