@@ -9,54 +9,12 @@
 #ifndef SNIB_TESTS_LIAR_H
 #define SNIB_TESTS_LIAR_H
 
-#include <inttypes.h>
-#include <stdio.h>
-
-#include "fuzz.h"
+#include "dice.h"
+#include "witness.h"
 
 enum { LIAR_ROW = 64, LIAR_WORD = 96, LIAR_KNOWN = 8, LIAR_REPLY = 1 << 14 };
 
-/* -- the fuzzer's bytes --------------------------------------------------------- */
-
-struct dice {
-    const uint8_t *p, *end;
-};
-
-static inline uint32_t roll(struct dice *d)
-{
-    return d->p < d->end ? *d->p++ : 0;
-}
-
-static inline bool one_in(struct dice *d, uint32_t n)
-{
-    uint32_t v = roll(d);
-    return v && v % n == 0;
-}
-
 /* -- what was asked --------------------------------------------------------------- */
-
-typedef enum asked {
-    ASKED_OTHER,
-    ASKED_HELLO,
-    ASKED_OK, /* AUTH, SELECT                                           */
-    ASKED_TIME,
-    ASKED_SUBSCRIBE,
-    ASKED_PING,
-    ASKED_INFO,
-    ASKED_CONFIG,
-    ASKED_SCAN,
-    ASKED_ACQUIRE,
-    ASKED_SEVERAL,
-    ASKED_RENEW,
-    ASKED_KEEP,
-    ASKED_ENDED, /* release, cancel                                        */
-    ASKED_FORCE,
-    ASKED_TERMS,
-    ASKED_INSPECT,
-    ASKED_PROBE,
-    ASKED_VALUE_GET,
-    ASKED_VALUE_PUT
-} asked;
 
 struct command {
     asked what;
@@ -67,7 +25,7 @@ struct command {
 
 struct row {
     struct command command[LIAR_ROW];
-    uint32_t head, count;
+    uint32_t chan, head, count;
 };
 
 /* An acquire that was seen: its waiter may be pushed a grant. */
@@ -77,6 +35,7 @@ struct known {
 
 struct liar {
     struct dice *dice;
+    struct witness *witness; /* hears all that the liar hears                */
     int64_t clock_ms;
     char channel[LIAR_WORD]; /* of the client                              */
     char client[33];
@@ -86,85 +45,23 @@ struct liar {
     size_t size;
 };
 
-struct word {
-    const char *p;
-    size_t n;
-};
-
-static inline void keep_word(char *ret, size_t size, struct word w)
-{
-    snprintf(ret, size, "%.*s", (int)w.n, w.p);
-}
-
-static inline int64_t word_number(struct word w)
-{
-    char text[24];
-    keep_word(text, sizeof text, w);
-    return strtoll(text, NULL, 10);
-}
-
-static inline bool word_is(struct word w, const char *text)
-{
-    return w.n == strlen(text) && !memcmp(w.p, text, w.n);
-}
-
-/* By how many keys and arguments it has, as nobody else is asked. */
-static inline asked of_script(uint32_t keys, uint32_t args)
-{
-    static const struct {
-        uint32_t keys, args;
-        asked what;
-    } shapes[] = {{7, 16, ASKED_ACQUIRE},  {7, 4, ASKED_ENDED},
-                  {8, 4, ASKED_ENDED},     {7, 3, ASKED_ENDED},
-                  {7, 1, ASKED_FORCE},     {7, 5, ASKED_TERMS},
-                  {6, 2, ASKED_INSPECT},   {3, 1, ASKED_PROBE},
-                  {2, 8, ASKED_VALUE_PUT}, {8, 8, ASKED_KEEP}};
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        if (shapes[i].keys == keys && shapes[i].args == args) {
-            return shapes[i].what;
-        }
-    }
-    if (keys && keys % 7 == 0 && args == 1 + 16 * (keys / 7)) {
-        return ASKED_SEVERAL;
-    }
-    if (keys && keys % 2 == 0 && args == 1 + 3 * (keys / 2)) {
-        return ASKED_RENEW;
-    }
-    return keys == 1 ? ASKED_VALUE_GET : ASKED_KEEP;
-}
-
 static inline void note(struct liar *l, struct row *row, const struct word *w,
                         uint32_t words)
 {
-    static const struct {
-        const char *word;
-        asked what;
-    } plain[] = {{"HELLO", ASKED_HELLO},
-                 {"AUTH", ASKED_OK},
-                 {"SELECT", ASKED_OK},
-                 {"TIME", ASKED_TIME},
-                 {"SUBSCRIBE", ASKED_SUBSCRIBE},
-                 {"PING", ASKED_PING},
-                 {"INFO", ASKED_INFO},
-                 {"CONFIG", ASKED_CONFIG},
-                 {"SCAN", ASKED_SCAN}};
-    struct command c = {.what = ASKED_OTHER};
-    if (row->count == LIAR_ROW) {
-        return; /* it will be answered by another's reply */
-    }
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-        c.what = word_is(w[0], plain[i].word) ? plain[i].what : c.what;
-    }
+    struct command c = {.what = of_word(w[0])};
+    const struct word *arg = NULL;
     if (c.what == ASKED_SUBSCRIBE && words > 1) {
         keep_word(c.text, sizeof c.text, w[1]);
         memcpy(l->channel, c.text, sizeof l->channel);
     }
-    if (words > 3 && (word_is(w[0], "EVAL") || word_is(w[0], "EVALSHA"))) {
+    if (words > 2 && (word_is(w[0], "EVAL") || word_is(w[0], "EVALSHA"))) {
         uint32_t keys = (uint32_t)word_number(w[2]);
         MUST(keys + 3 <= words);
-        const struct word *arg = w + 3 + keys;
+        arg = w + 3 + keys;
         c.what = of_script(keys, words - 3 - keys);
-        c.locks = c.what == ASKED_SEVERAL ? keys / 7 : keys / 2;
+        c.locks = c.what == ASKED_SEVERAL ? keys / 7
+                  : c.what == ASKED_RENEW ? keys / 2
+                                          : 1;
         if (c.what == ASKED_ACQUIRE) {
             struct known *k = &l->known[l->known_count++ % LIAR_KNOWN];
             keep_word(l->client, sizeof l->client, arg[0]);
@@ -174,7 +71,10 @@ static inline void note(struct liar *l, struct row *row, const struct word *w,
             c.lease = word_number(arg[2]);
         }
     }
-    row->command[(row->head + row->count++) % LIAR_ROW] = c;
+    witness_hears(l->witness, row->chan, c.what, c.locks, arg);
+    if (row->count < LIAR_ROW) { /* else: answered by another's reply */
+        row->command[(row->head + row->count++) % LIAR_ROW] = c;
+    }
 }
 
 /* All commands in these bytes, which the client wrote: they are whole. */
@@ -496,13 +396,13 @@ static inline void say_reply(struct liar *l, const struct command *c)
         }
         break;
     case ASKED_RENEW:
+    case ASKED_KEEP:
         say_list(l, c->locks + 1);
         head(l, ':', liar_clock(l));
         for (uint32_t i = 0; i < c->locks; i++) {
             say_int(l, roll(l->dice) % 8 < 6 ? 1 : roll(l->dice) % 8);
         }
         break;
-    case ASKED_KEEP:
     case ASKED_ENDED:
         say_list(l, 2);
         say_int(l, roll(l->dice) % 8 < 6);
@@ -529,6 +429,11 @@ static inline void say_reply(struct liar *l, const struct command *c)
             say_text(l, any_error(l));
         }
         say_int(l, 1);
+        break;
+    case ASKED_EARS:
+        say_list(l, 3);
+        say_int(l, roll(l->dice) % 4), say_int(l, 0);
+        say_text(l, "snib:c");
         break;
     case ASKED_VALUE_GET:
         say_list(l, 2);

@@ -1,0 +1,351 @@
+/* The socket between the two processes of `snib run`. The supervisor is the one
+ * as shipped (cli/leash.c is part of this file), with a clock, a page and hands
+ * of ours; at the other end of its socket is whoever writes what he likes:
+ * messages, messages with something odd in them, any bytes. The other process
+ * reads by the same function and looks at nothing but the kind, so of its end
+ * what comes out of that function is looked at.
+ *
+ * What must hold: each step ends; the command starts once at most, and not
+ * before a grant was offered and taken; texts end; the status is one of a
+ * process; who writes what none of ours writes is not heard. */
+#define _GNU_SOURCE
+#include "dice.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int64_t fuzz_now(void);
+static pid_t fuzz_fork(void);
+static int fuzz_kill(pid_t pid, int sig);
+static pid_t fuzz_waitpid(pid_t pid, int *status, int options);
+static int fuzz_setpgid(pid_t pid, pid_t group);
+
+#include "cli/cli.h"
+#include "cli/keeper.h"
+#include "cli/leash_i.h"
+#include "cli/proc.h"
+
+#define proc_now fuzz_now
+#define fork     fuzz_fork
+#define kill     fuzz_kill
+#define waitpid  fuzz_waitpid
+#define setpgid  fuzz_setpgid
+#include "cli/leash.c"
+
+enum { STEPS_MAX = 60, COMMAND = 4000 };
+
+static struct {
+    struct dice dice;
+    struct body body;
+    struct plan_page page;
+    int64_t now;
+    int writer, command, started;
+    bool ended;
+} w;
+
+/* -- hands and clock ------------------------------------------------------------ */
+
+static int64_t fuzz_now(void)
+{
+    return w.now;
+}
+
+static pid_t fuzz_fork(void)
+{
+    MUST(atomic_load(&w.page.offer) == PLAN_TAKEN);
+    MUST(!w.started++);
+    return COMMAND;
+}
+
+static int fuzz_kill(pid_t pid, int sig)
+{
+    MUST(pid == COMMAND && sig >= 0);
+    w.ended = w.ended || sig == SIGKILL;
+    return 0;
+}
+
+static pid_t fuzz_waitpid(pid_t pid, int *status, int options)
+{
+    (void)options;
+    if (!w.ended || pid != -1 || w.body.command_ended) {
+        return 0;
+    }
+    *status = SIGKILL;
+    return COMMAND;
+}
+
+static int fuzz_setpgid(pid_t pid, pid_t group)
+{
+    (void)group;
+    MUST(pid == COMMAND);
+    return 0;
+}
+
+int leash_signal_adopted(const struct body *b, int sig)
+{
+    (void)b, (void)sig;
+    return 0;
+}
+
+void leash_signal_group(struct body *b, int sig)
+{
+    MUST(sig >= 0); /* the kernel refuses what is none */
+    w.ended = w.ended || (b->command > 0 && sig == SIGKILL);
+}
+
+bool leash_others_left(struct body *b)
+{
+    b->group_gone = true;
+    return false;
+}
+
+void leash_find_terminal(struct body *b)
+{
+    (void)b;
+}
+
+void leash_hand_over(struct body *b)
+{
+    (void)b;
+}
+
+void leash_take_back(struct body *b)
+{
+    (void)b;
+}
+
+void leash_stop_self(struct body *b)
+{
+    b->stopped_self = true;
+}
+
+void leash_command_stopped(struct body *b, int sig)
+{
+    (void)b, (void)sig;
+}
+
+void leash_continued(struct body *b)
+{
+    b->stopped_self = false;
+}
+
+void leash_become_command(struct body *b, pid_t leash, int gate, int lease)
+{
+    (void)b, (void)leash, (void)gate, (void)lease;
+    abort();
+}
+
+/* -- the writer ------------------------------------------------------------------ */
+
+static struct plan_message some_message(void)
+{
+    struct plan_message m = {
+        .kind = (int32_t)(roll(&w.dice) % 11),
+        .code = (int32_t)(roll(&w.dice) % 130),
+        .why = (int32_t)(roll(&w.dice) % (LEASH_WHY_INTERNAL + 1)),
+        .grant = w.page.grants,
+        .lingers = roll(&w.dice) & 1};
+    uint32_t size = roll(&w.dice);
+    for (uint32_t i = 0; i < size && i + 1 < sizeof m.text; i++) {
+        m.text[i] = (char)roll(&w.dice);
+    }
+    return m;
+}
+
+/* A few bytes of it are others. */
+static void write_odd(void)
+{
+    struct plan_message m = some_message();
+    unsigned char bytes[sizeof m + 8] = {0};
+    uint32_t how = roll(&w.dice);
+    size_t size = how & 1 ? roll(&w.dice) * sizeof bytes / 256 : sizeof m;
+    memcpy(bytes, &m, sizeof m);
+    if (how & 2) { /* a text that does not end */
+        memset(bytes + offsetof(struct plan_message, text), 'x', sizeof m.text);
+    }
+    for (uint32_t i = how >> 2 & 7; i; i--) {
+        bytes[(roll(&w.dice) << 8 | roll(&w.dice)) % sizeof bytes] =
+            (unsigned char)roll(&w.dice);
+    }
+    send(w.writer, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void offer(void)
+{
+    static const int64_t lengths[] = {30 * LEASH_S,  LEASH_S,      0, -LEASH_S,
+                                      INT64_MAX / 2, INT64_MIN / 2};
+    uint32_t how = roll(&w.dice);
+    w.page.grants++;
+    w.page.outer_ttl_ns = how & 64 ? 2 * LEASH_S : 0;
+    atomic_store(&w.page.deadline_ns, w.now + lengths[how % 6]);
+    atomic_store(&w.page.offer, how & 128 ? PLAN_WITHDRAWN : PLAN_OFFERED);
+    if (how & 32) {
+        struct plan_message m = {.kind = PLAN_GRANT, .grant = w.page.grants};
+        send(w.writer, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+}
+
+/* What the other process would hear. */
+static void hear_there(void)
+{
+    struct plan_message m;
+    for (int n = 0; n < STEPS_MAX; n++) {
+        if (plan_hear(w.writer, &m) != PLAN_HEARD) {
+            return;
+        }
+        MUST(m.kind >= PLAN_LEAVE && m.kind <= PLAN_DETACH);
+    }
+}
+
+static void write_there(void)
+{
+    struct plan_message m;
+    int pair[2];
+    int writer = w.writer;
+    MUST(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+    w.writer = pair[0];
+    write_odd();
+    if (plan_hear(pair[1], &m) == PLAN_HEARD) {
+        MUST(m.kind >= 0 && m.kind <= PLAN_DETACH);
+        MUST(m.why >= 0 && leash_why_text((enum leash_why)m.why));
+        MUST(m.code >= 0 && m.code <= 255);
+        MUST(memchr(m.text, 0, sizeof m.text));
+    }
+    w.writer = writer;
+    close(pair[0]);
+    close(pair[1]);
+}
+
+/* -- the whole ------------------------------------------------------------------- */
+
+static void move(struct body *b, uint32_t what)
+{
+    static const int signals[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1,
+                                  SIGUSR2, SIGWINCH, SIGCONT, SIGCHLD, SIGTSTP};
+    struct plan_message m;
+    switch (what % 8) {
+    case 0:
+    case 1:
+        m = some_message();
+        send(w.writer, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        break;
+    case 2:
+        write_odd();
+        break;
+    case 3:
+        offer();
+        break;
+    case 4:
+        w.now += (int64_t)roll(&w.dice) * (what & 8 ? LEASH_S : LEASH_MS);
+        break;
+    case 5:
+        hear_signal(b, signals[(what >> 3) % 10]);
+        break;
+    case 6:
+        write_there();
+        break;
+    default:
+        if (what >> 3 == 31) {
+            shutdown(w.writer, SHUT_RDWR);
+        }
+        w.ended = w.ended || (b->command > 0 && what >> 3 == 1);
+    }
+}
+
+/* What the loop does when something is there. */
+static void turn(struct body *b)
+{
+    look_at_page(b, proc_now());
+    look_at_clock(b);
+    hear_keeper(b);
+    if (w.ended && !b->command_ended) {
+        hear_signal(b, SIGCHLD);
+    }
+    hear_there();
+    MUST(memchr(b->risk_text, 0, sizeof b->risk_text));
+    MUST(memchr(b->lost_text, 0, sizeof b->lost_text));
+    MUST(b->leash.why >= 0 && leash_why_text(b->leash.why));
+    MUST(leash_exit_status(b) >= 0 && leash_exit_status(b) <= 255);
+}
+
+static void close_all(struct body *b)
+{
+    const int fds[] = {b->socket, b->gate, b->lease, w.writer};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
+    }
+}
+
+/* What it says goes to stderr, for each input: not here. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    static char quiet[] = "-close_fd_mask=2";
+    want_option(argc, argv, quiet);
+    return 0;
+}
+
+static void begin(uint32_t how)
+{
+    static const char *names[] = {"name"};
+    static char word[] = "true";
+    static char *command[] = {word, NULL};
+    static struct cli_args args = {
+        .subcommand = "run", .status_fd = -1, .busy_exit = -1};
+    static struct plan plan;
+    int pair[2];
+    plan = (struct plan){.args = &args,
+                         .names = names,
+                         .name_count = 1,
+                         .command = how & 1 ? NULL : command,
+                         .rules = {.ttl = 30 * LEASH_S,
+                                   .grace = 5 * LEASH_S,
+                                   .margin = LEASH_S / 3,
+                                   .wait = how & 2 ? LEASH_S : LEASH_NEVER,
+                                   .slack = LEASH_SLACK,
+                                   .request = 3 * LEASH_S,
+                                   .hold_min = how & 4 ? LEASH_S : 0,
+                                   .max_run = how & 8 ? 9 * LEASH_S : 0,
+                                   .on_lost = (how >> 4) % 3,
+                                   .lost_signal = SIGUSR1}};
+    w.now = 1000 * LEASH_S;
+    w.started = 0;
+    w.ended = false;
+    memset(&w.page, 0, sizeof w.page);
+    MUST(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+    w.writer = pair[0];
+    w.body = (struct body){.plan = &plan,
+                           .page = &w.page,
+                           .signals = -1,
+                           .timer = -1,
+                           .socket = pair[1],
+                           .gate = -1,
+                           .lease = -1,
+                           .terminal = -1,
+                           .status = -1,
+                           .keeper = 1,
+                           .armed = LEASH_NEVER};
+    leash_init(&w.body.leash, &plan.rules, w.now);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    w.dice = (struct dice){data, data + size};
+    begin(roll(&w.dice));
+    for (int n = 0; n < STEPS_MAX && w.dice.p < w.dice.end; n++) {
+        if (loop_over(&w.body)) {
+            break;
+        }
+        move(&w.body, roll(&w.dice));
+        turn(&w.body);
+    }
+    leash_report(&w.body, leash_exit_status(&w.body));
+    close_all(&w.body);
+    return 0;
+}
