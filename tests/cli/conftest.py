@@ -187,6 +187,15 @@ def kill(pid, sig):
         pass
 
 
+def environment_of(pid):
+    """Of a process that may still be within exec, where it has none."""
+    def there():
+        with open(f"/proc/{pid}/environ") as file:
+            return dict(entry.split("=", 1)
+                        for entry in file.read().split("\0") if "=" in entry)
+    return eventually(there, "an environment of %d" % pid)
+
+
 def read_pid(path):
     def there():
         try:

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from conftest import eventually, kill, runs, stat_of, stopped
+from conftest import environment_of, eventually, kill, runs, stat_of, stopped
 from harness.shim import Shim, ShimMissing, build_shim
 
 DAY = 24 * 3600
@@ -20,12 +20,6 @@ def clock(tmp_path):
     shim = Shim(library, tmp_path / "clocks")
     yield shim
     shim.close()
-
-
-def environment_of(pid):
-    with open(f"/proc/{pid}/environ") as file:
-        return dict(entry.split("=", 1)
-                    for entry in file.read().split("\0") if "=" in entry)
 
 
 def grant_of(p):
