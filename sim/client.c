@@ -108,6 +108,9 @@ bool sim_client_start(struct sim_world *w, int client)
 void sim_client_stop(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
+    if (c->engine) {
+        sim_same_closed(w, client);
+    }
     snib__engine_free(c->engine);
     snib__buf_free(&c->terms.result);
     sim_errands_stop(w, client);

@@ -5,7 +5,8 @@
  * its caller a wrong remainder. So a number is made of all that servers and
  * callers of a world get to see: each command with its arguments and its
  * answer, what each call and each event says, in words and in numbers, when the
- * engine wants to be woken. Numbers of many worlds are kept in sim/worlds.txt,
+ * engine wants to be woken, what a client that ends would do if it were closed.
+ * Numbers of many worlds are kept in sim/worlds.txt,
  * and a change of one of them is a change of what the program does: meant, and
  * then written down anew (--record), or not.
  *
@@ -136,5 +137,25 @@ void sim_same_after(struct sim_world *w, int client)
         if (s) {
             stir_seat(w, client, s);
         }
+    }
+}
+
+/* What its close would do to it, had it been closed here: nothing of that
+ * reaches a server, and the client is freed next. */
+void sim_same_closed(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
+    struct snib__out *out = snib__engine_out(c->engine);
+    const struct snib__seat *s;
+    uint8_t news = 0;
+    snib__engine_close(c->engine, sim_now(w, client));
+    while ((s = snib__engine_told(c->engine, &news))) {
+        sim_same_told(w, client, s, news);
+    }
+    sim_same_after(w, client);
+    stir(w, snib__engine_idle(c->engine));
+    stir(w, ((uint64_t)out->open << 32) + out->shut);
+    for (uint32_t i = 0; i < out->chans; i++) {
+        stir(w, out->chan[i].awaited);
     }
 }

@@ -14,5 +14,7 @@ void sim_same_told(struct sim_world *, int client, const struct snib__seat *,
 void sim_same_query(struct sim_world *, int client, const struct snib__query *);
 /* After each call into a client's engine. */
 void sim_same_after(struct sim_world *, int client);
+/* A client is about to be freed: closes its engine. */
+void sim_same_closed(struct sim_world *, int client);
 
 #endif

@@ -168,7 +168,7 @@ size_t sr_zset_rank(const struct sr_zset *z, const struct sr_ent *e);
 /* ---- server and client ------------------------------------------------- */
 
 #define SR_DBS      16
-#define SR_DENY_MAX 8
+#define SR_DENY_MAX 32
 
 struct sr_cmd;
 

@@ -230,6 +230,8 @@ void rig_leave(struct rig *r, const char *channel)
     must(false, "nobody listens there");
 }
 
+enum { RIG_DENIED = 400 };
+
 bool rig_fault(struct rig *r, const char *name)
 {
     static const struct {
@@ -247,7 +249,12 @@ bool rig_fault(struct rig *r, const char *name)
     }
     sim_redis_deny_command(r->server, NULL);
     if (strncmp(name, "no-", 3) == 0) {
-        sim_redis_deny_command(r->server, name + 3);
+        char words[RIG_DENIED], *save;
+        snprintf(words, sizeof words, "%s", name + 3);
+        for (char *word = strtok_r(words, ",", &save); word;
+             word = strtok_r(NULL, ",", &save)) {
+            sim_redis_deny_command(r->server, word);
+        }
         known = true;
     }
     return known;

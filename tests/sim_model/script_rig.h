@@ -73,7 +73,7 @@ int64_t rig_now(const struct rig *);
 /* From now on somebody listens to that channel; or one fewer does. */
 void rig_listen(struct rig *, const char *channel);
 void rig_leave(struct rig *, const char *channel);
-/* "none", "oom" …; false: there is no such fault. */
+/* "none", "oom", "no-get,hset" …; false: there is no such fault. */
 bool rig_fault(struct rig *, const char *name);
 /* Any command; the reply as text. */
 void rig_command(struct rig *, char *const word[], int words, FILE *out);

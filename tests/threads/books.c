@@ -2,6 +2,8 @@
  *
  * It is looked at from outside, without its mutex: one thread runs at a time,
  * and none stops while it changes the space. */
+#include <string.h>
+
 #include "base/mem.h"
 #include "core/engine_i.h"
 #include "judge.h"
@@ -182,6 +184,39 @@ void books_check(const struct world *w, const struct actor *a)
     for (int name = 0; name < NAMES; name++) {
         if (w->name[name].used) {
             check_left(w, a, name);
+        }
+    }
+}
+
+/* -- what clients say of themselves ------------------------------------------------ */
+
+static void say_client(const struct world *w, int client)
+{
+    UNSEEN;
+    const struct snib_client *c = w->client[client];
+    struct snib__counts n;
+    struct snib__store_state store;
+    memset(&n, 0, sizeof n);
+    snib__engine_counts(c->engine, &n);
+    snib__engine_store_state(c->engine, (snib_instant){sched_now()}, &store);
+    sched_say("client %d: %u %u, seats %u %u %u %u, turns %u %u, asked %u", client,
+              n.sites, n.stakes, n.seats, n.waiting, n.held, n.leaving, n.turns,
+              n.requests, (unsigned)n.asks);
+    sched_say("%u passes, %u yields, %u renewals, due %lld, store %d %d %s",
+              (unsigned)n.passes, (unsigned)n.yields, (unsigned)n.renewals,
+              (long long)snib__engine_due(c->engine).ns, store.reachable,
+              store.err, store.text);
+    sched_say("keeper %d %d, worker %d, odd %u, event %d, armed %lld, %d%d%d",
+              c->keeper_on, c->roles.line[SNIB__BELL_LINE].reader, c->worker_on,
+              c->odd_calls, c->event_set, (long long)c->armed.ns, c->closed,
+              c->stopped, c->ended);
+}
+
+void books_say(const struct world *w)
+{
+    for (int c = 0; c < CLIENTS; c++) {
+        if (w->client[c]) {
+            say_client(w, c);
         }
     }
 }

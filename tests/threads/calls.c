@@ -272,6 +272,7 @@ void calls_act(struct world *world, struct actor *a, const struct step *s)
     if (kinds_act(w, a, s)) {
         a->now = VERB_COUNT;
         books_check(w, a);
+        books_say(w);
         return;
     }
     switch (s->verb) {
@@ -347,6 +348,7 @@ void calls_act(struct world *world, struct actor *a, const struct step *s)
     }
     a->now = VERB_COUNT;
     books_check(w, a);
+    books_say(w);
 }
 
 void calls_clean_up(struct world *world, struct actor *a)

@@ -251,6 +251,8 @@ void judge_quiet(struct world *);
  * judge knows to be held is held there, until the told deadline at least, and
  * where nobody of a client holds or wants a name the client has nothing. */
 void books_check(const struct world *, const struct actor *);
+/* For the trace, and the number of the run: what each client counts. */
+void books_say(const struct world *);
 /* Has this client a claim there that waits or holds? */
 bool books_has(const struct world *, int client, const char *name);
 bool books_holds(const struct world *, int client, const char *name);

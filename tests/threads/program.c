@@ -158,6 +158,7 @@ static void close_all(void)
         }
     }
     judge_all_answered(w);
+    books_say(w);
     kinds_close(w);
     for (int i = 0; i < w->actors; i++) {
         for (int k = 0; k < LETTERS; k++) {

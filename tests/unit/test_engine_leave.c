@@ -295,6 +295,42 @@ static void a_repeated_cancel_says_it_too(void **state)
     nothing_is_left(d);
 }
 
+/* 1 is a token; 0 and less are none. */
+static void the_least_token_is_a_grant(void **state)
+{
+    struct desk *d = *state;
+    for (int64_t token = -1; token < 2; token++) {
+        struct snib__seat *s = waits_to_pass(d, SNIB_BARRIER, 300);
+        pass_ms(d, 300);
+        cancelled(d, token);
+        if (token > 0) {
+            has_passed(d, s, token);
+        } else {
+            is_refused(d, s, SNIB_ERR_TIMEOUT);
+        }
+        nothing_is_left(d);
+    }
+}
+
+/* Refused, since an earlier copy of it was ended by force; that end is on its
+ * way, and the party is counted nowhere. */
+static void a_party_behind_an_end_is_in_no_doubt(void **state)
+{
+    struct desk *d = *state;
+    static const snib_err why[] = {SNIB_ERR_CANCELLED, SNIB_ERR_CLOSED,
+                                   SNIB_ERR_TIMEOUT};
+    for (size_t i = 0; i < COUNT_OF(why); i++) {
+        struct snib__seat *s = acquire(d, to_pass(SNIB_BARRIER, 0));
+        say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
+        say(d, at(SNIB__ACQUIRE), SNIB__NO);
+        assert_int_equal(s->state, SNIB__SEAT_WAITING);
+        assert_non_null(at(SNIB__CANCEL));
+        assert_int_equal(give_up(d, s, why[i]), why[i]);
+        say(d, at(SNIB__CANCEL), SNIB__DONE);
+        nothing_is_left(d);
+    }
+}
+
 /* A grant that did not fit is given back, for nobody. */
 static void
 who_gives_up_behind_what_is_given_back_hears_it_after_that(void **state)
@@ -432,6 +468,8 @@ int main(void)
         T(a_party_hears_of_its_grant_before_its_cancel_does),
         T(a_party_that_hears_of_its_grant_too_late_has_passed),
         T(a_repeated_cancel_says_it_too),
+        T(the_least_token_is_a_grant),
+        T(a_party_behind_an_end_is_in_no_doubt),
         T(who_gives_up_behind_what_is_given_back_hears_it_after_that),
         T(all_whose_it_was_hear_it_after_that),
         T(who_gives_up_behind_a_release_hears_it_at_once),

@@ -230,6 +230,47 @@ static void two_waits_below_one_grant_are_no_edge(void **state)
     there_is_none(&w);
 }
 
+/* Any holder of permits may be the one that goes: the edge leads to nobody, and
+ * nobody's age is asked for. */
+static void below_permits_nobody_in_particular_was_heard_of(void **state)
+{
+    (void)state;
+    struct world w;
+    SEE(&w, "S h=A1:1:p w=B1:4:p:2", "Y h=B1:2:m w=C1:3:m:^1:2500",
+        "Z h=E1:9:m w=D1:5:m:^1:2500");
+    const struct snib__edge *e = &w.g->edges[w.g->waits[node(&w, 4)].edge];
+    assert_true(e->above && e->any);
+    assert_int_equal(e->to, SNIB__WAIT_NONE);
+    assert_int_equal(snib__waits_unheard(w.g, 0, false), 0);
+    assert_int_equal(snib__waits_unheard(w.g, 0, true), 0);
+    forget(&w);
+}
+
+static void an_id_of_other_letters_is_read_as_noughts(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"0123456789abcdef", "ABCDEFGHIJKLMNOP",
+                                      "`g/:~@ .`g/:~@ ."};
+    static const uint64_t n[] = {UINT64_C(0x0123456789abcdef), 0, 0};
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        struct world w;
+        char id[33];
+        snprintf(id, sizeof id, "%s%s", ids[i], ids[0]);
+        snib__buf_init(&w.rows, 1000);
+        snib__rec_row(&w.rows, SNIB__ROW_LOCK);
+        snib__rec_text(&w.rows, SNIB__F_NAME, "X");
+        snib__rec_row(&w.rows, SNIB__ROW_WAITER);
+        snib__rec_text(&w.rows, SNIB__F_REQUEST, id);
+        w.g = snib__waits_new(snib__buf_bytes(&w.rows),
+                              snib__buf_size(&w.rows));
+        assert_non_null(w.g);
+        assert_int_equal(w.g->count, 1);
+        assert_true(w.g->waits[0].request[0] == n[i]);
+        assert_true(w.g->waits[0].request[1] == n[0]);
+        forget(&w);
+    }
+}
+
 static void a_long_chain_has_an_end(void **state)
 {
     (void)state;
@@ -586,6 +627,8 @@ int main(void)
         cmocka_unit_test(what_is_held_above_a_wait_is_held_until_it_ends),
         cmocka_unit_test(a_wait_of_unknown_age_was_never_heard_of),
         cmocka_unit_test(two_waits_below_one_grant_are_no_edge),
+        cmocka_unit_test(below_permits_nobody_in_particular_was_heard_of),
+        cmocka_unit_test(an_id_of_other_letters_is_read_as_noughts),
         cmocka_unit_test(a_long_chain_has_an_end),
         cmocka_unit_test(who_waits_for_a_cycle_is_not_in_it),
         cmocka_unit_test(two_cycles_are_two),

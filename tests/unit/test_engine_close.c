@@ -1,0 +1,231 @@
+/* What an engine says of itself, and what its close does to each seat: as the
+ * driver sees it, at a store that says what the test tells it to. */
+#include "engine_desk.h"
+
+/* One seat of each state, each at a name of its own. */
+struct crowd {
+    struct snib__seat *waits, *queued, *leaves, *served, *ends, *dead;
+    struct snib__seat *behind; /* waits for the lane that is served         */
+};
+
+static struct snib__site *site_of(struct desk *d, const char *name)
+{
+    struct snib__site *site;
+    assert_int_equal(snib__engine_site(d->e, name, 0, &site, &d->err),
+                     SNIB_ERR_OK);
+    return site;
+}
+
+/* The request of that verb for that name. */
+static struct snib__request *at_name(snib__verb verb, const char *name)
+{
+    SNIB__LIST_EACH (l, &at_store) {
+        struct snib__request *rq =
+            SNIB__CONTAINER(l, struct snib__request, link);
+        if (rq->verb == verb && rq->name && !strcmp(rq->name->raw, name)) {
+            return rq;
+        }
+    }
+    return NULL;
+}
+
+static struct snib__seat *asks(struct desk *d, const char *name, uint64_t lane)
+{
+    struct snib__site *door = d->site;
+    d->site = site_of(d, name);
+    struct snib__seat *s = acquire(d, ask_of(lane));
+    snib__engine_site_unref(d->e, d->site);
+    d->site = door;
+    return s;
+}
+
+static struct snib__seat *has(struct desk *d, const char *name, uint64_t lane,
+                              int64_t token)
+{
+    struct snib__seat *s = asks(d, name, lane);
+    struct snib__request *rq = at_name(SNIB__ACQUIRE, name);
+    rq->token = token;
+    rq->left = rq->lease;
+    rq->valid_from = d->now;
+    say(d, rq, SNIB__DONE);
+    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    return s;
+}
+
+static struct crowd gather(struct desk *d)
+{
+    struct crowd c;
+    c.dead = has(d, "dead", 6, 5);
+    pass_ms(d, 10000);
+    struct snib__request *rq = at_name(SNIB__RENEW, "dead");
+    rq->revoked = true;
+    say(d, rq, SNIB__NO);
+    c.served = has(d, "served", 4, 6);
+    c.behind = asks(d, "served", 7);
+    c.ends = has(d, "ends", 5, 7);
+    struct snib__seat *ending;
+    assert_int_equal(release(d, c.ends->ticket, 5, &ending), SNIB_ERR_OK);
+    c.waits = asks(d, "waits", 1);
+    c.queued = asks(d, "queued", 2);
+    say(d, at_name(SNIB__ACQUIRE, "queued"), SNIB__QUEUED);
+    c.leaves = asks(d, "leaves", 3);
+    assert_int_equal(snib__engine_give_up(d->e, d->now, c.leaves,
+                                          SNIB_ERR_CANCELLED, &d->err),
+                     SNIB_ERR_OK);
+    assert_int_equal(c.waits->state, SNIB__SEAT_WAITING);
+    assert_int_equal(c.queued->state, SNIB__SEAT_WAITING);
+    assert_int_equal(c.behind->state, SNIB__SEAT_WAITING);
+    assert_int_equal(c.leaves->state, SNIB__SEAT_LEAVING);
+    assert_int_equal(c.served->state, SNIB__SEAT_SERVED);
+    assert_int_equal(c.ends->state, SNIB__SEAT_ENDING);
+    assert_int_equal(c.dead->state, SNIB__SEAT_DEAD);
+    return c;
+}
+
+static void each_seat_is_counted_as_what_it_is(void **state)
+{
+    struct desk *d = *state;
+    struct snib__counts n = counts(d);
+    assert_int_equal(n.sites, 1);
+    assert_int_equal(n.seats + n.waiting + n.held + n.leaving + n.requests, 0);
+    gather(d);
+    n = counts(d);
+    assert_int_equal(n.sites, 7);
+    assert_int_equal(n.stakes, 0);
+    assert_int_equal(n.seats, 7);
+    assert_int_equal(n.waiting, 3);
+    assert_int_equal(n.held, 1);
+    assert_int_equal(n.leaving, 2);  /* turns: ends, leaves                  */
+    assert_int_equal(n.turns, 5);    /* waits, queued, leaves, served, ends  */
+    assert_int_equal(n.requests, 5); /* acquires: 3; a cancel, a release     */
+    assert_int_equal(n.asks, 6);
+    assert_int_equal(n.renewals, 1);
+    assert_int_equal(n.passes + n.yields, 0);
+}
+
+static void a_close_refuses_who_waits_and_ends_what_is_held(void **state)
+{
+    struct desk *d = *state;
+    struct crowd c = gather(d);
+    uint64_t served = c.served->ticket;
+    news_of(d, NULL);
+    snib__engine_close(d->e, d->now);
+    struct snib__seat *waited[] = {c.waits, c.queued, c.behind};
+    for (size_t i = 0; i < COUNT_OF(waited); i++) {
+        assert_int_equal(waited[i]->state, SNIB__SEAT_REFUSED);
+        assert_int_equal(waited[i]->err, SNIB_ERR_CLOSED);
+        assert_true(waited[i]->news & SNIB__NEWS_SETTLED);
+    }
+    assert_int_equal(c.leaves->state, SNIB__SEAT_LEAVING);
+    assert_int_equal(c.ends->state, SNIB__SEAT_ENDING);
+    assert_int_equal(c.dead->state, SNIB__SEAT_DEAD);
+    assert_int_equal(c.served->state, SNIB__SEAT_ENDING);
+    assert_int_equal(c.served->holds, 0);
+    assert_non_null(at_name(SNIB__CANCEL, "waits"));
+    assert_non_null(at_name(SNIB__CANCEL, "queued"));
+    assert_non_null(at_name(SNIB__CANCEL, "leaves"));
+    assert_int_equal(at_name(SNIB__RELEASE, "served")->token, 6);
+    assert_int_equal(at_name(SNIB__RELEASE, "ends")->token, 7);
+    struct snib__counts n = counts(d);
+    assert_int_equal(n.waiting + n.held, 0);
+    assert_int_equal(n.leaving, 5);
+    assert_false(snib__engine_idle(d->e));
+    static const char *const names[] = {"waits", "queued", "leaves"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        say(d, at_name(SNIB__ACQUIRE, names[i]), SNIB__NO);
+        say(d, at_name(SNIB__CANCEL, names[i]), SNIB__DONE);
+    }
+    is_refused(d, c.leaves, SNIB_ERR_CANCELLED);
+    say(d, at_name(SNIB__RELEASE, "ends"), SNIB__DONE);
+    assert_int_equal(counts(d).leaving, 1);
+    assert_false(snib__engine_idle(d->e));
+    say(d, at_name(SNIB__RELEASE, "served"), SNIB__DONE);
+    assert_true(snib__engine_idle(d->e));
+    assert_int_equal(c.served->state, SNIB__SEAT_GONE);
+    assert_int_equal(c.served->err, SNIB_ERR_OK);
+    assert_int_equal(release(d, served, 4, NULL), SNIB_ERR_CLOSED);
+}
+
+/* Who holds something and waits: the other waits are listed after a second. */
+static snib_err open_with(struct desk *d, uint32_t caps, bool deadlocks)
+{
+    static struct snib__store_ops ops;
+    struct snib__engine_config cfg = {.ops = &ops,
+                                      .seed = {{1, 2, 3, 4}},
+                                      .request = snib__ms(2000),
+                                      .deadlocks = deadlocks};
+    ops = wax;
+    ops.caps = caps;
+    snib__engine_free(d->e);
+    snib_err err = snib__engine_open(&cfg, &d->e, &d->err);
+    return err ? err : snib__engine_site(d->e, "door", 0, &d->site, &d->err);
+}
+
+static void deadlocks_are_looked_for_where_there_are_queues(void **state)
+{
+    struct desk *d = *state;
+    for (int i = 0; i < 4; i++) {
+        bool queues = i & 1, wanted = i & 2;
+        assert_int_equal(
+            open_with(d, queues ? SNIB__CAN_QUEUE : SNIB__CAN_PUSH, wanted),
+            SNIB_ERR_OK);
+        has(d, "door", 1, 9);
+        asks(d, "gate", 1);
+        struct snib__request *rq = at_name(SNIB__ACQUIRE, "gate");
+        struct snib__about about;
+        snib__about_read(rq->text, rq->text_size, &about);
+        assert_int_equal(about.held_count, queues && wanted);
+        say(d, rq, SNIB__QUEUED);
+        pass_ms(d, 999);
+        assert_null(at(SNIB__LIST));
+        pass_ms(d, 1);
+        if (queues && wanted) {
+            assert_non_null(at(SNIB__LIST));
+        } else {
+            assert_null(at(SNIB__LIST));
+        }
+        assert_int_equal(out->listens, !queues);
+    }
+}
+
+static void a_store_of_another_library_is_not_opened(void **state)
+{
+    struct desk *d = *state;
+    for (int i = 0; i < 2; i++) {
+        struct snib__store_ops ops = wax;
+        struct snib__engine *e = d->e;
+        struct snib__engine_config cfg = {.ops = &ops};
+        ops.abi += i == 0;
+        ops.size += i == 1;
+        assert_int_equal(snib__engine_open(&cfg, &e, &d->err),
+                         SNIB_ERR_INTERNAL);
+        assert_null(e);
+        assert_string_equal(d->err.text,
+                            "store wax was built for another library");
+    }
+}
+
+/* A store that says nothing of itself is there. */
+static void a_store_without_a_state_is_reachable(void **state)
+{
+    struct desk *d = *state;
+    struct snib__store_state is;
+    snib__engine_store_state(d->e, d->now, &is);
+    assert_true(is.reachable);
+    assert_int_equal(is.nodes, 1);
+    assert_int_equal(is.nodes_reachable, 1);
+    assert_int_equal(is.err, SNIB_ERR_OK);
+    assert_string_equal(is.text, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest engine_close[] = {
+        T(each_seat_is_counted_as_what_it_is),
+        T(a_close_refuses_who_waits_and_ends_what_is_held),
+        T(deadlocks_are_looked_for_where_there_are_queues),
+        T(a_store_of_another_library_is_not_opened),
+        T(a_store_without_a_state_is_reachable),
+    };
+    return RUN(engine_close);
+}
