@@ -1,48 +1,19 @@
 /* tests/unit/test_store_same.c — the stores of this host, by chance, in a time
- * of the test's own. wraps: clock_gettime
+ * of the test's own.
+ * wraps: clock_gettime sqlite3_step sqlite3_prepare_v3
  *
+ * Alone, and several as one chain.
  * The same requests go to memory: and to a lock file: of what callers and
  * others see both say the same. And what each says, with the rows that it has
  * in the end, is a number in store_same.txt: a change of one is a change of
  * what the store does, meant (then `unit.store_same --record`) or not.
  * SNIB_TELL=1 shows each answer. Not in it: waiting, processes that died. */
-#include <time.h>
-
-#include "sqlite_store.h"
+#include "same_told.h"
 #include "store/memory/memory.h"
 
-enum { SEEDS = 160, STEPS = 150, NAMES = 3, CLIENTS = 3, MINE = 12 };
+enum { SEEDS = 160, STEPS = 150, NAMES = 3, CLIENTS = 3, MINE = 12, CHAIN = 5 };
 
 #define LIST SNIB_TESTS "/unit/store_same.txt"
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
-
-static int64_t now_us;
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
-{
-    int64_t us = now_us + (clock == CLOCK_REALTIME ? 1790000000000000 : 0);
-    *ret = (struct timespec){.tv_sec = us / 1000000,
-                             .tv_nsec = us % 1000000 * 1000};
-    return 0;
-}
-
-/* What was said so far. */
-static struct told {
-    uint64_t shown; /* the same on both stores                              */
-    uint64_t all;
-    char last[300];
-} told;
-
-static void stir(uint64_t *h, const void *bytes, size_t size)
-{
-    const uint8_t *p = bytes;
-    for (size_t i = 0; i < size; i++) {
-        *h = (*h ^ p[i]) * 1099511628211u;
-    }
-    *h = (*h ^ size) * 1099511628211u;
-    *h ^= *h >> 29;
-}
 
 /* -- chance ------------------------------------------------------------------- */
 
@@ -73,47 +44,15 @@ static struct mine {
 static struct snib__name names[NAMES];
 static int64_t version[NAMES], floor_seen;
 static struct snib__request change; /* the last of a value                  */
-
-static void tell(const struct snib__request *r)
-{
-    const struct snib_error *e = r->reterr;
-    bool asked = r->answer == SNIB__QUEUED || r->answer == SNIB__DONE;
-    int n =
-        snprintf(told.last, sizeof told.last,
-                 "%d: %d %d, %u %u %u, %lld left, %d %d%d%d", (int)r->verb,
-                 (int)r->answer, (int)r->err, r->position, asked ? r->slot : 0,
-                 asked ? r->permits : 0, (long long)r->left.ns, r->granted != 0,
-                 r->revoked, r->far, r->resent);
-    if (getenv("SNIB_TELL")) {
-        printf("%s kind %d name %s %s, %s\n", kit.ops->scheme, (int)r->kind,
-               r->name ? r->name->raw : "", told.last, e->text);
-        fflush(stdout);
-    }
-    stir(&told.shown, told.last, (size_t)n);
-    stir(&told.all, told.last, (size_t)n);
-    stir(&told.all, &r->token, sizeof r->token);
-    stir(&told.all, &r->granted, sizeof r->granted);
-    if (r->answer != SNIB__DONE) {
-        stir(&told.all, e->text, strlen(e->text));
-    }
-}
+static uint32_t companies;
 
 static void execute(int client, struct snib__request *r)
 {
-    static struct snib_error error;
-    struct snib__buf rows;
-    snib__buf_init(&rows, 1 << 20);
-    error = (struct snib_error){0};
-    r->reterr = &error;
-    r->result = &rows;
-    r->answer = SNIB__PENDING;
-    r->err = SNIB_ERR_OK;
+    static struct asked one;
+    prepare(&one, r);
     run(client, r);
-    tell(r);
-    stir(&told.all, snib__buf_size(&rows) ? snib__buf_bytes(&rows) : NULL,
-         snib__buf_size(&rows));
-    snib__buf_free(&rows);
-    r->result = NULL;
+    tell_bells(CLIENTS);
+    finish(&one);
     floor_seen = r->token > floor_seen ? r->token : floor_seen;
 }
 
@@ -129,15 +68,13 @@ static void settle(struct mine *m)
     m->used = m->holds || m->r.answer == SNIB__QUEUED;
 }
 
-static void acquire_one(void)
+/* Something new of this client's, in an unused place. */
+static void make_one(struct mine *m, int client)
 {
     static const int64_t leases[] = {200, 1000, 3000, 9000};
-    struct mine *m = &mine[below(MINE)], *other = any_mine();
-    if (m->used) {
-        return;
-    }
+    struct mine *other = any_mine();
     m->name = (int)below(NAMES);
-    m->client = (int)below(CLIENTS);
+    m->client = client;
     m->r = request(SNIB__ACQUIRE, &names[m->name]);
     m->r.kind = (snib_kind)below(SNIB_BARRIER + 1);
     m->r.permits = m->r.kind == SNIB_PERMITS   ? (uint32_t)below(4)
@@ -156,8 +93,81 @@ static void acquire_one(void)
          (m->r.kind == SNIB_WRITE && other->r.kind == SNIB_READ))) {
         memcpy(m->r.beside, other->r.id, sizeof m->r.beside);
     }
-    execute(m->client, &m->r);
-    settle(m);
+}
+
+static void acquire_one(void)
+{
+    struct mine *m = &mine[below(MINE)];
+    if (!m->used) {
+        make_one(m, (int)below(CLIENTS));
+        execute(m->client, &m->r);
+        settle(m);
+    }
+}
+
+/* What one client asks at once: what is on its way is asked for again first,
+ * then it lets go of something, renews, acquires, looks. */
+static void chain_of_some(void)
+{
+    static struct asked asked[CHAIN];
+    static struct snib__request other[CHAIN];
+    struct snib__request *r[CHAIN];
+    struct mine *of[CHAIN] = {0};
+    struct snib__list chain;
+    int client = (int)below(CLIENTS), want = 2 + (int)below(CHAIN - 1), n = 0;
+    uint32_t company = one_in(3) ? ++companies : 0;
+    uint8_t place = 0;
+    snib__list_init(&chain);
+    for (int i = 0; i < 3 * CHAIN && n < want; i++) {
+        struct mine *m = &mine[below(MINE)];
+        bool twice = false;
+        for (int k = 0; k < n; k++) {
+            twice = twice || of[k] == m;
+        }
+        if (twice || (m->used && m->client != client) ||
+            (m->used && !m->holds && n)) {
+            continue;
+        }
+        r[n] = &other[n];
+        of[n] = m;
+        if (!m->used) {
+            make_one(m, client);
+            m->used = true;
+            m->holds = false;
+            m->r.company = company;
+            m->r.place = company ? place++ : 0;
+            m->r.all = company % 2;
+            r[n] = &m->r;
+        } else if (!m->holds) {
+            r[n] = &m->r;
+        } else {
+            other[n] = turn_into(&m->r, one_in(2)   ? SNIB__RENEW
+                                        : one_in(3) ? SNIB__CANCEL
+                                                    : SNIB__RELEASE);
+            other[n].company = 0;
+            other[n].granted = 0;
+            other[n].token = other[n].verb == SNIB__CANCEL ? 0 : m->r.token;
+        }
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        prepare(&asked[i], r[i]);
+        snib__link_init(&r[i]->link);
+        snib__list_push(&chain, &r[i]->link);
+    }
+    kit.ops->exec(kit.peer[client].inst, (snib_instant){0}, &chain);
+    tell_bells(CLIENTS);
+    for (int i = 0; i < n; i++) {
+        snib__unlink(&r[i]->link);
+        finish(&asked[i]);
+        floor_seen = r[i]->token > floor_seen ? r[i]->token : floor_seen;
+        of[i]->r.company = 0; /* asked for again, it is alone */
+        if (r[i] == &of[i]->r) {
+            settle(of[i]);
+        } else if (r[i]->verb != SNIB__RENEW || r[i]->answer != SNIB__DONE) {
+            of[i]->used = of[i]->holds = false;
+        }
+    }
 }
 
 static void go_on(struct mine *m, snib__verb verb)
@@ -278,7 +288,7 @@ static void ring(void)
 
 static void step(void)
 {
-    switch (below(16)) {
+    switch (below(19)) {
     case 0:
     case 1:
     case 2:
@@ -310,6 +320,11 @@ static void step(void)
     case 14:
         ring();
         break;
+    case 15:
+    case 16:
+    case 17:
+        chain_of_some();
+        break;
     default:
         now_us += 1000 * (int64_t)below(one_in(6) ? 9000 : 400);
     }
@@ -333,34 +348,6 @@ static void *open_memory(struct peer *p)
     return snib__memory_ops.open(&config, &p->inst, &e) ? NULL : p->inst;
 }
 
-/* All that the file has, but what is this process's. */
-static void tell_rows(void)
-{
-    static const char *const queries[] = {
-        "SELECT name, size, token, gate, shares FROM lock",
-        "SELECT name, client, request, kind, permits, holds, state, token, "
-        "room, floor, lease, until, about, rank, delay, beside, slot "
-        "FROM claim",
-        "SELECT name, until, record, bytes FROM value",
-        "SELECT key, value FROM meta WHERE key <> 'boot'"};
-    sqlite3 *db;
-    sqlite3_stmt *st;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    for (size_t i = 0; i < COUNT_OF(queries); i++) {
-        if (sqlite3_prepare_v2(db, queries[i], -1, &st, NULL)) {
-            continue; /* no value was written yet */
-        }
-        while (sqlite3_step(st) == SQLITE_ROW) {
-            for (int k = 0; k < sqlite3_column_count(st); k++) {
-                const void *bytes = sqlite3_column_blob(st, k);
-                stir(&told.all, bytes, (size_t)sqlite3_column_bytes(st, k));
-            }
-        }
-        sqlite3_finalize(st);
-    }
-    sqlite3_close(db);
-}
-
 static void begin_run(uint64_t seed)
 {
     static const char *const texts[NAMES] = {"a", "ab", "b}c"};
@@ -374,6 +361,7 @@ static void begin_run(uint64_t seed)
     memset(version, 0, sizeof version);
     memset(&change, 0, sizeof change);
     floor_seen = 0;
+    companies = 0;
     told = (struct told){0};
     open_peers(CLIENTS);
 }
