@@ -48,12 +48,27 @@ static void stir(uint64_t *h, const void *bytes, size_t size)
     *h ^= *h >> 29;
 }
 
+/* SQLite makes statements of its own. */
+static bool is_of_a_peer(const sqlite3_stmt *st)
+{
+    for (int i = 0; i < PEERS && kit.ops == &snib__sqlite_ops; i++) {
+        for (int k = 0; kit.peer[i].inst && k < SNIB__ST_COUNT; k++) {
+            if (self_of(i)->db.st[k] == st) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 int __wrap_sqlite3_step(sqlite3_stmt *st)
 {
-    const char *text = sqlite3_sql(st);
     int rc = __real_sqlite3_step(st);
-    stir(&told.all, text, text ? strlen(text) : 0);
-    stir(&told.all, &rc, sizeof rc);
+    if (is_of_a_peer(st)) {
+        const char *text = sqlite3_sql(st);
+        stir(&told.all, text, text ? strlen(text) : 0);
+        stir(&told.all, &rc, sizeof rc);
+    }
     return rc;
 }
 

@@ -65,6 +65,48 @@ static void what_has_ended_is_remembered_for_a_minute(void **state)
     snib__mem_values_free(t);
 }
 
+/* A request of a space whose clock the test moves. */
+static struct snib__request asked(struct snib__space *s, snib__verb verb,
+                                  const struct snib__name *name,
+                                  int64_t version, snib_duration lease)
+{
+    static struct snib_error e;
+    static uint64_t next = 1;
+    struct snib__request r = {.verb = verb,
+                              .name = name,
+                              .id = {next++, 1},
+                              .token = version,
+                              .lease = lease,
+                              .text = "text",
+                              .text_size = 4,
+                              .reterr = &e};
+    snib__mem_values_run(s, &r);
+    assert_int_equal(r.answer, SNIB__DONE);
+    return r;
+}
+
+/* Not its lease, but when it went, says how long it is remembered. */
+static void what_was_deleted_is_remembered_from_then_on(void **state)
+{
+    struct snib__space *s;
+    struct snib__name *a = name_of("a");
+    (void)state;
+    assert_int_equal(snib__space_open("deleted", true, &s, NULL), SNIB_ERR_OK);
+    for (int longer = 0; longer < 2; longer++) {
+        struct snib__request r =
+            asked(s, SNIB__VALUE_PUT, a, 0, snib__ms(longer ? 3600000 : 5000));
+        s->now = snib__after(s->now, snib__ms(2000));
+        asked(s, SNIB__VALUE_DELETE, a, r.token, snib__ms(0));
+        int64_t gone = s->now.ns;
+        sweep_all(s->values, gone + MINUTE_NS - 1);
+        assert_non_null(find(s->values, a));
+        sweep_all(s->values, gone + MINUTE_NS);
+        assert_null(find(s->values, a));
+    }
+    snib__space_close(s);
+    snib__free(a);
+}
+
 /* However many names there were, and though the table has grown. */
 static void names_that_come_and_go_leave_nothing(void **state)
 {
@@ -86,6 +128,7 @@ static void names_that_come_and_go_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest memory_values[] = {
+        cmocka_unit_test(what_was_deleted_is_remembered_from_then_on),
         cmocka_unit_test(what_has_ended_is_remembered_for_a_minute),
         cmocka_unit_test(names_that_come_and_go_leave_nothing),
     };
