@@ -127,8 +127,7 @@ static void tell(const struct snib__request *r)
 static void finish(struct asked *a)
 {
     tell(a->r);
-    stir(&told.all,
-         snib__buf_size(&a->rows) ? snib__buf_bytes(&a->rows) : NULL,
+    stir(&told.all, snib__buf_size(&a->rows) ? snib__buf_bytes(&a->rows) : NULL,
          snib__buf_size(&a->rows));
     snib__buf_free(&a->rows);
     a->r->result = NULL;

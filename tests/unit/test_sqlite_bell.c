@@ -382,6 +382,65 @@ static void the_dead_are_told_with_bells_and_within_the_room(void **state)
     assert_int_equal(open_now(), fds_before + 1);
 }
 
+/* -- number 0 ------------------------------------------------------------------ */
+
+static void becomes_number_0(int *fd)
+{
+    assert_int_equal(dup2(*fd, 0), 0);
+    close(*fd);
+    *fd = 0;
+}
+
+/* A program may have closed its standard input. */
+static void a_descriptor_may_have_number_0(void **state)
+{
+    (void)state;
+    int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    pid_t pid = sits_there();
+    for (int which = 0; which < 4; which++) {
+        char name[40];
+        close(0);
+        int before = open_now();
+        assert_int_equal(dup2(place.bells, 0), 0);
+        make_one(&bell, 1);
+        snprintf(name, sizeof name, "%s", bell.name);
+        assert_int_equal(send_to(&bell, name, 1), SNIB__RING_TOLD);
+        hears(ROOM, 1, (uint64_t[]){1});
+        if (which < 3) {
+            becomes_number_0(which == 0   ? &bell.sock
+                             : which == 1 ? &bell.epoll
+                                          : &bell.sender);
+        } else {
+            close(0);
+        }
+        watch(2, pid);
+        assert_int_equal(open_now(), before + 4);
+        assert_int_equal(bell.watch[0].fd == 0, which == 3);
+        watch(2, pid);
+        assert_int_equal(bell.watching, 1);
+        assert_int_equal(send_to(&bell, name, 3), SNIB__RING_TOLD);
+        assert_int_equal(open_now(), before + 4);
+        if (which % 2 == 1) {
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+            assert_int_equal(heard(ROOM, 2), 1u << 2 | 1u << 3);
+            pid = sits_there();
+            watch(4, pid);
+        }
+        snib__bell_unwatch(&bell, (uint64_t[]){2, ~UINT64_C(2)});
+        snib__bell_unwatch(&bell, (uint64_t[]){4, ~UINT64_C(4)});
+        assert_int_equal(bell.watching, 0);
+        watch(5, pid);
+        snib__bell_free(&bell, &place, false);
+        assert_int_equal(mode_of(name), -1);
+        assert_int_equal(open_now(), before);
+    }
+    dup2(input, 0);
+    close(input);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
 #undef CASE
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fresh, gone)
 
@@ -397,6 +456,7 @@ int main(void)
         CASE(a_bell_that_is_freed_leaves_nothing),
         CASE(tidying_removes_what_nobody_hears_and_counts_the_rest),
         CASE(the_dead_are_told_with_bells_and_within_the_room),
+        CASE(a_descriptor_may_have_number_0),
     };
     return RUN(cases);
 }

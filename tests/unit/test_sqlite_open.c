@@ -313,8 +313,9 @@ static void who_ends_takes_his_bell_away(void **state)
 {
     struct snib__name n = name_of("bells");
     (void)state;
+    int fds = open_now();
     open_peers(3);
-    int fds = open_now(), none = entries("/locks.db-bells");
+    int none = entries("/locks.db-bells");
     struct snib__request a = acquire(0, &n), b = acquire(1, &n);
     assert_int_equal(b.answer, SNIB__QUEUED);
     assert_int_equal(entries("/locks.db-bells"), none + 1);
@@ -327,8 +328,36 @@ static void who_ends_takes_his_bell_away(void **state)
     close_peer(0);
     assert_int_equal(entries("/locks.db-bells"), none);
     close_peer(2);
-    assert_true(open_now() < fds);
+    assert_int_equal(open_now(), fds);
     assert_true(is_let_go());
+}
+
+/* A program may have closed its standard input. */
+static void a_descriptor_may_have_number_0(void **state)
+{
+    struct snib__name n = name_of("zero");
+    int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    (void)state;
+    close(0);
+    int fds = open_now();
+    for (int bells = 0; bells < 2; bells++) {
+        open_peers(1);
+        struct snib__place *p = &self_of(0)->place;
+        assert_int_equal(p->dir, 0);
+        if (bells) {
+            p->dir = fcntl(0, F_DUPFD_CLOEXEC, 3);
+            assert_int_equal(dup2(p->bells, 0), 0);
+            close(p->bells);
+            p->bells = 0;
+        }
+        struct snib__request a = acquire(0, &n);
+        assert_int_equal(end(0, &a), SNIB__DONE);
+        close_peer(0);
+        assert_int_equal(open_now(), fds);
+        assert_true(is_let_go());
+    }
+    dup2(input, 0);
+    close(input);
 }
 
 int main(void)
@@ -339,6 +368,7 @@ int main(void)
         cmocka_unit_test(without_descriptors_nothing_is_left),
         CASE(what_is_missing_is_named),
         CASE(who_ends_takes_his_bell_away),
+        CASE(a_descriptor_may_have_number_0),
     };
     return RUN(cases);
 }

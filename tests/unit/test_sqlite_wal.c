@@ -29,12 +29,12 @@ static void the_rule_row_by_row(void **state)
     static const struct {
         int frames, max, next, mode, next_after;
     } t[] = {
-        {0, 256, 400, NONE, 0},       {255, 256, 400, NONE, 0},
-        {256, 256, 0, 0, 320},        {256, 256, 256, 0, 320},
-        {256, 256, 257, NONE, 257},   {319, 256, 320, NONE, 320},
-        {320, 256, 320, 0, 384},      {1999, 2000, 320, NONE, 0},
-        {2000, 2000, 0, 0, 2500},     {7999, 2000, 0, 0, 8499},
-        {8000, 2000, 0, 2, 8500},     {9000, 2000, 8500, 2, 9500},
+        {0, 256, 400, NONE, 0},         {255, 256, 400, NONE, 0},
+        {256, 256, 0, 0, 320},          {256, 256, 256, 0, 320},
+        {256, 256, 257, NONE, 257},     {319, 256, 320, NONE, 320},
+        {320, 256, 320, 0, 384},        {1999, 2000, 320, NONE, 0},
+        {2000, 2000, 0, 0, 2500},       {7999, 2000, 0, 0, 8499},
+        {8000, 2000, 0, 2, 8500},       {9000, 2000, 8500, 2, 9500},
         {9000, 2000, 9001, NONE, 9001},
     };
     (void)state;
@@ -101,9 +101,9 @@ static void a_reader_in_the_way_is_tried_in_strides(void **state)
     (void)state;
     open_peers(1);
     assert_int_equal(sqlite3_open(path, &reader), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT * FROM meta", NULL,
-                                  NULL, NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(reader, "BEGIN; SELECT * FROM meta", NULL, NULL, NULL),
+        SQLITE_OK);
     count = 0;
     while (self_of(0)->db.frames < 3 * SNIB__SQLITE_WAL_LONG) {
         write_once(&n);
