@@ -199,9 +199,9 @@ static void say_client(const struct world *w, int client)
     memset(&n, 0, sizeof n);
     snib__engine_counts(c->engine, &n);
     snib__engine_store_state(c->engine, (snib_instant){sched_now()}, &store);
-    sched_say("client %d: %u %u, seats %u %u %u %u, turns %u %u, asked %u", client,
-              n.sites, n.stakes, n.seats, n.waiting, n.held, n.leaving, n.turns,
-              n.requests, (unsigned)n.asks);
+    sched_say("client %d: %u %u, seats %u %u %u %u, turns %u %u, asked %u",
+              client, n.sites, n.stakes, n.seats, n.waiting, n.held, n.leaving,
+              n.turns, n.requests, (unsigned)n.asks);
     sched_say("%u passes, %u yields, %u renewals, due %lld, store %d %d %s",
               (unsigned)n.passes, (unsigned)n.yields, (unsigned)n.renewals,
               (long long)snib__engine_due(c->engine).ns, store.reachable,

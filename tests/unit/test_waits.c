@@ -261,8 +261,8 @@ static void an_id_of_other_letters_is_read_as_noughts(void **state)
         snib__rec_text(&w.rows, SNIB__F_NAME, "X");
         snib__rec_row(&w.rows, SNIB__ROW_WAITER);
         snib__rec_text(&w.rows, SNIB__F_REQUEST, id);
-        w.g = snib__waits_new(snib__buf_bytes(&w.rows),
-                              snib__buf_size(&w.rows));
+        w.g =
+            snib__waits_new(snib__buf_bytes(&w.rows), snib__buf_size(&w.rows));
         assert_non_null(w.g);
         assert_int_equal(w.g->count, 1);
         assert_true(w.g->waits[0].request[0] == n[i]);
