@@ -9,6 +9,8 @@ import pytest
 
 from conftest import ROOT
 
+from built import SANITIZED, preset_of
+
 SMALL_C = """\
 #include "base/small.h"
 #include <signal.h>
@@ -44,8 +46,13 @@ FILES = {
     "CMakeLists.txt": """\
 cmake_minimum_required(VERSION 3.25)
 project(small C)
+if(SNIB_SANITIZE)
+    add_compile_options(-fsanitize=${SNIB_SANITIZE} -fno-sanitize-recover=all)
+    add_link_options(-fsanitize=${SNIB_SANITIZE})
+endif()
 include(src/store/redis/embed.cmake)
-add_library(small STATIC src/base/small.c src/store/redis/send.c)
+add_library(small STATIC src/base/small.c src/core/sum.c
+            src/store/redis/send.c)
 target_include_directories(small PUBLIC src "${SNIB_REDIS_OUT}")
 snib_embed_scripts(small)
 add_executable(unit.small tests/unit/test_small.c)
@@ -62,6 +69,10 @@ add_test(NAME cli.greet COMMAND "@PYTHON@" "@CASE@"
 set_tests_properties(cli.greet PROPERTIES ENVIRONMENT
                      "GREET=$<TARGET_FILE:greet>")
 """,
+    "CMakePresets.json": """\
+{"version": 6, "configurePresets": [{"name": "dev"}, {"name": "asan",
+ "cacheVariables": {"SNIB_SANITIZE": "address,undefined"}}]}
+""",
     ".gitignore": "/build/\n",
     "src/base/small.h": """\
 int small_least(int a, int b);
@@ -69,8 +80,21 @@ int small_limit(int n);
 int small_greet(int n);
 int small_unused(int n);
 int small_careful(int armed);
+int small_sum(int n);
 """,
     "src/base/small.c": SMALL_C,
+    "src/core/sum.c": """\
+#include "base/small.h"
+static int table[4] = {1, 2, 3, 4};
+int small_sum(int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++) {
+        sum += table[i];
+    }
+    return sum > 9;
+}
+""",
     "src/store/redis/send.c": """\
 #include "redis_scripts.h"
 const char *small_script(int n);
@@ -84,7 +108,8 @@ const char *small_script(int n)
 int main(void)
 {
     return !(small_least(1, 2) == 1 && small_least(2, 1) == 1 &&
-             small_limit(5) == 5 && small_careful(0) == 0);
+             small_limit(5) == 5 && small_careful(0) == 0 &&
+             small_sum(4) == 1);
 }
 """,
     "tests/unit/test_value_rules.c": """\
@@ -225,6 +250,31 @@ def test_a_mutant_that_kills_everything_kills_nothing_of_ours(run):
     finally:
         bystander.kill()
         bystander.wait()
+
+
+def test_what_only_a_sanitizer_sees_is_found_by_it(run):
+    _, listed, _ = run("--list", "--all", "--only", "src/core")
+    lines = [line for line in listed.splitlines() if "small_sum" in line]
+    beyond, unseen = [next(line.split()[0] for line in lines
+                           if line.endswith(change))
+                      for change in ("i < n -> i <= n", "9 -> 8")]
+    _, told, found = run("--run", f"{beyond},{unseen}")
+    by_number = {v["number"]: v for v in found}
+    seen = by_number[int(beyond)]
+    assert (seen["verdict"], seen["by"]) == ("killed", "asan:unit.small"), told
+    assert "runtime error: index 4 out of bounds" in seen["why"] or \
+        "AddressSanitizer: global-buffer-overflow" in seen["why"]
+    other = by_number[int(unseen)]
+    assert (other["verdict"], other["sanitized"]) == ("survived", 1), told
+    assert "Found by the build with sanitizers alone: 1" in told
+
+
+def test_sanitizers_are_told_what_the_gate_tells_them():
+    with open(os.path.join(ROOT, "dev"), encoding="utf-8") as file:
+        gate = file.read()
+    for name, value in SANITIZED.items():
+        assert f"export {name}={value}\n" in gate
+    assert "-DSNIB_SANITIZE=address,undefined" in preset_of(ROOT)
 
 
 def test_mutants_of_a_script_are_in_the_processes_that_send_it(run):

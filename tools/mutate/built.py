@@ -14,8 +14,29 @@ CONFIGURE = ["-G", "Ninja", "-DCMAKE_C_COMPILER=clang",
              "-DCMAKE_C_FLAGS=-w", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
 
 
+# How the gate (./dev test) runs what it builds with sanitizers.
+PRESET = "asan"
+SANITIZED = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:abort_on_error=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
 class BuildFailed(Exception):
     pass
+
+
+def preset_of(tree):
+    """What cmake is told for the gate's build with AddressSanitizer and
+    UBSan; nothing, where there is no such build."""
+    try:
+        with open(os.path.join(tree, "CMakePresets.json"),
+                  encoding="utf-8") as file:
+            presets = json.load(file)["configurePresets"]
+    except FileNotFoundError:
+        return []
+    return [f"-D{name}={value}" for preset in presets
+            if preset["name"] == PRESET
+            for name, value in preset["cacheVariables"].items()]
 
 
 def tracked(root):
@@ -50,6 +71,18 @@ class Copy:
         self.root, self.base, self.jobs = root, base, jobs
         self.tree = os.path.join(self.base, "tree")
         self.bin = os.path.join(self.base, "bin")
+        self.flags, self.log = CONFIGURE, os.path.join(base, "build.log")
+
+    def sanitized(self):
+        """The same tree, built as the gate does with sanitizers; or None."""
+        flags = preset_of(self.tree)
+        if not flags:
+            return None
+        other = Copy(self.root, self.base, self.jobs)
+        other.bin = os.path.join(self.base, PRESET)
+        other.flags = CONFIGURE + flags
+        other.log = os.path.join(self.base, f"build-{PRESET}.log")
+        return other
 
     def sync(self, changed):
         """The tree as it is now, but for changed {path: bytes}."""
@@ -72,8 +105,7 @@ class Copy:
 
     def run(self, *command):
         os.makedirs(self.base, exist_ok=True)
-        with open(os.path.join(self.base, "build.log"), "a",
-                  encoding="utf-8") as log:
+        with open(self.log, "a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
             log.flush()
             done = subprocess.run(command, stdout=log, stderr=log,
@@ -82,13 +114,14 @@ class Copy:
             raise BuildFailed(f"{command[0]} failed: see {log.name}")
 
     def configure(self):
-        log = os.path.join(self.base, "build.log")
-        if os.path.exists(log):
-            os.unlink(log)
-        self.run("cmake", "-S", self.tree, "-B", self.bin, *CONFIGURE)
+        if os.path.exists(self.log):
+            os.unlink(self.log)
+        self.run("cmake", "-S", self.tree, "-B", self.bin, *self.flags)
 
-    def build(self):
-        self.run("cmake", "--build", self.bin, "-j", str(self.jobs))
+    def build(self, targets=()):
+        """All of it, or these."""
+        self.run("cmake", "--build", self.bin, "-j", str(self.jobs),
+                 *(["--target", *targets] if targets else []))
 
     def arguments(self):
         """{path of a C file in the tree: how it is compiled}, with the folders

@@ -6,6 +6,7 @@ import tempfile
 
 from built import arguments_of
 from mutant import patched
+from sanitized import summary_of
 from suites import OF_SCRIPTS
 
 SHORT = 3.0    # seconds: programs up to this come first
@@ -63,6 +64,21 @@ class Judge:
         if not units:
             return {"verdict": "not covered", "tests": 0}
         steps, left = self.order(mutant, units)
+        verdict = self.tried(steps, mutant, agent, log, binds)
+        if verdict["verdict"] == "survived":
+            verdict["left"] = len(left)
+        return verdict
+
+    def with_sanitizers(self, mutant, key, agent, log, verdict):
+        """The last chance to be found, of one that has survived."""
+        units, left = self.sanitizers.of(self.covering(mutant, key))
+        again = self.tried([[u] for u in units], mutant, agent, log, ())
+        if again["verdict"] != "survived":
+            return again
+        return {**verdict, "sanitized": len(units), "left_sanitized": left}
+
+    def tried(self, steps, mutant, agent, log, binds):
+        """The verdict of these, one step after another."""
         spent, ran = 0.0, 0
         for step in steps:
             ran += len(step)
@@ -79,7 +95,7 @@ class Judge:
                             "by": killer[0].name, "why": why[:200],
                             "seconds": round(spent, 1), "tests": ran}
                 step = [u for u in step if u is not killer[0]]
-        return {"verdict": "survived", "tests": ran, "left": len(left),
+        return {"verdict": "survived", "tests": ran,
                 "seconds": round(spent, 1)}
 
     def attempt(self, units, number, agent, log, binds):
@@ -89,8 +105,9 @@ class Judge:
             found = agent.run(first.job(log, limit_of(first.seconds), number,
                                         binds=list(binds)))
             failed = found["status"] not in (0, 77)
+            why = failed and first.sanitized and summary_of(log)
             return ((first, None) if failed else None, found["timed_out"],
-                    f"status {found['status']}", found["seconds"])
+                    why or f"status {found['status']}", found["seconds"])
         nodes = [n for u in units for n in u.nodes]
         limits = {n: limit_of(u.seconds) for u in units for n in u.nodes}
         whole = 2 * sum(u.seconds for u in units) + 20 + max(limits.values())

@@ -31,6 +31,10 @@ How
   --out FILE      the report as lines of JSON (default:
                   build/results/mutants.jsonl)
 
+What no test has found is run once more in the gate's build with sanitizers
+(unit programs and schedules of threads, up to 20 s of them, four times as slow;
+building them takes a minute or two); by "asan:…" in the report.
+
 A number stays that of its mutant as long as the sources do. The tests run in
 namespaces of their own (Linux, unshare): a mutant may kill, write and fill
 what it likes. Exit status: 0, 1 (see above, or a stale mark), 64 usage,
@@ -57,6 +61,7 @@ import scripts  # noqa: E402
 from agent import Agent, can_be_apart  # noqa: E402
 from built import BuildFailed, Copy  # noqa: E402
 from judge import Judge  # noqa: E402
+from sanitized import Sanitizers  # noqa: E402
 from suites import Suites  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -277,6 +282,7 @@ class Tool:
         python, units = self.units(found)
         judge = Judge(found, units, self.copy, self.options, self.say)
         judge.known = self.known
+        judge.sanitizers = Sanitizers(self.copy, self.say)
         keys = draw.keys_of(self.taken, self.mutants)
         lock, failed = threading.Lock(), []
         out = self.options.out or os.path.join(self.root, "build", "results",
@@ -312,6 +318,8 @@ class Tool:
                     judge.same_code(mutant):
                 return {"verdict": "equivalent", "why": "the same machine "
                         "code"}
+            if verdict["verdict"] == "survived" and key:
+                return judge.with_sanitizers(mutant, key, agent, log, verdict)
             return verdict
 
         def work(number):
@@ -360,6 +368,9 @@ class Tool:
             print("\nNot found:")
         for mutant, verdict in sorted(open_, key=lambda v: v[0].number):
             print("  " + report.short(mutant, verdict))
+        late = [v for _, v in verdicts if v.get("by", "").startswith("asan:")]
+        if late:
+            print(f"\nFound by the build with sanitizers alone: {len(late)}")
         for name, times in sorted(judge.unsure.items()):
             print(f"  a test that fails now and then, mutant or not: {name} "
                   f"({times} times)")

@@ -80,6 +80,8 @@ def short(mutant, verdict):
             + (f", {verdict['tests']} tests run"
                if verdict.get("tests") else "")
             + (f", {left} left out by the budget" if left else "")
+            + (f", {verdict['sanitized']} with sanitizers"
+               if verdict.get("sanitized") else "")
             + (f" by {verdict['by']}" if verdict.get("by") else ""))
 
 

@@ -35,6 +35,7 @@ class Unit:
         self.argv, self.nodes = argv, nodes  # one of them
         self.source = source  # its own file, from the top of the tree
         self.seconds, self.reached = 0.0, frozenset()
+        self.sanitized = False
 
     @property
     def is_program(self):
@@ -46,7 +47,8 @@ class Unit:
 
     def job(self, log, limit, mutant=0, nodes=None, **more):
         env = dict(self.env, MUTANT_OF_SNIB=str(mutant))
-        job = {"env": env, "cwd": self.cwd, "log": log, "limit": limit}
+        job = {"env": env, "cwd": self.cwd, "log": log, "limit": limit,
+               "sanitized": self.sanitized}
         if self.is_program:
             job["argv"] = self.argv
         else:
