@@ -371,6 +371,8 @@ static void stopped_writer_is_named_after_the_limit(void **state)
     waitpid(pid, &status, 0);
     v.patience = v.limit = SNIB__NEVER;
     assert_int_equal(run(0, &v), SNIB__DONE);
+    close(fds[0]);
+    close(fds[1]);
 }
 
 static void forked_child_frees_without_touching_the_file(void **state)
