@@ -336,17 +336,21 @@ static void late_refused(struct snib__engine *e, snib_instant now,
 }
 
 /* The request has come to its limit and was not answered. The last of those
- * whose limit that is stays until its cancel is. */
+ * whose limit that is stays until its cancel is. As long as it does, or others
+ * wait, those before it surely have nothing; but a party may have been counted. */
 static void late_unanswered(struct snib__engine *e, snib_instant now,
                             struct snib__turn *t, const struct snib__inquiry *q)
 {
-    struct snib_error late;
+    struct snib_error late, plain;
     bool queued = t->state == SNIB__TURN_QUEUED;
     bool placed = queued && !is_party(t);
-    snib_err why = placed   ? snib__engine_late(e, now, SNIB_ERR_TIMEOUT, &late)
-                   : queued ? snib__engine_unsure(e, now, &late)
-                            : snib__fail_plain(&late, SNIB_ERR_UNKNOWN);
-    if (!placed && q->rq.misread && q->rq.err == SNIB_ERR_STORE) {
+    snib_err nothing = snib__engine_late(e, now, SNIB_ERR_TIMEOUT, &plain);
+    snib_err why = queued ? snib__engine_unsure(e, now, &late)
+                          : snib__fail_plain(&late, SNIB_ERR_UNKNOWN);
+    if (placed) {
+        late = plain;
+        why = nothing;
+    } else if (q->rq.misread && q->rq.err == SNIB_ERR_STORE) {
         why = snib__fail(&late, SNIB_ERR_UNKNOWN, "%s", q->error.text);
     }
     SNIB__LIST_EACH_SAFE (l, next, &t->site->waiting) {
@@ -355,8 +359,13 @@ static void late_unanswered(struct snib__engine *e, snib_instant now,
                     next == &t->site->waiting.head;
         bool stays = last && !s->terms.try_only &&
                      (why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_UNKNOWN);
-        if (snib__reached(now, s->limit) &&
-            !(stays && snib__seat_stay(e, now, s, SNIB_ERR_TIMEOUT, !placed))) {
+        if (!snib__reached(now, s->limit)) {
+            continue;
+        }
+        if (!last && !is_party(t)) {
+            snib__seat_refuse(e, s, nothing, &plain);
+        } else if (!stays ||
+                   !snib__seat_stay(e, now, s, SNIB_ERR_TIMEOUT, !placed)) {
             snib__seat_refuse(e, s, why, &late);
         }
     }

@@ -137,7 +137,8 @@ struct snib__call {
     struct snib__waiter w;
     snib__word word;
     uint8_t kind;
-    bool brief; /* nothing to do under the mutex once settled  */
+    uint8_t bell; /* while it polls: the line at whose bell it listens      */
+    bool brief;   /* nothing to do under the mutex once settled  */
     snib_err err;
     snib_instant limit;
     uint64_t ticket;
@@ -249,6 +250,8 @@ void snib__pump_mark(struct snib_client *, uint32_t before[SNIB__CHANS]);
 void snib__call_settle(struct snib__step *, struct snib__call *, snib_err);
 /* Wake it to look at its limit again. */
 void snib__call_rouse(struct snib__step *, struct snib__call *);
+/* The call that sleeps at this line. */
+void snib__line_rouse(struct snib__step *, uint32_t line);
 snib_instant snib__client_due(const struct snib_client *);
 /* Execute what a blocking store has to do, on this thread, no mutex held
  * meanwhile. False: nothing to do, or another thread is at it. */

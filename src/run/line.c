@@ -216,7 +216,7 @@ void snib__line_shut(struct snib__step *s, uint32_t i)
         if (l->asleep) {
             l->closing = true;
             (void)shutdown(l->fd, SHUT_RDWR);
-            s->bells |= 1u << i;
+            snib__line_rouse(s, i);
         } else {
             snib__line_close(s, i);
         }
@@ -237,7 +237,9 @@ bool snib__line_flush(struct snib__step *s, uint32_t i)
         } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
             if (!l->blocked) {
                 l->blocked = true;
-                s->bells |= l->asleep ? 1u << i : 0; /* to poll for room */
+                if (l->asleep) { /* to poll for room */
+                    snib__line_rouse(s, i);
+                }
             }
             return true;
         } else {

@@ -154,11 +154,11 @@ static struct snib__call *call_of(struct snib__waiter *w)
 static void rouse(void *data, struct snib__waiter *w)
 {
     struct snib__step *s = data;
+    struct snib__call *call = call_of(w);
     if (w->posture == SNIB__POLLING) {
-        s->bells |= w->leads & -w->leads;
+        s->bells |= 1u << call->bell;
         return;
     }
-    struct snib__call *call = call_of(w);
     /* A settled follower, who reads nothing, needs the mutex no more: with 64
      * threads that is half of all fights for it. From here on it may be gone. */
     bool home = w->done && !w->leads && call->brief;
@@ -178,6 +178,11 @@ void snib__call_settle(struct snib__step *s, struct snib__call *call,
 {
     call->err = err;
     snib__roles_done(&s->c->roles, &call->w, rouse, s);
+}
+
+void snib__line_rouse(struct snib__step *s, uint32_t i)
+{
+    rouse(s, s->c->roles.line[i].call);
 }
 
 void snib__call_rouse(struct snib__step *s, struct snib__call *call)
@@ -498,6 +503,8 @@ static void sleep_reading(struct snib__step *s, struct snib__call *me,
     struct timespec patience = {.tv_sec = ns / 1000000000,
                                 .tv_nsec = ns % 1000000000};
     me->w.posture = SNIB__POLLING;
+    /* By this one it is roused, whatever other lines it is given meanwhile. */
+    me->bell = (uint8_t)__builtin_ctz(leads);
     snib__step_pause(s);
 
     int ready = ppoll(v, n, &patience, NULL);

@@ -171,6 +171,9 @@ static void check_left(const struct world *w, const struct actor *a, int name)
 
 void books_check(const struct world *w, const struct actor *a)
 {
+    if (w->redis) { /* its books are the simulator's to read */
+        return;
+    }
     for (int i = 0; i < w->actors; i++) {
         const struct actor *b = &w->actor[i];
         for (int k = 0; k < LETTERS; k++) {
@@ -217,6 +220,33 @@ void books_say(const struct world *w)
     for (int c = 0; c < CLIENTS; c++) {
         if (w->client[c]) {
             say_client(w, c);
+        }
+    }
+}
+
+static void say_lines(const struct snib_client *c, int client)
+{
+    UNSEEN;
+    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+        const struct snib__line *l = &c->line[i];
+        bool chan = i < c->out->chans;
+        if (l->fd >= 0) {
+            sched_say("line %d.%u: state %d, reader %d, %s", client, i,
+                      l->state, c->roles.line[i].reader,
+                      l->asleep ? "polled" : "awake");
+            sched_say("   %zu to send, %u awaited, armed %x",
+                      chan ? snib__buf_size(&c->out->chan[i].out) : 0,
+                      chan ? c->out->chan[i].awaited : 0, l->armed);
+        }
+    }
+}
+
+void books_say_lines(const struct world *w)
+{
+    for (int c = 0; c < CLIENTS; c++) {
+        if (w->client[c]) {
+            say_client(w, c);
+            say_lines(w->client[c], c);
         }
     }
 }

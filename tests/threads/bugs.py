@@ -84,6 +84,13 @@ BUGS = [
      "    o.all_permits = true;\n", "    o.wait_ms = 0;\n"),
     ("a put whose reply was lost is repeated under a new id", RUN + "value.c",
      "        q->resent = true;\n", "        q->id[0] = q->id[1] = 0;\n"),
+    ("who polls is roused by the bell of a line that it was given since",
+     RUN + "pump.c", "s->bells |= 1u << call->bell;",
+     "s->bells |= w->leads & -w->leads;"),
+    ("a keeper that polls a line hears nothing of a connect", RUN + "keeper.c",
+     "        snib__line_connected(s, i);\n", ""),
+    ("who sends finds the way full, and nobody waits for room", RUN + "pump.c",
+     "        } else if (l->blocked) {", "        } else if (l->closing) {"),
     ("an update that came second is taken for done", RUN + "value.c",
      "        if (err != SNIB_ERR_BUSY || u->o.wait_ms == 0) {",
      "        if (err == SNIB_ERR_BUSY) {\n            err = snib__ok(reterr);\n"

@@ -62,7 +62,8 @@ enum {
     X(STOP, "stop", "")                                                        \
     X(FORK, "fork", "")                                                        \
     X(PROCESS, "process", "")                                                  \
-    X(SLEEP5, "sleep5", "")
+    X(SLEEP5, "sleep5", "")                                                    \
+    X(CUT, "cut", "")
 
 typedef enum verb {
 #define VERB(name, text, of) VERB_##name,
@@ -153,7 +154,7 @@ struct traffic {
 
 struct world {
     const char *text;
-    bool slow, pull, closed;
+    bool slow, pull, closed, redis, narrow;
     uint64_t seeds;
     struct snib_client *stranger, *client[CLIENTS];
     struct {
@@ -231,6 +232,9 @@ _Noreturn void judge_wrong(const struct world *, const struct actor *,
                            const char *call, snib_err, const char *why);
 int judge_index(const struct world *, const struct actor *);
 bool judge_was_late(snib_err, uint32_t warps);
+/* When a call begins. A push of time may have ended a connection, so later
+ * calls of a server's client feel it, too. */
+uint32_t judge_warps(const struct world *);
 void judge_timeout(const struct world *, const struct actor *, const char *call,
                    int64_t limit, uint32_t warps);
 void judge_granted(struct world *, struct actor *, struct handle *,
@@ -253,6 +257,8 @@ void judge_quiet(struct world *);
 void books_check(const struct world *, const struct actor *);
 /* For the trace, and the number of the run: what each client counts. */
 void books_say(const struct world *);
+/* And what its lines do: before a failure. */
+void books_say_lines(const struct world *);
 /* Has this client a claim there that waits or holds? */
 bool books_has(const struct world *, int client, const char *name);
 bool books_holds(const struct world *, int client, const char *name);

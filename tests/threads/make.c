@@ -76,7 +76,8 @@ static const struct choice pulling[] = {{"start", FOR_EVER},
                                         {"close", OF_CLIENT | HARSH},
                                         {"stop", OF_CLIENT | HARSH}};
 
-static void add_call(char *to, bool pull, const char *locks, bool gentle)
+static void add_call(char *to, bool redis, bool pull, const char *locks,
+                     bool gentle)
 {
     enum { MANY = sizeof blocking / sizeof *blocking };
     enum { FEW = sizeof pulling / sizeof *pulling };
@@ -84,6 +85,13 @@ static void add_call(char *to, bool pull, const char *locks, bool gentle)
     const struct choice *c =
         pull ? &pulling[below(FEW)] : &blocking[below(MANY)];
     char lock = locks[below((uint32_t)strlen(locks))];
+    while (redis && !strcmp(c->verb, "expire")) { /* of memory: only */
+        c = &blocking[below(MANY)];
+    }
+    if (redis && !gentle && below(16) == 0) {
+        add(to, "cut");
+        return;
+    }
     if (gentle && (c->is & HARSH)) {
         c = pull ? &pulling[0] : &blocking[0];
     }
@@ -166,21 +174,27 @@ static void make_kind(char ret[PROGRAM_TEXT])
 /* Up to this one are the programs of plain locks alone. */
 enum { LAST_PLAIN = 1500 };
 
-void program_make(uint64_t seed, char ret[PROGRAM_TEXT])
+void program_make(uint64_t seed, bool redis, char ret[PROGRAM_TEXT])
 {
     static const char *const locks[] = {"a", "a", "a", "n", "ab",
                                         "s", "r", "c", "as"};
     state = seed * 0xd1342543de82ef95 + 7;
     ret[0] = 0;
-    if (seed > LAST_PLAIN && seed % 2) {
+    if (!redis && seed > LAST_PLAIN && seed % 2) {
         make_kind(ret);
         return;
     }
-    bool slow = below(5) == 0, pull = below(6) == 0;
+    bool slow = below(5) == 0 && !redis, pull = below(6) == 0 && !redis;
     bool gentle = below(2) == 0, mixed = below(3) == 0;
     uint32_t threads = 2 + below(below(2) ? 3 : 7);
     uint32_t clients = 1 + below(3);
     const char *all = locks[below(9)];
+    if (redis) {
+        add(ret, "redis:");
+        if (below(3) == 0) {
+            add(ret, "narrow:");
+        }
+    }
     if (slow) {
         add(ret, "slow:");
     }
@@ -197,7 +211,7 @@ void program_make(uint64_t seed, char ret[PROGRAM_TEXT])
         }
         add(ret, client);
         for (uint32_t n = 2 + below(4); n; n--) {
-            add_call(ret, pull, mine, gentle);
+            add_call(ret, redis, pull, mine, gentle);
         }
     }
 }

@@ -24,6 +24,7 @@
 
 #include "calls.h"
 #include "kinds.h"
+#include "redis.h"
 
 static struct world *w;
 
@@ -55,7 +56,7 @@ static struct snib_client *open_client(bool pull)
     struct snib_client_options o = SNIB_INIT(snib_client_options);
     struct snib_client *c;
     struct snib_error error;
-    o.url = "memory:threads";
+    o.url = w->redis ? REDIS_URL : "memory:threads";
     o.pull = pull;
     o.program = "threads";
     if (snib_client_open(&o, &c, &error)) {
@@ -106,12 +107,17 @@ void program_handle(struct world *to, struct actor *a, int at, int letter)
 
 static void open_all(void)
 {
-    w->slow = false;
-    w->stranger = open_client(false);
     const char *wrong = program_read(w->text, w);
+    bool slow = w->slow;
     if (wrong) {
         sched_fail("%s", wrong);
     }
+    if (w->redis) {
+        redis_begin(w->narrow);
+    }
+    w->slow = false;
+    w->stranger = open_client(false);
+    w->slow = slow;
     for (int i = 0; i < w->actors; i++) {
         struct actor *a = &w->actor[i];
         if (!w->client[a->client]) {
@@ -170,6 +176,9 @@ static void close_all(void)
         snib_client_free(w->client[c]);
     }
     w->slow = false;
+    if (w->redis) { /* the server does what it was told */
+        sched_sleep(sched_now() + 1);
+    }
     for (int name = 0; name < NAMES; name++) {
         if (name < 3 || w->name[name].used) {
             check_free(name);
@@ -177,6 +186,9 @@ static void close_all(void)
     }
     kinds_end(w);
     snib_client_free(w->stranger);
+    if (w->redis) {
+        redis_end();
+    }
 }
 
 static void quiet(void)

@@ -34,7 +34,10 @@
  * its end a thread gives back what it holds and ends what it has started.
  * Before the threads may stand: slow (exec() counts as one that blocks: the
  * worker runs it), pull (clients without a thread of the library), closed (the
- * latch is set), each followed by a colon. */
+ * latch is set), redis (the clients are of a Redis server, the simulator's
+ * model, which is one more thread: redis.c; for locks and values), narrow (a few
+ * thousand bytes fill the way to that server), each followed by a colon. `cut`
+ * closes all connections at the server. */
 #ifndef THREADS_PROGRAM_H
 #define THREADS_PROGRAM_H
 
@@ -50,12 +53,13 @@ void program_run(const char *text, struct run *);
 /* NULL, or what is wrong with the text. */
 const char *program_check(const char *text);
 /* A program by chance. */
-void program_make(uint64_t seed, char ret[PROGRAM_TEXT]);
+void program_make(uint64_t seed, bool redis, char ret[PROGRAM_TEXT]);
 
 /* For wrap.c. */
 bool program_slow(void);
 uint64_t program_next_seed(void);
 
-extern const char *const program_table[]; /* of two threads; NULL at the end */
+/* Of two or three threads; NULL at the end. */
+extern const char *const program_table[], *const program_table_redis[];
 
 #endif

@@ -1,6 +1,8 @@
 /* quiet.c — nobody can run: has everybody who waits a reason? */
 #include "judge.h"
 #include "kinds.h"
+#include "run/inside.h"
+#include "unseen.h"
 
 /* Has anybody else what h waits for? What a pull client has let go stays
  * until it is driven. A grant that was made to expire before its client had
@@ -45,6 +47,7 @@ static void check_wait(const struct world *w, const struct actor *a,
         why = "nobody else has the lock";
     }
     if (why) {
+        books_say_lines(w);
         sched_fail("thread %d waits for %s in %s, nobody runs, and %s",
                    judge_index(w, a), judge_name(h), verb_text[a->now], why);
     }
@@ -64,14 +67,35 @@ static bool callback_runs(const struct world *w)
     return false;
 }
 
+/* A call that was told to queue may believe for that long that an answer is
+ * still to come, and leaves what is pushed to nobody. */
+#define HOPE_NS (SNIB__HOPE_MS * INT64_C(1000000))
+
+/* Not connected, or not any more: the next attempt is due later. Time that is
+ * pushed on may be over a connect's limit. */
+static bool is_away(const struct snib_client *c)
+{
+    UNSEEN;
+    for (uint32_t i = 0; i < c->out->chans; i++) {
+        if (c->line[i].state != SNIB__LINE_UP) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void judge_quiet(struct world *w)
 {
+    if (w->redis && sched_next() <= sched_now() + HOPE_NS) {
+        return;
+    }
     for (int i = 0; i < w->actors; i++) {
         const struct actor *a = &w->actor[i];
         if (callback_runs(w)) {
             return;
         }
-        if (a->now == VERB_COUNT || a->now == VERB_SLEEP5 || !a->live) {
+        if (a->now == VERB_COUNT || a->now == VERB_SLEEP5 || !a->live ||
+            (w->redis && sched.run->warps && is_away(w->client[a->client]))) {
             continue;
         }
         const char *why = kinds_idle(w, a);
@@ -81,6 +105,7 @@ void judge_quiet(struct world *w)
             continue;
         }
         if (why) {
+            books_say_lines(w);
             sched_fail("thread %d is in %s, nobody runs, and %s", i + 1,
                        verb_text[a->now], why);
         }

@@ -58,11 +58,37 @@ static const char *check_lost(const struct world *w)
     return loses && others ? "lose goes with values only" : NULL;
 }
 
+/* What is asked of the space of memory: itself, or looked up there. */
+static const char *check_redis(const struct world *w)
+{
+    for (int i = 0; i < w->actors; i++) {
+        for (int k = 0; k < w->actor[i].steps; k++) {
+            const struct step *s = &w->actor[i].step[k];
+            if (!w->redis) {
+                if (s->verb == VERB_CUT) {
+                    return "cut goes with redis:";
+                }
+                continue;
+            }
+            if (s->verb == VERB_EXPIRE || s->verb == VERB_LOSE ||
+                s->verb == VERB_FORK ||
+                (s->thing && strchr("lmeox", s->thing))) {
+                return "redis: goes with locks and values";
+            }
+        }
+    }
+    return w->redis && w->slow      ? "slow: is for memory:"
+           : w->narrow && !w->redis ? "narrow: goes with redis:"
+                                    : NULL;
+}
+
 static bool read_flag(const char *word, struct world *to)
 {
     bool *flag = !strcmp(word, "slow:")     ? &to->slow
                  : !strcmp(word, "pull:")   ? &to->pull
                  : !strcmp(word, "closed:") ? &to->closed
+                 : !strcmp(word, "redis:")  ? &to->redis
+                 : !strcmp(word, "narrow:") ? &to->narrow
                                             : NULL;
     if (flag) {
         *flag = true;
@@ -97,7 +123,8 @@ const char *program_read(const char *text, struct world *to)
             return copy;
         }
     }
-    return to->actors ? check_lost(to) : "no thread";
+    const char *wrong = check_lost(to);
+    return !to->actors ? "no thread" : wrong ? wrong : check_redis(to);
 }
 
 const char *program_check(const char *text)

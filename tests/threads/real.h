@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/types.h>
 #include <time.h>
@@ -45,6 +46,10 @@ WRAPPED(ssize_t, write, int, const void *, size_t);
 WRAPPED(int, eventfd_read, int, uint64_t *);
 WRAPPED(int, eventfd_write, int, uint64_t);
 WRAPPED(int, close, int);
+WRAPPED(int, connect, int, const struct sockaddr *, socklen_t);
+WRAPPED(ssize_t, send, int, const void *, size_t, int);
+WRAPPED(ssize_t, recv, int, void *, size_t, int);
+WRAPPED(ssize_t, __recv_chk, int, void *, size_t, size_t, int);
 WRAPPED(long, syscall, long, ...);
 
 #endif

@@ -269,6 +269,11 @@ static int64_t next_limit(void)
     return at;
 }
 
+int64_t sched_next(void)
+{
+    return next_limit();
+}
+
 static void fire_timers(void)
 {
     for (int i = 0; i < TIMERS; i++) {

@@ -80,6 +80,7 @@ void sched_point(const char *what, const void *object);
 int64_t sched_now(void); /* ns, BOOTTIME of the run */
 int sched_self(void);    /* -1: not one of the run's threads */
 bool sched_others_run(void);
+int64_t sched_next(void); /* the next limit or timer; INT64_MAX: none      */
 bool sched_sleeps(int thread); /* until an instant, for nobody */
 /* Report and end the process. */
 _Noreturn void sched_fail(const char *format, ...)

@@ -23,6 +23,7 @@
 #include "core/engine.h"
 #include "program.h"
 #include "real.h"
+#include "redis.h"
 #include "run/inside.h"
 #include "sched.h"
 #include "store/memory/memory.h"
@@ -274,6 +275,41 @@ int WRAP(close)(int fd)
         sched_closed(fd);
     }
     return REAL(close)(fd);
+}
+
+/* -- sockets ------------------------------------------------------------------------------ */
+
+int WRAP(connect)(int fd, const struct sockaddr *to, socklen_t size)
+{
+    if (!ours()) {
+        return REAL(connect)(fd, to, size);
+    }
+    sched_touch("connect");
+    return redis_connect(fd);
+}
+
+ssize_t WRAP(send)(int fd, const void *from, size_t size, int flags)
+{
+    if (!ours()) {
+        return REAL(send)(fd, from, size, flags);
+    }
+    sched_touch("send");
+    return touched(fd, REAL(send)(fd, from, size, flags), "send");
+}
+
+ssize_t WRAP(recv)(int fd, void *to, size_t size, int flags)
+{
+    if (!ours()) {
+        return REAL(recv)(fd, to, size, flags);
+    }
+    sched_touch("recv");
+    return touched(fd, REAL(recv)(fd, to, size, flags), "recv");
+}
+
+ssize_t WRAP(__recv_chk)(int fd, void *to, size_t size, size_t room, int flags)
+{
+    (void)room; /* recv() looks at it, where it is asked for at all */
+    return WRAP(recv)(fd, to, size, flags);
 }
 
 /* -- time ------------------------------------------------------------------------------------ */

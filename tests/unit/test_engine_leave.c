@@ -108,6 +108,25 @@ static void who_comes_while_another_leaves_asks_for_itself(void **state)
     assert_int_equal(next->state, SNIB__SEAT_SERVED);
 }
 
+/* The place at the store is the client's: whose limit it is beside another has
+ * nothing there, and only the last one has to wait for the store's word. */
+static void
+of_two_with_one_limit_the_last_waits_for_the_stores_word(void **state)
+{
+    struct desk *d = *state;
+    struct snib__ask ask = ask_of(1), other = ask_of(2);
+    ask.limit = other.limit = snib__after(d->now, snib__ms(300));
+    struct snib__seat *first = acquire(d, ask), *last = acquire(d, other);
+    d->now = ask.limit;
+    say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
+    is_refused(d, first, SNIB_ERR_TIMEOUT);
+    assert_int_equal(last->state, SNIB__SEAT_LEAVING);
+    pass_ms(d, 400);
+    is_refused(d, last, SNIB_ERR_UNKNOWN);
+    say(d, at(SNIB__CANCEL), SNIB__DONE);
+    nothing_is_left(d);
+}
+
 static void who_stays_for_the_stores_word_can_be_cut_off(void **state)
 {
     struct desk *d = *state;
@@ -458,6 +477,7 @@ int main(void)
         T(a_store_that_does_not_confirm_is_waited_for_so_long_only),
         T(a_cancel_that_is_not_answered_is_a_repeat_later),
         T(who_comes_while_another_leaves_asks_for_itself),
+        T(of_two_with_one_limit_the_last_waits_for_the_stores_word),
         T(who_stays_for_the_stores_word_can_be_cut_off),
         T(whose_barrier_opened_before_its_limit_has_passed),
         T(whose_barrier_opened_before_its_cancel_has_passed),
