@@ -154,7 +154,7 @@ int __wrap_open(const char *path, int flags, ...)
                                  "%d ", COMMAND);
     }
     for (int i = 0; i < ADOPTED_MAX; i++) {
-        if (w.adopted[i] == RUNS || w.adopted[i] == ENDED) {
+        if (w.adopted[i] != NOBODY) {
             used +=
                 (size_t)snprintf(w.children + used, sizeof w.children - used,
                                  "%d ", ADOPTED + i);
@@ -341,6 +341,12 @@ static pid_t reap_one(int *status, int options)
             w.adopted[i] = NOBODY;
             return ADOPTED + i;
         }
+        if (w.adopted[i] == HALTED && !w.adopted_halt_told[i] &&
+            (options & WUNTRACED)) {
+            w.adopted_halt_told[i] = true;
+            *status = (i == 0 ? SIGSTOP : SIGTSTP) << 8 | 0x7f;
+            return ADOPTED + i;
+        }
     }
     errno = ECHILD;
     return w.keeper == RUNS || w.command == RUNS || w.command == HALTED ? 0
@@ -394,7 +400,15 @@ long __wrap_syscall(long number, ...)
 
 int __wrap_prctl(int what, ...)
 {
-    tell("prctl %d", what);
+    int values[4];
+    va_list list;
+    va_start(list, what);
+    for (int i = 0; i < 4; i++) {
+        values[i] = va_arg(list, int);
+    }
+    va_end(list);
+    tell("prctl %d %d %d %d %d", what, values[0], values[1], values[2],
+         values[3]);
     return fails("prctl") ? -1 : 0;
 }
 
@@ -412,7 +426,8 @@ int __wrap_execvp(const char *file, char *const argv[])
         "SNIB_URL",  "SNIB_STORE_FILE"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const char *value = getenv(names[i]);
-        tell("%s=%s", names[i], value ? value : "(none)");
+        tell("%zu %s=%s", value ? strlen(value) : 0, names[i],
+             value ? value : "(none)");
     }
     tell("execs %s %s", file, argv[0]);
     errno = chance("no such", 2) ? ENOENT : EACCES;

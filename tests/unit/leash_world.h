@@ -40,7 +40,7 @@ static struct {
     int terms, moves, last_pair;
     enum life keeper, command, adopted[ADOPTED_MAX];
     int command_status, group_others, exec_error, foreground;
-    bool halt_told;
+    bool halt_told, adopted_halt_told[ADOPTED_MAX];
     int read_at; /* of the list of children                                  */
     char children[100];
 } w;
@@ -209,9 +209,24 @@ static void command_halts(void)
 
 static void adopted_gets(int i, int sig)
 {
-    if (w.adopted[i] == RUNS &&
+    if ((w.adopted[i] == RUNS || w.adopted[i] == HALTED) &&
         (sig == SIGKILL || (sig == SIGTERM && chance("heeds", 2)))) {
         w.adopted[i] = ENDED;
+        signal_comes(SIGCHLD);
+    } else if (w.adopted[i] == HALTED && sig == SIGCONT) {
+        w.adopted[i] = RUNS;
+    }
+}
+
+/* While the command runs, too: somebody whom it started and lost. */
+static void adopted_halts(int i)
+{
+    if (w.adopted[i] == NOBODY && w.command == RUNS) {
+        w.adopted[i] = RUNS;
+    }
+    if (w.adopted[i] == RUNS) {
+        w.adopted[i] = HALTED;
+        w.adopted_halt_told[i] = false;
         signal_comes(SIGCHLD);
     }
 }
@@ -257,7 +272,9 @@ static void group_moves(void)
 {
     static const int statuses[] = {0,        3 << 8,  127 << 8,
                                    126 << 8, 70 << 8, SIGSEGV};
-    if (w.command == RUNS && chance("ends", 2)) {
+    if (chance("adopted halts", 6)) {
+        adopted_halts((int)pick("which", ADOPTED_MAX));
+    } else if (w.command == RUNS && chance("ends", 2)) {
         command_ends(statuses[pick("status", COUNT_OF(statuses))]);
     } else if (w.command == RUNS) {
         command_halts();

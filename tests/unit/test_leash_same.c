@@ -36,6 +36,8 @@ static void make_rules(struct leash_rules *r)
 
 static void set_store(struct cli_args *args)
 {
+    static char held_above[400];
+    memset(held_above, 'x', sizeof held_above - 1);
     static const char *const urls[] = {NULL, "redis://h", "redis://u:p@h",
                                        "redis://u:***@h"};
     const char *url = urls[pick("url", 4)];
@@ -52,7 +54,8 @@ static void set_store(struct cli_args *args)
         args->store_file = chance("option", 2) ? "/etc/other" : NULL;
     }
     if (chance("held", 3)) {
-        setenv("SNIB_HELD", "x=1.0000000000000001", 1);
+        setenv("SNIB_HELD",
+               chance("long", 2) ? held_above : "x=1.0000000000000001", 1);
     }
     setenv("SNIB_SLOT", "77", 1);
     w.plan.url = url;
@@ -70,6 +73,7 @@ static int64_t next_term(void *data, const struct leash_term *t)
 static void begin(struct cli_args *args)
 {
     static const char *names[] = {"a b", "n:\xc3\xa9"};
+    static char longest[SNIB_NAME_MAX + 1];
     static char word[] = "true";
     static char *command[] = {word, NULL};
     *args = (struct cli_args){.subcommand = "run", .busy_exit = -1};
@@ -79,6 +83,8 @@ static void begin(struct cli_args *args)
     args->busy_exit = chance("busy exit", 6) ? 99 : -1;
     fds_open[FD_FIRST].kind = "status, the user's";
     args->status_fd = chance("status fd", 2) ? FD_FIRST : -1;
+    memset(longest, 0xff, sizeof longest - 1);
+    names[0] = chance("long name", 3) ? longest : names[0];
     w.now = 1000 * S;
     w.armed = w.answer_at = INT64_MAX;
     w.answer = -1;
