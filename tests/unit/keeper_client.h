@@ -36,6 +36,7 @@ snib_err __wrap_snib_client_open(const struct snib_client_options *o,
 {
     tell("opens %s as %s: %s, leashed %d, log %d", o->url ? o->url : "-",
          o->program, o->reason ? o->reason : "-", o->leashed, o->log != NULL);
+    assert_int_equal(o->size, sizeof *o);
     *ret = CLIENT;
     if (chance("open", 30)) {
         *ret = NULL;
@@ -117,6 +118,7 @@ snib_err __wrap_snib_lock_new(struct snib_client *c, const char *name,
          c == CLIENT, name, o->kind, (int)o->permits, (int)o->capacity,
          (int)o->lease_ms, (int)o->lock_delay_ms, o->priority, o->confirm,
          o->fixed_lease, o->no_local_pass);
+    assert_int_equal(o->size, sizeof *o);
     *ret = NULL;
     if (chance("lock", 40)) {
         return set_error(error, some_error());
@@ -147,6 +149,7 @@ void __wrap_snib_lock_free(struct snib_lock *l)
 static void tell_acquire(const char *what, int number,
                          const struct snib_acquire_options *o)
 {
+    assert_int_equal(o->size, sizeof *o);
     tell("%s %d: waits %lld, lane %llx, %s, above %s", what, number,
          (long long)o->wait_ms, (unsigned long long)o->lane,
          o->reason ? o->reason : "-", o->above ? o->above : "-");
@@ -216,7 +219,7 @@ snib_err __wrap_snib_release(struct snib_lock *l, struct snib_grant g,
     await_store();
     if (LOCK(l)->state == SNIB_LOST || chance("lost by then", 8)) {
         code = SNIB_ERR_LOST;
-    } else if (w.away || chance("not answered", 12)) {
+    } else if (w.away || chance("not answered", 6)) {
         code = SNIB_ERR_UNKNOWN;
     }
     LOCK(l)->state = SNIB_RELEASED;

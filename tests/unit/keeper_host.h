@@ -293,7 +293,8 @@ static void tell_set(const char *what, int how, const sigset_t *set)
 int __wrap_signalfd(int fd, const sigset_t *set, int flags)
 {
     tell_set("signalfd", flags + fd + 1, set);
-    return fails("signalfd") ? -1 : fd_new("signals");
+    errno = ENOMEM;
+    return same.run % 16 == 5 || fails("signalfd") ? -1 : fd_new("signals");
 }
 
 int __real_sigprocmask(int, const sigset_t *, sigset_t *);

@@ -56,10 +56,12 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
 
 static ssize_t outer_replies(void *to, size_t size)
 {
+    static const int64_t left[] = {60 * S, 60 * S,   60 * S,  60 * S, 60 * S,
+                                   5 * S,  300 * MS, 21 * MS, S};
     struct control_reply r = {
         .magic = chance("not ours", 12) ? 1 : CONTROL_MAGIC,
         .code = chance("lost above", 6) ? CLI_LOST : 0,
-        .deadline_ns = w.now + (chance("ends soon", 5) ? S : 60 * S),
+        .deadline_ns = w.now + left[pick("outer left", COUNT_OF(left))],
         .token = 321,
         .ttl_ns = (chance("short lease", 3) ? 6 : 30) * S,
         .kind = (int32_t)(chance("another kind", 4) ? SNIB_READ : w.plan.kind),
@@ -93,16 +95,17 @@ static ssize_t outer_replies_above(void *to, size_t size, bool second)
 
 static ssize_t somebody_asks(void *to, size_t size)
 {
-    static const uint32_t verbs[] = {
-        CONTROL_STATUS, CONTROL_STATUS,  CONTROL_RENEW,
-        CONTROL_RENEW,  CONTROL_ABOVE,   CONTROL_TIE,
-        CONTROL_TIE,    CONTROL_RELEASE, 9};
+    static const uint32_t verbs[] = {CONTROL_STATUS, CONTROL_STATUS,
+                                     CONTROL_RENEW,  CONTROL_RENEW,
+                                     CONTROL_ABOVE,  CONTROL_TIE,
+                                     CONTROL_TIE,    CONTROL_RELEASE,
+                                     CONTROL_TIE,    9};
     struct control_request q = {
         .magic = chance("not ours", 12) ? 1 : CONTROL_MAGIC,
         .verb = verbs[pick("verb", COUNT_OF(verbs))],
         .lease_ms = (int64_t)pick("lease", 3) * 5000,
-        .holder_pid = chance("no such process", 4) ? 77 : HOLDER};
-    q.verb = w.moves > MOVES || (!w.plan.command && chance("release", 6))
+        .holder_pid = chance("no such process", 3) ? 77 : HOLDER};
+    q.verb = w.moves > MOVES || (!w.plan.command && chance("release", 5))
                  ? CONTROL_RELEASE
                  : q.verb;
     if (chance("named", 2)) {
@@ -206,11 +209,16 @@ int __wrap_accept4(int fd, struct sockaddr *from, socklen_t *size, int flags)
     if (fails("accept4")) {
         return -1;
     }
+    if (same.run % 3 == 0 && chance("too many open", 3)) {
+        errno = chance("in the system", 2) ? ENFILE : EMFILE;
+        return -1;
+    }
     errno = EAGAIN;
     if (!w.asker) {
         return -1;
     }
     w.asker = false;
+    errno = chance("an old error", 4) ? EMFILE : errno;
     return fd_new("asker");
 }
 

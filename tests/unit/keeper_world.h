@@ -270,13 +270,16 @@ static snib_err some_error(void)
 
 static snib_err set_error(struct snib_error *error, snib_err code)
 {
-    static const char *const texts[] = {
-        "", "'a b': it is held by ci-7", "connection refused",
-        "revoked by anna on ci-7: \x1b[1m", "check the url"};
+    static const char *const texts[] = {"",
+                                        "'a b': it is held by ci-7",
+                                        "connection refused",
+                                        "revoked by anna on ci-7: \x1b[1m",
+                                        "check the url",
+                                        "'a b': revoked by anna on ci-7"};
     if (error) {
         error->code = code;
         snprintf(error->text, sizeof error->text, "%s",
-                 code == SNIB_ERR_OK ? "" : texts[pick("error text", 5)]);
+                 code == SNIB_ERR_OK ? "" : texts[pick("error text", 6)]);
     }
     return code;
 }

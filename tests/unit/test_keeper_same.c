@@ -87,6 +87,8 @@ static void make_environment(void)
         NULL,
         NULL,
         NULL,
+        "q=7.0123456789abcdef",
+        "q=1000.00000000000000aa:r=7.0123456789abcdef",
         "a%20b=7.0123456789abcdef",
         "q=7.0123456789abcdef:a%20b=7.0123456789abcdef",
         "n%3A%C3%A9=1000.00000000000000aa:r=7.0123456789abcdef",
