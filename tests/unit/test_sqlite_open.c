@@ -86,6 +86,20 @@ int __wrap_sqlite3_step(sqlite3_stmt *st)
     return !inside && !ends && fails() ? SQLITE_IOERR : __real_sqlite3_step(st);
 }
 
+/* In the place of libc's, for the whole program: nobody pulls the plug here,
+ * and hundreds of new files would wait for the disk. */
+int fsync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
+int fdatasync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
 /* -- how the file is found --------------------------------------------------------- */
 
 static struct snib__name lock;
