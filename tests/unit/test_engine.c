@@ -38,6 +38,22 @@ static void re_entry_costs_no_request_and_keeps_the_token(void **state)
     assert_int_equal(state_of(d, s), SNIB_HELD);
 }
 
+static void re_entry_has_an_end(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = acquire(d, ask_of(7)), *again = s;
+    struct snib__ask ask = ask_of(7);
+    grant(d, 100);
+    s->holds = (1 << 30) - 1;
+    assert_ptr_equal(acquire(d, ask), s);
+    assert_int_equal(s->holds, 1 << 30);
+    assert_int_equal(
+        snib__engine_acquire(d->e, d->now, d->site, &ask, &again, &d->err),
+        SNIB_ERR_LIMIT);
+    assert_null(again);
+    assert_int_equal(s->holds, 1 << 30);
+}
+
 static void
 a_pass_hands_on_the_remaining_deadline_with_the_next_token(void **state)
 {
@@ -567,6 +583,7 @@ int main(void)
     const struct CMUnitTest engine[] = {
         T(a_grant_is_served_and_released),
         T(re_entry_costs_no_request_and_keeps_the_token),
+        T(re_entry_has_an_end),
         T(a_pass_hands_on_the_remaining_deadline_with_the_next_token),
         T(a_local_turn_ends_after_five_ms_with_a_yield),
         T(a_turn_with_late_copies_about_releases_instead_of_yielding),

@@ -146,6 +146,16 @@ static void a_close_refuses_who_waits_and_ends_what_is_held(void **state)
     assert_int_equal(release(d, served, 4, NULL), SNIB_ERR_CLOSED);
 }
 
+static void after_a_close_no_ticket_is_told_from_an_old_one(void **state)
+{
+    struct desk *d = *state;
+    snib__engine_close(d->e, d->now);
+    assert_int_equal(release(d, 0, 1, NULL), SNIB_ERR_NOT_HELD);
+    assert_string_equal(d->err.text, "no grant (ticket 0)");
+    assert_int_equal(release(d, UINT64_C(1) << 32 | 1, 1, NULL),
+                     SNIB_ERR_CLOSED);
+}
+
 /* Who holds something and waits: the other waits are listed after a second. */
 static snib_err open_with(struct desk *d, uint32_t caps, bool deadlocks)
 {
@@ -223,6 +233,7 @@ int main(void)
     const struct CMUnitTest engine_close[] = {
         T(each_seat_is_counted_as_what_it_is),
         T(a_close_refuses_who_waits_and_ends_what_is_held),
+        T(after_a_close_no_ticket_is_told_from_an_old_one),
         T(deadlocks_are_looked_for_where_there_are_queues),
         T(a_store_of_another_library_is_not_opened),
         T(a_store_without_a_state_is_reachable),

@@ -49,6 +49,31 @@ static void close_ends_those_who_wait(void **state)
     snib_client_free(c);
 }
 
+static void a_blocking_call_is_not_cancelled_by_its_ticket(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    struct snib_client *d = open_client("", false);
+    struct snib_lock *l = lock_of(c, "x"), *m = lock_of(d, "x");
+    struct job j = {.lock = l};
+    struct snib_grant g, h;
+    pthread_t t;
+    assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
+    assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);
+    assert_int_equal(acquire(m, 0, &h), SNIB_ERR_OK);
+    pthread_create(&t, NULL, waits_for_ever, &j);
+    until_waiting(c, 1);
+    snib_cancel(c, g.ticket + (UINT64_C(1) << 32)); /* its seat, once more */
+    assert_int_equal(snib_release(m, h, &e), SNIB_ERR_OK);
+    pthread_join(t, NULL);
+    assert_int_equal(j.err, SNIB_ERR_OK);
+    assert_int_equal(j.grant.ticket, g.ticket + (UINT64_C(1) << 32));
+    snib_lock_free(l);
+    snib_lock_free(m);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
 static void after_close_the_holder_still_releases(void **state)
 {
     (void)state;
@@ -77,6 +102,26 @@ static void stop_releases_what_is_held(void **state)
     snib_lock_free(l);
     snib_client_free(c);
     snib_client_free(d);
+}
+
+static void a_child_gets_no_loss_descriptor_of_its_parents_grant(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    struct snib_lock *l = lock_of(c, "x");
+    struct snib_grant g;
+    int status;
+    assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
+    assert_true(snib_grant_fd(l, g) >= 0);
+    pid_t child = fork();
+    if (child == 0) {
+        errno = 0;
+        _exit(snib_grant_fd(l, g) == -1 && errno == ENOENT ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    snib_lock_free(l);
+    snib_client_free(c);
 }
 
 static void a_child_is_refused_and_the_parent_undisturbed(void **state)
@@ -584,6 +629,10 @@ int main(void)
         cmocka_unit_test_setup(after_close_the_holder_still_releases,
                                new_space),
         cmocka_unit_test_setup(stop_releases_what_is_held, new_space),
+        cmocka_unit_test_setup(
+            a_child_gets_no_loss_descriptor_of_its_parents_grant, new_space),
+        cmocka_unit_test_setup(a_blocking_call_is_not_cancelled_by_its_ticket,
+                               new_space),
         cmocka_unit_test_setup(a_child_is_refused_and_the_parent_undisturbed,
                                new_space),
         cmocka_unit_test_setup(a_fixed_lease_that_ends_is_told_by_its_deadline,

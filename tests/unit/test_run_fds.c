@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -78,10 +79,47 @@ static void a_client_of_a_server_leaves_no_descriptor(void **state)
     close(server);
 }
 
+static void start_one(struct snib_client *c, const char *name)
+{
+    struct snib_lock *l;
+    struct snib_event event;
+    struct snib_error e;
+    assert_int_equal(snib_lock_new(c, name, NULL, &l, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_acquire_start(l, NULL, NULL, NULL, &e), SNIB_ERR_OK);
+    assert_true(snib_next(c, &event));
+    assert_int_equal(event.kind, SNIB_EV_GRANTED);
+    snib_lock_free(l);
+}
+
+static void a_descriptor_of_number_nought_is_one_too(void **state)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_client *c;
+    struct snib_error e;
+    int was = fcntl(0, F_DUPFD_CLOEXEC, 3); /* -1: there is no input */
+    (void)state;
+    o.url = "memory:nought";
+    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
+    close(0);
+    start_one(c, "a");
+    int before = open_now();
+    assert_int_equal(snib_fd(c), 0);
+    start_one(c, "b");
+    assert_int_equal(snib_fd(c), 0);
+    assert_int_equal(open_now(), before);
+    snib_client_free(c);
+    assert_int_equal(fcntl(0, F_GETFD), -1);
+    if (was >= 0) {
+        assert_int_equal(dup2(was, 0), 0);
+        close(was);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest run_fds[] = {
         cmocka_unit_test(a_client_of_a_server_leaves_no_descriptor),
+        cmocka_unit_test(a_descriptor_of_number_nought_is_one_too),
     };
     return RUN(run_fds);
 }

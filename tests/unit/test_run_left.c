@@ -99,6 +99,24 @@ static void all_holds_are_abandoned_and_a_renewed_lease_is_not(void **state)
     snib_client_free(c);
 }
 
+static void only_a_grant_of_a_fixed_lease_is_exported(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    struct snib_lock *l = lock_of(c, "x");
+    struct snib_grant g;
+    char text[SNIB_GRANT_TEXT] = "was";
+    assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
+    assert_int_equal(snib_grant_export(l, g, text, sizeof text, &e),
+                     SNIB_ERR_USAGE);
+    assert_string_equal(e.text, "only a grant of a fixed lease can be left "
+                                "behind");
+    assert_string_equal(text, "");
+    assert_true(snib_grant_held(l, g));
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
 static void an_identity_is_thirty_two_hexadecimal_digits(void **state)
 {
     (void)state;
@@ -140,6 +158,8 @@ int main(void)
                                new_space),
         cmocka_unit_test_setup(
             all_holds_are_abandoned_and_a_renewed_lease_is_not, new_space),
+        cmocka_unit_test_setup(only_a_grant_of_a_fixed_lease_is_exported,
+                               new_space),
         cmocka_unit_test_setup(an_identity_is_thirty_two_hexadecimal_digits,
                                new_space),
     };

@@ -108,6 +108,17 @@ static void passwords_with_special_characters_are_decoded(void **state)
     }
 }
 
+static void an_underscore_may_stand_in_a_host_and_in_a_zone(void **state)
+{
+    (void)state;
+    struct snib__url *u = parse("redis://my_host/0");
+    assert_string_equal(u->host, "my_host");
+    snib__url_free(u);
+    u = parse("redis://[fe80::1%25my_if]/0");
+    assert_string_equal(u->host, "fe80::1%my_if");
+    snib__url_free(u);
+}
+
 static void ipv6_hosts_lose_their_brackets(void **state)
 {
     (void)state;
@@ -452,6 +463,7 @@ int main(void)
         cmocka_unit_test(what_is_not_given_is_null_zero_or_empty),
         cmocka_unit_test(a_password_may_come_without_a_user_and_a_user_without),
         cmocka_unit_test(passwords_with_special_characters_are_decoded),
+        cmocka_unit_test(an_underscore_may_stand_in_a_host_and_in_a_zone),
         cmocka_unit_test(ipv6_hosts_lose_their_brackets),
         cmocka_unit_test(files_and_spaces_need_no_host),
         cmocka_unit_test(a_path_of_two_slashes_is_not_shown_as_a_host),

@@ -320,6 +320,21 @@ static void two_cycles_are_two(void **state)
     forget(&w);
 }
 
+static void a_wait_between_two_cycles_is_in_neither(void **state)
+{
+    (void)state;
+    struct world w;
+    /* A and B, C and D; A waits for E too, and E for C. */
+    SEE(&w, "W h=A1:1:m w=B1:11:m:2", "X h=B1:2:r h=E1:3:r w=A1:10:m:1",
+        "Y h=C1:4:m w=D1:13:m:5 w=E1:14:m:3", "Z h=D1:5:m w=C1:12:m:4");
+    const struct snib__wait *between = &w.g->waits[node(&w, 14)];
+    assert_int_equal(w.g->sets, 2);
+    assert_int_equal(w.g->sure_sets, 2);
+    assert_int_equal(between->set, SNIB__WAIT_NONE);
+    assert_int_equal(between->sure_set, SNIB__WAIT_NONE);
+    forget(&w);
+}
+
 static void two_cycles_that_share_a_wait_have_one_victim(void **state)
 {
     (void)state;
@@ -632,6 +647,7 @@ int main(void)
         cmocka_unit_test(a_long_chain_has_an_end),
         cmocka_unit_test(who_waits_for_a_cycle_is_not_in_it),
         cmocka_unit_test(two_cycles_are_two),
+        cmocka_unit_test(a_wait_between_two_cycles_is_in_neither),
         cmocka_unit_test(two_cycles_that_share_a_wait_have_one_victim),
         cmocka_unit_test(who_only_stands_in_the_queue_need_not_give_up),
         cmocka_unit_test(readers_are_not_in_each_others_way),
