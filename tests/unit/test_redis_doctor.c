@@ -371,6 +371,24 @@ static void rights_are_told(void **state)
     }
 }
 
+/* Neither of these is a command and what was said to it. */
+static void a_right_that_is_no_text_is_not_told(void **state)
+{
+    static const char *const odd[] = {
+        "*2\r\n*2\r\n$3\r\nSET\r\n:5\r\n:1\r\n",
+        "*2\r\n*2\r\n:5\r\n$8\r\nNOPERM x\r\n:1\r\n",
+        "*2\r\n*2\r\n$3\r\nSET\r\n$-1\r\n:1\r\n"};
+    for (size_t i = 0; i < COUNT_OF(odd); i++) {
+        consult(&(struct says){.probe = odd[i]});
+        all_well_but("");
+        for (int k = 0; k < founds; k++) {
+            assert_string_not_equal(found[k].check, "permissions");
+        }
+        tear_down(state);
+        set_up(state);
+    }
+}
+
 static void a_subscription_that_is_not_to_be_had_is_told(void **state)
 {
     (void)state;
@@ -530,6 +548,7 @@ int main(void)
         CASE(what_is_saved_is_told),
         CASE(eviction_is_told),
         CASE(rights_are_told),
+        CASE(a_right_that_is_no_text_is_not_told),
         CASE(a_subscription_that_is_not_to_be_had_is_told),
         CASE(a_clock_that_is_stepped_is_told),
         CASE(a_clock_that_cannot_be_read_is_told),

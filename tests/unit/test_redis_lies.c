@@ -42,6 +42,20 @@ static void spinning_does_not_make_queued_an_answer(void **state)
     answered(&rq, SNIB__UNKNOWN);
 }
 
+static void there_is_no_place_before_the_first_in_a_queue(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    rq.may_queue = true;
+    start(&rq);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:0\r\n:0\r\n");
+    answered(&rq, SNIB__UNKNOWN);
+    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(error.text, "not one of our scripts'"));
+}
+
 /* Nobody is left without an answer, and none is told what was not said. */
 static void what_is_no_answer_to_a_verb_is_unknown(void **state)
 {
@@ -399,6 +413,7 @@ int main(void)
         CASE(a_repeat_that_its_limit_cuts_tells_what_was_not_understood),
         CASE(who_was_understood_again_repeats_at_once),
         CASE(spinning_does_not_make_queued_an_answer),
+        CASE(there_is_no_place_before_the_first_in_a_queue),
         CASE(a_holder_until_the_end_of_time_does_not_hasten_polls),
         CASE(a_holder_until_the_end_of_time_does_not_end_spinning),
         CASE(a_lease_longer_than_asked_is_cut),

@@ -121,6 +121,30 @@ static void a_list_cut_in_the_middle_is_unknown_once(void **state)
     snib__buf_free(&rows);
 }
 
+/* Each attempt is over before the next one begins: there are so many only. */
+static void a_look_that_a_starting_server_puts_off_is_asked_anew(void **state)
+{
+    (void)state;
+    const struct snib__redis *s = (const struct snib__redis *)(void *)store;
+    struct snib__request rq = request(SNIB__INSPECT);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.result = &rows;
+    start(&rq);
+    connected(CALLERS);
+    for (int i = 0; i <= LOOKS_MAX; i++) {
+        for (int ms = 0; !heard(CALLERS); ms++) {
+            assert_true(ms < 5000);
+            pass(1);
+        }
+        assert_int_equal(s->look_count, 1);
+        say(CALLERS, "-LOADING the dataset is being read\r\n");
+        silence();
+        assert_int_equal(s->look_count, 0);
+    }
+    snib__buf_free(&rows);
+}
+
 /* The client's own look for deadlocks takes the keeper's line, and it may have
  * to wait there behind a renewal. */
 static void a_list_waits_for_a_line_behind_a_renewal(void **state)
@@ -239,6 +263,7 @@ int main(void)
         CASE(inspect_gives_rows),
         CASE(list_scans_once_each_and_filters_by_glob),
         CASE(a_list_cut_in_the_middle_is_unknown_once),
+        CASE(a_look_that_a_starting_server_puts_off_is_asked_anew),
         CASE(a_list_waits_for_a_line_behind_a_renewal),
         CASE(a_search_leaves_the_server_its_time),
         CASE(a_slow_network_makes_no_search_endless),

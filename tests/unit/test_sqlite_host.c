@@ -266,6 +266,43 @@ static void a_free_file_is_told_as_free(void **state)
     assert_memory_equal(consult("journal")->text, "wal, ", 5);
 }
 
+static void the_doctor_names_the_file_before_anything_of_it(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__DOCTOR, NULL);
+    struct snib__buf b;
+    struct snib__rec rec;
+    char check[40] = "";
+    open_peers(1);
+    snib__buf_init(&b, 1 << 20);
+    r.result = &b;
+    assert_int_equal(run(0, &r), SNIB__DONE);
+    snib__rec_begin(&rec, snib__buf_bytes(&b), snib__buf_size(&b));
+    assert_true(snib__rec_next_row(&rec));
+    while (snib__rec_next_field(&rec)) {
+        if (rec.field == SNIB__F_CHECK) {
+            snprintf(check, sizeof check, "%.*s", (int)rec.size,
+                     (const char *)rec.data);
+        }
+    }
+    assert_string_equal(check, "file");
+    snib__buf_free(&b);
+}
+
+static void what_a_group_may_do_to_its_file_is_well(void **state)
+{
+    (void)state;
+    open_peers(1);
+    assert_int_equal(chmod(path, 0660), 0);
+    assert_int_equal(consult("permissions")->level, SNIB_LEVEL_WARN);
+    self_of(0)->place.shared = true;
+    const struct finding *f = consult("permissions");
+    assert_int_equal(f->level, SNIB_LEVEL_OK);
+    assert_memory_equal(f->text, "file 0660 uid ", 14);
+    assert_string_equal(f->remedy, "");
+    self_of(0)->place.shared = false;
+}
+
 static void who_keeps_the_file_busy_is_told(void **state)
 {
     (void)state;
@@ -416,6 +453,8 @@ int main(void)
         ALONE(who_uses_a_file_by_flock_is_named),
         cmocka_unit_test(file_systems_have_names),
         ALONE(a_free_file_is_told_as_free),
+        ALONE(the_doctor_names_the_file_before_anything_of_it),
+        ALONE(what_a_group_may_do_to_its_file_is_well),
         ALONE(who_keeps_the_file_busy_is_told),
         ALONE(what_others_may_do_to_the_file_is_told),
         ALONE(a_file_that_is_gone_is_told),

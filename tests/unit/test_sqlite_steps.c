@@ -392,6 +392,7 @@ static void what_was_in_a_doubtful_commit_is_in_doubt(void **state)
         b = request(SNIB__ACQUIRE, &other);
         run_both(&a, &b);
         assert_int_equal(a.answer, t[i].first);
+        assert_int_equal(a.token, 0); /* what it was given there is undone */
         assert_int_equal(b.answer, SNIB__DONE);
         fails_at = 0;
         fails_for = 1;
