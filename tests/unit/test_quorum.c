@@ -109,6 +109,33 @@ static void a_waiter_wins_when_the_majority_is_back(void **state)
     assert_int_equal(g.answer, SNIB__DONE);
 }
 
+static void refuse(uint8_t node, bool hopeless)
+{
+    struct snib__input in = {.kind = SNIB__IN_REFUSED,
+                             .chan = (uint8_t)(node * 3),
+                             .hopeless = hopeless};
+    ops->input(client[0].store, now, &in);
+}
+
+/* Who refuses may let in later; a name that is no host's does not. */
+static void
+a_waiter_waits_for_who_refuses_and_not_for_who_is_nowhere(void **state)
+{
+    for (int hopeless = 0; hopeless < 2; hopeless++) {
+        open_clients(3, 1, 0);
+        all_ways(0, WAY_SHUT, 1, 3);
+        struct snib__request g = request(SNIB__ACQUIRE);
+        g.may_queue = true;
+        start(0, &g);
+        refuse(1, hopeless);
+        refuse(2, hopeless);
+        run(4000);
+        assert_int_equal(g.answer,
+                         hopeless ? SNIB__NOT_APPLIED : SNIB__PENDING);
+        tear_down(state);
+    }
+}
+
 static void even_numbers_need_more_than_half(void **state)
 {
     (void)state;
@@ -586,6 +613,7 @@ int main(void)
         CASE(without_a_majority_it_is_refused_and_says_why),
         CASE(a_waiter_without_a_majority_hears_it_before_its_limit),
         CASE(a_waiter_wins_when_the_majority_is_back),
+        CASE(a_waiter_waits_for_who_refuses_and_not_for_who_is_nowhere),
         CASE(even_numbers_need_more_than_half),
         CASE(held_by_another_is_no_and_told_how_long),
         CASE(a_waiter_is_told_queued_once_and_wins_soon_after_the_end),

@@ -455,6 +455,23 @@ static void a_look_waits_for_the_answer_that_decides(void **state)
     snib__buf_free(&rows);
 }
 
+/* Each finding says once how bad it is. */
+static void levels_are(const struct snib__buf *rows, const int64_t *expected)
+{
+    struct snib__rec r;
+    snib__rec_begin(&r, snib__buf_bytes(rows), snib__buf_size(rows));
+    for (int i = 0; snib__rec_next_row(&r); i++) {
+        int n = 0;
+        while (snib__rec_next_field(&r)) {
+            if (r.field == SNIB__F_LEVEL) {
+                assert_int_equal(snib__rec_value_i64(&r), expected[i]);
+                n++;
+            }
+        }
+        assert_int_equal(n, 1);
+    }
+}
+
 static void doctor_speaks_of_each_node(void **state)
 {
     (void)state;
@@ -469,6 +486,9 @@ static void doctor_speaks_of_each_node(void **state)
     /* three are fine, one is down; the majority; an even number */
     assert_int_equal(rows_of(&rows, SNIB__ROW_FINDING, SNIB__F_LEVEL, &level),
                      6);
+    levels_are(&rows, (const int64_t[]){SNIB_LEVEL_OK, SNIB_LEVEL_OK,
+                                        SNIB_LEVEL_OK, SNIB_LEVEL_FAIL,
+                                        SNIB_LEVEL_WARN, SNIB_LEVEL_WARN});
     const char *text = (const char *)snib__buf_bytes(&rows);
     assert_non_null(memmem(text, snib__buf_size(&rows), "a: fine", 7));
     assert_non_null(memmem(text, snib__buf_size(&rows), "d: no answer", 12));

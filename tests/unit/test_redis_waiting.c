@@ -419,6 +419,34 @@ static void a_message_between_two_acknowledgements_is_a_message(void **state)
     assert_true(out.chan[SUBS].pushes);
 }
 
+/* It was told that the lock is held, and is in no queue: for all that. */
+static void a_grant_for_who_is_in_no_queue_is_asked_for_at_once(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE), b = request(SNIB__ACQUIRE);
+    let_wait(&a);
+    push(&a, 5000, 3000, a.poll[0].number);
+    answered(&a, SNIB__DONE);
+    closed(SUBS);
+    b.may_queue = true;
+    start(&b);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+    pass(30);
+    opened(SUBS);
+    hears_hello(SUBS);
+    say(SUBS, HELLO_REPLY);
+    assert_true(heard(SUBS));
+    sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(word[1]),
+         word[1]);
+    assert_false(heard(CALLERS));
+    push(&b, 6000, 3000, 77);
+    silence();
+    hears_acquire(CALLERS, "0");
+    grant_reply(CALLERS, 6000);
+    answered(&b, SNIB__DONE);
+}
+
 static void without_the_right_to_subscribe_a_waiter_is_denied(void **state)
 {
     static const uint64_t ids[] = {0, 7, BUCKETS - 1};
@@ -473,6 +501,7 @@ int main(void)
         CASE(a_revoke_is_heard_on_the_channel_of_the_client),
         CASE(a_subscription_that_was_lost_is_rebuilt_for_who_holds),
         CASE(a_message_between_two_acknowledgements_is_a_message),
+        CASE(a_grant_for_who_is_in_no_queue_is_asked_for_at_once),
         CASE(without_the_right_to_subscribe_a_waiter_is_denied),
         CASE(held_off_until_the_limit_is_a_clean_no),
     };
