@@ -174,6 +174,8 @@ static void each_other_word_has_its_line(void **state)
          "still runs\n",
          .todo = LEASH_SAY_RISK, .risk_text = "refused\n",
          .lost_text = "not this"},
+        {"snib: n\\x01: at risk: a renewal failed (x); the lease still runs\n",
+         .todo = LEASH_SAY_RISK, .risk_text = "x"},
         {"snib: n\\x01: the command left processes behind; they are stopped "
          "before the lock is released\n",
          .todo = LEASH_SAY_LEFT},

@@ -3,6 +3,8 @@
 
 #include "cli/proc.h"
 
+#include <unistd.h>
+
 /* All of a list, joined by commas. */
 static const char *pids_of(const char *list)
 {
@@ -50,12 +52,24 @@ static void what_is_no_list_of_children_is_nobody(void **state)
     assert_string_equal(pids_of("7 \n"), "7,");
 }
 
+/* All have pid 1 above them; as a place up the tree it says nothing. */
+static void neither_pid_1_nor_what_is_no_pid_is_up_the_tree(void **state)
+{
+    (void)state;
+    assert_false(proc_is_ancestor(1, getpid()));
+    assert_false(proc_is_ancestor(0, getpid()));
+    assert_false(proc_is_ancestor(-1, getpid()));
+    assert_false(proc_is_ancestor(1, 1));
+    assert_true(proc_is_ancestor(2, 2));
+}
+
 int main(void)
 {
     const struct CMUnitTest proc[] = {
         cmocka_unit_test(a_list_of_children_comes_apart),
         cmocka_unit_test(a_number_that_was_cut_off_is_no_pid),
         cmocka_unit_test(what_is_no_list_of_children_is_nobody),
+        cmocka_unit_test(neither_pid_1_nor_what_is_no_pid_is_up_the_tree),
     };
     return RUN(proc);
 }
