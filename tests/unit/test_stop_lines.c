@@ -175,42 +175,11 @@ static void a_release_without_an_answer_is_unknown_at_the_stop(void **state)
     close(server);
 }
 
-static void no_line_speaks_after_the_stop(void **state)
-{
-    (void)state;
-    char url[64];
-    int server = listening(url, sizeof url), watched = 0;
-    struct snib_lock *lock;
-    struct snib_client *c = pulling(url, &lock);
-    struct snib_event event;
-    int peer = accept(server, NULL, NULL);
-    greets(c, peer);
-    says(peer, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n"); /* another's */
-    do { /* to be told of its turn it opens another */
-        struct pollfd fd = {.fd = snib_fd(c), .events = POLLIN};
-        assert_true(poll(&fd, 1, 5000) > 0);
-        assert_int_equal(snib_process(c), SNIB_ERR_OK);
-        watched = 0;
-        for (uint32_t i = 1; i < SNIB__LINES; i++) {
-            watched += c->line[i].watched;
-        }
-    } while (!watched);
-    snib_client_stop(c);
-    while (snib_next(c, &event)) {
-    }
-    assert_false(speaks(c));
-    snib_lock_free(lock);
-    snib_client_free(c);
-    close(peer);
-    close(server);
-}
-
 int main(void)
 {
     const struct CMUnitTest cases[] = {
         cmocka_unit_test(descriptors_stay_until_free),
         cmocka_unit_test(a_release_without_an_answer_is_unknown_at_the_stop),
-        cmocka_unit_test(no_line_speaks_after_the_stop),
     };
     return RUN(cases);
 }
