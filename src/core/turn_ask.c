@@ -362,7 +362,7 @@ static void late_unanswered(struct snib__engine *e, snib_instant now,
         if (!snib__reached(now, s->limit)) {
             continue;
         }
-        if (!last && !is_party(t)) {
+        if (!last && !is_party(t) && !s->terms.try_only) {
             snib__seat_refuse(e, s, nothing, &plain);
         } else if (!stays ||
                    !snib__seat_stay(e, now, s, SNIB_ERR_TIMEOUT, !placed)) {

@@ -53,8 +53,8 @@ struct snib__roles {
 };
 
 /* A thread that must be woken, and how: a parked one by its word, a polling
- * one by the bell that it polls, of a line that it led when it fell asleep. Collected by the caller
- * and done after unlocking (rule 2). */
+ * one by the bell that it polls, of a line that it led when it fell asleep.
+ * Collected by the caller and done after unlocking (rule 2). */
 typedef void snib__rouse(void *data, struct snib__waiter *);
 
 void snib__roles_init(struct snib__roles *, uint32_t lines);
