@@ -50,6 +50,7 @@ struct snib__store {
     struct { /* what the library said last; err OK: it works               */
         snib_err err;
         snib_instant since; /* 0: not asked yet                             */
+        snib_instant asked; /* first since it worked last; 0: not yet       */
         char text[sizeof((struct snib_error *)0)->text];
     } last;
 };
@@ -136,11 +137,16 @@ static void forget(struct snib__store *s, struct snib__request *r)
     s->owned--;
 }
 
-static void list_it(struct snib__store *s, struct snib__request *r)
+static void list_it(struct snib__store *s, snib_instant now,
+                    struct snib__request *r)
 {
+    if (!s->last.asked.ns) {
+        s->last.asked = now;
+    }
     snib__heap_remove(&s->heap, &r->timer);
     r->chan |= LISTED;
     snib__unlink(&r->link); /* an interim answer nobody has fetched yet */
+    r->blocked = false;
     r->patience = r->limit; /* exec reads this one: limit may move meanwhile */
     snib__list_push(&s->out->exec, &r->link);
 }
@@ -184,11 +190,12 @@ static void start(struct snib__store *s, snib_instant now,
         }
         s->owned++;
         snib__list_push(bucket_of(s, r->id), &r->own);
-        list_it(s, r);
+        list_it(s, now, r);
     }
 }
 
-static void poll_now(struct snib__store *s, struct snib__request *r)
+static void poll_now(struct snib__store *s, snib_instant now,
+                     struct snib__request *r)
 {
     if (r->chan & ENDING) {
         return;
@@ -196,7 +203,7 @@ static void poll_now(struct snib__store *s, struct snib__request *r)
     if (r->chan & LISTED) {
         r->chan |= AGAIN;
     } else {
-        list_it(s, r);
+        list_it(s, now, r);
     }
 }
 
@@ -223,36 +230,36 @@ static void tick(struct snib__store *s, snib_instant now)
             r->answer = SNIB__NOT_APPLIED;
             answer_final(s, r);
         } else {
-            list_it(s, r);
+            list_it(s, now, r);
         }
     }
 }
 
-static void poll_all(struct snib__store *s)
+static void poll_all(struct snib__store *s, snib_instant now)
 {
     for (uint32_t i = 0; i < s->buckets; i++) {
         SNIB__LIST_EACH (l, &s->bucket[i]) {
             if (of_own(l)->verb == SNIB__ACQUIRE) {
-                poll_now(s, of_own(l));
+                poll_now(s, now, of_own(l));
             }
         }
     }
 }
 
-static void rung(struct snib__store *s)
+static void rung(struct snib__store *s, snib_instant now)
 {
     uint64_t ids[IDS_AT_ONCE][2];
     uint32_t n;
     do {
         n = s->ops->rung(s->instance, ids, IDS_AT_ONCE);
         if (n > IDS_AT_ONCE) {
-            poll_all(s);
+            poll_all(s, now);
             return;
         }
         for (uint32_t i = 0; i < n; i++) {
             struct snib__request *r = find_acquire(s, ids[i]);
             if (r) {
-                poll_now(s, r);
+                poll_now(s, now, r);
             } else {
                 snib__out_ended(s->out, ids[i]);
             }
@@ -265,7 +272,7 @@ static void input(struct snib__store *s, snib_instant now,
 {
     switch (in->kind) {
     case SNIB__IN_RUNG:
-        rung(s);
+        rung(s, now);
         tick(s, now);
         break;
     case SNIB__IN_TICK:
@@ -347,11 +354,14 @@ static void remember(struct snib__store *s, snib_instant now,
     snib_err err = tells ? r->err : SNIB_ERR_OK;
     bool of_store = err == SNIB_ERR_STORE || err == SNIB_ERR_DENIED ||
                     err == SNIB_ERR_UNREACHABLE || err == SNIB_ERR_CONFIG;
+    if (!of_store) {
+        s->last.asked.ns = 0;
+    }
     if (tells && !of_store) {
         return;
     }
     if (!s->last.since.ns || !s->last.err != !err) {
-        s->last.since = now;
+        s->last.since = of_store && s->last.asked.ns ? s->last.asked : now;
     }
     s->last.err = err;
     snprintf(s->last.text, sizeof s->last.text, "%s",
@@ -396,7 +406,7 @@ static void come_back(struct snib__store *s, snib_instant now,
     case SNIB__QUEUED:
         r->chan |= STANDS;
         if (again && !ending) {
-            list_it(s, r);
+            list_it(s, now, r);
             return;
         }
         if (!ending) {

@@ -180,6 +180,8 @@ struct snib__request {
                   before, so something of it may be there                   */
     bool once;        /* not sent before: one failed attempt to connect ends it
                   (NOT_APPLIED), not its limit                              */
+    bool blocked;     /* NOT_APPLIED, PENDING: others were inside the library
+                  all the time, as they are when they write                 */
     bool may_queue, resent, revoked, keepers; /* keepers: not a caller's own
                                       wait (renewal, clean-up); resent: a copy
                                       may be executed later. The store sets it

@@ -304,17 +304,39 @@ static void refuse_company(struct snib__engine *e, struct snib__turn *t,
 
 /* The store kept the request until its limit: seats whose own limit has come
  * with it end here. One that the store had in its queue, or said no to, surely
- * has nothing; one that was never answered does not know. */
+ * has nothing; one that was never answered does not know. Passing: what was in the way is no
+ * fault of the store. */
 static void refuse_late(struct snib__engine *e, snib_instant now,
                         struct snib__turn *t, snib_err why,
-                        const struct snib_error *detail)
+                        const struct snib_error *detail, bool passing)
 {
     SNIB__LIST_EACH_SAFE (l, next, &t->site->waiting) {
         struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, link);
-        if (snib__reached(now, s->limit)) {
+        bool last = l == snib__list_first(&t->site->waiting) &&
+                    next == &t->site->waiting.head;
+        if (!snib__reached(now, s->limit)) {
+            continue;
+        }
+        if (!passing || s->terms.try_only) {
             snib__seat_refuse(e, s, why, detail);
+        } else if (!last || !t->placed ||
+                   !snib__seat_stay(e, now, s, SNIB_ERR_TIMEOUT, false)) {
+            snib__seat_refuse(e, s, SNIB_ERR_TIMEOUT, NULL);
         }
     }
+}
+
+/* Others were inside the library until the limit. That is a moment's matter
+ * most of the time, and the limit was a short one: it says nothing against the
+ * store. */
+static bool blocked_for_a_moment(const struct snib__engine *e, snib_instant now,
+                                 const struct snib__turn *t,
+                                 const struct snib__request *rq)
+{
+    struct snib__store_state is;
+    snib__engine_store_state(e, now, &is);
+    return rq->blocked && is.reachable && !t->doubt &&
+           !(t->placed && is_party(t));
 }
 
 /* The same after a no. Where a copy of the request may come after it, or has
@@ -451,7 +473,8 @@ void snib__turn_asked(struct snib__engine *e, snib_instant now,
             snib_err late = t->placed && is_party(t) ? not_applied(t, q)
                             : rq->err                ? rq->err
                                                      : SNIB_ERR_STORE;
-            refuse_late(e, now, t, late, &q->error);
+            refuse_late(e, now, t, late, &q->error,
+                        blocked_for_a_moment(e, now, t, rq));
             if (snib__turn_first_waiting(t->site)) {
                 rq->placed = t->placed;
                 snib__inquiry_start(e, q);

@@ -32,11 +32,12 @@ def cases(subject):
 
 @pytest.fixture(scope="session")
 def urls(tmp_path_factory):
-    """By store; a file of its own for each SUBJECT: crowds write a lot."""
+    """By store; a file of its own for each CASE: crowds write a lot, and what
+    one case waits for in vain is no other's write."""
     folder = tmp_path_factory.mktemp("db")
     urls = {"memory": "memory:conformance",
-            "sqlite": f"sqlite:{folder}/SUBJECT.db",
-            "sqlite2": f"sqlite:{folder}/SUBJECT-2.db"}
+            "sqlite": f"sqlite:{folder}/CASE.db",
+            "sqlite2": f"sqlite:{folder}/CASE-2.db"}
     if not shutil.which("redis-server"):
         yield urls
         return
@@ -67,7 +68,8 @@ def runs(request, urls):
             p = item.callspec.params if hasattr(item, "callspec") else {}
             if "case" not in p or p["subject"] not in found:
                 continue
-            at = [urls.get(one, "").replace("SUBJECT", p["subject"])
+            at = [urls.get(one, "").replace(
+                "CASE", f"{p['subject']}-{p['case']}")
                   for one in p["store"].split()]
             if all(at):
                 futures[p["store"], p["subject"], p["case"]] = pool.submit(

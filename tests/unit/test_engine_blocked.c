@@ -158,6 +158,89 @@ static void a_cancel_of_what_was_never_there_is_done(void **state)
     assert_null(inside());
 }
 
+/* The library was occupied by others until the limit. */
+static void occupied(void)
+{
+    inside()->blocked = true;
+    comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
+}
+
+static void is_told(struct snib__seat *s, snib_err err)
+{
+    assert_int_equal(s->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(s->err, err);
+    snib__seat_done(d.e, s);
+}
+
+/* For a moment that is no fault of the store's; later it is one. */
+static void a_short_wait_behind_a_write_is_a_time_out(void **state)
+{
+    (void)state;
+    struct snib__seat *a = acquire(1, 20); /* of another hour */
+    inside()->blocked = false;
+    comes_back(SNIB__NOT_APPLIED, SNIB_ERR_NOMEM);
+    is_told(a, SNIB_ERR_NOMEM);
+    pass_ms(3600000);
+    for (int64_t ms = 0; ms < 200; ms += 20) {
+        a = acquire(1, 20);
+        assert_non_null(inside());
+        d.now = snib__after(d.now, snib__ms(20));
+        occupied();
+        is_told(a, ms < 80 ? SNIB_ERR_TIMEOUT : SNIB_ERR_STORE);
+        assert_null(inside()); /* nothing of it is anywhere */
+    }
+}
+
+/* It waits as long as for any answer: nobody knows whether it is free. */
+static void a_try_behind_a_write_blames_the_store(void **state)
+{
+    (void)state;
+    struct snib__ask ask = {.lane = 1,
+                            .try_only = true,
+                            .limit = snib__after(d.now, snib__ms(20)),
+                            .lease = snib__ms(30000)};
+    struct snib__seat *s = NULL;
+    assert_int_equal(snib__engine_acquire(d.e, d.now, d.site, &ask, &s, &d.err),
+                     SNIB_ERR_OK);
+    d.now = snib__after(d.now, snib__ms(20));
+    occupied();
+    is_told(s, SNIB_ERR_STORE);
+}
+
+/* A store that fails says so at once, however short the wait. */
+static void a_full_disk_is_no_time_out(void **state)
+{
+    (void)state;
+    struct snib__seat *a = acquire(1, 20);
+    d.now = snib__after(d.now, snib__ms(20));
+    comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
+    is_told(a, SNIB_ERR_STORE);
+    a = acquire(1, 30); /* and what blocked it before is forgotten */
+    inside()->blocked = true;
+    comes_back(SNIB__PENDING, SNIB_ERR_STORE);
+    pass_ms(20);
+    d.now = snib__after(d.now, snib__ms(10));
+    comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
+    is_told(a, SNIB_ERR_STORE);
+}
+
+/* The place in the queue goes with it, and before it is told. */
+static void who_stands_in_the_queue_leaves_it_first(void **state)
+{
+    (void)state;
+    struct snib__seat *a = acquire(1, 1010);
+    comes_back(SNIB__QUEUED, SNIB_ERR_OK);
+    pass_ms(1001); /* a poll */
+    assert_int_equal(inside()->answer, SNIB__QUEUED);
+    d.now = snib__after(d.now, snib__ms(9));
+    occupied();
+    assert_int_equal(a->state, SNIB__SEAT_LEAVING);
+    assert_int_equal(inside()->verb, SNIB__CANCEL);
+    comes_back(SNIB__DONE, SNIB_ERR_OK);
+    is_told(a, SNIB_ERR_TIMEOUT);
+    assert_null(inside());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +249,14 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(
             a_cancel_of_what_was_never_there_is_done, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_short_wait_behind_a_write_is_a_time_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_try_behind_a_write_blames_the_store,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_full_disk_is_no_time_out, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(who_stands_in_the_queue_leaves_it_first,
+                                        set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,7 +214,8 @@ static void too_late(struct snib__sqlite *self, struct batch *b, int rc)
     for (uint32_t i = 0; i < b->count; i++) {
         struct snib__request *r = b->r[i];
         not_applied(self, r, rc);
-        if (rc == SQLITE_BUSY && !snib__reached(now, r->patience)) {
+        r->blocked = rc == SQLITE_BUSY;
+        if (r->blocked && !snib__reached(now, r->patience)) {
             r->answer = SNIB__PENDING; /* the text says who is in the way */
         }
     }
