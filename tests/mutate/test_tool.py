@@ -204,6 +204,19 @@ def test_known_survivors_survive_and_known_kills_die(run):
     assert "src/base" in told and "Not found:" in told
 
 
+def test_one_program_alone_says_what_it_finds_by_itself(run):
+    status, told, lines = run("--only", "src/base", "--count", "500",
+                              "--seed", "1", "--by", "unit.small")
+    found = verdicts(lines)
+    assert status == 0, told
+    assert {v for (f, _), v in found.items() if f == "small_greet"} <= {
+        "survived", "equivalent"}, told
+    assert {v.get("by") for v in lines if v["verdict"] == "killed"} == {
+        "unit.small"}, told
+    status, told, _ = run("--by", "unit.no_such")
+    assert status == 1 and "ctest's is named unit.no_such" in told
+
+
 def test_same_machine_code_is_equivalent_and_a_mark_counts_as_well(
         run, project):
     _, listed, _ = run("--list", "--all")

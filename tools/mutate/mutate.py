@@ -23,6 +23,9 @@ How
   --budget S      seconds of pytest cases a mutant (default: 40); the cases
                   left out are counted in the report
   --thorough      no budget
+  --by TEST       only this program of ctest's (unit.resp, threads.same, …) is
+                  built and run, whatever it reaches: what does it find?  May
+                  be given again; no map, no sanitizers
   --minutes N     begin no further mutant after so many minutes; what was drawn
                   and not judged is counted
   --resume        of an earlier run that was cut off: what --out has a verdict
@@ -96,6 +99,7 @@ def options_of(words):
                     default=int(os.environ.get("SNIB_JOBS", "2")))
     ap.add_argument("--budget", type=float, default=40)
     ap.add_argument("--thorough", action="store_true")
+    ap.add_argument("--by", action="append", default=[])
     ap.add_argument("--minutes", type=float, default=float("inf"))
     ap.add_argument("--resume", action="store_true")
     ap.add_argument("--fail-under", type=float)
@@ -218,8 +222,22 @@ class Tool:
                 files[path] += more.encode()
         self.copy.sync(files)
         self.copy.configure()
-        self.copy.build()
+        self.copy.build(self.targets())
         self.say(f"built: {len(sample.mutants)} mutants in {len(files)} files")
+
+    def named(self):
+        """The programs of --by."""
+        units = {u.name: u for u in Suites(self.copy).programs}
+        unknown = [name for name in self.options.by if name not in units]
+        if unknown:
+            raise ValueError(f"no program of ctest's is named {unknown[0]}; "
+                             "ctest -N shows the names")
+        return [units[name] for name in self.options.by]
+
+    def targets(self):
+        """What is to be built; nothing: all."""
+        return sorted({os.path.relpath(u.argv[0], self.copy.bin)
+                       for u in self.named()})
 
     def agents(self, python, count):
         return [Agent(python, self.root) for _ in range(count)]
@@ -261,6 +279,8 @@ class Tool:
     def units(self, found):
         """The units of the build with mutants, with what the map knows."""
         suites, units = Suites(self.copy), {}
+        if found is None:
+            return suites.python, self.timed(suites.python)
         entries = {os.path.relpath(e[1], self.copy.tree): e
                    for e in suites.files}
         for unit in suites.programs:
@@ -277,6 +297,22 @@ class Tool:
             unit.seconds = kept["seconds"]
             unit.reached = frozenset(kept["reached"])
         return suites.python, units
+
+    def timed(self, python):
+        """The programs of --by, as they are without a mutant."""
+        agent, units = Agent(python, self.root), {}
+        log = os.path.join(self.copy.base, "test-0.log")
+        try:
+            for unit in self.named():
+                done = agent.run(unit.job(log, 600))
+                if done["status"]:
+                    raise ValueError(f"{unit.name} fails without a mutant: "
+                                     f"see {log}")
+                unit.seconds, unit.reached = done["seconds"], frozenset()
+                units[unit.name] = unit
+        finally:
+            agent.close()
+        return units
 
     def judge(self, sample, found):
         python, units = self.units(found)
@@ -318,7 +354,7 @@ class Tool:
                     judge.same_code(mutant):
                 return {"verdict": "equivalent", "why": "the same machine "
                         "code"}
-            if verdict["verdict"] == "survived" and key:
+            if verdict["verdict"] == "survived" and key and found:
                 return judge.with_sanitizers(mutant, key, agent, log, verdict)
             return verdict
 
@@ -423,7 +459,7 @@ def main(words, root=ROOT):
             print("nothing to draw from")
             return 0
         tool.build(sample)
-        found = tool.map()
+        found = None if options.by else tool.map()
         share = tool.tell(*tool.judge(sample, found))
     except (BuildFailed, marks.BadMark, ValueError) as error:
         print(f"mutate: {error}", file=sys.stderr)
