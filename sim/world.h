@@ -179,6 +179,7 @@ struct sim_client {
     struct {
         int64_t from, to; /* the last look for circles, at the server    */
         int64_t before;   /* end of the one before that                  */
+        int64_t length;   /* of that one; 0: on another line             */
         int conn;
     } look;
     struct snib__query force; /* a forced release under way               */

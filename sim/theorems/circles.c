@@ -354,6 +354,7 @@ static bool has_seen(const struct sim_world *w, const struct sim_client *c)
 static void too_early(struct sim_world *w, const struct sim_client *c, int conn)
 {
     int64_t length = c->look.to - c->look.from;
+    length = length < c->look.length ? length : c->look.length;
     int64_t gap = w->t - c->look.to + hop(w);
     bool soon = gap < EVERY_MS * SIM_MS / 100 * 99;
     bool seen = has_seen(w, c) || (w->opt.fault_count && soon);
@@ -382,6 +383,8 @@ void theorem_looks_are_few(struct sim_world *w,
         if (c->look.from) {
             too_early(w, c, ev->conn);
         }
+        c->look.length =
+            ev->conn == c->look.conn ? c->look.to - c->look.from : 0;
         c->look.conn = ev->conn;
         c->look.before = c->look.to;
         c->look.from = w->t;

@@ -14,7 +14,9 @@
  *   After a look that took long the next one is 50 times as long away:
  *   looking costs a server about a fiftieth of its time per client at most.
  *   (Counted from when it was sent: what an outage takes costs the server
- *   nothing, and must not put off the next look by as many minutes.) A store
+ *   nothing, and must not put off the next look by as many minutes. Nor must
+ *   the sleep of a process that was stopped while it looked, which shows as a
+ *   long look, too: of the last two the shorter one counts.) A store
  *   that has to search long keeps to that within a look, too: it pauses, and
  *   those pauses count as rest.
  *
@@ -339,6 +341,9 @@ static void rest(struct snib__engine *e, snib_instant now)
                                   snib__reached(now, c->query.limit));
     c->again = snib__after(now, apart(e, EVERY_MS));
     if (cost) {
+        int64_t before = c->took.ns;
+        c->took.ns = took;
+        took = took < before ? took : before;
         c->again = snib__later(
             c->again, snib__after(now, (snib_duration){took * CALM - rested}));
     }

@@ -105,6 +105,7 @@ struct snib__cycles {
     snib_instant
         asked; /* when the query began, or was sent, if that is known */
     snib_instant again; /* not before                                        */
+    snib_duration took; /* the last look                                     */
     bool asking;
 };
 

@@ -66,6 +66,14 @@ static void a_wait_that_the_look_did_not_meet_goes_on(void **state)
     assert_int_equal(s->state, SNIB__SEAT_WAITING);
 }
 
+static void look_of(struct desk *d, int64_t ms)
+{
+    assert_non_null(at(SNIB__LIST));
+    at(SNIB__LIST)->valid_from = d->now;
+    pass_ms(d, ms);
+    say(d, at(SNIB__LIST), SNIB__DONE);
+}
+
 /* The pause behind a look is counted from when the store got it: 400 ms of its
  * work are made good by 20 s, 400 ms without a line cost it nothing. */
 static void a_look_that_waited_for_a_line_is_no_long_one(void **state)
@@ -77,11 +85,28 @@ static void a_look_that_waited_for_a_line_is_no_long_one(void **state)
     at(SNIB__LIST)->valid_from = d->now;
     say(d, at(SNIB__LIST), SNIB__DONE);
     pass_ms(d, 2501);
-    assert_non_null(at(SNIB__LIST));
-    at(SNIB__LIST)->valid_from = d->now;
-    pass_ms(d, 400);
-    say(d, at(SNIB__LIST), SNIB__DONE);
+    look_of(d, 400);
+    pass_ms(d, 2501);
+    look_of(d, 400);
     pass_ms(d, 19999);
+    assert_null(at(SNIB__LIST));
+    pass_ms(d, 1);
+    assert_non_null(at(SNIB__LIST));
+}
+
+/* Or the process was stopped while it looked: a circle must not stand for
+ * minutes because of that. */
+static void one_long_look_alone_puts_nothing_off(void **state)
+{
+    struct desk *d = *state;
+    nested_wait(d);
+    pass_ms(d, 1000);
+    look_of(d, 1);
+    pass_ms(d, 2501);
+    look_of(d, 3000);
+    pass_ms(d, 2501);
+    look_of(d, 600); /* the second long one in a row: 30 s */
+    pass_ms(d, 29999);
     assert_null(at(SNIB__LIST));
     pass_ms(d, 1);
     assert_non_null(at(SNIB__LIST));
@@ -109,6 +134,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_look_that_waited_for_a_line_is_no_long_one, set_up_looking,
             tear_down),
+        cmocka_unit_test_setup_teardown(one_long_look_alone_puts_nothing_off,
+                                        set_up_looking, tear_down),
         cmocka_unit_test_setup_teardown(a_look_that_failed_is_in_the_log,
                                         set_up_looking, tear_down),
     };
