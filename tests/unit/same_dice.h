@@ -117,7 +117,7 @@ static void say_request(const struct snib__request *r)
     say("delay", r->delay.ns);
     say("limit", r->limit.ns);
     say("patience", r->patience.ns);
-    say_bytes("text", r->text, r->text_size);
+    say_bytes("text", r->text, r->text ? r->text_size : 0);
     say("rows", r->result != NULL);
     say("error", r->reterr ? (int64_t)r->reterr->code : -1);
     say("linked", snib__linked(&r->link));

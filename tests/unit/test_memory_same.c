@@ -10,7 +10,7 @@
  * (then `unit.memory_same --record`) or not. SNIB_TELL=N shows run N. */
 #include "memory_world.h"
 
-enum { RUNS = 600, OLD_FROM = RUNS - 30, STEPS = 150 };
+enum { RUNS = 2000, OLD_FROM = RUNS - 30, STEPS = 150 };
 enum { CROWD = 1100, CHAIN = 12 };
 
 #define LIST SNIB_TESTS "/unit/memory_same.txt"
