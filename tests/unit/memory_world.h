@@ -201,7 +201,8 @@ static void execute(int client, struct asked *v[], int n)
         snib__list_push(&chain, &v[i]->r.link);
     }
     if (w.fails && one_in(4)) {
-        snib__mem_fail_at(1 + (int64_t)below(5), one_in(4));
+        int64_t nth = 1 + (int64_t)below(5);
+        snib__mem_fail_at(nth, one_in(4));
     }
     snib__memory_ops.exec(w.client[client].inst, (snib_instant){0}, &chain);
     snib__mem_fail_at(0, false);

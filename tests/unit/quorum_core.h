@@ -33,6 +33,8 @@ static struct {
     int most;   /* so many requests at a time                               */
     bool looks; /* mostly                                                   */
     bool fails; /* there is no memory now and then                          */
+    bool late;  /* it has yet to hear what it was told                     */
+    bool calm;  /* more time passes than is asked                           */
 } core;
 
 static const struct snib__store_ops *const ops = &snib__quorum_store_ops;
@@ -61,8 +63,8 @@ static void is_true(const struct snib__request *r)
         snib_instant end = snib__after(r->valid_from, r->left);
         assert_true(r->token > 0);
         assert_true(r->left.ns <= r->lease.ns);
-        assert_false(snib__reached(
-            w.now, snib__before(end, snib__quorum_allowance(r->left))));
+        end = snib__before(end, snib__quorum_allowance(r->left));
+        assert_true(core.late || !snib__reached(w.now, end));
         assert_true(w.votes >= VOTES || votes_for(r) > core.members / 2);
     }
 }
@@ -111,7 +113,11 @@ static void look_at_channels(void)
 static void seen(void)
 {
     snib__mem_fail_at(0, false);
-    hear_all();
+    core.late = core.late || one_in(8);
+    if (!core.late || one_in(2)) {
+        hear_all();
+        core.late = false;
+    }
     look_at_channels();
     say("due", ops->due(core.store).ns);
     say("alive", snib__mem_alive());
@@ -120,7 +126,8 @@ static void seen(void)
 static void may_fail(void)
 {
     if (core.fails && one_in(4)) {
-        snib__mem_fail_at(1 + (int64_t)below(one_in(3) ? 20 : 5), one_in(4));
+        int64_t nth = 1 + (int64_t)below(one_in(3) ? 20 : 5);
+        snib__mem_fail_at(nth, one_in(4));
     }
 }
 
@@ -128,15 +135,19 @@ static void may_fail(void)
 
 static snib_duration some_lease(void)
 {
-    return snib__ms(ANY_OF(1, 6, 20, 60, 300, 1000, 3000, 10000, 10000, 60000));
+    if (w.coarse) { /* what is kept back of a lease meets instants, too */
+        return snib__ms(ANY_OF(500, 1000, 2000, 2000, 4500, 9500));
+    }
+    return snib__ms(one_in(6) ? ANY_OF(1, 6, 7, 10, 20, 60)
+                              : ANY_OF(300, 1000, 3000, 10000, 10000, 60000));
 }
 
 static snib_instant some_limit(void)
 {
-    return one_in(12)
-               ? SNIB__NEVER
-               : snib__after(w.now, snib__ms(ANY_OF(0, 1, 5, 30, 60, 100, 400,
-                                                    1000, 5000, 5000, 30000)));
+    int64_t ms = w.coarse    ? ANY_OF(25, 100, 200, 400, 1000, 5000)
+                 : one_in(5) ? ANY_OF(0, 1, 5, 30, 60)
+                             : ANY_OF(100, 400, 1000, 5000, 5000, 30000);
+    return one_in(12) ? SNIB__NEVER : snib__after(w.now, snib__ms(ms));
 }
 
 static void some_id(uint64_t id[2])
@@ -224,13 +235,13 @@ static void fill(struct asked *a)
 {
     struct snib__request *r = &a->r;
     bool looks;
-    *r = (struct snib__request){.verb = some_verb(),
-                                .name = core.name[below(NAMES)],
-                                .permits = (uint32_t)ANY_OF(1, 1, 3),
-                                .keepers = one_in(2),
-                                .lease = some_lease(),
-                                .limit = some_limit(),
-                                .user = a};
+    *r = (struct snib__request){.user = a};
+    r->verb = some_verb();
+    r->name = core.name[below(NAMES)];
+    r->permits = (uint32_t)ANY_OF(1, 1, 3);
+    r->keepers = one_in(2);
+    r->lease = some_lease();
+    r->limit = some_limit();
     looks = r->verb >= SNIB__INSPECT && r->verb < SNIB__TERMS;
     some_id(r->id);
     fill_text(r);
@@ -324,6 +335,12 @@ static void input(const struct snib__input *in)
     seen();
 }
 
+static void some_time(int64_t ns)
+{
+    ns = w.coarse ? ANY_OF(0, 25, 50, 100, 500, 1000) * MS : ns;
+    w.now = snib__after(w.now, (snib_duration){ns});
+}
+
 static void tick(void)
 {
     static const struct snib__input in = {.kind = SNIB__IN_TICK};
@@ -333,23 +350,21 @@ static void tick(void)
     }
     w.now = snib__later(w.now, due);
     if (one_in(12)) {
-        w.now = snib__after(
-            w.now, (snib_duration){ANY_OF(1, MS, 3 * MS, 200 * MS, 3000 * MS)});
+        some_time(ANY_OF(1, MS, 3 * MS, 200 * MS, 3000 * MS));
     }
     input(&in);
 }
 
 static void channel_speaks(void)
 {
-    struct snib__input in = {
-        .kind = (snib__input_kind)ANY_OF(SNIB__IN_OPENED, SNIB__IN_BYTES,
-                                         SNIB__IN_CLOSED, SNIB__IN_REFUSED,
-                                         SNIB__IN_REFUSED, SNIB__IN_RUNG),
-        .chan = (uint8_t)below(one_in(9) ? SNIB__CHANS + 1
-                                         : core.members * NODE_CHANS),
-        .hopeless = one_in(2),
-        .bytes = core.text,
-        .size = below(5)};
+    struct snib__input in = {.bytes = core.text};
+    in.kind = (snib__input_kind)ANY_OF(SNIB__IN_OPENED, SNIB__IN_BYTES,
+                                       SNIB__IN_CLOSED, SNIB__IN_REFUSED,
+                                       SNIB__IN_REFUSED, SNIB__IN_RUNG);
+    in.chan =
+        (uint8_t)below(one_in(9) ? SNIB__CHANS + 1 : core.members * NODE_CHANS);
+    in.hopeless = one_in(2);
+    in.size = below(5);
     input(&in);
 }
 

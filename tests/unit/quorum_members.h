@@ -59,6 +59,8 @@ static struct {
     struct vote vote[VOTES];
     snib_instant now;
     uint32_t opened, votes;
+    enum mood favourite; /* of the run                                      */
+    bool coarse;         /* all takes multiples of 25 ms: instants meet     */
 } w;
 
 /* -- answers --------------------------------------------------------------------- */
@@ -250,6 +252,11 @@ static snib_err err_of(const struct snib__request *rq, snib__answer a)
 
 static int64_t delay_by(enum mood mood)
 {
+    if (w.coarse && mood != MUTE) {
+        return mood == SLOW || one_in(6)
+                   ? ANY_OF(25, 50, 100, 250, 500, 1000) * MS
+                   : ANY_OF(AT_ONCE, 0, 0, 25 * MS, 25 * MS, 50 * MS);
+    }
     if (mood == SLOW) {
         return ANY_OF(20, 40, 49, 50, 51, 80, 200, 900, 2500) * MS;
     }
@@ -283,7 +290,7 @@ static void take(struct member *m, struct snib__request *rq)
             job->err = err_of(rq, job->answer);
         }
         if (one_in(25)) {
-            job->at = snib__after(job->at, snib__ms(ANY_OF(1, 60, 3000)));
+            job->at = snib__after(job->at, snib__ms(ANY_OF(25, 75, 3000)));
         }
     }
     if (one_in(25)) {
@@ -466,7 +473,7 @@ static void change_mood(struct member *m, uint64_t health)
     static const char *const texts[] = {"", "no answer", "refused: not here"};
     static const int64_t hour = 3600 * 1000;
     struct snib__store_state *s = &m->state;
-    m->mood = below(10) < health ? WELL : (enum mood)below(MOODS);
+    m->mood = below(10) < health ? w.favourite : (enum mood)below(MOODS);
     m->ways = one_in(6) ? (int)below(5) : 0;
     if (one_in(4)) {
         m->clock_ms =

@@ -38,10 +38,11 @@ static void fresh(struct asked *a, snib__verb verb, int name)
 {
     a->r = (struct snib__request){.verb = verb,
                                   .name = &w.name[name],
-                                  .id = {one_in(9) ? 7 : ++w.ids, ++w.ids},
                                   .text = words,
                                   .permits = 1,
                                   .lease = snib__ms(5000)};
+    a->r.id[0] = one_in(9) ? 7 : ++w.ids;
+    a->r.id[1] = ++w.ids;
     a->r.text_size = (uint32_t)ANY_OF(0, 0, 5, 60, 251, 252, 253);
     a->used = a->holds = false;
 }

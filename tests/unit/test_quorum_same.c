@@ -92,12 +92,11 @@ static bool open_quorum(void)
     write_address(text, sizeof text);
     assert_int_equal(snib__url_parse(text, &url, &e), SNIB_ERR_OK);
     struct snib__store_config cfg = {
-        .url = url,
-        .out = &core.out,
-        .seed = {{below(1000), 2, 3, below(1000)}},
-        .request = snib__ms(ANY_OF(2000, 2000, 2000, 100, 40, 600, 60000)),
-        .client = {below(9), 2},
-        .wall_offset_ns = (int64_t)below(9)};
+        .url = url, .out = &core.out, .seed = {{1, 2, 3, below(1000)}}};
+    cfg.request =
+        snib__ms(ANY_OF(2000, 2000, 2000, 2000, 100, 40, 600, 800, 60000));
+    cfg.client[0] = below(9);
+    cfg.wall_offset_ns = (int64_t)below(9);
     snib_err err = snib__quorum_open(&cfg, &member_kind, &core.store, &e);
     core.members = w.opened;
     say_line("opened", err);
@@ -111,11 +110,15 @@ static void begin_core(void)
     memset(core.text, 't', sizeof core.text);
     memcpy(core.text, "about", 5);
     core.grants = 0;
+    core.late = false;
     core.ids = same.dice;
     core.health = (uint64_t)ANY_OF(10, 9, 8, 6, 4, 0);
     core.most = one_in(20) ? ASKED : 24;
     memset(core.asked, 0, (size_t)core.most * sizeof core.asked[0]);
     core.looks = one_in(8);
+    core.calm = one_in(4);
+    w.coarse = one_in(3);
+    w.favourite = one_in(3) ? (enum mood)below(MOODS) : WELL;
     core.fails = one_in(10);
 }
 
@@ -150,8 +153,7 @@ static void something_happens(void)
         channel_speaks();
         break;
     case 8:
-        w.now = snib__after(w.now, (snib_duration){ANY_OF(
-                                       1, MS, 10 * MS, 700 * MS, 11000 * MS)});
+        some_time(ANY_OF(1, MS, 10 * MS, 700 * MS, 11000 * MS));
         break;
     case 9:
         ask_state();
@@ -160,6 +162,9 @@ static void something_happens(void)
         repeat_one();
         break;
     default:
+        for (uint64_t n = core.calm ? below(12) : 0; n > 0; n--) {
+            tick();
+        }
         tick();
     }
 }
