@@ -175,6 +175,10 @@ static void answer(struct member *m, struct job *job)
     if (rq->result && (job->answer == SNIB__DONE || one_in(6))) {
         put_rows(rq);
     }
+    if (rq->result && rq->result->failed) {
+        rq->answer = job->answer = SNIB__NOT_APPLIED;
+        rq->err = job->err = SNIB_ERR_NOMEM;
+    }
     say_why(job);
     say_line("answers", m->index);
     say_answer(rq);

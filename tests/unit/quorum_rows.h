@@ -40,8 +40,10 @@ static void put_client(struct snib__buf *b, const char *owner)
         snib__rec_text(b, SNIB__F_ABOUT, abouts[below(5)]);
     }
     snib__rec_text(b, SNIB__F_OWNER, owner);
-    row_i64(b, SNIB__F_TOKEN, ANY_OF(5, 5, 5, 6, 7, 8));
-    row_i64(b, SNIB__F_LEFT, ANY_OF(0, 100, 100, 200, 900, 5000, -3));
+    if (!one_in(12)) {
+        snib__rec_i64(b, SNIB__F_TOKEN, ANY_OF(5, 5, 5, 6, 7, 8));
+    }
+    snib__rec_i64(b, SNIB__F_LEFT, ANY_OF(0, 100, 100, 200, 900, 5000, -3));
     if (one_in(6)) {
         put_others_fields(b);
     }
