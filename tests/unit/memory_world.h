@@ -39,7 +39,9 @@ static struct {
     int64_t now_us, version[NAMES], highest;
     uint64_t ids;
     uint32_t companies;
-    bool fails, no_bells;
+    int names;  /* so many of them are used                                 */
+    bool reads; /* mostly readers and writers                               */
+    bool fails, no_bells, old;
 } w;
 
 /* -- the host ---------------------------------------------------------------------- */
@@ -92,7 +94,11 @@ static void open_one(int i)
                                      .request = snib__ms(2000),
                                      .client = {c->id[0], c->id[1]}};
     w.no_bells = one_in(40);
+    if (w.fails && one_in(3)) {
+        snib__mem_fail_at(1 + (int64_t)below(4), false);
+    }
     snib_err err = snib__memory_ops.open(&cfg, &c->inst, &e);
+    snib__mem_fail_at(0, false);
     w.no_bells = false;
     say_line("opens", i);
     say("space", c->space);

@@ -119,6 +119,11 @@ static void seen(void)
         core.late = false;
     }
     look_at_channels();
+    for (int i = 0; i < core.most; i++) {
+        if (core.asked[i].under_way) {
+            say("so far", core.asked[i].r.answer);
+        }
+    }
     say("due", ops->due(core.store).ns);
     say("alive", snib__mem_alive());
 }
@@ -146,8 +151,10 @@ static snib_instant some_limit(void)
 {
     int64_t ms = w.coarse    ? ANY_OF(25, 100, 200, 400, 1000, 5000)
                  : one_in(5) ? ANY_OF(0, 1, 5, 30, 60)
-                             : ANY_OF(100, 400, 1000, 5000, 5000, 30000);
-    return one_in(12) ? SNIB__NEVER : snib__after(w.now, snib__ms(ms));
+                             : ANY_OF(100, 400, 800, 1000, 5000, 5000, 30000);
+    int64_t less = one_in(10) ? ANY_OF(1, 8, 400) : 0; /* of a clock in ns */
+    snib_instant at = snib__after(w.now, (snib_duration){ms * MS - less});
+    return one_in(12) ? SNIB__NEVER : at;
 }
 
 static void some_id(uint64_t id[2])

@@ -10,8 +10,8 @@
  * (then `unit.memory_same --record`) or not. SNIB_TELL=N shows run N. */
 #include "memory_world.h"
 
-enum { RUNS = 2000, OLD_FROM = RUNS - 30, STEPS = 150 };
-enum { CROWD = 1100, CHAIN = 12 };
+enum { RUNS = 3000, OLD_FROM = RUNS - 120, STEPS = 150 };
+enum { CROWD = 1100, LOTS = 300, CHAIN = 12 };
 
 #define LIST SNIB_TESTS "/unit/memory_same.txt"
 #define DAY  (INT64_C(86400000) * 1024)
@@ -45,10 +45,11 @@ static void fresh(struct asked *a, snib__verb verb, int name)
 static void fill_acquire(struct asked *a, int client)
 {
     const struct asked *other = &w.asked[below(ASKED)];
-    int name = (int)below(NAMES);
+    int name = (int)below((uint64_t)w.names);
     fresh(a, SNIB__ACQUIRE, name);
     struct snib__request *r = &a->r;
-    r->kind = (snib_kind)below(SNIB_BARRIER + 1);
+    r->kind = w.reads ? (snib_kind)ANY_OF(SNIB_READ, SNIB_READ, SNIB_WRITE)
+                      : (snib_kind)below(SNIB_BARRIER + 1);
     r->permits = (uint32_t)ANY_OF(1, 1, 0, 2, 3, 5);
     r->capacity = one_in(2) ? (uint32_t)ANY_OF(1, 3, 4) : 0;
     r->may_queue = !one_in(3);
@@ -56,7 +57,7 @@ static void fill_acquire(struct asked *a, int client)
     r->rank = (int8_t)ANY_OF(0, 0, 0, 1, -1);
     r->delay = snib__ms(one_in(6) ? 400 : 0);
     r->room = (uint32_t)ANY_OF(0, 0, 1, 31, 32);
-    r->floor = one_in(12) ? some_floor(client) : 0;
+    r->floor = one_in(w.old ? 3 : 12) ? some_floor(client) : 0;
     if (other->used && other->holds && other->client == client && one_in(2)) {
         r->name = one_in(9) ? r->name : other->r.name;
         if (one_in(2)) {
@@ -109,9 +110,19 @@ static void acquire_some(void)
 static void go_on(void)
 {
     struct asked *a = &w.asked[below(ASKED)], *one = a;
-    if (!a->used || !w.client[a->client].inst) {
+    if (!a->was.name || !w.client[a->client].inst) {
         return;
     }
+    if (!a->used) { /* a late copy of what is over */
+        if (one_in(12)) {
+            a->r = a->was;
+            a->r.resent = one_in(2);
+            execute(a->client, &one, 1);
+            settle(a);
+        }
+        return;
+    }
+    a->r.may_queue = a->r.may_queue && !one_in(20);
     if (one_in(3) || (!a->holds && !one_in(4))) {
         a->r.resent = a->holds;
         a->r.token = a->holds && one_in(3) ? a->r.token : a->was.token;
@@ -145,12 +156,15 @@ static void ask_other(void)
 {
     static const char *const globs[] = {"*", "a*", "?", "b*", ""};
     struct asked *a = &w.other;
-    int client = any_client(), name = (int)below(NAMES);
+    int client = any_client(), name = (int)below((uint64_t)w.names);
     if (client < 0) {
         return;
     }
     fresh(a, (snib__verb)(SNIB__INSPECT + below(5)), name);
     struct snib__request *r = &a->r;
+    if (one_in(10)) { /* of another's request */
+        memcpy(r->id, w.asked[below(ASKED)].was.id, sizeof r->id);
+    }
     if (r->verb == SNIB__LIST) {
         r->name = NULL;
         r->text = globs[below(5)];
@@ -173,7 +187,7 @@ static void use_value(void)
     static const snib__verb verbs[] = {SNIB__VALUE_GET, SNIB__VALUE_PUT,
                                        SNIB__VALUE_PUT, SNIB__VALUE_DELETE};
     struct asked *a = &w.value[below(2)];
-    int client = any_client(), name = (int)below(NAMES);
+    int client = any_client(), name = (int)below((uint64_t)w.names);
     if (client < 0) {
         return;
     }
@@ -185,7 +199,7 @@ static void use_value(void)
         fresh(a, verbs[below(4)], name);
         a->r.token = one_in(3) ? 0 : w.version[name] + one_in(9);
         a->r.lease = snib__ms(ANY_OF(1, 700, 30000));
-        a->r.floor = one_in(6) ? w.version[below(NAMES)] + 3 : 0;
+        a->r.floor = one_in(6) ? w.version[below((uint64_t)w.names)] + 3 : 0;
         a->r.born = (snib_instant){w.now_us * 1000};
         a->r.age = snib__ms(ANY_OF(0, 0, 9999, 10001, 70000));
         a->was = a->r;
@@ -225,7 +239,7 @@ static void switch_one(void)
 {
     struct snib_error e = {0};
     int client = any_client();
-    const struct snib__name *name = &w.name[below(NAMES)];
+    const struct snib__name *name = &w.name[below((uint64_t)w.names)];
     if (client < 0) {
         return;
     }
@@ -249,14 +263,15 @@ static void switch_one(void)
     say_text("text", e.text);
 }
 
-/* More names than are remembered; the first ones are forgotten. */
+/* More names than are remembered; the first ones, with the highest tokens now
+ * and then, are forgotten. */
 static void many_names(void)
 {
     static char texts[CROWD][8];
     static struct snib__name name;
     int client = any_client();
     struct asked *a = &w.other;
-    bool values = one_in(3);
+    bool values = one_in(3), high = one_in(2);
     for (int i = 0; i < CROWD && client >= 0; i++) {
         snprintf(texts[i], sizeof texts[i], "n%d", i);
         name = (struct snib__name){.raw = texts[i],
@@ -266,8 +281,32 @@ static void many_names(void)
         fresh(a, values ? SNIB__VALUE_PUT : SNIB__ACQUIRE, 0);
         a->r.name = &name;
         a->r.lease = snib__ms(one_in(50) ? 60000 : 5000);
+        a->r.floor = high && i < 50 ? now_ms(client) * 1024 + DAY : 0;
         execute(client, &a, 1);
         if (a->r.answer == SNIB__DONE && !values && !one_in(50)) {
+            a->r.verb = SNIB__RELEASE;
+            execute(client, &a, 1);
+        }
+    }
+}
+
+/* More lots of one name's permits than are seen at a time; some are given back
+ * meanwhile. */
+static void many_lots(void)
+{
+    static struct snib__request lot[LOTS];
+    int client = any_client();
+    struct asked *a = &w.other;
+    for (int i = 0; i < LOTS && client >= 0; i++) {
+        fresh(a, SNIB__ACQUIRE, 0);
+        a->r.kind = SNIB_PERMITS;
+        a->r.capacity = 2 * LOTS;
+        a->r.lease = snib__ms(60000);
+        execute(client, &a, 1);
+        lot[i] = a->r;
+        int other = (int)below((uint64_t)i + 1);
+        if (lot[other].answer == SNIB__DONE && one_in(8)) {
+            a->r = lot[other];
             a->r.verb = SNIB__RELEASE;
             execute(client, &a, 1);
         }
@@ -335,6 +374,8 @@ static void live(uint64_t which)
     w.now_us = 5000000000;
     w.ids = which << 32;
     w.fails = one_in(6);
+    w.reads = one_in(5);
+    w.names = (int)ANY_OF(1, 2, NAMES, NAMES);
     for (int i = 0; i < NAMES; i++) {
         w.name[i] = (struct snib__name){.raw = names[i],
                                         .safe = names[i],
@@ -344,12 +385,14 @@ static void live(uint64_t which)
     for (int i = 0; i < 3; i++) {
         open_one(i);
     }
-    if (which >= OLD_FROM) {
+    w.old = which >= OLD_FROM;
+    if (w.old) {
         grow_old();
     }
+    uint64_t many = below(150);
     for (int i = 0; i < STEPS; i++) {
-        if (one_in(40 * STEPS)) {
-            many_names();
+        if (many < 2 && i == STEPS / 3) {
+            (many ? many_lots : many_names)();
         }
         something_happens();
     }
