@@ -229,7 +229,13 @@ static void time_passes(void)
 {
     int64_t ms = ANY_OF(0, 1, 1, 50, 200, 400, 1500, 3000, 3001, 10000, 70000);
     int client = any_client();
-    w.now_us += ms * 1000 + 1000;
+    if (w.grid) {
+        ms = w.grid * (int64_t)below(4);
+    } else if (one_in(6)) { /* the last of a second */
+        w.now_us += 999999 - w.now_us % 1000000;
+    }
+    w.now_us += ms * 1000;
+    w.ns = (int64_t)below(2);
     if (client >= 0) {
         advance(client, one_in(20) ? -1 : ms);
     }
@@ -265,14 +271,14 @@ static void switch_one(void)
 
 /* More names than are remembered; the first ones, with the highest tokens now
  * and then, are forgotten. */
-static void many_names(void)
+static void many_names(int count)
 {
     static char texts[CROWD][8];
     static struct snib__name name;
     int client = any_client();
     struct asked *a = &w.other;
-    bool values = one_in(3), high = one_in(2);
-    for (int i = 0; i < CROWD && client >= 0; i++) {
+    bool values = count < CROWD || one_in(3), high = one_in(2);
+    for (int i = 0; i < count && client >= 0; i++) {
         snprintf(texts[i], sizeof texts[i], "n%d", i);
         name = (struct snib__name){.raw = texts[i],
                                    .safe = texts[i],
@@ -281,7 +287,7 @@ static void many_names(void)
         fresh(a, values ? SNIB__VALUE_PUT : SNIB__ACQUIRE, 0);
         a->r.name = &name;
         a->r.lease = snib__ms(one_in(50) ? 60000 : 5000);
-        a->r.floor = high && i < 50 ? now_ms(client) * 1024 + DAY : 0;
+        a->r.floor = high && i < 50 ? w.highest + DAY : 0;
         execute(client, &a, 1);
         if (a->r.answer == SNIB__DONE && !values && !one_in(50)) {
             a->r.verb = SNIB__RELEASE;
@@ -390,9 +396,12 @@ static void live(uint64_t which)
         grow_old();
     }
     uint64_t many = below(150);
+    w.grid = one_in(2) ? ANY_OF(999, 1000, 3333, 5000, 20000, 200, 2999) : 0;
     for (int i = 0; i < STEPS; i++) {
-        if (many < 2 && i == STEPS / 3) {
-            (many ? many_lots : many_names)();
+        if (i == STEPS / 3 && many == 0) {
+            many_lots();
+        } else if (i == STEPS / 3 && many < 8) {
+            many_names(many == 1 ? CROWD : 70);
         }
         something_happens();
     }
