@@ -331,6 +331,36 @@ static void repeat_one(void)
     }
 }
 
+/* -- moods ---------------------------------------------------------------------------- */
+
+static void change_mood(struct member *m, uint64_t health)
+{
+    static const char *const texts[] = {"", "no answer", "refused: not here"};
+    static const int64_t hour = 3600 * 1000;
+    struct snib__store_state *s = &m->state;
+    m->mood = below(10) < health ? w.favourite : (enum mood)below(MOODS);
+    m->ways = one_in(6) ? (int)below(5) : 0;
+    if (one_in(4)) {
+        m->clock_ms =
+            INT64_C(1000000000) + ANY_OF(0, 0, 1, 9, 10, 11, -20, 5000, hour,
+                                         hour - 1, hour + 1, 24 * hour + 1);
+    } else if (one_in(12)) {
+        m->clock_ms = ANY_OF(0, -5, 1);
+    }
+    *s = (struct snib__store_state){.reachable = one_in(2)};
+    s->err = s->reachable && !one_in(4)
+                 ? SNIB_ERR_OK
+                 : (snib_err)ANY_OF(SNIB_ERR_OK, SNIB_ERR_DENIED,
+                                    SNIB_ERR_UNREACHABLE);
+    s->since = (snib_instant){ANY_OF(0, MS, MS, 2 * MS, 3 * MS, 4 * MS)};
+    s->nodes = s->nodes_reachable = 9;
+    s->behind = one_in(2);
+    snprintf(s->text, sizeof s->text, "%s", texts[below(3)]);
+    if (one_in(5)) {
+        memset(s->text, 's', sizeof s->text - 1);
+    }
+}
+
 /* -- time, channels, looks ----------------------------------------------------------- */
 
 static void input(const struct snib__input *in)

@@ -337,6 +337,10 @@ static void use_channels(struct member *m)
         m->out->open |= one_in(2) ? 1u << below(NODE_CHANS) : 0;
         m->out->shut |= one_in(3) ? 1u << below(NODE_CHANS) : 0;
     }
+    if (one_in(12)) { /* no longer */
+        m->out->open &= (uint32_t)below(1 << NODE_CHANS);
+        m->out->shut &= (uint32_t)below(1 << NODE_CHANS);
+    }
 }
 
 static snib_err member_open(const struct snib__store_config *cfg,
@@ -469,35 +473,5 @@ static const struct snib__store_ops member_ops = {.abi = SNIB__STORE_ABI,
                                                   .state = member_state,
                                                   .free = member_free};
 static const struct snib__node_kind member_kind = {&member_ops, member_clock};
-
-/* -- moods ---------------------------------------------------------------------------- */
-
-static void change_mood(struct member *m, uint64_t health)
-{
-    static const char *const texts[] = {"", "no answer", "refused: not here"};
-    static const int64_t hour = 3600 * 1000;
-    struct snib__store_state *s = &m->state;
-    m->mood = below(10) < health ? w.favourite : (enum mood)below(MOODS);
-    m->ways = one_in(6) ? (int)below(5) : 0;
-    if (one_in(4)) {
-        m->clock_ms =
-            INT64_C(1000000000) + ANY_OF(0, 0, 1, 9, 10, 11, -20, 5000, hour,
-                                         hour - 1, hour + 1, 24 * hour + 1);
-    } else if (one_in(12)) {
-        m->clock_ms = ANY_OF(0, -5, 1);
-    }
-    *s = (struct snib__store_state){.reachable = one_in(2)};
-    s->err = s->reachable && !one_in(4)
-                 ? SNIB_ERR_OK
-                 : (snib_err)ANY_OF(SNIB_ERR_OK, SNIB_ERR_DENIED,
-                                    SNIB_ERR_UNREACHABLE);
-    s->since = (snib_instant){ANY_OF(0, MS, MS, 2 * MS, 3 * MS, 4 * MS)};
-    s->nodes = s->nodes_reachable = 9;
-    s->behind = one_in(2);
-    snprintf(s->text, sizeof s->text, "%s", texts[below(3)]);
-    if (one_in(5)) {
-        memset(s->text, 's', sizeof s->text - 1);
-    }
-}
 
 #endif
