@@ -106,11 +106,12 @@ static void info_line(const char *key, const char *value)
 {
     static const char *const ends[] = {"\r\n",  "\r\n",     "\r\n",  "\n",
                                        "x\r\n", "\r\n\r\n", "\r\r\n"};
+    const char *before = one_in(40) ? "x" : "";
+    const char *end = one_in(4) ? ANY_OF(ends) : ends[0];
     if (!one_in(10)) {
         info_size += (size_t)snprintf(info_text + info_size,
                                       sizeof info_text - info_size, "%s%s:%s%s",
-                                      one_in(40) ? "x" : "", key, value,
-                                      one_in(4) ? ANY_OF(ends) : ends[0]);
+                                      before, key, value, end);
     }
 }
 
@@ -237,13 +238,16 @@ static const char *any_key(void)
         return ANY_OF(odd);
     }
     if (one_in(60)) {
+        char *end = text + 6 + SNIB_NAME_MAX - 1 + below(3);
         memcpy(text, "snib:{", 6);
         memset(text + 6, 'k', 900);
-        snprintf(text + 6 + 511 + below(3), 9, "}%s", one_in(2) ? ":a" : "");
+        snprintf(end, 9, "}%s", one_in(2) ? ":a" : "");
         return text;
     }
-    snprintf(text, sizeof text, "snib:{%s%d}%s", one_in(2) ? "n" : "a",
-             (int)below(90), one_in(2) ? ":a" : "");
+    char first = one_in(2) ? 'n' : 'a';
+    int n = (int)below(90);
+    snprintf(text, sizeof text, "snib:{%c%d}%s", first, n,
+             one_in(2) ? ":a" : "");
     return text;
 }
 
@@ -271,11 +275,12 @@ static size_t about_text(char *text, size_t size, int64_t clock)
     static const char *const abouts[] = {"host=h&pid=4", "", "x y z",
                                          "user=%41nna"};
     static const int64_t beside[] = {-1, 0, 1, 5000};
+    const char *about = ANY_OF(abouts);
+    int64_t since = one_in(6) ? 0 : clock - 2 + ANY_OF(beside);
     if (one_in(2)) {
-        return (size_t)snprintf(text, size, "%s&since=%" PRId64, ANY_OF(abouts),
-                                one_in(6) ? 0 : clock - 2 + ANY_OF(beside));
+        return (size_t)snprintf(text, size, "%s", about);
     }
-    return (size_t)snprintf(text, size, "%s", ANY_OF(abouts));
+    return (size_t)snprintf(text, size, "%s&since=%" PRId64, about, since);
 }
 
 static const char hex_id[] = "0123456789abcdef0123456789abcdef";
@@ -301,21 +306,24 @@ static size_t holder_text(char *text, size_t size, int64_t clock)
     if (one_in(4)) {
         then = clock + (int64_t)below(3) - 1;
     }
-    int n = snprintf(
-        text, size, "%.*s %" PRId64 " %" PRId64 " %d %d%s %" PRId64 " %d ",
-        one_in(10) ? 31 + (int)below(2) : 32, hex_id,
-        one_in(8) ? INT64_C(1234567890123456789) : clock * 1024 + 3,
-        clock + ANY_OF(ends), (int)below(5), (int)below(4), ANY_OF(terms), then,
-        (int)below(3));
+    int id = one_in(10) ? 31 + (int)below(2) : 32;
+    int64_t token = one_in(8) ? INT64_C(1234567890123456789) : clock * 1024 + 3;
+    int64_t over = clock + ANY_OF(ends);
+    int kind = (int)below(5), permits = (int)below(4), room = (int)below(3);
+    const char *more = ANY_OF(terms);
+    int n = snprintf(text, size,
+                     "%.*s %" PRId64 " %" PRId64 " %d %d%s %" PRId64 " %d ", id,
+                     hex_id, token, over, kind, permits, more, then, room);
     n += (int)about_text(text + n, size - (size_t)n, clock);
     return one_in(8) ? below((uint64_t)n + 1) : (size_t)n;
 }
 
 static size_t waiter_text(char *text, size_t size, int64_t clock)
 {
-    int n = snprintf(text, size, "%s %s %d %d 30000 31 0 %d %d ",
-                     one_in(10) ? "" : "c0ffee", "snib:c", (int)below(9),
-                     (int)below(256), (int)below(5), (int)below(4));
+    const char *client = one_in(10) ? "" : "c0ffee";
+    int poll = (int)below(9), rank = (int)below(256), kind = (int)below(5);
+    int n = snprintf(text, size, "%s snib:c %d %d 30000 31 0 %d %d ", client,
+                     poll, rank, kind, (int)below(4));
     n += (int)about_text(text + n, size - (size_t)n, clock);
     return one_in(8) ? below((uint64_t)n + 1) : (size_t)n;
 }

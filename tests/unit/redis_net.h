@@ -110,7 +110,8 @@ static void look(void)
 static void before(void)
 {
     if (one_in(same.topic == MEMORY ? 6 : 0)) {
-        snib__mem_fail_at(1 + (int64_t)below(8), one_in(4));
+        bool for_ever = one_in(4);
+        snib__mem_fail_at(1 + (int64_t)below(8), for_ever);
     }
 }
 
@@ -279,7 +280,8 @@ static void trouble(void)
         }
         break;
     case 3: /* what run would not say */
-        input((int)below(SNIB__CHANS),
+        i = (int)below(SNIB__CHANS);
+        input(i,
               one_in(3)   ? SNIB__IN_RUNG
               : one_in(2) ? SNIB__IN_OPENED
                           : SNIB__IN_TICK,
@@ -308,7 +310,8 @@ static void pass(int pace)
         tick();
         return;
     }
-    heard.now.ns += us[one_in(6) ? below(3) : (uint64_t)pace][below(11)] * 1000;
+    int how = one_in(6) ? (int)below(3) : pace;
+    heard.now.ns += us[how][below(11)] * 1000;
     show("at %" PRId64, heard.now.ns);
     look_at_state();
     if (due <= heard.now.ns && !one_in(8)) {

@@ -93,14 +93,14 @@ static const char *any_error(void)
                                         ": LOADING", " of several keys"};
     static char text[800];
     int n;
+    const char *head = ANY_OF(heads), *word = ANY_OF(words);
+    const char *tail = ANY_OF(tails);
     if (one_in(4)) {
-        n = snprintf(text, sizeof text, "%s%s%s",
-                     one_in(6) ? ANY_OF(heads) : "ERR ", ANY_OF(phrases),
-                     one_in(2) ? ANY_OF(tails) : "");
-    } else {
-        n = snprintf(text, sizeof text, "%s%s%s", ANY_OF(heads), ANY_OF(words),
-                     ANY_OF(tails));
+        word = ANY_OF(phrases);
+        head = one_in(6) ? head : "ERR ";
+        tail = one_in(2) ? tail : "";
     }
+    n = snprintf(text, sizeof text, "%s%s%s", head, word, tail);
     if (one_in(12)) {
         memset(text + n, 'y', 400);
         text[n + (int)below(400)] = 0;
@@ -327,8 +327,8 @@ static void say_renewed(uint32_t n)
             say_text(revoked_said());
         } else if (one_in(8)) {
             char text[900];
-            snprintf(text, sizeof text, "%s%s", one_in(2) ? "-" : "",
-                     any_error());
+            const char *dash = one_in(2) ? "-" : "";
+            snprintf(text, sizeof text, "%s%s", dash, any_error());
             say_text(text);
         } else {
             say_int(ANY_OF(codes));
@@ -350,17 +350,22 @@ static void say_released(void)
 
 static void say_cancelled(void)
 {
-    int64_t v[2] = {1 + (int64_t)below(3), token_said(server_clock())};
-    say_ints(v, 1 + (uint32_t)below(2));
+    int64_t code = 1 + (int64_t)below(3);
+    int64_t v[2] = {code, token_said(server_clock())};
+    say_ints(v, 1 + (uint32_t)one_in(2));
 }
 
 static void say_terms(void)
 {
     static const int64_t sizes[] = {-1, 0, 1, 7, 1000000000, 1000000001};
     static const int64_t codes[] = {1, 1, 1, 0, 0, 4, 6, 6, 9, 2, -1};
-    int64_t v[6] = {ANY_OF(codes),         clock_said(),
-                    ANY_OF(sizes),         (int64_t)below(3),
-                    (int64_t)below(3) - 1, (int64_t)below(4)};
+    int64_t v[6] = {0};
+    v[0] = ANY_OF(codes);
+    v[1] = clock_said();
+    v[2] = ANY_OF(sizes);
+    v[3] = (int64_t)below(3);
+    v[4] = (int64_t)below(3) - 1;
+    v[5] = (int64_t)below(4);
     say_ints(v, one_in(2) || v[0] < 2 ? 6 : v[0] == 6 ? 3 : 2);
 }
 
@@ -385,7 +390,10 @@ static void say_value(void)
 static void say_changed(void)
 {
     static const int64_t codes[] = {1, 1, 1, 0, 0, 4, 5, 2, 3, 6, -1};
-    int64_t v[3] = {ANY_OF(codes), clock_said(), version_said()};
+    int64_t v[3] = {0};
+    v[0] = ANY_OF(codes);
+    v[1] = clock_said();
+    v[2] = version_said();
     say_ints(v, v[0] <= 1 || one_in(3) ? 3 : 2);
 }
 
@@ -411,11 +419,11 @@ static int grant_text(char *text, size_t size, struct known *k)
     int64_t claim = claim_said(k, k->sent_ns[which]);
     int width = one_in(16) ? 16 + (int)below(3) : 1;
     const char *key = one_in(12) ? (one_in(2) ? "snib:{}" : "snib:{") : k->key;
+    int64_t room = ANY_OF(rooms), poll = one_in(12) ? 0 : k->poll[which];
     int n = snprintf(text, size,
                      "g %s %0*" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
                      " %" PRId64 " ",
-                     k->id, width, token, ANY_OF(rooms), claim,
-                     one_in(12) ? 0 : k->poll[which], clock);
+                     k->id, width, token, room, claim, poll, clock);
     if (one_in(5)) {
         n +=
             snprintf(text + n, size - (size_t)n, "%" PRId64 " ", ANY_OF(slots));
@@ -444,7 +452,8 @@ static void push(void)
         n = grant_text(text, sizeof text, k);
     }
     if (one_in(12)) { /* one byte of it is another */
-        text[below(one_in(2) ? 40 : (uint64_t)n)] = ANY_OF("0aA :-}g/{`~");
+        char *byte = text + below(one_in(2) ? 40 : (uint64_t)n);
+        *byte = ANY_OF("0aA :-}g/{`~");
     }
     if (one_in(16)) {
         n = (int)below((uint64_t)n + 1);

@@ -101,13 +101,14 @@ static bool try_url(const char *text)
     if (err) {
         return false;
     }
-    struct snib__store_config config = {
-        .url = url,
-        .seed = {{any_64(), any_64(), any_64(), any_64()}},
-        .out = &w.out,
-        .request = snib__ms(w.patience_ms),
-        .client = {any_64(), any_64()},
-        .wall_offset_ns = wall_offset_ns};
+    struct snib__store_config config = {.url = url,
+                                        .out = &w.out,
+                                        .request = snib__ms(w.patience_ms),
+                                        .wall_offset_ns = wall_offset_ns};
+    for (int i = 0; i < 4; i++) {
+        config.seed.v[i] = any_64();
+        config.client[i / 2] = any_64();
+    }
     before();
     err = ops->open(&config, &w.store, &e);
     snib__mem_fail_at(0, false);
