@@ -147,7 +147,7 @@ static void set_text(struct snib__request *r)
 static void make(struct asked *a, snib__verb verb, snib_instant now)
 {
     static const int64_t leases[] = {30000, 30000, 3000, 3999, 4000, 4001,
-                                     200,   204,   100,  1000, 50,   86400000};
+                                     200,   204,   100,  4600, 50,   86400000};
     struct snib__request *r = &a->r;
     int name = (int)below(one_in(4) ? NAMES : 2);
     *r = (struct snib__request){.name = names[name], .verb = verb};
@@ -187,7 +187,13 @@ static void go_on(struct asked *a, snib_instant now)
 {
     struct snib__request *r = &a->r;
     bool open = r->answer == SNIB__UNKNOWN || r->answer == SNIB__NOT_APPLIED;
-    if (open && !one_in(5)) {
+    if (open && one_in(3) &&
+        (r->verb == SNIB__ACQUIRE || r->verb == SNIB__RENEW)) {
+        r->verb = one_in(2) ? SNIB__RELEASE : SNIB__CANCEL; /* no more  */
+        r->company = 0;
+        r->resent = one_in(4);
+        r->floor = 0;
+    } else if (open && !one_in(5)) {
         r->resent = r->resent || r->answer == SNIB__UNKNOWN;
         r->company = one_in(3) ? r->company : 0;
     } else if (a->holds && !one_in(6)) {

@@ -45,7 +45,7 @@ static void say_hello(void)
 static void say_role(void)
 {
     static const char *const hosts[] = {"10.0.0.7", "db.example", "fe80::1",
-                                        "a\x01z", ""};
+                                        "a\x1fz~", ""};
     char longest[121];
     memset(longest, 'h', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
@@ -127,7 +127,7 @@ static void say_info(void)
     static const char *const versions[] = {"7.0.15", "6.2.14", "6", "5.0.14",
                                            "10.1",   "",       "x", "-7"};
     static const char *const roles[] = {"master",  "master", "master", "slave",
-                                        "masters", "",       "\x1b[1m"};
+                                        "masters", "",       "\x1f[1m"};
     static const int64_t limits[] = {0, 1000, 1000, 1000, 100000000, -1, 1};
     static const char *const policies[] = {"noeviction", "noeviction",
                                            "allkeys-lru", ""};
@@ -217,7 +217,7 @@ static void say_ears(void)
     say_list(3);
     say_int((int64_t)below(5));
     say_int((int64_t)below(4) - 1);
-    say_text(one_in(6) ? longest : one_in(6) ? "snib:\x02" : "snib:c0ffee");
+    say_text(one_in(6) ? longest : one_in(6) ? "snib:\x1f ~" : "snib:c0ffee");
 }
 
 /* -- keys and locks ---------------------------------------------------------------- */

@@ -86,11 +86,12 @@ static const char *any_error(void)
         "unknown comman",
         "has no permission",
         "x"};
-    static const char *const tails[] = {"",          " ",
-                                        " so it is", "x",
-                                        ":",         ": -OOM not now",
-                                        " keys *",   " no \x1b[1m\x7f\x80 text",
-                                        ": LOADING", " of several keys"};
+    static const char *const tails[] = {
+        "",          " ",
+        " so it is", "x",
+        ":",         ": -OOM not now",
+        " keys *",   " no \x1f[1m\x7f\x80 ~text",
+        ": LOADING", " of several keys"};
     static char text[800];
     int n;
     const char *head = ANY_OF(heads), *word = ANY_OF(words);
@@ -99,6 +100,10 @@ static const char *any_error(void)
         word = ANY_OF(phrases);
         head = one_in(6) ? head : "ERR ";
         tail = one_in(2) ? tail : "";
+    }
+    if (one_in(same.topic == ERRORS ? 4 : 20)) {
+        head = "";
+        word = "NOSCRIPT";
     }
     n = snprintf(text, sizeof text, "%s%s%s", head, word, tail);
     if (one_in(12)) {
@@ -244,6 +249,9 @@ static void say_acquired(int64_t lease, const struct known *k)
     bool pushed = k && k->token && one_in(2);
     if (pushed && one_in(2)) {
         clock = k->ends + (int64_t)below(3) - 1;
+    }
+    if (pushed) {
+        code = 1 + (int64_t)below(2);
     }
     int64_t v[8] = {code, clock};
     uint32_t n = 2;
@@ -436,10 +444,24 @@ static int grant_text(char *text, size_t size, struct known *k)
     return n;
 }
 
+static struct known *last_known(void)
+{
+    struct known *last = &heard.known[0];
+    for (int i = 1; i < KNOWN; i++) {
+        if (heard.known[i].sent_ns[0] > last->sent_ns[0]) {
+            last = &heard.known[i];
+        }
+    }
+    return last;
+}
+
 static void push(void)
 {
     static const struct known nobody;
     struct known none = nobody, *k = &heard.known[below(KNOWN)];
+    if (!one_in(4) && heard.known_count) { /* the last that was heard    */
+        k = last_known();
+    }
     char text[500];
     int n;
     if (!*k->id) {

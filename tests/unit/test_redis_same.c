@@ -163,7 +163,7 @@ static void draw_mood(void)
 
 static void begin(uint64_t run)
 {
-    static const int64_t patience[] = {2000, 2000, 500, 10000, 100, 2001};
+    static const int64_t patience[] = {2000, 2000, 500, 10000, 40, 2001};
     static const int64_t apart[] = {0, 1000, 1001, -1000, -1003, 86400000};
     const char *shown = getenv("SNIB_TELL");
     memset(&same, 0, sizeof same);
