@@ -187,13 +187,13 @@ static void go_on(struct asked *a, snib_instant now)
 {
     struct snib__request *r = &a->r;
     bool open = r->answer == SNIB__UNKNOWN || r->answer == SNIB__NOT_APPLIED;
-    if (open && one_in(3) &&
+    if (open && one_in(same.between ? 0 : 3) &&
         (r->verb == SNIB__ACQUIRE || r->verb == SNIB__RENEW)) {
         r->verb = one_in(2) ? SNIB__RELEASE : SNIB__CANCEL; /* no more  */
         r->company = 0;
         r->resent = one_in(4);
         r->floor = 0;
-    } else if (open && !one_in(5)) {
+    } else if (open && !one_in(same.between ? 20 : 5)) {
         r->resent = r->resent || r->answer == SNIB__UNKNOWN;
         r->company = one_in(3) ? r->company : 0;
     } else if (a->holds && !one_in(6)) {

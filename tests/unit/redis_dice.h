@@ -35,8 +35,9 @@ static struct {
     enum topic topic;
     /* One in so many; 0: never. Answers that are errors; parts of one that are
      * something else; numbers at a bound; times that the server is silent; of
-     * connections that are refused. */
-    uint32_t errors, astray, odd, silent, refuses;
+     * connections that are refused; answers of scripts that come from somebody
+     * in between. */
+    uint32_t errors, astray, odd, silent, refuses, between;
 } same;
 
 static uint64_t any_64(void) /* splitmix64 */

@@ -18,7 +18,7 @@ static void say_hello(void)
                                         "sentinel",   "other"};
     static const char *const roles[] = {"master",  "master", "master",
                                         "replica", "slave",  "masters"};
-    bool odd = one_in(same.topic == GREETINGS ? 2 : 48);
+    bool odd = one_in(same.topic == GREETINGS ? 4 : 48);
     bool mode = !odd || !one_in(6), role = !odd || !one_in(6);
     if (odd && one_in(8)) {
         put_text(one_in(2) ? "-ERR unknown command 'HELLO'\r\n"
@@ -443,7 +443,11 @@ static void say_reply(const struct command *c)
 {
     switch (c->what) {
     case P_SCRIPT:
-        say_reply_of_script(c);
+        if (c->script != SNIB__SCRIPT_PROBE && one_in(same.between)) {
+            put_text(one_in(2) ? "+OK\r\n" : "*1\r\n:1\r\n");
+        } else {
+            say_reply_of_script(c);
+        }
         break;
     case P_HELLO:
         say_hello();

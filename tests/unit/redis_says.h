@@ -215,7 +215,9 @@ static int64_t code_said(void)
                                     3, 4, 5, 6, 7, 8, 9, 10, 0, 11, -1};
     static const int8_t waits[] = {2, 2, 2, 2, 2, 2, 2, 3, 3,
                                    3, 3, 3, 1, 1, 1, 4, 5, 8};
-    return same.topic == WAITING || one_in(12) ? ANY_OF(waits) : ANY_OF(mostly);
+    bool waits_here =
+        same.topic == WAITING || one_in(same.topic == GREETINGS ? 2 : 12);
+    return waits_here ? ANY_OF(waits) : ANY_OF(mostly);
 }
 
 static int64_t lease_said(int64_t lease)
