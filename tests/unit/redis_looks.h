@@ -198,15 +198,23 @@ static void say_probed(void)
     longest[sizeof longest - 1] = 0;
     bool odd = same.topic == DOCTORS || same.topic == GREETINGS || one_in(16);
     uint32_t n = odd && one_in(2) ? 2 * (uint32_t)below(5) : 0;
+    n += odd && one_in(8); /* the last one has no text                     */
     say_list(2);
     if (!astray()) {
         put_head('*', n);
-        for (uint32_t i = 0; i < n; i += 2) {
-            say_text(one_in(8) ? longest : ANY_OF(commands));
-            say_text(one_in(2) ? "NOPERM this user may not" : any_error());
+        for (uint32_t i = 0; i < n; i++) {
+            if (i % 2) {
+                say_text(one_in(2) ? "NOPERM this user may not" : any_error());
+            } else {
+                say_text(one_in(8) ? longest : ANY_OF(commands));
+            }
         }
     }
-    say_int(odd ? (int64_t)below(4) - 1 : 1);
+    if (n % 2 && one_in(2)) {
+        say_text("NOPERM this is no number");
+    } else {
+        say_int(odd ? (int64_t)below(4) - 1 : 1);
+    }
 }
 
 static void say_ears(void)

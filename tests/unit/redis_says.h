@@ -484,10 +484,17 @@ static void push(void)
     }
     at = SUBS;
     heard.line[at].framed = false; /* not for us, it is a reply           */
-    put_head('*', 3);
+    bool whole = !one_in(20);
+    put_head('*', 2 + whole);
     say_text("message");
     say_text(one_in(16) ? "snib:other" : heard.channel[one_in(3)]);
-    say_bytes(text, (size_t)n);
+    if (whole && one_in(20) && !memchr(text, '\n', (size_t)n)) {
+        put_text("+"); /* a status, not a text                             */
+        put(text, (size_t)n);
+        put_text("\r\n");
+    } else if (whole) {
+        say_bytes(text, (size_t)n);
+    }
     show("  push %.*s", n, text);
 }
 
