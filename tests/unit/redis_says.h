@@ -69,8 +69,9 @@ static const char *any_error(void)
         "NOPERM",      "OOM",       "MISCONF",   "NOREPLICAS", "DENIED",
         "MOVED",       "ASK",       "CROSSSLOT", "SNIBFLOOR",  "SNIBCLOCK",
         "SNIBLATE",    "WRONGTYPE", "WRONGTYPE", "CORRUPT",    "NOSCRIPT",
-        "NOSCRIPT",    "SNIBARG",   "EXECABORT", "SNIB",       "",
-        "-OOM",        "OO",        "ERR",       "E",          "oom"};
+        "NOSCRIPT",    "SNIBARG",   "EXECABORT", "SNIX ",      "SNIBS",
+        "SNIB",        "",          "-OOM",      "OO",         "ERR",
+        "E",           "oom"};
     static const char *const phrases[] = {
         "The user executing the script can't",
         "ACL failure in script",
