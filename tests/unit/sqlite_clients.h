@@ -154,6 +154,7 @@ static void exec(int client, struct snib__request **r, int count)
     errno = 0;
     snib__sqlite_ops.exec(inst, (snib_instant){0}, &chain);
     snib__mem_fail_at(0, false);
+    assert_true(sqlite3_get_autocommit(inst->db.handle)); /* nothing stays */
     for (int i = 0; i < count; i++) {
         snib__unlink(&r[i]->link);
         finish(&asked[i]);

@@ -17,7 +17,7 @@
  * wraps: sqlite3_errmsg sqlite3_extended_errcode sqlite3_system_errno
  * wraps: sqlite3_file_control sqlite3_db_config sqlite3_busy_handler
  * wraps: sqlite3_wal_hook sqlite3_wal_checkpoint_v2 sqlite3_column_text */
-#include "sqlite_moves.h"
+#include "sqlite_probes.h"
 
 enum { RUNS_MAX = 1200, MOVES = 45 };
 
@@ -257,7 +257,7 @@ static void something_strange(void)
 
 static void move_on(bool strange)
 {
-    switch (pick("move", 24)) {
+    switch (pick("move", 25)) {
     case 0:
     case 1:
     case 2:
@@ -292,7 +292,10 @@ static void move_on(bool strange)
         ask_chain(chance("long chain", 25));
         break;
     case 17:
+        probe();
+        break;
     case 18:
+    case 19:
         if (strange) {
             something_strange();
         }
