@@ -304,6 +304,7 @@ int __wrap_flock(int fd, int how)
 
 static void while_asleep(void); /* sqlite_moves.h                           */
 
+/* No line: in which order two are read in one expression is the compiler's. */
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
@@ -311,7 +312,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
         return __real_clock_gettime(clock, ret);
     }
     int64_t ns = w.now;
-    tell("clock %d", (int)clock);
     if (clock == CLOCK_REALTIME) {
         ns = w.wall_ms * MS + w.now;
     } else if (clock == CLOCK_MONOTONIC) {

@@ -345,6 +345,7 @@ int main(int argc, char **argv)
         same.shows = same.on = true;
         same.run = strtoull(argv[2], NULL, 10);
         live();
+        same.on = false;
         return 0;
     }
     const struct CMUnitTest cases[] = {
