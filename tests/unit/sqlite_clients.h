@@ -147,7 +147,7 @@ static void exec(int client, struct snib__request **r, int count)
         snib__list_push(&chain, &r[i]->link);
     }
     tell("client %d asks %d", client, count);
-    if (falters("memory")) {
+    if (lacks_memory()) {
         snib__mem_fail_at(1 + (int64_t)pick("allocation", 5),
                           chance("for ever", 3));
     }
@@ -326,7 +326,10 @@ static struct snib__request some_value(void)
     r.text_size = r.text ? (uint32_t)pick("bytes", 100) : 0;
     r.lease = snib__ms(chance("short", 3) ? 700 : 30000);
     r.floor = chance("floor", 6) ? version[pick("name", NAMES)] + 3 : 0;
-    r.born = (snib_instant){w.now};
+    static const int64_t ages[] = {0, 0, 9999, 10000, 10001, 60000};
+    r.age = snib__ms(ages[pick("age", COUNT_OF(ages))]);
+    r.born = (snib_instant){w.now - r.age.ns};
+    r.resent = chance("resent", 4);
     return r;
 }
 
@@ -338,8 +341,19 @@ static void keep_version(const struct snib__request *r)
     }
 }
 
+/* What a run has more of than others. */
+enum theme { ALL, VALUES, DAMAGE, QUEUES, FILES, WRITERS, THEMES };
+
+static enum theme theme;
+
 static struct snib__request some_other(void)
 {
+    if (theme == VALUES && chance("theme", 2)) {
+        return some_value();
+    }
+    if (theme == DAMAGE && chance("theme", 3)) {
+        return some_force();
+    }
     switch (pick("other", 11)) {
     case 0:
     case 1:

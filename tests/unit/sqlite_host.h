@@ -260,6 +260,9 @@ FILE *__wrap_fopen(const char *path, const char *how)
     return f;
 }
 
+static void while_asleep(void); /* sqlite_moves.h                           */
+static void meanwhile(void);
+
 /* -- who is alone -------------------------------------------------------------------- */
 
 static bool may_flock(int fd, int how)
@@ -290,6 +293,7 @@ int __wrap_flock(int fd, int how)
         return 0;
     }
     FD(fd).flock = 0; /* the change lets go of it first                     */
+    meanwhile();
     if (chance("stranger comes", 40)) {
         w.outside = chance("alone", 2) ? LOCK_EX : LOCK_SH;
     }
@@ -302,7 +306,6 @@ int __wrap_flock(int fd, int how)
 
 /* -- time ---------------------------------------------------------------------------- */
 
-static void while_asleep(void); /* sqlite_moves.h                           */
 
 /* No line: in which order two are read in one expression is the compiler's. */
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);

@@ -191,6 +191,8 @@ int __wrap_sqlite3_file_control(sqlite3 *db, const char *name, int what,
     return SQLITE_OK;
 }
 
+static void meanwhile(void); /* sqlite_moves.h                              */
+
 /* -- statements ----------------------------------------------------------------------- */
 
 int __wrap_sqlite3_step(sqlite3_stmt *st)
@@ -257,6 +259,7 @@ int __wrap_sqlite3_exec(sqlite3 *db, const char *text,
     int rc = real_exec(db, text);
     tell("exec %.80s (%zu): %d", text, strlen(text), rc);
     lent.on = false;
+    meanwhile();
     return rc;
 }
 

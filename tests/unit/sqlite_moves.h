@@ -78,6 +78,17 @@ static void stranger_writes(void)
     }
 }
 
+/* Between two calls, too, files go. */
+static void meanwhile(void)
+{
+    static const char *const ends[] = {"", "-wal", "-shm", "-bells/files"};
+    char path[300];
+    if (chance("meanwhile", theme == FILES ? 40 : 200)) {
+        snprintf(path, sizeof path, "%s%s", real_path, ends[pick("end", 4)]);
+        tell("meanwhile %s goes: %d", path, entry_drop(path));
+    }
+}
+
 /* Somebody sleeps: others go on. */
 static void while_asleep(void)
 {
@@ -143,6 +154,22 @@ static void strange_meta(void)
     stranger_says(text);
 }
 
+static void strange_token(void)
+{
+    static const char *const cells[] = {
+        "-1", "9007199254740960", "9007199254740959", "'none'", "1.5",
+        "9223372036854775807"};
+    char text[200];
+    snprintf(text, sizeof text,
+             chance("floor", 3)
+                 ? "INSERT OR REPLACE INTO meta VALUES('floor', %s)"
+             : chance("seen", 4)
+                 ? "UPDATE claim SET floor = %s WHERE state = 0"
+                 : "UPDATE lock SET token = %s",
+             cells[pick("token", COUNT_OF(cells))]);
+    stranger_says(text);
+}
+
 static void strange_value(void)
 {
     static const char *const columns[] = {"until", "record", "bytes"};
@@ -189,6 +216,14 @@ static void strange_schema(void)
 
 static void strange_rows(void)
 {
+    if (theme == VALUES && chance("theme", 2)) {
+        strange_value();
+        return;
+    }
+    if (theme == DAMAGE && chance("theme", 2)) {
+        strange_token();
+        return;
+    }
     switch (pick("rows of", 12)) {
     case 0:
     case 1:
@@ -268,6 +303,8 @@ static void strange_file(void)
 {
     static const char *const ends[] = {"", "-wal", "-shm", "-bells",
                                        "-bells/files", "-wal", "-shm"};
+    static const char *const notes[] = {"1:1:2:3", "1:2", "nonsense", "",
+                                        "2:1:2:3"};
     char path[300];
     snprintf(path, sizeof path, "%s%s", real_path,
              ends[pick("file", COUNT_OF(ends))]);
@@ -288,8 +325,8 @@ static void strange_file(void)
         break;
     case 3:
         entry_drop(path);
-        snprintf(make_file(path, S_IFLNK | 0777)->to, 40, "1:%d:2:3",
-                 (int)pick("note", 3));
+        snprintf(make_file(path, S_IFLNK | 0777)->to, 40, "%s",
+                 notes[pick("note", COUNT_OF(notes))]);
         break;
     case 4:
         entry_drop(path);
@@ -402,7 +439,7 @@ static void client_comes(void)
     c->id[1] = next_id;
     const char *path = chance("elsewhere", 8) ? some_path() : main_path;
     tell("comes to %s", path ? path : "(none)");
-    if (falters("memory")) {
+    if (lacks_memory()) {
         snib__mem_fail_at(1 + (int64_t)pick("allocation", 8), false);
     }
     errno = 0;

@@ -94,6 +94,7 @@ static struct {
     int outside; /* LOCK_SH, LOCK_EX of the bells, by a stranger; 0: none    */
     const char *only; /* call that fails often; NULL: all may               */
     int rate;         /* one of so many fails; 0: none                      */
+    int poor;         /* one of so many steps finds no memory; 0: none      */
     uint64_t magic;   /* of the file system                                 */
 } w;
 
@@ -291,6 +292,12 @@ static void draw_failures(void)
     default:
         w.rate = seldom[pick("seldom", 3)];
     }
+    w.poor = chance("is poor", 8) ? 4 : 0;
+}
+
+static bool lacks_memory(void)
+{
+    return falters("memory") || (w.poor && chance("poor", (uint64_t)w.poor));
 }
 
 static int fault(int e)

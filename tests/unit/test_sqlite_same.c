@@ -21,6 +21,8 @@
 
 enum { RUNS_MAX = 1200, MOVES = 45 };
 
+#define WALL_MS INT64_C(1790000000000)
+
 #define LIST SNIB_TESTS "/unit/sqlite_same.txt"
 
 /* -- what is there at first ---------------------------------------------------------- */
@@ -76,7 +78,7 @@ static void make_world(void)
     main_path = files[which][0];
     real_path = files[which][1];
     w.now = 5000 * S;
-    w.wall_ms = 1790000000000;
+    w.wall_ms = WALL_MS;
     w.pid = SELF;
     w.pidns = 77;
     w.magic = magics[chance("other file system", 4) ? pick("magic", 4) : 0];
@@ -193,6 +195,8 @@ static void time_passes(void)
     if (chance("clock is set", 6)) {
         static const int64_t days[] = {-2, 2, 40, 1, -1};
         w.wall_ms += days[pick("days", COUNT_OF(days))] * INT64_C(86400000);
+    } else if (chance("clock is mad", 60)) { /* beyond what tokens can be */
+        w.wall_ms = w.wall_ms > 4 * WALL_MS ? WALL_MS : 9000000000000;
     }
 }
 
@@ -255,64 +259,110 @@ static void something_strange(void)
     }
 }
 
-static void move_on(bool strange)
+static void go_and_come(void)
 {
-    switch (pick("move", 25)) {
-    case 0:
-    case 1:
-    case 2:
-        client_comes();
-        break;
-    case 3:
-        if (chance("goes", 2)) {
-            client_goes((int)pick("goer", CLIENTS));
+    if (chance("all go", 3)) {
+        for (int i = 0; i < CLIENTS; i++) {
+            client_goes(i);
         }
+    } else {
+        client_goes((int)pick("goer", CLIENTS));
+    }
+    client_comes();
+}
+
+/* More of what this run is about. */
+static void move_of_theme(void)
+{
+    switch (theme) {
+    case ALL:
+        probe();
         break;
-    case 4:
-    case 5:
+    case VALUES:
         ask_other();
         break;
+    case DAMAGE:
+        strange_rows();
+        break;
+    case QUEUES:
+        if (chance("hears", 3)) {
+            hear();
+        } else if (chance("acquires", 2)) {
+            acquire_one();
+        } else {
+            with_mine();
+        }
+        break;
+    case FILES:
+        if (chance("deed", 3)) {
+            strange_file();
+        } else {
+            go_and_come();
+        }
+        break;
+    case WRITERS:
+    case THEMES:
+        stranger_writes();
+    }
+}
+
+static void move_on(void)
+{
+    switch (pick("move", 24)) {
+    case 0:
+    case 1:
+        client_comes();
+        break;
+    case 2:
+        if (chance("goes", 2)) {
+            go_and_come();
+        }
+        break;
+    case 3:
+    case 4:
+        ask_other();
+        break;
+    case 5:
     case 6:
-    case 7:
-    case 8:
         time_passes();
         break;
+    case 7:
+        hear();
+        break;
+    case 8:
     case 9:
     case 10:
-        hear();
+        with_mine();
         break;
     case 11:
     case 12:
     case 13:
-        with_mine();
-        break;
-    case 14:
-    case 15:
-    case 16:
         ask_chain(chance("long chain", 25));
         break;
-    case 17:
+    case 14:
         probe();
         break;
+    case 15:
+        something_strange();
+        break;
+    case 16:
+    case 17:
     case 18:
-    case 19:
-        if (strange) {
-            something_strange();
-        }
+        acquire_one();
         break;
     default:
-        acquire_one();
+        move_of_theme();
     }
 }
 
 static void live(void)
 {
     make_world();
-    bool strange = !chance("nothing strange", 4);
+    theme = (enum theme)pick("theme", THEMES);
     client_comes();
     draw_failures();
     for (int i = 0; i < MOVES; i++) {
-        move_on(strange);
+        move_on();
         w.now += MS;
         tell_rows();
         tell_files();
