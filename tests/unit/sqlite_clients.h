@@ -16,6 +16,16 @@ static struct client {
     uint64_t id[2];
 } clients[CLIENTS];
 
+static struct snib__bell *bell_of(int set)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        if (clients[i].inst && clients[i].inst->bell.epoll == set) {
+            return &clients[i].inst->bell;
+        }
+    }
+    return NULL;
+}
+
 static struct snib__name names[NAMES];
 
 /* A client's own: waits, holds, or was told that it does not any more. */
@@ -49,12 +59,21 @@ static const char *some_about(void)
     return texts[pick("about", COUNT_OF(texts))];
 }
 
+/* Of some only one half tells them from others. */
+static void draw_id(uint64_t ret[2])
+{
+    static const uint64_t halves[][2] = {{1, 3}, {1, 0}, {0, 1}};
+    size_t i = pick("id", 3);
+    next_id++;
+    ret[0] = halves[i][0] * next_id;
+    ret[1] = halves[i][1] * next_id;
+}
+
 static struct snib__request request(snib__verb verb, int name)
 {
     const char *about = some_about();
-    return (struct snib__request){
+    struct snib__request r = {
         .name = name < 0 ? NULL : &names[name],
-        .id = {++next_id, next_id * 3},
         .verb = verb,
         .permits = 1,
         .lease = snib__ms(1000),
@@ -62,6 +81,8 @@ static struct snib__request request(snib__verb verb, int name)
         .text = about,
         .text_size = about ? (uint32_t)strlen(about) : 0,
     };
+    draw_id(r.id);
+    return r;
 }
 
 static struct snib__request turn_into(const struct snib__request *r,

@@ -125,7 +125,9 @@ static int draw_fault(const char *call, const char *what)
     lent.system = systems[pick("system", COUNT_OF(systems))];
     lent.of_files[0] = reads[pick("file", 4)];
     lent.of_files[1] = reads[pick("log", 4)];
-    errno = systems[pick("system", COUNT_OF(systems))];
+    if (chance("says why", 2)) {
+        errno = systems[pick("system", COUNT_OF(systems))];
+    }
     tell("%s %.30s fails: %d", call, what, code);
     return code;
 }

@@ -89,6 +89,15 @@ static void meanwhile(void)
     }
 }
 
+/* Somebody is found dead: who would pass him over may have to wait. */
+static void while_ringing(void)
+{
+    if (!stranger.writes && chance("writes just then", 5) &&
+        stranger_comes()) {
+        stranger_writes();
+    }
+}
+
 /* Somebody sleeps: others go on. */
 static void while_asleep(void)
 {
@@ -435,8 +444,8 @@ static void client_comes(void)
     if (c->inst) {
         return;
     }
-    c->id[0] = chance("sweeps", 8) ? 64 * ++next_id : 64 * ++next_id + 7;
-    c->id[1] = next_id;
+    draw_id(c->id);
+    c->id[0] = 64 * c->id[0] + (chance("sweeps", 8) ? 0 : 7);
     const char *path = chance("elsewhere", 8) ? some_path() : main_path;
     tell("comes to %s", path ? path : "(none)");
     if (lacks_memory()) {

@@ -171,6 +171,32 @@ static void probe_watches(void)
     }
 }
 
+/* What the doctor says of rights. */
+static void probe_rights(void)
+{
+    int i = any_client();
+    if (i < 0) {
+        return;
+    }
+    struct node *file = node_at(clients[i].inst->place.path);
+    struct node *dir = FD(clients[i].inst->place.dir).node;
+    if (!file) {
+        return;
+    }
+    const struct node was[] = {*file, *dir};
+    file->mode = S_IFREG | (mode_t)(chance("plain", 2) ? 0600
+                                                       : pick("mode", 010000));
+    dir->mode = S_IFDIR | (mode_t)pick("mode", 010000);
+    file->uid = (uid_t)pick("uid", 3) * 500;
+    dir->uid = (uid_t)pick("uid", 3) * 500;
+    struct snib__request r = request(SNIB__DOCTOR, -1);
+    exec_one(i, &r);
+    file->mode = was[0].mode;
+    file->uid = was[0].uid;
+    dir->mode = was[1].mode;
+    dir->uid = was[1].uid;
+}
+
 static void probe_broom(void)
 {
     int i = any_client();
@@ -186,7 +212,7 @@ static void probe(void)
         probe_locks, probe_file_systems, probe_paths,   probe_processes,
         probe_host,  probe_errors,       probe_bells,   probe_watches,
         probe_broom, probe_broom,        probe_watches, probe_bells,
-        probe_locks};
+        probe_locks, probe_rights,       probe_rights};
     probes[pick("probe", COUNT_OF(probes))]();
 }
 

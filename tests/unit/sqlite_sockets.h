@@ -52,6 +52,8 @@ int __wrap_connect(int fd, const struct sockaddr *a, socklen_t size)
     return !n ? fault(ENOENT) : n->heard ? 0 : fault(ECONNREFUSED);
 }
 
+static void while_ringing(void); /* sqlite_moves.h                          */
+
 ssize_t __wrap_sendto(int fd, const void *bytes, size_t size, int flags,
                       const struct sockaddr *a, socklen_t room)
 {
@@ -62,6 +64,7 @@ ssize_t __wrap_sendto(int fd, const void *bytes, size_t size, int flags,
         return -1;
     }
     if (!n || !n->heard) {
+        while_ringing();
         return fault(n ? ECONNREFUSED : ENOENT);
     }
     if (n->unread == QUEUE) {
@@ -120,10 +123,26 @@ int __wrap_epoll_create1(int flags)
     return goes_wrong("epoll") ? -1 : open_fd(FD_EPOLL, NULL);
 }
 
+static struct snib__bell *bell_of(int set); /* sqlite_clients.h             */
+
+/* Whoever touches a set has its bell's mutex. */
+static void tell_mutex(int set)
+{
+    struct snib__bell *b = bell_of(set);
+    if (b) {
+        int rc = pthread_mutex_trylock(&b->mutex);
+        tell("mutex: %d", rc);
+        if (rc == 0) {
+            pthread_mutex_unlock(&b->mutex);
+        }
+    }
+}
+
 int __wrap_epoll_ctl(int set, int what, int fd, struct epoll_event *e)
 {
     tell("epoll_ctl %s %d %s %d %d", fd_text(set), what, fd_text(fd),
          e ? (int)e->events : -1, e ? (int)e->data.u32 : -1);
+    tell_mutex(set);
     if (goes_wrong("epoll_ctl")) {
         return -1;
     }
@@ -145,6 +164,7 @@ int __wrap_epoll_wait(int set, struct epoll_event *e, int max, int timeout)
 {
     int n = 0;
     tell("epoll_wait %s %d %d", fd_text(set), max, timeout);
+    tell_mutex(set);
     if (goes_wrong("epoll_wait")) {
         return -1;
     }

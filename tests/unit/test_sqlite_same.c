@@ -19,7 +19,7 @@
  * wraps: sqlite3_wal_hook sqlite3_wal_checkpoint_v2 sqlite3_column_text */
 #include "sqlite_probes.h"
 
-enum { RUNS_MAX = 1200, MOVES = 45 };
+enum { RUNS_MAX = 1000, MOVES = 45 };
 
 #define WALL_MS INT64_C(1790000000000)
 
