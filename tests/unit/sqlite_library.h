@@ -194,6 +194,17 @@ int __wrap_sqlite3_file_control(sqlite3 *db, const char *name, int what,
 }
 
 static void meanwhile(void); /* sqlite_moves.h                              */
+static void while_ringing(void);
+
+/* A disk on which commits fail; others write behind one that has. */
+static int commit_fails(void)
+{
+    int code = draw_fault("commit", "");
+    code = chance("the disk", 3) ? code : SQLITE_IOERR_WRITE;
+    while_ringing();
+    tell("commit: %d", code);
+    return code;
+}
 
 /* -- statements ----------------------------------------------------------------------- */
 
@@ -208,13 +219,16 @@ int __wrap_sqlite3_step(sqlite3_stmt *st)
     if (strncmp(text, "BEGIN", 5) == 0) {
         tell_patience(sqlite3_db_handle(st));
     }
-    if (sqlite_falters("step")) {
+    bool ends = strcmp(text, "COMMIT") == 0;
+    if (ends && w.doubt && chance("commit fails", (uint64_t)w.doubt)) {
+        code = commit_fails();
+    } else if (sqlite_falters("step")) {
         code = draw_fault("step", text);
     }
     /* A rollback ends a transaction whatever it says; a commit that failed
      * may have been one. */
-    bool commit = strcmp(text, "COMMIT") == 0 && chance("all the same", 2);
-    if (code && strcmp(text, "ROLLBACK") != 0 && !commit) {
+    bool done = ends && chance("all the same", 2);
+    if (code && strcmp(text, "ROLLBACK") != 0 && !done) {
         return code;
     }
     int rc = real_step(st);

@@ -383,6 +383,7 @@ static struct snib__host some_host(void)
     const struct process *p = process_of(h.pid);
     snprintf(h.boot, sizeof h.boot, "%s",
              chance("no boot id", 40)      ? ""
+             : chance("short boot id", 40) ? "b"
              : chance("other boot id", 12) ? "b007b"
                                            : "b007a");
     h.timens = chance("time namespace", 40);

@@ -95,6 +95,7 @@ static struct {
     const char *only; /* call that fails often; NULL: all may               */
     int rate;         /* one of so many fails; 0: none                      */
     int poor;         /* one of so many steps finds no memory; 0: none      */
+    int doubt;        /* one of so many commits fails; 0: none              */
     uint64_t magic;   /* of the file system                                 */
 } w;
 
@@ -293,6 +294,7 @@ static void draw_failures(void)
         w.rate = seldom[pick("seldom", 3)];
     }
     w.poor = chance("is poor", 8) ? 4 : 0;
+    w.doubt = chance("in doubt", 8) ? 3 : 0;
 }
 
 static bool lacks_memory(void)

@@ -56,9 +56,11 @@ static void make_user(void)
     w.uid = chance("root", 3) ? 0 : 1000;
     w.gid = w.uid ? 100 : 0;
     w.group_count = (int)pick("groups", 4);
-    w.groups[0] = 20;
-    w.groups[1] = 50;
-    w.groups[2] = 60;
+    static const gid_t groups[] = {20, 50, 60};
+    int first = (int)pick("first group", 3);
+    for (int i = 0; i < 3; i++) {
+        w.groups[i] = groups[(first + i) % 3];
+    }
     w.umask = masks[pick("umask", 4)];
 }
 
@@ -205,6 +207,9 @@ static void hear(void)
     static const uint32_t rooms[] = {0, 1, 2, 16, 16};
     uint64_t ids[16][2];
     int i = any_client();
+    if (chance("somebody ends", 4)) {
+        process_changes();
+    }
     if (i >= 0) {
         uint32_t room = rooms[pick("room", COUNT_OF(rooms))];
         int fd = snib__sqlite_ops.bell_fd(clients[i].inst);
@@ -279,7 +284,11 @@ static void move_of_theme(void)
         probe();
         break;
     case VALUES:
-        ask_other();
+        if (chance("strange", 5)) {
+            strange_value();
+        } else {
+            ask_other();
+        }
         break;
     case DAMAGE:
         strange_rows();
