@@ -325,7 +325,7 @@ static void strange_file(void)
         entry_drop(path);
         break;
     case 2:
-        if (n && S_ISREG(n->mode)) { /* another one in its place */
+        if (n && S_ISREG(n->mode) && n->size) { /* another one in its place */
             struct node *other = node_new(n->mode);
             node_room(other, n->size);
             memcpy(other->data, n->data, (size_t)n->size);

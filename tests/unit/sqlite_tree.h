@@ -7,7 +7,6 @@
 
 #include <grp.h>
 #include <pwd.h>
-#include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 
@@ -213,16 +212,6 @@ int __wrap_getgrgid_r(gid_t group, struct group *gr, char *buf, size_t size,
     gr->gr_name = name;
     gr->gr_mem = chance("listed", 2) ? with : without;
     *ret = chance("no group", 5) ? NULL : gr;
-    return 0;
-}
-
-int __wrap_getrlimit(__rlimit_resource_t what, struct rlimit *ret)
-{
-    tell("getrlimit %d", (int)what);
-    if (goes_wrong("rlimit")) {
-        return -1;
-    }
-    *ret = (struct rlimit){.rlim_cur = 777, .rlim_max = 888};
     return 0;
 }
 

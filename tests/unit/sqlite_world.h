@@ -251,7 +251,7 @@ static const char *const calls_that_fail[] = {
     "symlink",  "flock",    "socket",   "bind",      "connect",
     "sendto",   "recv",     "epoll",    "epoll_ctl", "epoll_wait",
     "pidfd",    "poll",     "fdopen",   "fopen",     "groups",
-    "pwuid",    "grgid",    "rlimit",   "atfork",    "prepare",
+    "pwuid",    "grgid",    "atfork",    "prepare",
     "step",     "exec",     "sqlite",   "memory",    "forked"};
 
 static const int errors_given[] = {

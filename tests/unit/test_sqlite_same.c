@@ -6,7 +6,7 @@
  * behind each move all rows, files and descriptors.
  * wraps: open read close readlink fopen poll fork write waitpid _exit
  * wraps: stat lstat fstatat fstat realpath faccessat geteuid getegid getgroups
- * wraps: getpwuid_r getgrgid_r getrlimit mkdir mkdirat mknodat fchmodat
+ * wraps: getpwuid_r getgrgid_r mkdir mkdirat mknodat fchmodat
  * wraps: renameat renameat2 unlinkat symlinkat readlinkat statfs fstatvfs
  * wraps: openat flock clock_gettime nanosleep sched_yield getpid syscall
  * wraps: socket bind connect sendto recv epoll_create1 epoll_ctl epoll_wait
@@ -64,6 +64,15 @@ static void make_user(void)
     w.umask = masks[pick("umask", 4)];
 }
 
+/* The limit that is told where descriptors are used up. */
+static void limit_descriptors(void)
+{
+    struct rlimit may;
+    assert_return_code(getrlimit(RLIMIT_NOFILE, &may), 0);
+    may.rlim_cur = 500;
+    assert_return_code(setrlimit(RLIMIT_NOFILE, &may), 0);
+}
+
 static void make_world(void)
 {
     static const char *const files[][2] = {
@@ -91,6 +100,7 @@ static void make_world(void)
                                        .raw_size = (uint32_t)strlen(texts[i]),
                                        .safe_size = (uint32_t)strlen(texts[i])};
     }
+    limit_descriptors();
     make_user();
     make_places();
     begin_processes();
@@ -156,7 +166,8 @@ static void tell_rows(void)
     }
 }
 
-static void stir_text(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void
+stir_text(const char *format, ...)
 {
     char line[400];
     va_list args;
