@@ -52,13 +52,14 @@ static bool write_text(const char *path, char *ret, size_t size)
         "monotonic           0         0\nboottime            0         7\n",
         "boottime 5",
         "nothing"};
-    static const char *const lengths[] = {"10\n",     "512\n", "0\n",
-                                          "-5\n",     "abc",   "999999\n",
-                                          "1000000\n", "1\n",  "2\n"};
+    static const char *const lengths[] = {"10\n",      "512\n", "0\n",
+                                          "-5\n",      "abc",   "999999\n",
+                                          "1000000\n", "1\n",   "2\n"};
     long long pid;
     char end[8];
     if (strstr(path, "boot_id")) {
-        snprintf(ret, size, "%s", chance("plain boot id", 2)
+        snprintf(ret, size, "%s",
+                 chance("plain boot id", 2)
                      ? boots[1]
                      : boots[pick("boot id", COUNT_OF(boots))]);
     } else if (strstr(path, "timens_offsets")) {
@@ -152,7 +153,10 @@ ssize_t __wrap_readlink(const char *path, char *ret, size_t size)
         return -1;
     }
     int what = (int)pick("proc self", 9);
-    snprintf(text, sizeof text, what == 0 ? "77" : what == 1 ? "%070d" : "%d",
+    snprintf(text, sizeof text,
+             what == 0   ? "77"
+             : what == 1 ? "%070d"
+                         : "%d",
              (int)w.pid);
     if (what == 2) {
         text[0] = 0;
@@ -260,7 +264,7 @@ FILE *__wrap_fopen(const char *path, const char *how)
     return f;
 }
 
-static void while_asleep(void); /* sqlite_moves.h                           */
+static void while_asleep(void); /* sqlite_strangers.h                       */
 static void meanwhile(void);
 
 /* -- who is alone -------------------------------------------------------------------- */
@@ -306,7 +310,6 @@ int __wrap_flock(int fd, int how)
 
 /* -- time ---------------------------------------------------------------------------- */
 
-
 /* No line: in which order two are read in one expression is the compiler's. */
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
@@ -336,8 +339,8 @@ int __wrap_nanosleep(const struct timespec *t, struct timespec *rest)
 
 int __wrap_sched_yield(void)
 {
-    static const int64_t takes[] = {1000, 20000, 499999, 500000, 500001,
-                                    20 * MS};
+    static const int64_t takes[] = {1000,   20000,  499999,
+                                    500000, 500001, 20 * MS};
     tell("yields");
     w.now += takes[pick("yield", COUNT_OF(takes))];
     while_asleep();

@@ -96,15 +96,28 @@ static void tell_patience(const sqlite3 *handle)
 
 /* -- what fails ---------------------------------------------------------------------- */
 
-static const int codes_given[] = {
-    SQLITE_FULL,         SQLITE_IOERR,          SQLITE_IOERR_WRITE,
-    SQLITE_IOERR_READ,   SQLITE_CORRUPT,        SQLITE_CORRUPT,
-    SQLITE_NOTADB,       SQLITE_ERROR,          SQLITE_MISMATCH,
-    SQLITE_NOMEM,        SQLITE_CONSTRAINT,     SQLITE_READONLY,
-    SQLITE_PERM,         SQLITE_BUSY,           SQLITE_BUSY_SNAPSHOT,
-    SQLITE_LOCKED,       SQLITE_PROTOCOL,       SQLITE_CANTOPEN,
-    SQLITE_INTERRUPT,    SQLITE_READONLY_DBMOVED, SQLITE_IOERR_CORRUPTFS,
-    SQLITE_CANTOPEN_DIRTYWAL};
+static const int codes_given[] = {SQLITE_FULL,
+                                  SQLITE_IOERR,
+                                  SQLITE_IOERR_WRITE,
+                                  SQLITE_IOERR_READ,
+                                  SQLITE_CORRUPT,
+                                  SQLITE_CORRUPT,
+                                  SQLITE_NOTADB,
+                                  SQLITE_ERROR,
+                                  SQLITE_MISMATCH,
+                                  SQLITE_NOMEM,
+                                  SQLITE_CONSTRAINT,
+                                  SQLITE_READONLY,
+                                  SQLITE_PERM,
+                                  SQLITE_BUSY,
+                                  SQLITE_BUSY_SNAPSHOT,
+                                  SQLITE_LOCKED,
+                                  SQLITE_PROTOCOL,
+                                  SQLITE_CANTOPEN,
+                                  SQLITE_INTERRUPT,
+                                  SQLITE_READONLY_DBMOVED,
+                                  SQLITE_IOERR_CORRUPTFS,
+                                  SQLITE_CANTOPEN_DIRTYWAL};
 
 /* What the connection says of its last call, while that is one of these. */
 static struct {
@@ -153,7 +166,8 @@ int __wrap_sqlite3_extended_errcode(sqlite3 *db)
 const char *__real_sqlite3_errmsg(sqlite3 *db);
 const char *__wrap_sqlite3_errmsg(sqlite3 *db)
 {
-    return lent.on && !within ? "said of the last call" : __real_sqlite3_errmsg(db);
+    return lent.on && !within ? "said of the last call"
+                              : __real_sqlite3_errmsg(db);
 }
 
 int __real_sqlite3_system_errno(sqlite3 *db);
@@ -193,7 +207,7 @@ int __wrap_sqlite3_file_control(sqlite3 *db, const char *name, int what,
     return SQLITE_OK;
 }
 
-static void meanwhile(void); /* sqlite_moves.h                              */
+static void meanwhile(void); /* sqlite_strangers.h                          */
 static void while_ringing(void);
 
 /* A disk on which commits fail; others write behind one that has. */

@@ -34,11 +34,17 @@ static void probe_locks(void)
 
 static void probe_file_systems(void)
 {
-    static const uint64_t magics[] = {
-        0xef53,     0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994,
-        0x794c7630, 0x6969,     0xff534d42, 0xfe534d42, 0x517b,     0x65735546,
-        0x01021997, 0x00c36400, 0x5346414f, 0x0bd00bd0, 0x786f4256, 0x01161970,
-        0x7461636f, 0x4d44,     0,          UINT64_C(0xdeadbeef01)};
+    static const uint64_t magics[] = {0xef53,     0x58465342,
+                                      0x9123683e, 0xf2f52010,
+                                      0x2fc12fc1, 0x01021994,
+                                      0x794c7630, 0x6969,
+                                      0xff534d42, 0xfe534d42,
+                                      0x517b,     0x65735546,
+                                      0x01021997, 0x00c36400,
+                                      0x5346414f, 0x0bd00bd0,
+                                      0x786f4256, 0x01161970,
+                                      0x7461636f, 0x4d44,
+                                      0,          UINT64_C(0xdeadbeef01)};
     static const size_t sizes[] = {1, 5, 12, 24};
     char other[24] = "untouched";
     uint64_t magic = magics[pick("magic", COUNT_OF(magics))];
@@ -69,16 +75,16 @@ static void probe_paths(void)
 
 static void probe_processes(void)
 {
-    static const int64_t pids[] = {0, -1, INT64_C(1) << 31, SELF, 2001, 2002,
-                                   2003, STRANGER, 5, (INT64_C(1) << 32) + SELF};
+    static const int64_t pids[] = {
+        0,    -1,   INT64_C(1) << 31, SELF, 2001,
+        2002, 2003, STRANGER,         5,    (INT64_C(1) << 32) + SELF};
     struct snib__host h = some_host();
     int64_t pid = pids[pick("asked", COUNT_OF(pids))];
     const struct process *p = process_of(pid);
     int64_t start = chance("no start", 4) ? 0 : p ? p->start : 300;
     int64_t pidns = chance("no namespace", 5) ? 0 : 77;
-    bool gone =
-        snib__host_gone(&h, pid, start + chance("other start", 3), pidns,
-                        chance("thorough", 2));
+    bool gone = snib__host_gone(&h, pid, start + chance("other start", 3),
+                                pidns, chance("thorough", 2));
     tell("%lld is gone: %d", (long long)pid, gone);
     int fd = snib__host_pidfd(&h, pid, pidns);
     tell("pidfd %s", fd_text(fd));
@@ -141,8 +147,8 @@ static void probe_bells(void)
     for (int n = (int)pick("rings", 9); n > 0; n--) {
         tell("rings %d", (int)snib__bell_ring(&s->bell, &s->place, &r));
     }
-    tell("tidy: %u left", snib__bell_tidy(&s->bell, &s->place,
-                                          (uint32_t)pick("most", 4)));
+    tell("tidy: %u left",
+         snib__bell_tidy(&s->bell, &s->place, (uint32_t)pick("most", 4)));
 }
 
 static void probe_watches(void)
@@ -184,8 +190,8 @@ static void probe_rights(void)
         return;
     }
     const struct node was[] = {*file, *dir};
-    file->mode = S_IFREG | (mode_t)(chance("plain", 2) ? 0600
-                                                       : pick("mode", 010000));
+    file->mode =
+        S_IFREG | (mode_t)(chance("plain", 2) ? 0600 : pick("mode", 010000));
     dir->mode = S_IFDIR | (mode_t)pick("mode", 010000);
     file->uid = (uid_t)pick("uid", 3) * 500;
     dir->uid = (uid_t)pick("uid", 3) * 500;

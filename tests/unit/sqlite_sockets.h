@@ -52,7 +52,7 @@ int __wrap_connect(int fd, const struct sockaddr *a, socklen_t size)
     return !n ? fault(ENOENT) : n->heard ? 0 : fault(ECONNREFUSED);
 }
 
-static void while_ringing(void); /* sqlite_moves.h                          */
+static void while_ringing(void); /* sqlite_strangers.h                      */
 
 ssize_t __wrap_sendto(int fd, const void *bytes, size_t size, int flags,
                       const struct sockaddr *a, socklen_t room)
@@ -123,7 +123,7 @@ int __wrap_epoll_create1(int flags)
     return goes_wrong("epoll") ? -1 : open_fd(FD_EPOLL, NULL);
 }
 
-static struct snib__bell *bell_of(int set); /* sqlite_clients.h             */
+static struct snib__bell *bell_of(int set); /* sqlite_asked.h               */
 
 /* Whoever touches a set has its bell's mutex. */
 static void tell_mutex(int set)

@@ -298,8 +298,8 @@ int __wrap_renameat2(int dir, const char *from, int other, const char *to,
         return -1;
     }
     if (chance("somebody was faster", 9)) {
-        make_file(full(other, to), strstr(to, "-bells") ? S_IFDIR | 02770
-                                                        : S_IFREG | 0660);
+        make_file(full(other, to),
+                  strstr(to, "-bells") ? S_IFDIR | 02770 : S_IFREG | 0660);
     }
     return move(full(dir, from), full(other, to), !(flags & 1));
 }

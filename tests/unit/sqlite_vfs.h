@@ -267,8 +267,8 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f,
     *o = (struct opened){.node = name ? node_at(name) : node_new(S_IFREG)};
     if (!o->node && (flags & SQLITE_OPEN_CREATE) && strrchr(name, '-')) {
         char above[280];
-        snprintf(above, sizeof above, "%.*s",
-                 (int)(strrchr(name, '-') - name), name);
+        snprintf(above, sizeof above, "%.*s", (int)(strrchr(name, '-') - name),
+                 name);
         o->node = make_beside(name, above);
     }
     if (!o->node || !S_ISREG(o->node->mode)) {

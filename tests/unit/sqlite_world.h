@@ -225,7 +225,7 @@ static bool is_open(int fd, enum fd_is is)
            w.fds[fd - FIRST_FD].is == is;
 }
 
-#define FD(fd) w.fds[(fd) - FIRST_FD]
+#define FD(fd) w.fds[(fd)-FIRST_FD]
 
 /* "dir", "socket" … with its number: addresses have it, too. */
 static const char *fd_text(int fd)
@@ -244,19 +244,18 @@ static const char *fd_text(int fd)
 /* -- calls that fail ------------------------------------------------------------------ */
 
 static const char *const calls_that_fail[] = {
-    "open",     "read",     "fstatat",  "lstat",     "stat",
-    "fstat",    "statfs",   "fstatvfs", "mkdir",     "mkdirat",
-    "mknodat",  "fchmodat", "renameat", "renameat2", "unlinkat",
-    "openat",   "realpath", "faccess",  "readlink",  "readlinkat",
-    "symlink",  "flock",    "socket",   "bind",      "connect",
-    "sendto",   "recv",     "epoll",    "epoll_ctl", "epoll_wait",
-    "pidfd",    "poll",     "fdopen",   "fopen",     "groups",
-    "pwuid",    "grgid",    "atfork",    "prepare",
-    "step",     "exec",     "sqlite",   "memory",    "forked"};
+    "open",     "read",       "fstatat",  "lstat",   "stat",      "fstat",
+    "statfs",   "fstatvfs",   "mkdir",    "mkdirat", "mknodat",   "fchmodat",
+    "renameat", "renameat2",  "unlinkat", "openat",  "realpath",  "faccess",
+    "readlink", "readlinkat", "symlink",  "flock",   "socket",    "bind",
+    "connect",  "sendto",     "recv",     "epoll",   "epoll_ctl", "epoll_wait",
+    "pidfd",    "poll",       "fdopen",   "fopen",   "groups",    "pwuid",
+    "grgid",    "atfork",     "prepare",  "step",    "exec",      "sqlite",
+    "memory",   "forked"};
 
 static const int errors_given[] = {
-    EMFILE, ENFILE, ENOMEM, EACCES, EPERM,  EIO,    EROFS, ENOSPC,
-    ENOENT, EEXIST, EINTR,  ELOOP,  EAGAIN, ESRCH,  EINVAL, ECONNREFUSED};
+    EMFILE, ENFILE, ENOMEM, EACCES, EPERM,  EIO,   EROFS,  ENOSPC,
+    ENOENT, EEXIST, EINTR,  ELOOP,  EAGAIN, ESRCH, EINVAL, ECONNREFUSED};
 
 static bool falters(const char *call)
 {

@@ -3,7 +3,8 @@
  *
  * Several clients on one lock file that lies in a tree of the test's, over
  * SQLite itself. A line is each call of libc and of SQLite, each answer, and
- * behind each move all rows, files and descriptors.
+ * behind each move all rows, files and descriptors. `unit.sqlite_same --run N`
+ * shows run N.
  * wraps: open read close readlink fopen poll fork write waitpid _exit
  * wraps: stat lstat fstatat fstat realpath faccessat geteuid getegid getgroups
  * wraps: getpwuid_r getgrgid_r mkdir mkdirat mknodat fchmodat
@@ -29,10 +30,12 @@ enum { RUNS_MAX = 1000, MOVES = 45 };
 
 static void make_places(void)
 {
-    static const unsigned modes[] = {0700, 0700, 0755, 0777, 01777, 0770, 02770};
+    static const unsigned modes[] = {0700,  0700, 0755, 0777,
+                                     01777, 0770, 02770};
     make_dir("/", 0755, 0, 0);
     make_dir("/v", modes[pick("mode of it", COUNT_OF(modes))],
-             chance("anybody's", 3) ? 0 : w.uid, chance("group", 2) ? 50 : w.gid);
+             chance("anybody's", 3) ? 0 : w.uid,
+             chance("group", 2) ? 50 : w.gid);
     snprintf(make_file("/v/link", S_IFLNK | 0777)->to, 10, "/v");
     make_dir("/var", 0755, 0, 0);
     make_dir("/var/lib", 0755, 0, 0);
@@ -166,8 +169,8 @@ static void tell_rows(void)
     }
 }
 
-__attribute__((format(printf, 1, 2))) static void
-stir_text(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void stir_text(const char *format,
+                                                            ...)
 {
     char line[400];
     va_list args;
@@ -407,8 +410,9 @@ static void it_does_what_is_written_down(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--record") == 0) {
-        return same_record(LIST, "the embedded store does in it: "
-                                 "test_sqlite_same.c",
+        return same_record(LIST,
+                           "the embedded store does in it: "
+                           "test_sqlite_same.c",
                            RUNS_MAX, live);
     }
     if (argc == 3 && strcmp(argv[1], "--run") == 0) {
