@@ -232,6 +232,31 @@ static void many_rows(void)
     stranger_says(texts[pick("rows", COUNT_OF(texts))]);
 }
 
+/* More wait than one step can ring; most of them are dead. */
+static void some_wait(int from, int to)
+{
+    char text[500];
+    snprintf(text, sizeof text,
+             "WITH RECURSIVE n(x) AS (SELECT %d UNION ALL SELECT x + 1 FROM n "
+             "WHERE x < %d) INSERT OR IGNORE INTO claim(name, state, kind, "
+             "permits, until, request, bell, lease, token, rank) SELECT "
+             "CAST('d' AS BLOB), 0, 1, 1, 900000000000000, "
+             "CAST(printf('%%016d', x) AS BLOB), 'b' || x, 1000000000, 0, 0 "
+             "FROM n",
+             from, to);
+    stranger_says(text);
+}
+
+static void many_wait(void)
+{
+    int i = any_client();
+    some_wait(1, 127 + (int)pick("crowd", 4));
+    if (i >= 0) {
+        struct snib__request r = request(SNIB__FORCE, 3);
+        exec_one(i, &r);
+    }
+}
+
 static void strange_schema(void)
 {
     static const char *const texts[] = {

@@ -86,7 +86,7 @@ static void make_world(void)
         {"", "/var/lib/snib/shared/locks.db"},
         {"", "/var/lib/snib/locks.db"}};
     static const char *const texts[NAMES] = {"a", "ab", "b}c", "d"};
-    static const int frames[] = {1, 1, 40, 130, 1000};
+    static const int frames[] = {1, 0, 40, 130, 1000};
     static const uint64_t magics[] = {0xef53, 0x58465342, 0x9123683e, 0x6969};
     size_t which = pick("place", COUNT_OF(files));
     main_path = files[which][0];
@@ -308,7 +308,9 @@ static void move_of_theme(void)
         strange_rows();
         break;
     case QUEUES:
-        if (chance("hears", 3)) {
+        if (chance("a crowd", 40)) {
+            many_wait();
+        } else if (chance("hears", 3)) {
             hear();
         } else if (chance("acquires", 2)) {
             acquire_one();
