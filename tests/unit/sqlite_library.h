@@ -215,7 +215,9 @@ static int commit_fails(void)
 {
     int code = draw_fault("commit", "");
     code = chance("the disk", 3) ? code : SQLITE_IOERR_WRITE;
-    while_ringing();
+    for (int i = 0; i < 3; i++) {
+        while_ringing();
+    }
     tell("commit: %d", code);
     return code;
 }

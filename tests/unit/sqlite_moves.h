@@ -47,7 +47,9 @@ static struct snib__host some_host(void)
              : chance("other boot id", 12) ? "b007b"
                                            : "b007a");
     h.timens = chance("time namespace", 40);
-    h.start = chance("no start", 8) ? 0 : p ? p->start : 5;
+    h.start = chance("odd start", 6) ? (int64_t)pick("start", 4) - 1
+              : p                    ? p->start
+                                     : 5;
     h.pidns = chance("no pid namespace", 10)      ? 0
               : chance("other pid namespace", 10) ? 78
                                                   : w.pidns;

@@ -88,6 +88,7 @@ int __wrap_lstat(const char *path, struct stat *ret)
 int __wrap_fstatat(int dir, const char *name, struct stat *ret, int flags)
 {
     const char *path = full(dir, name);
+    tell("fstatat with %d", flags);
     return path[0] ? look("fstatat", path, !(flags & AT_SYMLINK_NOFOLLOW), ret)
                    : fault(EBADF);
 }
@@ -247,7 +248,7 @@ int __wrap_mkdirat(int dir, const char *name, mode_t mode)
 
 int __wrap_mknodat(int dir, const char *name, mode_t mode, dev_t device)
 {
-    (void)device;
+    tell("mknodat of %d", (int)device);
     return make_at("mknodat", full(dir, name), mode);
 }
 
