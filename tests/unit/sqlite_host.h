@@ -35,6 +35,8 @@ static bool write_stat(int64_t pid, char *ret, size_t size)
         snprintf(ret, size, "%d (snib)", (int)pid);
     } else if (cut == 3) {
         snprintf(ret, size, "%d (snib)x", (int)pid);
+    } else if (cut == 4) { /* no space behind the name */
+        strrchr(ret, ')')[1] = 'x';
     }
     return true;
 }
