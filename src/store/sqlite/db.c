@@ -181,6 +181,14 @@ static int run(struct snib__db *db, enum snib__stmt which)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* What ends it is there before it begins: who finds no memory for that later on
+ * would be left inside, and would keep all others from writing. */
+static int begin(struct snib__db *db, enum snib__stmt which)
+{
+    int rc;
+    return snib__db_st(db, SNIB__ST_ROLLBACK, &rc) ? run(db, which) : rc;
+}
+
 /* Whoever yields stands behind all others that want to run: 10 us on an idle
  * machine, tens of ms on a crowded one, and then ten yields pass a limit by
  * more than a tenth of a second. Who sleeps is woken in his turn. So after one
@@ -243,7 +251,7 @@ int snib__db_begin(struct snib__db *db, snib_instant until)
     int rc;
     db->busy_until = until;
     for (;;) {
-        rc = run(db, SNIB__ST_BEGIN);
+        rc = begin(db, SNIB__ST_BEGIN);
         if (!snib__db_is_busy(rc)) {
             break;
         }
@@ -260,7 +268,7 @@ int snib__db_begin_read(struct snib__db *db)
 {
     /* Busy only while somebody recovers the -wal after a crash. */
     db->busy_until = snib__after(snib__host_now(), snib__ms(1000));
-    int rc = run(db, SNIB__ST_BEGIN_READ);
+    int rc = begin(db, SNIB__ST_BEGIN_READ);
     return rc ? rc : check_moved(db);
 }
 

@@ -1,0 +1,305 @@
+/* tests/unit/sqlite_clients.h — what the clients of unit.sqlite_same ask for:
+ * locks, by turns and in chains, and what else a store answers. See
+ * sqlite_world.h. */
+#ifndef SNIB_TESTS_SQLITE_CLIENTS_H
+#define SNIB_TESTS_SQLITE_CLIENTS_H
+
+#include "sqlite_asked.h"
+
+/* -- locks ------------------------------------------------------------------------------ */
+
+static struct mine *any_mine(void)
+{
+    struct mine *m = &mine[pick("mine", MINE)];
+    return m->used && clients[m->client].inst ? m : NULL;
+}
+
+static void settle(struct mine *m)
+{
+    m->holds = m->r.answer == SNIB__DONE;
+    m->used = m->holds || m->r.answer == SNIB__QUEUED;
+}
+
+static void maybe_beside(struct mine *m)
+{
+    const struct mine *other = any_mine();
+    if (other && other != m && other->holds && other->name == m->name &&
+        other->client == m->client && chance("beside", 2)) {
+        memcpy(m->r.beside, other->r.id, sizeof m->r.beside);
+    } else if (other && other->holds && chance("prior", 3)) {
+        m->r.token = other->r.token;
+    }
+}
+
+static void make_one(struct mine *m, int client)
+{
+    static const int64_t leases[] = {1, 200, 1000, 3000, 9000, 60000};
+    m->name = (int)pick("name", NAMES);
+    m->client = client;
+    m->used = true;
+    m->holds = false;
+    m->r = request(SNIB__ACQUIRE, m->name);
+    m->r.kind = (snib_kind)pick("kind", SNIB_BARRIER + 1);
+    m->r.permits = m->r.kind == SNIB_PERMITS   ? (uint32_t)pick("permits", 4)
+                   : m->r.kind == SNIB_BARRIER ? 2 + (uint32_t)pick("party", 2)
+                                               : 1;
+    m->r.capacity = m->r.kind == SNIB_PERMITS && chance("size", 2) ? 3 : 0;
+    m->r.may_queue = !chance("tries", 4);
+    m->r.lease = snib__ms(leases[pick("lease", COUNT_OF(leases))]);
+    m->r.rank = (int8_t)(chance("ranked", 4) ? (int)pick("rank", 3) - 1 : 0);
+    m->r.delay = snib__ms(chance("delay", 6) ? 400 : 0);
+    m->r.room = chance("reserve", 4) ? (uint32_t)pick("reserved", 40) : 0;
+    m->r.floor = chance("floor", 5)  ? floor_seen + 1
+                 : chance("far", 40) ? SNIB__TOKEN_END - 40
+                                     : 0;
+    maybe_beside(m);
+}
+
+static void acquire_one(void)
+{
+    struct mine *m = &mine[pick("place", MINE)];
+    int client = any_client();
+    if (!m->used && client >= 0) {
+        make_one(m, client);
+        exec_one(client, &m->r);
+        settle(m);
+    }
+}
+
+static struct snib__request what_follows(const struct mine *m)
+{
+    static const snib__verb verbs[] = {SNIB__RENEW, SNIB__RENEW, SNIB__RELEASE,
+                                       SNIB__RELEASE, SNIB__CANCEL};
+    struct snib__request r =
+        turn_into(&m->r, m->holds ? verbs[pick("verb", 5)] : SNIB__CANCEL);
+    r.only_asks = chance("asks", 4);
+    r.listen = chance("listens", 2);
+    r.resent = chance("resent", 4);
+    r.lease = snib__ms(some_ms());
+    r.token = r.verb == SNIB__CANCEL && !chance("prior", 4) ? 0 : r.token;
+    r.token += chance("another's", 14);
+    return r;
+}
+
+static void with_mine(void)
+{
+    struct mine *m = any_mine();
+    if (!m) {
+        return;
+    }
+    if (chance("asks again", m->holds ? 6 : 2)) {
+        m->r.resent = m->holds;
+        m->r.company = 0;
+        exec_one(m->client, &m->r);
+        settle(m);
+        return;
+    }
+    struct snib__request r = what_follows(m);
+    exec_one(m->client, &r);
+    if (r.verb == SNIB__RENEW) {
+        m->used = m->holds = r.answer == SNIB__DONE;
+        return;
+    }
+    if (chance("second copy", 5)) {
+        exec_one(m->client, &r);
+    }
+    m->used = m->holds = r.answer == SNIB__UNKNOWN && m->holds;
+}
+
+/* -- others ------------------------------------------------------------------------------- */
+
+static struct snib__request some_look(void)
+{
+    static const char *const globs[] = {"*", "a*", "?", "nothing", NULL};
+    bool one = chance("one", 2);
+    struct snib__request r = request(one ? SNIB__INSPECT : SNIB__LIST,
+                                     one ? (int)pick("name", NAMES) : -1);
+    r.text = one ? NULL : globs[pick("glob", COUNT_OF(globs))];
+    r.text_size = r.text ? (uint32_t)strlen(r.text) : 0;
+    r.awaited_only = !one && chance("awaited", 3);
+    return r;
+}
+
+static struct snib__request some_force(void)
+{
+    struct snib__request r = request(SNIB__FORCE, (int)pick("name", NAMES));
+    static char far[1000];
+    memset(far, 'w', sizeof far - 1);
+    r.text = chance("long", 3) ? far : "revoked by anna on ci-7: bad";
+    r.text_size = (uint32_t)strlen(r.text);
+    return r;
+}
+
+static struct snib__request some_terms(void)
+{
+    struct snib__request r = request(SNIB__TERMS, (int)pick("name", NAMES));
+    r.op = (uint8_t)pick("op", SNIB__TERMS_OPEN + 1);
+    r.amount = (int64_t)pick("amount", 6) - (r.op == SNIB__TERMS_ADD ? 3 : 0);
+    return r;
+}
+
+static struct snib__request some_value(void)
+{
+    static char bytes[100];
+    int name = (int)pick("name", NAMES);
+    struct snib__request r = request(chance("get", 3)      ? SNIB__VALUE_GET
+                                     : chance("delete", 4) ? SNIB__VALUE_DELETE
+                                                           : SNIB__VALUE_PUT,
+                                     name);
+    memset(bytes, 'v', sizeof bytes);
+    r.token = chance("none expected", 3) ? 0 : version[name];
+    r.text = chance("empty", 5) ? NULL : bytes;
+    r.text_size = r.text ? (uint32_t)pick("bytes", 100) : 0;
+    r.lease = snib__ms(chance("short", 3) ? 700 : 30000);
+    r.floor = chance("floor", 6) ? version[pick("name", NAMES)] + 3 : 0;
+    static const int64_t ages[] = {0, 0, 9999, 10000, 10001, 60000};
+    r.age = snib__ms(ages[pick("age", COUNT_OF(ages))]);
+    r.born = (snib_instant){w.now - r.age.ns};
+    r.resent = chance("resent", 4);
+    return r;
+}
+
+static void keep_version(const struct snib__request *r)
+{
+    if (r->verb >= SNIB__VALUE_GET &&
+        (r->answer == SNIB__DONE || r->err == SNIB_ERR_BUSY)) {
+        version[r->name - names] = r->token;
+    }
+}
+
+/* What a run has more of than others. */
+enum theme { ALL, VALUES, DAMAGE, QUEUES, FILES, WRITERS, THEMES };
+
+static enum theme theme;
+
+static struct snib__request some_other(void)
+{
+    if (theme == VALUES && chance("theme", 2)) {
+        return some_value();
+    }
+    if (theme == DAMAGE && chance("theme", 3)) {
+        return some_force();
+    }
+    switch (pick("other", 11)) {
+    case 0:
+    case 1:
+    case 2:
+        return some_look();
+    case 3:
+        return some_force();
+    case 4:
+    case 5:
+        return some_terms();
+    case 6:
+        return request(SNIB__DOCTOR, -1);
+    default:
+        return some_value();
+    }
+}
+
+static void ask_other(void)
+{
+    int client = any_client();
+    if (client < 0) {
+        return;
+    }
+    struct snib__request r = some_other();
+    if (last_change.name && chance("late copy", 8)) {
+        r = last_change;
+        r.resent = true;
+    }
+    exec_one(client, &r);
+    keep_version(&r);
+    if (r.verb == SNIB__VALUE_PUT || r.verb == SNIB__TERMS) {
+        last_change = r;
+    }
+    if (chance("twice", 8)) {
+        r.resent = true;
+        exec_one(client, &r);
+        keep_version(&r);
+    }
+}
+
+/* -- chains --------------------------------------------------------------------------------- */
+
+static struct {
+    struct snib__request other[CHAIN_MAX], *r[CHAIN_MAX];
+    struct mine *of[CHAIN_MAX];
+    int count;
+} chain;
+
+static void add_mine(struct mine *m, int client, uint32_t company,
+                     uint8_t *place)
+{
+    for (int i = 0; i < chain.count; i++) {
+        if (chain.of[i] == m) {
+            return;
+        }
+    }
+    int n = chain.count;
+    if (!m->used) {
+        make_one(m, client);
+        m->r.company = company;
+        m->r.place = company ? (*place)++ : 0;
+        m->r.all = company % 2;
+        chain.r[n] = &m->r;
+    } else if (m->client == client && chance("goes on", 2)) {
+        chain.other[n] = what_follows(m);
+        chain.r[n] = &chain.other[n];
+    } else if (m->client == client) {
+        m->r.company = 0;
+        chain.r[n] = &m->r;
+    } else {
+        return;
+    }
+    chain.of[n] = m;
+    chain.count++;
+}
+
+static void after_chain(int i)
+{
+    struct mine *m = chain.of[i];
+    const struct snib__request *r = chain.r[i];
+    keep_version(r);
+    if (m && r == &m->r) {
+        settle(m);
+    } else if (m && (r->verb != SNIB__RENEW || r->answer != SNIB__DONE)) {
+        m->used = m->holds = false;
+    }
+}
+
+/* What one client asks at once; long: more than fits in one transaction. */
+static void ask_chain(bool is_long)
+{
+    int client = any_client();
+    int want = is_long ? 58 + (int)pick("long", 20) : 2 + (int)pick("want", 6);
+    uint32_t company = chance("company", 3) ? ++companies : 0;
+    uint8_t place = 0;
+    if (client < 0) {
+        return;
+    }
+    memset(&chain, 0, sizeof chain);
+    while (is_long && chain.count < want) {
+        chain.other[chain.count] = chance("renews", 2)
+                                       ? request(SNIB__RENEW, 0)
+                                       : request(SNIB__CANCEL, 1);
+        chain.r[chain.count] = &chain.other[chain.count];
+        chain.count++;
+    }
+    for (int i = 0;
+         i < 4 * want && chain.count < want + is_long * 2 && place < 8; i++) {
+        if (chance("other", 6) && !company) {
+            chain.other[chain.count] = some_other();
+            chain.r[chain.count] = &chain.other[chain.count];
+            chain.count++;
+        } else {
+            add_mine(&mine[pick("mine", MINE)], client, company, &place);
+        }
+    }
+    exec(client, chain.r, chain.count);
+    for (int i = 0; i < chain.count; i++) {
+        after_chain(i);
+    }
+}
+
+#endif
