@@ -1,0 +1,273 @@
+/* tests/unit/test_engine_same.c — the engine by chance: callers that ask of it
+ * whatever may be asked, over a store that answers whatever may be answered, in
+ * a time of the test's own and sometimes without memory.
+ *
+ * What it asks of the store, tells the callers and shows of itself is a number a
+ * run, in engine_same.txt (core_same.h). Besides, in each: who holds has a token
+ * and no more time than he asked for, the count of requests is that of the
+ * store, an answer comes once, and at the end nothing is left. */
+#include "engine_moves.h"
+
+enum { RUNS = 5000, STEPS = 140, MOVES = 14, DRAIN = 400 };
+
+#define LIST SNIB_TESTS "/unit/engine_same.txt"
+
+/* DONE QUEUED NO NOT_APPLIED UNKNOWN; DONE NO NOT_APPLIED UNKNOWN; kinds;
+ * time: none, due, before, behind, some, 100 ms, s, limits, far. */
+static const struct mood moods[] = {
+    {{80, 12, 3, 2, 3}, {90, 3, 3, 4}, {1, 0, 0, 0, 0},
+     {80, 10, 2, 1, 20, 2, 1, 3, 0}, 9, 80, 30, 0, 0, false, true},
+    {{60, 25, 5, 4, 6}, {80, 6, 6, 8}, {6, 1, 0, 0, 0},
+     {50, 20, 6, 3, 10, 6, 3, 6, 1}, 4, 40, 12, 0, 8, false, false},
+    {{40, 40, 8, 5, 7}, {70, 10, 10, 10}, {3, 3, 2, 3, 2},
+     {50, 20, 6, 3, 10, 6, 3, 8, 1}, 4, 30, 12, 0, 8, false, false},
+    {{60, 25, 5, 4, 6}, {80, 6, 6, 8}, {2, 4, 4, 0, 0},
+     {60, 16, 4, 2, 10, 6, 2, 6, 1}, 5, 60, 14, 0, 20, false, false},
+    {{70, 10, 5, 4, 6}, {80, 6, 6, 8}, {1, 1, 0, 6, 4},
+     {60, 16, 4, 2, 10, 6, 2, 6, 1}, 5, 60, 14, 0, 20, false, false},
+    {{30, 20, 20, 12, 18}, {40, 20, 20, 20}, {5, 2, 2, 2, 2},
+     {40, 20, 6, 3, 10, 6, 3, 8, 2}, 3, 50, 5, 0, 5, false, false},
+    {{95, 5, 0, 0, 0}, {97, 1, 1, 1}, {8, 0, 1, 1, 0},
+     {50, 20, 1, 1, 4, 12, 5, 3, 0}, 40, 90, 60, 0, 0, true, true},
+    {{80, 20, 1, 1, 1}, {90, 2, 4, 4}, {8, 2, 2, 2, 0},
+     {50, 20, 1, 1, 4, 12, 5, 3, 0}, 12, 70, 30, 0, 20, true, false},
+    {{60, 20, 8, 6, 6}, {75, 8, 8, 9}, {4, 2, 2, 2, 1},
+     {50, 20, 6, 3, 10, 6, 3, 6, 1}, 5, 60, 14, 5, 10, false, false},
+};
+
+/* acquire, several, release, renew, leave, abandon, left behind, adopt, query,
+ * names, answers, time, jumps, look */
+static const uint8_t how_often[MOVES] = {26, 2, 22, 5, 5, 3, 3,
+                                         3,  6, 2, 24, 26, 1, 1};
+
+static void say_bytes(void)
+{
+    static const snib__input_kind kinds[] = {
+        SNIB__IN_BYTES, SNIB__IN_BYTES,   SNIB__IN_BYTES, SNIB__IN_OPENED,
+        SNIB__IN_CLOSED, SNIB__IN_REFUSED, SNIB__IN_TICK};
+    struct snib__input in = {.kind = ONE_OF(kinds), .chan = 1, .size = 3};
+    if (w.blocking && one_in(3)) {
+        in.kind = SNIB__IN_RUNG;
+    } else if (w.blocking) {
+        take_list();
+        give_back();
+        return;
+    }
+    snib__engine_input(w.e, w.now, &in);
+}
+
+static void pass_time(void)
+{
+    let_pass();
+    if (!w.mood.late || !one_in(w.mood.late)) {
+        snib__engine_tick(w.e, w.now);
+    }
+    keep_limits();
+}
+
+static void look(void)
+{
+    struct place *p = some_place();
+    struct snib__seat *s = seat_at(p);
+    some_state();
+    if (s && s->state == SNIB__SEAT_SERVED && one_in(3)) {
+        s->holds = (1u << 30) - below(2); /* entered again and again */
+    }
+}
+
+static void move(void)
+{
+    switch (weighted(how_often, MOVES)) {
+    case 0:
+        acquire(false);
+        break;
+    case 1:
+        gather();
+        break;
+    case 2:
+        release(some_place());
+        break;
+    case 3:
+        renew(some_place());
+        break;
+    case 4:
+        leave(some_place());
+        break;
+    case 5:
+        abandon(some_place());
+        break;
+    case 6:
+        leave_behind(some_place());
+        break;
+    case 7:
+        adopt();
+        break;
+    case 8:
+        query();
+        break;
+    case 9:
+        refer();
+        break;
+    case 10:
+        say_bytes();
+        break;
+    case 11:
+        pass_time();
+        break;
+    case 12:
+        snib__engine_jumped(w.e, w.now);
+        break;
+    default:
+        look();
+    }
+}
+
+static void step(void)
+{
+    bool lacks = w.mood.oom && one_in(w.mood.oom);
+    if (lacks) {
+        snib__mem_fail_at(1 + below(6), one_in(3));
+    }
+    move();
+    snib__mem_fail_at(0, false);
+    take_list();
+    if (!one_in(9)) {
+        take_news();
+    }
+    sweep();
+    tell_all();
+}
+
+/* -- a run ------------------------------------------------------------------------- */
+
+static void begin(void)
+{
+    snib__list_init(&w.owned);
+    snib__list_init(&w.inside);
+    w.mood = moods[same.run % COUNT_OF(moods)];
+    w.now.ns = 1000 * 1000 * MS;
+    w.names = one_in(12) ? NAMES_MAX : 2 + (int)below(6);
+    w.crowd = one_in(8);
+    w.places = w.crowd ? 60 : 14;
+    w.token = 100;
+    w.version = 1000;
+    make_foreigners();
+}
+
+/* All is answered, and everybody lets go: so all comes to its end. */
+static void everybody_leaves(void)
+{
+    for (int i = 0; i < w.places; i++) {
+        struct place *p = &w.place[i];
+        struct snib__seat *s = seat_at(p), *ending = NULL;
+        struct snib_error error = {0};
+        if (s && s->state == SNIB__SEAT_WAITING) {
+            snib__engine_leave(w.e, w.now, s, SNIB_ERR_CANCELLED);
+        } else if (s && (s->state == SNIB__SEAT_SERVED ||
+                         s->state == SNIB__SEAT_DEAD)) {
+            s->holds = 1;
+            snib__engine_release(w.e, w.now, p->ticket, p->lane, NULL, NULL,
+                                 &ending, &error);
+            if (ending && ending->state == SNIB__SEAT_GONE) {
+                take_seat(ending);
+            }
+        }
+    }
+    take_news();
+    sweep();
+}
+
+static void drain(void)
+{
+    struct snib__counts n;
+    w.honest = true;
+    w.foreigns = 0;
+    for (int i = 0; i < DRAIN; i++) {
+        everybody_leaves();
+        take_list();
+        give_back();
+        while (w.owned_count) {
+            struct snib__input in = {.kind = SNIB__IN_BYTES};
+            snib__engine_input(w.e, w.now, &in);
+        }
+        take_news();
+        snib__engine_counts(w.e, &n);
+        if (snib__engine_idle(w.e) && n.seats == 0) {
+            break;
+        }
+        if (snib__engine_due(w.e).ns < INT64_MAX) {
+            w.now = snib__later(w.now, snib__engine_due(w.e));
+            snib__engine_tick(w.e, w.now);
+        }
+    }
+    for (int i = 0; i < NAMES_MAX; i++) {
+        if (w.site[i]) {
+            snib__engine_site_unref(w.e, w.site[i]);
+        }
+    }
+    snib__engine_counts(w.e, &n);
+    assert_true(snib__engine_idle(w.e));
+    assert_int_equal(n.seats + n.turns + n.requests + n.leaving, 0);
+    assert_int_equal(n.sites + n.stakes, 0);
+    tell_counts();
+}
+
+static void leave_queries(void)
+{
+    for (int i = 0; i < QUERIES_MAX; i++) {
+        if (w.query[i].used) {
+            snib__engine_query_leave(w.e, &w.query[i].q);
+            snib__buf_free(&w.query[i].q.result);
+        }
+    }
+}
+
+static void end(void)
+{
+    if (!one_in(3)) {
+        snib__engine_close(w.e, w.now);
+        w.closed = true;
+        take_list();
+        tell_all();
+        for (uint32_t i = below(12); i; i--) {
+            step();
+        }
+    }
+    if (one_in(2)) {
+        drain();
+    }
+    leave_queries();
+    snib__engine_free(w.e);
+}
+
+static void live(void)
+{
+    int64_t alive = snib__mem_alive();
+    memset(&w, 0, sizeof w);
+    begin();
+    if (open_engine()) {
+        for (int i = 0; i < STEPS; i++) {
+            step();
+        }
+        end();
+    }
+    assert_int_equal(snib__mem_alive(), alive);
+}
+
+static void it_does_what_is_written_down(void **state)
+{
+    (void)state;
+    check_runs(LIST, RUNS, live);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--record") == 0) {
+        return record_runs(LIST, "an engine does: test_engine_same.c", RUNS,
+                           live);
+    }
+    const struct CMUnitTest cases[] = {
+        cmocka_unit_test(it_does_what_is_written_down),
+    };
+    return RUN(cases);
+}
