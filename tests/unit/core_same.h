@@ -16,47 +16,52 @@
 
 #define MS INT64_C(1000000)
 
+enum { DICE = 600 };
+
 static struct {
-    uint64_t run, number, dice;
+    uint64_t run, number;
+    uint64_t thrown[DICE]; /* so often, at each place                       */
     bool shows;
 } same;
 
 /* -- dice ------------------------------------------------------------------- */
 
-static uint64_t some_bits(void) /* splitmix64 */
+/* Each place in the text has dice of its own: in which order a compiler comes to
+ * several of one expression is its own affair. */
+static uint64_t bits_at(uint32_t place)
 {
-    uint64_t z = same.dice += 0x9e3779b97f4a7c15;
+    assert_true(place < DICE);
+    uint64_t z = same.run * 0x9e3779b97f4a7c15 + place * 0xd1342543de82ef95 +
+                 ++same.thrown[place] * 0x2545f4914f6cdd1d;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
 }
 
-/* 0 … n - 1 */
-static uint32_t below(uint32_t n)
+static uint32_t below_at(uint32_t place, uint32_t n)
 {
-    return (uint32_t)((some_bits() >> 32) * n >> 32);
+    return (uint32_t)((bits_at(place) >> 32) * n >> 32);
 }
-
-static bool one_in(uint32_t n)
-{
-    return below(n) == 0;
-}
-
-#define ONE_OF(table) ((table)[below(COUNT_OF(table))])
 
 /* One of n, as often as its weight says. */
-static uint32_t weighted(const uint8_t *weights, uint32_t n)
+static uint32_t weighted_at(uint32_t place, const uint8_t *weights, uint32_t n)
 {
     uint32_t all = 0, i = 0;
     for (uint32_t k = 0; k < n; k++) {
         all += weights[k];
     }
-    uint32_t at = below(all);
+    uint32_t at = below_at(place, all);
     while (at >= weights[i]) {
         at -= weights[i++];
     }
     return i;
 }
+
+#define some_bits()          bits_at(__COUNTER__)
+#define below(n)             below_at(__COUNTER__, n) /* 0 … n - 1          */
+#define one_in(n)            (below_at(__COUNTER__, n) == 0)
+#define ONE_OF(table)        ((table)[below(COUNT_OF(table))])
+#define weighted(weights, n) weighted_at(__COUNTER__, weights, n)
 
 /* -- what is told ----------------------------------------------------------- */
 
@@ -128,7 +133,7 @@ static uint64_t number_of(uint64_t run, void (*live)(void))
 {
     const char *shown = getenv("SNIB_TELL");
     same.run = run;
-    same.dice = run * 0x2545f4914f6cdd1d;
+    memset(same.thrown, 0, sizeof same.thrown);
     same.number = 14695981039346656037u;
     same.shows = shown && strtoull(shown, NULL, 10) == run;
     live();
