@@ -86,7 +86,7 @@ static struct snib__ask some_ask(void)
 static struct snib__site *some_site(int *ret)
 {
     struct snib_error error = {0};
-    int i = (int)below(one_in(3) ? (uint32_t)w.names : 2);
+    int i = (int)below(w.crowd || one_in(3) ? (uint32_t)w.names : 2);
     *ret = i;
     if (!w.site[i]) {
         snib_err err =

@@ -138,7 +138,8 @@ static void give(struct snib__request *r)
 static void grants(struct snib__request *r)
 {
     r->answer = SNIB__DONE;
-    w.token += r->kind == SNIB_READ ? 0 : 1 + below(50);
+    w.token += r->kind == SNIB_READ && w.token ? 0 : 1;
+    w.token += one_in(2) ? below(50) : 0;
     r->token = w.token;
     r->far = odd();
     r->token += r->far ? INT64_C(1) << 40 : 0;

@@ -31,6 +31,7 @@ struct mood {
     uint32_t late;   /* one tick in so many does not come; 0: none          */
     bool circles;    /* others hold some of the names, and wait             */
     bool plain;      /* asks have few options                               */
+    bool famine;     /* many hold at once; then there is no memory for long */
 };
 
 static struct world {
@@ -40,7 +41,9 @@ static struct world {
     snib_instant now;
     bool blocking, honest, deadlocks, closed;
     snib_duration request;
-    int names, places, crowd;
+    int names, places;
+    uint32_t famine; /* so many steps more without memory                  */
+    bool crowd;
     struct snib__site *site[NAMES_MAX];
     struct place {
         uint64_t ticket; /* 0: free                                         */

@@ -16,23 +16,25 @@ enum { RUNS = 5000, STEPS = 140, MOVES = 14, DRAIN = 400 };
  * time: none, due, before, behind, some, 100 ms, s, limits, far. */
 static const struct mood moods[] = {
     {{80, 12, 3, 2, 3}, {90, 3, 3, 4}, {1, 0, 0, 0, 0},
-     {80, 10, 2, 1, 20, 2, 1, 3, 0}, 9, 80, 30, 0, 0, false, true},
+     {80, 10, 2, 1, 20, 2, 1, 3, 0}, 9, 80, 30, 0, 0, false, true, false},
     {{60, 25, 5, 4, 6}, {80, 6, 6, 8}, {6, 1, 0, 0, 0},
-     {50, 20, 6, 3, 10, 6, 3, 6, 1}, 4, 40, 12, 0, 8, false, false},
+     {50, 20, 6, 3, 10, 6, 3, 6, 1}, 4, 40, 12, 0, 8, false, false, false},
     {{40, 40, 8, 5, 7}, {70, 10, 10, 10}, {3, 3, 2, 3, 2},
-     {50, 20, 6, 3, 10, 6, 3, 8, 1}, 4, 30, 12, 0, 8, false, false},
+     {50, 20, 6, 3, 10, 6, 3, 8, 1}, 4, 30, 12, 0, 8, false, false, false},
     {{60, 25, 5, 4, 6}, {80, 6, 6, 8}, {2, 4, 4, 0, 0},
-     {60, 16, 4, 2, 10, 6, 2, 6, 1}, 5, 60, 14, 0, 20, false, false},
+     {60, 16, 4, 2, 10, 6, 2, 6, 1}, 5, 60, 14, 0, 20, false, false, false},
     {{70, 10, 5, 4, 6}, {80, 6, 6, 8}, {1, 1, 0, 6, 4},
-     {60, 16, 4, 2, 10, 6, 2, 6, 1}, 5, 60, 14, 0, 20, false, false},
+     {60, 16, 4, 2, 10, 6, 2, 6, 1}, 5, 60, 14, 0, 20, false, false, false},
     {{30, 20, 20, 12, 18}, {40, 20, 20, 20}, {5, 2, 2, 2, 2},
-     {40, 20, 6, 3, 10, 6, 3, 8, 2}, 3, 50, 5, 0, 5, false, false},
+     {40, 20, 6, 3, 10, 6, 3, 8, 2}, 3, 50, 5, 0, 5, false, false, false},
     {{95, 5, 0, 0, 0}, {97, 1, 1, 1}, {8, 0, 1, 1, 0},
-     {50, 20, 1, 1, 4, 12, 5, 3, 0}, 40, 90, 60, 0, 0, true, true},
+     {50, 20, 1, 1, 4, 12, 5, 3, 0}, 40, 90, 60, 0, 0, true, true, false},
     {{80, 20, 1, 1, 1}, {90, 2, 4, 4}, {8, 2, 2, 2, 0},
-     {50, 20, 1, 1, 4, 12, 5, 3, 0}, 12, 70, 30, 0, 20, true, false},
+     {50, 20, 1, 1, 4, 12, 5, 3, 0}, 12, 70, 30, 0, 20, true, false, false},
     {{60, 20, 8, 6, 6}, {75, 8, 8, 9}, {4, 2, 2, 2, 1},
-     {50, 20, 6, 3, 10, 6, 3, 6, 1}, 5, 60, 14, 5, 10, false, false},
+     {50, 20, 6, 3, 10, 6, 3, 6, 1}, 5, 60, 14, 5, 10, false, false, false},
+    {{90, 4, 1, 1, 2}, {85, 3, 6, 6}, {3, 3, 0, 8, 0},
+     {60, 20, 1, 1, 6, 2, 2, 2, 0}, 9, 85, 30, 0, 0, false, true, true},
 };
 
 /* acquire, several, release, renew, leave, abandon, left behind, adopt, query,
@@ -122,12 +124,23 @@ static void move(void)
     }
 }
 
-static void step(void)
+/* No memory for a call or two of this step, or for many steps. */
+static void lack_memory(void)
 {
-    bool lacks = w.mood.oom && one_in(w.mood.oom);
-    if (lacks) {
+    if (w.mood.oom && one_in(w.mood.oom)) {
         snib__mem_fail_at(1 + below(6), one_in(3));
     }
+    if (w.famine) {
+        w.famine--;
+        snib__mem_fail_at(1, true);
+    } else if (w.mood.famine && one_in(40)) {
+        w.famine = 3 + below(20);
+    }
+}
+
+static void step(void)
+{
+    lack_memory();
     move();
     snib__mem_fail_at(0, false);
     take_list();
@@ -147,9 +160,9 @@ static void begin(void)
     w.mood = moods[same.run % COUNT_OF(moods)];
     w.now.ns = 1000 * 1000 * MS;
     w.names = one_in(12) ? NAMES_MAX : 2 + (int)below(6);
-    w.crowd = one_in(8);
+    w.crowd = w.mood.famine || one_in(8);
     w.places = w.crowd ? 60 : 14;
-    w.token = 100;
+    w.token = one_in(4) ? 0 : 100;
     w.version = 1000;
     make_foreigners();
 }
