@@ -12,7 +12,12 @@ static void make_foreigners(void)
     if (!w.mood.circles) {
         return;
     }
-    w.foreigns = 1 + (int)below(FOREIGN_MAX);
+    w.foreigns = 1 + (int)below(4);
+    bool row = one_in(5); /* each waits for the next, the last one for us     */
+    if (row) {
+        w.foreigns = 6 + (int)below(FOREIGN_MAX - 5);
+        w.names = w.foreigns + 2;
+    }
     for (int i = 0; i < w.foreigns; i++) {
         struct foreign *f = &w.foreign[i];
         *f = (struct foreign){
@@ -23,6 +28,11 @@ static void make_foreigners(void)
             .since = INT64_C(1790000000000) + below(9000) - 4000,
             .left = 200 + below(2800),
             .kind = one_in(5) ? (snib_kind)below(KINDS) : SNIB_MUTEX};
+        if (row) {
+            f->holds = 1 + i;
+            f->waits = i + 1 < w.foreigns ? 2 + i : 0;
+            f->kind = SNIB_MUTEX;
+        }
     }
 }
 

@@ -51,9 +51,14 @@ static snib_err library_open(const struct snib__store_config *c, void **ret,
     return open_one(c, e);
 }
 
-/* It was occupied by others, and there is time. */
+/* It was occupied by others: until its limit, or there is time yet. */
 static bool waits_still(struct snib__request *r)
 {
+    if (!w.honest && snib__reached(w.now, r->patience) && one_in(2)) {
+        fails(r, SNIB__NOT_APPLIED);
+        r->blocked = !one_in(5);
+        return true;
+    }
     if (w.honest || !one_in(5) || snib__reached(w.now, r->patience)) {
         return false;
     }
@@ -210,6 +215,12 @@ static bool open_engine(void)
     TELL("open", err, error.code, w.e != NULL);
     tell_error(&error);
     assert_true(!err == (w.e != NULL));
+    if (w.e && w.blocking) {
+        void *is = NULL;
+        assert_ptr_equal(snib__blocking_ops_of(snib__engine_store(w.e), &is),
+                         &library_ops);
+        assert_ptr_equal(is, &the_library);
+    }
     if (w.e) {
         uint64_t id[2];
         snib__engine_client_id(w.e, id);

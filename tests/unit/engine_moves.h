@@ -303,7 +303,7 @@ static char long_text[5000];
 
 static const char *some_text(snib__verb verb)
 {
-    static const uint32_t sizes[] = {4094, 4095, 4096, 1000, 990, 3};
+    static const uint32_t sizes[] = {4095, 4096, 4097, 1000, 990, 3};
     if (verb != SNIB__LIST && verb != SNIB__FORCE) {
         return NULL;
     }

@@ -13,7 +13,7 @@ enum {
     PLACES_MAX = 300,
     GRANTS_MAX = 24,
     QUERIES_MAX = 6,
-    FOREIGN_MAX = 4,
+    FOREIGN_MAX = 13,
     STANDING_MAX = 12,
     KINDS = SNIB_BARRIER + 1
 };
@@ -281,6 +281,11 @@ static void tell_seat(const struct place *p)
         snib__engine_explain(w.e, w.now, s, text,
                              one_in(4) ? below(60) + 1 : sizeof text);
         tell_text("why", text);
+    } else if (one_in(4)) {
+        tell_status(s, w.now);
+        text[0] = 'x';
+        snib__engine_explain(w.e, w.now, s, text, below(2));
+        TELL("first", text[0]);
     }
 }
 

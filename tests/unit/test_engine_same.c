@@ -35,6 +35,10 @@ static const struct mood moods[] = {
      {50, 20, 6, 3, 10, 6, 3, 6, 1}, 5, 60, 14, 5, 10, false, false, false},
     {{90, 4, 1, 1, 2}, {85, 3, 6, 6}, {3, 3, 0, 8, 0},
      {60, 20, 1, 1, 6, 2, 2, 2, 0}, 9, 85, 30, 0, 0, false, true, true},
+    {{4, 2, 90, 1, 3}, {80, 6, 6, 8}, {4, 1, 1, 2, 1},
+     {60, 10, 2, 1, 6, 2, 1, 2, 0}, 9, 50, 30, 0, 0, false, true, false},
+    {{95, 5, 0, 0, 0}, {94, 2, 2, 2}, {8, 0, 0, 1, 0},
+     {50, 20, 1, 1, 4, 12, 5, 3, 0}, 40, 90, 60, 9, 0, true, true, false},
 };
 
 /* acquire, several, release, renew, leave, abandon, left behind, adopt, query,
@@ -49,7 +53,7 @@ static void say_bytes(void)
         SNIB__IN_CLOSED, SNIB__IN_REFUSED, SNIB__IN_TICK};
     struct snib__input in = {.kind = ONE_OF(kinds), .chan = 1, .size = 3};
     if (w.blocking && one_in(3)) {
-        in.kind = SNIB__IN_RUNG;
+        in.kind = one_in(6) ? in.kind : SNIB__IN_RUNG;
     } else if (w.blocking) {
         take_list();
         give_back();
@@ -151,6 +155,22 @@ static void step(void)
     tell_all();
 }
 
+/* So many at once as are seldom there: of names, or of requests. */
+static void begin_with_many(void)
+{
+    for (int i = 0; w.names == NAMES_MAX && i < NAMES_MAX; i++) {
+        struct snib_error error = {0};
+        snib__mem_fail_at(one_in(2) ? 1 + below(9) : 0, false);
+        TELL("site", i, snib__engine_site(w.e, name_text(i), 0, &w.site[i],
+                                          &error));
+        snib__mem_fail_at(0, false);
+    }
+    for (int i = 0; w.places == PLACES_MAX && i < PLACES_MAX; i++) {
+        acquire(false);
+    }
+    tell_all();
+}
+
 /* -- a run ------------------------------------------------------------------------- */
 
 static void begin(void)
@@ -162,6 +182,11 @@ static void begin(void)
     w.names = one_in(12) ? NAMES_MAX : 2 + (int)below(6);
     w.crowd = w.mood.famine || one_in(8);
     w.places = w.crowd ? 60 : 14;
+    if (same.run % 500 == 4) { /* all of one's own requests */
+        w.places = PLACES_MAX;
+        w.mood.quick = 0;
+        w.mood.kinds[SNIB_PERMITS] = 200;
+    }
     w.token = one_in(4) ? 0 : 100;
     w.version = 1000;
     make_foreigners();
@@ -259,12 +284,27 @@ static void live(void)
     memset(&w, 0, sizeof w);
     begin();
     if (open_engine()) {
+        begin_with_many();
         for (int i = 0; i < STEPS; i++) {
             step();
         }
         end();
     }
     assert_int_equal(snib__mem_alive(), alive);
+}
+
+static void nothing_can_be_freed(void **state)
+{
+    struct snib__store *s;
+    struct snib_error error = {0};
+    (void)state;
+    snib__engine_free(NULL);
+    snib__blocking_store_ops.free(NULL);
+    assert_int_equal(snib__blocking_store_ops.open(NULL, &s, &error),
+                     SNIB_ERR_INTERNAL);
+    assert_null(s);
+    assert_string_equal(error.text,
+                        "a blocking store is opened by snib__blocking_open");
 }
 
 static void it_does_what_is_written_down(void **state)
@@ -280,6 +320,7 @@ int main(int argc, char **argv)
                            live);
     }
     const struct CMUnitTest cases[] = {
+        cmocka_unit_test(nothing_can_be_freed),
         cmocka_unit_test(it_does_what_is_written_down),
     };
     return RUN(cases);

@@ -101,7 +101,8 @@ static void add_query(void)
     for (uint32_t i = 0; i < n; i++) {
         add(i ? "&" : "?");
         if (n > 10) {
-            add((const char[]){(char)('a' + i), 0});
+            add((const char[]){(char)('a' + i), '=', 0});
+            continue;
         } else {
             ADD_ONE_OF("db", "wait", "socket", "Password", "my_secret", "AUTH",
                        "token", "credit", "pwd", "passwor", "node_ms", "%61", "",
