@@ -23,9 +23,11 @@ static void make_foreigners(void)
         *f = (struct foreign){
             .grant = some_bits(),
             .request = {some_bits(), some_bits()},
-            .holds = 1 + (int)below((uint32_t)w.names - 1),
-            .waits = one_in(5) ? -1 : (int)below((uint32_t)w.names),
-            .since = INT64_C(1790000000000) + below(9000) - 4000,
+            .holds = one_in(2) ? 1 : 1 + (int)below((uint32_t)w.names - 1),
+            .waits = one_in(5)   ? -1
+                     : one_in(2) ? 0
+                                 : (int)below((uint32_t)w.names),
+            .since = INT64_C(1790001000000) + below(9000) - 4000,
             .left = 200 + below(2800),
             .kind = one_in(5) ? (snib_kind)below(KINDS) : SNIB_MUTEX};
         if (row) {

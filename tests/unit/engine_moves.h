@@ -7,7 +7,9 @@
 
 static uint64_t some_lane(void)
 {
-    uint64_t lane = w.crowd ? 1 + below(40) : 1 + below(4);
+    uint64_t lane = w.crowd           ? 1 + below(40)
+                    : w.mood.circles ? 1 + below(2)
+                                     : 1 + below(4);
     return one_in(12)   ? lane + 256
            : one_in(10) ? lane | SNIB__LANE_FREE
                         : lane;
@@ -22,8 +24,9 @@ static snib_duration some_lease(void)
 static snib_instant some_limit(void)
 {
     static const int64_t limits[] = {0, 5, 20, 100, 1000, 5000, 60000, 60000};
-    return one_in(4) ? SNIB__NEVER
-                     : snib__after(w.now, snib__ms(ONE_OF(limits)));
+    return one_in(4) || (w.mood.circles && !one_in(4))
+               ? SNIB__NEVER
+               : snib__after(w.now, snib__ms(ONE_OF(limits)));
 }
 
 static const char *some_reason(void)
@@ -122,6 +125,17 @@ static void sit_down(struct place *p, const struct snib__ask *ask, snib_err err,
     }
 }
 
+static bool lane_waits(uint64_t lane)
+{
+    for (int i = 0; i < w.places; i++) {
+        const struct snib__seat *s = seat_at(&w.place[i]);
+        if (s && s->lane == lane && s->state == SNIB__SEAT_WAITING) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void acquire(bool must_try)
 {
     struct snib_error error = {0};
@@ -130,7 +144,8 @@ static void acquire(bool must_try)
     struct snib__ask ask = some_ask();
     int name;
     struct snib__site *site = some_site(&name);
-    if (!p || !site) {
+    if (!p || !site ||
+        (w.mood.circles && lane_waits(ask.lane) && !one_in(9))) {
         return;
     }
     ask.try_only = ask.try_only || must_try;

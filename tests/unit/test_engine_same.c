@@ -33,7 +33,7 @@ static const struct mood moods[] = {
      {50, 20, 1, 1, 4, 12, 5, 3, 0}, 12, 70, 30, 0, 20, true, false, false},
     {{60, 20, 8, 6, 6}, {75, 8, 8, 9}, {4, 2, 2, 2, 1},
      {50, 20, 6, 3, 10, 6, 3, 6, 1}, 5, 60, 14, 5, 10, false, false, false},
-    {{90, 4, 1, 1, 2}, {85, 3, 6, 6}, {3, 3, 0, 8, 0},
+    {{90, 4, 1, 1, 2}, {85, 3, 6, 6}, {6, 5, 0, 8, 0},
      {60, 20, 1, 1, 6, 2, 2, 2, 0}, 9, 85, 30, 0, 0, false, true, true},
     {{4, 2, 90, 1, 3}, {80, 6, 6, 8}, {4, 1, 1, 2, 1},
      {60, 10, 2, 1, 6, 2, 1, 2, 0}, 9, 50, 30, 0, 0, false, true, false},
@@ -45,6 +45,10 @@ static const struct mood moods[] = {
  * names, answers, time, jumps, look */
 static const uint8_t how_often[MOVES] = {26, 2, 22, 5, 5, 3, 3,
                                          3,  6, 2, 24, 26, 1, 1};
+static const uint8_t in_circles[MOVES] = {22, 1, 3, 2, 1, 0, 0,
+                                          0,  1, 1, 24, 50, 0, 1};
+static const uint8_t in_plenty[MOVES] = {50, 1, 6, 2, 2, 1, 1,
+                                         0,  2, 1, 20, 8, 0, 1};
 
 static void say_bytes(void)
 {
@@ -67,8 +71,8 @@ static void pass_time(void)
     let_pass();
     if (!w.mood.late || !one_in(w.mood.late)) {
         snib__engine_tick(w.e, w.now);
+        keep_limits();
     }
-    keep_limits();
 }
 
 static void look(void)
@@ -83,7 +87,10 @@ static void look(void)
 
 static void move(void)
 {
-    switch (weighted(how_often, MOVES)) {
+    const uint8_t *weights = w.mood.circles               ? in_circles
+                             : w.mood.famine && !w.famine ? in_plenty
+                                                          : how_often;
+    switch (weighted(weights, MOVES)) {
     case 0:
         acquire(false);
         break;
@@ -138,7 +145,11 @@ static void lack_memory(void)
         w.famine--;
         snib__mem_fail_at(1, true);
     } else if (w.mood.famine && one_in(40)) {
-        w.famine = 3 + below(20);
+        w.famine = 10 + below(40);
+        w.mood.quick = 0; /* nor does the store answer much any more */
+        snib__mem_fail_at(1, true);
+        w.now = snib__after(w.now, snib__ms(9000 + below(3000)));
+        snib__engine_tick(w.e, w.now); /* all is renewed */
     }
 }
 
