@@ -71,12 +71,13 @@ static void add_words(void)
 {
     ADD_ONE_OF("", "a", "anna", "%41b", "x%2Fy", "~_-.", "p%C3%A4ss", "%7e",
                "\xc3\xa4", "s e", "%", "%4", "%00", "%7f", "%1F", "%zz", "A,B+c",
-               "!*'()", "%25", "%aF");
+               "!*'()", "%25", "%aF", "AZaz09", "@[`{", "%Aa%0f", "%G0", "%0g",
+               "%`0", "%:0");
 }
 
 static void add_host(void)
 {
-    ADD_ONE_OF("h", "db.example", "10.0.0.1", "[::1]", "[fe80::1%25eth0]", "",
+    ADD_ONE_OF("h", "db.example", "10.0.0.1", "[::1]", "AZaz09", "[AFaf09::]", "[fe80::1%25eth0]", "",
                "[1:2:3:4:5:6:1.2.3.4]", "a_b-c", "A.B", "h!", "[::1", "[::g]",
                "[1]", "[::]", "[:]", "[::1]x", "[fe80::%25]", "[fe80::%eth]",
                "[fe80::%25e!]", "[fe80::%25x]", "[::1%25abcdefghijklmno]",
@@ -254,7 +255,8 @@ static void some_words(char *to, size_t size)
 {
     static const char *const pieces[] = {"a",        "b c",          "\xc3\xa4",
                                          "%&=",      "\xe2\x82\xac", "~,@:/-._",
-                                         "\x01\x7f", "\xf0\x9f\x98\x80"};
+                                         "\x01\x7f", "\xf0\x9f\x98\x80",
+                                         "AMZ09z",   "@[`{/:"};
     size_t n = 0, most = one_in(3) ? size : below((uint32_t)size);
     memset(to, 0, size);
     while (n < most && !one_in(40)) {
