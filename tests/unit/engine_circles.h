@@ -126,9 +126,8 @@ static void put_holders(struct snib__buf *b, int name)
 
 static void put_foreign_wait(struct snib__buf *b, int i)
 {
-    static const char *const hosts[] = {"ci-7", "a\x1b[1m",
-                                        "a-host-with-a-very-long-name-indeed.x",
-                                        ""};
+    static const char *const hosts[] = {
+        "ci-7", "a\x1b[1m", "a-host-with-a-very-long-name-indeed.x", ""};
     const struct foreign *f = &w.foreign[i];
     char about[200];
     snprintf(about, sizeof about,
@@ -171,8 +170,9 @@ static void list_waits(struct snib__buf *b)
     for (int i = 0; i < w.names; i++) {
         char name[80];
         snprintf(name, sizeof name, "%s%s", name_text(i),
-                 same.run % 7 ? "" : "\x01 with a name of more than forty \xe2"
-                                     "\x82\xac\xe2\x82\xac characters");
+                 same.run % 7 ? ""
+                              : "\x01 with a name of more than forty \xe2"
+                                "\x82\xac\xe2\x82\xac characters");
         snib__rec_row(b, SNIB__ROW_LOCK);
         snib__rec_text(b, SNIB__F_NAME, name);
         put_holders(b, i);

@@ -220,8 +220,7 @@ static bool open_engine(void)
         assert_ptr_equal(snib__blocking_ops_of(snib__engine_store(w.e), &is),
                          &library_ops);
         assert_ptr_equal(is, &the_library);
-        assert_non_null(
-            snib__blocking_ops_of(snib__engine_store(w.e), NULL));
+        assert_non_null(snib__blocking_ops_of(snib__engine_store(w.e), NULL));
     }
     if (w.e) {
         uint64_t id[2];

@@ -7,12 +7,10 @@
 
 static uint64_t some_lane(void)
 {
-    uint64_t lane = w.crowd           ? 1 + below(40)
+    uint64_t lane = w.crowd          ? 1 + below(40)
                     : w.mood.circles ? 1 + below(2)
                                      : 1 + below(4);
-    return one_in(12)   ? lane + 256
-           : one_in(10) ? lane | SNIB__LANE_FREE
-                        : lane;
+    return one_in(12) ? lane + 256 : one_in(10) ? lane | SNIB__LANE_FREE : lane;
 }
 
 static snib_duration some_lease(void)
@@ -32,7 +30,11 @@ static snib_instant some_limit(void)
 static const char *some_reason(void)
 {
     static const char *const reasons[] = {
-        NULL, NULL, "", "release 4.2", "\xc3\xa4 & \x01=%",
+        NULL,
+        NULL,
+        "",
+        "release 4.2",
+        "\xc3\xa4 & \x01=%",
         "a reason that is much longer than all that is ever shown of one, "
         "which is a hundred and twenty-eight bytes, and then some more to be "
         "sure, and here it ends at last"};
@@ -144,8 +146,7 @@ static void acquire(bool must_try)
     struct snib__ask ask = some_ask();
     int name;
     struct snib__site *site = some_site(&name);
-    if (!p || !site ||
-        (w.mood.circles && lane_waits(ask.lane) && !one_in(9))) {
+    if (!p || !site || (w.mood.circles && lane_waits(ask.lane) && !one_in(9))) {
         return;
     }
     ask.try_only = ask.try_only || must_try;
@@ -189,9 +190,9 @@ static void release(struct place *p)
         return;
     }
     p->error = (struct snib_error){0};
-    snib_err err = snib__engine_release(
-        w.e, w.now, some_ticket(p), one_in(20) ? 77 : p->lane, &p->error,
-        one_in(2) ? &w : NULL, &s, &error);
+    snib_err err = snib__engine_release(w.e, w.now, some_ticket(p),
+                                        one_in(20) ? 77 : p->lane, &p->error,
+                                        one_in(2) ? &w : NULL, &s, &error);
     TELL("release", err, s ? s->state : -1, s && s->user);
     tell_error(&error);
     if (s && s->state == SNIB__SEAT_GONE) {
@@ -242,8 +243,7 @@ static void keep_limits(void)
         struct snib_error error = {0};
         if (s && s->state == SNIB__SEAT_WAITING &&
             snib__reached(w.now, s->limit) && !one_in(8)) {
-            snib_err why =
-                s->terms.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
+            snib_err why = s->terms.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
             TELL("at its limit", i, why,
                  snib__engine_give_up(w.e, w.now, s, why, &error));
             tell_error(&error);
@@ -278,8 +278,8 @@ static void leave_behind(struct place *p)
         w.left = (struct left_grant){{id[0], id[1]}, token, name, kind};
     }
     if (one_in(3)) {
-        err = snib__engine_abandon_grant(
-            w.e, w.now, ticket, one_in(9) ? 77 : p->lane, &error);
+        err = snib__engine_abandon_grant(w.e, w.now, ticket,
+                                         one_in(9) ? 77 : p->lane, &error);
         TELL("abandon grant", err);
         tell_error(&error);
     }
@@ -397,8 +397,8 @@ static void refer(void)
     int i = (int)below((uint32_t)w.names);
     struct snib__site *s = NULL;
     if (one_in(10)) {
-        TELL("no name", snib__engine_site(w.e, one_in(2) ? "" : NULL, 0, &s,
-                                          &error));
+        TELL("no name",
+             snib__engine_site(w.e, one_in(2) ? "" : NULL, 0, &s, &error));
         tell_error(&error);
     } else if (w.site[i]) {
         snib__engine_site_unref(w.e, w.site[i]);

@@ -67,11 +67,8 @@ static void remember_grant(const struct snib__request *r)
 {
     struct grant *g = grant_of(r->id);
     g = g ? g : &w.grant[w.grants++ % GRANTS_MAX];
-    *g = (struct grant){{r->id[0], r->id[1]},
-                        r->token,
-                        index_of(r->name),
-                        r->kind,
-                        true};
+    *g = (struct grant){
+        {r->id[0], r->id[1]}, r->token, index_of(r->name), r->kind, true};
 }
 
 static void forget_grant(const uint64_t id[2])
@@ -128,8 +125,8 @@ static void give(struct snib__request *r)
     }
     if (odd()) {
         r->left.ns = one_in(3) ? r->lease.ns * 2 : r->lease.ns;
-        r->valid_from = one_in(4) ? (snib_instant){0}
-                                  : from_of(r->left, r->lease);
+        r->valid_from =
+            one_in(4) ? (snib_instant){0} : from_of(r->left, r->lease);
     }
 }
 
@@ -168,9 +165,8 @@ static void queues(struct snib__request *r)
 static void refuses(struct snib__request *r)
 {
     static const snib_err errs[] = {
-        SNIB_ERR_OK,        SNIB_ERR_OK,       SNIB_ERR_BUSY,
-        SNIB_ERR_CANCELLED, SNIB_ERR_DEADLOCK, SNIB_ERR_LOST,
-        SNIB_ERR_USAGE,     SNIB_ERR_TOO_MANY};
+        SNIB_ERR_OK,       SNIB_ERR_OK,   SNIB_ERR_BUSY,  SNIB_ERR_CANCELLED,
+        SNIB_ERR_DEADLOCK, SNIB_ERR_LOST, SNIB_ERR_USAGE, SNIB_ERR_TOO_MANY};
     r->answer = SNIB__NO;
     r->left = snib__ms(below(1000));
     say(r, one_in(2) ? SNIB_ERR_OK : ONE_OF(errs));
@@ -180,10 +176,9 @@ static void refuses(struct snib__request *r)
 
 static void fails(struct snib__request *r, snib__answer answer)
 {
-    static const snib_err errs[] = {SNIB_ERR_OK,     SNIB_ERR_STORE,
-                                    SNIB_ERR_STORE,  SNIB_ERR_UNREACHABLE,
-                                    SNIB_ERR_DENIED, SNIB_ERR_NOMEM,
-                                    SNIB_ERR_CONFIG, SNIB_ERR_UNKNOWN};
+    static const snib_err errs[] = {
+        SNIB_ERR_OK,     SNIB_ERR_STORE, SNIB_ERR_STORE,  SNIB_ERR_UNREACHABLE,
+        SNIB_ERR_DENIED, SNIB_ERR_NOMEM, SNIB_ERR_CONFIG, SNIB_ERR_UNKNOWN};
     r->answer = answer;
     say(r, ONE_OF(errs));
     r->misread = answer == SNIB__UNKNOWN && one_in(3);

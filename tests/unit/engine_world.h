@@ -23,7 +23,8 @@ struct mood {
     uint8_t acquire[5]; /* DONE QUEUED NO NOT_APPLIED UNKNOWN               */
     uint8_t others[4];  /* DONE NO NOT_APPLIED UNKNOWN                      */
     uint8_t kinds[KINDS];
-    uint8_t time[9]; /* see let_pass                                        */
+    uint8_t time[9]; /* none, until what is due, just before, behind, some,
+                        100 ms, seconds, to a limit, far                    */
     uint32_t odd;    /* one answer in so many has a value that is odd       */
     uint32_t quick;  /* so many answers of a hundred come within start()    */
     uint32_t hints;  /* one input in so many brings one                     */
@@ -119,9 +120,7 @@ static int index_of(const struct snib__name *name)
 /* An instant at which something of this seat ends. */
 static snib_instant limit_of(const struct snib__seat *s)
 {
-    const int64_t more[] = {0,
-                            0,
-                            SNIB__RUN_MS * MS,
+    const int64_t more[] = {0, 0, SNIB__RUN_MS * MS,
                             w.request.ns / SNIB__CONFIRM_PART,
                             w.request.ns / SNIB__UNSURE_PART};
     return snib__after(s->limit, (snib_duration){ONE_OF(more)});

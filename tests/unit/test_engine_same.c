@@ -6,54 +6,17 @@
  * run, in engine_same.txt (core_same.h). Besides, in each: who holds has a token
  * and no more time than he asked for, the count of requests is that of the
  * store, an answer comes once, and at the end nothing is left. */
+#include "engine_moods.h"
 #include "engine_moves.h"
 
-enum { RUNS = 5000, STEPS = 140, MOVES = 14, DRAIN = 400 };
+enum { RUNS = 5000, STEPS = 140, DRAIN = 400 };
 
 #define LIST SNIB_TESTS "/unit/engine_same.txt"
-
-/* DONE QUEUED NO NOT_APPLIED UNKNOWN; DONE NO NOT_APPLIED UNKNOWN; kinds;
- * time: none, due, before, behind, some, 100 ms, s, limits, far. */
-static const struct mood moods[] = {
-    {{80, 12, 3, 2, 3}, {90, 3, 3, 4}, {1, 0, 0, 0, 0},
-     {80, 10, 2, 1, 20, 2, 1, 3, 0}, 9, 80, 30, 0, 0, false, true, false},
-    {{60, 25, 5, 4, 6}, {80, 6, 6, 8}, {6, 1, 0, 0, 0},
-     {50, 20, 6, 3, 10, 6, 3, 6, 1}, 4, 40, 12, 0, 8, false, false, false},
-    {{40, 40, 8, 5, 7}, {70, 10, 10, 10}, {3, 3, 2, 3, 2},
-     {50, 20, 6, 3, 10, 6, 3, 8, 1}, 4, 30, 12, 0, 8, false, false, false},
-    {{60, 25, 5, 4, 6}, {80, 6, 6, 8}, {2, 4, 4, 0, 0},
-     {60, 16, 4, 2, 10, 6, 2, 6, 1}, 5, 60, 14, 0, 20, false, false, false},
-    {{70, 10, 5, 4, 6}, {80, 6, 6, 8}, {1, 1, 0, 6, 4},
-     {60, 16, 4, 2, 10, 6, 2, 6, 1}, 5, 60, 14, 0, 20, false, false, false},
-    {{30, 20, 20, 12, 18}, {40, 20, 20, 20}, {5, 2, 2, 2, 2},
-     {40, 20, 6, 3, 10, 6, 3, 8, 2}, 3, 50, 5, 0, 5, false, false, false},
-    {{95, 5, 0, 0, 0}, {97, 1, 1, 1}, {8, 0, 1, 1, 0},
-     {50, 20, 1, 1, 4, 12, 5, 3, 0}, 40, 90, 60, 0, 0, true, true, false},
-    {{80, 20, 1, 1, 1}, {90, 2, 4, 4}, {8, 2, 2, 2, 0},
-     {50, 20, 1, 1, 4, 12, 5, 3, 0}, 12, 70, 30, 0, 20, true, false, false},
-    {{60, 20, 8, 6, 6}, {75, 8, 8, 9}, {4, 2, 2, 2, 1},
-     {50, 20, 6, 3, 10, 6, 3, 6, 1}, 5, 60, 14, 5, 10, false, false, false},
-    {{90, 4, 1, 1, 2}, {85, 3, 6, 6}, {6, 5, 0, 8, 0},
-     {60, 20, 1, 1, 6, 2, 2, 2, 0}, 9, 85, 30, 0, 0, false, true, true},
-    {{4, 2, 90, 1, 3}, {80, 6, 6, 8}, {4, 1, 1, 2, 1},
-     {60, 10, 2, 1, 6, 2, 1, 2, 0}, 9, 50, 30, 0, 0, false, true, false},
-    {{95, 5, 0, 0, 0}, {94, 2, 2, 2}, {8, 0, 0, 1, 0},
-     {50, 20, 1, 1, 4, 12, 5, 3, 0}, 40, 90, 60, 9, 0, true, true, false},
-};
-
-/* acquire, several, release, renew, leave, abandon, left behind, adopt, query,
- * names, answers, time, jumps, look */
-static const uint8_t how_often[MOVES] = {26, 2, 22, 5, 5, 3, 3,
-                                         3,  6, 2, 24, 26, 1, 1};
-static const uint8_t in_circles[MOVES] = {22, 1, 3, 2, 1, 0, 0,
-                                          0,  1, 1, 24, 50, 0, 1};
-static const uint8_t in_plenty[MOVES] = {50, 1, 6, 2, 2, 1, 1,
-                                         0,  2, 1, 20, 8, 0, 1};
 
 static void say_bytes(void)
 {
     static const snib__input_kind kinds[] = {
-        SNIB__IN_BYTES, SNIB__IN_BYTES,   SNIB__IN_BYTES, SNIB__IN_OPENED,
+        SNIB__IN_BYTES,  SNIB__IN_BYTES,   SNIB__IN_BYTES, SNIB__IN_OPENED,
         SNIB__IN_CLOSED, SNIB__IN_REFUSED, SNIB__IN_TICK};
     struct snib__input in = {.kind = ONE_OF(kinds), .chan = 1, .size = 3};
     if (w.blocking && one_in(3)) {
@@ -172,8 +135,8 @@ static void begin_with_many(void)
     for (int i = 0; w.names == NAMES_MAX && i < NAMES_MAX; i++) {
         struct snib_error error = {0};
         snib__mem_fail_at(one_in(2) ? 1 + below(9) : 0, false);
-        TELL("site", i, snib__engine_site(w.e, name_text(i), 0, &w.site[i],
-                                          &error));
+        TELL("site", i,
+             snib__engine_site(w.e, name_text(i), 0, &w.site[i], &error));
         snib__mem_fail_at(0, false);
     }
     for (int i = 0; w.places == PLACES_MAX && i < PLACES_MAX; i++) {

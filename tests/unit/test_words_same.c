@@ -70,18 +70,18 @@ static void damage(void)
 static void add_words(void)
 {
     ADD_ONE_OF("", "a", "anna", "%41b", "x%2Fy", "~_-.", "p%C3%A4ss", "%7e",
-               "\xc3\xa4", "s e", "%", "%4", "%00", "%7f", "%1F", "%zz", "A,B+c",
-               "!*'()", "%25", "%aF", "AZaz09", "@[`{", "%Aa%0f", "%G0", "%0g",
-               "%`0", "%:0");
+               "\xc3\xa4", "s e", "%", "%4", "%00", "%7f", "%1F", "%zz",
+               "A,B+c", "!*'()", "%25", "%aF", "AZaz09", "@[`{", "%Aa%0f",
+               "%G0", "%0g", "%`0", "%:0");
 }
 
 static void add_host(void)
 {
-    ADD_ONE_OF("h", "db.example", "10.0.0.1", "[::1]", "AZaz09", "[AFaf09::]", "[fe80::1%25eth0]", "",
-               "[1:2:3:4:5:6:1.2.3.4]", "a_b-c", "A.B", "h!", "[::1", "[::g]",
-               "[1]", "[::]", "[:]", "[::1]x", "[fe80::%25]", "[fe80::%eth]",
-               "[fe80::%25e!]", "[fe80::%25x]", "[::1%25abcdefghijklmno]",
-               "[::1%25abcdefghijklmnop]");
+    ADD_ONE_OF("h", "db.example", "10.0.0.1", "[::1]", "AZaz09", "[AFaf09::]",
+               "[fe80::1%25eth0]", "", "[1:2:3:4:5:6:1.2.3.4]", "a_b-c", "A.B",
+               "h!", "[::1", "[::g]", "[1]", "[::]", "[:]", "[::1]x",
+               "[fe80::%25]", "[fe80::%eth]", "[fe80::%25e!]", "[fe80::%25x]",
+               "[::1%25abcdefghijklmno]", "[::1%25abcdefghijklmnop]");
     if (one_in(30)) {
         add_many('h', 251 + below(4));
     }
@@ -106,8 +106,8 @@ static void add_query(void)
             continue;
         } else {
             ADD_ONE_OF("db", "wait", "socket", "Password", "my_secret", "AUTH",
-                       "token", "credit", "pwd", "passwor", "node_ms", "%61", "",
-                       "a", "toke", "Z~", "aut");
+                       "token", "credit", "pwd", "passwor", "node_ms", "%61",
+                       "", "a", "toke", "Z~", "aut");
         }
         add(one_in(25) ? "" : "=");
         ADD_ONE_OF("", "1", "/run/x.sock", "a%20b", "%3F", "~:,+", "%", "a=b",
@@ -238,7 +238,8 @@ static void decode_name(void)
     }
     if (one_in(2)) {
         ADD_ONE_OF("%", "%7", "%7b", "%41", "{", "\x7f", "\x80", "%G0", "%0G",
-                   "%@0", "%0@", "%:0", "%/0", "%20", "%7E", "%7F", "%1F", "%80");
+                   "%@0", "%0@", "%:0", "%/0", "%20", "%7E", "%7F", "%1F",
+                   "%80");
         ADD_ONE_OF("", "", "x");
     }
     snib__buf_init(&raw, 4000);
@@ -253,10 +254,9 @@ static void decode_name(void)
 
 static void some_words(char *to, size_t size)
 {
-    static const char *const pieces[] = {"a",        "b c",          "\xc3\xa4",
-                                         "%&=",      "\xe2\x82\xac", "~,@:/-._",
-                                         "\x01\x7f", "\xf0\x9f\x98\x80",
-                                         "AMZ09z",   "@[`{/:"};
+    static const char *const pieces[] = {
+        "a",        "b c",      "\xc3\xa4",         "%&=",    "\xe2\x82\xac",
+        "~,@:/-._", "\x01\x7f", "\xf0\x9f\x98\x80", "AMZ09z", "@[`{/:"};
     size_t n = 0, most = one_in(3) ? size : below((uint32_t)size);
     memset(to, 0, size);
     while (n < most && !one_in(40)) {
@@ -319,12 +319,13 @@ static void read_about(void)
         ADD_ONE_OF("host=", "user=", "program=", "reason=", "pid=", "start=",
                    "since=", "leashed=", "lane=", "held=", "above=", "hosts=",
                    "=", "", "Host=", "pid");
-        ADD_ONE_OF("a", "%41%42", "%c3%A4", "%", "%4", "%00", "%zz", "%1g", "12",
-                   "0", "1", "2", "01", "9223372036854775807", "-1", "1x", "",
-                   "9223372036854775808", "92233720368547758070", "/", ":", "%%",
-                   "0123456789abcdef", "0123456789ABCDEF,00000000000000ff",
-                   "0123456789abcde", "0123456789abcdef0", "0123456789abcdeg",
-                   "fedcba9876543210,", "`", "@", "%G0", "%@1");
+        ADD_ONE_OF("a", "%41%42", "%c3%A4", "%", "%4", "%00", "%zz", "%1g",
+                   "12", "0", "1", "2", "01", "9223372036854775807", "-1", "1x",
+                   "", "9223372036854775808", "92233720368547758070", "/", ":",
+                   "%%", "0123456789abcdef",
+                   "0123456789ABCDEF,00000000000000ff", "0123456789abcde",
+                   "0123456789abcdef0", "0123456789abcdeg", "fedcba9876543210,",
+                   "`", "@", "%G0", "%@1");
         if (one_in(6)) {
             add_bytes(below(200));
         }
@@ -357,10 +358,9 @@ static void score(void)
 static void live(void)
 {
     static void (*const parts[])(void) = {
-        take_apart,      take_apart, take_apart,  use_name,
-        decode_name,     write_about, read_about, score,
-        change_values,   refuse,      revoke,     look_at_waits,
-        unpack_versions, look_at_waits};
+        take_apart,  take_apart,    take_apart,      use_name,      decode_name,
+        write_about, read_about,    score,           change_values, refuse,
+        revoke,      look_at_waits, unpack_versions, look_at_waits};
     for (int i = 0; i < TURNS; i++) {
         used = 0;
         text[0] = 0;
@@ -377,8 +377,8 @@ static void it_says_what_is_written_down(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--record") == 0) {
-        return record_runs(LIST, "pure parts of src/core say: test_words_same.c",
-                           RUNS, live);
+        return record_runs(
+            LIST, "pure parts of src/core say: test_words_same.c", RUNS, live);
     }
     const struct CMUnitTest cases[] = {
         cmocka_unit_test(it_says_what_is_written_down),

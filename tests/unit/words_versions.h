@@ -21,10 +21,9 @@ static void tell_version(const struct snib__version *v)
 
 static int64_t some_version(const struct snib__version *v)
 {
-    const int64_t some[] = {0,           0,           v->version,
-                            v->version,  v->version,  v->last,
-                            v->last + 1, v->last - 1, v->forgotten,
-                            v->forgotten + 1};
+    const int64_t some[] = {
+        0,       0,           v->version,  v->version,   v->version,
+        v->last, v->last + 1, v->last - 1, v->forgotten, v->forgotten + 1};
     int64_t n = ONE_OF(some);
     return n > 0 ? n : 0;
 }
@@ -35,8 +34,8 @@ static void change_values(void)
     struct snib__version v = {0};
     struct snib__request sent[20] = {0};
     struct snib_error error = {0};
-    int64_t now_ms = one_in(20) ? (SNIB__VERSION_END >> 10) - 3
-                                : 1 + below(30000);
+    int64_t now_ms =
+        one_in(20) ? (SNIB__VERSION_END >> 10) - 3 : 1 + below(30000);
     uint32_t count = 0;
     for (int i = 0; i < 40; i++) {
         struct snib__request r = {.verb = one_in(3) ? SNIB__VALUE_DELETE
@@ -79,8 +78,8 @@ static void put_i64(uint8_t *p, int64_t v)
 /* Bytes that somebody has damaged. */
 static void unpack_versions(void)
 {
-    const int64_t some[] = {0, 1, 5, 6, SNIB__VERSION_END - 1,
-                            SNIB__VERSION_END, -1};
+    const int64_t some[] = {
+        0, 1, 5, 6, SNIB__VERSION_END - 1, SNIB__VERSION_END, -1};
     uint8_t bytes[SNIB__VERSION_BYTES] = {0};
     struct snib__version v;
     int64_t last = ONE_OF(some);
@@ -135,9 +134,15 @@ static void refuse(void)
 
 static void fill(char *to, size_t size)
 {
-    static const char *const pieces[] = {"why", "\xc3\xa4", "\xe2\x82\xac",
-                                         "\xf0\x9f\x98\x80", "\x80\x80\x80\x80",
-                                         "\x01", "\x7f", "\xc3", "\xf0"};
+    static const char *const pieces[] = {"why",
+                                         "\xc3\xa4",
+                                         "\xe2\x82\xac",
+                                         "\xf0\x9f\x98\x80",
+                                         "\x80\x80\x80\x80",
+                                         "\x01",
+                                         "\x7f",
+                                         "\xc3",
+                                         "\xf0"};
     size_t n = 0;
     to[0] = 0;
     for (;;) {
@@ -153,8 +158,9 @@ static void fill(char *to, size_t size)
 /* Cut at every place, in the middle of characters, too. */
 static void revoke(void)
 {
-    static const char *const texts[] = {"revoked", "revoked by anna: x\n", "",
-                                        "revoke", "\x7f", "killed", "revokedx"};
+    static const char *const texts[] = {
+        "revoked", "revoked by anna: x\n", "", "revoke", "\x7f", "killed",
+        "revokedx"};
     struct snib__about by = {.pid = 1};
     struct snib_error error = {.code = SNIB_ERR_STORE};
     struct snib__buf out;
