@@ -122,6 +122,9 @@ static void sit_down(struct place *p, const struct snib__ask *ask, snib_err err,
     }
     had->most = snib__to_ms(ask->lease) > had->most ? snib__to_ms(ask->lease)
                                                     : had->most;
+    if (one_in(3)) {
+        take_news(); /* nothing of it: it has been told */
+    }
     if (s->state == SNIB__SEAT_REFUSED) {
         take_seat(s);
     }
@@ -196,6 +199,9 @@ static void release(struct place *p)
     TELL("release", err, s ? s->state : -1, s && s->user);
     tell_error(&error);
     if (s && s->state == SNIB__SEAT_GONE) {
+        if (one_in(3)) {
+            take_news();
+        }
         take_seat(s);
     }
 }

@@ -106,6 +106,29 @@ static void put_locks(struct snib__buf *b, uint32_t locks, uint32_t waits)
     }
 }
 
+/* Each holds one thing and waits for others' at a lock of its own: circles, and
+ * paths from one to the next. */
+static void put_web(struct snib__buf *b)
+{
+    uint32_t n = 2 + below(9);
+    for (uint32_t i = 0; i < n; i++) {
+        char text[60];
+        snib__rec_row(b, SNIB__ROW_LOCK);
+        snib__rec_text(b, SNIB__F_NAME, "web");
+        for (uint32_t k = 1 + below(2); k; k--) {
+            snib__rec_row(b, SNIB__ROW_HOLDER);
+            snib__rec_text(b, SNIB__F_OWNER, "me");
+            put_request(b, 1 + below(n), 0);
+        }
+        snib__rec_row(b, SNIB__ROW_WAITER);
+        snib__rec_text(b, SNIB__F_OWNER, "me");
+        put_request(b, 100 + i, 0);
+        snprintf(text, sizeof text, "since=%d&lane=%d&held=%016x",
+                 (int)below(3) + 1, (int)i + 1, (i + 1) * 0x1111111);
+        snib__rec_text(b, SNIB__F_ABOUT, text);
+    }
+}
+
 /* -- what is said of it -------------------------------------------------------- */
 
 static void tell_wait(const struct snib__wait *x)
@@ -180,7 +203,11 @@ static void look_at_waits(void)
     if (one_in(6)) {
         put_waiter(&rows); /* of no lock */
     }
-    put_locks(&rows, locks, 2 + below(one_in(40) ? 60 : 4));
+    if (one_in(3)) {
+        put_web(&rows);
+    } else {
+        put_locks(&rows, locks, 2 + below(one_in(40) ? 60 : 4));
+    }
     if (one_in(8)) {
         snib__mem_fail_at(1 + below(7), one_in(2));
     }
