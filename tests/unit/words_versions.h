@@ -15,8 +15,11 @@ static void tell_version(const struct snib__version *v)
     struct snib__version back;
     snib__version_pack(v, bytes);
     tell_bytes("version", bytes, sizeof bytes);
-    TELL("read", snib__version_unpack(bytes, sizeof bytes, &back));
-    assert_memory_equal(&back, v, sizeof back);
+    bool good = snib__version_unpack(bytes, sizeof bytes, &back);
+    TELL("read", good);
+    if (good) { /* not where the clock is beyond the range of versions */
+        assert_memory_equal(&back, v, sizeof back);
+    }
 }
 
 static int64_t some_version(const struct snib__version *v)
