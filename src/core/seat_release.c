@@ -73,6 +73,7 @@ snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
         err = check_lane(s, lane, reterr);
     }
     if (err) {
+        snib__engine_settle(e, now); /* it may be lost by now */
         return err;
     }
     if (s->state == SNIB__SEAT_DEAD) {

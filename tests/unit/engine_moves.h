@@ -1,0 +1,422 @@
+/* tests/unit/engine_moves.h — what callers ask of an engine: each of its
+ * functions, with all that it takes. */
+#ifndef SNIB_TESTS_ENGINE_MOVES_H
+#define SNIB_TESTS_ENGINE_MOVES_H
+
+#include "engine_library.h"
+
+static uint64_t some_lane(void)
+{
+    uint64_t lane = w.crowd          ? 1 + below(40)
+                    : w.mood.circles ? 1 + below(2)
+                                     : 1 + below(4);
+    return one_in(12) ? lane + 256 : one_in(10) ? lane | SNIB__LANE_FREE : lane;
+}
+
+static snib_duration some_lease(void)
+{
+    static const int64_t leases[] = {30000, 30000, 30000, 3000, 1000, 320, 100};
+    return snib__ms(w.mood.plain && !one_in(8) ? 30000 : ONE_OF(leases));
+}
+
+static snib_instant some_limit(void)
+{
+    static const int64_t limits[] = {0, 5, 20, 100, 1000, 5000, 60000, 60000};
+    return one_in(4) || (w.mood.circles && !one_in(4))
+               ? SNIB__NEVER
+               : snib__after(w.now, snib__ms(ONE_OF(limits)));
+}
+
+static const char *some_reason(void)
+{
+    static const char *const reasons[] = {
+        NULL,
+        NULL,
+        "",
+        "release 4.2",
+        "\xc3\xa4 & \x01=%",
+        "a reason that is much longer than all that is ever shown of one, "
+        "which is a hundred and twenty-eight bytes, and then some more to be "
+        "sure, and here it ends at last"};
+    return ONE_OF(reasons);
+}
+
+static const struct snib__above *some_above(void)
+{
+    static struct snib__above above;
+    above.count = 0;
+    for (int i = 0; i < w.foreigns; i++) {
+        if (w.foreign[i].waits < 0 || one_in(8)) {
+            above.id[above.count++] = w.foreign[i].grant;
+        }
+    }
+    while (one_in(6) && above.count < SNIB__ABOUT_HELD) {
+        above.id[above.count++] = 5;
+    }
+    return above.count && one_in(3) ? &above : NULL;
+}
+
+static struct snib__ask some_ask(void)
+{
+    static const int64_t holds[] = {1, 50, 2000, 40000};
+    struct snib__ask ask = {.lane = some_lane(),
+                            .limit = some_limit(),
+                            .lease = some_lease(),
+                            .timed = !one_in(4),
+                            .try_only = one_in(6),
+                            .kind = (snib_kind)weighted(w.mood.kinds, KINDS),
+                            .reason = some_reason(),
+                            .above = some_above(),
+                            .user = one_in(2) ? &w : NULL};
+    ask.permits = ask.kind == SNIB_PERMITS   ? below(4)
+                  : ask.kind == SNIB_BARRIER ? 2 + below(2)
+                                             : below(2);
+    ask.capacity = ask.kind == SNIB_PERMITS && one_in(2) ? 5 : 0;
+    if (w.mood.plain && !one_in(6)) {
+        return ask;
+    }
+    ask.hold_max = snib__ms(one_in(8) ? ONE_OF(holds) : 0);
+    ask.delay = snib__ms(one_in(8) ? 500 : 0);
+    ask.fixed = one_in(6);
+    ask.aggressive = one_in(8);
+    ask.confirm = one_in(8);
+    ask.no_reentry = one_in(8);
+    ask.no_pass = one_in(8);
+    ask.spin = one_in(6);
+    ask.passes = ask.kind == SNIB_READ && one_in(3);
+    ask.rank = (int8_t)(one_in(5) ? (int)below(3) - 1 : 0);
+    return ask;
+}
+
+static struct snib__site *some_site(int *ret)
+{
+    struct snib_error error = {0};
+    int i = (int)below(w.crowd || one_in(3) ? (uint32_t)w.names : 2);
+    *ret = i;
+    if (!w.site[i]) {
+        snib_err err =
+            snib__engine_site(w.e, name_text(i), 0, &w.site[i], &error);
+        TELL("site", i, err);
+        tell_error(&error);
+        assert_true(!err == (w.site[i] != NULL));
+    }
+    return w.site[i];
+}
+
+/* What an acquire has brought: a place, another hold, or an end at once. */
+static void sit_down(struct place *p, const struct snib__ask *ask, snib_err err,
+                     struct snib__seat *s)
+{
+    TELL("acquire", ask->kind, (int64_t)ask->lane, ask->try_only, err,
+         s ? s->state : -1, s ? (int64_t)s->ticket : 0);
+    assert_true(!err == (s != NULL));
+    if (!s) {
+        return;
+    }
+    struct place *had = place_of(s->ticket);
+    if (!had) {
+        p->ticket = s->ticket;
+        p->lane = ask->lane;
+        p->most = 0;
+        had = p;
+    }
+    had->most = snib__to_ms(ask->lease) > had->most ? snib__to_ms(ask->lease)
+                                                    : had->most;
+    if (one_in(3)) {
+        take_news(); /* nothing of it: it has been told */
+    }
+    if (s->state == SNIB__SEAT_REFUSED) {
+        take_seat(s);
+    }
+}
+
+static bool lane_waits(uint64_t lane)
+{
+    for (int i = 0; i < w.places; i++) {
+        const struct snib__seat *s = seat_at(&w.place[i]);
+        if (s && s->lane == lane && s->state == SNIB__SEAT_WAITING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void acquire(bool must_try)
+{
+    struct snib_error error = {0};
+    struct snib__seat *s = NULL;
+    struct place *p = place_of(0);
+    struct snib__ask ask = some_ask();
+    int name;
+    struct snib__site *site = some_site(&name);
+    if (!p || !site || (w.mood.circles && lane_waits(ask.lane) && !one_in(9))) {
+        return;
+    }
+    ask.try_only = ask.try_only || must_try;
+    p->error = (struct snib_error){0};
+    ask.reterr = one_in(5) ? NULL : &p->error;
+    snib_err err = snib__engine_acquire(w.e, w.now, site, &ask, &s, &error);
+    sit_down(p, &ask, err, s);
+    tell_error(&error);
+}
+
+/* Several tries as one. */
+static void gather(void)
+{
+    uint32_t n = one_in(30) ? 260 : 1 + below(5);
+    snib__engine_gather(w.e, one_in(2));
+    for (uint32_t i = 0; i < n; i++) {
+        acquire(!one_in(12));
+        TELL("company", snib__engine_company(w.e));
+    }
+    snib__engine_gathered(w.e, w.now,
+                          one_in(4)   ? SNIB__COMPANY_PART
+                          : one_in(4) ? SNIB__COMPANY_DROP
+                                      : SNIB__COMPANY_GO);
+}
+
+/* Of whom this is asked: a ticket that is live, or was, or never. */
+static uint64_t some_ticket(const struct place *p)
+{
+    return one_in(40)   ? 0
+           : one_in(40) ? p->ticket + (UINT64_C(1) << 32)
+           : one_in(40) ? 999
+                        : p->ticket;
+}
+
+static void release(struct place *p)
+{
+    struct snib_error error = {0};
+    struct snib__seat *s = NULL;
+    const struct snib__seat *is = seat_at(p);
+    if (is && is->state != SNIB__SEAT_SERVED && is->state != SNIB__SEAT_DEAD) {
+        return;
+    }
+    p->error = (struct snib_error){0};
+    snib_err err = snib__engine_release(w.e, w.now, some_ticket(p),
+                                        one_in(20) ? 77 : p->lane, &p->error,
+                                        one_in(2) ? &w : NULL, &s, &error);
+    TELL("release", err, s ? s->state : -1, s && s->user);
+    tell_error(&error);
+    if (s && s->state == SNIB__SEAT_GONE) {
+        if (one_in(3)) {
+            take_news();
+        }
+        take_seat(s);
+    }
+}
+
+static void renew(struct place *p)
+{
+    struct snib_error error = {0};
+    struct snib__seat *s = NULL;
+    snib_duration lease = one_in(3) ? some_lease() : (snib_duration){0};
+    if (snib__to_ms(lease) > p->most) {
+        p->most = snib__to_ms(lease);
+    }
+    snib_err err =
+        snib__engine_renew(w.e, w.now, some_ticket(p), lease, &s, &error);
+    TELL("renew", err, s != NULL);
+    tell_error(&error);
+}
+
+static const snib_err whys[] = {SNIB_ERR_TIMEOUT, SNIB_ERR_TIMEOUT,
+                                SNIB_ERR_CANCELLED, SNIB_ERR_CLOSED,
+                                SNIB_ERR_BUSY};
+
+static void leave(struct place *p)
+{
+    struct snib__seat *s = seat_at(p);
+    struct snib_error error = {0};
+    snib_err why = ONE_OF(whys);
+    if (!s) {
+        return;
+    }
+    if (one_in(4)) {
+        TELL("leave", why, snib__engine_leave(w.e, w.now, s, why));
+    } else {
+        TELL("give up", why, snib__engine_give_up(w.e, w.now, s, why, &error));
+        tell_error(&error);
+    }
+}
+
+/* Those who keep their limits themselves. */
+static void keep_limits(void)
+{
+    for (int i = 0; i < w.places; i++) {
+        struct place *p = &w.place[i];
+        struct snib__seat *s = seat_at(p);
+        struct snib_error error = {0};
+        if (s && s->state == SNIB__SEAT_WAITING &&
+            snib__reached(w.now, s->limit) && !one_in(8)) {
+            snib_err why = s->terms.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
+            TELL("at its limit", i, why,
+                 snib__engine_give_up(w.e, w.now, s, why, &error));
+            tell_error(&error);
+        }
+    }
+}
+
+static void abandon(struct place *p)
+{
+    struct snib__seat *s = seat_at(p);
+    if (s && (s->state == SNIB__SEAT_ENDING || s->state == SNIB__SEAT_GONE)) {
+        TELL("abandon", s->state);
+        snib__engine_abandon(w.e, s);
+    }
+}
+
+/* -- grants left behind -------------------------------------------------------- */
+
+static void leave_behind(struct place *p)
+{
+    struct snib_error error = {0};
+    uint64_t id[2] = {0, 0}, ticket = some_ticket(p);
+    int64_t token = 0;
+    const struct snib__seat *s = seat_at(p);
+    int name = s ? index_of(snib__site_name(s->site)) : 0;
+    snib_kind kind = s ? (snib_kind)s->terms.kind : SNIB_MUTEX;
+    snib_err err = snib__engine_grant_id(w.e, w.now, ticket, one_in(2), id,
+                                         &token, &error);
+    TELL("grant", err, (int64_t)id[0], (int64_t)id[1], token);
+    tell_error(&error);
+    if (!err) {
+        w.left = (struct left_grant){{id[0], id[1]}, token, name, kind};
+    }
+    if (one_in(3)) {
+        err = snib__engine_abandon_grant(w.e, w.now, ticket,
+                                         one_in(9) ? 77 : p->lane, &error);
+        TELL("abandon grant", err);
+        tell_error(&error);
+    }
+}
+
+static void adopt(void)
+{
+    struct snib_error error = {0};
+    struct snib__seat *s = NULL;
+    struct place *p = place_of(0);
+    struct snib__ask ask = some_ask();
+    struct left_grant g = w.left;
+    if (!g.token || one_in(6)) {
+        g = (struct left_grant){{some_bits(), 1},
+                                1 + below(90),
+                                (int)below((uint32_t)w.names),
+                                ask.kind};
+    }
+    if (!p || !w.site[g.name]) {
+        return;
+    }
+    ask.kind = g.kind;
+    ask.fixed = one_in(2);
+    ask.try_only = false;
+    ask.reterr = &p->error;
+    p->error = (struct snib_error){0};
+    snib_err err = snib__engine_adopt(w.e, w.now, w.site[g.name], &ask, g.id,
+                                      g.token, &s, &error);
+    sit_down(p, &ask, err, s);
+    tell_error(&error);
+}
+
+/* -- queries --------------------------------------------------------------------- */
+
+static char long_text[5000];
+
+static const char *some_text(snib__verb verb)
+{
+    static const uint32_t sizes[] = {4095, 4096, 4097, 1000, 990, 3};
+    if (verb != SNIB__LIST && verb != SNIB__FORCE) {
+        return NULL;
+    }
+    if (one_in(8)) {
+        memset(long_text, verb == SNIB__FORCE ? 0xe2 : 'a', sizeof long_text);
+        long_text[ONE_OF(sizes)] = 0;
+        return long_text;
+    }
+    return verb == SNIB__LIST ? "*" : some_reason();
+}
+
+static void make_query(struct snib__query *q)
+{
+    static const uint32_t sizes[] = {0, 5, 300, 4096, 5000};
+    uint64_t id[2] = {q->id[0], q->id[1]};
+    snib_instant born = q->born;
+    snib__verb verb = (snib__verb)(SNIB__INSPECT + below(8));
+    static char name[SNIB_NAME_MAX + 1];
+    memset(name, 'x', sizeof name);
+    *q = (struct snib__query){
+        .verb = verb,
+        .op = (snib__terms_op)(verb == SNIB__TERMS ? below(7) : 0),
+        .amount = (int64_t)below(9) - 3,
+        .expected = one_in(2) ? 0 : w.version,
+        .bytes = long_text,
+        .bytes_size = ONE_OF(sizes),
+        .keep = snib__ms(below(60000)),
+        .limit = some_limit(),
+        .awaited_only = one_in(2),
+        .text = some_text(verb),
+        .user = &w};
+    if (verb >= SNIB__VALUE_GET && one_in(3)) { /* once more */
+        q->id[0] = id[0];
+        q->id[1] = one_in(8) ? 0 : id[1];
+        q->born = born;
+        q->resent = one_in(2);
+    }
+    if (verb != SNIB__LIST && verb != SNIB__DOCTOR) {
+        q->name = name_text((int)below((uint32_t)w.names));
+        q->name_size = one_in(2) ? strlen(q->name) : 0;
+    }
+    if (one_in(30)) {
+        q->name = name;
+        q->name_size = SNIB_NAME_MAX + below(2);
+    }
+}
+
+static void query(void)
+{
+    struct asked_query *a = &w.query[below(QUERIES_MAX)];
+    if (a->used && one_in(4)) {
+        TELL("nobody waits for it", a - w.query);
+        snib__engine_query_leave(w.e, &a->q);
+        snib__buf_free(&a->q.result);
+        a->used = false;
+    }
+    if (a->used) {
+        return;
+    }
+    make_query(&a->q);
+    snib_err err = snib__engine_query(w.e, w.now, &a->q);
+    TELL("query", a - w.query, a->q.verb, err,
+         snib__verb_changes(a->q.verb, a->q.op));
+    a->used = !err;
+    if (err) {
+        tell_error(&a->q.error);
+        snib__buf_free(&a->q.result);
+    }
+}
+
+/* -- names --------------------------------------------------------------------------- */
+
+static void refer(void)
+{
+    struct snib_error error = {0};
+    int i = (int)below((uint32_t)w.names);
+    struct snib__site *s = NULL;
+    if (one_in(10)) {
+        TELL("no name",
+             snib__engine_site(w.e, one_in(2) ? "" : NULL, 0, &s, &error));
+        tell_error(&error);
+    } else if (w.site[i]) {
+        snib__engine_site_unref(w.e, w.site[i]);
+        w.site[i] = NULL;
+        TELL("unref", i);
+    } else {
+        TELL("ref", snib__engine_site(w.e, name_text(i), strlen(name_text(i)),
+                                      &w.site[i], &error));
+        if (w.site[i]) {
+            tell_text("name", snib__site_name(w.site[i])->safe);
+        }
+    }
+}
+
+#endif
