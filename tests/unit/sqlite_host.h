@@ -329,18 +329,26 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
     return 0;
 }
 
+/* A sanitizer sleeps and yields, too, when the program ends. */
+int __real_nanosleep(const struct timespec *t, struct timespec *rest);
 int __wrap_nanosleep(const struct timespec *t, struct timespec *rest)
 {
+    if (!same.on) {
+        return __real_nanosleep(t, rest);
+    }
     static const int64_t late[] = {0, 0, 0, 100000, 3 * MS, 90 * MS, S};
-    (void)rest;
     tell("sleeps %lld", (long long)t->tv_sec * S + t->tv_nsec);
     w.now += t->tv_sec * S + t->tv_nsec + late[pick("late", COUNT_OF(late))];
     while_asleep();
     return 0;
 }
 
+int __real_sched_yield(void);
 int __wrap_sched_yield(void)
 {
+    if (!same.on) {
+        return __real_sched_yield();
+    }
     static const int64_t takes[] = {1000,   20000,  499999,
                                     500000, 500001, 20 * MS};
     tell("yields");

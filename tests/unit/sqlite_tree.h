@@ -80,9 +80,10 @@ int __wrap_stat(const char *path, struct stat *ret)
     return same.on ? look("stat", path, true, ret) : __real_stat(path, ret);
 }
 
+int __real_lstat(const char *path, struct stat *ret);
 int __wrap_lstat(const char *path, struct stat *ret)
 {
-    return look("lstat", path, false, ret);
+    return same.on ? look("lstat", path, false, ret) : __real_lstat(path, ret);
 }
 
 int __wrap_fstatat(int dir, const char *name, struct stat *ret, int flags)
@@ -93,8 +94,12 @@ int __wrap_fstatat(int dir, const char *name, struct stat *ret, int flags)
                    : fault(EBADF);
 }
 
+int __real_fstat(int fd, struct stat *ret);
 int __wrap_fstat(int fd, struct stat *ret)
 {
+    if (!same.on) {
+        return __real_fstat(fd, ret);
+    }
     tell("fstat %s", fd_text(fd));
     if (goes_wrong("fstat")) {
         return -1;
@@ -106,8 +111,12 @@ int __wrap_fstat(int fd, struct stat *ret)
     return 0;
 }
 
+char *__real_realpath(const char *path, char *ret);
 char *__wrap_realpath(const char *path, char *ret)
 {
+    if (!same.on) {
+        return __real_realpath(path, ret);
+    }
     struct node *n = node_at(path[0] == '.' ? "/v" : path);
     assert_null(ret);
     tell("realpath %s", path);

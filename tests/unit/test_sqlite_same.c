@@ -19,6 +19,7 @@
  * wraps: sqlite3_file_control sqlite3_db_config sqlite3_busy_handler
  * wraps: sqlite3_wal_hook sqlite3_wal_checkpoint_v2 sqlite3_column_text */
 #include "sqlite_probes.h"
+#include "store/sqlite/internal.h"
 
 enum { RUNS_MAX = 1000, MOVES = 45 };
 
