@@ -65,7 +65,7 @@ from agent import Agent, can_be_apart  # noqa: E402
 from built import BuildFailed, Copy  # noqa: E402
 from judge import Judge  # noqa: E402
 from sanitized import Sanitizers  # noqa: E402
-from suites import Suites  # noqa: E402
+from suites import Suites, program_of  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
@@ -228,16 +228,18 @@ class Tool:
     def named(self):
         """The programs of --by."""
         units = {u.name: u for u in Suites(self.copy).programs}
-        unknown = [name for name in self.options.by if name not in units]
-        if unknown:
-            raise ValueError(f"no program of ctest's is named {unknown[0]}; "
-                             "ctest -N shows the names")
         return [units[name] for name in self.options.by]
 
     def targets(self):
         """What is to be built; nothing: all."""
-        return sorted({os.path.relpath(u.argv[0], self.copy.bin)
-                       for u in self.named()})
+        programs = {name: program_of(self.copy.bin, name)
+                    for name in self.options.by}
+        unknown = [name for name, at in programs.items() if not at]
+        if unknown:
+            raise ValueError(f"no program of ctest's is named {unknown[0]}; "
+                             "ctest -N shows the names")
+        return sorted({os.path.relpath(at, self.copy.bin)
+                       for at in programs.values()})
 
     def agents(self, python, count):
         return [Agent(python, self.root) for _ in range(count)]

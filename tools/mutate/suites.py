@@ -86,6 +86,20 @@ def ctest(folder):
                    told.get("WORKING_DIRECTORY", folder))
 
 
+def program_of(folder, name):
+    """The program of this test of ctest's, built or not (ctest itself tells
+    it only when it is there); or nothing."""
+    for where, _, files in os.walk(folder):
+        if "CTestTestfile.cmake" in files:
+            with open(os.path.join(where, "CTestTestfile.cmake"),
+                      encoding="utf-8") as file:
+                found = re.search(r'^add_test\(\S*?\b' + re.escape(name)
+                                  + r'\b\S* "([^"]+)"', file.read(), re.M)
+            if found:
+                return found[1]
+    return ""
+
+
 class Suites:
     def __init__(self, copy):
         self.copy, self.python, self.programs, self.files = copy, "", [], []
