@@ -178,7 +178,7 @@ static void fill_acquire(struct snib__request *r)
         r->name = one_in(8) ? r->name : g->name;
     }
     r->kind = one_in(40) ? (snib_kind)below(SNIB_BARRIER + 1) : SNIB_MUTEX;
-    r->delay = snib__ms(one_in(40) ? ANY_OF(1, 500) : 0);
+    r->delay = (snib_duration){one_in(40) ? ANY_OF(1, 500 * MS) : 0};
 }
 
 /* Of a grant, or of a request under way, or of what nobody has. */
