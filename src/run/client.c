@@ -189,7 +189,9 @@ static void free_parts(struct snib_client *c, bool engine_too)
             if (note->hold && i == 1) {
                 snib__holds_free(&s, note->hold);
             }
-            snib__free(note);
+            if (!note->group) { /* else a call's own, of the parent */
+                snib__free(note);
+            }
         }
     }
     while ((l = snib__list_pop(&c->logs))) {

@@ -13,7 +13,8 @@
  * thread per section. What is pushed while nobody waits is not urgent
  * (revoke notices; deadlines are kept anyway), so a line that only may speak
  * is armed SNIB__LAZY_MS later, if no call has taken it by then; at once when
- * an answer is due or an acquire_start waits. */
+ * an answer is due or an acquire_start waits, and where the clock is virtual: a
+ * timer of the kernel cannot wait for that one. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ enum {
 static bool urgent(const struct snib_client *c, uint32_t i)
 {
     const struct snib__line *l = &c->line[i];
-    return c->pull || !snib__list_empty(&c->pending) ||
+    return c->pull || c->virtual_clock || !snib__list_empty(&c->pending) ||
            l->state == SNIB__LINE_CONNECTING || l->blocked ||
            (i < SNIB__CHANS && c->out->chan[i].awaited);
 }

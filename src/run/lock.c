@@ -138,6 +138,30 @@ snib_err snib_lock_new(struct snib_client *c, const char *name,
     return snib__ok(reterr);
 }
 
+/* A stop is ending this grant. If the store does not answer that, nobody will
+ * hear of its end. */
+static void forget_hold(struct snib__step *s, struct snib__seat *seat,
+                        struct snib__hold *h)
+{
+    struct snib__hold *before = seat->user;
+    if (before == h) {
+        seat->user = h->next;
+    }
+    if (before == h && h->next) { /* the chain's */
+        h->next->extra = h->extra;
+        h->next->renewers = h->renewers;
+        h->extra = NULL;
+    }
+    while (before && before->next != h) {
+        before = before->next;
+    }
+    if (before) {
+        before->next = h->next;
+    }
+    h->next = NULL;
+    snib__holds_free(s, h);
+}
+
 /* Give back what was taken through this handle; nobody waits for it. */
 static void release_hold(struct snib__step *s, struct snib_lock *lock,
                          struct snib__hold *h)
@@ -169,7 +193,7 @@ static void release_hold(struct snib__step *s, struct snib_lock *lock,
             snib__unlink(&h->link); /* cannot be */
         }
     } else {
-        snib__unlink(&h->link); /* ending already */
+        forget_hold(s, seat, h);
     }
 }
 

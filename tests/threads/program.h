@@ -55,7 +55,7 @@ const char *program_check(const char *text);
 /* A program by chance. */
 void program_make(uint64_t seed, bool redis, char ret[PROGRAM_TEXT]);
 
-/* For wrap.c. */
+/* For product.c. */
 bool program_slow(void);
 uint64_t program_next_seed(void);
 

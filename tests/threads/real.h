@@ -31,6 +31,7 @@ WRAPPED(int, pthread_cond_broadcast, pthread_cond_t *);
 WRAPPED(int, pthread_create, pthread_t *, const pthread_attr_t *,
         void *(*)(void *), void *);
 WRAPPED(int, pthread_join, pthread_t, void **);
+WRAPPED(int, pthread_detach, pthread_t);
 WRAPPED(int, ppoll, struct pollfd *, nfds_t, const struct timespec *,
         const sigset_t *);
 WRAPPED(int, __ppoll_chk, struct pollfd *, nfds_t, const struct timespec *,

@@ -19,7 +19,7 @@
 #include "sched.h"
 #include "unseen.h"
 
-enum { CONNECTIONS = 16 };
+enum { CONNECTIONS = 64 };
 
 static struct {
     struct sim_redis *model;
@@ -31,6 +31,7 @@ static struct {
     bool stirs; /* somebody has connected, or the run ends                 */
     bool cuts;
     bool ends;
+    int64_t hangs;
     bool narrow;
 } server;
 
@@ -102,6 +103,12 @@ static void *serve(void *unused)
         if (server.cuts) {
             cut();
         }
+        if (server.hangs) {
+            int64_t until = sched_now() + server.hangs;
+            server.hangs = 0;
+            sched_sleep(until);
+            continue;
+        }
         for (nfds_t i = 0; i < server.peers; i++) {
             nfds_t k = (server.turn + i) % server.peers;
             if (server.peer[k].revents) {
@@ -111,6 +118,11 @@ static void *serve(void *unused)
             }
         }
     }
+}
+
+bool redis_is_there(void)
+{
+    return true;
 }
 
 void redis_begin(bool narrow)
@@ -141,6 +153,12 @@ void redis_end(void)
 void redis_cut(void)
 {
     server.cuts = server.stirs = true;
+}
+
+void redis_hang(int64_t ns)
+{
+    server.hangs = ns;
+    server.stirs = true;
 }
 
 int redis_connect(int fd)

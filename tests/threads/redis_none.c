@@ -3,6 +3,11 @@
 
 #include "sched.h"
 
+bool redis_is_there(void)
+{
+    return false;
+}
+
 void redis_begin(bool narrow)
 {
     sched_fail("this build has no model of a %sserver", narrow ? "far " : "");
@@ -14,6 +19,11 @@ void redis_end(void)
 
 void redis_cut(void)
 {
+}
+
+void redis_hang(int64_t ns)
+{
+    (void)ns;
 }
 
 int redis_connect(int fd)

@@ -629,7 +629,8 @@ static int slot_of(int fd)
 
 int sched_timer_new(bool runs)
 {
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), i = slot_of(-1);
+    int i = slot_of(-1),
+        fd = (int)REAL(syscall)(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0 || i < 0) {
         sched_fail("no room for a timer");
     }
@@ -648,6 +649,31 @@ void sched_timer_set(int fd, int64_t at)
     }
     (void)REAL(syscall)(SYS_read, fd, &ignored, sizeof ignored);
     all.timer[i].at = at;
+    fire_timers();
+    did();
+}
+
+bool sched_timer_steps(int fd)
+{
+    int i = slot_of(fd);
+    return i >= 0 && !all.timer[i].runs;
+}
+
+void sched_step(void)
+{
+    for (int i = 0; i < TIMERS; i++) {
+        if (all.timer[i].fd >= 0 && !all.timer[i].runs &&
+            all.timer[i].at != INT64_MAX) {
+            uint64_t one = 1;
+            (void)REAL(syscall)(SYS_write, all.timer[i].fd, &one, sizeof one);
+        }
+    }
+    did();
+}
+
+void sched_jump(int64_t ns)
+{
+    all.now += ns;
     fire_timers();
     did();
 }
@@ -733,6 +759,20 @@ int sched_join(pthread_t id)
         wait_here(JOIN, NULL, INT64_MAX);
     }
     return REAL(pthread_join)(id, NULL);
+}
+
+int sched_detach(pthread_t id)
+{
+    int k = 0;
+    while (k < all.threads &&
+           (all.thread[k].joined || !pthread_equal(all.thread[k].id, id))) {
+        k++;
+    }
+    if (k == all.threads) {
+        sched_fail("a thread is detached twice, or never was");
+    }
+    all.thread[k].joined = true;
+    return REAL(pthread_detach)(id);
 }
 
 /* -- runs ------------------------------------------------------------------------------ */

@@ -25,7 +25,7 @@
 #include <sys/types.h>
 
 enum {
-    SCHED_THREADS = 24,
+    SCHED_THREADS = 120,
     SCHED_POINTS = 20000, /* of a run; more is a livelock                 */
     SCHED_DEVIATIONS = 4000,
     SCHED_WARP = 255 /* in a trace: time, not a thread                    */
@@ -105,9 +105,15 @@ int sched_poll(struct pollfd *, nfds_t, int64_t until, const bool *flag);
 void sched_sleep(int64_t until);
 int sched_create(pthread_t *, void *(*body)(void *), void *);
 int sched_join(pthread_t);
+int sched_detach(pthread_t); /* the run's end waits for it */
 /* Timers are eventfds that become readable when their time has come. */
 int sched_timer_new(bool runs);
 void sched_timer_set(int fd, int64_t at);
+/* One that does not run speaks when the wall clock is set: sched_step. */
+bool sched_timer_steps(int fd);
+void sched_step(void);
+/* The machine stood still for so long. */
+void sched_jump(int64_t ns);
 /* A descriptor is about to be closed. */
 void sched_closed(int fd);
 

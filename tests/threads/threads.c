@@ -27,7 +27,6 @@
  * led there is cut down to few deviations and printed. Exit status 1 then. */
 #include <getopt.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +37,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "one_core.h"
 #include "program.h"
 #include "real.h"
 
@@ -365,23 +365,6 @@ static int replay(void)
     bool failed = in_child(child_of_list, shared->text, true);
     printf("%s\n", failed ? r->why : "nothing wrong");
     return failed;
-}
-
-/* Who hands over to a thread of another core waits for that core. */
-static void stay_on_one_core(void)
-{
-    cpu_set_t set, one;
-    CPU_ZERO(&one);
-    if (!sched_getaffinity(0, sizeof set, &set)) {
-        int cores[CPU_SETSIZE], n = 0;
-        for (int i = 0; i < CPU_SETSIZE; i++) {
-            if (CPU_ISSET(i, &set)) {
-                cores[n++] = i;
-            }
-        }
-        CPU_SET(cores[getpid() % n], &one);
-        (void)sched_setaffinity(0, sizeof one, &one);
-    }
 }
 
 static FILE *open_list(const char *path, const char *mode)

@@ -8,10 +8,7 @@
  * and is free by then. So ThreadSanitizer sees what the product orders, and
  * nothing of how the scheduler lets one thread run after the other.
  *
- * Two functions of the product are replaced, too: what a client says of its
- * process and its random numbers, since both differ from run to run; and the
- * table of stores, which can be told to give a memory: whose exec() counts as
- * one that blocks. */
+ * A program may let a call fail (host_fails), and move the wall clock. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdarg.h>
@@ -20,13 +17,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/engine.h"
-#include "program.h"
+#include "host.h"
 #include "real.h"
 #include "redis.h"
-#include "run/inside.h"
 #include "sched.h"
-#include "store/memory/memory.h"
 
 static bool ours(void)
 {
@@ -146,7 +140,13 @@ int WRAP(pthread_create)(pthread_t *ret, const pthread_attr_t *attr,
     if (!ours()) {
         return REAL(pthread_create)(ret, attr, body, arg);
     }
-    return sched_create(ret, body, arg);
+    int err = host_fails("pthread_create");
+    return err ? err : sched_create(ret, body, arg);
+}
+
+int WRAP(pthread_detach)(pthread_t id)
+{
+    return ours() ? sched_detach(id) : REAL(pthread_detach)(id);
 }
 
 int WRAP(pthread_join)(pthread_t id, void **ret)
@@ -247,7 +247,12 @@ ssize_t WRAP(read)(int fd, void *to, size_t size)
         return REAL(read)(fd, to, size);
     }
     sched_touch("read");
-    return touched(fd, REAL(read)(fd, to, size), "read");
+    ssize_t n = touched(fd, REAL(read)(fd, to, size), "read");
+    if (n > 0 && sched_timer_steps(fd)) {
+        errno = ECANCELED;
+        return -1;
+    }
+    return n;
 }
 
 ssize_t WRAP(write)(int fd, const void *from, size_t size)
@@ -285,7 +290,13 @@ int WRAP(connect)(int fd, const struct sockaddr *to, socklen_t size)
         return REAL(connect)(fd, to, size);
     }
     sched_touch("connect");
-    return redis_connect(fd);
+    int err = host_fails("connect");
+    if (err) {
+        errno = err;
+        return -1;
+    }
+    err = redis_connect(fd);
+    return host_size("connect", 2) == 1 ? 0 : err;
 }
 
 ssize_t WRAP(send)(int fd, const void *from, size_t size, int flags)
@@ -294,6 +305,12 @@ ssize_t WRAP(send)(int fd, const void *from, size_t size, int flags)
         return REAL(send)(fd, from, size, flags);
     }
     sched_touch("send");
+    int err = host_fails("send");
+    if (err) {
+        errno = err;
+        return -1;
+    }
+    size = host_size("send", size);
     return touched(fd, REAL(send)(fd, from, size, flags), "send");
 }
 
@@ -303,6 +320,12 @@ ssize_t WRAP(recv)(int fd, void *to, size_t size, int flags)
         return REAL(recv)(fd, to, size, flags);
     }
     sched_touch("recv");
+    int err = host_fails("recv");
+    if (err) {
+        errno = err;
+        return -1;
+    }
+    size = host_size("recv", size);
     return touched(fd, REAL(recv)(fd, to, size, flags), "recv");
 }
 
@@ -321,18 +344,25 @@ int WRAP(clock_gettime)(clockid_t clock, struct timespec *ret)
         return REAL(clock_gettime)(clock, ret);
     }
     if (clock == CLOCK_REALTIME) {
-        now += INT64_C(1700000000) * 1000000000;
+        now += host_wall();
     }
     *ret = (struct timespec){.tv_sec = now / 1000000000,
                              .tv_nsec = now % 1000000000};
     return 0;
 }
 
-/* The timer on REALTIME is there for steps of the clock, which do not come. */
+/* The timer on REALTIME is there for steps of the clock: sched_step. */
 int WRAP(timerfd_create)(int clock, int flags)
 {
     if (!ours()) {
         return REAL(timerfd_create)(clock, flags);
+    }
+    int err = flags == (TFD_CLOEXEC | TFD_NONBLOCK)
+                  ? host_fails("timerfd_create")
+                  : EINVAL;
+    if (err) {
+        errno = err;
+        return -1;
     }
     return sched_timer_new(clock == CLOCK_BOOTTIME);
 }
@@ -344,46 +374,16 @@ int WRAP(timerfd_settime)(int fd, int flags, const struct itimerspec *t,
         return REAL(timerfd_settime)(fd, flags, t, old);
     }
     int64_t at = ns_of(&t->it_value);
+    if (flags & ~(TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET)) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (at && !(flags & TFD_TIMER_ABSTIME)) {
+        at += sched_now();
+    }
+    if (sched_timer_steps(fd) && !(flags & TFD_TIMER_CANCEL_ON_SET)) {
+        at = 0; /* it will not hear of a step */
+    }
     sched_timer_set(fd, at ? at : INT64_MAX);
     return 0;
-}
-
-/* -- of the product ---------------------------------------------------------------------------- */
-
-void WRAP(snib__self_about)(struct snib__about *, const char *, const char *);
-snib_err WRAP(snib__self_seed)(struct snib__seed *, struct snib_error *);
-const struct snib__registered *WRAP(snib__store_find)(const char *scheme);
-const struct snib__registered *REAL(snib__store_find)(const char *scheme);
-
-void WRAP(snib__self_about)(struct snib__about *a, const char *program,
-                            const char *reason)
-{
-    (void)reason;
-    *a = (struct snib__about){.pid = 4711, .start = 1}; /* told in words */
-    snprintf(a->program, sizeof a->program, "%s", program ? program : "?");
-}
-
-/* Of the same bytes are the same ids and the same jitter. */
-snib_err WRAP(snib__self_seed)(struct snib__seed *ret,
-                               struct snib_error *reterr)
-{
-    (void)reterr;
-    memset(ret, 0, sizeof *ret);
-    uint64_t n = program_next_seed();
-    memcpy(ret, &n, sizeof n);
-    return SNIB_ERR_OK;
-}
-
-const struct snib__registered *WRAP(snib__store_find)(const char *scheme)
-{
-    static struct snib__blocking_ops ops;
-    static struct snib__registered slow;
-    if (!program_slow() || strcmp(scheme, "memory") != 0) {
-        return REAL(snib__store_find)(scheme);
-    }
-    slow = *REAL(snib__store_find)(scheme);
-    ops = *slow.blocking;
-    ops.caps &= ~(uint32_t)SNIB__IN_PROCESS;
-    slow.blocking = &ops;
-    return &slow;
 }

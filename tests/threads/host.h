@@ -1,0 +1,15 @@
+/* host.h — what a program under the scheduler says of its host, for wrap.c. */
+#ifndef THREADS_HOST_H
+#define THREADS_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* 0, or the error that this call of a thread of the run is to fail with. */
+int host_fails(const char *call);
+/* So many of these bytes are sent or taken at once, at least one. */
+size_t host_size(const char *call, size_t size);
+/* REALTIME - BOOTTIME, ns. */
+int64_t host_wall(void);
+
+#endif
