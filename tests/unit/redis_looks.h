@@ -272,6 +272,8 @@ static void say_keys(void)
     for (uint32_t i = 0; i < n; i++) {
         if (one_in(60)) {
             put_text("*2\r\n:1\r\n*1\r\n:2\r\n");
+        } else if (one_in(60)) {
+            put_text("+snib:{status}\r\n");
         } else {
             say_text(any_key());
         }

@@ -78,7 +78,7 @@ static void make_sockets(void)
 {
     for (int i = 0; i < 2; i++) {
         char *p = long_socket[i];
-        int n = sprintf(p, "redis+unix:///");
+        int n = snprintf(p, sizeof long_socket[i], "redis+unix:///");
         memset(p + n, 's', 106 + (size_t)i); /* 107 is the longest path     */
     }
 }
@@ -113,6 +113,7 @@ static bool try_url(const char *text)
         config.seed.v[i] = any_64();
         config.client[i / 2] = any_64();
     }
+    snprintf(e.text, sizeof e.text, "of before");
     before();
     err = ops->open(&config, &w.store, &e);
     snib__mem_fail_at(0, false);
