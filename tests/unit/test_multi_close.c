@@ -1,5 +1,5 @@
-/* tests/unit/test_multi_close.c — a client is closed while a multi of it waits
- * for a store that does not answer. labels: thread */
+/* tests/unit/test_multi_close.c — a client is closed, or freed by a child, while
+ * a multi of it waits for a store that does not answer. labels: thread */
 #include "unit.h"
 
 #include <arpa/inet.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,15 +30,20 @@ static int mute_server(char *url, size_t size)
     return fd;
 }
 
-static void *closes_when_two_wait(void *arg)
+static void two_wait(struct snib_client *c)
 {
     struct timespec nap = {.tv_nsec = 1000000};
     struct snib__counts counts;
     int naps = 0;
     do {
         nanosleep(&nap, NULL);
-        snib__client_counts(arg, &counts, NULL, NULL);
+        snib__client_counts(c, &counts, NULL, NULL);
     } while (counts.waiting < 2 && ++naps < 10000);
+}
+
+static void *closes_when_two_wait(void *arg)
+{
+    two_wait(arg);
     snib_client_close(arg);
     return NULL;
 }
@@ -84,10 +90,58 @@ static void a_multi_ends_at_its_limit_with_all_it_asked_for(void **state)
     snib_client_free(c);
 }
 
+static int child_status;
+
+/* The child has the client, and not the thread that is inside the multi. */
+static void *a_child_frees_when_two_wait(void *arg)
+{
+    two_wait(arg);
+    pid_t child = fork();
+    if (!child) {
+        snib_client_free(arg);
+        _exit(0);
+    }
+    child_status = -1;
+    (void)waitpid(child, &child_status, 0);
+    return NULL;
+}
+
+/* Their notes are on a stack that is nobody's in the child. */
+static void a_child_frees_a_client_whose_parent_is_inside_a_multi(void **state)
+{
+    (void)state;
+    char url[64];
+    int server = mute_server(url, sizeof url);
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_acquire_options ask = SNIB_INIT(snib_acquire_options);
+    struct snib_client *c;
+    struct snib_lock *lock[2];
+    struct snib_multi *m;
+    struct snib_grant g[2];
+    pthread_t forker;
+    o.url = url;
+    o.request_ms = 1000;
+    assert_int_equal(snib_client_open(&o, &c, NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_lock_new(c, "a", NULL, &lock[0], NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_lock_new(c, "b", NULL, &lock[1], NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_multi_new(lock, 2, NULL, &m, NULL), SNIB_ERR_OK);
+    pthread_create(&forker, NULL, a_child_frees_when_two_wait, c);
+    ask.wait_ms = 1000;
+    assert_int_not_equal(snib_multi_acquire(m, &ask, g, NULL), SNIB_ERR_OK);
+    pthread_join(forker, NULL);
+    assert_int_equal(child_status, 0);
+    snib_multi_free(m);
+    snib_lock_free(lock[0]);
+    snib_lock_free(lock[1]);
+    close(server);
+    snib_client_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
         cmocka_unit_test(a_multi_ends_at_its_limit_with_all_it_asked_for),
+        cmocka_unit_test(a_child_frees_a_client_whose_parent_is_inside_a_multi),
     };
     return RUN(cases);
 }
