@@ -304,8 +304,8 @@ static void refuse_company(struct snib__engine *e, struct snib__turn *t,
 
 /* The store kept the request until its limit: seats whose own limit has come
  * with it end here. One that the store had in its queue, or said no to, surely
- * has nothing; one that was never answered does not know. Passing: what was in the way is no
- * fault of the store. */
+ * has nothing; one that was never answered does not know. Passing: what was in
+ * the way is no fault of the store. */
 static void refuse_late(struct snib__engine *e, snib_instant now,
                         struct snib__turn *t, snib_err why,
                         const struct snib_error *detail, bool passing)

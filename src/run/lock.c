@@ -138,19 +138,20 @@ snib_err snib_lock_new(struct snib_client *c, const char *name,
     return snib__ok(reterr);
 }
 
-/* A stop is ending this grant. If the store does not answer that, nobody will
- * hear of its end. */
+/* Only a stop ends a grant that its owner has not released: so one is under
+ * way. If the store does not answer it, nobody will hear of the end: this handle
+ * leaves the grant's chain now. */
 static void forget_hold(struct snib__step *s, struct snib__seat *seat,
                         struct snib__hold *h)
 {
     struct snib__hold *before = seat->user;
     if (before == h) {
         seat->user = h->next;
-    }
-    if (before == h && h->next) { /* the chain's */
-        h->next->extra = h->extra;
-        h->next->renewers = h->renewers;
-        h->extra = NULL;
+        if (h->next) { /* what is the chain's goes to its next one */
+            h->next->extra = h->extra;
+            h->next->renewers = h->renewers;
+            h->extra = NULL;
+        }
     }
     while (before && before->next != h) {
         before = before->next;
