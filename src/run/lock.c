@@ -151,6 +151,7 @@ static void forget_hold(struct snib__step *s, struct snib__seat *seat,
             h->next->extra = h->extra;
             h->next->renewers = h->renewers;
             h->extra = NULL;
+            h->renewers = NULL;
         }
     }
     while (before && before->next != h) {
@@ -160,6 +161,7 @@ static void forget_hold(struct snib__step *s, struct snib__seat *seat,
         before->next = h->next;
     }
     h->next = NULL;
+    snib__holds_ended(s, h); /* of the last one: who renews is told */
     snib__holds_free(s, h);
 }
 
