@@ -194,6 +194,9 @@ def in_queue(drivers, redis, **options):
     waiting = two.start_acquire(two.lock("n"), **options)
     redis.wait_for(lambda s: s.command("ZCARD", "snib:{n}:q") == 1,
                    what="it stands in the queue")
+    # Answers come in order: it knows its place when the next one is there.
+    # Before that, what a server takes with it leaves the outcome UNKNOWN.
+    two.acquire(two.lock("behind"), on="another thread").release()
     return waiting
 
 

@@ -1,4 +1,6 @@
 """The whole tool on a small project with known survivors and known kills."""
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -7,6 +9,7 @@ import sys
 
 import pytest
 
+import mutate
 from conftest import ROOT
 
 from built import SANITIZED, preset_of
@@ -166,6 +169,22 @@ def project(tmp_path_factory):
     return folder
 
 
+EVERYTHING = ["--only", "src/base", "--count", "500", "--seed", "1"]
+
+
+@pytest.fixture(scope="module")
+def whole(project, tmp_path_factory):
+    """Everything judged, once: (exit status, what was said, the file)."""
+    if mutate.missing():
+        pytest.skip(mutate.missing())
+    out = tmp_path_factory.mktemp("whole") / "out.jsonl"
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        status = mutate.main([*EVERYTHING, "--out", str(out)],
+                             root=str(project))
+    return status, told.getvalue(), out.read_text()
+
+
 @pytest.fixture
 def run(tool_or_skip, project, capfd, tmp_path):
     def run(*words):
@@ -183,9 +202,9 @@ def verdicts(lines):
     return {(v["function"], v["change"]): v["verdict"] for v in lines}
 
 
-def test_known_survivors_survive_and_known_kills_die(run):
-    status, told, lines = run("--only", "src/base", "--count", "500",
-                              "--seed", "1")
+def test_known_survivors_survive_and_known_kills_die(whole):
+    status, told, text = whole
+    lines = [json.loads(line) for line in text.splitlines()]
     found = verdicts(lines)
     by = {(v["function"], v["change"]): v.get("by") for v in lines}
     places = {(v["function"], v["rule"], v["line"]) for v in lines}
@@ -303,20 +322,20 @@ def test_mutants_of_a_script_are_in_the_processes_that_send_it(run):
         int(seen): "killed", int(unseen): "survived"}, told
 
 
-def test_what_was_judged_is_not_judged_again(run, tmp_path):
-    words = ["--only", "src/base", "--count", "500", "--seed", "1"]
-    _, told, lines = run(*words)
-    out = tmp_path / "out.jsonl"
-    whole = out.read_text().splitlines(keepends=True)
-    first = json.loads(whole[0])
+def test_what_was_judged_is_not_judged_again(run, whole, tmp_path):
+    lines = whole[2].splitlines(keepends=True)
+    first = json.loads(lines[0])
     assert first["verdict"] != "equivalent"
-    whole[0] = whole[0].replace(first["verdict"], "equivalent")
-    out.write_text("".join(whole[:3]) + whole[3][:20])  # cut off in a line
-    _, told, again = run(*words, "--resume")
-    assert "3 were judged before" in told
+    lines[0] = lines[0].replace(first["verdict"], "equivalent")
+    kept = len(lines) - 2
+    out = tmp_path / "out.jsonl"
+    out.write_text("".join(lines[:kept]) + lines[kept][:20])  # cut off
+    _, told, again = run(*EVERYTHING, "--resume")
+    assert f"{kept} were judged before" in told
     assert verdicts(again)[first["function"], first["change"]] == "equivalent"
-    assert len(verdicts(again)) == len(verdicts(lines))
-    _, told, none = run(*words, "--minutes", "0")
+    assert len(verdicts(again)) == len(verdicts(map(json.loads, lines)))
+    out.unlink()
+    _, told, none = run(*EVERYTHING, "--minutes", "0")
     assert none == [] and f"{len(lines)} of {len(lines)} drawn were not " \
         "judged" in told
 
@@ -348,11 +367,10 @@ def test_bad_options_are_64(tool_or_skip, words, capfd):
     assert "--help" in capfd.readouterr().err
 
 
-def test_fail_under_is_an_exit_status(run):
-    assert run("--only", "src/base", "--count", "500", "--seed", "1",
-               "--fail-under", "99.5")[0] == 1
-    assert run("--only", "src/base", "--count", "500", "--seed", "1",
-               "--fail-under", "10")[0] == 0
+@pytest.mark.parametrize("least, status", [("99.5", 1), ("10", 0)])
+def test_fail_under_is_an_exit_status(run, whole, tmp_path, least, status):
+    (tmp_path / "out.jsonl").write_text(whole[2])
+    assert run(*EVERYTHING, "--resume", "--fail-under", least)[0] == status
 
 
 def test_dev_has_the_command(tool_or_skip):
