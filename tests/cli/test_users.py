@@ -203,6 +203,18 @@ def test_who_still_holds_in_the_own_file_is_waited_for(host):
     assert done.stdout.startswith("78\n") and "locks.db" in done.stdout
 
 
+def test_who_still_holds_in_the_own_file_is_seen_from_another_container(host):
+    """The kernel's list of locks leaves out other pid namespaces."""
+    done = run_on_a_host(host, (
+        '"$0" run -q n -- sleep 50 & pid=$!; '
+        'until "$0" status --json n | grep -q \'"held": *true\'; do :; done; '
+        + MAKE + 'unshare -pf --mount-proc "$0" try n && exit 1; echo $?; '
+        'kill $pid; wait $pid || :; unshare -pf --mount-proc "$0" try n'))
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert "another process still uses the lock file " in done.stderr
+    assert done.stdout.startswith("78\n")
+
+
 def test_a_shared_directory_that_others_may_write_to_is_not_used(host):
     done = run_on_a_host(host, MAKE + (
         'chmod 2777 /var/lib/snib/shared; "$0" try n'))

@@ -14,6 +14,7 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR",
                                     HERE.parents[1] / "build" / "dev"))
+SHARE = int(os.environ.get("SNIB_SHARE", "1"))
 STORES = ["memory", "sqlite", "redis", "redis+unix"]
 PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
          "memory redis"]
@@ -44,7 +45,7 @@ def urls(tmp_path_factory):
     from harness.redis_server import RedisServer
     with RedisServer() as server, RedisServer() as b, RedisServer() as c:
         urls["redis"] = f"redis://127.0.0.1:{server.port}/0"
-        urls["redis+unix"] = f"redis+unix://{server.unix_path}?db=0"
+        urls["redis+unix"] = f"redis+unix://{server.unix_path}?db=2"
         urls["redlock"] = "redlock://" + ",".join(
             f"127.0.0.1:{s.port}" for s in (server, b, c)) + "/1"
         yield urls
@@ -77,9 +78,12 @@ def runs(request, urls):
         yield futures
 
 
-@pytest.mark.parametrize("store, subject, case", [
-    (store, subject, case) for subject, stores in SUBJECTS.items()
-    for store in stores for case in cases(subject)])
+# Each SNIB_SHAREth pair of a case and a store; other stores for the next case.
+ALL = [(store, subject, case) for subject, stores in SUBJECTS.items()
+                for case in cases(subject) for store in stores]
+
+
+@pytest.mark.parametrize("store, subject, case", ALL[::SHARE])
 def test_case(runs, urls, store, subject, case):
     if not all(one in urls for one in store.split()):
         pytest.skip("redis-server is not installed")

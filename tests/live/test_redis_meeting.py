@@ -96,6 +96,7 @@ def test_waiter_in_the_queue_of_a_server_that_becomes_a_replica(
     other = redis_with()
     one, two = drivers(redis.url), drivers(redis.url)
     one.acquire(one.lock("n", lease_ms=60000))
+    behind = two.lock("behind")
     waiting = two.start_acquire(two.lock("n"), wait_ms=3500)
     redis.wait_for(lambda s: s.connections(channels=True) == 1,
                    what="the waiter subscribed")
@@ -191,12 +192,13 @@ def test_refused_login_ends_who_waits_for_ever(drivers, redis):
 def in_queue(drivers, redis, **options):
     one, two = drivers(redis.url), drivers(redis.url, request_ms=1000)
     one.acquire(one.lock("n", lease_ms=60000))
+    behind = two.lock("behind")
     waiting = two.start_acquire(two.lock("n"), **options)
     redis.wait_for(lambda s: s.command("ZCARD", "snib:{n}:q") == 1,
                    what="it stands in the queue")
     # Answers come in order: it knows its place when the next one is there.
     # Before that, what a server takes with it leaves the outcome UNKNOWN.
-    two.acquire(two.lock("behind"), on="another thread").release()
+    two.acquire(behind, on="another").release()
     return waiting
 
 

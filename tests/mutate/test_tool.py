@@ -224,14 +224,17 @@ def test_known_survivors_survive_and_known_kills_die(whole):
 
 
 def test_one_program_alone_says_what_it_finds_by_itself(run):
-    status, told, lines = run("--only", "src/base", "--count", "500",
-                              "--seed", "1", "--by", "unit.small")
-    found = verdicts(lines)
+    _, listed, _ = run("--list", "--all", "--only", "src/base")
+    greet, least = [next(line.split()[0] for line in listed.splitlines()
+                         if function in line and line.endswith(change))
+                    for function, change in [("small_greet", "3 -> 4"),
+                                             ("small_least", "a < b -> true")]]
+    status, told, lines = run("--run", f"{greet},{least}",
+                              "--by", "unit.small")
     assert status == 0, told
-    assert {v for (f, _), v in found.items() if f == "small_greet"} <= {
-        "survived", "equivalent"}, told
-    assert {v.get("by") for v in lines if v["verdict"] == "killed"} == {
-        "unit.small"}, told
+    assert {v["number"]: (v["verdict"], v.get("by")) for v in lines} == {
+        int(greet): ("survived", None),
+        int(least): ("killed", "unit.small")}, told
     status, told, _ = run("--by", "unit.no_such")
     assert status == 1 and "ctest's is named unit.no_such" in told
 

@@ -191,6 +191,54 @@ static void who_uses_a_file_by_flock_is_named(void **state)
     assert_int_equal(snib__host_user_of(-1), 0);
 }
 
+/* Locks of other bytes that come and go: the kernel's list is read in several
+ * pieces then, and what stands before a lock may move it from one to the next. */
+static struct locker churn(const char *at)
+{
+    int end[2];
+    char c;
+    assert_int_equal(pipe(end), 0);
+    struct locker l = {.pid = fork(), .end = end[1]};
+    if (l.pid == 0) {
+        int fd = open(at, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        struct flock k = {.l_whence = SEEK_SET, .l_len = 1};
+        close(end[1]);
+        fcntl(end[0], F_SETFL, O_NONBLOCK);
+        for (int i = 0; read(end[0], &c, 1) < 0; i = (i + 1) % 400) {
+            k.l_start = 2 * i;
+            k.l_type = rand() % 2 ? F_WRLCK : F_UNLCK;
+            if (fd < 0 || fcntl(fd, F_SETLK, &k)) {
+                _exit(1);
+            }
+        }
+        _exit(0);
+    }
+    close(end[0]);
+    return l;
+}
+
+static void no_lock_is_missed_while_others_come_and_go(void **state)
+{
+    enum { TIMES = 1000 };
+    (void)state;
+    char a[sizeof path + 8], b[sizeof path + 8];
+    snprintf(a, sizeof a, "%s-a", path);
+    snprintf(b, sizeof b, "%s-b", path);
+    struct locker first = churn(a), second = churn(b);
+    struct locker l = locker(0, 0, 0, true);
+    int missed = 0, fd = open(path, O_RDWR | O_CLOEXEC);
+    for (int i = 0; i < TIMES; i++) {
+        missed += snib__host_user_of(fd) != l.pid;
+    }
+    close(fd);
+    let_go(l); /* the last first: a process has the ends of those before it */
+    let_go(second);
+    let_go(first);
+    unlink(a);
+    unlink(b);
+    assert_int_equal(missed, 0);
+}
+
 static void file_systems_have_names(void **state)
 {
     (void)state;
@@ -451,6 +499,7 @@ int main(void)
         ALONE(who_stands_still_is_told_as_stopped),
         ALONE(any_lock_of_another_counts_but_not_our_own),
         ALONE(who_uses_a_file_by_flock_is_named),
+        ALONE(no_lock_is_missed_while_others_come_and_go),
         cmocka_unit_test(file_systems_have_names),
         ALONE(a_free_file_is_told_as_free),
         ALONE(the_doctor_names_the_file_before_anything_of_it),

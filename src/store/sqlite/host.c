@@ -198,17 +198,22 @@ struct wanted {
     int64_t offset; /* -1: any                                            */
 };
 
-static int64_t find_lock(const struct wanted *w)
+/* Who has it, 0: nobody. *ret_seen: a number for all that stands there. */
+static int64_t look_for_lock(const struct wanted *w, uint64_t *ret_seen)
 {
     char line[256], type[8], mode[8], to[24];
     long long who, from;
     unsigned long long ino;
     int64_t pid = 0;
     FILE *f = fopen("/proc/locks", "re");
+    *ret_seen = 0;
     if (!f) {
         return 0;
     }
     while (!pid && fgets(line, sizeof line, f)) {
+        for (const char *c = line; *c; c++) {
+            *ret_seen = (*ret_seen ^ (uint8_t)*c) * 1099511628211u;
+        }
         if (sscanf(line, "%*d: %7s %*s %7s %lld %*x:%*x:%llu %lld %23s", type,
                    mode, &who, &ino, &from, to) == 6 &&
             ino == w->ino && who > 0 && strcmp(type, w->type) == 0 &&
@@ -224,6 +229,24 @@ static int64_t find_lock(const struct wanted *w)
     return pid;
 }
 
+/* The kernel gives the list in pieces; a lock that ends between two of them
+ * moves those behind it, and one is missed. So none is there only if two looks
+ * saw the same (or many did not find it, where it never stands still). */
+static int64_t find_lock(const struct wanted *w)
+{
+    enum { LOOKS = 20 };
+    uint64_t seen, before = 0;
+    int64_t pid = look_for_lock(w, &before);
+    for (int i = 1; !pid && i < LOOKS; i++) {
+        pid = look_for_lock(w, &seen);
+        if (seen == before) {
+            break;
+        }
+        before = seen;
+    }
+    return pid;
+}
+
 int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
 {
     struct stat st;
@@ -233,11 +256,7 @@ int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
         return 0;
     }
     struct wanted w = {"POSIX", true, false, st.st_ino, offset};
-    /* The list changes while it is read, and a line may be missed. */
     int64_t pid = find_lock(&w);
-    for (int i = 0; !pid && i < 3; i++) {
-        pid = find_lock(&w);
-    }
     if (pid) {
         read_stat(pid, &start, ret_state);
     }
@@ -251,8 +270,7 @@ int64_t snib__host_locked(const char *path)
         return 0;
     }
     struct wanted w = {"POSIX", false, true, st.st_ino, -1};
-    int64_t pid = find_lock(&w);
-    return pid ? pid : find_lock(&w);
+    return find_lock(&w);
 }
 
 int64_t snib__host_user_of(int fd)

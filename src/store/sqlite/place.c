@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -146,24 +147,32 @@ static snib_err own_path(const struct passwd *found, int rc, char *ret,
 }
 
 /* Those who hold in the own file, from before the group had one, would not be
- * excluded by the group's: they come to their end first. */
+ * excluded by the group's: they come to their end first. Whoever uses a file has
+ * its bells locked; the list of locks, which does not show another pid
+ * namespace's, only gives the name. */
 static snib_err check_moved(const char *own, struct snib_error *reterr)
 {
-    char bells[4200];
+    char bells[4200], who[40] = "another process";
     snprintf(bells, sizeof bells, "%s-bells", own);
     int fd = open(bells, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int64_t pid = fd < 0 ? 0 : snib__host_user_of(fd);
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (pid == 0) {
+    if (fd < 0) {
         return SNIB_ERR_OK;
     }
-    return snib__fail(reterr, SNIB_ERR_CONFIG,
-                      "process %lld still uses the lock file %s, from before "
-                      "the one in " OF_GROUP " was made for all of its group: "
-                      "wait until it has ended, or end it",
-                      (long long)pid, own);
+    bool used = flock(fd, LOCK_EX | LOCK_NB) != 0;
+    int64_t pid = used ? snib__host_user_of(fd) : 0;
+    close(fd);
+    if (!used) {
+        return SNIB_ERR_OK;
+    }
+    if (pid) {
+        snprintf(who, sizeof who, "process %lld", (long long)pid);
+    }
+    return snib__fail(
+        reterr, SNIB_ERR_CONFIG,
+        "%s still uses the lock file %s, from before the one in " OF_GROUP
+        " was made for all of its group: wait until it "
+        "has ended, or end it",
+        who, own);
 }
 
 snib_err snib__sqlite_default_path(char *ret, size_t size,
