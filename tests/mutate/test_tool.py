@@ -235,7 +235,7 @@ def test_one_program_alone_says_what_it_finds_by_itself(run):
     assert {v["number"]: (v["verdict"], v.get("by")) for v in lines} == {
         int(greet): ("survived", None),
         int(least): ("killed", "unit.small")}, told
-    status, told, _ = run("--by", "unit.no_such")
+    status, told, _ = run("--run", greet, "--by", "unit.no_such")
     assert status == 1 and "ctest's is named unit.no_such" in told
 
 
