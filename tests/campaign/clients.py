@@ -171,6 +171,7 @@ class Lane:
         line = {"element": element, "token": token, "p": self.p}
         self.world.history("write", e="invoke", **line)
         found = self.world.resource.enter(token)
+        self.world.granted.append("")
         self.world.holder = self.p
         hold = (1.3 * DriverClient.LEASE_MS / 1000 if random.random() < 1 / 16
                 else random.choice([0, 0, 0.02, 0.05, 0.1, 0.2]))
