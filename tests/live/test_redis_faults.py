@@ -329,13 +329,16 @@ def test_push_cut_at_any_byte_still_reaches_the_waiter(
         assert rule.fired == 1
 
 
-def test_messages_in_one_byte_pieces_work(holder, proxy, redis, other, look,
+def test_messages_in_one_byte_pieces_work(drivers, proxy, redis, other, look,
                                           clean):
+    # Thousands of pieces, a turn of the proxy each: no time for a reply, but
+    # for so many of them.
+    holder = drivers(proxy.url, request_ms=10_000)
     proxy.split_requests(1)
     proxy.split_replies(1)
     proxy.split_pushes(1)
     held = other.acquire(other.lock("n"))
-    waiting = holder.start_acquire(holder.lock("n"), wait_ms=8000)
+    waiting = holder.start_acquire(holder.lock("n"), wait_ms=12_000)
     look(redis.url).wait_waiters("n", 1)
     held.release()
     grant = waiting.wait()
