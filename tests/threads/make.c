@@ -2,16 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../unit/mix.h"
 #include "program.h"
 
 static uint64_t state;
 
 static uint32_t below(uint32_t n)
 {
-    state += 0x9e3779b97f4a7c15;
-    uint64_t z = (state ^ state >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return (uint32_t)((z ^ z >> 31) >> 32) % n;
+    return (uint32_t)(mix(state += 0x9e3779b97f4a7c15) >> 32) % n;
 }
 
 static void add(char *to, const char *word)

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../unit/mix.h"
 #include "real.h"
 #include "unseen.h"
 
@@ -180,12 +181,9 @@ void sched_fail(const char *format, ...)
 
 /* -- decisions ------------------------------------------------------------------ */
 
-static uint64_t rnd(void) /* splitmix64 */
+static uint64_t rnd(void)
 {
-    uint64_t z = all.random += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
+    return mix(all.random += 0x9e3779b97f4a7c15);
 }
 
 static int owner_of(const void *mutex)

@@ -2,15 +2,11 @@
  * of dice, in this process.
  *
  * All that is seen of it is stirred into the number of its run; the numbers
- * stand in a file, and a change of one is a change of what it does, meant (then
- * PROGRAM --record) or not. SNIB_TELL=N shows what run N has stirred in. */
+ * stand in a list: same_list.h. */
 #ifndef SNIB_TESTS_CORE_SAME_H
 #define SNIB_TESTS_CORE_SAME_H
 
-#include "unit.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
+#include "same_list.h"
 
 #include "snib.h"
 
@@ -31,11 +27,8 @@ static struct {
 static uint64_t bits_at(uint32_t place)
 {
     assert_true(place < DICE);
-    uint64_t z = same.run * 0x9e3779b97f4a7c15 + place * 0xd1342543de82ef95 +
-                 ++same.thrown[place] * 0x2545f4914f6cdd1d;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
+    return mix(same.run * 0x9e3779b97f4a7c15 + place * 0xd1342543de82ef95 +
+               ++same.thrown[place] * 0x2545f4914f6cdd1d);
 }
 
 static uint32_t below_at(uint32_t place, uint32_t n)
@@ -127,50 +120,19 @@ static void tell_error(const struct snib_error *e)
     }
 }
 
-/* -- runs and their list ------------------------------------------------------ */
+/* -- runs --------------------------------------------------------------------- */
 
-static uint64_t number_of(uint64_t run, void (*live)(void))
+/* The program's: all that happens in one. */
+static void live(void);
+
+static void same_run(uint64_t run, char *ret, size_t size)
 {
-    const char *shown = getenv("SNIB_TELL");
     same.run = run;
     memset(same.thrown, 0, sizeof same.thrown);
     same.number = 14695981039346656037u;
-    same.shows = shown && strtoull(shown, NULL, 10) == run;
+    same.shows = same_is_shown(run);
     live();
-    return same.number;
-}
-
-static void check_runs(const char *list, uint64_t runs, void (*live)(void))
-{
-    FILE *f = fopen(list, "r");
-    char line[100], is[100];
-    assert_non_null(f);
-    assert_non_null(fgets(line, sizeof line, f)); /* what it is */
-    for (uint64_t run = 1; run <= runs; run++) {
-        snprintf(is, sizeof is, "%d %016" PRIx64 "\n", (int)run,
-                 number_of(run, live));
-        if (!fgets(line, sizeof line, f) || strcmp(line, is) != 0) {
-            fail_msg("is %.30s, written down as %.30sWhat is done has changed "
-                     "(SNIB_TELL=%d shows it). Meant? Then --record",
-                     is, line, (int)run);
-        }
-    }
-    fclose(f);
-}
-
-static int record_runs(const char *list, const char *title, uint64_t runs,
-                       void (*live)(void))
-{
-    FILE *f = fopen(list, "w");
-    if (!f) {
-        perror(list);
-        return 1;
-    }
-    fprintf(f, "# Run, what %s\n", title);
-    for (uint64_t run = 1; run <= runs; run++) {
-        fprintf(f, "%d %016" PRIx64 "\n", (int)run, number_of(run, live));
-    }
-    return fclose(f);
+    snprintf(ret, size, SAME_NUMBER, same.number);
 }
 
 #endif

@@ -320,7 +320,7 @@ static void adopt(void)
 
 /* -- queries --------------------------------------------------------------------- */
 
-static char long_text[5000];
+static char long_text[5000]; /* afresh in each run */
 
 static const char *some_text(snib__verb verb)
 {

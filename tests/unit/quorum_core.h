@@ -160,8 +160,8 @@ static snib_instant some_limit(void)
 static void some_id(uint64_t id[2])
 {
     /* Few buckets: others' ids are near. */
-    id[0] = one_in(5) ? 256 * below(4) + 7 : mixed(++core.ids);
-    id[1] = one_in(5) ? below(3) : mixed(++core.ids);
+    id[0] = one_in(5) ? 256 * below(4) + 7 : mix(++core.ids);
+    id[1] = one_in(5) ? below(3) : mix(++core.ids);
 }
 
 static void fill_acquire(struct snib__request *r)

@@ -2,14 +2,11 @@
  * dice.
  *
  * All that is drawn comes from the run's seed, in the order of drawing. All that
- * the store does is stirred into the number; SNIB_TELL=N shows run N. */
+ * the store does is stirred into the number (same_list.h). */
 #ifndef SNIB_TESTS_REDIS_DICE_H
 #define SNIB_TESTS_REDIS_DICE_H
 
-#include "unit.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
+#include "same_list.h"
 
 /* What a run is mostly about. */
 enum topic {
@@ -42,10 +39,7 @@ static struct {
 
 static uint64_t any_64(void) /* splitmix64 */
 {
-    uint64_t z = same.state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
+    return mix(same.state += 0x9e3779b97f4a7c15);
 }
 
 static uint64_t below(uint64_t n)

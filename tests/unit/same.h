@@ -2,21 +2,18 @@
  *
  * All that the process asks of its host is answered by dice, in a time of the
  * world's own, and all that it does there is a line. The lines of a run make a
- * number, which stands in a file: a change of one is a change of what the
- * process does, meant (then PROGRAM --record) or not. SNIB_TELL=N shows the
- * lines of run N. Each run is a process, as statics are to be fresh; what it
- * calls there are functions of the test (link --wrap), so none of it is real.
+ * number, which stands in a list: same_list.h. Each run is a process, as statics
+ * are to be fresh; what it calls there are functions of the test (link --wrap),
+ * so none of it is real.
  *
  * What is drawn depends on what it is for and how often that was asked: a look at
  * the clock more changes no other draw. */
 #ifndef SNIB_TESTS_SAME_H
 #define SNIB_TESTS_SAME_H
 
-#include "unit.h"
+#include "same_list.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -80,13 +77,6 @@ __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
     }
 }
 
-static uint64_t same_mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 /* The next of that stream: 0 … n - 1. */
 static uint64_t pick(const char *what, uint64_t n)
 {
@@ -101,7 +91,7 @@ static uint64_t pick(const char *what, uint64_t n)
     assert_true(i + 1 < SAME_STREAMS);
     same.streams[i].name = name;
     name += same.run * 0x9e3779b97f4a7c15;
-    return same_mix(name + ++same.streams[i].count * 0xd1342543de82ef95) % n;
+    return mix(name + ++same.streams[i].count * 0xd1342543de82ef95) % n;
 }
 
 static bool chance(const char *what, uint64_t n)
@@ -161,9 +151,12 @@ static bool fails(const char *call)
     return true;
 }
 
-/* -- runs and their list ------------------------------------------------------------- */
+/* -- runs ---------------------------------------------------------------------------- */
 
-static uint64_t same_run(uint64_t run, void (*live)(void))
+/* The program's: all that happens in one. */
+static void live(void);
+
+static void same_run(uint64_t run, char *ret, size_t size)
 {
     const struct rlimit second = {20, 20};
     uint64_t number = 0;
@@ -172,9 +165,8 @@ static uint64_t same_run(uint64_t run, void (*live)(void))
     fflush(NULL);
     pid_t pid = __real_fork();
     if (pid == 0) {
-        const char *shown = getenv("SNIB_TELL");
         setrlimit(RLIMIT_CPU, &second);
-        same.shows = shown && strtoull(shown, NULL, 10) == run;
+        same.shows = same_is_shown(run);
         same.run = run;
         same.number = 14695981039346656037u;
         same.result = ends[1];
@@ -188,41 +180,7 @@ static uint64_t same_run(uint64_t run, void (*live)(void))
     }
     __real_close(ends[0]);
     assert_int_equal(__real_waitpid(pid, &status, 0), pid);
-    return status == 0 ? number : 0;
-}
-
-static void same_check(const char *list, uint64_t runs, void (*live)(void))
-{
-    FILE *f = fopen(list, "r");
-    char line[100], is[100];
-    assert_non_null(f);
-    assert_non_null(fgets(line, sizeof line, f)); /* what it is */
-    for (uint64_t run = 1; run <= runs; run++) {
-        snprintf(is, sizeof is, "%d %016llx\n", (int)run,
-                 (unsigned long long)same_run(run, live));
-        if (!fgets(line, sizeof line, f) || strcmp(line, is) != 0) {
-            fail_msg("is %.30s, written down as %.30sWhat the process does has "
-                     "changed (SNIB_TELL=%d shows it). Meant? Then --record",
-                     is, line, (int)run);
-        }
-    }
-    fclose(f);
-}
-
-static int same_record(const char *list, const char *title, uint64_t runs,
-                       void (*live)(void))
-{
-    FILE *f = fopen(list, "w");
-    if (!f) {
-        perror(list);
-        return 1;
-    }
-    fprintf(f, "# Run, what %s\n", title);
-    for (uint64_t run = 1; run <= runs; run++) {
-        fprintf(f, "%d %016llx\n", (int)run,
-                (unsigned long long)same_run(run, live));
-    }
-    return fclose(f);
+    snprintf(ret, size, SAME_NUMBER, status == 0 ? number : 0);
 }
 
 #endif

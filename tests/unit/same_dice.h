@@ -1,15 +1,13 @@
 /* tests/unit/same_dice.h — dice, and the number that all that is seen makes.
  *
  * What a run shows is said here, one value after the other: they make a number,
- * and those of all runs stand in a list. SNIB_TELL=N shows the values of run N.
+ * and those of all runs stand in a list: same_list.h.
  * A header for stores that are called as they are; a process with calls of libc
  * that are answered has same.h. */
 #ifndef SNIB_TESTS_UNIT_SAME_DICE_H
 #define SNIB_TESTS_UNIT_SAME_DICE_H
 
-#include "unit.h"
-
-#include <stdlib.h>
+#include "same_list.h"
 
 #include "base/error.h"
 #include "core/store.h"
@@ -26,16 +24,9 @@ static struct {
 
 /* -- dice ---------------------------------------------------------------------- */
 
-static uint64_t mixed(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 static uint64_t below(uint64_t n)
 {
-    return mixed(same.dice += 0x9e3779b97f4a7c15) % n;
+    return mix(same.dice += 0x9e3779b97f4a7c15) % n;
 }
 
 static bool one_in(uint64_t n)
@@ -74,7 +65,7 @@ static void say_bytes(const char *what, const void *bytes, size_t size)
         printf(" %s \"%.*s\"", what, (int)size, size ? (const char *)p : "");
     }
     say("of", (int64_t)size);
-    say("is", (int64_t)(mixed(h) >> 1));
+    say("is", (int64_t)(mix(h) >> 1));
 }
 
 static void say_text(const char *what, const char *text)
@@ -151,53 +142,19 @@ static void say_answer(const struct snib__request *r)
     }
 }
 
-/* -- runs and their list ---------------------------------------------------------- */
+/* -- runs ------------------------------------------------------------------------- */
 
-static uint64_t same_run(uint64_t which, void (*live)(uint64_t which))
+/* The program's: all that happens in one. */
+static void live(uint64_t run);
+
+static void same_run(uint64_t run, char *ret, size_t size)
 {
-    const char *shown = getenv("SNIB_TELL");
     same.number = 14695981039346656037u;
-    same.dice = which * 1000003;
-    same.shows = shown && strtoull(shown, NULL, 10) == which;
-    live(which);
+    same.dice = run * 1000003;
+    same.shows = same_is_shown(run);
+    live(run);
     same.shows = false;
-    return same.number;
-}
-
-/* 0 … last. */
-static void same_check(const char *list, uint64_t last,
-                       void (*live)(uint64_t which))
-{
-    FILE *f = fopen(list, "r");
-    char line[100], is[100];
-    assert_non_null(f);
-    assert_non_null(fgets(line, sizeof line, f)); /* what it is */
-    for (uint64_t i = 0; i <= last; i++) {
-        snprintf(is, sizeof is, "%d %016llx\n", (int)i,
-                 (unsigned long long)same_run(i, live));
-        if (!fgets(line, sizeof line, f) || strcmp(line, is) != 0) {
-            fail_msg("is %.30s, written down as %.30sWhat the store does has "
-                     "changed (SNIB_TELL=%d shows it). Meant? Then --record",
-                     is, line, (int)i);
-        }
-    }
-    fclose(f);
-}
-
-static int same_record(const char *list, const char *title, uint64_t last,
-                       void (*live)(uint64_t which))
-{
-    FILE *f = fopen(list, "w");
-    if (!f) {
-        perror(list);
-        return 1;
-    }
-    fprintf(f, "# Run, what %s\n", title);
-    for (uint64_t i = 0; i <= last; i++) {
-        fprintf(f, "%d %016llx\n", (int)i,
-                (unsigned long long)same_run(i, live));
-    }
-    return fclose(f);
+    snprintf(ret, size, SAME_NUMBER, same.number);
 }
 
 #endif

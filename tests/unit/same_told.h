@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include "same_list.h"
 #include "sqlite_store.h"
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
@@ -35,6 +36,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 static struct told {
     uint64_t shown; /* the same on both stores                              */
     uint64_t all;
+    bool shows;
     char last[300];
 } told;
 
@@ -110,7 +112,7 @@ static void tell(const struct snib__request *r)
                  (int)r->answer, (int)r->err, r->position, asked ? r->slot : 0,
                  asked ? r->permits : 0, (long long)r->left.ns, r->granted != 0,
                  r->revoked, r->far, r->resent);
-    if (getenv("SNIB_TELL")) {
+    if (told.shows) {
         printf("%s kind %d name %s %s, %s\n", kit.ops->scheme, (int)r->kind,
                r->name ? r->name->raw : "", told.last, e->text);
         fflush(stdout);

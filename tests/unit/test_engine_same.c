@@ -11,8 +11,6 @@
 
 enum { RUNS = 5000, STEPS = 140, DRAIN = 400 };
 
-#define LIST SNIB_TESTS "/unit/engine_same.txt"
-
 static void say_bytes(void)
 {
     static const snib__input_kind kinds[] = {
@@ -256,6 +254,7 @@ static void live(void)
 {
     int64_t alive = snib__mem_alive();
     memset(&w, 0, sizeof w);
+    memset(long_text, 'a', sizeof long_text);
     begin();
     if (open_engine()) {
         begin_with_many();
@@ -281,21 +280,18 @@ static void nothing_can_be_freed(void **state)
                         "a blocking store is opened by snib__blocking_open");
 }
 
-static void it_does_what_is_written_down(void **state)
-{
-    (void)state;
-    check_runs(LIST, RUNS, live);
-}
-
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--record") == 0) {
-        return record_runs(LIST, "an engine does: test_engine_same.c", RUNS,
-                           live);
-    }
+    static struct same_list list = {
+        .path = SNIB_TESTS "/unit/engine_same.txt",
+        .title = "Run, what an engine does: test_engine_same.c",
+        .first = 1,
+        .last = RUNS,
+        .run = same_run,
+    };
     const struct CMUnitTest cases[] = {
         cmocka_unit_test(nothing_can_be_freed),
-        cmocka_unit_test(it_does_what_is_written_down),
+        SAME_CASE(&list),
     };
-    return RUN(cases);
+    return same_is_to_record(argc, argv) ? same_record(&list) : RUN(cases);
 }

@@ -29,8 +29,6 @@
 
 enum { RUNS_MAX = 2500 };
 
-#define LIST SNIB_TESTS "/unit/keeper_same.txt"
-
 /* -- a run --------------------------------------------------------------------------------- */
 
 static void processes_begin(void)
@@ -189,20 +187,14 @@ static void live(void)
     keeper_main(&w.plan, &w.page, socket);
 }
 
-static void it_does_what_is_written_down(void **state)
-{
-    (void)state;
-    same_check(LIST, RUNS_MAX, live);
-}
-
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--record") == 0) {
-        return same_record(LIST, "the holder process does: test_keeper_same.c",
-                           RUNS_MAX, live);
-    }
-    const struct CMUnitTest cases[] = {
-        cmocka_unit_test(it_does_what_is_written_down),
+    static struct same_list list = {
+        .path = SNIB_TESTS "/unit/keeper_same.txt",
+        .title = "Run, what the holder process does: test_keeper_same.c",
+        .first = 1,
+        .last = RUNS_MAX,
+        .run = same_run,
     };
-    return RUN(cases);
+    return same_main(argc, argv, &list);
 }

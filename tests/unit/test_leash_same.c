@@ -16,8 +16,6 @@
 
 enum { RUNS_MAX = 1500 };
 
-#define LIST SNIB_TESTS "/unit/leash_same.txt"
-
 /* -- a run --------------------------------------------------------------------------------- */
 
 static void make_rules(struct leash_rules *r)
@@ -117,20 +115,14 @@ static void live(void)
     }
 }
 
-static void it_does_what_is_written_down(void **state)
-{
-    (void)state;
-    same_check(LIST, RUNS_MAX, live);
-}
-
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--record") == 0) {
-        return same_record(LIST, "the supervisor does: test_leash_same.c",
-                           RUNS_MAX, live);
-    }
-    const struct CMUnitTest cases[] = {
-        cmocka_unit_test(it_does_what_is_written_down),
+    static struct same_list list = {
+        .path = SNIB_TESTS "/unit/leash_same.txt",
+        .title = "Run, what the supervisor does: test_leash_same.c",
+        .first = 1,
+        .last = RUNS_MAX,
+        .run = same_run,
     };
-    return RUN(cases);
+    return same_main(argc, argv, &list);
 }

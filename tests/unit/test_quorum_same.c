@@ -12,8 +12,6 @@
 
 enum { RUNS = 1500, STEPS = 120, LAST_TICKS = 60 };
 
-#define LIST SNIB_TESTS "/unit/quorum_same.txt"
-
 /* -- sorting ------------------------------------------------------------------------ */
 
 /* Of equal ones the first stays the first: not so in every library of C. */
@@ -226,21 +224,15 @@ static void live(uint64_t which)
     }
 }
 
-static void it_does_what_is_written_down(void **state)
-{
-    (void)state;
-    same_check(LIST, RUNS, live);
-}
-
 int main(int argc, char **argv)
 {
-    make_jobs();
-    if (argc == 2 && strcmp(argv[1], "--record") == 0) {
-        return same_record(LIST, "the quorum does: test_quorum_same.c", RUNS,
-                           live);
-    }
-    const struct CMUnitTest cases[] = {
-        cmocka_unit_test(it_does_what_is_written_down),
+    static struct same_list list = {
+        .path = SNIB_TESTS "/unit/quorum_same.txt",
+        .title = "Run, what the quorum does: test_quorum_same.c",
+        .first = 0,
+        .last = RUNS,
+        .run = same_run,
     };
-    return RUN(cases);
+    make_jobs();
+    return same_main(argc, argv, &list);
 }

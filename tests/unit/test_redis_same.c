@@ -15,8 +15,6 @@
 
 enum { RUNS = 1300, STEPS = 220 };
 
-#define LIST SNIB_TESTS "/unit/redis_same.txt"
-
 static int pace;
 
 /* -- opening ---------------------------------------------------------------------- */
@@ -171,9 +169,8 @@ static void begin(uint64_t run)
 {
     static const int64_t patience[] = {2000, 2000, 500, 10000, 40, 2001};
     static const int64_t apart[] = {0, 1000, 1001, -1000, -1003, 86400000};
-    const char *shown = getenv("SNIB_TELL");
     memset(&same, 0, sizeof same);
-    same.shows = shown && strtoull(shown, NULL, 10) == run;
+    same.shows = same_is_shown(run);
     same.run = run;
     same.state = run * 0x9e3779b97f4a7c15;
     same.number = 14695981039346656037u;
@@ -394,63 +391,28 @@ static void leave_early(void)
     deliver(SUBS);
 }
 
-static uint64_t live(uint64_t run)
+static void live(uint64_t run, char *ret, size_t size)
 {
+    make_names();
     begin(run);
     for (int i = 0; i < STEPS; i++) {
         step();
     }
     leave_early();
     end();
-    return same.number;
-}
-
-/* -- the list ----------------------------------------------------------------------------- */
-
-static void it_does_what_is_written_down(void **state)
-{
-    FILE *f = fopen(LIST, "r");
-    char line[100], is[100];
-    (void)state;
-    make_names();
-    assert_non_null(f);
-    assert_non_null(fgets(line, sizeof line, f)); /* what it is */
-    for (uint64_t run = 1; run <= RUNS; run++) {
-        snprintf(is, sizeof is, "%d %016llx\n", (int)run,
-                 (unsigned long long)live(run));
-        if (!fgets(line, sizeof line, f) || strcmp(line, is) != 0) {
-            fail_msg("is %.30s, written down as %.30sWhat the store does has "
-                     "changed (SNIB_TELL=%d shows it). Meant? Then --record",
-                     is, line, (int)run);
-        }
-    }
-    fclose(f);
     free_names();
-}
-
-static void written_down(void **state)
-{
-    FILE *f = fopen(LIST, "w");
-    (void)state;
-    assert_non_null(f);
-    make_names();
-    setvbuf(f, NULL, _IOLBF, 1000); /* which one fails is to be seen       */
-    fputs("# Run, what the Redis store does: test_redis_same.c\n", f);
-    for (uint64_t run = 1; run <= RUNS; run++) {
-        fprintf(f, "%d %016llx\n", (int)run, (unsigned long long)live(run));
-    }
-    free_names();
-    assert_int_equal(fclose(f), 0);
+    snprintf(ret, size, SAME_NUMBER, same.number);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest record[] = {
-        cmocka_unit_test(written_down),
-    };
-    const struct CMUnitTest cases[] = {
-        cmocka_unit_test(it_does_what_is_written_down),
+    static struct same_list list = {
+        .path = SNIB_TESTS "/unit/redis_same.txt",
+        .title = "Run, what the Redis store does: test_redis_same.c",
+        .first = 1,
+        .last = RUNS,
+        .run = live,
     };
     make_sockets();
-    return argc == 2 && !strcmp(argv[1], "--record") ? RUN(record) : RUN(cases);
+    return same_main(argc, argv, &list);
 }

@@ -25,8 +25,6 @@ enum { RUNS_MAX = 1000, MOVES = 45 };
 
 #define WALL_MS INT64_C(1790000000000)
 
-#define LIST SNIB_TESTS "/unit/sqlite_same.txt"
-
 /* -- what is there at first ---------------------------------------------------------- */
 
 static void make_places(void)
@@ -404,20 +402,15 @@ static void live(void)
     assert_int_equal(snib__mem_alive(), 0);
 }
 
-static void it_does_what_is_written_down(void **state)
-{
-    (void)state;
-    same_check(LIST, RUNS_MAX, live);
-}
-
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--record") == 0) {
-        return same_record(LIST,
-                           "the embedded store does in it: "
-                           "test_sqlite_same.c",
-                           RUNS_MAX, live);
-    }
+    static struct same_list list = {
+        .path = SNIB_TESTS "/unit/sqlite_same.txt",
+        .title = "Run, what the embedded store does in it: test_sqlite_same.c",
+        .first = 1,
+        .last = RUNS_MAX,
+        .run = same_run,
+    };
     if (argc == 3 && strcmp(argv[1], "--run") == 0) {
         same.shows = same.on = true;
         same.run = strtoull(argv[2], NULL, 10);
@@ -425,8 +418,5 @@ int main(int argc, char **argv)
         same.on = false;
         return 0;
     }
-    const struct CMUnitTest cases[] = {
-        cmocka_unit_test(it_does_what_is_written_down),
-    };
-    return RUN(cases);
+    return same_main(argc, argv, &list);
 }

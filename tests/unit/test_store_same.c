@@ -7,24 +7,21 @@
  * others see both say the same. And what each says, with the rows that it has
  * in the end, is a number in store_same.txt: a change of one is a change of
  * what the store does, meant (then `unit.store_same --record`) or not.
- * SNIB_TELL=1 shows each answer. Not in it: waiting, processes that died. */
+ * SNIB_TELL=N shows each answer of seed N. Not in it: waiting, processes that
+ * died. */
+#include "same_apart.h"
 #include "same_told.h"
 #include "store/memory/memory.h"
 
 enum { SEEDS = 160, STEPS = 150, NAMES = 3, CLIENTS = 3, MINE = 12, CHAIN = 5 };
 
-#define LIST SNIB_TESTS "/unit/store_same.txt"
-
 /* -- chance ------------------------------------------------------------------- */
 
 static uint64_t random_state;
 
-static uint64_t below(uint64_t n) /* splitmix64 */
+static uint64_t below(uint64_t n)
 {
-    uint64_t z = random_state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return (z ^ z >> 31) % n;
+    return mix(random_state += 0x9e3779b97f4a7c15) % n;
 }
 
 static bool one_in(uint64_t n)
@@ -362,7 +359,7 @@ static void begin_run(uint64_t seed)
     memset(&change, 0, sizeof change);
     floor_seen = 0;
     companies = 0;
-    told = (struct told){0};
+    told = (struct told){.shows = same_is_shown(seed)};
     open_peers(CLIENTS);
 }
 
@@ -396,58 +393,36 @@ static void run_on_both(uint64_t seed, uint64_t ret_all[2])
     }
 }
 
-static void both_say_the_same_and_what_is_written_down(void **state)
+static void live(uint64_t seed, char *ret, size_t size)
 {
-    FILE *f = fopen(LIST, "r");
-    char line[100];
-    (void)state;
-    assert_non_null(f);
-    assert_non_null(fgets(line, sizeof line, f)); /* what it is */
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        uint64_t all[2];
-        char is[100];
-        run_on_both(seed, all);
-        remove_dir(NULL);
-        fresh_dir(NULL);
-        snprintf(is, sizeof is, "%d %016llx %016llx\n", (int)seed,
-                 (unsigned long long)all[0], (unsigned long long)all[1]);
-        if (!fgets(line, sizeof line, f) || strcmp(line, is) != 0) {
-            fail_msg("is %.40s, written down as %.40sWhat a store does has "
-                     "changed. Meant? Then unit.store_same --record",
-                     is, line);
-        }
-    }
-    fclose(f);
+    uint64_t all[2];
+    fresh_dir(NULL);
+    run_on_both(seed, all);
+    remove_dir(NULL);
+    snprintf(ret, size, SAME_NUMBER " " SAME_NUMBER, all[0], all[1]);
 }
 
-static int record(void)
+/* memory: gives no token twice in a process. */
+static void run_apart(uint64_t seed, char *ret, size_t size)
 {
-    FILE *f = fopen(LIST, "w");
-    if (!f) {
-        perror(LIST);
-        return 1;
-    }
-    fputs("# Seed, what memory: says, what a lock file says and has: "
-          "test_store_same.c\n",
-          f);
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        uint64_t all[2];
-        fresh_dir(NULL);
-        run_on_both(seed, all);
-        remove_dir(NULL);
-        fprintf(f, "%d %016llx %016llx\n", (int)seed,
-                (unsigned long long)all[0], (unsigned long long)all[1]);
-    }
-    return fclose(f);
+    same_apart(live, seed, ret, size);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--record") == 0) {
-        return record();
-    }
-    const struct CMUnitTest cases[] = {
-        CASE(both_say_the_same_and_what_is_written_down),
+    static struct same_list list = {
+        .path = SNIB_TESTS "/unit/store_same.txt",
+        .title = "Seed, what memory: says, what a lock file says and has: "
+                 "test_store_same.c",
+        .first = 1,
+        .last = SEEDS,
+        .run = run_apart,
     };
-    return cmocka_run_group_tests(cases, NULL, NULL);
+    const struct CMUnitTest cases[] = {
+        cmocka_unit_test_prestate_setup_teardown(it_does_what_is_written_down,
+                                                 NULL, remove_dir, &list),
+    };
+    return same_is_to_record(argc, argv)
+               ? same_record(&list)
+               : cmocka_run_group_tests(cases, NULL, NULL);
 }

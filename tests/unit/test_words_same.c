@@ -15,8 +15,6 @@
 
 enum { RUNS = 400, TURNS = 60 };
 
-#define LIST SNIB_TESTS "/unit/words_same.txt"
-
 static char text[6000];
 static size_t used;
 
@@ -368,20 +366,14 @@ static void live(void)
     }
 }
 
-static void it_says_what_is_written_down(void **state)
-{
-    (void)state;
-    check_runs(LIST, RUNS, live);
-}
-
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--record") == 0) {
-        return record_runs(
-            LIST, "pure parts of src/core say: test_words_same.c", RUNS, live);
-    }
-    const struct CMUnitTest cases[] = {
-        cmocka_unit_test(it_says_what_is_written_down),
+    static struct same_list list = {
+        .path = SNIB_TESTS "/unit/words_same.txt",
+        .title = "Run, what pure parts of src/core say: test_words_same.c",
+        .first = 1,
+        .last = RUNS,
+        .run = same_run,
     };
-    return RUN(cases);
+    return same_main(argc, argv, &list);
 }
