@@ -91,14 +91,20 @@ def formatting(tree):
     """clang-format would change nothing."""
     tool = _tool("clang-format", "clang-format-14")
 
-    def one(path):
-        done = _run(tree, [tool, "--dry-run", "-Werror", path])
-        if done.returncode:
-            first = re.search(r":(\d+):\d+: error", done.stdout)
-            line = first.group(1) if first else "1"
+    def some(paths):
+        done = _run(tree, [tool, "--dry-run", "-Werror", *paths])
+        found = {}
+        for path, line in re.findall(r"^(.+?):(\d+):\d+: error", done.stdout,
+                                     re.M):
+            found.setdefault(path, line)
+        if done.returncode and not found:
+            yield Finding(f"{paths[0]}:1: {done.stdout.strip()[:200]}")
+        for path, line in found.items():
             yield Finding(f"{path}:{line}: not formatted (./dev format)")
 
-    yield from _parallel(one, tree.c_files())
+    paths = sorted(tree.c_files())
+    yield from _parallel(some, [paths[i:i + 40]
+                                for i in range(0, len(paths), 40)])
 
 
 def tidy(tree):
