@@ -11,6 +11,10 @@
 #include "snib/multi.h"
 #include "snib/test.h"
 
+/* As many replies as are asked for, one right after the other, in several times
+ * request_ms; until all of them are lost the client's thread is busy. */
+enum { REQUEST_MS = 50, LOST = 300000 };
+
 static struct snib_error e;
 
 /* -- identity ---------------------------------------------------------------- */
@@ -60,7 +64,7 @@ static struct pair pair_new(const char *url)
     struct snib_client_options o = SNIB_INIT(snib_client_options);
     struct pair p;
     o.url = url;
-    o.request_ms = 200;
+    o.request_ms = REQUEST_MS;
     assert_int_equal(snib_client_open(&o, &p.client, &e), SNIB_ERR_OK);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(
@@ -105,7 +109,7 @@ static void without_answers_it_is_unknown_and_ends_by_itself(void **state)
     struct pair other = pair_new("memory:multi-unknown");
     struct snib_grant g[2];
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    assert_int_equal(snib_test_drop_replies(p.client, 1000000), SNIB_ERR_OK);
+    assert_int_equal(snib_test_drop_replies(p.client, LOST), SNIB_ERR_OK);
     assert_int_equal(try_all(&p, g), SNIB_ERR_UNKNOWN);
     assert_true(!g[0].ticket && !g[1].ticket);
     assert_non_null(strstr(e.text, "'a'"));
@@ -124,7 +128,7 @@ static void a_release_without_an_answer_is_unknown(void **state)
     struct pair p = pair_new("memory:multi-release");
     struct snib_grant g[2];
     assert_int_equal(try_all(&p, g), SNIB_ERR_OK);
-    assert_int_equal(snib_test_drop_replies(p.client, 1000000), SNIB_ERR_OK);
+    assert_int_equal(snib_test_drop_replies(p.client, LOST), SNIB_ERR_OK);
     assert_int_equal(snib_multi_release(p.multi, g, &e), SNIB_ERR_UNKNOWN);
     assert_non_null(strstr(e.text, "'b'")); /* the last in order, said first */
     assert_int_equal(snib_test_drop_replies(p.client, 0), SNIB_ERR_OK);
@@ -141,7 +145,7 @@ static void one_that_was_not_asked_for_is_not_given_up(void **state)
     struct snib__member member[2];
     struct snib_grant g;
     assert_int_equal(snib_acquire(p.lock[0], NULL, &g, &e), SNIB_ERR_OK);
-    assert_int_equal(snib_test_drop_replies(p.client, 1000000), SNIB_ERR_OK);
+    assert_int_equal(snib_test_drop_replies(p.client, LOST), SNIB_ERR_OK);
     assert_int_equal(snib_release(p.lock[0], g, &e), SNIB_ERR_UNKNOWN);
     memset(member, 0xa5, sizeof member); /* as a stack is */
     for (int i = 0; i < 2; i++) {
@@ -168,7 +172,7 @@ static void a_loss_outweighs_an_unknown(void **state)
     snib_multi_status(p.multi, g, &s);
     assert_int_equal(s.state, SNIB_LOST);
     assert_int_equal(s.member, 0);
-    assert_int_equal(snib_test_drop_replies(p.client, 1000000), SNIB_ERR_OK);
+    assert_int_equal(snib_test_drop_replies(p.client, LOST), SNIB_ERR_OK);
     assert_int_equal(snib_multi_release(p.multi, g, &e), SNIB_ERR_LOST);
     assert_non_null(strstr(e.text, "'b'"));
     assert_int_equal(snib_test_drop_replies(p.client, 0), SNIB_ERR_OK);
