@@ -3,6 +3,8 @@
  * both sides are told. */
 #include "processes.h"
 
+#include <sys/file.h>
+
 static void hold_and_renew(void)
 {
     struct snib_client *c = must_open(NULL);
@@ -146,6 +148,26 @@ static void the_note_alone_is_written_anew(void **state)
     tell(&holder);
     hear_that(&holder, "ok");
     end_by(&holder, SIGKILL);
+}
+
+/* Who lives was kept from the processor between his lock of the directory and
+ * his first one of the file. */
+static void a_note_that_comes_late_is_waited_for(void **state)
+{
+    const struct timespec late = {.tv_nsec = 300000000}; /* the fault itself */
+    char bells[sizeof path + 8];
+    (void)state;
+    newcomer_is_told(try_once, "ok");
+    snprintf(bells, sizeof bells, "%s-bells", path);
+    int fd = open(bells, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_return_code(flock(fd, LOCK_SH), 0);
+    shell("mv -T locks.db-bells/files aside");
+    struct process p = begin(try_once);
+    nanosleep(&late, NULL);
+    shell("mv -T aside locks.db-bells/files");
+    hear_that(&p, "ok");
+    assert_int_equal(over(&p), 0);
+    close(fd);
 }
 
 static void the_wal_is_moved_away(void **state)
@@ -320,6 +342,7 @@ int main(void)
         CASE(the_wal_goes_with_the_note),
         CASE(all_go_with_the_note),
         CASE(the_note_alone_is_written_anew),
+        CASE(a_note_that_comes_late_is_waited_for),
         CASE(the_wal_is_moved_away),
         CASE(all_three_are_replaced_by_copies),
         CASE(the_shm_is_replaced_by_a_copy),

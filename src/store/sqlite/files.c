@@ -201,9 +201,12 @@ static snib_err make_missing(struct snib__place *p, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
+enum { UNSEEN = SNIB__FILES };
+
 /* Somebody lives, and the note is not there: it was removed, or who made the
  * files died before he wrote it. Those that others have open are the files that
- * are meant; -1. */
+ * are meant; -1. If nobody is seen to have them open, UNSEEN: whoever lives may
+ * be about to open them, and to write it. */
 static int without_note(const struct snib__place *p, const uint64_t disk[])
 {
     for (int i = 0; i < SNIB__FILES; i++) {
@@ -211,7 +214,7 @@ static int without_note(const struct snib__place *p, const uint64_t disk[])
             return i;
         }
     }
-    return snib__host_locked(p->path) ? -1 : 0;
+    return snib__host_locked(p->path) ? -1 : UNSEEN;
 }
 
 static void pause_for(long us)
@@ -225,6 +228,7 @@ snib_err snib__files_enter(struct snib__place *p, snib_instant until,
 {
     uint64_t disk[SNIB__FILES], note[SNIB__FILES];
     for (int looks = 0;; looks++) {
+        int i = -1;
         p->alone = flock(p->bells, LOCK_EX | LOCK_NB) == 0;
         if (p->alone) {
             return make_missing(p, reterr);
@@ -239,13 +243,13 @@ snib_err snib__files_enter(struct snib__place *p, snib_instant until,
                 flock(p->bells, LOCK_UN);
                 return err;
             }
-            int i = read_note(p, note) ? differs(disk, note)
-                                       : without_note(p, disk);
+            i = read_note(p, note) ? differs(disk, note)
+                                   : without_note(p, disk);
             if (i < 0) {
                 return SNIB_ERR_OK;
             }
             flock(p->bells, LOCK_UN);
-            if (looks >= LOOKS) {
+            if (looks >= LOOKS && i != UNSEEN) {
                 return fail_replaced(p, i, reterr);
             }
         } else {
@@ -253,6 +257,9 @@ snib_err snib__files_enter(struct snib__place *p, snib_instant until,
         }
         if (snib__reached(snib__host_now(), until)) {
             char who[40];
+            if (i == UNSEEN) {
+                return fail_replaced(p, 0, reterr);
+            }
             say_user(p, who, sizeof who);
             return snib__fail(reterr, SNIB_ERR_STORE,
                               "lock file %s: another process%s is opening it "
