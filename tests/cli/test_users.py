@@ -215,6 +215,18 @@ def test_who_still_holds_in_the_own_file_is_seen_from_another_container(host):
     assert done.stdout.startswith("78\n")
 
 
+def test_who_only_looks_at_the_own_file_keeps_nobody_from_the_shared(host):
+    """As each newcomer does, for an instant."""
+    done = run_on_a_host(host, (
+        '"$0" try n; ' + MAKE +
+        'flock -x /var/lib/snib/locks.db-bells sh -c '
+        "'echo >/var/lib/looks; exec sleep 0.02' & "
+        'until [ -e /var/lib/looks ]; do :; done; '
+        '"$0" try n; wait; ls /var/lib/snib/shared'))
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert "locks.db" in done.stdout
+
+
 def test_a_shared_directory_that_others_may_write_to_is_not_used(host):
     done = run_on_a_host(host, MAKE + (
         'chmod 2777 /var/lib/snib/shared; "$0" try n'))

@@ -40,7 +40,6 @@
 #define NOTE "files"
 /* So often who is not alone looks again before it says that the files are not
  * those in use: another newcomer may have been what it saw living. */
-#define LOOKS 50
 
 static const char *const suffix[SNIB__FILES] = {"", "-wal", "-shm"};
 
@@ -171,21 +170,32 @@ static snib_err fail_replaced(const struct snib__place *p, int i,
                       p->path, i == 0 ? "it" : suffix[i] + 1, who);
 }
 
+static bool is_empty(const struct snib__place *p)
+{
+    struct stat st;
+    return fstatat(p->dir, p->base, &st, 0) || st.st_size == 0;
+}
+
+/* Nobody has the directory locked, and somebody has the file: the directory was
+ * removed and made anew, or he is just being ended. */
+static bool is_left_locked(const struct snib__place *p)
+{
+    uint64_t note[SNIB__FILES];
+    return !read_note(p, note) && !is_empty(p) && snib__host_locked(p->path);
+}
+
 static snib_err make_missing(struct snib__place *p, struct snib_error *reterr)
 {
-    uint64_t disk[SNIB__FILES], note[SNIB__FILES];
+    uint64_t disk[SNIB__FILES];
     char name[300];
-    struct stat st;
     snib_err err = read_disk(p, disk, reterr);
     if (err) {
         return err;
     }
-    bool empty = fstatat(p->dir, p->base, &st, 0) || st.st_size == 0;
-    /* Without a note (its directory was removed) nobody can be seen to live
-     * but by SQLite's own locks of the file. */
-    if (!empty && !read_note(p, note) && snib__host_locked(p->path)) {
+    if (is_left_locked(p)) {
         return fail_replaced(p, 1, reterr);
     }
+    bool empty = is_empty(p);
     for (int i = 1; i < SNIB__FILES; i++) {
         if (disk[i] || (empty && i == 1)) {
             continue;
@@ -201,12 +211,9 @@ static snib_err make_missing(struct snib__place *p, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
-enum { UNSEEN = SNIB__FILES };
-
 /* Somebody lives, and the note is not there: it was removed, or who made the
  * files died before he wrote it. Those that others have open are the files that
- * are meant; -1. If nobody is seen to have them open, UNSEEN: whoever lives may
- * be about to open them, and to write it. */
+ * are meant; -1. */
 static int without_note(const struct snib__place *p, const uint64_t disk[])
 {
     for (int i = 0; i < SNIB__FILES; i++) {
@@ -214,7 +221,7 @@ static int without_note(const struct snib__place *p, const uint64_t disk[])
             return i;
         }
     }
-    return snib__host_locked(p->path) ? -1 : UNSEEN;
+    return snib__host_locked(p->path) ? -1 : 0;
 }
 
 static void pause_for(long us)
@@ -223,50 +230,94 @@ static void pause_for(long us)
     nanosleep(&t, NULL);
 }
 
+/* Half a millisecond, and not all at once. */
+static void pause_between(int looks)
+{
+    pause_for(200 + (looks + getpid()) % 7 * 100);
+}
+
+/* What the looks of somebody who wants to enter have shown. */
+struct looks {
+    int count;  /* since nobody was alone                                   */
+    int sure;   /* so often in a row, without a note, the files were in use */
+    int wrong;  /* which file it is not; -1: none                           */
+    bool noted; /* there was a note                                         */
+};
+
+/* Without a note nothing is believed at once: who is killed lets go of the
+ * directory before he lets go of the file, and who has just come in may be about
+ * to open the files, and to write it. */
+enum { LOOKS = 50, SURE = 20, UNNOTED = 500 };
+
+/* Others are there, and nobody is alone: the directory is locked with them.
+ * *ret_in: entered. Else it is let go, and another look is due; one that takes
+ * long is made without the lock, which would keep others from being alone. */
+static snib_err enter_beside(struct snib__place *p, struct looks *l,
+                             bool *ret_in, struct snib_error *reterr)
+{
+    uint64_t disk[SNIB__FILES], note[SNIB__FILES];
+    snib_err err = read_disk(p, disk, reterr);
+    l->noted = read_note(p, note);
+    l->wrong = l->noted ? differs(disk, note) : -1;
+    *ret_in = !err && l->wrong < 0 && (l->noted || l->sure >= SURE);
+    if (*ret_in) {
+        return SNIB_ERR_OK;
+    }
+    snib__files_leave(p);
+    if (err) {
+        return err;
+    }
+    if (!l->noted) {
+        l->wrong = without_note(p, disk);
+    }
+    l->sure = l->wrong < 0 ? l->sure + 1 : 0;
+    return l->wrong >= 0 && l->count >= (l->noted ? LOOKS : UNNOTED)
+               ? fail_replaced(p, l->wrong, reterr)
+               : SNIB_ERR_OK;
+}
+
+static snib_err fail_opening(const struct snib__place *p, const struct looks *l,
+                             struct snib_error *reterr)
+{
+    char who[40];
+    if (!l->noted) {
+        return fail_replaced(p, l->wrong < 0 ? 0 : l->wrong, reterr);
+    }
+    say_user(p, who, sizeof who);
+    return snib__fail(reterr, SNIB_ERR_STORE,
+                      "lock file %s: another process%s is opening it and does "
+                      "not come to an end",
+                      p->path, who);
+}
+
 snib_err snib__files_enter(struct snib__place *p, snib_instant until,
                            struct snib_error *reterr)
 {
-    uint64_t disk[SNIB__FILES], note[SNIB__FILES];
-    for (int looks = 0;; looks++) {
-        int i = -1;
+    for (struct looks l = {.noted = true};; l.count++) {
         p->alone = flock(p->bells, LOCK_EX | LOCK_NB) == 0;
-        if (p->alone) {
+        if (p->alone && (l.count >= UNNOTED || !is_left_locked(p))) {
             return make_missing(p, reterr);
         }
-        if (errno != EWOULDBLOCK && errno != EINTR) {
+        if (p->alone) {
+            snib__files_leave(p);
+            l.noted = false;
+        } else if (errno != EWOULDBLOCK && errno != EINTR) {
             return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: flock: %s",
                               p->bells_path, strerror(errno));
-        }
-        if (flock(p->bells, LOCK_SH | LOCK_NB) == 0) {
-            snib_err err = read_disk(p, disk, reterr);
-            if (err) {
-                flock(p->bells, LOCK_UN);
+        } else if (flock(p->bells, LOCK_SH | LOCK_NB) == 0) {
+            bool in;
+            snib_err err = enter_beside(p, &l, &in, reterr);
+            if (err || in) {
                 return err;
             }
-            i = read_note(p, note) ? differs(disk, note)
-                                   : without_note(p, disk);
-            if (i < 0) {
-                return SNIB_ERR_OK;
-            }
-            flock(p->bells, LOCK_UN);
-            if (looks >= LOOKS && i != UNSEEN) {
-                return fail_replaced(p, i, reterr);
-            }
         } else {
-            looks = 0;
+            l.count = 0;
+            l.noted = true;
         }
         if (snib__reached(snib__host_now(), until)) {
-            char who[40];
-            if (i == UNSEEN) {
-                return fail_replaced(p, 0, reterr);
-            }
-            say_user(p, who, sizeof who);
-            return snib__fail(reterr, SNIB_ERR_STORE,
-                              "lock file %s: another process%s is opening it "
-                              "and does not come to an end",
-                              p->path, who);
+            return fail_opening(p, &l, reterr);
         }
-        pause_for(200 + (long)(looks % 7) * 100);
+        pause_between(l.count);
     }
 }
 

@@ -24,6 +24,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -146,19 +147,34 @@ static snib_err own_path(const struct passwd *found, int rc, char *ret,
     return SNIB_ERR_OK;
 }
 
+/* Whoever uses a file has its bells locked all the time; who only looks, as we
+ * do, or is coming in, for an instant. */
+static bool is_used(int bells)
+{
+    enum { LOOKS = 200 };
+    const struct timespec pause = {.tv_nsec = 500000};
+    for (int i = 0; i < LOOKS; i++) {
+        if (flock(bells, LOCK_EX | LOCK_NB) == 0) {
+            flock(bells, LOCK_UN); /* a fork's copy would keep it else       */
+            return false;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 /* Those who hold in the own file, from before the group had one, would not be
- * excluded by the group's: they come to their end first. Whoever uses a file has
- * its bells locked; the list of locks, which does not show another pid
- * namespace's, only gives the name. */
+ * excluded by the group's: they come to their end first. The list of locks, which
+ * does not show another pid namespace's, only gives the name. */
 static snib_err check_moved(const char *own, struct snib_error *reterr)
 {
-    char bells[4200], who[40] = "another process";
+    char bells[4200], who[40] = "this or another process";
     snprintf(bells, sizeof bells, "%s-bells", own);
     int fd = open(bells, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
-        return SNIB_ERR_OK;
+        return snib__host_lacks(errno, bells, reterr); /* else: never made   */
     }
-    bool used = flock(fd, LOCK_EX | LOCK_NB) != 0;
+    bool used = is_used(fd);
     int64_t pid = used ? snib__host_user_of(fd) : 0;
     close(fd);
     if (!used) {
@@ -167,12 +183,11 @@ static snib_err check_moved(const char *own, struct snib_error *reterr)
     if (pid) {
         snprintf(who, sizeof who, "process %lld", (long long)pid);
     }
-    return snib__fail(
-        reterr, SNIB_ERR_CONFIG,
-        "%s still uses the lock file %s, from before the one in " OF_GROUP
-        " was made for all of its group: wait until it "
-        "has ended, or end it",
-        who, own);
+    return snib__fail(reterr, SNIB_ERR_CONFIG,
+                      "%s still uses the lock file %s, from before the one "
+                      "in " OF_GROUP " was made for all of its group: wait "
+                      "until it has ended, or end it",
+                      who, own);
 }
 
 snib_err snib__sqlite_default_path(char *ret, size_t size,
@@ -189,7 +204,10 @@ snib_err snib__sqlite_default_path(char *ret, size_t size,
     if (err || !shared) {
         return err ? err : own_path(found, rc, ret, size, reterr);
     }
-    if (!own_path(found, rc, ret, size, NULL)) {
+    if (rc) {
+        err = snib__host_lacks(rc, "the password database", reterr);
+    }
+    if (!err && !own_path(found, rc, ret, size, NULL)) {
         err = check_moved(ret, reterr);
     }
     snprintf(ret, size, OF_GROUP "/locks.db");
