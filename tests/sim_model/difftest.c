@@ -33,6 +33,7 @@
 #include "redis_model.h"
 #include "resp_compare.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -57,7 +58,8 @@ struct world {
     int id[CONNS];
     bool multi; /* connection 1 is, or was, in MULTI */
     struct stream real[CONNS];
-    int state[2]; /* states that are on, -1 none */
+    const char *why; /* no more came from the server */
+    int state[2];    /* states that are on, -1 none */
     struct request group[GROUP];
     int group_n;
     int group_conn;
@@ -143,10 +145,12 @@ static bool read_more(struct world *w, int conn)
     char buf[65536];
     struct pollfd pfd = {.fd = w->fd[conn], .events = POLLIN};
     if (poll(&pfd, 1, 30000) <= 0) {
+        w->why = "no more within 30 s";
         return false;
     }
     ssize_t n = read(w->fd[conn], buf, sizeof buf);
     if (n <= 0) {
+        w->why = n < 0 ? strerror(errno) : "closed";
         return false;
     }
     append(&w->real[conn], buf, (size_t)n);
@@ -167,8 +171,9 @@ static bool compare_conn(struct world *w, int conn)
     while ((have = count_replies(real->p, real->n, &used)) < want) {
         if (!read_more(w, conn)) {
             difference(w, conn, have, model, n, real->p, real->n);
-            fprintf(stderr, "(the server sent %zu of %zu replies)\n", have,
-                    want);
+            fprintf(stderr, "(the server sent %zu of %zu replies: %s; it %s)\n",
+                    have, want, w->why,
+                    real_runs(&w->server) ? "runs" : "ended");
             return false;
         }
     }

@@ -165,6 +165,16 @@ bool real_start(struct real *r)
            read(r->looper, byte, sizeof byte) > 0 && fail_a_dump(r);
 }
 
+bool real_runs(struct real *r)
+{
+    int status;
+    if (r->pid > 0 && waitpid(r->pid, &status, WNOHANG) == r->pid) {
+        fprintf(stderr, "redis-server: status %d\n", status);
+        r->pid = 0;
+    }
+    return r->pid > 0;
+}
+
 void real_stop(struct real *r)
 {
     close(r->admin);

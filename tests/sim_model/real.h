@@ -27,6 +27,8 @@ bool real_present(void);
 bool real_start(struct real *r);
 /* A new connection, or -1. */
 int real_connect(const struct real *r);
+/* False: it has ended, and is no zombie any more. */
+bool real_runs(struct real *r);
 /* Stops it and removes the scratch directory. */
 void real_stop(struct real *r);
 
