@@ -377,9 +377,7 @@ static struct snib__hold *count_down(struct snib__step *s,
     }
     struct snib__hold *then = first->next;
     if (h == first) {
-        then->extra = h->extra; /* the chain's */
-        h->extra = NULL;
-        then->renewers = h->renewers;
+        snib__extra_hand_on(h, then);
         first = then;
     } else {
         then = first;

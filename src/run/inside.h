@@ -332,6 +332,9 @@ int snib__thread_start(pthread_t *, void *(*body)(void *), void *);
 snib_err snib__extra_new(struct snib_lock *, bool events, void *user,
                          struct snib__extra **ret);
 void snib__extra_free(struct snib__step *, struct snib__extra *);
+/* The first hold of a chain goes: what is the chain's is the next one's now, and
+ * who is told is his handle's owner. */
+void snib__extra_hand_on(struct snib__hold *from, struct snib__hold *to);
 /* The seat's state as the engine tells it. */
 void snib__extra_changed(struct snib__step *, struct snib__hold *,
                          const struct snib__seat *);

@@ -147,11 +147,8 @@ static void forget_hold(struct snib__step *s, struct snib__seat *seat,
     struct snib__hold *before = seat->user;
     if (before == h) {
         seat->user = h->next;
-        if (h->next) { /* what is the chain's goes to its next one */
-            h->next->extra = h->extra;
-            h->next->renewers = h->renewers;
-            h->extra = NULL;
-            h->renewers = NULL;
+        if (h->next) {
+            snib__extra_hand_on(h, h->next);
         }
     }
     while (before && before->next != h) {

@@ -79,6 +79,22 @@ void snib__extra_free(struct snib__step *s, struct snib__extra *x)
     }
 }
 
+void snib__extra_hand_on(struct snib__hold *from, struct snib__hold *to)
+{
+    struct snib__extra *x = to->extra = from->extra;
+    to->renewers = from->renewers;
+    from->extra = NULL;
+    from->renewers = NULL;
+    if (x) {
+        x->lock = to->lock;
+        x->on_change = to->lock->o.on_change;
+        x->data = to->lock->o.data;
+        if (!x->on_change) {
+            snib__unlink(&x->notice);
+        }
+    }
+}
+
 void snib__extra_changed(struct snib__step *s, struct snib__hold *h,
                          const struct snib__seat *seat)
 {

@@ -116,12 +116,70 @@ static void the_loss_is_told_though_the_first_one_has_gone(void **state)
     }
 }
 
+static void note_loss(void *data, struct snib_grant grant, snib_state state,
+                      snib_reason reason)
+{
+    (void)grant, (void)reason;
+    if (state == SNIB_LOST) {
+        __atomic_fetch_add((int *)data, 1, __ATOMIC_SEQ_CST);
+    }
+}
+
+static int told(int losses[2])
+{
+    return __atomic_load_n(&losses[0], __ATOMIC_SEQ_CST) +
+           __atomic_load_n(&losses[1], __ATOMIC_SEQ_CST);
+}
+
+static struct snib_lock *telling(struct snib_client *c, int *losses)
+{
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    struct snib_lock *l;
+    o.on_change = losses ? note_loss : NULL;
+    o.data = losses;
+    assert_int_equal(snib_lock_new(c, "x", &o, &l, &e), SNIB_ERR_OK);
+    return l;
+}
+
+/* By the callback of a handle that is still there: the data of one that has been
+ * freed is its owner's again. */
+static void who_is_left_is_told_of_the_loss_and_nobody_else(void **state)
+{
+    for (int wants = 0; wants < 2; wants++) {
+        new_space(state);
+        int64_t alive = snib__mem_alive();
+        int losses[2] = {0};
+        struct snib_client *c = open_client("", false);
+        struct snib_client *other = open_client("", false);
+        struct snib_lock *first = telling(c, &losses[0]);
+        struct snib_lock *then = telling(c, wants ? &losses[1] : NULL);
+        struct snib_grant g, same;
+        assert_int_equal(acquire(first, 0, &g), SNIB_ERR_OK);
+        assert_int_equal(acquire(then, 0, &same), SNIB_ERR_OK);
+        assert_int_equal(snib_release(first, g, &e), SNIB_ERR_OK);
+        snib_lock_free(first);
+        assert_int_equal(snib_test_steal(other, "x", 1), SNIB_ERR_OK);
+        assert_int_equal(snib_renew(then, same, 0, &e), SNIB_ERR_LOST);
+        for (int i = 0; i < 5000 && wants && !told(losses); i++) {
+            poll(NULL, 0, 1);
+        }
+        assert_int_equal(snib_release(then, same, &e), SNIB_ERR_LOST);
+        snib_lock_free(then);
+        snib_client_free(c);
+        snib_client_free(other);
+        assert_int_equal(losses[0], 0);
+        assert_int_equal(losses[1], wants);
+        assert_int_equal(snib__mem_alive(), alive);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest handles[] = {
         cmocka_unit_test(each_gives_back_its_own),
         cmocka_unit_test(a_handle_that_is_freed_gives_back_its_own),
         cmocka_unit_test(the_loss_is_told_though_the_first_one_has_gone),
+        cmocka_unit_test(who_is_left_is_told_of_the_loss_and_nobody_else),
     };
     return RUN(handles);
 }
