@@ -35,7 +35,6 @@ enum {
 };
 
 #define RETRY_MS      20 /* the library was blocked by others */
-#define TROUBLE_NS    INT64_C(100000000)
 #define IDS_AT_ONCE   32
 #define FIRST_BUCKETS 16
 
@@ -146,6 +145,9 @@ static void list_it(struct snib__store *s, snib_instant now,
     snib__heap_remove(&s->heap, &r->timer);
     r->chan |= LISTED;
     snib__unlink(&r->link); /* an interim answer nobody has fetched yet */
+    if (!r->blocked) {
+        r->asked = now;
+    }
     r->blocked = false;
     r->patience = r->limit; /* exec reads this one: limit may move meanwhile */
     snib__list_push(&s->out->exec, &r->link);
@@ -168,7 +170,6 @@ static void start(struct snib__store *s, snib_instant now,
                   struct snib__list *chain)
 {
     struct snib__link *l;
-    (void)now;
     while ((l = snib__list_pop(chain))) {
         struct snib__request *r = of_link(l);
         if (owns(s, r)) { /* a waiter turned into something else */
@@ -179,6 +180,7 @@ static void start(struct snib__store *s, snib_instant now,
         r->timer.index = 0;
         r->chan = r->verb == SNIB__ACQUIRE && r->placed ? STANDS : WAITING;
         r->answer = SNIB__PENDING;
+        r->blocked = false; /* of an earlier life */
         if (!reserve(s)) {
             r->answer = SNIB__NOT_APPLIED;
             r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
@@ -373,7 +375,8 @@ static void remember(struct snib__store *s, snib_instant now,
 static void state(const struct snib__store *s, snib_instant now,
                   struct snib__store_state *ret)
 {
-    if (s->last.err && snib__between(s->last.since, now).ns < TROUBLE_NS) {
+    if (s->last.err &&
+        snib__between(s->last.since, now).ns < SNIB__BLOCKED_NS) {
         ret->reachable = true; /* another's write, most likely: it passes  */
         ret->nodes_reachable = 1;
         return;

@@ -65,6 +65,9 @@ typedef enum snib__answer {
     SNIB__UNKNOWN      /* sent, no answer: core re-sends or cancels         */
 } snib__answer;
 
+/* A library that others have blocked for less than this: it passes. */
+#define SNIB__BLOCKED_NS INT64_C(100000000)
+
 /* One attempt by this client for one lock (lanes are the core's business).
  * From start() until its final answer it belongs to the store; the core may
  * start() it again afterwards (a repeat: same id).
@@ -182,6 +185,8 @@ struct snib__request {
                   (NOT_APPLIED), not its limit                              */
     bool blocked;     /* NOT_APPLIED, PENDING: others were inside the library
                   all the time, as they are when they write                 */
+    snib_instant asked; /* blocked: since when it has been, however often it
+                  was asked                                                 */
     bool may_queue, resent, revoked, keepers; /* keepers: not a caller's own
                                       wait (renewal, clean-up); resent: a copy
                                       may be executed later. The store sets it

@@ -327,8 +327,8 @@ static void refuse_late(struct snib__engine *e, snib_instant now,
 }
 
 /* Others were inside the library until the limit. That is a moment's matter
- * most of the time, and the limit was a short one: it says nothing against the
- * store. */
+ * most of the time, and if it has not lasted for longer, for this request and
+ * for all others, it says nothing against the store. */
 static bool blocked_for_a_moment(const struct snib__engine *e, snib_instant now,
                                  const struct snib__turn *t,
                                  const struct snib__request *rq)
@@ -336,6 +336,7 @@ static bool blocked_for_a_moment(const struct snib__engine *e, snib_instant now,
     struct snib__store_state is;
     snib__engine_store_state(e, now, &is);
     return rq->blocked && is.reachable && !t->doubt &&
+           snib__between(rq->asked, now).ns < SNIB__BLOCKED_NS &&
            !(t->placed && is_party(t));
 }
 

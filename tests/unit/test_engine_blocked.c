@@ -191,17 +191,47 @@ static void a_short_wait_behind_a_write_is_a_time_out(void **state)
     }
 }
 
+static struct snib__seat *try_it(struct snib__site *site, int64_t limit_ms)
+{
+    struct snib__ask ask = {.lane = 2,
+                            .try_only = true,
+                            .limit = snib__after(d.now, snib__ms(limit_ms)),
+                            .lease = snib__ms(30000)};
+    struct snib__seat *s = NULL;
+    assert_int_equal(snib__engine_acquire(d.e, d.now, site, &ask, &s, &d.err),
+                     SNIB_ERR_OK);
+    return s;
+}
+
+/* Others get an answer meanwhile, as who reads does: that says nothing of who
+ * wants to write. */
+static void a_long_wait_behind_a_write_blames_the_store(void **state)
+{
+    (void)state;
+    struct snib__site *other;
+    assert_int_equal(snib__engine_site(d.e, "other", 0, &other, &d.err),
+                     SNIB_ERR_OK);
+    struct snib__seat *a = acquire(1, 400);
+    for (int64_t ms = 0; ms < 360; ms += 40) {
+        assert_non_null(inside());
+        inside()->blocked = true;
+        comes_back(SNIB__PENDING, SNIB_ERR_STORE);
+        struct snib__seat *b = try_it(other, 1000);
+        assert_non_null(inside());
+        comes_back(SNIB__NO, SNIB_ERR_BUSY);
+        is_told(b, SNIB_ERR_BUSY);
+        pass_ms(40);
+    }
+    d.now = snib__after(d.now, snib__ms(40));
+    occupied();
+    is_told(a, SNIB_ERR_STORE);
+}
+
 /* It waits as long as for any answer: nobody knows whether it is free. */
 static void a_try_behind_a_write_blames_the_store(void **state)
 {
     (void)state;
-    struct snib__ask ask = {.lane = 1,
-                            .try_only = true,
-                            .limit = snib__after(d.now, snib__ms(20)),
-                            .lease = snib__ms(30000)};
-    struct snib__seat *s = NULL;
-    assert_int_equal(snib__engine_acquire(d.e, d.now, d.site, &ask, &s, &d.err),
-                     SNIB_ERR_OK);
+    struct snib__seat *s = try_it(d.site, 20);
     d.now = snib__after(d.now, snib__ms(20));
     occupied();
     is_told(s, SNIB_ERR_STORE);
@@ -251,6 +281,8 @@ int main(void)
             a_cancel_of_what_was_never_there_is_done, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_short_wait_behind_a_write_is_a_time_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_long_wait_behind_a_write_blames_the_store, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_try_behind_a_write_blames_the_store,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_disk_is_no_time_out, set_up,
