@@ -38,8 +38,6 @@
 #include "store/sqlite/internal.h"
 
 #define NOTE "files"
-/* So often who is not alone looks again before it says that the files are not
- * those in use: another newcomer may have been what it saw living. */
 
 static const char *const suffix[SNIB__FILES] = {"", "-wal", "-shm"};
 
@@ -244,9 +242,12 @@ struct looks {
     bool noted; /* there was a note                                         */
 };
 
-/* Without a note nothing is believed at once: who is killed lets go of the
- * directory before he lets go of the file, and who has just come in may be about
- * to open the files, and to write it. */
+/* Looks, half a millisecond apart. LOOKS: before it is said that the files are not
+ * those of the note; another newcomer may have been what was seen living. Without
+ * a note nothing is believed at once: who is killed lets go of the directory
+ * before he lets go of the file, and who has just come in may be about to open
+ * the files, and to write it. SURE: before it is believed that others have the
+ * files open, UNNOTED: that nobody has. */
 enum { LOOKS = 50, SURE = 20, UNNOTED = 500 };
 
 /* Others are there, and nobody is alone: the directory is locked with them.
