@@ -65,6 +65,17 @@ def stopped(pid):
     return s is not None and s[0] == "T"
 
 
+def read_all(terminal):
+    """What was written there; the other end is closed. It comes in pieces."""
+    said = b""
+    try:
+        while piece := os.read(terminal, 100000):
+            said += piece
+    except OSError:  # EIO: nobody is at the other end
+        pass
+    return said
+
+
 def idle(pid):
     """It waits: what it was sent before that, it has heard."""
     s = stat_of(pid)

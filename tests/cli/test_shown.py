@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import eventually
+from conftest import eventually, read_all
 
 # CSI in one byte, right-to-left marks and overrides, BOM.
 HARMFUL = "\u009b31m\u200e\u200f\u061c\u202e\u2066\ufeff"
@@ -132,10 +132,10 @@ def on_a_terminal(snib, *args):
                           stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           timeout=30)
     os.close(slave)
-    said = os.read(master, 100000).decode().replace("\r\n", "\n")
+    said = read_all(master)
     os.close(master)
     assert done.returncode == 0
-    return said.splitlines()
+    return said.decode().replace("\r\n", "\n").splitlines()
 
 
 def test_list_has_columns_on_a_terminal(sqlite):

@@ -14,7 +14,7 @@ import tempfile
 
 import pytest
 
-from conftest import Snib, eventually, read_pid
+from conftest import Snib, eventually, read_all, read_pid
 
 GROUP = 54321
 ROOT, NOBODY, DAEMON, BIN = 0, 65534, 1, 2
@@ -262,10 +262,10 @@ def test_root_is_told_once_a_boot_on_a_terminal(host):
                       host + "/pipe"),
             env={"PATH": os.environ["PATH"]}, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=child, text=True, timeout=60)
-        text = os.read(parent, 10000).decode()
     finally:
-        os.close(parent)
         os.close(child)
+    text = read_all(parent).decode()
+    os.close(parent)
     assert done.returncode == 0, text
     assert told not in done.stdout
     first, _, second = text.partition(".\r\n")

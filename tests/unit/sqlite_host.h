@@ -205,9 +205,10 @@ static void add_line(char *text, size_t size, const char *type,
 {
     size_t used = strlen(text);
     snprintf(text + used, size - used,
-             "%d: %s%s  ADVISORY  %s %lld fe:01:%llu %s\n",
-             (int)pick("line", 90), chance("waits for it", 12) ? "-> " : "",
-             type, mode, pid, (unsigned long long)ino, bytes);
+             "%d: %s%s  ADVISORY  %s %lld %s:%llu %s\n", (int)pick("line", 90),
+             chance("waits for it", 12) ? "-> " : "", type, mode, pid,
+             chance("as stat says", 2) ? "00:00" : "fe:01",
+             (unsigned long long)ino, bytes);
 }
 
 /* Some that may be of these files. */

@@ -249,49 +249,6 @@ static void time_namespace_and_missing_boot_id_are_refused(void **state)
     refused(path, SNIB_ERR_CONFIG, "boot_id");
 }
 
-static void default_path_does_not_ask_the_environment(void **state)
-{
-    char a[4096], b[4096];
-    (void)state;
-    assert_int_equal(snib__sqlite_default_path(a, sizeof a, NULL), 0);
-    setenv("HOME", "/nowhere", 1);
-    setenv("XDG_STATE_HOME", "/nowhere", 1);
-    setenv("XDG_RUNTIME_DIR", "/nowhere", 1);
-    assert_int_equal(snib__sqlite_default_path(b, sizeof b, NULL), 0);
-    assert_string_equal(a, b);
-    if (geteuid() == 0) {
-        assert_string_equal(a, "/var/lib/snib/locks.db");
-    } else {
-        assert_non_null(strstr(a, "/.local/state/snib/locks.db"));
-    }
-    assert_int_equal(snib__sqlite_default_path(a, 4, NULL), SNIB_ERR_CONFIG);
-}
-
-/* The user's home is what the password database says, whoever started it. */
-static void default_path_is_that_of_the_effective_user(void **state)
-{
-    struct passwd *nobody = getpwnam("nobody");
-    char a[4096], expected[4096];
-    struct snib_error e;
-    (void)state;
-    if (geteuid() != 0 || !nobody) {
-        return; /* whose own path it is, says the case before */
-    }
-    snprintf(expected, sizeof expected, "%s/.local/state/snib/locks.db",
-             nobody->pw_dir);
-    assert_int_equal(seteuid(nobody->pw_uid), 0);
-    snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
-    assert_int_equal(seteuid(0), 0);
-    assert_int_equal(err, SNIB_ERR_OK);
-    assert_string_equal(a, expected);
-    assert_null(getpwuid(3999999));
-    assert_int_equal(seteuid(3999999), 0);
-    err = snib__sqlite_default_path(a, sizeof a, &e);
-    assert_int_equal(seteuid(0), 0);
-    assert_int_equal(err, SNIB_ERR_CONFIG);
-    assert_non_null(strstr(e.text, "no home directory for uid 3999999"));
-}
-
 /* -- the file ---------------------------------------------------------------------- */
 
 static void foreign_database_is_left_as_it_is(void **state)
@@ -486,8 +443,6 @@ int main(void)
         CASE(read_only_directory_is_refused),
         CASE(network_file_systems_are_refused_by_name),
         CASE(time_namespace_and_missing_boot_id_are_refused),
-        CASE(default_path_does_not_ask_the_environment),
-        CASE(default_path_is_that_of_the_effective_user),
         CASE(foreign_database_is_left_as_it_is),
         CASE(text_file_is_refused),
         CASE(newer_schema_is_refused),

@@ -187,13 +187,13 @@ bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
 }
 
 /* A line of /proc/locks: "7: POSIX  ADVISORY  WRITE 4312 fe:01:1234 120 120".
- * The device is not compared on file systems where stat shows another one than
- * the kernel's own (btrfs, overlay): the inode and the byte are telling enough
- * for a message. */
+ * Some file systems (btrfs, overlay) show stat another device than the kernel's
+ * own: there, the inode and the byte are telling enough for a message. */
 struct wanted {
     const char *type; /* "POSIX", "FLOCK"                                   */
     bool write;       /* only who writes                                    */
     bool others;      /* not ourselves                                      */
+    dev_t dev;        /* its line goes before one of the same inode alone   */
     uint64_t ino;
     int64_t offset; /* -1: any                                            */
 };
@@ -203,8 +203,9 @@ static int64_t look_for_lock(const struct wanted *w, uint64_t *ret_seen)
 {
     char line[256], type[8], mode[8], to[24];
     long long who, from;
+    unsigned major, minor;
     unsigned long long ino;
-    int64_t pid = 0;
+    int64_t pid = 0, alike = 0;
     FILE *f = fopen("/proc/locks", "re");
     *ret_seen = 0;
     if (!f) {
@@ -214,19 +215,20 @@ static int64_t look_for_lock(const struct wanted *w, uint64_t *ret_seen)
         for (const char *c = line; *c; c++) {
             *ret_seen = (*ret_seen ^ (uint8_t)*c) * 1099511628211u;
         }
-        if (sscanf(line, "%*d: %7s %*s %7s %lld %*x:%*x:%llu %lld %23s", type,
-                   mode, &who, &ino, &from, to) == 6 &&
+        if (sscanf(line, "%*d: %7s %*s %7s %lld %x:%x:%llu %lld %23s", type,
+                   mode, &who, &major, &minor, &ino, &from, to) == 8 &&
             ino == w->ino && who > 0 && strcmp(type, w->type) == 0 &&
             (!w->write || strcmp(mode, "WRITE") == 0) &&
             (!w->others || who != getpid()) &&
             (w->offset < 0 ||
              (from <= w->offset &&
               (to[0] == 'E' || w->offset <= strtoll(to, NULL, 10))))) {
-            pid = who;
+            alike = alike ? alike : who;
+            pid = makedev(major, minor) == w->dev ? who : 0;
         }
     }
     fclose(f);
-    return pid;
+    return pid ? pid : alike;
 }
 
 /* The kernel gives the list in pieces; a lock that ends between two of them
@@ -255,7 +257,7 @@ int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
     if (stat(path, &st)) {
         return 0;
     }
-    struct wanted w = {"POSIX", true, false, st.st_ino, offset};
+    struct wanted w = {"POSIX", true, false, st.st_dev, st.st_ino, offset};
     int64_t pid = find_lock(&w);
     if (pid) {
         read_stat(pid, &start, ret_state);
@@ -269,7 +271,7 @@ int64_t snib__host_locked(const char *path)
     if (stat(path, &st)) {
         return 0;
     }
-    struct wanted w = {"POSIX", false, true, st.st_ino, -1};
+    struct wanted w = {"POSIX", false, true, st.st_dev, st.st_ino, -1};
     return find_lock(&w);
 }
 
@@ -279,7 +281,7 @@ int64_t snib__host_user_of(int fd)
     if (fstat(fd, &st)) {
         return 0;
     }
-    struct wanted w = {"FLOCK", false, true, st.st_ino, -1};
+    struct wanted w = {"FLOCK", false, true, st.st_dev, st.st_ino, -1};
     return find_lock(&w);
 }
 

@@ -190,6 +190,23 @@ static snib_err check_moved(const char *own, struct snib_error *reterr)
                       who, own);
 }
 
+/* This user's entry in the password database; what getpwuid_r returns. Without a
+ * descriptor for the first of several sources, the last one's "no entry" counts
+ * with libc: so that is believed only where a descriptor can be had. */
+static int find_user(struct passwd *pw, char *buf, size_t size,
+                     struct passwd **ret)
+{
+    int rc = getpwuid_r(geteuid(), pw, buf, size, ret);
+    if (!rc && !*ret) {
+        int fd = open("/", O_PATH | O_CLOEXEC);
+        if (fd < 0) {
+            return errno;
+        }
+        close(fd);
+    }
+    return rc;
+}
+
 snib_err snib__sqlite_default_path(char *ret, size_t size,
                                    struct snib_error *reterr)
 {
@@ -198,7 +215,7 @@ snib_err snib__sqlite_default_path(char *ret, size_t size,
     bool shared;
     int rc = 0;
     if (geteuid() != 0) {
-        rc = getpwuid_r(geteuid(), &pw, buf, sizeof buf, &found);
+        rc = find_user(&pw, buf, sizeof buf, &found);
     }
     snib_err err = find_shared(found ? pw.pw_name : NULL, &shared, reterr);
     if (err || !shared) {
