@@ -49,7 +49,10 @@ struct snib__store {
     struct { /* what the library said last; err OK: it works               */
         snib_err err;
         snib_instant since; /* 0: not asked yet                             */
-        snib_instant asked; /* first since it worked last; 0: not yet       */
+        snib_instant asked; /* first since it worked last, or since it was
+                               asked nothing for long; 0: not yet           */
+        snib_instant heard;
+        bool blocked; /* by others                                         */
         char text[sizeof((struct snib_error *)0)->text];
     } last;
 };
@@ -189,6 +192,10 @@ static void start(struct snib__store *s, snib_instant now,
         }
         if (r->verb == SNIB__CANCEL) {
             begin_ending(s, r->id);
+        }
+        if (!s->owned &&
+            snib__between(s->last.heard, now).ns >= SNIB__BLOCKED_NS) {
+            s->last.asked.ns = 0;
         }
         s->owned++;
         snib__list_push(bucket_of(s, r->id), &r->own);
@@ -362,10 +369,14 @@ static void remember(struct snib__store *s, snib_instant now,
     if (tells && !of_store) {
         return;
     }
-    if (!s->last.since.ns || !s->last.err != !err) {
+    bool anew =
+        s->last.asked.ns > s->last.since.ns && (r->blocked || s->last.blocked);
+    if (!s->last.since.ns || !s->last.err != !err || (err && anew)) {
         s->last.since = of_store && s->last.asked.ns ? s->last.asked : now;
     }
     s->last.err = err;
+    s->last.heard = now;
+    s->last.blocked = r->blocked;
     snprintf(s->last.text, sizeof s->last.text, "%s",
              !err                                  ? ""
              : r->reterr && r->reterr->code == err ? r->reterr->text
@@ -375,8 +386,9 @@ static void remember(struct snib__store *s, snib_instant now,
 static void state(const struct snib__store *s, snib_instant now,
                   struct snib__store_state *ret)
 {
+    snib_instant until = s->last.blocked && !s->owned ? s->last.heard : now;
     if (s->last.err &&
-        snib__between(s->last.since, now).ns < SNIB__BLOCKED_NS) {
+        snib__between(s->last.since, until).ns < SNIB__BLOCKED_NS) {
         ret->reachable = true; /* another's write, most likely: it passes  */
         ret->nodes_reachable = 1;
         return;

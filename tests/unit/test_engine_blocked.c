@@ -191,6 +191,39 @@ static void a_short_wait_behind_a_write_is_a_time_out(void **state)
     }
 }
 
+/* Each wait behind a write is one of its own when nothing was asked before, and
+ * what it has said of the store does not grow while nobody asks. */
+static void what_was_blocked_an_hour_ago_says_nothing_of_now(void **state)
+{
+    struct snib__store_state is;
+    (void)state;
+    struct snib__seat *a = acquire(1, 200);
+    assert_non_null(inside());
+    d.now = snib__after(d.now, snib__ms(200));
+    occupied();
+    is_told(a, SNIB_ERR_STORE);
+    snib_instant since = snib__before(d.now, snib__ms(200));
+    pass_ms(3600000);
+    snib__engine_store_state(d.e, d.now, &is);
+    assert_false(is.reachable);
+    assert_int_equal(is.since.ns, since.ns);
+    a = acquire(1, 3);
+    assert_non_null(inside());
+    d.now = snib__after(d.now, snib__ms(3));
+    occupied();
+    is_told(a, SNIB_ERR_TIMEOUT);
+    pass_ms(3600000);
+    snib__engine_store_state(d.e, d.now, &is);
+    assert_true(is.reachable);
+    a = acquire(1, 30); /* a full disk stays one, however seldom it is asked */
+    comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
+    is_told(a, SNIB_ERR_STORE);
+    pass_ms(3600000);
+    snib__engine_store_state(d.e, d.now, &is);
+    assert_false(is.reachable);
+    assert_int_equal(is.err, SNIB_ERR_STORE);
+}
+
 static struct snib__seat *try_it(struct snib__site *site, int64_t limit_ms)
 {
     struct snib__ask ask = {.lane = 2,
@@ -281,6 +314,9 @@ int main(void)
             a_cancel_of_what_was_never_there_is_done, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_short_wait_behind_a_write_is_a_time_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_was_blocked_an_hour_ago_says_nothing_of_now, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(
             a_long_wait_behind_a_write_blames_the_store, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_try_behind_a_write_blames_the_store,
