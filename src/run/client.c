@@ -13,7 +13,8 @@
  * ours are closed. Memory is given back when no other thread of the parent
  * was inside at the fork (else the engine may be half way through a step) and
  * the store keeps all it has in memory of its own; otherwise it stays until
- * the child's exec or exit. */
+ * the child's exec or exit. Notes of calls lie on the stacks of the parent's
+ * threads, which are the child's until it starts a thread. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -124,7 +124,8 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
     }
     while (i < *n && (seen[i].waiter != one.waiter ||
                       seen[i].owner.size != one.owner.size ||
-                      memcmp(seen[i].owner.p, one.owner.p, one.owner.size))) {
+                      (one.owner.size &&
+                       memcmp(seen[i].owner.p, one.owner.p, one.owner.size)))) {
         i++;
     }
     if (i == *n) {
