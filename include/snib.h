@@ -22,8 +22,7 @@
  * run, so keep them short.
  *
  * Processes. After fork() every call in the child answers SNIB_ERR_FORKED
- * before it touches a mutex; snib_client_free in the child (before it starts
- * threads of its own: they may get the stacks of the parent's) gives back memory
+ * before it touches a mutex; snib_client_free in the child gives back memory
  * and file descriptors and says nothing to the store. The child may open a
  * client of its own, whatever the parent's threads were doing: for a lock file
  * fork() waits, by pthread_atfork and at most two seconds, until none of them is

@@ -199,6 +199,7 @@ void snib__batch_try(struct snib_client *c, struct snib__member m[], size_t n,
         return;
     }
     snib__pump_mark(c, before);
+    c->batches++;
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
     start_tries(&s, m, n, &g, &o, all, limit, lane);
     call.among = first_asked(m, n);
@@ -206,6 +207,7 @@ void snib__batch_try(struct snib_client *c, struct snib__member m[], size_t n,
         give_up_tries(&s, m, n, &g);
     }
     snib__pump_leave(&s, &call);
+    c->batches--;
     snib__step_end(&s);
     harvest(m, n);
 }
@@ -262,6 +264,7 @@ void snib__batch_release(struct snib_client *c, struct snib__member m[],
         return;
     }
     snib__pump_mark(c, before);
+    c->batches++;
     snib__call_begin(&s, &call, SNIB__CALL_RELEASE,
                      snib__after(s.now, patience));
     for (size_t i = 0; i < n; i++) {
@@ -271,6 +274,7 @@ void snib__batch_release(struct snib_client *c, struct snib__member m[],
         give_up_releases(&s, m, n, &g);
     }
     snib__pump_leave(&s, &call);
+    c->batches--;
     snib__step_end(&s);
     harvest(m, n);
 }

@@ -13,8 +13,7 @@
  * ours are closed. Memory is given back when no other thread of the parent
  * was inside at the fork (else the engine may be half way through a step) and
  * the store keeps all it has in memory of its own; otherwise it stays until
- * the child's exec or exit. Notes of calls lie on the stacks of the parent's
- * threads, which are the child's until it starts a thread. */
+ * the child's exec or exit. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,9 +189,7 @@ static void free_parts(struct snib_client *c, bool engine_too)
             if (note->hold && i == 1) {
                 snib__holds_free(&s, note->hold);
             }
-            if (!note->group) { /* else a call's own, of the parent */
-                snib__free(note);
-            }
+            snib__free(note);
         }
     }
     while ((l = snib__list_pop(&c->logs))) {
@@ -355,7 +352,9 @@ void snib_client_stop(struct snib_client *c)
 
 static void free_in_child(struct snib_client *c)
 {
-    bool quiet = pthread_mutex_trylock(&c->mu) == 0 && !c->executing;
+    bool quiet = pthread_mutex_trylock(&c->mu) == 0 && !c->executing &&
+                 !c->batches; /* whose notes lie on another thread's stack */
+    c->in_child = true;
     if (quiet && !c->blocking) {
         free_parts(c, true);
         snib__free(c);

@@ -176,6 +176,8 @@ struct snib_client {
     const struct snib__blocking_ops *blocking; /* NULL: a store of channels */
     void *instance;
     bool executing;
+    bool in_child;      /* being freed in one: what rings is the parent's   */
+    uint32_t batches;   /* calls inside batch.c                             */
     snib_instant clock; /* the last `now`                           */
 
     struct snib__roles roles;

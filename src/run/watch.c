@@ -65,7 +65,9 @@ void snib__extra_ended(struct snib__step *s, struct snib__extra *x)
     snib__unlink(&x->notice);
     snib__unlink(&x->state.link);
     if (x->fd >= 0) {
-        snib__eventfd_set(x->fd);
+        if (!s->c->in_child) {
+            snib__eventfd_set(x->fd);
+        }
         retire(s->c, x->fd);
         x->fd = -1;
     }

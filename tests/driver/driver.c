@@ -39,7 +39,7 @@
  *   lock_free id · close id · stop id · free id · store_status id
  *   storm client prefix names threads cycles min_us max_us lease_ms block
  *   count lock path rounds wait_ms hold_us
- *   fork_acquire lock · counters client · ping · quit                       */
+ *   fork_acquire lock · fork_free client · counters client · ping · quit    */
 #define _GNU_SOURCE
 #include "driver.h"
 
@@ -80,6 +80,7 @@ static const struct {
     {"storm", do_storm},
     {"count", do_count},
     {"fork_acquire", do_fork_acquire},
+    {"fork_free", do_fork_free},
     {"ping", do_ping},
 };
 

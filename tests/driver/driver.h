@@ -137,6 +137,8 @@ snib_err do_count(struct command *command, struct line *line,
                   struct snib_error *error);
 snib_err do_fork_acquire(struct command *command, struct line *line,
                          struct snib_error *error);
+snib_err do_fork_free(struct command *command, struct line *line,
+                      struct snib_error *error);
 snib_err do_ping(struct command *command, struct line *line,
                  struct snib_error *error);
 

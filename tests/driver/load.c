@@ -319,6 +319,25 @@ snib_err do_fork_acquire(struct command *command, struct line *line,
     return SNIB_ERR_OK;
 }
 
+/* The child lets go of what the parent goes on using. */
+snib_err do_fork_free(struct command *command, struct line *line,
+                      struct snib_error *error)
+{
+    struct object *client = object_of(command, 'c', "client");
+    int status = 0;
+    (void)error;
+    pid_t child = fork();
+    if (child == 0) {
+        snib_client_free(client->client);
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child) {
+        die("fork: %s", strerror(errno));
+    }
+    line_int(line, "child_status", status);
+    return SNIB_ERR_OK;
+}
+
 snib_err do_ping(struct command *command, struct line *line,
                  struct snib_error *error)
 {

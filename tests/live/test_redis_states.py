@@ -379,6 +379,19 @@ def test_child_of_a_fork_is_told_so(one, redis, clean):
     grant.release()
 
 
+def test_a_child_that_frees_the_client_tells_the_parent_nothing(
+        one, two, redis, clean):
+    """The descriptors of a grant are shared by both."""
+    grant = one.acquire(one.lock("n"))
+    assert not grant.status(fd=1).fd_readable
+    assert one.call("fork_free", client="c").child_status == 0
+    status = grant.status(fd=1)
+    assert status.held and not status.fd_readable
+    assert two.try_acquire(two.lock("n")).err == "BUSY"
+    assert grant.renew().ok
+    grant.release()
+
+
 def test_client_stop_releases_what_is_held(one, two, redis, clean):
     one.acquire(one.lock("n"))
     one.call("stop", id="c", on="x")
