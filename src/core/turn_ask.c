@@ -194,11 +194,11 @@ static void granted(struct snib__engine *e, snib_instant now,
     struct snib__seat *first = snib__turn_first_waiting(t->site);
     bool fits = snib__turn_fits(t, first);
     if (first && given.ns > first->terms.lease.ns) {
-        /* One of ours asked for it, and has given up since. Who takes it is
-         * told no more than he asked for; a fixed lease, which may be left to
-         * end by itself, is no longer at the store, either. */
+        /* One of ours asked for it, and has given up since. A renewal does not
+         * shorten what stands: if this process ended, others would wait for
+         * longer than who takes it has asked for. */
         given = first->terms.lease;
-        fits = fits && !first->terms.fixed;
+        fits = false;
     }
     if (first && rq->kind == SNIB_PERMITS) {
         first->terms.permits = rq->permits;

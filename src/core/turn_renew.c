@@ -130,9 +130,8 @@ static void confirmed(struct snib__engine *e, snib_instant now,
                       struct snib__turn *t, const struct snib__request *rq)
 {
     struct snib__seat *s = snib__turn_first_waiting(t->site);
-    /* A fixed lease may be left to end by itself: no longer than asked for. */
-    bool fits = snib__turn_fits(t, s) &&
-                !(s->terms.fixed && rq->lease.ns > s->terms.lease.ns);
+    /* What stands may be left to end by itself: no longer than asked for. */
+    bool fits = snib__turn_fits(t, s) && rq->lease.ns <= s->terms.lease.ns;
     if (t->hinted || (fits && rq->lease.ns < s->terms.lease.ns)) {
         snib__turn_renew(e, now, t);
         snib__turn_arm(e, t);
