@@ -27,7 +27,8 @@ enum control_verb {
     CONTROL_RENEW,
     CONTROL_RELEASE,
     CONTROL_ABOVE, /* answered by a struct control_above                   */
-    CONTROL_TIE    /* release when holder_pid ends; then as RENEW           */
+    CONTROL_TIE,   /* release when holder_pid ends; then as RENEW           */
+    CONTROL_FORGET /* of what is lost: end, if holder_pid is who it is tied to */
 };
 
 struct control_request {
@@ -35,7 +36,7 @@ struct control_request {
     uint32_t verb;
     int64_t lease_ms;   /* RENEW; 0: the lock's                            */
     int64_t token;      /* of the grant meant; 0: any                      */
-    int64_t holder_pid; /* TIE                                             */
+    int64_t holder_pid; /* TIE, FORGET                                     */
     uint32_t name_size; /* 0: all names                                    */
     char name[SNIB_NAME_MAX];
 };

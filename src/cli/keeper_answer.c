@@ -149,6 +149,19 @@ static bool answer_release(struct keeper *k, struct control_reply *reply,
     return true;
 }
 
+/* True: end when the answer is sent. Whoever we are tied to may ask yet why it
+ * was lost, unless it has this from him. */
+static bool answer_forget(const struct keeper *k, int64_t holder_pid,
+                          struct control_reply *reply)
+{
+    if (k->detached && k->lost && k->holder_pidfd >= 0 &&
+        k->holder_pid == holder_pid) {
+        return true;
+    }
+    reply->code = CLI_USAGE;
+    return false;
+}
+
 /* A lock that is itself held up the tree is as strong as that one; we know
  * only that it covers our kind. */
 static void set_kind(const struct keeper *k, struct control_reply *reply)
@@ -183,7 +196,7 @@ static void answer(struct keeper *k, int fd)
     struct text store = TEXT_IN(reply.store);
     struct keeper_giving giving;
     struct slot *s;
-    bool end = false;
+    bool end = false, forget = false;
 
     if (!control_receive(fd, &request)) {
         return;
@@ -216,10 +229,17 @@ static void answer(struct keeper *k, int fd)
     case CONTROL_TIE:
         answer_tie(k, &request, &reply);
         break;
+    case CONTROL_FORGET:
+        forget = answer_forget(k, request.holder_pid, &reply);
+        break;
     case CONTROL_ABOVE:
         break;
     }
     control_send(fd, &reply);
+    if (forget) {
+        close(fd);
+        keeper_release_and_end(k);
+    }
     if (end) {
         close(fd);
         keeper_see_given_back(k, &giving);

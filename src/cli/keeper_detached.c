@@ -85,6 +85,7 @@ int keeper_tie(struct keeper *k, int64_t pid)
         close(k->holder_pidfd);
     }
     k->holder_pidfd = fd;
+    k->holder_pid = pid;
     k->tie_ns = INT64_MAX;
     return 0;
 }

@@ -68,11 +68,12 @@ struct keeper {
     struct leash_rules rules; /* the plan's, fitted to what is held above */
     enum phase phase;
     bool detached;
-    int holder_pidfd; /* detached: whose end is the lock's; -1: nobody's    */
-    int signals;      /* signalfd of what ends us; -1                       */
-    int told;         /* what came there, for the leash                     */
-    int64_t told_ns;  /* pass it on then                                    */
-    int64_t tie_ns;   /* --sh: release then, unless it is tied by then      */
+    int holder_pidfd;   /* detached: whose end is the lock's; -1: nobody's    */
+    int64_t holder_pid; /* which one that is                                */
+    int signals;        /* signalfd of what ends us; -1                       */
+    int told;           /* what came there, for the leash                     */
+    int64_t told_ns;    /* pass it on then                                    */
+    int64_t tie_ns;     /* --sh: release then, unless it is tied by then      */
     bool lost;
     snib_reason lost_reason;
     char lost_text[SNIB_EXPLAIN_TEXT]; /* the same in words; "": not known  */
