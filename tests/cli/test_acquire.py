@@ -375,6 +375,18 @@ def test_of_several_lost_the_innermost_is_told_with_its_cause(store):
                      r"b is bad$", done.stderr), done.stderr
 
 
+def test_of_several_names_the_lost_one_is_told(store):
+    """One holder process has both: what had become of a was told of b."""
+    done = store.run(*IGNORE, "a", "b", "--", "sh", "-c",
+                     REVOKED_INSIDE + 'SNIB_LEASE_FD= "$0" check',
+                     store.binary, "a")
+    a = r"^snib: a: the lease is lost: revoked by .* on .*: a is bad$"
+    b = (r"^snib: b: the lease is lost: held with a, which was lost: "
+         "revoked by .* on .*: a is bad$")
+    assert re.search("(?m)" + b, done.stderr), done.stderr
+    assert re.search("(?m)" + a, done.stderr), done.stderr
+
+
 @pytest.fixture
 def silent():
     """The address of a holder that never answers, and who asked it."""
