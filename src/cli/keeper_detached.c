@@ -14,7 +14,8 @@
  *
  * When the lease is lost nobody hears of it before he asks, and nobody else
  * knows the cause: so it stays to answer, as long as the process it is tied to
- * lives, or, tied to none, for the time of one more lease.
+ * lives, or, tied to none, for the time of one more lease. TERM and INT end it
+ * then in either case: it holds nothing that somebody works under.
  *
  * With --sh the text that was printed ties it to the shell that evaluates the
  * text, and nobody else knows that shell: until then it holds the lock for
