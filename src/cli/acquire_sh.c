@@ -18,8 +18,10 @@
  * holder that was killed; so it stays, and snib check without an operand goes
  * on to say "not held". Of these only the last KEPT stay.
  *
- * The holder process of a lost lock stays to say why; when its entry goes,
- * it has nobody left to say it to, and is told to end.
+ * The holder process of a lost lock stays to say why. When its entry goes it
+ * has nobody left to say it to in this shell; but a child has the variable of
+ * its parent, who goes on to ask. So it is the shell that ends it, and only one
+ * that is tied to this very shell: the renewal in the text, which brings $$.
  */
 #define _GNU_SOURCE
 #include "acquire_sh.h"
@@ -71,10 +73,11 @@ enum entry_state { ENTRY_HELD, ENTRY_LOST, ENTRY_DEAD, ENTRY_UNKNOWN };
 
 /* ret_reply: of whoever answers. */
 static enum entry_state ask_entry(const struct held_entry *entry,
-                                  enum control_verb verb,
+                                  enum control_verb verb, int64_t holder_pid,
                                   struct control_reply *ret_reply)
 {
-    struct control_request request = {.magic = CONTROL_MAGIC, .verb = verb};
+    struct control_request request = {
+        .magic = CONTROL_MAGIC, .verb = verb, .holder_pid = holder_pid};
 
     request.name_size = (uint32_t)entry->name_size;
     memcpy(request.name, entry->name, entry->name_size);
@@ -86,40 +89,59 @@ static enum entry_state ask_entry(const struct held_entry *entry,
                                          : ENTRY_UNKNOWN;
 }
 
-/* behind: how many entries come after this one. */
-static bool stays(const struct held_entry *entry, size_t behind,
-                  const struct plan *plan, const struct plan_page *page)
+/* The lock that was just acquired. */
+struct fresh {
+    const char *name, *store, *address;
+    size_t name_size;
+};
+
+/* What becomes of the entry now that we have this lock? HELD: it stays, or is
+ * not to be asked. behind: how many entries come after this one. */
+static enum entry_state judge(const struct held_entry *entry, size_t behind,
+                              const struct fresh *fresh)
 {
-    bool same = strlen(plan->names[0]) == entry->name_size &&
-                memcmp(plan->names[0], entry->name, entry->name_size) == 0;
+    bool same = fresh->name_size == entry->name_size &&
+                memcmp(fresh->name, entry->name, entry->name_size) == 0;
     struct control_reply reply;
     enum entry_state state;
 
     if (!same && behind < KEPT) {
-        return true;
+        return ENTRY_HELD;
     }
-    state = ask_entry(entry, CONTROL_STATUS, &reply);
+    state = ask_entry(entry, CONTROL_STATUS, 0, &reply);
     /* At another store the same name is another lock. */
-    if (state == ENTRY_LOST &&
-        (!same || strcmp(reply.store, page->store) == 0)) {
-        ask_entry(entry, CONTROL_RELEASE, &reply);
-        return false;
+    return state == ENTRY_LOST && same && strcmp(reply.store, fresh->store) != 0
+               ? ENTRY_HELD
+               : state;
+}
+
+/* How many entries there are, but for that of the lock itself. */
+static size_t count_others(const char *held, const struct fresh *fresh)
+{
+    struct held_entry entry;
+    size_t count = 0;
+
+    while (held_next(&held, &entry)) {
+        count += strcmp(entry.address, fresh->address) != 0;
     }
-    return state != ENTRY_DEAD;
+    return count;
 }
 
 /* What stays of SNIB_HELD as it is here, and the new entry. */
 static void add_held(struct text *t, const char *old, const struct plan *plan,
                      const struct plan_page *page)
 {
+    const struct fresh fresh = {.name = plan->names[0],
+                                .store = page->store,
+                                .address = page->address,
+                                .name_size = strlen(plan->names[0])};
+    size_t count = count_others(old, &fresh);
     struct held_entry entry;
-    size_t count = 0;
 
-    for (const char *at = old; held_next(&at, &entry);) {
-        count++;
-    }
-    for (const char *at = old; held_next(&at, &entry);) {
-        if (stays(&entry, --count, plan, page)) {
+    while (held_next(&old, &entry)) {
+        enum entry_state state = judge(&entry, --count, &fresh);
+
+        if (state == ENTRY_HELD || state == ENTRY_UNKNOWN) {
             held_add(t, entry.name, entry.address);
         }
     }
@@ -151,6 +173,26 @@ static const char *old_held(void)
     const char *old = getenv("SNIB_HELD");
 
     return old != NULL ? old : "";
+}
+
+void acquire_sh_end_lost(const struct grantfile *g, const char *store,
+                         int64_t shell)
+{
+    const struct fresh fresh = {.name = g->name,
+                                .store = store,
+                                .address = g->address,
+                                .name_size = g->name_size};
+    const char *held = old_held();
+    size_t count = count_others(held, &fresh);
+    struct control_reply reply;
+    struct held_entry entry;
+
+    while (held_next(&held, &entry)) {
+        if (strcmp(entry.address, g->address) != 0 &&
+            judge(&entry, --count, &fresh) == ENTRY_LOST) {
+            ask_entry(&entry, CONTROL_FORGET, shell, &reply);
+        }
+    }
 }
 
 /* Of the old value: as it is, each byte four when quoted, and what stays. */

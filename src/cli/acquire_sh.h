@@ -13,5 +13,9 @@ size_t acquire_sh_size(void);
 /* false: no memory. */
 bool acquire_sh_text(struct text *, const struct plan *,
                      const struct plan_page *, const struct grantfile *);
+/* g, of that store, was just tied to a shell: the holder processes of lost locks
+ * that the text takes out of its SNIB_HELD end, if they are tied to it, too. */
+void acquire_sh_end_lost(const struct grantfile *g, const char *store,
+                         int64_t shell);
 
 #endif

@@ -1,8 +1,10 @@
 /* cmd_check.c — snib check: is the lease good for a while yet?
  *
- * Inside a command: SNIB_LEASE_FD at EOF is a loss, known without asking;
- * else the keepers named in SNIB_HELD are asked for their deadlines, the
- * outermost first, until one does not vouch. Who does not answer (killed, stopped, another
+ * Inside a command: SNIB_LEASE_FD at EOF is a loss, known without asking, and
+ * the keepers are only asked for its cause, the innermost first, since it is
+ * the innermost command whose descriptor that is; else the keepers named in
+ * SNIB_HELD are asked for their deadlines, the outermost first, until one does
+ * not vouch. Who does not answer (killed, stopped, another
  * network namespace) does not vouch: 76. With a grant of snib acquire its
  * keeper is asked, or, where it has none, the store.
  */
@@ -19,7 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 3000, CAUSE_MS = 300 };
+/* The cause of a loss is worth CAUSE_MS, of which no silent keeper gets more
+ * than ONE_CAUSE_MS. */
+enum { PATIENCE_MS = 3000, CAUSE_MS = 1000, ONE_CAUSE_MS = 300 };
 
 static int64_t margin_ns(const struct cli_args *args, int64_t ttl)
 {
@@ -52,19 +56,33 @@ static int64_t ttl_of_environment(void)
     return ttl != NULL ? atoll(ttl) : 0;
 }
 
-/* name: as it is shown, "": not known; why: what the holder knows, or "" */
+/* name: "": not known; why: what the holder knows, or "" */
 static void say_lost(const char *name, const char *why)
 {
-    say("%s%sthe lease is lost%s%s", name, name[0] != '\0' ? ": " : "",
+    say("%s%sthe lease is lost%s%s", shown(name), name[0] != '\0' ? ": " : "",
         why[0] != '\0' ? ": " : "", shown(why));
 }
 
-static void say_not_enough(int64_t left, int64_t margin, const char *why)
+/* What is known of a loss: which lock's it is, and why; "": that is not. */
+struct loss {
+    char name[SNIB_NAME_MAX + 1], why[SNIB_EXPLAIN_TEXT];
+};
+
+static void note_loss(struct loss *loss, const char *name, const char *why)
+{
+    struct text n = TEXT_IN(loss->name), w = TEXT_IN(loss->why);
+
+    text_add(&n, name);
+    text_add(&w, why);
+}
+
+static void say_not_enough(int64_t left, int64_t margin,
+                           const struct loss *loss)
 {
     char is[DURATION_TEXT_MAX], asked[DURATION_TEXT_MAX];
 
     if (left <= 0) {
-        say_lost("", why);
+        say_lost(loss->name, loss->why);
         return;
     }
     duration_text(left / LEASH_MS, is);
@@ -80,10 +98,9 @@ struct lease {
     int64_t token; /* of the innermost                                      */
 };
 
-/* told: why nothing is left has been said; else why has it, as far as it is
- * known. */
+/* loss: what is to be said of it; NULL: that has been said. */
 static int verdict(const struct cli_args *args, const struct lease *lease,
-                   bool told, const char *why)
+                   const struct loss *loss)
 {
     int64_t left = lease->deadline > 0 ? lease->deadline - proc_now() : 0;
     int64_t margin = lease->margin, token = lease->token;
@@ -96,8 +113,8 @@ static int verdict(const struct cli_args *args, const struct lease *lease,
                left > 0 ? "true" : "false", left > 0 ? left / LEASH_MS : 0,
                token, enough ? "true" : "false", margin / LEASH_MS);
     }
-    if (!enough && !told && !args->quiet) {
-        say_not_enough(left, margin, why);
+    if (!enough && loss != NULL && !args->quiet) {
+        say_not_enough(left, margin, loss);
     }
     return enough ? CLI_OK : CLI_LOST;
 }
@@ -113,7 +130,7 @@ static void say_unvouched(const struct held_entry *entry,
 
     switch (by) {
     case GRANTFILE_ANSWERED:
-        say_lost(name, why);
+        say_lost(entry->name, why);
         return;
     case GRANTFILE_GONE:
         say("%s: not held any more: it was released, or its holder process "
@@ -184,6 +201,7 @@ static int check_grant(const struct cli_args *args, const char *operand)
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
     struct control_reply reply = {0};
+    struct loss loss = {.name = ""};
     enum grantfile_answer by;
     struct grantfile grant;
     struct lease lease;
@@ -197,7 +215,7 @@ static int check_grant(const struct cli_args *args, const char *operand)
                            .token = grant.token};
     if (grant.no_keeper) {
         lease.deadline = left_deadline(args, &grant);
-        return verdict(args, &lease, lease.deadline == 0, "");
+        return verdict(args, &lease, lease.deadline == 0 ? NULL : &loss);
     }
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply, &by);
@@ -206,33 +224,40 @@ static int check_grant(const struct cli_args *args, const char *operand)
         grantfile_say_lost(args, &grant, by, "");
     }
     lease.deadline = code == CLI_OK ? reply.deadline_ns : 0;
-    return verdict(args, &lease, told, reply.text);
+    note_loss(&loss, "", reply.text);
+    return verdict(args, &lease, told ? NULL : &loss);
 }
 
-/* The loss is known without asking; whoever still answers knows its cause. */
-static void find_cause(const char *held, struct text *ret)
+/* The loss is known without asking; whoever still answers knows its cause. A
+ * lock that is lost for no known cause is told only where no other one is. */
+static void find_cause(const char *held, struct loss *ret)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
+    int64_t end_ns = proc_now() + CAUSE_MS * LEASH_MS, left_ms = CAUSE_MS;
     struct control_reply reply;
     struct held_entry entry;
+    size_t rest = strlen(held);
 
-    while (held_next(&held, &entry)) {
+    while (left_ms > 0 && ret->why[0] == '\0' &&
+           held_last(held, &rest, &entry)) {
         request.name_size = (uint32_t)entry.name_size;
         memcpy(request.name, entry.name, entry.name_size);
-        if (control_ask(entry.address, &request, CAUSE_MS, &reply) &&
-            reply.code == CLI_LOST && reply.text[0] != '\0') {
-            text_add(ret, reply.text);
-            return;
+        if (control_ask(entry.address, &request,
+                        left_ms < ONE_CAUSE_MS ? (int)left_ms : ONE_CAUSE_MS,
+                        &reply) &&
+            reply.code == CLI_LOST &&
+            (ret->name[0] == '\0' || reply.text[0] != '\0')) {
+            note_loss(ret, entry.name, reply.text);
         }
+        left_ms = (end_ns - proc_now()) / LEASH_MS;
     }
 }
 
 int cmd_check(struct cli_args *args, int count, char **operands)
 {
     const char *held = getenv("SNIB_HELD");
-    char why[SNIB_EXPLAIN_TEXT] = "";
-    struct text t = TEXT_IN(why);
+    struct loss loss = {.name = ""};
     struct lease lease;
     bool lost;
 
@@ -245,10 +270,10 @@ int cmd_check(struct cli_args *args, int count, char **operands)
     }
     lost = told_lost();
     lease = (struct lease){.margin = margin_ns(args, ttl_of_environment())};
-    if (lost) {
-        find_cause(held, &t);
-    } else {
+    if (!lost) {
         ask_held(args, held, &lease);
+    } else if (!args->quiet) {
+        find_cause(held, &loss);
     }
-    return verdict(args, &lease, !lost && lease.deadline == 0, why);
+    return verdict(args, &lease, !lost && lease.deadline == 0 ? NULL : &loss);
 }

@@ -1,5 +1,6 @@
 /* cmd_renew.c — snib renew TOKENFILE|GRANT: extend now. The keeper renews by
  * itself; this is for a longer lease, or to be sure of one. */
+#include "acquire_sh.h"
 #include "grantfile.h"
 #include "left.h"
 #include "proc.h"
@@ -51,6 +52,9 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
             say("too late? the text of snib acquire --sh is good for 10s: "
                 "what nobody evaluates by then is released");
         }
+    }
+    if (code == CLI_OK && request.verb == CONTROL_TIE) {
+        acquire_sh_end_lost(&grant, reply.store, request.holder_pid);
     }
     if (code == CLI_OK && args->json) {
         printf("{\"schema\":1,\"token\":%" PRId64 ",\"left_ms\":%" PRId64 "}\n",

@@ -211,6 +211,22 @@ static bool ask(const char *address, const struct control_request *request,
     return true;
 }
 
+/* An older keeper's text may be longer than ours, and then its end is where we
+ * have the reason. */
+static void end_text(struct control_reply *reply)
+{
+    size_t last = sizeof reply->text - 1;
+
+    if (memchr(reply->text, '\0', sizeof reply->text) != NULL) {
+        return;
+    }
+    reply->reason = SNIB_WHY_NONE;
+    while (((unsigned char)reply->text[last] & 0xC0u) == 0x80u && last > 0) {
+        last--; /* no half of a character */
+    }
+    reply->text[last] = '\0';
+}
+
 bool control_ask(const char *address, const struct control_request *request,
                  int timeout_ms, struct control_reply *ret)
 {
@@ -218,7 +234,7 @@ bool control_ask(const char *address, const struct control_request *request,
         return false;
     }
     ret->store[sizeof ret->store - 1] = '\0';
-    ret->text[sizeof ret->text - 1] = '\0';
+    end_text(ret);
     return true;
 }
 

@@ -13,6 +13,7 @@
 #define SNIB_CLI_CONTROL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -26,7 +27,8 @@ enum control_verb {
     CONTROL_RENEW,
     CONTROL_RELEASE,
     CONTROL_ABOVE, /* answered by a struct control_above                   */
-    CONTROL_TIE    /* release when holder_pid ends; then as RENEW           */
+    CONTROL_TIE,   /* release when holder_pid ends; then as RENEW           */
+    CONTROL_FORGET /* of what is lost: end, if holder_pid is who it is tied to */
 };
 
 struct control_request {
@@ -34,7 +36,7 @@ struct control_request {
     uint32_t verb;
     int64_t lease_ms;   /* RENEW; 0: the lock's                            */
     int64_t token;      /* of the grant meant; 0: any                      */
-    int64_t holder_pid; /* TIE                                             */
+    int64_t holder_pid; /* TIE, FORGET                                     */
     uint32_t name_size; /* 0: all names                                    */
     char name[SNIB_NAME_MAX];
 };
@@ -46,17 +48,28 @@ struct control_reply {
     int64_t token;
     char store[CONTROL_STORE_MAX]; /* URL without its password             */
     char text[176];   /* why code is not 0; STATUS: who holds, when it is */
+    int32_t reason;   /* STATUS, code CLI_LOST: snib_reason; 0: not known  */
+    int32_t unused;   /* … 0                                               */
     int64_t ttl_ns;   /* of the lease; 0: not known                       */
     int32_t kind;     /* of the grant (snib_kind)                       */
     uint32_t permits; /* of a semaphore: how many                       */
     int64_t slot;     /* … and which slot; -1: none                     */
-    int32_t reason;   /* STATUS, code CLI_LOST: snib_reason; 0: not known  */
-    int32_t unused;
 };
 
-/* What is added comes out of `text`: a release and the one before it may ask
- * each other. */
-_Static_assert(sizeof(struct control_reply) == 744, "older ones expect that");
+/* A release and the one before it may ask each other: what is added comes out
+ * of the end of `text`, right behind what is left of it, and all else stays
+ * where it is. (An older one takes it for text behind the NUL.) */
+_Static_assert(offsetof(struct control_reply, code) == 4 &&
+                   offsetof(struct control_reply, deadline_ns) == 8 &&
+                   offsetof(struct control_reply, token) == 16 &&
+                   offsetof(struct control_reply, store) == 24 &&
+                   offsetof(struct control_reply, text) == 536 &&
+                   offsetof(struct control_reply, ttl_ns) == 720 &&
+                   offsetof(struct control_reply, kind) == 728 &&
+                   offsetof(struct control_reply, permits) == 732 &&
+                   offsetof(struct control_reply, slot) == 736 &&
+                   sizeof(struct control_reply) == 744,
+               "a release that runs already reads them there");
 
 /* Who holds that name above a command, and which processes are that. */
 struct control_above {

@@ -36,6 +36,24 @@ bool held_next(const char **at, struct held_entry *ret)
     return false;
 }
 
+bool held_last(const char *held, size_t *end, struct held_entry *ret)
+{
+    while (*end > 0) {
+        size_t size = 0;
+        const char *entry;
+
+        while (size < *end && held[*end - size - 1] != ':') {
+            size++;
+        }
+        entry = held + *end - size;
+        *end -= size + (size < *end); /* the colon, too */
+        if (parse_entry(entry, size, ret)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void held_add(struct text *t, const char *name, const char *address)
 {
     if (t->used > 0) {

@@ -22,6 +22,9 @@ struct held_entry {
 /* Take the next entry from *at (NULL or at its end: false). Malformed entries
  * are skipped. */
 bool held_next(const char **at, struct held_entry *ret);
+/* The same from the innermost outwards: *end is how much of held is left, all
+ * of it at first. */
+bool held_last(const char *held, size_t *end, struct held_entry *ret);
 
 void held_add(struct text *, const char *name, const char *address);
 

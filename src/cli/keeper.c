@@ -560,6 +560,7 @@ _Noreturn void keeper_main(const struct plan *plan, struct plan_page *page,
     k.leash = getppid();
     k.listener = k.signals = k.spare = -1;
     k.holder_pidfd = plan->holder_pidfd;
+    k.holder_pid = plan->args->holder_pid;
     k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
     k.offer_ns = k.tie_ns = k.reached_ns = k.told_ns = INT64_MAX;
     k.again_ns = k.stay_ns = INT64_MAX;

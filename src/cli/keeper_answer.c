@@ -49,7 +49,18 @@ static void set_text(struct control_reply *reply, const char *what,
     memcpy(reply->text + used + size, cut, sizeof cut);
 }
 
-static void answer_status(struct keeper *k, struct control_reply *reply)
+static void set_why_lost(const struct keeper *k, const struct slot *s,
+                         struct control_reply *reply)
+{
+    char words[SNIB_EXPLAIN_TEXT] = "";
+    struct text t = TEXT_IN(words);
+
+    keeper_why_lost(k, s, &t);
+    set_text(reply, "", words);
+}
+
+static void answer_status(struct keeper *k, const struct slot *s,
+                          struct control_reply *reply)
 {
     keeper_look(k);
     reply->deadline_ns = atomic_load(&k->page->deadline_ns);
@@ -57,8 +68,9 @@ static void answer_status(struct keeper *k, struct control_reply *reply)
     if (k->lost || proc_now() >= reply->deadline_ns) {
         reply->code = CLI_LOST;
         reply->deadline_ns = 0;
-        reply->reason = (int32_t)k->lost_reason;
-        set_text(reply, "", k->lost_text);
+        reply->reason =
+            (int32_t)(s->state == SLOT_LOST ? s->reason : k->lost_reason);
+        set_why_lost(k, s, reply);
     }
 }
 
@@ -72,8 +84,8 @@ static void set_owner(const struct keeper *k, struct control_reply *reply)
     }
 }
 
-static void answer_renew(struct keeper *k, int64_t lease_ms,
-                         struct control_reply *reply)
+static void answer_renew(struct keeper *k, const struct slot *s,
+                         int64_t lease_ms, struct control_reply *reply)
 {
     for (size_t i = 0; i < k->plan->name_count; i++) {
         struct snib_error error = {0};
@@ -93,17 +105,18 @@ static void answer_renew(struct keeper *k, int64_t lease_ms,
             return;
         }
     }
-    answer_status(k, reply);
+    answer_status(k, s, reply);
 }
 
-static void answer_tie(struct keeper *k, const struct control_request *request,
+static void answer_tie(struct keeper *k, const struct slot *s,
+                       const struct control_request *request,
                        struct control_reply *reply)
 {
     struct text t = TEXT_IN(reply->text);
     int error;
 
     if (k->detached) {
-        answer_status(k, reply);
+        answer_status(k, s, reply);
         if (reply->code != 0) {
             return; /* there is nothing to tie */
         }
@@ -121,13 +134,13 @@ static void answer_tie(struct keeper *k, const struct control_request *request,
                   strerror(error));
         return;
     }
-    answer_renew(k, request->lease_ms, reply);
+    answer_renew(k, s, request->lease_ms, reply);
 }
 
 /* True: end when the answer is sent. What the store has not answered is
  * repeated then; who asks need not wait for that. */
-static bool answer_release(struct keeper *k, struct control_reply *reply,
-                           struct keeper_giving *g)
+static bool answer_release(struct keeper *k, const struct slot *s,
+                           struct control_reply *reply, struct keeper_giving *g)
 {
     struct text t = TEXT_IN(reply->text);
 
@@ -141,12 +154,28 @@ static bool answer_release(struct keeper *k, struct control_reply *reply,
     keeper_give_back(k, g);
     if (g->lost) {
         reply->code = CLI_LOST;
-        set_text(reply, "", g->text[0] != '\0' ? g->text : k->lost_text);
+        set_why_lost(k, s, reply);
+        if (g->text[0] != '\0') {
+            set_text(reply, "", g->text);
+        }
     } else if (g->silence[0] != '\0') {
         reply->code = CLI_UNREACHABLE;
         set_text(reply, "not released yet: ", g->silence);
     }
     return true;
+}
+
+/* True: end when the answer is sent. Whoever we are tied to may ask yet why it
+ * was lost, unless it has this from him. */
+static bool answer_forget(const struct keeper *k, int64_t holder_pid,
+                          struct control_reply *reply)
+{
+    if (k->detached && k->lost && k->holder_pidfd >= 0 &&
+        k->holder_pid == holder_pid) {
+        return true;
+    }
+    reply->code = CLI_USAGE;
+    return false;
 }
 
 /* A lock that is itself held up the tree is as strong as that one; we know
@@ -183,7 +212,7 @@ static void answer(struct keeper *k, int fd)
     struct text store = TEXT_IN(reply.store);
     struct keeper_giving giving;
     struct slot *s;
-    bool end = false;
+    bool end = false, forget = false;
 
     if (!control_receive(fd, &request)) {
         return;
@@ -204,22 +233,29 @@ static void answer(struct keeper *k, int fd)
     set_kind(k, &reply);
     switch ((enum control_verb)request.verb) {
     case CONTROL_STATUS:
-        answer_status(k, &reply);
+        answer_status(k, s, &reply);
         set_owner(k, &reply);
         break;
     case CONTROL_RENEW:
-        answer_renew(k, request.lease_ms, &reply);
+        answer_renew(k, s, request.lease_ms, &reply);
         break;
     case CONTROL_RELEASE:
-        end = answer_release(k, &reply, &giving);
+        end = answer_release(k, s, &reply, &giving);
         break;
     case CONTROL_TIE:
-        answer_tie(k, &request, &reply);
+        answer_tie(k, s, &request, &reply);
+        break;
+    case CONTROL_FORGET:
+        forget = answer_forget(k, request.holder_pid, &reply);
         break;
     case CONTROL_ABOVE:
         break;
     }
     control_send(fd, &reply);
+    if (forget) {
+        close(fd);
+        keeper_release_and_end(k);
+    }
     if (end) {
         close(fd);
         keeper_see_given_back(k, &giving);

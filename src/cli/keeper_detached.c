@@ -14,7 +14,8 @@
  *
  * When the lease is lost nobody hears of it before he asks, and nobody else
  * knows the cause: so it stays to answer, as long as the process it is tied to
- * lives, or, tied to none, for the time of one more lease.
+ * lives, or, tied to none, for the time of one more lease. TERM and INT end it
+ * then in either case: it holds nothing that somebody works under.
  *
  * With --sh the text that was printed ties it to the shell that evaluates the
  * text, and nobody else knows that shell: until then it holds the lock for
@@ -85,6 +86,7 @@ int keeper_tie(struct keeper *k, int64_t pid)
         close(k->holder_pidfd);
     }
     k->holder_pidfd = fd;
+    k->holder_pid = pid;
     k->tie_ns = INT64_MAX;
     return 0;
 }

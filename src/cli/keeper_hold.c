@@ -73,18 +73,35 @@ static void explain(const struct slot *s, char *ret)
     }
 }
 
+void keeper_why_lost(const struct keeper *k, const struct slot *s,
+                     struct text *t)
+{
+    const struct slot *first = k->first_lost;
+
+    if (s->lost_text[0] != '\0') {
+        text_add(t, s->lost_text);
+    } else if (first != NULL && first != s && first->lost_text[0] != '\0') {
+        text_addf(t, "held with %s, which was lost: %s",
+                  shown_short(k->plan->names[first - k->slots]),
+                  first->lost_text);
+    }
+}
+
 static void lose(struct keeper *k, struct slot *s, snib_reason reason,
                  const char *text)
 {
-    struct text t = TEXT_IN(k->lost_text);
+    char words[SNIB_EXPLAIN_TEXT] = "";
+    struct text own = TEXT_IN(s->lost_text), t = TEXT_IN(words);
 
     s->state = SLOT_LOST;
     s->reason = reason;
+    text_add(&own, text);
     /* Before it holds, the leash can lose nothing: keeper_all_acquired. */
     if (!k->lost && k->phase == PHASE_HOLDING) {
-        keeper_tell(k, PLAN_LOST, 0, why_of(reason), text);
         k->lost_reason = reason;
-        text_add(&t, text);
+        k->first_lost = s;
+        keeper_why_lost(k, &k->slots[0], &t); /* of which the leash speaks */
+        keeper_tell(k, PLAN_LOST, 0, why_of(reason), words);
     }
     k->lost = true;
 }
@@ -326,7 +343,7 @@ static void leave_outer(struct keeper *k, size_t i, struct keeper_giving *g)
         look_at_outer(k, s, k->plan->names[i]);
     }
     if (s->state == SLOT_LOST && s->lock == NULL && !g->lost) {
-        note_lost(g, s->reason, k->lost_text);
+        note_lost(g, s->reason, s->lost_text);
     }
 }
 

@@ -25,12 +25,13 @@ struct slot {
     struct snib_grant grant;
     int64_t permit_slot; /* of a semaphore; -1: none */
     int64_t deadline_ns;
-    snib_reason reason;
-    bool at_risk;                    /* and told */
-    char outer[CONTROL_ADDRESS_MAX]; /* OUTER: whom to ask */
-    char owner[PLAN_OWNER_MAX];      /* OUTER: who holds */
-    bool covered;                    /* OUTER: its kind is enough for us */
-    int64_t outer_ttl_ns;            /* OUTER: of its lease; 0: not known */
+    snib_reason reason;                /* of its loss */
+    char lost_text[SNIB_EXPLAIN_TEXT]; /* the same in words; "": not known */
+    bool at_risk;                      /* and told */
+    char outer[CONTROL_ADDRESS_MAX];   /* OUTER: whom to ask */
+    char owner[PLAN_OWNER_MAX];        /* OUTER: who holds */
+    bool covered;                      /* OUTER: its kind is enough for us */
+    int64_t outer_ttl_ns;              /* OUTER: of its lease; 0: not known */
 };
 
 /* ACQUIRING -> HOLDING -> (RELEASE) -> end; LEAVING: give up, hold nothing. */
@@ -68,14 +69,15 @@ struct keeper {
     struct leash_rules rules; /* the plan's, fitted to what is held above */
     enum phase phase;
     bool detached;
-    int holder_pidfd; /* detached: whose end is the lock's; -1: nobody's    */
-    int signals;      /* signalfd of what ends us; -1                       */
-    int told;         /* what came there, for the leash                     */
-    int64_t told_ns;  /* pass it on then                                    */
-    int64_t tie_ns;   /* --sh: release then, unless it is tied by then      */
+    int holder_pidfd;   /* detached: whose end is the lock's; -1: nobody's    */
+    int64_t holder_pid; /* which one that is                                */
+    int signals;        /* signalfd of what ends us; -1                       */
+    int told;           /* what came there, for the leash                     */
+    int64_t told_ns;    /* pass it on then                                    */
+    int64_t tie_ns;     /* --sh: release then, unless it is tied by then      */
     bool lost;
     snib_reason lost_reason;
-    char lost_text[SNIB_EXPLAIN_TEXT]; /* the same in words; "": not known  */
+    const struct slot *first_lost; /* whose loss that was; NULL: none's     */
     int64_t stay_ns; /* detached, lost, tied to none: end then              */
     bool paused; /* the leash is stopped, and has said so                  */
     bool aside;  /* a grant was given back: nothing is asked for just now  */
@@ -116,6 +118,10 @@ bool keeper_ask_outer(const char *address, const char *name,
 /* Look at all grants; publish the earliest deadline if it is later than
  * before; tell the leash what is at risk or lost. */
 void keeper_look(struct keeper *);
+/* Why s is lost: itself, or since it is held together with what was lost.
+ * Nothing is added where that is not known. */
+void keeper_why_lost(const struct keeper *, const struct slot *s,
+                     struct text *);
 /* With a long grace a third of the lease is too late. */
 void keeper_renew_early(struct keeper *);
 /* How giving back went so far. */

@@ -52,6 +52,8 @@ static void forget(struct keeper *k)
     k->look_ns = k->renew_ns = k->guard_ns = INT64_MAX;
     k->at = 0;
     k->lost = false;
+    k->lost_reason = SNIB_WHY_NONE;
+    k->first_lost = NULL;
     k->phase = PHASE_ACQUIRING;
 }
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import time
@@ -348,8 +349,81 @@ def test_check_after_a_loss_is_76(sqlite):
                       "a").returncode == 0
     p.wait(20)
     said = open(mark).read()
-    assert re.fullmatch("snib: the lease is lost: %s\n76\n" % REVOKED,
+    assert re.fullmatch("snib: a: the lease is lost: %s\n76\n" % REVOKED,
                         said), said
+
+
+# All in "$@" are revoked, and their holders and the command have heard of it.
+REVOKED_INSIDE = """
+for name; do
+    "$0" force-release -q --yes --reason "$name is bad" "$name"
+    held=$(echo "$SNIB_HELD" | tr : "\\n" | grep "^$name=")
+    while SNIB_LEASE_FD= SNIB_HELD=$held "$0" check -q -m 0; do sleep 0.01; done
+done
+eval "cat <&$SNIB_LEASE_FD"
+"$0" check; echo $?
+"""
+IGNORE = ("run", "-q", "--on-lost", "ignore")
+
+
+def test_of_several_lost_the_innermost_is_told_with_its_cause(store):
+    """It told the cause of the outermost, and no name."""
+    done = store.run(*IGNORE, "a", "--", store.binary, *IGNORE, "b", "--", "sh",
+                     "-c", REVOKED_INSIDE, store.binary, "a", "b")
+    assert done.stdout == "76\n", done.stderr
+    assert re.search(r"(?m)^snib: b: the lease is lost: revoked by .* on .*: "
+                     r"b is bad$", done.stderr), done.stderr
+
+
+def test_of_several_names_the_lost_one_is_told(store):
+    """One holder process has both: what had become of a was told of b."""
+    done = store.run(*IGNORE, "a", "b", "--", "sh", "-c",
+                     REVOKED_INSIDE + 'SNIB_LEASE_FD= "$0" check',
+                     store.binary, "a")
+    a = r"^snib: a: the lease is lost: revoked by .* on .*: a is bad$"
+    b = (r"^snib: b: the lease is lost: held with a, which was lost: "
+         "revoked by .* on .*: a is bad$")
+    assert re.search("(?m)" + b, done.stderr), done.stderr
+    assert re.search("(?m)" + a, done.stderr), done.stderr
+
+
+@pytest.fixture
+def silent():
+    """The address of a holder that never answers, and who asked it."""
+    address = "%d.%s" % (os.geteuid(), os.urandom(8).hex())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as holder:
+        holder.bind("\0snib." + address)
+        holder.listen(100)
+        holder.setblocking(False)
+        yield address, holder
+
+
+def check_after_a_loss(sqlite, held, *options):
+    """As in a command whose lease is told to be lost."""
+    end, other = os.pipe()
+    os.close(other)
+    try:
+        return sqlite.run("check", *options, pass_fds=(end,),
+                          env={"SNIB_LEASE_FD": str(end), "SNIB_HELD": held})
+    finally:
+        os.close(end)
+
+
+def test_holders_that_do_not_answer_do_not_keep_a_check_of_what_is_lost(
+        sqlite, silent):
+    """It waited 300 ms for each of them."""
+    held = ":".join("n%d=%s" % (i, silent[0]) for i in range(60))
+    since = time.monotonic()
+    done = check_after_a_loss(sqlite, held)
+    assert time.monotonic() - since < 9  # all of them are 18 s
+    assert (done.returncode, done.stderr) == (76, "snib: the lease is lost\n")
+
+
+def test_a_quiet_check_of_what_is_lost_asks_nobody(sqlite, silent):
+    done = check_after_a_loss(sqlite, "a=" + silent[0], "-q")
+    assert (done.returncode, done.stderr) == (76, "")
+    with pytest.raises(BlockingIOError):
+        silent[1].accept()
 
 
 # -- --detached: a fixed lease, left in the store ------------------------------

@@ -342,6 +342,24 @@ def test_a_lock_lost_before_is_acquired_anew(sqlite, shell):
     p.kill()
 
 
+@pytest.mark.parametrize("child", [
+    EVAL + ' || exit; "$SNIB" check || exit; "$SNIB" release "$SNIB_GRANT"',
+    '"$SNIB" acquire -q --sh a >/dev/null'],
+    ids=["evaluated", "thrown away"])
+def test_a_child_leaves_the_holder_of_its_parents_loss(sqlite, shell, child):
+    """A child that acquired the name which its parent had lost ended the
+    parent's holder, and nobody was left to say who had revoked it."""
+    p = start(sqlite, shell, EVAL, behind=BEHIND + LOSS +
+              "%s -c '%s' || exit\n" % (" ".join(shell), child) +
+              '"$SNIB" check; echo $?; "$SNIB" check "$SNIB_GRANT"; echo $?')
+    read_pid(sqlite.path("mark"))
+    revoke(sqlite, "a")
+    out, said = p.communicate(timeout=30)
+    assert out == "76\n76\n"
+    why = "the lease is lost: revoked by .* on .*: 4.2 is bad"
+    assert re.fullmatch(r"snib: a: %s\nsnib: %s\n" % (why, why), said), said
+
+
 def test_of_many_names_those_that_were_lost_go_first(sqlite):
     p = start(sqlite, ["sh"], "i=1; while [ $i -le 34 ]; do NAME=n$i; %s; "
               '[ $i -gt 2 ] || { %s }; i=$((i + 1)); '

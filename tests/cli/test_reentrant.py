@@ -107,6 +107,21 @@ def test_a_loss_up_the_tree_is_told_soon(store):
         assert re.fullmatch("revoked by .* on .*: x", cause), causes
 
 
+def test_what_was_held_together_with_a_lost_lock_is_told_so(store):
+    """It was told of A who had revoked B, as if that had been A."""
+    p = store.start(
+        "run", "-q", "--on-lost", "ignore", "A", "B", "--", store.binary, "run",
+        "-q", "-t", "3s", "--reentrant", "A", "--", "sleep", "1000")
+    eventually(lambda: store.held("B"))
+    inner = store.path("inner")
+    done = store.run("force-release", "--yes", "--reason", "x", "B")
+    assert done.returncode == 0, done.stderr
+    said = p.communicate(timeout=patience(20))[1]
+    assert p.returncode == 76
+    assert re.search(r"A: lock lost \(held with B, which was lost: "
+                     r"revoked by .* on .*: x\)", said), said
+
+
 def test_a_loss_up_the_tree_is_told_at_the_end_at_the_latest(store):
     """A command that ended between two looks ended with 0."""
     told = store.path("told")

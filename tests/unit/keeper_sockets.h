@@ -99,7 +99,7 @@ static ssize_t somebody_asks(void *to, size_t size)
                                      CONTROL_RENEW,  CONTROL_RENEW,
                                      CONTROL_ABOVE,  CONTROL_TIE,
                                      CONTROL_TIE,    CONTROL_RELEASE,
-                                     CONTROL_TIE,    9};
+                                     CONTROL_FORGET, 9};
     struct control_request q = {
         .magic = chance("not ours", 12) ? 1 : CONTROL_MAGIC,
         .verb = verbs[pick("verb", COUNT_OF(verbs))],

@@ -158,6 +158,7 @@ struct foreigner {
     int listener;
     size_t size; /* of what it says                                        */
     uint32_t magic;
+    const void *says; /* or NULL: zeroes behind the magic                  */
 };
 
 static void *say_that(void *arg)
@@ -172,6 +173,10 @@ static void *say_that(void *arg)
     p.fd = fd;
     assert_int_equal(poll(&p, 1, 20000), 1);
     assert_true(control_receive(fd, &request));
+    memset(bytes, 0, sizeof bytes);
+    if (f->says) {
+        memcpy(bytes, f->says, f->size);
+    }
     memcpy(bytes, &f->magic, sizeof f->magic);
     assert_int_equal(send(fd, bytes, f->size, MSG_NOSIGNAL), (int)f->size);
     close(fd);
@@ -214,6 +219,92 @@ static void an_answer_of_another_size_or_version_is_nonsense(void **state)
                          EPROTO);
         assert_int_equal(error_of_hearing(4, CONTROL_MAGIC, above), EPROTO);
     }
+}
+
+/* As it was before `reason` was taken from the end of its text. */
+struct older_reply {
+    uint32_t magic;
+    int32_t code;
+    int64_t deadline_ns, token;
+    char store[CONTROL_STORE_MAX], text[184];
+    int64_t ttl_ns;
+    int32_t kind;
+    uint32_t permits;
+    int64_t slot;
+};
+
+static const struct older_reply older = {.magic = CONTROL_MAGIC,
+                                         .code = 76,
+                                         .deadline_ns = 5,
+                                         .token = 7,
+                                         .store = "sqlite:a.db",
+                                         .text = "revoked",
+                                         .ttl_ns = 30000000000,
+                                         .kind = SNIB_READ,
+                                         .permits = 2,
+                                         .slot = 3};
+
+static void hear(const struct older_reply *said, struct control_reply *ret)
+{
+    char address[CONTROL_ADDRESS_MAX];
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+    struct foreigner f = {
+        .size = sizeof *said, .magic = CONTROL_MAGIC, .says = said};
+    pthread_t thread;
+    f.listener = control_listen(address);
+    assert_true(f.listener >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, say_that, &f), 0);
+    assert_true(control_ask(address, &request, 20000, ret));
+    pthread_join(thread, NULL);
+    close(f.listener);
+}
+
+static void the_answer_of_the_release_before_means_what_it_says(void **state)
+{
+    (void)state;
+    struct older_reply of_long_text = older;
+    struct control_reply reply;
+    hear(&older, &reply);
+    assert_int_equal(reply.code, 76);
+    assert_int_equal(reply.deadline_ns, 5);
+    assert_int_equal(reply.token, 7);
+    assert_string_equal(reply.store, "sqlite:a.db");
+    assert_string_equal(reply.text, "revoked");
+    assert_int_equal(reply.ttl_ns, 30000000000);
+    assert_int_equal(reply.kind, SNIB_READ);
+    assert_int_equal(reply.permits, 2);
+    assert_int_equal(reply.slot, 3);
+    assert_int_equal(reply.reason, SNIB_WHY_NONE);
+    /* Where its text was longer than ours, its end is no reason. */
+    memset(of_long_text.text, 'x', sizeof of_long_text.text - 1);
+    hear(&of_long_text, &reply);
+    assert_int_equal(strlen(reply.text), sizeof reply.text - 1);
+    assert_int_equal(reply.reason, SNIB_WHY_NONE);
+    assert_int_equal(reply.slot, 3);
+}
+
+static void the_release_before_understands_our_answer(void **state)
+{
+    (void)state;
+    struct control_reply ours = {.magic = CONTROL_MAGIC,
+                                 .code = 76,
+                                 .deadline_ns = 5,
+                                 .token = 7,
+                                 .store = "sqlite:a.db",
+                                 .text = "revoked",
+                                 .ttl_ns = 30000000000,
+                                 .kind = SNIB_READ,
+                                 .permits = 2,
+                                 .slot = 3};
+    assert_int_equal(sizeof ours, sizeof older);
+    assert_memory_equal(&ours, &older, sizeof older);
+    /* The longest text ends before what is new behind it. */
+    memset(ours.text, 'x', sizeof ours.text - 1);
+    ours.reason = SNIB_WHY_REVOKED;
+    struct older_reply heard;
+    memcpy(&heard, &ours, sizeof heard);
+    assert_int_equal(strlen(heard.text), sizeof ours.text - 1);
 }
 
 /* What is longer than a request is none, whatever it begins with. */
@@ -322,6 +413,8 @@ int main(void)
         cmocka_unit_test(one_that_is_dropped_again_and_again_ends_by_its_limit),
         cmocka_unit_test(who_asks_again_has_what_was_left_of_its_limit),
         cmocka_unit_test(an_answer_of_another_size_or_version_is_nonsense),
+        cmocka_unit_test(the_answer_of_the_release_before_means_what_it_says),
+        cmocka_unit_test(the_release_before_understands_our_answer),
         cmocka_unit_test(a_request_of_another_size_or_version_is_nonsense),
         cmocka_unit_test(one_that_listens_no_more_is_as_good_as_gone),
         cmocka_unit_test(a_squatter_at_a_dead_keepers_address_is_not_believed),
