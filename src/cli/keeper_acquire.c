@@ -164,7 +164,7 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
     if (error->code == SNIB_ERR_DEADLOCK) { /* its text has the circle */
         text_add(&t, error->text);
     } else {
-        look_holders(k->client, name, &t);
+        look_in_the_way(k->client, name, k->plan->kind, k->plan->permits, &t);
     }
     say("%s: not acquired: %s", shown(name),
         holder[0] != '\0' ? holder : snib_err_text(error->code));

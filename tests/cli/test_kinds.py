@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import eventually, kill, read_pid, runs
+from conftest import eventually, keeper_of, kill, read_pid, runs
 
 READ = ("--kind", "read")
 WRITE = ("--kind", "write")
@@ -309,6 +309,22 @@ def test_a_signal_while_waiting_leaves_the_queue(store, kind):
     p.send_signal(signal.SIGINT)
     assert p.wait(10) == 130
     eventually(lambda: store.waiters("a") == 0)
+
+
+@pytest.mark.parametrize("refused", [
+    ("try", *READ), ("run", "-w", "0", *READ), ("run", "-w", "300ms", *READ),
+    ("acquire", "-w", "0", *READ)], ids=" ".join)
+def test_a_reader_refused_for_a_writer_that_waits_is_told_so(store, refused):
+    """It was told of the reader that holds, beside which it would fit."""
+    store.hold("a", *READ)
+    p = store.start("run", "-q", *WRITE, "--reason", "nightly", "a", "true")
+    eventually(lambda: store.waiters("a") == 1)
+    done = store.run(*refused, "a", *(["true"] if refused[0] == "run" else []))
+    assert done.returncode == 75
+    writer = keeper_of(p.pid)
+    assert re.search(r"^snib: a: not acquired: a writer waits before it: "
+                     r"\S+/%d \(\w+, \"nightly\"\); held by 1 reader: " % writer,
+                     done.stderr, re.M), done.stderr
 
 
 # -- nested -------------------------------------------------------------------
