@@ -7,16 +7,17 @@
 
 #include <string.h>
 
-static void say_busy(const struct cli_args *args, struct snib_client *client,
+static void say_busy(const struct plan *plan, struct snib_client *client,
                      const char *name)
 {
+    const struct cli_args *args = plan->args;
     char holder[512] = "";
     struct text t = TEXT_IN(holder);
 
     if (args->quiet || args->busy_ok) {
         return;
     }
-    look_holders(client, name, &t);
+    look_in_the_way(client, name, plan->kind, plan->permits, &t);
     say("%s: not acquired: %s", shown(name),
         holder[0] != '\0' ? holder : "held by another owner");
 }
@@ -60,10 +61,10 @@ static void say_why(const struct plan *plan, struct snib_client *client,
 
     error->code = code;
     if (snib_err_exit(code) == CLI_NOT_ACQUIRED && code != SNIB_ERR_TOO_MANY) {
-        say_busy(plan->args, client, name);
+        say_busy(plan, client, name);
         return;
     }
-    plan_explain(plan, error);
+    plan_explain(plan, name, error);
     plan_strip_name(error);
     say("%s: %s", shown(name), shown(cli_words(error)));
 }

@@ -70,31 +70,6 @@ void keeper_fail(struct keeper *k, snib_err code)
     keeper_end(k, 0);
 }
 
-static bool held_by_ancestor(const struct snib_view *view)
-{
-    char host[256] = "";
-
-    gethostname(host, sizeof host - 1);
-    for (size_t i = 0; i < view->holder_count; i++) {
-        pid_t pid = (pid_t)view->holders[i].pid;
-        pid_t parent;
-
-        if (pid <= 1 || strcmp(view->holders[i].host, host) != 0) {
-            continue;
-        }
-        if (proc_is_ancestor(pid, getppid())) {
-            return true;
-        }
-        /* A keeper is no ancestor, its leash is. */
-        parent = proc_parent(pid);
-        if (parent != getppid() && proc_is_ancestor(parent, getppid()) &&
-            proc_same_program(parent, getpid())) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Ours by now; the event is on its way. */
 static bool held_by_us(const struct snib_view *view)
 {
@@ -104,30 +79,6 @@ static bool held_by_us(const struct snib_view *view)
         }
     }
     return false;
-}
-
-static _Noreturn void refuse_nested(struct keeper *k, const char *name)
-{
-    waitline_wipe(&k->line);
-    if (k->plan->args->reentrant) {
-        say("%s: held by a command that this one runs inside, but not as %s%s: "
-            "that lease does not cover this command, which would wait for "
-            "itself for ever; take the stronger kind (or all permits) there, "
-            "or another name here",
-            shown(name), kind_text(k->plan->kind),
-            k->plan->kind == SNIB_PERMITS ? " with that many permits" : "");
-    } else {
-        say("%s: already held: this command runs inside the one that holds it "
-            "and would wait for itself for ever; use --reentrant, or another "
-            "name",
-            shown(name));
-    }
-    if (k->several.waiting) {
-        keeper_multi_stop(k);
-    } else if (k->slots[k->at].state == SLOT_ASKED) {
-        snib_cancel(k->client, k->slots[k->at].ticket);
-    }
-    keeper_fail(k, SNIB_ERR_USAGE);
 }
 
 /* Say who is in the way, or that the store is. The store is asked by a thread:
@@ -161,9 +112,7 @@ static void take_look(struct keeper *k)
     }
     k->look = NULL;
     if (a.error.code == SNIB_ERR_OK && k->phase == PHASE_ACQUIRING) {
-        if (held_by_ancestor(a.view)) {
-            refuse_nested(k, a.view->name); /* of several, the one looked at */
-        }
+        keeper_refuse_nested(k, a.view);
         if (!held_by_us(a.view)) {
             waitline_show(&k->line, a.view, &a.terms, proc_now());
         }
@@ -205,7 +154,7 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
     /* No wait would end TOO_MANY: its words say what to do. */
     if (error->code == SNIB_ERR_TOO_MANY ||
         snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
-        plan_explain(k->plan, error);
+        plan_explain(k->plan, name, error);
         say("%s: %s", shown(name), shown(cli_words(error)));
         return;
     }
@@ -215,7 +164,7 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
     if (error->code == SNIB_ERR_DEADLOCK) { /* its text has the circle */
         text_add(&t, error->text);
     } else {
-        look_holders(k->client, name, &t);
+        look_in_the_way(k->client, name, k->plan->kind, k->plan->permits, &t);
     }
     say("%s: not acquired: %s", shown(name),
         holder[0] != '\0' ? holder : snib_err_text(error->code));
@@ -386,7 +335,7 @@ static size_t sort_out(struct keeper *k)
             continue;
         }
         if (!k->plan->args->reentrant || !s->covered) {
-            refuse_nested(k, name);
+            keeper_refuse_outer(k, name);
         }
         s->state = SLOT_OUTER;
     }

@@ -193,6 +193,12 @@ void keeper_pass_on(struct keeper *);
  * k->above; for snib_acquire_options: that, or NULL when it is empty. */
 const char *keeper_find_above(struct keeper *);
 
+/* keeper_nested.c: what this command runs inside holds the name, so the wait
+ * would never end. By a look: does one of the view's holders? Of a living
+ * keeper up the tree that is surely so. */
+void keeper_refuse_nested(struct keeper *, const struct snib_view *);
+_Noreturn void keeper_refuse_outer(struct keeper *, const char *name);
+
 /* keeper_multi.c: several names */
 void keeper_multi_start(struct keeper *);
 void keeper_multi_take_answer(struct keeper *);

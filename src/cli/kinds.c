@@ -270,6 +270,60 @@ void kind_holders(struct text *t, const struct snib_view *view,
     }
 }
 
+/* A queue has no place for who would pass somebody. */
+static bool fits_beside(const struct snib_view *view,
+                        const struct kind_terms *terms, snib_kind kind,
+                        uint32_t permits)
+{
+    struct tally n = count(view);
+
+    if (n.exclusive != NULL || n.passing > 0) {
+        return false;
+    }
+    return kind == SNIB_READ ||
+           (kind == SNIB_PERMITS &&
+            (n.lots == 0 || n.permits + permits <= terms->size));
+}
+
+static void add_head(struct text *t, const struct snib_party *p)
+{
+    switch (p->kind) {
+    case SNIB_WRITE:
+        text_add(t, "a writer");
+        break;
+    case SNIB_READ:
+        text_add(t, "a reader");
+        break;
+    case SNIB_PERMITS:
+        text_addf(t, "one that wants %" PRIu32 " permit%s", p->permits,
+                  p->permits == 1 ? "" : "s");
+        break;
+    case SNIB_MUTEX:
+    case SNIB_BARRIER:
+        text_addf(t, "one that wants a %s", kind_text(p->kind));
+        break;
+    }
+    text_add(t, " waits before it: ");
+    waitline_party(t, p);
+    text_add(t, "; ");
+}
+
+void kind_in_the_way(struct text *t, const struct snib_view *view,
+                     const struct kind_terms *terms, snib_kind kind,
+                     uint32_t permits)
+{
+    size_t i = 0;
+
+    while (i < view->waiter_count && view->waiters[i].self) {
+        i++;
+    }
+    if (view->holder_count > 0 && i < view->waiter_count &&
+        fits_beside(view, terms, kind, permits)) {
+        add_head(t, &view->waiters[i]);
+    }
+    kind_holders(t, view, terms);
+}
+
 void kind_wish(struct text *t, const struct snib_party *p)
 {
     switch (p->kind) {

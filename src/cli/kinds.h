@@ -45,6 +45,10 @@ void kind_terms_get(struct snib_client *, const char *name, size_t name_size,
 /* Who holds, in words: "free", "held by …", "5 of 5 permits in use by …". */
 void kind_holders(struct text *, const struct snib_view *,
                   const struct kind_terms *);
+/* The same for who wants that and was refused: who waits before it, when it
+ * would fit beside those who hold: "a writer waits before it: …; held by …". */
+void kind_in_the_way(struct text *, const struct snib_view *,
+                     const struct kind_terms *, snib_kind, uint32_t permits);
 /* What a party has or wants: ", to read", ", 3 permits"; of a mutex: "". */
 void kind_wish(struct text *, const struct snib_party *);
 

@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -123,7 +124,7 @@ static void set_store(const struct body *b)
     static char text[STOREURL_MAX];
     const struct cli_args *args = b->plan->args;
     const char *file = args->store_file, *env = getenv("SNIB_URL");
-    const char *url = b->plan->url;
+    const char *url = b->plan->url, *in_use = b->page->store;
 
     if (args->store == NULL && file == NULL && url != NULL &&
         (env == NULL || env[0] == '\0' || storeurl_was_redacted(env))) {
@@ -136,11 +137,11 @@ static void set_store(const struct body *b)
         storeurl_redact(url, text, sizeof text);
         put("SNIB_URL", text);
         unsetenv("SNIB_STORE_FILE");
+    } else if ((url == NULL || strcasecmp(url, "sqlite:") == 0) &&
+               storeurl_is_whole(in_use)) {
+        put("SNIB_URL", in_use); /* another user's default is another file */
     } else if (url != NULL) {
         put("SNIB_URL", url);
-    } else if (storeurl_is_whole(b->page->store)) {
-        /* Another user's default is another file. */
-        put("SNIB_URL", b->page->store);
     }
 }
 

@@ -179,7 +179,8 @@ void look_drop(struct look *l)
     }
 }
 
-void look_holders(struct snib_client *client, const char *name, struct text *t)
+void look_in_the_way(struct snib_client *client, const char *name,
+                     snib_kind kind, uint32_t permits, struct text *t)
 {
     struct look *l = look_start(client, name, false, -1);
     struct look_answer a;
@@ -196,7 +197,7 @@ void look_holders(struct snib_client *client, const char *name, struct text *t)
     if (a.error.code == SNIB_ERR_OK &&
         (v->holder_count + v->waiter_count + v->closed_count > 0 ||
          a.terms.gate > 0)) {
-        kind_holders(t, v, &a.terms);
+        kind_in_the_way(t, v, &a.terms, kind, permits);
     }
     snib_view_free(v);
 }

@@ -36,8 +36,9 @@ void look_drop(struct look *);
 /* Is any look without its answer yet? Then end without freeing the client. */
 bool look_pending(void);
 
-/* Who is in the way, for a last word, if the store says so soon: within a
- * tenth of a second. "": it did not, or nobody is. */
-void look_holders(struct snib_client *, const char *name, struct text *);
+/* Who is in the way of who wants that, for a last word, if the store says so
+ * soon: within a tenth of a second. "": it did not, or nobody is. */
+void look_in_the_way(struct snib_client *, const char *name, snib_kind,
+                     uint32_t permits, struct text *);
 
 #endif

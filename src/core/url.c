@@ -451,7 +451,9 @@ static void show_authority(struct parser *p)
 {
     const struct snib__url *url = p->url;
     show_plain(p, "//");
-    if (url->user) {
+    if (url->user && !url->password) {
+        show_plain(p, MASK); /* no store takes it: a password, mistyped */
+    } else if (url->user) {
         show(p, url->user, "-._~");
     }
     if (url->password) {

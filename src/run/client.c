@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -93,14 +94,16 @@ static snib_err read_options(const struct snib_client_options *o,
     return SNIB_ERR_OK;
 }
 
-/* Argument, else $SNIB_URL, else the embedded file. Whoever runs a set-uid
- * program does not choose where its user's files are made. */
+/* Argument, else $SNIB_URL, else the embedded file, which sqlite: alone means,
+ * too: its path is told of either. Whoever runs a set-uid program does not
+ * choose where its user's files are made. */
 static snib_err choose_url(const char *given, char **ret,
                            struct snib_error *reterr)
 {
     const char *env = secure_getenv("SNIB_URL");
     const char *url = given ? given : env && *env ? env : NULL;
-    if (!url) {
+    bool alone = url && !strcasecmp(url, "sqlite:");
+    if (!url || (alone && snib__store_find("sqlite"))) {
         return snib__default_url(ret, reterr);
     }
     *ret = snib__strdup(url);

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import eventually, kill, read_pid, runs
+from conftest import eventually, keeper_of, kill, read_pid, runs
 
 READ = ("--kind", "read")
 WRITE = ("--kind", "write")
@@ -263,7 +263,9 @@ def test_a_semaphore_without_a_size_is_78_and_says_what_to_do(store):
         done = store.run(*args)
         assert done.returncode == 78, done.stderr
         assert "--capacity N" in done.stderr
-        assert "snib semaphore --set N" in done.stderr
+        assert "set it by snib semaphore --set N s\n" in done.stderr
+    done = store.run("try", "--kind", "semaphore", "--name=-s")
+    assert "set it by snib semaphore --set N --name=-s\n" in done.stderr
     assert not store.held("s")
 
 
@@ -309,6 +311,22 @@ def test_a_signal_while_waiting_leaves_the_queue(store, kind):
     p.send_signal(signal.SIGINT)
     assert p.wait(10) == 130
     eventually(lambda: store.waiters("a") == 0)
+
+
+@pytest.mark.parametrize("refused", [
+    ("try", *READ), ("run", "-w", "0", *READ), ("run", "-w", "300ms", *READ),
+    ("acquire", "-w", "0", *READ)], ids=" ".join)
+def test_a_reader_refused_for_a_writer_that_waits_is_told_so(store, refused):
+    """It was told of the reader that holds, beside which it would fit."""
+    store.hold("a", *READ)
+    p = store.start("run", "-q", *WRITE, "--reason", "nightly", "a", "true")
+    eventually(lambda: store.waiters("a") == 1)
+    done = store.run(*refused, "a", *(["true"] if refused[0] == "run" else []))
+    assert done.returncode == 75
+    writer = keeper_of(p.pid)
+    assert re.search(r"^snib: a: not acquired: a writer waits before it: "
+                     r"\S+/%d \(\w+, \"nightly\"\); held by 1 reader: " % writer,
+                     done.stderr, re.M), done.stderr
 
 
 # -- nested -------------------------------------------------------------------

@@ -141,3 +141,18 @@ def test_the_holder_keeps_only_what_it_needs(guarded):
     files = eventually(lambda: open_files() or None, "the holder's files")
     assert files.get(0, "/dev/null") == "/dev/null", files
     assert files.get(1, "/dev/null") == "/dev/null", files
+
+
+@pytest.mark.parametrize("url", ["redis://%s@127.0.0.1", "redlock://%s@h,i",
+                                 "redis+unix://%s@/run/redis.sock"])
+@pytest.mark.parametrize("command", [
+    ("run", "n", "--", "true"), ("try", "n"), ("-v", "status", "n"),
+    ("doctor",), ("acquire", "n")])
+def test_a_password_that_stands_as_the_user_is_not_shown(sqlite, url, command):
+    """A user without a password is of no use to any store: it is a password,
+    before which the colon is missing."""
+    done = sqlite.run(*command, env={"SNIB_URL": url % SECRET})
+    assert done.returncode == 78
+    assert SECRET not in done.stdout + done.stderr
+    assert ("***@" in done.stderr and "expected redis://:PASSWORD@HOST or "
+            "redis://USER:PASSWORD@HOST" in done.stderr), done.stderr

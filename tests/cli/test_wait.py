@@ -115,6 +115,68 @@ def test_a_nested_run_that_lost_its_environment_is_found(store):
     assert "already held: this command runs inside" in done.stderr
 
 
+# Becomes the driver; a child that it has before that runs the command at $GO.
+PROGRAM = """#!/bin/sh
+{ until [ -e "$GO" ]; do sleep 0.01; done; eval "$COMMAND" 2>"$OUT.err"
+  echo "$?" >"$OUT.new"; mv "$OUT.new" "$OUT"; } </dev/null >/dev/null &
+exec "$DRIVER"
+"""
+
+
+def run_inside_a_program(store, command, **options):
+    """The exit status and stderr of a command that a program of the library
+    has started, which holds the lock a."""
+    from harness.driver import Driver, driver_missing, find_driver
+    if driver_missing():
+        pytest.skip(driver_missing())
+    go, out, program = (store.path(n) for n in ("go", "out", "program"))
+    with open(program, "w") as f:
+        f.write(PROGRAM)
+    os.chmod(program, 0o755)
+    driver = Driver(program, {"GO": go, "OUT": out, "DRIVER": find_driver(),
+                              "SNIB_URL": store.url, "COMMAND": "'%s' %s" % (
+                                  store.binary, command)})
+    try:
+        driver.open(store.url, **options)
+        driver.lock("a")
+        driver.acquire("a")
+        with open(go, "w"):
+            pass
+        eventually(lambda: os.path.exists(out), "the command has ended")
+    finally:
+        driver.close()
+    with open(out) as code, open(out + ".err") as said:
+        return int(code.read()), said.read(), driver.child.pid
+
+
+def test_a_run_inside_a_program_that_holds_the_lock_is_told_so(store):
+    """It was told to use --reentrant, which cannot work there."""
+    code, said, pid = run_inside_a_program(store, "run a -- true",
+                                           program="stock keeper")
+    assert code == 64
+    assert ("a: already held by program stock keeper (pid %d), which this "
+            "command runs inside: it may be waiting for this command to end; "
+            "let it release first, or use another name\n" % pid) in said
+    assert "--reentrant" not in said
+
+
+def test_reentrant_inside_a_program_that_holds_the_lock_says_why_not(store):
+    """It was told that the lease is of another kind, which it was not."""
+    code, said, pid = run_inside_a_program(store, "run --reentrant a -- true")
+    assert code == 64
+    assert ("(pid %d), which this command runs inside: --reentrant works "
+            "inside snib run only, and it may be" % pid) in said
+    assert "but not as" not in said
+
+
+def test_reentrant_without_snib_held_says_what_is_missing(store):
+    done = store.run("run", "a", "--", "env", "-u", "SNIB_HELD", store.binary,
+                     "run", "--reentrant", "a", "--", "true")
+    assert done.returncode == 64, done.stderr
+    assert "SNIB_HELD, which is missing in this environment" in done.stderr
+    assert "but not as" not in done.stderr
+
+
 def test_a_nested_run_on_another_lock_is_fine(store):
     done = store.run("run", "a", "--", store.binary, "run", "b", "--", "sh",
                      "-c", 'echo "$SNIB_HELD"')

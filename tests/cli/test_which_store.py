@@ -182,6 +182,27 @@ def test_a_nested_call_uses_the_default_store_of_the_outer_one(sqlite):
     assert url.startswith("sqlite:/") and url.endswith("/locks.db")
 
 
+# "" is for the comparison: the default, named by nobody.
+@pytest.mark.parametrize("url", ["", "sqlite:", "SQLite:"])
+@pytest.mark.parametrize("given", [True, False], ids=["option", "environment"])
+def test_the_default_store_is_told_by_its_path(sqlite, url, given):
+    env, options = {"SNIB_URL": url}, []
+    if given and url:
+        env, options = {"SNIB_URL": sqlite.url}, ["--store", url]
+    name = "which-store:%s" % sqlite.tmp
+    done = sqlite.run("run", *options, "-v", name, "--", "sh", "-c",
+                      'echo "$SNIB_URL"', env=env)
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.rstrip("\n")
+    assert told.startswith("sqlite:/") and told.endswith("/locks.db")
+    assert "snib: store %s\n" % told in done.stderr
+    done = sqlite.run("acquire", *options, "--detached", "-t", "1s", "-o",
+                      "grant", name, env=env)
+    assert done.returncode == 0, done.stderr
+    with open(sqlite.path("grant")) as f:
+        assert "\nstore=%s\n" % told in f.read()
+
+
 # -- a URL that is none ---------------------------------------------------------------
 
 WRONG = ["", "nonsense", ":", "http:", "http://example.org", "redis:",

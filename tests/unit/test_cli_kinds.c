@@ -141,6 +141,63 @@ static void each_kind_is_held_in_its_words(void **state)
     }
 }
 
+/* The first holder and the first waiter, and what is refused beside them. */
+static void who_waits_before_is_the_reason_where_the_holders_are_none(void **s)
+{
+    static const struct {
+        snib_kind held;
+        uint32_t held_permits;
+        snib_kind waits;
+        uint32_t waits_permits;
+        snib_kind asked;
+        uint32_t asked_permits;
+        const char *words; /* before those of the holder; "": none */
+    } t[] = {
+        {SNIB_READ, 1, SNIB_WRITE, 1, SNIB_READ, 1,
+         "a writer waits before it: w; "},
+        {SNIB_READ, 1, SNIB_MUTEX, 1, SNIB_READ, 1,
+         "one that wants a mutex waits before it: w; "},
+        {SNIB_READ, 1, SNIB_WRITE, 1, SNIB_PERMITS, 3,
+         "a writer waits before it: w; "},
+        {SNIB_READ, 1, SNIB_BARRIER, 3, SNIB_READ, 1,
+         "one that wants a barrier waits before it: w; "},
+        {SNIB_PERMITS, 2, SNIB_PERMITS, 3, SNIB_PERMITS, 2,
+         "one that wants 3 permits waits before it: w; "},
+        {SNIB_PERMITS, 2, SNIB_READ, 1, SNIB_PERMITS, 2,
+         "a reader waits before it: w; "},
+        {SNIB_PERMITS, 2, SNIB_PERMITS, 3, SNIB_PERMITS, 3, ""},
+        {SNIB_READ, 1, SNIB_WRITE, 1, SNIB_WRITE, 1, ""},
+        {SNIB_READ, 1, SNIB_WRITE, 1, SNIB_MUTEX, 1, ""},
+        {SNIB_WRITE, 1, SNIB_WRITE, 1, SNIB_READ, 1, ""},
+        {SNIB_BARRIER, 2, SNIB_WRITE, 1, SNIB_READ, 1, ""},
+    };
+    (void)s;
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct snib_party holder = party("h", t[i].held, t[i].held_permits),
+                          waiter[2] = {
+                              party("w", t[i].asked, 1),
+                              party("w", t[i].waits, t[i].waits_permits)};
+        struct snib_view view = {.holders = &holder,
+                                 .holder_count = 1,
+                                 .waiters = waiter,
+                                 .waiter_count = 2};
+        struct kind_terms terms = {.size = 4};
+        char got[400] = "", expected[400];
+        struct text to = TEXT_IN(got), all = TEXT_IN(expected);
+        waiter[0].self = true; /* still there: no reason */
+        expected[0] = 0;
+        text_add(&all, t[i].words);
+        kind_holders(&all, &view, &terms);
+        kind_in_the_way(&to, &view, &terms, t[i].asked, t[i].asked_permits);
+        assert_string_equal(got, expected);
+        waiter[1] = waiter[0];
+        got[0] = 0;
+        to = (struct text)TEXT_IN(got);
+        kind_in_the_way(&to, &view, &terms, t[i].asked, t[i].asked_permits);
+        assert_string_equal(got, expected + strlen(t[i].words));
+    }
+}
+
 static void who_holds_longest_is_named(void **state)
 {
     struct snib_party p[3] = {party("a", SNIB_READ, 1),
@@ -196,6 +253,8 @@ int main(void)
 {
     const struct CMUnitTest cli_kinds[] = {
         cmocka_unit_test(each_kind_is_held_in_its_words),
+        cmocka_unit_test(
+            who_waits_before_is_the_reason_where_the_holders_are_none),
         cmocka_unit_test(who_holds_longest_is_named),
         cmocka_unit_test(a_party_is_shown_with_what_it_runs_and_wants),
     };

@@ -184,7 +184,10 @@ static snib_err redis_open(const struct snib__store_config *cfg,
     if (s->user && !s->password) {
         redis_free((struct snib__store *)s);
         return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "%.120s: a user without a password", url->safe);
+                          "%.120s: a user without a password; expected "
+                          "redis://:PASSWORD@HOST or "
+                          "redis://USER:PASSWORD@HOST",
+                          url->safe);
     }
     *ret = (struct snib__store *)s;
     return snib__ok(reterr);

@@ -1,0 +1,127 @@
+/* keeper_nested.c — a lock is wanted that is held by what this command runs
+ * inside, which would wait for itself for ever.
+ *
+ * Of a command of snib run SNIB_HELD tells that, before anything is asked for,
+ * and --reentrant runs under its lease. A look at the holders tells it too, by
+ * their processes: of a snib run of which SNIB_HELD says nothing, and of a
+ * program that uses the library. Those have no lease to run under: nobody up
+ * there could be asked how long it still is. */
+#define _GNU_SOURCE
+#include "keeper_i.h"
+#include "kinds.h"
+#include "proc.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum inside {
+    INSIDE_NOT,
+    INSIDE_COMMAND, /* of a snib run                                      */
+    INSIDE_PROGRAM  /* that uses the library                              */
+};
+
+static enum inside inside_of(pid_t pid)
+{
+    pid_t parent;
+
+    if (pid <= 1) {
+        return INSIDE_NOT;
+    }
+    if (proc_is_ancestor(pid, getppid())) {
+        return INSIDE_PROGRAM;
+    }
+    /* A keeper is no ancestor, its leash is. */
+    parent = proc_parent(pid);
+    return parent != getppid() && proc_is_ancestor(parent, getppid()) &&
+                   proc_same_program(parent, getpid())
+               ? INSIDE_COMMAND
+               : INSIDE_NOT;
+}
+
+static _Noreturn void refuse(struct keeper *k)
+{
+    if (k->several.waiting) {
+        keeper_multi_stop(k);
+    } else if (k->slots[k->at].state == SLOT_ASKED) {
+        snib_cancel(k->client, k->slots[k->at].ticket);
+    }
+    keeper_fail(k, SNIB_ERR_USAGE);
+}
+
+static void say_command(const char *name)
+{
+    say("%s: already held: this command runs inside the one that holds it "
+        "and would wait for itself for ever; use --reentrant, or another "
+        "name",
+        shown(name));
+}
+
+static void say_no_address(const char *name, pid_t pid)
+{
+    say("%s: already held by the snib run (keeper %d) that this command runs "
+        "inside, and would wait for itself for ever: --reentrant finds that "
+        "lease by SNIB_HELD, which is missing in this environment; hand it on, "
+        "or use another name",
+        shown(name), (int)pid);
+}
+
+static void say_program(const struct keeper *k, const char *name,
+                        const struct snib_party *p)
+{
+    char holder[300] = "a program";
+    struct text t = {.bytes = holder, .size = sizeof holder};
+
+    if (p->program[0] != '\0') {
+        text_add(&t, "program ");
+        text_add_shown(&t, p->program, strlen(p->program));
+    }
+    text_addf(&t, " (pid %d)", (int)p->pid);
+    say("%s: already held by %s, which this command runs inside: %sit may be "
+        "waiting for this command to end; let it release first, or use "
+        "another name",
+        shown(name), holder,
+        k->plan->args->reentrant
+            ? "--reentrant works inside snib run only, and "
+            : "");
+}
+
+void keeper_refuse_nested(struct keeper *k, const struct snib_view *view)
+{
+    char host[256] = "";
+
+    gethostname(host, sizeof host - 1);
+    for (size_t i = 0; i < view->holder_count; i++) {
+        const struct snib_party *p = &view->holders[i];
+        enum inside inside =
+            strcmp(p->host, host) == 0 ? inside_of((pid_t)p->pid) : INSIDE_NOT;
+
+        if (inside == INSIDE_NOT) {
+            continue;
+        }
+        waitline_wipe(&k->line);
+        if (inside == INSIDE_PROGRAM) {
+            say_program(k, view->name, p);
+        } else if (k->plan->args->reentrant) {
+            say_no_address(view->name, (pid_t)p->pid);
+        } else {
+            say_command(view->name);
+        }
+        refuse(k);
+    }
+}
+
+void keeper_refuse_outer(struct keeper *k, const char *name)
+{
+    waitline_wipe(&k->line);
+    if (k->plan->args->reentrant) {
+        say("%s: held by a command that this one runs inside, but not as %s%s: "
+            "that lease does not cover this command, which would wait for "
+            "itself for ever; take the stronger kind (or all permits) there, "
+            "or another name here",
+            shown(name), kind_text(k->plan->kind),
+            k->plan->kind == SNIB_PERMITS ? " with that many permits" : "");
+    } else {
+        say_command(name);
+    }
+    refuse(k);
+}
