@@ -66,24 +66,19 @@ int control_listen(char ret_address[CONTROL_ADDRESS_MAX])
     return fd;
 }
 
-static bool peer_uid(int fd, uid_t *ret)
+static bool peer_of(int fd, struct ucred *ret)
 {
-    struct ucred peer;
-    socklen_t size = sizeof peer;
+    socklen_t size = sizeof *ret;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-        return false;
-    }
-    *ret = peer.uid;
-    return true;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &size) == 0;
 }
 
 /* Who asks: our own user, or root, who may look into any process anyway. */
 static bool asker_is_ours(int fd)
 {
-    uid_t uid;
+    struct ucred peer;
 
-    return peer_uid(fd, &uid) && (uid == geteuid() || uid == 0);
+    return peer_of(fd, &peer) && (peer.uid == geteuid() || peer.uid == 0);
 }
 
 uid_t control_owner(const char *address)
@@ -95,13 +90,10 @@ uid_t control_owner(const char *address)
  * with. Another one, root or not, would not listen to us (asker_is_ours). The names stand in /proc/net/unix for everybody: when a keeper is dead
  * anybody can bind its name. (The first rule is for a user namespace, where our
  * user has another number than outside.) */
-static bool keeper_is_meant(int fd, const char *address)
+static bool keeper_is_meant(const struct ucred *keeper, const char *address)
 {
-    uid_t uid;
-
-    return peer_uid(fd, &uid) &&
-           (uid == geteuid() ||
-            (uid == control_owner(address) && geteuid() == 0));
+    return keeper->uid == geteuid() ||
+           (keeper->uid == control_owner(address) && geteuid() == 0);
 }
 
 int control_accept(int listener)
@@ -136,19 +128,27 @@ void control_send_above(int fd, const struct control_above *reply)
         send(fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-/* ret: begins with the magic. */
+/* What is answered: bytes begins with the magic. */
+struct answer {
+    void *bytes;
+    size_t size;
+    pid_t keeper; /* whose it is; 0: not seen in this pid namespace         */
+};
+
 static bool talk(int fd, const char *address,
                  const struct control_request *request, int timeout_ms,
-                 void *ret, size_t ret_size)
+                 struct answer *ret)
 {
-    const uint32_t *magic = ret;
+    const uint32_t *magic = ret->bytes;
     struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct ucred peer;
     ssize_t size;
 
-    if (!keeper_is_meant(fd, address)) {
+    if (!peer_of(fd, &peer) || !keeper_is_meant(&peer, address)) {
         errno = EPERM;
         return false;
     }
+    ret->keeper = peer.pid;
     if (TEMP_FAILURE_RETRY(send(fd, request, sizeof *request, MSG_NOSIGNAL)) <
         0) {
         return false;
@@ -157,13 +157,13 @@ static bool talk(int fd, const char *address,
         errno = ETIMEDOUT;
         return false;
     }
-    size =
-        TEMP_FAILURE_RETRY(recv(fd, ret, ret_size, MSG_DONTWAIT | MSG_TRUNC));
+    size = TEMP_FAILURE_RETRY(
+        recv(fd, ret->bytes, ret->size, MSG_DONTWAIT | MSG_TRUNC));
     if (size <= 0) {
         errno = size < 0 ? errno : ECONNRESET;
         return false;
     }
-    if (size != (ssize_t)ret_size || *magic != CONTROL_MAGIC) {
+    if (size != (ssize_t)ret->size || *magic != CONTROL_MAGIC) {
         errno = EPROTO;
         return false;
     }
@@ -171,7 +171,7 @@ static bool talk(int fd, const char *address,
 }
 
 static bool ask_once(const char *address, const struct control_request *request,
-                     int timeout_ms, void *ret, size_t ret_size)
+                     int timeout_ms, struct answer *ret)
 {
     struct sockaddr_un to;
     socklen_t size = set_address(&to, address);
@@ -187,7 +187,7 @@ static bool ask_once(const char *address, const struct control_request *request,
     /* connect waits when a stopped keeper's backlog is full. */
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     ok = TEMP_FAILURE_RETRY(connect(fd, (struct sockaddr *)&to, size)) == 0 &&
-         talk(fd, address, request, timeout_ms, ret, ret_size);
+         talk(fd, address, request, timeout_ms, ret);
     error = errno;
     close(fd);
     errno = error;
@@ -197,12 +197,12 @@ static bool ask_once(const char *address, const struct control_request *request,
 /* A keeper drops who does not send soon after connecting: so may we be, on a
  * busy machine. It has done nothing then, and is asked again. */
 static bool ask(const char *address, const struct control_request *request,
-                int timeout_ms, void *ret, size_t ret_size)
+                int timeout_ms, struct answer *ret)
 {
     int64_t end = proc_now() + timeout_ms * INT64_C(1000000);
     int64_t left = timeout_ms;
 
-    while (!ask_once(address, request, (int)left, ret, ret_size)) {
+    while (!ask_once(address, request, (int)left, ret)) {
         left = (end - proc_now()) / 1000000;
         if ((errno != ECONNRESET && errno != EPIPE) || left <= 0) {
             return false;
@@ -227,22 +227,36 @@ static void end_text(struct control_reply *reply)
     reply->text[last] = '\0';
 }
 
-bool control_ask(const char *address, const struct control_request *request,
-                 int timeout_ms, struct control_reply *ret)
+bool control_ask_whom(const char *address,
+                      const struct control_request *request, int timeout_ms,
+                      struct control_reply *ret, pid_t *ret_keeper)
 {
-    if (!ask(address, request, timeout_ms, ret, sizeof *ret)) {
+    struct answer answer = {.bytes = ret, .size = sizeof *ret};
+
+    if (!ask(address, request, timeout_ms, &answer)) {
         return false;
     }
     ret->store[sizeof ret->store - 1] = '\0';
     end_text(ret);
+    *ret_keeper = answer.keeper;
     return true;
+}
+
+bool control_ask(const char *address, const struct control_request *request,
+                 int timeout_ms, struct control_reply *ret)
+{
+    pid_t keeper;
+
+    return control_ask_whom(address, request, timeout_ms, ret, &keeper);
 }
 
 bool control_ask_above(const char *address,
                        const struct control_request *request, int timeout_ms,
                        struct control_above *ret)
 {
-    if (!ask(address, request, timeout_ms, ret, sizeof *ret)) {
+    struct answer answer = {.bytes = ret, .size = sizeof *ret};
+
+    if (!ask(address, request, timeout_ms, &answer)) {
         return false;
     }
     ret->store[sizeof ret->store - 1] = '\0';

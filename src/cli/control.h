@@ -96,6 +96,12 @@ void control_send_above(int fd, const struct control_above *);
 bool control_ask(const char *address, const struct control_request *,
                  int timeout_ms, struct control_reply *ret);
 
+/* The same, and which process answered; 0: one that this pid namespace does not
+ * see. */
+bool control_ask_whom(const char *address, const struct control_request *,
+                      int timeout_ms, struct control_reply *ret,
+                      pid_t *ret_keeper);
+
 /* The same for CONTROL_ABOVE. An older keeper's answer is nonsense. */
 bool control_ask_above(const char *address, const struct control_request *,
                        int timeout_ms, struct control_above *ret);

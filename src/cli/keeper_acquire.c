@@ -206,12 +206,14 @@ static bool find_outer(struct keeper *k, const char *name, struct slot *ret)
     const char *at = getenv("SNIB_HELD");
     struct held_entry entry;
     struct control_reply reply;
+    pid_t keeper;
 
     while (held_next(&at, &entry)) {
         if (entry.name_size != strlen(name) ||
             memcmp(entry.name, name, entry.name_size) != 0 ||
-            !keeper_ask_outer(entry.address, name, &reply) ||
-            strcmp(reply.store, k->page->store) != 0) {
+            !keeper_ask_outer(entry.address, name, &reply, &keeper) ||
+            strcmp(reply.store, k->page->store) != 0 ||
+            keeper_is_elsewhere(keeper)) {
             continue;
         }
         if (reply.code != 0) {

@@ -54,14 +54,14 @@ static enum leash_why why_of(snib_reason reason)
 
 /* Ask the outer keeper how long its lease still is. */
 bool keeper_ask_outer(const char *address, const char *name,
-                      struct control_reply *ret)
+                      struct control_reply *ret, pid_t *ret_keeper)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
 
     request.name_size = (uint32_t)strlen(name);
     memcpy(request.name, name, request.name_size);
-    return control_ask(address, &request, 500, ret);
+    return control_ask_whom(address, &request, 500, ret, ret_keeper);
 }
 
 /* Of a grant that is at risk or lost. */
@@ -109,8 +109,9 @@ static void lose(struct keeper *k, struct slot *s, snib_reason reason,
 static void look_at_outer(struct keeper *k, struct slot *s, const char *name)
 {
     struct control_reply reply;
+    pid_t keeper;
 
-    if (keeper_ask_outer(s->outer, name, &reply)) {
+    if (keeper_ask_outer(s->outer, name, &reply, &keeper)) {
         if (reply.code != 0) {
             lose(k, s, (snib_reason)reply.reason, reply.text);
             return;

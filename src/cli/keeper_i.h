@@ -114,7 +114,7 @@ bool keeper_tell(const struct keeper *, enum plan_message_kind, int code,
                  enum leash_why, const char *text);
 /* Ask the keeper at address how long its lease of name still is. */
 bool keeper_ask_outer(const char *address, const char *name,
-                      struct control_reply *ret);
+                      struct control_reply *ret, pid_t *ret_keeper);
 /* Look at all grants; publish the earliest deadline if it is later than
  * before; tell the leash what is at risk or lost. */
 void keeper_look(struct keeper *);
@@ -198,6 +198,8 @@ const char *keeper_find_above(struct keeper *);
  * keeper up the tree that is surely so. */
 void keeper_refuse_nested(struct keeper *, const struct snib_view *);
 _Noreturn void keeper_refuse_outer(struct keeper *, const char *name);
+/* Is it a snib run's, of which this command is no descendant? */
+bool keeper_is_elsewhere(pid_t keeper);
 
 /* keeper_multi.c: several names */
 void keeper_multi_start(struct keeper *);

@@ -38,6 +38,16 @@ static enum inside inside_of(pid_t pid)
                : INSIDE_NOT;
 }
 
+/* An environment may be copied, to a job for the night say, whose command is not
+ * stopped with that lease. */
+bool keeper_is_elsewhere(pid_t keeper)
+{
+    pid_t leash = keeper > 0 ? proc_parent(keeper) : 0;
+
+    return leash > 1 && proc_same_program(leash, getpid()) &&
+           !proc_is_ancestor(leash, getppid());
+}
+
 static _Noreturn void refuse(struct keeper *k)
 {
     if (k->several.waiting) {

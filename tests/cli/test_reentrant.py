@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import signal
+import subprocess
 
 import pytest
 
@@ -207,3 +208,23 @@ def test_a_holder_that_has_nothing_of_its_own_to_release_ends_well(
     for pid in holder, outer_holder:
         eventually(lambda: stat_of(pid)[1] == os.getpid(), "an orphan")
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("option", [["--reentrant"], []])
+def test_a_copy_of_the_environment_elsewhere_is_not_inside(store, option):
+    """Its command would go on beside the next holder's."""
+    mark = store.path("held")
+    p = store.start("run", "A", "--", "sh", "-c",
+                    'echo "$SNIB_HELD" >"$0.new"; mv "$0.new" "$0"; cat',
+                    mark, stdin=subprocess.PIPE)
+    eventually(lambda: os.path.exists(mark), "the outer command runs")
+    env = {"SNIB_HELD": open(mark).read().strip()}
+    done = store.run("run", *option, "-w", "0", "A", "--", "echo", "ran",
+                     env=env)
+    assert (done.returncode, done.stdout) == (75, ""), done
+    assert "A: not acquired: held by" in done.stderr
+    p.stdin.close()
+    assert p.wait(30) == 0
+    done = store.run("run", *option, "-w", "0", "A", "--", "echo", "ran",
+                     env=env)
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done
