@@ -92,9 +92,8 @@ void keeper_refuse_nested(struct keeper *k, const struct snib_view *view)
     gethostname(host, sizeof host - 1);
     for (size_t i = 0; i < view->holder_count; i++) {
         const struct snib_party *p = &view->holders[i];
-        enum inside inside = strcmp(p->host, host) == 0
-                                 ? inside_of((pid_t)p->pid)
-                                 : INSIDE_NOT;
+        enum inside inside =
+            strcmp(p->host, host) == 0 ? inside_of((pid_t)p->pid) : INSIDE_NOT;
 
         if (inside == INSIDE_NOT) {
             continue;

@@ -56,6 +56,24 @@ def test_no_word_of_a_contract_is_lost(header, pages):
         assert said in page, f"{said}\nnot in\n{page}"
 
 
+@pytest.mark.parametrize("header", HEADERS, ids=lambda h: h.name)
+def test_a_name_line_ends_with_a_phrase(header, pages):
+    """They were cut after 70 bytes, or inside of a parenthesis."""
+    text = header.read_text()
+    said = " ".join(re.sub(r"(?m)^ \* ?|/\*|\*/", " ", text).split())
+    for function in re.findall(r"^SNIB_API (?:SNIB_CHECK )?[^;]*?(snib_\w+)\(",
+                               text, re.M):
+        line, = re.findall(r"^\.Nd (.*)", pages[function], re.M)
+        line = line.replace(r"\(em", "—").replace("...", "…")
+        for opens, closes in ("()", "[]"):
+            assert line.count(opens) == line.count(closes), (function, line)
+        assert line.count('"') % 2 == 0 == line.count("`") % 2, (function, line)
+        end = " ".join(line.split()[-2:])
+        assert line.startswith("of snib") or \
+            re.search(re.escape(end) + r"([.,:;?]( |$)| \()", said), \
+            (function, line)
+
+
 def test_the_errors_are_a_list(pages):
     assert re.search(r"^SNIB_ERR_BUSY +REFUSED +75 +held by another owner$",
                      pages["snib"], re.M)

@@ -174,9 +174,9 @@ static void who_waits_before_is_the_reason_where_the_holders_are_none(void **s)
     (void)s;
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib_party holder = party("h", t[i].held, t[i].held_permits),
-                          waiter[2] = {party("w", t[i].asked, 1),
-                                       party("w", t[i].waits,
-                                             t[i].waits_permits)};
+                          waiter[2] = {
+                              party("w", t[i].asked, 1),
+                              party("w", t[i].waits, t[i].waits_permits)};
         struct snib_view view = {.holders = &holder,
                                  .holder_count = 1,
                                  .waiters = waiter,

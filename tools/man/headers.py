@@ -174,6 +174,30 @@ def link():
             ".Ql pkg-config --cflags --libs snib\nsays.\n")
 
 
+NAME_MAX = 90
+
+
+def depth(text):
+    """How many parentheses and quotes are open at its end."""
+    return (text.count("(") - text.count(")") + text.count("[") -
+            text.count("]") + text.count('"') % 2 + text.count("`") % 2)
+
+
+def name_line(said):
+    """What a page's NAME says: the first sentence, or of a long one what stands
+    before a comma; never the inside of a parenthesis alone."""
+    ends = [m.start() for m in re.finditer(r"(?<!e\.g)(?<!i\.e)[.:;?](?= |$)",
+                                           said)]
+    first = said[:next((e for e in ends if not depth(said[:e])), len(said))]
+    if len(first) > NAME_MAX:  # without what is in parentheses
+        first = re.sub(r" \([^()]*\)", "", first)
+    if len(first) > NAME_MAX:
+        commas = [m.start() for m in re.finditer(r"[,;] ", first[:NAME_MAX])
+                  if not depth(first[:m.start()])]
+        first = first[:commas[-1]] if commas else first
+    return first.strip()
+
+
 def function_pages(header, others, date):
     """A page a function: its prototype, and what stands above it."""
     text = header.read_text()
@@ -185,15 +209,14 @@ def function_pages(header, others, date):
             continue
         if RULE.match((comment or "").split("\n")[0]):
             comment = comment.partition("\n")[2].strip()
-        said = " ".join((comment or "").split())
-        first = re.split(r"(?<=[a-z)\"])[.:;] ", said + " ")[0].strip(". ")
+        first = name_line(" ".join((comment or "").split()))
         for function in found:
             shown = plain(code)
             yield function, "".join([
                 f".Dd {date}\n.Dt {function.upper()} 3\n.Os\n.Sh NAME\n",
                 *[f".Nm {n}{' ,' if n != found[-1] else ''}\n"
                   for n in found],
-                f".Nd {escape(first[:70] or 'of ' + name)}\n",
+                f".Nd {escape(first or 'of ' + name)}\n",
                 f".Sh SYNOPSIS\n.In {include}\n",
                 verbatim(shown), ".Pp\n", link(),
                 ".Sh DESCRIPTION\n",
