@@ -1,5 +1,6 @@
 """The manual pages say what the program does."""
 
+import json
 import os
 import re
 import shutil
@@ -59,3 +60,46 @@ def test_the_cron_line_finds_snib():
     paths = re.findall(r"^PATH=(.*)$", table.group(1), re.M)
     assert len(paths) == 1, "no PATH before the line of cron"
     assert "/usr/local/bin" in paths[0].split(":")
+
+
+# A page, and what prints each field that it tells of. The names are free.
+JSON = {
+    "status": ['"$0" run h1 -- "$0" status --json h1',
+               '"$0" run --kind semaphore --capacity 2 h2 -- '
+               '"$0" status --json h2',
+               '"$0" latch -q --set 1 h3; "$0" status --json h3'],
+    "acquire": ['"$0" acquire --json --detached -t 1s a1',
+                '"$0" acquire --json --detached -t 1s --kind semaphore '
+                '--capacity 1 a2'],
+    "renew": ['"$0" renew --json $("$0" acquire --detached -t 1s r1)'],
+    "check": ['"$0" run c1 -- "$0" check --json'],
+    "elect": ['"$0" elect -1 e1 -- "$0" elect -1 --observe --json e1'],
+    "semaphore": ['"$0" semaphore --set 2 --json s1',
+                  '"$0" semaphore --json s1'],
+    "latch": ['"$0" latch --set 2 --json l1'],
+    "barrier": ['"$0" barrier --parties 1 --json b1'],
+    "force-release": ['"$0" force-release --yes --reason x --json f1'],
+}
+
+
+def fields(value):
+    if isinstance(value, list):
+        return set().union(*map(fields, value))
+    if isinstance(value, dict):
+        return set(value).union(*map(fields, value.values()))
+    return set()
+
+
+@pytest.mark.parametrize("sub", sorted(JSON))
+def test_a_page_tells_of_each_field_of_the_json(sqlite, sub):
+    said = page("snib-" + sub).partition(".Sh DESCRIPTION")[2]
+    said = said.replace(r"\(dq", '"')
+    for script in JSON[sub]:
+        done = subprocess.run(["sh", "-c", script, sqlite.binary],
+                              env=sqlite.env, cwd=sqlite.tmp, timeout=60,
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found = fields(json.loads(done.stdout))
+        assert "schema" in found and len(found) > 1
+        assert [f for f in sorted(found)
+                if not re.search(r"\b%s\b" % f, said)] == []
