@@ -162,7 +162,10 @@ SNIB_API const char *snib_version(void);
 
 /* What a grant shares its lock with. A lock is a name with one queue, first
  * come first served; a request that does not fit makes those behind it wait,
- * so neither readers nor writers, nor large lots of permits, starve.
+ * so neither readers nor writers, nor large lots of permits, starve. (For a
+ * mutex the threads of one client share the client's place: who waits behind a
+ * thread of its own may come before others, for at most 5 ms, or wait behind
+ * them until the client's next turn; docs/KINDS.md.)
  *
  *   MUTEX, WRITE  nobody. They are the same; WRITE says that others read.
  *   READ          other readers (and permits). Each reader has a lease of its

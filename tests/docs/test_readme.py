@@ -9,7 +9,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"<!-- run: ([a-z ]+) -->\n```\w+\n(.*?)```", re.S)
-BLOCKS = BLOCK.findall((ROOT / "README.md").read_text())
+BLOCKS = [found for found in BLOCK.findall((ROOT / "README.md").read_text())
+          if found[0] != "prefix"]
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR", ROOT / "build" / "dev"))
 
 
@@ -105,6 +106,52 @@ def test_the_c_program_says_when_it_did_not_get_the_lock(tmp_path):
                               capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("not mine: ")
+
+
+def test_without_root_all_of_it_is_found_under_a_prefix(tmp_path):
+    if not (BUILD / "cmake_install.cmake").exists():
+        pytest.skip(f"no build to install under {BUILD}")
+    (text,) = [text for kind, text in BLOCK.findall(
+        (ROOT / "README.md").read_text()) if kind == "prefix"]
+    assert "build/release" in text
+    text = text.replace("build/release", f'"{BUILD}"') + """
+command -v snib
+pkg-config --variable=prefix snib
+printf '#include <snib.h>\nint main(void) { return !snib_version(); }\n' >a.c
+cc a.c $(pkg-config --cflags --libs snib) && ./a.out && echo linked
+"""
+    if shutil.which("manpath"):
+        text += "manpath\n"
+    env = dict(os.environ, HOME=str(tmp_path))
+    for name in "PKG_CONFIG_PATH", "LD_LIBRARY_PATH", "MANPATH":
+        env.pop(name, None)
+    out = shell("set -e\n" + text, env, tmp_path).splitlines()
+    prefix = f"{tmp_path}/.local"
+    assert f"{prefix}/bin/snib" in out and "linked" in out
+    assert prefix in [os.path.realpath(line) for line in out]
+    if shutil.which("manpath"):
+        assert out[-1].startswith(f"{prefix}/share/man:")
+    assert (tmp_path / ".local/share/man/man1/snib.1").exists()
+
+
+# Where it is promised, what it does not hold for.
+EXCEPT = [
+    ("README.md", "in the order of arrival",
+     "threads of one client share the client's place"),
+    ("include/snib.h", "first come first served;",
+     "threads of one client share the client's place"),
+    ("README.md", 'ask `snib check "$SNIB_GRANT"`', "after a forced release"),
+    ("docs/man/snib-check.1", "The living keeper is asked",
+     "after .Xr snib-force-release 1"),
+]
+
+
+@pytest.mark.parametrize("page, promise, exception", EXCEPT)
+def test_an_exception_stands_beside_its_promise(page, promise, exception):
+    text = " ".join((ROOT / page).read_text().replace("\n *", " ").split())
+    assert promise in text
+    behind = text[text.index(promise):][:500]
+    assert exception in behind, behind
 
 
 @pytest.mark.parametrize("word", ["lease", "grant", "fenc", "keeper"])
