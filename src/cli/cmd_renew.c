@@ -1,5 +1,6 @@
 /* cmd_renew.c — snib renew TOKENFILE|GRANT: extend now. The keeper renews by
  * itself; this is for a longer lease, or to be sure of one. */
+#include "duration.h"
 #include "grantfile.h"
 #include "left.h"
 #include "proc.h"
@@ -14,13 +15,15 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
     struct control_reply reply = {0};
     struct grantfile grant;
     enum grantfile_answer by = GRANTFILE_ANSWERED;
+    char given[DURATION_TEXT_MAX];
     int code;
 
     (void)count;
     if (args->ttl_ms != CLI_UNSET) {
         if (args->ttl_ms < SNIB_LEASE_MIN_MS ||
             args->ttl_ms > SNIB_LEASE_MAX_MS) {
-            return usage_error(args, "--ttl must be from 50ms to 24h");
+            return usage_error(args, "--ttl must be from 50ms to 24h, not %s",
+                               duration_exact(args->ttl_ms, given));
         }
         request.lease_ms = args->ttl_ms;
     }

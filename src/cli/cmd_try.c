@@ -64,7 +64,7 @@ static void say_why(const struct plan *plan, struct snib_client *client,
         say_busy(plan, client, name);
         return;
     }
-    plan_explain(plan, error);
+    plan_explain(plan, name, error);
     plan_strip_name(error);
     say("%s: %s", shown(name), shown(cli_words(error)));
 }

@@ -91,6 +91,18 @@ bool duration_parse(const char *text, unsigned allowed, int64_t *ret_ms,
     return true;
 }
 
+const char *duration_exact(int64_t ms, char ret[DURATION_TEXT_MAX])
+{
+    size_t i = sizeof units / sizeof units[0] - 1;
+
+    while (ms % units[i].ms != 0) {
+        i--;
+    }
+    snprintf(ret, DURATION_TEXT_MAX, "%" PRId64 "%s", ms / units[i].ms,
+             units[i].text);
+    return ret;
+}
+
 void duration_text(int64_t ms, char ret[DURATION_TEXT_MAX])
 {
     const size_t size = DURATION_TEXT_MAX;

@@ -24,6 +24,8 @@ bool duration_parse(const char *text, unsigned allowed, int64_t *ret_ms,
                     const char **ret_why);
 
 #define DURATION_TEXT_MAX 32
+/* As it could have been typed, nothing rounded; ret. */
+const char *duration_exact(int64_t ms, char ret[DURATION_TEXT_MAX]);
 /* "250ms", "24s", "3m12s", "2h05m", "3d4h"; for people, not for parsing. */
 void duration_text(int64_t ms, char ret[DURATION_TEXT_MAX]);
 

@@ -154,7 +154,7 @@ void keeper_say_not_acquired(struct keeper *k, struct snib_error *error)
     /* No wait would end TOO_MANY: its words say what to do. */
     if (error->code == SNIB_ERR_TOO_MANY ||
         snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
-        plan_explain(k->plan, error);
+        plan_explain(k->plan, name, error);
         say("%s: %s", shown(name), shown(cli_words(error)));
         return;
     }

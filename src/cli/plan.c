@@ -96,11 +96,14 @@ static int plan_times(struct plan *p)
 {
     const struct cli_args *a = p->args;
     int64_t ttl = a->ttl_ms == CLI_UNSET ? TTL_DEFAULT_MS : a->ttl_ms;
+    char given[DURATION_TEXT_MAX], whole[DURATION_TEXT_MAX];
 
     if (ttl < TTL_LEAST_MS || ttl > SNIB_LEASE_MAX_MS) {
-        return usage_error(a, "--ttl must be from 250ms to 24h: below, no time "
-                              "is left to stop a command in; above, a dead "
-                              "holder blocks for too long");
+        return usage_error(a,
+                           "--ttl must be from 250ms to 24h, not %s: below, "
+                           "no time is left to stop a command in; above, a "
+                           "dead holder blocks for too long",
+                           duration_exact(ttl, given));
     }
     p->ttl_ms = ttl;
     p->rules.ttl = ns(ttl);
@@ -108,9 +111,12 @@ static int plan_times(struct plan *p)
     p->rules.grace = a->grace_ms == CLI_UNSET ? leash_default_grace(ns(ttl))
                                               : ns(a->grace_ms);
     if (p->rules.grace > ns(ttl) / 2) {
-        return usage_error(a, "--grace may be at most half the --ttl: TERM "
-                              "comes that long before the lease could end, "
-                              "and a renewal must fit before it");
+        return usage_error(a,
+                           "--grace may be at most half the --ttl, not %s of "
+                           "%s: TERM comes that long before the lease could "
+                           "end, and a renewal must fit before it",
+                           duration_exact(a->grace_ms, given),
+                           duration_exact(ttl, whole));
     }
     p->wait_ms = a->wait_ms == CLI_UNSET || a->wait_ms == DURATION_FOREVER
                      ? SNIB_FOREVER
@@ -194,13 +200,16 @@ void plan_lock_options(const struct plan *p, struct snib_lock_options *ret)
     ret->priority = p->priority;
 }
 
-void plan_explain(const struct plan *p, struct snib_error *error)
+void plan_explain(const struct plan *p, const char *name,
+                  struct snib_error *error)
 {
     if (p->kind == SNIB_PERMITS && error->code == SNIB_ERR_CONFIG) {
         struct text t = TEXT_IN(error->text);
 
-        text_add(&t, "the semaphore has no size yet; give --capacity N, or "
-                     "set it by snib semaphore --set N");
+        text_addf(&t,
+                  "the semaphore has no size yet; give --capacity N, or set "
+                  "it by snib semaphore --set N %s%s",
+                  name[0] == '-' ? "--name=" : "", shown_short(name));
     }
 }
 

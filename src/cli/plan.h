@@ -113,7 +113,7 @@ int plan_kind(struct plan *);
 void plan_lock_options(const struct plan *, struct snib_lock_options *ret);
 /* Put words of the command line in the place of the library's, where these
  * speak of options that are not the user's. */
-void plan_explain(const struct plan *, struct snib_error *);
+void plan_explain(const struct plan *, const char *name, struct snib_error *);
 /* The error of a multi: "'name': why" becomes "why", the name is said before. */
 void plan_strip_name(struct snib_error *);
 

@@ -128,6 +128,11 @@ static const char *advice(const struct snib_error *error)
         return "; does the server run, and is the URL right (--store, "
                "SNIB_URL)? (see: snib doctor)";
     case SNIB_ERR_DENIED:
+        if (strstr(error->text, "NOAUTH: ") != NULL) {
+            return "; the place for such a URL is SNIB_URL, or --store-file "
+                   "PATH";
+        }
+        return " (see: snib doctor)";
     case SNIB_ERR_STORE:
         return " (see: snib doctor)";
     default:

@@ -263,7 +263,9 @@ def test_a_semaphore_without_a_size_is_78_and_says_what_to_do(store):
         done = store.run(*args)
         assert done.returncode == 78, done.stderr
         assert "--capacity N" in done.stderr
-        assert "snib semaphore --set N" in done.stderr
+        assert "set it by snib semaphore --set N s\n" in done.stderr
+    done = store.run("try", "--kind", "semaphore", "--name=-s")
+    assert "set it by snib semaphore --set N --name=-s\n" in done.stderr
     assert not store.held("s")
 
 

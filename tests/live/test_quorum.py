@@ -600,6 +600,8 @@ def test_without_a_majority_nothing_runs(snib, quorum):
 
 @pytest.mark.parametrize("url, says", [
     ("redlock://h", "one server is no quorum"),
+    ("redlock://h:1/1,i:1/1,j:1/1", "the first / ends the list, what follows "
+     "is the database of all; write redlock://HOST,HOST,HOST/DB"),
     ("redlock://h,h", "stands twice"),
     ("redlock://a,b,c,d,e,f,g,h", "at most 7"),
     ("redlock://a,,b", "a host is empty"),

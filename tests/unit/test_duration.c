@@ -117,6 +117,20 @@ static void a_duration_is_shown_in_two_units_at_most(void **state)
     shows(INT64_MAX, "106751991167d07h");
 }
 
+static void what_was_typed_is_shown_unrounded(void **state)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } t[] = {{1, "1ms"},     {5001, "5001ms"}, {16000, "16s"},
+             {90000, "90s"}, {120000, "2m"},   {3600000 * 25, "25h"}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        char got[DURATION_TEXT_MAX];
+        assert_string_equal(duration_exact(t[i].ms, got), t[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest duration[] = {
@@ -127,6 +141,7 @@ int main(void)
         cmocka_unit_test(what_is_no_duration_is_refused),
         cmocka_unit_test(nothing_overflows),
         cmocka_unit_test(a_duration_is_shown_in_two_units_at_most),
+        cmocka_unit_test(what_was_typed_is_shown_unrounded),
     };
     return RUN(duration);
 }

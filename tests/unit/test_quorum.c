@@ -514,6 +514,8 @@ static void urls(void **state)
         const char *url, *says;
     } bad[] = {
         {"redlock://a", "one server is no quorum"},
+        {"redlock://a/1", "one server is no quorum; write redis://"},
+        {"redlock://a:1/1,b:1/1", "the first / ends the list"},
         {"redlock://a,a", "stands twice"},
         {"redlock://a,A", "stands twice"},
         {"redlock://a,a:6379", "stands twice"},

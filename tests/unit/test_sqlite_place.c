@@ -239,6 +239,22 @@ static void network_file_systems_are_refused_by_name(void **state)
     }
 }
 
+static void file_systems_of_the_kernel_are_refused_by_name(void **state)
+{
+    static const struct {
+        uint32_t magic;
+        const char *says;
+    } bad[] = {{0x9fa0, "lies on proc, where no file can be made; put"},
+               {0x62656572, "lies on sysfs, where no file can be made; put"}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        host.fs_magic = bad[i].magic;
+        refused(path, SNIB_ERR_CONFIG, bad[i].says);
+        refused(path, SNIB_ERR_CONFIG, "--store sqlite:PATH");
+    }
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 static void time_namespace_and_missing_boot_id_are_refused(void **state)
 {
     (void)state;
@@ -442,6 +458,7 @@ int main(void)
         CASE(open_bells_directory_is_refused),
         CASE(read_only_directory_is_refused),
         CASE(network_file_systems_are_refused_by_name),
+        CASE(file_systems_of_the_kernel_are_refused_by_name),
         CASE(time_namespace_and_missing_boot_id_are_refused),
         CASE(foreign_database_is_left_as_it_is),
         CASE(text_file_is_refused),

@@ -232,6 +232,13 @@ static snib_err check(const struct snib__url *url, snib_duration *ret_node,
                           "HOST[:PORT],HOST[:PORT],HOST[:PORT]",
                           url->safe);
     }
+    if (url->nodes == 1 && strchr(url->path, ',')) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.100s: one server is no quorum: the first / ends "
+                          "the list, what follows is the database of all; "
+                          "write redlock://HOST,HOST,HOST/DB",
+                          url->safe);
+    }
     if (url->nodes == 1) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "%.120s: one server is no quorum; write redis:// "

@@ -135,16 +135,17 @@ const char *snib__fs_name(uint64_t magic, char *ret_other, size_t size)
         bool ok;
         const char *name;
     } known[] = {
-        {0xef53, true, "ext2/3/4"},    {0x58465342, true, "xfs"},
-        {0x9123683e, true, "btrfs"},   {0xf2f52010, true, "f2fs"},
-        {0x2fc12fc1, true, "zfs"},     {0x01021994, true, "tmpfs"},
-        {0x794c7630, true, "overlay"}, {0x6969, false, "NFS"},
-        {0xff534d42, false, "CIFS"},   {0xfe534d42, false, "SMB2"},
-        {0x517b, false, "SMB"},        {0x65735546, false, "FUSE"},
-        {0x01021997, false, "9p"},     {0x00c36400, false, "Ceph"},
-        {0x5346414f, false, "AFS"},    {0x0bd00bd0, false, "Lustre"},
-        {0x786f4256, false, "vboxsf"}, {0x01161970, false, "GFS2"},
-        {0x7461636f, false, "OCFS2"},  {0x4d44, false, "FAT"},
+        {0xef53, true, "ext2/3/4"},     {0x58465342, true, "xfs"},
+        {0x9123683e, true, "btrfs"},    {0xf2f52010, true, "f2fs"},
+        {0x2fc12fc1, true, "zfs"},      {0x01021994, true, "tmpfs"},
+        {0x794c7630, true, "overlay"},  {0x6969, false, "NFS"},
+        {0xff534d42, false, "CIFS"},    {0xfe534d42, false, "SMB2"},
+        {0x517b, false, "SMB"},         {0x65735546, false, "FUSE"},
+        {0x01021997, false, "9p"},      {0x00c36400, false, "Ceph"},
+        {0x5346414f, false, "AFS"},     {0x0bd00bd0, false, "Lustre"},
+        {0x786f4256, false, "vboxsf"},  {0x01161970, false, "GFS2"},
+        {0x7461636f, false, "OCFS2"},   {0x4d44, false, "FAT"},
+        {SNIB__FS_PROC, false, "proc"}, {SNIB__FS_SYSFS, false, "sysfs"},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (known[i].magic == magic) {

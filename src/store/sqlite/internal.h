@@ -78,6 +78,8 @@ snib_instant snib__host_now(void);
 /* The same with the skew of a test: for leases. */
 snib_instant snib__host_lease_now(const struct snib__host *);
 int64_t snib__host_wall_ms(const struct snib__host *);
+/* The kernel's own, which have no room for files. */
+enum { SNIB__FS_PROC = 0x9fa0, SNIB__FS_SYSFS = 0x62656572 };
 /* The file system's name if locks may live there, else NULL and *ret_other is
  * what to call it ("NFS", "type 0x…"; text of at least 24 bytes). */
 const char *snib__fs_name(uint64_t magic, char *ret_other, size_t size);

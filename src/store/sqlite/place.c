@@ -295,6 +295,12 @@ static snib_err check_fs(struct snib__place *p, const struct snib__host *h,
         magic = (uint64_t)(uint32_t)fs.f_type;
     }
     const char *name = snib__fs_name(magic, other, sizeof other);
+    if (magic == SNIB__FS_PROC || magic == SNIB__FS_SYSFS) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "%s lies on %s, where no file can be made; put it "
+                          "on a local disk, " REMEDY,
+                          path, other);
+    }
     if (!name) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "%s lies on %s: other hosts may share it, and its "
