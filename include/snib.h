@@ -856,7 +856,7 @@ struct snib_policy {
 };
 
 /* Run body under the policy's lock. pairs: field, value, …, NULL. *ret_body
- * is what body (or busy) returned; nothing ran when it is as it was. Returns OK
+ * is what body (or busy) returned, and is as it was when nothing ran. Returns OK
  * when body or busy ran and the lock was held to the end; LOST when it was lost
  * while body ran, or (as snib_acquire) before; CLOSED when the client was
  * stopped while body ran, or before; else why nothing ran. Errors of the template (a

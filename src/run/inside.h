@@ -320,7 +320,8 @@ void snib__keeper_round(struct snib__step *, int patience_ms);
 void snib__keeper_given(struct snib__step *, uint32_t lines);
 /* A note is on pending: watch now what was to be watched later. */
 void snib__keeper_hurry(struct snib__step *);
-/* For stop, once; it clears keeper_on and worker_on under the mutex. */
+/* For stop, once: ends the thread. keeper_on and worker_on stay as they are; stop
+ * clears both under the mutex when both threads have ended. */
 void snib__keeper_join(struct snib_client *);
 bool snib__worker_need(struct snib_client *);
 void snib__worker_join(struct snib_client *);
