@@ -390,7 +390,9 @@ struct snib_lock_options {
                               it, too; the place of their client among others
                               is that of the lane that asked first          */
     /* Told once for each change of a grant's state (at risk, held again,
-     * lost). Once the grant was given back nothing more is told of it: whoever
+     * lost). Each handle through which the grant is held (re-entry) is told of
+     * the changes since it has held it, one after another, in no order.
+     * Once a handle's last hold was given back it is told nothing more: whoever
      * releases has heard of the loss by SNIB_ERR_LOST. But a call that was on
      * its way by then may still run when snib_release has returned; it is
      * snib_lock_free that waits for it (unless called from it), so data may be
@@ -614,6 +616,7 @@ typedef enum snib_event_kind {
  *                                                   why
  *   STATE    ticket, token   of the acquire_start   OK     the new ones
  *                            that got the grant
+ *                            for this handle
  *   PASSED   ticket, token   of the …_start         OK     RELEASED, NONE
  *
  * Errors of SNIB_EV_REFUSED: those of snib_acquire, CANCELLED (snib_cancel),
@@ -625,8 +628,10 @@ typedef enum snib_event_kind {
  * of a REFUSED is the one that acquire_start gave, which is no grant's. There is
  * no lock in an event: let user lead to it.
  * A grant that is LOST still wants its release_start (which answers LOST), as
- * a lost one wants its snib_release: until then its lane is shut out. After
- * the last hold was given back no STATE comes of it any more. */
+ * a lost one wants its snib_release: until then its lane is shut out. Of
+ * several handles through which one grant is held (re-entry) each has a STATE of
+ * its own, with its `user`, if its first hold was an acquire_start. After a
+ * handle's last hold was given back no STATE comes of that any more. */
 struct snib_event {
     snib_event_kind kind;
     struct snib_grant grant;
@@ -858,7 +863,7 @@ struct snib_policy {
 };
 
 /* Run body under the policy's lock. pairs: field, value, …, NULL. *ret_body
- * is what body (or busy) returned; nothing ran when it is as it was. Returns OK
+ * is what body (or busy) returned, and is as it was when nothing ran. Returns OK
  * when body or busy ran and the lock was held to the end; LOST when it was lost
  * while body ran, or (as snib_acquire) before; CLOSED when the client was
  * stopped while body ran, or before; else why nothing ran. Errors of the template (a

@@ -36,8 +36,8 @@
  * passed on there: many threads that take one common lock inside others get it
  * about half as often (docs/DECISIONS.md). While such a wait
  * lasts longer than a second, its client lists the locks that are waited for,
- * every 2 to 2.5 s, or 50 times the duration of such a look if that is longer,
- * however many such waits it has.
+ * every 2 to 2.5 s, or 50 times the duration of such a look (of the last two the
+ * shorter one's) if that is longer, however many such waits it has.
  * On Redis that is a SCAN of the whole database (docs/REDIS.md). Switch it off
  * with snib_client_options.no_deadlock_check. */
 #ifndef SNIB_DEADLOCK_H

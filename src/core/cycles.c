@@ -11,12 +11,13 @@
  *   1 s after it began to wait, then every 2 s and up to a quarter more, the
  *   locks that are waited for are listed, once for all nested waits of the
  *   client: who comes while it looks anyway is looked at with the others.
- *   After a look that took long the next one is 50 times as long away:
- *   looking costs a server about a fiftieth of its time per client at most.
- *   (Counted from when it was sent: what an outage takes costs the server
- *   nothing, and must not put off the next look by as many minutes. Nor must
- *   the sleep of a process that was stopped while it looked, which shows as a
- *   long look, too: of the last two the shorter one counts.) A store
+ *   After two looks in a row that took long the next one is 50 times as far
+ *   away as the shorter of them took: looking costs a server about a fiftieth
+ *   of its time per client at most. (Counted from when a look was sent: what an
+ *   outage takes costs the server nothing, and must not put off the next look
+ *   by as many minutes. Nor must the sleep of a process that was stopped while
+ *   it looked, which shows as a long look, too: so one alone, be it the very
+ *   first, puts off nothing.) A store
  *   that has to search long keeps to that within a look, too: it pauses, and
  *   those pauses count as rest.
  *
@@ -329,7 +330,8 @@ static bool judge(struct snib__engine *e, snib_instant now,
     return true;
 }
 
-/* When to look again, but for a proof. A look that was cut off, or never went
+/* When to look again, but for a proof. Before the first look there was none: as
+ * if it had taken no time. A look that was cut off, or never went
  * out, has cost the server nothing that would have to be made good. */
 static void rest(struct snib__engine *e, snib_instant now)
 {

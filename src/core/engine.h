@@ -166,12 +166,11 @@ struct snib__seat {
     uint8_t why;      /* snib_reason of a loss or risk            */
     bool abandoned;   /* nobody waits for the end of its release  */
     bool unsure;      /* LEAVING: UNKNOWN if nothing more is heard */
-    bool ended;       /* WAITING: what its turn ends just now had
-                         been asked for it, too                    */
+    bool ended;       /* WAITING at a turn that is LEAVING: the request that
+                         it gives up was made for this seat, too   */
     snib_err err;
     struct snib_error *reterr; /* (d)                                      */
     void *user;                /* (d)                                      */
-    void *watch;               /* (d) run's: loss fd, callback             */
 };
 
 /* A blocking store runs the acquire of this seat just now: it ends by its

@@ -105,7 +105,7 @@ struct snib__cycles {
     snib_instant
         asked; /* when the query began, or was sent, if that is known */
     snib_instant again; /* not before                                        */
-    snib_duration took; /* the last look                                     */
+    snib_duration took; /* the last look; 0: there was none                  */
     bool asking;
 };
 

@@ -287,18 +287,19 @@ void snib__engine_status(struct snib__engine *e, snib_instant now,
 {
     (void)e;
     *ret = (struct snib_status){
-        .state = SNIB_RELEASED,
-        .token = s->token,
-        .kind = (snib_kind)s->terms.kind,
-        .permits = s->terms.kind == SNIB_PERMITS ? s->terms.permits : 0,
-        .slot = s->terms.kind == SNIB_PERMITS ? (int64_t)s->terms.slot : -1};
+        .state = SNIB_RELEASED, .token = s->token, .slot = -1};
+    if (s->state != SNIB__SEAT_SERVED && s->state != SNIB__SEAT_DEAD) {
+        return;
+    }
+    ret->kind = (snib_kind)s->terms.kind;
+    if (ret->kind == SNIB_PERMITS) {
+        ret->permits = s->terms.permits;
+        ret->slot = s->terms.slot;
+    }
     if (s->state == SNIB__SEAT_DEAD) {
         ret->state = SNIB_LOST;
         ret->reason = (snib_reason)s->why;
         ret->holds = s->holds;
-        return;
-    }
-    if (s->state != SNIB__SEAT_SERVED) {
         return;
     }
     const struct snib__turn *t = s->site->turn;

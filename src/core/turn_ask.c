@@ -302,10 +302,10 @@ static void refuse_company(struct snib__engine *e, struct snib__turn *t,
     }
 }
 
-/* The store kept the request until its limit: seats whose own limit has come
- * with it end here. One that the store had in its queue, or said no to, surely
- * has nothing; one that was never answered does not know. Passing: what was in
- * the way is no fault of the store. */
+/* The store did not take the request until its limit: seats whose own limit has
+ * come with it end here, with why. Passing: what was in the way is no fault of
+ * the store: only tries end with why, the others with TIMEOUT; the last of them
+ * stays, if the request has a place in the queue, until that is cancelled. */
 static void refuse_late(struct snib__engine *e, snib_instant now,
                         struct snib__turn *t, snib_err why,
                         const struct snib_error *detail, bool passing)
@@ -340,9 +340,9 @@ static bool blocked_for_a_moment(const struct snib__engine *e, snib_instant now,
            !(t->placed && is_party(t));
 }
 
-/* The same after a no. Where a copy of the request may come after it, or has
- * left a place (a reader that spins and wants to write), that is cancelled: the
- * last one stays until it is. */
+/* The store said no: seats whose limit has come end with TIMEOUT. Where a copy of
+ * the request may come after it, or has left a place (a reader that spins and
+ * wants to write), that is cancelled: the last one stays until it is. */
 static void late_refused(struct snib__engine *e, snib_instant now,
                          struct snib__turn *t)
 {
@@ -358,9 +358,11 @@ static void late_refused(struct snib__engine *e, snib_instant now,
     }
 }
 
-/* The request has come to its limit and was not answered. The last of those
- * whose limit that is stays until its cancel is. As long as it does, or others
- * wait, those before it surely have nothing; but a party may have been counted. */
+/* The request has come to its limit and was not answered. The last one of its
+ * turn stays until the cancel is answered; as long as it does, or others wait,
+ * those before it surely have nothing. One that the store had in its queue has
+ * nothing either; but a party, who is always the last one, may have been counted
+ * since. */
 static void late_unanswered(struct snib__engine *e, snib_instant now,
                             struct snib__turn *t, const struct snib__inquiry *q)
 {
@@ -385,7 +387,7 @@ static void late_unanswered(struct snib__engine *e, snib_instant now,
         if (!snib__reached(now, s->limit)) {
             continue;
         }
-        if (!last && !is_party(t) && !s->terms.try_only) {
+        if (!last && !s->terms.try_only) {
             snib__seat_refuse(e, s, nothing, &plain);
         } else if (!stays ||
                    !snib__seat_stay(e, now, s, SNIB_ERR_TIMEOUT, !placed)) {

@@ -22,6 +22,7 @@ static struct snib__hold *hold_new(struct snib_lock *lock)
     if (h) {
         snib__link_init(&h->link);
         h->lock = lock;
+        h->fd = -1;
         h->count = 1;
     }
     return h;
@@ -32,7 +33,8 @@ void snib__holds_free(struct snib__step *s, struct snib__hold *h)
     while (h) {
         struct snib__hold *next = h->next;
         snib__unlink(&h->link);
-        snib__extra_free(s, h->extra);
+        snib__watch_ended(s, h);
+        snib__free(h->extra);
         snib__free(h);
         h = next;
     }
@@ -58,9 +60,7 @@ void snib__holds_ended(struct snib__step *s, struct snib__hold *first)
     for (struct snib__hold *h = first; h; h = h->next) {
         end_renewers(s, h, NULL, why);
         snib__unlink(&h->link);
-        if (h->extra) {
-            snib__extra_ended(s, h->extra);
-        }
+        snib__watch_ended(s, h);
     }
 }
 
@@ -155,7 +155,7 @@ void snib__hold_news(struct snib__step *s, struct snib__seat *seat,
         end_renewers(s, h, seat, seat->err);
     }
     if (h && (news & SNIB__NEWS_STATE)) {
-        snib__extra_changed(s, h, seat);
+        snib__holds_changed(s, h, seat);
     }
     if ((news & SNIB__NEWS_RELEASED) && seat->state == SNIB__SEAT_GONE) {
         if (h) { /* stop ended it; its owner has not released it */
@@ -177,17 +177,19 @@ static struct snib__hold *of_lock(struct snib__hold *h,
 }
 
 /* The lane had it already. */
-static void re_entered(struct snib__step *s, struct snib__hold *first,
+static void re_entered(struct snib__step *s, const struct snib__seat *seat,
                        struct snib__hold *fresh)
 {
+    struct snib__hold *first = seat->user;
     struct snib__hold *same = of_lock(first, fresh->lock);
     if (same) {
         same->count++;
         snib__holds_free(s, fresh);
         return;
     }
-    snib__extra_free(s, fresh->extra); /* the first handle's tells */
-    fresh->extra = NULL;
+    if (fresh->extra) {
+        snib__extra_entered(fresh->extra, seat);
+    }
     fresh->ticket = first->ticket;
     fresh->next = first->next;
     first->next = fresh;
@@ -300,7 +302,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
         h->note = NULL;
         struct snib__hold with = {.call = call, .note = note};
         (void)told_granted(s, seat, &with);
-        re_entered(s, seat->user, h);
+        re_entered(s, seat, h);
     }
     return SNIB_ERR_OK;
 }
@@ -365,6 +367,14 @@ snib_err snib__hold_abandon(struct snib__step *s, uint64_t ticket,
 
 /* -- release ----------------------------------------------------------------------- */
 
+void snib__hold_hand_on(struct snib__hold *from, struct snib__hold *to)
+{
+    to->renewers = from->renewers;
+    to->fd = from->fd;
+    from->renewers = NULL;
+    from->fd = -1;
+}
+
 /* One hold less in the books. Returns what seat->user has to be. */
 static struct snib__hold *count_down(struct snib__step *s,
                                      struct snib__hold *first,
@@ -377,7 +387,7 @@ static struct snib__hold *count_down(struct snib__step *s,
     }
     struct snib__hold *then = first->next;
     if (h == first) {
-        snib__extra_hand_on(h, then);
+        snib__hold_hand_on(h, then);
         first = then;
     } else {
         then = first;

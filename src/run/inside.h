@@ -68,17 +68,19 @@ struct snib__call;
 struct snib__extra;
 
 /* What run knows about a seat; seat->user points to the first of a chain, one
- * for each handle through which the lane holds it. */
+ * for each handle through which the lane holds it. The first one has what is the
+ * grant's: who renews, and the descriptor. */
 struct snib__hold {
     struct snib__link link; /* lock's holds; off once given back        */
     struct snib_lock *lock;
     struct snib__hold *next; /* same seat, another handle                */
     uint64_t ticket;
     uint32_t count;          /* holds taken through this handle          */
+    int fd;                  /* readable at the end of the grant; -1     */
     struct snib__call *call; /* whose acquire or release is under way    */
     struct snib__call *renewers;
     struct snib__note *note;   /* the event that answers a start           */
-    struct snib__extra *extra; /* first of the chain only; mostly NULL     */
+    struct snib__extra *extra; /* mostly NULL                              */
 };
 
 /* What names a grant at its store. */
@@ -108,7 +110,7 @@ struct snib__group {
     uint32_t open; /* not answered yet                                     */
 };
 
-/* Only for grants with a callback, a descriptor or STATE events. */
+/* Only for holds whose handle has a callback, or that were started. */
 struct snib__extra {
     struct snib__link notice; /* client's notices                         */
     struct snib__note state;
@@ -120,7 +122,6 @@ struct snib__extra {
     uint8_t now_state, now_reason; /* latest                                */
     uint8_t told_state;            /* as told to the callback               */
     uint8_t seen_state;            /* as put into the last STATE event      */
-    int fd;                        /* -1: none                              */
 };
 
 typedef enum snib__call_kind {
@@ -322,7 +323,8 @@ void snib__keeper_round(struct snib__step *, int patience_ms);
 void snib__keeper_given(struct snib__step *, uint32_t lines);
 /* A note is on pending: watch now what was to be watched later. */
 void snib__keeper_hurry(struct snib__step *);
-/* For stop, once; it clears keeper_on and worker_on under the mutex. */
+/* For stop, once: ends the thread. keeper_on and worker_on stay as they are; stop
+ * clears both under the mutex when both threads have ended. */
 void snib__keeper_join(struct snib_client *);
 bool snib__worker_need(struct snib_client *);
 void snib__worker_join(struct snib_client *);
@@ -333,15 +335,14 @@ int snib__thread_start(pthread_t *, void *(*body)(void *), void *);
 
 snib_err snib__extra_new(struct snib_lock *, bool events, void *user,
                          struct snib__extra **ret);
-void snib__extra_free(struct snib__step *, struct snib__extra *);
-/* The first hold of a chain goes: what is the chain's is the next one's now, and
- * who is told is his handle's owner. */
-void snib__extra_hand_on(struct snib__hold *from, struct snib__hold *to);
-/* The seat's state as the engine tells it. */
-void snib__extra_changed(struct snib__step *, struct snib__hold *,
+/* Of a hold that re-enters: it is told of what changes from now on. */
+void snib__extra_entered(struct snib__extra *, const struct snib__seat *);
+/* The seat's state as the engine tells it, to all of the chain. */
+void snib__holds_changed(struct snib__step *, struct snib__hold *first,
                          const struct snib__seat *);
-/* Its grant has ended: set the descriptor, withdraw what was not told. */
-void snib__extra_ended(struct snib__step *, struct snib__extra *);
+/* The hold has ended: withdraw what was not told, set the grant's descriptor if
+ * it (still) has that. */
+void snib__watch_ended(struct snib__step *, struct snib__hold *);
 /* Run callbacks that are due, mutex released around each. */
 void snib__notices_tell(struct snib__step *);
 void snib__retired_close(struct snib_client *);
@@ -363,9 +364,11 @@ void snib__notes_close(struct snib__step *);
 
 /* -- hold.c -------------------------------------------------------------------- */
 
-/* Free the chain and its extra. */
+/* Free the chain and its extras. */
 void snib__holds_free(struct snib__step *, struct snib__hold *);
-/* The grant is ours no longer: detach from locks, end the extra. */
+/* The first hold of a chain goes: what is the grant's is the next one's now. */
+void snib__hold_hand_on(struct snib__hold *from, struct snib__hold *to);
+/* The grant is ours no longer: detach from locks, end what watches it. */
 void snib__holds_ended(struct snib__step *, struct snib__hold *);
 /* News of one seat. */
 void snib__hold_news(struct snib__step *, struct snib__seat *, uint8_t news);

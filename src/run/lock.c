@@ -148,7 +148,7 @@ static void forget_hold(struct snib__step *s, struct snib__seat *seat,
     if (before == h) {
         seat->user = h->next;
         if (h->next) {
-            snib__extra_hand_on(h, h->next);
+            snib__hold_hand_on(h, h->next);
         }
     }
     while (before && before->next != h) {

@@ -1,12 +1,15 @@
 /* run/watch.c — telling the owner: callback, descriptor, STATE event.
  *
  * The engine says that a seat's state changed; here it becomes what the owner
- * asked for. Nothing is allocated at that moment: the extra of a grant was
- * made with the acquire (or by snib_grant_fd), and it holds the latest state,
- * not a queue: what changed and changed back before anybody could be told is
+ * asked for. Nothing is allocated at that moment: the extra of a hold was
+ * made with the acquire, and it holds the latest state, not a queue: what changed and changed back before anybody could be told is
  * not told. Callbacks run on the keeper (in a pull client in snib_process),
  * one at a time, with no lock of ours held, on copies: the grant may be
  * released meanwhile. snib_lock_free waits for the lock's running callback.
+ *
+ * Each handle that holds the grant is told for itself: its hold has an extra of
+ * its own, which ends with the hold. The descriptor is the grant's: it goes on to
+ * the next hold.
  *
  * A loss descriptor outlives its grant a little: it becomes readable at the
  * release too, and a thread that polls it must not find its number in other
@@ -36,7 +39,6 @@ snib_err snib__extra_new(struct snib_lock *lock, bool events, void *user,
     x->lock = lock;
     x->events = events;
     x->now_state = x->told_state = x->seen_state = SNIB_HELD;
-    x->fd = -1;
     return SNIB_ERR_OK;
 }
 
@@ -60,50 +62,29 @@ void snib__retired_close(struct snib_client *c)
     }
 }
 
-void snib__extra_ended(struct snib__step *s, struct snib__extra *x)
+void snib__watch_ended(struct snib__step *s, struct snib__hold *h)
 {
-    snib__unlink(&x->notice);
-    snib__unlink(&x->state.link);
-    if (x->fd >= 0) {
+    if (h->extra) {
+        snib__unlink(&h->extra->notice);
+        snib__unlink(&h->extra->state.link);
+    }
+    if (h->fd >= 0) {
         if (!s->c->in_child) {
-            snib__eventfd_set(x->fd);
+            snib__eventfd_set(h->fd);
         }
-        retire(s->c, x->fd);
-        x->fd = -1;
+        retire(s->c, h->fd);
+        h->fd = -1;
     }
 }
 
-void snib__extra_free(struct snib__step *s, struct snib__extra *x)
+void snib__extra_entered(struct snib__extra *x, const struct snib__seat *seat)
 {
-    if (x) {
-        snib__extra_ended(s, x);
-        snib__free(x);
-    }
+    x->now_state = x->told_state = x->seen_state = seat->shown;
 }
 
-void snib__extra_hand_on(struct snib__hold *from, struct snib__hold *to)
+static void extra_changed(struct snib__step *s, struct snib__extra *x,
+                          const struct snib__seat *seat)
 {
-    struct snib__extra *x = to->extra = from->extra;
-    to->renewers = from->renewers;
-    from->extra = NULL;
-    from->renewers = NULL;
-    if (x) {
-        x->lock = to->lock;
-        x->on_change = to->lock->o.on_change;
-        x->data = to->lock->o.data;
-        if (!x->on_change) {
-            snib__unlink(&x->notice);
-        }
-    }
-}
-
-void snib__extra_changed(struct snib__step *s, struct snib__hold *h,
-                         const struct snib__seat *seat)
-{
-    struct snib__extra *x = h->extra;
-    if (!x) {
-        return;
-    }
     x->grant =
         (struct snib_grant){.ticket = seat->ticket, .token = seat->token};
     x->now_state = seat->shown;
@@ -120,8 +101,18 @@ void snib__extra_changed(struct snib__step *s, struct snib__hold *h,
         snib__unlink(&x->state.link);
         snib__note_push(s, &x->state);
     }
-    if (x->now_state == SNIB_LOST && x->fd >= 0) {
-        snib__eventfd_set(x->fd);
+}
+
+void snib__holds_changed(struct snib__step *s, struct snib__hold *first,
+                         const struct snib__seat *seat)
+{
+    for (struct snib__hold *h = first; h; h = h->next) {
+        if (h->extra) {
+            extra_changed(s, h->extra, seat);
+        }
+    }
+    if (seat->shown == SNIB_LOST && first->fd >= 0) {
+        snib__eventfd_set(first->fd);
     }
 }
 
@@ -166,14 +157,12 @@ int snib_grant_fd(struct snib_lock *lock, struct snib_grant grant)
     }
     if (status.state == SNIB_RELEASED) {
         err = ENOENT;
-    } else if (!h->extra && snib__extra_new(h->lock, false, NULL, &h->extra)) {
-        err = ENOMEM;
     } else {
-        if (h->extra->fd < 0) {
-            h->extra->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-            err = h->extra->fd < 0 ? errno : 0;
+        if (h->fd < 0) {
+            h->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+            err = h->fd < 0 ? errno : 0;
         }
-        fd = h->extra->fd;
+        fd = h->fd;
         if (fd >= 0 && status.state == SNIB_LOST) {
             snib__eventfd_set(fd);
         }

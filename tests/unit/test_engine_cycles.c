@@ -112,6 +112,21 @@ static void one_long_look_alone_puts_nothing_off(void **state)
     assert_non_null(at(SNIB__LIST));
 }
 
+/* There is none before it: nothing tells it from a stop of the process. */
+static void nor_does_the_very_first_one(void **state)
+{
+    struct desk *d = *state;
+    nested_wait(d);
+    pass_ms(d, 1000);
+    look_of(d, 3000);
+    pass_ms(d, 2501);
+    look_of(d, 1000);
+    pass_ms(d, 49999);
+    assert_null(at(SNIB__LIST));
+    pass_ms(d, 1);
+    assert_non_null(at(SNIB__LIST));
+}
+
 static void a_look_that_failed_is_in_the_log(void **state)
 {
     struct desk *d = *state;
@@ -135,6 +150,8 @@ int main(void)
             a_look_that_waited_for_a_line_is_no_long_one, set_up_looking,
             tear_down),
         cmocka_unit_test_setup_teardown(one_long_look_alone_puts_nothing_off,
+                                        set_up_looking, tear_down),
+        cmocka_unit_test_setup_teardown(nor_does_the_very_first_one,
                                         set_up_looking, tear_down),
         cmocka_unit_test_setup_teardown(a_look_that_failed_is_in_the_log,
                                         set_up_looking, tear_down),

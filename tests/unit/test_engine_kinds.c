@@ -112,6 +112,40 @@ static void each_reader_and_each_lot_asks_for_itself(void **state)
     nothing_is_left(d);
 }
 
+static void has(struct desk *d, struct snib__seat *s, snib_state state,
+                uint32_t permits, int64_t slot)
+{
+    struct snib_status st;
+    snib__engine_status(d->e, d->now, s, &st);
+    assert_int_equal(st.state, state);
+    assert_int_equal(st.token, s->token);
+    assert_int_equal(st.kind, permits ? SNIB_PERMITS : SNIB_MUTEX);
+    assert_int_equal(st.permits, permits);
+    assert_int_equal(st.slot, slot);
+}
+
+/* Neither who waits nor who has released holds anything: no kind, no permits, no
+ * slot, though the store has not said a word yet. */
+static void only_a_lot_that_is_held_or_lost_has_a_slot(void **state)
+{
+    struct desk *d = *state;
+    struct snib__seat *s = want(d, SNIB_PERMITS, 1), *ending;
+    has(d, s, SNIB_RELEASED, 0, -1);
+    struct snib__request *rq = last_at(SNIB__ACQUIRE);
+    rq->slot = 3;
+    rq->permits = 2;
+    grant_last(d, 13);
+    has(d, s, SNIB_HELD, 2, 3);
+    assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
+    assert_int_equal(s->state, SNIB__SEAT_ENDING);
+    has(d, s, SNIB_RELEASED, 0, -1);
+    say(d, last_at(SNIB__RELEASE), SNIB__DONE);
+    assert_int_equal(s->state, SNIB__SEAT_GONE);
+    has(d, s, SNIB_RELEASED, 0, -1);
+    snib__seat_done(d->e, s);
+    nothing_is_left(d);
+}
+
 static void a_reader_reads_again_at_no_cost(void **state)
 {
     struct desk *d = *state;
@@ -575,6 +609,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(each_reader_and_each_lot_asks_for_itself),
+        T(only_a_lot_that_is_held_or_lost_has_a_slot),
         T(a_reader_reads_again_at_no_cost),
         T(a_reader_is_renewed_like_any_other),
         T(terms_travel_with_the_request),

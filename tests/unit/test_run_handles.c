@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "run_memory.h"
 
+#include "run/inside.h"
+
 enum { HANDLES = 3 };
 
 struct shared {
@@ -173,6 +175,249 @@ static void who_is_left_is_told_of_the_loss_and_nobody_else(void **state)
     }
 }
 
+/* -- each that holds is told ----------------------------------------------------- */
+
+enum { TWO = 2, NOBODY = -1 };
+
+/* What one handle's callback was told, and whom it frees then. */
+struct ear {
+    int told;
+    snib_state state[8];
+    struct snib_grant grant;
+    struct snib_lock **frees;
+};
+
+static void hear(void *data, struct snib_grant grant, snib_state state,
+                 snib_reason reason)
+{
+    struct ear *ear = data;
+    (void)reason;
+    ear->grant = grant;
+    ear->state[ear->told % 8] = state;
+    __atomic_fetch_add(&ear->told, 1, __ATOMIC_SEQ_CST);
+    if (ear->frees) {
+        snib_lock_free(*ear->frees);
+        *ear->frees = NULL;
+    }
+}
+
+struct pair {
+    struct snib_client *c, *other;
+    struct snib_lock *lock[TWO];
+    struct ear ear[TWO];
+    struct snib_grant grant;
+    uint64_t lane;
+    int64_t alive;
+};
+
+/* wants: bit i, the handle i has a callback. */
+static void open_pair(void **state, struct pair *p, bool pull, int wants)
+{
+    const char *query = pull ? "?clock=virtual" : "";
+    new_space(state);
+    *p = (struct pair){.alive = snib__mem_alive(), .lane = snib_lane_new()};
+    p->c = open_client(query, pull);
+    p->other = open_client(query, pull);
+    for (int i = 0; i < TWO; i++) {
+        struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+        o.lease_ms = 6000;
+        o.on_change = wants & 1 << i ? hear : NULL;
+        o.data = &p->ear[i];
+        assert_int_equal(snib_lock_new(p->c, "x", &o, &p->lock[i], &e),
+                         SNIB_ERR_OK);
+    }
+}
+
+static void close_pair(struct pair *p)
+{
+    for (int i = 0; i < TWO; i++) {
+        snib_lock_free(p->lock[i]);
+    }
+    snib_client_free(p->c);
+    snib_client_free(p->other);
+    assert_int_equal(snib__mem_alive(), p->alive);
+}
+
+static void enter(struct pair *p, int i)
+{
+    struct snib_acquire_options o = waiting(1000);
+    o.lane = p->lane;
+    assert_int_equal(snib_acquire(p->lock[i], &o, &p->grant, &e), SNIB_ERR_OK);
+}
+
+/* The next event; of a client without a thread only what is due now. */
+static bool fetch(struct snib_client *c, bool pull, struct snib_event *ev)
+{
+    for (int i = 0; pull && i < 20; i++) {
+        assert_int_equal(snib_process(c), SNIB_ERR_OK);
+    }
+    struct pollfd p = {.fd = snib_fd(c), .events = POLLIN};
+    return (pull || poll(&p, 1, 5000) == 1) && snib_next(c, ev);
+}
+
+static void start(struct pair *p, int i, bool pull)
+{
+    struct snib_acquire_options o = waiting(1000);
+    struct snib_event ev;
+    uint64_t ticket;
+    o.lane = p->lane;
+    assert_int_equal(
+        snib_acquire_start(p->lock[i], &o, &p->ear[i], &ticket, &e),
+        SNIB_ERR_OK);
+    assert_true(fetch(p->c, pull, &ev));
+    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    assert_ptr_equal(ev.user, &p->ear[i]);
+    p->grant = ev.grant;
+}
+
+/* Its release, before or after the loss; the handle goes, too. */
+static void leave(struct pair *p, int i, snib_err answer)
+{
+    assert_int_equal(snib_release(p->lock[i], p->grant, &e), answer);
+    snib_lock_free(p->lock[i]);
+    p->lock[i] = NULL;
+}
+
+/* Told at the latest when the call has returned; callbacks a little later. */
+static void lose(struct pair *p)
+{
+    struct snib_lock *holds = p->lock[0] ? p->lock[0] : p->lock[1];
+    assert_int_equal(snib_test_steal(p->other, "x", 1), SNIB_ERR_OK);
+    assert_int_equal(snib_renew(holds, p->grant, 0, &e), SNIB_ERR_LOST);
+}
+
+/* Whoever has a callback, whoever has gone before. */
+static void of_two_each_that_holds_hears_of_the_loss(void **state)
+{
+    for (int wants = 0; wants < 4; wants++) {
+        for (int gone = NOBODY; gone < TWO; gone++) {
+            struct pair p;
+            open_pair(state, &p, false, wants);
+            enter(&p, 0);
+            enter(&p, 1);
+            struct pollfd fd = {.fd = snib_grant_fd(p.lock[0], p.grant),
+                                .events = POLLIN};
+            if (gone != NOBODY) {
+                leave(&p, gone, SNIB_ERR_OK);
+            }
+            assert_int_equal(poll(&fd, 1, 0), 0);
+            lose(&p);
+            assert_int_equal(poll(&fd, 1, 5000), 1);
+            for (int i = 0; i < TWO; i++) {
+                int due = gone != i && wants & 1 << i ? 1 : 0;
+                for (int ms = 0;
+                     ms < 5000 &&
+                     __atomic_load_n(&p.ear[i].told, __ATOMIC_SEQ_CST) < due;
+                     ms++) {
+                    poll(NULL, 0, 1);
+                }
+            }
+            for (int i = 0; i < TWO; i++) {
+                if (gone != i) {
+                    leave(&p, i, SNIB_ERR_LOST);
+                }
+                bool due = gone != i && wants & 1 << i;
+                assert_int_equal(p.ear[i].told, due);
+                if (due) {
+                    assert_int_equal(p.ear[i].state[0], SNIB_LOST);
+                    assert_int_equal(p.ear[i].grant.ticket, p.grant.ticket);
+                }
+            }
+            close_pair(&p);
+        }
+    }
+}
+
+/* By an event with the `user` of its own start. */
+static void of_two_each_that_was_started_has_its_event(void **state)
+{
+    for (int started = 1; started < 4; started++) {
+        for (int gone = NOBODY; gone < TWO; gone++) {
+            struct pair p;
+            struct snib_event ev;
+            open_pair(state, &p, false, 0);
+            for (int i = 0; i < TWO; i++) {
+                if (started & 1 << i) {
+                    start(&p, i, false);
+                } else {
+                    enter(&p, i);
+                }
+            }
+            if (gone != NOBODY) {
+                leave(&p, gone, SNIB_ERR_OK);
+            }
+            lose(&p);
+            for (int n = 0; n < TWO; n++) {
+                if (gone != n && started & 1 << n) {
+                    assert_true(fetch(p.c, false, &ev));
+                    assert_int_equal(ev.kind, SNIB_EV_STATE);
+                    assert_int_equal(ev.state, SNIB_LOST);
+                    assert_int_equal(ev.grant.ticket, p.grant.ticket);
+                    struct ear *ear = ev.user;
+                    assert_true(ear == &p.ear[0] || ear == &p.ear[1]);
+                    ear->told++;
+                }
+            }
+            for (int i = 0; i < TWO; i++) {
+                assert_int_equal(p.ear[i].told,
+                                 gone != i && started & 1 << i ? 1 : 0);
+            }
+            assert_false(snib_next(p.c, &ev));
+            close_pair(&p);
+        }
+    }
+}
+
+/* The grant is at risk, and that is told, until the store has confirmed it. */
+static void stand_still(struct snib_client *c)
+{
+    struct snib__step s;
+    snib__step_begin(&s, c);
+    snib__engine_jumped(c->engine, s.now);
+    snib__step_act(&s);
+    snib__notices_tell(&s);
+    snib__step_end(&s);
+}
+
+/* Who re-enters a grant at risk has not been told so, but of what comes. */
+static void who_enters_at_risk_is_told_of_what_comes_then(void **state)
+{
+    struct pair p;
+    open_pair(state, &p, true, 3);
+    start(&p, 0, true);
+    stand_still(p.c);
+    assert_int_equal(p.ear[0].told, 1);
+    assert_int_equal(p.ear[0].state[0], SNIB_AT_RISK);
+    start(&p, 1, true);
+    assert_true(snib_grant_held(p.lock[1], p.grant));
+    assert_int_equal(p.ear[0].told, 2);
+    assert_int_equal(p.ear[0].state[1], SNIB_HELD);
+    assert_int_equal(p.ear[1].told, 1);
+    assert_int_equal(p.ear[1].state[0], SNIB_HELD);
+    close_pair(&p);
+}
+
+/* In a callback: none runs of a handle that has been freed, and the other one's
+ * is not forgotten. */
+static void a_callback_may_free_either_handle(void **state)
+{
+    for (int other = 0; other < 2; other++) {
+        struct pair p;
+        open_pair(state, &p, true, 3);
+        for (int i = 0; i < TWO; i++) {
+            start(&p, i, true);
+            p.ear[i].frees = &p.lock[other ? 1 - i : i];
+        }
+        assert_int_equal(snib_test_steal(p.other, "x", 1), SNIB_ERR_OK);
+        struct snib_event ev;
+        assert_int_equal(snib_test_advance(p.c, 2000), SNIB_ERR_OK);
+        while (fetch(p.c, true, &ev)) {
+        }
+        assert_int_equal(p.ear[0].told + p.ear[1].told, other ? 1 : TWO);
+        close_pair(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest handles[] = {
@@ -180,6 +425,10 @@ int main(void)
         cmocka_unit_test(a_handle_that_is_freed_gives_back_its_own),
         cmocka_unit_test(the_loss_is_told_though_the_first_one_has_gone),
         cmocka_unit_test(who_is_left_is_told_of_the_loss_and_nobody_else),
+        cmocka_unit_test(of_two_each_that_holds_hears_of_the_loss),
+        cmocka_unit_test(of_two_each_that_was_started_has_its_event),
+        cmocka_unit_test(who_enters_at_risk_is_told_of_what_comes_then),
+        cmocka_unit_test(a_callback_may_free_either_handle),
     };
     return RUN(handles);
 }
