@@ -410,6 +410,9 @@ snib_err snib__db_fail_open(struct snib__db *db, int rc, const char *path,
     int simple = rc & 0xff;
     bool asked = simple == SQLITE_CANTOPEN || simple == SQLITE_IOERR;
     int e = asked && db->handle ? sqlite3_system_errno(db->handle) : 0;
+    if (e == ENOENT && snib__host_is_full(db->place->dir)) {
+        e = ENOSPC; /* SQLite tried again without making the file */
+    }
     snib_err err = snib__host_lacks(e, path, reterr);
     if (err) {
         return err;

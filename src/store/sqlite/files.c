@@ -146,20 +146,20 @@ static int differs(const uint64_t a[], const uint64_t b[])
 
 /* -- entering ---------------------------------------------------------------------- */
 
-/* "; process 4312 uses it", or nothing. */
+/* " (process 4312)", or nothing. */
 static void say_user(const struct snib__place *p, char *ret, size_t size)
 {
-    int64_t pid = snib__host_user_of(p->bells);
+    char who[SNIB__WHO];
     ret[0] = 0;
-    if (pid) {
-        snprintf(ret, size, " (process %lld)", (long long)pid);
+    if (snib__host_user_of(p->bells, who)) {
+        snprintf(ret, size, " (%s)", who);
     }
 }
 
 static snib_err fail_replaced(const struct snib__place *p, int i,
                               struct snib_error *reterr)
 {
-    char who[40];
+    char who[SNIB__WHO + 3];
     say_user(p, who, sizeof who);
     return snib__fail(reterr, SNIB_ERR_CONFIG,
                       "lock file %s: %s was removed or replaced while others%s "
@@ -168,32 +168,51 @@ static snib_err fail_replaced(const struct snib__place *p, int i,
                       p->path, i == 0 ? "it" : suffix[i] + 1, who);
 }
 
-static bool is_empty(const struct snib__place *p)
+/* Without a page yet, or not there at all. */
+static snib_err is_empty(const struct snib__place *p, bool *ret,
+                         struct snib_error *reterr)
 {
     struct stat st;
-    return fstatat(p->dir, p->base, &st, 0) || st.st_size == 0;
+    int rc = fstatat(p->dir, p->base, &st, 0);
+    *ret = rc != 0 || st.st_size == 0;
+    return !rc || errno == ENOENT
+               ? SNIB_ERR_OK
+               : snib__host_cannot(errno, p->path, reterr, "lock file %s: %s",
+                                   p->path, strerror(errno));
 }
 
 /* Nobody has the directory locked, and somebody has the file: the directory was
  * removed and made anew, or he is just being ended. */
-static bool is_left_locked(const struct snib__place *p)
+static snib_err is_left_locked(const struct snib__place *p, bool *ret,
+                               struct snib_error *reterr)
 {
     uint64_t note[SNIB__FILES];
-    return !read_note(p, note) && !is_empty(p) && snib__host_locked(p->path);
+    bool empty = true;
+    int64_t pid = 0;
+    snib_err err =
+        read_note(p, note) ? SNIB_ERR_OK : is_empty(p, &empty, reterr);
+    if (!err && !empty) {
+        err = snib__host_locked(p->path, &pid, reterr);
+    }
+    *ret = pid != 0;
+    return err;
 }
 
 static snib_err make_missing(struct snib__place *p, struct snib_error *reterr)
 {
     uint64_t disk[SNIB__FILES];
     char name[300];
+    bool left = false, empty = true;
     snib_err err = read_disk(p, disk, reterr);
+    if (!err) {
+        err = is_left_locked(p, &left, reterr);
+    }
+    if (!err) {
+        err = left ? fail_replaced(p, 1, reterr) : is_empty(p, &empty, reterr);
+    }
     if (err) {
         return err;
     }
-    if (is_left_locked(p)) {
-        return fail_replaced(p, 1, reterr);
-    }
-    bool empty = is_empty(p);
     for (int i = 1; i < SNIB__FILES; i++) {
         if (disk[i] || (empty && i == 1)) {
             continue;
@@ -212,14 +231,18 @@ static snib_err make_missing(struct snib__place *p, struct snib_error *reterr)
 /* Somebody lives, and the note is not there: it was removed, or who made the
  * files died before he wrote it. Those that others have open are the files that
  * are meant; -1. */
-static int without_note(const struct snib__place *p, const uint64_t disk[])
+static snib_err without_note(const struct snib__place *p, const uint64_t disk[],
+                             int *ret, struct snib_error *reterr)
 {
-    for (int i = 0; i < SNIB__FILES; i++) {
-        if (!disk[i]) {
-            return i;
+    int64_t pid = 0;
+    for (*ret = 0; *ret < SNIB__FILES; (*ret)++) {
+        if (!disk[*ret]) {
+            return SNIB_ERR_OK;
         }
     }
-    return snib__host_locked(p->path) ? -1 : 0;
+    snib_err err = snib__host_locked(p->path, &pid, reterr);
+    *ret = pid ? -1 : 0;
+    return err;
 }
 
 static void pause_for(long us)
@@ -269,7 +292,10 @@ static snib_err enter_beside(struct snib__place *p, struct looks *l,
         return err;
     }
     if (!l->noted) {
-        l->wrong = without_note(p, disk);
+        err = without_note(p, disk, &l->wrong, reterr);
+        if (err) {
+            return err;
+        }
     }
     l->sure = l->wrong < 0 ? l->sure + 1 : 0;
     return l->wrong >= 0 && l->count >= (l->noted ? LOOKS : UNNOTED)
@@ -280,7 +306,7 @@ static snib_err enter_beside(struct snib__place *p, struct looks *l,
 static snib_err fail_opening(const struct snib__place *p, const struct looks *l,
                              struct snib_error *reterr)
 {
-    char who[40];
+    char who[SNIB__WHO + 3];
     if (!l->noted) {
         return fail_replaced(p, l->wrong < 0 ? 0 : l->wrong, reterr);
     }
@@ -291,26 +317,47 @@ static snib_err fail_opening(const struct snib__place *p, const struct looks *l,
                       p->path, who);
 }
 
+/* Others have the lock; else it cannot be had at all. */
+static bool is_taken(int e)
+{
+    return e == EWOULDBLOCK || e == EINTR;
+}
+
+static snib_err fail_flock(const struct snib__place *p,
+                           struct snib_error *reterr)
+{
+    return snib__host_cannot(errno, p->bells_path, reterr, "%s: flock: %s",
+                             p->bells_path, strerror(errno));
+}
+
 snib_err snib__files_enter(struct snib__place *p, snib_instant until,
                            struct snib_error *reterr)
 {
     for (struct looks l = {.noted = true};; l.count++) {
+        bool left = false;
         p->alone = flock(p->bells, LOCK_EX | LOCK_NB) == 0;
-        if (p->alone && (l.count >= UNNOTED || !is_left_locked(p))) {
+        if (p->alone && l.count < UNNOTED) {
+            snib_err err = is_left_locked(p, &left, reterr);
+            if (err) {
+                return err;
+            }
+        }
+        if (p->alone && !left) {
             return make_missing(p, reterr);
         }
         if (p->alone) {
             snib__files_leave(p);
             l.noted = false;
-        } else if (errno != EWOULDBLOCK && errno != EINTR) {
-            return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: flock: %s",
-                              p->bells_path, strerror(errno));
+        } else if (!is_taken(errno)) {
+            return fail_flock(p, reterr);
         } else if (flock(p->bells, LOCK_SH | LOCK_NB) == 0) {
             bool in;
             snib_err err = enter_beside(p, &l, &in, reterr);
             if (err || in) {
                 return err;
             }
+        } else if (!is_taken(errno)) {
+            return fail_flock(p, reterr);
         } else {
             l.count = 0;
             l.noted = true;
@@ -347,14 +394,17 @@ snib_err snib__files_join(struct snib__place *p, snib_instant until,
         return fail_replaced(p, i, reterr);
     }
     if (i >= 0 && !write_note(p)) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: %s", p->bells_path,
-                          strerror(errno));
+        return snib__host_cannot(errno, p->bells_path, reterr, "%s: %s",
+                                 p->bells_path, strerror(errno));
     }
     if (!p->alone) {
         return SNIB_ERR_OK;
     }
     /* The change of a lock lets go of it for an instant. */
     while (flock(p->bells, LOCK_SH | LOCK_NB)) {
+        if (!is_taken(errno)) {
+            return fail_flock(p, reterr);
+        }
         if (snib__reached(snib__host_now(), until)) {
             return snib__fail(reterr, SNIB_ERR_STORE,
                               "lock file %s: another process is opening it and "

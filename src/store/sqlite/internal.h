@@ -1,7 +1,8 @@
 /* store/sqlite/internal.h — the pieces of one open lock file.
  *
  *   host.c    facts of this host and process; is that process gone?
- *   place.c   the path: default, symlinks, owner, file system
+ *   shared.c  which file is the default, who shares it
+ *   place.c   the path: symlinks, owner, file system
  *   files.c   the file, its -wal and its -shm are those that others use
  *   db.c      connection, transactions, error texts
  *   schema.c  tables, foreign files, boot id
@@ -90,21 +91,29 @@ int snib__host_pidfd(const struct snib__host *, int64_t pid, int64_t pidns);
 /* Who has byte `offset` of this file locked for writing: pid, 0: not known.
  * *ret_state: its state letter ('T': stopped) or '?'. */
 int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state);
-/* Some other process has a record lock of this file: its pid, 0: none seen. */
-int64_t snib__host_locked(const char *path);
-/* Some other process has a flock of what this descriptor names. */
-int64_t snib__host_user_of(int fd);
-/* When e (of errno) says that descriptors or memory are used up, that is told:
- * LIMIT, with the limit that has to be raised, or NOMEM. Else OK. what: the
- * path that could not be opened. */
+/* Some other process has a record lock of this file: its pid, 0: none has. An
+ * error: that cannot be told. CONFIG, LIMIT, STORE, NOMEM. */
+snib_err snib__host_locked(const char *path, int64_t *ret_pid,
+                           struct snib_error *reterr);
+/* Some other process has a flock of what this descriptor names; in words:
+ * "process 4312", "a child of the ended process 4312". False: none is seen. */
+#define SNIB__WHO 52
+bool snib__host_user_of(int fd, char ret[SNIB__WHO]);
+/* When e (of errno) says that something is used up, that is told: of descriptors
+ * LIMIT, with the limit that has to be raised, of memory NOMEM, of the disk
+ * STORE. Else OK. what: the path that could not be opened or made. */
 snib_err snib__host_lacks(int e, const char *what, struct snib_error *);
-/* The same, or else CONFIG in these words. */
+/* The same, or else these words: STORE where a disk fails, CONFIG. */
 snib_err snib__host_cannot(int e, const char *what, struct snib_error *,
                            const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* -- place.c ------------------------------------------------------------------ */
+/* No file can be made in this directory: no block or no inode is left. */
+bool snib__host_is_full(int dir);
 
+/* -- shared.c ----------------------------------------------------------------- */
+
+#define SNIB__SQLITE_REMEDY "use --store sqlite:PATH"
 /* Root's default file is here, */
 #define SNIB__SQLITE_OF_ROOT "/var/lib/snib"
 /* … and that of a group, if root made this directory for it, so: */
@@ -112,6 +121,21 @@ snib_err snib__host_cannot(int e, const char *what, struct snib_error *,
 #define SNIB__SQLITE_MAKE_SHARED                                               \
     "install -d -m 755 " SNIB__SQLITE_OF_ROOT                                  \
     " && install -d -m 2770 -g GROUP " SNIB__SQLITE_OF_GROUP
+
+/* The default file, as snib__sqlite_default_path, but whether the one before it
+ * is still used is not asked. */
+snib_err snib__shared_default(char *ret, size_t size,
+                              struct snib_error *reterr);
+/* Is this process in the group? Root is in each. CONFIG, NOMEM: it cannot be
+ * told. */
+snib_err snib__shared_is_member(gid_t group, bool *ret,
+                                struct snib_error *reterr);
+/* Has root made this directory for its group? */
+bool snib__shared_is_dir(const struct stat *);
+/* What whoever has a file of his own does to share one instead. */
+void snib__shared_how(char *ret, size_t size);
+
+/* -- place.c ------------------------------------------------------------------ */
 
 /* The file, its -wal, its -shm. */
 #define SNIB__FILES 3
@@ -129,10 +153,9 @@ struct snib__place {
     char fs[24];                /* "ext4", for doctor                      */
 };
 
-/* What whoever has a file of his own does to share one instead. */
-void snib__place_how_to_share(char *ret, size_t size);
 /* Find, check and, if need be, make the file and its bells directory. Errors:
- * CONFIG with the remedy in the text, NOMEM. */
+ * CONFIG with the remedy in the text; LIMIT, NOMEM; STORE: the disk is full or
+ * fails. */
 snib_err snib__place_open(struct snib__place *, const char *path,
                           const struct snib__host *, struct snib_error *reterr);
 void snib__place_close(struct snib__place *);
