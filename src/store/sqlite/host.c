@@ -204,6 +204,7 @@ struct wanted {
     dev_t dev;
     uint64_t ino;
     int64_t offset; /* -1: any                                              */
+    int64_t by;     /* this process; 0: any                                 */
 };
 
 static bool hides_device(const struct statfs *fs)
@@ -241,7 +242,7 @@ static bool is_wanted(const struct wanted *w, const char *line,
     return ino == w->ino && (*ret_dev || w->any_dev) && who > 0 &&
            strcmp(type, w->type) == 0 &&
            (!w->write || strcmp(mode, "WRITE") == 0) &&
-           (!w->others || who != getpid()) &&
+           (!w->others || who != getpid()) && (!w->by || who == w->by) &&
            (w->offset < 0 ||
             (from <= w->offset &&
              (to[0] == 'E' || w->offset <= strtoll(to, NULL, 10))));
@@ -320,10 +321,20 @@ int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
     return pid > 0 ? pid : 0;
 }
 
+static snib_err fail_untold(const char *path, const char *asked,
+                            struct snib_error *reterr)
+{
+    return snib__host_cannot(
+        errno, asked, reterr,
+        "whether others use %s cannot be told: %s: %s; use another file "
+        "(--store sqlite:PATH) or make it readable",
+        path, asked, strerror(errno));
+}
+
 snib_err snib__host_locked(const char *path, int64_t *ret_pid,
                            struct snib_error *reterr)
 {
-    struct wanted w = {.type = "POSIX", .others = true, .offset = -1};
+    struct wanted w = {.type = "POSIX", .offset = -1};
     const char *asked = is_of(&w, path) ? "/proc/locks" : path;
     *ret_pid = 0;
     if (asked == path && errno == ENOENT) {
@@ -331,14 +342,68 @@ snib_err snib__host_locked(const char *path, int64_t *ret_pid,
     }
     int64_t pid = asked == path ? -1 : find_lock(&w);
     if (pid < 0) {
-        return snib__host_cannot(
-            errno, asked, reterr,
-            "whether others use %s cannot be told: %s: %s; use another file "
-            "(--store sqlite:PATH) or make it readable",
-            path, asked, strerror(errno));
+        return fail_untold(path, asked, reterr);
     }
     *ret_pid = pid;
     return SNIB_ERR_OK;
+}
+
+/* The process with such a lock that has the next number; 0: none, -1: it cannot
+ * be told (errno). */
+static int64_t next_locker(const struct wanted *w, int64_t after)
+{
+    char line[256];
+    int64_t next = 0, who;
+    bool same;
+    FILE *f = fopen("/proc/locks", "re");
+    if (!f) {
+        return -1;
+    }
+    errno = 0;
+    while (fgets(line, sizeof line, f)) {
+        if (is_wanted(w, line, &who, &same) && who > after &&
+            (!next || who < next)) {
+            next = who;
+        }
+    }
+    int e = ferror(f) ? errno ? errno : EIO : 0;
+    fclose(f);
+    errno = e;
+    return e ? -1 : next;
+}
+
+snib_err snib__host_lockers(const char *file, const char *beside,
+                            const char *dir, int *ret,
+                            struct snib_error *reterr)
+{
+    const char *const paths[] = {file, beside, dir};
+    struct wanted w[] = {{.type = "POSIX", .offset = -1},
+                         {.type = "POSIX", .offset = -1},
+                         {.type = "FLOCK", .offset = -1}};
+    int64_t pid = 0;
+    for (int i = 0; i < 3; i++) {
+        if (!is_of(&w[i], paths[i])) {
+            *ret = i;
+            return errno == ENOENT ? SNIB_ERR_OK
+                                   : fail_untold(file, paths[i], reterr);
+        }
+    }
+    *ret = 0;
+    while ((pid = next_locker(&w[0], pid)) > 0) {
+        *ret = -1;
+        for (int i = 1; i < 3; i++) {
+            w[i].by = pid;
+            int64_t found = find_lock(&w[i]);
+            if (found < 0) {
+                return fail_untold(file, "/proc/locks", reterr);
+            }
+            if (!found) {
+                *ret = i;
+                return SNIB_ERR_OK;
+            }
+        }
+    }
+    return pid < 0 ? fail_untold(file, "/proc/locks", reterr) : SNIB_ERR_OK;
 }
 
 bool snib__host_user_of(int fd, char ret[SNIB__WHO])

@@ -91,10 +91,16 @@ int snib__host_pidfd(const struct snib__host *, int64_t pid, int64_t pidns);
 /* Who has byte `offset` of this file locked for writing: pid, 0: not known.
  * *ret_state: its state letter ('T': stopped) or '?'. */
 int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state);
-/* Some other process has a record lock of this file: its pid, 0: none has. An
- * error: that cannot be told. CONFIG, LIMIT, STORE, NOMEM. */
+/* A process (it may be this one) has a record lock of this file: its pid, 0:
+ * none has. An error: that cannot be told. CONFIG, LIMIT, STORE, NOMEM. */
 snib_err snib__host_locked(const char *path, int64_t *ret_pid,
                            struct snib_error *reterr);
+/* Of each process with a record lock of `file`: has it one of `beside`, and a
+ * flock of the directory? *ret: 0: nobody has `file`; 1: one lacks `beside`, 2:
+ * the directory; -1: all have all. Errors as above. */
+snib_err snib__host_lockers(const char *file, const char *beside,
+                            const char *dir, int *ret,
+                            struct snib_error *reterr);
 /* Some other process has a flock of what this descriptor names; in words:
  * "process 4312", "a child of the ended process 4312". False: none is seen. */
 #define SNIB__WHO 52
@@ -139,6 +145,8 @@ void snib__shared_how(char *ret, size_t size);
 
 /* The file, its -wal, its -shm. */
 #define SNIB__FILES 3
+/* … and its bells directory. */
+#define SNIB__SEEN 4
 
 struct snib__place {
     char *path;       /* real directory + "/" + base                    */
@@ -148,9 +156,10 @@ struct snib__place {
     int bells;        /* the bells directory, for flock and addresses   */
     bool shared;      /* by a group: its directory is                   */
     gid_t group;      /* that one, if shared                            */
-    bool alone;       /* files.c: nobody else has the file open         */
-    uint64_t file[SNIB__FILES]; /* inodes that we work in; 0: not joined  */
-    char fs[24];                /* "ext4", for doctor                      */
+    bool alone;       /* files.c: we have the bells locked for us alone */
+    uint64_t entered[SNIB__SEEN]; /* inodes seen at entering; 0: any       */
+    uint64_t file[SNIB__FILES];   /* those we work in; 0: not joined       */
+    char fs[24];                  /* "ext4", for doctor                    */
 };
 
 /* Find, check and, if need be, make the file and its bells directory. Errors:
@@ -164,6 +173,8 @@ bool snib__place_is_sole(const struct snib__place *);
 /* Make this file (S_IFREG) or directory (S_IFDIR) if it is not there. */
 bool snib__place_make(const struct snib__place *, int dir, const char *name,
                       mode_t type);
+/* Open the bells directory, and make it if it is not there. */
+snib_err snib__place_bells(struct snib__place *, struct snib_error *reterr);
 
 /* -- files.c ------------------------------------------------------------------ */
 
@@ -173,9 +184,10 @@ const char *snib__files_wrong(const struct snib__place *, const struct stat *);
  * than the path leads to, STORE when another opening does not end. */
 snib_err snib__files_enter(struct snib__place *, snib_instant until,
                            struct snib_error *reterr);
-/* Undo it, to enter again. */
+/* Undo it, to enter again: SQLite must have nothing of it open any more. */
 void snib__files_leave(struct snib__place *);
-/* SQLite has opened them: from now on these are ours. */
+/* SQLite has opened what was entered: from now on these are ours. CONFIG when
+ * the paths lead elsewhere by now and others live, STORE when we are alone. */
 snib_err snib__files_join(struct snib__place *, snib_instant until,
                           struct snib_error *reterr);
 /* The suffix of one that is no longer at its path; NULL: all are. */
@@ -295,9 +307,10 @@ snib_err snib__db_open(struct snib__db *, struct snib__place *,
                        const struct snib__host *, snib_duration patience,
                        struct snib_error *reterr);
 void snib__db_close(struct snib__db *);
-/* schema.c: make or check the tables, join this boot. CONFIG, STORE, NOMEM. */
+/* schema.c: make or check the tables, join this boot and the files. CONFIG,
+ * STORE, NOMEM. *ret_other_boot: not joined, for others of another boot live. */
 snib_err snib__schema_check(struct snib__db *, struct snib__place *,
-                            const struct snib__host *,
+                            const struct snib__host *, bool *ret_other_boot,
                             struct snib_error *reterr);
 /* The statement, prepared at its first use; NULL: *ret_rc says why. Whoever
  * steps it resets it. */

@@ -202,12 +202,11 @@ static const char *wrong_bells(const struct snib__place *p,
                                    : NULL;
 }
 
-static snib_err open_bells(struct snib__place *p, const char *base,
-                           struct snib_error *reterr)
+snib_err snib__place_bells(struct snib__place *p, struct snib_error *reterr)
 {
     char name[300];
     struct stat st;
-    snprintf(name, sizeof name, "%s-bells", base);
+    snprintf(name, sizeof name, "%s-bells", p->base);
     if (!snib__place_make(p, p->dir, name, S_IFDIR)) {
         return snib__host_cannot(errno, p->bells_path, reterr,
                                  "cannot make directory %s: %s; " REMEDY,
@@ -286,7 +285,7 @@ static snib_err open_in(struct snib__place *p, const char *dir,
     if (!err) {
         err = check_fs(p, h, p->path, reterr); /* untold, it may be a mount */
     }
-    return err ? err : open_bells(p, base, reterr);
+    return err ? err : snib__place_bells(p, reterr);
 }
 
 snib_err snib__place_open(struct snib__place *p, const char *path,
