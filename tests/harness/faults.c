@@ -412,6 +412,7 @@ CALL(int, flock, (int a, int b), (a, b))
 CALL(int, fstat, (int a, struct stat *b), (a, b))
 CALL(int, fstat64, (int a, struct stat64 *b), (a, b))
 CALL(int, fstatat, (int a, const char *b, struct stat *c, int d), (a, b, c, d))
+CALL(int, fstatfs, (int a, struct statfs *b), (a, b))
 CALL(int, fstatvfs, (int a, struct statvfs *b), (a, b))
 CALL(int, fsync, (int a), (a))
 CALL(int, ftruncate64, (int a, off64_t b), (a, b))
@@ -446,6 +447,10 @@ CALL(int, shutdown, (int a, int b), (a, b))
 CALL(int, stat, (const char *a, struct stat *b), (a, b))
 CALL(int, stat64, (const char *a, struct stat64 *b), (a, b))
 CALL(int, statfs, (const char *a, struct statfs *b), (a, b))
+CALL(int, statx,
+     (int a, const char *restrict b, int c, unsigned d,
+      struct statx *restrict e),
+     (a, b, c, d, e))
 CALL(int, symlinkat, (const char *a, int b, const char *c), (a, b, c))
 CALL(int, unlink, (const char *a), (a))
 CALL(int, unlinkat, (int a, const char *b, int c), (a, b, c))

@@ -248,6 +248,29 @@ static const char *locks_text(void)
     return text;
 }
 
+/* What is there, and then it cannot be read any more. */
+static ssize_t read_broken(void *at, char *to, size_t size)
+{
+    const char **text = at;
+    size_t n = strlen(*text);
+    if (n == 0) {
+        errno = EIO;
+        return -1;
+    }
+    n = n < size ? n : size;
+    memcpy(to, *text, n);
+    *text += n;
+    return (ssize_t)n;
+}
+
+static FILE *broken_file(const char *text)
+{
+    static const cookie_io_functions_t calls = {.read = read_broken};
+    static const char *at; /* one is open at a time                         */
+    at = text;
+    return fopencookie(&at, "r", calls);
+}
+
 FILE *__real_fopen(const char *path, const char *how);
 FILE *__wrap_fopen(const char *path, const char *how)
 {
@@ -260,8 +283,9 @@ FILE *__wrap_fopen(const char *path, const char *how)
     }
     const char *text = locks_text();
     int e = errno;
-    FILE *f = text[0] ? fmemopen((void *)text, strlen(text), "r")
-                      : __real_fopen("/dev/null", "re");
+    FILE *f = falters("read") ? broken_file(text)
+              : text[0]       ? fmemopen((void *)text, strlen(text), "r")
+                              : __real_fopen("/dev/null", "re");
     assert_non_null(f);
     errno = e;
     return f;
@@ -365,6 +389,18 @@ pid_t __wrap_getpid(void)
 }
 
 /* -- processes ------------------------------------------------------------------------ */
+
+int __real_kill(pid_t pid, int sig);
+int __wrap_kill(pid_t pid, int sig)
+{
+    if (!same.on) {
+        return __real_kill(pid, sig);
+    }
+    tell("kill %d %d", (int)pid, sig);
+    return process_of(pid)                ? 0
+           : chance("of another user", 4) ? fault(EPERM)
+                                          : fault(ESRCH);
+}
 
 long __wrap_syscall(long number, ...)
 {

@@ -24,11 +24,16 @@ static void probe_locks(void)
     int64_t byte = bytes[pick("asked", COUNT_OF(bytes))];
     long long pid = snib__host_locker(path, byte, &state);
     tell("%s %d: locked by %lld, %c", path, (int)byte, pid, state);
-    tell("%s: used by %lld", path, (long long)snib__host_locked(path));
+    struct snib_error e = {0};
+    int64_t user = -1;
+    snib_err err = snib__host_locked(path, &user, &e);
+    tell("%s: used by %lld, %d %s", path, (long long)user, (int)err, e.text);
     int i = any_client();
     if (i >= 0) {
         const struct snib__place *p = &clients[i].inst->place;
-        tell("bells: used by %lld", (long long)snib__host_user_of(p->bells));
+        char who[SNIB__WHO] = "untouched";
+        bool used = snib__host_user_of(p->bells, who);
+        tell("bells: used %d by %s", used, who);
     }
 }
 
@@ -62,7 +67,10 @@ static void probe_paths(void)
     memset(path, 0, sizeof path);
     snib_err err = snib__sqlite_default_path(path, size, &e);
     tell("default path in %zu: %d %s, %s", size, (int)err, path, e.text);
-    snib__place_how_to_share(how, chance("short", 3) ? 40 : sizeof how);
+    e = (struct snib_error){0};
+    err = snib__shared_default(path, size, &e);
+    tell("and unasked: %d %s, %s", (int)err, path, e.text);
+    snib__shared_how(how, chance("short", 3) ? 40 : sizeof how);
     tell("how: %s", how);
     int i = any_client();
     if (i >= 0) {

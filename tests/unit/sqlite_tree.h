@@ -94,6 +94,24 @@ int __wrap_fstatat(int dir, const char *name, struct stat *ret, int flags)
                    : fault(EBADF);
 }
 
+int __wrap_statx(int dir, const char *name, int flags, unsigned mask,
+                 struct statx *ret)
+{
+    const char *path = full(dir, name);
+    struct node *n = node_at(path);
+    tell("statx %s %d %u: %d", path, flags, mask, n ? (int)n->ino : 0);
+    if (goes_wrong("statx")) {
+        return -1;
+    }
+    if (!n) {
+        return fault(ENOENT);
+    }
+    memset(ret, 0, sizeof *ret);
+    ret->stx_attributes_mask = chance("knows no mounts", 4) ? 0 : 0x2000;
+    ret->stx_attributes = chance("mounted", 25) ? 0x2000 : 0x10;
+    return 0;
+}
+
 int __real_fstat(int fd, struct stat *ret);
 int __wrap_fstat(int fd, struct stat *ret)
 {
@@ -213,12 +231,19 @@ int __wrap_getgrgid_r(gid_t group, struct group *gr, char *buf, size_t size,
 {
     static char name[] = "locks", bert[] = "bert", anna[] = "anna";
     static char *with[] = {bert, anna, NULL}, *without[] = {bert, NULL};
+    static const size_t needs[] = {100, 100, 4096, 4097, 100000};
+    static size_t needed; /* the same until there is room for it              */
     (void)buf;
     tell("getgrgid %d %zu", (int)group, size);
     *ret = NULL;
     if (goes_wrong("grgid")) {
         return errno;
     }
+    needed = needed ? needed : needs[pick("members", COUNT_OF(needs))];
+    if (size < needed) {
+        return ERANGE;
+    }
+    needed = 0;
     gr->gr_name = name;
     gr->gr_mem = chance("listed", 2) ? with : without;
     *ret = chance("no group", 5) ? NULL : gr;
@@ -374,6 +399,17 @@ int __wrap_statfs(const char *path, struct statfs *ret)
     return 0;
 }
 
+int __wrap_fstatfs(int fd, struct statfs *ret)
+{
+    tell("fstatfs %s", fd_text(fd));
+    if (goes_wrong("fstatfs")) {
+        return -1;
+    }
+    memset(ret, 0, sizeof *ret);
+    ret->f_type = (__fsword_t)w.magic;
+    return 0;
+}
+
 int __wrap_fstatvfs(int fd, struct statvfs *ret)
 {
     static const unsigned long blocks[] = {0,    63,   64,     65,      255,
@@ -387,6 +423,8 @@ int __wrap_fstatvfs(int fd, struct statvfs *ret)
     ret->f_bsize = 512;
     ret->f_bfree = blocks[pick("blocks", COUNT_OF(blocks))];
     ret->f_bavail = ret->f_bfree - ret->f_bfree / 4;
+    ret->f_files = chance("counts inodes", 2) ? 100 : 0;
+    ret->f_ffree = chance("has inodes", 2) ? 1 : 0;
     return 0;
 }
 

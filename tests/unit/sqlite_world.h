@@ -251,7 +251,7 @@ static const char *const calls_that_fail[] = {
     "connect",  "sendto",     "recv",     "epoll",   "epoll_ctl", "epoll_wait",
     "pidfd",    "poll",       "fdopen",   "fopen",   "groups",    "pwuid",
     "grgid",    "atfork",     "prepare",  "step",    "exec",      "sqlite",
-    "memory",   "forked"};
+    "memory",   "forked",     "statx",    "fstatfs"};
 
 static const int errors_given[] = {
     EMFILE, ENFILE, ENOMEM, EACCES, EPERM,  EIO,   EROFS,  ENOSPC,

@@ -1,10 +1,13 @@
 /* tests/unit/test_sqlite_default.c — the embedded store: which file is the
- * default, and that it changes only when nobody uses the one before. */
+ * default, and that it changes only when nobody uses the one before.
+ *
+ * wraps: getgrgid_r getgroups __getgroups_chk */
 #include "sqlite_store.h"
 
 #include <grp.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -62,9 +65,14 @@ static void default_path_is_that_of_the_effective_user(void **state)
 static bool forks_under_lock; /* another thread does, just then */
 static pid_t copy;
 
+static int looks; /* at the own file's bells */
+
 /* In the place of libc's, for the whole program. */
 int flock(int fd, int operation)
 {
+    struct stat own, st;
+    looks += stat(OWN "-bells", &own) == 0 && fstat(fd, &st) == 0 &&
+             st.st_ino == own.st_ino && st.st_dev == own.st_dev;
     int rc = (int)syscall(SYS_flock, fd, operation);
     if (rc == 0 && forks_under_lock && (operation & LOCK_EX)) {
         forks_under_lock = false;
@@ -121,27 +129,45 @@ static bool says(snib_err err, const struct snib_error *e, snib_err expected,
     return ok;
 }
 
+/* A process that uses the own file; or its child does, and it has ended. *ret:
+ * the one that uses it. */
+static pid_t begin_user(bool is_child, pid_t *ret)
+{
+    int ready[2];
+    pid_t user = pipe(ready) ? -1 : fork();
+    if (user == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int fd = open(OWN "-bells", O_RDONLY | O_DIRECTORY);
+        pid_t child = flock(fd, LOCK_SH) ? -1 : is_child ? fork() : getpid();
+        if (child > 0 && write(ready[1], &child, sizeof child) < 0) {
+            _exit(1);
+        }
+        if (child <= 0 || !is_child) {
+            pause();
+        }
+        _exit(0);
+    }
+    close(ready[1]);
+    if (read(ready[0], ret, sizeof *ret) != sizeof *ret) {
+        _exit(3);
+    }
+    close(ready[0]);
+    siginfo_t info;
+    if (is_child && waitid(P_PID, (id_t)user, &info, WEXITED | WNOWAIT)) {
+        _exit(4);
+    }
+    return user;
+}
+
 static int use_and_ask(void)
 {
     char a[4096], who[40];
     struct snib_error e = {0};
-    int ready[2];
-    char c;
+    pid_t user;
     if (snib__sqlite_default_path(a, sizeof a, &e) || strcmp(a, OF_ALL) != 0) {
         return 2;
     }
-    pid_t user = pipe(ready) ? -1 : fork();
-    if (user == 0) {
-        int fd = open(OWN "-bells", O_RDONLY | O_DIRECTORY);
-        if (flock(fd, LOCK_SH) || write(ready[1], "", 1) != 1) {
-            _exit(1);
-        }
-        pause();
-    }
-    close(ready[1]);
-    if (read(ready[0], &c, 1) != 1) {
-        return 3;
-    }
+    begin_user(false, &user);
     snprintf(who, sizeof who, "process %d still uses", (int)user);
     snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
     bool ok = says(err, &e, SNIB_ERR_CONFIG, who) &&
@@ -157,6 +183,57 @@ static void who_uses_the_own_file_is_named_and_waited_for(void **state)
 {
     (void)state;
     assert_int_equal(on_a_host(use_and_ask), 0);
+}
+
+/* What /proc/locks says is who took the lock, and that may be over. */
+static int leave_to_child_and_ask(void)
+{
+    char a[4096], who[80];
+    struct snib_error e = {0};
+    pid_t child, parent = begin_user(true, &child);
+    snprintf(who, sizeof who, "a child of the ended process %d still uses",
+             (int)parent);
+    snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
+    kill(child, SIGKILL);
+    return says(err, &e, SNIB_ERR_CONFIG, who) ? 0 : 2;
+}
+
+static void who_has_ended_is_not_named_as_the_user(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(leave_to_child_and_ask), 0);
+}
+
+/* Whoever names a file does not wait for those who use the default one. */
+static int use_and_open_another(void)
+{
+    static const char *const paths[] = {"/var/lib/other.db", OWN, OF_ALL};
+    char a[4096];
+    pid_t user;
+    snib__host_read(&host);
+    begin_user(false, &user);
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        struct snib__place p;
+        struct snib_error e = {0};
+        looks = 0;
+        snib_err err = snib__place_open(&p, paths[i], &host, &e);
+        bool sole = !err && snib__place_is_sole(&p);
+        if (err || looks || sole) {
+            print_error("%d, %d looks, %d: %s\n", (int)err, looks, sole,
+                        e.text);
+            return 2;
+        }
+        snib__place_close(&p);
+    }
+    bool told = snib__sqlite_default_path(a, sizeof a, NULL) && looks > 1;
+    kill(user, SIGKILL);
+    return told ? 0 : 3;
+}
+
+static void who_names_another_file_does_not_wait_for_the_own_one(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(use_and_open_another), 0);
 }
 
 /* A look at the own file must not seem to be a use of it for as long as a child
@@ -243,17 +320,158 @@ without_a_descriptor_the_own_file_is_not_taken_for_none(void **state)
     assert_int_equal(on_a_host(ask_as_member_without_descriptors), 0);
 }
 
+/* -- who is listed, but not in ------------------------------------------------------ */
+
+static int groups_fail,
+    group_fails;       /* errno                                  */
+static bool none_left; /* no descriptor, from there on           */
+
+int __real_getgrgid_r(gid_t, struct group *, char *, size_t, struct group **);
+int __wrap_getgrgid_r(gid_t id, struct group *gr, char *room, size_t size,
+                      struct group **ret);
+int __wrap_getgrgid_r(gid_t id, struct group *gr, char *room, size_t size,
+                      struct group **ret)
+{
+    *ret = NULL;
+    if (none_left && !leave_no_descriptor()) {
+        _exit(9);
+    }
+    int e = group_fails;
+    if (e == EINTR) { /* once */
+        group_fails = 0;
+    }
+    return e ? e : __real_getgrgid_r(id, gr, room, size, ret);
+}
+
+int __real_getgroups(int size, gid_t *ret);
+int __wrap_getgroups(int size, gid_t *ret);
+int __wrap_getgroups(int size, gid_t *ret)
+{
+    if (groups_fail && size) {
+        errno = groups_fail;
+        return -1;
+    }
+    return __real_getgroups(size, ret);
+}
+
+int __wrap___getgroups_chk(int size, gid_t *ret, size_t room);
+int __wrap___getgroups_chk(int size, gid_t *ret, size_t room)
+{
+    assert_true((size_t)size * sizeof *ret <= room);
+    return __wrap_getgroups(size, ret);
+}
+
+/* The group database of this host: GROUP has this many members before ours. */
+static bool list_member(int before)
+{
+    struct passwd *member = getpwuid(MEMBER);
+    FILE *f = fopen("/var/lib/group", "w");
+    if (!member || !f) {
+        return false;
+    }
+    fprintf(f, "snibs:x:%d:", GROUP);
+    for (int i = 0; i < before; i++) {
+        fprintf(f, "member%05d,", i);
+    }
+    fprintf(f, "%s\n", member->pw_name);
+    return fclose(f) == 0 && chmod("/var/lib/group", 0644) == 0 &&
+           mount("/var/lib/group", "/etc/group", NULL, MS_BIND, NULL) == 0;
+}
+
+/* This process is in no group but his, or in another one besides. */
+static bool be_member(gid_t besides)
+{
+    getgrgid(
+        3999999); /* all sources are loaded                               */
+    getpwuid(3999999);
+    return setgroups(besides != 0, &besides) == 0 && setegid(MEMBER) == 0 &&
+           seteuid(MEMBER) == 0;
+}
+
+static int ask_as_listed(void)
+{
+    static const int before[] = {0, 1500, 20000};
+    for (size_t i = 0; i < COUNT_OF(before); i++) {
+        char a[4096];
+        struct snib_error e = {0};
+        if (!list_member(before[i]) || !be_member(0)) {
+            return 2;
+        }
+        group_fails = EINTR;
+        snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
+        if (!says(err, &e, SNIB_ERR_CONFIG, "log in anew")) {
+            return 3;
+        }
+        if (seteuid(0) || umount("/etc/group")) {
+            return 4;
+        }
+    }
+    return 0;
+}
+
+static void a_group_of_many_members_is_read_to_its_end(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(ask_as_listed), 0);
+}
+
+static int ask_what_fails(void)
+{
+    char a[4096];
+    struct snib_error e = {0};
+    if (!list_member(0) || !be_member(77)) {
+        return 2;
+    }
+    group_fails = EIO;
+    snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
+    if (!says(err, &e, SNIB_ERR_STORE, "group 54321, which shares")) {
+        return 3;
+    }
+    group_fails = ERANGE; /* however much room there is */
+    err = snib__sqlite_default_path(a, sizeof a, &e);
+    if (!says(err, &e, SNIB_ERR_CONFIG, "cannot be told")) {
+        return 4;
+    }
+    group_fails = ENOENT; /* which means that there is no such group */
+    err = snib__sqlite_default_path(a, sizeof a, &e);
+    if ((err && strstr(e.text, "cannot be told")) || groups_fail) {
+        return 5;
+    }
+    groups_fail = EINVAL;
+    err = snib__sqlite_default_path(a, sizeof a, &e);
+    if (!says(err, &e, SNIB_ERR_CONFIG, "the groups of this process")) {
+        return 6;
+    }
+    groups_fail = 0;
+    group_fails = 0;
+    none_left = true;
+    err = snib__sqlite_default_path(a, sizeof a, &e);
+    return says(err, &e, SNIB_ERR_LIMIT, "the group database cannot be opened")
+               ? 0
+               : 7;
+}
+
+static void who_cannot_be_looked_up_is_not_taken_for_a_stranger(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(ask_what_fails), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
         cmocka_unit_test(default_path_does_not_ask_the_environment),
         cmocka_unit_test(default_path_is_that_of_the_effective_user),
         cmocka_unit_test(who_uses_the_own_file_is_named_and_waited_for),
+        cmocka_unit_test(who_has_ended_is_not_named_as_the_user),
+        cmocka_unit_test(who_names_another_file_does_not_wait_for_the_own_one),
         cmocka_unit_test(a_childs_copy_does_not_keep_the_look_at_the_own_file),
         cmocka_unit_test(
             without_a_descriptor_the_own_file_is_not_taken_for_unused),
         cmocka_unit_test(
             without_a_descriptor_the_own_file_is_not_taken_for_none),
+        cmocka_unit_test(a_group_of_many_members_is_read_to_its_end),
+        cmocka_unit_test(who_cannot_be_looked_up_is_not_taken_for_a_stranger),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);
 }

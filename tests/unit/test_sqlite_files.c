@@ -136,6 +136,24 @@ static void all_go_with_the_note(void **state)
           "lock file");
 }
 
+/* What lies there is a file each, and nobody works in it. */
+static void others_are_put_in_their_place_without_the_note(void **state)
+{
+    (void)state;
+    after("rm locks.db-wal locks.db-shm locks.db-bells/files && "
+          ": >locks.db-wal && : >locks.db-shm && "
+          "chmod 600 locks.db-wal locks.db-shm",
+          "replaced");
+}
+
+static void copies_are_put_in_their_place_without_the_note(void **state)
+{
+    (void)state;
+    after("mkdir c && cp -p locks.db-wal locks.db-shm c && "
+          "mv c/locks.db-wal c/locks.db-shm . && rm locks.db-bells/files",
+          "replaced");
+}
+
 /* The note alone says less than those who have the files open. */
 static void the_note_alone_is_written_anew(void **state)
 {
@@ -210,6 +228,57 @@ static void all_but_the_file_itself_is_removed(void **state)
     hear_that(&holder, "removed or replaced");
     end_by(&holder, SIGKILL);
     newcomer_is_told(try_once, "ok");
+}
+
+/* A copy of the note is not that of its directory. */
+static void the_bells_are_replaced_by_a_copy(void **state)
+{
+    (void)state;
+    struct process holder = begin(hold_and_renew);
+    hear_that(&holder, "ok");
+    shell("cp -a locks.db-bells c && rm -rf locks.db-* && mv c locks.db-bells");
+    newcomer_is_told(try_once, "CONFIG");
+    newcomer_is_told(try_once, "bells was removed or replaced while");
+    tell(&holder);
+    hear_that(&holder, "removed or replaced");
+    end_by(&holder, SIGKILL);
+    newcomer_is_told(try_once, "ok");
+}
+
+/* Each newcomer has the directory alone for an instant. */
+static void a_crowd_comes_after_the_bells_were_removed(void **state)
+{
+    enum { CROWD = 8 };
+    struct process p[CROWD];
+    (void)state;
+    struct process holder = begin(hold_and_renew);
+    hear_that(&holder, "ok");
+    shell("rm -rf locks.db-bells");
+    for (int i = 0; i < CROWD; i++) {
+        p[i] = begin(try_once);
+    }
+    for (int i = 0; i < CROWD; i++) {
+        hear_that(&p[i], "CONFIG: lock file");
+        over(&p[i]);
+    }
+    tell(&holder);
+    hear_that(&holder, "ok");
+    end_by(&holder, SIGKILL);
+    newcomer_is_told(try_once, "ok");
+}
+
+/* A note of before it said of which directory it is. */
+static void an_older_note_is_believed_and_made_anew(void **state)
+{
+    (void)state;
+    struct process holder = begin(hold_and_renew);
+    hear_that(&holder, "ok");
+    shell("n=$(readlink locks.db-bells/files) && "
+          "ln -sfT \"$(echo $n | cut -d: -f1-4)\" locks.db-bells/files");
+    newcomer_is_told(try_once, "BUSY");
+    end_by(&holder, SIGKILL);
+    newcomer_is_told(try_once, "ok");
+    shell("test $(readlink locks.db-bells/files | tr -cd : | wc -c) = 4");
 }
 
 /* The path leads elsewhere: nothing there tells a newcomer of those who work
@@ -341,6 +410,8 @@ int main(void)
         CASE(all_three_are_removed),
         CASE(the_wal_goes_with_the_note),
         CASE(all_go_with_the_note),
+        CASE(others_are_put_in_their_place_without_the_note),
+        CASE(copies_are_put_in_their_place_without_the_note),
         CASE(the_note_alone_is_written_anew),
         CASE(a_note_that_comes_late_is_waited_for),
         CASE(the_wal_is_moved_away),
@@ -348,6 +419,9 @@ int main(void)
         CASE(the_shm_is_replaced_by_a_copy),
         CASE(the_wal_is_replaced_by_an_empty_one),
         CASE(all_but_the_file_itself_is_removed),
+        CASE(the_bells_are_replaced_by_a_copy),
+        CASE(a_crowd_comes_after_the_bells_were_removed),
+        CASE(an_older_note_is_believed_and_made_anew),
         CASE(the_directory_is_moved),
         CASE(nobody_lives),
         CASE(newcomers_race_with_the_removal),

@@ -1,9 +1,8 @@
 /* tests/unit/test_sqlite_host.c — the embedded store: this host and process,
- * who locks a file, what the doctor says, a store that cannot be made. */
+ * what the doctor says, a store that cannot be made. */
 #include "sqlite_store.h"
 
 #include <dlfcn.h>
-#include <sys/file.h>
 
 /* -- this process ----------------------------------------------------------------- */
 
@@ -73,171 +72,7 @@ static void a_pidfd_is_of_a_living_process_of_this_namespace(void **state)
     assert_false(snib__host_gone(&h, getpid(), 0, h.pidns, true));
 }
 
-/* -- who locks a file --------------------------------------------------------------- */
-
-struct locker {
-    pid_t pid;
-    int end; /* of a pipe: closed, it ends                                 */
-};
-
-/* A process that has locked these bytes of `path`, or the file by flock. */
-static struct locker locker(int type, int64_t from, int64_t size, bool by_flock)
-{
-    int ready[2], end[2];
-    char c;
-    assert_int_equal(pipe(ready) | pipe(end), 0);
-    struct locker l = {.pid = fork(), .end = end[1]};
-    if (l.pid == 0) {
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        struct flock k = {.l_type = (short)type,
-                          .l_whence = SEEK_SET,
-                          .l_start = from,
-                          .l_len = size};
-        close(end[1]);
-        if (fd < 0 ||
-            (by_flock ? flock(fd, LOCK_SH) : fcntl(fd, F_SETLK, &k)) ||
-            write(ready[1], "x", 1) != 1 || read(end[0], &c, 1) != 0) {
-            _exit(1);
-        }
-        _exit(0);
-    }
-    close(end[0]);
-    assert_int_equal(read(ready[0], &c, 1), 1);
-    close(ready[0]);
-    close(ready[1]);
-    return l;
-}
-
-static void let_go(struct locker l)
-{
-    int status;
-    close(l.end);
-    assert_int_equal(waitpid(l.pid, &status, 0), l.pid);
-    assert_int_equal(status, 0);
-}
-
-static void who_writes_a_byte_is_named(void **state)
-{
-    (void)state;
-    static const struct {
-        int type;
-        int64_t from, size; /* size 0: to the end of all files              */
-        int64_t asked;
-        bool found;
-    } t[] = {
-        {F_WRLCK, 120, 1, 120, true},   {F_WRLCK, 120, 1, 119, false},
-        {F_WRLCK, 120, 1, 121, false},  {F_WRLCK, 120, 10, 129, true},
-        {F_WRLCK, 120, 10, 130, false}, {F_WRLCK, 120, 0, 500000, true},
-        {F_WRLCK, 120, 0, 119, false},  {F_RDLCK, 120, 1, 120, false},
-    };
-    for (size_t i = 0; i < COUNT_OF(t); i++) {
-        char how = 0;
-        struct locker l = locker(t[i].type, t[i].from, t[i].size, false);
-        int64_t pid = snib__host_locker(path, t[i].asked, &how);
-        if (pid != (t[i].found ? l.pid : 0)) {
-            fail_msg("%zu: %lld", i, (long long)pid);
-        }
-        assert_true(t[i].found ? how == 'S' || how == 'R' || how == 'D'
-                               : how == '?');
-        let_go(l);
-    }
-    char how = 0;
-    assert_int_equal(snib__host_locker(path, 120, &how), 0);
-    assert_int_equal(how, '?');
-    assert_int_equal(snib__host_locker("/no/such/file", 120, &how), 0);
-}
-
-static void who_stands_still_is_told_as_stopped(void **state)
-{
-    (void)state;
-    struct locker l = locker(F_WRLCK, 120, 1, false);
-    char how = 0;
-    int status;
-    kill(l.pid, SIGSTOP);
-    assert_int_equal(waitpid(l.pid, &status, WUNTRACED), l.pid);
-    assert_int_equal(snib__host_locker(path, 120, &how), l.pid);
-    assert_int_equal(how, 'T');
-    kill(l.pid, SIGCONT);
-    let_go(l);
-}
-
-static void any_lock_of_another_counts_but_not_our_own(void **state)
-{
-    (void)state;
-    struct locker l = locker(F_RDLCK, 7, 1, false);
-    assert_int_equal(snib__host_locked(path), l.pid);
-    let_go(l);
-    assert_int_equal(snib__host_locked(path), 0);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    struct flock k = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-    assert_int_equal(fcntl(fd, F_SETLK, &k), 0);
-    assert_int_equal(snib__host_locked(path), 0); /* ourselves */
-    close(fd);
-    assert_int_equal(snib__host_locked("/no/such/file"), 0);
-}
-
-static void who_uses_a_file_by_flock_is_named(void **state)
-{
-    (void)state;
-    struct locker l = locker(0, 0, 0, true);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    assert_int_equal(snib__host_user_of(fd), l.pid);
-    assert_int_equal(snib__host_locked(path), 0); /* that is another kind */
-    let_go(l);
-    assert_int_equal(snib__host_user_of(fd), 0);
-    assert_int_equal(flock(fd, LOCK_SH), 0);
-    assert_int_equal(snib__host_user_of(fd), 0); /* ourselves */
-    close(fd);
-    assert_int_equal(snib__host_user_of(-1), 0);
-}
-
-/* Locks of other bytes that come and go: the kernel's list is read in several
- * pieces then, and what stands before a lock may move it from one to the next. */
-static struct locker churn(const char *at)
-{
-    int end[2];
-    char c;
-    assert_int_equal(pipe(end), 0);
-    struct locker l = {.pid = fork(), .end = end[1]};
-    if (l.pid == 0) {
-        int fd = open(at, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        struct flock k = {.l_whence = SEEK_SET, .l_len = 1};
-        close(end[1]);
-        fcntl(end[0], F_SETFL, O_NONBLOCK);
-        for (int i = 0; read(end[0], &c, 1) < 0; i = (i + 1) % 400) {
-            k.l_start = 2 * i;
-            k.l_type = rand() % 2 ? F_WRLCK : F_UNLCK;
-            if (fd < 0 || fcntl(fd, F_SETLK, &k)) {
-                _exit(1);
-            }
-        }
-        _exit(0);
-    }
-    close(end[0]);
-    return l;
-}
-
-static void no_lock_is_missed_while_others_come_and_go(void **state)
-{
-    enum { TIMES = 1000 };
-    (void)state;
-    char a[sizeof path + 8], b[sizeof path + 8];
-    snprintf(a, sizeof a, "%s-a", path);
-    snprintf(b, sizeof b, "%s-b", path);
-    struct locker first = churn(a), second = churn(b);
-    struct locker l = locker(0, 0, 0, true);
-    int missed = 0, fd = open(path, O_RDWR | O_CLOEXEC);
-    for (int i = 0; i < TIMES; i++) {
-        missed += snib__host_user_of(fd) != l.pid;
-    }
-    close(fd);
-    let_go(l); /* the last first: a process has the ends of those before it */
-    let_go(second);
-    let_go(first);
-    unlink(a);
-    unlink(b);
-    assert_int_equal(missed, 0);
-}
+/* -- file systems -------------------------------------------------------------------- */
 
 static void file_systems_have_names(void **state)
 {
@@ -495,11 +330,6 @@ int main(void)
     const struct CMUnitTest cases[] = {
         cmocka_unit_test(this_process_is_known_by_its_pid_namespace_and_start),
         cmocka_unit_test(a_pidfd_is_of_a_living_process_of_this_namespace),
-        ALONE(who_writes_a_byte_is_named),
-        ALONE(who_stands_still_is_told_as_stopped),
-        ALONE(any_lock_of_another_counts_but_not_our_own),
-        ALONE(who_uses_a_file_by_flock_is_named),
-        ALONE(no_lock_is_missed_while_others_come_and_go),
         cmocka_unit_test(file_systems_have_names),
         ALONE(a_free_file_is_told_as_free),
         ALONE(the_doctor_names_the_file_before_anything_of_it),

@@ -410,6 +410,9 @@ snib_err snib__db_fail_open(struct snib__db *db, int rc, const char *path,
     int simple = rc & 0xff;
     bool asked = simple == SQLITE_CANTOPEN || simple == SQLITE_IOERR;
     int e = asked && db->handle ? sqlite3_system_errno(db->handle) : 0;
+    if (e == ENOENT && snib__host_is_full(db->place->dir)) {
+        e = ENOSPC; /* SQLite tried again without making the file */
+    }
     snib_err err = snib__host_lacks(e, path, reterr);
     if (err) {
         return err;
@@ -472,27 +475,18 @@ void snib__db_close(struct snib__db *db)
     db->handle = NULL;
 }
 
-snib_err snib__db_open(struct snib__db *db, struct snib__place *place,
-                       const struct snib__host *h, snib_duration patience,
-                       struct snib_error *reterr)
+static snib_err connect_to(struct snib__db *db, const struct snib__place *place,
+                           snib_instant until, struct snib_error *reterr)
 {
-    snib_err err;
     int on = 1, rc;
-    *db = (struct snib__db){
-        .place = place, .busy_until = snib__after(snib__host_now(), patience)};
-    err = snib__files_enter(place, db->busy_until, reterr);
-    if (err) {
-        return err;
-    }
+    *db = (struct snib__db){.place = place, .busy_until = until};
     errno = 0;
     rc = sqlite3_open_v2(place->path, &db->handle,
                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
                              SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW,
                          NULL);
     if (rc) {
-        err = snib__db_fail_open(db, rc, place->path, reterr);
-        snib__db_close(db);
-        return err;
+        return snib__db_fail_open(db, rc, place->path, reterr);
     }
     db->frames_max = SNIB__SQLITE_WAL_SHORT;
     sqlite3_wal_hook(db->handle, note_frames, db);
@@ -502,9 +496,39 @@ snib_err snib__db_open(struct snib__db *db, struct snib__place *place,
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
-    err = snib__schema_check(db, place, h, reterr);
-    if (err) {
+    return SNIB_ERR_OK;
+}
+
+/* Those of another boot are waited for outside, and with nothing open: what is
+ * entered the next time may be other files. */
+snib_err snib__db_open(struct snib__db *db, struct snib__place *place,
+                       const struct snib__host *h, snib_duration patience,
+                       struct snib_error *reterr)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    snib_instant until = snib__after(snib__host_now(), patience);
+    bool other_boot = false;
+    *db = (struct snib__db){.place = place};
+    for (;;) {
+        snib_err err = snib__files_enter(place, until, reterr);
+        err = err ? err : connect_to(db, place, until, reterr);
+        err = err ? err : snib__schema_check(db, place, h, &other_boot, reterr);
+        if (!err && !other_boot) {
+            return SNIB_ERR_OK;
+        }
         snib__db_close(db);
+        snib__files_leave(place);
+        if (err) {
+            return err;
+        }
+        if (snib__reached(snib__host_now(), until)) {
+            return snib__fail(
+                reterr, SNIB_ERR_CONFIG,
+                "lock file %s is in use by processes that report another "
+                "boot id (a container with its own?); they cannot share it: "
+                "use --store sqlite:PATH",
+                place->path);
+        }
+        nanosleep(&pause, NULL);
     }
-    return err;
 }

@@ -85,7 +85,7 @@ static void tell_users(struct snib__sqlite *self, struct snib__buf *out)
         tell(out, SNIB_LEVEL_OK, "users", text, "");
     } else if (snib__place_is_sole(&self->place)) {
         char how[400];
-        snib__place_how_to_share(how, sizeof how);
+        snib__shared_how(how, sizeof how);
         tell(out, SNIB_LEVEL_OK, "users",
              geteuid() == 0
                  ? "root's programs only: other users of this host have files "

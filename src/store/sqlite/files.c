@@ -7,23 +7,37 @@
  *
  * So every client holds a shared flock on the bells directory for as long as
  * it lives, and that directory keeps a note (a symbolic link to a text that
- * is no path) which says which three files those who live work in.
+ * is no path) which says which three files those who live work in, and of
+ * which directory it is the note.
  *
+ *   seeing     the inodes that the four paths lead to. All that follows
+ *              compares such fours.
  *   entering   before SQLite touches anything. Exclusive lock: nobody lives,
  *              so what is on the disk counts. Else the shared one: the files
  *              on the disk must be those of the note; others are refused, in
  *              words, until those who use the old ones have ended.
- *   joining    SQLite has opened them. Look again: they are still there, and
- *              they are ours alone to write. Who entered alone writes the note
- *              and lets others in.
+ *   joining    SQLite has opened them. What is seen now must be what was seen
+ *              at entering, or SQLite may have made new ones. Where the note
+ *              is not that of these files it is written: by who entered alone
+ *              (then he lets others in), or by the first to find none.
  *   a step     each transaction looks whether the paths still lead to the
  *              files of its client, so that a holder is told, too. That
  *              newcomers are kept out does not hang on it.
  *
+ * Without a note the list of locks (/proc/locks) decides: those who have the
+ * file open have it and its -shm locked as long as they do.
+ *
+ *   beside others   the note alone was removed. One enters where all who have
+ *                   the file locked are seen to have this -shm and this
+ *                   directory locked, too, look after look.
+ *   alone           the directory was removed, too, or replaced by a copy. As
+ *                   long as anybody has the file locked he lives in the old
+ *                   one: one is refused.
+ *
  * -wal and -shm are made here where they are missing, not by SQLite: in a
  * directory that others may write to, they could put theirs there between
- * our look and SQLite's open. (A file without a page yet is the exception:
- * SQLite removes such a -wal and makes it anew.) */
+ * our look and SQLite's open. (A file without a page is the exception: SQLite
+ * removes such a -wal and makes it anew.) */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,7 +53,9 @@
 
 #define NOTE "files"
 
-static const char *const suffix[SNIB__FILES] = {"", "-wal", "-shm"};
+enum { WAL = 1, SHM = 2, BELLS = SNIB__FILES };
+
+static const char *const suffix[SNIB__SEEN] = {"", "-wal", "-shm", "-bells"};
 
 static void name_of(const struct snib__place *p, int i, char *ret, size_t size)
 {
@@ -77,21 +93,29 @@ static snib_err fail_wrong(const struct snib__place *p, int i, const char *why,
                       p->path, suffix[i], why);
 }
 
-/* The three inodes as the paths lead to them; 0: none. */
-static snib_err read_disk(const struct snib__place *p, uint64_t ret[],
-                          struct snib_error *reterr)
+/* -- seeing ------------------------------------------------------------------------ */
+
+struct seen {
+    uint64_t inode[SNIB__SEEN]; /* 0: nothing is there                        */
+    bool empty;                 /* the file has no page                       */
+};
+
+static snib_err see(const struct snib__place *p, struct seen *ret,
+                    struct snib_error *reterr)
 {
     char name[300];
     struct stat st;
-    for (int i = 0; i < SNIB__FILES; i++) {
-        ret[i] = 0;
+    *ret = (struct seen){.empty = true};
+    for (int i = 0; i < SNIB__SEEN; i++) {
         name_of(p, i, name, sizeof name);
         if (fstatat(p->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-            const char *why = snib__files_wrong(p, &st);
+            const char *why =
+                i < SNIB__FILES ? snib__files_wrong(p, &st) : NULL;
             if (why) {
                 return fail_wrong(p, i, why, reterr);
             }
-            ret[i] = st.st_ino;
+            ret->inode[i] = st.st_ino;
+            ret->empty = i == 0 ? st.st_size == 0 : ret->empty;
         } else if (errno != ENOENT) {
             return snib__host_cannot(errno, p->path, reterr,
                                      "lock file %s%s: %s", p->path, suffix[i],
@@ -101,65 +125,85 @@ static snib_err read_disk(const struct snib__place *p, uint64_t ret[],
     return SNIB_ERR_OK;
 }
 
-/* -- the note ---------------------------------------------------------------------- */
-
-static bool read_note(const struct snib__place *p, uint64_t ret[])
-{
-    char text[80];
-    unsigned long long n[SNIB__FILES];
-    ssize_t size = readlinkat(p->bells, NOTE, text, sizeof text - 1);
-    if (size <= 0) {
-        return false;
-    }
-    text[size] = 0;
-    if (sscanf(text, "1:%llu:%llu:%llu", &n[0], &n[1], &n[2]) != SNIB__FILES) {
-        return false;
-    }
-    for (int i = 0; i < SNIB__FILES; i++) {
-        ret[i] = n[i];
-    }
-    return true;
-}
-
-static bool write_note(const struct snib__place *p)
-{
-    char text[80], fresh[40];
-    snprintf(text, sizeof text, "1:%llu:%llu:%llu",
-             (unsigned long long)p->file[0], (unsigned long long)p->file[1],
-             (unsigned long long)p->file[2]);
-    snprintf(fresh, sizeof fresh, NOTE ".%ld", (long)getpid());
-    unlinkat(p->bells, fresh, 0);
-    return symlinkat(text, p->bells, fresh) == 0 &&
-           renameat(p->bells, fresh, p->bells, NOTE) == 0;
-}
-
-/* Which of the three is another one; -1: none. */
-static int differs(const uint64_t a[], const uint64_t b[])
+/* Which of the three is not there; -1: none. */
+static int missing(const struct seen *now)
 {
     for (int i = 0; i < SNIB__FILES; i++) {
-        if (a[i] != b[i]) {
+        if (!now->inode[i]) {
             return i;
         }
     }
     return -1;
 }
 
+/* Which is another one than was known; 0 there: it may be any. -1: none. */
+static int differs(const struct seen *now, const uint64_t known[])
+{
+    for (int i = 0; i < SNIB__SEEN; i++) {
+        if (known[i] && now->inode[i] != known[i]) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* -- the note ---------------------------------------------------------------------- */
+
+/* False: there is none, or it is of another directory (this one is a copy).
+ * Older ones do not say of which, which leaves a 0. */
+static bool read_note(const struct snib__place *p, const struct seen *now,
+                      uint64_t ret[])
+{
+    char text[100];
+    unsigned long long n[SNIB__SEEN] = {0};
+    ssize_t size = readlinkat(p->bells, NOTE, text, sizeof text - 1);
+    if (size <= 0) {
+        return false;
+    }
+    text[size] = 0;
+    if (sscanf(text, "1:%llu:%llu:%llu:%llu", &n[0], &n[WAL], &n[SHM],
+               &n[BELLS]) < SNIB__FILES) {
+        return false;
+    }
+    for (int i = 0; i < SNIB__SEEN; i++) {
+        ret[i] = n[i];
+    }
+    return n[0] && n[WAL] && n[SHM] &&
+           (!n[BELLS] || n[BELLS] == now->inode[BELLS]);
+}
+
+/* The old one is removed only by who is alone; nobody else reads it then. Who
+ * is killed in between leaves none, and nothing that is held. */
+static bool write_note(const struct snib__place *p, const struct seen *now)
+{
+    char text[100];
+    snprintf(text, sizeof text, "1:%llu:%llu:%llu:%llu",
+             (unsigned long long)now->inode[0],
+             (unsigned long long)now->inode[WAL],
+             (unsigned long long)now->inode[SHM],
+             (unsigned long long)now->inode[BELLS]);
+    if (p->alone && unlinkat(p->bells, NOTE, 0) && errno != ENOENT) {
+        return false;
+    }
+    return symlinkat(text, p->bells, NOTE) == 0 || errno == EEXIST;
+}
+
 /* -- entering ---------------------------------------------------------------------- */
 
-/* "; process 4312 uses it", or nothing. */
+/* " (process 4312)", or nothing. */
 static void say_user(const struct snib__place *p, char *ret, size_t size)
 {
-    int64_t pid = snib__host_user_of(p->bells);
+    char who[SNIB__WHO];
     ret[0] = 0;
-    if (pid) {
-        snprintf(ret, size, " (process %lld)", (long long)pid);
+    if (snib__host_user_of(p->bells, who)) {
+        snprintf(ret, size, " (%s)", who);
     }
 }
 
 static snib_err fail_replaced(const struct snib__place *p, int i,
                               struct snib_error *reterr)
 {
-    char who[40];
+    char who[SNIB__WHO + 3];
     say_user(p, who, sizeof who);
     return snib__fail(reterr, SNIB_ERR_CONFIG,
                       "lock file %s: %s was removed or replaced while others%s "
@@ -168,34 +212,16 @@ static snib_err fail_replaced(const struct snib__place *p, int i,
                       p->path, i == 0 ? "it" : suffix[i] + 1, who);
 }
 
-static bool is_empty(const struct snib__place *p)
+/* Who is alone: what is not there is made, and what is there is what counts.
+ * The -wal may become another one: SQLite makes it anew where the file has no
+ * page, or gets rid of one that was written halfway. */
+static snib_err enter_alone(struct snib__place *p, const struct seen *before,
+                            struct snib_error *reterr)
 {
-    struct stat st;
-    return fstatat(p->dir, p->base, &st, 0) || st.st_size == 0;
-}
-
-/* Nobody has the directory locked, and somebody has the file: the directory was
- * removed and made anew, or he is just being ended. */
-static bool is_left_locked(const struct snib__place *p)
-{
-    uint64_t note[SNIB__FILES];
-    return !read_note(p, note) && !is_empty(p) && snib__host_locked(p->path);
-}
-
-static snib_err make_missing(struct snib__place *p, struct snib_error *reterr)
-{
-    uint64_t disk[SNIB__FILES];
     char name[300];
-    snib_err err = read_disk(p, disk, reterr);
-    if (err) {
-        return err;
-    }
-    if (is_left_locked(p)) {
-        return fail_replaced(p, 1, reterr);
-    }
-    bool empty = is_empty(p);
+    struct seen now;
     for (int i = 1; i < SNIB__FILES; i++) {
-        if (disk[i] || (empty && i == 1)) {
+        if (before->inode[i] || (before->empty && i == WAL)) {
             continue;
         }
         name_of(p, i, name, sizeof name);
@@ -206,20 +232,28 @@ static snib_err make_missing(struct snib__place *p, struct snib_error *reterr)
                 suffix[i], strerror(errno));
         }
     }
-    return SNIB_ERR_OK;
+    snib_err err = see(p, &now, reterr);
+    memcpy(p->entered, now.inode, sizeof p->entered);
+    p->entered[WAL] = 0;
+    return err;
 }
 
-/* Somebody lives, and the note is not there: it was removed, or who made the
- * files died before he wrote it. Those that others have open are the files that
- * are meant; -1. */
-static int without_note(const struct snib__place *p, const uint64_t disk[])
+/* Somebody lives, and the note is not there. Those that all others have open are
+ * the files that are meant, if it is this directory in which they live: *ret is
+ * what they have not; -1. SQLite locks no -wal. */
+static snib_err unused_of(const struct snib__place *p, const struct seen *now,
+                          int *ret, struct snib_error *reterr)
 {
-    for (int i = 0; i < SNIB__FILES; i++) {
-        if (!disk[i]) {
-            return i;
-        }
+    static const int which[] = {0, SHM, BELLS};
+    char shm[4400];
+    *ret = missing(now);
+    if (*ret >= 0) {
+        return SNIB_ERR_OK;
     }
-    return snib__host_locked(p->path) ? -1 : 0;
+    snprintf(shm, sizeof shm, "%s%s", p->path, suffix[SHM]);
+    snib_err err = snib__host_lockers(p->path, shm, p->bells_path, ret, reterr);
+    *ret = *ret < 0 ? -1 : which[*ret];
+    return err;
 }
 
 static void pause_for(long us)
@@ -236,54 +270,143 @@ static void pause_between(int looks)
 
 /* What the looks of somebody who wants to enter have shown. */
 struct looks {
-    int count;  /* since nobody was alone                                   */
-    int sure;   /* so often in a row, without a note, the files were in use */
-    int wrong;  /* which file it is not; -1: none                           */
-    bool noted; /* there was a note                                         */
+    int count;      /* that saw anything                                      */
+    int barred;     /* the last ones: somebody was alone                      */
+    int in_use;     /* the last ones: others have these files locked          */
+    bool unused;    /* the last one: nobody has the file locked               */
+    int wrong;      /* which file it is not; -1: none                         */
+    bool noted;     /* there was a note                                       */
+    struct seen at; /* what in_use and unused were said of                    */
 };
 
-/* Looks, half a millisecond apart. LOOKS: before it is said that the files are not
+/* Looks, half a millisecond apart. NOTED: before it is said that the files are not
  * those of the note; another newcomer may have been what was seen living. Without
  * a note nothing is believed at once: who is killed lets go of the directory
  * before he lets go of the file, and who has just come in may be about to open
- * the files, and to write it. SURE: before it is believed that others have the
- * files open, UNNOTED: that nobody has. */
-enum { LOOKS = 50, SURE = 20, UNNOTED = 500 };
+ * the files, and to write it. IN_USE: before it is believed that others have the
+ * files open, UNNOTED: that they have not. Other newcomers, too, are alone for an
+ * instant; who is for BARRED looks opens the file, and it is looked at anew. */
+enum { NOTED = 50, IN_USE = 20, UNNOTED = 500, BARRED = 20 };
 
-/* Others are there, and nobody is alone: the directory is locked with them.
- * *ret_in: entered. Else it is let go, and another look is due; one that takes
- * long is made without the lock, which would keep others from being alone. */
-static snib_err enter_beside(struct snib__place *p, struct looks *l,
-                             bool *ret_in, struct snib_error *reterr)
+/* The directory is locked, and `now` is what is seen. */
+static bool may_enter(const struct snib__place *p, struct looks *l,
+                      const struct seen *now)
 {
-    uint64_t disk[SNIB__FILES], note[SNIB__FILES];
-    snib_err err = read_disk(p, disk, reterr);
-    l->noted = read_note(p, note);
-    l->wrong = l->noted ? differs(disk, note) : -1;
-    *ret_in = !err && l->wrong < 0 && (l->noted || l->sure >= SURE);
-    if (*ret_in) {
-        return SNIB_ERR_OK;
+    uint64_t note[SNIB__SEEN];
+    if (differs(now, l->at.inode) >= 0) {
+        l->in_use = 0;
+        l->unused = false;
     }
-    snib__files_leave(p);
-    if (err) {
+    l->at = *now;
+    l->noted = read_note(p, now, note);
+    if (p->alone) {
+        return l->noted || now->empty || l->unused;
+    }
+    l->wrong = l->noted ? differs(now, note) : -1;
+    return l->wrong < 0 && (l->noted || l->in_use >= IN_USE);
+}
+
+/* Without the lock, for it takes long, and would keep others from being alone
+ * (or be taken for somebody who is). */
+static snib_err ask_locks(const struct snib__place *p, struct looks *l,
+                          bool was_alone, struct snib_error *reterr)
+{
+    int64_t pid = 0;
+    snib_err err;
+    if (was_alone) {
+        err = snib__host_locked(p->path, &pid, reterr);
+        l->unused = !err && !pid;
+        l->in_use = 0;
+        l->wrong = pid ? BELLS : -1;
+    } else {
+        err = unused_of(p, &l->at, &l->wrong, reterr);
+        l->in_use = !err && l->wrong < 0 ? l->in_use + 1 : 0;
+    }
+    return err;
+}
+
+/* OK: somebody else has it in a way that keeps us out. */
+static snib_err fail_flock(const struct snib__place *p,
+                           struct snib_error *reterr)
+{
+    return errno == EWOULDBLOCK || errno == EINTR
+               ? SNIB_ERR_OK
+               : snib__host_cannot(errno, p->bells_path, reterr,
+                                   "%s: flock: %s", p->bells_path,
+                                   strerror(errno));
+}
+
+/* The lock of who is alone, or else that of all. False: somebody is alone. */
+static snib_err lock_bells(struct snib__place *p, bool *ret,
+                           struct snib_error *reterr)
+{
+    snib_err err = SNIB_ERR_OK;
+    p->alone = flock(p->bells, LOCK_EX | LOCK_NB) == 0;
+    *ret = p->alone;
+    if (!*ret) {
+        err = fail_flock(p, reterr);
+    }
+    if (!*ret && !err) {
+        *ret = flock(p->bells, LOCK_SH | LOCK_NB) == 0;
+        err = *ret ? SNIB_ERR_OK : fail_flock(p, reterr);
+    }
+    return err;
+}
+
+/* Is the locked directory still the one that others find? */
+static bool is_at_path(const struct snib__place *p, const struct seen *now)
+{
+    struct stat st;
+    return fstat(p->bells, &st) == 0 && st.st_ino == now->inode[BELLS];
+}
+
+static snib_err open_again(struct snib__place *p, struct snib_error *reterr)
+{
+    close(p->bells);
+    p->bells = -1;
+    return snib__place_bells(p, reterr);
+}
+
+/* *ret: entered. Else the directory is let go, and another look is due. */
+static snib_err look(struct snib__place *p, struct looks *l, bool *ret,
+                     struct snib_error *reterr)
+{
+    struct seen now;
+    snib_err err = lock_bells(p, ret, reterr);
+    if (err || !*ret) {
+        l->count = ++l->barred >= BARRED ? 0 : l->count;
         return err;
     }
-    if (!l->noted) {
-        l->wrong = without_note(p, disk);
+    l->barred = 0;
+    l->count++;
+    err = see(p, &now, reterr);
+    bool there = !err && is_at_path(p, &now);
+    *ret = there && may_enter(p, l, &now);
+    if (*ret && p->alone) {
+        return enter_alone(p, &now, reterr);
     }
-    l->sure = l->wrong < 0 ? l->sure + 1 : 0;
-    return l->wrong >= 0 && l->count >= (l->noted ? LOOKS : UNNOTED)
+    if (*ret) {
+        memcpy(p->entered, now.inode, sizeof p->entered);
+        return SNIB_ERR_OK;
+    }
+    bool was_alone = p->alone;
+    snib__files_leave(p);
+    if (err || !there) {
+        return err ? err : open_again(p, reterr);
+    }
+    if (!l->noted) {
+        err = ask_locks(p, l, was_alone, reterr);
+    }
+    return err ? err
+           : l->wrong >= 0 && l->count >= (l->noted ? NOTED : UNNOTED)
                ? fail_replaced(p, l->wrong, reterr)
                : SNIB_ERR_OK;
 }
 
-static snib_err fail_opening(const struct snib__place *p, const struct looks *l,
+static snib_err fail_opening(const struct snib__place *p,
                              struct snib_error *reterr)
 {
-    char who[40];
-    if (!l->noted) {
-        return fail_replaced(p, l->wrong < 0 ? 0 : l->wrong, reterr);
-    }
+    char who[SNIB__WHO + 3];
     say_user(p, who, sizeof who);
     return snib__fail(reterr, SNIB_ERR_STORE,
                       "lock file %s: another process%s is opening it and does "
@@ -294,31 +417,19 @@ static snib_err fail_opening(const struct snib__place *p, const struct looks *l,
 snib_err snib__files_enter(struct snib__place *p, snib_instant until,
                            struct snib_error *reterr)
 {
-    for (struct looks l = {.noted = true};; l.count++) {
-        p->alone = flock(p->bells, LOCK_EX | LOCK_NB) == 0;
-        if (p->alone && (l.count >= UNNOTED || !is_left_locked(p))) {
-            return make_missing(p, reterr);
-        }
-        if (p->alone) {
-            snib__files_leave(p);
-            l.noted = false;
-        } else if (errno != EWOULDBLOCK && errno != EINTR) {
-            return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: flock: %s",
-                              p->bells_path, strerror(errno));
-        } else if (flock(p->bells, LOCK_SH | LOCK_NB) == 0) {
-            bool in;
-            snib_err err = enter_beside(p, &l, &in, reterr);
-            if (err || in) {
-                return err;
-            }
-        } else {
-            l.count = 0;
-            l.noted = true;
+    struct looks l = {.wrong = -1};
+    for (;;) {
+        bool in;
+        snib_err err = look(p, &l, &in, reterr);
+        if (err || in) {
+            return err;
         }
         if (snib__reached(snib__host_now(), until)) {
-            return fail_opening(p, &l, reterr);
+            return l.wrong >= 0 && l.barred < BARRED
+                       ? fail_replaced(p, l.wrong, reterr)
+                       : fail_opening(p, reterr);
         }
-        pause_between(l.count);
+        pause_between(l.count + l.barred);
     }
 }
 
@@ -330,41 +441,67 @@ void snib__files_leave(struct snib__place *p)
 
 /* -- joining ----------------------------------------------------------------------- */
 
+/* Nobody else was there: it is only to be opened again. */
+static snib_err fail_meanwhile(const struct snib__place *p, int i,
+                               struct snib_error *reterr)
+{
+    return snib__fail(reterr, SNIB_ERR_STORE,
+                      "%s%slock file %s was removed or replaced while it was "
+                      "being opened; try again",
+                      i ? suffix[i] + 1 : "", i ? " of " : "", p->path);
+}
+
+/* The note is that of these files, or becomes it. */
+static snib_err note_them(const struct snib__place *p, const struct seen *now,
+                          struct snib_error *reterr)
+{
+    uint64_t note[SNIB__SEEN];
+    bool noted = read_note(p, now, note);
+    bool whole = noted && note[BELLS] && differs(now, note) < 0;
+    if (p->alone ? !whole : !noted) {
+        if (!write_note(p, now)) {
+            return snib__host_cannot(errno, p->bells_path, reterr, "%s: %s",
+                                     p->bells_path, strerror(errno));
+        }
+        noted = read_note(p, now, note); /* another may have been faster */
+    }
+    int i = noted ? differs(now, note) : BELLS;
+    return i < 0 ? SNIB_ERR_OK : fail_replaced(p, i, reterr);
+}
+
 snib_err snib__files_join(struct snib__place *p, snib_instant until,
                           struct snib_error *reterr)
 {
-    uint64_t note[SNIB__FILES];
-    snib_err err = read_disk(p, p->file, reterr);
+    uint64_t note[SNIB__SEEN];
+    struct seen now;
+    snib_err err = see(p, &now, reterr);
     if (err) {
         return err;
     }
-    bool known = read_note(p, note);
-    int i = known ? differs(p->file, note) : 0;
-    if (!p->file[0] || !p->file[1] || !p->file[2]) {
-        return fail_replaced(p, !p->file[0] ? 0 : !p->file[1] ? 1 : 2, reterr);
+    int i = missing(&now);
+    i = i >= 0 ? i : differs(&now, p->entered);
+    if (i >= 0) {
+        return p->alone ? fail_meanwhile(p, i, reterr)
+                        : fail_replaced(p, i, reterr);
     }
-    if (known && i >= 0 && !p->alone) {
-        return fail_replaced(p, i, reterr);
+    err = note_them(p, &now, reterr);
+    if (err) {
+        return err;
     }
-    if (i >= 0 && !write_note(p)) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG, "%s: %s", p->bells_path,
-                          strerror(errno));
-    }
+    memcpy(p->file, now.inode, sizeof p->file);
     if (!p->alone) {
         return SNIB_ERR_OK;
     }
     /* The change of a lock lets go of it for an instant. */
     while (flock(p->bells, LOCK_SH | LOCK_NB)) {
-        if (snib__reached(snib__host_now(), until)) {
-            return snib__fail(reterr, SNIB_ERR_STORE,
-                              "lock file %s: another process is opening it and "
-                              "does not come to an end",
-                              p->path);
+        err = fail_flock(p, reterr);
+        if (err || snib__reached(snib__host_now(), until)) {
+            return err ? err : fail_opening(p, reterr);
         }
         pause_for(200);
     }
     p->alone = false;
-    i = read_note(p, note) ? differs(p->file, note) : 0;
+    i = read_note(p, &now, note) ? differs(&now, note) : BELLS;
     return i < 0 ? SNIB_ERR_OK : fail_replaced(p, i, reterr);
 }
 

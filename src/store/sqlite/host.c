@@ -13,12 +13,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -187,49 +190,93 @@ bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
     return read_stat(pid, &start_now, &state) && start_now != start;
 }
 
+/* -- who locks a file ----------------------------------------------------------- */
+
 /* A line of /proc/locks: "7: POSIX  ADVISORY  WRITE 4312 fe:01:1234 120 120".
- * Some file systems (btrfs, overlay) show stat another device than the kernel's
- * own: there, the inode and the byte are telling enough for a message. */
+ * The device is the kernel's own. stat shows the same on ext, xfs, f2fs, zfs and
+ * tmpfs, and there a lock of another device is one of another file; btrfs shows
+ * one for each subvolume and overlay for each layer, so that there the inode and
+ * the byte have to do. */
 struct wanted {
     const char *type; /* "POSIX", "FLOCK"                                   */
     bool write;       /* only who writes                                    */
     bool others;      /* not ourselves                                      */
-    dev_t dev;        /* its line goes before one of the same inode alone   */
+    bool any_dev;     /* dev says nothing                                   */
+    dev_t dev;
     uint64_t ino;
-    int64_t offset; /* -1: any                                            */
+    int64_t offset; /* -1: any                                              */
+    int64_t by;     /* this process; 0: any                                 */
 };
 
-/* Who has it, 0: nobody. *ret_seen: a number for all that stands there. */
-static int64_t look_for_lock(const struct wanted *w, uint64_t *ret_seen)
+static bool hides_device(const struct statfs *fs)
 {
-    char line[256], type[8], mode[8], to[24];
+    return (uint32_t)fs->f_type == 0x9123683e || /* btrfs                   */
+           (uint32_t)fs->f_type == 0x794c7630;   /* overlay                 */
+}
+
+/* A process that has ended may have left its flock to a child. Another one's
+ * /proc may be hidden from us. */
+static bool has_ended(int64_t pid)
+{
+    int64_t start;
+    char state;
+    if (read_stat(pid, &start, &state)) {
+        return state == 'Z' || state == 'X';
+    }
+    return kill((pid_t)pid, 0) && errno == ESRCH;
+}
+
+/* Is this a line of such a lock? *ret_pid: whose; *ret_dev: of its device. */
+static bool is_wanted(const struct wanted *w, const char *line,
+                      int64_t *ret_pid, bool *ret_dev)
+{
+    char type[8], mode[8], to[24];
     long long who, from;
     unsigned major, minor;
     unsigned long long ino;
-    int64_t pid = 0, alike = 0;
+    if (sscanf(line, "%*d: %7s %*s %7s %lld %x:%x:%llu %lld %23s", type, mode,
+               &who, &major, &minor, &ino, &from, to) != 8) {
+        return false;
+    }
+    *ret_pid = who;
+    *ret_dev = makedev(major, minor) == w->dev;
+    return ino == w->ino && (*ret_dev || w->any_dev) && who > 0 &&
+           strcmp(type, w->type) == 0 &&
+           (!w->write || strcmp(mode, "WRITE") == 0) &&
+           (!w->others || who != getpid()) && (!w->by || who == w->by) &&
+           (w->offset < 0 ||
+            (from <= w->offset &&
+             (to[0] == 'E' || w->offset <= strtoll(to, NULL, 10))));
+}
+
+/* Who has it, 0: nobody, -1: it cannot be told (errno). One who lives goes before
+ * one who has ended, and a lock of the same device before others. *ret_seen: a
+ * number for all that stands there. */
+static int64_t look_for_lock(const struct wanted *w, uint64_t *ret_seen)
+{
+    char line[256];
+    int64_t pid = 0, alike = 0, who;
+    bool same, failed;
     FILE *f = fopen("/proc/locks", "re");
     *ret_seen = 0;
     if (!f) {
-        return 0;
+        return -1;
     }
+    errno = 0;
     while (!pid && fgets(line, sizeof line, f)) {
         for (const char *c = line; *c; c++) {
             *ret_seen = (*ret_seen ^ (uint8_t)*c) * 1099511628211u;
         }
-        if (sscanf(line, "%*d: %7s %*s %7s %lld %x:%x:%llu %lld %23s", type,
-                   mode, &who, &major, &minor, &ino, &from, to) == 8 &&
-            ino == w->ino && who > 0 && strcmp(type, w->type) == 0 &&
-            (!w->write || strcmp(mode, "WRITE") == 0) &&
-            (!w->others || who != getpid()) &&
-            (w->offset < 0 ||
-             (from <= w->offset &&
-              (to[0] == 'E' || w->offset <= strtoll(to, NULL, 10))))) {
+        if (is_wanted(w, line, &who, &same)) {
             alike = alike ? alike : who;
-            pid = makedev(major, minor) == w->dev ? who : 0;
+            pid = same && !has_ended(who) ? who : 0;
         }
     }
+    failed = ferror(f);
+    int e = errno ? errno : EIO;
     fclose(f);
-    return pid ? pid : alike;
+    errno = e;
+    return pid ? pid : alike ? alike : failed ? -1 : 0;
 }
 
 /* The kernel gives the list in pieces; a lock that ends between two of them
@@ -237,10 +284,10 @@ static int64_t look_for_lock(const struct wanted *w, uint64_t *ret_seen)
  * saw the same (or many did not find it, where it never stands still). */
 static int64_t find_lock(const struct wanted *w)
 {
-    enum { LOOKS = 20 };
+    enum { TIMES = 20 };
     uint64_t seen, before = 0;
     int64_t pid = look_for_lock(w, &before);
-    for (int i = 1; !pid && i < LOOKS; i++) {
+    for (int i = 1; !pid && i < TIMES; i++) {
         pid = look_for_lock(w, &seen);
         if (seen == before) {
             break;
@@ -250,40 +297,137 @@ static int64_t find_lock(const struct wanted *w)
     return pid;
 }
 
+/* False: errno says why it cannot be told. */
+static bool is_of(struct wanted *w, const char *path)
+{
+    struct stat st;
+    struct statfs fs;
+    if (stat(path, &st) || statfs(path, &fs)) {
+        return false;
+    }
+    w->dev = st.st_dev;
+    w->ino = st.st_ino;
+    w->any_dev = hides_device(&fs);
+    return true;
+}
+
 int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
 {
-    struct stat st;
-    int64_t start;
+    struct wanted w = {.type = "POSIX", .write = true, .offset = offset};
+    int64_t start, pid = is_of(&w, path) ? find_lock(&w) : 0;
     *ret_state = '?';
-    if (stat(path, &st)) {
-        return 0;
-    }
-    struct wanted w = {"POSIX", true, false, st.st_dev, st.st_ino, offset};
-    int64_t pid = find_lock(&w);
-    if (pid) {
+    if (pid > 0) {
         read_stat(pid, &start, ret_state);
     }
-    return pid;
+    return pid > 0 ? pid : 0;
 }
 
-int64_t snib__host_locked(const char *path)
+static snib_err fail_untold(const char *path, const char *asked,
+                            struct snib_error *reterr)
 {
-    struct stat st;
-    if (stat(path, &st)) {
-        return 0;
-    }
-    struct wanted w = {"POSIX", false, true, st.st_dev, st.st_ino, -1};
-    return find_lock(&w);
+    return snib__host_cannot(
+        errno, asked, reterr,
+        "whether others use %s cannot be told: %s: %s; use another file "
+        "(--store sqlite:PATH) or make it readable",
+        path, asked, strerror(errno));
 }
 
-int64_t snib__host_user_of(int fd)
+snib_err snib__host_locked(const char *path, int64_t *ret_pid,
+                           struct snib_error *reterr)
+{
+    struct wanted w = {.type = "POSIX", .offset = -1};
+    const char *asked = is_of(&w, path) ? "/proc/locks" : path;
+    *ret_pid = 0;
+    if (asked == path && errno == ENOENT) {
+        return SNIB_ERR_OK; /* who has another file open is of no interest  */
+    }
+    int64_t pid = asked == path ? -1 : find_lock(&w);
+    if (pid < 0) {
+        return fail_untold(path, asked, reterr);
+    }
+    *ret_pid = pid;
+    return SNIB_ERR_OK;
+}
+
+/* The process with such a lock that has the next number; 0: none, -1: it cannot
+ * be told (errno). */
+static int64_t next_locker(const struct wanted *w, int64_t after)
+{
+    char line[256];
+    int64_t next = 0, who;
+    bool same;
+    FILE *f = fopen("/proc/locks", "re");
+    if (!f) {
+        return -1;
+    }
+    errno = 0;
+    while (fgets(line, sizeof line, f)) {
+        if (is_wanted(w, line, &who, &same) && who > after &&
+            (!next || who < next)) {
+            next = who;
+        }
+    }
+    int e = ferror(f) ? errno ? errno : EIO : 0;
+    fclose(f);
+    errno = e;
+    return e ? -1 : next;
+}
+
+snib_err snib__host_lockers(const char *file, const char *beside,
+                            const char *dir, int *ret,
+                            struct snib_error *reterr)
+{
+    const char *const paths[] = {file, beside, dir};
+    struct wanted w[] = {{.type = "POSIX", .offset = -1},
+                         {.type = "POSIX", .offset = -1},
+                         {.type = "FLOCK", .offset = -1}};
+    int64_t pid = 0;
+    for (int i = 0; i < 3; i++) {
+        if (!is_of(&w[i], paths[i])) {
+            *ret = i;
+            return errno == ENOENT ? SNIB_ERR_OK
+                                   : fail_untold(file, paths[i], reterr);
+        }
+    }
+    *ret = 0;
+    while ((pid = next_locker(&w[0], pid)) > 0) {
+        *ret = -1;
+        for (int i = 1; i < 3; i++) {
+            w[i].by = pid;
+            int64_t found = find_lock(&w[i]);
+            if (found < 0) {
+                return fail_untold(file, "/proc/locks", reterr);
+            }
+            if (!found) {
+                *ret = i;
+                return SNIB_ERR_OK;
+            }
+        }
+    }
+    return pid < 0 ? fail_untold(file, "/proc/locks", reterr) : SNIB_ERR_OK;
+}
+
+bool snib__host_user_of(int fd, char ret[SNIB__WHO])
 {
     struct stat st;
-    if (fstat(fd, &st)) {
-        return 0;
+    struct statfs fs;
+    ret[0] = 0;
+    if (fstat(fd, &st) || fstatfs(fd, &fs)) {
+        return false;
     }
-    struct wanted w = {"FLOCK", false, true, st.st_dev, st.st_ino, -1};
-    return find_lock(&w);
+    struct wanted w = {.type = "FLOCK",
+                       .others = true,
+                       .any_dev = hides_device(&fs),
+                       .dev = st.st_dev,
+                       .ino = st.st_ino,
+                       .offset = -1};
+    int64_t pid = find_lock(&w);
+    if (pid > 0) {
+        snprintf(ret, SNIB__WHO, "%s %lld",
+                 has_ended(pid) ? "a child of the ended process" : "process",
+                 (long long)pid);
+    }
+    return pid > 0;
 }
 
 /* -- what is used up -------------------------------------------------------------- */
@@ -304,6 +448,14 @@ snib_err snib__host_lacks(int e, const char *what, struct snib_error *reterr)
                           "%s cannot be opened: this machine has as many files "
                           "open as it may (sysctl fs.file-max)",
                           what);
+    case ENOSPC:
+    case EDQUOT:
+        return snib__fail(reterr, SNIB_ERR_STORE,
+                          "no space left for %s: no block or no inode is free "
+                          "on its file system, or in the quota (df, df -i, "
+                          "quota)",
+                          what);
+    case ENOLCK: /* the kernel finds no memory for a lock                   */
     case ENOMEM:
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     default:
@@ -323,5 +475,16 @@ snib_err snib__host_cannot(int e, const char *what, struct snib_error *reterr,
     va_start(ap, fmt);
     vsnprintf(words, sizeof words, fmt, ap);
     va_end(ap);
-    return snib__fail(reterr, SNIB_ERR_CONFIG, "%s", words);
+    return snib__fail(reterr, e == EIO ? SNIB_ERR_STORE : SNIB_ERR_CONFIG, "%s",
+                      words);
+}
+
+bool snib__host_is_full(int dir)
+{
+    struct statvfs fs;
+    if (fstatvfs(dir, &fs)) {
+        return false;
+    }
+    return (geteuid() == 0 ? fs.f_bfree : fs.f_bavail) == 0 ||
+           (fs.f_files > 0 && fs.f_ffree == 0);
 }

@@ -1,7 +1,8 @@
 /* store/sqlite/internal.h — the pieces of one open lock file.
  *
  *   host.c    facts of this host and process; is that process gone?
- *   place.c   the path: default, symlinks, owner, file system
+ *   shared.c  which file is the default, who shares it
+ *   place.c   the path: symlinks, owner, file system
  *   files.c   the file, its -wal and its -shm are those that others use
  *   db.c      connection, transactions, error texts
  *   schema.c  tables, foreign files, boot id
@@ -92,21 +93,35 @@ int snib__host_pidfd(const struct snib__host *, int64_t pid, int64_t pidns);
 /* Who has byte `offset` of this file locked for writing: pid, 0: not known.
  * *ret_state: its state letter ('T': stopped) or '?'. */
 int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state);
-/* Some other process has a record lock of this file: its pid, 0: none seen. */
-int64_t snib__host_locked(const char *path);
-/* Some other process has a flock of what this descriptor names. */
-int64_t snib__host_user_of(int fd);
-/* When e (of errno) says that descriptors or memory are used up, that is told:
- * LIMIT, with the limit that has to be raised, or NOMEM. Else OK. what: the
- * path that could not be opened. */
+/* A process (it may be this one) has a record lock of this file: its pid, 0:
+ * none has. An error: that cannot be told. CONFIG, LIMIT, STORE, NOMEM. */
+snib_err snib__host_locked(const char *path, int64_t *ret_pid,
+                           struct snib_error *reterr);
+/* Of each process with a record lock of `file`: has it one of `beside`, and a
+ * flock of the directory? *ret: 0: nobody has `file`; 1: one lacks `beside`, 2:
+ * the directory; -1: all have all. Errors as above. */
+snib_err snib__host_lockers(const char *file, const char *beside,
+                            const char *dir, int *ret,
+                            struct snib_error *reterr);
+/* Some other process has a flock of what this descriptor names; in words:
+ * "process 4312", "a child of the ended process 4312". False: none is seen. */
+#define SNIB__WHO 52
+bool snib__host_user_of(int fd, char ret[SNIB__WHO]);
+/* When e (of errno) says that something is used up, that is told: of descriptors
+ * LIMIT, with the limit that has to be raised, of memory NOMEM, of the disk
+ * STORE. Else OK. what: the path that could not be opened or made. */
 snib_err snib__host_lacks(int e, const char *what, struct snib_error *);
-/* The same, or else CONFIG in these words. */
+/* The same, or else these words: STORE where a disk fails, CONFIG. */
 snib_err snib__host_cannot(int e, const char *what, struct snib_error *,
                            const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* -- place.c ------------------------------------------------------------------ */
+/* No file can be made in this directory: no block or no inode is left. */
+bool snib__host_is_full(int dir);
 
+/* -- shared.c ----------------------------------------------------------------- */
+
+#define SNIB__SQLITE_REMEDY "use --store sqlite:PATH"
 /* Root's default file is here, */
 #define SNIB__SQLITE_OF_ROOT "/var/lib/snib"
 /* … and that of a group, if root made this directory for it, so: */
@@ -115,8 +130,25 @@ snib_err snib__host_cannot(int e, const char *what, struct snib_error *,
     "install -d -m 755 " SNIB__SQLITE_OF_ROOT                                  \
     " && install -d -m 2770 -g GROUP " SNIB__SQLITE_OF_GROUP
 
+/* The default file, as snib__sqlite_default_path, but whether the one before it
+ * is still used is not asked. */
+snib_err snib__shared_default(char *ret, size_t size,
+                              struct snib_error *reterr);
+/* Is this process in the group? Root is in each. CONFIG, NOMEM: it cannot be
+ * told. */
+snib_err snib__shared_is_member(gid_t group, bool *ret,
+                                struct snib_error *reterr);
+/* Has root made this directory for its group? */
+bool snib__shared_is_dir(const struct stat *);
+/* What whoever has a file of his own does to share one instead. */
+void snib__shared_how(char *ret, size_t size);
+
+/* -- place.c ------------------------------------------------------------------ */
+
 /* The file, its -wal, its -shm. */
 #define SNIB__FILES 3
+/* … and its bells directory. */
+#define SNIB__SEEN 4
 
 struct snib__place {
     char *path;       /* real directory + "/" + base                    */
@@ -126,15 +158,15 @@ struct snib__place {
     int bells;        /* the bells directory, for flock and addresses   */
     bool shared;      /* by a group: its directory is                   */
     gid_t group;      /* that one, if shared                            */
-    bool alone;       /* files.c: nobody else has the file open         */
-    uint64_t file[SNIB__FILES]; /* inodes that we work in; 0: not joined  */
-    char fs[24];                /* "ext4", for doctor                      */
+    bool alone;       /* files.c: we have the bells locked for us alone */
+    uint64_t entered[SNIB__SEEN]; /* inodes seen at entering; 0: any       */
+    uint64_t file[SNIB__FILES];   /* those we work in; 0: not joined       */
+    char fs[24];                  /* "ext4", for doctor                    */
 };
 
-/* What whoever has a file of his own does to share one instead. */
-void snib__place_how_to_share(char *ret, size_t size);
 /* Find, check and, if need be, make the file and its bells directory. Errors:
- * CONFIG with the remedy in the text, NOMEM. */
+ * CONFIG with the remedy in the text; LIMIT, NOMEM; STORE: the disk is full or
+ * fails. */
 snib_err snib__place_open(struct snib__place *, const char *path,
                           const struct snib__host *, struct snib_error *reterr);
 void snib__place_close(struct snib__place *);
@@ -143,6 +175,8 @@ bool snib__place_is_sole(const struct snib__place *);
 /* Make this file (S_IFREG) or directory (S_IFDIR) if it is not there. */
 bool snib__place_make(const struct snib__place *, int dir, const char *name,
                       mode_t type);
+/* Open the bells directory, and make it if it is not there. */
+snib_err snib__place_bells(struct snib__place *, struct snib_error *reterr);
 
 /* -- files.c ------------------------------------------------------------------ */
 
@@ -152,9 +186,10 @@ const char *snib__files_wrong(const struct snib__place *, const struct stat *);
  * than the path leads to, STORE when another opening does not end. */
 snib_err snib__files_enter(struct snib__place *, snib_instant until,
                            struct snib_error *reterr);
-/* Undo it, to enter again. */
+/* Undo it, to enter again: SQLite must have nothing of it open any more. */
 void snib__files_leave(struct snib__place *);
-/* SQLite has opened them: from now on these are ours. */
+/* SQLite has opened what was entered: from now on these are ours. CONFIG when
+ * the paths lead elsewhere by now and others live, STORE when we are alone. */
 snib_err snib__files_join(struct snib__place *, snib_instant until,
                           struct snib_error *reterr);
 /* The suffix of one that is no longer at its path; NULL: all are. */
@@ -274,9 +309,10 @@ snib_err snib__db_open(struct snib__db *, struct snib__place *,
                        const struct snib__host *, snib_duration patience,
                        struct snib_error *reterr);
 void snib__db_close(struct snib__db *);
-/* schema.c: make or check the tables, join this boot. CONFIG, STORE, NOMEM. */
+/* schema.c: make or check the tables, join this boot and the files. CONFIG,
+ * STORE, NOMEM. *ret_other_boot: not joined, for others of another boot live. */
 snib_err snib__schema_check(struct snib__db *, struct snib__place *,
-                            const struct snib__host *,
+                            const struct snib__host *, bool *ret_other_boot,
                             struct snib_error *reterr);
 /* The statement, prepared at its first use; NULL: *ret_rc says why. Whoever
  * steps it resets it. */

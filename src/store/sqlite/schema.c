@@ -212,49 +212,28 @@ static snib_err fail_open(struct snib__db *db, int rc, const char *path,
     return snib__db_fail_open(db, rc, path, reterr);
 }
 
-/* With another boot id the claims are cleared, by who has the file alone. */
+/* With another boot id the claims are cleared, by who has the file alone. As
+ * long as we are in, alone or not, it cannot change. */
 static snib_err join_boot(struct snib__db *db, struct snib__place *place,
-                          const struct snib__host *h, struct meta *m,
-                          struct snib_error *reterr)
+                          const struct snib__host *h, const struct meta *m,
+                          bool *ret_other_boot, struct snib_error *reterr)
 {
-    struct timespec pause = {.tv_nsec = 2000000};
-    snib_instant until = db->busy_until;
-    for (;;) {
-        /* As long as we are in, alone or not, it cannot change. */
-        bool same = strcmp(m->boot, h->boot) == 0;
-        int rc = !same && place->alone ? clear_claims(db, h) : SQLITE_OK;
-        if (rc) {
-            return fail_open(db, rc, place->path, reterr);
-        }
-        if (same || place->alone) {
-            return snib__files_join(place, until, reterr);
-        }
-        snib__files_leave(place);
-        if (snib__reached(snib__host_now(), until)) {
-            return snib__fail(
-                reterr, SNIB_ERR_CONFIG,
-                "lock file %s is in use by processes that report another "
-                "boot id (a container with its own?); they cannot share it: "
-                "use --store sqlite:PATH",
-                place->path);
-        }
-        nanosleep(&pause, NULL);
-        snib_err err = snib__files_enter(place, until, reterr);
-        if (err) {
-            return err;
-        }
-        rc = read_meta(db, m);
-        if (rc) {
-            return fail_open(db, rc, place->path, reterr);
-        }
+    bool same = strcmp(m->boot, h->boot) == 0;
+    int rc = !same && place->alone ? clear_claims(db, h) : SQLITE_OK;
+    if (rc) {
+        return fail_open(db, rc, place->path, reterr);
     }
+    *ret_other_boot = !same && !place->alone;
+    return *ret_other_boot ? SNIB_ERR_OK
+                           : snib__files_join(place, db->busy_until, reterr);
 }
 
 snib_err snib__schema_check(struct snib__db *db, struct snib__place *place,
-                            const struct snib__host *h,
+                            const struct snib__host *h, bool *ret_other_boot,
                             struct snib_error *reterr)
 {
     struct meta m;
+    *ret_other_boot = false;
     int rc = read_or_create(db, h, &m);
     if (rc) {
         return fail_open(db, rc, place->path, reterr);
@@ -280,5 +259,5 @@ snib_err snib__schema_check(struct snib__db *db, struct snib__place *place,
     if (rc) {
         return fail_open(db, rc, place->path, reterr);
     }
-    return join_boot(db, place, h, &m, reterr);
+    return join_boot(db, place, h, &m, ret_other_boot, reterr);
 }

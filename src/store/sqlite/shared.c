@@ -1,0 +1,350 @@
+/* store/sqlite/shared.c — which file is the default, and who shares it.
+ *
+ * Two processes that mean the same lock must meet in the same file without
+ * being told which: the path comes from the uid alone (H44), unless root has
+ * made a directory for a group. Then it is that of all members and of root.
+ *
+ * So a question that has no answer (no descriptor, no memory, a source of users
+ * and groups that fails) is never taken for "no": that would be another file
+ * than the others', and a second owner. It is told.
+ *
+ * When the directory is new, some may still hold in the files that they had
+ * before: they are waited for by refusing the newcomer. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/sqlite/internal.h"
+
+#define REMEDY   SNIB__SQLITE_REMEDY
+#define OF_ROOT  SNIB__SQLITE_OF_ROOT
+#define OF_GROUP SNIB__SQLITE_OF_GROUP
+
+/* -- users and groups ---------------------------------------------------------------- */
+
+/* Without a descriptor for the first of several sources of users and groups, the
+ * last one's "no entry" counts with libc: so that is believed only where a
+ * descriptor can be had. 0, or errno. */
+static int believe_none(void)
+{
+    int fd = open("/", O_PATH | O_CLOEXEC);
+    if (fd < 0) {
+        return errno;
+    }
+    close(fd);
+    return 0;
+}
+
+/* This user as the password database has him. */
+struct user {
+    char room[4096];
+    struct passwd pw, *found; /* NULL: he is not in it, or                  */
+    int rc;                   /* … that could not be read: errno            */
+};
+
+/* Root is not looked up: what he has does not hang on it. */
+static void find_user(struct user *u)
+{
+    u->found = NULL;
+    u->rc = 0;
+    if (geteuid() != 0) {
+        u->rc =
+            getpwuid_r(geteuid(), &u->pw, u->room, sizeof u->room, &u->found);
+        if (!u->rc && !u->found) {
+            u->rc = believe_none();
+        }
+    }
+}
+
+/* Its entry in the group database; NULL: there is none. The members of a large
+ * group need much room: *ret_room is the caller's to free. 0, or errno. */
+static int find_group(gid_t id, struct group *gr, struct group **ret,
+                      char **ret_room)
+{
+    enum { LEAST = 4096, MOST = 1 << 26 };
+    int rc = ERANGE;
+    *ret_room = NULL;
+    for (size_t size = LEAST; rc == ERANGE && size <= MOST; size *= 4) {
+        snib__free(*ret_room);
+        *ret = NULL;
+        *ret_room = snib__alloc(size);
+        if (!*ret_room) {
+            return ENOMEM;
+        }
+        do {
+            rc = getgrgid_r(id, gr, *ret_room, size, ret);
+        } while (rc == EINTR);
+    }
+    if (rc == ENOENT || rc == ESRCH) { /* other words for "no entry"       */
+        rc = 0;
+        *ret = NULL;
+    }
+    return rc ? rc : *ret ? 0 : believe_none();
+}
+
+/* This user is a member by the database, though not by this process. */
+static snib_err is_listed(const char *user, gid_t id, bool *ret,
+                          struct snib_error *reterr)
+{
+    struct group gr, *found;
+    char *room;
+    int rc = find_group(id, &gr, &found, &room);
+    *ret = false;
+    for (char **m = rc || !found ? NULL : found->gr_mem; m && *m; m++) {
+        *ret = *ret || strcmp(*m, user) == 0;
+    }
+    snib__free(room);
+    return !rc ? SNIB_ERR_OK
+               : snib__host_cannot(
+                     rc, "the group database", reterr,
+                     "whether %s is in group %ld, which shares " OF_GROUP
+                     ", cannot be told (the group database: %s); " REMEDY,
+                     user, (long)id, strerror(rc));
+}
+
+snib_err snib__shared_is_member(gid_t group, bool *ret,
+                                struct snib_error *reterr)
+{
+    gid_t *v = NULL;
+    int n = 0;
+    *ret = geteuid() == 0 || getegid() == group;
+    if (!*ret) {
+        n = getgroups(0, NULL);
+    }
+    if (n > 0) {
+        v = snib__alloc((size_t)n * sizeof *v);
+        if (!v) {
+            return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+        }
+        n = getgroups(n, v);
+    }
+    int e = errno;
+    for (int i = 0; i < n; i++) {
+        *ret = *ret || v[i] == group;
+    }
+    snib__free(v);
+    return n >= 0 ? SNIB_ERR_OK
+                  : snib__host_cannot(e, "the list of this process's groups",
+                                      reterr,
+                                      "the groups of this process cannot be "
+                                      "told (%s), and so not who shares its "
+                                      "lock file",
+                                      strerror(e));
+}
+
+/* -- who shares ---------------------------------------------------------------------- */
+
+bool snib__shared_is_dir(const struct stat *dir)
+{
+    return S_ISDIR(dir->st_mode) && dir->st_uid == 0 &&
+           (dir->st_mode & S_ISGID) && (dir->st_mode & S_IWGRP) &&
+           !(dir->st_mode & S_IWOTH);
+}
+
+/* Who has been added to the group since he logged in would be alone. */
+static snib_err check_stranger(const char *user, const struct stat *dir,
+                               struct snib_error *reterr)
+{
+    bool listed;
+    if (!user || !snib__shared_is_dir(dir)) {
+        return SNIB_ERR_OK;
+    }
+    snib_err err = is_listed(user, dir->st_gid, &listed, reterr);
+    if (err || !listed) {
+        return err;
+    }
+    return snib__fail(reterr, SNIB_ERR_CONFIG,
+                      "the lock file in " OF_GROUP " is shared by a group "
+                      "that %s is in, but this process is not: log in anew, "
+                      "or " REMEDY,
+                      user);
+}
+
+/* Is there something of this name, which this user can reach? Errors are not "no". */
+static snib_err is_there(const char *path, struct stat *st, bool *ret,
+                         struct snib_error *reterr)
+{
+    *ret = lstat(path, st) == 0;
+    return *ret || errno == ENOENT || errno == ENOTDIR || errno == EACCES
+               ? SNIB_ERR_OK
+               : snib__host_cannot(errno, path, reterr, "%s: %s; " REMEDY, path,
+                                   strerror(errno));
+}
+
+/* The host's shared directory, if there is one for us. *ret false: there is
+ * none, and this user has a file of his own. */
+static snib_err find_shared(const char *user, bool *ret,
+                            struct snib_error *reterr)
+{
+    struct stat top, dir;
+    bool there, in;
+    *ret = false;
+    snib_err err = is_there(OF_ROOT, &top, &there, reterr);
+    if (!err && there) {
+        err = is_there(OF_GROUP, &dir, &there, reterr);
+    }
+    if (err || !there) {
+        return err;
+    }
+    err = snib__shared_is_member(dir.st_gid, &in, reterr);
+    if (err || !in) {
+        return err ? err : check_stranger(user, &dir, reterr);
+    }
+    if (!snib__shared_is_dir(&dir) || !S_ISDIR(top.st_mode) ||
+        top.st_uid != 0 || (top.st_mode & 022)) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          OF_GROUP
+                          " is not a directory that a group shares "
+                          "(mode %04o, uid %ld): " SNIB__SQLITE_MAKE_SHARED,
+                          (unsigned)dir.st_mode & 07777, (long)dir.st_uid);
+    }
+    *ret = true;
+    return SNIB_ERR_OK;
+}
+
+/* Root makes the directory; where it is there, one only has to be let in. */
+void snib__shared_how(char *ret, size_t size)
+{
+    struct group gr, *found;
+    struct stat dir;
+    char *room;
+    if (lstat(OF_GROUP, &dir) || !snib__shared_is_dir(&dir)) {
+        snprintf(ret, size, "to share%s: " SNIB__SQLITE_MAKE_SHARED,
+                 geteuid() == 0 ? "" : ", as root");
+        return;
+    }
+    if (find_group(dir.st_gid, &gr, &found, &room) || !found) {
+        snprintf(ret, size, "to share: join group %ld, which has " OF_GROUP,
+                 (long)dir.st_gid);
+    } else {
+        snprintf(ret, size,
+                 "to share: join group %s, which has " OF_GROUP
+                 " (as root: usermod -aG %s USER), and log in anew",
+                 gr.gr_name, gr.gr_name);
+    }
+    snib__free(room);
+}
+
+/* -- which file ---------------------------------------------------------------------- */
+
+/* A file of this user's own. */
+static snib_err own_path(const struct user *u, char *ret, size_t size,
+                         struct snib_error *reterr)
+{
+    int n;
+    if (geteuid() == 0) {
+        n = snprintf(ret, size, OF_ROOT "/locks.db");
+    } else {
+        if (!u->found || !u->pw.pw_dir || u->pw.pw_dir[0] != '/') {
+            return snib__host_cannot(
+                u->rc, "the password database", reterr,
+                "no home directory for uid %ld in the password "
+                "database (%s); " REMEDY,
+                (long)geteuid(), u->rc ? strerror(u->rc) : "no entry");
+        }
+        n = snprintf(ret, size, "%s/.local/state/snib/locks.db", u->pw.pw_dir);
+    }
+    if (n < 0 || (size_t)n >= size) {
+        return snib__fail(
+            reterr, SNIB_ERR_CONFIG,
+            "the path of the default lock file is too long; " REMEDY);
+    }
+    return SNIB_ERR_OK;
+}
+
+/* Whoever uses a file has its bells locked all the time; who only looks, as we
+ * do, has them for an instant. Who comes in alone has them until the file is
+ * recovered and made: he uses it, too. */
+static snib_err is_used(int bells, const char *path, bool *ret,
+                        struct snib_error *reterr)
+{
+    enum { TRIES = 200 };
+    const struct timespec pause = {.tv_nsec = 500000};
+    *ret = false;
+    for (int i = 0; i < TRIES; i++) {
+        if (flock(bells, LOCK_EX | LOCK_NB) == 0) {
+            flock(bells, LOCK_UN); /* a fork's copy would keep it else       */
+            return SNIB_ERR_OK;
+        }
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            return snib__host_cannot(errno, path, reterr, "%s: flock: %s", path,
+                                     strerror(errno));
+        }
+        nanosleep(&pause, NULL);
+    }
+    *ret = true;
+    return SNIB_ERR_OK;
+}
+
+/* Those who hold in the own file, from before the group had one, would not be
+ * excluded by the group's: they come to their end first. The list of locks, which
+ * does not show another pid namespace's, only gives the name. */
+static snib_err check_moved(const char *own, struct snib_error *reterr)
+{
+    char bells[4200], who[SNIB__WHO];
+    bool used;
+    snprintf(bells, sizeof bells, "%s-bells", own);
+    int fd = open(bells, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return snib__host_lacks(errno, bells, reterr); /* else: never made   */
+    }
+    snib_err err = is_used(fd, bells, &used, reterr);
+    bool known = !err && used && snib__host_user_of(fd, who);
+    close(fd);
+    if (err || !used) {
+        return err;
+    }
+    return snib__fail(reterr, SNIB_ERR_CONFIG,
+                      "%s still uses the lock file %s, from before the one "
+                      "in " OF_GROUP " was made for all of its group: wait "
+                      "until it has ended, or end it",
+                      known ? who : "this or another process", own);
+}
+
+/* *ret_shared: it is the group's. */
+static snib_err choose(const struct user *u, bool *ret_shared, char *ret,
+                       size_t size, struct snib_error *reterr)
+{
+    snib_err err =
+        find_shared(u->found ? u->pw.pw_name : NULL, ret_shared, reterr);
+    if (err || !*ret_shared) {
+        return err ? err : own_path(u, ret, size, reterr);
+    }
+    snprintf(ret, size, OF_GROUP "/locks.db");
+    return SNIB_ERR_OK;
+}
+
+snib_err snib__shared_default(char *ret, size_t size, struct snib_error *reterr)
+{
+    struct user u;
+    bool shared;
+    find_user(&u);
+    return choose(&u, &shared, ret, size, reterr);
+}
+
+snib_err snib__sqlite_default_path(char *ret, size_t size,
+                                   struct snib_error *reterr)
+{
+    char own[4096];
+    struct user u;
+    bool shared;
+    find_user(&u);
+    snib_err err = choose(&u, &shared, ret, size, reterr);
+    if (err || !shared) {
+        return err;
+    }
+    err = snib__host_lacks(u.rc, "the password database", reterr);
+    if (!err && !own_path(&u, own, sizeof own, NULL)) {
+        err = check_moved(own, reterr);
+    }
+    return err;
+}
