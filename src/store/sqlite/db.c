@@ -485,10 +485,9 @@ snib_err snib__db_open(struct snib__db *db, struct snib__place *place,
         return err;
     }
     errno = 0;
-    rc = sqlite3_open_v2(place->path, &db->handle,
-                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
-                             SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW,
-                         NULL);
+    rc = snib__vfs_open(place->path, &db->handle,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+                            SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW);
     if (rc) {
         err = snib__db_fail_open(db, rc, place->path, reterr);
         snib__db_close(db);
