@@ -48,12 +48,18 @@ static int real_exec(sqlite3 *db, const char *text)
     return rc;
 }
 
-static int real_open(const char *path, sqlite3 **ret, int flags)
+static int real_open_by(const char *path, sqlite3 **ret, int flags,
+                        const char *vfs)
 {
     within++;
-    int rc = __real_sqlite3_open_v2(path, ret, flags, NULL);
+    int rc = __real_sqlite3_open_v2(path, ret, flags, vfs);
     within--;
     return rc;
+}
+
+static int real_open(const char *path, sqlite3 **ret, int flags)
+{
+    return real_open_by(path, ret, flags, NULL);
 }
 
 static int real_close(sqlite3 *db)
@@ -295,7 +301,13 @@ int __wrap_sqlite3_exec(sqlite3 *db, const char *text,
     return rc;
 }
 
-/* What the doctor reads. */
+/* What the doctor reads, of a file that is joined. */
+static bool is_joined(const sqlite3 *handle)
+{
+    const struct snib__db *db = db_of(handle);
+    return db && db->place->file[0];
+}
+
 const unsigned char *__real_sqlite3_column_text(sqlite3_stmt *st, int column);
 const unsigned char *__wrap_sqlite3_column_text(sqlite3_stmt *st, int column)
 {
@@ -306,7 +318,7 @@ const unsigned char *__wrap_sqlite3_column_text(sqlite3_stmt *st, int column)
         return __real_sqlite3_column_text(st, column);
     }
     const char *text = sqlite3_sql(st);
-    if (strstr(text, "journal_mode")) {
+    if (strstr(text, "journal_mode") && is_joined(sqlite3_db_handle(st))) {
         return (const unsigned char *)modes[pick("journal", 4)];
     }
     if (strstr(text, "quick_check") && chance("torn", 3)) {
@@ -325,7 +337,7 @@ int __wrap_sqlite3_open_v2(const char *path, sqlite3 **ret, int flags,
     if (within) {
         return __real_sqlite3_open_v2(path, ret, flags, vfs);
     }
-    assert_null(vfs);
+    assert_ptr_not_equal(sqlite3_vfs_find(vfs), sqlite3_vfs_find(NULL));
     tell("sqlite3_open %s %x", path, (unsigned)flags);
     bool fails = sqlite_falters("open");
     int code = fails ? draw_fault("open", path) : SQLITE_OK;
@@ -333,7 +345,7 @@ int __wrap_sqlite3_open_v2(const char *path, sqlite3 **ret, int flags,
         *ret = NULL;
         return code;
     }
-    int rc = real_open(path, ret, flags);
+    int rc = real_open_by(path, ret, flags, vfs);
     lent.on = fails;
     return code ? code : rc;
 }

@@ -60,8 +60,7 @@ void snib__bell_free(struct snib__bell *b, const struct snib__place *place,
     }
 }
 
-static bool address_of(const struct snib__place *place, const char *name,
-                       struct sockaddr_un *ret)
+static bool address_of(int dir, const char *name, struct sockaddr_un *ret)
 {
     size_t size = sizeof ret->sun_path;
     int n;
@@ -69,8 +68,7 @@ static bool address_of(const struct snib__place *place, const char *name,
     if (strchr(name, '/')) {
         return false;
     }
-    n = snprintf(ret->sun_path, size, "/proc/self/fd/%d/%s", place->bells,
-                 name);
+    n = snprintf(ret->sun_path, size, "/proc/self/fd/%d/%s", dir, name);
     return n > 0 && (size_t)n < size;
 }
 
@@ -88,22 +86,35 @@ static uint32_t read_queue_max(void)
     return v > 0 && v < 1000000 ? (uint32_t)v : 10;
 }
 
-static bool make(struct snib__bell *b, const struct snib__place *place)
+static bool bind_at(const struct snib__bell *b, int dir, const char *name)
 {
     struct sockaddr_un a;
-    struct epoll_event e = {.events = EPOLLIN, .data.u32 = SOCKET_EVENT};
-    if (!address_of(place, b->name, &a)) {
-        return false;
+    return address_of(dir, name, &a) &&
+           bind(b->sock, (struct sockaddr *)&a, sizeof a) == 0;
+}
+
+/* To send to a socket is to write to it, so a group's has a mode of its own; not
+ * by chmod of its name in the bells directory, see stage.c. */
+static bool put_socket(const struct snib__bell *b,
+                       const struct snib__place *place)
+{
+    struct snib__stage s;
+    if (!place->shared) {
+        return bind_at(b, place->bells, b->name);
     }
+    return snib__stage_open(&s, place->bells, S_IFSOCK | 0660) &&
+           snib__stage_close(&s, bind_at(b, s.fd, SNIB__STAGED), b->name);
+}
+
+static bool make(struct snib__bell *b, const struct snib__place *place)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = SOCKET_EVENT};
     b->sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     b->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (b->sock < 0 || b->epoll < 0 ||
-        bind(b->sock, (struct sockaddr *)&a, sizeof a)) {
+    if (b->sock < 0 || b->epoll < 0 || !put_socket(b, place)) {
         return false;
     }
-    /* To send to a socket is to write to it. */
-    if ((place->shared && fchmodat(place->bells, b->name, 0660, 0)) ||
-        epoll_ctl(b->epoll, EPOLL_CTL_ADD, b->sock, &e)) {
+    if (epoll_ctl(b->epoll, EPOLL_CTL_ADD, b->sock, &e)) {
         unlinkat(place->bells, b->name, 0);
         return false;
     }
@@ -147,7 +158,7 @@ snib__ring_result snib__bell_ring(struct snib__bell *b,
                                   const struct snib__ring *r)
 {
     struct sockaddr_un a;
-    if (open_sender(b) < 0 || !address_of(place, r->address, &a)) {
+    if (open_sender(b) < 0 || !address_of(place->bells, r->address, &a)) {
         return SNIB__RING_TOLD;
     }
     if (sendto(b->sender, r->message, r->size, MSG_NOSIGNAL | MSG_DONTWAIT,
@@ -184,7 +195,7 @@ uint32_t snib__bell_tidy(struct snib__bell *b, const struct snib__place *place,
         int probe =
             socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (probe >= 0 && strcmp(e->d_name, b->name) != 0 &&
-            address_of(place, e->d_name, &a) &&
+            address_of(place->bells, e->d_name, &a) &&
             connect(probe, (struct sockaddr *)&a, sizeof a) &&
             errno == ECONNREFUSED) {
             unlinkat(place->bells, e->d_name, 0);

@@ -481,10 +481,9 @@ static snib_err connect_to(struct snib__db *db, const struct snib__place *place,
     int on = 1, rc;
     *db = (struct snib__db){.place = place, .busy_until = until};
     errno = 0;
-    rc = sqlite3_open_v2(place->path, &db->handle,
-                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
-                             SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW,
-                         NULL);
+    rc = snib__vfs_open(place->path, &db->handle,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+                            SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW);
     if (rc) {
         return snib__db_fail_open(db, rc, place->path, reterr);
     }

@@ -110,7 +110,7 @@ static void tell_journal(struct snib__sqlite *self, struct snib__buf *out)
     sqlite3_finalize(st);
     if (sqlite3_stricmp(mode, "wal")) {
         tell(out, SNIB_LEVEL_WARN, "journal", mode,
-             "sqlite3 FILE 'PRAGMA journal_mode=WAL' when nobody uses it");
+             "end all that use it: who opens it next changes that");
         return;
     }
     snprintf(text, sizeof text, "%s-wal", self->place.path);

@@ -3,7 +3,9 @@
  *   host.c    facts of this host and process; is that process gone?
  *   shared.c  which file is the default, who shares it
  *   place.c   the path: symlinks, owner, file system
+ *   stage.c   what a group shares is made out of its reach
  *   files.c   the file, its -wal and its -shm are those that others use
+ *   vfs.c     SQLite without a rollback journal
  *   db.c      connection, transactions, error texts
  *   schema.c  tables, foreign files, boot id
  *   claim.c   the book (store/memory/claims.h) as SQL
@@ -178,6 +180,27 @@ bool snib__place_make(const struct snib__place *, int dir, const char *name,
 /* Open the bells directory, and make it if it is not there. */
 snib_err snib__place_bells(struct snib__place *, struct snib_error *reterr);
 
+/* -- stage.c ------------------------------------------------------------------ */
+
+/* What is made there has this name, until it is moved to its place. */
+#define SNIB__STAGED "made"
+
+struct snib__stage {
+    int dir;     /* where the directory is, and what is made will be       */
+    int fd;      /* O_PATH: the directory                                  */
+    mode_t mode; /* with the type of what is made                          */
+    char name[64];
+};
+
+/* A directory in `dir` that is open to nobody else; false: errno. */
+bool snib__stage_open(struct snib__stage *, int dir, mode_t mode);
+/* Is it made, it gets its mode and its name, unless that is taken; then the
+ * directory is removed. False: errno, and nothing is left. */
+bool snib__stage_close(struct snib__stage *, bool made, const char *name);
+/* Both, for a file (S_IFREG) or a directory (S_IFDIR) of that mode, whatever
+ * the umask: others meet it whole or not at all. */
+bool snib__stage_make(int dir, const char *name, mode_t mode);
+
 /* -- files.c ------------------------------------------------------------------ */
 
 /* Why this one must not be used; NULL: it may. */
@@ -248,6 +271,11 @@ void snib__bell_unwatch(struct snib__bell *, const uint64_t request[2]);
 /* Remove sockets of the dead, look at up to max; count what is left. */
 uint32_t snib__bell_tidy(struct snib__bell *, const struct snib__place *,
                          uint32_t max);
+
+/* -- vfs.c -------------------------------------------------------------------- */
+
+/* sqlite3_open_v2, in a way that never reads, makes or removes a journal. */
+int snib__vfs_open(const char *path, sqlite3 **ret, int flags);
 
 /* -- db.c --------------------------------------------------------------------- */
 

@@ -159,29 +159,6 @@ static snib_err check_file(struct snib__place *p, const char *base,
     return SNIB_ERR_OK;
 }
 
-/* What is shared appears whole: others must not meet it before it has its
- * mode, which a umask may have cut. */
-static bool make_shared(int dir, const char *name, mode_t type)
-{
-    char fresh[64];
-    bool folder = type == S_IFDIR;
-    mode_t mode = folder ? 02770 : 0660;
-    snprintf(fresh, sizeof fresh, ".snib-%ld-%llx", (long)getpid(),
-             (unsigned long long)snib__host_now().ns);
-    if (folder ? mkdirat(dir, fresh, mode)
-               : mknodat(dir, fresh, S_IFREG | mode, 0)) {
-        return false;
-    }
-    bool ok = fchmodat(dir, fresh, mode, 0) == 0 &&
-              renameat2(dir, fresh, dir, name, RENAME_NOREPLACE) == 0;
-    int e = errno;
-    if (!ok) {
-        unlinkat(dir, fresh, folder ? AT_REMOVEDIR : 0);
-        errno = e;
-    }
-    return ok;
-}
-
 bool snib__place_make(const struct snib__place *p, int dir, const char *name,
                       mode_t type)
 {
@@ -189,9 +166,11 @@ bool snib__place_make(const struct snib__place *p, int dir, const char *name,
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         return true;
     }
-    bool ok = p->shared         ? make_shared(dir, name, type)
-              : type == S_IFDIR ? mkdirat(dir, name, 0700) == 0
-                                : mknodat(dir, name, S_IFREG | 0600, 0) == 0;
+    bool folder = type == S_IFDIR;
+    bool ok = p->shared
+                  ? snib__stage_make(dir, name, type | (folder ? 02770 : 0660))
+              : folder ? mkdirat(dir, name, 0700) == 0
+                       : mknodat(dir, name, S_IFREG | 0600, 0) == 0;
     return ok || errno == EEXIST;
 }
 

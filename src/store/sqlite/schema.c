@@ -112,16 +112,48 @@ static int set_meta(struct snib__db *db, const char *key, const char *text)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* What this pragma of the journal answers: is it the log (WAL)? */
+static int ask_journal(struct snib__db *db, const char *text, bool *ret_wal)
+{
+    sqlite3_stmt *st;
+    int rc = sqlite3_prepare_v2(db->handle, text, -1, &st, NULL);
+    *ret_wal = false;
+    if (!rc) {
+        while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+            const unsigned char *mode = sqlite3_column_text(st, 0);
+            *ret_wal = mode && strcmp((const char *)mode, "wal") == 0;
+        }
+        sqlite3_finalize(st);
+    }
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* The change is one write of the first page, so it needs no journal in a file
+ * (vfs.c refuses one): who is killed has written all of it or nothing. */
+static int make_wal(struct snib__db *db)
+{
+    bool wal = false;
+    int rc = ask_journal(db, "PRAGMA journal_mode", &wal);
+    if (!rc && !wal) {
+        rc = ask_journal(db, "PRAGMA journal_mode = MEMORY", &wal);
+    }
+    if (!rc && !wal) {
+        rc = ask_journal(db, "PRAGMA journal_mode = WAL", &wal);
+    }
+    return rc || wal ? rc : SQLITE_CANTOPEN;
+}
+
 /* Make the tables; somebody else may be doing the same. */
 static int create(struct snib__db *db, const struct snib__host *h)
 {
     char pragmas[96], version[12];
     bool empty = false;
     /* Small pages: a transaction writes two, and a checksum of each. */
-    int rc = sqlite3_exec(db->handle,
-                          "PRAGMA page_size = 1024; "
-                          "PRAGMA journal_mode = WAL",
-                          NULL, NULL, NULL);
+    int rc =
+        sqlite3_exec(db->handle, "PRAGMA page_size = 1024", NULL, NULL, NULL);
+    if (!rc) {
+        rc = make_wal(db);
+    }
     if (!rc) {
         rc = snib__db_begin(db, db->busy_until);
     }
@@ -190,6 +222,9 @@ static int read_or_create(struct snib__db *db, const struct snib__host *h,
                 rc = read_meta(db, ret);
                 rc = rc == SQLITE_ERROR ? SQLITE_OK : rc;
             }
+        }
+        if (!rc && ret->ours && ret->schema == SNIB__SQLITE_SCHEMA) {
+            rc = make_wal(db); /* a copy of one, by other programs, is not  */
         }
         if (!snib__db_is_busy(rc) || snib__reached(snib__host_now(), until)) {
             return rc;
