@@ -276,7 +276,8 @@ def test_a_nested_call_uses_the_default_file(host):
     done = run_on_a_host(host, '"$0" run -q -s sqlite: n -- sh -c \''
                                'echo "$SNIB_URL"; cd /; "$0" status n\' "$0"')
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("sqlite:\nn: held by"), done.stdout
+    assert done.stdout.startswith(
+        "sqlite:/var/lib/snib/locks.db\nn: held by"), done.stdout
 
 
 @pytest.mark.parametrize("of, known", [

@@ -457,6 +457,27 @@ static void who_cannot_be_looked_up_is_not_taken_for_a_stranger(void **state)
     assert_int_equal(on_a_host(ask_what_fails), 0);
 }
 
+/* The database lists nobody in the group that he has from the start. */
+static int ask_without_the_own_group(void)
+{
+    struct passwd *pw = getpwuid(MEMBER);
+    char a[4096];
+    struct snib_error e = {0};
+    if (!pw || chown(SNIB__SQLITE_OF_GROUP, 0, pw->pw_gid) ||
+        chmod(SNIB__SQLITE_OF_GROUP, 02770) || setgroups(0, NULL) ||
+        setegid(GROUP) || seteuid(MEMBER)) {
+        return 2;
+    }
+    snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
+    return says(err, &e, SNIB_ERR_CONFIG, "but this process is not") ? 0 : 3;
+}
+
+static void a_users_own_group_is_one_that_he_is_in(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(ask_without_the_own_group), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -472,6 +493,7 @@ int main(void)
             without_a_descriptor_the_own_file_is_not_taken_for_none),
         cmocka_unit_test(a_group_of_many_members_is_read_to_its_end),
         cmocka_unit_test(who_cannot_be_looked_up_is_not_taken_for_a_stranger),
+        cmocka_unit_test(a_users_own_group_is_one_that_he_is_in),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);
 }

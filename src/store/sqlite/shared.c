@@ -91,24 +91,26 @@ static int find_group(gid_t id, struct group *gr, struct group **ret,
     return rc ? rc : *ret ? 0 : believe_none();
 }
 
-/* This user is a member by the database, though not by this process. */
-static snib_err is_listed(const char *user, gid_t id, bool *ret,
+/* This user is a member by the database, though not by this process: it lists
+ * him, or gives him the group from the start. */
+static snib_err is_listed(const struct passwd *user, gid_t id, bool *ret,
                           struct snib_error *reterr)
 {
     struct group gr, *found;
     char *room;
     int rc = find_group(id, &gr, &found, &room);
-    *ret = false;
+    *ret = user->pw_gid == id;
     for (char **m = rc || !found ? NULL : found->gr_mem; m && *m; m++) {
-        *ret = *ret || strcmp(*m, user) == 0;
+        *ret = *ret || strcmp(*m, user->pw_name) == 0;
     }
     snib__free(room);
-    return !rc ? SNIB_ERR_OK
+    return !rc || *ret
+               ? SNIB_ERR_OK
                : snib__host_cannot(
                      rc, "the group database", reterr,
                      "whether %s is in group %ld, which shares " OF_GROUP
                      ", cannot be told (the group database: %s); " REMEDY,
-                     user, (long)id, strerror(rc));
+                     user->pw_name, (long)id, strerror(rc));
 }
 
 snib_err snib__shared_is_member(gid_t group, bool *ret,
@@ -151,7 +153,8 @@ bool snib__shared_is_dir(const struct stat *dir)
 }
 
 /* Who has been added to the group since he logged in would be alone. */
-static snib_err check_stranger(const char *user, const struct stat *dir,
+static snib_err check_stranger(const struct passwd *user,
+                               const struct stat *dir,
                                struct snib_error *reterr)
 {
     bool listed;
@@ -166,7 +169,7 @@ static snib_err check_stranger(const char *user, const struct stat *dir,
                       "the lock file in " OF_GROUP " is shared by a group "
                       "that %s is in, but this process is not: log in anew, "
                       "or " REMEDY,
-                      user);
+                      user->pw_name);
 }
 
 /* Is there something of this name, which this user can reach? Errors are not "no". */
@@ -182,7 +185,7 @@ static snib_err is_there(const char *path, struct stat *st, bool *ret,
 
 /* The host's shared directory, if there is one for us. *ret false: there is
  * none, and this user has a file of his own. */
-static snib_err find_shared(const char *user, bool *ret,
+static snib_err find_shared(const struct passwd *user, bool *ret,
                             struct snib_error *reterr)
 {
     struct stat top, dir;
@@ -314,8 +317,7 @@ static snib_err check_moved(const char *own, struct snib_error *reterr)
 static snib_err choose(const struct user *u, bool *ret_shared, char *ret,
                        size_t size, struct snib_error *reterr)
 {
-    snib_err err =
-        find_shared(u->found ? u->pw.pw_name : NULL, ret_shared, reterr);
+    snib_err err = find_shared(u->found ? &u->pw : NULL, ret_shared, reterr);
     if (err || !*ret_shared) {
         return err ? err : own_path(u, ret, size, reterr);
     }
