@@ -213,11 +213,9 @@ static bool find_outer(struct keeper *k, const char *name, struct slot *ret)
             memcmp(entry.name, name, entry.name_size) != 0 ||
             !keeper_ask_outer(entry.address, name, &reply, &keeper) ||
             strcmp(reply.store, k->page->store) != 0 ||
-            keeper_is_elsewhere(keeper)) {
+            reply.code != 0 || /* lost: waiting for it is right */
+            keeper_is_elsewhere(keeper, name)) {
             continue;
-        }
-        if (reply.code != 0) {
-            continue; /* lost: waiting for it is right */
         }
         ret->covered = kind_covers((snib_kind)reply.kind, reply.permits,
                                    k->plan->kind, k->plan->permits);

@@ -198,8 +198,8 @@ const char *keeper_find_above(struct keeper *);
  * keeper up the tree that is surely so. */
 void keeper_refuse_nested(struct keeper *, const struct snib_view *);
 _Noreturn void keeper_refuse_outer(struct keeper *, const char *name);
-/* Is it a snib run's, of which this command is no descendant? */
-bool keeper_is_elsewhere(pid_t keeper);
+/* Is it a snib run's, of which this command is surely no descendant? Says so. */
+bool keeper_is_elsewhere(pid_t keeper, const char *name);
 
 /* keeper_multi.c: several names */
 void keeper_multi_start(struct keeper *);

@@ -30,22 +30,30 @@ static enum inside inside_of(pid_t pid)
     if (proc_is_ancestor(pid, getppid())) {
         return INSIDE_PROGRAM;
     }
-    /* A keeper is no ancestor, its leash is. */
+    /* A keeper is no ancestor, its leash is. (The keeper of a snib acquire, in
+     * a session of its own, is nobody's: a leash may have adopted it.) */
     parent = proc_parent(pid);
     return parent != getppid() && proc_is_ancestor(parent, getppid()) &&
-                   proc_same_program(parent, getpid())
+                   proc_same_program(parent, getpid()) &&
+                   getsid(pid) == getsid(parent)
                ? INSIDE_COMMAND
                : INSIDE_NOT;
 }
 
-/* An environment may be copied, to a job for the night say, whose command is not
- * stopped with that lease. */
-bool keeper_is_elsewhere(pid_t keeper)
+/* An environment may be copied, to a job for the night say, or handed to a
+ * server that runs already: that command is not stopped with the lease. */
+bool keeper_is_elsewhere(pid_t keeper, const char *name)
 {
     pid_t leash = keeper > 0 ? proc_parent(keeper) : 0;
 
-    return leash > 1 && proc_same_program(leash, getpid()) &&
-           !proc_is_ancestor(leash, getppid());
+    if (leash <= 1 || !proc_same_program(leash, getpid()) ||
+        !proc_is_no_ancestor(leash, getppid())) {
+        return false;
+    }
+    say("%s: SNIB_HELD names the lease of a snib run (keeper %d) that this "
+        "command was not started by: the lock itself is asked for",
+        shown(name), (int)keeper);
+    return true;
 }
 
 static _Noreturn void refuse(struct keeper *k)

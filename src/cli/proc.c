@@ -218,18 +218,32 @@ enum proc_waits proc_only_waits(pid_t pid, pid_t child)
                : PROC_RUNS;
 }
 
-bool proc_is_ancestor(pid_t candidate, pid_t of)
+enum above { ABOVE, ABOVE_NOT, ABOVE_UNSEEN };
+
+static enum above look_above(pid_t candidate, pid_t of)
 {
-    if (candidate <= 1) {
-        return false;
-    }
+    struct stat_fields s;
+
     for (int depth = 0; of > 1 && depth < 4096; depth++) {
         if (of == candidate) {
-            return true;
+            return ABOVE;
         }
-        of = proc_parent(of);
+        if (!read_stat(of, &s)) {
+            return ABOVE_UNSEEN;
+        }
+        of = s.parent;
     }
-    return false;
+    return of > 1 ? ABOVE_UNSEEN : ABOVE_NOT;
+}
+
+bool proc_is_ancestor(pid_t candidate, pid_t of)
+{
+    return candidate > 1 && look_above(candidate, of) == ABOVE;
+}
+
+bool proc_is_no_ancestor(pid_t candidate, pid_t of)
+{
+    return candidate > 1 && look_above(candidate, of) == ABOVE_NOT;
 }
 
 bool proc_same_program(pid_t a, pid_t b)

@@ -26,6 +26,9 @@ bool proc_ended(pid_t);
 /* 0: none or not known. */
 pid_t proc_parent(pid_t);
 bool proc_is_ancestor(pid_t candidate, pid_t of);
+/* It is surely not: each one above `of` was seen, up to the first. (Other users'
+ * may be hidden.) */
+bool proc_is_no_ancestor(pid_t candidate, pid_t of);
 /* Do both run the same program file? */
 bool proc_same_program(pid_t, pid_t);
 

@@ -177,9 +177,10 @@ struct snib_client {
     const struct snib__blocking_ops *blocking; /* NULL: a store of channels */
     void *instance;
     bool executing;
-    bool in_child;      /* being freed in one: what rings is the parent's   */
-    uint32_t batches;   /* calls inside batch.c                             */
-    snib_instant clock; /* the last `now`                           */
+    bool in_child; /* being freed in one: what rings is the parent's   */
+    _Atomic uint32_t batches; /* calls inside batch.c: one that was woken
+                                 leaves without the mutex                   */
+    snib_instant clock;       /* the last `now`                           */
 
     struct snib__roles roles;
     uint32_t odd_calls; /* those of kind ROOM and IDLE             */

@@ -176,12 +176,13 @@ static snib_err finish(struct snib_lock *lock, struct snib_grant grant,
                        struct snib_error *reterr)
 {
     struct snib_status at_end;
+    char why[sizeof reterr->text];
     snib_grant_status(lock, grant, &at_end);
+    snib_grant_explain(lock, grant, why, sizeof why);
     snib_err err = snib_release(lock, grant, reterr);
     if (at_end.state == SNIB_LOST) {
         return snib__fail(reterr, SNIB_ERR_LOST,
-                          "the lock was lost while the body ran (%s)",
-                          snib_reason_text(at_end.reason));
+                          "the lock was lost while the body ran: %s", why);
     }
     if (err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE) {
         /* The body ended inside its lease; that the store has not yet heard

@@ -223,8 +223,10 @@ def test_a_copy_of_the_environment_elsewhere_is_not_inside(store, option):
                      env=env)
     assert (done.returncode, done.stdout) == (75, ""), done
     assert "A: not acquired: held by" in done.stderr
+    assert ("A: SNIB_HELD names the lease of a snib run (keeper %d) that this "
+            "command was not started by" % keeper_of(p.pid)) in done.stderr
     p.stdin.close()
     assert p.wait(30) == 0
     done = store.run("run", *option, "-w", "0", "A", "--", "echo", "ran",
                      env=env)
-    assert (done.returncode, done.stdout) == (0, "ran\n"), done
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")

@@ -115,6 +115,17 @@ def test_a_nested_run_that_lost_its_environment_is_found(store):
     assert "already held: this command runs inside" in done.stderr
 
 
+def test_a_run_beside_what_a_command_acquired_is_not_inside_it(store):
+    """The holder process was adopted by the outer run, and is not its own."""
+    done = store.run("run", "a", "--", "sh", "-c",
+                     '"$0" acquire b >"$1" && "$0" run -w 0 b -- true; '
+                     'echo "$?"; "$0" release "$(cat "$1")"; "$0" run b -- '
+                     'echo ran', store.binary, store.path("grant"))
+    assert done.stdout.splitlines()[0] == "75", done
+    assert "b: not acquired: held by" in done.stderr
+    assert done.stdout.splitlines()[-1] == "ran"
+
+
 # Becomes the driver; a child that it has before that runs the command at $GO.
 PROGRAM = """#!/bin/sh
 { until [ -e "$GO" ]; do sleep 0.01; done; eval "$COMMAND" 2>"$OUT.err"

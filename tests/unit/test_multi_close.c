@@ -90,6 +90,13 @@ static void a_multi_ends_at_its_limit_with_all_it_asked_for(void **state)
     snib_client_free(c);
 }
 
+/* ThreadSanitizer ends a forked child that makes threads unless told not to. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
+
 static void *writes_over_its_stack(void *arg)
 {
     volatile char stack[200000];

@@ -323,7 +323,7 @@ static void lost_while_the_body_ran_is_lost_with_its_result(void **state)
         snib_policy_run(theft.client, &p, NULL, be_robbed, &theft, &result, &e),
         SNIB_ERR_LOST);
     assert_int_equal(e.code, SNIB_ERR_LOST);
-    assert_non_null(strstr(e.text, "stolen"));
+    assert_non_null(strstr(e.text, "body ran: stolen: the store does"));
     assert_int_equal(result, 42);
     assert_true(atomic_load(&theft.told));
     /* The lane has unwound: what it hears next is only that it is held. */
@@ -356,7 +356,7 @@ static void a_lease_that_ran_out_is_lost_though_nobody_came(void **state)
     assert_int_equal(snib_policy_run(c, &p, NULL, outlive, c, &result, &e),
                      SNIB_ERR_LOST);
     assert_int_equal(result, 5);
-    assert_non_null(strstr(e.text, "expired"));
+    assert_non_null(strstr(e.text, "body ran: expired: the lease was fixed"));
     snib_client_free(c);
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli/proc.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* All of a list, joined by commas. */
@@ -63,6 +64,23 @@ static void neither_pid_1_nor_what_is_no_pid_is_up_the_tree(void **state)
     assert_true(proc_is_ancestor(2, 2));
 }
 
+/* Of one whose parents are hidden (here: who has ended) nobody knows. */
+static void who_is_surely_not_up_the_tree(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    assert_true(proc_is_no_ancestor(child, getpid()));
+    assert_false(proc_is_no_ancestor(getppid(), getpid()));
+    assert_false(proc_is_no_ancestor(getpid(), getpid()));
+    assert_false(proc_is_no_ancestor(1, getpid()));
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_false(proc_is_no_ancestor(getpid(), child));
+    assert_false(proc_is_ancestor(getpid(), child));
+}
+
 int main(void)
 {
     const struct CMUnitTest proc[] = {
@@ -70,6 +88,7 @@ int main(void)
         cmocka_unit_test(a_number_that_was_cut_off_is_no_pid),
         cmocka_unit_test(what_is_no_list_of_children_is_nobody),
         cmocka_unit_test(neither_pid_1_nor_what_is_no_pid_is_up_the_tree),
+        cmocka_unit_test(who_is_surely_not_up_the_tree),
     };
     return RUN(proc);
 }

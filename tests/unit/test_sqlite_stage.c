@@ -1,5 +1,6 @@
 /* tests/unit/test_sqlite_stage.c — what a group shares is made while another of
- * the group replaces by a link what he can reach. wraps: bind mknodat mkdirat */
+ * the group replaces by a link what he can reach.
+ * wraps: bind mknodat mkdirat renameat2 */
 #include <dirent.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@ static struct snib__bell bell;
 static char victim[160];
 static mode_t mask;
 static const char *replaced_by; /* of which call what it made is replaced     */
-static bool by_folder;          /* one that he may write to, not a link       */
+static int renames_with; /* this error                                       */
+static bool by_folder;   /* one that he may write to, not a link       */
 
 /* -- another of the group ------------------------------------------------------------ */
 
@@ -71,6 +73,20 @@ int __wrap_mkdirat(int at, const char *name, mode_t mode)
     return rc;
 }
 
+int __real_renameat2(int from_fd, const char *from, int to_fd, const char *to,
+                     unsigned how);
+int __wrap_renameat2(int from_fd, const char *from, int to_fd, const char *to,
+                     unsigned how);
+int __wrap_renameat2(int from_fd, const char *from, int to_fd, const char *to,
+                     unsigned how)
+{
+    if (renames_with) {
+        errno = renames_with;
+        return -1;
+    }
+    return __real_renameat2(from_fd, from, to_fd, to, how);
+}
+
 /* -- the directory ------------------------------------------------------------------- */
 
 static int begin(void **state)
@@ -84,6 +100,7 @@ static int begin(void **state)
     mask = umask(0);
     replaced_by = "";
     by_folder = false;
+    renames_with = 0;
     place = (struct snib__place){.shared = true};
     if (mknod(victim, S_IFREG | 0600, 0) || mkdir(bells, 02770) ||
         chmod(bells, 02770)) {
@@ -165,6 +182,37 @@ static void what_is_there_already_stays(void **state)
     assert_unchanged();
 }
 
+/* Its file system renames, but not with a promise not to replace. */
+static void an_older_file_system_will_do(void **state)
+{
+    renames_with = EINVAL;
+    all_is_the_groups_whatever_the_umask(state);
+    int rival = openat(place.bells, "folder", O_RDONLY | O_DIRECTORY);
+    assert_int_equal(mknodat(rival, "full", S_IFREG | 0600, 0), 0);
+    assert_int_equal(symlinkat(victim, place.bells, "link"), 0);
+    static const char *const taken[] = {"file", "link", "folder", "file"};
+    for (int i = 0; i < 4; i++) {
+        errno = 0;
+        assert_false(snib__stage_make(
+            place.dir, taken[i], i < 2 ? S_IFREG | 0660 : S_IFDIR | 02770));
+        assert_int_equal(errno, i < 3 ? EEXIST : ENOTDIR);
+    }
+    assert_int_equal(faccessat(rival, "full", F_OK, 0), 0);
+    close(rival);
+    assert_int_equal(count_entries(), 4);
+    assert_unchanged();
+}
+
+static void what_cannot_be_moved_is_told_and_leaves_nothing(void **state)
+{
+    (void)state;
+    renames_with = EIO;
+    assert_false(snib__place_make(&place, place.dir, "file", S_IFREG));
+    assert_int_equal(errno, EIO);
+    assert_false(snib__place_make(&place, place.dir, "folder", S_IFDIR));
+    assert_int_equal(count_entries(), 0);
+}
+
 static void a_bell_replaced_by_a_link_opens_no_file(void **state)
 {
     (void)state;
@@ -207,6 +255,8 @@ int main(void)
     const struct CMUnitTest cases[] = {
         CASE(all_is_the_groups_whatever_the_umask),
         CASE(what_is_there_already_stays),
+        CASE(an_older_file_system_will_do),
+        CASE(what_cannot_be_moved_is_told_and_leaves_nothing),
         CASE(a_bell_replaced_by_a_link_opens_no_file),
         CASE(a_file_replaced_by_a_link_opens_no_other),
         CASE(where_it_is_made_is_nobody_elses),
