@@ -214,7 +214,7 @@ static bool find_outer(struct keeper *k, const char *name, struct slot *ret)
             !keeper_ask_outer(entry.address, name, &reply, &keeper) ||
             strcmp(reply.store, k->page->store) != 0 ||
             reply.code != 0 || /* lost: waiting for it is right */
-            keeper_is_elsewhere(keeper, name)) {
+            keeper_is_elsewhere(k, keeper, name)) {
             continue;
         }
         ret->covered = kind_covers((snib_kind)reply.kind, reply.permits,

@@ -80,8 +80,9 @@ struct keeper {
     const struct slot *first_lost; /* whose loss that was; NULL: none's     */
     int64_t stay_ns; /* detached, lost, tied to none: end then              */
     bool paused; /* the leash is stopped, and has said so                  */
-    bool aside;  /* a grant was given back: nothing is asked for just now  */
-    bool again;  /* ... all is, at the next turn of the loop                */
+    bool said_elsewhere; /* of keeper_is_elsewhere() */
+    bool aside; /* a grant was given back: nothing is asked for just now  */
+    bool again; /* ... all is, at the next turn of the loop                */
     int64_t again_ns; /* ... or then; INT64_MAX: not                        */
     bool local;       /* the store is a file on this host */
     bool asked;   /* the store, for a lock                                  */
@@ -198,8 +199,9 @@ const char *keeper_find_above(struct keeper *);
  * keeper up the tree that is surely so. */
 void keeper_refuse_nested(struct keeper *, const struct snib_view *);
 _Noreturn void keeper_refuse_outer(struct keeper *, const char *name);
-/* Is it a snib run's, of which this command is surely no descendant? Says so. */
-bool keeper_is_elsewhere(pid_t keeper, const char *name);
+/* Is it a snib run's, of which this command is surely no descendant? Says so,
+ * once. */
+bool keeper_is_elsewhere(struct keeper *, pid_t keeper, const char *name);
 
 /* keeper_multi.c: several names */
 void keeper_multi_start(struct keeper *);

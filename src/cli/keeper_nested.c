@@ -42,14 +42,20 @@ static enum inside inside_of(pid_t pid)
 
 /* An environment may be copied, to a job for the night say, or handed to a
  * server that runs already: that command is not stopped with the lease. */
-bool keeper_is_elsewhere(pid_t keeper, const char *name)
+bool keeper_is_elsewhere(struct keeper *k, pid_t keeper, const char *name)
 {
     pid_t leash = keeper > 0 ? proc_parent(keeper) : 0;
 
     if (leash <= 1 || !proc_same_program(leash, getpid()) ||
+        getsid(keeper) != getsid(leash) || /* adopted, see inside_of()       */
         !proc_is_no_ancestor(leash, getppid())) {
         return false;
     }
+    if (k->said_elsewhere) {
+        return true;
+    }
+    k->said_elsewhere = true;
+    waitline_wipe(&k->line);
     say("%s: SNIB_HELD names the lease of a snib run (keeper %d) that this "
         "command was not started by: the lock itself is asked for",
         shown(name), (int)keeper);

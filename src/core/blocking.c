@@ -34,10 +34,7 @@ enum {
                   something of it may be there                            */
 };
 
-#define RETRY_MS 20 /* the library was blocked by others */
-/* Who finds it blocked again after a pause as long as that found another block:
- * who asks each second, with short waits, hears of one that lasts. */
-#define FORGOTTEN_NS  INT64_C(2000000000)
+#define RETRY_MS      20 /* the library was blocked by others */
 #define IDS_AT_ONCE   32
 #define FIRST_BUCKETS 16
 
@@ -196,7 +193,8 @@ static void start(struct snib__store *s, snib_instant now,
         if (r->verb == SNIB__CANCEL) {
             begin_ending(s, r->id);
         }
-        if (!s->owned && snib__between(s->last.heard, now).ns >= FORGOTTEN_NS) {
+        if (!s->owned &&
+            snib__between(s->last.heard, now).ns >= SNIB__BLOCKED_NS) {
             s->last.asked.ns = 0;
         }
         s->owned++;

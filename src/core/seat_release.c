@@ -43,13 +43,11 @@ static snib_err live_seat(struct snib__engine *e, snib_instant now,
 }
 
 static snib_err fail_over(struct snib__engine *e, snib_instant now,
-                          const struct snib__seat *s, const char *when,
-                          struct snib_error *reterr)
+                          const struct snib__seat *s, struct snib_error *reterr)
 {
     char why[sizeof reterr->text];
     snib__engine_explain(e, now, s, why, sizeof why);
-    return snib__fail(reterr, SNIB_ERR_LOST, "the lock was lost%s: %s", when,
-                      why);
+    return snib__fail(reterr, SNIB_ERR_LOST, "%s", why);
 }
 
 static snib_err check_lane(const struct snib__seat *s, uint64_t lane,
@@ -81,7 +79,7 @@ snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
         return err;
     }
     if (s->state == SNIB__SEAT_DEAD) {
-        err = fail_over(e, now, s, " before this release", reterr);
+        err = fail_over(e, now, s, reterr);
         if (--s->holds == 0) {
             snib__seat_free(e, s);
         }
@@ -115,7 +113,7 @@ snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
     }
     if (s->state == SNIB__SEAT_DEAD) {
         snib__engine_settle(e, now);
-        return fail_over(e, now, s, "", reterr);
+        return fail_over(e, now, s, reterr);
     }
     struct snib__turn *t = s->site->turn;
     if (lease.ns > 0) {
@@ -152,7 +150,7 @@ snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
         err = check_fixed(s, reterr);
     }
     if (!err && s->state == SNIB__SEAT_DEAD) {
-        err = fail_over(e, now, s, "", reterr);
+        err = fail_over(e, now, s, reterr);
     }
     if (!err) {
         ret_id[0] = s->site->turn->id[0];
@@ -176,7 +174,7 @@ snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
         err = check_fixed(s, reterr);
     }
     if (!err && s->state == SNIB__SEAT_DEAD) {
-        err = fail_over(e, now, s, "", reterr);
+        err = fail_over(e, now, s, reterr);
         snib__seat_free(e, s);
     } else if (!err) {
         snib__turn_abandon(e, now, s->site->turn);

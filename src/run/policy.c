@@ -176,7 +176,7 @@ static snib_err finish(struct snib_lock *lock, struct snib_grant grant,
                        struct snib_error *reterr)
 {
     struct snib_status at_end;
-    char why[sizeof reterr->text];
+    char why[sizeof reterr->text - 40];
     snib_grant_status(lock, grant, &at_end);
     snib_grant_explain(lock, grant, why, sizeof why);
     snib_err err = snib_release(lock, grant, reterr);

@@ -421,8 +421,6 @@ CALL(ssize_t, getrandom, (void *a, size_t b, unsigned c), (a, b, c))
 CALL(int, getsockname, (int a, struct sockaddr *b, socklen_t *c), (a, b, c))
 CALL(int, getsockopt, (int a, int b, int c, void *d, socklen_t *e),
      (a, b, c, d, e))
-CALL(int, linkat, (int a, const char *b, int c, const char *d, int e),
-     (a, b, c, d, e))
 CALL(int, listen, (int a, int b), (a, b))
 CALL(int, lstat, (const char *a, struct stat *b), (a, b))
 CALL(int, lstat64, (const char *a, struct stat64 *b), (a, b))

@@ -191,30 +191,6 @@ static void a_short_wait_behind_a_write_is_a_time_out(void **state)
     }
 }
 
-/* … also to who asks now and then, each time for a moment. */
-static void short_waits_behind_a_write_that_lasts_are_told_of_it(void **state)
-{
-    (void)state;
-    struct snib__seat *a = acquire(1, 20);
-    comes_back(SNIB__QUEUED, SNIB_ERR_OK); /* it worked */
-    snib__engine_leave(d.e, d.now, a, SNIB_ERR_CANCELLED);
-    comes_back(SNIB__DONE, SNIB_ERR_OK);
-    for (int i = 0; i < 6; i++) {
-        pass_ms(1900);
-        a = acquire(1, 20);
-        assert_non_null(inside());
-        d.now = snib__after(d.now, snib__ms(20));
-        occupied();
-        is_told(a, i == 0 ? SNIB_ERR_TIMEOUT : SNIB_ERR_STORE);
-    }
-    pass_ms(2000); /* a pause: another one, perhaps */
-    a = acquire(1, 20);
-    assert_non_null(inside());
-    d.now = snib__after(d.now, snib__ms(20));
-    occupied();
-    is_told(a, SNIB_ERR_TIMEOUT);
-}
-
 /* Each wait behind a write is one of its own when nothing was asked before, and
  * what it has said of the store does not grow while nobody asks. */
 static void what_was_blocked_an_hour_ago_says_nothing_of_now(void **state)
@@ -338,9 +314,6 @@ int main(void)
             a_cancel_of_what_was_never_there_is_done, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_short_wait_behind_a_write_is_a_time_out, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            short_waits_behind_a_write_that_lasts_are_told_of_it, set_up,
-            tear_down),
         cmocka_unit_test_setup_teardown(
             what_was_blocked_an_hour_ago_says_nothing_of_now, set_up,
             tear_down),

@@ -48,31 +48,15 @@ bool snib__stage_open(struct snib__stage *s, int dir, mode_t mode)
     return false;
 }
 
-/* Some file systems have no RENAME_NOREPLACE (ZFS before 2.2). A link does not
- * replace either, and rename replaces a directory only by a directory, when it
- * is empty. */
-static bool move(const struct snib__stage *s, const char *name)
-{
-    if (renameat2(s->fd, SNIB__STAGED, s->dir, name, RENAME_NOREPLACE) == 0) {
-        return true;
-    }
-    if (errno != EINVAL) {
-        return false;
-    }
-    if (!S_ISDIR(s->mode)) {
-        bool ok = linkat(s->fd, SNIB__STAGED, s->dir, name, 0) == 0;
-        return ok && unlinkat(s->fd, SNIB__STAGED, 0) == 0;
-    }
-    bool ok = renameat(s->fd, SNIB__STAGED, s->dir, name) == 0;
-    errno = !ok && errno == ENOTEMPTY ? EEXIST : errno;
-    return ok;
-}
-
 bool snib__stage_close(struct snib__stage *s, bool made, const char *name)
 {
-    bool ok = made && fchmodat(s->fd, SNIB__STAGED, s->mode & 07777, 0) == 0 &&
-              move(s, name);
-    int e = errno;
+    bool ok =
+        made && fchmodat(s->fd, SNIB__STAGED, s->mode & 07777, 0) == 0 &&
+        renameat2(s->fd, SNIB__STAGED, s->dir, name, RENAME_NOREPLACE) == 0;
+    /* Without RENAME_NOREPLACE (ZFS before 2.2) nothing is shared: a link makes
+     * a second name for an instant, or for good if we are killed, and rename
+     * replaces a directory that another has just made. */
+    int e = errno == EINVAL ? EOPNOTSUPP : errno;
     if (!ok) {
         unlinkat(s->fd, SNIB__STAGED, S_ISDIR(s->mode) ? AT_REMOVEDIR : 0);
     }
