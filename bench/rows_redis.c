@@ -212,22 +212,23 @@ static void other_process(struct crowd *c)
 }
 
 /* With another process beside, or alone (then *wait_ms stays). */
-static double local_rate(bool beside, double *p99_ms, double *max_ms)
+static double local_rate(bool upgrade_of, double *p99_ms, double *max_ms)
 {
     struct crowd *c = crowd_new();
     c->url = settings.redis_url;
     c->name = "bench:local";
     pid_t pid = 0;
-    if (beside && (pid = fork()) == 0) { /* before there are threads        */
+    if (upgrade_of &&
+        (pid = fork()) == 0) { /* before there are threads        */
         other_process(c);
         _exit(0);
     }
     c->data = open_client(settings.redis_url);
     /* The other process takes its turn 50 times a second: give it time. */
-    struct span s =
-        crowd_threads(c, 64, thread_hot, settings.seconds * (beside ? 3 : 1));
+    struct span s = crowd_threads(c, 64, thread_hot,
+                                  settings.seconds * (upgrade_of ? 3 : 1));
     snib_client_free(c->data);
-    if (beside) {
+    if (upgrade_of) {
         waitpid(pid, NULL, 0);
         *p99_ms = crowd_wait_part(c, 0.99) / 1e3;
         *max_ms = crowd_wait_part(c, 1) / 1e3;

@@ -103,7 +103,7 @@ int main(void)
         err = snib_lock_new(client, "loop", NULL, &lock, &e);
     }
     for (int i = 0; !err && i < JOBS; i++) {
-        uint64_t ticket; /* for snib_cancel; lane 0: each has its own       */
+        uint64_t ticket; /* for snib_cancel; owner 0: each has its own       */
         err = snib_acquire_start(lock, &how, &jobs[i], &ticket, &e);
     }
     if (err) {

@@ -19,12 +19,12 @@
 enum { STEPS = 50, STEP_MS = 20, LEASE_MS = 300 };
 
 static void on_change(void *data, struct snib_grant grant, snib_state state,
-                      snib_reason reason)
+                      snib_cause reason)
 {
     (void)data;
     (void)grant;
     printf("callback: %s (%s)\n", snib_state_text(state),
-           snib_reason_text(reason));
+           snib_cause_text(reason));
 }
 
 /* One step of the work, or what cuts it short. True: the lock is lost. */
@@ -45,7 +45,7 @@ static int work(struct snib_lock *lock, struct snib_grant grant)
     snib_grant_status(lock, grant, &status);
     printf("stopped after %s of the steps: %s (%s)\n",
            done < STEPS ? "some" : "all", snib_state_text(status.state),
-           snib_reason_text(status.reason));
+           snib_cause_text(status.cause));
     /* Give back even what is lost: the thread may then ask again. */
     snib_err err = snib_release(lock, grant, &e);
     printf("release: %s\n", snib_err_text(err));

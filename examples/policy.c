@@ -45,7 +45,7 @@ static int pay(char *order_no, int (*body)(void *, struct snib_grant))
     return result;
 }
 
-/* Another process would do this; a lane of its own is what makes it a
+/* Another process would do this; an owner of its own is what makes it a
  * stranger to the thread that holds 4711. */
 static int charge_slowly(void *data, struct snib_grant grant)
 {
@@ -54,7 +54,7 @@ static int charge_slowly(void *data, struct snib_grant grant)
     struct snib_lock *lock;
     struct snib_grant g;
     struct snib_error e;
-    other.lane = snib_lane_new();
+    other.owner = snib_owner_new();
     if (snib_lock_new(client, "pay:order:4711", &options, &lock, &e) ==
         SNIB_ERR_OK) {
         if (snib_acquire(lock, &other, &g, &e) == SNIB_ERR_BUSY) {

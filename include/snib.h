@@ -17,7 +17,7 @@
  * twentieth of request_ms (100 ms by default), or a fifth (400 ms) where the
  * outcome would be unknown otherwise. snib_release,
  * snib_renew, snib_inspect, snib_list and snib_force_release block up to
- * request_ms. Callbacks run on the client's keeper thread (in a pull client
+ * request_ms. Callbacks run on the client's background thread thread (in a pull client
  * inside snib_process) with no lock of ours held; renewals wait while they
  * run, so keep them short.
  *
@@ -105,7 +105,7 @@ extern "C" {
     X(DEADLOCK, REFUSED, 75, "waiting would close a cycle")                    \
     X(LOST, LOST, 76, "the lease ended before the release")                    \
     X(NOT_HELD, USAGE, 70, "this grant was released before")                   \
-    X(WRONG_LANE, USAGE, 70, "another lane holds this grant")                  \
+    X(WRONG_OWNER, USAGE, 70, "another owner holds this grant")                \
     X(USAGE, USAGE, 64, "argument or order of calls is wrong")                 \
     X(FORKED, USAGE, 70, "the handle belongs to the parent process")           \
     X(UNKNOWN, UNKNOWN, 69, "sent, and no answer came")                        \
@@ -170,12 +170,12 @@ SNIB_API const char *snib_version(void);
  *   READ          other readers (and permits). Each reader has a lease of its
  *                 own: a dead one keeps writers out until its own lease ends.
  *   PERMITS       as many permits as the semaphore has (snib/semaphore.h),
- *                 and readers. Permits belong to no lane: any thread of the
+ *                 and readers. Permits belong to no owner: any thread of the
  *                 client may release them, and an acquire is never a re-entry
  *                 (one that wants the name exclusively waits for its own, too).
  *   BARRIER       see snib_barrier_wait (snib/latch.h).
  *
- * Re-entry, by lane: a reader may read again and a writer write again, at no
+ * Re-entry, by owner: a reader may read again and a writer write again, at no
  * cost. The writer may read (granted at once); when it has released the write
  * lock and still reads, the readers that wait come in: a downgrade without a
  * gap. The reader may write: it waits for the other readers to go, ahead of
@@ -210,23 +210,24 @@ typedef enum snib_state {
     SNIB_RELEASED
 } snib_state;
 
-typedef enum snib_reason {
-    SNIB_WHY_NONE,
-    SNIB_WHY_EXPIRED,     /* a fixed lease ran out                          */
-    SNIB_WHY_STOLEN,      /* the store says that it is not ours any more    */
-    SNIB_WHY_UNREACHABLE, /* renewals failed until the deadline: the server
+typedef enum snib_cause {
+    SNIB_CAUSE_NONE,
+    SNIB_CAUSE_EXPIRED,     /* a fixed lease ran out                          */
+    SNIB_CAUSE_STOLEN,      /* the store says that it is not ours any more    */
+    SNIB_CAUSE_UNREACHABLE, /* renewals failed until the deadline: the server
                              was dead, silent, read-only, or refused them   */
-    SNIB_WHY_PAUSED,      /* this process or machine stood still            */
-    SNIB_WHY_REVOKED,     /* force-released by somebody                     */
-    SNIB_WHY_HOLD_MAX     /* hold_max_ms is over                            */
-} snib_reason;
+    SNIB_CAUSE_PAUSED,      /* this process or machine stood still            */
+    SNIB_CAUSE_REVOKED,     /* force-released by somebody                     */
+    SNIB_CAUSE_HOLD_MAX     /* hold_max_ms is over                            */
+} snib_cause;
 
 /* "held", "at risk", …; "expired", …, "" for NONE. Static strings. */
 SNIB_API const char *snib_state_text(snib_state);
-SNIB_API const char *snib_reason_text(snib_reason);
+SNIB_API const char *snib_cause_text(snib_cause);
 
-struct snib_client; /* one store: connections, one keeper thread            */
-struct snib_lock;   /* one name in it; usable by all threads                */
+struct
+    snib_client; /* one store: connections, one background thread thread            */
+struct snib_lock; /* one name in it; usable by all threads                */
 
 /* A grant is a value: copy it, print it, pass it through any language. There
  * is nothing to free, and a stale one is recognised: a second release is an
@@ -241,7 +242,7 @@ struct snib_grant {
  * has passed. held_ms: since the grant. holds: re-entry count. */
 struct snib_status {
     snib_state state;
-    snib_reason reason;
+    snib_cause cause;
     int64_t token;
     int64_t left_ms;
     int64_t held_ms;
@@ -280,7 +281,7 @@ struct snib_client_options {
     void (*log)(void *data, int level, const char *line);
     void *data; /* passed to log                                   */
     /* Do not look for deadlocks (snib/deadlock.h), and do not show others what
-     * the lanes that wait here hold: cycles through this client are found by
+     * the owners that wait here hold: cycles through this client are found by
      * nobody then. */
     bool no_deadlock_check;
 };
@@ -357,38 +358,39 @@ struct snib_lock_options {
     size_t size;
     size_t name_size; /* bytes in name; 0: strlen                        */
     snib_kind kind;
-    uint32_t permits;      /* PERMITS: how many an acquire takes, 0: 1; BARRIER:
+    uint32_t permits;    /* PERMITS: how many an acquire takes, 0: 1; BARRIER:
                           parties; other kinds: 0                           */
-    uint32_t capacity;     /* PERMITS: the semaphore's size if the store knows
+    uint32_t capacity;   /* PERMITS: the semaphore's size if the store knows
                           none yet, 0: it must know one. One that is known
                           counts, whatever stands here                      */
-    int64_t lease_ms;      /* 0: 30 000                                       */
-    int64_t hold_max_ms;   /* told lost (HOLD_MAX) after that; 0: no limit    */
-    bool fixed_lease;      /* not renewed by itself; snib_renew may. It ends by
+    int64_t lease_ms;    /* 0: 30 000                                       */
+    int64_t hold_max_ms; /* told lost (HOLD_MAX) after that; 0: no limit    */
+    bool fixed_lease;    /* not renewed by itself; snib_renew may. It ends by
                             its time or a release, not with its process, on
                             any store: see "grants left behind"             */
-    bool aggressive;       /* after the deadline go on until the store says
+    bool aggressive;     /* after the deadline go on until the store says
                             no; switches promise P1 (exclusion) off         */
-    bool confirm;          /* a grant pushed by another's release is confirmed
+    bool confirm;        /* a grant pushed by another's release is confirmed
                             by a round trip before it is given out          */
-    bool no_reentry;       /* a second acquire by the same lane is refused
+    bool no_reentry;     /* a second acquire by the same owner is refused
                             (DEADLOCK) instead of counted                   */
-    bool spin;             /* Redis: ask again and again (10 ms, doubling to
+    bool spin;           /* Redis: ask again and again (10 ms, doubling to
                             500 ms, with jitter) instead of standing in the
                             queue: for servers without publish/subscribe.
                             Served when nobody stands in the queue, in no
                             order; the URL's ?wait=spin says so for all     */
-    bool no_local_pass;    /* do not hand over between this process' threads  */
-    int64_t lock_delay_ms; /* when a grant ends without a release (its owner
+    bool
+        no_local_hand_over; /* do not hand over between this process' threads  */
+    int64_t lock_delay_ms;  /* when a grant ends without a release (its owner
                               died, or lost it), the lock stays closed for
                               that long: time for what the owner sent to
                               arrive. 0: none; at most a day                */
-    int priority;          /* in the queue: -100 … 100, higher ones first,
+    int priority;           /* in the queue: -100 … 100, higher ones first,
                               0: ordinary. The head is never overtaken by its
                               equals; with high ones arriving for ever, low
-                              ones wait for ever. Lanes of one client go by
+                              ones wait for ever. Owners of one client go by
                               it, too; the place of their client among others
-                              is that of the lane that asked first          */
+                              is that of the owner that asked first          */
     /* Told once for each change of a grant's state (at risk, held again,
      * lost). Each handle through which the grant is held (re-entry) is told of
      * the changes since it has held it, one after another, in no order.
@@ -396,11 +398,11 @@ struct snib_lock_options {
      * releases has heard of the loss by SNIB_ERR_LOST. But a call that was on
      * its way by then may still run when snib_release has returned; it is
      * snib_lock_free that waits for it (unless called from it), so data may be
-     * freed after snib_lock_free, not after snib_release. Keeper thread or
+     * freed after snib_lock_free, not after snib_release. Background thread thread or
      * snib_process; no lock held; may call anything but
-     * snib_client_stop/free: the keeper, which a stop waits for, would wait
+     * snib_client_stop/free: the background thread, which a stop waits for, would wait
      * for itself (stop is but a close there). */
-    void (*on_change)(void *data, struct snib_grant, snib_state, snib_reason);
+    void (*on_change)(void *data, struct snib_grant, snib_state, snib_cause);
     void *data;
 };
 
@@ -429,7 +431,7 @@ struct snib_acquire_options {
                            that does not exist, of a store that was not
                            reached yet; a refused login; a store of another
                            kind) ends at once                              */
-    uint64_t lane;      /* 0: the calling thread; else snib_lane_new()     */
+    uint64_t owner;     /* 0: the calling thread; else snib_owner_new()     */
     const char *reason; /* shown to others; NULL: the client's             */
     uint32_t permits;   /* PERMITS: 0: as many as the lock's options say   */
     bool all_permits;   /* PERMITS: all that are available, at least one;
@@ -443,10 +445,10 @@ struct snib_acquire_options {
 };
 
 /* Acquire. NULL options wait for ever. *ret is all zero, no grant, after an
- * error. The lane that holds the lock gets it again at once (re-entry, same
+ * error. The owner that holds the lock gets it again at once (re-entry, same
  * token); each acquire wants its own release.
  * Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED (the handle was freed during the
- * wait), LOST (this lane lost the lock and has not unwound yet), DEADLOCK (a
+ * wait), LOST (this owner lost the lock and has not unwound yet), DEADLOCK (a
  * second reader that wants to write; a second acquire of a no_reentry lock; a
  * cycle, snib/deadlock.h), TOO_MANY (more permits than the semaphore has in the
  * store: at once, whatever wait_ms, since no wait would end it; also when it
@@ -473,11 +475,11 @@ SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
 /* Give back one hold. Errors: LOST (it had ended before, by its lease or by
  * force, whether this client had heard of that or not: somebody else may have
  * worked meanwhile; a force of which it had not heard is told in the text,
- * "revoked by anna on ci-7: bad release"; the lane is free again once all its holds are given back;
+ * "revoked by anna on ci-7: bad release"; the owner is free again once all its holds are given back;
  * after a forced release one that hands the lock to another thread of this
  * client asks nobody, and says so only if the client has heard by then),
- * NOT_HELD (released before), WRONG_LANE (the grant belongs to another thread;
- * release with that thread or acquire with an explicit lane), UNKNOWN (no
+ * NOT_HELD (released before), WRONG_OWNER (the grant belongs to another thread;
+ * release with that thread or acquire with an explicit owner), UNKNOWN (no
  * answer within request_ms, or the store refused to work; repeated in the
  * background until the lease's end), USAGE (a pull client), CLOSED (after
  * or during snib_client_stop, which has released it), FORKED. */
@@ -539,9 +541,9 @@ SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
                                                 char *ret_text, size_t size,
                                                 struct snib_error *reterr);
 
-/* A lane of one's own, for coroutines and for grants that move between
+/* An owner of one's own, for coroutines and for grants that move between
  * threads. Never 0, never reused. */
-SNIB_API uint64_t snib_lane_new(void);
+SNIB_API uint64_t snib_owner_new(void);
 
 /* -- grants left behind -------------------------------------------------------
  *
@@ -575,8 +577,8 @@ SNIB_API SNIB_CHECK snib_err snib_grant_identity(const char *text,
  * it until its lease ends, and this client queues behind it like everybody. The
  * thread that acquired it, as for snib_release; no I/O. A store in this
  * process' memory forgets it with its last client. Errors: USAGE (not a fixed
- * lease: it would be renewed by nobody), NOT_HELD, WRONG_LANE, CLOSED, FORKED,
- * LOST (it was over already; the lane is free again). */
+ * lease: it would be renewed by nobody), NOT_HELD, WRONG_OWNER, CLOSED, FORKED,
+ * LOST (it was over already; the owner is free again). */
 SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
                                      struct snib_error *reterr);
 
@@ -628,7 +630,7 @@ typedef enum snib_event_kind {
  * of a REFUSED is the one that acquire_start gave, which is no grant's. There is
  * no lock in an event: let user lead to it.
  * A grant that is LOST still wants its release_start (which answers LOST), as
- * a lost one wants its snib_release: until then its lane is shut out. Of
+ * a lost one wants its snib_release: until then its owner is shut out. Of
  * several handles through which one grant is held (re-entry) each has a STATE of
  * its own, with its `user`, if its first hold was an acquire_start. After a
  * handle's last hold was given back no STATE comes of that any more. */
@@ -637,19 +639,19 @@ struct snib_event {
     struct snib_grant grant;
     void *user;
     snib_state state;
-    snib_reason reason;
+    snib_cause cause;
     struct snib_error error;
 };
 
 /* Start an acquire or release; every start that returns OK ends in exactly
  * one event from snib_next. *ret_ticket names the attempt for snib_cancel and
- * is the grant's ticket afterwards. The lane must be given (lane 0 makes a
+ * is the grant's ticket afterwards. The owner must be given (owner 0 makes a
  * new one for this grant). After an error there is no event; what the store
  * says is in the event.
- * Errors of snib_acquire_start: USAGE (options), DEADLOCK (this lane holds a
- * no_reentry lock), LOST (this lane lost the lock), LIMIT (no thread or file
+ * Errors of snib_acquire_start: USAGE (options), DEADLOCK (this owner holds a
+ * no_reentry lock), LOST (this owner lost the lock), LIMIT (no thread or file
  * descriptor is left), CLOSED, FORKED, NOMEM.
- * Errors of snib_release_start: NOT_HELD, WRONG_LANE, LIMIT, CLOSED, FORKED,
+ * Errors of snib_release_start: NOT_HELD, WRONG_OWNER, LIMIT, CLOSED, FORKED,
  * NOMEM. */
 SNIB_API SNIB_CHECK snib_err
 snib_acquire_start(struct snib_lock *, const struct snib_acquire_options *,
@@ -690,7 +692,7 @@ SNIB_API bool snib_next(struct snib_client *, struct snib_event *ret);
 
 /* Somebody at a lock: a holder or a waiter. Strings are never NULL. */
 struct snib_party {
-    const char *owner; /* client id, hexadecimal                          */
+    const char *client_id; /* client id, hexadecimal                          */
     const char *host;
     const char *user;
     const char *program;
@@ -707,13 +709,13 @@ struct snib_party {
     uint32_t permits;
     uint32_t holds; /* as last shown to the store                      */
     bool self;      /* this very client                                */
-    /* The lane, a number in its process, 0: not known. A mutex passed on
+    /* The owner, a number in its process, 0: not known. A mutex passed on
      * between the threads of a process shows who asked for it first; permits
-     * belong to no lane, it is the one that acquired them. Without its highest
-     * bit, by which a lane of snib_lane_new() is told from a thread's. */
-    uint64_t lane;
+     * belong to no owner, it is the one that acquired them. Without its highest
+     * bit, by which an owner of snib_owner_new() is told from a thread's. */
+    uint64_t owner;
     const char *request; /* id of the grant or wait: 32 hexadecimal digits */
-    /* Of a waiter: what its lane held when it began to wait, and what was held
+    /* Of a waiter: what its owner held when it began to wait, and what was held
      * above it (snib_acquire_options.above): the first 16 digits of those
      * grants' requests, joined by ','; "": nothing known. */
     const char *holding;

@@ -53,13 +53,13 @@ bool sim_is_new(const struct sim_step *s, const struct sim_holder *h)
 
 /* "12", ",d5000", ",b<request>". */
 static void read_wants(const char *text, int64_t *permits, int64_t *delay,
-                       char *beside)
+                       char *upgrade_of)
 {
     char *at;
     *permits = strtoll(text, &at, 10);
     *delay = at[0] == ',' && at[1] == 'd' ? strtoll(at + 2, &at, 10) : 0;
     if (at[0] == ',' && at[1] == 'b' && strlen(at + 2) >= SIM_ID) {
-        memcpy(beside, at + 2, SIM_ID);
+        memcpy(upgrade_of, at + 2, SIM_ID);
     }
 }
 
@@ -67,12 +67,12 @@ static void read_holder(void *user, const struct sim_redis_item *item)
 {
     struct sim_book *b = user;
     char id[SIM_ID + 1], wants[96];
-    long long token, end, room;
+    long long token, end, reserve;
     int mode;
     struct sim_holder h = {0};
     if (b->holders == SIM_BOOK || item->name.len < SIM_ID ||
         sscanf(item->value.ptr, "%32s %lld %lld %d %95s %*s %lld", id, &token,
-               &end, &mode, wants, &room) != 6) {
+               &end, &mode, wants, &reserve) != 6) {
         return;
     }
     memcpy(h.id, id, SIM_ID);
@@ -80,8 +80,8 @@ static void read_holder(void *user, const struct sim_redis_item *item)
     h.mode = mode;
     h.token = token;
     h.end = end;
-    h.room = room;
-    read_wants(wants, &h.permits, &h.delay, h.beside);
+    h.reserve = reserve;
+    read_wants(wants, &h.permits, &h.delay, h.upgrade_of);
     const char *slot = strstr(wants, ",s");
     h.slot = slot ? strtoll(slot + 2, NULL, 10) : -1;
     b->holder[b->holders++] = h;
@@ -94,14 +94,14 @@ static void read_waiter(void *user, const struct sim_redis_item *item)
     int64_t delay;
     struct sim_waiter w = {0};
     if (b->waiters == SIM_BOOK || item->name.len != SIM_ID ||
-        sscanf(item->value.ptr, "%*s %47s %*s %lf %*s %*s %*s %d %95s", w.chan,
+        sscanf(item->value.ptr, "%*s %47s %*s %lf %*s %*s %*s %d %95s", w.conn,
                &w.rank, &w.mode, wants) != 4) {
         return;
     }
     memcpy(w.id, item->name.ptr, SIM_ID);
     const char *since = strstr(item->value.ptr, "since=");
     w.since = since ? strtoll(since + 6, NULL, 10) : 0;
-    read_wants(wants, &w.permits, &delay, w.beside);
+    read_wants(wants, &w.permits, &delay, w.upgrade_of);
     b->waiter[b->waiters++] = w;
 }
 
@@ -184,7 +184,7 @@ static bool fits(const struct sim_book *b, const struct sim_waiter *w)
     for (int i = 0; i < b->holders; i++) {
         const struct sim_holder *h = &b->holder[i];
         if (sim_live(h, b->now) &&
-            !(w->beside[0] && sim_same(w->beside, h->id))) {
+            !(w->upgrade_of[0] && sim_same(w->upgrade_of, h->id))) {
             others++;
             closed |= sim_alone(h->mode);
             used += h->mode == 3 ? h->permits : 0;
@@ -201,10 +201,10 @@ static bool fits(const struct sim_book *b, const struct sim_waiter *w)
 static bool servable(const struct sim_book *b, const struct sim_waiter *w)
 {
     const struct sim_holder *other =
-        w->beside[0] ? sim_holder_of(b, w->beside) : NULL;
+        w->upgrade_of[0] ? sim_holder_of(b, w->upgrade_of) : NULL;
     return w->queued && w->alive > b->now &&
            (w->mode != 3 || w->permits <= b->size) &&
-           (!w->beside[0] || (other && other->end > b->now));
+           (!w->upgrade_of[0] || (other && other->end > b->now));
 }
 
 static bool ahead(const struct sim_waiter *a, const struct sim_waiter *b)
@@ -229,7 +229,7 @@ const struct sim_waiter *sim_book_fits(const struct sim_world *w,
         if (!next || !fits(b, next) || (group && next->mode != 4)) {
             return NULL;
         }
-        bool heard = sim_redis_numsub(w->node[0].redis, next->chan) == 1;
+        bool heard = sim_redis_numsub(w->node[0].redis, next->conn) == 1;
         if (heard && (next->mode != 4 || ++group == next->permits)) {
             return next;
         }
@@ -248,7 +248,7 @@ static void arrive(struct sim_shelf *s, const struct sim_step *step,
             continue;
         }
         w->arrival = ++s->arrivals;
-        if (step->script == SIM_SCRIPT_ACQUIRE && !w->beside[0]) {
+        if (step->script == SIM_SCRIPT_ACQUIRE && !w->upgrade_of[0]) {
             w->class = atoi(step->ev->argv[SIM_SCRIPT_ACQUIRE - 1].ptr);
         }
     }
@@ -301,9 +301,9 @@ static void step(struct sim_world *w, enum sim_script script, int name,
         look(w, &s);
     }
     if (is.size > shelf->book.size) { /* sizes that callers may have met */
-        for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-            struct sim_lane *l =
-                &w->client[i / w->opt.lanes].lane[i % w->opt.lanes];
+        for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+            struct sim_owner *l =
+                &w->client[i / w->opt.owners].owner[i % w->opt.owners];
             l->size_seen = l->size_seen > is.size ? l->size_seen : is.size;
         }
     }

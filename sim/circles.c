@@ -1,12 +1,12 @@
-/* sim/circles.c — who waits for whom, as is true now: from what the lanes do
+/* sim/circles.c — who waits for whom, as is true now: from what the owners do
  * and what the server's books say. Written a second time on purpose, without
  * the texts, the rows and the graph of core/waits.c: what that refuses is
  * judged by this.
  *
- * A wait is a request in a queue for which some lane waits at this instant.
- * (One whose lane has given up or died may stand there for a while yet: it is
- * none, but what others see; for them it is a ghost, which has what its lane
- * had when it waited.) It cannot end before the wait of a lane that has a grant in its way,
+ * A wait is a request in a queue for which some owner waits at this instant.
+ * (One whose owner has given up or died may stand there for a while yet: it is
+ * none, but what others see; for them it is a ghost, which has what its owner
+ * had when it waited.) It cannot end before the wait of an owner that has a grant in its way,
  * nor before one that stands ahead. Whoever has a grant and does not wait can
  * go on, and so can everybody behind. Edges through permits are left out:
  * enough of them, not all, must come back. */
@@ -27,10 +27,10 @@ static void hex(char *to, uint64_t n)
     }
 }
 
-/* The request behind a seat; false: there is none. */
-static bool id_of(const struct snib__seat *s, char ret[SIM_ID])
+/* The request behind an acquisition; false: there is none. */
+static bool id_of(const struct snib__acquisition *s, char ret[SIM_ID])
 {
-    const struct snib__turn *t = s && s->site ? s->site->turn : NULL;
+    const struct snib__claim *t = s && s->local ? s->local->claim : NULL;
     if (t) {
         hex(ret, t->id[0]);
         hex(ret + 16, t->id[1]);
@@ -38,61 +38,62 @@ static bool id_of(const struct snib__seat *s, char ret[SIM_ID])
     return t != NULL;
 }
 
-/* -- lanes -------------------------------------------------------------------- */
+/* -- owners -------------------------------------------------------------------- */
 
-enum { LANES = SIM_CLIENTS * SIM_LANES };
+enum { LANES = SIM_CLIENTS * SIM_OWNERS };
 
-/* What lanes wait for and have, by the ids of the requests. */
-struct lanes {
+/* What owners wait for and have, by the ids of the requests. */
+struct owners {
     struct {
         char id[SIM_ID];
-        int lane, name;
+        int owner, name;
     } wait[LANES], grant[LANES * SIM_GRANTS];
     int waits, grants;
 };
 
-static const struct snib__seat *wait_of(const struct sim_lane *l)
+static const struct snib__acquisition *wait_of(const struct sim_owner *l)
 {
-    const struct snib__seat *s = l->state == SIM_LANE_WAITING   ? l->seat
-                                 : l->state == SIM_LANE_NESTING ? l->nest.wait
-                                                                : NULL;
-    return s && s->state == SNIB__SEAT_WAITING ? s : NULL;
+    const struct snib__acquisition *s = l->state == SIM_OWNER_WAITING ? l->acq
+                                        : l->state == SIM_OWNER_NESTING
+                                            ? l->nest.wait
+                                            : NULL;
+    return s && s->state == SNIB__ACQ_WAITING ? s : NULL;
 }
 
-static void read_lane(const struct sim_lane *l, int lane, struct lanes *v)
+static void read_owner(const struct sim_owner *l, int owner, struct owners *v)
 {
     struct sim_grant g[SIM_GRANTS];
     int n = sim_grants(l, g);
     if (id_of(wait_of(l), v->wait[v->waits].id)) {
         v->wait[v->waits].name = sim_wants(l);
-        v->wait[v->waits++].lane = lane;
+        v->wait[v->waits++].owner = owner;
     }
     for (int k = 0; k < n; k++) {
-        if (g[k].seat->state == SNIB__SEAT_SERVED &&
-            id_of(g[k].seat, v->grant[v->grants].id)) {
+        if (g[k].acq->state == SNIB__ACQ_SERVED &&
+            id_of(g[k].acq, v->grant[v->grants].id)) {
             v->grant[v->grants].name = g[k].name;
-            v->grant[v->grants++].lane = lane;
+            v->grant[v->grants++].owner = owner;
         }
     }
 }
 
-static uint64_t who_waits(const struct lanes *v, int name, const char *id)
+static uint64_t who_waits(const struct owners *v, int name, const char *id)
 {
-    uint64_t lanes = 0;
+    uint64_t owners = 0;
     for (int i = 0; i < v->waits; i++) {
         if (v->wait[i].name == name && sim_same(v->wait[i].id, id)) {
-            lanes |= bit(v->wait[i].lane);
+            owners |= bit(v->wait[i].owner);
         }
     }
-    return lanes;
+    return owners;
 }
 
-/* The lane that has this grant; -1: none, as far as it knows. */
-static int who_has(const struct lanes *v, int name, const char *id)
+/* The owner that has this grant; -1: none, as far as it knows. */
+static int who_has(const struct owners *v, int name, const char *id)
 {
     for (int i = 0; i < v->grants; i++) {
         if (v->grant[i].name == name && sim_same(v->grant[i].id, id)) {
-            return v->grant[i].lane;
+            return v->grant[i].owner;
         }
     }
     return -1;
@@ -121,8 +122,8 @@ static bool had(const struct sim_past *p, const char *grant)
 }
 
 /* It waits; what it has by then may stay at the server, although it is given
- * back. (A lane that waits gets nothing more.) */
-static void remember(struct sim_world *w, const struct lanes *v, int i)
+ * back. (An owner that waits gets nothing more.) */
+static void remember(struct sim_world *w, const struct owners *v, int i)
 {
     struct sim_past *p = past_of(w, v->wait[i].name, v->wait[i].id);
     if (!p) {
@@ -130,9 +131,9 @@ static void remember(struct sim_world *w, const struct lanes *v, int i)
         *p = (struct sim_past){.name = v->wait[i].name};
         memcpy(p->id, v->wait[i].id, SIM_ID);
     }
-    p->lanes |= bit(v->wait[i].lane);
+    p->owners |= bit(v->wait[i].owner);
     for (int k = 0; k < v->grants && p->grants < SIM_GRANTS; k++) {
-        if (v->grant[k].lane == v->wait[i].lane && !had(p, v->grant[k].id)) {
+        if (v->grant[k].owner == v->wait[i].owner && !had(p, v->grant[k].id)) {
             memcpy(p->grant[p->grants++], v->grant[k].id, SIM_ID);
         }
     }
@@ -152,7 +153,7 @@ static bool ahead(const struct sim_waiter *a, const struct sim_waiter *b)
                                               : a->arrival < b->arrival);
 }
 
-static void edges_of(struct sim_world *w, const struct lanes *lanes,
+static void edges_of(struct sim_world *w, const struct owners *owners,
                      bool ghosts, struct sim_wait *v, int count, int i)
 {
     const struct sim_book *b = &w->shelf[v[i].name].book;
@@ -160,54 +161,54 @@ static void edges_of(struct sim_world *w, const struct lanes *lanes,
     for (int k = 0; k < count; k++) {
         if (k != i && v[k].name == v[i].name &&
             ahead(sim_waiter_of(b, v[k].id), x)) {
-            v[i].line |= bit(k);
+            v[i].wire |= bit(k);
         }
     }
     for (int n = 0; n < b->holders; n++) {
         const struct sim_holder *h = &b->holder[n];
         bool closed =
             h->end > sim_wall_us(w, 0) / 1000 && in_the_way(h->mode, x->mode);
-        int lane = who_has(lanes, v[i].name, h->id);
+        int owner = who_has(owners, v[i].name, h->id);
         for (int k = 0; closed && k < count; k++) {
             if (k != i &&
-                ((lane >= 0 && !v[k].ghost && v[k].lanes & bit(lane)) ||
+                ((owner >= 0 && !v[k].ghost && v[k].owners & bit(owner)) ||
                  (ghosts && had(past_of(w, v[k].name, v[k].id), h->id)))) {
                 v[i].hold |= bit(k);
             }
         }
     }
-    v[i].reach = v[i].hold | v[i].line;
+    v[i].reach = v[i].hold | v[i].wire;
 }
 
-static struct lanes *read_lanes(const struct sim_world *w)
+static struct owners *read_owners(const struct sim_world *w)
 {
-    static _Thread_local struct lanes lanes;
-    lanes.waits = lanes.grants = 0;
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        int c = i / w->opt.lanes, l = i % w->opt.lanes;
-        read_lane(&w->client[c].lane[l], c * SIM_LANES + l, &lanes);
+    static _Thread_local struct owners owners;
+    owners.waits = owners.grants = 0;
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        int c = i / w->opt.owners, l = i % w->opt.owners;
+        read_owner(&w->client[c].owner[l], c * SIM_OWNERS + l, &owners);
     }
-    return &lanes;
+    return &owners;
 }
 
 void sim_waits_note(struct sim_world *w)
 {
-    const struct lanes *lanes = read_lanes(w);
-    for (int i = 0; i < lanes->waits; i++) {
-        remember(w, lanes, i);
+    const struct owners *owners = read_owners(w);
+    for (int i = 0; i < owners->waits; i++) {
+        remember(w, owners, i);
     }
 }
 
 int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
 {
-    const struct lanes *lanes = read_lanes(w);
+    const struct owners *owners = read_owners(w);
     int64_t now_ms = sim_wall_us(w, 0) / 1000;
     int count = 0;
     for (int n = 0; n < w->opt.names; n++) {
         const struct sim_book *b = &w->shelf[n].book;
         for (int i = 0; i < b->waiters && count < SIM_WAITS; i++) {
             const struct sim_waiter *x = &b->waiter[i];
-            uint64_t who = x->alive > now_ms ? who_waits(lanes, n, x->id) : 0;
+            uint64_t who = x->alive > now_ms ? who_waits(owners, n, x->id) : 0;
             struct sim_past *p =
                 x->alive > now_ms ? past_of(w, n, x->id) : NULL;
             if (p) {
@@ -215,8 +216,8 @@ int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
             }
             if (p && (who || ghosts)) {
                 ret[count] = (struct sim_wait){.name = n,
-                                               .lanes = who ? who : p->lanes,
-                                               .ever = p->lanes,
+                                               .owners = who ? who : p->owners,
+                                               .ever = p->owners,
                                                .ghost = !who,
                                                .since = x->since};
                 memcpy(ret[count++].id, x->id, SIM_ID);
@@ -224,7 +225,7 @@ int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
         }
     }
     for (int i = 0; i < count; i++) {
-        edges_of(w, lanes, ghosts, ret, count, i);
+        edges_of(w, owners, ghosts, ret, count, i);
     }
     for (int k = 0; k < count; k++) {
         for (int i = 0; i < count; i++) {
@@ -245,7 +246,7 @@ uint64_t sim_waits_set(const struct sim_wait *v, int count, int i)
     return set;
 }
 
-/* The youngest of those whose lanes have what another of the set waits for:
+/* The youngest of those whose owners have what another of the set waits for:
  * the others would only leave the queue. */
 int sim_waits_youngest(const struct sim_wait *v, int count, uint64_t set)
 {
@@ -287,7 +288,7 @@ uint64_t sim_waits_mark(const struct sim_wait *v, int count, uint64_t set)
         for (int k = 0; set & bit(i) && k < count; k++) {
             if (set & bit(k)) {
                 mark += mix(number(&v[i]) + 3 * number(&v[k]) +
-                            (v[i].hold >> k & 1) + 2 * (v[i].line >> k & 1));
+                            (v[i].hold >> k & 1) + 2 * (v[i].wire >> k & 1));
             }
         }
     }

@@ -7,11 +7,11 @@
 #include "store/quorum/quorum.h"
 #include "store/redis/redis.h"
 
-static void told_log(void *data, int level, const char *line)
+static void told_log(void *data, int level, const char *wire)
 {
     struct sim_world *w = data;
     (void)level;
-    sim_note(w, "  log: %s", line);
+    sim_note(w, "  log: %s", wire);
 }
 
 static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
@@ -65,7 +65,7 @@ bool sim_client_start(struct sim_world *w, int client)
     snib_err e = snib__engine_open(&cfg, &c->engine, &err);
     snib__url_free(url);
     for (int i = 0; !e && i < w->opt.names; i++) {
-        e = snib__engine_site(c->engine, names[i], 0, &c->site[i], &err);
+        e = snib__engine_local_lock(c->engine, names[i], 0, &c->local[i], &err);
     }
     if (e) {
         sim_fail(w, "harness", "open: %s", err.text);
@@ -76,27 +76,27 @@ bool sim_client_start(struct sim_world *w, int client)
     snprintf(c->hex, sizeof c->hex, "%016llx%016llx", (unsigned long long)id[0],
              (unsigned long long)id[1]);
     c->timer_at = INT64_MAX;
-    c->terms_busy = c->force_busy = c->listened = false;
-    c->listens_since = c->deaf_since = 0;
+    c->params_busy = c->force_busy = c->listened = false;
+    c->listens_since = c->unresponsive_since = 0;
     sim_force_begin(w, client);
     memset(&c->look, 0, sizeof c->look);
-    for (int i = 0; i < w->opt.lanes; i++) {
-        struct sim_lane *l = &c->lane[i];
+    for (int i = 0; i < w->opt.owners; i++) {
+        struct sim_owner *l = &c->owner[i];
         int left = c->life ? l->ops_left : w->opt.ops;
-        *l = (struct sim_lane){.ops_left = left,
-                               .lane = (uint64_t)i + 1,
-                               .state =
-                                   left > 0 ? SIM_LANE_IDLE : SIM_LANE_DONE};
-        if (i >= w->callers) { /* the seat of one name of several */
-            l->lane = (uint64_t)(i - w->callers) / SIM_NAMES + 1;
-            l->state = SIM_LANE_DONE;
+        *l = (struct sim_owner){.ops_left = left,
+                                .owner = (uint64_t)i + 1,
+                                .state =
+                                    left > 0 ? SIM_OWNER_IDLE : SIM_OWNER_DONE};
+        if (i >= w->callers) { /* the acquisition of one name of several */
+            l->owner = (uint64_t)(i - w->callers) / SIM_NAMES + 1;
+            l->state = SIM_OWNER_DONE;
             continue;
         }
         sim_push(w, (struct sim_event){
                         .at = w->t + (int64_t)snib__rng_below(
                                          &w->work,
                                          (uint64_t)w->opt.think_us * 1000 + 1),
-                        .kind = SIM_EV_LANE,
+                        .kind = SIM_EV_OWNER,
                         .client = client,
                         .a = i,
                         .life = c->life});
@@ -112,8 +112,8 @@ void sim_client_stop(struct sim_world *w, int client)
         sim_same_closed(w, client);
     }
     snib__engine_free(c->engine);
-    snib__buf_free(&c->terms.result);
-    sim_errands_stop(w, client);
+    snib__buf_free(&c->params.result);
+    sim_directs_stop(w, client);
     snib__buf_free(&c->force.result);
     c->engine = NULL;
 }
@@ -129,13 +129,13 @@ void sim_client_after(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     uint8_t news;
-    struct snib__seat *s;
+    struct snib__acquisition *s;
     while ((s = snib__engine_told(c->engine, &news))) {
         sim_same_told(w, client, s, news);
         theorem_words_fit(w, client, s);
-        sim_lane_told(w, client, s, news);
+        sim_owner_told(w, client, s, news);
     }
-    sim_kinds_queries(w, client);
+    sim_kinds_directs(w, client);
     sim_same_after(w, client);
     sim_net_drive(w, client);
     snib_instant due = snib__engine_due(c->engine);
@@ -160,13 +160,13 @@ void sim_client_timer(struct sim_world *w, int client)
     sim_client_after(w, client);
 }
 
-void sim_client_input(struct sim_world *w, int client, int chan,
+void sim_client_input(struct sim_world *w, int client, int conn,
                       enum snib__input_kind kind, const void *bytes,
                       size_t size)
 {
     struct sim_client *c = &w->client[client];
     struct snib__input in = {
-        .kind = kind, .chan = (uint8_t)chan, .bytes = bytes, .size = size};
+        .kind = kind, .conn = (uint8_t)conn, .bytes = bytes, .size = size};
     /* As in run: time has passed, so what is due comes first. */
     snib__engine_tick(c->engine, now_of(w, c));
     snib__engine_input(c->engine, now_of(w, c), &in);

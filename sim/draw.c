@@ -22,7 +22,7 @@ void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
         sim_circles_draw(o);
         sim_force_draw(o);
         sim_many_draw(o, false);
-        sim_errands_draw(o);
+        sim_directs_draw(o);
         sim_lease_draw(o);
     }
 }

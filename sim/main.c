@@ -11,11 +11,11 @@
  * WORLDS: all kinds of worlds, each for so many seeds, or
  *   --mutex    plain mutexes on one server only: the short workload
  *   --quorum   of several servers only
- *   --many     lanes want several names as one, in every seed
+ *   --many     owners want several names as one, in every seed
  * and of the same seeds only those in which
  *   --circles  locks are taken inside others
  *   --force    grants are ended by force, or callers spin
- *   --values   lanes work on versioned values, or look who holds
+ *   --values   owners work on versioned values, or look who holds
  *   --leases   leases have two lengths, and callers renew by hand
  *
  * Exit 0: all theorems held; 1: one broke (seed, theorem, shrunk scenario and

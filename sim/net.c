@@ -22,31 +22,31 @@ static int64_t latency(struct sim_world *w, int node)
 }
 
 /* Which server a line of a client leads to. */
-static int node_of(int chan)
+static int node_of(int conn)
 {
-    return chan / SIM_CHANS;
+    return conn / SIM_CONNS;
 }
 
-static struct sim_line *line_of(struct sim_world *w, int client, uint32_t id,
-                                int *ret_chan)
+static struct sim_wire *wire_of(struct sim_world *w, int client, uint32_t id,
+                                int *ret_conn)
 {
-    for (int i = 0; i < w->lines; i++) {
-        struct sim_line *l = &w->client[client].line[i];
-        if (l->state != SIM_LINE_NONE && l->id == id) {
-            *ret_chan = i;
+    for (int i = 0; i < w->wires; i++) {
+        struct sim_wire *l = &w->client[client].wire[i];
+        if (l->state != SIM_WIRE_NONE && l->id == id) {
+            *ret_conn = i;
             return l;
         }
     }
     return NULL;
 }
 
-static void send_segment(struct sim_world *w, int client, int chan, int kind,
+static void send_segment(struct sim_world *w, int client, int conn, int kind,
                          const uint8_t *p, size_t n)
 {
-    struct sim_line *l = &w->client[client].line[chan];
+    struct sim_wire *l = &w->client[client].wire[conn];
     int64_t *last = kind == SIM_EV_UP ? &l->last_up : &l->last_down;
     int64_t at =
-        w->t + latency(w, node_of(chan)) + (kind == SIM_EV_UP ? l->late : 0);
+        w->t + latency(w, node_of(conn)) + (kind == SIM_EV_UP ? l->late : 0);
     at = at > *last ? at : *last + 1;
     *last = at;
     uint8_t *copy = malloc(n);
@@ -58,18 +58,18 @@ static void send_segment(struct sim_world *w, int client, int chan, int kind,
                                    .kind = kind,
                                    .client = client,
                                    .a = l->server_conn,
-                                   .node = node_of(chan),
-                                   .line = l->id,
+                                   .node = node_of(conn),
+                                   .wire = l->id,
                                    .life = w->client[client].life,
                                    .bytes = copy,
                                    .size = n});
 }
 
-static void send_bytes(struct sim_world *w, int client, int chan, int kind,
+static void send_bytes(struct sim_world *w, int client, int conn, int kind,
                        const uint8_t *p, size_t n)
 {
-    struct sim_line *l = &w->client[client].line[chan];
-    if (w->client[client].isolated_until[node_of(chan)] > w->t ||
+    struct sim_wire *l = &w->client[client].wire[conn];
+    if (w->client[client].isolated_until[node_of(conn)] > w->t ||
         (l->late && kind == SIM_EV_DOWN)) {
         l->half_open |= kind == SIM_EV_UP || !l->late; /* streams have no
                                                           holes */
@@ -80,33 +80,33 @@ static void send_bytes(struct sim_world *w, int client, int chan, int kind,
     }
     if (n > 1 && (int)snib__rng_below(&w->net, 100) < w->opt.split_pct) {
         size_t k = 1 + (size_t)snib__rng_below(&w->net, n - 1);
-        send_segment(w, client, chan, kind, p, k);
+        send_segment(w, client, conn, kind, p, k);
         p += k;
         n -= k;
     }
-    send_segment(w, client, chan, kind, p, n);
+    send_segment(w, client, conn, kind, p, n);
 }
 
 /* The connection is gone at once; both ends learn it a moment later, the
  * server after what is still on its way to it. */
-void sim_net_break(struct sim_world *w, int client, int chan)
+void sim_net_break(struct sim_world *w, int client, int conn)
 {
-    struct sim_line *l = &w->client[client].line[chan];
-    if (l->state == SIM_LINE_NONE) {
+    struct sim_wire *l = &w->client[client].wire[conn];
+    if (l->state == SIM_WIRE_NONE) {
         return;
     }
     if (l->server_conn) {
-        int64_t at = w->t + latency(w, node_of(chan));
+        int64_t at = w->t + latency(w, node_of(conn));
         sim_push(w,
                  (struct sim_event){.at = at > l->last_up ? at : l->last_up + 1,
                                     .kind = SIM_EV_GONE,
-                                    .node = node_of(chan),
+                                    .node = node_of(conn),
                                     .a = l->server_conn});
     }
-    sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(chan)),
+    sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(conn)),
                                    .kind = SIM_EV_CLOSED,
                                    .client = client,
-                                   .line = l->id,
+                                   .wire = l->id,
                                    .life = w->client[client].life});
     l->half_open = true; /* nothing more passes */
     l->server_conn = 0;
@@ -115,23 +115,23 @@ void sim_net_break(struct sim_world *w, int client, int chan)
 void sim_net_break_all(struct sim_world *w, int node)
 {
     for (int c = 0; c < w->opt.clients; c++) {
-        for (int i = 0; i < SIM_CHANS; i++) {
-            sim_net_break(w, c, node * SIM_CHANS + i);
+        for (int i = 0; i < SIM_CONNS; i++) {
+            sim_net_break(w, c, node * SIM_CONNS + i);
         }
     }
 }
 
 void sim_net_drop_client(struct sim_world *w, int client)
 {
-    for (int i = 0; i < w->lines; i++) {
-        struct sim_line *l = &w->client[client].line[i];
-        if (l->state != SIM_LINE_NONE && l->server_conn) {
+    for (int i = 0; i < w->wires; i++) {
+        struct sim_wire *l = &w->client[client].wire[i];
+        if (l->state != SIM_WIRE_NONE && l->server_conn) {
             sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(i)),
                                            .kind = SIM_EV_GONE,
                                            .node = node_of(i),
                                            .a = l->server_conn});
         }
-        *l = (struct sim_line){0};
+        *l = (struct sim_wire){0};
     }
 }
 
@@ -147,29 +147,29 @@ void sim_net_drive(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     struct snib__out *out = snib__engine_out(c->engine);
-    for (int i = 0; i < w->lines; i++) {
-        struct sim_line *l = &c->line[i];
+    for (int i = 0; i < w->wires; i++) {
+        struct sim_wire *l = &c->wire[i];
         uint32_t bit = UINT32_C(1) << i;
         if (out->shut & bit) {
             out->shut &= ~bit;
-            snib__buf_clear(&out->chan[i].out);
+            snib__buf_clear(&out->conn[i].out);
             sim_net_break(w, client, i);
         }
-        if (out->open & bit && l->state == SIM_LINE_NONE) {
+        if (out->open & bit && l->state == SIM_WIRE_NONE) {
             out->open &= ~bit;
-            *l = (struct sim_line){.state = SIM_LINE_CONNECTING,
-                                   .id = ++w->next_line};
+            *l = (struct sim_wire){.state = SIM_WIRE_CONNECTING,
+                                   .id = ++w->next_wire};
             sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(i)),
                                            .kind = SIM_EV_OPENED,
                                            .client = client,
-                                           .line = l->id,
+                                           .wire = l->id,
                                            .life = c->life});
         }
-        size_t n = snib__buf_size(&out->chan[i].out);
-        if (n && l->state == SIM_LINE_OPEN) {
+        size_t n = snib__buf_size(&out->conn[i].out);
+        if (n && l->state == SIM_WIRE_OPEN) {
             send_bytes(w, client, i, SIM_EV_UP,
-                       snib__buf_bytes(&out->chan[i].out), n);
-            snib__buf_consume(&out->chan[i].out, n);
+                       snib__buf_bytes(&out->conn[i].out), n);
+            snib__buf_consume(&out->conn[i].out, n);
         }
     }
 }
@@ -178,8 +178,8 @@ void sim_net_drive(struct sim_world *w, int client)
 void sim_net_server_out(struct sim_world *w, int node)
 {
     struct sim_redis *redis = w->node[node].redis;
-    int first = node * SIM_CHANS;
-    int ids[SIM_CLIENTS * SNIB__CHANS * 2];
+    int first = node * SIM_CONNS;
+    int ids[SIM_CLIENTS * SNIB__CONNS * 2];
     size_t n = sim_redis_pending(redis, ids, sizeof ids / sizeof ids[0]);
     n = n < sizeof ids / sizeof ids[0] ? n : sizeof ids / sizeof ids[0];
     for (size_t k = 0; k < n; k++) {
@@ -187,9 +187,9 @@ void sim_net_server_out(struct sim_world *w, int node)
         size_t size;
         sim_redis_output(redis, ids[k], &p, &size);
         for (int c = 0; c < w->opt.clients; c++) {
-            for (int i = first; i < first + SIM_CHANS; i++) {
-                struct sim_line *l = &w->client[c].line[i];
-                if (l->state == SIM_LINE_NONE || l->server_conn != ids[k]) {
+            for (int i = first; i < first + SIM_CONNS; i++) {
+                struct sim_wire *l = &w->client[c].wire[i];
+                if (l->state == SIM_WIRE_NONE || l->server_conn != ids[k]) {
                     continue;
                 }
                 if (l->lose_reply && size) {
@@ -203,16 +203,16 @@ void sim_net_server_out(struct sim_world *w, int node)
         sim_redis_consume(redis, ids[k], size);
         if (sim_redis_is_closing(redis, ids[k])) {
             for (int c = 0; c < w->opt.clients; c++) {
-                for (int i = first; i < first + SIM_CHANS; i++) {
-                    struct sim_line *l = &w->client[c].line[i];
-                    if (l->state != SIM_LINE_NONE && l->server_conn == ids[k]) {
+                for (int i = first; i < first + SIM_CONNS; i++) {
+                    struct sim_wire *l = &w->client[c].wire[i];
+                    if (l->state != SIM_WIRE_NONE && l->server_conn == ids[k]) {
                         int64_t at = l->last_down > w->t ? l->last_down : w->t;
                         l->server_conn = 0;
                         sim_push(w,
                                  (struct sim_event){.at = at + 1,
                                                     .kind = SIM_EV_CLOSED,
                                                     .client = c,
-                                                    .line = l->id,
+                                                    .wire = l->id,
                                                     .life = w->client[c].life});
                     }
                 }
@@ -224,29 +224,29 @@ void sim_net_server_out(struct sim_world *w, int node)
 
 static void opened(struct sim_world *w, const struct sim_event *ev)
 {
-    int chan;
-    struct sim_line *l = line_of(w, ev->client, ev->line, &chan);
-    if (!l || l->state != SIM_LINE_CONNECTING) {
+    int conn;
+    struct sim_wire *l = wire_of(w, ev->client, ev->wire, &conn);
+    if (!l || l->state != SIM_WIRE_CONNECTING) {
         return;
     }
-    int node = node_of(chan);
+    int node = node_of(conn);
     if (!server_reachable(w, ev->client, node)) {
         static const char why[] = "connection refused";
-        l->state = SIM_LINE_NONE;
-        sim_client_input(w, ev->client, chan, SNIB__IN_REFUSED, why,
+        l->state = SIM_WIRE_NONE;
+        sim_client_input(w, ev->client, conn, SNIB__IN_REFUSED, why,
                          sizeof why - 1);
         return;
     }
-    l->state = SIM_LINE_OPEN;
+    l->state = SIM_WIRE_OPEN;
     l->server_conn = sim_redis_connect(w->node[node].redis);
     sim_net_server_out(w, node); /* max clients speaks first */
-    sim_client_input(w, ev->client, chan, SNIB__IN_OPENED, NULL, 0);
+    sim_client_input(w, ev->client, conn, SNIB__IN_OPENED, NULL, 0);
 }
 
 void sim_net_event(struct sim_world *w, const struct sim_event *ev)
 {
-    int chan;
-    struct sim_line *l;
+    int conn;
+    struct sim_wire *l;
     struct sim_server *s = &w->node[ev->node];
     bool mine = ev->life == w->client[ev->client].life;
     switch (ev->kind) {
@@ -263,21 +263,21 @@ void sim_net_event(struct sim_world *w, const struct sim_event *ev)
         }
         return;
     case SIM_EV_DOWN:
-        l = mine ? line_of(w, ev->client, ev->line, &chan) : NULL;
-        if (l && w->client[ev->client].isolated_until[node_of(chan)] > w->t) {
+        l = mine ? wire_of(w, ev->client, ev->wire, &conn) : NULL;
+        if (l && w->client[ev->client].isolated_until[node_of(conn)] > w->t) {
             l->half_open = true;
         }
-        if (l && l->state == SIM_LINE_OPEN && !l->half_open && !l->late) {
-            sim_client_input(w, ev->client, chan, SNIB__IN_BYTES, ev->bytes,
+        if (l && l->state == SIM_WIRE_OPEN && !l->half_open && !l->late) {
+            sim_client_input(w, ev->client, conn, SNIB__IN_BYTES, ev->bytes,
                              ev->size);
         }
         return;
     case SIM_EV_CLOSED:
-        l = mine ? line_of(w, ev->client, ev->line, &chan) : NULL;
+        l = mine ? wire_of(w, ev->client, ev->wire, &conn) : NULL;
         if (l) {
-            bool connecting = l->state == SIM_LINE_CONNECTING;
-            *l = (struct sim_line){0};
-            sim_client_input(w, ev->client, chan,
+            bool connecting = l->state == SIM_WIRE_CONNECTING;
+            *l = (struct sim_wire){0};
+            sim_client_input(w, ev->client, conn,
                              connecting ? SNIB__IN_REFUSED : SNIB__IN_CLOSED,
                              "cut", connecting ? 3 : 0);
         }

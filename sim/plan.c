@@ -34,7 +34,7 @@ static const int errors[] = {
  * would meet nobody. */
 static int busy_ms(const struct sim_options *o)
 {
-    int64_t queue = (int64_t)o->clients * o->lanes / o->names + 1;
+    int64_t queue = (int64_t)o->clients * o->owners / o->names + 1;
     int64_t us =
         o->ops * (o->think_us + queue * (o->hold_us + 4 * o->latency_us));
     us += o->overrun_pct ? o->lease_ms * 1000 : 0;
@@ -47,7 +47,7 @@ struct menu {
     int most;         /* faults, at most                                 */
     int64_t within;   /* ms from the start; 0: while there is work       */
     int64_t least_ms; /* each as long as this and up to twice; 0: any    */
-    int chan;         /* of faults of a line; -1: any                    */
+    int conn;         /* of faults of a line; -1: any                    */
     bool slow_first;  /* every second one is a slow spell before the last */
     bool holder;      /* whoever holds is meant, not a client drawn here */
 };
@@ -71,18 +71,18 @@ static void draw_fault(struct sim_options *o, struct snib__rng *r,
         f->a = errors[sim_upto(r, (int)(sizeof errors / sizeof errors[0]))];
     } else if (f->kind == SIM_EVICT) {
         f->a = sim_upto(r, o->names);
-    } else if (m->chan >= 0) {
-        f->b = m->chan;
+    } else if (m->conn >= 0) {
+        f->b = m->conn;
     }
 }
 
 /* -- focus: swarms that look for one kind of trouble -------------------------- */
 
 /* More passes inside a process than one grant has room for. */
-static void long_local_turns(struct sim_options *o)
+static void long_local_claims(struct sim_options *o)
 {
     o->clients = 2;
-    o->lanes = SIM_LANES;
+    o->owners = SIM_OWNERS;
     o->names = 1;
     o->ops = 24;
     o->hold_us = o->think_us = 0;
@@ -95,7 +95,7 @@ static void late_copies(struct sim_options *o, struct snib__rng *r,
                         struct menu *m)
 {
     static const int64_t holds[] = {20000, 20000, 200000};
-    *m = (struct menu){.most = 8, .chan = -1};
+    *m = (struct menu){.most = 8, .conn = -1};
     m->allowed[SIM_LATE] = true;
     o->timed_pct = 50;
     o->lease_ms = 10000;
@@ -109,10 +109,10 @@ static void late_copies(struct sim_options *o, struct snib__rng *r,
 static void cut_off(struct sim_options *o, struct snib__rng *r, struct menu *m)
 {
     *m = (struct menu){
-        .most = 8, .chan = -1, .slow_first = sim_upto(r, 2), .holder = true};
+        .most = 8, .conn = -1, .slow_first = sim_upto(r, 2), .holder = true};
     m->allowed[SIM_ISOLATE] = true;
     o->clients = 3;
-    o->lanes = 2 + sim_upto(r, 2);
+    o->owners = 2 + sim_upto(r, 2);
     o->names = 1;
     o->ops = 30;
     o->lease_ms = 200;
@@ -132,7 +132,7 @@ static void cut_off(struct sim_options *o, struct snib__rng *r, struct menu *m)
 static void long_holds(struct sim_options *o)
 {
     o->clients = 3;
-    o->lanes = 1;
+    o->owners = 1;
     o->names = 1;
     o->ops = 2;
     o->lease_ms = 10000;
@@ -146,19 +146,19 @@ static void long_holds(struct sim_options *o)
 static void cut_off_for_long(struct sim_options *o, struct snib__rng *r,
                              struct menu *m)
 {
-    *m = (struct menu){.most = 4, .chan = -1, .within = 20000, .holder = true};
+    *m = (struct menu){.most = 4, .conn = -1, .within = 20000, .holder = true};
     m->allowed[sim_upto(r, 2) ? SIM_ISOLATE : SIM_PAUSE] = true;
     m->least_ms = 12000;
     long_holds(o);
     o->rate_ppm = 4000;
 }
 
-/* The keeper's line breaks, and nothing else: no lock may be lost for it. */
+/* The background thread's line breaks, and nothing else: no lock may be lost for it. */
 static void lost_renewals(struct sim_options *o, struct snib__rng *r,
                           struct menu *m)
 {
     static const int kinds[] = {SIM_CUT, SIM_LOSE_REPLY, SIM_HALF_OPEN};
-    *m = (struct menu){.most = 4, .chan = 1, .within = 10000, .least_ms = 5};
+    *m = (struct menu){.most = 4, .conn = 1, .within = 10000, .least_ms = 5};
     m->allowed[kinds[sim_upto(r, 3)]] = true;
     long_holds(o);
 }
@@ -170,12 +170,12 @@ static void impatient(struct sim_options *o, struct snib__rng *r,
 {
     static const int kinds[] = {SIM_ISOLATE, SIM_HALF_OPEN, SIM_LATE,
                                 SIM_LOSE_REPLY};
-    *m = (struct menu){.most = 8, .chan = -1};
+    *m = (struct menu){.most = 8, .conn = -1};
     m->allowed[SIM_SLOW] = sim_upto(r, 2);
     m->allowed[kinds[sim_upto(r, 4)]] = m->allowed[kinds[sim_upto(r, 4)]] =
         true;
     o->clients = 2 + sim_upto(r, 3);
-    o->lanes = 2 + sim_upto(r, 2);
+    o->owners = 2 + sim_upto(r, 2);
     o->names = 1;
     o->lease_ms = 30000;
     o->latency_us = sim_upto(r, 2) ? 2000 : 20000;
@@ -191,11 +191,11 @@ static void deaf_callers(struct sim_options *o, struct snib__rng *r,
                          struct menu *m)
 {
     static const int64_t leases[] = {200, 1000, 10000};
-    *m = (struct menu){.most = 8, .chan = 0};
+    *m = (struct menu){.most = 8, .conn = 0};
     m->allowed[sim_upto(r, 3) ? SIM_LATE : SIM_HALF_OPEN] = true;
     m->least_ms = 1000;
     o->clients = 3 + sim_upto(r, 2);
-    o->lanes = 1 + sim_upto(r, 3);
+    o->owners = 1 + sim_upto(r, 3);
     o->names = 1;
     o->lease_ms = pick(r, leases, 3);
     o->hold_us = 20000;
@@ -207,11 +207,11 @@ static void deaf_callers(struct sim_options *o, struct snib__rng *r,
 /* A server that says no for reasons of its own, and callers who only try. */
 static void refusing(struct sim_options *o, struct menu *m)
 {
-    *m = (struct menu){.most = 4, .chan = -1, .within = 3000};
+    *m = (struct menu){.most = 4, .conn = -1, .within = 3000};
     m->allowed[SIM_ERROR] = true;
     m->least_ms = 4000;
     o->clients = 2;
-    o->lanes = 1;
+    o->owners = 1;
     o->ops = 12;
     o->lease_ms = 200;
     o->hold_us = 5000;
@@ -223,7 +223,7 @@ static void focus(struct sim_options *o, struct snib__rng *r, struct menu *m)
 {
     int which = sim_upto(r, 32);
     if (which < 2) {
-        long_local_turns(o);
+        long_local_claims(o);
     } else if (which < 5) {
         late_copies(o, r, m);
     } else if (which < 8) {
@@ -252,14 +252,14 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     *o =
         (struct sim_options){.seed = seed, .request_ms = 500, .limit_ms = 3000};
     o->clients = 1 + sim_upto(&r, 5);
-    o->lanes = 1 + sim_upto(&r, 3);
+    o->owners = 1 + sim_upto(&r, 3);
     o->names = 1 + sim_upto(&r, 2);
     o->ops = 2 + sim_upto(&r, 6);
     o->lease_ms = pick(&r, leases, 6);
     o->latency_us = pick(&r, latencies, 4);
     o->hold_us = pick(&r, holds, 5);
     if (o->lease_ms <= 3000 && sim_upto(&r, 3) == 0) {
-        int64_t most = 15000000 / (o->clients * o->lanes * o->ops);
+        int64_t most = 15000000 / (o->clients * o->owners * o->ops);
         o->hold_us = o->lease_ms * 400; /* renewals matter */
         o->hold_us = o->hold_us < most ? o->hold_us : most;
     }
@@ -273,7 +273,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     o->overrun_pct = sim_upto(&r, 3) ? 0 : 30;
     o->rate_ppm = sim_upto(&r, 2) ? 0 : 4000;
     o->split_pct = (int)pick(&r, pcts, 4);
-    struct menu m = {.chan = -1};
+    struct menu m = {.conn = -1};
     int kinds = sim_upto(&r, 4); /* none, one, or a few */
     for (int i = 0; i < kinds; i++) {
         m.allowed[sim_upto(&r, SIM_FAULT_KINDS)] = true;
@@ -300,11 +300,11 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
 
 /* clang-format off */
 #define NUMBERS(X)                                                       \
-    X(clients) X(lanes) X(names) X(ops) X(lease_ms) X(latency_us)        \
+    X(clients) X(owners) X(names) X(ops) X(lease_ms) X(latency_us)        \
     X(hold_us) X(think_us) X(request_ms) X(try_pct) X(timed_pct)         \
     X(fixed_pct) X(reenter_pct) X(confirm_pct) X(nopass_pct)             \
     X(overrun_pct) X(rate_ppm) X(split_pct) X(limit_ms)                  \
-    X(flavour) X(read_pct) X(nest_pct) X(size) X(terms_pct)              \
+    X(flavour) X(read_pct) X(nest_pct) X(size) X(params_pct)              \
     X(delay_ms) X(prio_pct) X(many_pct) X(all_pct) X(mixed)              \
     X(searched)                                                          \
     X(nodes) X(node_ms) X(apart_ms) X(far_node)                          \
@@ -369,7 +369,7 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
     long long v;
     int n = 0;
     *o = (struct sim_options){.clients = 2,
-                              .lanes = 1,
+                              .owners = 1,
                               .names = 1,
                               .ops = 3,
                               .lease_ms = 1000,
@@ -395,10 +395,10 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
         snprintf(why, size, "limit_ms must be 1 or more");
         return false;
     }
-    if (o->clients < 1 || o->clients > SIM_CLIENTS || o->lanes < 1 ||
-        o->lanes > SIM_LANES || o->names < 1 || o->names > SIM_NAMES) {
-        snprintf(why, size, "clients 1..%d, lanes 1..%d, names 1..%d",
-                 SIM_CLIENTS, SIM_LANES, SIM_NAMES);
+    if (o->clients < 1 || o->clients > SIM_CLIENTS || o->owners < 1 ||
+        o->owners > SIM_OWNERS || o->names < 1 || o->names > SIM_NAMES) {
+        snprintf(why, size, "clients 1..%d, owners 1..%d, names 1..%d",
+                 SIM_CLIENTS, SIM_OWNERS, SIM_NAMES);
         return false;
     }
     if (o->flavour < 0 || o->flavour >= SIM_FLAVOURS ||
@@ -421,7 +421,7 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
         return false;
     }
     if (o->circle_pct && (o->flavour > SIM_PERMITS || o->nest_pct ||
-                          o->terms_pct || o->many_pct || o->skew_ms < 0)) {
+                          o->params_pct || o->many_pct || o->skew_ms < 0)) {
         snprintf(why, size,
                  "circle_pct: flavour 0 to 2, without nest_pct, terms_pct, "
                  "many_pct");
@@ -488,7 +488,7 @@ void sim_promote(struct sim_world *w, int node)
         w->told.lost_at = w->t;
         w->faults++; /* one more: connections are cut now */
         sim_book_again(w);
-        sim_errands_fault(w, &(struct sim_fault){.kind = SIM_PROMOTE});
+        sim_directs_fault(w, &(struct sim_fault){.kind = SIM_PROMOTE});
     }
 }
 
@@ -496,16 +496,16 @@ void sim_promote(struct sim_world *w, int node)
  * nobody in particular. */
 static int holder(const struct sim_world *w)
 {
-    int n = w->opt.clients * w->opt.lanes;
+    int n = w->opt.clients * w->opt.owners;
     for (int i = 0; sim_circles(w) && i < n; i++) {
-        int c = i / w->opt.lanes;
-        if (w->client[c].lane[i % w->opt.lanes].state == SIM_LANE_NESTING) {
+        int c = i / w->opt.owners;
+        if (w->client[c].owner[i % w->opt.owners].state == SIM_OWNER_NESTING) {
             return c;
         }
     }
     for (int i = 0; i < n; i++) {
-        int c = i / w->opt.lanes;
-        if (w->client[c].lane[i % w->opt.lanes].state == SIM_LANE_HOLDING) {
+        int c = i / w->opt.owners;
+        if (w->client[c].owner[i % w->opt.owners].state == SIM_OWNER_HOLDING) {
             return c;
         }
     }
@@ -516,7 +516,7 @@ static int holder(const struct sim_world *w)
 static void isolate(struct sim_world *w, const struct sim_fault *f, int client,
                     int node, int64_t until)
 {
-    int how = f->b % SIM_CHANS;
+    int how = f->b % SIM_CONNS;
     for (int k = 0; k < w->nodes; k++) {
         if (w->nodes == 1 || how == 0 || (how == 1) == (k == node)) {
             w->client[client].isolated_until[k] = until;
@@ -535,7 +535,7 @@ void sim_fault_apply(struct sim_world *w, int index)
 {
     const struct sim_fault *f = &w->opt.fault[index];
     int c = f->a == SIM_HOLDER ? holder(w) : f->a % w->opt.clients;
-    int node = f->b / SIM_CHANS % w->nodes;
+    int node = f->b / SIM_CONNS % w->nodes;
     struct sim_server *s = &w->node[node];
     int64_t until = w->t + f->ms * SIM_MS;
     w->trouble_until = until > w->trouble_until ? until : w->trouble_until;
@@ -547,13 +547,13 @@ void sim_fault_apply(struct sim_world *w, int index)
     }
     switch (f->kind) {
     case SIM_CUT:
-        sim_net_break(w, c, f->b % w->lines);
+        sim_net_break(w, c, f->b % w->wires);
         break;
     case SIM_LOSE_REPLY:
-        w->client[c].line[f->b % w->lines].lose_reply = true;
+        w->client[c].wire[f->b % w->wires].lose_reply = true;
         break;
     case SIM_HALF_OPEN:
-        w->client[c].line[f->b % w->lines].half_open = true;
+        w->client[c].wire[f->b % w->wires].half_open = true;
         break;
     case SIM_PAUSE:
         if (until > w->client[c].paused_until) {
@@ -615,7 +615,7 @@ void sim_fault_apply(struct sim_world *w, int index)
         s->refuse_until = until;
         break;
     case SIM_LATE:
-        w->client[c].line[f->b % w->lines].late = f->ms * SIM_MS;
+        w->client[c].wire[f->b % w->wires].late = f->ms * SIM_MS;
         break;
     case SIM_PROMOTE:
         sim_redis_snapshot_free(s->replica);
@@ -630,7 +630,7 @@ void sim_fault_apply(struct sim_world *w, int index)
         break;
     }
     if (f->kind != SIM_PROMOTE) { /* that one comes later */
-        sim_errands_fault(w, f);
+        sim_directs_fault(w, f);
         w->told.lost_at = forgets(f->kind) ? w->t : w->told.lost_at;
     }
     if (sim_quorum(w)) {
@@ -658,7 +658,7 @@ void sim_heal(struct sim_world *w)
     sim_note(w, "-- healed");
     /* By then no late copy closes a latch any more. */
     sim_push(w, (struct sim_event){.at = w->t + 15000 * SIM_MS,
-                                   .kind = SIM_EV_TERMS,
+                                   .kind = SIM_EV_PARAMS,
                                    .life = w->client[0].life});
     w->healed = true;
     w->healed_at = w->t;
@@ -676,9 +676,9 @@ void sim_heal(struct sim_world *w)
         w->client[c].paused_until = 0;
         memset(w->client[c].isolated_until, 0,
                sizeof w->client[c].isolated_until);
-        for (int i = 0; i < w->lines; i++) {
-            w->client[c].line[i].lose_reply = false;
-            if (w->client[c].line[i].half_open || w->client[c].line[i].late) {
+        for (int i = 0; i < w->wires; i++) {
+            w->client[c].wire[i].lose_reply = false;
+            if (w->client[c].wire[i].half_open || w->client[c].wire[i].late) {
                 sim_net_break(w, c, i);
             }
         }

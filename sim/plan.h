@@ -46,7 +46,8 @@ struct sim_fault {
 
 struct sim_options {
     uint64_t seed;
-    int clients, lanes, names, ops; /* ops a lane                           */
+    int clients, owners, names,
+        ops; /* ops an owner                           */
     int64_t lease_ms, latency_us, hold_us, think_us, request_ms;
     int64_t limit_ms; /* callers with a limit: up to this            */
     int try_pct, timed_pct, fixed_pct, reenter_pct, confirm_pct, nopass_pct;
@@ -55,7 +56,7 @@ struct sim_options {
     int split_pct;          /* segments are split                   */
     int flavour;            /* enum sim_flavour: what the locks are */
     int read_pct, nest_pct; /* RW: readers; the other kind besides         */
-    int size, terms_pct;    /* permits or parties; changes of the terms    */
+    int size, params_pct;   /* permits or parties; changes of the terms    */
     int delay_ms, prio_pct; /* lock-delay; not of the ordinary class       */
     int many_pct, all_pct;  /* of several names as one; those: all or none */
     int mixed;              /* every second name is a read/write lock      */
@@ -93,7 +94,7 @@ enum sim_flavour {
 enum sim_spin {
     SIM_SPIN_NONE, /* but for spin_pct                                      */
     SIM_SPIN_ALL,  /* ?wait=spin                                            */
-    SIM_SPIN_DEAF, /* … on a server without channels                        */
+    SIM_SPIN_UNRESPONSIVE, /* … on a server without channels                        */
     SIM_SPINS
 };
 

@@ -30,7 +30,7 @@ int sim_majority(const struct sim_world *w)
 
 static int at_node(struct snib__rng *r, int node)
 {
-    return node * SIM_CHANS + sim_upto(r, SIM_CHANS);
+    return node * SIM_CONNS + sim_upto(r, SIM_CONNS);
 }
 
 /* Servers fail, are slow, forget, and lines to them break: a minority, so
@@ -56,7 +56,7 @@ static void a_minority_fails(struct sim_options *o, struct snib__rng *r)
         if (f->kind == SIM_ERROR) {
             f->a = sim_upto(r, 2) ? SIM_REDIS_LOADING : SIM_REDIS_READONLY;
         } else if (f->kind == SIM_ISOLATE) {
-            f->b = node * SIM_CHANS + 1;
+            f->b = node * SIM_CONNS + 1;
         }
     }
 }
@@ -69,7 +69,7 @@ static void forgetful(struct sim_options *o, struct snib__rng *r)
     o->lease_ms = sim_upto(r, 2) ? 1000 : 3000;
     o->hold_us = o->lease_ms * 500;
     o->clients = 3;
-    o->lanes = o->names = 1;
+    o->owners = o->names = 1;
     o->ops = 4;
     o->try_pct = 0;
     o->fault_count = 0;
@@ -97,7 +97,7 @@ static void minority_holder(struct sim_options *o, struct snib__rng *r)
 {
     bool slow = sim_upto(r, 2);
     o->clients = 3;
-    o->lanes = 1 + sim_upto(r, 2);
+    o->owners = 1 + sim_upto(r, 2);
     o->names = 1;
     o->ops = 6;
     o->lease_ms = sim_upto(r, 2) ? 500 : 1000;
@@ -111,14 +111,14 @@ static void minority_holder(struct sim_options *o, struct snib__rng *r)
         for (int k = 0; slow && k < o->nodes; k++) {
             o->fault[o->fault_count++] = (struct sim_fault){.at_ms = at - 200,
                                                             .kind = SIM_SLOW,
-                                                            .b = k * SIM_CHANS,
+                                                            .b = k * SIM_CONNS,
                                                             .ms = 190};
         }
         o->fault[o->fault_count++] =
             (struct sim_fault){.at_ms = at,
                                .kind = SIM_ISOLATE,
                                .a = SIM_HOLDER,
-                               .b = sim_upto(r, o->nodes) * SIM_CHANS + 2,
+                               .b = sim_upto(r, o->nodes) * SIM_CONNS + 2,
                                .ms = o->lease_ms * (1 + sim_upto(r, 3))};
     }
 }
@@ -135,7 +135,7 @@ static void other_majorities(struct sim_options *o, struct snib__rng *r)
             .at_ms = 1 + sim_upto(r, 1000),
             .kind = sim_upto(r, 4) ? SIM_ISOLATE : SIM_FREEZE,
             .a = sim_upto(r, o->clients),
-            .b = sim_upto(r, o->nodes) * SIM_CHANS + 1,
+            .b = sim_upto(r, o->nodes) * SIM_CONNS + 1,
             .ms = 50 << sim_upto(r, 6)};
     }
 }
@@ -190,7 +190,7 @@ void sim_quorum_draw(struct sim_options *o)
     struct snib__rng r;
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 11, 0, 0}});
     o->flavour = SIM_MUTEX;
-    o->delay_ms = o->prio_pct = o->nest_pct = o->terms_pct = 0;
+    o->delay_ms = o->prio_pct = o->nest_pct = o->params_pct = 0;
     o->force_pct = o->spin = o->spin_pct = 0;
     /* A round trip beyond the patience for a server is as if it were down. */
     o->latency_us = o->latency_us < 2000 ? o->latency_us : 2000;
@@ -199,7 +199,7 @@ void sim_quorum_draw(struct sim_options *o)
         sim_upto(&r, 4) ? 0 : 20 + (int)o->latency_us / 50 + sim_upto(&r, 80);
     o->apart_ms = apart[sim_upto(&r, 6)];
     o->far_node = sim_upto(&r, 16) ? 0 : 1 + sim_upto(&r, o->nodes);
-    o->lanes = o->lanes < 3 ? o->lanes : 3;
+    o->owners = o->owners < 3 ? o->owners : 3;
     o->ops = o->ops < 8 ? o->ops : 8;
     if (o->lease_ms > 10000) { /* who waits asks five times a second */
         o->lease_ms = leases[sim_upto(&r, 4)];
@@ -214,7 +214,7 @@ void sim_quorum_draw(struct sim_options *o)
         }
     }
     focus(o, &r);
-    int64_t most = 40000000 / (o->clients * o->lanes * o->ops);
+    int64_t most = 40000000 / (o->clients * o->owners * o->ops);
     o->hold_us = o->hold_us < most ? o->hold_us : most;
     for (int i = 0; i < o->fault_count; i++) {
         if (o->fault[i].kind == SIM_WIPE && sim_upto(&r, 2)) {
@@ -283,9 +283,9 @@ uint32_t sim_stands(const struct sim_world *w, int name, const char *id)
     return at;
 }
 
-void sim_seat_id(const struct snib__seat *s, char ret[33])
+void sim_acquisition_id(const struct snib__acquisition *s, char ret[33])
 {
-    const struct snib__turn *t = s->site->turn;
+    const struct snib__claim *t = s->local->claim;
     snprintf(ret, 33, "%016llx%016llx", (unsigned long long)(t ? t->id[0] : 0),
              (unsigned long long)(t ? t->id[1] : 0));
 }
@@ -307,10 +307,10 @@ void sim_quorum_start(struct sim_world *w)
     }
     for (int i = 0; i < w->opt.fault_count; i++) {
         const struct sim_fault *f = &w->opt.fault[i];
-        touched |= 1u << f->b / SIM_CHANS % w->nodes;
+        touched |= 1u << f->b / SIM_CONNS % w->nodes;
         servers_only &= f->kind != SIM_PAUSE && f->kind != SIM_CRASH &&
                         f->kind != SIM_JUMP && f->kind != SIM_PROMOTE &&
-                        (f->kind != SIM_ISOLATE || f->b % SIM_CHANS == 1);
+                        (f->kind != SIM_ISOLATE || f->b % SIM_CONNS == 1);
     }
     w->touched = touched;
     touched |= w->opt.far_node ? 1u << (w->opt.far_node - 1) : 0;

@@ -70,15 +70,15 @@ static void stir_error(struct sim_world *w, const struct snib_error *error)
     stir_text(w, error->text);
 }
 
-static void stir_seat(struct sim_world *w, int client,
-                      const struct snib__seat *s)
+static void stir_acquisition(struct sim_world *w, int client,
+                             const struct snib__acquisition *s)
 {
     struct snib__engine *engine = w->client[client].engine;
     struct snib_status status;
     char why[256];
     snib__engine_status(engine, sim_now(w, client), s, &status);
     snib__engine_explain(engine, sim_now(w, client), s, why, sizeof why);
-    stir(w, (uint64_t)status.state * 16 + (uint64_t)status.reason);
+    stir(w, (uint64_t)status.state * 16 + (uint64_t)status.cause);
     stir(w, (uint64_t)status.token);
     stir(w, (uint64_t)status.left_ms);
     stir(w, (uint64_t)status.held_ms);
@@ -88,16 +88,16 @@ static void stir_seat(struct sim_world *w, int client,
     stir_text(w, why);
 }
 
-void sim_same_told(struct sim_world *w, int client, const struct snib__seat *s,
-                   uint8_t news)
+void sim_same_told(struct sim_world *w, int client,
+                   const struct snib__acquisition *s, uint8_t news)
 {
     stir(w, ((uint64_t)client << 8) + news);
-    stir(w, s->lane);
-    stir_seat(w, client, s);
+    stir(w, s->owner);
+    stir_acquisition(w, client, s);
 }
 
-void sim_same_query(struct sim_world *w, int client,
-                    const struct snib__query *q)
+void sim_same_direct(struct sim_world *w, int client,
+                     const struct snib__direct *q)
 {
     stir(w, ((uint64_t)client << 16) + ((uint64_t)q->verb << 8) + q->answer);
     stir(w, (uint64_t)q->version);
@@ -120,22 +120,23 @@ void sim_same_after(struct sim_world *w, int client)
     snib__engine_counts(c->engine, &counts);
     snib__engine_store_state(c->engine, sim_now(w, client), &store);
     stir(w, (uint64_t)snib__engine_due(c->engine).ns);
-    stir(w, counts.seats + ((uint64_t)counts.waiting << 20) +
+    stir(w, counts.acquisitions + ((uint64_t)counts.waiting << 20) +
                 ((uint64_t)counts.held << 40));
     stir(w, counts.requests + ((uint64_t)counts.leaving << 20) +
-                ((uint64_t)counts.turns << 40));
+                ((uint64_t)counts.claims << 40));
     stir(w, counts.passes + (counts.yields << 20) + (counts.renewals << 40));
     stir(w, (uint64_t)store.reachable * 2 + store.behind);
     stir(w, (uint64_t)store.err);
     stir(w, (uint64_t)store.since.ns);
     stir_text(w, store.text);
-    for (int i = 0; i < w->opt.lanes; i++) {
-        const struct sim_lane *l = &c->lane[i];
-        const struct snib__seat *s = snib__engine_seat(c->engine, l->ticket);
+    for (int i = 0; i < w->opt.owners; i++) {
+        const struct sim_owner *l = &c->owner[i];
+        const struct snib__acquisition *s =
+            snib__engine_acquisition(c->engine, l->ticket);
         stir(w, (uint64_t)l->state);
         stir_error(w, &l->error);
         if (s) {
-            stir_seat(w, client, s);
+            stir_acquisition(w, client, s);
         }
     }
 }
@@ -146,7 +147,7 @@ void sim_same_closed(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     struct snib__out *out = snib__engine_out(c->engine);
-    const struct snib__seat *s;
+    const struct snib__acquisition *s;
     uint8_t news = 0;
     snib__engine_close(c->engine, sim_now(w, client));
     while ((s = snib__engine_told(c->engine, &news))) {
@@ -155,7 +156,7 @@ void sim_same_closed(struct sim_world *w, int client)
     sim_same_after(w, client);
     stir(w, snib__engine_idle(c->engine));
     stir(w, ((uint64_t)out->open << 32) + out->shut);
-    for (uint32_t i = 0; i < out->chans; i++) {
-        stir(w, out->chan[i].awaited);
+    for (uint32_t i = 0; i < out->conns; i++) {
+        stir(w, out->conn[i].awaited);
     }
 }

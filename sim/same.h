@@ -7,11 +7,12 @@
 /* A command that a server has executed. */
 void sim_same_step(struct sim_world *, int node,
                    const struct sim_redis_event *);
-/* News of a seat, before its lane hears them. */
-void sim_same_told(struct sim_world *, int client, const struct snib__seat *,
-                   uint8_t news);
+/* News of an acquisition, before its owner hears them. */
+void sim_same_told(struct sim_world *, int client,
+                   const struct snib__acquisition *, uint8_t news);
 /* A query's answer. */
-void sim_same_query(struct sim_world *, int client, const struct snib__query *);
+void sim_same_direct(struct sim_world *, int client,
+                     const struct snib__direct *);
 /* After each call into a client's engine. */
 void sim_same_after(struct sim_world *, int client);
 /* A client is about to be freed: closes its engine. */

@@ -1,4 +1,4 @@
-/* sim/several.c — the script of a company (several.lua), told as what it does
+/* sim/several.c — the script of a batch (several.lua), told as what it does
  * to each of its locks: as if acquire.lua had been asked for each, with the
  * answer that several.lua gives for it. So the books, and the theorems that
  * read them, need not know that it was one step; they look at all names when
@@ -16,13 +16,13 @@ enum { HEAD = 3, KEYS = 7, ARGS = 16, CODE_GRANTED = 1, CODE_OVER = 10 };
 /* The end of one RESP value. */
 static const char *skip(const char *p, const char *end)
 {
-    const char *line = memchr(p, '\n', (size_t)(end - p));
-    if (!line) {
+    const char *wire = memchr(p, '\n', (size_t)(end - p));
+    if (!wire) {
         return end;
     }
     long n = strtol(p + 1, NULL, 10);
     char type = *p;
-    p = line + 1;
+    p = wire + 1;
     if (type == '$' && n >= 0) {
         return end - p > n + 2 ? p + n + 2 : end;
     }
@@ -35,8 +35,8 @@ static const char *skip(const char *p, const char *end)
 /* The i-th number of an array of numbers; 0: none. */
 static int64_t number_at(const char *p, const char *end, int i)
 {
-    const char *line = memchr(p, '\n', (size_t)(end - p));
-    for (p = line ? line + 1 : end; i > 0 && p < end; i--) {
+    const char *wire = memchr(p, '\n', (size_t)(end - p));
+    for (p = wire ? wire + 1 : end; i > 0 && p < end; i--) {
         p = skip(p, end);
     }
     return p < end && *p == ':' ? strtoll(p + 1, NULL, 10) : 0;
@@ -48,7 +48,7 @@ static int count_of(const struct sim_redis_event *ev)
         return 0;
     }
     long keys = strtol(ev->argv[2].ptr, NULL, 10), n = keys / KEYS;
-    bool ok = keys > 0 && keys % KEYS == 0 && n >= 2 && n <= SIM_COMPANY &&
+    bool ok = keys > 0 && keys % KEYS == 0 && n >= 2 && n <= SIM_BATCH &&
               ev->argc == HEAD + n * KEYS + 1 + n * ARGS;
     return ok ? (int)n : 0;
 }
@@ -70,7 +70,7 @@ static void one_of(const struct sim_redis_event *ev, int count, int k,
 }
 
 bool sim_several(const struct sim_world *w, const struct sim_redis_event *ev,
-                 struct sim_company *ret)
+                 struct sim_batch *ret)
 {
     int n = w->opt.many_pct ? count_of(ev) : 0;
     const char *p = ev->reply, *end = p + ev->reply_len;

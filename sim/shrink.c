@@ -1,7 +1,7 @@
 /* sim/shrink.c — delta debugging on the plan.
  *
  * First whole faults go (halves, then single ones: ddmin), then the counts
- * (clients, lanes, ops, names) shrink, then percentages become 0. Each
+ * (clients, owners, ops, names) shrink, then percentages become 0. Each
  * smaller world must break the *same* theorem. Since every subsystem draws
  * from its own stream, taking a fault out leaves the rest as it was until the
  * world itself goes another way. */
@@ -86,7 +86,7 @@ int sim_shrink(struct sim_options *opt, const char *theorem,
         struct sim_options before = s.best;
         fewer_faults(&s);
         smaller(&s, offsetof(struct sim_options, clients), 1);
-        smaller(&s, offsetof(struct sim_options, lanes), 1);
+        smaller(&s, offsetof(struct sim_options, owners), 1);
         smaller(&s, offsetof(struct sim_options, ops), 1);
         smaller(&s, offsetof(struct sim_options, many_pct), 0);
         smaller(&s, offsetof(struct sim_options, mixed), 0);
@@ -103,7 +103,7 @@ int sim_shrink(struct sim_options *opt, const char *theorem,
         smaller(&s, offsetof(struct sim_options, rate_ppm), 0);
         smaller(&s, offsetof(struct sim_options, split_pct), 0);
         smaller(&s, offsetof(struct sim_options, nest_pct), 0);
-        smaller(&s, offsetof(struct sim_options, terms_pct), 0);
+        smaller(&s, offsetof(struct sim_options, params_pct), 0);
         smaller(&s, offsetof(struct sim_options, prio_pct), 0);
         smaller(&s, offsetof(struct sim_options, delay_ms), 0);
         smaller(&s, offsetof(struct sim_options, skew_ms), 0);

@@ -1,5 +1,5 @@
 /* sim/told.h — what theorems remember of what callers were told: until when a
- * grant was shown, which one a lane gives back, which requests ended by their own end, which were
+ * grant was shown, which one an owner gives back, which requests ended by their own end, which were
  * refused, and what the store lost. Included by sim/world.h, whose types these are part of. */
 #ifndef SIM_TOLD_H
 #define SIM_TOLD_H
@@ -14,7 +14,7 @@ enum {
     SIM_REFUSED = 64
 };
 
-/* A lane renews by hand what it has. */
+/* An owner renews by hand what it has. */
 struct sim_by_hand {
     bool asked;     /* and was not answered yet                            */
     bool under_way; /* one of that length was, when it did                 */
@@ -22,7 +22,7 @@ struct sim_by_hand {
     int64_t at;     /* true time; of the last                              */
 };
 
-/* A lane releases what it has. */
+/* An owner releases what it has. */
 struct sim_releasing {
     int64_t at, left_ms; /* true time; of its lease, as it was shown         */
     uint64_t faults;     /* those before it                                  */
@@ -30,7 +30,7 @@ struct sim_releasing {
     bool sound;          /* nothing was wrong with its lines, nor the server */
 };
 
-/* What a lane was last shown of a grant. */
+/* What an owner was last shown of a grant. */
 struct sim_shown {
     uint64_t ticket;
     int64_t deadline; /* its client's clock                                 */
@@ -46,7 +46,7 @@ struct sim_named {
 /* A request that was refused: nothing of it may stay. */
 struct sim_refused {
     char id[SIM_TOLD_ID];
-    int name, client, lane;
+    int name, client, owner;
     uint32_t life;   /* of its client                                         */
     int64_t asked;   /* true time at which its wait began                     */
     int64_t since;   /* it stands for nobody, and nothing is broken; 0: no    */

@@ -2,8 +2,8 @@
  * release; try, wait with limits, re-enter, outstay their lease, give up.
  *
  * The section's work is an increment of `value`: read at the start (after
- * raising the mark), written at the end if the lane still believes that it
- * holds. A lane that has lost the lock writes all the same now and then, as a
+ * raising the mark), written at the end if the owner still believes that it
+ * holds. An owner that has lost the lock writes all the same now and then, as a
  * delayed write would: the fence must refuse it. */
 #include "sim/world.h"
 
@@ -12,50 +12,50 @@ static int64_t about(struct sim_world *w, int64_t us)
     return us > 0 ? (int64_t)snib__rng_below(&w->work, 2 * (uint64_t)us) : 0;
 }
 
-static void wake_at(struct sim_world *w, int client, int lane, int64_t us)
+static void wake_at(struct sim_world *w, int client, int owner, int64_t us)
 {
     sim_push(w, (struct sim_event){.at = w->t + us * 1000,
-                                   .kind = SIM_EV_LANE,
+                                   .kind = SIM_EV_OWNER,
                                    .client = client,
-                                   .a = lane,
+                                   .a = owner,
                                    .life = w->client[client].life});
 }
 
-void sim_lane_wake(struct sim_world *w, int client, int lane, int64_t us)
+void sim_owner_wake(struct sim_world *w, int client, int owner, int64_t us)
 {
-    wake_at(w, client, lane, about(w, us));
+    wake_at(w, client, owner, about(w, us));
 }
 
-void sim_lane_done(struct sim_world *w, int client, int lane)
+void sim_owner_done(struct sim_world *w, int client, int owner)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     l->nest = (struct sim_nest){0};
-    l->seat = NULL;
+    l->acq = NULL;
     l->ticket = 0;
     l->asked_at = 0;
     l->forced = NULL;
-    l->state = --l->ops_left > 0 ? SIM_LANE_IDLE : SIM_LANE_DONE;
-    if (l->state == SIM_LANE_IDLE) {
-        wake_at(w, client, lane, about(w, w->opt.think_us));
+    l->state = --l->ops_left > 0 ? SIM_OWNER_IDLE : SIM_OWNER_DONE;
+    if (l->state == SIM_OWNER_IDLE) {
+        wake_at(w, client, owner, about(w, w->opt.think_us));
     }
 }
 
-static void entered(struct sim_world *w, int client, int lane)
+static void entered(struct sim_world *w, int client, int owner)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     struct sim_resource *r = &w->resource[l->name];
     r->free_since = r->ghost_since = -1;
-    l->state = SIM_LANE_HOLDING;
+    l->state = SIM_OWNER_HOLDING;
     l->asked_at = 0;
     l->entered_at = w->t;
-    l->token = l->seat->token;
-    l->ticket = l->seat->ticket;
+    l->token = l->acq->token;
+    l->ticket = l->acq->ticket;
     w->grants++;
-    sim_note(w, "client %d lane %d holds name %d token %lld", client, lane,
+    sim_note(w, "client %d owner %d holds name %d token %lld", client, owner,
              l->name, (long long)l->token);
-    sim_force_entered(w, client, lane, false);
+    sim_force_entered(w, client, owner, false);
     if (sim_quorum(w)) {
-        theorem_quorum_token(w, client, lane);
+        theorem_quorum_token(w, client, owner);
     } else if (l->forced) {
         ; /* the fence alone, until it is told */
     } else if (sim_kinds(w)) {
@@ -76,22 +76,22 @@ static void entered(struct sim_world *w, int client, int lane)
         l->overran = true;
         us += w->opt.lease_ms * (w->opt.lease_ms > 200 ? 1200 : 1400);
     }
-    wake_at(w, client, lane, us);
+    wake_at(w, client, owner, us);
 }
 
 /* Had it, and it is over already: there is nothing but that to be told. */
-static void passed(struct sim_world *w, int client, int lane)
+static void passed(struct sim_world *w, int client, int owner)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
-    sim_note(w, "client %d lane %d has passed name %d, token %lld", client,
-             lane, l->name, (long long)l->seat->token);
-    sim_lane_give_back(w, client, lane, l->seat->ticket);
-    sim_lane_done(w, client, lane);
+    struct sim_owner *l = &w->client[client].owner[owner];
+    sim_note(w, "client %d owner %d has passed name %d, token %lld", client,
+             owner, l->name, (long long)l->acq->token);
+    sim_owner_give_back(w, client, owner, l->acq->ticket);
+    sim_owner_done(w, client, owner);
 }
 
 /* The write at the end of a section: compared with the mark. */
-void sim_lane_write(struct sim_world *w, int name, int64_t token,
-                    int64_t read_value)
+void sim_owner_write(struct sim_world *w, int name, int64_t token,
+                     int64_t read_value)
 {
     struct sim_resource *r = &w->resource[name];
     if (read_value < 0 || token < r->mark) {
@@ -102,15 +102,15 @@ void sim_lane_write(struct sim_world *w, int name, int64_t token,
     r->accepted++;
 }
 
-static void start_acquire(struct sim_world *w, int client, int lane)
+static void start_acquire(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
+    struct sim_owner *l = &c->owner[owner];
     const struct sim_options *o = &w->opt;
-    struct snib__ask ask = {.lane = l->lane,
-                            .limit = SNIB__NEVER,
-                            .timed = true,
-                            .reterr = &l->error};
+    struct snib__acquire_spec ask = {.owner = l->owner,
+                                     .limit = SNIB__NEVER,
+                                     .timed = true,
+                                     .reterr = &l->error};
     l->name = (int)snib__rng_below(&w->work, (uint64_t)o->names);
     l->is_try = sim_chance(w, o->try_pct);
     l->limit_at = 0;
@@ -128,7 +128,7 @@ static void start_acquire(struct sim_world *w, int client, int lane)
     ask.try_only = l->is_try;
     ask.fixed = sim_chance(w, o->fixed_pct);
     ask.confirm = sim_chance(w, o->confirm_pct);
-    ask.no_pass = sim_chance(w, o->nopass_pct);
+    ask.no_hand_over = sim_chance(w, o->nopass_pct);
     if (sim_kinds(w)) {
         sim_kinds_ask(w, l, &ask);
         ask.spin = sim_spin_ask(w, client, l);
@@ -139,44 +139,44 @@ static void start_acquire(struct sim_world *w, int client, int lane)
     l->asked_at = w->t;
     l->waits_by[0] = l->waits_by[1] = 0;
     snib_err err =
-        snib__engine_acquire(c->engine, sim_now(w, client), c->site[l->name],
-                             &ask, &l->seat, &l->error);
+        snib__engine_acquire(c->engine, sim_now(w, client), c->local[l->name],
+                             &ask, &l->acq, &l->error);
     if (err) {
-        theorem_refusal_is_true(w, client, lane, err);
+        theorem_refusal_is_true(w, client, owner, err);
         w->refusals++;
-        sim_lane_done(w, client, lane);
+        sim_owner_done(w, client, owner);
         return;
     }
-    l->seat->user = l;
-    l->state = SIM_LANE_WAITING;
-    theorem_party_sits_down(w, client, lane);
-    if (l->seat->state == SNIB__SEAT_SERVED) {
-        entered(w, client, lane);
-    } else if (l->seat->state == SNIB__SEAT_REFUSED) {
-        theorem_refusal_is_true(w, client, lane, l->seat->err);
-        snib__seat_done(c->engine, l->seat);
+    l->acq->user = l;
+    l->state = SIM_OWNER_WAITING;
+    theorem_party_sits_down(w, client, owner);
+    if (l->acq->state == SNIB__ACQ_SERVED) {
+        entered(w, client, owner);
+    } else if (l->acq->state == SNIB__ACQ_REFUSED) {
+        theorem_refusal_is_true(w, client, owner, l->acq->err);
+        snib__acquisition_done(c->engine, l->acq);
         w->refusals++;
-        sim_lane_done(w, client, lane);
+        sim_owner_done(w, client, owner);
     }
 }
 
-static void end_section(struct sim_world *w, int client, int lane)
+static void end_section(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
+    struct sim_owner *l = &c->owner[owner];
     struct snib_status st;
     if (l->reentries == 0 && sim_chance(w, w->opt.reenter_pct) &&
         sim_kinds_reenters(l)) {
-        struct snib__ask ask = {.lane = l->lane,
-                                .kind = (snib_kind)l->kind,
-                                .limit = SNIB__NEVER,
-                                .lease = snib__ms(w->opt.lease_ms)};
-        struct snib__seat *again = NULL;
+        struct snib__acquire_spec ask = {.owner = l->owner,
+                                         .kind = (snib_kind)l->kind,
+                                         .limit = SNIB__NEVER,
+                                         .lease = snib__ms(w->opt.lease_ms)};
+        struct snib__acquisition *again = NULL;
         snib_err err =
             snib__engine_acquire(c->engine, sim_now(w, client),
-                                 c->site[l->name], &ask, &again, &l->error);
-        snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
-        if (!err && (again != l->seat || again->token != l->token)) {
+                                 c->local[l->name], &ask, &again, &l->error);
+        snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
+        if (!err && (again != l->acq || again->token != l->token)) {
             sim_fail(w, "re-entry", "another seat or token on re-entry");
         }
         if (err && st.state != SNIB_LOST) {
@@ -185,135 +185,135 @@ static void end_section(struct sim_world *w, int client, int lane)
         }
         if (!err) {
             l->reentries = 1;
-            wake_at(w, client, lane, about(w, w->opt.hold_us));
+            wake_at(w, client, owner, about(w, w->opt.hold_us));
             return;
         }
     }
-    snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
+    snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
     if (st.state != SNIB_LOST || sim_chance(w, 50)) {
-        sim_lane_write(w, l->name, l->token, l->read_value);
+        sim_owner_write(w, l->name, l->token, l->read_value);
     }
     if (l->reentries) {
-        struct snib__seat *none;
+        struct snib__acquisition *none;
         snib_err inner =
             snib__engine_release(c->engine, sim_now(w, client), l->ticket,
-                                 l->lane, NULL, NULL, &none, &l->error);
+                                 l->owner, NULL, NULL, &none, &l->error);
         if (none || (inner && inner != SNIB_ERR_LOST)) {
             sim_fail(w, "re-entry", "inner release: %s", snib_err_name(inner));
         }
         l->reentries = 0;
     }
-    struct snib__seat *ending = NULL;
-    theorem_releases(w, client, lane);
+    struct snib__acquisition *ending = NULL;
+    theorem_releases(w, client, owner);
     snib_err err =
-        snib__engine_release(c->engine, sim_now(w, client), l->ticket, l->lane,
+        snib__engine_release(c->engine, sim_now(w, client), l->ticket, l->owner,
                              &l->error, l, &ending, &l->error);
     w->losses += err == SNIB_ERR_LOST;
     if (!ending) {
-        theorem_release_is_true(w, client, lane, err, false);
+        theorem_release_is_true(w, client, owner, err, false);
     }
-    if (ending && ending->state == SNIB__SEAT_GONE) {
-        theorem_release_is_true(w, client, lane, ending->err, true);
-        snib__seat_done(c->engine, ending);
+    if (ending && ending->state == SNIB__ACQ_GONE) {
+        theorem_release_is_true(w, client, owner, ending->err, true);
+        snib__acquisition_done(c->engine, ending);
         ending = NULL;
     }
     if (ending) {
-        l->seat = ending;
-        l->state = SIM_LANE_ENDING;
+        l->acq = ending;
+        l->state = SIM_OWNER_ENDING;
     } else {
-        sim_lane_done(w, client, lane);
+        sim_owner_done(w, client, owner);
     }
 }
 
-void sim_lane_event(struct sim_world *w, int client, int lane)
+void sim_owner_event(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
+    struct sim_owner *l = &c->owner[owner];
     snib__engine_tick(c->engine, sim_now(w, client));
-    if (l->state == SIM_LANE_ERRAND) {
-        sim_errand_event(w, client, lane);
-    } else if (l->state == SIM_LANE_IDLE) {
-        if (!sim_errand_start(w, client, lane)) {
+    if (l->state == SIM_OWNER_DIRECT) {
+        sim_direct_event(w, client, owner);
+    } else if (l->state == SIM_OWNER_IDLE) {
+        if (!sim_direct_start(w, client, owner)) {
             sim_kinds_start(w, client);
-            if (!sim_many_start(w, client, lane)) {
-                start_acquire(w, client, lane);
+            if (!sim_many_start(w, client, owner)) {
+                start_acquire(w, client, owner);
             }
         }
-    } else if (l->state == SIM_LANE_NESTING) {
-        sim_circles_meanwhile(w, client, lane);
-    } else if (l->state == SIM_LANE_HOLDING &&
-               !sim_lease_renew(w, client, lane) &&
-               !sim_kinds_nest(w, client, lane) &&
-               !sim_circles_nest(w, client, lane)) {
-        end_section(w, client, lane);
+    } else if (l->state == SIM_OWNER_NESTING) {
+        sim_circles_meanwhile(w, client, owner);
+    } else if (l->state == SIM_OWNER_HOLDING &&
+               !sim_lease_renew(w, client, owner) &&
+               !sim_kinds_nest(w, client, owner) &&
+               !sim_circles_nest(w, client, owner)) {
+        end_section(w, client, owner);
     }
     sim_client_after(w, client);
 }
 
-void sim_lane_told(struct sim_world *w, int client, struct snib__seat *s,
-                   uint8_t news)
+void sim_owner_told(struct sim_world *w, int client,
+                    struct snib__acquisition *s, uint8_t news)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = s->user;
+    struct sim_owner *l = s->user;
     if (!l) { /* what was given back in passing */
         return;
     }
-    int lane = (int)(l - c->lane);
-    if (lane >= w->callers) {
-        sim_many_told(w, client, lane, s, news);
+    int owner = (int)(l - c->owner);
+    if (owner >= w->callers) {
+        sim_many_told(w, client, owner, s, news);
         return;
     }
     if (s == l->more) {
-        sim_kinds_told(w, client, lane, news);
+        sim_kinds_told(w, client, owner, news);
         return;
     }
-    if (sim_circles_told(w, client, lane, s, news)) {
+    if (sim_circles_told(w, client, owner, s, news)) {
         return;
     }
-    if (news & SNIB__NEWS_SETTLED && l->state == SIM_LANE_WAITING) {
-        if (s->state == SNIB__SEAT_REFUSED) {
-            sim_note(w, "client %d lane %d refused: %s", client, lane,
+    if (news & SNIB__NEWS_SETTLED && l->state == SIM_OWNER_WAITING) {
+        if (s->state == SNIB__ACQ_REFUSED) {
+            sim_note(w, "client %d owner %d refused: %s", client, owner,
                      snib_err_name(s->err));
-            theorem_refusal_is_true(w, client, lane, s->err);
-            theorem_refused_is_gone(w, client, lane, s->err);
-            theorem_who_was_counted_is_told(w, client, lane, s);
+            theorem_refusal_is_true(w, client, owner, s->err);
+            theorem_refused_is_gone(w, client, owner, s->err);
+            theorem_who_was_counted_is_told(w, client, owner, s);
             w->refusals++;
             w->unknowns += s->err == SNIB_ERR_UNKNOWN;
-            snib__seat_done(c->engine, s);
-            sim_lane_done(w, client, lane);
+            snib__acquisition_done(c->engine, s);
+            sim_owner_done(w, client, owner);
             return;
         }
-        theorem_who_was_counted_is_told(w, client, lane, s);
-        if (s->state == SNIB__SEAT_DEAD) {
-            passed(w, client, lane);
+        theorem_who_was_counted_is_told(w, client, owner, s);
+        if (s->state == SNIB__ACQ_DEAD) {
+            passed(w, client, owner);
             return;
         }
-        entered(w, client, lane);
+        entered(w, client, owner);
     }
     if (news & SNIB__NEWS_RENEWED &&
-        (l->state == SIM_LANE_HOLDING || l->state == SIM_LANE_NESTING)) {
-        theorem_renewed(w, client, lane, s->err);
+        (l->state == SIM_OWNER_HOLDING || l->state == SIM_OWNER_NESTING)) {
+        theorem_renewed(w, client, owner, s->err);
     }
-    if (news & SNIB__NEWS_RELEASED && l->state == SIM_LANE_ENDING) {
-        theorem_release_is_true(w, client, lane, s->err, true);
-        snib__seat_done(c->engine, s);
-        sim_lane_done(w, client, lane);
+    if (news & SNIB__NEWS_RELEASED && l->state == SIM_OWNER_ENDING) {
+        theorem_release_is_true(w, client, owner, s->err, true);
+        snib__acquisition_done(c->engine, s);
+        sim_owner_done(w, client, owner);
     }
     if (news & SNIB__NEWS_STATE &&
-        (l->state == SIM_LANE_HOLDING || l->state == SIM_LANE_NESTING)) {
-        sim_note(w, "client %d lane %d is %s (%s)", client, lane,
+        (l->state == SIM_OWNER_HOLDING || l->state == SIM_OWNER_NESTING)) {
+        sim_note(w, "client %d owner %d is %s (%s)", client, owner,
                  snib_state_text((snib_state)s->shown),
-                 snib_reason_text((snib_reason)s->why));
+                 snib_cause_text((snib_cause)s->cause));
         theorem_no_needless_loss(w, l->name, s);
-        theorem_loss_by_force(w, client, lane, false);
+        theorem_loss_by_force(w, client, owner, false);
     }
 }
 
 bool sim_work_done(const struct sim_world *w)
 {
     for (int c = 0; c < w->opt.clients; c++) {
-        for (int i = 0; i < w->opt.lanes; i++) {
-            if (w->client[c].lane[i].state != SIM_LANE_DONE) {
+        for (int i = 0; i < w->opt.owners; i++) {
+            if (w->client[c].owner[i].state != SIM_OWNER_DONE) {
                 return false;
             }
         }

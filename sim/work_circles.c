@@ -1,13 +1,13 @@
-/* sim/work_circles.c — what lanes do with locks inside locks: whoever holds a
+/* sim/work_circles.c — what owners do with locks inside locks: whoever holds a
  * name takes another one inside, in an order of its own, so that circles of
- * waits arise: of lanes of one client, of clients, of three, through readers,
+ * waits arise: of owners of one client, of clients, of three, through readers,
  * through semaphores. Who is refused with DEADLOCK gives everything back,
  * innermost first, and begins again; others go on.
  *
- * A lane's first lock is its `seat` as in other worlds; what it has besides,
+ * An owner's first lock is its `acquisition` as in other worlds; what it has besides,
  * in the order in which it came, is in its `nest`. Now and then the outermost
- * is given back first, or while the lane waits, as another thread of the same
- * lane may do: then what it waits for becomes its first lock. */
+ * is given back first, or while the owner waits, as another thread of the same
+ * owner may do: then what it waits for becomes its first lock. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -44,10 +44,10 @@ void sim_circles_draw(struct sim_options *o)
     o->circle_pct = pcts[sim_upto(&r, 3)];
     o->skew_ms = skews[sim_upto(&r, 4)];
     o->clients = 2 + sim_upto(&r, 3);
-    o->lanes = 1 + sim_upto(&r, 3);
+    o->owners = 1 + sim_upto(&r, 3);
     if (sim_upto(&r, 8) == 0) {
         o->clients = 1;
-        o->lanes = 2 + sim_upto(&r, 2);
+        o->owners = 2 + sim_upto(&r, 2);
     }
     o->names = 2 + sim_upto(&r, 3);
     o->ops = 1 + sim_upto(&r, 3);
@@ -61,38 +61,38 @@ void sim_circles_draw(struct sim_options *o)
     o->read_pct = 30 + sim_upto(&r, 50);
     o->size = sizes[sim_upto(&r, 3)];
     o->prio_pct = sim_upto(&r, 4) ? 0 : 30;
-    o->nest_pct = o->terms_pct = 0;
+    o->nest_pct = o->params_pct = 0;
 }
 
-/* -- what a lane has and wants ------------------------------------------------- */
+/* -- what an owner has and wants ------------------------------------------------- */
 
-int sim_wants(const struct sim_lane *l)
+int sim_wants(const struct sim_owner *l)
 {
     return l->nest.asks ? l->nest.name : l->name;
 }
 
-bool sim_still_waits(const struct sim_lane *l)
+bool sim_still_waits(const struct sim_owner *l)
 {
-    return l->state == SIM_LANE_WAITING &&
-           !(l->seat && l->seat->state == SNIB__SEAT_LEAVING);
+    return l->state == SIM_OWNER_WAITING &&
+           !(l->acq && l->acq->state == SNIB__ACQ_LEAVING);
 }
 
-int sim_grants(const struct sim_lane *l, struct sim_grant ret[SIM_GRANTS])
+int sim_grants(const struct sim_owner *l, struct sim_grant ret[SIM_GRANTS])
 {
     int n = 0;
-    if (l->state != SIM_LANE_HOLDING && l->state != SIM_LANE_NESTING) {
+    if (l->state != SIM_OWNER_HOLDING && l->state != SIM_OWNER_NESTING) {
         return 0;
     }
-    if (l->seat) {
-        ret[n++] = (struct sim_grant){l->seat, l->name};
+    if (l->acq) {
+        ret[n++] = (struct sim_grant){l->acq, l->name};
     }
-    if (l->more && l->state == SIM_LANE_HOLDING) {
+    if (l->more && l->state == SIM_OWNER_HOLDING) {
         ret[n++] = (struct sim_grant){l->more, l->name};
     }
     for (int i = 0; i < l->nest.depth; i++) {
         const struct sim_inner *in = &l->nest.in[i];
         if (!in->again) {
-            ret[n++] = (struct sim_grant){in->seat, in->name};
+            ret[n++] = (struct sim_grant){in->acq, in->name};
         }
     }
     return n;
@@ -100,25 +100,26 @@ int sim_grants(const struct sim_lane *l, struct sim_grant ret[SIM_GRANTS])
 
 /* -- giving back ----------------------------------------------------------------- */
 
-static void give_back(struct sim_world *w, int client, int lane,
+static void give_back(struct sim_world *w, int client, int owner,
                       const struct sim_inner *in)
 {
     struct sim_client *c = &w->client[client];
     struct snib_status st;
-    snib__engine_status(c->engine, sim_now(w, client), in->seat, &st);
+    snib__engine_status(c->engine, sim_now(w, client), in->acq, &st);
     if (!in->again && (st.state != SNIB_LOST || sim_chance(w, 50))) {
-        sim_lane_write(w, in->name, in->token, in->read_value);
+        sim_owner_write(w, in->name, in->token, in->read_value);
     }
-    sim_note(w, "client %d lane %d gives back name %d", client, lane, in->name);
-    sim_lane_give_back(w, client, lane, in->ticket);
+    sim_note(w, "client %d owner %d gives back name %d", client, owner,
+             in->name);
+    sim_owner_give_back(w, client, owner, in->ticket);
 }
 
 /* What is inside becomes the first, now that the first has gone. */
-static void move_up(struct sim_lane *l)
+static void move_up(struct sim_owner *l)
 {
     struct sim_nest *n = &l->nest;
     struct sim_inner *in = &n->in[0];
-    l->seat = in->seat;
+    l->acq = in->acq;
     l->ticket = in->ticket;
     l->token = in->token;
     l->read_value = in->read_value;
@@ -130,24 +131,24 @@ static void move_up(struct sim_lane *l)
 }
 
 /* The outermost goes first, if it was not entered again. */
-static bool give_back_first(struct sim_world *w, int client, int lane)
+static bool give_back_first(struct sim_world *w, int client, int owner)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     for (int i = 0; i < l->nest.depth; i++) {
         if (l->nest.in[i].again) {
             return false;
         }
     }
-    if (!l->seat || l->reentries) {
+    if (!l->acq || l->reentries) {
         return false;
     }
-    give_back(w, client, lane,
-              &(struct sim_inner){.seat = l->seat,
+    give_back(w, client, owner,
+              &(struct sim_inner){.acq = l->acq,
                                   .ticket = l->ticket,
                                   .token = l->token,
                                   .read_value = l->read_value,
                                   .name = l->name});
-    l->seat = NULL;
+    l->acq = NULL;
     l->ticket = 0;
     if (l->nest.depth) {
         move_up(l);
@@ -155,18 +156,18 @@ static bool give_back_first(struct sim_world *w, int client, int lane)
     return true;
 }
 
-void sim_circles_meanwhile(struct sim_world *w, int client, int lane)
+void sim_circles_meanwhile(struct sim_world *w, int client, int owner)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     if (l->nest.asks) {
         sim_note(w, "  while it waits:");
-        (void)give_back_first(w, client, lane);
+        (void)give_back_first(w, client, owner);
     }
 }
 
 /* -- asking ------------------------------------------------------------------------ */
 
-static int pick_name(struct sim_world *w, const struct sim_lane *l)
+static int pick_name(struct sim_world *w, const struct sim_owner *l)
 {
     int name = sim_upto(&w->work, w->opt.names);
     struct sim_grant have[SIM_GRANTS];
@@ -187,20 +188,20 @@ static int pick_name(struct sim_world *w, const struct sim_lane *l)
 
 /* Waits for permits have a limit, since circles through them are not refused:
  * any thread might give those back. */
-static void ask_for(struct sim_world *w, int client, int lane,
-                    struct snib__ask *ask)
+static void ask_for(struct sim_world *w, int client, int owner,
+                    struct snib__acquire_spec *ask)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     const struct sim_options *o = &w->opt;
     int64_t ms = 1 + (int64_t)snib__rng_below(&w->work, (uint64_t)o->limit_ms);
     bool permits =
         o->flavour == SIM_PERMITS && !sim_circles_plain(w, l->nest.name);
-    *ask = (struct snib__ask){.lane = l->lane,
-                              .limit = SNIB__NEVER,
-                              .lease = snib__ms(o->lease_ms),
-                              .delay = snib__ms(o->delay_ms),
-                              .timed = true,
-                              .reterr = &l->error};
+    *ask = (struct snib__acquire_spec){.owner = l->owner,
+                                       .limit = SNIB__NEVER,
+                                       .lease = snib__ms(o->lease_ms),
+                                       .delay = snib__ms(o->delay_ms),
+                                       .timed = true,
+                                       .reterr = &l->error};
     l->is_try = sim_chance(w, o->try_pct);
     ms = l->is_try ? o->request_ms : ms;
     l->limit_at = 0;
@@ -211,7 +212,7 @@ static void ask_for(struct sim_world *w, int client, int lane,
     ask->try_only = l->is_try;
     ask->fixed = sim_chance(w, o->fixed_pct);
     ask->confirm = sim_chance(w, o->confirm_pct);
-    ask->no_pass = sim_chance(w, o->nopass_pct);
+    ask->no_hand_over = sim_chance(w, o->nopass_pct);
     if (o->flavour == SIM_RW) {
         ask->kind = sim_chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
     } else if (permits) {
@@ -224,34 +225,34 @@ static void ask_for(struct sim_world *w, int client, int lane,
     }
 }
 
-static bool reads(const struct sim_lane *l, int name)
+static bool reads(const struct sim_owner *l, int name)
 {
     struct sim_grant g[SIM_GRANTS];
     for (int i = sim_grants(l, g); i-- > 0;) {
-        if (g[i].name == name && g[i].seat->terms.kind == SNIB_READ) {
+        if (g[i].name == name && g[i].acq->options.kind == SNIB_READ) {
             return true;
         }
     }
     return false;
 }
 
-static void entered(struct sim_world *w, int client, int lane)
+static void entered(struct sim_world *w, int client, int owner)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     struct sim_nest *n = &l->nest;
     struct sim_resource *r = &w->resource[n->name];
     struct sim_grant have[SIM_GRANTS];
-    struct sim_inner in = {.seat = n->wait,
+    struct sim_inner in = {.acq = n->wait,
                            .ticket = n->wait->ticket,
                            .token = n->wait->token,
                            .read_value = -1,
                            .name = n->name,
                            .kind = n->kind};
     for (int i = sim_grants(l, have); i-- > 0;) {
-        in.again |= have[i].seat == n->wait;
+        in.again |= have[i].acq == n->wait;
     }
-    sim_note(w, "client %d lane %d holds name %d inside%s, token %lld", client,
-             lane, n->name, in.again ? " again" : "", (long long)in.token);
+    sim_note(w, "client %d owner %d holds name %d inside%s, token %lld", client,
+             owner, n->name, in.again ? " again" : "", (long long)in.token);
     if (!in.again) {
         w->grants++;
         theorem_token_entered(w, n->name, n->kind, in.token);
@@ -261,50 +262,50 @@ static void entered(struct sim_world *w, int client, int lane)
         in.read_value = r->value;
     }
     n->in[n->depth++] = in;
-    if (!l->seat) { /* what it had was given back meanwhile */
+    if (!l->acq) { /* what it had was given back meanwhile */
         move_up(l);
     }
 }
 
 /* The wait is over, one way or the other. */
-static void settled(struct sim_world *w, int client, int lane)
+static void settled(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
+    struct sim_owner *l = &c->owner[owner];
     struct sim_nest *n = &l->nest;
     snib_err err = n->wait->err;
-    bool refused = n->wait->state == SNIB__SEAT_REFUSED;
+    bool refused = n->wait->state == SNIB__ACQ_REFUSED;
     if (refused) {
-        sim_note(w, "client %d lane %d refused inside: %s", client, lane,
+        sim_note(w, "client %d owner %d refused inside: %s", client, owner,
                  snib_err_name(err));
-        theorem_refusal_is_true(w, client, lane, err);
-        theorem_refused_is_gone(w, client, lane, err);
+        theorem_refusal_is_true(w, client, owner, err);
+        theorem_refused_is_gone(w, client, owner, err);
         n->unwinding = err == SNIB_ERR_DEADLOCK;
-        snib__seat_done(c->engine, n->wait);
+        snib__acquisition_done(c->engine, n->wait);
         w->refusals++;
     } else {
-        entered(w, client, lane);
+        entered(w, client, owner);
     }
     n->wait = NULL;
     n->asks = false;
     l->asked_at = l->limit_at = 0;
-    l->state = SIM_LANE_HOLDING;
-    if (!l->seat) {
-        sim_lane_done(w, client, lane);
+    l->state = SIM_OWNER_HOLDING;
+    if (!l->acq) {
+        sim_owner_done(w, client, owner);
     } else {
-        sim_lane_wake(w, client, lane, w->opt.hold_us);
+        sim_owner_wake(w, client, owner, w->opt.hold_us);
     }
 }
 
-static void ask_inside(struct sim_world *w, int client, int lane)
+static void ask_inside(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
+    struct sim_owner *l = &c->owner[owner];
     struct sim_nest *n = &l->nest;
-    struct snib__ask ask;
+    struct snib__acquire_spec ask;
     n->wishes++;
     n->name = pick_name(w, l);
-    ask_for(w, client, lane, &ask);
+    ask_for(w, client, owner, &ask);
     n->kind = ask.kind;
     n->asks = true;
     n->upgrade = sim_alone(n->kind) && reads(l, n->name);
@@ -312,66 +313,66 @@ static void ask_inside(struct sim_world *w, int client, int lane)
     l->waits_by[0] = l->waits_by[1] = 0;
     n->circle_at = n->youngest_at = 0;
     l->size_seen = l->size_seen > w->opt.size ? l->size_seen : w->opt.size;
-    l->state = SIM_LANE_NESTING;
-    sim_note(w, "client %d lane %d wants name %d inside, kind %d", client, lane,
-             n->name, n->kind);
+    l->state = SIM_OWNER_NESTING;
+    sim_note(w, "client %d owner %d wants name %d inside, kind %d", client,
+             owner, n->name, n->kind);
     snib_err err =
-        snib__engine_acquire(c->engine, sim_now(w, client), c->site[n->name],
+        snib__engine_acquire(c->engine, sim_now(w, client), c->local[n->name],
                              &ask, &n->wait, &l->error);
     if (err) {
-        theorem_refusal_is_true(w, client, lane, err);
+        theorem_refusal_is_true(w, client, owner, err);
         w->refusals++;
         n->asks = false;
         l->asked_at = l->limit_at = 0;
-        l->state = SIM_LANE_HOLDING;
-        sim_lane_wake(w, client, lane, w->opt.hold_us);
+        l->state = SIM_OWNER_HOLDING;
+        sim_owner_wake(w, client, owner, w->opt.hold_us);
         return;
     }
     n->wait->user = l;
-    if (n->wait->state != SNIB__SEAT_WAITING) {
-        settled(w, client, lane);
+    if (n->wait->state != SNIB__ACQ_WAITING) {
+        settled(w, client, owner);
     } else if (sim_chance(w, 15)) { /* see …_meanwhile */
-        sim_lane_wake(w, client, lane, sim_chance(w, 50) ? 1000 : 1000000);
+        sim_owner_wake(w, client, owner, sim_chance(w, 50) ? 1000 : 1000000);
     }
 }
 
-bool sim_circles_nest(struct sim_world *w, int client, int lane)
+bool sim_circles_nest(struct sim_world *w, int client, int owner)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     struct sim_nest *n = &l->nest;
     if (!sim_circles(w) || l->reentries) {
         return false;
     }
     if (!n->unwinding && n->depth < SIM_INSIDE && n->wishes < WISHES &&
         sim_chance(w, w->opt.circle_pct)) {
-        ask_inside(w, client, lane);
+        ask_inside(w, client, owner);
         return true;
     }
     if (!n->depth) {
         return false;
     }
     if (n->unwinding || !sim_chance(w, 20) ||
-        !give_back_first(w, client, lane)) {
+        !give_back_first(w, client, owner)) {
         n->depth--;
-        give_back(w, client, lane, &n->in[n->depth]);
+        give_back(w, client, owner, &n->in[n->depth]);
     }
-    sim_lane_wake(w, client, lane, n->unwinding ? 0 : w->opt.hold_us);
+    sim_owner_wake(w, client, owner, n->unwinding ? 0 : w->opt.hold_us);
     return true;
 }
 
-bool sim_circles_told(struct sim_world *w, int client, int lane,
-                      struct snib__seat *s, uint8_t news)
+bool sim_circles_told(struct sim_world *w, int client, int owner,
+                      struct snib__acquisition *s, uint8_t news)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     if (l->nest.asks && s == l->nest.wait) {
-        if (news & SNIB__NEWS_SETTLED && s->state != SNIB__SEAT_WAITING) {
-            settled(w, client, lane);
+        if (news & SNIB__NEWS_SETTLED && s->state != SNIB__ACQ_WAITING) {
+            settled(w, client, owner);
         }
         return true;
     }
     for (int i = 0; i < l->nest.depth; i++) {
         const struct sim_inner *in = &l->nest.in[i];
-        if (in->seat == s && !in->again) {
+        if (in->acq == s && !in->again) {
             if (news & SNIB__NEWS_STATE) {
                 theorem_no_needless_loss(w, in->name, s);
             }

@@ -14,7 +14,7 @@
 
 enum { FORCE_ONE_IN = 16, SPIN_ONE_IN = 24 };
 
-static void draw_line_fault(struct sim_options *o, struct snib__rng *r,
+static void draw_wire_fault(struct sim_options *o, struct snib__rng *r,
                             struct sim_fault *f)
 {
     static const int kinds[] = {SIM_LATE, SIM_LATE, SIM_LOSE_REPLY, SIM_CUT,
@@ -24,7 +24,7 @@ static void draw_line_fault(struct sim_options *o, struct snib__rng *r,
         .at_ms = 1 + sim_upto(r, work < 4000 ? (int)work : 4000),
         .kind = kinds[sim_upto(r, 5)],
         .a = sim_upto(r, 2) ? SIM_HOLDER : sim_upto(r, o->clients),
-        .b = sim_upto(r, SIM_CHANS)};
+        .b = sim_upto(r, SIM_CONNS)};
     if (f->kind == SIM_LATE) {
         f->ms = 300 + sim_upto(r, 6000);
     }
@@ -41,7 +41,7 @@ static void late_repeats(struct sim_options *o, struct snib__rng *r)
     o->think_us = 5000;
     o->names = 1;
     for (int i = 0; i < o->fault_count; i++) {
-        draw_line_fault(o, r, &o->fault[i]);
+        draw_wire_fault(o, r, &o->fault[i]);
     }
 }
 
@@ -71,7 +71,7 @@ static void deaf_holders(struct sim_options *o, struct snib__rng *r)
     o->lease_ms = 10000;
     o->hold_us = 5000000;
     o->clients = 3;
-    o->lanes = 1;
+    o->owners = 1;
     o->names = 1;
     o->ops = 2;
     o->try_pct = o->timed_pct = o->fixed_pct = o->overrun_pct = 0;
@@ -80,7 +80,7 @@ static void deaf_holders(struct sim_options *o, struct snib__rng *r)
         o->fault[i] = (struct sim_fault){.at_ms = 1 + sim_upto(r, 15000),
                                          .kind = SIM_CUT,
                                          .a = SIM_HOLDER,
-                                         .b = SIM_CHANS - 1};
+                                         .b = SIM_CONNS - 1};
     }
 }
 
@@ -200,18 +200,18 @@ void sim_force_now(struct sim_world *w, int client, int name)
     if (c->force_busy || enough(w, name)) {
         return;
     }
-    c->force = (struct snib__query){.verb = SNIB__FORCE,
-                                    .name = names[name],
-                                    .name_size = strlen(names[name]),
-                                    .text = "why not",
-                                    .user = (void *)(intptr_t)(name + 1)};
+    c->force = (struct snib__direct){.verb = SNIB__FORCE,
+                                     .name = names[name],
+                                     .name_size = strlen(names[name]),
+                                     .text = "why not",
+                                     .user = (void *)(intptr_t)(name + 1)};
     c->force.limit = snib__after(sim_now(w, client), snib__ms(3000));
     sim_note(w, "client %d forces name %d", client, name);
     c->force_busy =
-        !snib__engine_query(c->engine, sim_now(w, client), &c->force);
+        !snib__engine_direct(c->engine, sim_now(w, client), &c->force);
 }
 
-void sim_force_told(struct sim_world *w, int client, struct snib__query *q)
+void sim_force_told(struct sim_world *w, int client, struct snib__direct *q)
 {
     sim_note(w, "client %d forced name %d: %s", client,
              (int)(intptr_t)q->user - 1, snib_err_name(q->err));
@@ -223,11 +223,11 @@ void sim_force_told(struct sim_world *w, int client, struct snib__query *q)
     w->client[client].force_busy = false;
 }
 
-void sim_force_entered(struct sim_world *w, int client, int lane, bool more)
+void sim_force_entered(struct sim_world *w, int client, int owner, bool more)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     char *id = more ? l->more_id : l->id;
-    sim_seat_id(more ? l->more : l->seat, id);
+    sim_acquisition_id(more ? l->more : l->acq, id);
     if (sim_force(w)) {
         *(more ? &l->more_forced : &l->forced) = sim_forced_of(w, l->name, id);
     }
@@ -248,7 +248,7 @@ void sim_force_begin(struct sim_world *w, int client)
                                   : kind;
 }
 
-bool sim_spin_ask(struct sim_world *w, int client, struct sim_lane *l)
+bool sim_spin_ask(struct sim_world *w, int client, struct sim_owner *l)
 {
     int kind = w->client[client].spins;
     l->spins = kind == SIM_SPINS_ALWAYS ||
@@ -259,7 +259,7 @@ bool sim_spin_ask(struct sim_world *w, int client, struct sim_lane *l)
 
 void sim_force_deafen(struct sim_world *w)
 {
-    if (w->opt.spin == SIM_SPIN_DEAF) {
+    if (w->opt.spin == SIM_SPIN_UNRESPONSIVE) {
         sim_redis_set_fault(w->node[0].redis, SIM_REDIS_NOPERM_CHANNEL, true);
     }
 }

@@ -1,9 +1,9 @@
-/* sim/work_kinds.c — what lanes do with locks that are not plain mutexes:
+/* sim/work_kinds.c — what owners do with locks that are not plain mutexes:
  * read and write, one inside the other (nested read, upgrade, downgrade),
  * take permits of a semaphore whose size changes, meet at a barrier, wait at
  * a latch that is closed, counted down and opened.
  *
- * A lane has up to two grants of one name: `seat`, and `more` of the other
+ * An owner has up to two grants of one name: `acquisition`, and `more` of the other
  * kind. The drawing of all this comes from a stream of its own, so that the
  * worlds of mutexes are those they were. */
 #include <string.h>
@@ -38,23 +38,23 @@ void sim_kinds_draw(struct sim_options *o)
         o->nest_pct = nests[sim_upto(&r, 3)];
     } else if (o->flavour == SIM_PERMITS) {
         o->size = sizes[sim_upto(&r, 4)];
-        o->terms_pct = sim_upto(&r, 2) ? 0 : 20;
+        o->params_pct = sim_upto(&r, 2) ? 0 : 20;
     } else if (o->flavour == SIM_BARRIER) {
         o->size = 2 + sim_upto(&r, 2);
         o->names = 1;
         o->timed_pct = 100; /* the last ones would wait for ever */
-        o->lanes = o->clients == 1 ? 3 : o->lanes;
+        o->owners = o->clients == 1 ? 3 : o->owners;
         o->think_us = o->think_us > 5000 ? 5000 : o->think_us;
     } else if (o->flavour == SIM_LATCH) {
-        o->terms_pct = 60;
+        o->params_pct = 60;
         o->size = 1 + sim_upto(&r, 3);
     }
 }
 
 /* -- asking ----------------------------------------------------------------------- */
 
-void sim_kinds_ask(struct sim_world *w, struct sim_lane *l,
-                   struct snib__ask *ask)
+void sim_kinds_ask(struct sim_world *w, struct sim_owner *l,
+                   struct snib__acquire_spec *ask)
 {
     const struct sim_options *o = &w->opt;
     l->kind = SNIB_MUTEX;
@@ -82,7 +82,7 @@ void sim_kinds_ask(struct sim_world *w, struct sim_lane *l,
     }
 }
 
-bool sim_kinds_reenters(const struct sim_lane *l)
+bool sim_kinds_reenters(const struct sim_owner *l)
 {
     return l->kind != SNIB_PERMITS && l->kind != SNIB_BARRIER;
 }
@@ -90,18 +90,18 @@ bool sim_kinds_reenters(const struct sim_lane *l)
 /* -- the other kind besides --------------------------------------------------------- */
 
 /* The fence is raised by whoever writes. */
-void sim_kinds_entered(struct sim_world *w, int client, int lane)
+void sim_kinds_entered(struct sim_world *w, int client, int owner)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     struct sim_resource *r = &w->resource[l->name];
     l->more_token = l->more->token;
     l->more_value = -1;
     w->grants++;
-    sim_note(w, "client %d lane %d holds name %d besides, %s, token %lld",
-             client, lane, l->name,
+    sim_note(w, "client %d owner %d holds name %d besides, %s, token %lld",
+             client, owner, l->name,
              l->kind == SNIB_READ ? "to write" : "to read",
              (long long)l->more_token);
-    sim_force_entered(w, client, lane, true);
+    sim_force_entered(w, client, owner, true);
     if (!l->more_forced) {
         theorem_token_entered(w, l->name,
                               l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ,
@@ -114,14 +114,14 @@ void sim_kinds_entered(struct sim_world *w, int client, int lane)
 }
 
 /* Gives back one of several; its answer is not waited for. */
-void sim_lane_give_back(struct sim_world *w, int client, int lane,
-                        uint64_t ticket)
+void sim_owner_give_back(struct sim_world *w, int client, int owner,
+                         uint64_t ticket)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
-    struct snib__seat *ending = NULL;
+    struct sim_owner *l = &c->owner[owner];
+    struct snib__acquisition *ending = NULL;
     snib_err err =
-        snib__engine_release(c->engine, sim_now(w, client), ticket, l->lane,
+        snib__engine_release(c->engine, sim_now(w, client), ticket, l->owner,
                              NULL, NULL, &ending, &l->error);
     if (err && err != SNIB_ERR_LOST) {
         sim_fail(w, "release", "%s: %s", snib_err_name(err), l->error.text);
@@ -133,16 +133,16 @@ void sim_lane_give_back(struct sim_world *w, int client, int lane,
 }
 
 /* Ends one of two grants: the downgrade, or the end of what was inside. */
-static void end_one(struct sim_world *w, int client, int lane)
+static void end_one(struct sim_world *w, int client, int owner)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     if (sim_chance(w, 50)) {
-        sim_note(w, "client %d lane %d keeps the inner grant only", client,
-                 lane);
-        sim_lane_write(w, l->name, l->token, l->read_value);
-        sim_lane_give_back(w, client, lane, l->ticket);
-        l->seat = l->more;
-        l->ticket = l->seat->ticket;
+        sim_note(w, "client %d owner %d keeps the inner grant only", client,
+                 owner);
+        sim_owner_write(w, l->name, l->token, l->read_value);
+        sim_owner_give_back(w, client, owner, l->ticket);
+        l->acq = l->more;
+        l->ticket = l->acq->ticket;
         l->token = l->more_token;
         l->read_value = l->more_value;
         l->kind = l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ;
@@ -151,20 +151,20 @@ static void end_one(struct sim_world *w, int client, int lane)
         l->forced = l->more_forced;
         memcpy(l->id, l->more_id, sizeof l->id);
     } else {
-        sim_lane_write(w, l->name, l->more_token, l->more_value);
-        sim_lane_give_back(w, client, lane, l->more->ticket);
+        sim_owner_write(w, l->name, l->more_token, l->more_value);
+        sim_owner_give_back(w, client, owner, l->more->ticket);
     }
     l->more = NULL;
     l->more_forced = NULL;
-    sim_lane_wake(w, client, lane, w->opt.hold_us);
+    sim_owner_wake(w, client, owner, w->opt.hold_us);
 }
 
-bool sim_kinds_nest(struct sim_world *w, int client, int lane)
+bool sim_kinds_nest(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
+    struct sim_owner *l = &c->owner[owner];
     if (l->more) {
-        end_one(w, client, lane);
+        end_one(w, client, owner);
         return true;
     }
     if (w->opt.flavour != SIM_RW || l->nested || l->reentries ||
@@ -174,8 +174,8 @@ bool sim_kinds_nest(struct sim_world *w, int client, int lane)
     l->nested = true;
     bool timed = sim_chance(w, 50);
     int64_t limit_ms = 1 + sim_upto(&w->work, (int)w->opt.limit_ms);
-    struct snib__ask ask = {
-        .lane = l->lane,
+    struct snib__acquire_spec ask = {
+        .owner = l->owner,
         .kind = l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ,
         .limit = timed ? snib__after(sim_now(w, client), snib__ms(limit_ms))
                        : SNIB__NEVER,
@@ -188,90 +188,90 @@ bool sim_kinds_nest(struct sim_world *w, int client, int lane)
     l->waits_by[0] = l->waits_by[1] = 0;
     l->limit_at = timed ? w->t + limit_ms * SIM_MS : 0;
     snib_err err =
-        snib__engine_acquire(c->engine, sim_now(w, client), c->site[l->name],
+        snib__engine_acquire(c->engine, sim_now(w, client), c->local[l->name],
                              &ask, &l->more, &l->error);
     if (err) {
-        theorem_refusal_is_true(w, client, lane, err);
+        theorem_refusal_is_true(w, client, owner, err);
         l->more = NULL;
         l->asked_at = l->limit_at = 0;
         return false;
     }
-    sim_note(w, "client %d lane %d wants %s besides", client, lane,
+    sim_note(w, "client %d owner %d wants %s besides", client, owner,
              l->kind == SNIB_READ ? "to write" : "to read");
     l->more->user = l;
-    l->state = SIM_LANE_NESTING;
-    sim_kinds_told(w, client, lane, SNIB__NEWS_SETTLED);
+    l->state = SIM_OWNER_NESTING;
+    sim_kinds_told(w, client, owner, SNIB__NEWS_SETTLED);
     return true;
 }
 
-void sim_kinds_told(struct sim_world *w, int client, int lane, uint8_t news)
+void sim_kinds_told(struct sim_world *w, int client, int owner, uint8_t news)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
-    struct snib__seat *s = l->more;
+    struct sim_owner *l = &c->owner[owner];
+    struct snib__acquisition *s = l->more;
     if (news & SNIB__NEWS_STATE) {
         theorem_no_needless_loss(w, l->name, s);
-        theorem_loss_by_force(w, client, lane, true);
+        theorem_loss_by_force(w, client, owner, true);
     }
-    if (!(news & SNIB__NEWS_SETTLED) || l->state != SIM_LANE_NESTING ||
-        s->state == SNIB__SEAT_WAITING) {
+    if (!(news & SNIB__NEWS_SETTLED) || l->state != SIM_OWNER_NESTING ||
+        s->state == SNIB__ACQ_WAITING) {
         return;
     }
-    if (s->state == SNIB__SEAT_REFUSED) {
-        sim_note(w, "client %d lane %d refused besides: %s", client, lane,
+    if (s->state == SNIB__ACQ_REFUSED) {
+        sim_note(w, "client %d owner %d refused besides: %s", client, owner,
                  snib_err_name(s->err));
-        theorem_refusal_is_true(w, client, lane, s->err);
-        theorem_refused_is_gone(w, client, lane, s->err);
+        theorem_refusal_is_true(w, client, owner, s->err);
+        theorem_refused_is_gone(w, client, owner, s->err);
         w->refusals++;
         l->more = NULL;
-        snib__seat_done(c->engine, s);
+        snib__acquisition_done(c->engine, s);
     } else {
-        sim_kinds_entered(w, client, lane);
+        sim_kinds_entered(w, client, owner);
     }
     l->asked_at = l->limit_at = 0;
-    l->state = SIM_LANE_HOLDING;
-    sim_lane_wake(w, client, lane, w->opt.hold_us);
+    l->state = SIM_OWNER_HOLDING;
+    sim_owner_wake(w, client, owner, w->opt.hold_us);
 }
 
 /* -- terms ------------------------------------------------------------------------------ */
 
-static void change(struct sim_world *w, int client, int name, snib__terms_op op,
-                   int64_t amount)
+static void change(struct sim_world *w, int client, int name,
+                   snib__params_op op, int64_t amount)
 {
     static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
     struct sim_client *c = &w->client[client];
-    c->terms = (struct snib__query){.verb = SNIB__TERMS,
-                                    .name = names[name],
-                                    .op = op,
-                                    .amount = amount,
-                                    .user = (void *)(intptr_t)(name + 1)};
-    while (names[name][c->terms.name_size]) {
-        c->terms.name_size++;
+    c->params = (struct snib__direct){.verb = SNIB__PARAMS,
+                                      .name = names[name],
+                                      .op = op,
+                                      .amount = amount,
+                                      .user = (void *)(intptr_t)(name + 1)};
+    while (names[name][c->params.name_size]) {
+        c->params.name_size++;
     }
-    c->terms.limit = snib__after(sim_now(w, client), snib__ms(3000));
+    c->params.limit = snib__after(sim_now(w, client), snib__ms(3000));
     sim_note(w, "client %d changes the terms of name %d: %d %lld", client, name,
              (int)op, (long long)amount);
-    c->terms_busy =
-        !snib__engine_query(c->engine, sim_now(w, client), &c->terms);
+    c->params_busy =
+        !snib__engine_direct(c->engine, sim_now(w, client), &c->params);
 }
 
 /* Before an acquire; it does not wait for the answer. */
 void sim_kinds_start(struct sim_world *w, int client)
 {
-    if (!w->opt.terms_pct || w->client[client].terms_busy ||
-        !sim_chance(w, w->opt.terms_pct)) {
+    if (!w->opt.params_pct || w->client[client].params_busy ||
+        !sim_chance(w, w->opt.params_pct)) {
         return;
     }
     int name = sim_upto(&w->work, w->opt.names);
     if (w->opt.flavour == SIM_PERMITS) {
         bool set = sim_chance(w, 20);
-        change(w, client, name, set ? SNIB__TERMS_SIZE : SNIB__TERMS_ADD,
+        change(w, client, name, set ? SNIB__PARAMS_SIZE : SNIB__PARAMS_ADD,
                set                 ? w->opt.size
                : sim_chance(w, 50) ? 1
                                    : -1);
     } else if (w->opt.flavour == SIM_LATCH) {
         bool close = !w->healed && sim_chance(w, 30);
-        change(w, client, name, close ? SNIB__TERMS_GATE : SNIB__TERMS_DOWN,
+        change(w, client, name, close ? SNIB__PARAMS_CLOSE : SNIB__PARAMS_DOWN,
                close ? w->opt.size : 1);
     }
 }
@@ -279,7 +279,7 @@ void sim_kinds_start(struct sim_world *w, int client)
 static void open_later(struct sim_world *w, int client, int64_t ms)
 {
     sim_push(w, (struct sim_event){.at = w->t + ms * SIM_MS,
-                                   .kind = SIM_EV_TERMS,
+                                   .kind = SIM_EV_PARAMS,
                                    .client = client,
                                    .life = w->client[client].life});
 }
@@ -292,8 +292,8 @@ void sim_kinds_open(struct sim_world *w, int client)
         if (w->shelf[n].opened) {
             continue;
         }
-        if (!c->terms_busy) {
-            change(w, client, n, SNIB__TERMS_OPEN, 0);
+        if (!c->params_busy) {
+            change(w, client, n, SNIB__PARAMS_OPEN, 0);
         } else {
             open_later(w, client, 100);
         }
@@ -301,18 +301,18 @@ void sim_kinds_open(struct sim_world *w, int client)
     }
 }
 
-void sim_kinds_queries(struct sim_world *w, int client)
+void sim_kinds_directs(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
-    struct snib__query *q;
-    while ((q = snib__engine_told_query(c->engine))) {
-        sim_same_query(w, client, q);
+    struct snib__direct *q;
+    while ((q = snib__engine_told_direct(c->engine))) {
+        sim_same_direct(w, client, q);
         if (q->verb == SNIB__FORCE) {
             sim_force_told(w, client, q);
             continue;
         }
-        if (q->verb != SNIB__TERMS) {
-            sim_errand_told(w, q);
+        if (q->verb != SNIB__PARAMS) {
+            sim_direct_told(w, q);
             continue;
         }
         int name = (int)(intptr_t)q->user - 1;
@@ -320,8 +320,8 @@ void sim_kinds_queries(struct sim_world *w, int client)
         sim_note(w, "client %d terms of name %d: %s", client, name,
                  ok ? "done" : snib_err_name(q->err));
         snib__buf_free(&q->result);
-        c->terms_busy = false;
-        if (q->op == SNIB__TERMS_OPEN) {
+        c->params_busy = false;
+        if (q->op == SNIB__PARAMS_OPEN) {
             w->shelf[name].opened = !q->err;
             open_later(w, client, q->err ? 500 : 0);
         }

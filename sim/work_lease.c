@@ -15,11 +15,11 @@ enum {
 
 /* -- drawing -------------------------------------------------------------------- */
 
-/* Short sections of several lanes of one client: grants are handed on. */
+/* Short sections of several owners of one client: grants are handed on. */
 static void handed_on(struct sim_options *o, struct snib__rng *r)
 {
     o->clients = 1 + sim_upto(r, 2);
-    o->lanes = 3 + sim_upto(r, SIM_LANES - 2);
+    o->owners = 3 + sim_upto(r, SIM_OWNERS - 2);
     o->names = 1;
     o->ops = 8;
     o->hold_us = 50;
@@ -54,7 +54,7 @@ void sim_lease_draw(struct sim_options *o)
     } else if (which < 3) {
         held_for_long(o, &r);
     }
-    int64_t most = 3000000 / (o->clients * o->lanes * o->ops);
+    int64_t most = 3000000 / (o->clients * o->owners * o->ops);
     o->hold_us = o->hold_us < most ? o->hold_us : most;
     int64_t second = o->lease_ms * parts[sim_upto(&r, 4)] / 100;
     int64_t trips = TRIPS * 2 * o->latency_us / 1000; /* else nobody holds it */
@@ -86,12 +86,12 @@ int64_t sim_lease_most(const struct sim_options *o)
 
 /* -- renewing by hand -------------------------------------------------------------- */
 
-bool sim_lease_renew(struct sim_world *w, int client, int lane)
+bool sim_lease_renew(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
+    struct sim_owner *l = &c->owner[owner];
     struct sim_by_hand *by = &l->by_hand;
-    struct snib__seat *s;
+    struct snib__acquisition *s;
     if (!w->opt.renew_pct || by->asked || by->count == BY_HAND_MAX ||
         !sim_chance(w, w->opt.renew_pct)) {
         return false;
@@ -99,14 +99,14 @@ bool sim_lease_renew(struct sim_world *w, int client, int lane)
     int64_t ms = sim_chance(w, 20) ? 0 : sim_lease_ask(w);
     ms = ms && sim_chance(w, 20) ? ms / 2 : ms;
     by->count++;
-    theorem_renews(w, client, lane, ms);
+    theorem_renews(w, client, owner, ms);
     snib_err err = snib__engine_renew(c->engine, sim_now(w, client), l->ticket,
                                       snib__ms(ms), &s, &l->error);
-    sim_note(w, "client %d lane %d renews name %d for %lld ms: %s", client,
-             lane, l->name, (long long)ms, snib_err_name(err));
+    sim_note(w, "client %d owner %d renews name %d for %lld ms: %s", client,
+             owner, l->name, (long long)ms, snib_err_name(err));
     if (err) {
-        theorem_renewed(w, client, lane, err);
+        theorem_renewed(w, client, owner, err);
     }
-    sim_lane_wake(w, client, lane, w->opt.hold_us);
+    sim_owner_wake(w, client, owner, w->opt.hold_us);
     return true;
 }

@@ -1,20 +1,20 @@
-/* sim/work_many.c — lanes that want several names as one, beside others who
+/* sim/work_many.c — owners that want several names as one, beside others who
  * want one of them.
  *
  * They drive the engine as run/multi.c and run/batch.c do, without threads:
  *
- *     TRY the rest as a company --all--> HOLD --> BACK --> done
+ *     TRY the rest as a batch --all--> HOLD --> BACK --> done
  *      |    one is missed
  *      +--> BACK what is too far ahead --> WAIT for one, in its queue --> TRY
  *
- * An `ordered` lane names them as all others do and keeps what stands before
+ * An `ordered` owner names them as all others do and keeps what stands before
  * the one that it waits for. Any other waits with nothing in its hands: for
  * the one that it missed, from which it begins the next time. `all` is one
  * visit, all or none, in any order.
  *
- * Each name has a seat, and each seat a struct sim_lane behind those of the
- * callers (sim_part): so every theorem sees it, as if a lane had that lock
- * alone. The engine knows all of them as one lane. */
+ * Each name has an acquisition, and each acquisition a struct sim_owner behind those of the
+ * callers (sim_part): so every theorem sees it, as if an owner had that lock
+ * alone. The engine knows all of them as one owner. */
 #include <string.h>
 
 #include "core/engine_i.h"
@@ -22,31 +22,31 @@
 
 enum { ONE_IN = 16, ROUNDS_MAX = 6, WAY_PCT = 3 };
 
-int sim_part(const struct sim_world *w, int lane, int k)
+int sim_part(const struct sim_world *w, int owner, int k)
 {
-    return w->callers + lane * SIM_NAMES + k;
+    return w->callers + owner * SIM_NAMES + k;
 }
 
-static struct sim_lane *seat_of(struct sim_world *w, int client, int lane,
-                                int k)
+static struct sim_owner *acquisition_of(struct sim_world *w, int client,
+                                        int owner, int k)
 {
-    return &w->client[client].lane[sim_part(w, lane, k)];
+    return &w->client[client].owner[sim_part(w, owner, k)];
 }
 
-static void wake_at(struct sim_world *w, int client, int lane, int64_t at)
+static void wake_at(struct sim_world *w, int client, int owner, int64_t at)
 {
     sim_push(w, (struct sim_event){.at = at > w->t ? at : w->t,
                                    .kind = SIM_EV_MANY,
                                    .client = client,
-                                   .a = lane,
+                                   .a = owner,
                                    .life = w->client[client].life});
 }
 
 /* -- drawing -------------------------------------------------------------------- */
 
-/* Answers to companies are lost, and copies of them come late: best seen when
+/* Answers to batches are lost, and copies of them come late: best seen when
  * the line breaks at once, so that each is asked for alone before its copy in
- * the company arrives. */
+ * the batch arrives. */
 static void lost_answers(struct sim_options *o, struct snib__rng *r)
 {
     static const int kinds[] = {SIM_LOSE_REPLY, SIM_LATE,  SIM_LATE,
@@ -92,11 +92,11 @@ void sim_many_draw(struct sim_options *o, bool always)
     o->all_pct = alls[sim_upto(&r, 3)];
     o->names = 2 + sim_upto(&r, SIM_NAMES - 1);
     o->clients = o->clients < 2 ? 2 : o->clients;
-    o->lanes = 1 + sim_upto(&r, 3);
+    o->owners = 1 + sim_upto(&r, 3);
     o->mixed = o->flavour == SIM_PERMITS && sim_upto(&r, 2);
     o->read_pct = o->mixed ? 50 : o->read_pct;
     o->searched = sim_upto(&r, 2);
-    int64_t most = 20000000 / (o->clients * o->lanes * o->ops);
+    int64_t most = 20000000 / (o->clients * o->owners * o->ops);
     o->hold_us = o->hold_us < most ? o->hold_us : most;
     int which = sim_upto(&r, 12);
     if (which < 4) {
@@ -108,18 +108,18 @@ void sim_many_draw(struct sim_options *o, bool always)
 
 /* -- asking --------------------------------------------------------------------- */
 
-/* Ask for the k-th: a try of a company, or for as long as it takes. */
-static snib_err ask_for(struct sim_world *w, int client, int lane, int k,
+/* Ask for the k-th: a try of a batch, or for as long as it takes. */
+static snib_err ask_for(struct sim_world *w, int client, int owner, int k,
                         bool is_try, int64_t limit_at)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = seat_of(w, client, lane, k);
-    struct snib__ask ask = {.lane = l->lane,
-                            .limit = SNIB__NEVER,
-                            .lease = snib__ms(w->opt.lease_ms),
-                            .try_only = is_try,
-                            .timed = !is_try,
-                            .reterr = &l->error};
+    struct sim_owner *l = acquisition_of(w, client, owner, k);
+    struct snib__acquire_spec ask = {.owner = l->owner,
+                                     .limit = SNIB__NEVER,
+                                     .lease = snib__ms(w->opt.lease_ms),
+                                     .try_only = is_try,
+                                     .timed = !is_try,
+                                     .reterr = &l->error};
     if (limit_at) {
         ask.limit = (snib_instant){sim_local(c, limit_at)};
     }
@@ -127,32 +127,32 @@ static snib_err ask_for(struct sim_world *w, int client, int lane, int k,
     l->limit_at = limit_at;
     l->asked_at = w->t;
     l->waits_by[0] = l->waits_by[1] = 0;
-    l->seat = NULL;
+    l->acq = NULL;
     ask.fixed = sim_chance(w, w->opt.fixed_pct);
     ask.confirm = sim_chance(w, w->opt.confirm_pct);
-    ask.no_pass = sim_chance(w, w->opt.nopass_pct);
+    ask.no_hand_over = sim_chance(w, w->opt.nopass_pct);
     sim_kinds_ask(w, l, &ask);
     snib_err err =
-        snib__engine_acquire(c->engine, sim_now(w, client), c->site[l->name],
-                             &ask, &l->seat, &l->error);
+        snib__engine_acquire(c->engine, sim_now(w, client), c->local[l->name],
+                             &ask, &l->acq, &l->error);
     if (!err) {
-        l->seat->user = l;
-        l->state = SIM_LANE_WAITING;
+        l->acq->user = l;
+        l->state = SIM_OWNER_WAITING;
     }
     return err;
 }
 
-static void refused(struct sim_world *w, int client, int lane, int k,
+static void refused(struct sim_world *w, int client, int owner, int k,
                     snib_err err)
 {
-    int at = sim_part(w, lane, k);
-    struct sim_lane *l = &w->client[client].lane[at];
-    struct sim_many *m = &w->client[client].many[lane];
-    sim_note(w, "client %d lane %d of several: name %d refused: %s", client,
-             lane, l->name, snib_err_name(err));
+    int at = sim_part(w, owner, k);
+    struct sim_owner *l = &w->client[client].owner[at];
+    struct sim_many *m = &w->client[client].many[owner];
+    sim_note(w, "client %d owner %d of several: name %d refused: %s", client,
+             owner, l->name, snib_err_name(err));
     m->part[k].err = err;
-    l->state = SIM_LANE_DONE;
-    l->seat = NULL;
+    l->state = SIM_OWNER_DONE;
+    l->acq = NULL;
     w->refusals++;
     w->unknowns += err == SNIB_ERR_UNKNOWN;
     if (err != SNIB_ERR_CANCELLED) { /* those are judged together */
@@ -161,70 +161,70 @@ static void refused(struct sim_world *w, int client, int lane, int k,
     theorem_refused_is_gone(w, client, at, err);
 }
 
-static void granted(struct sim_world *w, int client, int lane, int k)
+static void granted(struct sim_world *w, int client, int owner, int k)
 {
-    struct sim_lane *l = seat_of(w, client, lane, k);
+    struct sim_owner *l = acquisition_of(w, client, owner, k);
     struct sim_resource *r = &w->resource[l->name];
-    w->client[client].many[lane].part[k].err = SNIB_ERR_OK;
+    w->client[client].many[owner].part[k].err = SNIB_ERR_OK;
     r->free_since = r->ghost_since = -1;
-    l->state = SIM_LANE_HOLDING;
-    l->token = l->seat->token;
-    l->ticket = l->seat->ticket;
+    l->state = SIM_OWNER_HOLDING;
+    l->token = l->acq->token;
+    l->ticket = l->acq->ticket;
     l->entered_at = w->t;
     w->grants++;
-    sim_note(w, "client %d lane %d of several: holds name %d token %lld",
-             client, lane, l->name, (long long)l->token);
+    sim_note(w, "client %d owner %d of several: holds name %d token %lld",
+             client, owner, l->name, (long long)l->token);
     theorem_token_entered(w, l->name, l->kind, l->token);
 }
 
 /* One try of a visit, as in run/batch.c. */
 enum start { JOINED, APART, REFUSED };
 
-static enum start start_try(struct sim_world *w, int client, int lane, int k)
+static enum start start_try(struct sim_world *w, int client, int owner, int k)
 {
-    struct sim_many *m = &w->client[client].many[lane];
+    struct sim_many *m = &w->client[client].many[owner];
     struct sim_part *p = &m->part[k];
     struct snib__engine *e = w->client[client].engine;
-    uint32_t before = snib__engine_company(e);
-    snib_err err = ask_for(w, client, lane, k, true, m->due);
+    uint32_t before = snib__engine_batch(e);
+    snib_err err = ask_for(w, client, owner, k, true, m->due);
     if (err) {
-        refused(w, client, lane, k, err);
+        refused(w, client, owner, k, err);
         return REFUSED;
     }
     m->open++;
     p->asked = true;
-    if (snib__engine_company(e) == before) {
+    if (snib__engine_batch(e) == before) {
         return APART;
     }
-    struct sim_lane *l = seat_of(w, client, lane, k);
-    const struct snib__turn *t = l->seat->site->turn;
+    struct sim_owner *l = acquisition_of(w, client, owner, k);
+    const struct snib__claim *t = l->acq->local->claim;
     p->joined = true;
-    sim_seat_id(l->seat, p->id);
+    sim_acquisition_id(l->acq, p->id);
     l->waits_by[0] = t->id[0];
     l->waits_by[1] = t->id[1];
     return JOINED;
 }
 
-static void start_tries(struct sim_world *w, int client, int lane)
+static void start_tries(struct sim_world *w, int client, int owner)
 {
-    struct sim_many *m = &w->client[client].many[lane];
+    struct sim_many *m = &w->client[client].many[owner];
     bool over = false;
     for (int k = m->from; k < m->count; k++) {
         m->part[k] = (struct sim_part){.err = SNIB_ERR_CANCELLED};
         if (over) {
             continue;
         }
-        switch (start_try(w, client, lane, k)) {
+        switch (start_try(w, client, owner, k)) {
         case JOINED:
             break;
         case APART:
             over = !m->all;
-            m->way = m->all && m->way == SNIB__COMPANY_GO ? SNIB__COMPANY_PART
-                                                          : m->way;
+            m->way =
+                m->all && m->way == SNIB__BATCH_GO ? SNIB__BATCH_PART : m->way;
             break;
         case REFUSED:
             over = true;
-            m->way = m->all ? SNIB__COMPANY_DROP : m->way;
+            m->way = m->all ? SNIB__BATCH_DROP : m->way;
             break;
         }
     }
@@ -233,53 +233,53 @@ static void start_tries(struct sim_world *w, int client, int lane)
 /* -- giving back ------------------------------------------------------------------ */
 
 /* What is held from `from` on, the last first; then go on with `next`. */
-static void give_back(struct sim_world *w, int client, int lane, int from,
+static void give_back(struct sim_world *w, int client, int owner, int from,
                       int next)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_many *m = &c->many[lane];
+    struct sim_many *m = &c->many[owner];
     m->phase = SIM_MANY_BACK;
     m->next = next;
     m->open = 0;
     m->due = w->t + w->opt.request_ms * SIM_MS;
     m->held = m->held < from ? m->held : from;
     for (int k = m->count - 1; k >= from; k--) {
-        struct sim_lane *l = seat_of(w, client, lane, k);
-        struct snib__seat *ending = NULL;
-        if (l->state != SIM_LANE_HOLDING) {
+        struct sim_owner *l = acquisition_of(w, client, owner, k);
+        struct snib__acquisition *ending = NULL;
+        if (l->state != SIM_OWNER_HOLDING) {
             continue;
         }
-        int at = sim_part(w, lane, k);
+        int at = sim_part(w, owner, k);
         theorem_releases(w, client, at);
         snib_err err =
             snib__engine_release(c->engine, sim_now(w, client), l->ticket,
-                                 l->lane, &l->error, l, &ending, &l->error);
+                                 l->owner, &l->error, l, &ending, &l->error);
         if (!ending) {
             theorem_release_is_true(w, client, at, err, false);
         }
         w->losses += err == SNIB_ERR_LOST;
-        if (ending && ending->state == SNIB__SEAT_GONE) {
+        if (ending && ending->state == SNIB__ACQ_GONE) {
             theorem_release_is_true(w, client, at, ending->err, true);
-            snib__seat_done(c->engine, ending);
+            snib__acquisition_done(c->engine, ending);
             ending = NULL;
         }
-        l->seat = ending;
-        l->state = ending ? SIM_LANE_ENDING : SIM_LANE_DONE;
+        l->acq = ending;
+        l->state = ending ? SIM_OWNER_ENDING : SIM_OWNER_DONE;
         m->open += ending != NULL;
     }
-    wake_at(w, client, lane, m->open ? m->due : w->t);
+    wake_at(w, client, owner, m->open ? m->due : w->t);
 }
 
 /* Nobody waits longer for the answers. */
-static void abandon(struct sim_world *w, int client, int lane)
+static void abandon(struct sim_world *w, int client, int owner)
 {
-    struct sim_many *m = &w->client[client].many[lane];
+    struct sim_many *m = &w->client[client].many[owner];
     for (int k = 0; k < m->count; k++) {
-        struct sim_lane *l = seat_of(w, client, lane, k);
-        if (l->state == SIM_LANE_ENDING) {
-            snib__engine_abandon(w->client[client].engine, l->seat);
-            l->seat = NULL;
-            l->state = SIM_LANE_DONE;
+        struct sim_owner *l = acquisition_of(w, client, owner, k);
+        if (l->state == SIM_OWNER_ENDING) {
+            snib__engine_abandon(w->client[client].engine, l->acq);
+            l->acq = NULL;
+            l->state = SIM_OWNER_DONE;
         }
     }
     m->open = 0;
@@ -292,43 +292,43 @@ static bool is_late(const struct sim_world *w, const struct sim_many *m)
     return m->limit_at && m->limit_at <= w->t;
 }
 
-static void wait_for(struct sim_world *w, int client, int lane, int k)
+static void wait_for(struct sim_world *w, int client, int owner, int k)
 {
-    struct sim_many *m = &w->client[client].many[lane];
+    struct sim_many *m = &w->client[client].many[owner];
     m->phase = SIM_MANY_WAIT;
     m->missed = k;
     m->open = 1;
     m->part[k] = (struct sim_part){.err = SNIB_ERR_OK};
-    sim_note(w, "client %d lane %d of several: waits for name %d with %d held",
-             client, lane, seat_of(w, client, lane, k)->name, m->held);
-    snib_err err = ask_for(w, client, lane, k, false, m->limit_at);
-    struct snib__seat *s = seat_of(w, client, lane, k)->seat;
-    if (!err && s->state == SNIB__SEAT_REFUSED) {
+    sim_note(w, "client %d owner %d of several: waits for name %d with %d held",
+             client, owner, acquisition_of(w, client, owner, k)->name, m->held);
+    snib_err err = ask_for(w, client, owner, k, false, m->limit_at);
+    struct snib__acquisition *s = acquisition_of(w, client, owner, k)->acq;
+    if (!err && s->state == SNIB__ACQ_REFUSED) {
         err = s->err;
-        snib__seat_done(w->client[client].engine, s);
+        snib__acquisition_done(w->client[client].engine, s);
     }
     if (err) {
-        refused(w, client, lane, k, err);
-    } else if (s->state == SNIB__SEAT_SERVED) {
-        granted(w, client, lane, k);
+        refused(w, client, owner, k, err);
+    } else if (s->state == SNIB__ACQ_SERVED) {
+        granted(w, client, owner, k);
     } else {
         return; /* news will come */
     }
     m->open = 0;
-    wake_at(w, client, lane, w->t);
+    wake_at(w, client, owner, w->t);
 }
 
-static void visit(struct sim_world *w, int client, int lane)
+static void visit(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_many *m = &c->many[lane];
+    struct sim_many *m = &c->many[owner];
     int64_t patience = w->t + w->opt.request_ms * SIM_MS;
     if (is_late(w, m)) {
-        give_back(w, client, lane, 0, SIM_MANY_END);
+        give_back(w, client, owner, 0, SIM_MANY_END);
         return;
     }
     if (m->ordered && m->count - m->held == 1) {
-        wait_for(w, client, lane, m->held);
+        wait_for(w, client, owner, m->held);
         return;
     }
     m->phase = SIM_MANY_TRY;
@@ -336,54 +336,54 @@ static void visit(struct sim_world *w, int client, int lane)
     m->open = 0;
     m->apart = false;
     m->due = m->limit_at && m->limit_at < patience ? m->limit_at : patience;
-    m->way = !sim_chance(w, WAY_PCT) ? SNIB__COMPANY_GO
-             : sim_chance(w, 50)     ? SNIB__COMPANY_PART
-                                     : SNIB__COMPANY_DROP;
-    sim_note(w, "client %d lane %d asks for %d names as one%s", client, lane,
+    m->way = !sim_chance(w, WAY_PCT) ? SNIB__BATCH_GO
+             : sim_chance(w, 50)     ? SNIB__BATCH_PART
+                                     : SNIB__BATCH_DROP;
+    sim_note(w, "client %d owner %d asks for %d names as one%s", client, owner,
              m->count - m->from, m->all ? ", all or none" : "");
     snib__engine_gather(c->engine, m->all);
-    start_tries(w, client, lane);
+    start_tries(w, client, owner);
     snib__engine_gathered(c->engine, sim_now(w, client), m->way);
-    wake_at(w, client, lane, m->open ? m->due : w->t);
+    wake_at(w, client, owner, m->open ? m->due : w->t);
 }
 
 /* The patience is over. */
-static void give_up(struct sim_world *w, int client, int lane)
+static void give_up(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_many *m = &c->many[lane];
+    struct sim_many *m = &c->many[owner];
     for (int k = m->from; k < m->count; k++) {
-        struct sim_lane *l = seat_of(w, client, lane, k);
-        if (l->state != SIM_LANE_WAITING ||
-            l->seat->state != SNIB__SEAT_WAITING) {
+        struct sim_owner *l = acquisition_of(w, client, owner, k);
+        if (l->state != SIM_OWNER_WAITING ||
+            l->acq->state != SNIB__ACQ_WAITING) {
             continue; /* or the news of it are on their way */
         }
         m->open--;
-        refused(w, client, lane, k,
-                snib__engine_leave(c->engine, sim_now(w, client), l->seat,
+        refused(w, client, owner, k,
+                snib__engine_leave(c->engine, sim_now(w, client), l->acq,
                                    SNIB_ERR_UNREACHABLE));
     }
 }
 
 /* All are there, or one was lost while others were waited for. */
-static void enter(struct sim_world *w, int client, int lane)
+static void enter(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_many *m = &c->many[lane];
+    struct sim_many *m = &c->many[owner];
     int64_t us = w->opt.hold_us;
     for (int k = 0; k < m->count; k++) {
-        struct sim_lane *l = seat_of(w, client, lane, k);
+        struct sim_owner *l = acquisition_of(w, client, owner, k);
         struct snib_status st;
-        snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
+        snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
         if (st.state == SNIB_LOST) {
-            give_back(w, client, lane, 0,
+            give_back(w, client, owner, 0,
                       m->all || ++m->rounds > ROUNDS_MAX ? SIM_MANY_END
                                                          : SIM_MANY_AGAIN);
             return;
         }
     }
     for (int k = 0; k < m->count; k++) {
-        struct sim_lane *l = seat_of(w, client, lane, k);
+        struct sim_owner *l = acquisition_of(w, client, owner, k);
         struct sim_resource *r = &w->resource[l->name];
         l->read_value = -1;
         if (sim_alone(l->kind) && l->token > r->mark) {
@@ -391,32 +391,32 @@ static void enter(struct sim_world *w, int client, int lane)
             l->read_value = r->value;
         }
     }
-    sim_note(w, "client %d lane %d has all of %d names", client, lane,
+    sim_note(w, "client %d owner %d has all of %d names", client, owner,
              m->count);
     us = us > 0 ? (int64_t)snib__rng_below(&w->work, 2 * (uint64_t)us) : 0;
-    if (w->opt.lease_ms <= 3000 && !c->lane[lane].overran &&
+    if (w->opt.lease_ms <= 3000 && !c->owner[owner].overran &&
         sim_chance(w, w->opt.overrun_pct)) {
-        c->lane[lane].overran = true;
+        c->owner[owner].overran = true;
         us += w->opt.lease_ms * (w->opt.lease_ms > 200 ? 1200 : 1400);
     }
     m->phase = SIM_MANY_HOLD;
     m->due = w->t + us * 1000;
-    wake_at(w, client, lane, m->due);
+    wake_at(w, client, owner, m->due);
 }
 
-static void section_over(struct sim_world *w, int client, int lane)
+static void section_over(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_many *m = &c->many[lane];
+    struct sim_many *m = &c->many[owner];
     for (int k = 0; k < m->count; k++) {
-        struct sim_lane *l = seat_of(w, client, lane, k);
+        struct sim_owner *l = acquisition_of(w, client, owner, k);
         struct snib_status st;
-        snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
+        snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
         if (st.state != SNIB_LOST || sim_chance(w, 50)) {
-            sim_lane_write(w, l->name, l->token, l->read_value);
+            sim_owner_write(w, l->name, l->token, l->read_value);
         }
     }
-    give_back(w, client, lane, 0, SIM_MANY_END);
+    give_back(w, client, owner, 0, SIM_MANY_END);
 }
 
 static bool worth_waiting(const struct sim_many *m, snib_err err)
@@ -438,33 +438,33 @@ static int culprit_of(const struct sim_many *m, int from)
 }
 
 /* A visit has its last answer. */
-static void answered(struct sim_world *w, int client, int lane)
+static void answered(struct sim_world *w, int client, int owner)
 {
-    struct sim_many *m = &w->client[client].many[lane];
+    struct sim_many *m = &w->client[client].many[owner];
     int k = m->from;
-    theorem_company_answered(w, client, lane);
+    theorem_batch_answered(w, client, owner);
     while (k < m->count && !m->part[k].err) {
         k++;
     }
     m->held = k;
     if (k == m->count) {
-        enter(w, client, lane);
+        enter(w, client, owner);
         return;
     }
     int culprit = culprit_of(m, k);
     snib_err why = m->part[culprit].err;
     bool none = why == SNIB_ERR_CANCELLED;
     if (none && k > m->from) { /* the others were not asked for yet */
-        give_back(w, client, lane, k, SIM_MANY_AGAIN);
+        give_back(w, client, owner, k, SIM_MANY_AGAIN);
     } else if (!worth_waiting(m, none ? SNIB_ERR_BUSY : why)) {
-        give_back(w, client, lane, 0, SIM_MANY_END);
+        give_back(w, client, owner, 0, SIM_MANY_END);
     } else if (m->ordered) {
         m->missed = k;
-        give_back(w, client, lane, k, SIM_MANY_QUEUE);
+        give_back(w, client, owner, k, SIM_MANY_QUEUE);
     } else if (++m->rounds > ROUNDS_MAX) {
-        give_back(w, client, lane, 0, SIM_MANY_END);
+        give_back(w, client, owner, 0, SIM_MANY_END);
     } else {
-        give_back(w, client, lane, 0, SIM_MANY_QUEUE);
+        give_back(w, client, owner, 0, SIM_MANY_QUEUE);
         m->missed = culprit;
     }
 }
@@ -473,122 +473,122 @@ static void answered(struct sim_world *w, int client, int lane)
 
 /* What was to be given back is; the one that is waited for with empty hands
  * comes first from now on. */
-static void go_on(struct sim_world *w, int client, int lane)
+static void go_on(struct sim_world *w, int client, int owner)
 {
-    struct sim_many *m = &w->client[client].many[lane];
+    struct sim_many *m = &w->client[client].many[owner];
     switch (m->next) {
     case SIM_MANY_AGAIN:
-        visit(w, client, lane);
+        visit(w, client, owner);
         break;
     case SIM_MANY_QUEUE:
         if (!m->ordered) {
-            struct sim_lane *a = seat_of(w, client, lane, 0);
-            struct sim_lane *b = seat_of(w, client, lane, m->missed);
+            struct sim_owner *a = acquisition_of(w, client, owner, 0);
+            struct sim_owner *b = acquisition_of(w, client, owner, m->missed);
             int name = a->name;
             a->name = b->name;
             b->name = name;
             m->missed = 0;
         }
         if (is_late(w, m)) {
-            give_back(w, client, lane, 0, SIM_MANY_END);
+            give_back(w, client, owner, 0, SIM_MANY_END);
         } else {
-            wait_for(w, client, lane, m->missed);
+            wait_for(w, client, owner, m->missed);
         }
         break;
     case SIM_MANY_END:
-        sim_lane_done(w, client, lane);
+        sim_owner_done(w, client, owner);
         break;
     }
 }
 
-void sim_many_event(struct sim_world *w, int client, int lane)
+void sim_many_event(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_many *m = &c->many[lane];
+    struct sim_many *m = &c->many[owner];
     bool due = w->t >= m->due;
-    if (c->lane[lane].state != SIM_LANE_MANY) {
+    if (c->owner[owner].state != SIM_OWNER_MANY) {
         return;
     }
     snib__engine_tick(c->engine, sim_now(w, client));
     if (m->phase == SIM_MANY_TRY && m->open && due) {
-        give_up(w, client, lane);
+        give_up(w, client, owner);
     } else if (m->phase == SIM_MANY_BACK && m->open && due) {
-        abandon(w, client, lane);
+        abandon(w, client, owner);
     }
     if (m->phase == SIM_MANY_HOLD && due) {
-        section_over(w, client, lane);
+        section_over(w, client, owner);
     } else if (m->phase == SIM_MANY_TRY && !m->open) {
-        answered(w, client, lane);
+        answered(w, client, owner);
     } else if (m->phase == SIM_MANY_BACK && !m->open) {
-        go_on(w, client, lane);
+        go_on(w, client, owner);
     } else if (m->phase == SIM_MANY_WAIT && !m->open) {
         if (m->part[m->missed].err) {
-            give_back(w, client, lane, 0, SIM_MANY_END);
+            give_back(w, client, owner, 0, SIM_MANY_END);
         } else if (++m->held == m->count) {
-            enter(w, client, lane);
+            enter(w, client, owner);
         } else {
-            visit(w, client, lane);
+            visit(w, client, owner);
         }
     }
     sim_client_after(w, client);
 }
 
-void sim_many_told(struct sim_world *w, int client, int lane,
-                   struct snib__seat *s, uint8_t news)
+void sim_many_told(struct sim_world *w, int client, int owner,
+                   struct snib__acquisition *s, uint8_t news)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
-    int owner = (lane - w->callers) / SIM_NAMES;
-    int k = (lane - w->callers) % SIM_NAMES;
-    struct sim_many *m = &c->many[owner];
+    struct sim_owner *l = &c->owner[owner];
+    int caller = (owner - w->callers) / SIM_NAMES;
+    int k = (owner - w->callers) % SIM_NAMES;
+    struct sim_many *m = &c->many[caller];
     bool was_open = m->open > 0;
-    if (news & SNIB__NEWS_SETTLED && l->state == SIM_LANE_WAITING) {
+    if (news & SNIB__NEWS_SETTLED && l->state == SIM_OWNER_WAITING) {
         m->open--;
-        if (s->state == SNIB__SEAT_REFUSED) {
+        if (s->state == SNIB__ACQ_REFUSED) {
             snib_err err = s->err;
-            snib__seat_done(c->engine, s);
-            refused(w, client, owner, k, err);
+            snib__acquisition_done(c->engine, s);
+            refused(w, client, caller, k, err);
         } else {
-            granted(w, client, owner, k);
+            granted(w, client, caller, k);
         }
     }
-    if (news & SNIB__NEWS_RELEASED && l->state == SIM_LANE_ENDING) {
-        theorem_release_is_true(w, client, lane, s->err, true);
-        snib__seat_done(c->engine, s);
-        l->seat = NULL;
-        l->state = SIM_LANE_DONE;
+    if (news & SNIB__NEWS_RELEASED && l->state == SIM_OWNER_ENDING) {
+        theorem_release_is_true(w, client, owner, s->err, true);
+        snib__acquisition_done(c->engine, s);
+        l->acq = NULL;
+        l->state = SIM_OWNER_DONE;
         m->open--;
-    } else if (news & SNIB__NEWS_STATE && l->state == SIM_LANE_HOLDING) {
+    } else if (news & SNIB__NEWS_STATE && l->state == SIM_OWNER_HOLDING) {
         theorem_no_needless_loss(w, l->name, s);
     }
     if (was_open && !m->open) {
-        wake_at(w, client, owner, w->t);
+        wake_at(w, client, caller, w->t);
     }
 }
 
 /* Which names, in which order. */
-static void choose(struct sim_world *w, int client, int lane)
+static void choose(struct sim_world *w, int client, int owner)
 {
-    struct sim_many *m = &w->client[client].many[lane];
+    struct sim_many *m = &w->client[client].many[owner];
     int name[SIM_NAMES] = {0, 1, 2, 3}, left = w->opt.names;
     uint32_t chosen = 0;
     for (int k = 0; k < m->count; k++, left--) {
         int at = sim_upto(&w->work, left), one = name[at];
         name[at] = name[left - 1];
         chosen |= UINT32_C(1) << one;
-        seat_of(w, client, lane, k)->name = one;
+        acquisition_of(w, client, owner, k)->name = one;
     }
     for (int n = 0, k = 0; m->ordered && n < w->opt.names; n++) {
         if (chosen >> n & 1) {
-            seat_of(w, client, lane, k++)->name = n;
+            acquisition_of(w, client, owner, k++)->name = n;
         }
     }
 }
 
-bool sim_many_start(struct sim_world *w, int client, int lane)
+bool sim_many_start(struct sim_world *w, int client, int owner)
 {
     const struct sim_options *o = &w->opt;
-    struct sim_many *m = &w->client[client].many[lane];
+    struct sim_many *m = &w->client[client].many[owner];
     if (!o->many_pct || !sim_chance(w, o->many_pct)) {
         return false;
     }
@@ -601,8 +601,8 @@ bool sim_many_start(struct sim_world *w, int client, int lane)
         m->limit_at =
             w->t + (1 + sim_upto(&w->work, (int)o->limit_ms)) * SIM_MS;
     }
-    choose(w, client, lane);
-    w->client[client].lane[lane].state = SIM_LANE_MANY;
-    visit(w, client, lane);
+    choose(w, client, owner);
+    w->client[client].owner[owner].state = SIM_OWNER_MANY;
+    visit(w, client, owner);
     return true;
 }

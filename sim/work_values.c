@@ -1,4 +1,4 @@
-/* sim/work_values.c — lanes that work on versioned values instead of locking:
+/* sim/work_values.c — owners that work on versioned values instead of locking:
  * update a counter (read, compute, put if the version is still the same, with
  * pauses as snib_value_update has them), create, remove, write what is long
  * out of date, read.
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/errand.h"
+#include "sim/direct.h"
 #include "snib/value.h"
 
 enum {
@@ -22,26 +22,26 @@ enum {
 
 /* -- asking --------------------------------------------------------------------- */
 
-static void wake_at(struct sim_world *w, const struct sim_errand *e, int64_t ns)
+static void wake_at(struct sim_world *w, const struct sim_direct *e, int64_t ns)
 {
     sim_push(w, (struct sim_event){.at = w->t + ns,
-                                   .kind = SIM_EV_LANE,
+                                   .kind = SIM_EV_OWNER,
                                    .client = e->client,
-                                   .a = e->lane,
+                                   .a = e->owner,
                                    .life = w->client[e->client].life});
 }
 
-struct snib__query *sim_errand_begin(struct sim_world *w, struct sim_errand *e,
-                                     snib__verb verb)
+struct snib__direct *sim_direct_begin(struct sim_world *w, struct sim_direct *e,
+                                      snib__verb verb)
 {
     static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
     snib_duration most =
         snib__ms(w->opt.request_ms < REPEAT_MS ? w->opt.request_ms : REPEAT_MS);
     snib__buf_free(&e->q.result);
-    e->q = (struct snib__query){.verb = verb,
-                                .name = names[e->name],
-                                .name_size = strlen(names[e->name]),
-                                .user = e};
+    e->q = (struct snib__direct){.verb = verb,
+                                 .name = names[e->name],
+                                 .name_size = strlen(names[e->name]),
+                                 .user = e};
     e->change = -1;
     e->again = e->late = false;
     e->last = snib__after(sim_now(w, e->client), most);
@@ -50,18 +50,18 @@ struct snib__query *sim_errand_begin(struct sim_world *w, struct sim_errand *e,
     return &e->q;
 }
 
-void sim_errand_ask(struct sim_world *w, struct sim_errand *e)
+void sim_direct_ask(struct sim_world *w, struct sim_direct *e)
 {
     snib__buf_free(&e->q.result);
     int64_t until = sim_true(&w->client[e->client], e->q.limit.ns);
     if (e->change >= 0) {
-        w->errands->change[e->change].until = until;
+        w->directs->change[e->change].until = until;
     }
     e->asked = w->t;
     e->again = false;
     e->busy = true;
-    if (snib__engine_query(w->client[e->client].engine, sim_now(w, e->client),
-                           &e->q)) {
+    if (snib__engine_direct(w->client[e->client].engine, sim_now(w, e->client),
+                            &e->q)) {
         sim_fail(w, "harness", "query: %s", e->q.error.text);
     }
     e->leave_at = 0;
@@ -73,32 +73,32 @@ void sim_errand_ask(struct sim_world *w, struct sim_errand *e)
 }
 
 /* What was asked goes its way; whether it is applied nobody hears. */
-static void leave(struct sim_world *w, struct sim_errand *e)
+static void leave(struct sim_world *w, struct sim_direct *e)
 {
-    sim_note(w, "client %d lane %d does not wait for its answer", e->client,
-             e->lane);
-    snib__engine_query_leave(w->client[e->client].engine, &e->q);
+    sim_note(w, "client %d owner %d does not wait for its answer", e->client,
+             e->owner);
+    snib__engine_direct_leave(w->client[e->client].engine, &e->q);
     e->busy = false;
-    sim_errand_over(w, e);
+    sim_direct_over(w, e);
 }
 
-void sim_errand_over(struct sim_world *w, struct sim_errand *e)
+void sim_direct_over(struct sim_world *w, struct sim_direct *e)
 {
     bool look = e->plan == SIM_LOOK;
-    w->client[e->client].lane[e->lane].ops_left += look; /* is none of them */
-    sim_lane_done(w, e->client, e->lane);
+    w->client[e->client].owner[e->owner].ops_left += look; /* is none of them */
+    sim_owner_done(w, e->client, e->owner);
 }
 
 /* -- changes -------------------------------------------------------------------- */
 
 /* A change as the theorems know it; its id is drawn when it is asked for. */
-static struct sim_change *new_change(struct sim_world *w, struct sim_errand *e)
+static struct sim_change *new_change(struct sim_world *w, struct sim_direct *e)
 {
-    struct sim_errands *all = w->errands;
-    if (all->changes == all->room) {
-        all->room = all->room ? 2 * all->room : 64;
+    struct sim_directs *all = w->directs;
+    if (all->changes == all->reserve) {
+        all->reserve = all->reserve ? 2 * all->reserve : 64;
         all->change =
-            realloc(all->change, (size_t)all->room * sizeof *all->change);
+            realloc(all->change, (size_t)all->reserve * sizeof *all->change);
         if (!all->change) {
             abort();
         }
@@ -111,28 +111,28 @@ static struct sim_change *new_change(struct sim_world *w, struct sim_errand *e)
                              .expected = e->q.expected,
                              .keep_ms = snib__to_ms(e->q.keep),
                              .bytes = e->bytes,
-                             .floor = w->errands->told[e->client],
+                             .floor = w->directs->told[e->client],
                              .born = w->t};
     return c;
 }
 
-static void send_change(struct sim_world *w, struct sim_errand *e)
+static void send_change(struct sim_world *w, struct sim_direct *e)
 {
     struct sim_change *c = new_change(w, e);
     e->q.bytes = e->bytes.text;
     e->q.bytes_size = (size_t)e->bytes.size;
-    sim_errand_ask(w, e);
+    sim_direct_ask(w, e);
     snprintf(c->id, sizeof c->id, "%016llx%016llx",
              (unsigned long long)e->q.id[0], (unsigned long long)e->q.id[1]);
-    sim_note(w, "client %d lane %d %s name %d, expects %lld, request %.6s",
-             e->client, e->lane, c->remove ? "deletes" : "puts", e->name,
+    sim_note(w, "client %d owner %d %s name %d, expects %lld, request %.6s",
+             e->client, e->owner, c->remove ? "deletes" : "puts", e->name,
              (long long)c->expected, c->id);
 }
 
-static void put(struct sim_world *w, struct sim_errand *e, int64_t expected,
+static void put(struct sim_world *w, struct sim_direct *e, int64_t expected,
                 int64_t counter)
 {
-    struct snib__query *q = sim_errand_begin(w, e, SNIB__VALUE_PUT);
+    struct snib__direct *q = sim_direct_begin(w, e, SNIB__VALUE_PUT);
     int64_t keep_ms = SNIB_VALUE_TTL_MAX_MS;
     if (w->opt.keep_ms && !sim_chance(w, 10)) {
         keep_ms = 1 + sim_upto(&w->work, 2 * w->opt.keep_ms);
@@ -143,28 +143,28 @@ static void put(struct sim_world *w, struct sim_errand *e, int64_t expected,
     if (e->plan != SIM_CREATE || !sim_chance(w, 10)) { /* else: empty */
         e->bytes.size = snprintf(e->bytes.text, sizeof e->bytes.text,
                                  "%lld %d.%d.%d", (long long)counter, e->client,
-                                 e->lane, w->errands->changes);
+                                 e->owner, w->directs->changes);
     }
     send_change(w, e);
 }
 
-static void delete (struct sim_world *w, struct sim_errand *e, int64_t expected)
+static void delete (struct sim_world *w, struct sim_direct *e, int64_t expected)
 {
-    struct snib__query *q = sim_errand_begin(w, e, SNIB__VALUE_DELETE);
+    struct snib__direct *q = sim_direct_begin(w, e, SNIB__VALUE_DELETE);
     q->expected = expected;
     e->bytes.size = 0;
     send_change(w, e);
 }
 
-static void get(struct sim_world *w, struct sim_errand *e)
+static void get(struct sim_world *w, struct sim_direct *e)
 {
-    sim_errand_begin(w, e, SNIB__VALUE_GET);
-    sim_errand_ask(w, e);
+    sim_direct_begin(w, e, SNIB__VALUE_GET);
+    sim_direct_ask(w, e);
 }
 
 /* -- steps ---------------------------------------------------------------------- */
 
-static enum sim_errand_plan draw_plan(struct sim_world *w)
+static enum sim_direct_plan draw_plan(struct sim_world *w)
 {
     if (sim_chance(w, w->opt.churn_pct)) {
         return sim_chance(w, 50) ? SIM_CREATE : SIM_REMOVE;
@@ -173,23 +173,23 @@ static enum sim_errand_plan draw_plan(struct sim_world *w)
     return r < 10 ? SIM_READ : r < 20 ? SIM_STALE : SIM_UPDATE;
 }
 
-bool sim_errand_start(struct sim_world *w, int client, int lane)
+bool sim_direct_start(struct sim_world *w, int client, int owner)
 {
-    if (!w->errands) {
+    if (!w->directs) {
         return false;
     }
-    struct sim_errand *e = &w->errands->errand[client][lane];
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_direct *e = &w->directs->direct[client][owner];
+    struct sim_owner *l = &w->client[client].owner[owner];
     e->client = client;
-    e->lane = lane;
+    e->owner = owner;
     if (sim_look_start(w, e)) {
-        l->state = SIM_LANE_ERRAND;
+        l->state = SIM_OWNER_DIRECT;
         return true;
     }
     if (!w->opt.value_pct || !sim_chance(w, w->opt.value_pct)) {
         return false;
     }
-    l->state = SIM_LANE_ERRAND;
+    l->state = SIM_OWNER_DIRECT;
     e->plan = draw_plan(w);
     e->name = sim_upto(&w->work, w->opt.names);
     e->rounds = 0;
@@ -205,13 +205,13 @@ bool sim_errand_start(struct sim_world *w, int client, int lane)
     return true;
 }
 
-static void read_told(struct sim_world *w, struct sim_errand *e)
+static void read_told(struct sim_world *w, struct sim_direct *e)
 {
     struct sim_bytes b = {0};
     size_t n = snib__buf_size(&e->q.result);
     int64_t version = e->q.version;
     if (e->q.answer != SNIB__DONE) {
-        sim_errand_over(w, e);
+        sim_direct_over(w, e);
         return;
     }
     memcpy(b.text, snib__buf_bytes(&e->q.result),
@@ -222,18 +222,18 @@ static void read_told(struct sim_world *w, struct sim_errand *e)
     } else if (e->plan == SIM_REMOVE && version) {
         delete (w, e, version);
     } else {
-        sim_errand_over(w, e);
+        sim_direct_over(w, e);
     }
 }
 
 /* As back_off in run/value.c. */
-static void change_told(struct sim_world *w, struct sim_errand *e)
+static void change_told(struct sim_world *w, struct sim_direct *e)
 {
-    w->errands->written += e->q.answer == SNIB__DONE;
-    w->errands->second += e->q.err == SNIB_ERR_BUSY;
+    w->directs->written += e->q.answer == SNIB__DONE;
+    w->directs->second += e->q.err == SNIB_ERR_BUSY;
     if (e->q.err != SNIB_ERR_BUSY || e->plan != SIM_UPDATE ||
         sim_chance(w, 5)) {
-        sim_errand_over(w, e);
+        sim_direct_over(w, e);
         return;
     }
     int64_t top = BACKOFF_US;
@@ -246,9 +246,9 @@ static void change_told(struct sim_world *w, struct sim_errand *e)
 
 /* A lost reply is asked for again: as ask in run/value.c, and, now and then,
  * when that is long over. */
-static bool asks_again(struct sim_world *w, struct sim_errand *e)
+static bool asks_again(struct sim_world *w, struct sim_direct *e)
 {
-    const struct snib__query *q = &e->q;
+    const struct snib__direct *q = &e->q;
     int64_t us = PAUSE_US;
     if (q->answer != SNIB__UNKNOWN ||
         (q->err != SNIB_ERR_UNKNOWN && q->err != SNIB_ERR_UNREACHABLE)) {
@@ -267,7 +267,7 @@ static bool asks_again(struct sim_world *w, struct sim_errand *e)
     return true;
 }
 
-static void ask_again(struct sim_world *w, struct sim_errand *e)
+static void ask_again(struct sim_world *w, struct sim_direct *e)
 {
     snib_instant now = sim_now(w, e->client);
     if (e->late && snib__reached(now, e->last)) {
@@ -276,14 +276,14 @@ static void ask_again(struct sim_world *w, struct sim_errand *e)
     e->q.answer = SNIB__PENDING;
     e->q.resent = true;
     e->q.limit = e->last;
-    sim_note(w, "client %d lane %d asks again, request %.6s", e->client,
-             e->lane, e->change < 0 ? "" : w->errands->change[e->change].id);
-    sim_errand_ask(w, e);
+    sim_note(w, "client %d owner %d asks again, request %.6s", e->client,
+             e->owner, e->change < 0 ? "" : w->directs->change[e->change].id);
+    sim_direct_ask(w, e);
 }
 
-void sim_errand_event(struct sim_world *w, int client, int lane)
+void sim_direct_event(struct sim_world *w, int client, int owner)
 {
-    struct sim_errand *e = &w->errands->errand[client][lane];
+    struct sim_direct *e = &w->directs->direct[client][owner];
     if (e->again) {
         ask_again(w, e);
     } else if (e->busy && e->leave_at && w->t >= e->leave_at) {
@@ -293,12 +293,12 @@ void sim_errand_event(struct sim_world *w, int client, int lane)
     }
 }
 
-void sim_errand_told(struct sim_world *w, struct snib__query *q)
+void sim_direct_told(struct sim_world *w, struct snib__direct *q)
 {
-    struct sim_errand *e = q->user;
+    struct sim_direct *e = q->user;
     e->busy = false;
-    sim_note(w, "client %d lane %d name %d verb %d: %s, version %lld",
-             e->client, e->lane, e->name, (int)q->verb, snib_err_name(q->err),
+    sim_note(w, "client %d owner %d name %d verb %d: %s, version %lld",
+             e->client, e->owner, e->name, (int)q->verb, snib_err_name(q->err),
              (long long)q->version);
     if (q->verb == SNIB__INSPECT) {
         sim_look_told(w, e);

@@ -72,11 +72,11 @@ int64_t sim_local(const struct sim_client *c, int64_t t)
     return c->offset + t + t / 1000000 * c->ppm;
 }
 
-int64_t sim_true(const struct sim_client *c, int64_t local)
+int64_t sim_true(const struct sim_client *c, int64_t own_time)
 {
-    int64_t t =
-        (int64_t)((double)(local - c->offset) / (1.0 + (double)c->ppm / 1e6));
-    while (sim_local(c, t) < local) {
+    int64_t t = (int64_t)((double)(own_time - c->offset) /
+                          (1.0 + (double)c->ppm / 1e6));
+    while (sim_local(c, t) < own_time) {
         t += 1000;
     }
     return t;
@@ -135,9 +135,9 @@ static bool put_off(struct sim_world *w, struct sim_event *ev)
     int64_t until = 0;
     switch (ev->kind) {
     case SIM_EV_TIMER:
-    case SIM_EV_LANE:
+    case SIM_EV_OWNER:
     case SIM_EV_MANY:
-    case SIM_EV_TERMS:
+    case SIM_EV_PARAMS:
     case SIM_EV_FORCE:
     case SIM_EV_DOWN:
     case SIM_EV_OPENED:
@@ -177,7 +177,7 @@ static void act(struct sim_world *w, struct sim_event *ev)
     case SIM_EV_PROMOTE:
         sim_promote(w, ev->node);
         break;
-    case SIM_EV_TERMS:
+    case SIM_EV_PARAMS:
         if (ev->life == c->life && sim_kinds(w)) {
             sim_kinds_open(w, ev->client);
             sim_client_after(w, ev->client);
@@ -195,9 +195,9 @@ static void act(struct sim_world *w, struct sim_event *ev)
             sim_client_timer(w, ev->client);
         }
         break;
-    case SIM_EV_LANE:
+    case SIM_EV_OWNER:
         if (ev->life == c->life) {
-            sim_lane_event(w, ev->client, ev->a);
+            sim_owner_event(w, ev->client, ev->a);
         }
         break;
     case SIM_EV_MANY:
@@ -256,7 +256,7 @@ enum sim_script sim_script(const struct sim_redis_event *ev)
     case SIM_SCRIPT_ACQUIRE:
     case SIM_SCRIPT_RELEASE:
     case SIM_SCRIPT_CANCEL:
-    case SIM_SCRIPT_TERMS:
+    case SIM_SCRIPT_PARAMS:
     case SIM_SCRIPT_FORCE:
         return (enum sim_script)ev->argc;
     default:
@@ -336,7 +336,7 @@ static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
 
 /* Several locks in one script: a step of each that was looked at, with all of
  * them behind it. */
-static void watch_company(struct sim_world *w, const struct sim_company *c)
+static void watch_batch(struct sim_world *w, const struct sim_batch *c)
 {
     theorem_all_or_none(w, c);
     for (int k = 0; k < c->count; k++) {
@@ -350,14 +350,14 @@ static void watch_company(struct sim_world *w, const struct sim_company *c)
 
 static void watch_server(void *user, const struct sim_redis_event *ev)
 {
-    static _Thread_local struct sim_company company;
+    static _Thread_local struct sim_batch batch;
     struct sim_server *s = user;
     struct sim_world *w = s->world;
     sim_same_step(w, (int)(s - w->node), ev);
     if (sim_quorum(w)) {
         sim_quorum_step(w, (int)(s - w->node), ev);
-    } else if (sim_several(w, ev, &company)) {
-        watch_company(w, &company);
+    } else if (sim_several(w, ev, &batch)) {
+        watch_batch(w, &batch);
     } else {
         theorem_travel_as_asked(w, NULL, ev);
         theorem_first_come_first_served(w, ev);
@@ -366,7 +366,7 @@ static void watch_server(void *user, const struct sim_redis_event *ev)
         sim_book_step(w, ev);
         watch_name(w, ev);
         theorem_looks_are_few(w, ev);
-        sim_errands_step(w, ev);
+        sim_directs_step(w, ev);
     }
     if (w->trace && ev->script) {
         note_script(w, (int)(s - w->node), ev);
@@ -393,9 +393,9 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     w->wall_base_us = INT64_C(1790000000000000) +
                       (int64_t)snib__rng_below(&w->misc, 1000000000);
     w->nodes = opt->nodes ? opt->nodes : 1;
-    w->lines = w->nodes * SIM_CHANS;
-    w->callers = opt->lanes;
-    w->opt.lanes *= opt->many_pct ? 1 + SIM_NAMES : 1;
+    w->wires = w->nodes * SIM_CONNS;
+    w->callers = opt->owners;
+    w->opt.owners *= opt->many_pct ? 1 + SIM_NAMES : 1;
     for (int k = 0; k < w->nodes; k++) {
         w->node[k].world = w;
         w->node[k].redis = sim_redis_new(lua, opt->seed + (uint64_t)k);
@@ -410,7 +410,7 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
         w->shelf[i].fits_since = w->shelf[i].ghost_since = -1;
         w->shelf[i].book.size = -1;
     }
-    sim_errands_start(w);
+    sim_directs_start(w);
     for (int i = 0; i < opt->fault_count; i++) {
         sim_push(w,
                  (struct sim_event){.at = w->t + opt->fault[i].at_ms * SIM_MS,
@@ -432,7 +432,7 @@ static void clean_up(struct sim_world *w)
     for (int c = 0; c < w->opt.clients; c++) {
         sim_client_stop(w, c);
     }
-    sim_errands_end(w);
+    sim_directs_end(w);
     for (size_t i = 1; i <= w->heap_size; i++) {
         free(w->heap[i].bytes);
     }

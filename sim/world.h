@@ -19,13 +19,13 @@
 
 #define SIM_MS      INT64_C(1000000)
 #define SIM_CLIENTS 8
-#define SIM_LANES   6
+#define SIM_OWNERS  6
 #define SIM_NAMES   4
-#define SIM_SEATS   (SIM_LANES * (1 + SIM_NAMES)) /* … and those of a multi */
-#define SIM_LINE_UP 64
+#define SIM_ACQS    (SIM_OWNERS * (1 + SIM_NAMES)) /* … and those of a multi */
+#define SIM_WIRE_UP 64
 #define SIM_NODES   5 /* servers of a quorum                             */
-#define SIM_CHANS   3 /* lines to each                                   */
-#define SIM_LINES   (SIM_NODES * SIM_CHANS)
+#define SIM_CONNS   3 /* lines to each                                   */
+#define SIM_WIRES   (SIM_NODES * SIM_CONNS)
 
 /* -- events --------------------------------------------------------------------- */
 
@@ -33,15 +33,15 @@ enum sim_event_kind {
     SIM_EV_NONE,
     SIM_EV_FAULT,   /* a: index                                            */
     SIM_EV_TIMER,   /* client: engine due                                  */
-    SIM_EV_LANE,    /* client, a: lane                                     */
+    SIM_EV_OWNER,   /* client, a: owner                                     */
     SIM_EV_UP,      /* bytes for the server                                */
     SIM_EV_DOWN,    /* bytes for a client                                  */
     SIM_EV_OPENED,  /* connect has come through                            */
     SIM_EV_CLOSED,  /* the client learns that its connection is gone       */
     SIM_EV_GONE,    /* the server learns it                                */
     SIM_EV_PROMOTE, /* the replica takes over                              */
-    SIM_EV_TERMS,   /* healed: client a opens the gates                    */
-    SIM_EV_MANY,    /* client, a: lane that wants several names            */
+    SIM_EV_PARAMS,  /* healed: client a opens the gates                    */
+    SIM_EV_MANY,    /* client, a: owner that wants several names            */
     SIM_EV_FORCE    /* client ends whoever holds name a                    */
 };
 
@@ -49,7 +49,7 @@ struct sim_event {
     int64_t at;
     uint64_t seq;
     int kind, client, a, node;
-    uint32_t line; /* which connection; 0: none                       */
+    uint32_t wire; /* which connection; 0: none                       */
     uint32_t life; /* the client's life it belongs to                 */
     uint8_t *bytes;
     size_t size;
@@ -57,9 +57,9 @@ struct sim_event {
 
 /* -- people ------------------------------------------------------------------------ */
 
-enum sim_line_state { SIM_LINE_NONE, SIM_LINE_CONNECTING, SIM_LINE_OPEN };
+enum sim_wire_state { SIM_WIRE_NONE, SIM_WIRE_CONNECTING, SIM_WIRE_OPEN };
 
-struct sim_line { /* a client's end of a channel                     */
+struct sim_wire { /* a client's end of a channel                     */
     int state;
     uint32_t id;     /* unique over the run                             */
     int server_conn; /* 0: none                                         */
@@ -68,37 +68,38 @@ struct sim_line { /* a client's end of a channel                     */
     int64_t last_up, last_down; /* streams stay in order                    */
 };
 
-enum sim_lane_state {
-    SIM_LANE_IDLE,
-    SIM_LANE_WAITING,
-    SIM_LANE_HOLDING,
-    SIM_LANE_NESTING, /* holds, and waits for the other kind besides        */
-    SIM_LANE_ENDING,
-    SIM_LANE_ERRAND, /* a value, a look: errand.h                           */
-    SIM_LANE_DONE,
-    SIM_LANE_MANY /* has to do with several names: see struct sim_many      */
+enum sim_owner_state {
+    SIM_OWNER_IDLE,
+    SIM_OWNER_WAITING,
+    SIM_OWNER_HOLDING,
+    SIM_OWNER_NESTING, /* holds, and waits for the other kind besides        */
+    SIM_OWNER_ENDING,
+    SIM_OWNER_DIRECT, /* a value, a look: direct.h                           */
+    SIM_OWNER_DONE,
+    SIM_OWNER_MANY /* has to do with several names: see struct sim_many      */
 };
 
-/* What a lane has inside its first lock, and wants (work_circles.c). */
+/* What an owner has inside its first lock, and wants (work_circles.c). */
 enum { SIM_INSIDE = 2, SIM_GRANTS = 2 + SIM_INSIDE };
 struct sim_grant {
-    struct snib__seat *seat;
+    struct snib__acquisition *acq;
     int name;
 };
 struct sim_inner {
-    struct snib__seat *seat;
+    struct snib__acquisition *acq;
     uint64_t ticket;
     int64_t token, read_value;
     int name, kind;
-    bool again; /* a re-entry: the seat is that of an earlier one   */
+    bool again; /* a re-entry: the acquisition is that of an earlier one   */
 };
 struct sim_nest {
     struct sim_inner in[SIM_INSIDE];
     int depth, wishes;
-    bool unwinding;          /* refused with DEADLOCK: all goes back     */
-    bool asks;               /* for this:                                */
-    bool upgrade;            /* … to write what it reads                 */
-    struct snib__seat *wait; /* NULL: not settled yet                    */
+    bool unwinding; /* refused with DEADLOCK: all goes back     */
+    bool asks;      /* for this:                                */
+    bool upgrade;   /* … to write what it reads                 */
+    struct snib__acquisition
+        *wait; /* NULL: not settled yet                    */
     int name, kind;
     int64_t since;       /* true time of the wait                            */
     int64_t circle_at;   /* last seen in a circle, since then; 0: never      */
@@ -106,17 +107,17 @@ struct sim_nest {
     uint64_t circle;     /* which one: a number of its waits and edges       */
 };
 
-struct sim_lane {
+struct sim_owner {
     int state, ops_left, name, reentries;
-    uint64_t lane, ticket;
+    uint64_t owner, ticket;
     int64_t token, read_value, asked_at, limit_at; /* true time; 0: none    */
     bool is_try, overran; /* outstay a lease once at most         */
     bool nested;          /* … and ask for the other kind         */
     int kind;
     int64_t size_seen;  /* largest size since it asked          */
     int64_t entered_at; /* true time                            */
-    struct snib__seat *seat;
-    struct snib__seat *more; /* the other grant, or what waits for it */
+    struct snib__acquisition *acq;
+    struct snib__acquisition *more; /* the other grant, or what waits for it */
     int64_t more_token, more_value;
     struct sim_nest nest; /* worlds of circles                        */
     struct snib_error error;
@@ -125,7 +126,8 @@ struct sim_lane {
     const struct sim_forced *forced, *more_forced;
     struct sim_releasing releasing; /* what it gave back last          */
     struct sim_shown shown[SIM_GRANTS];
-    int64_t lease_ms;   /* that it wants of its seat                         */
+    int64_t
+        lease_ms; /* that it wants of its acquisition                         */
     int64_t longest_ms; /* … and wanted of any in this section              */
     struct sim_by_hand by_hand;
     uint64_t waits_by[2];   /* the request by which it waits; 0: none      */
@@ -134,15 +136,15 @@ struct sim_lane {
     int64_t behind;         /* when it last waited behind its client    */
 };
 
-/* One name of several. Its seat is that of a lane of its own among those behind
- * the callers (sim_part), with the engine's lane of its caller. */
+/* One name of several. Its acquisition is that of an owner of its own among those behind
+ * the callers (sim_part), with the engine's owner of its caller. */
 struct sim_part {
-    char id[33];        /* its request, if it joined the company            */
+    char id[33];        /* its request, if it joined the batch            */
     bool asked, joined; /* in this visit                                    */
     snib_err err;       /* why not                                          */
 };
 
-/* What a lane does that wants several names as one, as run/multi.c does. */
+/* What an owner does that wants several names as one, as run/multi.c does. */
 struct sim_many {
     enum {
         SIM_MANY_TRY,  /* those from `from` on were asked for as one       */
@@ -151,7 +153,7 @@ struct sim_many {
         SIM_MANY_BACK  /* gives back                                        */
     } phase;
     enum { SIM_MANY_AGAIN, SIM_MANY_QUEUE, SIM_MANY_END } next; /* then     */
-    enum snib__company_way way;
+    enum snib__batch_way way;
     int count, held, from; /* held: so many, from the first on, are ours    */
     int open;              /* answers awaited                               */
     int missed;            /* to wait for                                   */
@@ -165,16 +167,16 @@ struct sim_many {
 
 struct sim_client {
     struct snib__engine *engine;
-    struct snib__site *site[SIM_NAMES];
-    struct sim_line line[SIM_LINES]; /* SIM_CHANS for each server */
-    struct sim_lane lane[SIM_SEATS];
-    struct sim_many many[SIM_LANES];
+    struct snib__local_lock *local[SIM_NAMES];
+    struct sim_wire wire[SIM_WIRES]; /* SIM_CONNS for each server */
+    struct sim_owner owner[SIM_ACQS];
+    struct sim_many many[SIM_OWNERS];
     int64_t offset, ppm, paused_until, timer_at;
     int64_t isolated_until[SIM_NODES]; /* from that server               */
     uint32_t life; /* counts crashes                                  */
     bool dead;
-    struct snib__query terms; /* a change of terms under way               */
-    bool terms_busy;
+    struct snib__direct params; /* a change of terms under way               */
+    bool params_busy;
     char hex[33]; /* its id, as the server shows it                   */
     struct {
         int64_t from, to; /* the last look for circles, at the server    */
@@ -182,12 +184,13 @@ struct sim_client {
         int64_t length;   /* of that one; 0: on another line             */
         int conn;
     } look;
-    struct snib__query force; /* a forced release under way               */
+    struct snib__direct force; /* a forced release under way               */
     bool force_busy;
     int spins; /* enum sim_spinner                                 */
-    int64_t listens_since, deaf_since; /* 0: it does not, it is not      */
-    uint64_t heard_faults; /* those until then                          */
-    bool listened;         /* it did once, and knows                    */
+    int64_t listens_since,
+        unresponsive_since; /* 0: it does not, it is not      */
+    uint64_t heard_faults;  /* those until then                          */
+    bool listened;          /* it did once, and knows                    */
 };
 
 /* A resource behind a fence: raise the mark before the first read, compare
@@ -207,8 +210,8 @@ struct sim_resource {
 };
 
 /* Who waits for a name, in order of arrival at the server. */
-struct sim_line_up {
-    char key[48], holder[32], id[SIM_LINE_UP][32], given_id[32];
+struct sim_wire_up {
+    char key[48], holder[32], id[SIM_WIRE_UP][32], given_id[32];
     int64_t given; /* highest token the server gave                   */
     int n;
 };
@@ -221,7 +224,7 @@ enum sim_script {
     SIM_SCRIPT_FORCE = 3 + 7 + 1, /* says no client, no request */
     SIM_SCRIPT_CANCEL = 3 + 7 + 3,
     SIM_SCRIPT_RELEASE = 3 + 7 + 4,
-    SIM_SCRIPT_TERMS = 3 + 7 + 5,
+    SIM_SCRIPT_PARAMS = 3 + 7 + 5,
     SIM_SCRIPT_ACQUIRE = 3 + 7 + 16
 };
 enum { SIM_ARG_KEY = 3, SIM_ARG_CLIENT = 10, SIM_ARG_REQUEST = 11 };
@@ -231,18 +234,18 @@ enum { SIM_ARG_KEY = 3, SIM_ARG_CLIENT = 10, SIM_ARG_REQUEST = 11 };
 enum { SIM_BOOK = 64, SIM_ID = 32 };
 
 struct sim_holder {
-    char id[SIM_ID], client[SIM_ID], beside[SIM_ID];
+    char id[SIM_ID], client[SIM_ID], upgrade_of[SIM_ID];
     int mode; /* 0 mutex, 1 read, 2 write, 3 permits, 4 barrier       */
     int64_t permits, token, end, delay; /* ms of the server's clock         */
-    int64_t room;                       /* tokens reserved behind its own   */
+    int64_t reserve;                    /* tokens reserved behind its own   */
     int64_t slot;                       /* of permits; -1: none             */
 };
 
 struct sim_waiter {
-    char id[SIM_ID], beside[SIM_ID], chan[48];
+    char id[SIM_ID], upgrade_of[SIM_ID], conn[48];
     int mode, class;
     double rank;
-    bool queued; /* it was not put aside for being deaf          */
+    bool queued; /* it was not put aside for being unresponsive          */
     int64_t permits, alive;
     uint64_t arrival; /* as told by the order of scripts              */
     int64_t since;    /* when it began to wait, by its client's clock */
@@ -256,7 +259,7 @@ struct sim_book {
 };
 
 /* Of a script of several locks, what it means for one of them. */
-enum { SIM_COMPANY = 8 };
+enum { SIM_BATCH = 8 };
 struct sim_part_step {
     struct sim_redis_event ev; /* as if acquire.lua had been asked         */
     struct sim_redis_arg argv[SIM_SCRIPT_ACQUIRE];
@@ -264,10 +267,10 @@ struct sim_part_step {
     int64_t code, token; /* of its reply; the token if it was granted      */
     bool looked_at;      /* it stands not behind the first that was refused */
 };
-struct sim_company {
+struct sim_batch {
     int count, missed; /* the first that was refused; -1: none             */
     bool all;
-    struct sim_part_step part[SIM_COMPANY];
+    struct sim_part_step part[SIM_BATCH];
 };
 
 /* A name's last book, and what theorems remember besides. */
@@ -347,8 +350,8 @@ struct sim_ended {
 /* A request of a party of a barrier: sim/theorems/barrier.c. */
 struct sim_party {
     char id[SIM_ID];
-    int client, lane;   /* lane -1: its caller has had his answer             */
-    int64_t token;      /* of the generation with which it was counted; 0     */
+    int client, owner; /* owner -1: its caller has had his answer             */
+    int64_t token;     /* of the generation with which it was counted; 0     */
     int64_t earlier[4]; /* … before, and its claim ran out unheard         */
     bool ended;   /* … which its own cancel has ended                   */
     bool told_no; /* its caller was told that it is not counted         */
@@ -360,18 +363,18 @@ enum { SIM_WAITS = 48, SIM_CIRCLES = 16 };
 struct sim_wait {
     char id[SIM_ID];
     int name;
-    uint64_t lanes; /* that wait by this request, as bits               */
-    uint64_t ever;  /* … or ever waited                                 */
-    bool ghost;     /* none of them does now                            */
-    uint64_t hold, line; /* waits of its holders' lanes; those ahead         */
+    uint64_t owners; /* that wait by this request, as bits               */
+    uint64_t ever;   /* … or ever waited                                 */
+    bool ghost;      /* none of them does now                            */
+    uint64_t hold, wire; /* waits of its holders' owners; those ahead         */
     uint64_t reach;      /* along the edges that are sure                    */
     int64_t since;
 };
-/* What the lane of a wait had when it was last seen waiting. */
+/* What the owner of a wait had when it was last seen waiting. */
 struct sim_past {
     char id[SIM_ID], grant[SIM_GRANTS][SIM_ID];
     int name, grants;
-    uint64_t lanes;
+    uint64_t owners;
     int64_t over; /* in the queue, and nobody's wait, since then; or 0   */
 };
 enum { SIM_PASTS = 64 };
@@ -379,10 +382,10 @@ struct sim_circle {
     uint64_t mark; /* number of its waits and edges; 0: none             */
     int64_t since, again;
     uint64_t seen;    /* at which event                                  */
-    uint64_t refused; /* lanes, as bits                                   */
+    uint64_t refused; /* owners, as bits                                   */
 };
 
-/* A lane waits for another that holds a name, or stands ahead: last seen. */
+/* An owner waits for another that holds a name, or stands ahead: last seen. */
 struct sim_edge {
     int64_t held[SIM_NAMES], ahead[SIM_NAMES];
 };
@@ -406,13 +409,13 @@ struct sim_world {
     struct snib__rng net, work, misc;
     struct sim_client client[SIM_CLIENTS];
     struct sim_resource resource[SIM_NAMES];
-    struct sim_line_up line_up[SIM_NAMES];
+    struct sim_wire_up wire_up[SIM_NAMES];
     struct sim_shelf shelf[SIM_NAMES];
     struct sim_server node[SIM_NODES];
     int nodes;   /* 1, or those of a quorum                         */
-    int lines;   /* … and a client's to them                        */
-    int callers; /* lanes that do something: opt.lanes of this world counts
-                    the seats behind them, too (work_many.c)        */
+    int wires;   /* … and a client's to them                        */
+    int callers; /* owners that do something: opt.lanes of this world counts
+                    the acquisitions behind them, too (work_many.c)        */
     int64_t wall_base_us;
     struct sim_stand stand[SIM_NODES][SIM_NAMES];
     struct sim_memory memory[SIM_NODES][SIM_NAMES];
@@ -435,8 +438,8 @@ struct sim_world {
     struct sim_circle circle[SIM_CIRCLES];
     struct sim_past past[SIM_PASTS];
     int pasts; /* so far                                              */
-    struct sim_edge edge[SIM_CLIENTS * SIM_LANES][SIM_CLIENTS * SIM_LANES];
-    uint32_t next_line;
+    struct sim_edge edge[SIM_CLIENTS * SIM_OWNERS][SIM_CLIENTS * SIM_OWNERS];
+    uint32_t next_wire;
     bool p1_off; /* the store lost or forgot: exclusion not promised */
     bool died;   /* a process crashed: its leases must run out      */
     bool p2_off; /* clock behind and data lost: tokens may fall      */
@@ -449,7 +452,7 @@ struct sim_world {
     bool failed;
     char theorem[48], why[400];
     FILE *trace; /* timeline; NULL: none                            */
-    struct sim_errands *errands; /* values and looks; NULL: none    */
+    struct sim_directs *directs; /* values and looks; NULL: none    */
 };
 
 enum sim_script sim_script(const struct sim_redis_event *);
@@ -468,7 +471,7 @@ void sim_push(struct sim_world *, struct sim_event);
 /* Which name's key with that tail it is; -1: none. */
 int sim_name_of(const struct sim_world *, const char *key, const char *tail);
 int64_t sim_local(const struct sim_client *, int64_t t);
-int64_t sim_true(const struct sim_client *, int64_t local);
+int64_t sim_true(const struct sim_client *, int64_t own_time);
 /* What a client's clock says. */
 static inline snib_instant sim_now(const struct sim_world *w, int client)
 {
@@ -492,7 +495,7 @@ void sim_note(struct sim_world *, const char *fmt, ...)
 void sim_net_drive(struct sim_world *, int client); /* engine's out -> net   */
 void sim_net_event(struct sim_world *, const struct sim_event *);
 void sim_net_server_out(struct sim_world *, int node);
-void sim_net_break(struct sim_world *, int client, int chan);
+void sim_net_break(struct sim_world *, int client, int conn);
 void sim_net_break_all(struct sim_world *, int node);
 void sim_net_drop_client(struct sim_world *, int client);
 
@@ -501,45 +504,46 @@ bool sim_client_start(struct sim_world *, int client);
 void sim_client_stop(struct sim_world *, int client);
 void sim_client_after(struct sim_world *, int client); /* after every step   */
 void sim_client_timer(struct sim_world *, int client);
-void sim_client_input(struct sim_world *, int client, int chan,
+void sim_client_input(struct sim_world *, int client, int conn,
                       enum snib__input_kind, const void *, size_t);
 
 /* work.c */
-void sim_lane_event(struct sim_world *, int client, int lane);
-void sim_lane_told(struct sim_world *, int client, struct snib__seat *,
-                   uint8_t news);
+void sim_owner_event(struct sim_world *, int client, int owner);
+void sim_owner_told(struct sim_world *, int client, struct snib__acquisition *,
+                    uint8_t news);
 bool sim_work_done(const struct sim_world *);
-void sim_lane_done(struct sim_world *, int client, int lane);
+void sim_owner_done(struct sim_world *, int client, int owner);
 
-/* errand.c, work_values.c, work_look.c: what lanes do besides locking */
-void sim_errands_draw(struct sim_options *);
-void sim_errands_start(struct sim_world *);
-void sim_errands_end(struct sim_world *);
-void sim_errands_stop(struct sim_world *, int client);
-/* A lane has nothing to do. True: it does an errand instead of locking. */
-bool sim_errand_start(struct sim_world *, int client, int lane);
-void sim_errand_event(struct sim_world *, int client, int lane);
-void sim_errand_told(struct sim_world *, struct snib__query *);
-void sim_errands_step(struct sim_world *, const struct sim_redis_event *);
+/* direct.c, work_values.c, work_inspect.c: what owners do besides locking */
+void sim_directs_draw(struct sim_options *);
+void sim_directs_start(struct sim_world *);
+void sim_directs_end(struct sim_world *);
+void sim_directs_stop(struct sim_world *, int client);
+/* An owner has nothing to do. True: it does an direct request instead of locking. */
+bool sim_direct_start(struct sim_world *, int client, int owner);
+void sim_direct_event(struct sim_world *, int client, int owner);
+void sim_direct_told(struct sim_world *, struct snib__direct *);
+void sim_directs_step(struct sim_world *, const struct sim_redis_event *);
 /* Just after a fault: what values it cost. */
-void sim_errands_fault(struct sim_world *, const struct sim_fault *);
+void sim_directs_fault(struct sim_world *, const struct sim_fault *);
 
-/* work_kinds.c: what lanes do with other locks than plain mutexes */
+/* work_kinds.c: what owners do with other locks than plain mutexes */
 bool sim_kinds(const struct sim_world *);
-void sim_kinds_ask(struct sim_world *, struct sim_lane *, struct snib__ask *);
-bool sim_kinds_reenters(const struct sim_lane *);
+void sim_kinds_ask(struct sim_world *, struct sim_owner *,
+                   struct snib__acquire_spec *);
+bool sim_kinds_reenters(const struct sim_owner *);
 /* A change of terms, now and then. */
 void sim_kinds_start(struct sim_world *, int client);
-/* Upgrade, nested read, downgrade. True: the lane's event was for that. */
-bool sim_kinds_nest(struct sim_world *, int client, int lane);
-void sim_kinds_told(struct sim_world *, int client, int lane, uint8_t news);
-void sim_kinds_entered(struct sim_world *, int client, int lane);
-void sim_kinds_queries(struct sim_world *, int client);
+/* Upgrade, nested read, downgrade. True: the owner's event was for that. */
+bool sim_kinds_nest(struct sim_world *, int client, int owner);
+void sim_kinds_told(struct sim_world *, int client, int owner, uint8_t news);
+void sim_kinds_entered(struct sim_world *, int client, int owner);
+void sim_kinds_directs(struct sim_world *, int client);
 void sim_kinds_open(struct sim_world *, int client);
 void sim_kinds_draw(struct sim_options *);
-void sim_lane_wake(struct sim_world *, int client, int lane, int64_t us);
-void sim_lane_write(struct sim_world *, int name, int64_t token,
-                    int64_t read_value);
+void sim_owner_wake(struct sim_world *, int client, int owner, int64_t us);
+void sim_owner_write(struct sim_world *, int name, int64_t token,
+                     int64_t read_value);
 
 /* work_lease.c: leases of two lengths, and renewals by hand */
 void sim_lease_draw(struct sim_options *);
@@ -548,43 +552,43 @@ int64_t sim_lease_ask(struct sim_world *);
 /* The shortest that anybody asks for, and the longest. */
 int64_t sim_lease_least(const struct sim_options *);
 int64_t sim_lease_most(const struct sim_options *);
-/* True: the lane's event was for a renewal. */
-bool sim_lease_renew(struct sim_world *, int client, int lane);
+/* True: the owner's event was for a renewal. */
+bool sim_lease_renew(struct sim_world *, int client, int owner);
 
 /* work_many.c: several names as one */
 /* always: not in some worlds only. */
 void sim_many_draw(struct sim_options *, bool always);
 /* Begin with several names, by chance. False: with one, then. */
-bool sim_many_start(struct sim_world *, int client, int lane);
-void sim_many_event(struct sim_world *, int client, int lane);
-void sim_many_told(struct sim_world *, int client, int lane,
-                   struct snib__seat *, uint8_t news);
-/* The lane that has the seat of its k-th name. */
-int sim_part(const struct sim_world *, int lane, int k);
+bool sim_many_start(struct sim_world *, int client, int owner);
+void sim_many_event(struct sim_world *, int client, int owner);
+void sim_many_told(struct sim_world *, int client, int owner,
+                   struct snib__acquisition *, uint8_t news);
+/* The owner that has the acquisition of its k-th name. */
+int sim_part(const struct sim_world *, int owner, int k);
 
-/* several.c: the script of a company. False: it is none. */
+/* several.c: the script of a batch. False: it is none. */
 bool sim_several(const struct sim_world *, const struct sim_redis_event *,
-                 struct sim_company *);
+                 struct sim_batch *);
 /* work_circles.c: locks inside locks, in any order */
 void sim_circles_draw(struct sim_options *);
 bool sim_circles(const struct sim_world *);
 /* What a name of this world is, where they differ. */
 bool sim_circles_plain(const struct sim_world *, int name);
-/* True: the lane's event was for that. */
-bool sim_circles_nest(struct sim_world *, int client, int lane);
-/* An event of a lane that waits inside. */
-void sim_circles_meanwhile(struct sim_world *, int client, int lane);
-/* True: the seat is not the lane's first. */
-bool sim_circles_told(struct sim_world *, int client, int lane,
-                      struct snib__seat *, uint8_t news);
-/* The name that a lane asks for, if it asks for any. */
-int sim_wants(const struct sim_lane *);
+/* True: the owner's event was for that. */
+bool sim_circles_nest(struct sim_world *, int client, int owner);
+/* An event of an owner that waits inside. */
+void sim_circles_meanwhile(struct sim_world *, int client, int owner);
+/* True: the acquisition is not the owner's first. */
+bool sim_circles_told(struct sim_world *, int client, int owner,
+                      struct snib__acquisition *, uint8_t news);
+/* The name that an owner asks for, if it asks for any. */
+int sim_wants(const struct sim_owner *);
 /* It waits, and has not given up yet. */
-bool sim_still_waits(const struct sim_lane *);
-/* All that a lane has which holds or nests: how many. */
-int sim_grants(const struct sim_lane *, struct sim_grant ret[SIM_GRANTS]);
-void sim_lane_give_back(struct sim_world *, int client, int lane,
-                        uint64_t ticket);
+bool sim_still_waits(const struct sim_owner *);
+/* All that an owner has which holds or nests: how many. */
+int sim_grants(const struct sim_owner *, struct sim_grant ret[SIM_GRANTS]);
+void sim_owner_give_back(struct sim_world *, int client, int owner,
+                         uint64_t ticket);
 
 /* circles.c: the waits and edges that there are; returns how many waits. A
  * wait is in a circle if it reaches itself. ghosts: with what is still in the
@@ -612,13 +616,13 @@ void sim_force_draw(struct sim_options *);
 void sim_force_begin(struct sim_world *, int client);
 /* Channels are denied, also when all else is healed. */
 void sim_force_deafen(struct sim_world *);
-bool sim_spin_ask(struct sim_world *, int client, struct sim_lane *);
+bool sim_spin_ask(struct sim_world *, int client, struct sim_owner *);
 /* Something was granted at the server: somebody may end it soon. */
 void sim_force_soon(struct sim_world *, int name);
 void sim_force_now(struct sim_world *, int client, int name);
-void sim_force_told(struct sim_world *, int client, struct snib__query *);
-/* A lane has it now: which grant is that, and was it ended already? */
-void sim_force_entered(struct sim_world *, int client, int lane, bool more);
+void sim_force_told(struct sim_world *, int client, struct snib__direct *);
+/* An owner has it now: which grant is that, and was it ended already? */
+void sim_force_entered(struct sim_world *, int client, int owner, bool more);
 
 /* book.c: the server's books */
 void sim_book_read(const struct sim_world *, int name, struct sim_book *);
@@ -662,7 +666,7 @@ struct sim_forgotten sim_lost_at(const struct sim_world *, int name,
 /* Those whose token memory has reached that, but not by the grant itself. */
 uint32_t sim_remember(const struct sim_world *, int name, int64_t token,
                       const char *id);
-void sim_seat_id(const struct snib__seat *, char ret[33]);
+void sim_acquisition_id(const struct snib__acquisition *, char ret[33]);
 static inline bool sim_quorum(const struct sim_world *w)
 {
     return w->nodes > 1;

@@ -4,10 +4,10 @@
  * are renewed, so no lease ends it. Whoever holds a lock and waits for another
  * shows in the store what it holds; after a second of waiting it begins to
  * look whether its wait is part of such a circle, across threads, processes
- * and hosts. The youngest wait of a circle (of those whose lanes hold what others
+ * and hosts. The youngest wait of a circle (of those whose owners hold what others
  * of it wait for) is refused with SNIB_ERR_DEADLOCK
  * and the circle in the error's text, some 2 s after the circle closed; the
- * others go on as soon as that lane releases what it holds. Like any refusal
+ * others go on as soon as that owner releases what it holds. Like any refusal
  * it leaves nothing behind; unwind, release, begin again.
  *
  * A refusal is never a guess: all requests and grants of a circle were seen
@@ -19,19 +19,19 @@
  * 3 s yet. Whoever closes a circle with such a wait in that time may be refused,
  * although it would have ended by itself.) What is not refused:
  *   circles through permits of a semaphore, since any thread may give those
- *   back (snib_deadlocks shows them, certain == false); lanes that wait for
+ *   back (snib_deadlocks shows them, certain == false); owners that wait for
  *   two locks at once; barriers and latches, which wait for somebody to come;
  *   circles through a client with no_deadlock_check, through two clients of
  *   one thread, through a program that runs a second one which locks, unless
  *   it is known to do nothing but wait for that (so `snib run` inside `snib
  *   run` is found, where it can prove it: snib-run(1)), through two stores,
- *   through more than 8 locks that one lane holds, or behind the first 100
+ *   through more than 8 locks that one owner holds, or behind the first 100
  *   waiters of a lock on Redis.
  * Nor are any found in a store without a queue of its own (a quorum).
  * An ordinary wait_ms ends every circle, too, and so does a fixed lease that
  * is in it; the refusal does not wait for those.
  *
- * What it costs: an acquire by a lane that holds something already asks the
+ * What it costs: an acquire by an owner that holds something already asks the
  * store by itself, it does not queue inside the process, and its grant is not
  * passed on there: many threads that take one common lock inside others get it
  * about half as often (docs/DECISIONS.md). While such a wait

@@ -61,7 +61,7 @@ struct snib_elect_options {
     const char *id;   /* shown to others; NULL: the client's reason      */
     /* Told each change of this candidate's state, in order, one at a time:
      * LEADER and FOLLOWER on the thread that campaigns or resigns, the others
-     * on the client's keeper thread. term: whose. No lock held; renewals wait
+     * on the client's background thread thread. term: whose. No lock held; renewals wait
      * meanwhile, so keep it short. It may resign; it must not campaign, watch
      * or free. */
     void (*on_change)(void *data, snib_elect_state, int64_t term);
@@ -107,7 +107,7 @@ SNIB_API snib_err snib_elect_resign(struct snib_elect *,
  * left_ms: until the local deadline, 0 when it has passed. */
 struct snib_elect_status {
     snib_elect_state state;
-    snib_reason reason;
+    snib_cause cause;
     int64_t term;
     int64_t left_ms;
 };
@@ -127,9 +127,9 @@ SNIB_API int snib_elect_fd(struct snib_elect *);
 
 /* Who leads, as the store saw it at one moment. Strings are never NULL. */
 struct snib_leader {
-    int64_t term;      /* 0: nobody leads                                 */
-    const char *id;    /* as given to snib_elect_new                      */
-    const char *owner; /* client id, hexadecimal                          */
+    int64_t term;          /* 0: nobody leads                                 */
+    const char *id;        /* as given to snib_elect_new                      */
+    const char *client_id; /* client id, hexadecimal                          */
     const char *host;
     const char *user;
     const char *program;

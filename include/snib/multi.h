@@ -24,7 +24,7 @@
  * circle can close. It needs that
  *   - all callers name a server alike: an alias, an address or a socket of the
  *     same server is another identity, and another order;
- *   - nothing else is held meanwhile: a lane that holds a lock and then asks
+ *   - nothing else is held meanwhile: an owner that holds a lock and then asks
  *     for a multi, or holds a multi and then asks for more, makes an order of
  *     its own.
  * Should a circle close all the same, wait_ms ends it.
@@ -41,7 +41,7 @@
  * locks back.
  *
  * Threads. What a multi names does not change once made: all threads may use it
- * at the same time. Grants belong to the lane that acquired them, as with
+ * at the same time. Grants belong to the owner that acquired them, as with
  * snib_acquire. Not for pull clients, which cannot block. */
 #ifndef SNIB_MULTI_H
 #define SNIB_MULTI_H
@@ -88,7 +88,7 @@ SNIB_API size_t snib_multi_count(const struct snib_multi *);
  *
  * wait_ms is one limit for all together (0: try each once; NULL options wait
  * for ever). By then, and at most request_ms later when something has to be
- * given back, the call returns. A lane (0: the thread) holds all of them; one
+ * given back, the call returns. An owner (0: the thread) holds all of them; one
  * that holds some already enters these again. When a lease ends while a later
  * lock is waited for, all are given back and it begins again, within the
  * limit. (A virtual clock of memory: counts for the queues of that store; the
@@ -131,7 +131,7 @@ SNIB_API snib_err snib_multi_release(struct snib_multi *,
  * deadline; reason is that one's. */
 struct snib_multi_status {
     snib_state state;
-    snib_reason reason;
+    snib_cause cause;
     int64_t left_ms;
     size_t member;
 };

@@ -90,10 +90,10 @@ SNIB_API uint64_t snib_ring_fingerprint(const struct snib_ring *);
  * off leaves the ring when its lease ends. Whoever takes the ring's name with
  * SNIB_WRITE has it without members: that is how to stop all of them. */
 
-struct snib_ring_place;
+struct snib_ring_membership;
 
 /* Longest id of a member with a place; of A-Z a-z 0-9 . _ : @ / + - */
-#define SNIB_RING_PLACE_ID_MAX 64
+#define SNIB_RING_MEMBER_ID_MAX 64
 
 struct snib_ring_options {
     size_t size;      /* SNIB_INIT(snib_ring_options)                       */
@@ -101,7 +101,7 @@ struct snib_ring_options {
     int64_t wait_ms;  /* as for snib_acquire; only a writer makes it wait   */
     /* As in snib_lock_options: told when the place is at risk, held again, or
      * lost. A lost place is left, and joined anew, by the caller. */
-    void (*on_change)(void *data, struct snib_grant, snib_state, snib_reason);
+    void (*on_change)(void *data, struct snib_grant, snib_state, snib_cause);
     void *data;
 };
 
@@ -110,14 +110,14 @@ struct snib_ring_options {
  * writer has the ring, with wait_ms 0; or a live member has this id: the text
  * says which), USAGE (the id), LIMIT (what the store shows of a holder has no
  * room for the id), and those of snib_lock_new, snib_acquire and snib_inspect,
- * never LOST, DEADLOCK (each place has a lane of its own, which holds nothing
+ * never LOST, DEADLOCK (each place has an owner of its own, which holds nothing
  * else), CANCELLED (nobody else has the handle), TOO_MANY (a place is a read
  * lock). *ret is NULL on error. */
 SNIB_API SNIB_CHECK snib_err snib_ring_join(struct snib_client *,
                                             const char *name, size_t name_size,
                                             const char *id,
                                             const struct snib_ring_options *,
-                                            struct snib_ring_place **ret,
+                                            struct snib_ring_membership **ret,
                                             struct snib_error *reterr);
 
 /* The ring as the store has it now: snib_inspect and snib_ring_of_view. For
@@ -131,15 +131,15 @@ SNIB_API SNIB_CHECK snib_err snib_ring_read(struct snib_client *,
 
 /* True when the place is held at this instant (by the clock, no I/O) and its
  * member owns the key in this ring. */
-SNIB_API bool snib_ring_mine(const struct snib_ring_place *,
+SNIB_API bool snib_ring_mine(const struct snib_ring_membership *,
                              const struct snib_ring *, const void *key,
                              size_t key_size);
 
 /* Leave the ring and free the place, whatever is returned. NULL is allowed: OK.
- * Before its client is freed. Errors: those of snib_release, never WRONG_LANE
+ * Before its client is freed. Errors: those of snib_release, never WRONG_OWNER
  * (any thread may leave), NOT_HELD (a place is left once), USAGE (it is of a
  * client that blocks). */
-SNIB_API snib_err snib_ring_leave(struct snib_ring_place *,
+SNIB_API snib_err snib_ring_leave(struct snib_ring_membership *,
                                   struct snib_error *reterr);
 
 #ifdef __cplusplus

@@ -69,10 +69,10 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_add(struct snib_client *,
 
 /* Take all permits that are available, at least one, at once: *ret_permits of
  * them (may be NULL) by one grant. Never waits in the queue, never overtakes
- * it. lock: of kind PERMITS; its `permits` is not looked at. Of the options lane
+ * it. lock: of kind PERMITS; its `permits` is not looked at. Of the options owner
  * and reason count; all must be valid. Errors: BUSY (none is available, whatever
  * wait_ms), those of snib_acquire, never TIMEOUT, LOST, DEADLOCK, CANCELLED (it
- * does not wait, and permits belong to no lane), TOO_MANY (it asks for what
+ * does not wait, and permits belong to no owner), TOO_MANY (it asks for what
  * there is). */
 SNIB_API SNIB_CHECK snib_err snib_semaphore_drain(
     struct snib_lock *lock, const struct snib_acquire_options *,
@@ -83,7 +83,7 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_drain(
  * it is below the size (a grant from before the size shrank may have a higher
  * one), one for each grant, however many permits that is, and the same from
  * the grant to its end: by renewals, in another process that adopted it, after
- * a reply that was lost. A seat at one of N machines, ports, directories; and
+ * a reply that was lost. An acquisition at one of N machines, ports, directories; and
  * the tokens of those who have had a slot rise (docs/FENCING.md). Others see
  * it in snib_party.slot. After a loss: the slot that it was. Compares
  * nothing, no I/O. Errors: NOT_HELD (a stale grant; *ret is left alone),

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Move the space's clock forward and do what became due, in all its clients
- * (threaded clients do it on their keeper, shortly after). Errors: those common
+ * (threaded clients do it on their background thread, shortly after). Errors: those common
  * to all. */
 SNIB_API SNIB_CHECK snib_err snib_test_advance(struct snib_client *,
                                                int64_t ms);

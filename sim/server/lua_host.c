@@ -484,11 +484,11 @@ static void set_array(lua_State *L, const char *name,
     /* Redis fills an empty table, which then has room for the next power of
      * two. The same room at once: # must not differ when a script makes
      * holes. */
-    int room = n > 0 ? 1 : 0;
-    while (room < n) {
-        room *= 2;
+    int reserve = n > 0 ? 1 : 0;
+    while (reserve < n) {
+        reserve *= 2;
     }
-    lua_createtable(L, room, 0);
+    lua_createtable(L, reserve, 0);
     for (int i = 0; i < n; i++) {
         lua_pushlstring(L, v[i].ptr, v[i].len);
         lua_rawseti(L, -2, i + 1);
@@ -517,17 +517,17 @@ static void reply_error(lua_State *L, struct sr_client *c, const char *sha)
     lua_pushvalue(L, top);
     const char *source = error_field(L, "source");
     lua_pushvalue(L, top);
-    const char *line = error_field(L, "line");
+    const char *wire = error_field(L, "line");
     struct sr_buf b = {0};
     sr_buf_add_cstr(&b, "-");
     sr_buf_add_cstr(&b, msg == NULL ? "ERR unknown error" : msg);
-    if (source != NULL && line != NULL) {
+    if (source != NULL && wire != NULL) {
         sr_buf_add_cstr(&b, " script: ");
         sr_buf_add_cstr(&b, sha);
         sr_buf_add_cstr(&b, ", on ");
         sr_buf_add_cstr(&b, source);
         sr_buf_add_cstr(&b, ":");
-        sr_buf_add_cstr(&b, line);
+        sr_buf_add_cstr(&b, wire);
         sr_buf_add_cstr(&b, ".");
     }
     sr_err_bytes(c, b.p, b.len);

@@ -49,18 +49,18 @@ static struct sim_party *party_of(struct sim_world *w, const char *id)
     return NULL;
 }
 
-/* Each request by which a lane waits just now. */
+/* Each request by which an owner waits just now. */
 void theorem_parties_ask(struct sim_world *w)
 {
     if (w->opt.flavour != SIM_BARRIER) {
         return;
     }
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        int client = i / w->opt.lanes, lane = i % w->opt.lanes;
-        const struct sim_lane *l = &w->client[client].lane[lane];
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        int client = i / w->opt.owners, owner = i % w->opt.owners;
+        const struct sim_owner *l = &w->client[client].owner[owner];
         bool waits =
-            l->state == SIM_LANE_WAITING && l->seat && l->kind == SNIB_BARRIER;
-        const struct snib__turn *t = waits ? l->seat->site->turn : NULL;
+            l->state == SIM_OWNER_WAITING && l->acq && l->kind == SNIB_BARRIER;
+        const struct snib__claim *t = waits ? l->acq->local->claim : NULL;
         char id[SIM_ID + 1];
         if (!t) {
             continue;
@@ -69,18 +69,18 @@ void theorem_parties_ask(struct sim_world *w)
                  (unsigned long long)t->id[1]);
         if (!party_of(w, id)) {
             struct sim_party *p = &w->party[w->parties++ % SIM_PARTIES];
-            *p = (struct sim_party){.client = client, .lane = lane};
+            *p = (struct sim_party){.client = client, .owner = owner};
             memcpy(p->id, id, sizeof p->id);
         }
     }
 }
 
-void theorem_party_sits_down(struct sim_world *w, int client, int lane)
+void theorem_party_sits_down(struct sim_world *w, int client, int owner)
 {
     for (int i = 0; i < SIM_PARTIES; i++) {
         struct sim_party *p = &w->party[i];
-        if (p->client == client && p->lane == lane) {
-            p->lane = -1;
+        if (p->client == client && p->owner == owner) {
+            p->owner = -1;
         }
     }
 }
@@ -129,18 +129,18 @@ static bool was_counted_in(const struct sim_party *p, int64_t token)
     return in;
 }
 
-void theorem_who_was_counted_is_told(struct sim_world *w, int client, int lane,
-                                     const struct snib__seat *s)
+void theorem_who_was_counted_is_told(struct sim_world *w, int client, int owner,
+                                     const struct snib__acquisition *s)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
-    bool no = s->state == SNIB__SEAT_REFUSED, known = true;
+    const struct sim_owner *l = &w->client[client].owner[owner];
+    bool no = s->state == SNIB__ACQ_REFUSED, known = true;
     int64_t other = 0;
     if (w->opt.flavour != SIM_BARRIER || (no && s->err == SNIB_ERR_UNKNOWN)) {
         return;
     }
     for (int i = 0; i < SIM_PARTIES; i++) {
         struct sim_party *p = &w->party[i];
-        if (p->client != client || p->lane != lane || !p->id[0]) {
+        if (p->client != client || p->owner != owner || !p->id[0]) {
             continue;
         }
         if (p->token) {
@@ -150,17 +150,17 @@ void theorem_who_was_counted_is_told(struct sim_world *w, int client, int lane,
         if (no && p->token && !w->p1_off &&
             (p->ended || stands(w, l->name, p->id))) {
             sim_fail(w, "who is counted is told",
-                     "client %d lane %d name %d: %s, but %.8s was counted, "
+                     "client %d owner %d name %d: %s, but %.8s was counted, "
                      "generation %lld",
-                     client, lane, l->name, snib_err_name(s->err), p->id,
+                     client, owner, l->name, snib_err_name(s->err), p->id,
                      (long long)p->token);
         }
         p->told_no = no;
-        p->lane = -1;
+        p->owner = -1;
     }
     if (!no && !known) {
         sim_fail(w, "who is counted is told",
-                 "client %d lane %d name %d: generation %lld is told as %lld",
-                 client, lane, l->name, (long long)other, (long long)s->token);
+                 "client %d owner %d name %d: generation %lld is told as %lld",
+                 client, owner, l->name, (long long)other, (long long)s->token);
     }
 }

@@ -1,6 +1,6 @@
 /* P7 and H25: the place in the queue belongs to the client; it is given up
  * only when none of its threads wants it any more. Seen at the server in
- * worlds without faults: when a cancel is executed, no lane of that client may
+ * worlds without faults: when a cancel is executed, no owner of that client may
  * have been waiting for the name since before the cancel was sent. */
 #include <string.h>
 
@@ -22,7 +22,7 @@ void theorem_no_needless_cancel(struct sim_world *w,
                                 const struct sim_redis_event *ev)
 {
     if (w->opt.fault_count || w->opt.flavour || w->opt.searched ||
-        sim_circles(w) || /* one request a lane */
+        sim_circles(w) || /* one request an owner */
         sim_script(ev) != SIM_SCRIPT_CANCEL) {
         return;
     }
@@ -31,12 +31,12 @@ void theorem_no_needless_cancel(struct sim_world *w,
         if (!is_of(&w->client[c], ev->argv[SIM_ARG_CLIENT].ptr)) {
             continue;
         }
-        for (int i = 0; i < w->opt.lanes; i++) {
-            const struct sim_lane *l = &w->client[c].lane[i];
+        for (int i = 0; i < w->opt.owners; i++) {
+            const struct sim_owner *l = &w->client[c].owner[i];
             if (sim_still_waits(l) && l->asked_at < before &&
                 strcmp(sim_keys[l->name], ev->argv[3].ptr) == 0) {
                 sim_fail(w, "no needless cancel",
-                         "client %d: lane %d still waits for name %d", c, i,
+                         "client %d: owner %d still waits for name %d", c, i,
                          l->name);
             }
         }

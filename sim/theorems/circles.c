@@ -4,7 +4,7 @@
  * to look twice. (Circles through permits are none that is refused.)
  *
  * True: who is refused with DEADLOCK was in a circle, all of it at one instant
- * after the first of the two looks had ended: every lane of it waited then. (In
+ * after the first of the two looks had ended: every owner of it waited then. (In
  * worlds of faults, or had died or given up so short a time ago that its wait
  * still stood in the queue.) The looks were 600 ms apart. Its error names edges that were there. A wait that is not inside another
  * lock is never refused.
@@ -67,7 +67,7 @@ static struct sim_circle *circle_of(struct sim_world *w, uint64_t mark)
 /* A look of before, or just as it began, may put off the next one. */
 static void lasts(struct sim_world *w, struct sim_circle *k, int victim)
 {
-    const struct sim_client *c = &w->client[victim / SIM_LANES];
+    const struct sim_client *c = &w->client[victim / SIM_OWNERS];
     int64_t from = k->since > w->healed_at ? k->since : w->healed_at;
     int64_t most = FOUND_MS + (w->opt.fault_count ? HEALED_MS : 0);
     int64_t again =
@@ -78,16 +78,16 @@ static void lasts(struct sim_world *w, struct sim_circle *k, int victim)
     from = k->again > from ? k->again : from;
     if (w->healed && w->t - from > most * SIM_MS) {
         sim_fail(w, "a circle is found",
-                 "one with client %d lane %d has lasted for %lld ms",
-                 victim / SIM_LANES, victim % SIM_LANES,
+                 "one with client %d owner %d has lasted for %lld ms",
+                 victim / SIM_OWNERS, victim % SIM_OWNERS,
                  (long long)((w->t - k->since) / SIM_MS));
     }
 }
 
-static int first_of(uint64_t lanes)
+static int first_of(uint64_t owners)
 {
     int i = 0;
-    while (!(lanes & bit(i))) {
+    while (!(owners & bit(i))) {
         i++;
     }
     return i;
@@ -101,7 +101,7 @@ static void see_true(struct sim_world *w, const struct sim_wait *v, int count,
     struct sim_circle *k = circle_of(w, sim_waits_mark(v, count, set));
     k->since = k->seen && k->seen + 1 >= w->events ? k->since : w->t;
     k->seen = w->events;
-    lasts(w, k, first_of(v[youngest].lanes));
+    lasts(w, k, first_of(v[youngest].owners));
 }
 
 /* What a look may see of it. */
@@ -111,10 +111,11 @@ static void see_circle(struct sim_world *w, const struct sim_wait *v, int count,
     int youngest = sim_waits_youngest(v, count, set);
     uint64_t mark = sim_waits_mark(v, count, set);
     for (int i = 0; i < count; i++) {
-        int lane = set & bit(i) && !v[i].ghost ? first_of(v[i].lanes) : -1;
+        int owner = set & bit(i) && !v[i].ghost ? first_of(v[i].owners) : -1;
         struct sim_nest *n =
-            lane >= 0 ? &w->client[lane / SIM_LANES].lane[lane % SIM_LANES].nest
-                      : NULL;
+            owner >= 0
+                ? &w->client[owner / SIM_OWNERS].owner[owner % SIM_OWNERS].nest
+                : NULL;
         if (n && n->asks) {
             n->circle_at = w->t;
             n->circle = mark;
@@ -123,7 +124,7 @@ static void see_circle(struct sim_world *w, const struct sim_wait *v, int count,
     }
 }
 
-/* A request of several lanes names one of them, which may have left. */
+/* A request of several owners names one of them, which may have left. */
 static void see_edges(struct sim_world *w, const struct sim_wait *v, int count,
                       int i)
 {
@@ -134,7 +135,7 @@ static void see_edges(struct sim_world *w, const struct sim_wait *v, int count,
                 if (v[i].hold & bit(k)) {
                     e->held[v[i].name] = w->t;
                 }
-                if (v[i].line & bit(k)) {
+                if (v[i].wire & bit(k)) {
                     e->ahead[v[i].name] = w->t;
                 }
             }
@@ -144,8 +145,8 @@ static void see_edges(struct sim_world *w, const struct sim_wait *v, int count,
 
 static bool nobody_nests(const struct sim_world *w)
 {
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        if (w->client[i / w->opt.lanes].lane[i % w->opt.lanes].nest.asks) {
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        if (w->client[i / w->opt.owners].owner[i % w->opt.owners].nest.asks) {
             return false;
         }
     }
@@ -208,20 +209,20 @@ void theorem_circles(struct sim_world *w)
 
 /* -- true ---------------------------------------------------------------------- */
 
-/* "this", "sim/2 owner 1": the lane; -1: nobody. */
+/* "this", "sim/2 owner 1": the owner; -1: nobody. */
 static int read_who(const char **at, int me)
 {
-    int pid, lane, n = 0;
+    int pid, owner, n = 0;
     if (strncmp(*at, "this", 4) == 0) {
         *at += 4;
         return me;
     }
-    if (sscanf(*at, "sim/%d owner %d%n", &pid, &lane, &n) != 2 || !n ||
-        pid < 1 || pid > SIM_CLIENTS || lane < 1 || lane > SIM_LANES) {
+    if (sscanf(*at, "sim/%d owner %d%n", &pid, &owner, &n) != 2 || !n ||
+        pid < 1 || pid > SIM_CLIENTS || owner < 1 || owner > SIM_OWNERS) {
         return -1;
     }
     *at += n;
-    return (pid - 1) * SIM_LANES + lane - 1;
+    return (pid - 1) * SIM_OWNERS + owner - 1;
 }
 
 static bool skip(const char **at, const char *word)
@@ -282,12 +283,12 @@ static bool text_is_true(const struct sim_world *w, const char *at, int me,
     }
 }
 
-void theorem_deadlock_is_true(struct sim_world *w, int client, int lane)
+void theorem_deadlock_is_true(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
+    struct sim_owner *l = &c->owner[owner];
     const struct sim_nest *n = &l->nest;
-    int me = client * SIM_LANES + lane;
+    int me = client * SIM_OWNERS + owner;
     if (strncmp(l->error.text, "deadlock: ", 10) != 0 && n->asks &&
         n->upgrade) { /* a second reader that would write */
         return;
@@ -295,30 +296,31 @@ void theorem_deadlock_is_true(struct sim_world *w, int client, int lane)
     sim_note(w, "  %s", l->error.text);
     if (!n->asks || !n->circle_at || n->circle_at < c->look.before) {
         sim_fail(w, "a deadlock is true",
-                 "client %d lane %d was in no circle since %lld ms", client,
-                 lane, (long long)((w->t - c->look.before) / SIM_MS));
+                 "client %d owner %d was in no circle since %lld ms", client,
+                 owner, (long long)((w->t - c->look.before) / SIM_MS));
         return;
     }
     if (n->youngest_at < c->look.before) {
         sim_fail(w, "one is enough",
-                 "client %d lane %d was not the one to give up", client, lane);
+                 "client %d owner %d was not the one to give up", client,
+                 owner);
     }
     bool once = !w->opt.fault_count && c->look.before < n->since;
     if (once || c->look.from - c->look.before <
                     PROOF_MS * SIM_MS / 100 * 99 - 2 * hop(w)) {
         sim_fail(w, "a deadlock is true",
-                 "client %d lane %d: %lld ms between the looks", client, lane,
+                 "client %d owner %d: %lld ms between the looks", client, owner,
                  (long long)((c->look.from - c->look.before) / SIM_MS));
     }
     if (!text_is_true(w, l->error.text, me, c->look.before)) {
-        sim_fail(w, "a deadlock is true", "client %d lane %d: %s", client, lane,
-                 l->error.text);
+        sim_fail(w, "a deadlock is true", "client %d owner %d: %s", client,
+                 owner, l->error.text);
     }
     struct sim_circle *k = circle_of(w, n->circle);
     if (k->refused) {
-        sim_fail(w, "one is enough", "client %d lane %d, after %d lane %d",
-                 client, lane, first_of(k->refused) / SIM_LANES,
-                 first_of(k->refused) % SIM_LANES);
+        sim_fail(w, "one is enough", "client %d owner %d, after %d owner %d",
+                 client, owner, first_of(k->refused) / SIM_OWNERS,
+                 first_of(k->refused) % SIM_OWNERS);
     }
     k->refused |= bit(me);
 }
@@ -328,8 +330,8 @@ void theorem_deadlock_is_true(struct sim_world *w, int client, int lane)
 static struct sim_client *client_of(struct sim_world *w, int conn)
 {
     for (int c = 0; c < w->opt.clients; c++) {
-        for (int i = 0; i < w->lines; i++) {
-            if (w->client[c].line[i].server_conn == conn) {
+        for (int i = 0; i < w->wires; i++) {
+            if (w->client[c].wire[i].server_conn == conn) {
                 return &w->client[c];
             }
         }
@@ -341,8 +343,8 @@ static struct sim_client *client_of(struct sim_world *w, int conn)
  * in the queue that are none.) */
 static bool has_seen(const struct sim_world *w, const struct sim_client *c)
 {
-    for (int i = 0; i < w->opt.lanes; i++) {
-        if (c->lane[i].nest.youngest_at >= c->look.from) {
+    for (int i = 0; i < w->opt.owners; i++) {
+        if (c->owner[i].nest.youngest_at >= c->look.from) {
             return true;
         }
     }

@@ -35,26 +35,26 @@ static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
             v[SIM_ARG_CLIENT + 3].ptr[0] == '1');
 }
 
-/* Passes raise the token, of what one lane has at a time. */
-static bool knows_as_lost(const struct sim_lane *l, int name,
+/* Passes raise the token, of what one owner has at a time. */
+static bool knows_as_lost(const struct sim_owner *l, int name,
                           const struct sim_holder *h)
 {
-    int64_t room = sim_alone(h->mode) ? 31 : 0;
-    const struct snib__seat *s = l->name == name ? l->seat : NULL;
+    int64_t reserve = sim_alone(h->mode) ? 31 : 0;
+    const struct snib__acquisition *s = l->name == name ? l->acq : NULL;
     for (int i = 0; i < l->nest.depth; i++) {
-        s = l->nest.in[i].name == name ? l->nest.in[i].seat : s;
+        s = l->nest.in[i].name == name ? l->nest.in[i].acq : s;
     }
-    return s && s->state == SNIB__SEAT_DEAD && s->token >= h->token &&
-           s->token <= h->token + room;
+    return s && s->state == SNIB__ACQ_DEAD && s->token >= h->token &&
+           s->token <= h->token + reserve;
 }
 
-/* Does a lane of that client know it as lost? */
+/* Does an owner of that client know it as lost? */
 static bool is_lost(const struct sim_world *w, int name,
                     const struct sim_holder *h)
 {
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        const struct sim_client *c = &w->client[i / w->opt.lanes];
-        const struct sim_lane *l = &c->lane[i % w->opt.lanes];
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        const struct sim_client *c = &w->client[i / w->opt.owners];
+        const struct sim_owner *l = &c->owner[i % w->opt.owners];
         uint64_t id[2];
         char text[2 * 16 + 1];
         if (!knows_as_lost(l, name, h)) {

@@ -1,20 +1,20 @@
 /* P1: at no instant does an owner that wants the lock for itself see `held`
  * with its own deadline ahead while another owner does: a mutex, or a writer,
- * beside anybody of another lane; readers and lots of permits may be many.
+ * beside anybody of another owner; readers and lots of permits may be many.
  * Looked at with each client's own clock at the same true time; not once the
  * store has lost what it acknowledged or its clock was stepped forward (then
  * the fence alone protects). */
 #include "sim/world.h"
 
-struct owner {
-    int who; /* client and lane; -1: nobody so far                          */
+struct claimant {
+    int who; /* client and owner; -1: nobody so far                          */
     bool alone;
     int64_t token;
-    const struct snib__seat *seat;
+    const struct snib__acquisition *acq;
 };
 
 static bool holds(const struct sim_world *w, int client,
-                  const struct snib__seat *s)
+                  const struct snib__acquisition *s)
 {
     const struct sim_client *c = &w->client[client];
     snib_instant now = {sim_local(c, w->t)};
@@ -23,28 +23,28 @@ static bool holds(const struct sim_world *w, int client,
     return st.state == SNIB_HELD || st.state == SNIB_AT_RISK;
 }
 
-static void look_at(struct sim_world *w, int client, int lane,
-                    const struct sim_grant *g, struct owner *all)
+static void look_at(struct sim_world *w, int client, int owner,
+                    const struct sim_grant *g, struct claimant *all)
 {
-    const struct snib__seat *s = g->seat;
-    struct owner *o = &all[g->name];
-    struct owner me = {.who = client * SIM_SEATS + lane,
-                       .alone = sim_alone(s->terms.kind),
-                       .token = s->token,
-                       .seat = s};
-    const struct sim_lane *l = &w->client[client].lane[lane];
-    if (!holds(w, client, s) || (s == l->seat   ? l->forced
+    const struct snib__acquisition *s = g->acq;
+    struct claimant *o = &all[g->name];
+    struct claimant me = {.who = client * SIM_ACQS + owner,
+                          .alone = sim_alone(s->options.kind),
+                          .token = s->token,
+                          .acq = s};
+    const struct sim_owner *l = &w->client[client].owner[owner];
+    if (!holds(w, client, s) || (s == l->acq    ? l->forced
                                  : s == l->more ? l->more_forced
                                                 : NULL)) {
         return;
     }
     if (o->who >= 0 && o->who != me.who && (o->alone || me.alone) &&
-        !theorem_is_forgotten(w, g->name, o->seat) &&
+        !theorem_is_forgotten(w, g->name, o->acq) &&
         !theorem_is_forgotten(w, g->name, s)) {
         sim_fail(w, "mutual exclusion",
-                 "name %d: client %d lane %d and client %d lane %d "
+                 "name %d: client %d owner %d and client %d owner %d "
                  "(tokens %lld, %lld)",
-                 g->name, o->who / SIM_SEATS, o->who % SIM_SEATS, client, lane,
+                 g->name, o->who / SIM_ACQS, o->who % SIM_ACQS, client, owner,
                  (long long)o->token, (long long)me.token);
     }
     if (o->who < 0 || me.alone) {
@@ -54,19 +54,19 @@ static void look_at(struct sim_world *w, int client, int lane,
 
 void theorem_exclusion(struct sim_world *w)
 {
-    struct owner all[SIM_NAMES];
+    struct claimant all[SIM_NAMES];
     if (w->p1_off) {
         return;
     }
     for (int n = 0; n < SIM_NAMES; n++) {
         all[n].who = -1;
     }
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        int client = i / w->opt.lanes, lane = i % w->opt.lanes;
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        int client = i / w->opt.owners, owner = i % w->opt.owners;
         struct sim_grant g[SIM_GRANTS];
-        int n = sim_grants(&w->client[client].lane[lane], g);
+        int n = sim_grants(&w->client[client].owner[owner], g);
         for (int k = 0; k < n; k++) {
-            look_at(w, client, lane, &g[k], all);
+            look_at(w, client, owner, &g[k], all);
         }
     }
 }

@@ -22,7 +22,7 @@
  * is not promised for that grant alone, and the fence refuses its writes.
  *
  * A release of what was ended by force says so, whether its client had heard
- * of it or not: unless it asked nobody, since another lane of the same client
+ * of it or not: unless it asked nobody, since another owner of the same client
  * had the lock after it, and had not heard. */
 #include <stdlib.h>
 #include <string.h>
@@ -78,10 +78,10 @@ static int client_of(const struct sim_world *w, const char *id)
 }
 
 /* Nothing is wrong with it, nor held up by what went slowly before. */
-static bool line_is_sound(const struct sim_world *w, const struct sim_line *l)
+static bool wire_is_sound(const struct sim_world *w, const struct sim_wire *l)
 {
     int64_t soon = w->t + HOP * w->opt.latency_us * 1000;
-    return l->state == SIM_LINE_OPEN && !l->half_open && !l->late &&
+    return l->state == SIM_WIRE_OPEN && !l->half_open && !l->late &&
            !l->lose_reply && l->server_conn && l->last_up <= soon &&
            l->last_down <= soon;
 }
@@ -90,9 +90,9 @@ bool sim_is_sound(const struct sim_world *w, int client)
 {
     const struct sim_client *c = &w->client[client];
     const struct sim_server *s = &w->node[0];
-    return line_is_sound(w, &c->line[CALLERS]) &&
-           (c->line[KEEPER].state == SIM_LINE_NONE ||
-            line_is_sound(w, &c->line[KEEPER])) &&
+    return wire_is_sound(w, &c->wire[CALLERS]) &&
+           (c->wire[KEEPER].state == SIM_WIRE_NONE ||
+            wire_is_sound(w, &c->wire[KEEPER])) &&
            c->paused_until <= w->t && c->isolated_until[0] <= w->t &&
            s->paused_until <= w->t && s->down_until <= w->t &&
            s->slow_until <= w->t && !sim_planned(w, SIM_ERROR) &&
@@ -104,10 +104,10 @@ bool sim_is_sound(const struct sim_world *w, int client)
 static bool listens(const struct sim_world *w, int client)
 {
     const struct sim_client *c = &w->client[client];
-    const struct sim_line *l = &c->line[SUBS];
+    const struct sim_wire *l = &c->wire[SUBS];
     char first[5 + 33];
-    if (!sim_is_sound(w, client) || !line_is_sound(w, l) ||
-        w->opt.spin == SIM_SPIN_DEAF) {
+    if (!sim_is_sound(w, client) || !wire_is_sound(w, l) ||
+        w->opt.spin == SIM_SPIN_UNRESPONSIVE) {
         return false;
     }
     snprintf(first, sizeof first, "snib:%s", c->hex);
@@ -116,20 +116,21 @@ static bool listens(const struct sim_world *w, int client)
            (ears == 1 && sim_redis_numsub(w->node[0].redis, first) == 1);
 }
 
-/* Lanes that believe that they have it. */
-static void mark_lanes(struct sim_world *w, int name,
-                       const struct sim_forced *f)
+/* Owners that believe that they have it. */
+static void mark_owners(struct sim_world *w, int name,
+                        const struct sim_forced *f)
 {
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        struct sim_lane *l =
-            &w->client[i / w->opt.lanes].lane[i % w->opt.lanes];
-        bool has = l->state == SIM_LANE_HOLDING ||
-                   l->state == SIM_LANE_NESTING || l->state == SIM_LANE_ENDING;
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        struct sim_owner *l =
+            &w->client[i / w->opt.owners].owner[i % w->opt.owners];
+        bool has = l->state == SIM_OWNER_HOLDING ||
+                   l->state == SIM_OWNER_NESTING ||
+                   l->state == SIM_OWNER_ENDING;
         if (has && l->name == name && sim_same(l->id, f->id)) {
             l->forced = f;
         }
-        if (has && l->name == name && l->more && l->state == SIM_LANE_HOLDING &&
-            sim_same(l->more_id, f->id)) {
+        if (has && l->name == name && l->more &&
+            l->state == SIM_OWNER_HOLDING && sim_same(l->more_id, f->id)) {
             l->more_forced = f;
         }
     }
@@ -154,7 +155,7 @@ static void note(struct sim_world *w, int name, const struct sim_holder *h)
                                  client >= 0 && w->client[client].listened};
     memcpy(f->id, h->id, SIM_ID);
     memcpy(f->client, h->client, SIM_ID);
-    mark_lanes(w, name, f);
+    mark_owners(w, name, f);
     sim_note(w, "    ended by force: %.8s%s", f->id,
              f->heard ? ", who listens" : "");
 }
@@ -182,7 +183,7 @@ void theorem_force_ends_all(struct sim_world *w, const struct sim_step *s)
     for (int i = 0; i < s->was->waiters; i++) {
         const struct sim_waiter *x = &s->was->waiter[i];
         bool can_be =
-            !x->beside[0] && (x->mode != 3 || x->permits <= s->is->size);
+            !x->upgrade_of[0] && (x->mode != 3 || x->permits <= s->is->size);
         if (x->queued && x->alive > s->is->now && can_be &&
             !sim_waiter_of(s->is, x->id) && !sim_holder_of(s->is, x->id)) {
             sim_fail(w, "a force ends all", "name %d: %.8s has lost its place",
@@ -223,7 +224,7 @@ void theorem_what_was_forced_stays_ended(struct sim_world *w,
 /* Not a late copy on a line that is no more. */
 static bool is_read(const struct sim_world *w, int client, int conn)
 {
-    const struct sim_line *l = w->client[client].line;
+    const struct sim_wire *l = w->client[client].wire;
     return conn == l[CALLERS].server_conn || conn == l[KEEPER].server_conn;
 }
 
@@ -250,7 +251,7 @@ static void said(struct sim_world *w, int conn, int name, const char *what,
     }
 }
 
-static const char *next_line(const char *r, const char *end)
+static const char *next_wire(const char *r, const char *end)
 {
     const char *stop = memchr(r, '\n', (size_t)(end - r));
     return stop ? stop + 1 : end;
@@ -268,10 +269,10 @@ static void renewed(struct sim_world *w, const struct sim_redis_event *ev)
     }
     for (int i = -2; i < keys / 2; i++) { /* the line of the count, of now */
         const char *at = r;
-        r = next_line(r, end);
+        r = next_wire(r, end);
         bool revoked = *at == '$' && end - r > 8 && !memcmp(r, "REVOKED ", 8);
         if (*at == '$') {
-            r = next_line(r, end);
+            r = next_wire(r, end);
         }
         if (i < 0 || (*at != ':' && !revoked)) {
             continue;
@@ -314,7 +315,7 @@ void theorem_force_is_said(struct sim_world *w,
 /* By when must it have been told; 0: no bound but its deadline. */
 static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
                        int client, int64_t entered_at,
-                       const struct snib__seat *s)
+                       const struct snib__acquisition *s)
 {
     int64_t from = f->at > entered_at ? f->at : entered_at;
     const struct sim_client *c = &w->client[client];
@@ -335,25 +336,26 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
     if (w->faults) {
         return 0;
     }
-    if (s->terms.fixed) { /* it renews nothing: it asks when it listens */
+    if (s->options.fixed) { /* it renews nothing: it asks when it listens */
         int64_t listens = entered_at + 2 * SNIB__LISTEN_MS * SIM_MS;
         return (from > listens ? from : listens) + hops(w, HEARD_HOPS);
     }
     return from + w->opt.lease_ms * SIM_MS / 2 + hops(w, HEARD_HOPS);
 }
 
-static void look_at(struct sim_world *w, int client, int lane,
-                    const struct sim_forced *f, const struct snib__seat *s)
+static void look_at(struct sim_world *w, int client, int owner,
+                    const struct sim_forced *f,
+                    const struct snib__acquisition *s)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
-    if (!f || s->state != SNIB__SEAT_SERVED || s->shown == SNIB_LOST) {
+    const struct sim_owner *l = &w->client[client].owner[owner];
+    if (!f || s->state != SNIB__ACQ_SERVED || s->shown == SNIB_LOST) {
         return;
     }
     int64_t by = told_by(w, f, client, l->entered_at, s);
     if (by && w->t > by) {
         sim_fail(w, "who was ended by force is told",
-                 "name %d: client %d lane %d does not know it after %lld ms%s",
-                 l->name, client, lane, (long long)((w->t - f->at) / SIM_MS),
+                 "name %d: client %d owner %d does not know it after %lld ms%s",
+                 l->name, client, owner, (long long)((w->t - f->at) / SIM_MS),
                  f->answered ? ", its renewal was answered"
                  : f->heard  ? ", it listens"
                              : "");
@@ -362,17 +364,17 @@ static void look_at(struct sim_world *w, int client, int lane,
 
 static bool holds(const struct sim_world *w, int client)
 {
-    for (int i = 0; i < w->opt.lanes; i++) {
-        const struct sim_lane *l = &w->client[client].lane[i];
-        if (l->state == SIM_LANE_HOLDING &&
-            l->seat->state == SNIB__SEAT_SERVED) {
+    for (int i = 0; i < w->opt.owners; i++) {
+        const struct sim_owner *l = &w->client[client].owner[i];
+        if (l->state == SIM_OWNER_HOLDING &&
+            l->acq->state == SNIB__ACQ_SERVED) {
             return true;
         }
     }
     return false;
 }
 
-/* Since when it hears, and that who heard once and holds is not deaf for long;
+/* Since when it hears, and that who heard once and holds is not unresponsive for long;
  * one whose line is half open finds that out only while it waits. */
 static void look_at_ears(struct sim_world *w, int client)
 {
@@ -386,13 +388,13 @@ static void look_at_ears(struct sim_world *w, int client)
     }
     bool hears = c->listens_since > 0;
     c->listened |= hears && w->t > c->listens_since + hops(w, ANSWER_HOPS);
-    bool unseen = c->line[SUBS].state == SIM_LINE_OPEN;
+    bool unseen = c->wire[SUBS].state == SIM_WIRE_OPEN;
     if (hears || !calm || unseen || !c->listened || !holds(w, client) ||
         !sim_is_sound(w, client)) {
-        c->deaf_since = 0;
-    } else if (!c->deaf_since) {
-        c->deaf_since = w->t;
-    } else if (w->t > c->deaf_since + DEAF_MAX_MS * SIM_MS) {
+        c->unresponsive_since = 0;
+    } else if (!c->unresponsive_since) {
+        c->unresponsive_since = w->t;
+    } else if (w->t > c->unresponsive_since + DEAF_MAX_MS * SIM_MS) {
         sim_fail(w, "who holds listens", "client %d is deaf for %d ms", client,
                  DEAF_MAX_MS);
     }
@@ -406,15 +408,15 @@ void theorem_forced_are_told(struct sim_world *w)
     for (int c = 0; c < w->opt.clients; c++) {
         look_at_ears(w, c);
     }
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        int client = i / w->opt.lanes, lane = i % w->opt.lanes;
-        const struct sim_lane *l = &w->client[client].lane[lane];
-        if (l->state != SIM_LANE_HOLDING && l->state != SIM_LANE_NESTING) {
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        int client = i / w->opt.owners, owner = i % w->opt.owners;
+        const struct sim_owner *l = &w->client[client].owner[owner];
+        if (l->state != SIM_OWNER_HOLDING && l->state != SIM_OWNER_NESTING) {
             continue;
         }
-        look_at(w, client, lane, l->forced, l->seat);
-        if (l->more && l->state == SIM_LANE_HOLDING) {
-            look_at(w, client, lane, l->more_forced, l->more);
+        look_at(w, client, owner, l->forced, l->acq);
+        if (l->more && l->state == SIM_OWNER_HOLDING) {
+            look_at(w, client, owner, l->more_forced, l->more);
         }
     }
 }
@@ -422,9 +424,9 @@ void theorem_forced_are_told(struct sim_world *w)
 bool sim_forced_here(const struct sim_world *w, int client, int name)
 {
     bool here = false;
-    for (int i = 0; sim_force(w) && i < w->opt.lanes; i++) {
-        const struct sim_lane *l = &w->client[client].lane[i];
-        here |= l->name == name && l->forced && l->state == SIM_LANE_HOLDING;
+    for (int i = 0; sim_force(w) && i < w->opt.owners; i++) {
+        const struct sim_owner *l = &w->client[client].owner[i];
+        here |= l->name == name && l->forced && l->state == SIM_OWNER_HOLDING;
     }
     return here;
 }
@@ -436,28 +438,29 @@ static void wait_is_over(struct sim_world *w, int name)
     r->freed_at = r->freed_at ? w->t : 0;
 }
 
-void theorem_loss_by_force(struct sim_world *w, int client, int lane, bool more)
+void theorem_loss_by_force(struct sim_world *w, int client, int owner,
+                           bool more)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
-    const struct snib__seat *s = more ? l->more : l->seat;
+    const struct sim_owner *l = &w->client[client].owner[owner];
+    const struct snib__acquisition *s = more ? l->more : l->acq;
     const struct sim_forced *f = more ? l->more_forced : l->forced;
     if (!sim_force(w) || s->shown != SNIB_LOST) {
         return;
     }
-    if (s->why == SNIB_WHY_REVOKED && !f) {
+    if (s->cause == SNIB_CAUSE_REVOKED && !f) {
         sim_fail(w, "nobody else is told that",
-                 "name %d: client %d lane %d is told that it was revoked",
-                 l->name, client, lane);
+                 "name %d: client %d owner %d is told that it was revoked",
+                 l->name, client, owner);
     }
     if (f) {
         wait_is_over(w, l->name);
     }
 }
 
-void theorem_release_after_force(struct sim_world *w, int client, int lane,
+void theorem_release_after_force(struct sim_world *w, int client, int owner,
                                  snib_err err, bool asked)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_owner *l = &w->client[client].owner[owner];
     const struct sim_forced *f = l->forced;
     if (!f) {
         return;
@@ -468,7 +471,7 @@ void theorem_release_after_force(struct sim_world *w, int client, int lane,
                  w->t > l->entered_at + hops(w, 1) && sim_is_sound(w, client);
     if (err == SNIB_ERR_OK && (asked || known) && !w->p1_off) {
         sim_fail(w, "a release after a force says so",
-                 "name %d: client %d lane %d was told that all is well (%s)",
-                 l->name, client, lane, asked ? "by the store" : "here");
+                 "name %d: client %d owner %d was told that all is well (%s)",
+                 l->name, client, owner, asked ? "by the store" : "here");
     }
 }

@@ -4,14 +4,14 @@
  * At that very instant, where it says so: TIMEOUT and CANCELLED, also while
  * things break, unless the store had not answered the cancel within a twentieth
  * of the patience for an answer, or is known to be gone; BUSY, and CANCELLED of
- * a company, where nothing was broken.
+ * a batch, where nothing was broken.
  *
  * In time, of every refusal, UNKNOWN too: healed, 7.5 s; before that, while
  * nothing is wrong with the client's lines and nothing else breaks, two
  * patiences and a pause between attempts.
  *
- * A request may be shared: one of which another lane of the client waits, or
- * which another got, is that lane's. Excused are those whose client has died,
+ * A request may be shared: one of which another owner of the client waits, or
+ * which another got, is that owner's. Excused are those whose client has died,
  * and those that began before the store lost data or its clock was set back: a
  * late copy may have been let in then. A grant that was lost is left to end by
  * itself where there is a lock-delay. */
@@ -24,48 +24,48 @@ enum { STAY_MAX_MS = 7500, PAUSES_MS = 1500 };
 
 /* -- by which request -------------------------------------------------------------- */
 
-/* The seat by which a lane waits; NULL: it does not. */
-static const struct snib__seat *waits(const struct sim_lane *l)
+/* The acquisition by which an owner waits; NULL: it does not. */
+static const struct snib__acquisition *waits(const struct sim_owner *l)
 {
-    return l->state == SIM_LANE_WAITING   ? l->seat
-           : l->state != SIM_LANE_NESTING ? NULL
-           : l->nest.asks                 ? l->nest.wait
-                                          : l->more;
+    return l->state == SIM_OWNER_WAITING   ? l->acq
+           : l->state != SIM_OWNER_NESTING ? NULL
+           : l->nest.asks                  ? l->nest.wait
+                                           : l->more;
 }
 
-/* What stands while the lane waits behind another one, or for the end of what
+/* What stands while the owner waits behind another one, or for the end of what
  * its client had, is not its own. */
-static void note_wait(struct sim_lane *l)
+static void note_wait(struct sim_owner *l)
 {
-    const struct snib__seat *s = waits(l);
-    const struct snib__turn *t = s ? s->site->turn : NULL;
+    const struct snib__acquisition *s = waits(l);
+    const struct snib__claim *t = s ? s->local->claim : NULL;
     if (!t) {
         return;
     }
-    switch ((snib__turn_state)t->state) {
-    case SNIB__TURN_ASKING:
-    case SNIB__TURN_QUEUED:
-    case SNIB__TURN_CONFIRM:
+    switch ((snib__claim_state)t->state) {
+    case SNIB__CLAIM_ACQUIRING:
+    case SNIB__CLAIM_QUEUED:
+    case SNIB__CLAIM_CONFIRM:
         l->waits_by[0] = t->id[0];
         l->waits_by[1] = t->id[1];
         break;
-    case SNIB__TURN_HELD:
-    case SNIB__TURN_RISK:
+    case SNIB__CLAIM_HELD:
+    case SNIB__CLAIM_RISK:
         l->waits_by[0] = l->waits_by[1] = 0;
         break;
-    case SNIB__TURN_LEAVING:
+    case SNIB__CLAIM_LEAVING:
         break;
     }
 }
 
 void theorem_notes_waits(struct sim_world *w)
 {
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        note_wait(&w->client[i / w->opt.lanes].lane[i % w->opt.lanes]);
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        note_wait(&w->client[i / w->opt.owners].owner[i % w->opt.owners]);
     }
 }
 
-static bool is_by(const struct sim_lane *l, const char *id)
+static bool is_by(const struct sim_owner *l, const char *id)
 {
     char its[33];
     snprintf(its, sizeof its, "%016llx%016llx",
@@ -77,31 +77,31 @@ static bool is_by(const struct sim_lane *l, const char *id)
 /* -- whose is it ------------------------------------------------------------------- */
 
 /* One that has lost it does not know its number any more. */
-static bool has(const struct sim_lane *l, int name, const char *id)
+static bool has(const struct sim_owner *l, int name, const char *id)
 {
     struct sim_grant g[SIM_GRANTS];
     char its[33];
     int n = sim_grants(l, g);
-    if (l->state == SIM_LANE_ENDING && l->seat) {
-        g[0] = (struct sim_grant){l->seat, l->name};
+    if (l->state == SIM_OWNER_ENDING && l->acq) {
+        g[0] = (struct sim_grant){l->acq, l->name};
         n = 1;
     }
     for (int k = 0; k < n; k++) {
-        sim_seat_id(g[k].seat, its);
+        sim_acquisition_id(g[k].acq, its);
         if (g[k].name == name &&
-            (g[k].seat->state == SNIB__SEAT_DEAD || sim_same(its, id))) {
+            (g[k].acq->state == SNIB__ACQ_DEAD || sim_same(its, id))) {
             return true;
         }
     }
     return false;
 }
 
-/* Another lane of its client may have got what was asked for by this one. */
+/* Another owner of its client may have got what was asked for by this one. */
 static bool is_somebodys(const struct sim_world *w, int client, int except,
                          int name, const char *id)
 {
-    for (int i = 0; i < w->opt.lanes; i++) {
-        const struct sim_lane *l = &w->client[client].lane[i];
+    for (int i = 0; i < w->opt.owners; i++) {
+        const struct sim_owner *l = &w->client[client].owner[i];
         if (i != except && sim_wants(l) == name && waits(l) && is_by(l, id)) {
             return true;
         }
@@ -127,10 +127,10 @@ static bool is_there(const struct sim_world *w, int name, const char *id)
 /* -- at that instant ---------------------------------------------------------------- */
 
 /* Has the store had its time to answer the cancel, or is it known to be gone? */
-static bool need_not_know(struct sim_world *w, int client, int lane)
+static bool need_not_know(struct sim_world *w, int client, int owner)
 {
     const struct sim_client *c = &w->client[client];
-    const struct sim_lane *l = &c->lane[lane];
+    const struct sim_owner *l = &c->owner[owner];
     struct snib__store_state is;
     snib__engine_store_state(c->engine, sim_now(w, client), &is);
     int64_t limit = sim_local(c, l->asked_at) + l->limit_at - l->asked_at;
@@ -143,17 +143,17 @@ static bool need_not_know(struct sim_world *w, int client, int lane)
 
 /* Does it stand although it was said that nothing does? A try may have shared
  * its request with one that wanted a place, and left before it. */
-static bool stands(struct sim_world *w, int client, int lane, snib_err err,
+static bool stands(struct sim_world *w, int client, int owner, snib_err err,
                    const struct sim_refused *r)
 {
-    bool company = lane >= w->callers;
+    bool batch = owner >= w->callers;
     switch (err) {
     case SNIB_ERR_TIMEOUT:
-        return !need_not_know(w, client, lane) && is_there(w, r->name, r->id);
+        return !need_not_know(w, client, owner) && is_there(w, r->name, r->id);
     case SNIB_ERR_BUSY:
         return !w->opt.fault_count &&
-               (w->opt.lanes == 1 || company ? is_there(w, r->name, r->id)
-                                             : is_held(w, r->name, r->id));
+               (w->opt.owners == 1 || batch ? is_there(w, r->name, r->id)
+                                            : is_held(w, r->name, r->id));
     case SNIB_ERR_CANCELLED:
         return !w->opt.fault_count && is_there(w, r->name, r->id);
     default:
@@ -161,10 +161,10 @@ static bool stands(struct sim_world *w, int client, int lane, snib_err err,
     }
 }
 
-void theorem_refused_is_gone(struct sim_world *w, int client, int lane,
+void theorem_refused_is_gone(struct sim_world *w, int client, int owner,
                              snib_err err)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_owner *l = &w->client[client].owner[owner];
     if (sim_quorum(w) || !(l->waits_by[0] | l->waits_by[1]) ||
         w->told.lost_at >= l->asked_at) {
         return;
@@ -173,18 +173,18 @@ void theorem_refused_is_gone(struct sim_world *w, int client, int lane,
     char id[33];
     *r = (struct sim_refused){.name = sim_wants(l),
                               .client = client,
-                              .lane = lane,
+                              .owner = owner,
                               .life = w->client[client].life,
                               .asked = l->asked_at};
     snprintf(id, sizeof id, "%016llx%016llx",
              (unsigned long long)l->waits_by[0],
              (unsigned long long)l->waits_by[1]);
     memcpy(r->id, id, SIM_ID);
-    if (stands(w, client, lane, err, r) &&
-        !is_somebodys(w, client, lane, r->name, r->id)) {
+    if (stands(w, client, owner, err, r) &&
+        !is_somebodys(w, client, owner, r->name, r->id)) {
         sim_fail(w, "nothing stays of a refusal",
-                 "client %d lane %d: name %d was refused (%s), %.8s stands",
-                 client, lane, r->name, snib_err_name(err), r->id);
+                 "client %d owner %d: name %d was refused (%s), %.8s stands",
+                 client, owner, r->name, snib_err_name(err), r->id);
     }
 }
 
@@ -222,9 +222,9 @@ static void look_at(struct sim_world *w, struct sim_refused *r, bool at_end)
     bool over = at_end && !w->opt.delay_ms;
     if (over || w->t - from > most_ms(w) * SIM_MS) {
         sim_fail(w, "nothing stays of a refusal",
-                 "name %d: %.8s of client %d lane %d stands for %lld ms, for "
+                 "name %d: %.8s of client %d owner %d stands for %lld ms, for "
                  "nobody",
-                 r->name, r->id, r->client, r->lane,
+                 r->name, r->id, r->client, r->owner,
                  (long long)((w->t - r->since) / SIM_MS));
     }
 }

@@ -21,7 +21,7 @@ void theorem_counts_down_once(struct sim_world *w, const struct sim_step *s)
     struct sim_shelf *shelf = &w->shelf[s->name];
     const char *id = sim_request_of(s->ev);
     int kept = (int)(sizeof shelf->down / sizeof shelf->down[0]);
-    if (s->script != SIM_SCRIPT_TERMS || w->p1_off ||
+    if (s->script != SIM_SCRIPT_PARAMS || w->p1_off ||
         (s->was->size == s->is->size && s->was->gate == s->is->gate)) {
         return;
     }

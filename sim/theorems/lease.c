@@ -1,7 +1,7 @@
 /* Leases are as they were asked for.
  *
  * Nobody is shown a deadline that is further off than the longest lease that he
- * asked for, though a request is shared by the lanes of a client, and the store
+ * asked for, though a request is shared by the owners of a client, and the store
  * never shortens what it gave. What is renewed for him, by itself, is renewed
  * for that long: so a grant is not handed on to who asked for another length.
  *
@@ -23,35 +23,35 @@ enum { HOPS = 64, ANSWER_MS = 1000 };
 
 /* -- how long ----------------------------------------------------------------------- */
 
-void theorem_lease_shown(struct sim_world *w, int client, int lane,
+void theorem_lease_shown(struct sim_world *w, int client, int owner,
                          const struct sim_grant *g, int64_t deadline)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_owner *l = &w->client[client].owner[owner];
     int64_t most =
         !w->opt.lease2_ms || l->more ? sim_lease_most(&w->opt) : l->longest_ms;
     int64_t left = deadline - sim_now(w, client).ns;
     if (left > most * SIM_MS) {
         sim_fail(w, "leases are as asked for",
-                 "client %d lane %d: name %d for %lld ms, asked for %lld",
-                 client, lane, g->name, (long long)(left / SIM_MS),
+                 "client %d owner %d: name %d for %lld ms, asked for %lld",
+                 client, owner, g->name, (long long)(left / SIM_MS),
                  (long long)most);
     }
 }
 
-/* Of which lane is that grant, for long enough for earlier renewals of it to
+/* Of which owner is that grant, for long enough for earlier renewals of it to
  * have arrived? */
-static const struct sim_lane *whose(const struct sim_world *w, int name,
-                                    const char *id)
+static const struct sim_owner *whose(const struct sim_world *w, int name,
+                                     const char *id)
 {
     int64_t since = w->t - HOPS * w->opt.latency_us * 1000 - 5 * SIM_MS;
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        const struct sim_lane *l =
-            &w->client[i / w->opt.lanes].lane[i % w->opt.lanes];
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        const struct sim_owner *l =
+            &w->client[i / w->opt.owners].owner[i % w->opt.owners];
         char its[33];
-        if (l->state == SIM_LANE_HOLDING && l->name == name && l->lease_ms &&
-            l->seat->state == SNIB__SEAT_SERVED && l->entered_at < since &&
+        if (l->state == SIM_OWNER_HOLDING && l->name == name && l->lease_ms &&
+            l->acq->state == SNIB__ACQ_SERVED && l->entered_at < since &&
             l->by_hand.at < since) {
-            sim_seat_id(l->seat, its);
+            sim_acquisition_id(l->acq, its);
             if (sim_same(its, id)) {
                 return l;
             }
@@ -72,7 +72,7 @@ void theorem_renewal_seen(struct sim_world *w, const struct sim_redis_event *ev)
         const struct sim_redis_arg *v = &ev->argv[first + 3 * i];
         int name = sim_name_of(w, ev->argv[3 + 2 * i].ptr, "");
         int64_t ms = strtoll(v[2].ptr, NULL, 10);
-        const struct sim_lane *l = name < 0 ? NULL : whose(w, name, v[0].ptr);
+        const struct sim_owner *l = name < 0 ? NULL : whose(w, name, v[0].ptr);
         if (l && ms && ms != l->lease_ms) {
             sim_fail(w, "leases are as asked for",
                      "name %d: %.8s is renewed for %lld ms, asked for %lld",
@@ -83,11 +83,11 @@ void theorem_renewal_seen(struct sim_world *w, const struct sim_redis_event *ev)
 
 /* -- by hand ------------------------------------------------------------------------ */
 
-void theorem_renews(struct sim_world *w, int client, int lane, int64_t ms)
+void theorem_renews(struct sim_world *w, int client, int owner, int64_t ms)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
-    const struct snib__turn *t = l->seat->site->turn;
-    bool held = l->seat->state == SNIB__SEAT_SERVED;
+    struct sim_owner *l = &w->client[client].owner[owner];
+    const struct snib__claim *t = l->acq->local->claim;
+    bool held = l->acq->state == SNIB__ACQ_SERVED;
     l->lease_ms = ms ? ms : l->lease_ms;
     l->longest_ms = ms > l->longest_ms ? ms : l->longest_ms;
     l->by_hand.asked = true;
@@ -96,59 +96,59 @@ void theorem_renews(struct sim_world *w, int client, int lane, int64_t ms)
         held && t->renewing && t->renewing->rq.lease.ns == l->lease_ms * SIM_MS;
 }
 
-static void told_ok(struct sim_world *w, int client, int lane)
+static void told_ok(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    const struct sim_lane *l = &c->lane[lane];
+    const struct sim_owner *l = &c->owner[owner];
     struct snib_status st;
     int64_t lease = l->lease_ms * SIM_MS;
     int64_t least =
         sim_local(c, l->by_hand.at) + lease - lease / 100 - 5 * SIM_MS;
-    snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
+    snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
     if (st.state != SNIB_HELD && st.state != SNIB_AT_RISK) {
         sim_fail(w, "a renewal says what is true",
-                 "client %d lane %d: name %d is renewed, and it is lost",
-                 client, lane, l->name);
+                 "client %d owner %d: name %d is renewed, and it is lost",
+                 client, owner, l->name);
     } else if (!l->by_hand.under_way &&
-               l->seat->site->turn->deadline.ns < least) {
+               l->acq->local->claim->deadline.ns < least) {
         sim_fail(w, "a renewal says what is true",
-                 "client %d lane %d: name %d is renewed for %lld ms, and ends "
+                 "client %d owner %d: name %d is renewed for %lld ms, and ends "
                  "%lld us sooner",
-                 client, lane, l->name, (long long)l->lease_ms,
-                 (long long)(least - l->seat->site->turn->deadline.ns) / 1000);
+                 client, owner, l->name, (long long)l->lease_ms,
+                 (long long)(least - l->acq->local->claim->deadline.ns) / 1000);
     }
 }
 
-void theorem_renewed(struct sim_world *w, int client, int lane, snib_err err)
+void theorem_renewed(struct sim_world *w, int client, int owner, snib_err err)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
+    struct sim_owner *l = &c->owner[owner];
     struct snib_status st;
     l->by_hand.asked = false;
-    snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
+    snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
     if (!err) {
-        told_ok(w, client, lane);
+        told_ok(w, client, owner);
     } else if (err == SNIB_ERR_LOST ? st.state != SNIB_LOST : !w->faults) {
         sim_fail(w, "a renewal says what is true",
-                 "client %d lane %d: name %d: %s", client, lane, l->name,
+                 "client %d owner %d: name %d: %s", client, owner, l->name,
                  snib_err_name(err));
     }
 }
 
 void theorem_renewals_are_answered(struct sim_world *w)
 {
-    for (int i = 0; w->opt.renew_pct && i < w->opt.clients * w->opt.lanes;
+    for (int i = 0; w->opt.renew_pct && i < w->opt.clients * w->opt.owners;
          i++) {
-        const struct sim_client *c = &w->client[i / w->opt.lanes];
-        const struct sim_lane *l = &c->lane[i % w->opt.lanes];
+        const struct sim_client *c = &w->client[i / w->opt.owners];
+        const struct sim_owner *l = &c->owner[i % w->opt.owners];
         bool late = w->t > l->by_hand.at +
                                (sim_lease_most(&w->opt) + ANSWER_MS) * SIM_MS;
-        if (l->state == SIM_LANE_HOLDING && l->by_hand.asked &&
-            (l->seat->state == SNIB__SEAT_DEAD ||
+        if (l->state == SIM_OWNER_HOLDING && l->by_hand.asked &&
+            (l->acq->state == SNIB__ACQ_DEAD ||
              (late && c->paused_until <= w->t))) {
             sim_fail(w, "a renewal is answered",
-                     "client %d lane %d: name %d, after %lld ms",
-                     i / w->opt.lanes, i % w->opt.lanes, l->name,
+                     "client %d owner %d: name %d, after %lld ms",
+                     i / w->opt.owners, i % w->opt.owners, l->name,
                      (long long)((w->t - l->by_hand.at) / SIM_MS));
         }
     }
@@ -166,7 +166,7 @@ static bool is_one_line(const char *text)
 
 static bool fits(const struct snib_status *st, const char *text)
 {
-    const char *word = snib_reason_text(st->reason);
+    const char *word = snib_cause_text(st->cause);
     switch (st->state) {
     case SNIB_HELD:
     case SNIB_RELEASED:
@@ -180,7 +180,7 @@ static bool fits(const struct snib_status *st, const char *text)
 }
 
 void theorem_words_fit(struct sim_world *w, int client,
-                       const struct snib__seat *s)
+                       const struct snib__acquisition *s)
 {
     struct snib__engine *e = w->client[client].engine;
     struct snib_status st;
@@ -191,7 +191,7 @@ void theorem_words_fit(struct sim_world *w, int client,
     if (!fits(&st, text) || !is_one_line(text) ||
         strncmp(text, less, strlen(less))) {
         sim_fail(w, "the words fit the state", "client %d: %s (%s): \"%s\"",
-                 client, snib_state_text(st.state), snib_reason_text(st.reason),
+                 client, snib_state_text(st.state), snib_cause_text(st.cause),
                  text);
     }
 }

@@ -17,14 +17,14 @@
 
 #include "base/record.h"
 #include "core/about.h"
-#include "sim/errand.h"
+#include "sim/direct.h"
 
 enum { KEYS = 6, ARGS = 3 + KEYS + 2, ARG_KEY = 3 };
 
 /* One row of an answer. */
 struct row {
     int kind; /* SNIB__ROW_…                                              */
-    char owner[SIM_ID], id[SIM_ID];
+    char client_id[SIM_ID], id[SIM_ID];
     int64_t token, left, mode, permits, slot, rank;
     struct snib__about about;
 };
@@ -78,7 +78,7 @@ static int64_t last_token(const struct sim_world *w, int name)
 
 void theorem_look_seen(struct sim_world *w, const struct sim_redis_event *ev)
 {
-    if (!w->errands->sight || ev->argc != ARGS ||
+    if (!w->directs->sight || ev->argc != ARGS ||
         strcmp(ev->argv[2].ptr, "6") != 0) {
         return;
     }
@@ -86,7 +86,7 @@ void theorem_look_seen(struct sim_world *w, const struct sim_redis_event *ev)
     if (name < 0) {
         return;
     }
-    struct sim_sight *s = &w->errands->sight[name];
+    struct sim_sight *s = &w->directs->sight[name];
     struct sim_view *v = &s->view[s->views++ % SIM_VIEWS];
     v->at = w->t;
     v->token = last_token(w, name);
@@ -100,7 +100,7 @@ static void read_field(const struct snib__rec *r, struct row *row)
 {
     switch (r->field) {
     case SNIB__F_OWNER:
-        memcpy(row->owner, r->data, r->size < SIM_ID ? r->size : SIM_ID);
+        memcpy(row->client_id, r->data, r->size < SIM_ID ? r->size : SIM_ID);
         break;
     case SNIB__F_REQUEST:
         memcpy(row->id, r->data, r->size < SIM_ID ? r->size : SIM_ID);
@@ -129,7 +129,7 @@ static void read_field(const struct snib__rec *r, struct row *row)
     }
 }
 
-static void read_rows(const struct sim_errand *e, struct shown *s)
+static void read_rows(const struct sim_direct *e, struct shown *s)
 {
     struct snib__rec at;
     s->rows = 0;
@@ -154,7 +154,7 @@ static bool is_holder(const struct row *r, const struct sim_holder *h,
 {
     bool over = h->end <= now;
     return r->kind == (over ? SNIB__ROW_CLOSED : SNIB__ROW_HOLDER) &&
-           sim_same(r->owner, h->client) && sim_same(r->id, h->id) &&
+           sim_same(r->client_id, h->client) && sim_same(r->id, h->id) &&
            r->token == h->token && r->mode == h->mode &&
            r->permits == h->permits && r->slot == h->slot &&
            r->left == h->end - now + (over ? h->delay : 0);
@@ -164,7 +164,7 @@ static bool is_waiter(const struct row *r, const struct sim_waiter *x,
                       int64_t now)
 {
     return r->kind == SNIB__ROW_WAITER && sim_same(r->id, x->id) &&
-           sim_same(r->owner, x->chan + 5) && r->mode == x->mode &&
+           sim_same(r->client_id, x->conn + 5) && r->mode == x->mode &&
            r->permits == x->permits && r->left == x->alive - now &&
            (!x->queued || r->rank == (int64_t)x->rank);
 }
@@ -183,7 +183,7 @@ static bool same_holders(const struct shown *s, const struct sim_book *b)
     return true;
 }
 
-/* In order; the deaf, whose turn is not known, behind the others. */
+/* In order; the unresponsive, whose turn is not known, behind the others. */
 static bool same_waiters(const struct shown *s, const struct sim_book *b)
 {
     const struct row *row = s->row;
@@ -212,7 +212,7 @@ static bool same(const struct shown *s, const struct sim_view *v)
 static bool about_itself(const struct sim_world *w, const struct row *r)
 {
     for (int c = 0; c < w->opt.clients; c++) {
-        if (sim_same(w->client[c].hex, r->owner) && r->about.pid != c + 1) {
+        if (sim_same(w->client[c].hex, r->client_id) && r->about.pid != c + 1) {
             return false;
         }
     }
@@ -224,12 +224,12 @@ static bool about_itself(const struct sim_world *w, const struct row *r)
 static void one_owner(struct sim_world *w, struct sim_sight *s, int name,
                       const struct row *r)
 {
-    for (uint32_t i = 0; i < s->terms && i < SIM_TERMS_SEEN; i++) {
+    for (uint32_t i = 0; i < s->params && i < SIM_PARAMS_SEEN; i++) {
         const struct sim_term *t = &s->term[i];
         if (t->token != r->token) {
             continue;
         }
-        if ((!sim_same(t->id, r->id) || !sim_same(t->client, r->owner)) &&
+        if ((!sim_same(t->id, r->id) || !sim_same(t->client, r->client_id)) &&
             !w->p1_off) {
             sim_fail(w, "a term has one owner",
                      "name %d: %lld of %.6s and of %.6s", name,
@@ -237,16 +237,16 @@ static void one_owner(struct sim_world *w, struct sim_sight *s, int name,
         }
         return;
     }
-    struct sim_term *t = &s->term[s->terms++ % SIM_TERMS_SEEN];
+    struct sim_term *t = &s->term[s->params++ % SIM_PARAMS_SEEN];
     t->token = r->token;
     memcpy(t->id, r->id, SIM_ID);
-    memcpy(t->client, r->owner, SIM_ID);
+    memcpy(t->client, r->client_id, SIM_ID);
 }
 
-static void terms(struct sim_world *w, const struct sim_errand *e,
-                  const struct shown *shown)
+static void params(struct sim_world *w, const struct sim_direct *e,
+                   const struct shown *shown)
 {
-    struct sim_sight *s = &w->errands->sight[e->name];
+    struct sim_sight *s = &w->directs->sight[e->name];
     int alone = 0;
     for (int i = 0; i < shown->rows; i++) {
         const struct row *r = &shown->row[i];
@@ -268,10 +268,10 @@ static void terms(struct sim_world *w, const struct sim_errand *e,
     }
 }
 
-void theorem_look_told(struct sim_world *w, const struct sim_errand *e)
+void theorem_look_told(struct sim_world *w, const struct sim_direct *e)
 {
     static _Thread_local struct shown shown;
-    const struct sim_sight *s = &w->errands->sight[e->name];
+    const struct sim_sight *s = &w->directs->sight[e->name];
     bool found = false, known = true;
     read_rows(e, &shown);
     for (uint32_t i = 0; i < s->views && i < SIM_VIEWS && !found; i++) {
@@ -287,12 +287,12 @@ void theorem_look_told(struct sim_world *w, const struct sim_errand *e)
         known &= about_itself(w, &shown.row[i]);
     }
     if (!found || !known) {
-        sim_fail(w, "what is shown was so",
-                 "client %d lane %d: name %d was never so: %d rows, last token "
-                 "%lld%s",
-                 e->client, e->lane, e->name, shown.rows,
-                 (long long)shown.token,
-                 known ? "" : ", and somebody under another's name");
+        sim_fail(
+            w, "what is shown was so",
+            "client %d owner %d: name %d was never so: %d rows, last token "
+            "%lld%s",
+            e->client, e->owner, e->name, shown.rows, (long long)shown.token,
+            known ? "" : ", and somebody under another's name");
     }
-    terms(w, e, &shown);
+    params(w, e, &shown);
 }

@@ -16,8 +16,8 @@ static bool stood_still(const struct sim_world *w)
 /* A line that nobody has used since it went dead. */
 static bool unnoticed(const struct sim_world *w)
 {
-    for (int i = 0; i < w->opt.clients * w->lines; i++) {
-        const struct sim_line *l = &w->client[i / w->lines].line[i % w->lines];
+    for (int i = 0; i < w->opt.clients * w->wires; i++) {
+        const struct sim_wire *l = &w->client[i / w->wires].wire[i % w->wires];
         if (l->half_open || l->late) {
             return true;
         }
@@ -26,30 +26,30 @@ static bool unnoticed(const struct sim_world *w)
 }
 
 void theorem_no_needless_loss(struct sim_world *w, int name,
-                              const struct snib__seat *seat)
+                              const struct snib__acquisition *acq)
 {
     int64_t calm = w->t - w->trouble_until;
     int64_t notice = (2 * w->opt.request_ms + 3000) * SIM_MS;
-    snib_reason why = (snib_reason)seat->why;
+    snib_cause why = (snib_cause)acq->cause;
     bool slow = sim_lease_least(&w->opt) * 1000 <= 100 * w->opt.latency_us;
-    if (seat->shown != SNIB_LOST || w->p1_off || w->p2_off || slow) {
+    if (acq->shown != SNIB_LOST || w->p1_off || w->p2_off || slow) {
         return;
     }
-    bool firm = theorem_stands_firm(w, name, seat);
+    bool firm = theorem_stands_firm(w, name, acq);
     if (w->forgotten_count[name] && !firm) { /* a quorum: as p1_off */
         return;
     }
-    if (why == SNIB_WHY_REVOKED && sim_force(w)) { /* force.c */
+    if (why == SNIB_CAUSE_REVOKED && sim_force(w)) { /* force.c */
         return;
     }
-    if (why == SNIB_WHY_STOLEN || why == SNIB_WHY_REVOKED) {
+    if (why == SNIB_CAUSE_STOLEN || why == SNIB_CAUSE_REVOKED) {
         sim_fail(w, "no needless loss", "%s although nobody took it",
-                 snib_reason_text(why));
-    } else if (!seat->terms.fixed &&
+                 snib_cause_text(why));
+    } else if (!acq->options.fixed &&
                (w->opt.fault_count == 0 || firm ||
                 (calm > notice && !unnoticed(w))) &&
-               !(stood_still(w) && why == SNIB_WHY_PAUSED)) {
+               !(stood_still(w) && why == SNIB_CAUSE_PAUSED)) {
         sim_fail(w, "no needless loss", "%s although nothing is broken",
-                 snib_reason_text(why));
+                 snib_cause_text(why));
     }
 }

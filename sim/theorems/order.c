@@ -27,7 +27,7 @@ void theorem_served_in_order(struct sim_world *w, const struct sim_step *s)
     const struct sim_book *b = s->is;
     for (int i = 0; i < b->holders; i++) {
         const struct sim_holder *h = &b->holder[i];
-        if (!sim_is_new(s, h) || h->beside[0] ||
+        if (!sim_is_new(s, h) || h->upgrade_of[0] ||
             (s->script != SIM_SCRIPT_ACQUIRE &&
              !sim_waiter_of(s->was, h->id))) {
             continue;

@@ -31,16 +31,16 @@ void theorem_permits_held(struct sim_world *w)
     if (w->opt.flavour != SIM_PERMITS || w->p1_off) {
         return;
     }
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        const struct sim_client *c = &w->client[i / w->opt.lanes];
-        const struct sim_lane *l = &c->lane[i % w->opt.lanes];
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        const struct sim_client *c = &w->client[i / w->opt.owners];
+        const struct sim_owner *l = &c->owner[i % w->opt.owners];
         struct sim_grant g[SIM_GRANTS];
         int grants = l->forced ? 0 : sim_grants(l, g);
         for (int k = 0; k < grants; k++) {
             int64_t *max = &most[g[k].name];
             struct snib_status st;
             snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)},
-                                g[k].seat, &st);
+                                g[k].acq, &st);
             if (st.state == SNIB_HELD || st.state == SNIB_AT_RISK) {
                 used[g[k].name] += st.permits;
                 *max = *max > l->size_seen ? *max : l->size_seen;

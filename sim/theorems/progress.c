@@ -40,12 +40,12 @@ void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
         struct sim_resource *r = &w->resource[n];
         bool waiting = false, held = sim_held(w, n), mine = false;
         for (int c = 0; c < w->opt.clients; c++) {
-            for (int i = 0; i < w->opt.lanes; i++) {
-                const struct sim_lane *l = &w->client[c].lane[i];
+            for (int i = 0; i < w->opt.owners; i++) {
+                const struct sim_owner *l = &w->client[c].owner[i];
                 bool here = l->name == n && w->client[c].paused_until <= w->t;
                 waiting |= here && sim_still_waits(l);
-                mine |= l->name == n && (l->state == SIM_LANE_HOLDING ||
-                                         l->state == SIM_LANE_ENDING);
+                mine |= l->name == n && (l->state == SIM_OWNER_HOLDING ||
+                                         l->state == SIM_OWNER_ENDING);
             }
         }
         if (!w->healed || !waiting || mine || !held || w->died || w->p2_off) {
@@ -74,16 +74,16 @@ void theorem_call_ends_by_its_limit(struct sim_world *w)
         if (w->client[c].paused_until >= w->t) {
             continue;
         }
-        for (int i = 0; i < w->opt.lanes; i++) {
-            const struct sim_lane *l = &w->client[c].lane[i];
+        for (int i = 0; i < w->opt.owners; i++) {
+            const struct sim_owner *l = &w->client[c].owner[i];
             /* clocks of clients run up to 0.2 % slow */
-            if ((l->state == SIM_LANE_WAITING ||
-                 l->state == SIM_LANE_NESTING) &&
+            if ((l->state == SIM_OWNER_WAITING ||
+                 l->state == SIM_OWNER_NESTING) &&
                 l->limit_at &&
                 w->t > l->limit_at + (l->limit_at - l->asked_at) / 100 +
                            slack_ms * SIM_MS) {
                 sim_fail(w, "ends by its limit",
-                         "client %d lane %d waits past its limit", c, i);
+                         "client %d owner %d waits past its limit", c, i);
             }
         }
     }

@@ -21,11 +21,12 @@ void theorem_served_promptly(struct sim_world *w, int name, bool held)
         return;
     }
     int64_t since = w->t;
-    for (int i = 0; r->freed_at && i < o->clients * o->lanes; i++) {
-        const struct sim_lane *l = &w->client[i / o->lanes].lane[i % o->lanes];
+    for (int i = 0; r->freed_at && i < o->clients * o->owners; i++) {
+        const struct sim_owner *l =
+            &w->client[i / o->owners].owner[i % o->owners];
         bool inside = l->nest.asks && !l->nest.upgrade;
         if ((sim_still_waits(l) || inside) && sim_wants(l) == name &&
-            !l->is_try && !sim_forced_here(w, i / o->lanes, name)) {
+            !l->is_try && !sim_forced_here(w, i / o->owners, name)) {
             since = l->asked_at < since ? l->asked_at : since;
         }
     }

@@ -120,13 +120,13 @@ void theorem_own_grant_only(struct sim_world *w, int node, int name,
 /* -- at the clients --------------------------------------------------------------- */
 
 bool theorem_is_forgotten(const struct sim_world *w, int name,
-                          const struct snib__seat *s)
+                          const struct snib__acquisition *s)
 {
     char id[33];
     if (!sim_quorum(w)) {
         return false;
     }
-    sim_seat_id(s, id);
+    sim_acquisition_id(s, id);
     uint32_t stands = sim_stands(w, name, id);
     struct sim_forgotten lost = sim_lost_at(w, name, id);
     return lost.early && __builtin_popcount(stands) < sim_majority(w) &&
@@ -134,20 +134,20 @@ bool theorem_is_forgotten(const struct sim_world *w, int name,
 }
 
 bool theorem_stands_firm(const struct sim_world *w, int name,
-                         const struct snib__seat *s)
+                         const struct snib__acquisition *s)
 {
     char id[33];
-    sim_seat_id(s, id);
+    sim_acquisition_id(s, id);
     return w->minor && __builtin_popcount(sim_stands(w, name, id) &
                                           ~w->touched) >= sim_majority(w);
 }
 
-void theorem_quorum_token(struct sim_world *w, int client, int lane)
+void theorem_quorum_token(struct sim_world *w, int client, int owner)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_owner *l = &w->client[client].owner[owner];
     struct sim_resource *r = &w->resource[l->name];
     char id[33];
-    sim_seat_id(l->seat, id);
+    sim_acquisition_id(l->acq, id);
     if (l->token <= 0 || l->token >= INT64_C(1) << 53) {
         sim_fail(w, "token range", "token %lld", (long long)l->token);
     } else if (l->token <= r->last_token) {
@@ -164,8 +164,8 @@ void theorem_quorum_token(struct sim_world *w, int client, int lane)
 
 /* -- in time ------------------------------------------------------------------------- */
 
-static const struct sim_client *owner(const struct sim_world *w,
-                                      const struct sim_stand *st)
+static const struct sim_client *client_of(const struct sim_world *w,
+                                          const struct sim_stand *st)
 {
     for (int c = 0; c < w->opt.clients; c++) {
         if (sim_same(w->client[c].hex, st->client)) {
@@ -179,9 +179,10 @@ static const struct sim_client *owner(const struct sim_world *w,
 static bool has(const struct sim_client *c, int name,
                 const struct sim_stand *st)
 {
-    const struct snib__turn *t = c->site[name]->turn;
+    const struct snib__claim *t = c->local[name]->claim;
     char id[33];
-    if (!t || t->state == SNIB__TURN_ASKING || t->state == SNIB__TURN_QUEUED) {
+    if (!t || t->state == SNIB__CLAIM_ACQUIRING ||
+        t->state == SNIB__CLAIM_QUEUED) {
         return false;
     }
     snprintf(id, sizeof id, "%016llx%016llx", (unsigned long long)t->id[0],
@@ -194,7 +195,7 @@ static void strays(struct sim_world *w, int name)
     int64_t most = w->opt.fault_count ? STRAY_AFTER_MS : STRAY_MS;
     for (int k = 0; k < w->nodes; k++) {
         struct sim_stand *st = &w->stand[k][name];
-        const struct sim_client *c = owner(w, st);
+        const struct sim_client *c = client_of(w, st);
         if (!sim_stand_live(w, k, name) || !c || has(c, name, st)) {
             st->stray_since = 0;
             continue;
@@ -216,26 +217,26 @@ static void whole(struct sim_world *w, int name)
     int64_t calm = w->healed_at + (w->opt.fault_count ? 5000 * SIM_MS : 0);
     int64_t due = (w->opt.lease_ms * 2 / 3 + 300) * SIM_MS +
                   200 * w->opt.latency_us * 1000;
-    for (int i = 0; w->healed && i < w->opt.clients * w->opt.lanes; i++) {
-        const struct sim_client *c = &w->client[i / w->opt.lanes];
-        const struct sim_lane *l = &c->lane[i % w->opt.lanes];
+    for (int i = 0; w->healed && i < w->opt.clients * w->opt.owners; i++) {
+        const struct sim_client *c = &w->client[i / w->opt.owners];
+        const struct sim_owner *l = &c->owner[i % w->opt.owners];
         char id[33];
-        if (l->name != name || l->state != SIM_LANE_HOLDING ||
-            l->seat->state != SNIB__SEAT_SERVED || l->seat->terms.fixed ||
+        if (l->name != name || l->state != SIM_OWNER_HOLDING ||
+            l->acq->state != SNIB__ACQ_SERVED || l->acq->options.fixed ||
             l->entered_at < calm || w->t - l->entered_at < due ||
-            l->seat->shown != SNIB_HELD) {
+            l->acq->shown != SNIB_HELD) {
             continue;
         }
-        sim_seat_id(l->seat, id);
+        sim_acquisition_id(l->acq, id);
         uint32_t at = sim_stands(w, name, id);
         for (int k = 0; k < w->nodes; k++) {
             const struct sim_stand *st = &w->stand[k][name];
             if (!(at >> k & 1) && w->opt.far_node != k + 1 &&
-                !(sim_stand_live(w, k, name) && !owner(w, st))) {
+                !(sim_stand_live(w, k, name) && !client_of(w, st))) {
                 sim_fail(w, "a grant is made whole",
                          "name %d: held by client %d for %lld ms, not at "
                          "server %d",
-                         name, i / w->opt.lanes,
+                         name, i / w->opt.owners,
                          (long long)((w->t - l->entered_at) / SIM_MS), k);
             }
         }
@@ -248,8 +249,8 @@ static int in_the_way(const struct sim_world *w, int name)
 {
     int n = 0;
     for (int k = 0; k < w->nodes; k++) {
-        const struct sim_client *c = owner(w, &w->stand[k][name]);
-        const struct snib__turn *t = c ? c->site[name]->turn : NULL;
+        const struct sim_client *c = client_of(w, &w->stand[k][name]);
+        const struct snib__claim *t = c ? c->local[name]->claim : NULL;
         n += sim_stand_live(w, k, name) &&
              (!t || has(c, name, &w->stand[k][name]));
     }
@@ -261,12 +262,13 @@ static void free_beside_a_waiter(struct sim_world *w, int name)
     struct sim_resource *r = &w->resource[name];
     bool calm = w->opt.fault_count == 0 || w->minor;
     bool waiting = false, busy = false;
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        const struct sim_client *c = &w->client[i / w->opt.lanes];
-        const struct sim_lane *l = &c->lane[i % w->opt.lanes];
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        const struct sim_client *c = &w->client[i / w->opt.owners];
+        const struct sim_owner *l = &c->owner[i % w->opt.owners];
         if (l->name == name) {
             waiting |= sim_still_waits(l) && !l->is_try;
-            busy |= l->state == SIM_LANE_HOLDING || l->state == SIM_LANE_ENDING;
+            busy |=
+                l->state == SIM_OWNER_HOLDING || l->state == SIM_OWNER_ENDING;
         }
     }
     bool possible = w->nodes - in_the_way(w, name) >= sim_majority(w);

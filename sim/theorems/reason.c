@@ -39,51 +39,51 @@ static bool clock_jumps(const struct sim_world *w)
 
 /* Others of the same client are at that name, or it still waits for the end
  * of what an earlier call had there. */
-static bool busy_here(const struct sim_world *w, int client, int lane)
+static bool busy_here(const struct sim_world *w, int client, int owner)
 {
-    int name = sim_wants(&w->client[client].lane[lane]);
-    const struct snib__turn *t = w->client[client].site[name]->turn;
-    if (t && t->state == SNIB__TURN_LEAVING) {
+    int name = sim_wants(&w->client[client].owner[owner]);
+    const struct snib__claim *t = w->client[client].local[name]->claim;
+    if (t && t->state == SNIB__CLAIM_LEAVING) {
         return true;
     }
-    for (int i = 0; i < w->opt.lanes; i++) {
-        const struct sim_lane *x = &w->client[client].lane[i];
+    for (int i = 0; i < w->opt.owners; i++) {
+        const struct sim_owner *x = &w->client[client].owner[i];
         struct sim_grant g[SIM_GRANTS];
-        for (int k = i == lane ? 0 : sim_grants(x, g); k-- > 0;) {
+        for (int k = i == owner ? 0 : sim_grants(x, g); k-- > 0;) {
             if (g[k].name == name) {
                 return true;
             }
         }
-        if (i != lane && sim_wants(x) == name &&
-            (x->state == SIM_LANE_WAITING || x->state == SIM_LANE_HOLDING ||
-             x->state == SIM_LANE_NESTING || x->state == SIM_LANE_ENDING)) {
+        if (i != owner && sim_wants(x) == name &&
+            (x->state == SIM_OWNER_WAITING || x->state == SIM_OWNER_HOLDING ||
+             x->state == SIM_OWNER_NESTING || x->state == SIM_OWNER_ENDING)) {
             return true;
         }
     }
     return false;
 }
 
-/* Does another lane of the same client have it, by their common request, and
+/* Does another owner of the same client have it, by their common request, and
  * nobody has said that it was ended by force? Else the store is asked. */
-static bool held_here(const struct sim_world *w, int client, int lane)
+static bool held_here(const struct sim_world *w, int client, int owner)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
-    for (int i = 0; i < w->opt.lanes; i++) {
-        const struct sim_lane *x = &w->client[client].lane[i];
-        if (i != lane && x->name == l->name && x->state == SIM_LANE_HOLDING &&
-            x->seat->state == SNIB__SEAT_SERVED &&
-            x->seat->site == w->client[client].site[l->name] &&
-            !x->seat->site->turn->hinted) {
+    const struct sim_owner *l = &w->client[client].owner[owner];
+    for (int i = 0; i < w->opt.owners; i++) {
+        const struct sim_owner *x = &w->client[client].owner[i];
+        if (i != owner && x->name == l->name && x->state == SIM_OWNER_HOLDING &&
+            x->acq->state == SNIB__ACQ_SERVED &&
+            x->acq->local == w->client[client].local[l->name] &&
+            !x->acq->local->claim->hinted) {
             return true;
         }
     }
     return false;
 }
 
-void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
+void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
                              snib_err err)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_owner *l = &w->client[client].owner[owner];
     const struct sim_resource *r = &w->resource[sim_wants(l)];
     int64_t early = l->limit_at - w->t;
     int64_t whole = l->limit_at - l->asked_at;
@@ -99,7 +99,7 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
     switch (err) {
     case SNIB_ERR_BUSY:
         ok = (r->held_at && r->held_at >= l->asked_at - EARLIER_MS * SIM_MS) ||
-             busy_here(w, client, lane);
+             busy_here(w, client, owner);
         break;
     case SNIB_ERR_DENIED:
         ok = says(w, DENIALS);
@@ -110,30 +110,31 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int lane,
     case SNIB_ERR_UNREACHABLE: /* connecting takes longer than that, or than
                                   the patience for an answer */
         ok = (by_limit || why || (w->faults > 0 && !w->minor) || connecting) &&
-             !(sim_alone(l->kind) && held_here(w, client, lane));
+             !(sim_alone(l->kind) && held_here(w, client, owner));
         break;
     case SNIB_ERR_UNKNOWN:
         /* The cancel is waited for, so the way must be slow; but not that of
          * one of several: who tried them waits for it alone then. */
-        ok = ((by_limit && (slow || far || connecting || lane >= w->callers)) ||
-              w->faults > 0) &&
-             !sim_quorum(w);
+        ok =
+            ((by_limit && (slow || far || connecting || owner >= w->callers)) ||
+             w->faults > 0) &&
+            !sim_quorum(w);
         break;
     case SNIB_ERR_STORE:
         ok = says(w, OTHERS) || clock_jumps(w) ||
              (sim_quorum(w) && (w->opt.far_node || slow || w->faults > 0));
         break;
-    case SNIB_ERR_LOST: /* the lane has not unwound an earlier loss */
+    case SNIB_ERR_LOST: /* the owner has not unwound an earlier loss */
         ok = true;
         break;
     default:
         break;
     }
     if (err == SNIB_ERR_DEADLOCK && sim_circles(w)) {
-        theorem_deadlock_is_true(w, client, lane);
+        theorem_deadlock_is_true(w, client, owner);
     } else if (!ok && !theorem_refusal_of_kind(w, l, err)) {
         sim_fail(w, "a refusal says what is true",
-                 "client %d lane %d name %d: %s", client, lane, sim_wants(l),
+                 "client %d owner %d name %d: %s", client, owner, sim_wants(l),
                  snib_err_name(err));
     }
 }

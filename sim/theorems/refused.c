@@ -4,11 +4,11 @@
 #include "sim/world.h"
 
 bool theorem_refusal_of_kind(const struct sim_world *w,
-                             const struct sim_lane *l, snib_err err)
+                             const struct sim_owner *l, snib_err err)
 {
     switch (err) {
     case SNIB_ERR_DEADLOCK:
-        return l->state == SIM_LANE_NESTING && l->kind == SNIB_READ;
+        return l->state == SIM_OWNER_NESTING && l->kind == SNIB_READ;
     case SNIB_ERR_TOO_MANY:
         return (l->nest.asks ? l->nest.kind : l->kind) == SNIB_PERMITS;
     case SNIB_ERR_BUSY:

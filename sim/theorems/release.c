@@ -1,7 +1,7 @@
 /* What a release says is true (P3, P4), in every world.
  *
- * OK is never said to a lane that was shown its lock as lost. From the store it
- * says that the grant is ended, and that it was the lane's until then: nothing
+ * OK is never said to an owner that was shown its lock as lost. From the store it
+ * says that the grant is ended, and that it was the owner's until then: nothing
  * of it stands at the server, and it was the client's own release that ended it
  * there, this one or an earlier copy. Only where the
  * server has lost what it had, or its clock was stepped forward, may it have
@@ -18,12 +18,12 @@
 
 #include "sim/world.h"
 
-void theorem_releases(struct sim_world *w, int client, int lane)
+void theorem_releases(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_lane *l = &c->lane[lane];
+    struct sim_owner *l = &c->owner[owner];
     struct snib_status st;
-    snib__engine_status(c->engine, sim_now(w, client), l->seat, &st);
+    snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
     bool lost = st.state == SNIB_LOST;
     l->releasing = (struct sim_releasing){.at = w->t,
                                           .left_ms = lost ? 0 : st.left_ms,
@@ -31,8 +31,8 @@ void theorem_releases(struct sim_world *w, int client, int lane)
                                           .lost = lost,
                                           .sound = !sim_quorum(w) &&
                                                    sim_is_sound(w, client)};
-    if (l->seat->state == SNIB__SEAT_SERVED) { /* else as it entered */
-        sim_seat_id(l->seat, l->id);
+    if (l->acq->state == SNIB__ACQ_SERVED) { /* else as it entered */
+        sim_acquisition_id(l->acq, l->id);
     }
 }
 
@@ -76,66 +76,66 @@ static bool stands(const struct sim_world *w, int name, const char *id)
 
 /* -- the clients -------------------------------------------------------------------- */
 
-static void told_wrong(struct sim_world *w, int client, int lane, snib_err err,
+static void told_wrong(struct sim_world *w, int client, int owner, snib_err err,
                        const char *why)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_owner *l = &w->client[client].owner[owner];
     sim_fail(w, "a release says what is true",
-             "name %d: client %d lane %d is told %s, %s (%.8s)", l->name,
-             client, lane, snib_err_name(err), why, l->id);
+             "name %d: client %d owner %d is told %s, %s (%.8s)", l->name,
+             client, owner, snib_err_name(err), why, l->id);
 }
 
 /* The store has said so. */
-static void told_ok(struct sim_world *w, int client, int lane)
+static void told_ok(struct sim_world *w, int client, int owner)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_owner *l = &w->client[client].owner[owner];
     if (sim_quorum(w)) {
         return;
     }
     if (w->told.lost_at < l->releasing.at && stands(w, l->name, l->id)) {
-        told_wrong(w, client, lane, SNIB_ERR_OK, "and it stands");
+        told_wrong(w, client, owner, SNIB_ERR_OK, "and it stands");
     }
     if (!l->forced && !was_ended(w, l->name, l->id) &&
         !sim_lapsed(w, l->name, l->id)) {
-        told_wrong(w, client, lane, SNIB_ERR_OK, "and it was over before");
+        told_wrong(w, client, owner, SNIB_ERR_OK, "and it was over before");
     }
 }
 
-static void told_lost(struct sim_world *w, int client, int lane, bool asked)
+static void told_lost(struct sim_world *w, int client, int owner, bool asked)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_owner *l = &w->client[client].owner[owner];
     const struct sim_releasing *r = &l->releasing;
     /* Clocks of clients differ by less than half a percent. */
     int64_t over = r->at + r->left_ms * SIM_MS / 1000 * 990;
     if (asked ? !l->forced && w->t < over : !r->lost) {
-        told_wrong(w, client, lane, SNIB_ERR_LOST, "and it was not");
+        told_wrong(w, client, owner, SNIB_ERR_LOST, "and it was not");
     }
 }
 
-static void told_unknown(struct sim_world *w, int client, int lane)
+static void told_unknown(struct sim_world *w, int client, int owner)
 {
-    const struct sim_releasing *r = &w->client[client].lane[lane].releasing;
+    const struct sim_releasing *r = &w->client[client].owner[owner].releasing;
     bool slow = sim_lease_least(&w->opt) * 1000 <= 100 * w->opt.latency_us;
     bool calm = !w->faults ||
                 (r->sound && r->faults == w->faults && sim_is_sound(w, client));
     if (calm && !slow) {
-        told_wrong(w, client, lane, SNIB_ERR_UNKNOWN, "and nothing is broken");
+        told_wrong(w, client, owner, SNIB_ERR_UNKNOWN, "and nothing is broken");
     }
 }
 
-void theorem_release_is_true(struct sim_world *w, int client, int lane,
+void theorem_release_is_true(struct sim_world *w, int client, int owner,
                              snib_err err, bool asked)
 {
-    theorem_release_after_force(w, client, lane, err, asked);
-    if (err == SNIB_ERR_OK && w->client[client].lane[lane].releasing.lost) {
-        told_wrong(w, client, lane, err, "and it was shown as lost");
+    theorem_release_after_force(w, client, owner, err, asked);
+    if (err == SNIB_ERR_OK && w->client[client].owner[owner].releasing.lost) {
+        told_wrong(w, client, owner, err, "and it was shown as lost");
     } else if (err == SNIB_ERR_OK && asked) {
-        told_ok(w, client, lane);
+        told_ok(w, client, owner);
     } else if (err == SNIB_ERR_LOST) {
-        told_lost(w, client, lane, asked);
+        told_lost(w, client, owner, asked);
     } else if (err == SNIB_ERR_UNKNOWN && asked) {
-        told_unknown(w, client, lane);
+        told_unknown(w, client, owner);
     } else if (err) {
-        told_wrong(w, client, lane, err, "which is no answer to a release");
+        told_wrong(w, client, owner, err, "which is no answer to a release");
     }
 }

@@ -15,12 +15,12 @@ static void look_at_key(void *user, const struct sim_redis_key *key)
         const struct sim_fault *f = &w->opt.fault[i];
         step += f->kind == SIM_STEP_BACK ? f->ms : 0;
     }
-    bool terms =
+    bool params =
         key->name.len > 2 && !strcmp(key->name.ptr + key->name.len - 2, ":c");
     const char *tail = key->name.ptr + key->name.len - 2;
-    int64_t most = terms || !strcmp(tail, ":v") ? INT64_C(2592000000)
-                   : !strcmp(tail, ":u")        ? INT64_C(2682000000)
-                                                : INT64_C(90000000);
+    int64_t most = params || !strcmp(tail, ":v") ? INT64_C(2592000000)
+                   : !strcmp(tail, ":u")         ? INT64_C(2682000000)
+                                                 : INT64_C(90000000);
     most += 2 * w->opt.apart_ms; /* tokens of a server that is ahead */
     if (key->expire_ms < 0) {
         sim_fail(w, "nothing left behind", "key %.60s never expires",
@@ -40,10 +40,10 @@ void theorem_nothing_left_behind(struct sim_world *w)
     for (int c = 0; c < w->opt.clients; c++) {
         struct snib__counts n;
         snib__engine_counts(w->client[c].engine, &n);
-        if (n.seats || n.turns || n.requests || n.stakes) {
+        if (n.acquisitions || n.claims || n.requests || n.own_claims) {
             sim_fail(w, "nothing left behind",
                      "client %d: %u seats, %u turns, %u requests, %u stakes", c,
-                     n.seats, n.turns, n.requests, n.stakes);
+                     n.acquisitions, n.claims, n.requests, n.own_claims);
         }
     }
 }

@@ -6,10 +6,10 @@
  * will not be: its upgrade waits for nothing, lock-delay or not.) */
 #include "sim/world.h"
 
-static bool beside(const struct sim_holder *a, const struct sim_holder *b)
+static bool upgrade_of(const struct sim_holder *a, const struct sim_holder *b)
 {
     return sim_same(a->client, b->client) &&
-           (sim_same(a->beside, b->id) || sim_same(b->beside, a->id));
+           (sim_same(a->upgrade_of, b->id) || sim_same(b->upgrade_of, a->id));
 }
 
 void theorem_readers_and_writers(struct sim_world *w, const struct sim_step *s)
@@ -20,7 +20,7 @@ void theorem_readers_and_writers(struct sim_world *w, const struct sim_step *s)
         for (int k = 0; sim_alone(one->mode) && k < b->holders; k++) {
             const struct sim_holder *other = &b->holder[k];
             if (k != i && sim_live(one, b->now) && sim_live(other, b->now) &&
-                !beside(one, other)) {
+                !upgrade_of(one, other)) {
                 sim_fail(w, "readers and writers",
                          "name %d: %.8s (mode %d) beside %.8s (mode %d)",
                          s->name, one->id, one->mode, other->id, other->mode);
@@ -35,7 +35,7 @@ void theorem_one_upgrade(struct sim_world *w, const struct sim_step *s)
     for (int i = 0; i < s->is->waiters; i++) {
         const struct sim_waiter *x = &s->is->waiter[i];
         const struct sim_holder *reads =
-            x->beside[0] ? sim_holder_of(s->is, x->beside) : NULL;
+            x->upgrade_of[0] ? sim_holder_of(s->is, x->upgrade_of) : NULL;
         /* A lock-delay is none of the reader's own. */
         upgrades += x->queued && x->alive > s->is->now && sim_alone(x->mode) &&
                     reads && reads->end > s->is->now;

@@ -68,7 +68,7 @@ static void look_at(struct sim_world *w, int client, const struct sim_grant *g)
     const struct sim_client *c = &w->client[client];
     const struct sim_book *b = &w->shelf[g->name].book;
     struct snib_status st;
-    snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)}, g->seat,
+    snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)}, g->acq,
                         &st);
     if (st.kind != SNIB_PERMITS ||
         (st.state != SNIB_HELD && st.state != SNIB_AT_RISK)) {
@@ -88,10 +88,10 @@ void theorem_slots_told(struct sim_world *w)
     if (w->opt.flavour != SIM_PERMITS || w->p1_off) {
         return;
     }
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
         struct sim_grant g[SIM_GRANTS];
-        int client = i / w->opt.lanes;
-        int n = sim_grants(&w->client[client].lane[i % w->opt.lanes], g);
+        int client = i / w->opt.owners;
+        int n = sim_grants(&w->client[client].owner[i % w->opt.owners], g);
         for (int k = 0; k < n; k++) {
             look_at(w, client, &g[k]);
         }

@@ -88,7 +88,7 @@ static void asked(struct sim_world *w, const struct sim_step *s)
     /* What was lost is repeated at once; a limit that passes while others of
      * that client wait lets them begin anew. */
     if (w->opt.fault_count || w->opt.latency_us > 2000 ||
-        (w->opt.timed_pct && w->opt.lanes > 1)) {
+        (w->opt.timed_pct && w->opt.owners > 1)) {
         return;
     }
     if (x) {
@@ -123,7 +123,7 @@ void theorem_spin_step(struct sim_world *w, const struct sim_step *s)
     }
     for (int i = 0; i < s->is->waiters; i++) {
         const struct sim_waiter *x = &s->is->waiter[i];
-        if (only_spins(w, x->chan + 5) && !x->beside[0]) {
+        if (only_spins(w, x->conn + 5) && !x->upgrade_of[0]) {
             sim_fail(w, "who spins does not queue",
                      "name %d: %.8s has a place in the queue", s->name, x->id);
         }
@@ -141,17 +141,17 @@ static void look_at_upgrades(struct sim_world *w, int name,
     bool stays = false;
     for (int i = 0; i < b->waiters; i++) {
         const struct sim_waiter *x = &b->waiter[i];
-        int client = client_of(w, x->chan + 5);
+        int client = client_of(w, x->conn + 5);
         bool wanted = !x->queued || x->alive <= b->now || client < 0;
-        for (int k = 0; !wanted && k < w->opt.lanes; k++) {
+        for (int k = 0; !wanted && k < w->opt.owners; k++) {
             char id[33] = "";
-            const struct sim_lane *l = &w->client[client].lane[k];
-            if (l->state == SIM_LANE_NESTING && l->name == name) {
-                sim_seat_id(l->more, id);
+            const struct sim_owner *l = &w->client[client].owner[k];
+            if (l->state == SIM_OWNER_NESTING && l->name == name) {
+                sim_acquisition_id(l->more, id);
             }
             wanted = sim_same(id, x->id);
         }
-        stays |= !wanted && only_spins(w, x->chan + 5);
+        stays |= !wanted && only_spins(w, x->conn + 5);
     }
     if (!stays || w->p1_off) { /* a replica may bring it back */
         w->spin_left_since[name] = 0;
@@ -167,26 +167,26 @@ static void look_at_upgrades(struct sim_world *w, int name,
 
 /* -- in time ------------------------------------------------------------------- */
 
-/* Has the client business at that name, so that a lane waits for it here? */
+/* Has the client business at that name, so that an owner waits for it here? */
 static bool busy_here(const struct sim_world *w, int client, int name,
-                      const struct sim_lane *l)
+                      const struct sim_owner *l)
 {
-    const struct snib__turn *t = l->seat->site->turn;
-    for (int i = 0; i < w->opt.lanes; i++) {
-        const struct sim_lane *x = &w->client[client].lane[i];
+    const struct snib__claim *t = l->acq->local->claim;
+    for (int i = 0; i < w->opt.owners; i++) {
+        const struct sim_owner *x = &w->client[client].owner[i];
         if (x->name == name &&
-            (x->state == SIM_LANE_HOLDING || x->state == SIM_LANE_NESTING ||
-             x->state == SIM_LANE_ENDING)) {
+            (x->state == SIM_OWNER_HOLDING || x->state == SIM_OWNER_NESTING ||
+             x->state == SIM_OWNER_ENDING)) {
             return true;
         }
     }
-    return !t || t->state == SNIB__TURN_LEAVING;
+    return !t || t->state == SNIB__CLAIM_LEAVING;
 }
 
-static void look_at_free(struct sim_world *w, int client, int lane,
+static void look_at_free(struct sim_world *w, int client, int owner,
                          const struct sim_book *b)
 {
-    const struct sim_lane *l = &w->client[client].lane[lane];
+    const struct sim_owner *l = &w->client[client].owner[owner];
     int64_t since = w->spin_free_since[l->name];
     since = since > l->asked_at ? since : l->asked_at;
     since = since > l->behind ? since : l->behind;
@@ -196,17 +196,17 @@ static void look_at_free(struct sim_world *w, int client, int lane,
     }
     if (w->t - since > FREE_MAX_MS * SIM_MS + slack(w)) {
         sim_fail(w, "who spins gets a free lock",
-                 "name %d: client %d lane %d waits for %lld ms beside it",
-                 l->name, client, lane, (long long)((w->t - since) / SIM_MS));
+                 "name %d: client %d owner %d waits for %lld ms beside it",
+                 l->name, client, owner, (long long)((w->t - since) / SIM_MS));
     }
 }
 
-static void look_at_place(struct sim_world *w, int client, int lane,
+static void look_at_place(struct sim_world *w, int client, int owner,
                           const struct sim_book *b)
 {
-    struct sim_lane *l = &w->client[client].lane[lane];
+    struct sim_owner *l = &w->client[client].owner[owner];
     char id[33];
-    sim_seat_id(l->seat, id);
+    sim_acquisition_id(l->acq, id);
     bool held = false;
     for (int i = 0; i < b->holders; i++) {
         held |= sim_live(&b->holder[i], b->now) &&
@@ -219,8 +219,8 @@ static void look_at_place(struct sim_world *w, int client, int lane,
         l->unqueued_since = w->t;
     } else if (w->t - l->unqueued_since > UNQUEUED_MAX_MS * SIM_MS) {
         sim_fail(w, "who queues has a place",
-                 "name %d: client %d lane %d waits for %lld ms without one",
-                 l->name, client, lane,
+                 "name %d: client %d owner %d waits for %lld ms without one",
+                 l->name, client, owner,
                  (long long)((w->t - l->unqueued_since) / SIM_MS));
     }
 }
@@ -239,9 +239,9 @@ static void look_at_name(struct sim_world *w, int name)
         w->spin_free_since[name] = w->t;
     }
     look_at_upgrades(w, name, &b);
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        int client = i / w->opt.lanes, lane = i % w->opt.lanes;
-        struct sim_lane *l = &w->client[client].lane[lane];
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        int client = i / w->opt.owners, owner = i % w->opt.owners;
+        struct sim_owner *l = &w->client[client].owner[owner];
         if (l->name != name || !sim_still_waits(l)) {
             continue;
         }
@@ -250,8 +250,8 @@ static void look_at_name(struct sim_world *w, int name)
             l->behind = w->t;
             continue;
         }
-        look_at_free(w, client, lane, &b);
-        look_at_place(w, client, lane, &b);
+        look_at_free(w, client, owner, &b);
+        look_at_place(w, client, owner, &b);
     }
 }
 

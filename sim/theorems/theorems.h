@@ -11,7 +11,7 @@ void theorem_exclusion(struct sim_world *);
 void theorem_token_rises(struct sim_world *, int name, int64_t token);
 void theorem_token_given(struct sim_world *, const struct sim_redis_event *);
 /* What is known of the name whose holders' key this is; NULL: too many. */
-struct sim_line_up *sim_line_up(struct sim_world *, const char *key);
+struct sim_wire_up *sim_wire_up(struct sim_world *, const char *key);
 void theorem_loss_is_told(struct sim_world *);
 void theorem_told_stands(struct sim_world *);
 void theorem_no_waiter_beside_a_free_lock(struct sim_world *);
@@ -27,7 +27,7 @@ void theorem_no_needless_cancel(struct sim_world *,
                                 const struct sim_redis_event *);
 /* Every script on a name, and what it leaves behind. */
 void theorem_served_promptly(struct sim_world *, int name, bool held);
-void theorem_refusal_is_true(struct sim_world *, int client, int lane,
+void theorem_refusal_is_true(struct sim_world *, int client, int owner,
                              snib_err);
 void theorem_unwanted_pushed(struct sim_world *, const char *channel,
                              const char *message, int name);
@@ -38,7 +38,7 @@ void theorem_jump_puts_at_risk(struct sim_world *, int client);
 /* Is the name held at the server? */
 bool sim_held(const struct sim_world *, int name);
 void theorem_no_needless_loss(struct sim_world *, int name,
-                              const struct snib__seat *);
+                              const struct snib__acquisition *);
 
 /* Worlds of a quorum. After every script at one of its servers: */
 void theorem_own_grant_only(struct sim_world *, int node, int name,
@@ -46,12 +46,12 @@ void theorem_own_grant_only(struct sim_world *, int node, int name,
                             const struct sim_redis_event *);
 /* Has a majority forgotten that grant, so that the fence alone protects? */
 bool theorem_is_forgotten(const struct sim_world *, int name,
-                          const struct snib__seat *);
+                          const struct snib__acquisition *);
 /* Does that grant stand on a majority of sound servers, so that the others may
  * do what they like? */
 bool theorem_stands_firm(const struct sim_world *, int name,
-                         const struct snib__seat *);
-void theorem_quorum_token(struct sim_world *, int client, int lane);
+                         const struct snib__acquisition *);
+void theorem_quorum_token(struct sim_world *, int client, int owner);
 void theorem_quorum_now_and_then(struct sim_world *);
 
 /* Worlds of other kinds. At the server after every script: */
@@ -73,58 +73,58 @@ void theorem_permits_held(struct sim_world *);
 void theorem_slots_told(struct sim_world *);
 void theorem_token_entered(struct sim_world *, int name, int kind,
                            int64_t token);
-bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_lane *,
+bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_owner *,
                              snib_err);
 /* … after every event; at the beginning of a wait; at its end. */
 void theorem_parties_ask(struct sim_world *);
-void theorem_party_sits_down(struct sim_world *, int client, int lane);
-void theorem_who_was_counted_is_told(struct sim_world *, int client, int lane,
-                                     const struct snib__seat *);
+void theorem_party_sits_down(struct sim_world *, int client, int owner);
+void theorem_who_was_counted_is_told(struct sim_world *, int client, int owner,
+                                     const struct snib__acquisition *);
 /* Now and then: */
 void theorem_nobody_sleeps_beside_room(struct sim_world *);
 
-/* Releases. A lane is about to give back its first grant: */
-void theorem_releases(struct sim_world *, int client, int lane);
+/* Releases. An owner is about to give back its first grant: */
+void theorem_releases(struct sim_world *, int client, int owner);
 /* That has ended like that; asked: the store was. */
-void theorem_release_is_true(struct sim_world *, int client, int lane, snib_err,
-                             bool asked);
+void theorem_release_is_true(struct sim_world *, int client, int owner,
+                             snib_err, bool asked);
 /* … and what the server answered to any. */
 void theorem_release_seen(struct sim_world *, const struct sim_redis_event *);
 
 /* Leases. A deadline that a caller is shown is new: */
-void theorem_lease_shown(struct sim_world *, int client, int lane,
+void theorem_lease_shown(struct sim_world *, int client, int owner,
                          const struct sim_grant *, int64_t deadline);
 /* A renewal has come to the server. */
 void theorem_renewal_seen(struct sim_world *, const struct sim_redis_event *);
-/* A lane is about to renew by hand, for so long (0: as before); is told that;
+/* An owner is about to renew by hand, for so long (0: as before); is told that;
  * now and then: was it told? */
-void theorem_renews(struct sim_world *, int client, int lane, int64_t ms);
-void theorem_renewed(struct sim_world *, int client, int lane, snib_err);
+void theorem_renews(struct sim_world *, int client, int owner, int64_t ms);
+void theorem_renewed(struct sim_world *, int client, int owner, snib_err);
 void theorem_renewals_are_answered(struct sim_world *);
-/* News of a seat: does what is said of its state in words fit? */
+/* News of an acquisition: does what is said of its state in words fit? */
 void theorem_words_fit(struct sim_world *, int client,
-                       const struct snib__seat *);
+                       const struct snib__acquisition *);
 
 /* Nothing stays of a refusal. After every event: by which request does each
- * lane wait? */
+ * owner wait? */
 void theorem_notes_waits(struct sim_world *);
 /* A wait has ended with that. */
-void theorem_refused_is_gone(struct sim_world *, int client, int lane,
+void theorem_refused_is_gone(struct sim_world *, int client, int owner,
                              snib_err);
 /* Now and then; and at the end, when all cancels have been answered. */
 void theorem_refused_leave_nothing(struct sim_world *, bool at_end);
 
 /* Several locks as one. At the server, before the books are brought up to
  * date, and for every other acquire: */
-void theorem_all_or_none(struct sim_world *, const struct sim_company *);
-void theorem_travel_as_asked(struct sim_world *, const struct sim_company *,
+void theorem_all_or_none(struct sim_world *, const struct sim_batch *);
+void theorem_travel_as_asked(struct sim_world *, const struct sim_batch *,
                              const struct sim_redis_event *);
 /* All of a visit are answered: */
-void theorem_company_answered(struct sim_world *, int client, int lane);
+void theorem_batch_answered(struct sim_world *, int client, int owner);
 /* Worlds of circles. After every event, every command, a refusal: */
 void theorem_circles(struct sim_world *);
 void theorem_looks_are_few(struct sim_world *, const struct sim_redis_event *);
-void theorem_deadlock_is_true(struct sim_world *, int client, int lane);
+void theorem_deadlock_is_true(struct sim_world *, int client, int owner);
 /* Worlds with forced releases. At the server after every script: */
 void theorem_force_ends_all(struct sim_world *, const struct sim_step *);
 void theorem_what_was_forced_stays_ended(struct sim_world *,
@@ -133,17 +133,18 @@ void theorem_what_was_forced_stays_ended(struct sim_world *,
 void theorem_force_is_said(struct sim_world *, const struct sim_redis_event *);
 /* The entry of that grant, if it was ended by force; or NULL. */
 struct sim_forced *sim_forced_of(struct sim_world *, int name, const char *id);
-/* Does a lane of that client not know yet that its grant was ended? Others of
+/* Does an owner of that client not know yet that its grant was ended? Others of
  * them wait behind it, at no place of the server's queue. */
 bool sim_forced_here(const struct sim_world *, int client, int name);
 /* At the clients: */
 void theorem_forced_are_told(struct sim_world *);
-/* A lane is told that it has lost the lock. */
-void theorem_loss_by_force(struct sim_world *, int client, int lane, bool more);
+/* An owner is told that it has lost the lock. */
+void theorem_loss_by_force(struct sim_world *, int client, int owner,
+                           bool more);
 /* A release of what was ended by force. */
-void theorem_release_after_force(struct sim_world *, int client, int lane,
+void theorem_release_after_force(struct sim_world *, int client, int owner,
                                  snib_err, bool asked);
-/* Is nothing wrong with its lines to the callers' and the keeper's, nor with
+/* Is nothing wrong with its lines to the callers' and the background thread's, nor with
  * the server, nor held up by what went slowly before? */
 bool sim_is_sound(const struct sim_world *, int client);
 

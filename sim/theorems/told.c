@@ -15,15 +15,15 @@ void theorem_loss_is_told(struct sim_world *w)
             continue;
         }
         snib_instant now = {sim_local(cl, w->t) - SLACK_NS};
-        for (int i = 0; i < w->opt.lanes; i++) {
+        for (int i = 0; i < w->opt.owners; i++) {
             struct sim_grant g[SIM_GRANTS];
-            int n = sim_grants(&cl->lane[i], g);
+            int n = sim_grants(&cl->owner[i], g);
             for (int k = 0; k < n; k++) {
                 struct snib_status st;
-                snib__engine_status(cl->engine, now, g[k].seat, &st);
-                if (st.state == SNIB_LOST && g[k].seat->shown != SNIB_LOST) {
+                snib__engine_status(cl->engine, now, g[k].acq, &st);
+                if (st.state == SNIB_LOST && g[k].acq->shown != SNIB_LOST) {
                     sim_fail(w, "loss is told",
-                             "client %d lane %d: deadline passed, not told", c,
+                             "client %d owner %d: deadline passed, not told", c,
                              i);
                 }
             }

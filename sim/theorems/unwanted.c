@@ -2,7 +2,7 @@
  * heard of, not when its claim ends.
  *
  * Seen at the server: a grant is pushed to a client none of whose threads
- * waits for that name. If its subscription and its keeper's line are sound
+ * waits for that name. If its subscription and its background thread's line are sound
  * (its callers' line may be dead with the cancel in it) and nothing happens to
  * it meanwhile, the server must see the end of that request within a few hops.
  * (Not with a lock-delay: what was lost is then left to end by itself, and no
@@ -17,8 +17,8 @@ static bool sound(const struct sim_world *w, int client)
 {
     const struct sim_client *c = &w->client[client];
     for (int i = KEEPER; i <= SUBS; i++) {
-        const struct sim_line *l = &c->line[i];
-        if (l->state != SIM_LINE_OPEN || l->half_open || l->late ||
+        const struct sim_wire *l = &c->wire[i];
+        if (l->state != SIM_WIRE_OPEN || l->half_open || l->late ||
             l->lose_reply || !l->server_conn || !l->last_down ||
             l->last_down > w->t || l->last_up > w->t) {
             return false;
@@ -31,10 +31,10 @@ static bool sound(const struct sim_world *w, int client)
 
 static bool wanted(const struct sim_world *w, int client, int name)
 {
-    for (int i = 0; i < w->opt.lanes; i++) {
-        const struct sim_lane *l = &w->client[client].lane[i];
+    for (int i = 0; i < w->opt.owners; i++) {
+        const struct sim_owner *l = &w->client[client].owner[i];
         if (sim_wants(l) == name &&
-            (sim_still_waits(l) || l->state == SIM_LANE_NESTING)) {
+            (sim_still_waits(l) || l->state == SIM_OWNER_NESTING)) {
             return true;
         }
     }
@@ -42,7 +42,7 @@ static bool wanted(const struct sim_world *w, int client, int name)
 }
 
 /* Whose channel that is; -1: a client that is no more. */
-static int owner(const struct sim_world *w, const char *channel)
+static int client_of(const struct sim_world *w, const char *channel)
 {
     for (int c = 0; c < w->opt.clients; c++) {
         uint64_t id[2];
@@ -61,7 +61,7 @@ void theorem_unwanted_pushed(struct sim_world *w, const char *channel,
                              const char *message, int name)
 {
     struct sim_resource *r = &w->resource[name];
-    int c = owner(w, channel);
+    int c = client_of(w, channel);
     r->unwanted_since = 0;
     if (c >= 0 && !w->opt.delay_ms && !wanted(w, c, name) && sound(w, c)) {
         r->unwanted_since = w->t;

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/errand.h"
+#include "sim/direct.h"
 
 enum { DAY_MS = 86400000, MEMORY = 8, LATE_MS = 10000 };
 
@@ -122,9 +122,9 @@ static void read_reply(struct step *s)
 
 static struct sim_change *change_of(const struct sim_world *w, const char *id)
 {
-    for (int i = w->errands->changes - 1; i >= 0; i--) {
-        if (strcmp(w->errands->change[i].id, id) == 0) {
-            return &w->errands->change[i];
+    for (int i = w->directs->changes - 1; i >= 0; i--) {
+        if (strcmp(w->directs->change[i].id, id) == 0) {
+            return &w->directs->change[i];
         }
     }
     return NULL;
@@ -149,7 +149,7 @@ static void keep(struct sim_value *v, const struct found *is)
 
 void theorem_values_lost(struct sim_world *w, int name, bool memory)
 {
-    struct sim_value *v = &w->errands->value[name];
+    struct sim_value *v = &w->directs->value[name];
     struct found is = {0};
     read_value(w, name, &is);
     read_memory(w, name, &is);
@@ -159,8 +159,8 @@ void theorem_values_lost(struct sim_world *w, int name, bool memory)
     }
     v->lost_at = w->t;
     v->marks = 0;
-    for (int i = 0; i < w->errands->changes; i++) {
-        struct sim_change *c = &w->errands->change[i];
+    for (int i = 0; i < w->directs->changes; i++) {
+        struct sim_change *c = &w->directs->change[i];
         c->hazy |= c->name == name;
     }
 }
@@ -168,7 +168,7 @@ void theorem_values_lost(struct sim_world *w, int name, bool memory)
 /* May it be applied twice, or although it was refused? */
 static bool excused(const struct sim_world *w, const struct sim_change *c)
 {
-    return c->hazy || (w->errands->stepped && c->expected == 0);
+    return c->hazy || (w->directs->stepped && c->expected == 0);
 }
 
 /* -- changes -------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ static int64_t counter(const struct sim_bytes *b)
 /* The clock was set back and data were lost: versions are given again. */
 static bool may_fall(const struct sim_world *w, const struct step *s)
 {
-    return s->v->lost_at > 0 && w->errands->stepped;
+    return s->v->lost_at > 0 && w->directs->stepped;
 }
 
 static void versions_rise(struct sim_world *w, const struct step *s,
@@ -251,7 +251,7 @@ static void applied(struct sim_world *w, struct step *s)
                  (long long)s->was.version);
     }
     int64_t late = w->t - c->until - (c->until - c->born) / 50;
-    if (late > (LATE_MS + 100) * SIM_MS && !w->errands->stepped) { /* rates */
+    if (late > (LATE_MS + 100) * SIM_MS && !w->directs->stepped) { /* rates */
         sim_fail(w, "in time", "name %d: a copy of %.6s, %lld ms late", s->name,
                  c->id, (long long)(late / SIM_MS));
     }
@@ -397,7 +397,7 @@ void theorem_values(struct sim_world *w, const struct sim_redis_event *ev)
         ev->argc > ARG_KEY ? sim_name_of(w, ev->argv[ARG_KEY].ptr, ":v") : -1;
     for (int n = 0; w->opt.value_pct && n < w->opt.names; n++) {
         struct step s = {
-            .ev = ev, .name = n, .v = &w->errands->value[n], .code = -1};
+            .ev = ev, .name = n, .v = &w->directs->value[n], .code = -1};
         s.is.now_ms = sim_wall_us(w, 0) / 1000;
         read_value(w, n, &s.is);
         read_memory(w, n, &s.is);

@@ -13,18 +13,18 @@
  *   ends by its limit    of a caller who runs */
 #include <string.h>
 
-#include "sim/errand.h"
+#include "sim/direct.h"
 
 enum { SLACK_MS = 5, START_MS = 1000 };
 
 static snib_instant now_of(const struct sim_world *w,
-                           const struct sim_errand *e)
+                           const struct sim_direct *e)
 {
     return (snib_instant){sim_local(&w->client[e->client], w->t)};
 }
 
 /* Not before its limit, unless something is broken; and not after it. */
-static void in_time(struct sim_world *w, const struct sim_errand *e)
+static void in_time(struct sim_world *w, const struct sim_direct *e)
 {
     int64_t left = snib__between(now_of(w, e), e->q.limit).ns;
     int64_t late = -left < w->t - e->asked ? -left : w->t - e->asked;
@@ -33,25 +33,25 @@ static void in_time(struct sim_world *w, const struct sim_errand *e)
         w->t >= START_MS * SIM_MS + w->opt.request_ms * SIM_MS / 100 * 99;
     bool good = e->q.answer == SNIB__DONE || e->q.answer == SNIB__NO;
     if (late > SLACK_MS * SIM_MS && !stood_still) {
-        sim_fail(w, "ends by its limit", "client %d lane %d: %lld ms late",
-                 e->client, e->lane, (long long)(late / SIM_MS));
+        sim_fail(w, "ends by its limit", "client %d owner %d: %lld ms late",
+                 e->client, e->owner, (long long)(late / SIM_MS));
     } else if (!good && left > 0 && !w->faults && !connecting) {
         sim_fail(w, "told what became of it",
-                 "client %d lane %d: %s, though nothing is broken", e->client,
-                 e->lane, snib_err_name(e->q.err));
+                 "client %d owner %d: %s, though nothing is broken", e->client,
+                 e->owner, snib_err_name(e->q.err));
     }
 }
 
-static void told_version(struct sim_world *w, const struct sim_errand *e)
+static void told_version(struct sim_world *w, const struct sim_direct *e)
 {
-    int64_t *told = &w->errands->told[e->client];
+    int64_t *told = &w->directs->told[e->client];
     *told = e->q.version > *told ? e->q.version : *told;
 }
 
-void theorem_value_read(struct sim_world *w, const struct sim_errand *e)
+void theorem_value_read(struct sim_world *w, const struct sim_direct *e)
 {
-    const struct sim_value *v = &w->errands->value[e->name];
-    const struct snib__query *q = &e->q;
+    const struct sim_value *v = &w->directs->value[e->name];
+    const struct snib__direct *q = &e->q;
     size_t size = snib__buf_size(&q->result);
     in_time(w, e);
     if (q->answer != SNIB__DONE) {
@@ -75,12 +75,12 @@ void theorem_value_read(struct sim_world *w, const struct sim_errand *e)
         }
     }
     sim_fail(w, "a read is true",
-             "client %d lane %d name %d: version %lld was not there then",
-             e->client, e->lane, e->name, (long long)q->version);
+             "client %d owner %d name %d: version %lld was not there then",
+             e->client, e->owner, e->name, (long long)q->version);
 }
 
 /* Did the server answer this query so? */
-static bool answered(const struct sim_errand *e, const struct sim_change *c,
+static bool answered(const struct sim_direct *e, const struct sim_change *c,
                      int64_t code)
 {
     for (uint32_t i = 0; i < c->replies && i < 8; i++) {
@@ -93,10 +93,10 @@ static bool answered(const struct sim_errand *e, const struct sim_change *c,
     return false;
 }
 
-static bool outcome_is_true(const struct sim_errand *e,
+static bool outcome_is_true(const struct sim_direct *e,
                             const struct sim_change *c)
 {
-    const struct snib__query *q = &e->q;
+    const struct snib__direct *q = &e->q;
     bool once = c->applied == 1 || c->hazy;
     bool never = c->applied == 0 || c->hazy;
     switch (q->answer) {
@@ -116,15 +116,15 @@ static bool outcome_is_true(const struct sim_errand *e,
     return false;
 }
 
-void theorem_change_told(struct sim_world *w, const struct sim_errand *e)
+void theorem_change_told(struct sim_world *w, const struct sim_direct *e)
 {
-    struct sim_change *c = &w->errands->change[e->change];
+    struct sim_change *c = &w->directs->change[e->change];
     in_time(w, e);
-    if (!outcome_is_true(e, c) && !(w->errands->stepped && c->expected == 0)) {
+    if (!outcome_is_true(e, c) && !(w->directs->stepped && c->expected == 0)) {
         sim_fail(w, "told what became of it",
-                 "client %d lane %d: %.6s, applied %u times as %lld, is told "
+                 "client %d owner %d: %.6s, applied %u times as %lld, is told "
                  "%s, version %lld",
-                 e->client, e->lane, c->id, c->applied, (long long)c->number,
+                 e->client, e->owner, c->id, c->applied, (long long)c->number,
                  snib_err_name(e->q.err), (long long)e->q.version);
     }
     c->refused |= e->q.err && e->q.err != SNIB_ERR_UNKNOWN;

@@ -41,7 +41,7 @@ void theorem_who_fits_is_served(struct sim_world *w, const struct sim_step *s)
         (reply[5] == '4' || reply[5] == '5' || (own && !sim_is_new(s, own)))) {
         return;
     }
-    if (s->script == SIM_SCRIPT_TERMS && s->was->size == s->is->size &&
+    if (s->script == SIM_SCRIPT_PARAMS && s->was->size == s->is->size &&
         s->was->gate == s->is->gate) {
         return;
     }
@@ -56,12 +56,12 @@ void theorem_who_fits_is_served(struct sim_world *w, const struct sim_step *s)
 static int known(const struct sim_world *w, int name)
 {
     int n = 0;
-    for (int i = 0; i < w->opt.clients * w->opt.lanes; i++) {
-        const struct sim_lane *l =
-            &w->client[i / w->opt.lanes].lane[i % w->opt.lanes];
-        if (l->name == name && l->state != SIM_LANE_IDLE &&
-            l->state != SIM_LANE_WAITING && l->state != SIM_LANE_DONE &&
-            l->state != SIM_LANE_MANY) {
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        const struct sim_owner *l =
+            &w->client[i / w->opt.owners].owner[i % w->opt.owners];
+        if (l->name == name && l->state != SIM_OWNER_IDLE &&
+            l->state != SIM_OWNER_WAITING && l->state != SIM_OWNER_DONE &&
+            l->state != SIM_OWNER_MANY) {
             n += 1 + (l->more != NULL);
         }
         for (int k = 0; k < l->nest.depth; k++) {

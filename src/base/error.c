@@ -59,22 +59,22 @@ const char *snib_state_text(snib_state s)
     return "?";
 }
 
-const char *snib_reason_text(snib_reason r)
+const char *snib_cause_text(snib_cause r)
 {
     switch (r) {
-    case SNIB_WHY_NONE:
+    case SNIB_CAUSE_NONE:
         return "";
-    case SNIB_WHY_EXPIRED:
+    case SNIB_CAUSE_EXPIRED:
         return "expired";
-    case SNIB_WHY_STOLEN:
+    case SNIB_CAUSE_STOLEN:
         return "stolen";
-    case SNIB_WHY_UNREACHABLE:
+    case SNIB_CAUSE_UNREACHABLE:
         return "unreachable";
-    case SNIB_WHY_PAUSED:
+    case SNIB_CAUSE_PAUSED:
         return "paused";
-    case SNIB_WHY_REVOKED:
+    case SNIB_CAUSE_REVOKED:
         return "revoked";
-    case SNIB_WHY_HOLD_MAX:
+    case SNIB_CAUSE_HOLD_MAX:
         return "hold-max";
     }
     return "?";

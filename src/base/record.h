@@ -19,7 +19,7 @@ enum snib__row {
     SNIB__ROW_MORE = 'M',    /* count: holders of that lock not told of     */
     SNIB__ROW_FINDING = 'D', /* doctor: level, check, text, remedy          */
     SNIB__ROW_COUNT = 'C',   /* count (force-release)                       */
-    SNIB__ROW_TERMS = 'T'    /* count (done), size, permits, gate, waiting  */
+    SNIB__ROW_PARAMS = 'T'   /* count (done), size, permits, gate, waiting  */
 };
 enum snib__field {
     SNIB__F_NAME = 'n', /* raw bytes                                   */
@@ -35,8 +35,8 @@ enum snib__field {
     SNIB__F_TEXT = 'x',
     SNIB__F_REMEDY = 'r',
     SNIB__F_COUNT = 'q',
-    SNIB__F_SIZE = 's', /* of a semaphore, -1: none                    */
-    SNIB__F_GATE = 'g', /* of a latch: how far to go                   */
+    SNIB__F_SIZE = 's',  /* of a semaphore, -1: none                    */
+    SNIB__F_LATCH = 'g', /* of a latch: how far to go                   */
     SNIB__F_WAITING = 'w',
     SNIB__F_REQUEST = 'i', /* 32 hexadecimal digits                       */
     SNIB__F_RANK = 'z',    /* waiter: lower ones are served first         */
@@ -66,7 +66,7 @@ bool snib__rec_next_field(struct snib__rec *);
 int64_t snib__rec_value_i64(const struct snib__rec *);
 
 /* The row of a TERMS. */
-void snib__rec_terms(struct snib__buf *, bool done, int64_t size,
-                     int64_t permits, int64_t gate, int64_t waiting);
+void snib__rec_params(struct snib__buf *, bool done, int64_t size,
+                      int64_t permits, int64_t gate, int64_t waiting);
 
 #endif

@@ -4,8 +4,8 @@
  * which process that is: $$ there is right in a function, in a pipe, in a
  * subshell, below sudo or a unit; the parent of snib acquire may be a subshell
  * that has ended before the text is read. So the text does it: it runs snib
- * again, which ties the grant to $$. Until then the keeper holds the lock for
- * some seconds only (keeper_detached.c).
+ * again, which ties the grant to $$. Until then the holder holds the lock for
+ * some seconds only (holder_detached.c).
  *
  * The status of the eval is that of the text: 0 when the lock is held and tied,
  * else not, so that `eval "$(…)" || exit` and `set -e` work, too. Nothing in it needs
@@ -221,7 +221,7 @@ bool acquire_sh_text(struct text *t, const struct plan *plan,
     add_variable(t, "SNIB_GRANT", grant);
     add_variable(t, "SNIB_NAME", plan->names[0]);
     add_number(t, "SNIB_TOKEN", g->token);
-    add_variable(t, "SNIB_OWNER", page->owner);
+    add_variable(t, "SNIB_OWNER", page->client_id);
     add_number(t, "SNIB_TTL_MS", plan->ttl_ms);
     if (page->permit_slots[0] >= 0) {
         add_number(t, "SNIB_SLOT", page->permit_slots[0]);

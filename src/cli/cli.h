@@ -57,7 +57,7 @@ struct cli_args {
     /* acquire, release, renew, check, force-release */
     int64_t holder_pid, margin_ms;
     const char *token_file;
-    bool no_keeper, sh, yes;
+    bool no_holder, sh, yes;
     /* elect */
     bool once, observe;
     int64_t pause_ms;

@@ -1,21 +1,21 @@
 /* cmd_acquire.c — snib acquire NAME, for scripts and unit files.
  *
  * The same code as run, but for the command: when the grant is there, it is
- * printed, and the keeper goes on alone (a session of its own, none of the
+ * printed, and the holder goes on alone (a session of its own, none of the
  * caller's descriptors: `X=$(snib acquire n)` returns). It holds the lock until
  * snib release, until --holder-pid ends, or until the lease is lost. If we die
- * before the grant is out, or cannot write it, the keeper releases: nobody
+ * before the grant is out, or cannot write it, the holder releases: nobody
  * holds what nobody knows of. "Released again" is said when it has done so.
  *
- * With --detached the keeper does not go on: once the grant is out it leaves
+ * With --detached the holder does not go on: once the grant is out it leaves
  * the (fixed) lease in the store and ends. The grant then names the owner, the
- * request and the token, and release, renew and check ask the store (left.c).
+ * request and the token, and release, renew and check ask the store (detached.c).
  */
 #define _GNU_SOURCE
 #include "acquire_sh.h"
 #include "grantfile.h"
-#include "leash.h"
 #include "proc.h"
+#include "supervisor.h"
 #include "text.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static int open_holder(struct plan *plan)
     return CLI_OK;
 }
 
-/* The keeper's word that all is given back; false: not in time. It goes on
+/* The holder's word that all is given back; false: not in time. It goes on
  * trying when we are gone. */
 static bool given_back(const struct plan *plan, int socket)
 {
@@ -61,7 +61,7 @@ static bool given_back(const struct plan *plan, int socket)
     while ((left = until - proc_now()) > 0) {
         enum plan_heard heard;
 
-        if (poll(&p, 1, (int)(left / LEASH_MS) + 1) <= 0) {
+        if (poll(&p, 1, (int)(left / SUPERVISOR_MS) + 1) <= 0) {
             continue;
         }
         heard = plan_hear(socket, &m);
@@ -97,11 +97,11 @@ static int print_grant(const struct plan *plan, const struct plan_page *page,
         text_add(&t, grant);
         text_add(&t, "\",");
         text_addf(&t, "\"token\":%" PRId64 ",\"owner\":\"%s\",", g->token,
-                  page->owner);
+                  page->client_id);
         if (page->permit_slots[0] >= 0) {
             text_addf(&t, "\"slot\":%" PRId64 ",", page->permit_slots[0]);
         }
-        text_addf(&t, "\"keeper\":%s}\n", g->no_keeper ? "false" : "true");
+        text_addf(&t, "\"keeper\":%s}\n", g->no_holder ? "false" : "true");
     } else {
         text_add(&t, grant);
         text_add(&t, "\n");
@@ -143,16 +143,16 @@ static int hand_out(const struct plan *plan, const struct plan_page *page,
     struct grantfile g;
     int error = 0;
 
-    if (plan->args->no_keeper) {
+    if (plan->args->no_holder) {
         grantfile_left(plan, page, &g);
     } else {
         grantfile_of(plan, page, &g);
     }
-    if (page->address[0] == '\0' && !g.no_keeper) {
+    if (page->address[0] == '\0' && !g.no_holder) {
         say("the keeper cannot listen; %s", outcome(plan, socket));
         return CLI_INTERNAL;
     }
-    if (g.boot[0] == '\0' || (!g.no_keeper && g.keeper_start == 0)) {
+    if (g.boot[0] == '\0' || (!g.no_holder && g.holder_start == 0)) {
         /* Without these no other command would take it for a grant. */
         say("cannot read from /proc which boot and process this is; %s",
             outcome(plan, socket));
@@ -186,7 +186,7 @@ static void say_until_when(const struct plan *plan)
 {
     const struct cli_args *a = plan->args;
 
-    if (!a->quiet && !a->sh && !a->no_keeper && a->holder_pid < 0) {
+    if (!a->quiet && !a->sh && !a->no_holder && a->holder_pid < 0) {
         say("%s: held until snib release, also beyond the end of this script; "
             "--holder-pid PID or t=$(snib acquire --sh NAME) && eval \"$t\" "
             "ties it to a process",
@@ -199,7 +199,7 @@ static int check_sh(const struct cli_args *args)
 {
     const char *other = args->json                 ? "--json"
                         : args->token_file != NULL ? "--token-file"
-                        : args->no_keeper          ? "--detached"
+                        : args->no_holder          ? "--detached"
                         : args->holder_pid >= 0    ? "--holder-pid"
                                                    : NULL;
 
@@ -222,13 +222,13 @@ static int check_sh(const struct cli_args *args)
     return CLI_OK;
 }
 
-static int check_no_keeper(const struct cli_args *args)
+static int check_no_holder(const struct cli_args *args)
 {
-    if (args->no_keeper && args->ttl_ms == CLI_UNSET) {
+    if (args->no_holder && args->ttl_ms == CLI_UNSET) {
         return usage_error(args, "--detached needs --ttl: nothing renews the "
                                  "lease, it must be as long as the work");
     }
-    if (args->no_keeper && args->holder_pid >= 0) {
+    if (args->no_holder && args->holder_pid >= 0) {
         return usage_error(args, "--detached and --holder-pid exclude each "
                                  "other: it is the keeper that watches a pid");
     }
@@ -262,24 +262,24 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
     int socket = -1, code, error;
 
     (void)count;
-    if ((code = check_no_keeper(args)) != CLI_OK ||
+    if ((code = check_no_holder(args)) != CLI_OK ||
         (code = check_sh(args)) != CLI_OK ||
         (code = check_outlet(args)) != CLI_OK) {
         return code;
     }
-    args->on_lost = LEASH_LOST_IGNORE; /* there is no command to stop */
+    args->on_lost = SUPERVISOR_LOST_IGNORE; /* there is no command to stop */
     code = plan_make(&plan, args, (const char **)operands, 1, NULL);
     if (code != CLI_OK || (code = open_holder(&plan)) != CLI_OK) {
         return code;
     }
-    plan.program = args->no_keeper ? "snib acquire --detached" : "snib acquire";
+    plan.program = args->no_holder ? "snib acquire --detached" : "snib acquire";
     /* Whoever kills us while we wait: the text so far is no success. */
     if (args->sh && (error = text_write(1, "! :\n", 4)) != 0) {
         say("cannot write to stdout: %s; nothing was acquired",
             strerror(error));
         return CLI_INTERNAL;
     }
-    code = leash_run(&plan, &page, &socket);
+    code = supervisor_run(&plan, &page, &socket);
     if (code != CLI_OK || page == NULL) {
         return code;
     }

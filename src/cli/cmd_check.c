@@ -1,17 +1,17 @@
 /* cmd_check.c — snib check: is the lease good for a while yet?
  *
  * Inside a command: SNIB_LEASE_FD at EOF is a loss, known without asking, and
- * the keepers are only asked for its cause, the innermost first, since it is
- * the innermost command whose descriptor that is; else the keepers named in
+ * the holder processes are only asked for its cause, the innermost first, since it is
+ * the innermost command whose descriptor that is; else the holder processes named in
  * SNIB_HELD are asked for their deadlines, the outermost first, until one does
  * not vouch. Who does not answer (killed, stopped, another
  * network namespace) does not vouch: 76. With a grant of snib acquire its
- * keeper is asked, or, where it has none, the store.
+ * holder is asked, or, where it has none, the store.
  */
+#include "detached.h"
 #include "duration.h"
 #include "grantfile.h"
 #include "held.h"
-#include "left.h"
 #include "proc.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The cause of a loss is worth CAUSE_MS, of which no silent keeper gets more
+/* The cause of a loss is worth CAUSE_MS, of which no silent holder gets more
  * than ONE_CAUSE_MS. */
 enum { PATIENCE_MS = 3000, CAUSE_MS = 1000, ONE_CAUSE_MS = 300 };
 
@@ -30,14 +30,14 @@ static int64_t margin_ns(const struct cli_args *args, int64_t ttl)
     int64_t margin = 5000;
 
     if (args->margin_ms != CLI_UNSET) {
-        return args->margin_ms * LEASH_MS;
+        return args->margin_ms * SUPERVISOR_MS;
     }
     /* 5 s of a lease of 3 s could never be: a sixth is what a renewal that is
      * due each third always leaves. */
     if (ttl > 0 && ttl / 6 < margin) {
         margin = ttl / 6;
     }
-    return margin * LEASH_MS;
+    return margin * SUPERVISOR_MS;
 }
 
 /* EOF on SNIB_LEASE_FD. A descriptor that somebody closed tells nothing. */
@@ -85,8 +85,8 @@ static void say_not_enough(int64_t left, int64_t margin,
         say_lost(loss->name, loss->why);
         return;
     }
-    duration_text(left / LEASH_MS, is);
-    duration_text(margin / LEASH_MS, asked);
+    duration_text(left / SUPERVISOR_MS, is);
+    duration_text(margin / SUPERVISOR_MS, asked);
     say("the lease is held for %s more, less than the margin of %s", is, asked);
 }
 
@@ -110,8 +110,8 @@ static int verdict(const struct cli_args *args, const struct lease *lease,
         printf("{\"schema\":1,\"held\":%s,\"left_ms\":%" PRId64
                ",\"token\":%" PRId64 ",\"enough\":%s,\"margin_ms\":%" PRId64
                "}\n",
-               left > 0 ? "true" : "false", left > 0 ? left / LEASH_MS : 0,
-               token, enough ? "true" : "false", margin / LEASH_MS);
+               left > 0 ? "true" : "false", left > 0 ? left / SUPERVISOR_MS : 0,
+               token, enough ? "true" : "false", margin / SUPERVISOR_MS);
     }
     if (!enough && loss != NULL && !args->quiet) {
         say_not_enough(left, margin, loss);
@@ -120,7 +120,7 @@ static int verdict(const struct cli_args *args, const struct lease *lease,
 }
 
 /* Nobody vouches for this entry of SNIB_HELD. The variable stays when a script
- * releases what it acquired; whether it did, or whether the keeper was killed,
+ * releases what it acquired; whether it did, or whether the holder was killed,
  * nobody is left to tell. Only such a script has a grant to ask with. */
 static void say_unvouched(const struct held_entry *entry,
                           enum grantfile_answer by, const char *why)
@@ -180,7 +180,7 @@ static void ask_held(const struct cli_args *args, const char *held,
             ret->deadline = 0;
             return;
         }
-        margin = margin_ns(args, reply.ttl_ns > 0 ? reply.ttl_ns / LEASH_MS
+        margin = margin_ns(args, reply.ttl_ns > 0 ? reply.ttl_ns / SUPERVISOR_MS
                                                   : ttl_of_environment());
         ret->token = reply.token;
         if (reply.deadline_ns - margin < least) {
@@ -213,7 +213,7 @@ static int check_grant(const struct cli_args *args, const char *operand)
     }
     lease = (struct lease){.margin = margin_ns(args, grant.ttl_ms),
                            .token = grant.token};
-    if (grant.no_keeper) {
+    if (grant.no_holder) {
         lease.deadline = left_deadline(args, &grant);
         return verdict(args, &lease, lease.deadline == 0 ? NULL : &loss);
     }
@@ -234,7 +234,7 @@ static void find_cause(const char *held, struct loss *ret)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
-    int64_t end_ns = proc_now() + CAUSE_MS * LEASH_MS, left_ms = CAUSE_MS;
+    int64_t end_ns = proc_now() + CAUSE_MS * SUPERVISOR_MS, left_ms = CAUSE_MS;
     struct control_reply reply;
     struct held_entry entry;
     size_t rest = strlen(held);
@@ -250,7 +250,7 @@ static void find_cause(const char *held, struct loss *ret)
             (ret->name[0] == '\0' || reply.text[0] != '\0')) {
             note_loss(ret, entry.name, reply.text);
         }
-        left_ms = (end_ns - proc_now()) / LEASH_MS;
+        left_ms = (end_ns - proc_now()) / SUPERVISOR_MS;
     }
 }
 

@@ -1,7 +1,7 @@
 /* cmd_elect.c — snib elect: run a command while this host leads.
  *
  * The election is a mutex, the leader its holder, the term's number the token.
- * A term is what `snib run` does once, by the same leash and keeper: the
+ * A term is what `snib run` does once, by the same supervisor and holder: the
  * command is dead before anybody else can lead. Then it campaigns again.
  *
  * What ends it and what does not. The command's end is the end of the term,
@@ -18,9 +18,9 @@
  */
 #define _GNU_SOURCE
 #include "duration.h"
-#include "leash.h"
 #include "show.h"
 #include "snib/elect.h"
+#include "supervisor.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -54,13 +54,14 @@ static int64_t pause_after(const struct campaign *c)
 }
 
 /* Nothing ran: may it be otherwise the next time? */
-static bool worth_again(const struct campaign *c, const struct leash_term *t)
+static bool worth_again(const struct campaign *c,
+                        const struct supervisor_term *t)
 {
     switch (t->why) {
-    case LEASH_WHY_UNREACHABLE:
-    case LEASH_WHY_STORE:
+    case SUPERVISOR_CAUSE_UNREACHABLE:
+    case SUPERVISOR_CAUSE_STORE:
         return c->led;
-    case LEASH_WHY_KEEPER: /* killed while it waited in the queue */
+    case SUPERVISOR_CAUSE_HOLDER: /* killed while it waited in the queue */
         return true;
     default:
         return false;
@@ -69,30 +70,30 @@ static bool worth_again(const struct campaign *c, const struct leash_term *t)
 
 /* Ctrl-C goes to the command alone when it has the terminal, and so does the
  * end of the session: what it died of was meant for us, too. */
-static bool ended_by_user(const struct leash_term *t)
+static bool ended_by_user(const struct supervisor_term *t)
 {
-    return t->why == LEASH_WHY_SIGNALLED &&
+    return t->why == SUPERVISOR_CAUSE_SIGNALLED &&
            (t->code == CLI_SIGNAL + SIGINT || t->code == CLI_SIGNAL + SIGQUIT ||
             t->code == CLI_SIGNAL + SIGHUP);
 }
 
-static int64_t next_term(void *data, const struct leash_term *t)
+static int64_t next_term(void *data, const struct supervisor_term *t)
 {
     struct campaign *c = data;
     char pause[DURATION_TEXT_MAX];
     int64_t ms;
 
     if (!t->ran && !worth_again(c, t)) {
-        return LEASH_ENOUGH;
+        return SUPERVISOR_ENOUGH;
     }
     c->led = c->led || t->ran;
     if (c->args->once && t->ran) {
-        return LEASH_ENOUGH;
+        return SUPERVISOR_ENOUGH;
     }
     if (ended_by_user(t)) {
-        return LEASH_ENOUGH;
+        return SUPERVISOR_ENOUGH;
     }
-    if (t->why == LEASH_WHY_KEEPER || (t->by_command && t->code != 0)) {
+    if (t->why == SUPERVISOR_CAUSE_HOLDER || (t->by_command && t->code != 0)) {
         c->failures++;
     } else if (t->ran) {
         c->failures = 0;
@@ -102,7 +103,7 @@ static int64_t next_term(void *data, const struct leash_term *t)
         duration_text(ms, pause);
         say("%s: the term is over, the command has ended (%s, exit %d); next "
             "campaign in %s",
-            shown(c->name), leash_why_text(t->why), t->code, pause);
+            shown(c->name), supervisor_why_text(t->why), t->code, pause);
     }
     return ms;
 }
@@ -131,7 +132,7 @@ static void print_json(const char *name, const struct snib_leader *l)
     json_object_set_new(o, "term", json_integer(l->term));
     if (who != NULL) {
         json_object_set_new(who, "id", text(l->id));
-        json_object_set_new(who, "owner", text(l->owner));
+        json_object_set_new(who, "client", text(l->client_id));
         json_object_set_new(who, "host", text(l->host));
         json_object_set_new(who, "pid", json_integer(l->pid));
         json_object_set_new(who, "user", text(l->user));
@@ -274,5 +275,5 @@ int cmd_elect(struct cli_args *args, int count, char **operands)
     }
     plan.program = command[0];
     plan.elect = true;
-    return leash_repeat(&plan, next_term, &campaign);
+    return supervisor_repeat(&plan, next_term, &campaign);
 }

@@ -33,9 +33,9 @@ static size_t show_holders(struct snib_client *client,
 {
     char line[1024] = "";
     struct text t = TEXT_IN(line);
-    struct kind_terms terms;
+    struct kind_params terms;
 
-    kind_terms_get(client, view->name, view->name_size, &terms);
+    kind_params_get(client, view->name, view->name_size, &terms);
     kind_holders(&t, view, &terms);
     if (terms.gate > 0 && view->holder_count + view->closed_count == 0) {
         text_add(&t, "; snib latch --open opens it");

@@ -15,10 +15,10 @@ static void print_json(struct snib_client *client, struct snib_view **views,
     json_t *locks = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        struct kind_terms terms;
+        struct kind_params terms;
         json_t *one = json_object();
 
-        kind_terms_for(client, views[i], &terms);
+        kind_params_for(client, views[i], &terms);
         show_json_view(one, views[i], &terms);
         json_array_append_new(locks, one);
     }
@@ -28,11 +28,11 @@ static void print_json(struct snib_client *client, struct snib_view **views,
 
 static void print_line(struct snib_client *client, const struct snib_view *view)
 {
-    struct kind_terms terms;
+    struct kind_params terms;
     char line[1024] = "";
     struct text t = TEXT_IN(line);
 
-    kind_terms_for(client, view, &terms);
+    kind_params_for(client, view, &terms);
     text_add_shown(&t, view->name, view->name_size);
     text_add(&t, ": ");
     kind_holders(&t, view, &terms);
@@ -89,13 +89,13 @@ static int name_width(struct snib_view **views, size_t count)
 static void print_row(struct snib_client *client, const struct snib_view *view,
                       int width)
 {
-    struct kind_terms terms;
+    struct kind_params terms;
     char name[4 * SNIB_NAME_MAX + 1], state[1024] = "";
     char lease[DURATION_TEXT_MAX] = "-", waiting[24];
     struct text t = TEXT_IN(state);
     int64_t left_ms = 0;
 
-    kind_terms_for(client, view, &terms);
+    kind_params_for(client, view, &terms);
     shown_name(view, name, sizeof name);
     for (size_t i = 0; i < view->holder_count; i++) {
         left_ms = view->holders[i].left_ms > left_ms ? view->holders[i].left_ms

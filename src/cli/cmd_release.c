@@ -1,7 +1,7 @@
 /* cmd_release.c — snib release TOKENFILE|GRANT. 0: released; 69: the store has
  * not answered, the holder repeats it; 76: the lease had ended before. */
+#include "detached.h"
 #include "grantfile.h"
-#include "left.h"
 
 int cmd_release(struct cli_args *args, int count, char **operands)
 {
@@ -16,7 +16,7 @@ int cmd_release(struct cli_args *args, int count, char **operands)
     if (!grantfile_read(args, operands[0], &grant)) {
         return CLI_USAGE;
     }
-    if (grant.no_keeper) {
+    if (grant.no_holder) {
         return left_release(args, &grant);
     }
     request.token = grant.token;

@@ -1,9 +1,9 @@
-/* cmd_renew.c — snib renew TOKENFILE|GRANT: extend now. The keeper renews by
+/* cmd_renew.c — snib renew TOKENFILE|GRANT: extend now. The holder renews by
  * itself; this is for a longer lease, or to be sure of one. */
 #include "acquire_sh.h"
+#include "detached.h"
 #include "duration.h"
 #include "grantfile.h"
-#include "left.h"
 #include "proc.h"
 
 #include <inttypes.h>
@@ -32,9 +32,9 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
         return CLI_USAGE;
     }
     if (args->holder_pid >= 0) {
-        if (grant.no_keeper || args->holder_pid == 0) {
+        if (grant.no_holder || args->holder_pid == 0) {
             return usage_error(args, "--holder-pid: %s",
-                               grant.no_keeper
+                               grant.no_holder
                                    ? "nobody watches a process for a grant of "
                                      "--detached"
                                    : "0 is no process");
@@ -43,13 +43,13 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
         request.holder_pid = args->holder_pid;
     }
     request.token = grant.token;
-    if (grant.no_keeper) {
+    if (grant.no_holder) {
         reply.token = grant.token;
         code = left_renew(args, &grant, request.lease_ms, &reply.deadline_ns);
     } else {
         code = grantfile_ask(&grant, &request, &reply, &by);
     }
-    if (code == CLI_LOST && !grant.no_keeper) {
+    if (code == CLI_LOST && !grant.no_holder) {
         grantfile_say_lost(args, &grant, by, reply.text);
         if (args->holder_pid > 0 && by == GRANTFILE_GONE) {
             say("too late? the text of snib acquire --sh is good for 10s: "
@@ -61,7 +61,7 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
     }
     if (code == CLI_OK && args->json) {
         printf("{\"schema\":1,\"token\":%" PRId64 ",\"left_ms\":%" PRId64 "}\n",
-               reply.token, (reply.deadline_ns - proc_now()) / LEASH_MS);
+               reply.token, (reply.deadline_ns - proc_now()) / SUPERVISOR_MS);
     }
     return code;
 }

@@ -1,5 +1,5 @@
 /* cmd_run.c — snib run: acquire, run, renew, release. */
-#include "leash.h"
+#include "supervisor.h"
 
 int cmd_run(struct cli_args *args, int count, char **operands)
 {
@@ -24,5 +24,5 @@ int cmd_run(struct cli_args *args, int count, char **operands)
         return plan_tell(&plan);
     }
     plan.program = command[0];
-    return leash_run(&plan, NULL, NULL);
+    return supervisor_run(&plan, NULL, NULL);
 }

@@ -9,7 +9,7 @@ int cmd_status(struct cli_args *args, int count, char **operands)
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     struct snib_error error = {0};
     struct snib_view *view;
-    struct kind_terms terms;
+    struct kind_params terms;
     int code = cli_check_name(args, operands[0]);
 
     (void)count;
@@ -21,7 +21,7 @@ int cmd_status(struct cli_args *args, int count, char **operands)
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }
-    kind_terms_get(client, operands[0], strlen(operands[0]), &terms);
+    kind_params_get(client, operands[0], strlen(operands[0]), &terms);
     if (args->json) {
         json_t *object = show_json_answer();
 

@@ -1,8 +1,8 @@
 /* cmd_try.c — snib try: as run --wait 0. Without a command nothing need be
- * guarded: no leash, no keeper, one process that acquires and releases. */
-#include "leash.h"
+ * guarded: no supervisor, no holder, one process that acquires and releases. */
 #include "look.h"
 #include "snib/multi.h"
+#include "supervisor.h"
 #include "text.h"
 
 #include <string.h>
@@ -141,5 +141,5 @@ int cmd_try(struct cli_args *args, int count, char **operands)
         return try_only(&plan);
     }
     plan.program = command[0];
-    return leash_run(&plan, NULL, NULL);
+    return supervisor_run(&plan, NULL, NULL);
 }

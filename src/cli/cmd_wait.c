@@ -49,7 +49,7 @@ static bool lets_in(const struct snib_party *p, size_t count, int64_t *used)
 /* Could a lock of that kind be had at this moment? Who waits is ahead of
  * those who come now, but between a release and the next grant the queue of a
  * lock that nobody holds is not empty either. */
-static bool fits(const struct snib_view *view, const struct kind_terms *terms,
+static bool fits(const struct snib_view *view, const struct kind_params *terms,
                  snib_kind kind, uint32_t permits)
 {
     int64_t used = 0;
@@ -78,7 +78,7 @@ struct wish {
 
 /* More permits than the semaphore has are never free. Its size is the store's,
  * and may be raised: that is "not to be had", not a wrong use of ours. */
-static bool asks_too_much(const struct kind_terms *terms,
+static bool asks_too_much(const struct kind_params *terms,
                           const struct wish *wish, struct snib_error *error)
 {
     struct text t = TEXT_IN(error->text);

@@ -29,7 +29,7 @@ static json_t *json_holders(const struct why_locks *all,
 }
 
 static void tell(const struct cli_args *args, const struct why_locks *all,
-                 const struct snib_view *view, const struct kind_terms *terms,
+                 const struct snib_view *view, const struct kind_params *terms,
                  struct snib_cycle **cycles, size_t count)
 {
     json_t *object, *array;
@@ -64,7 +64,7 @@ int cmd_why(struct cli_args *args, int count, char **operands)
                                         .name_size = strlen(name)};
     struct snib_error error = {0};
     struct why_locks all = {0};
-    struct kind_terms terms;
+    struct kind_params terms;
     struct snib_cycle **cycles = NULL;
     size_t cycle_count = 0;
     const struct snib_view *view;
@@ -83,7 +83,7 @@ int cmd_why(struct cli_args *args, int count, char **operands)
         error.code = snib_deadlocks(client, &cycles, &cycle_count, &error);
     }
     if (error.code == SNIB_ERR_OK) {
-        kind_terms_get(client, name, strlen(name), &terms);
+        kind_params_get(client, name, strlen(name), &terms);
         tell(args, &all, view != NULL ? view : &free_view, &terms, cycles,
              cycle_count);
     }

@@ -87,13 +87,13 @@ uid_t control_owner(const char *address)
 }
 
 /* Who answers: our own user, or, to root, the one that the address begins
- * with. Another one, root or not, would not listen to us (asker_is_ours). The names stand in /proc/net/unix for everybody: when a keeper is dead
+ * with. Another one, root or not, would not listen to us (asker_is_ours). The names stand in /proc/net/unix for everybody: when a holder is dead
  * anybody can bind its name. (The first rule is for a user namespace, where our
  * user has another number than outside.) */
-static bool keeper_is_meant(const struct ucred *keeper, const char *address)
+static bool holder_is_meant(const struct ucred *holder, const char *address)
 {
-    return keeper->uid == geteuid() ||
-           (keeper->uid == control_owner(address) && geteuid() == 0);
+    return holder->uid == geteuid() ||
+           (holder->uid == control_owner(address) && geteuid() == 0);
 }
 
 int control_accept(int listener)
@@ -132,7 +132,7 @@ void control_send_above(int fd, const struct control_above *reply)
 struct answer {
     void *bytes;
     size_t size;
-    pid_t keeper; /* whose it is; 0: not seen in this pid namespace         */
+    pid_t holder; /* whose it is; 0: not seen in this pid namespace         */
 };
 
 static bool talk(int fd, const char *address,
@@ -144,11 +144,11 @@ static bool talk(int fd, const char *address,
     struct ucred peer;
     ssize_t size;
 
-    if (!peer_of(fd, &peer) || !keeper_is_meant(&peer, address)) {
+    if (!peer_of(fd, &peer) || !holder_is_meant(&peer, address)) {
         errno = EPERM;
         return false;
     }
-    ret->keeper = peer.pid;
+    ret->holder = peer.pid;
     if (TEMP_FAILURE_RETRY(send(fd, request, sizeof *request, MSG_NOSIGNAL)) <
         0) {
         return false;
@@ -184,7 +184,7 @@ static bool ask_once(const char *address, const struct control_request *request,
     if (fd < 0) {
         return false;
     }
-    /* connect waits when a stopped keeper's backlog is full. */
+    /* connect waits when a stopped holder's backlog is full. */
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     ok = TEMP_FAILURE_RETRY(connect(fd, (struct sockaddr *)&to, size)) == 0 &&
          talk(fd, address, request, timeout_ms, ret);
@@ -194,7 +194,7 @@ static bool ask_once(const char *address, const struct control_request *request,
     return ok;
 }
 
-/* A keeper drops who does not send soon after connecting: so may we be, on a
+/* A holder drops who does not send soon after connecting: so may we be, on a
  * busy machine. It has done nothing then, and is asked again. */
 static bool ask(const char *address, const struct control_request *request,
                 int timeout_ms, struct answer *ret)
@@ -211,7 +211,7 @@ static bool ask(const char *address, const struct control_request *request,
     return true;
 }
 
-/* An older keeper's text may be longer than ours, and then its end is where we
+/* An older holder's text may be longer than ours, and then its end is where we
  * have the reason. */
 static void end_text(struct control_reply *reply)
 {
@@ -220,7 +220,7 @@ static void end_text(struct control_reply *reply)
     if (memchr(reply->text, '\0', sizeof reply->text) != NULL) {
         return;
     }
-    reply->reason = SNIB_WHY_NONE;
+    reply->reason = SNIB_CAUSE_NONE;
     while (((unsigned char)reply->text[last] & 0xC0u) == 0x80u && last > 0) {
         last--; /* no half of a character */
     }
@@ -229,7 +229,7 @@ static void end_text(struct control_reply *reply)
 
 bool control_ask_whom(const char *address,
                       const struct control_request *request, int timeout_ms,
-                      struct control_reply *ret, pid_t *ret_keeper)
+                      struct control_reply *ret, pid_t *ret_holder)
 {
     struct answer answer = {.bytes = ret, .size = sizeof *ret};
 
@@ -238,16 +238,16 @@ bool control_ask_whom(const char *address,
     }
     ret->store[sizeof ret->store - 1] = '\0';
     end_text(ret);
-    *ret_keeper = answer.keeper;
+    *ret_holder = answer.holder;
     return true;
 }
 
 bool control_ask(const char *address, const struct control_request *request,
                  int timeout_ms, struct control_reply *ret)
 {
-    pid_t keeper;
+    pid_t holder;
 
-    return control_ask_whom(address, request, timeout_ms, ret, &keeper);
+    return control_ask_whom(address, request, timeout_ms, ret, &holder);
 }
 
 bool control_ask_above(const char *address,

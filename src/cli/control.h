@@ -1,10 +1,10 @@
-/* control.h — the keeper's private socket.
+/* control.h — the holder's private socket.
  *
  * Whoever is inside the command (snib check, a nested snib run) or has the
- * grant of a snib acquire asks the living keeper, never a file: a file cannot
- * know that the keeper was killed. The socket is an abstract one (nothing is
+ * grant of a snib acquire asks the living holder, never a file: a file cannot
+ * know that the holder was killed. The socket is an abstract one (nothing is
  * left on disk, no environment variable decides where it is); its name is 64
- * random bits behind the uid of the keeper; both ends compare the other's uid
+ * random bits behind the uid of the holder; both ends compare the other's uid
  * by SO_PEERCRED, the asker with that of the address, so a squatter of another
  * user is neither served nor believed, not by root either. SEQPACKET: one request, one
  * reply, then the asker closes.
@@ -48,7 +48,7 @@ struct control_reply {
     int64_t token;
     char store[CONTROL_STORE_MAX]; /* URL without its password             */
     char text[176];   /* why code is not 0; STATUS: who holds, when it is */
-    int32_t reason;   /* STATUS, code CLI_LOST: snib_reason; 0: not known  */
+    int32_t reason;   /* STATUS, code CLI_LOST: snib_cause; 0: not known  */
     int32_t unused;   /* … 0                                               */
     int64_t ttl_ns;   /* of the lease; 0: not known                       */
     int32_t kind;     /* of the grant (snib_kind)                       */
@@ -74,8 +74,9 @@ _Static_assert(offsetof(struct control_reply, code) == 4 &&
 /* Who holds that name above a command, and which processes are that. */
 struct control_above {
     uint32_t magic;
-    int32_t code;              /* 0, or CLI_LOST                          */
-    int32_t pid, leash, group; /* keeper; its leash; the command, which is
+    int32_t code; /* 0, or CLI_LOST                          */
+    int32_t pid, supervisor,
+        group; /* holder; its supervisor; the command, which is
                                    its group's leader; 0: there is none    */
     char request[SNIB_REQUEST_TEXT]; /* of the grant; "": an outer one's   */
     char store[CONTROL_STORE_MAX];
@@ -91,7 +92,7 @@ void control_send(int fd, const struct control_reply *);
 void control_send_above(int fd, const struct control_above *);
 
 /* Ask. false with errno: nobody there (ECONNREFUSED), a stranger, or the
- * keeper of another user, to whom we are one (EPERM), no answer within
+ * holder of another user, to whom we are one (EPERM), no answer within
  * timeout_ms (ETIMEDOUT), nonsense (EPROTO). */
 bool control_ask(const char *address, const struct control_request *,
                  int timeout_ms, struct control_reply *ret);
@@ -100,13 +101,13 @@ bool control_ask(const char *address, const struct control_request *,
  * see. */
 bool control_ask_whom(const char *address, const struct control_request *,
                       int timeout_ms, struct control_reply *ret,
-                      pid_t *ret_keeper);
+                      pid_t *ret_holder);
 
-/* The same for CONTROL_ABOVE. An older keeper's answer is nonsense. */
+/* The same for CONTROL_ABOVE. An older holder's answer is nonsense. */
 bool control_ask_above(const char *address, const struct control_request *,
                        int timeout_ms, struct control_above *ret);
 
-/* The user whose keeper has that address. */
+/* The user whose holder has that address. */
 uid_t control_owner(const char *address);
 /* "UID.16HEX", and nothing else. */
 bool control_address_valid(const char *address);

@@ -52,14 +52,14 @@ int plan_tell(const struct plan *plan)
         struct text holders = TEXT_IN(now);
         struct snib_error error = {0};
         struct snib_view *view;
-        struct kind_terms terms;
+        struct kind_params terms;
 
         error.code = snib_inspect(client, plan->names[i],
                                   strlen(plan->names[i]), &view, &error);
         if (error.code != SNIB_ERR_OK) {
             return cli_fail(&error);
         }
-        kind_terms_get(client, view->name, view->name_size, &terms);
+        kind_params_get(client, view->name, view->name_size, &terms);
         kind_holders(&holders, view, &terms);
         snib_view_free(view);
         say("%s: now %s", shown(plan->names[i]), now);

@@ -29,11 +29,12 @@ static void short_boot(struct grantfile *g)
 void grantfile_of(const struct plan *plan, const struct plan_page *page,
                   struct grantfile *ret)
 {
-    *ret = (struct grantfile){.keeper_pid = page->keeper_pid,
-                              .keeper_start = proc_start(page->keeper_pid),
-                              .token = page->tokens[0],
-                              .name_size = strlen(plan->names[0]),
-                              .ttl_ms = plan->ttl_ms};
+    *ret =
+        (struct grantfile){.holder_process_pid = page->holder_process_pid,
+                           .holder_start = proc_start(page->holder_process_pid),
+                           .token = page->tokens[0],
+                           .name_size = strlen(plan->names[0]),
+                           .ttl_ms = plan->ttl_ms};
     memcpy(ret->name, plan->names[0], ret->name_size);
     memcpy(ret->address, page->address, sizeof ret->address);
     short_boot(ret);
@@ -43,7 +44,7 @@ void grantfile_left(const struct plan *plan, const struct plan_page *page,
                     struct grantfile *ret)
 {
     *ret = (struct grantfile){.token = page->tokens[0],
-                              .no_keeper = true,
+                              .no_holder = true,
                               .name_size = strlen(plan->names[0]),
                               .kind = plan->kind,
                               .permits = plan->permits,
@@ -76,14 +77,14 @@ void grantfile_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
 {
     struct text t = {.bytes = ret, .size = GRANT_TEXT_MAX};
 
-    if (g->no_keeper) {
+    if (g->no_holder) {
         left_text(g, ret);
         return;
     }
     text_addf(&t,
               PREFIX "%s:%" PRId64 ".%" PRId64 ":%" PRId64 ":%s:%" PRId64 ":",
-              g->address, g->keeper_pid, g->keeper_start, g->token, g->boot,
-              g->ttl_ms);
+              g->address, g->holder_process_pid, g->holder_start, g->token,
+              g->boot, g->ttl_ms);
     text_add_percent(&t, g->name, g->name_size);
 }
 
@@ -230,15 +231,15 @@ int grantfile_write(const char *path, const struct grantfile *g,
     text_add(&t, "name=");
     text_add_percent(&t, plan->names[0], strlen(plan->names[0]));
     text_add(&t, "\nowner=");
-    text_add(&t, page->owner);
+    text_add(&t, page->client_id);
     text_add(&t, "\nstore=");
     text_add_shown(&t, page->store, strlen(page->store));
-    if (g->no_keeper) {
+    if (g->no_holder) {
         text_addf(&t, "\nkeeper=none\nttl_ms=%" PRId64, g->ttl_ms);
         text_addf(&t, "\ndeadline_ns=%" PRId64, g->deadline_ns);
     } else {
         text_addf(&t, "\nkeeper_pid=%" PRId64 "\nkeeper_start=%" PRId64,
-                  g->keeper_pid, g->keeper_start);
+                  g->holder_process_pid, g->holder_start);
     }
     text_addf(&t, "\nboot_id=%s\n", boot);
     return write_file(path, bytes, t.used);
@@ -269,7 +270,7 @@ static bool parse_left(const char *text, struct grantfile *ret)
     const char *ids;
     char client[33], request[33], token[20], rest;
 
-    *ret = (struct grantfile){.no_keeper = true};
+    *ret = (struct grantfile){.no_holder = true};
     text = parse_kind(text, ret);
     if (text == NULL) {
         return false;
@@ -322,12 +323,12 @@ static bool parse(const char *text, struct grantfile *ret)
     if (sscanf(text,
                PREFIX "%47[0-9a-f.]:%" SCNd64 ".%" SCNd64 ":%" SCNd64
                       ":%18[0-9a-f-]%n",
-               ret->address, &ret->keeper_pid, &ret->keeper_start, &ret->token,
-               ret->boot, &end) != 5) {
+               ret->address, &ret->holder_process_pid, &ret->holder_start,
+               &ret->token, ret->boot, &end) != 5) {
         return false;
     }
     return parse_rest(text + end, ret) && control_address_valid(ret->address) &&
-           ret->keeper_pid > 0 && ret->token > 0;
+           ret->holder_process_pid > 0 && ret->token > 0;
 }
 
 /* The line store=URL. */
@@ -376,16 +377,16 @@ bool grantfile_read(const struct cli_args *args, const char *operand,
     return true;
 }
 
-/* Does the keeper of that grant still live? A pid may have been given to
+/* Does the holder of that grant still live? A pid may have been given to
  * another process since, a boot id not. */
-static bool keeper_lives(const struct grantfile *g)
+static bool holder_lives(const struct grantfile *g)
 {
     char boot[PROC_BOOT_ID];
 
     proc_boot_id(boot);
     return strncmp(boot, g->boot, 18) == 0 &&
-           proc_start((pid_t)g->keeper_pid) == g->keeper_start &&
-           !proc_ended((pid_t)g->keeper_pid);
+           proc_start((pid_t)g->holder_process_pid) == g->holder_start &&
+           !proc_ended((pid_t)g->holder_process_pid);
 }
 
 enum grantfile_answer grantfile_no_answer(int error, bool lives)
@@ -405,14 +406,14 @@ int grantfile_ask(const struct grantfile *g,
                   struct control_reply *ret, enum grantfile_answer *ret_by)
 {
     *ret_by = GRANTFILE_ANSWERED;
-    if (!keeper_lives(g)) {
+    if (!holder_lives(g)) {
         *ret_by = GRANTFILE_GONE;
         return CLI_LOST;
     }
     if (!control_ask(g->address, request, 3000, ret)) {
         int error = errno;
 
-        *ret_by = grantfile_no_answer(error, keeper_lives(g));
+        *ret_by = grantfile_no_answer(error, holder_lives(g));
         return CLI_LOST;
     }
     if (ret->code != 0 && ret->code != CLI_LOST) {

@@ -1,10 +1,10 @@
 /* grantfile.h — what snib acquire hands out.
  *
  * GRANT is one word: snib1:ADDRESS:PID.START:TOKEN:BOOT:TTL:NAME — where the
- * keeper listens, which process it is, the fencing token, and the first half of
+ * holder listens, which process it is, the fencing token, and the first half of
  * the boot id, so that a grant kept over a reboot is known to be dead; then the
  * lease in ms and the name, percent-encoded, by which the store can be asked
- * when the keeper does not answer (grants of 0.1.0 lack these two). TOKENFILE
+ * when the holder does not answer (grants of 0.1.0 lack these two). TOKENFILE
  * holds the same as KEY=VALUE lines for people and scripts, its first line
  * being grant=GRANT.
  *
@@ -28,15 +28,15 @@ enum { GRANT_TEXT_MAX = 2048 };
 
 struct grantfile {
     char address[CONTROL_ADDRESS_MAX];
-    int64_t keeper_pid;
-    int64_t keeper_start;
+    int64_t holder_process_pid;
+    int64_t holder_start;
     int64_t token;
     char boot[40];
     char name[SNIB_NAME_MAX + 1];
     size_t name_size;
     int64_t ttl_ms; /* 0: not known                                         */
     char store[STOREURL_MAX]; /* of a TOKENFILE, as shown; "": not known    */
-    bool no_keeper; /* then, instead of address and keeper:                 */
+    bool no_holder; /* then, instead of address and holder:                 */
     char left[SNIB_GRANT_TEXT];
     char identity[SNIB_IDENTITY_TEXT];
     snib_kind kind; /* MUTEX stands for WRITE, too                          */
@@ -81,23 +81,23 @@ void grantfile_say_ended(const struct cli_args *, const struct grantfile *,
 
 /* Who says that the grant is no more? */
 enum grantfile_answer {
-    GRANTFILE_ANSWERED, /* the keeper                                       */
-    GRANTFILE_GONE,     /* nobody: the keeper has ended                     */
-    GRANTFILE_SILENT,   /* nobody: the keeper does not answer               */
+    GRANTFILE_ANSWERED, /* the holder                                       */
+    GRANTFILE_GONE,     /* nobody: the holder has ended                     */
+    GRANTFILE_SILENT,   /* nobody: the holder does not answer               */
     GRANTFILE_FOREIGN   /* nobody: it answers another user                  */
 };
 
-/* Ask the keeper. CLI_OK, CLI_LOST when the keeper or its grant is no more, or
- * not to be spoken to (nothing is said), or the keeper's own refusal (said). */
+/* Ask the holder. CLI_OK, CLI_LOST when the holder or its grant is no more, or
+ * not to be spoken to (nothing is said), or the holder's own refusal (said). */
 int grantfile_ask(const struct grantfile *, const struct control_request *,
                   struct control_reply *ret, enum grantfile_answer *ret_by);
-/* Why control_ask failed. lives: there is a process that may be the keeper (it
+/* Why control_ask failed. lives: there is a process that may be the holder (it
  * may live on for a moment after it has ceased to listen). */
 enum grantfile_answer grantfile_no_answer(int error, bool lives);
 /* Whose it is; name: as it is shown. */
 void grantfile_say_foreign(const char *name, const char *address);
 /* After CLI_LOST: what has become of it, in words; the store is asked where the
- * keeper says nothing. why: the keeper's words, or "". */
+ * holder says nothing. why: the holder's words, or "". */
 void grantfile_say_lost(const struct cli_args *, const struct grantfile *,
                         enum grantfile_answer, const char *why);
 

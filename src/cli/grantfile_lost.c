@@ -1,6 +1,6 @@
-/* grantfile_lost.c — a grant of which its keeper cannot, or does not, vouch.
+/* grantfile_lost.c — a grant of which its holder cannot, or does not, vouch.
  *
- * "The lease had ended" would be untrue of a keeper that was killed or is
+ * "The lease had ended" would be untrue of a holder that was killed or is
  * stopped: the store keeps the lock until the lease is over, and others wait
  * that long. So the store is asked whether a holder has that token: the one of
  * the caller's options, else that of the token file, else that of the
@@ -98,13 +98,13 @@ static int64_t left_at_store(const struct cli_args *args,
 
 void grantfile_say_foreign(const char *name, const char *address)
 {
-    uid_t owner = control_owner(address);
-    const struct passwd *entry = getpwuid(owner);
+    uid_t client_id = control_owner(address);
+    const struct passwd *entry = getpwuid(client_id);
 
     say("%s: the grant belongs to another user, %s (uid %u): its holder "
         "process answers that user and root only",
         name, entry != NULL ? shown_short(entry->pw_name) : "who has no name",
-        (unsigned)owner);
+        (unsigned)client_id);
 }
 
 void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,

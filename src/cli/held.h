@@ -1,8 +1,8 @@
 /* held.h — SNIB_HELD: which locks are held up the tree, and who keeps them.
  *
  * Entries joined by ':', each "NAME=ADDRESS": the name percent-encoded, the
- * address of the keeper's socket. A name in SNIB_HELD proves nothing (a
- * daemonised child keeps a stale one for ever): ask the keeper.
+ * address of the holder's socket. A name in SNIB_HELD proves nothing (a
+ * daemonised child keeps a stale one for ever): ask the holder.
  */
 #ifndef SNIB_CLI_HELD_H
 #define SNIB_CLI_HELD_H

@@ -63,7 +63,7 @@ static bool any_permits(const struct snib_party *parties, size_t count)
 }
 
 static void ask_size(struct snib_client *client, const char *name, size_t size,
-                     struct kind_terms *ret)
+                     struct kind_params *ret)
 {
     struct snib_semaphore s;
 
@@ -73,7 +73,7 @@ static void ask_size(struct snib_client *client, const char *name, size_t size,
 }
 
 static void ask_gate(struct snib_client *client, const char *name, size_t size,
-                     struct kind_terms *ret)
+                     struct kind_params *ret)
 {
     uint32_t left;
 
@@ -82,10 +82,10 @@ static void ask_gate(struct snib_client *client, const char *name, size_t size,
     }
 }
 
-void kind_terms_for(struct snib_client *client, const struct snib_view *view,
-                    struct kind_terms *ret)
+void kind_params_for(struct snib_client *client, const struct snib_view *view,
+                     struct kind_params *ret)
 {
-    *ret = (struct kind_terms)KIND_TERMS_NONE;
+    *ret = (struct kind_params)KIND_PARAMS_NONE;
     if (any_permits(view->holders, view->holder_count) ||
         any_permits(view->waiters, view->waiter_count)) {
         ask_size(client, view->name, view->name_size, ret);
@@ -95,10 +95,10 @@ void kind_terms_for(struct snib_client *client, const struct snib_view *view,
     }
 }
 
-void kind_terms_get(struct snib_client *client, const char *name,
-                    size_t name_size, struct kind_terms *ret)
+void kind_params_get(struct snib_client *client, const char *name,
+                     size_t name_size, struct kind_params *ret)
 {
-    *ret = (struct kind_terms)KIND_TERMS_NONE;
+    *ret = (struct kind_params)KIND_PARAMS_NONE;
     ask_size(client, name, name_size, ret);
     ask_gate(client, name, name_size, ret);
 }
@@ -170,7 +170,7 @@ static struct tally count(const struct snib_view *view)
 }
 
 static void add_permits(struct text *t, const struct tally *n,
-                        const struct kind_terms *terms)
+                        const struct kind_params *terms)
 {
     text_addf(t, "%" PRId64, n->permits);
     if (terms->size >= 0) {
@@ -198,7 +198,7 @@ static void add_closed(struct text *t, const struct snib_view *view)
 
 /* Nobody holds: a latch may be closed, a barrier's parties may gather. */
 static void add_nobody(struct text *t, const struct snib_view *view,
-                       const struct kind_terms *terms)
+                       const struct kind_params *terms)
 {
     const struct snib_party *head = view->waiters;
     size_t here = 0;
@@ -229,7 +229,7 @@ static void add_nobody(struct text *t, const struct snib_view *view,
 }
 
 static void add_holders(struct text *t, const struct snib_view *view,
-                        const struct kind_terms *terms)
+                        const struct kind_params *terms)
 {
     struct tally n = count(view);
 
@@ -257,7 +257,7 @@ static void add_holders(struct text *t, const struct snib_view *view,
 }
 
 void kind_holders(struct text *t, const struct snib_view *view,
-                  const struct kind_terms *terms)
+                  const struct kind_params *terms)
 {
     if (view->holder_count == 0) {
         add_nobody(t, view, terms);
@@ -271,9 +271,9 @@ void kind_holders(struct text *t, const struct snib_view *view,
 }
 
 /* A queue has no place for who would pass somebody. */
-static bool fits_beside(const struct snib_view *view,
-                        const struct kind_terms *terms, snib_kind kind,
-                        uint32_t permits)
+static bool fits_as_upgrade(const struct snib_view *view,
+                            const struct kind_params *terms, snib_kind kind,
+                            uint32_t permits)
 {
     struct tally n = count(view);
 
@@ -309,7 +309,7 @@ static void add_head(struct text *t, const struct snib_party *p)
 }
 
 void kind_in_the_way(struct text *t, const struct snib_view *view,
-                     const struct kind_terms *terms, snib_kind kind,
+                     const struct kind_params *terms, snib_kind kind,
                      uint32_t permits)
 {
     size_t i = 0;
@@ -318,7 +318,7 @@ void kind_in_the_way(struct text *t, const struct snib_view *view,
         i++;
     }
     if (view->holder_count > 0 && i < view->waiter_count &&
-        fits_beside(view, terms, kind, permits)) {
+        fits_as_upgrade(view, terms, kind, permits)) {
         add_head(t, &view->waiters[i]);
     }
     kind_holders(t, view, terms);

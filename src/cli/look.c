@@ -19,7 +19,7 @@ struct look {
     struct snib_client *client;
     char name[SNIB_NAME_MAX + 1];
     size_t name_size;
-    bool all_terms;
+    bool all_params;
     int wake_fd;
     pthread_mutex_t mutex; /* guards what follows                           */
     pthread_cond_t done;
@@ -50,10 +50,10 @@ static void look_ask(struct look *l)
     if (a->error.code != SNIB_ERR_OK) {
         return;
     }
-    if (l->all_terms || a->view->holder_count == 0) {
-        kind_terms_get(l->client, l->name, l->name_size, &a->terms);
+    if (l->all_params || a->view->holder_count == 0) {
+        kind_params_get(l->client, l->name, l->name_size, &a->terms);
     } else {
-        kind_terms_for(l->client, a->view, &a->terms);
+        kind_params_for(l->client, a->view, &a->terms);
     }
 }
 
@@ -101,7 +101,7 @@ static bool look_spawn(struct look *l)
 }
 
 struct look *look_start(struct snib_client *client, const char *name,
-                        bool all_terms, int wake_fd)
+                        bool all_params, int wake_fd)
 {
     struct look *l = calloc(1, sizeof *l);
     size_t size = strlen(name);
@@ -112,9 +112,9 @@ struct look *look_start(struct snib_client *client, const char *name,
     l->client = client;
     l->name_size = size < sizeof l->name ? size : sizeof l->name - 1;
     memcpy(l->name, name, l->name_size);
-    l->all_terms = all_terms;
+    l->all_params = all_params;
     l->wake_fd = wake_fd;
-    l->answer.terms = (struct kind_terms)KIND_TERMS_NONE;
+    l->answer.terms = (struct kind_params)KIND_PARAMS_NONE;
     if (!look_spawn(l)) {
         look_free(l);
         return NULL;

@@ -21,12 +21,12 @@ struct look;
 struct look_answer {
     struct snib_error error; /* code OK: view is set                        */
     struct snib_view *view;  /* the taker's                                 */
-    struct kind_terms terms;
+    struct kind_params terms;
 };
 
-/* all_terms: ask for size and gate whatever the view says. wake_fd: an eventfd
+/* all_params: ask for size and gate whatever the view says. wake_fd: an eventfd
  * to be written when the answer is there, or -1. NULL: no thread, no memory. */
-struct look *look_start(struct snib_client *, const char *name, bool all_terms,
+struct look *look_start(struct snib_client *, const char *name, bool all_params,
                         int wake_fd);
 /* Wait until then (proc_now) for the answer. true: *ret has it and the look is
  * gone. */

@@ -47,7 +47,7 @@ static const struct option_row elect_options[] = {
 static const struct option_row acquire_options[] = {
     ROW_NAME,       ROW_READ,      ROW_STORE,   ROW_STORE_FILE,  ROW_WAIT,
     ROW_TTL,        ROW_KIND,      ROW_PERMITS, ROW_CAPACITY,    ROW_PRIORITY,
-    ROW_LOCK_DELAY, ROW_BUSY_EXIT, ROW_BUSY_OK, ROW_HOLDER_PID,  ROW_NO_KEEPER,
+    ROW_LOCK_DELAY, ROW_BUSY_EXIT, ROW_BUSY_OK, ROW_HOLDER_PID,  ROW_NO_HOLDER,
     ROW_TOKEN_FILE, ROW_REASON,    ROW_JSON,    ROW_NO_PROGRESS, ROW_QUIET,
     ROW_VERBOSE,    ROW_SH,        ROW_END};
 

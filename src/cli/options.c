@@ -13,8 +13,8 @@
  */
 #include "cli.h"
 #include "duration.h"
-#include "leash_step.h"
 #include "signame.h"
+#include "supervisor_step.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ void options_defaults(struct cli_args *args)
         .add_by = CLI_NO_NUMBER,
         .busy_exit = -1,
         .status_fd = -1,
-        .on_lost = LEASH_LOST_KILL,
+        .on_lost = SUPERVISOR_LOST_KILL,
         .holder_pid = -1,
         .margin_ms = CLI_UNSET,
         .pause_ms = CLI_UNSET,
@@ -101,17 +101,17 @@ static bool parse_signed(const char *text, int64_t most, int64_t *ret)
 static bool parse_on_lost(struct cli_args *args, const char *text)
 {
     if (strcmp(text, "kill") == 0) {
-        args->on_lost = LEASH_LOST_KILL;
+        args->on_lost = SUPERVISOR_LOST_KILL;
         return true;
     }
     if (strcmp(text, "ignore") == 0) {
-        args->on_lost = LEASH_LOST_IGNORE;
+        args->on_lost = SUPERVISOR_LOST_IGNORE;
         return true;
     }
     if (strncmp(text, "signal:", 7) == 0) {
         int sig = signame_parse(text + 7);
 
-        args->on_lost = LEASH_LOST_SIGNAL;
+        args->on_lost = SUPERVISOR_LOST_SIGNAL;
         args->lost_signal = sig;
         return sig > 0;
     }

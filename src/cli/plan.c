@@ -89,7 +89,7 @@ static int plan_names(struct plan *p)
 
 static int64_t ns(int64_t ms)
 {
-    return ms * LEASH_MS;
+    return ms * SUPERVISOR_MS;
 }
 
 static int plan_times(struct plan *p)
@@ -107,9 +107,10 @@ static int plan_times(struct plan *p)
     }
     p->ttl_ms = ttl;
     p->rules.ttl = ns(ttl);
-    p->rules.margin = leash_margin(ns(ttl));
-    p->rules.grace = a->grace_ms == CLI_UNSET ? leash_default_grace(ns(ttl))
-                                              : ns(a->grace_ms);
+    p->rules.margin = supervisor_margin(ns(ttl));
+    p->rules.grace = a->grace_ms == CLI_UNSET
+                         ? supervisor_default_grace(ns(ttl))
+                         : ns(a->grace_ms);
     if (p->rules.grace > ns(ttl) / 2) {
         return usage_error(a,
                            "--grace may be at most half the --ttl, not %s of "
@@ -121,17 +122,17 @@ static int plan_times(struct plan *p)
     p->wait_ms = a->wait_ms == CLI_UNSET || a->wait_ms == DURATION_FOREVER
                      ? SNIB_FOREVER
                      : a->wait_ms;
-    p->rules.request = 3 * LEASH_S;
-    /* The keeper keeps the limit, and knows why; the leash's own, just behind
-     * it, is for a keeper that does not answer. One attempt has its time. */
-    p->rules.slack = LEASH_SLACK;
-    p->rules.wait = p->wait_ms == SNIB_FOREVER ? LEASH_NEVER
+    p->rules.request = 3 * SUPERVISOR_S;
+    /* The holder keeps the limit, and knows why; the supervisor's own, just behind
+     * it, is for a holder that does not answer. One attempt has its time. */
+    p->rules.slack = SUPERVISOR_SLACK;
+    p->rules.wait = p->wait_ms == SNIB_FOREVER ? SUPERVISOR_NEVER
                     : p->wait_ms == 0          ? p->rules.request
-                                               : ns(p->wait_ms) + LEASH_SLACK;
+                                      : ns(p->wait_ms) + SUPERVISOR_SLACK;
     p->rules.hold_min = ns(a->hold_min_ms);
     p->rules.max_run =
         a->max_run_ms == DURATION_FOREVER ? 0 : ns(a->max_run_ms);
-    p->rules.on_lost = (enum leash_on_lost)a->on_lost;
+    p->rules.on_lost = (enum supervisor_on_lost)a->on_lost;
     p->rules.lost_signal = (int)a->lost_signal;
     return CLI_OK;
 }
@@ -324,8 +325,8 @@ static bool makes_sense(const struct plan_message *m)
     memcpy(&lingers, (const char *)m + offsetof(struct plan_message, lingers),
            sizeof lingers);
     return m->kind >= PLAN_GRANT && m->kind <= PLAN_DETACH && m->code >= 0 &&
-           m->code <= UINT8_MAX && m->why >= LEASH_WHY_EXITED &&
-           m->why <= LEASH_WHY_INTERNAL && lingers <= 1 &&
+           m->code <= UINT8_MAX && m->why >= SUPERVISOR_CAUSE_EXITED &&
+           m->why <= SUPERVISOR_CAUSE_INTERNAL && lingers <= 1 &&
            memchr(m->text, '\0', sizeof m->text) != NULL;
 }
 

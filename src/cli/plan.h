@@ -1,12 +1,12 @@
-/* plan.h — what leash and keeper agree on before they part, and how they talk
+/* plan.h — what supervisor and holder agree on before they part, and how they talk
  * afterwards.
  *
  * The plan is made once, before the first fork, and read by both. The page is
- * memory that both see: the keeper writes the confirmed deadline, the leash
- * the command's group. A page and not messages, for two reasons. A leash that
+ * memory that both see: the holder writes the confirmed deadline, the supervisor
+ * the command's group. A page and not messages, for two reasons. A supervisor that
  * was stopped for an hour and goes on must look at the *newest* deadline first
  * (messages would queue up, the newest last, or not fit at all), and a renewal
- * need not wake the leash. Everything that must wake the other side is a
+ * need not wake the supervisor. Everything that must wake the other side is a
  * message on a SEQPACKET socket pair, whose EOF also tells that it is dead.
  */
 #ifndef SNIB_CLI_PLAN_H
@@ -19,12 +19,12 @@
 
 #include "cli.h"
 #include "control.h"
-#include "leash_step.h"
+#include "supervisor_step.h"
 
 enum { PLAN_NAMES_MAX = 64, PLAN_OWNER_MAX = 96 };
 
 /* How long after it was sent a request may be executed. */
-#define PLAN_NOT_AFTER (10 * LEASH_S)
+#define PLAN_NOT_AFTER (10 * SUPERVISOR_S)
 
 struct plan {
     const struct cli_args *args;
@@ -39,15 +39,15 @@ struct plan {
     int priority;
     int64_t lock_delay_ms;
     int64_t ttl_ms, wait_ms; /* wait_ms: SNIB_FOREVER or the limit         */
-    struct leash_rules rules;
+    struct supervisor_rules rules;
     int holder_pidfd; /* acquire --holder-pid; else -1                  */
     bool elect;       /* the token is a term, too                       */
     int64_t started_ns;
 };
 
-/* Whose a grant is, between its arrival and the command's start. The keeper
- * offers it; one of the two ends that, by compare and swap: the leash takes
- * it, and starts the command, or the keeper withdraws it, because the leash
+/* Whose a grant is, between its arrival and the command's start. The holder
+ * offers it; one of the two ends that, by compare and swap: the supervisor takes
+ * it, and starts the command, or the holder withdraws it, because the supervisor
  * has not taken it in time (it is stopped), and gives it back. */
 enum plan_offer { PLAN_NO_OFFER, PLAN_OFFERED, PLAN_TAKEN, PLAN_WITHDRAWN };
 
@@ -55,31 +55,31 @@ enum plan_offer { PLAN_NO_OFFER, PLAN_OFFERED, PLAN_TAKEN, PLAN_WITHDRAWN };
 #define PLAN_TOO_LATE (-1)
 
 struct plan_page {
-    _Atomic int64_t deadline_ns; /* keeper; later and later, while taken   */
-    _Atomic int32_t group;       /* leash, before the command may start; or
-                                    keeper, in its place: PLAN_TOO_LATE    */
+    _Atomic int64_t deadline_ns; /* holder; later and later, while taken   */
+    _Atomic int32_t group;       /* supervisor, before the command may start; or
+                                    holder, in its place: PLAN_TOO_LATE    */
     _Atomic int32_t offer;       /* enum plan_offer                        */
-    /* keeper, before GRANT: */
+    /* holder, before GRANT: */
     int32_t grants; /* that it was offered so far                          */
     int64_t outer_ttl_ns; /* the shortest lease held up the tree; 0: none */
     int64_t tokens[PLAN_NAMES_MAX];
     int64_t permit_slots[PLAN_NAMES_MAX]; /* of a semaphore; else -1        */
-    char owner[PLAN_OWNER_MAX];
+    char client_id[PLAN_OWNER_MAX];
     char left[SNIB_GRANT_TEXT]; /* --detached: what release needs        */
     char address[CONTROL_ADDRESS_MAX];
     char store[CONTROL_STORE_MAX];
-    int32_t keeper_pid;
+    int32_t holder_process_pid;
 };
 
 enum plan_message_kind {
-    /* keeper -> leash */
+    /* holder -> supervisor */
     PLAN_GRANT,    /* offered: look at the page                            */
     PLAN_RISK,     /* why                                                  */
     PLAN_LOST,     /* why                                                  */
-    PLAN_FAILED,   /* code, why; the keeper has said it on stderr          */
+    PLAN_FAILED,   /* code, why; the holder has said it on stderr          */
     PLAN_RELEASED, /* code: 1 when the store said that it had ended; why   */
-    PLAN_SIGNAL,   /* code: somebody sent it to the keeper                 */
-    /* leash -> keeper */
+    PLAN_SIGNAL,   /* code: somebody sent it to the holder                 */
+    /* supervisor -> holder */
     PLAN_LEAVE,   /* leave the queue, hold nothing, answer RELEASED       */
     PLAN_RELEASE, /* all of the command are gone                          */
     PLAN_STOPPED, /* waiting, and about to be stopped (Ctrl-Z)            */

@@ -298,9 +298,9 @@ bool proc_group_alive(pid_t pgid)
  * A descriptor is closed, an environment cleared, a group left, a parent lost by
  * whatever makes itself a daemon. What stays through all of that and shows in
  * /proc are the limits. RLIMIT_LOCKS has had no effect since Linux 2.4.25; its
- * soft value is our mark: 61 of the random bits of the keeper's address. Nested
+ * soft value is our mark: 61 of the random bits of the holder's address. Nested
  * runs replace it. So who is killed by a mark may have descendants with
- * another one, and a keeper up the tree waits for those below it. */
+ * another one, and a holder up the tree waits for those below it. */
 
 static rlim_t mark_of(const char *address)
 {
@@ -328,7 +328,7 @@ void proc_set_mark(const char *address)
 struct marked {
     const char *address;
     rlim_t mark;
-    bool spare_keepers;
+    bool spare_holders;
     int count;
 };
 
@@ -370,7 +370,7 @@ static bool environ_has(pid_t pid, const char *address)
     return false;
 }
 
-static bool is_keeper(pid_t pid)
+static bool is_holder(pid_t pid)
 {
     char path[64], text[32];
 
@@ -391,7 +391,7 @@ static bool kill_marked(pid_t pid, void *data)
     }
     if ((limits_have(pid, m->mark) || environ_has(pid, m->address)) &&
         read_stat(pid, &s) && s.state != 'Z' && s.state != 'X') {
-        sig = m->spare_keepers && is_keeper(pid) ? SIGTERM : SIGKILL;
+        sig = m->spare_holders && is_holder(pid) ? SIGTERM : SIGKILL;
         if (syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) == 0) {
             m->count++;
         }
@@ -400,11 +400,11 @@ static bool kill_marked(pid_t pid, void *data)
     return false;
 }
 
-int proc_kill_marked(const char *address, bool spare_keepers)
+int proc_kill_marked(const char *address, bool spare_holders)
 {
     struct marked m = {.address = address,
                        .mark = mark_of(address),
-                       .spare_keepers = spare_keepers};
+                       .spare_holders = spare_holders};
 
     for_each(kill_marked, &m);
     return m.count;

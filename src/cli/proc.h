@@ -1,5 +1,5 @@
-/* proc.h — what /proc tells about other processes. May allocate; the leash,
- * which may not, has its own reader of its children (leash.c). */
+/* proc.h — what /proc tells about other processes. May allocate; the supervisor,
+ * which may not, has its own reader of its children (supervisor.c). */
 #ifndef SNIB_CLI_PROC_H
 #define SNIB_CLI_PROC_H
 
@@ -53,15 +53,15 @@ enum proc_waits proc_only_waits(pid_t pid, pid_t child);
  * only wait for a parent that may never look. */
 bool proc_group_alive(pid_t pgid);
 
-/* Mark this process and all that it will start, by the address of its keeper:
+/* Mark this process and all that it will start, by the address of its holder:
  * those that leave the group, close all descriptors and clear their
  * environment, too. */
 void proc_set_mark(const char *address);
 
 /* KILL every process but this one that has that mark, or whose initial
- * environment has the address inside SNIB_HELD. To a keeper of a snib in there,
+ * environment has the address inside SNIB_HELD. To a holder of a snib in there,
  * which tidies up by itself, TERM only, unless that one is no longer spared.
  * Returns how many there were. */
-int proc_kill_marked(const char *address, bool spare_keepers);
+int proc_kill_marked(const char *address, bool spare_holders);
 
 #endif

@@ -130,8 +130,8 @@
 #define ROW_HOLDER_PID                                                         \
     ROW_NUMBER_(0, "holder-pid", "PID", holder_pid, 4194304,                   \
                 "release when this process ends")
-#define ROW_NO_KEEPER                                                          \
-    ROW_FLAG_(0, "detached", no_keeper,                                        \
+#define ROW_NO_HOLDER                                                          \
+    ROW_FLAG_(0, "detached", no_holder,                                        \
               "leave a fixed lease of --ttl in the store and exit: nothing "   \
               "renews it, release, renew and check ask the store")
 #define ROW_SH                                                                 \

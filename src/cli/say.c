@@ -1,6 +1,6 @@
 /* say.c — our words: stderr only, one write(2) a line, never for long.
  *
- * The leash and the keeper speak through this too: a terminal stopped by
+ * The supervisor and the holder speak through this too: a terminal stopped by
  * Ctrl-S or a pipe that nobody reads must not keep a lock from being released
  * or a command from being stopped, so what stderr does not take within 20 ms
  * is dropped. No stdio: nothing is buffered, nothing is written twice by a

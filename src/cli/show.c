@@ -121,7 +121,7 @@ json_t *show_json_party(const struct snib_party *p, bool holder)
     char since[48];
 
     rfc3339(p->since_ms, since, sizeof since);
-    json_object_set_new(o, "owner", text(p->owner));
+    json_object_set_new(o, "client", text(p->client_id));
     json_object_set_new(o, "host", text(p->host));
     json_object_set_new(o, "pid", json_integer(p->pid));
     json_object_set_new(o, "user", text(p->user));
@@ -132,7 +132,7 @@ json_t *show_json_party(const struct snib_party *p, bool holder)
     json_object_set_new(o, "left_ms", json_integer(p->left_ms));
     json_object_set_new(o, "kind", json_string(kind_text(p->kind)));
     json_object_set_new(o, "permits", json_integer(p->permits));
-    json_object_set_new(o, "lane", json_integer((json_int_t)p->lane));
+    json_object_set_new(o, "owner", json_integer((json_int_t)p->owner));
     json_object_set_new(o, "request", text(p->request));
     if (holder) {
         json_object_set_new(o, "token", json_integer(p->token));
@@ -156,8 +156,8 @@ static json_t *json_parties(const struct snib_party *parties, size_t count,
 }
 
 /* What is there besides grants, where there is something. */
-static void add_terms(json_t *o, const struct snib_view *view,
-                      const struct kind_terms *terms)
+static void add_params(json_t *o, const struct snib_view *view,
+                       const struct kind_params *terms)
 {
     int64_t used = 0;
 
@@ -209,7 +209,7 @@ static void add_closed(json_t *o, const struct snib_view *view)
 }
 
 void show_json_view(json_t *o, const struct snib_view *view,
-                    const struct kind_terms *terms)
+                    const struct kind_params *terms)
 {
     show_json_name(o, view->name, view->name_size);
     json_object_set_new(o, "held", json_boolean(view->holder_count > 0));
@@ -218,7 +218,7 @@ void show_json_view(json_t *o, const struct snib_view *view,
                         json_parties(view->holders, view->holder_count, true));
     json_object_set_new(o, "waiters",
                         json_parties(view->waiters, view->waiter_count, false));
-    add_terms(o, view, terms);
+    add_params(o, view, terms);
     add_closed(o, view);
 }
 
@@ -268,7 +268,7 @@ static void print_party(const char *label, const struct snib_party *p)
     printf("  %-8s %s\n", label, line);
 }
 
-void show_view(const struct snib_view *view, const struct kind_terms *terms)
+void show_view(const struct snib_view *view, const struct kind_params *terms)
 {
     char line[1024] = "", since[48], left[DURATION_TEXT_MAX];
     struct text t = TEXT_IN(line);

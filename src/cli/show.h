@@ -18,12 +18,12 @@ void show_json_name(json_t *object, const char *name, size_t size);
 json_t *show_json_party(const struct snib_party *, bool holder);
 /* Add the lock's fields to an object. */
 void show_json_view(json_t *object, const struct snib_view *,
-                    const struct kind_terms *);
+                    const struct kind_params *);
 /* Print, or nothing when anything of it found no memory (show_end tells), and
  * give up the reference. */
 void show_json_print(json_t *);
 /* A block of lines for people. */
-void show_view(const struct snib_view *, const struct kind_terms *);
+void show_view(const struct snib_view *, const struct kind_params *);
 /* HOST/PID (USER) running PROGRAM, and what it shares; no newline. */
 void show_party(struct text *, const struct snib_party *);
 /* Flush stdout; CLI_OK, or CLI_INTERNAL after saying, once, that it failed or

@@ -1,8 +1,8 @@
-/* statusline.c — see statusline.h. By hand, as the leash stays small; every
+/* statusline.c — see statusline.h. By hand, as the supervisor stays small; every
  * value is a number or a word of ours. */
 #include "statusline.h"
 #include "cli.h"
-#include "leash_step.h"
+#include "supervisor_step.h"
 #include "text.h"
 
 #include <errno.h>
@@ -34,22 +34,22 @@ bool statusline_write(int fd, const struct statusline *s)
            text_write(fd, line, t.used) == 0;
 }
 
-static enum leash_why cause_of(int exit)
+static enum supervisor_why cause_of(int exit)
 {
     switch (exit) {
     case CLI_USAGE:
-        return LEASH_WHY_USAGE;
+        return SUPERVISOR_CAUSE_USAGE;
     case CLI_CONFIG:
-        return LEASH_WHY_CONFIG;
+        return SUPERVISOR_CAUSE_CONFIG;
     default:
-        return LEASH_WHY_INTERNAL;
+        return SUPERVISOR_CAUSE_INTERNAL;
     }
 }
 
 void statusline_write_refused(int fd, int exit)
 {
     const struct statusline s = {.exit = exit,
-                                 .cause = leash_why_text(cause_of(exit))};
+                                 .cause = supervisor_why_text(cause_of(exit))};
 
     if (fd >= 0 && !written) {
         /* What is wrong with the descriptor was told, or comes behind it. */

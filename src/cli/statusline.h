@@ -8,7 +8,8 @@
 struct statusline {
     bool by_command;
     int exit;
-    const char *cause; /* one of LEASH_WHYS: plain ASCII, nothing to escape */
+    const char
+        *cause; /* one of SUPERVISOR_WHYS: plain ASCII, nothing to escape */
     bool ran;
     int64_t token; /* 0: none, written as null */
     int64_t waited_ms, held_ms;

@@ -137,7 +137,7 @@ static void waitline_print(struct waitline *w, struct text *t, int64_t now_ns)
 }
 
 void waitline_show(struct waitline *w, const struct snib_view *view,
-                   const struct kind_terms *terms, int64_t now_ns)
+                   const struct kind_params *terms, int64_t now_ns)
 {
     char line[1024];
     struct text t;

@@ -32,7 +32,7 @@ struct waitline {
 
 void waitline_init(struct waitline *, bool quiet, int64_t now_ns);
 void waitline_show(struct waitline *, const struct snib_view *,
-                   const struct kind_terms *, int64_t now_ns);
+                   const struct kind_params *, int64_t now_ns);
 /* How is the store? Asks nothing of it. A change makes the line due. */
 void waitline_watch(struct waitline *, struct snib_client *, int64_t now_ns);
 /* The line of a store that is away: true. */

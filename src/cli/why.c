@@ -74,8 +74,8 @@ static void add_name(struct text *t, const struct snib_view *view)
 static void add_party(struct text *t, const struct snib_party *p)
 {
     waitline_party(t, p);
-    if (p->lane > 0) {
-        text_addf(t, " owner %" PRIu64, p->lane);
+    if (p->owner > 0) {
+        text_addf(t, " owner %" PRIu64, p->owner);
     }
 }
 
@@ -224,7 +224,7 @@ static void print_outlook(const struct snib_view *view)
 }
 
 static void print_nobody(const char *name, const struct snib_view *view,
-                         const struct kind_terms *terms)
+                         const struct kind_params *terms)
 {
     if (terms->gate > 0) {
         printf("%s: a closed latch, %" PRId64 " step%s to go: it lets nobody "
@@ -240,7 +240,7 @@ static void print_nobody(const char *name, const struct snib_view *view,
 }
 
 void why_print(const struct why_locks *all, const struct snib_view *view,
-               const struct kind_terms *terms)
+               const struct kind_params *terms)
 {
     char line[LINE] = "";
     struct text t = TEXT_IN(line);

@@ -24,7 +24,7 @@ const struct snib_view *why_next(const struct why_locks *,
 
 /* "nightly: held by …", who waits, what comes next. */
 void why_print(const struct why_locks *, const struct snib_view *,
-               const struct kind_terms *);
+               const struct kind_params *);
 /* The cycle, a line for each that waits. */
 void why_print_cycle(const struct snib_cycle *);
 /* Is this lock waited for in the cycle? */

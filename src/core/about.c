@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* "&pid=", "&start=", "&since=", "&lane=" with 19 digits each, and
+/* "&pid=", "&start=", "&since=", "&owner=" with 19 digits each, and
  * "&leashed=1". "&held=" and "&above=" take what they need on top of that. */
 enum {
     NUMBERS_MAX = 5 + 7 + 7 + 6 + 4 * 19 + 10,
@@ -132,7 +132,7 @@ void snib__about_write(const struct snib__about *a, struct snib__buf *out)
     put_number(&w, "since", a->since_ms);
     put_number(&w, "start", a->start);
     put_number(&w, "leashed", a->leashed ? 1 : 0);
-    put_number(&w, "lane", a->lane);
+    put_number(&w, "owner", a->owner);
     put_ids(&w, "held", a->held, a->held_count - a->above_count);
     put_ids(&w, "above", a->held + a->held_count - a->above_count,
             a->above_count);
@@ -267,8 +267,8 @@ void snib__about_read(const void *text, size_t size, struct snib__about *ret)
             ret->since_ms = get_number(value);
         } else if (is(key, "leashed")) {
             ret->leashed = get_number(value) == 1;
-        } else if (is(key, "lane")) {
-            ret->lane = get_number(value);
+        } else if (is(key, "owner")) {
+            ret->owner = get_number(value);
         } else if (is(key, "held") && !ret->held_count) {
             get_held(value, ret);
         } else if (is(key, "above") && !ret->above_count) {

@@ -15,15 +15,16 @@ struct snib__about {
     char host[65], user[33], program[65], reason[129];
     int64_t pid, start; /* start: /proc/PID/stat field 22, 0: not known     */
     int64_t since_ms;   /* Unix time                                        */
-    int64_t lane;       /* in its process; 0: not known                     */
-    /* What its lane held when it began to wait: the first half of the
+    int64_t owner;      /* in its process; 0: not known                     */
+    /* What its owner held when it began to wait: the first half of the
      * requests' ids. So others see who waits for whom (core/waits.h). */
     uint64_t held[SNIB__ABOUT_HELD];
     uint32_t held_count;
     /* So many of these, the last ones, are other clients': what processes
      * above this one hold, which do nothing but wait for it. */
     uint32_t above_count;
-    bool leashed; /* outlives its process (a command its keeper, a fixed
+    bool
+        leashed; /* outlives its process (a command its background thread, a fixed
                            lease that was exported): do not take the lock over
                            merely because the pid is gone                   */
 };

@@ -135,7 +135,7 @@ static void forget(struct snib__store *s, struct snib__request *r)
 {
     snib__unlink(&r->own);
     snib__heap_remove(&s->heap, &r->timer);
-    r->chan = WAITING;
+    r->conn = WAITING;
     s->owned--;
 }
 
@@ -146,7 +146,7 @@ static void list_it(struct snib__store *s, snib_instant now,
         s->last.asked = now;
     }
     snib__heap_remove(&s->heap, &r->timer);
-    r->chan |= LISTED;
+    r->conn |= LISTED;
     snib__unlink(&r->link); /* an interim answer nobody has fetched yet */
     if (!r->blocked) {
         r->asked = now;
@@ -164,7 +164,7 @@ static void begin_ending(struct snib__store *s, const uint64_t id[2])
 {
     struct snib__request *r = find_acquire(s, id);
     if (r) {
-        r->chan |= ENDING;
+        r->conn |= ENDING;
         snib__heap_remove(&s->heap, &r->timer);
     }
 }
@@ -176,12 +176,12 @@ static void start(struct snib__store *s, snib_instant now,
     while ((l = snib__list_pop(chain))) {
         struct snib__request *r = of_link(l);
         if (owns(s, r)) { /* a waiter turned into something else */
-            assert(!(r->chan & LISTED));
+            assert(!(r->conn & LISTED));
             forget(s, r);
         }
         snib__link_init(&r->own);
         r->timer.index = 0;
-        r->chan = r->verb == SNIB__ACQUIRE && r->placed ? STANDS : WAITING;
+        r->conn = r->verb == SNIB__ACQUIRE && r->placed ? STANDS : WAITING;
         r->answer = SNIB__PENDING;
         r->blocked = false; /* of an earlier life */
         if (!reserve(s)) {
@@ -206,11 +206,11 @@ static void start(struct snib__store *s, snib_instant now,
 static void poll_now(struct snib__store *s, snib_instant now,
                      struct snib__request *r)
 {
-    if (r->chan & ENDING) {
+    if (r->conn & ENDING) {
         return;
     }
-    if (r->chan & LISTED) {
-        r->chan |= AGAIN;
+    if (r->conn & LISTED) {
+        r->conn |= AGAIN;
     } else {
         list_it(s, now, r);
     }
@@ -226,7 +226,7 @@ static void answer_final(struct snib__store *s, struct snib__request *r)
 static bool in_vain(const struct snib__request *r, snib_instant now)
 {
     return r->verb == SNIB__ACQUIRE && r->answer == SNIB__PENDING && r->err &&
-           !(r->chan & STANDS) && !r->resent && snib__reached(now, r->limit);
+           !(r->conn & STANDS) && !r->resent && snib__reached(now, r->limit);
 }
 
 static void tick(struct snib__store *s, snib_instant now)
@@ -255,12 +255,12 @@ static void poll_all(struct snib__store *s, snib_instant now)
     }
 }
 
-static void rung(struct snib__store *s, snib_instant now)
+static void notified(struct snib__store *s, snib_instant now)
 {
     uint64_t ids[IDS_AT_ONCE][2];
     uint32_t n;
     do {
-        n = s->ops->rung(s->instance, ids, IDS_AT_ONCE);
+        n = s->ops->notified(s->instance, ids, IDS_AT_ONCE);
         if (n > IDS_AT_ONCE) {
             poll_all(s, now);
             return;
@@ -280,8 +280,8 @@ static void input(struct snib__store *s, snib_instant now,
                   const struct snib__input *in)
 {
     switch (in->kind) {
-    case SNIB__IN_RUNG:
-        rung(s, now);
+    case SNIB__IN_NOTIFIED:
+        notified(s, now);
         tick(s, now);
         break;
     case SNIB__IN_TICK:
@@ -331,7 +331,7 @@ static void end_acquire(struct snib__store *s, const struct snib__request *c)
 {
     struct snib__request *r = find_acquire(s, c->id);
     bool cancelled = c->answer == SNIB__DONE;
-    if (!r || (r->chan & LISTED)) {
+    if (!r || (r->conn & LISTED)) {
         return;
     }
     snib__unlink(&r->link);
@@ -350,7 +350,7 @@ static bool cancels_nothing(struct snib__store *s,
 {
     struct snib__request *r = find_acquire(s, c->id);
     return c->verb == SNIB__CANCEL && c->answer == SNIB__PENDING && !c->token &&
-           r && r->answer == SNIB__PENDING && !(r->chan & (LISTED | STANDS)) &&
+           r && r->answer == SNIB__PENDING && !(r->conn & (LISTED | STANDS)) &&
            !r->resent;
 }
 
@@ -403,8 +403,8 @@ static void state(const struct snib__store *s, snib_instant now,
 static void come_back(struct snib__store *s, snib_instant now,
                       struct snib__request *r)
 {
-    bool again = r->chan & AGAIN, ending = r->chan & ENDING;
-    r->chan &= ENDING | STANDS;
+    bool again = r->conn & AGAIN, ending = r->conn & ENDING;
+    r->conn &= ENDING | STANDS;
     remember(s, now, r);
     if (cancels_nothing(s, r)) {
         r->answer = SNIB__DONE;
@@ -419,7 +419,7 @@ static void come_back(struct snib__store *s, snib_instant now,
         }
         return;
     case SNIB__QUEUED:
-        r->chan |= STANDS;
+        r->conn |= STANDS;
         if (again && !ending) {
             list_it(s, now, r);
             return;
@@ -444,7 +444,7 @@ static void come_back(struct snib__store *s, snib_instant now,
 
 bool snib__blocking_runs(const struct snib__request *r)
 {
-    return (r->chan & LISTED) && !(r->chan & STANDS);
+    return (r->conn & LISTED) && !(r->conn & STANDS);
 }
 
 void snib__blocking_done(struct snib__store *s, snib_instant now,

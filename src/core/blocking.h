@@ -35,7 +35,7 @@
 #define SNIB__POLL_FLOOR_MS 10
 /* rung() may return this instead of a count: some bell did not fit, any
  * waiting request may have been granted. */
-#define SNIB__RUNG_ALL UINT32_MAX
+#define SNIB__NOTIFIED_ALL UINT32_MAX
 
 /* ops stays valid as long as the store. */
 snib_err snib__blocking_open(const struct snib__blocking_ops *ops,

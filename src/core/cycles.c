@@ -1,12 +1,12 @@
 /* core/cycles.c — looking for the deadlock that a wait may be part of.
  *
- * Only a lane that holds something and waits for something else can be part
+ * Only an owner that holds something and waits for something else can be part
  * of a cycle: its wait is *nested*. It asks the store by a request of its own
- * (a stake, not this client's common turn), whose text names the grants that
- * the lane holds; so everybody sees it, and core/waits.c makes a graph of what
+ * (an own claim, not this client's common turn), whose text names the grants that
+ * the owner holds; so everybody sees it, and core/waits.c makes a graph of what
  * all clients say. Grants that were passed on inside a process are no trouble:
- * it is never asked which lane a holder's record names, only which grants a
- * waiting lane says it holds; and a grant so named is not passed on meanwhile.
+ * it is never asked which owner a holder's record names, only which grants a
+ * waiting owner says it holds; and a grant so named is not passed on meanwhile.
  *
  *   1 s after it began to wait, then every 2 s and up to a quarter more, the
  *   locks that are waited for are listed, once for all nested waits of the
@@ -22,7 +22,7 @@
  *   those pauses count as rest.
  *
  *   A wait that is to give up (core/waits.h: the youngest of a deadlock whose
- *   lane holds what is waited for) is looked at again 600 ms after
+ *   owner holds what is waited for) is looked at again 600 ms after
  *   that answer. If the very same deadlock (the same requests and grants) is
  *   there again, all of it existed at one instant between the two looks, and
  *   what exists of a deadlock at one instant stays: proven. The wait is
@@ -56,62 +56,64 @@ enum {
 
 void snib__cycles_init(struct snib__engine *e)
 {
-    for (int i = 0; i < SNIB__LANES; i++) {
-        snib__list_init(&e->lanes[i]);
+    for (int i = 0; i < SNIB__OWNERS; i++) {
+        snib__list_init(&e->owners[i]);
     }
     snib__list_init(&e->cycles.nested);
-    snib__link_init(&e->cycles.query.told);
-    snib__buf_init(&e->cycles.query.result, 0);
+    snib__link_init(&e->cycles.direct.told);
+    snib__buf_init(&e->cycles.direct.result, 0);
 }
 
 void snib__cycles_free(struct snib__engine *e)
 {
-    snib__buf_free(&e->cycles.query.result);
+    snib__buf_free(&e->cycles.direct.result);
 }
 
-/* -- what a lane holds ------------------------------------------------------- */
+/* -- what an owner holds ------------------------------------------------------- */
 
-static const struct snib__turn *grant_of(const struct snib__link *l,
-                                         uint64_t lane)
+static const struct snib__claim *grant_of(const struct snib__link *l,
+                                          uint64_t owner)
 {
-    const struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, by_lane);
-    const struct snib__turn *t = s->site->turn;
-    return s->lane == lane && s->state == SNIB__SEAT_SERVED && t &&
+    const struct snib__acquisition *s =
+        SNIB__CONTAINER(l, struct snib__acquisition, by_owner);
+    const struct snib__claim *t = s->local->claim;
+    return s->owner == owner && s->state == SNIB__ACQ_SERVED && t &&
                    t->holder == s
                ? t
                : NULL;
 }
 
-bool snib__cycles_holds(const struct snib__engine *e, uint64_t lane)
+bool snib__cycles_holds(const struct snib__engine *e, uint64_t owner)
 {
-    SNIB__LIST_EACH (l, &e->lanes[lane % SNIB__LANES]) {
-        if (grant_of(l, lane)) {
+    SNIB__LIST_EACH (l, &e->owners[owner % SNIB__OWNERS]) {
+        if (grant_of(l, owner)) {
             return true;
         }
     }
     return false;
 }
 
-bool snib__cycles_waits(const struct snib__engine *e, uint64_t lane)
+bool snib__cycles_waits(const struct snib__engine *e, uint64_t owner)
 {
     SNIB__LIST_EACH (l, &e->cycles.nested) {
-        if (SNIB__CONTAINER(l, struct snib__seat, nested)->lane == lane) {
+        if (SNIB__CONTAINER(l, struct snib__acquisition, nested)->owner ==
+            owner) {
             return true;
         }
     }
     return false;
 }
 
-/* Does its lane wait for something else, by a request that does not say what
- * the lane holds? It began to when it held nothing. */
+/* Does its owner wait for something else, by a request that does not say what
+ * the owner holds? It began to when it held nothing. */
 static bool waits_besides(const struct snib__engine *e,
-                          const struct snib__seat *s)
+                          const struct snib__acquisition *s)
 {
-    SNIB__LIST_EACH (l, &e->lanes[s->lane % SNIB__LANES]) {
-        const struct snib__seat *other =
-            SNIB__CONTAINER(l, struct snib__seat, by_lane);
-        if (other != s && other->lane == s->lane &&
-            other->state == SNIB__SEAT_WAITING && !other->terms.try_only &&
+    SNIB__LIST_EACH (l, &e->owners[s->owner % SNIB__OWNERS]) {
+        const struct snib__acquisition *other =
+            SNIB__CONTAINER(l, struct snib__acquisition, by_owner);
+        if (other != s && other->owner == s->owner &&
+            other->state == SNIB__ACQ_WAITING && !other->options.try_only &&
             !snib__linked(&other->nested)) {
             return true;
         }
@@ -119,20 +121,21 @@ static bool waits_besides(const struct snib__engine *e,
     return false;
 }
 
-/* Only a stake says what its lane holds: its request ends with its seat. A
- * turn's goes on for the next lane, which holds something else. Nor does a lane
+/* Only an own claim says what its owner holds: its request ends with its acquisition. A
+ * turn's goes on for the next owner, which holds something else. Nor does an owner
  * that waits for two things, of which the first would not say so: it can go
  * on. (Two that do are seen by others: core/waits.c.) */
 void snib__cycles_about(const struct snib__engine *e,
-                        const struct snib__seat *s, struct snib__about *about)
+                        const struct snib__acquisition *s,
+                        struct snib__about *about)
 {
-    about->lane = (int64_t)(s->lane & ~SNIB__LANE_FREE);
-    if (!e->cfg.deadlocks || !s->site->parent || s->terms.try_only ||
+    about->owner = (int64_t)(s->owner & ~SNIB__OWNER_FREE);
+    if (!e->cfg.deadlocks || !s->local->parent || s->options.try_only ||
         waits_besides(e, s)) {
         return;
     }
-    SNIB__LIST_EACH (l, &e->lanes[s->lane % SNIB__LANES]) {
-        const struct snib__turn *t = grant_of(l, s->lane);
+    SNIB__LIST_EACH (l, &e->owners[s->owner % SNIB__OWNERS]) {
+        const struct snib__claim *t = grant_of(l, s->owner);
         if (t && about->held_count < SNIB__ABOUT_HELD) {
             about->held[about->held_count++] = t->id[0];
         }
@@ -154,9 +157,9 @@ static snib_duration apart(const struct snib__engine *e, int64_t ms)
 }
 
 void snib__cycles_enter(struct snib__engine *e, snib_instant now,
-                        struct snib__seat *s)
+                        struct snib__acquisition *s)
 {
-    s->look_at = snib__after(now, snib__ms(FIRST_MS));
+    s->scan_at = snib__after(now, snib__ms(FIRST_MS));
     s->mark = 0;
     snib__list_push(&e->cycles.nested, &s->nested);
 }
@@ -164,16 +167,16 @@ void snib__cycles_enter(struct snib__engine *e, snib_instant now,
 snib_instant snib__cycles_due(const struct snib__engine *e)
 {
     snib_instant due = SNIB__NEVER;
-    if (e->cycles.asking || e->closed) {
+    if (e->cycles.acquiring || e->closed) {
         return due;
     }
     SNIB__LIST_EACH (l, &e->cycles.nested) {
-        const struct snib__seat *s =
-            SNIB__CONTAINER(l, struct snib__seat, nested);
+        const struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, nested);
         /* The second look of a proof is not put off. */
         due = snib__sooner(due, s->mark
-                                    ? s->look_at
-                                    : snib__later(s->look_at, e->cycles.again));
+                                    ? s->scan_at
+                                    : snib__later(s->scan_at, e->cycles.again));
     }
     return due;
 }
@@ -184,16 +187,16 @@ void snib__cycles_tick(struct snib__engine *e, snib_instant now)
     if (!snib__reached(now, snib__cycles_due(e))) {
         return;
     }
-    snib__buf_free(&c->query.result);
-    c->query =
-        (struct snib__query){.verb = SNIB__LIST,
-                             .text = "*",
-                             .awaited_only = true,
-                             .limit = snib__after(now, snib__ms(PATIENCE_MS))};
-    c->asking = true;
+    snib__buf_free(&c->direct.result);
+    c->direct =
+        (struct snib__direct){.verb = SNIB__LIST,
+                              .text = "*",
+                              .awaited_only = true,
+                              .limit = snib__after(now, snib__ms(PATIENCE_MS))};
+    c->acquiring = true;
     c->asked = now;
-    if (snib__engine_query(e, now, &c->query)) { /* no memory: later */
-        c->asking = false;
+    if (snib__engine_direct(e, now, &c->direct)) { /* no memory: later */
+        c->acquiring = false;
         c->again = snib__after(now, snib__ms(EVERY_MS));
     }
 }
@@ -212,8 +215,8 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *w,
     va_start(ap, format);
     int n = vsnprintf(w->text + w->used, w->size - w->used, format, ap);
     va_end(ap);
-    size_t room = w->size - w->used - 1;
-    w->used += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room;
+    size_t reserve = w->size - w->used - 1;
+    w->used += n < 0 ? 0 : (size_t)n < reserve ? (size_t)n : reserve;
 }
 
 /* The error is one line: what is not plain text is shown as '?'. */
@@ -247,11 +250,11 @@ static void say_who(struct words *w, const struct snib__wait *wait,
         say(w, "this");
     } else {
         say(w, "%s/%" PRId64 " owner %" PRId64, host, wait->about.pid,
-            wait->about.lane);
+            wait->about.owner);
     }
 }
 
-/* "this waits for 'a' held by h/1 lane 2; h/1 lane 2 waits for 'b' held by
+/* "this waits for 'a' held by h/1 owner 2; h/1 owner 2 waits for 'b' held by
  * this". What does not fit is counted: whole sentences or none of them. */
 static void tell_cycle(const struct snib__waits *g, uint32_t me,
                        struct snib_error *error)
@@ -296,11 +299,11 @@ static void tell_cycle(const struct snib__waits *g, uint32_t me,
 
 /* The wait s in this look. True: it is refused. */
 static bool judge(struct snib__engine *e, snib_instant now,
-                  const struct snib__waits *g, struct snib__seat *s)
+                  const struct snib__waits *g, struct snib__acquisition *s)
 {
-    const struct snib__turn *t = s->site->turn;
-    s->look_at = now; /* with the client's next look */
-    uint32_t me = t && t->state == SNIB__TURN_QUEUED
+    const struct snib__claim *t = s->local->claim;
+    s->scan_at = now; /* with the client's next look */
+    uint32_t me = t && t->state == SNIB__CLAIM_QUEUED
                       ? snib__waits_find(g, t->id)
                       : SNIB__WAIT_NONE;
     uint32_t set =
@@ -320,13 +323,13 @@ static bool judge(struct snib__engine *e, snib_instant now,
             s->mark = mark;
             s->marked_at = now;
         }
-        s->look_at = snib__after(now, snib__ms(PROOF_MS));
+        s->scan_at = snib__after(now, snib__ms(PROOF_MS));
         return false;
     }
     struct snib_error error;
     tell_cycle(g, me, &error);
     snib__engine_log(e, SNIB_LOG_WARN, "%s", error.text);
-    snib__seat_deadlock(e, now, s, &error);
+    snib__acquisition_deadlock(e, now, s, &error);
     return true;
 }
 
@@ -337,10 +340,10 @@ static void rest(struct snib__engine *e, snib_instant now)
 {
     struct snib__cycles *c = &e->cycles;
     int64_t all = now.ns - c->asked.ns;
-    int64_t took = c->query.took.ns > 0 ? c->query.took.ns : all;
+    int64_t took = c->direct.took.ns > 0 ? c->direct.took.ns : all;
     int64_t rested = all > took ? all - took : 0;
-    bool cost = !c->query.err || (c->query.answer == SNIB__UNKNOWN &&
-                                  snib__reached(now, c->query.limit));
+    bool cost = !c->direct.err || (c->direct.answer == SNIB__UNKNOWN &&
+                                   snib__reached(now, c->direct.limit));
     c->again = snib__after(now, apart(e, EVERY_MS));
     if (cost) {
         int64_t before = c->took.ns;
@@ -351,35 +354,36 @@ static void rest(struct snib__engine *e, snib_instant now)
     }
 }
 
-/* Seats that came while the look was under way are not in it for sure, and
+/* Acquisitions that came while the look was under way are not in it for sure, and
  * have a time of their own. */
 void snib__cycles_answer(struct snib__engine *e, snib_instant now,
                          snib_instant sent)
 {
     struct snib__cycles *c = &e->cycles;
     struct snib__waits *g = NULL;
-    c->asking = false;
+    c->acquiring = false;
     c->asked = snib__later(c->asked, sent); /* it may have had no line */
     rest(e, now);
-    if (c->query.err) {
+    if (c->direct.err) {
         snib__engine_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",
-                         c->query.error.text);
+                         c->direct.error.text);
     }
-    if (!c->query.err && !e->closed) {
-        g = snib__waits_new(snib__buf_bytes(&c->query.result),
-                            snib__buf_size(&c->query.result));
+    if (!c->direct.err && !e->closed) {
+        g = snib__waits_new(snib__buf_bytes(&c->direct.result),
+                            snib__buf_size(&c->direct.result));
     }
     SNIB__LIST_EACH_SAFE (l, next, &c->nested) {
-        struct snib__seat *s = SNIB__CONTAINER(l, struct snib__seat, nested);
-        if (!snib__reached(c->asked, s->look_at)) {
+        struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, nested);
+        if (!snib__reached(c->asked, s->scan_at)) {
             continue;
         }
         if (g) {
             (void)judge(e, now, g, s);
         } else {
-            s->look_at = c->again;
+            s->scan_at = c->again;
         }
     }
     snib__waits_free(g);
-    snib__buf_free(&c->query.result);
+    snib__buf_free(&c->direct.result);
 }

@@ -31,28 +31,28 @@ void snib__engine_log(struct snib__engine *e, int level, const char *fmt, ...)
 static void take_answer(struct snib__engine *e, snib_instant now,
                         struct snib__request *rq)
 {
-    struct snib__inquiry *q = rq->user;
+    struct snib__pending *q = rq->user;
     if (rq->answer != SNIB__QUEUED) {
         assert(e->out_requests > 0);
         e->out_requests--;
     }
-    if (q->turn) {
-        snib__turn_answer(e, now, q->turn, q);
-    } else if (rq->verb == SNIB__TERMS && rq->answer == SNIB__UNKNOWN &&
+    if (q->claim) {
+        snib__claim_answer(e, now, q->claim, q);
+    } else if (rq->verb == SNIB__PARAMS && rq->answer == SNIB__UNKNOWN &&
                !snib__reached(now, rq->limit)) {
         rq->resent = true; /* the same id: as if sent once */
         snib__buf_clear(&q->result);
-        snib__inquiry_start(e, q);
+        snib__pending_start(e, q);
     } else if (rq->verb >= SNIB__INSPECT) {
-        snib__query_answer(e, now, q);
+        snib__direct_answer(e, now, q);
     } else if (rq->answer != SNIB__QUEUED) {
-        snib__inquiry_put(e, q); /* an orphan's */
+        snib__pending_put(e, q); /* an orphan's */
     }
 }
 
 void snib__engine_settle(struct snib__engine *e, snib_instant now)
 {
-    if (e->company.open) {
+    if (e->batch.open) {
         return; /* until all are there */
     }
     for (;;) {
@@ -75,24 +75,24 @@ void snib__engine_settle(struct snib__engine *e, snib_instant now)
 
 /* -- grants that were ended, or are at risk ----------------------------------- */
 
-static bool is_about(const struct snib__turn *t, const uint64_t id[2])
+static bool is_about(const struct snib__claim *t, const uint64_t id[2])
 {
     return t && t->id[0] == id[0] && t->id[1] == id[1];
 }
 
 /* A grant of this id that is held, or whose answer is still on its way. */
-static struct snib__turn *turn_of(const struct snib__engine *e,
-                                  const uint64_t id[2])
+static struct snib__claim *claim_of(const struct snib__engine *e,
+                                    const uint64_t id[2])
 {
     SNIB__LIST_EACH (l, &e->held) {
-        struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
+        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
         if (is_about(t, id)) {
             return t;
         }
     }
     SNIB__LIST_EACH (l, &e->busy) {
-        struct snib__turn *t =
-            SNIB__CONTAINER(l, struct snib__inquiry, idle)->turn;
+        struct snib__claim *t =
+            SNIB__CONTAINER(l, struct snib__pending, idle)->claim;
         if (is_about(t, id)) {
             return t;
         }
@@ -109,12 +109,12 @@ static void tell_stuck(struct snib__engine *e)
     }
     e->out.stuck = false;
     SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-        struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
+        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
         if (t->renewing && t->renewing->rq.err) {
             if (!t->renewing->rq.only_asks) {
-                snib__seat_trouble(t->holder, t->renewing->error.text);
+                snib__acquisition_trouble(t->holder, t->renewing->error.text);
             }
-            snib__turn_fails(e, t);
+            snib__claim_fails(e, t);
         }
     }
 }
@@ -124,15 +124,15 @@ static void ask_ended(struct snib__engine *e, snib_instant now)
 {
     if (e->out.missed) { /* in batches: they are one chain */
         SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-            snib__turn_hint(e, now,
-                            SNIB__CONTAINER(l, struct snib__turn, held));
+            snib__claim_hint(e, now,
+                             SNIB__CONTAINER(l, struct snib__claim, held));
         }
         e->out.missed = false;
     }
     for (uint32_t i = 0; i < e->out.ended_count; i++) {
-        struct snib__turn *t = turn_of(e, e->out.ended[i]);
+        struct snib__claim *t = claim_of(e, e->out.ended[i]);
         if (t) {
-            snib__turn_hint(e, now, t);
+            snib__claim_hint(e, now, t);
         }
     }
     e->out.ended_count = 0;
@@ -142,7 +142,7 @@ static void ask_ended(struct snib__engine *e, snib_instant now)
 static snib_instant held_since(const struct snib__engine *e)
 {
     struct snib__link *l = snib__list_first(&e->held);
-    return l ? SNIB__CONTAINER(l, struct snib__turn, held)->granted
+    return l ? SNIB__CONTAINER(l, struct snib__claim, held)->granted
              : SNIB__NEVER;
 }
 
@@ -166,8 +166,8 @@ static void listen_from_now(struct snib__engine *e, snib_instant now)
     e->out.listens = true;
     if (e->cfg.blocking) { /* a renewal opens the way, and names it */
         SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-            snib__turn_hint(e, now,
-                            SNIB__CONTAINER(l, struct snib__turn, held));
+            snib__claim_hint(e, now,
+                             SNIB__CONTAINER(l, struct snib__claim, held));
         }
     } else {
         e->ops->input(e->store, now, &tick);
@@ -197,8 +197,8 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
 {
     static const struct snib__input tick = {.kind = SNIB__IN_TICK};
     struct snib__timer *t;
-    while ((t = snib__heap_min(&e->turns)) && snib__reached(now, t->at)) {
-        snib__turn_due(e, now, SNIB__CONTAINER(t, struct snib__turn, timer));
+    while ((t = snib__heap_min(&e->claims)) && snib__reached(now, t->at)) {
+        snib__claim_due(e, now, SNIB__CONTAINER(t, struct snib__claim, timer));
     }
     snib__engine_settle(e, now);
     if (snib__reached(now, e->ops->due(e->store))) {
@@ -206,8 +206,10 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
         tell_stuck(e);
         snib__engine_settle(e, now);
     }
-    while ((t = snib__heap_min(&e->seats)) && snib__reached(now, t->at)) {
-        snib__seat_due(e, now, SNIB__CONTAINER(t, struct snib__seat, timer));
+    while ((t = snib__heap_min(&e->acquisitions)) &&
+           snib__reached(now, t->at)) {
+        snib__acquisition_due(
+            e, now, SNIB__CONTAINER(t, struct snib__acquisition, timer));
     }
     snib__engine_settle(e, now);
     listen_from_now(e, now);
@@ -217,17 +219,17 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
 snib_instant snib__engine_due(const struct snib__engine *e)
 {
     snib_instant store = snib__sooner(e->ops->due(e->store), listen_due(e));
-    return snib__sooner(
-        snib__sooner(store, snib__cycles_due(e)),
-        snib__sooner(snib__heap_due(&e->turns), snib__heap_due(&e->seats)));
+    return snib__sooner(snib__sooner(store, snib__cycles_due(e)),
+                        snib__sooner(snib__heap_due(&e->claims),
+                                     snib__heap_due(&e->acquisitions)));
 }
 
 void snib__engine_jumped(struct snib__engine *e, snib_instant now)
 {
     SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-        struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
-        if (!snib__turn_check(e, now, t)) {
-            snib__turn_risk(e, now, t, SNIB_WHY_PAUSED);
+        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
+        if (!snib__claim_check(e, now, t)) {
+            snib__claim_risk(e, now, t, SNIB_CAUSE_PAUSED);
         }
     }
     snib__engine_settle(e, now);

@@ -67,7 +67,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     snib__rng_init(&e->rng, &cfg->seed);
     snib__list_init(&e->chain);
     snib__list_init(&e->told);
-    snib__list_init(&e->told_queries);
+    snib__list_init(&e->told_directs);
     snib__cycles_init(e);
     snib__list_init(&e->held);
     snib__list_init(&e->spare);
@@ -76,12 +76,12 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     snib__list_init(&e->out.exec);
     e->out.log = cfg->log;
     e->out.log_data = cfg->log_data;
-    for (int i = 0; i < SNIB__CHANS; i++) {
-        snib__buf_init(&e->out.chan[i].out, OUT_LIMIT);
+    for (int i = 0; i < SNIB__CONNS; i++) {
+        snib__buf_init(&e->out.conn[i].out, OUT_LIMIT);
     }
-    snib_err err = snib__sites_init(e);
+    snib_err err = snib__local_locks_init(e);
     if (!err) {
-        err = snib__inquiries_init(e);
+        err = snib__pending_init(e);
     }
     if (err) {
         snib__fail_plain(reterr, err);
@@ -92,8 +92,8 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
         snib__engine_free(e);
         return err;
     }
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
-        e->out.chans = e->out.chan[i].used ? i + 1 : e->out.chans;
+    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
+        e->out.conns = e->out.conn[i].used ? i + 1 : e->out.conns;
     }
     *ret = e;
     return snib__ok(reterr);
@@ -110,34 +110,35 @@ void snib__engine_free(struct snib__engine *e)
         e->ops->free(e->store);
     }
     for (uint32_t i = 0; i < e->slot_cap; i++) {
-        if (e->slots[i].seat) {
-            snib__free(e->slots[i].seat->above);
-            snib__free(e->slots[i].seat->reason);
-            snib__free(e->slots[i].seat->trouble);
-            snib__free(e->slots[i].seat);
+        if (e->slots[i].acq) {
+            snib__free(e->slots[i].acq->above);
+            snib__free(e->slots[i].acq->reason);
+            snib__free(e->slots[i].acq->trouble);
+            snib__free(e->slots[i].acq);
         }
     }
     snib__free(e->slots);
     for (uint32_t i = 0; i < e->bucket_count; i++) {
         SNIB__LIST_EACH (l, &e->buckets[i]) {
-            struct snib__site *s =
-                SNIB__CONTAINER(l, struct snib__site, bucket);
-            SNIB__LIST_EACH (k, &s->stakes) {
-                snib__free(SNIB__CONTAINER(k, struct snib__site, bucket)->turn);
+            struct snib__local_lock *s =
+                SNIB__CONTAINER(l, struct snib__local_lock, bucket);
+            SNIB__LIST_EACH (k, &s->own_claims) {
+                snib__free(
+                    SNIB__CONTAINER(k, struct snib__local_lock, bucket)->claim);
             }
-            snib__free(s->turn);
+            snib__free(s->claim);
         }
     }
     if (e->buckets) {
-        snib__sites_free(e);
+        snib__local_locks_free(e);
     }
-    snib__inquiries_free(e);
-    for (int i = 0; i < SNIB__CHANS; i++) {
-        snib__buf_wipe(&e->out.chan[i].out); /* a login stood in it */
-        snib__buf_free(&e->out.chan[i].out);
+    snib__pending_free(e);
+    for (int i = 0; i < SNIB__CONNS; i++) {
+        snib__buf_wipe(&e->out.conn[i].out); /* a login stood in it */
+        snib__buf_free(&e->out.conn[i].out);
     }
-    snib__heap_free(&e->turns);
-    snib__heap_free(&e->seats);
+    snib__heap_free(&e->claims);
+    snib__heap_free(&e->acquisitions);
     snib__cycles_free(e);
     snib__free(e);
 }
@@ -146,20 +147,20 @@ void snib__engine_close(struct snib__engine *e, snib_instant now)
 {
     e->closed = true;
     for (uint32_t i = 0; i < e->slot_cap; i++) {
-        struct snib__seat *s = e->slots[i].seat;
-        if (s && s->state == SNIB__SEAT_WAITING) {
-            struct snib__site *site = s->site;
-            snib__seat_refuse(e, s, SNIB_ERR_CLOSED, NULL);
-            if (site->turn && snib__list_empty(&site->waiting)) {
-                snib__turn_desert(e, now, site->turn);
+        struct snib__acquisition *s = e->slots[i].acq;
+        if (s && s->state == SNIB__ACQ_WAITING) {
+            struct snib__local_lock *local = s->local;
+            snib__acquisition_refuse(e, s, SNIB_ERR_CLOSED, NULL);
+            if (local->claim && snib__list_empty(&local->waiting)) {
+                snib__claim_give_up(e, now, local->claim);
             }
         }
     }
     SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-        struct snib__turn *t = SNIB__CONTAINER(l, struct snib__turn, held);
-        if (!snib__turn_check(e, now, t) && t->holder) {
+        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
+        if (!snib__claim_check(e, now, t) && t->holder) {
             t->holder->holds = 0;
-            snib__turn_release(e, now, t);
+            snib__claim_release(e, now, t);
         }
     }
     snib__engine_settle(e, now);
@@ -230,8 +231,8 @@ void snib__engine_counts(const struct snib__engine *e, struct snib__counts *ret)
     ret->leaving = e->leaving;
     ret->waiting = ret->held = 0;
     for (uint32_t i = 0; i < e->slot_cap; i++) {
-        const struct snib__seat *s = e->slots[i].seat;
-        ret->waiting += s && s->state == SNIB__SEAT_WAITING;
-        ret->held += s && s->state == SNIB__SEAT_SERVED;
+        const struct snib__acquisition *s = e->slots[i].acq;
+        ret->waiting += s && s->state == SNIB__ACQ_WAITING;
+        ret->held += s && s->state == SNIB__ACQ_SERVED;
     }
 }

@@ -1,10 +1,10 @@
 /* core/explain.c — a risk, a loss and a forced release, in words.
  *
- * The reason of a loss is one word of snib_reason, which programs compare; the
+ * The reason of a loss is one word of snib_cause, which programs compare; the
  * person who reads a log wants to know more: what the last renewal was refused
- * with, who ended the grant and why. That is kept as a text with the seat
+ * with, who ended the grant and why. That is kept as a text with the acquisition
  * (`trouble`), from the first renewal that fails until one succeeds or the
- * seat is freed. A quiet grant has none: it costs a pointer.
+ * acquisition is freed. A quiet grant has none: it costs a pointer.
  *
  * What others wrote (the reason of a forced release, a server's error) is
  * data: controls become '?', so that it stays one line. */
@@ -27,7 +27,7 @@ static void one_line(char *text)
     }
 }
 
-void snib__seat_trouble(struct snib__seat *s, const char *text)
+void snib__acquisition_trouble(struct snib__acquisition *s, const char *text)
 {
     if (!s || !text || !*text || (s->trouble && !strcmp(s->trouble, text))) {
         return;
@@ -40,7 +40,7 @@ void snib__seat_trouble(struct snib__seat *s, const char *text)
     }
 }
 
-void snib__seat_recovered(struct snib__seat *s)
+void snib__acquisition_recovered(struct snib__acquisition *s)
 {
     if (s) {
         snib__free(s->trouble);
@@ -84,7 +84,7 @@ void snib__explain_force(const struct snib__about *by, const char *reason,
 
 void snib__explain_revoked(struct snib_error *e)
 {
-    const char *word = snib_reason_text(SNIB_WHY_REVOKED);
+    const char *word = snib_cause_text(SNIB_CAUSE_REVOKED);
     e->code = SNIB_ERR_LOST;
     one_line(e->text);
     if (strncmp(e->text, word, strlen(word))) {
@@ -92,9 +92,9 @@ void snib__explain_revoked(struct snib_error *e)
     }
 }
 
-static const char *risk_text(snib_reason why)
+static const char *risk_text(snib_cause why)
 {
-    return why == SNIB_WHY_PAUSED
+    return why == SNIB_CAUSE_PAUSED
                ? "this process or machine stood still, or its clock was set; "
                  "the store has not confirmed the grant yet"
                : "a renewal failed";
@@ -102,36 +102,37 @@ static const char *risk_text(snib_reason why)
 
 /* The cause's word first. What a renewal was refused with before matters where
  * it is the cause; a text of a forced release begins with its word. */
-static void loss_text(snib_reason why, const char *more, char *ret, size_t size)
+static void loss_text(snib_cause why, const char *more, char *ret, size_t size)
 {
-    const char *word = snib_reason_text(why), *text = "";
+    const char *word = snib_cause_text(why), *text = "";
     switch (why) {
-    case SNIB_WHY_REVOKED:
+    case SNIB_CAUSE_REVOKED:
         snprintf(ret, size, "%s", *more ? more : word);
         return;
-    case SNIB_WHY_UNREACHABLE:
+    case SNIB_CAUSE_UNREACHABLE:
         text = *more ? more : "no renewal was answered";
         break;
-    case SNIB_WHY_EXPIRED:
+    case SNIB_CAUSE_EXPIRED:
         text = *more ? more : "the lease was fixed, and is over";
         break;
-    case SNIB_WHY_STOLEN:
+    case SNIB_CAUSE_STOLEN:
         text = "the store does not know the grant any more";
         break;
-    case SNIB_WHY_PAUSED:
+    case SNIB_CAUSE_PAUSED:
         text = "this process or machine stood still past the deadline";
         break;
-    case SNIB_WHY_HOLD_MAX:
+    case SNIB_CAUSE_HOLD_MAX:
         text = "held for as long as hold_max_ms allows";
         break;
-    case SNIB_WHY_NONE:
+    case SNIB_CAUSE_NONE:
         break;
     }
     snprintf(ret, size, "%s%s%s", word, *text ? ": " : "", text);
 }
 
 void snib__engine_explain(struct snib__engine *e, snib_instant now,
-                          const struct snib__seat *s, char *ret, size_t size)
+                          const struct snib__acquisition *s, char *ret,
+                          size_t size)
 {
     struct snib_status status;
     const char *more = s->trouble ? s->trouble : "";
@@ -145,10 +146,10 @@ void snib__engine_explain(struct snib__engine *e, snib_instant now,
     case SNIB_RELEASED:
         break;
     case SNIB_AT_RISK:
-        snprintf(ret, size, "%s", *more ? more : risk_text(status.reason));
+        snprintf(ret, size, "%s", *more ? more : risk_text(status.cause));
         break;
     case SNIB_LOST:
-        loss_text(status.reason, more, ret, size);
+        loss_text(status.cause, more, ret, size);
         break;
     }
     drop_half(ret);

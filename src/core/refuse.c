@@ -34,12 +34,13 @@ void snib__refuse_size(struct snib__request *r, int64_t size)
                    (long long)(SNIB_PERMITS_MAX - size));
 }
 
-void snib__refuse_beside_over(struct snib__request *r)
+void snib__refuse_upgrade_over(struct snib__request *r)
 {
     r->answer = SNIB__NO;
-    r->err = snib__fail(r->reterr, SNIB_ERR_LOST,
-                        "the grant that this lane holds on the lock has ended; "
-                        "release it and begin anew");
+    r->err =
+        snib__fail(r->reterr, SNIB_ERR_LOST,
+                   "the grant that this owner holds on the lock has ended; "
+                   "release it and begin anew");
 }
 
 void snib__refuse_second_upgrade(struct snib__request *r)

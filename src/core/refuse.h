@@ -13,7 +13,7 @@ void snib__refuse_no_size(struct snib__request *);
 /* TERMS: the size would fall below 0 or grow beyond bounds. USAGE. */
 void snib__refuse_size(struct snib__request *, int64_t size);
 /* The grant beside which this one was to stand has ended. LOST. */
-void snib__refuse_beside_over(struct snib__request *);
+void snib__refuse_upgrade_over(struct snib__request *);
 /* Two readers that both want to write would wait for each other. DEADLOCK. */
 void snib__refuse_second_upgrade(struct snib__request *);
 

@@ -25,7 +25,7 @@
 #include "snib.h"
 
 #define SNIB__STORE_ABI 1
-#define SNIB__CHANS     21 /* a quorum: three for each of seven nodes */
+#define SNIB__CONNS     21 /* a quorum: three for each of seven nodes */
 #define SNIB__HINTS     8
 
 typedef enum snib__verb {
@@ -37,22 +37,22 @@ typedef enum snib__verb {
     SNIB__LIST,
     SNIB__FORCE, /* force-release                                         */
     SNIB__DOCTOR,
-    SNIB__TERMS, /* size of a semaphore, count of a latch                  */
+    SNIB__PARAMS, /* size of a semaphore, count of a latch                  */
     SNIB__VALUE_GET,
     SNIB__VALUE_PUT,
     SNIB__VALUE_DELETE
 } snib__verb;
 
 /* What TERMS does with its amount. */
-typedef enum snib__terms_op {
-    SNIB__TERMS_GET,
-    SNIB__TERMS_SIZE, /* set the size                                       */
-    SNIB__TERMS_INIT, /* set it if there is none                            */
-    SNIB__TERMS_ADD,  /* more permits, or fewer                             */
-    SNIB__TERMS_GATE, /* close an open latch with so far to go              */
-    SNIB__TERMS_DOWN, /* count a closed one down                            */
-    SNIB__TERMS_OPEN  /* open it                                            */
-} snib__terms_op;
+typedef enum snib__params_op {
+    SNIB__PARAMS_GET,
+    SNIB__PARAMS_SIZE,  /* set the size                                       */
+    SNIB__PARAMS_INIT,  /* set it if there is none                            */
+    SNIB__PARAMS_ADD,   /* more permits, or fewer                             */
+    SNIB__PARAMS_CLOSE, /* close an open latch with so far to go              */
+    SNIB__PARAMS_DOWN,  /* count a closed one down                            */
+    SNIB__PARAMS_OPEN   /* open it                                            */
+} snib__params_op;
 
 /* P4 in one type. QUEUED is not final: the same ACQUIRE is answered again. */
 typedef enum snib__answer {
@@ -68,7 +68,7 @@ typedef enum snib__answer {
 /* A library that others have blocked for less than this: it passes. */
 #define SNIB__BLOCKED_NS INT64_C(100000000)
 
-/* One attempt by this client for one lock (lanes are the core's business).
+/* One attempt by this client for one lock (owners are the core's business).
  * From start() until its final answer it belongs to the store; the core may
  * start() it again afterwards (a repeat: same id).
  *
@@ -102,7 +102,7 @@ typedef enum snib__answer {
  *           at this name; it stays the grant's, however often it is asked.
  *           DONE may set id: a store that asks under ids of its own (a
  *           quorum) tells under which one the grant stands.
- *           company: tries of one chain with the same number are one step of
+ *           batch: tries of one chain with the same number are one step of
  *           a store that can do so, which nobody sees half done: in the order
  *           of `place`, until one is not DONE. Those behind it are not looked
  *           at: NO, err CANCELLED. all: those before it are ended again in
@@ -133,7 +133,7 @@ typedef enum snib__answer {
  *           err CANCELLED): at the latest in the step that answers the CANCEL,
  *           or when its own reply comes if one is still awaited on a line. It
  *           is not polled any more from the start of the CANCEL.
- *  INSPECT  name; rows go to result.   LIST  glob in text. keepers: nobody
+ *  INSPECT  name; rows go to result.   LIST  glob in text. background: nobody
  *           waits for it, so it may take its time, and takes no more than a
  *           fiftieth of a server's: pauses move its limit on. Sets left:
  *           what it took without its pauses, 0: all until the answer.
@@ -166,28 +166,29 @@ struct snib__request {
     snib__verb verb;
     snib_kind kind;
     uint32_t permits, capacity;
-    uint32_t company; /* asked for in one step with others; 0: alone    */
-    int8_t rank;      /* higher ones first; 0: ordinary        */
-    uint8_t chan;     /* the store's: line it went out on      */
-    uint8_t spins;    /* the store's: times it asked in vain   */
-    uint8_t misread;  /* the store's: answers in a row that it did not
+    uint32_t batch;  /* asked for in one step with others; 0: alone    */
+    int8_t rank;     /* higher ones first; 0: ordinary        */
+    uint8_t conn;    /* the store's: line it went out on      */
+    uint8_t spins;   /* the store's: times it asked in vain   */
+    uint8_t misread; /* the store's: answers in a row that it did not
                          understand; it lets repeats wait, and the text of
                          the last is in reterr until the next answer       */
-    uint8_t op;       /* snib__terms_op                        */
-    uint8_t place;    /* in its company                        */
-    bool all;         /* the company: all or none              */
-    bool spin;        /* do not stand in a queue: ask again      */
-    bool far;         /* DONE: the token is more than a day ahead of the store's
+    uint8_t op;      /* snib__params_op                        */
+    uint8_t index;   /* in its batch                        */
+    bool all;        /* the batch: all or none              */
+    bool spin;       /* do not stand in a queue: ask again      */
+    bool far;        /* DONE: the token is more than a day ahead of the store's
                   clock, so it is no floor for other names                  */
-    bool placed;      /* ACQUIRE, started again: the store had it in its queue
+    bool placed;     /* ACQUIRE, started again: the store had it in its queue
                   before, so something of it may be there                   */
-    bool once;        /* not sent before: one failed attempt to connect ends it
+    bool once;       /* not sent before: one failed attempt to connect ends it
                   (NOT_APPLIED), not its limit                              */
-    bool blocked;     /* NOT_APPLIED, PENDING: others were inside the library
+    bool blocked;    /* NOT_APPLIED, PENDING: others were inside the library
                   all the time, as they are when they write                 */
     snib_instant asked; /* blocked: since when it has been, however often it
                   was asked                                                 */
-    bool may_queue, resent, revoked, keepers; /* keepers: not a caller's own
+    bool may_queue, resent, revoked,
+        background;    /* background: not a caller's own
                                       wait (renewal, clean-up); resent: a copy
                                       may be executed later. The store sets it
                                       with DONE when one is still on its way */
@@ -196,8 +197,8 @@ struct snib__request {
     int64_t token, floor;   /* floor: highest token seen here        */
     int64_t amount;         /* of a TERMS                            */
     int64_t granted;        /* CANCEL, the answer                    */
-    uint32_t room, position, slot;
-    uint64_t beside[2];
+    uint32_t reserve, position, slot;
+    uint64_t upgrade_of[2];
     snib_duration lease, delay;
     snib_instant born;  /* VALUE_…: when the id was first asked for; a store
                            that sends later than it is asked counts from here */
@@ -227,7 +228,7 @@ struct snib__request {
 
 /* A byte stream to one server. Buffers are the engine's, the ends are run's
  * or the simulator's. TLS sits between: bytes in, bytes out, same mutex.   */
-struct snib__chan {
+struct snib__conn {
     struct snib__buf out; /* store appends, driver takes           */
     uint32_t awaited;     /* answers due: 0 = nobody need read     */
     bool pushes;          /* may speak unasked (subscription)      */
@@ -239,15 +240,15 @@ struct snib__chan {
 typedef enum snib__input_kind {
     SNIB__IN_OPENED, /* chan is connected                                  */
     SNIB__IN_BYTES,
-    SNIB__IN_CLOSED,  /* by the peer, by an error, or after out->shut       */
-    SNIB__IN_REFUSED, /* could not be connected; bytes: why (text)          */
-    SNIB__IN_RUNG,    /* the bell's fd is readable                          */
-    SNIB__IN_TICK     /* due() has come                                     */
+    SNIB__IN_CLOSED,   /* by the peer, by an error, or after out->shut       */
+    SNIB__IN_REFUSED,  /* could not be connected; bytes: why (text)          */
+    SNIB__IN_NOTIFIED, /* the bell's fd is readable                          */
+    SNIB__IN_TICK      /* due() has come                                     */
 } snib__input_kind;
 
 struct snib__input {
     snib__input_kind kind;
-    uint8_t chan;
+    uint8_t conn;
     bool hopeless;     /* REFUSED: there is no such host        */
     const void *bytes; /* borrowed for the call                 */
     size_t size;
@@ -272,8 +273,8 @@ struct snib__out {
                                       told of forced releases, and names it
                                       with the next RENEW of each grant if it
                                       is not named there yet                */
-    uint32_t chans; /* channels in use: 0 .. chans - 1       */
-    struct snib__chan chan[SNIB__CHANS];
+    uint32_t conns; /* channels in use: 0 .. chans - 1       */
+    struct snib__conn conn[SNIB__CONNS];
     void (*log)(void *data, int level, const char *line); /* may be NULL    */
     void *log_data;
 };
@@ -353,11 +354,11 @@ struct snib__blocking_ops {
                      struct snib_error *reterr);
     void (*exec)(void *, snib_instant now, struct snib__list *chain);
     /* -1: none. Readable: there are messages for rung(). */
-    int (*bell_fd)(void *);
+    int (*notifier_fd)(void *);
     /* Take all messages; write the ids of requests that may have been
      * granted to ids (at most max), return how many. Called with the client
      * mutex held: must not block. */
-    uint32_t (*rung)(void *, uint64_t (*ids)[2], uint32_t max);
+    uint32_t (*notified)(void *, uint64_t (*ids)[2], uint32_t max);
     void (*free)(void *);
 };
 

@@ -21,13 +21,13 @@ enum { EDGES_MAX = 1 << 22, ALIVE_MOST_MS = 3000, SLACK_MS = 50 };
 
 /* What matters of a holder: its rows are read again for each waiter. */
 struct holder {
-    const uint8_t *owner;
+    const uint8_t *client_id;
     size_t owner_size;
     uint64_t grant;
     snib_kind kind;
 };
 
-/* "The lane of this wait holds this grant", sorted by grant. */
+/* "The owner of this wait holds this grant", sorted by grant. */
 struct claim {
     uint64_t grant;
     uint32_t wait;
@@ -59,8 +59,8 @@ static void read_party(struct snib__rec *r, struct snib__wait *w)
     *w = (struct snib__wait){.set = SNIB__WAIT_NONE,
                              .sure_set = SNIB__WAIT_NONE};
     while (snib__rec_next_field(r)) {
-        if (r->field == SNIB__F_OWNER && r->size < sizeof w->owner) {
-            memcpy(w->owner, r->data, r->size);
+        if (r->field == SNIB__F_OWNER && r->size < sizeof w->client_id) {
+            memcpy(w->client_id, r->data, r->size);
         } else if (r->field == SNIB__F_REQUEST && r->size == 32) {
             w->request[0] = hex64(r->data);
             w->request[1] = hex64(r->data + 16);
@@ -81,7 +81,7 @@ static void read_holder(struct snib__rec *r, struct holder *h)
     *h = (struct holder){0};
     while (snib__rec_next_field(r)) {
         if (r->field == SNIB__F_OWNER) {
-            h->owner = r->data;
+            h->client_id = r->data;
             h->owner_size = r->size;
         } else if (r->field == SNIB__F_REQUEST && r->size == 32) {
             h->grant = hex64(r->data);
@@ -142,20 +142,20 @@ static void read_waits(struct snib__waits *g, const void *rows, size_t size)
     }
 }
 
-static int by_lane(const void *a, const void *b)
+static int by_owner(const void *a, const void *b)
 {
     const struct snib__wait *x = *(struct snib__wait *const *)a;
     const struct snib__wait *y = *(struct snib__wait *const *)b;
-    int order = memcmp(x->owner, y->owner, sizeof x->owner);
+    int order = memcmp(x->client_id, y->client_id, sizeof x->client_id);
     return order ? order
-                 : (x->about.lane > y->about.lane) -
-                       (x->about.lane < y->about.lane);
+                 : (x->about.owner > y->about.owner) -
+                       (x->about.owner < y->about.owner);
 }
 
-/* A lane that waits for two things may be served with one of them and go on.
+/* An owner that waits for two things may be served with one of them and go on.
  * (A scan that shows a lock twice does this, too: no cycle through it then,
- * the next look will tell.) Lane 0 is not known, and holds nothing known. Nor
- * is it known of a wait that holds nothing: it may be that of several lanes by
+ * the next look will tell.) Owner 0 is not known, and holds nothing known. Nor
+ * is it known of a wait that holds nothing: it may be that of several owners by
  * turns, of which the one it names has left. */
 static bool set_apart(struct snib__waits *g)
 {
@@ -165,13 +165,13 @@ static bool set_apart(struct snib__waits *g)
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->count; i++) {
-        if (g->waits[i].about.lane && g->waits[i].about.held_count) {
+        if (g->waits[i].about.owner && g->waits[i].about.held_count) {
             v[n++] = &g->waits[i];
         }
     }
-    qsort(v, n, sizeof(*v), by_lane);
+    qsort(v, n, sizeof(*v), by_owner);
     for (uint32_t i = 1; i < n; i++) {
-        if (by_lane(&v[i - 1], &v[i]) == 0) {
+        if (by_owner(&v[i - 1], &v[i]) == 0) {
             v[i - 1]->apart = v[i]->apart = true;
         }
     }
@@ -206,7 +206,7 @@ static bool read_claims(struct builder *b)
     return b->claims != NULL;
 }
 
-/* The wait whose lane holds this grant, or above which it is held; NONE: nobody
+/* The wait whose owner holds this grant, or above which it is held; NONE: nobody
  * who waits says so, or more than one. */
 static uint32_t holder_waits(const struct builder *b,
                              const struct holder *holder, bool *ret_above)
@@ -223,8 +223,9 @@ static uint32_t holder_waits(const struct builder *b,
     for (; low < b->claim_count && b->claims[low].grant == holder->grant;
          low++) {
         const struct snib__wait *w = &b->g->waits[b->claims[low].wait];
-        bool own = strlen(w->owner) == holder->owner_size &&
-                   memcmp(w->owner, holder->owner, holder->owner_size) == 0;
+        bool own =
+            strlen(w->client_id) == holder->owner_size &&
+            memcmp(w->client_id, holder->client_id, holder->owner_size) == 0;
         if (own == b->claims[low].above) {
             continue;
         }

@@ -3,19 +3,19 @@
  * Pure: rows of LIST (base/record.h) in, cycles out. Terms:
  *
  *   wait   a request in the queue of a lock: a node. Its text (core/about.h)
- *          names the grants that its lane held when it began to wait.
+ *          names the grants that its owner held when it began to wait.
  *   edge   from a wait to another that must end first, because the other's
- *          lane holds a grant that this one does not fit with, or because the
+ *          owner holds a grant that this one does not fit with, or because the
  *          other stands ahead in the same queue (first come, first served).
  *
- * An edge through a grant exists only if a *waiting* lane says that it holds
+ * An edge through a grant exists only if a *waiting* owner says that it holds
  * it; who holds and does not wait can go on, and so can everybody behind it.
  * Or a waiting process says that the grant is held *above* it, by a client
  * whose command does nothing but wait for this process (snib run in snib run).
- * What a lane holds stays held when its process dies, until the lease is over;
+ * What an owner holds stays held when its process dies, until the lease is over;
  * what is held above may go on as soon as this process is dead. So of such a
  * wait it counts when it was last heard of (snib__waits_unheard).
- * A lane that waits for two things at once is taken for one that can go on: both
+ * An owner that waits for two things at once is taken for one that can go on: both
  * waits say what it holds, or neither does (core/cycles.c).
  * Each edge is necessary: the wait cannot end before the other has ended. So
  * a cycle of edges that exist at one instant is a deadlock whatever else
@@ -23,7 +23,7 @@
  *
  * Permits are the exception, twice: a request for some waits until enough of
  * the holders, not all, have given back; and any thread may give back permits,
- * not only the lane that waits. A cycle that needs either is found (when every
+ * not only the owner that waits. A cycle that needs either is found (when every
  * holder waits in vain), but is not `sure`. Barriers and latches wait for
  * somebody to come, not to go: no edges. */
 #ifndef SNIB__WAITS_H
@@ -38,11 +38,11 @@ struct snib__wait {
     const void *name; /* of the lock; in the rows                            */
     uint32_t name_size;
     uint32_t lock;       /* number of the lock in the rows                   */
-    char owner[33];      /* client id                                        */
+    char client_id[33];  /* client id                                        */
     uint64_t request[2]; /* of the wait                                      */
     int64_t rank;
     snib_kind kind;
-    bool apart; /* it can go on: its lane waits for more than one, …         */
+    bool apart; /* it can go on: its owner waits for more than one, …         */
     int64_t left_ms;      /* until it counts as dead                         */
     uint32_t edge, edges; /* in snib__waits.edges                            */
     uint32_t set;         /* of the deadlock it is part of; WAIT_NONE        */
@@ -53,8 +53,8 @@ struct snib__wait {
 struct snib__edge {
     uint32_t from, to;
     bool any;    /* of the holders of permits: not this one alone            */
-    bool sure;   /* necessary, and only the lane that waits can end it       */
-    bool queue;  /* it stands ahead; else its lane holds:                    */
+    bool sure;   /* necessary, and only the owner that waits can end it       */
+    bool queue;  /* it stands ahead; else its owner holds:                    */
     bool above;  /* no, a client above it does                              */
     uint64_t by; /* the grant, or the wait ahead                             */
 };
@@ -74,7 +74,7 @@ void snib__waits_free(struct snib__waits *);
 /* The wait of this request, or WAIT_NONE. */
 uint32_t snib__waits_find(const struct snib__waits *,
                           const uint64_t request[2]);
-/* Who of a set is to give up: of those whose lanes hold what another one of it
+/* Who of a set is to give up: of those whose owners hold what another one of it
  * waits for, the youngest. (The others only stand in a queue: their going
  * breaks no cycle, and who holds nothing does not look.) Latest since, then
  * the higher request id, so that all who look agree. */

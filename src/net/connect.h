@@ -1,6 +1,6 @@
 /* net/connect.h — sockets to servers: non-blocking, close-on-exec, quiet.
  *
- * Addresses are the text of struct snib__chan: "host:port", "[v6]:port", or a
+ * Addresses are the text of struct snib__conn: "host:port", "[v6]:port", or a
  * path that starts with '/' (unix). Errors are errno values. */
 #ifndef SNIB__CONNECT_H
 #define SNIB__CONNECT_H

@@ -3,7 +3,7 @@
  * The problem: three locks acquired one after the other are three round trips
  * although none needs the other's answer. Here all requests are started under
  * one lock of the mutex, so they reach the store as one step of it (one script,
- * one transaction; core/store.h: company), and the call waits once.
+ * one transaction; core/store.h: batch), and the call waits once.
  *
  *     start n ---> group: n open --answer--> n - 1 ... --last answer--> settled
  *                    |
@@ -19,16 +19,16 @@
 #include "base/error.h"
 #include "run/inside.h"
 
-void snib__group_answered(struct snib__step *s, struct snib__note *note)
+void snib__batch_answered(struct snib__step *s, struct snib__op *op)
 {
-    struct snib__group *g = note->group;
-    note->group = NULL;
+    struct snib__batch *g = op->batch;
+    op->batch = NULL;
     if (--g->open == 0) {
         snib__call_settle(s, g->call, SNIB_ERR_OK);
     }
 }
 
-static void fail_all(struct snib__member m[], size_t n,
+static void fail_all(struct snib__batch_item m[], size_t n,
                      const struct snib_error *why)
 {
     for (size_t i = 0; i < n; i++) {
@@ -36,31 +36,31 @@ static void fail_all(struct snib__member m[], size_t n,
     }
 }
 
-static void prepare(struct snib__member *m, struct snib__group *g)
+static void prepare(struct snib__batch_item *m, struct snib__batch *g)
 {
-    m->note = (struct snib__note){.group = g};
+    m->op = (struct snib__op){.batch = g};
     m->asked = true;
     m->error.code = SNIB_ERR_OK;
     m->error.text[0] = 0;
-    snib__link_init(&m->note.link);
+    snib__link_init(&m->op.link);
     g->open++;
 }
 
 /* No answer will come: error says why. */
-static void not_asked(struct snib__member *m, struct snib__group *g)
+static void not_asked(struct snib__batch_item *m, struct snib__batch *g)
 {
-    if (m->note.group) {
-        m->note.group = NULL;
+    if (m->op.batch) {
+        m->op.batch = NULL;
         g->open--;
         m->asked = false;
     }
 }
 
 /* What the answers said. */
-static void harvest(struct snib__member m[], size_t n)
+static void harvest(struct snib__batch_item m[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct snib_event *ev = &m[i].note.ev;
+        const struct snib_event *ev = &m[i].op.ev;
         if (!m[i].asked) {
             continue;
         }
@@ -76,64 +76,63 @@ static void harvest(struct snib__member m[], size_t n)
 /* What became of a try when it was started. */
 enum start { JOINED, APART, HAD, REFUSED };
 
-static enum start start_try(struct snib__step *s, struct snib__member *m,
-                            struct snib__group *g,
+static enum start start_try(struct snib__step *s, struct snib__batch_item *m,
+                            struct snib__batch *g,
                             const struct snib_acquire_options *o,
-                            snib_instant limit, uint64_t lane)
+                            snib_instant limit, uint64_t owner)
 {
     bool open;
     uint64_t ticket;
-    uint32_t joined = snib__engine_company(s->c->engine);
+    uint32_t joined = snib__engine_batch(s->c->engine);
     prepare(m, g);
     m->grant = (struct snib_grant){0};
-    snib__list_push(&s->c->pending, &m->note.link);
-    snib_err err =
-        snib__hold_acquire(s, m->lock, o, limit, lane, NULL, &m->note, NULL,
-                           &open, &ticket, &m->error);
+    snib__list_push(&s->c->pending, &m->op.link);
+    snib_err err = snib__hold_acquire(s, m->lock, o, limit, owner, NULL, &m->op,
+                                      NULL, &open, &ticket, &m->error);
     if (err) {
-        snib__unlink(&m->note.link);
+        snib__unlink(&m->op.link);
         m->error.code = err;
         not_asked(m, g);
         return REFUSED;
     }
     if (open) {
-        return snib__engine_company(s->c->engine) > joined ? JOINED : APART;
+        return snib__engine_batch(s->c->engine) > joined ? JOINED : APART;
     }
-    return m->note.ev.kind == SNIB_EV_GRANTED ? HAD : REFUSED;
+    return m->op.ev.kind == SNIB_EV_GRANTED ? HAD : REFUSED;
 }
 
 /* As one step of the store. Behind one that is refused here already nobody is
  * asked for; nor before it, if it is to be all of them. One that must be asked
  * for later, alone, ends the visit: what is behind it comes in the next. With
  * `all` there is no next, so each goes for itself. */
-static void start_tries(struct snib__step *s, struct snib__member m[], size_t n,
-                        struct snib__group *g,
+static void start_tries(struct snib__step *s, struct snib__batch_item m[],
+                        size_t n, struct snib__batch *g,
                         const struct snib_acquire_options *o, bool all,
-                        snib_instant limit, uint64_t lane)
+                        snib_instant limit, uint64_t owner)
 {
     struct snib__engine *e = s->c->engine;
-    enum snib__company_way way = SNIB__COMPANY_GO;
+    enum snib__batch_way way = SNIB__BATCH_GO;
     bool over = false;
     snib__engine_gather(e, all);
     for (size_t i = 0; i < n; i++) {
         if (over) {
-            m[i].note = (struct snib__note){0}; /* no answer will come */
+            m[i].op = (struct snib__op){0}; /* no answer will come */
             m[i].asked = false;
             m[i].grant = (struct snib_grant){0};
             snib__fail_plain(&m[i].error, SNIB_ERR_CANCELLED);
             continue;
         }
-        switch (start_try(s, &m[i], g, o, limit, lane)) {
+        switch (start_try(s, &m[i], g, o, limit, owner)) {
         case JOINED:
         case HAD:
             break;
         case APART:
             over = !all;
-            way = all ? SNIB__COMPANY_PART : way;
+            way = all ? SNIB__BATCH_PART : way;
             break;
         case REFUSED:
             over = true;
-            way = all ? SNIB__COMPANY_DROP : way;
+            way = all ? SNIB__BATCH_DROP : way;
             break;
         }
     }
@@ -142,22 +141,23 @@ static void start_tries(struct snib__step *s, struct snib__member m[], size_t n,
 
 /* The patience is over: nothing may point to these notes from here on. One that
  * waits for the store's word on its end (the client was closed) is cut off. */
-static void give_up_tries(struct snib__step *s, struct snib__member m[],
-                          size_t n, struct snib__group *g)
+static void give_up_tries(struct snib__step *s, struct snib__batch_item m[],
+                          size_t n, struct snib__batch *g)
 {
     struct snib_client *c = s->c;
     for (size_t i = 0; i < n; i++) {
-        struct snib__hold *h = m[i].note.hold;
-        if (!m[i].note.group) {
+        struct snib__hold *h = m[i].op.hold;
+        if (!m[i].op.batch) {
             continue;
         }
-        struct snib__seat *seat = snib__engine_seat(c->engine, h->ticket);
+        struct snib__acquisition *acq =
+            snib__engine_acquisition(c->engine, h->ticket);
         snib_err err = SNIB_ERR_INTERNAL;
-        snib__unlink(&m[i].note.link);
+        snib__unlink(&m[i].op.link);
         not_asked(&m[i], g);
-        if (seat && (seat->state == SNIB__SEAT_WAITING ||
-                     seat->state == SNIB__SEAT_LEAVING)) {
-            err = snib__engine_leave(c->engine, s->now, seat,
+        if (acq && (acq->state == SNIB__ACQ_WAITING ||
+                    acq->state == SNIB__ACQ_LEAVING)) {
+            err = snib__engine_leave(c->engine, s->now, acq,
                                      SNIB_ERR_UNREACHABLE);
             snib__holds_free(s, h);
         }
@@ -168,31 +168,31 @@ static void give_up_tries(struct snib__step *s, struct snib__member m[],
 
 /* The ticket of a try that is under way; 0: none is. They are executed
  * together, so whether this one just is says it of all. */
-static uint64_t first_asked(const struct snib__member m[], size_t n)
+static uint64_t first_asked(const struct snib__batch_item m[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (m[i].note.group) {
-            return m[i].note.hold->ticket;
+        if (m[i].op.batch) {
+            return m[i].op.hold->ticket;
         }
     }
     return 0;
 }
 
-void snib__batch_try(struct snib_client *c, struct snib__member m[], size_t n,
-                     const struct snib_acquire_options *options, bool all,
-                     snib_duration patience)
+void snib__batch_try(struct snib_client *c, struct snib__batch_item m[],
+                     size_t n, const struct snib_acquire_options *options,
+                     bool all, snib_duration patience)
 {
     struct snib_acquire_options o = *options;
     struct snib__step s;
     struct snib__call call;
-    struct snib__group g = {.call = &call, .open = 1}; /* one is ours */
+    struct snib__batch g = {.call = &call, .open = 1}; /* one is ours */
     struct snib_error why = {0};
-    uint32_t before[SNIB__CHANS];
-    uint64_t lane = o.lane ? o.lane : snib__lane_of_thread();
+    uint32_t before[SNIB__CONNS];
+    uint64_t owner = o.owner ? o.owner : snib__owner_of_thread();
     o.wait_ms = 0;
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, patience);
-    why.code = snib__may_ask(&s, limit, &why);
+    why.code = snib__may_acquire(&s, limit, &why);
     if (why.code) {
         snib__step_end(&s);
         fail_all(m, n, &why);
@@ -201,7 +201,7 @@ void snib__batch_try(struct snib_client *c, struct snib__member m[], size_t n,
     snib__pump_mark(c, before);
     c->batches++;
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    start_tries(&s, m, n, &g, &o, all, limit, lane);
+    start_tries(&s, m, n, &g, &o, all, limit, owner);
     call.among = first_asked(m, n);
     if (--g.open && !snib__call_wait(&s, &call, before)) {
         give_up_tries(&s, m, n, &g);
@@ -214,48 +214,48 @@ void snib__batch_try(struct snib_client *c, struct snib__member m[], size_t n,
 
 /* -- release -------------------------------------------------------------- */
 
-static void start_release(struct snib__step *s, struct snib__member *m,
-                          struct snib__group *g, uint64_t lane)
+static void start_release(struct snib__step *s, struct snib__batch_item *m,
+                          struct snib__batch *g, uint64_t owner)
 {
     bool open;
     prepare(m, g);
-    snib_err err = snib__hold_release(s, m->lock, m->grant.ticket, lane, NULL,
-                                      &m->note, &open, &m->error);
+    snib_err err = snib__hold_release(s, m->lock, m->grant.ticket, owner, NULL,
+                                      &m->op, &open, &m->error);
     if (!open) {
         m->error.code = err;
         not_asked(m, g); /* unless it was answered already */
     }
 }
 
-static void give_up_releases(struct snib__step *s, struct snib__member m[],
-                             size_t n, struct snib__group *g)
+static void give_up_releases(struct snib__step *s, struct snib__batch_item m[],
+                             size_t n, struct snib__batch *g)
 {
     struct snib_client *c = s->c;
     for (size_t i = 0; i < n; i++) {
-        if (!m[i].note.group) {
+        if (!m[i].op.batch) {
             continue;
         }
-        struct snib__seat *seat =
-            snib__engine_seat(c->engine, m[i].grant.ticket);
+        struct snib__acquisition *acq =
+            snib__engine_acquisition(c->engine, m[i].grant.ticket);
         not_asked(&m[i], g);
-        if (seat) {
-            struct snib__hold *h = seat->user;
-            snib__engine_abandon(c->engine, seat);
+        if (acq) {
+            struct snib__hold *h = acq->user;
+            snib__engine_abandon(c->engine, acq);
             snib__holds_free(s, h);
         }
         snib__fail_plain(&m[i].error, SNIB_ERR_UNKNOWN);
     }
 }
 
-void snib__batch_release(struct snib_client *c, struct snib__member m[],
+void snib__batch_release(struct snib_client *c, struct snib__batch_item m[],
                          size_t n, snib_duration patience)
 {
     struct snib__step s;
     struct snib__call call;
-    struct snib__group g = {.call = &call, .open = 1};
+    struct snib__batch g = {.call = &call, .open = 1};
     struct snib_error why;
-    uint32_t before[SNIB__CHANS];
-    uint64_t lane = snib__lane_of_thread();
+    uint32_t before[SNIB__CONNS];
+    uint64_t owner = snib__owner_of_thread();
     snib__step_begin(&s, c);
     if (c->stopped) {
         snib__step_end(&s);
@@ -268,7 +268,7 @@ void snib__batch_release(struct snib_client *c, struct snib__member m[],
     snib__call_begin(&s, &call, SNIB__CALL_RELEASE,
                      snib__after(s.now, patience));
     for (size_t i = 0; i < n; i++) {
-        start_release(&s, &m[i], &g, lane);
+        start_release(&s, &m[i], &g, owner);
     }
     if (--g.open && !snib__call_wait(&s, &call, before)) {
         give_up_releases(&s, m, n, &g);

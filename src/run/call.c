@@ -31,7 +31,7 @@ void snib__call_begin(struct snib__step *s, struct snib__call *call,
     call->ticket = call->among = 0;
     call->grant = (struct snib_grant){0};
     call->hold = NULL;
-    call->query = NULL;
+    call->direct = NULL;
     call->next = NULL;
     call->error.code = SNIB_ERR_OK;
     call->error.text[0] = 0;
@@ -41,7 +41,7 @@ void snib__call_begin(struct snib__step *s, struct snib__call *call,
 /* True: settled, err is set. False: the limit is over, and a last look at
  * the timers did not help. */
 bool snib__call_wait(struct snib__step *s, struct snib__call *call,
-                     uint32_t before[SNIB__CHANS])
+                     uint32_t before[SNIB__CONNS])
 {
     snib__step_act(s);
     if (snib__pump(s, call, before)) {
@@ -76,8 +76,8 @@ static snib_err outcome(const struct snib__call *call,
 static uint32_t in_flight(const struct snib_client *c)
 {
     uint32_t most = 0;
-    for (uint32_t i = 0; i < c->out->chans; i++) {
-        most = c->out->chan[i].awaited > most ? c->out->chan[i].awaited : most;
+    for (uint32_t i = 0; i < c->out->conns; i++) {
+        most = c->out->conn[i].awaited > most ? c->out->conn[i].awaited : most;
     }
     return most;
 }
@@ -116,10 +116,10 @@ snib_err snib__acquire_options(const struct snib_acquire_options *given,
                           "milliseconds or SNIB_FOREVER",
                           (long long)given->wait_ms);
     }
-    if (given->lane && !(given->lane & SNIB__LANE_FREE)) {
+    if (given->owner && !(given->owner & SNIB__OWNER_FREE)) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "lane %llu is not one of snib_lane_new()",
-                          (unsigned long long)given->lane);
+                          "owner %llu is not one of snib_owner_new()",
+                          (unsigned long long)given->owner);
     }
     *ret = *given;
     return SNIB_ERR_OK;
@@ -166,39 +166,40 @@ static void end_call(struct snib__step *s, struct snib__hold *h, snib_err err)
     snib__call_settle(s, call, err);
 }
 
-void snib__call_quit(struct snib__step *s, struct snib__seat *seat,
+void snib__call_quit(struct snib__step *s, struct snib__acquisition *acq,
                      snib_err why)
 {
-    struct snib__hold *h = seat->user;
+    struct snib__hold *h = acq->user;
     snib_err err =
-        snib__engine_give_up(s->c->engine, s->now, seat, why, &h->call->error);
+        snib__engine_give_up(s->c->engine, s->now, acq, why, &h->call->error);
     if (err) {
         end_call(s, h, err);
     }
 }
 
-void snib__call_cut(struct snib__step *s, struct snib__seat *seat)
+void snib__call_cut(struct snib__step *s, struct snib__acquisition *acq)
 {
-    struct snib__hold *h = seat->user;
+    struct snib__hold *h = acq->user;
     h->call->error.code = SNIB_ERR_OK; /* in plain words */
     end_call(s, h,
-             snib__engine_leave(s->c->engine, s->now, seat, SNIB_ERR_CLOSED));
+             snib__engine_leave(s->c->engine, s->now, acq, SNIB_ERR_CLOSED));
 }
 
 /* The limit of a call that still waits. Its request is ended at the store, and
  * when that has answered soon enough the call hears it (rule 5 else). */
 static void give_up(struct snib__step *s, struct snib__call *call, snib_err why,
-                    uint32_t before[SNIB__CHANS])
+                    uint32_t before[SNIB__CONNS])
 {
-    struct snib__seat *seat = snib__engine_seat(s->c->engine, call->ticket);
-    if (seat && seat->state == SNIB__SEAT_WAITING) {
-        snib__call_quit(s, seat, why);
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(s->c->engine, call->ticket);
+    if (acq && acq->state == SNIB__ACQ_WAITING) {
+        snib__call_quit(s, acq, why);
     }
     if (call->w.done) {
         return;
     }
-    seat = snib__engine_seat(s->c->engine, call->ticket);
-    call->limit = seat ? seat->timer.at : s->now;
+    acq = snib__engine_acquisition(s->c->engine, call->ticket);
+    call->limit = acq ? acq->timer.at : s->now;
     if (!snib__call_wait(s, call, before)) {
         call->err = SNIB_ERR_INTERNAL; /* the engine keeps that limit */
     }
@@ -209,15 +210,15 @@ snib_duration snib__patience(const struct snib_client *c, int64_t wait_ms)
     return wait_ms ? snib__ms(wait_ms) : c->request;
 }
 
-/* May a call ask for a grant? The keeper runs then. */
-snib_err snib__may_ask(struct snib__step *s, snib_instant limit,
-                       struct snib_error *reterr)
+/* May a call ask for a grant? The background thread runs then. */
+snib_err snib__may_acquire(struct snib__step *s, snib_instant limit,
+                           struct snib_error *reterr)
 {
     struct snib_client *c = s->c;
     if (c->closed) {
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
-    snib_err err = snib__keeper_need(c, reterr);
+    snib_err err = snib__background_need(c, reterr);
     if (!err && !wait_for_room(s, limit)) {
         err = snib__fail(reterr, SNIB_ERR_TIMEOUT,
                          "not asked: %d requests are unanswered",
@@ -237,12 +238,12 @@ static snib_err acquire(struct snib_lock *lock,
     struct snib_client *c = lock->client;
     struct snib__step s;
     struct snib__call call;
-    uint32_t before[SNIB__CHANS];
+    uint32_t before[SNIB__CONNS];
     bool open;
-    uint64_t lane = o->lane ? o->lane : snib__lane_of_thread();
+    uint64_t owner = o->owner ? o->owner : snib__owner_of_thread();
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, patience);
-    snib_err err = snib__may_ask(&s, limit, reterr);
+    snib_err err = snib__may_acquire(&s, limit, reterr);
     if (!err && stop && stop->asked) {
         err = snib__fail_plain(reterr, SNIB_ERR_CANCELLED);
     }
@@ -252,8 +253,8 @@ static snib_err acquire(struct snib_lock *lock,
     }
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    err = snib__hold_acquire(&s, lock, o, limit, lane, &call, NULL, NULL, &open,
-                             &call.ticket, reterr);
+    err = snib__hold_acquire(&s, lock, o, limit, owner, &call, NULL, NULL,
+                             &open, &call.ticket, reterr);
     if (stop) {
         stop->ticket = call.ticket;
     }
@@ -307,10 +308,11 @@ void snib__stop_ask(struct snib_client *c, struct snib__stop *stop)
     struct snib__step s;
     snib__step_begin(&s, c);
     stop->asked = true;
-    struct snib__seat *seat = snib__engine_seat(c->engine, stop->ticket);
-    struct snib__hold *h = seat ? seat->user : NULL;
-    if (h && h->call && seat->state == SNIB__SEAT_WAITING) {
-        snib__call_quit(&s, seat, SNIB_ERR_CANCELLED);
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(c->engine, stop->ticket);
+    struct snib__hold *h = acq ? acq->user : NULL;
+    if (h && h->call && acq->state == SNIB__ACQ_WAITING) {
+        snib__call_quit(&s, acq, SNIB_ERR_CANCELLED);
     }
     snib__step_act(&s);
     snib__step_end(&s);
@@ -326,26 +328,26 @@ snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
 
 /* -- adopt ---------------------------------------------------------------------------- */
 
-static snib_err adopt(struct snib_lock *lock, const struct snib__left *left,
-                      int64_t lease_ms, struct snib_grant *ret,
-                      struct snib_error *reterr)
+static snib_err adopt(struct snib_lock *lock,
+                      const struct snib__detached *detached, int64_t lease_ms,
+                      struct snib_grant *ret, struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
     struct snib__call call;
-    uint32_t before[SNIB__CHANS];
+    uint32_t before[SNIB__CONNS];
     bool open;
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, c->request);
-    snib_err err = snib__may_ask(&s, limit, reterr);
+    snib_err err = snib__may_acquire(&s, limit, reterr);
     if (err) {
         snib__step_end(&s);
         return err;
     }
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    err =
-        snib__hold_adopt(&s, lock, left, lease_ms, limit, &call, &open, reterr);
+    err = snib__hold_adopt(&s, lock, detached, lease_ms, limit, &call, &open,
+                           reterr);
     if (!err && open && !snib__call_wait(&s, &call, before)) {
         give_up(&s, &call, SNIB_ERR_UNKNOWN, before);
     }
@@ -368,7 +370,7 @@ snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
                           struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
-    struct snib__left left;
+    struct snib__detached detached;
     int64_t ms = lease_ms ? lease_ms : lock->o.lease_ms;
     *ret = (struct snib_grant){0};
     snib_err err = snib__client_check(c, reterr);
@@ -378,16 +380,17 @@ snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
     if (!err) {
         err = check_lease(ms, reterr);
     }
-    if (!err && !snib__left_read(text, &left)) {
+    if (!err && !snib__detached_read(text, &detached)) {
         err = snib__fail(reterr, SNIB_ERR_USAGE,
                          "that is not a text of snib_grant_export");
     }
-    if (!err && (left.client[0] != c->id[0] || left.client[1] != c->id[1])) {
+    if (!err &&
+        (detached.client[0] != c->id[0] || detached.client[1] != c->id[1])) {
         err = snib__fail(reterr, SNIB_ERR_USAGE,
                          "the grant is of another client: open one with its "
                          "identity (snib_grant_identity)");
     }
-    return err ? err : adopt(lock, &left, ms, ret, reterr);
+    return err ? err : adopt(lock, &detached, ms, ret, reterr);
 }
 
 /* -- release -------------------------------------------------------------------------- */
@@ -398,10 +401,10 @@ static snib_err release(struct snib_lock *lock, struct snib_grant grant,
     struct snib_client *c = lock->client;
     struct snib__step s;
     struct snib__call call;
-    uint32_t before[SNIB__CHANS];
+    uint32_t before[SNIB__CONNS];
     bool open;
     snib_err err;
-    uint64_t lane = snib__lane_of_thread();
+    uint64_t owner = snib__owner_of_thread();
     snib__step_begin(&s, c);
     if (c->stopped) {
         snib__step_end(&s);
@@ -410,13 +413,14 @@ static snib_err release(struct snib_lock *lock, struct snib_grant grant,
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_RELEASE,
                      snib__after(s.now, patience));
-    err = snib__hold_release(&s, lock, grant.ticket, lane, &call, NULL, &open,
+    err = snib__hold_release(&s, lock, grant.ticket, owner, &call, NULL, &open,
                              reterr);
     if (open && !snib__call_wait(&s, &call, before)) {
-        struct snib__seat *seat = snib__engine_seat(c->engine, grant.ticket);
-        if (seat) {
-            struct snib__hold *h = seat->user;
-            snib__engine_abandon(c->engine, seat);
+        struct snib__acquisition *acq =
+            snib__engine_acquisition(c->engine, grant.ticket);
+        if (acq) {
+            struct snib__hold *h = acq->user;
+            snib__engine_abandon(c->engine, acq);
             snib__holds_free(&s, h);
         }
         call.err = unanswered(&s, &call);
@@ -447,8 +451,9 @@ snib_err snib__release_within(struct snib_lock *lock, struct snib_grant grant,
 
 static void forget_renewer(struct snib_client *c, struct snib__call *call)
 {
-    struct snib__seat *seat = snib__engine_seat(c->engine, call->ticket);
-    struct snib__hold *h = seat ? seat->user : NULL;
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(c->engine, call->ticket);
+    struct snib__hold *h = acq ? acq->user : NULL;
     struct snib__call **p = h ? &h->renewers : NULL;
     while (p && *p && *p != call) {
         p = &(*p)->next;
@@ -464,8 +469,8 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
     struct snib_client *c = lock->client;
     struct snib__step s;
     struct snib__call call;
-    struct snib__seat *seat;
-    uint32_t before[SNIB__CHANS];
+    struct snib__acquisition *acq;
+    uint32_t before[SNIB__CONNS];
     snib_err err = snib__client_check(c, reterr);
     if (err) {
         return err;
@@ -482,10 +487,10 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_RENEW,
                      snib__after(s.now, c->request));
-    err = snib__engine_renew(c->engine, s.now, grant.ticket, snib__ms(ms),
-                             &seat, reterr);
-    if (!err && seat->user) {
-        struct snib__hold *h = seat->user;
+    err = snib__engine_renew(c->engine, s.now, grant.ticket, snib__ms(ms), &acq,
+                             reterr);
+    if (!err && acq->user) {
+        struct snib__hold *h = acq->user;
         call.ticket = grant.ticket;
         call.next = h->renewers;
         h->renewers = &call;
@@ -512,9 +517,10 @@ void snib_grant_status(struct snib_lock *lock, struct snib_grant grant,
         return;
     }
     snib__step_begin(&s, c);
-    struct snib__seat *seat = snib__engine_seat(c->engine, grant.ticket);
-    if (seat) {
-        snib__engine_status(c->engine, s.now, seat, ret);
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(c->engine, grant.ticket);
+    if (acq) {
+        snib__engine_status(c->engine, s.now, acq, ret);
     }
     snib__step_end(&s);
 }
@@ -531,9 +537,10 @@ void snib_grant_explain(struct snib_lock *lock, struct snib_grant grant,
         return;
     }
     snib__step_begin(&s, c);
-    struct snib__seat *seat = snib__engine_seat(c->engine, grant.ticket);
-    if (seat) {
-        snib__engine_explain(c->engine, s.now, seat, ret_text, size);
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(c->engine, grant.ticket);
+    if (acq) {
+        snib__engine_explain(c->engine, s.now, acq, ret_text, size);
     }
     snib__step_end(&s);
 }
@@ -551,17 +558,17 @@ bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
 /* -- queries -------------------------------------------------------------------------------- */
 
 /* The query's answer settles this call; untied before the call returns. */
-static void tie(struct snib__query *q, struct snib__call *call)
+static void tie(struct snib__direct *q, struct snib__call *call)
 {
     q->user = call;
-    call->query = q;
+    call->direct = q;
 }
 
 /* A query without an answer at its limit. What only asks was surely not
  * applied. */
-static snib_err unanswered_query(const struct snib__step *s,
-                                 const struct snib__query *q,
-                                 struct snib__call *call)
+static snib_err unanswered_direct(const struct snib__step *s,
+                                  const struct snib__direct *q,
+                                  struct snib__call *call)
 {
     struct snib__store_state is;
     if (snib__verb_changes(q->verb, q->op)) {
@@ -574,14 +581,14 @@ static snib_err unanswered_query(const struct snib__step *s,
                       away ? is.text : "");
 }
 
-snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
-                         struct snib_error *reterr)
+snib_err snib__run_direct(struct snib_client *c, struct snib__direct *q,
+                          struct snib_error *reterr)
 {
     struct snib__step s;
     struct snib__call call;
-    uint32_t before[SNIB__CHANS];
+    uint32_t before[SNIB__CONNS];
     snib_err err = snib__client_check(c, reterr);
-    if (!err && c->pull && q->verb != SNIB__TERMS) {
+    if (!err && c->pull && q->verb != SNIB__PARAMS) {
         err = snib__fail(reterr, SNIB_ERR_USAGE,
                          "this call blocks, which a pull client must not; open "
                          "a second client without .pull for it");
@@ -595,18 +602,18 @@ snib_err snib__run_query(struct snib_client *c, struct snib__query *q,
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     snib__pump_mark(c, before);
-    snib__call_begin(&s, &call, SNIB__CALL_QUERY,
+    snib__call_begin(&s, &call, SNIB__CALL_DIRECT,
                      snib__sooner(q->limit, snib__after(s.now, c->request)));
     q->limit = call.limit;
     tie(q, &call);
-    err = snib__engine_query(c->engine, s.now, q);
+    err = snib__engine_direct(c->engine, s.now, q);
     if (err) {
         call.err = err;
         call.error = q->error;
     } else {
         if (!snib__call_wait(&s, &call, before)) {
-            snib__engine_query_leave(c->engine, q);
-            call.err = unanswered_query(&s, q, &call);
+            snib__engine_direct_leave(c->engine, q);
+            call.err = unanswered_direct(&s, q, &call);
         } else if (q->done) {
             call.error = q->error;
         }

@@ -36,11 +36,11 @@ static void keep_log(void *data, int level, const char *text)
 {
     struct snib_client *c = data;
     size_t n = strlen(text);
-    struct snib__log_line *line = snib__alloc(sizeof *line + n + 1);
-    if (line) { /* else one line less */
-        line->level = level;
-        memcpy(line->text, text, n + 1);
-        snib__list_push(&c->logs, &line->link);
+    struct snib__log_line *sock = snib__alloc(sizeof *sock + n + 1);
+    if (sock) { /* else one line less */
+        sock->level = level;
+        memcpy(sock->text, text, n + 1);
+        snib__list_push(&c->logs, &sock->link);
     }
 }
 
@@ -52,8 +52,8 @@ static void init(struct snib_client *c)
     c->pid = snib__fork_here();
     c->epoll = c->timer = c->steps = c->event_fd = -1;
     c->armed = SNIB__NEVER;
-    snib__roles_init(&c->roles, SNIB__LINES);
-    snib__lines_init(c);
+    snib__roles_init(&c->roles, SNIB__SOCKETS);
+    snib__sockets_init(c);
     snib__list_init(&c->locks);
     snib__list_init(&c->pending);
     snib__list_init(&c->releasing);
@@ -184,21 +184,20 @@ static void free_parts(struct snib_client *c, bool engine_too)
         }
         snib__free(lock);
     }
-    struct snib__list *notes[] = {&c->pending, &c->releasing, &c->events};
+    struct snib__list *ops[] = {&c->pending, &c->releasing, &c->events};
     for (int i = 0; i < 3; i++) {
-        while ((l = snib__list_pop(notes[i]))) {
-            struct snib__note *note =
-                SNIB__CONTAINER(l, struct snib__note, link);
-            if (note->hold && i == 1) {
-                snib__holds_free(&s, note->hold);
+        while ((l = snib__list_pop(ops[i]))) {
+            struct snib__op *op = SNIB__CONTAINER(l, struct snib__op, link);
+            if (op->hold && i == 1) {
+                snib__holds_free(&s, op->hold);
             }
-            snib__free(note);
+            snib__free(op);
         }
     }
     while ((l = snib__list_pop(&c->logs))) {
         snib__free(SNIB__CONTAINER(l, struct snib__log_line, link));
     }
-    snib__lines_free(c);
+    snib__sockets_free(c);
     snib__loop_close(c);
     snib__retired_close(c);
     if (c->event_fd >= 0) {
@@ -239,7 +238,7 @@ snib_err snib_client_open(const struct snib_client_options *options,
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     if (!err) {
-        snib__line_bell(c);
+        snib__socket_notifier(c);
     }
     if (!err && c->pull) {
         err = snib__loop_open(c, reterr);
@@ -262,15 +261,15 @@ snib_err snib_client_open(const struct snib_client_options *options,
 /* -- ending ------------------------------------------------------------------------- */
 
 /* A change may have been sent, and nobody will hear what became of it. */
-static void end_query(struct snib__step *s, struct snib__call *call)
+static void end_direct(struct snib__step *s, struct snib__call *call)
 {
-    const struct snib__query *q = call->query;
+    const struct snib__direct *q = call->direct;
     snib_err err = SNIB_ERR_CLOSED;
     if (snib__verb_changes(q->verb, q->op)) {
         err = snib__fail(&call->error, SNIB_ERR_UNKNOWN,
                          "the client was closed before the store had answered");
     }
-    snib__engine_query_leave(s->c->engine, call->query);
+    snib__engine_direct_leave(s->c->engine, call->direct);
     snib__call_settle(s, call, err);
 }
 
@@ -280,16 +279,16 @@ static void end_waiting_calls(struct snib__step *s)
     SNIB__LIST_EACH_SAFE (l, next, &c->roles.waiting) {
         struct snib__call *call = SNIB__CONTAINER(l, struct snib__call, w.link);
         if (call->kind == SNIB__CALL_ACQUIRE) {
-            struct snib__seat *seat =
-                snib__engine_seat(c->engine, call->ticket);
-            if (seat && seat->user && seat->state == SNIB__SEAT_WAITING) {
-                snib__call_quit(s, seat, SNIB_ERR_CLOSED);
-            } else if (seat && seat->user && c->stopped &&
-                       seat->state == SNIB__SEAT_LEAVING) {
-                snib__call_cut(s, seat);
+            struct snib__acquisition *acq =
+                snib__engine_acquisition(c->engine, call->ticket);
+            if (acq && acq->user && acq->state == SNIB__ACQ_WAITING) {
+                snib__call_quit(s, acq, SNIB_ERR_CLOSED);
+            } else if (acq && acq->user && c->stopped &&
+                       acq->state == SNIB__ACQ_LEAVING) {
+                snib__call_cut(s, acq);
             } /* else its news are on the way */
-        } else if (call->kind == SNIB__CALL_QUERY) {
-            end_query(s, call);
+        } else if (call->kind == SNIB__CALL_DIRECT) {
+            end_direct(s, call);
         } else if (call->kind == SNIB__CALL_ROOM) {
             snib__call_settle(s, call, SNIB_ERR_CLOSED);
         }
@@ -307,7 +306,7 @@ void snib_client_close(struct snib_client *c)
         c->closed = true;
         snib__step_act(&s);
         end_waiting_calls(&s);
-        snib__notes_close(&s);
+        snib__ops_close(&s);
         snib__step_act(&s);
     }
     snib__step_end(&s);
@@ -322,7 +321,8 @@ void snib_client_stop(struct snib_client *c)
     snib_client_close(c);
     snib__step_begin(&s, c);
     if (!c->pull && c->telling && pthread_equal(c->teller, pthread_self())) {
-        snib__step_end(&s); /* from on_change: the keeper cannot join itself */
+        snib__step_end(
+            &s); /* from on_change: the background thread cannot join itself */
         return;
     }
     if (c->stopping) { /* whose threads are joined once */
@@ -338,15 +338,16 @@ void snib_client_stop(struct snib_client *c)
     snib__wait_told(&s);
     c->stopped = true;
     end_waiting_calls(&s);
-    snib__notes_close(&s);
+    snib__ops_close(&s);
     snib__step_act(&s);
     snib__step_end(&s);
     snib__resolve_cut(c);
-    snib__keeper_join(c);
+    snib__background_join(c);
     snib__worker_join(c);
     snib__step_begin(&s, c);
-    c->keeper_on = c->worker_on = false; /* late callers may still read these */
-    snib__lines_end(c);
+    c->background_on = c->worker_on =
+        false; /* late callers may still read these */
+    snib__sockets_end(c);
     snib__loop_end(c);
     c->ended = true;
     pthread_cond_broadcast(&c->told);
@@ -363,12 +364,12 @@ static void free_in_child(struct snib_client *c)
         snib__free(c);
         return;
     }
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
-        if (c->line[i].fd >= 0) {
-            close(c->line[i].fd);
+    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
+        if (c->sock[i].fd >= 0) {
+            close(c->sock[i].fd);
         }
-        if (c->line[i].bell >= 0) {
-            close(c->line[i].bell);
+        if (c->sock[i].waker >= 0) {
+            close(c->sock[i].waker);
         }
     }
     snib__loop_close(c);
@@ -444,10 +445,10 @@ void *snib__client_memory(struct snib_client *c)
                : NULL;
 }
 
-static void rouse_to_look(struct snib__step *s)
+static void wake_to_check(struct snib__step *s)
 {
     SNIB__LIST_EACH (l, &s->c->roles.waiting) {
-        snib__call_rouse(s, SNIB__CONTAINER(l, struct snib__call, w.link));
+        snib__call_wake(s, SNIB__CONTAINER(l, struct snib__call, w.link));
     }
 }
 
@@ -460,31 +461,31 @@ void snib__client_kick(struct snib_client *c)
     snib__step_begin(&s, c);
     if (!c->stopped) {
         snib__engine_tick(c->engine, s.now);
-        snib__notes_due(&s);
+        snib__ops_due(&s);
         snib__step_act(&s);
         while (c->quick && snib__step_exec(&s)) {
         }
-        rouse_to_look(&s);
+        wake_to_check(&s);
         s.kick = true;
     }
     snib__step_end(&s);
 }
 
 void snib__client_counts(struct snib_client *c, struct snib__counts *counts,
-                         uint32_t ret_awaited[SNIB__CHANS],
-                         int ret_reader[SNIB__CHANS])
+                         uint32_t ret_awaited[SNIB__CONNS],
+                         int ret_reader[SNIB__CONNS])
 {
     struct snib__step s;
     snib__step_begin(&s, c);
     if (counts) {
         snib__engine_counts(c->engine, counts);
     }
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
         if (ret_awaited) {
-            ret_awaited[i] = c->out->chan[i].awaited;
+            ret_awaited[i] = c->out->conn[i].awaited;
         }
         if (ret_reader) {
-            ret_reader[i] = c->roles.line[i].reader;
+            ret_reader[i] = c->roles.sock[i].reader;
         }
     }
     snib__step_end(&s);

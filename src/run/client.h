@@ -1,8 +1,8 @@
 /* run/client.h — what the rest of src/run and the tests may ask of a client.
  *
- * look.c (inspect, list, force-release, doctor), test.c (switches of memory:)
+ * inspect.c (inspect, list, force-release, doctor), test.c (switches of memory:)
  * and policy.c stand on these few functions; the inside of a client is in
- * run/inside.h and belongs to client.c, pump.c, keeper.c and their kin. */
+ * run/inside.h and belongs to client.c, pump.c, background.c and their kin. */
 #ifndef SNIB__CLIENT_H
 #define SNIB__CLIENT_H
 
@@ -17,8 +17,8 @@
  * Errors: FORKED, CLOSED, NOMEM, UNREACHABLE, UNKNOWN (a FORCE that was sent
  * and not answered) and what the store said; copied into reterr (may be
  * NULL). */
-snib_err snib__run_query(struct snib_client *, struct snib__query *q,
-                         struct snib_error *reterr);
+snib_err snib__run_direct(struct snib_client *, struct snib__direct *q,
+                          struct snib_error *reterr);
 
 /* The memory store's instance (first argument of snib__memory_advance and
  * its kin) or NULL when the store is another one. Any thread; the result is

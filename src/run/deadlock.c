@@ -24,7 +24,7 @@ enum {
 };
 
 struct look {
-    struct snib__query q;
+    struct snib__direct q;
     struct snib__waits *g;
 };
 
@@ -43,7 +43,7 @@ static snib_err look(struct snib_client *c, struct look *k,
                              .awaited_only = true,
                              .limit = SNIB__NEVER}};
     snib__buf_init(&k->q.result, ANSWER_MAX);
-    snib_err err = snib__run_query(c, &k->q, reterr);
+    snib_err err = snib__run_direct(c, &k->q, reterr);
     if (err) {
         return err;
     }
@@ -73,7 +73,7 @@ static const char *keep(char **end, const char *text)
 static size_t room_for(const struct snib__wait *w)
 {
     const struct snib__about *a = &w->about;
-    return name_size(w) + 1 + sizeof w->owner + strlen(a->host) +
+    return name_size(w) + 1 + sizeof w->client_id + strlen(a->host) +
            strlen(a->user) + strlen(a->program) + strlen(a->reason) + 4 + 33 +
            HOLDING;
 }
@@ -83,7 +83,7 @@ static void fill_party(const struct snib__wait *w, const char *self,
 {
     char text[HOLDING] = "";
     const struct snib__about *a = &w->about;
-    p->owner = keep(end, w->owner);
+    p->client_id = keep(end, w->client_id);
     p->host = keep(end, a->host);
     p->user = keep(end, a->user);
     p->program = keep(end, a->program);
@@ -98,9 +98,9 @@ static void fill_party(const struct snib__wait *w, const char *self,
     p->request = keep(end, text);
     p->pid = a->pid;
     p->since_ms = a->since_ms;
-    p->lane = (uint64_t)a->lane;
+    p->owner = (uint64_t)a->owner;
     p->kind = w->kind <= SNIB_BARRIER ? w->kind : SNIB_MUTEX;
-    p->self = strcmp(w->owner, self) == 0;
+    p->self = strcmp(w->client_id, self) == 0;
 }
 
 static struct snib_cycle *new_cycle(const struct snib__waits *g,

@@ -5,7 +5,7 @@
  * leads (several threads may ask), and a story told in order.
  *
  * The story. LEADER is told by the thread that campaigned, AT_RISK and LOST
- * come on the keeper's thread, FOLLOWER from the thread that resigns. They
+ * come on the background thread's thread, FOLLOWER from the thread that resigns. They
  * may meet: a short lease can be lost before the campaign's thread runs again.
  * So what is to be told goes into a queue under `mu`, whoever comes first with
  * news of a grant says LEADER first, and one thread at a time empties the
@@ -13,12 +13,12 @@
  * state takes the place of the one before it.
  *
  * Ending a campaign from outside: its thread waits inside snib_acquire; its
- * seat is taken away as if the handle were freed. Between "campaigning" and
- * the seat there is a moment in which there is nothing to take, so it is tried
+ * acquisition is taken away as if the handle were freed. Between "campaigning" and
+ * the acquisition there is a moment in which there is nothing to take, so it is tried
  * again until the campaign has ended.
  *
- * Each campaign is a lane of its own. The term that another thread resigns just
- * now is held until its release has been answered: the same lane would enter
+ * Each campaign is an owner of its own. The term that another thread resigns just
+ * now is held until its release has been answered: the same owner would enter
  * that term again.
  *
  * Forbidden: calling into the lock or the callback under `mu`; telling while
@@ -81,7 +81,7 @@ const char *snib_elect_state_text(snib_elect_state state)
 
 /* -- the story ------------------------------------------------------------ */
 
-static void note(struct snib_elect *e, snib_elect_state state, int64_t term)
+static void op(struct snib_elect *e, snib_elect_state state, int64_t term)
 {
     if (e->chapters && e->story[e->chapters - 1].state == state &&
         e->story[e->chapters - 1].term == term) {
@@ -118,7 +118,7 @@ static void begin_term(struct snib_elect *e, struct snib_grant grant)
     }
     e->grant = grant;
     e->changes++;
-    note(e, SNIB_LEADER, grant.token);
+    op(e, SNIB_LEADER, grant.token);
     pthread_cond_broadcast(&e->changed);
 }
 
@@ -132,7 +132,7 @@ static void end_term(struct snib_elect *e)
 
 /* The lock's. */
 static void on_lock_change(void *data, struct snib_grant grant,
-                           snib_state state, snib_reason reason)
+                           snib_state state, snib_cause reason)
 {
     struct snib_elect *e = data;
     (void)reason;
@@ -141,13 +141,13 @@ static void on_lock_change(void *data, struct snib_grant grant,
         begin_term(e, grant);
         switch (state) {
         case SNIB_HELD:
-            note(e, SNIB_LEADER, grant.token);
+            op(e, SNIB_LEADER, grant.token);
             break;
         case SNIB_AT_RISK:
-            note(e, SNIB_LEADER_AT_RISK, grant.token);
+            op(e, SNIB_LEADER_AT_RISK, grant.token);
             break;
         case SNIB_LOST:
-            note(e, SNIB_LEADER_LOST, grant.token);
+            op(e, SNIB_LEADER_LOST, grant.token);
             break;
         case SNIB_RELEASED:
             break;
@@ -214,8 +214,9 @@ snib_err snib_elect_new(struct snib_client *client, const char *name,
     e->data = o.data;
     lo.name_size = o.name_size;
     lo.lease_ms = o.lease_ms;
-    lo.confirm = true;       /* a term begins with a whole lease             */
-    lo.no_local_pass = true; /* each term is a grant of its own at the store */
+    lo.confirm = true; /* a term begins with a whole lease             */
+    lo.no_local_hand_over =
+        true; /* each term is a grant of its own at the store */
     lo.on_change = on_lock_change;
     lo.data = e;
     err = snib_lock_new(client, name, &lo, &e->lock, reterr);
@@ -285,7 +286,7 @@ static snib_err stand(struct snib_elect *e, int64_t wait_ms,
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.wait_ms = wait_ms;
-    o.lane = snib_lane_new(); /* any thread may resign; see above */
+    o.owner = snib_owner_new(); /* any thread may resign; see above */
     o.reason = e->id;
     return snib_acquire(e->lock, &o, ret, reterr);
 }
@@ -321,7 +322,7 @@ snib_err snib_elect_campaign(struct snib_elect *e, int64_t wait_ms,
     return err ? err : snib__ok(reterr);
 }
 
-/* Take the waiting seat away. */
+/* Take the waiting acquisition away. */
 static void cancel(struct snib_lock *lock)
 {
     struct snib_client *c = lock->client;
@@ -329,9 +330,10 @@ static void cancel(struct snib_lock *lock)
     snib__step_begin(&s, c);
     SNIB__LIST_EACH_SAFE (l, next, &lock->holds) {
         struct snib__hold *h = SNIB__CONTAINER(l, struct snib__hold, link);
-        struct snib__seat *seat = snib__engine_seat(c->engine, h->ticket);
-        if (seat && seat->state == SNIB__SEAT_WAITING && h->call) {
-            snib__call_quit(&s, seat, SNIB_ERR_CANCELLED);
+        struct snib__acquisition *acq =
+            snib__engine_acquisition(c->engine, h->ticket);
+        if (acq && acq->state == SNIB__ACQ_WAITING && h->call) {
+            snib__call_quit(&s, acq, SNIB_ERR_CANCELLED);
             break; /* there is no other: one campaign at a time */
         }
     }
@@ -372,7 +374,7 @@ snib_err snib_elect_resign(struct snib_elect *e, struct snib_error *reterr)
     }
     /* Before the release: nobody may believe in it any more. */
     end_term(e);
-    note(e, SNIB_FOLLOWER, grant.token);
+    op(e, SNIB_FOLLOWER, grant.token);
     pthread_mutex_unlock(&e->mu);
     err = snib_release(e->lock, grant, reterr);
     pthread_mutex_lock(&e->mu);
@@ -415,7 +417,7 @@ void snib_elect_status(struct snib_elect *e, struct snib_elect_status *ret)
     case SNIB_RELEASED:
         return;
     }
-    ret->reason = status.reason;
+    ret->cause = status.cause;
     ret->term = grant.token;
     ret->left_ms = status.left_ms;
 }
@@ -458,7 +460,7 @@ static void describe(struct box *b, int64_t own_term)
     const struct snib_view *v = b->view;
     struct snib_leader *l = &b->leader;
     *l = (struct snib_leader){.id = "",
-                              .owner = "",
+                              .client_id = "",
                               .host = "",
                               .user = "",
                               .program = "",
@@ -467,7 +469,7 @@ static void describe(struct box *b, int64_t own_term)
         const struct snib_party *p = &v->holders[0];
         l->term = p->token;
         l->id = p->reason;
-        l->owner = p->owner;
+        l->client_id = p->client_id;
         l->host = p->host;
         l->user = p->user;
         l->program = p->program;
@@ -486,7 +488,7 @@ snib_err snib_elect_leader(struct snib_elect *e, struct snib_leader **ret,
     if (err) {
         return err;
     }
-    const struct snib__name *name = snib__site_name(e->lock->site);
+    const struct snib__name *name = snib__local_lock_name(e->lock->local);
     struct box *b = snib__alloc(sizeof *b);
     if (!b) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);

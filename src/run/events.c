@@ -5,56 +5,56 @@
  * gets the room for its STATE events (watch.c). A note is on `pending` (an
  * acquire) or `releasing` (a release, in order of their limits) until it is
  * answered, then on `events` until it is fetched. One that only passes (a
- * latch, a barrier: terms.c) has a handle of its own, which goes with it. */
+ * latch, a barrier: params.c) has a handle of its own, which goes with it. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "run/inside.h"
 
-static struct snib__note *note_of(struct snib__link *l)
+static struct snib__op *op_of(struct snib__link *l)
 {
-    return SNIB__CONTAINER(l, struct snib__note, link);
+    return SNIB__CONTAINER(l, struct snib__op, link);
 }
 
-void snib__note_push(struct snib__step *s, struct snib__note *note)
+void snib__op_push(struct snib__step *s, struct snib__op *op)
 {
-    snib__list_push(&s->c->events, &note->link);
+    snib__list_push(&s->c->events, &op->link);
     s->event = true;
 }
 
-void snib__note_answer(struct snib__step *s, struct snib__note *note,
-                       snib_event_kind kind, struct snib_grant grant,
-                       snib_err err, const struct snib_error *detail)
+void snib__op_answer(struct snib__step *s, struct snib__op *op,
+                     snib_event_kind kind, struct snib_grant grant,
+                     snib_err err, const struct snib_error *detail)
 {
-    struct snib_event *ev = &note->ev;
-    snib__unlink(&note->link);
-    note->hold = NULL;
+    struct snib_event *ev = &op->ev;
+    snib__unlink(&op->link);
+    op->hold = NULL;
     ev->kind = kind;
     ev->grant = grant;
     ev->state = kind == SNIB_EV_GRANTED ? SNIB_HELD : SNIB_RELEASED;
     if (!err || !detail || detail->code != err) {
         snib__fail(&ev->error, err, "%s", err ? snib_err_text(err) : "");
     }
-    if (note->group) {
-        snib__group_answered(s, note);
+    if (op->batch) {
+        snib__batch_answered(s, op);
     } else {
-        snib__note_push(s, note);
+        snib__op_push(s, op);
     }
 }
 
 /* -- starting --------------------------------------------------------------------- */
 
-static snib_err ready_to_start(struct snib__step *s, struct snib__note *note,
+static snib_err ready_to_start(struct snib__step *s, struct snib__op *op,
                                struct snib_error *reterr)
 {
     struct snib_client *c = s->c;
     if (c->closed) {
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
-    if (!note) {
+    if (!op) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     snib_err err = snib__loop_event_fd(c, reterr);
-    return err ? err : snib__keeper_need(c, reterr);
+    return err ? err : snib__background_need(c, reterr);
 }
 
 static void finish_start(struct snib__step *s)
@@ -65,14 +65,14 @@ static void finish_start(struct snib__step *s)
     snib__step_end(s);
 }
 
-static struct snib__note *note_new(void *user)
+static struct snib__op *op_new(void *user)
 {
-    struct snib__note *note = snib__alloc(sizeof *note);
-    if (note) {
-        snib__link_init(&note->link);
-        note->ev.user = user;
+    struct snib__op *op = snib__alloc(sizeof *op);
+    if (op) {
+        snib__link_init(&op->link);
+        op->ev.user = user;
     }
-    return note;
+    return op;
 }
 
 snib_err snib_acquire_start(struct snib_lock *lock,
@@ -101,25 +101,25 @@ snib_err snib__acquire_start(struct snib_lock *lock,
     struct snib__step s;
     bool open;
     uint64_t ticket = 0;
-    uint64_t lane = o->lane ? o->lane : snib_lane_new();
-    struct snib__note *note = note_new(user);
+    uint64_t owner = o->owner ? o->owner : snib_owner_new();
+    struct snib__op *op = op_new(user);
     snib__step_begin(&s, c);
-    snib_err err = ready_to_start(&s, note, reterr);
+    snib_err err = ready_to_start(&s, op, reterr);
     if (!err) {
-        note->passes = passes ? lock : NULL;
-        snib__list_push(&c->pending, &note->link);
+        op->passes = passes ? lock : NULL;
+        snib__list_push(&c->pending, &op->link);
         snib_instant limit = snib__after(s.now, snib__patience(c, o->wait_ms));
-        err = snib__hold_acquire(&s, lock, o, limit, lane, NULL, note, user,
+        err = snib__hold_acquire(&s, lock, o, limit, owner, NULL, op, user,
                                  &open, &ticket, reterr);
         if (err) {
-            snib__unlink(&note->link);
+            snib__unlink(&op->link);
         } else {
-            snib__keeper_hurry(&s);
+            snib__background_hurry(&s);
         }
     }
     if (err) {
-        snib__free(note);
-        note = NULL;
+        snib__free(op);
+        op = NULL;
     } else if (ret_ticket) {
         *ret_ticket = ticket;
     }
@@ -137,38 +137,38 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
     if (err) {
         return err;
     }
-    uint64_t lane = snib__lane_of_thread();
-    struct snib__note *note = note_new(user);
+    uint64_t owner = snib__owner_of_thread();
+    struct snib__op *op = op_new(user);
     snib__step_begin(&s, c);
     if (c->stopped) {
         err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
-    } else if (!note) {
+    } else if (!op) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     } else {
         err = snib__loop_event_fd(c, reterr);
     }
     if (!err) {
-        note->limit = snib__after(s.now, c->request);
-        snib__list_push(&c->releasing, &note->link);
-        err = snib__hold_release(&s, lock, grant.ticket, lane, NULL, note,
-                                 &open, reterr);
+        op->limit = snib__after(s.now, c->request);
+        snib__list_push(&c->releasing, &op->link);
+        err = snib__hold_release(&s, lock, grant.ticket, owner, NULL, op, &open,
+                                 reterr);
         if (err && err != SNIB_ERR_LOST) {
-            snib__unlink(&note->link);
-        } else if (!open && note->hold == NULL &&
-                   note->ev.kind != SNIB_EV_RELEASED) {
+            snib__unlink(&op->link);
+        } else if (!open && op->hold == NULL &&
+                   op->ev.kind != SNIB_EV_RELEASED) {
             /* done without the store, or lost before */
             struct snib_error why = {.code = SNIB_ERR_OK};
             if (err && reterr) {
                 why = *reterr;
             }
-            note->ev.error = why;
-            snib__note_answer(&s, note, SNIB_EV_RELEASED, grant, err,
-                              &note->ev.error);
+            op->ev.error = why;
+            snib__op_answer(&s, op, SNIB_EV_RELEASED, grant, err,
+                            &op->ev.error);
             err = SNIB_ERR_OK;
         }
     }
     if (err) {
-        snib__free(note);
+        snib__free(op);
     }
     finish_start(&s);
     return err ? err : snib__ok(reterr);
@@ -177,19 +177,19 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
 /* -- ending ------------------------------------------------------------------------ */
 
 /* An acquire that has not answered gives up; one that did is cut off. */
-static void end_pending(struct snib__step *s, struct snib__seat *seat,
+static void end_pending(struct snib__step *s, struct snib__acquisition *acq,
                         snib_err why)
 {
-    struct snib__hold *h = seat->user;
-    struct snib__note *note = h->note;
-    struct snib_grant grant = {.ticket = seat->ticket};
+    struct snib__hold *h = acq->user;
+    struct snib__op *op = h->op;
+    struct snib_grant grant = {.ticket = acq->ticket};
     struct snib_error detail = {.code = SNIB_ERR_OK};
     snib_err err =
-        seat->state == SNIB__SEAT_LEAVING
-            ? snib__engine_leave(s->c->engine, s->now, seat, why)
-            : snib__engine_give_up(s->c->engine, s->now, seat, why, &detail);
+        acq->state == SNIB__ACQ_LEAVING
+            ? snib__engine_leave(s->c->engine, s->now, acq, why)
+            : snib__engine_give_up(s->c->engine, s->now, acq, why, &detail);
     if (err) {
-        snib__note_answer(s, note, SNIB_EV_REFUSED, grant, err, NULL);
+        snib__op_answer(s, op, SNIB_EV_REFUSED, grant, err, NULL);
         snib__holds_free(s, h);
     }
 }
@@ -201,52 +201,53 @@ void snib_cancel(struct snib_client *c, uint64_t ticket)
         return;
     }
     snib__step_begin(&s, c);
-    struct snib__seat *seat = snib__engine_seat(c->engine, ticket);
-    struct snib__hold *h = seat ? seat->user : NULL;
-    if (h && h->note && seat->state == SNIB__SEAT_WAITING) {
-        end_pending(&s, seat, SNIB_ERR_CANCELLED);
+    struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket);
+    struct snib__hold *h = acq ? acq->user : NULL;
+    if (h && h->op && acq->state == SNIB__ACQ_WAITING) {
+        end_pending(&s, acq, SNIB_ERR_CANCELLED);
     }
     finish_start(&s);
 }
 
 /* A release whose answer did not come: unknown, and no longer ours to tell. */
-static void end_releasing(struct snib__step *s, struct snib__note *note)
+static void end_releasing(struct snib__step *s, struct snib__op *op)
 {
-    struct snib__hold *h = note->hold;
-    struct snib__seat *seat = snib__engine_seat(s->c->engine, h->ticket);
+    struct snib__hold *h = op->hold;
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(s->c->engine, h->ticket);
     struct snib_grant grant = {.ticket = h->ticket};
-    if (seat) {
-        grant.token = seat->token;
-        snib__engine_abandon(s->c->engine, seat);
+    if (acq) {
+        grant.token = acq->token;
+        snib__engine_abandon(s->c->engine, acq);
     }
-    snib__note_answer(s, note, SNIB_EV_RELEASED, grant, SNIB_ERR_UNKNOWN, NULL);
+    snib__op_answer(s, op, SNIB_EV_RELEASED, grant, SNIB_ERR_UNKNOWN, NULL);
     snib__holds_free(s, h);
 }
 
-void snib__notes_due(struct snib__step *s)
+void snib__ops_due(struct snib__step *s)
 {
     struct snib__link *l;
     while ((l = snib__list_first(&s->c->releasing)) &&
-           snib__reached(s->now, note_of(l)->limit)) {
-        end_releasing(s, note_of(l));
+           snib__reached(s->now, op_of(l)->limit)) {
+        end_releasing(s, op_of(l));
     }
 }
 
-void snib__notes_close(struct snib__step *s)
+void snib__ops_close(struct snib__step *s)
 {
     struct snib__link *l;
     SNIB__LIST_EACH_SAFE (p, next, &s->c->pending) {
-        struct snib__seat *seat =
-            snib__engine_seat(s->c->engine, note_of(p)->hold->ticket);
-        bool waits = seat && seat->state == SNIB__SEAT_WAITING;
-        bool leaves = seat && seat->state == SNIB__SEAT_LEAVING;
+        struct snib__acquisition *acq =
+            snib__engine_acquisition(s->c->engine, op_of(p)->hold->ticket);
+        bool waits = acq && acq->state == SNIB__ACQ_WAITING;
+        bool leaves = acq && acq->state == SNIB__ACQ_LEAVING;
         if (waits || (leaves && s->c->stopped)) {
-            end_pending(s, seat, SNIB_ERR_CLOSED);
+            end_pending(s, acq, SNIB_ERR_CLOSED);
         }
     }
     if (s->c->stopped) {
         while ((l = snib__list_first(&s->c->releasing))) {
-            end_releasing(s, note_of(l));
+            end_releasing(s, op_of(l));
         }
     }
 }
@@ -261,11 +262,11 @@ bool snib_next(struct snib_client *c, struct snib_event *ret)
     }
     snib__step_begin(&s, c);
     struct snib__link *l = snib__list_pop(&c->events);
-    struct snib_lock *passed = l ? note_of(l)->passes : NULL;
+    struct snib_lock *passed = l ? op_of(l)->passes : NULL;
     if (l) {
-        *ret = note_of(l)->ev;
-        if (!note_of(l)->keep) {
-            snib__free(note_of(l));
+        *ret = op_of(l)->ev;
+        if (!op_of(l)->keep) {
+            snib__free(op_of(l));
         }
     }
     if (snib__list_empty(&c->events) && c->event_set) {
@@ -321,9 +322,9 @@ snib_err snib_process(struct snib_client *c)
         return err ? err : SNIB_ERR_USAGE;
     }
     snib__step_begin(&s, c);
-    s.keeper = true;
+    s.background = true;
     if (!c->stopped) {
-        snib__keeper_round(&s, 0);
+        snib__background_round(&s, 0);
     }
     snib__step_end(&s);
     return SNIB_ERR_OK;

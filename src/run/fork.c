@@ -1,7 +1,7 @@
 /* run/fork.c — noticing a fork before anything is touched.
  *
  * A handle that came through fork() shares its sockets, its lease and its
- * lanes with the parent: whatever the child did with it would be done in the
+ * owners with the parent: whatever the child did with it would be done in the
  * parent's name. So every public function compares the process first, before
  * any mutex (one of the parent's threads may have held it).
  *

@@ -1,12 +1,12 @@
-/* run/hold.c — what run remembers about a seat of the engine.
+/* run/hold.c — what run remembers about an acquisition of the engine.
  *
  *                    acquire                    last release
  *   (no hold) --> waiting --granted--> held ---------------------> ending -->
  *                    |                                        (answer awaited)
  *                    +--refused, left--> (freed)
  *
- * seat->user points to the hold from the acquire to the end, so news of the
- * engine find their way without a search. When a lane re-enters through
+ * acquisition->user points to the hold from the acquire to the end, so news of the
+ * engine find their way without a search. When an owner re-enters through
  * another handle for the same name, that handle gets a hold of its own in the
  * same chain: freeing a handle then gives back just what was taken through
  * it. The holds of a handle are on its list until they end. */
@@ -42,9 +42,9 @@ void snib__holds_free(struct snib__step *s, struct snib__hold *h)
 
 /* With what the store said, as far as it is known. */
 static void end_renewers(struct snib__step *s, struct snib__hold *h,
-                         const struct snib__seat *seat, snib_err err)
+                         const struct snib__acquisition *acq, snib_err err)
 {
-    const char *why = seat && seat->trouble ? seat->trouble : "";
+    const char *why = acq && acq->trouble ? acq->trouble : "";
     while (h->renewers) {
         struct snib__call *call = h->renewers;
         h->renewers = call->next;
@@ -67,101 +67,100 @@ void snib__holds_ended(struct snib__step *s, struct snib__hold *first)
 /* -- news ---------------------------------------------------------------------- */
 
 /* Passed: let go at once, nobody waits for the answer. h is over then. */
-static void told_passed(struct snib__step *s, struct snib__seat *seat,
+static void told_passed(struct snib__step *s, struct snib__acquisition *acq,
                         struct snib__hold *h, struct snib_grant grant)
 {
-    struct snib__note *note = h->note;
+    struct snib__op *op = h->op;
     bool open;
-    h->note = NULL;
-    snib__note_answer(s, note, SNIB_EV_PASSED, grant, SNIB_ERR_OK, NULL);
-    (void)snib__hold_release(s, h->lock, grant.ticket, seat->lane, NULL, NULL,
+    h->op = NULL;
+    snib__op_answer(s, op, SNIB_EV_PASSED, grant, SNIB_ERR_OK, NULL);
+    (void)snib__hold_release(s, h->lock, grant.ticket, acq->owner, NULL, NULL,
                              &open, NULL);
 }
 
 /* False: h is over already. */
-static bool told_granted(struct snib__step *s, struct snib__seat *seat,
+static bool told_granted(struct snib__step *s, struct snib__acquisition *acq,
                          struct snib__hold *h)
 {
-    struct snib_grant grant = {.ticket = seat->ticket, .token = seat->token};
-    bool ours =
-        seat->state == SNIB__SEAT_SERVED || seat->state == SNIB__SEAT_DEAD;
+    struct snib_grant grant = {.ticket = acq->ticket, .token = acq->token};
+    bool ours = acq->state == SNIB__ACQ_SERVED || acq->state == SNIB__ACQ_DEAD;
     snib_err err = ours ? SNIB_ERR_OK : SNIB_ERR_CLOSED;
-    seat->reterr = NULL; /* the call's stack, or the note */
+    acq->reterr = NULL; /* the call's stack, or the note */
     if (h->call) {
         h->call->grant = grant;
         snib__call_settle(s, h->call, err);
         h->call = NULL;
-    } else if (h->note && h->note->passes && ours) {
-        told_passed(s, seat, h, grant);
+    } else if (h->op && h->op->passes && ours) {
+        told_passed(s, acq, h, grant);
         return false;
-    } else if (h->note) {
-        struct snib__note *note = h->note;
-        h->note = NULL;
-        snib__note_answer(s, note, ours ? SNIB_EV_GRANTED : SNIB_EV_REFUSED,
-                          grant, err, NULL);
+    } else if (h->op) {
+        struct snib__op *op = h->op;
+        h->op = NULL;
+        snib__op_answer(s, op, ours ? SNIB_EV_GRANTED : SNIB_EV_REFUSED, grant,
+                        err, NULL);
     }
     return true;
 }
 
-static void told_refused(struct snib__step *s, struct snib__seat *seat,
+static void told_refused(struct snib__step *s, struct snib__acquisition *acq,
                          struct snib__hold *h)
 {
-    snib_err err = seat->err;
-    struct snib_grant grant = {.ticket = seat->ticket};
-    snib__seat_done(s->c->engine, seat);
+    snib_err err = acq->err;
+    struct snib_grant grant = {.ticket = acq->ticket};
+    snib__acquisition_done(s->c->engine, acq);
     if (h->call) {
         snib__call_settle(s, h->call, err);
-    } else if (h->note) {
-        snib__note_answer(s, h->note, SNIB_EV_REFUSED, grant, err,
-                          &h->note->ev.error);
+    } else if (h->op) {
+        snib__op_answer(s, h->op, SNIB_EV_REFUSED, grant, err,
+                        &h->op->ev.error);
     }
     snib__holds_free(s, h);
 }
 
-static void told_released(struct snib__step *s, struct snib__seat *seat,
+static void told_released(struct snib__step *s, struct snib__acquisition *acq,
                           struct snib__hold *h)
 {
-    snib_err err = seat->err;
-    struct snib_grant grant = {.ticket = seat->ticket, .token = seat->token};
-    snib__seat_done(s->c->engine, seat);
+    snib_err err = acq->err;
+    struct snib_grant grant = {.ticket = acq->ticket, .token = acq->token};
+    snib__acquisition_done(s->c->engine, acq);
     if (!h) {
         return;
     }
     if (h->call) {
         snib__call_settle(s, h->call, err);
-    } else if (h->note) {
-        snib__note_answer(s, h->note, SNIB_EV_RELEASED, grant, err,
-                          &h->note->ev.error);
+    } else if (h->op) {
+        snib__op_answer(s, h->op, SNIB_EV_RELEASED, grant, err,
+                        &h->op->ev.error);
     }
     snib__holds_free(s, h);
 }
 
-void snib__hold_news(struct snib__step *s, struct snib__seat *seat,
+void snib__hold_news(struct snib__step *s, struct snib__acquisition *acq,
                      uint8_t news)
 {
-    struct snib__hold *h = seat->user;
-    if ((news & SNIB__NEWS_SETTLED) && seat->state == SNIB__SEAT_REFUSED) {
+    struct snib__hold *h = acq->user;
+    if ((news & SNIB__NEWS_SETTLED) && acq->state == SNIB__ACQ_REFUSED) {
         if (h) {
-            told_refused(s, seat, h);
+            told_refused(s, acq, h);
         } else {
-            snib__seat_done(s->c->engine, seat);
+            snib__acquisition_done(s->c->engine, acq);
         }
         return;
     }
-    if (h && (news & SNIB__NEWS_SETTLED) && !told_granted(s, seat, h)) {
+    if (h && (news & SNIB__NEWS_SETTLED) && !told_granted(s, acq, h)) {
         return;
     }
     if (h && (news & SNIB__NEWS_RENEWED)) {
-        end_renewers(s, h, seat, seat->err);
+        end_renewers(s, h, acq, acq->err);
     }
     if (h && (news & SNIB__NEWS_STATE)) {
-        snib__holds_changed(s, h, seat);
+        snib__holds_changed(s, h, acq);
     }
-    if ((news & SNIB__NEWS_RELEASED) && seat->state == SNIB__SEAT_GONE) {
+    if ((news & SNIB__NEWS_RELEASED) && acq->state == SNIB__ACQ_GONE) {
         if (h) { /* stop ended it; its owner has not released it */
             snib__holds_ended(s, h);
         }
-        told_released(s, seat, h);
+        told_released(s, acq, h);
     }
 }
 
@@ -176,11 +175,12 @@ static struct snib__hold *of_lock(struct snib__hold *h,
     return h;
 }
 
-/* The lane had it already. */
-static void re_entered(struct snib__step *s, const struct snib__seat *seat,
+/* The owner had it already. */
+static void re_entered(struct snib__step *s,
+                       const struct snib__acquisition *acq,
                        struct snib__hold *fresh)
 {
-    struct snib__hold *first = seat->user;
+    struct snib__hold *first = acq->user;
     struct snib__hold *same = of_lock(first, fresh->lock);
     if (same) {
         same->count++;
@@ -188,7 +188,7 @@ static void re_entered(struct snib__step *s, const struct snib__seat *seat,
         return;
     }
     if (fresh->extra) {
-        snib__extra_entered(fresh->extra, seat);
+        snib__extra_entered(fresh->extra, acq);
     }
     fresh->ticket = first->ticket;
     fresh->next = first->next;
@@ -196,30 +196,31 @@ static void re_entered(struct snib__step *s, const struct snib__seat *seat,
     snib__list_push(&fresh->lock->holds, &fresh->link);
 }
 
-static struct snib__ask ask_of(const struct snib_lock *lock,
-                               const struct snib_acquire_options *o,
-                               snib_instant limit, uint64_t lane)
+static struct snib__acquire_spec ask_of(const struct snib_lock *lock,
+                                        const struct snib_acquire_options *o,
+                                        snib_instant limit, uint64_t owner)
 {
-    return (struct snib__ask){.lane = lane,
-                              .limit = limit,
-                              .lease = snib__ms(lock->o.lease_ms),
-                              .hold_max = snib__ms(lock->o.hold_max_ms),
-                              .try_only = o->wait_ms == 0,
-                              .fixed = lock->o.fixed_lease,
-                              .aggressive = lock->o.aggressive,
-                              .confirm = lock->o.confirm,
-                              .no_reentry = lock->o.no_reentry,
-                              .no_pass = lock->o.no_local_pass,
-                              .spin = lock->o.spin,
-                              .passes = lock->passes,
-                              .kind = lock->o.kind,
-                              .rank = (int8_t)lock->o.priority,
-                              .permits = o->all_permits ? 0
-                                         : o->permits   ? o->permits
-                                                        : lock->o.permits,
-                              .capacity = lock->o.capacity,
-                              .delay = snib__ms(lock->o.lock_delay_ms),
-                              .reason = o->reason};
+    return (struct snib__acquire_spec){
+        .owner = owner,
+        .limit = limit,
+        .lease = snib__ms(lock->o.lease_ms),
+        .hold_max = snib__ms(lock->o.hold_max_ms),
+        .try_only = o->wait_ms == 0,
+        .fixed = lock->o.fixed_lease,
+        .aggressive = lock->o.aggressive,
+        .confirm = lock->o.confirm,
+        .no_reentry = lock->o.no_reentry,
+        .no_hand_over = lock->o.no_local_hand_over,
+        .spin = lock->o.spin,
+        .passes = lock->passes,
+        .kind = lock->o.kind,
+        .rank = (int8_t)lock->o.priority,
+        .permits = o->all_permits ? 0
+                   : o->permits   ? o->permits
+                                  : lock->o.permits,
+        .capacity = lock->o.capacity,
+        .delay = snib__ms(lock->o.lock_delay_ms),
+        .reason = o->reason};
 }
 
 static snib_err check_permits(const struct snib_lock *lock,
@@ -248,16 +249,16 @@ static snib_err check_permits(const struct snib_lock *lock,
 
 snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
                             const struct snib_acquire_options *o,
-                            snib_instant limit, uint64_t lane,
-                            struct snib__call *call, struct snib__note *note,
+                            snib_instant limit, uint64_t owner,
+                            struct snib__call *call, struct snib__op *op,
                             void *user, bool *ret_open, uint64_t *ret_ticket,
                             struct snib_error *reterr)
 {
     struct snib_client *c = s->c;
-    struct snib__seat *seat;
+    struct snib__acquisition *acq;
     *ret_open = false;
-    bool event = note && !note->group;
-    bool states = event && !note->passes;
+    bool event = op && !op->batch;
+    bool states = event && !op->passes;
     struct snib__above above = {0};
     snib_err err = check_permits(lock, o, reterr);
     if (!err && o->above) {
@@ -272,37 +273,37 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
         snib__holds_free(s, h);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    struct snib__ask ask = ask_of(lock, o, limit, lane);
-    ask.timed = event;
-    ask.above = above.count ? &above : NULL;
-    ask.user = h;
-    ask.reterr = call ? &call->error : &note->ev.error;
-    err = snib__engine_acquire(c->engine, s->now, lock->site, &ask, &seat,
+    struct snib__acquire_spec spec = ask_of(lock, o, limit, owner);
+    spec.timed = event;
+    spec.above = above.count ? &above : NULL;
+    spec.user = h;
+    spec.reterr = call ? &call->error : &op->ev.error;
+    err = snib__engine_acquire(c->engine, s->now, lock->local, &spec, &acq,
                                reterr);
     if (err) {
         snib__holds_free(s, h);
         return err;
     }
-    *ret_ticket = h->ticket = seat->ticket;
+    *ret_ticket = h->ticket = acq->ticket;
     h->call = call;
-    h->note = note;
-    if (note) {
-        note->hold = h;
+    h->op = op;
+    if (op) {
+        op->hold = h;
     }
-    if (seat->state == SNIB__SEAT_WAITING) {
+    if (acq->state == SNIB__ACQ_WAITING) {
         snib__list_push(&lock->holds, &h->link);
         *ret_open = true;
-    } else if (seat->state == SNIB__SEAT_REFUSED) {
-        told_refused(s, seat, h);
-    } else if (seat->user == h) {
+    } else if (acq->state == SNIB__ACQ_REFUSED) {
+        told_refused(s, acq, h);
+    } else if (acq->user == h) {
         snib__list_push(&lock->holds, &h->link);
-        (void)told_granted(s, seat, h);
+        (void)told_granted(s, acq, h);
     } else {
         h->call = NULL;
-        h->note = NULL;
-        struct snib__hold with = {.call = call, .note = note};
-        (void)told_granted(s, seat, &with);
-        re_entered(s, seat, h);
+        h->op = NULL;
+        struct snib__hold with = {.call = call, .op = op};
+        (void)told_granted(s, acq, &with);
+        re_entered(s, acq, h);
     }
     return SNIB_ERR_OK;
 }
@@ -310,13 +311,14 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
 /* -- left behind, taken up ----------------------------------------------------------- */
 
 snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
-                          const struct snib__left *left, int64_t lease_ms,
-                          snib_instant limit, struct snib__call *call,
-                          bool *ret_open, struct snib_error *reterr)
+                          const struct snib__detached *detached,
+                          int64_t lease_ms, snib_instant limit,
+                          struct snib__call *call, bool *ret_open,
+                          struct snib_error *reterr)
 {
     static const struct snib_acquire_options plain;
     struct snib_client *c = s->c;
-    struct snib__seat *seat;
+    struct snib__acquisition *acq;
     struct snib__hold *h = hold_new(lock);
     *ret_open = false;
     if (!h ||
@@ -324,41 +326,42 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
         snib__holds_free(s, h);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    struct snib__ask ask = ask_of(lock, &plain, limit, snib_lane_new());
-    ask.lease = snib__ms(lease_ms);
-    ask.user = h;
-    ask.reterr = &call->error;
+    struct snib__acquire_spec spec =
+        ask_of(lock, &plain, limit, snib_owner_new());
+    spec.lease = snib__ms(lease_ms);
+    spec.user = h;
+    spec.reterr = &call->error;
     snib_err err =
-        snib__engine_adopt(c->engine, s->now, lock->site, &ask, left->request,
-                           left->token, &seat, reterr);
+        snib__engine_adopt(c->engine, s->now, lock->local, &spec,
+                           detached->request, detached->token, &acq, reterr);
     if (err) {
         snib__holds_free(s, h);
         return err;
     }
-    call->ticket = h->ticket = seat->ticket;
+    call->ticket = h->ticket = acq->ticket;
     h->call = call;
-    if (seat->state == SNIB__SEAT_REFUSED) {
-        told_refused(s, seat, h);
+    if (acq->state == SNIB__ACQ_REFUSED) {
+        told_refused(s, acq, h);
         return SNIB_ERR_OK;
     }
     snib__list_push(&lock->holds, &h->link);
-    if (seat->state == SNIB__SEAT_WAITING) {
+    if (acq->state == SNIB__ACQ_WAITING) {
         *ret_open = true;
     } else {
-        (void)told_granted(s, seat, h);
+        (void)told_granted(s, acq, h);
     }
     return SNIB_ERR_OK;
 }
 
 snib_err snib__hold_abandon(struct snib__step *s, uint64_t ticket,
-                            uint64_t lane, struct snib_error *reterr)
+                            uint64_t owner, struct snib_error *reterr)
 {
     struct snib_client *c = s->c;
-    struct snib__seat *seat = snib__engine_seat(c->engine, ticket);
-    struct snib__hold *first = seat ? seat->user : NULL;
+    struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket);
+    struct snib__hold *first = acq ? acq->user : NULL;
     snib_err err =
-        snib__engine_abandon_grant(c->engine, s->now, ticket, lane, reterr);
-    if (first && !snib__engine_seat(c->engine, ticket)) {
+        snib__engine_abandon_grant(c->engine, s->now, ticket, owner, reterr);
+    if (first && !snib__engine_acquisition(c->engine, ticket)) {
         snib__holds_ended(s, first);
         snib__holds_free(s, first);
     }
@@ -375,7 +378,7 @@ void snib__hold_hand_on(struct snib__hold *from, struct snib__hold *to)
     from->fd = -1;
 }
 
-/* One hold less in the books. Returns what seat->user has to be. */
+/* One hold less in the books. Returns what acquisition->user has to be. */
 static struct snib__hold *count_down(struct snib__step *s,
                                      struct snib__hold *first,
                                      const struct snib_lock *lock)
@@ -401,9 +404,9 @@ static struct snib__hold *count_down(struct snib__step *s,
     return first;
 }
 
-static void last_released(struct snib__step *s, struct snib__seat *open,
+static void last_released(struct snib__step *s, struct snib__acquisition *open,
                           struct snib__hold *first, struct snib__call *call,
-                          struct snib__note *note, bool *ret_open)
+                          struct snib__op *op, bool *ret_open)
 {
     struct snib_client *c = s->c;
     snib__holds_ended(s, first);
@@ -414,15 +417,15 @@ static void last_released(struct snib__step *s, struct snib__seat *open,
     snib__holds_free(s, first->next);
     first->next = NULL;
     first->call = call;
-    first->note = note;
-    if (note) {
-        note->hold = first;
+    first->op = op;
+    if (op) {
+        op->hold = first;
     }
     *ret_open = true;
-    if (open->state == SNIB__SEAT_GONE) {
+    if (open->state == SNIB__ACQ_GONE) {
         *ret_open = false;
         told_released(s, open, first);
-    } else if (!call && !note) {
+    } else if (!call && !op) {
         *ret_open = false;
         snib__engine_abandon(c->engine, open);
         snib__holds_free(s, first);
@@ -430,18 +433,17 @@ static void last_released(struct snib__step *s, struct snib__seat *open,
 }
 
 snib_err snib__hold_release(struct snib__step *s, struct snib_lock *lock,
-                            uint64_t ticket, uint64_t lane,
-                            struct snib__call *call, struct snib__note *note,
+                            uint64_t ticket, uint64_t owner,
+                            struct snib__call *call, struct snib__op *op,
                             bool *ret_open, struct snib_error *reterr)
 {
     struct snib_client *c = s->c;
-    struct snib__seat *seat = snib__engine_seat(c->engine, ticket), *open;
-    struct snib__hold *first = seat ? seat->user : NULL;
-    struct snib_error *later = call   ? &call->error
-                               : note ? &note->ev.error
-                                      : NULL;
+    struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket),
+                             *open;
+    struct snib__hold *first = acq ? acq->user : NULL;
+    struct snib_error *later = call ? &call->error : op ? &op->ev.error : NULL;
     *ret_open = false;
-    snib_err err = snib__engine_release(c->engine, s->now, ticket, lane, later,
+    snib_err err = snib__engine_release(c->engine, s->now, ticket, owner, later,
                                         first, &open, reterr);
     if (!first && open) { /* nobody's books: let it end by itself */
         snib__engine_abandon(c->engine, open);
@@ -449,11 +451,11 @@ snib_err snib__hold_release(struct snib__step *s, struct snib_lock *lock,
     if ((err && err != SNIB_ERR_LOST) || !first) {
         return err;
     }
-    bool last = open || !snib__engine_seat(c->engine, ticket);
+    bool last = open || !snib__engine_acquisition(c->engine, ticket);
     if (last) {
-        last_released(s, open, first, call, note, ret_open);
+        last_released(s, open, first, call, op, ret_open);
     } else {
-        seat->user = count_down(s, first, lock);
+        acq->user = count_down(s, first, lock);
     }
     return err;
 }

@@ -122,9 +122,9 @@ snib_err snib_lock_new(struct snib_client *c, const char *name,
     if (c->closed) {
         err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     } else {
-        err = snib__engine_site(c->engine, name,
-                                o.name_size ? o.name_size : strlen(name),
-                                &lock->site, reterr);
+        err = snib__engine_local_lock(c->engine, name,
+                                      o.name_size ? o.name_size : strlen(name),
+                                      &lock->local, reterr);
     }
     if (!err) {
         snib__list_push(&c->locks, &lock->link);
@@ -141,12 +141,12 @@ snib_err snib_lock_new(struct snib_client *c, const char *name,
 /* Only a stop ends a grant that its owner has not released: so one is under
  * way. If the store does not answer it, nobody will hear of the end: this handle
  * leaves the grant's chain now. */
-static void forget_hold(struct snib__step *s, struct snib__seat *seat,
+static void forget_hold(struct snib__step *s, struct snib__acquisition *acq,
                         struct snib__hold *h)
 {
-    struct snib__hold *before = seat->user;
+    struct snib__hold *before = acq->user;
     if (before == h) {
-        seat->user = h->next;
+        acq->user = h->next;
         if (h->next) {
             snib__hold_hand_on(h, h->next);
         }
@@ -167,33 +167,33 @@ static void release_hold(struct snib__step *s, struct snib_lock *lock,
                          struct snib__hold *h)
 {
     struct snib_client *c = s->c;
-    struct snib__seat *seat = snib__engine_seat(c->engine, h->ticket);
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(c->engine, h->ticket);
     bool open;
-    if (!seat) { /* stop ended it */
+    if (!acq) { /* stop ended it */
         snib__unlink(&h->link);
         snib__holds_free(s, h);
-    } else if (seat->state == SNIB__SEAT_WAITING ||
-               seat->state == SNIB__SEAT_LEAVING) {
-        struct snib__note *note = h->note;
+    } else if (acq->state == SNIB__ACQ_WAITING ||
+               acq->state == SNIB__ACQ_LEAVING) {
+        struct snib__op *op = h->op;
         struct snib__call *call = h->call; /* of a caller who errs */
         struct snib_grant grant = {.ticket = h->ticket};
         snib_err err =
-            snib__engine_leave(c->engine, s->now, seat, SNIB_ERR_CANCELLED);
-        if (note) {
-            snib__note_answer(s, note, SNIB_EV_REFUSED, grant, err, NULL);
+            snib__engine_leave(c->engine, s->now, acq, SNIB_ERR_CANCELLED);
+        if (op) {
+            snib__op_answer(s, op, SNIB_EV_REFUSED, grant, err, NULL);
         } else if (call) {
             snib__call_settle(s, call, err);
         }
         snib__holds_free(s, h);
-    } else if (seat->state == SNIB__SEAT_SERVED ||
-               seat->state == SNIB__SEAT_DEAD) {
-        snib_err err = snib__hold_release(s, lock, h->ticket, seat->lane, NULL,
+    } else if (acq->state == SNIB__ACQ_SERVED || acq->state == SNIB__ACQ_DEAD) {
+        snib_err err = snib__hold_release(s, lock, h->ticket, acq->owner, NULL,
                                           NULL, &open, NULL);
         if (err && err != SNIB_ERR_LOST) {
             snib__unlink(&h->link); /* cannot be */
         }
     } else {
-        forget_hold(s, seat, h);
+        forget_hold(s, acq, h);
     }
 }
 
@@ -214,7 +214,7 @@ void snib_lock_free(struct snib_lock *lock)
         pthread_cond_wait(&c->told, &c->mu);
     }
     snib__unlink(&lock->link);
-    snib__engine_site_unref(c->engine, lock->site);
+    snib__engine_local_lock_unref(c->engine, lock->local);
     snib__step_end(&s);
     snib__free(lock);
 }

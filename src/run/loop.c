@@ -9,7 +9,7 @@
  *
  * Lines are registered once and then modified. In a threaded client interest
  * is EPOLLONESHOT: callers' threads read the same sockets, and after one idle
- * wake-up the keeper is left alone. An idle line is armed for hang-up only.
+ * wake-up the background thread is left alone. An idle line is armed for hang-up only.
  * In a pull client nobody else reads and interest is level-triggered. */
 #include <errno.h>
 #include <stdio.h>
@@ -88,8 +88,8 @@ snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
     c->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     c->steps = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (c->epoll < 0 || c->timer < 0 || c->steps < 0 ||
-        !add(c, c->timer, EPOLLIN, SNIB__LINES) ||
-        !add(c, c->steps, EPOLLIN, SNIB__LINES + 1)) {
+        !add(c, c->timer, EPOLLIN, SNIB__SOCKETS) ||
+        !add(c, c->steps, EPOLLIN, SNIB__SOCKETS + 1)) {
         int err = errno;
         snib__loop_close(c);
         return snib__fail(reterr, SNIB_ERR_LIMIT,
@@ -99,7 +99,7 @@ snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
     watch_steps(c);
     c->wall_offset = snib__wall_offset();
     c->armed = SNIB__NEVER;
-    for (uint32_t i = 0; i < SNIB__LINES; i++) {
+    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
         snib__loop_watch(c, i);
     }
     return SNIB_ERR_OK;
@@ -118,8 +118,8 @@ void snib__loop_close(struct snib_client *c)
     close_fd(&c->epoll);
     close_fd(&c->timer);
     close_fd(&c->steps);
-    for (uint32_t i = 0; i < SNIB__LINES; i++) {
-        c->line[i].watched = false;
+    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
+        c->sock[i].watched = false;
     }
 }
 
@@ -133,10 +133,10 @@ void snib__loop_end(struct snib_client *c)
     }
     close_fd(&c->timer);
     close_fd(&c->steps);
-    for (uint32_t i = 0; i < SNIB__LINES; i++) {
-        if (c->line[i].watched) {
-            (void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->line[i].fd, NULL);
-            c->line[i].watched = false;
+    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
+        if (c->sock[i].watched) {
+            (void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->sock[i].fd, NULL);
+            c->sock[i].watched = false;
         }
     }
 }
@@ -149,7 +149,7 @@ snib_err snib__loop_event_fd(struct snib_client *c, struct snib_error *reterr)
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd >= 0) {
         c->event_fd = fd;
-        if (!c->pull || add(c, fd, EPOLLIN, SNIB__LINES + 2)) {
+        if (!c->pull || add(c, fd, EPOLLIN, SNIB__SOCKETS + 2)) {
             return SNIB_ERR_OK;
         }
         close_fd(&c->event_fd);
@@ -159,13 +159,13 @@ snib_err snib__loop_event_fd(struct snib_client *c, struct snib_error *reterr)
 }
 
 static uint32_t interest(const struct snib_client *c,
-                         const struct snib__line *l, bool reads)
+                         const struct snib__socket *l, bool reads)
 {
     uint32_t events = EPOLLRDHUP;
-    if (reads && l->state != SNIB__LINE_CONNECTING) {
+    if (reads && l->state != SNIB__SOCKET_CONNECTING) {
         events |= EPOLLIN;
     }
-    if ((reads && l->state == SNIB__LINE_CONNECTING) || l->blocked) {
+    if ((reads && l->state == SNIB__SOCKET_CONNECTING) || l->blocked) {
         events |= EPOLLOUT;
     }
     return c->pull ? events : events | EPOLLONESHOT;
@@ -173,7 +173,7 @@ static uint32_t interest(const struct snib_client *c,
 
 void snib__loop_watch(struct snib_client *c, uint32_t i)
 {
-    struct snib__line *l = &c->line[i];
+    struct snib__socket *l = &c->sock[i];
     if (c->epoll < 0 || c->ended || l->fd < 0 || l->watched) {
         return;
     }
@@ -186,7 +186,7 @@ void snib__loop_watch(struct snib_client *c, uint32_t i)
 
 void snib__loop_arm(struct snib_client *c, uint32_t i, bool reads)
 {
-    struct snib__line *l = &c->line[i];
+    struct snib__socket *l = &c->sock[i];
     if (l->fd < 0 || c->epoll < 0 || c->ended) {
         return;
     }
@@ -195,7 +195,7 @@ void snib__loop_arm(struct snib_client *c, uint32_t i, bool reads)
     }
     struct epoll_event ev = {.events = interest(c, l, reads || c->pull),
                              .data.u64 = i};
-    /* More than is wanted costs one idle wake-up, less would be deaf. In a
+    /* More than is wanted costs one idle wake-up, less would be unresponsive. In a
      * pull client, level-triggered, it has to be exact. */
     bool good =
         c->pull ? l->armed == ev.events : (l->armed & ev.events) == ev.events;

@@ -64,14 +64,14 @@ static struct snib_client *client_of(const struct part *p)
 
 static const struct snib__name *name_of(const struct part *p)
 {
-    return snib__site_name(p->lock->site);
+    return snib__local_lock_name(p->lock->local);
 }
 
 /* -- order ---------------------------------------------------------------- */
 
-static int by_order(const void *left, const void *right)
+static int by_order(const void *detached, const void *right)
 {
-    const struct part *a = left, *b = right;
+    const struct part *a = detached, *b = right;
     const struct snib__name *x = name_of(a), *y = name_of(b);
     size_t both = x->raw_size < y->raw_size ? x->raw_size : y->raw_size;
     int c = strcmp(client_of(a)->identity, client_of(b)->identity);
@@ -220,7 +220,7 @@ void snib_multi_status(struct snib_multi *m, const struct snib_grant grants[],
         int more = gravity(status.state) - gravity(ret->state);
         if (more > 0 || (more == 0 && status.left_ms < ret->left_ms)) {
             ret->state = status.state;
-            ret->reason = status.reason;
+            ret->cause = status.cause;
             ret->left_ms = status.left_ms;
             ret->member = p->index;
         }
@@ -278,7 +278,7 @@ static void give_back(const struct snib_multi *m, size_t from, size_t to,
                       const struct snib_grant grants[], snib_instant limit,
                       struct snib_error *worst, size_t *ret_at)
 {
-    struct snib__member member[CHUNK];
+    struct snib__batch_item member[CHUNK];
     while (to > from) {
         struct snib_client *c = client_of(&m->part[to - 1]);
         size_t n = 0;
@@ -431,9 +431,10 @@ static size_t run_from(const struct snib_multi *m, size_t i)
 
 /* Grants behind the first refused one of a visit. */
 static void give_back_ahead(struct attempt *a, size_t i,
-                            struct snib__member member[], size_t got, size_t n)
+                            struct snib__batch_item member[], size_t got,
+                            size_t n)
 {
-    struct snib__member ahead[CHUNK];
+    struct snib__batch_item ahead[CHUNK];
     size_t count = 0;
     struct snib_client *c = client_of(&a->m->part[i]);
     for (size_t j = n; j-- > got + 1;) {
@@ -460,7 +461,7 @@ static void give_back_ahead(struct attempt *a, size_t i,
 
 /* Of members [got, n), of which the first is not acquired: the one for whose
  * sake the others were not. That may be none: got, CANCELLED. */
-static size_t culprit_of(struct snib__member member[], size_t got, size_t n)
+static size_t culprit_of(struct snib__batch_item member[], size_t got, size_t n)
 {
     for (size_t j = got; j < n; j++) {
         snib_err err = member[j].error.code;
@@ -475,12 +476,12 @@ static size_t culprit_of(struct snib__member member[], size_t got, size_t n)
  * on, are ours now. Fewer than n: a->why says why. */
 static size_t try_run(struct attempt *a, size_t i, size_t n)
 {
-    struct snib__member member[CHUNK];
+    struct snib__batch_item member[CHUNK];
     const struct part *part = &a->m->part[i];
     struct snib_client *c = client_of(part);
     size_t got = 0;
-    snib_duration left = left_until(a->limit);
-    if (left.ns == 0) { /* what would be asked now could not be answered */
+    snib_duration detached = left_until(a->limit);
+    if (detached.ns == 0) { /* what would be asked now could not be answered */
         struct snib_error late;
         snib__fail_plain(&late, once_only(a) ? SNIB_ERR_UNREACHABLE
                                              : SNIB_ERR_TIMEOUT);
@@ -491,7 +492,7 @@ static size_t try_run(struct attempt *a, size_t i, size_t n)
         member[j].lock = part[j].lock;
     }
     snib__batch_try(c, member, n, &a->o, once_only(a),
-                    shorter(c->request, left));
+                    shorter(c->request, detached));
     while (got < n && !member[got].error.code) {
         a->grants[part[got].index] = member[got].grant;
         got++;
@@ -555,7 +556,7 @@ static bool all_held(struct attempt *a)
     }
     snib__fail(&a->why, once_only(a) ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT,
                "its lease ended (%s) before all were acquired",
-               snib_reason_text(status.reason));
+               snib_cause_text(status.cause));
     return false;
 }
 

@@ -4,10 +4,10 @@
  * does all reading costs each caller two hops between threads (1.2 times the
  * round trip for one thread; a fifth of the hand-over rate). So a caller's
  * thread sends its command and reads the answer itself; with several callers
- * the first reads for all and passes the role on when it leaves. The keeper
+ * the first reads for all and passes the role on when it leaves. The background thread
  * reads what nobody waits for. Who reads what is decided in roles.c; here is
- * how it sleeps. Three drives use this code: calls (snib__pump), the keeper's
- * thread and snib_process (both snib__keeper_round in keeper.c).
+ * how it sleeps. Three drives use this code: calls (snib__pump), the background thread's
+ * thread and snib_process (both snib__background_round in background.c).
  *
  * The nine rules of the run layer, and where each is held:
  *
@@ -19,9 +19,9 @@
  *    the reader of that line is asleep in poll; a reader sends all that
  *    gathered just before it sleeps.                 [may_send, sleep_reading]
  * 4. A role is passed to a thread that still waits; else, if anything is
- *    awaited, to the keeper; else to nobody.         [roles.c, pass]
+ *    awaited, to the background thread; else to nobody.         [roles.c, pass]
  * 5. The limit is the caller's, the request is the engine's. A call that
- *    gives up leaves its seat; if nobody else waits there the engine sends
+ *    gives up leaves its acquisition; if nobody else waits there the engine sends
  *    cancel(request id), and whoever reads next drains both replies. No reply
  *    is ever read off the stream by "skipping".      [call.c, give_up]
  * 6. Requests in flight are capped (1 024 a line). Calls that give up leave
@@ -70,21 +70,21 @@ void snib__step_begin(struct snib__step *s, struct snib_client *c)
     /* Not = {0}: the array of words need not be cleared. */
     s->c = c;
     s->me = NULL;
-    s->keeper = s->event = s->kick = s->away = false;
-    s->bells = s->words = 0;
+    s->background = s->event = s->kick = s->away = false;
+    s->wakers = s->words = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &s->cancel_state);
     pthread_mutex_lock(&c->mu);
     snib__step_refresh(s);
 }
 
-static void tell_logs(struct snib_client *c, struct snib__list *lines)
+static void tell_logs(struct snib_client *c, struct snib__list *socks)
 {
     struct snib__link *l;
-    while ((l = snib__list_pop(lines))) {
-        struct snib__log_line *line =
+    while ((l = snib__list_pop(socks))) {
+        struct snib__log_line *sock =
             SNIB__CONTAINER(l, struct snib__log_line, link);
-        c->log(c->log_data, line->level, line->text);
-        snib__free(line);
+        c->log(c->log_data, sock->level, sock->text);
+        snib__free(sock);
     }
 }
 
@@ -95,23 +95,23 @@ void snib__step_pause(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     struct snib__list logs;
-    int bell[SNIB__LINES];
-    uint32_t bells = s->bells, words = s->words;
+    int waker[SNIB__SOCKETS];
+    uint32_t wakers = s->wakers, words = s->words;
     bool kick = false;
-    for (uint32_t i = 0; bells >> i; i++) {
-        bell[i] = c->line[i].bell;
+    for (uint32_t i = 0; wakers >> i; i++) {
+        waker[i] = c->sock[i].waker;
     }
     if (s->event && !c->event_set && c->event_fd >= 0) {
         /* Under the mutex: after it snib_next could clear too early. */
         c->event_set = true;
         snib__eventfd_set(c->event_fd);
     }
-    if (s->kick && !s->keeper && c->timer >= 0 && c->armed.ns != 0) {
+    if (s->kick && !s->background && c->timer >= 0 && c->armed.ns != 0) {
         kick = true;
     }
     snib__list_init(&logs);
     snib__list_append(&logs, &c->logs);
-    s->bells = s->words = 0;
+    s->wakers = s->words = 0;
     s->event = s->kick = false;
     if (kick) {
         snib__loop_set_timer(c, (snib_instant){0}); /* fires at once */
@@ -120,9 +120,9 @@ void snib__step_pause(struct snib__step *s)
     for (uint32_t i = 0; i < words; i++) {
         snib__park_wake(s->word[i]);
     }
-    for (uint32_t i = 0; bells >> i; i++) {
-        if (bells >> i & 1) {
-            snib__eventfd_set(bell[i]);
+    for (uint32_t i = 0; wakers >> i; i++) {
+        if (wakers >> i & 1) {
+            snib__eventfd_set(waker[i]);
         }
     }
     if (!snib__list_empty(&logs)) {
@@ -151,12 +151,12 @@ static struct snib__call *call_of(struct snib__waiter *w)
     return SNIB__CONTAINER(w, struct snib__call, w);
 }
 
-static void rouse(void *data, struct snib__waiter *w)
+static void wake(void *data, struct snib__waiter *w)
 {
     struct snib__step *s = data;
     struct snib__call *call = call_of(w);
     if (w->posture == SNIB__POLLING) {
-        s->bells |= 1u << call->bell;
+        s->wakers |= 1u << call->waker;
         return;
     }
     /* A settled follower, who reads nothing, needs the mutex no more: with 64
@@ -177,18 +177,18 @@ void snib__call_settle(struct snib__step *s, struct snib__call *call,
                        snib_err err)
 {
     call->err = err;
-    snib__roles_done(&s->c->roles, &call->w, rouse, s);
+    snib__roles_done(&s->c->roles, &call->w, wake, s);
 }
 
-void snib__line_rouse(struct snib__step *s, uint32_t i)
+void snib__socket_wake(struct snib__step *s, uint32_t i)
 {
-    rouse(s, s->c->roles.line[i].call);
+    wake(s, s->c->roles.sock[i].call);
 }
 
-void snib__call_rouse(struct snib__step *s, struct snib__call *call)
+void snib__call_wake(struct snib__step *s, struct snib__call *call)
 {
     if (call->w.posture != SNIB__RUNNING) {
-        rouse(s, &call->w);
+        wake(s, &call->w);
     }
 }
 
@@ -199,22 +199,22 @@ void snib__call_rouse(struct snib__step *s, struct snib__call *call)
 static bool may_send(const struct snib__step *s, uint32_t i)
 {
     const struct snib_client *c = s->c;
-    if (c->roles.line[i].reader != SNIB__CALL) {
+    if (c->roles.sock[i].reader != SNIB__CALL) {
         return true;
     }
-    return c->line[i].asleep && (!s->me || c->roles.line[i].call != &s->me->w);
+    return c->sock[i].asleep && (!s->me || c->roles.sock[i].call != &s->me->w);
 }
 
 static void take_news(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    struct snib__seat *seat;
-    struct snib__query *q;
+    struct snib__acquisition *acq;
+    struct snib__direct *q;
     uint8_t news;
-    while ((seat = snib__engine_told(c->engine, &news))) {
-        snib__hold_news(s, seat, news);
+    while ((acq = snib__engine_told(c->engine, &news))) {
+        snib__hold_news(s, acq, news);
     }
-    while ((q = snib__engine_told_query(c->engine))) {
+    while ((q = snib__engine_told_direct(c->engine))) {
         struct snib__call *call = q->user;
         if (call) {
             snib__call_settle(s, call, q->err);
@@ -229,20 +229,20 @@ static void open_and_shut(struct snib__step *s)
     out->open = out->shut = 0;
     for (uint32_t i = 0; (open | shut) >> i; i++) {
         if (shut >> i & 1) {
-            snib__line_shut(s, i);
+            snib__socket_shut(s, i);
         }
         if (open >> i & 1) {
-            snib__line_open(s, i);
+            snib__socket_open(s, i);
         }
     }
 }
 
 static void send_all(struct snib__step *s)
 {
-    for (uint32_t i = 0; i < s->c->out->chans; i++) {
-        if (snib__buf_size(&s->c->out->chan[i].out) &&
-            s->c->line[i].state == SNIB__LINE_UP && may_send(s, i)) {
-            snib__line_flush(s, i);
+    for (uint32_t i = 0; i < s->c->out->conns; i++) {
+        if (snib__buf_size(&s->c->out->conn[i].out) &&
+            s->c->sock[i].state == SNIB__SOCKET_UP && may_send(s, i)) {
+            snib__socket_flush(s, i);
         }
     }
 }
@@ -252,9 +252,9 @@ static void settle_conditions(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     uint32_t flight = 0;
-    for (uint32_t i = 0; i < c->out->chans; i++) {
+    for (uint32_t i = 0; i < c->out->conns; i++) {
         flight =
-            c->out->chan[i].awaited > flight ? c->out->chan[i].awaited : flight;
+            c->out->conn[i].awaited > flight ? c->out->conn[i].awaited : flight;
     }
     SNIB__LIST_EACH_SAFE (l, next, &c->roles.waiting) {
         struct snib__call *call =
@@ -279,8 +279,8 @@ snib_instant snib__client_due(const struct snib_client *c)
     snib_instant due = snib__engine_due(c->engine);
     struct snib__link *l = snib__list_first(&c->releasing);
     if (l) {
-        due = snib__sooner(due,
-                           SNIB__CONTAINER(l, struct snib__note, link)->limit);
+        due =
+            snib__sooner(due, SNIB__CONTAINER(l, struct snib__op, link)->limit);
     }
     return due;
 }
@@ -288,8 +288,8 @@ snib_instant snib__client_due(const struct snib_client *c)
 static void arm_timer(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    if (s->keeper || c->timer < 0) {
-        return; /* the keeper arms for itself when it goes to sleep */
+    if (s->background || c->timer < 0) {
+        return; /* the background thread arms for itself when it goes to sleep */
     }
     if (!c->virtual_clock) {
         snib_instant due = snib__client_due(c);
@@ -299,7 +299,7 @@ static void arm_timer(struct snib__step *s)
     }
 }
 
-/* Lines that became due though nobody reads them: the keeper's, unless I am
+/* Lines that became due though nobody reads them: the background thread's, unless I am
  * a call and take them in a moment. */
 static void assign_lines(struct snib__step *s)
 {
@@ -308,21 +308,21 @@ static void assign_lines(struct snib__step *s)
     if (s->me && !s->me->w.done) {
         return;
     }
-    snib__lines_need(c, &replies, &pushes);
+    snib__sockets_need(c, &replies, &pushes);
     uint32_t given = snib__roles_assign(&c->roles, replies, pushes,
-                                        c->pull || c->keeper_on, rouse, s);
+                                        c->pull || c->background_on, wake, s);
     if (given) {
-        snib__keeper_given(s, given);
+        snib__background_given(s, given);
     }
 }
 
-/* Something to execute, and nobody at it: a call that sleeps, else keeper or
+/* Something to execute, and nobody at it: a call that sleeps, else background thread or
  * worker. (A call that is awake looks by itself.) */
 static void assign_exec(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     if (!c->blocking || c->executing || snib__list_empty(&c->out->exec) ||
-        s->keeper || (s->me && !s->me->w.done)) {
+        s->background || (s->me && !s->me->w.done)) {
         return;
     }
     struct snib__waiter *w = snib__roles_parked(&c->roles);
@@ -332,7 +332,7 @@ static void assign_exec(struct snib__step *s)
     }
     if (w) {
         if (w->posture != SNIB__RUNNING) {
-            rouse(s, w);
+            wake(s, w);
         }
     } else if (!c->quick && snib__worker_need(c)) {
         pthread_cond_signal(&c->work);
@@ -379,7 +379,7 @@ bool snib__step_exec(struct snib__step *s)
     c->blocking->exec(c->instance, now, &chain);
     snib__step_again(s);
     c->executing = false;
-    snib__line_bell(c);
+    snib__socket_notifier(c);
     snib__engine_executed(c->engine, s->now, &chain);
     snib__step_act(s);
     return true;
@@ -414,35 +414,35 @@ static int64_t slice(const struct snib__step *s, snib_instant limit)
 }
 
 static uint32_t polled_lines(const struct snib_client *c, uint32_t leads,
-                             struct pollfd v[], uint8_t line[])
+                             struct pollfd v[], uint8_t sock[])
 {
     uint32_t n = 0;
-    bool bell = false;
+    bool waker = false;
     for (uint32_t i = 0; leads >> i; i++) {
-        const struct snib__line *l = &c->line[i];
+        const struct snib__socket *l = &c->sock[i];
         if (!(leads >> i & 1)) {
             continue;
         }
-        if (!bell) {
-            bell = true;
-            v[n] = (struct pollfd){.fd = l->bell, .events = POLLIN};
-            line[n++] = SNIB__LINES;
+        if (!waker) {
+            waker = true;
+            v[n] = (struct pollfd){.fd = l->waker, .events = POLLIN};
+            sock[n++] = SNIB__SOCKETS;
         }
         short events = POLLIN;
-        if (l->state == SNIB__LINE_CONNECTING) {
+        if (l->state == SNIB__SOCKET_CONNECTING) {
             events = POLLOUT;
         } else if (l->blocked) {
             events = POLLIN | POLLOUT;
         }
         v[n] = (struct pollfd){.fd = l->fd, .events = events};
-        line[n++] = (uint8_t)i;
+        sock[n++] = (uint8_t)i;
     }
     return n;
 }
 
-static void take_bell(struct snib__step *s)
+static void take_waker(struct snib__step *s)
 {
-    struct snib__input in = {.kind = SNIB__IN_RUNG};
+    struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
     snib__engine_input(s->c->engine, s->now, &in);
     if (s->c->virtual_clock) { /* the bell of an advanced clock */
         snib__engine_tick(s->c->engine, s->now);
@@ -455,19 +455,19 @@ enum { NOT_TRIED = 1 << 30 };
 
 static void serve_line(struct snib__step *s, uint32_t i, short events, long got)
 {
-    struct snib__line *l = &s->c->line[i];
-    if (i == SNIB__BELL_LINE) {
-        take_bell(s);
+    struct snib__socket *l = &s->c->sock[i];
+    if (i == SNIB__NOTIFIER_SOCKET) {
+        take_waker(s);
     } else if (l->closing) {
-        snib__line_close(s, i);
-    } else if (l->state == SNIB__LINE_CONNECTING) {
-        snib__line_connected(s, i);
+        snib__socket_close(s, i);
+    } else if (l->state == SNIB__SOCKET_CONNECTING) {
+        snib__socket_connected(s, i);
     } else {
         if (events & POLLOUT) {
             l->blocked = false;
         }
         if (got != NOT_TRIED) {
-            snib__line_received(s, i, got);
+            snib__socket_received(s, i, got);
         }
     }
 }
@@ -478,25 +478,25 @@ static void sleep_reading(struct snib__step *s, struct snib__call *me,
                           uint32_t leads, snib_instant limit)
 {
     struct snib_client *c = s->c;
-    struct pollfd v[SNIB__LINES + 1];
-    uint8_t line[SNIB__LINES + 1];
-    bool connecting[SNIB__LINES];
-    long got[SNIB__LINES + 1];
+    struct pollfd v[SNIB__SOCKETS + 1];
+    uint8_t sock[SNIB__SOCKETS + 1];
+    bool connecting[SNIB__SOCKETS];
+    long got[SNIB__SOCKETS + 1];
     bool well = true;
-    for (uint32_t i = 0; i < c->out->chans; i++) {
+    for (uint32_t i = 0; i < c->out->conns; i++) {
         if (leads >> i & 1) {
-            well = snib__line_flush(s, i) && well;
+            well = snib__socket_flush(s, i) && well;
         }
     }
     if (!well) { /* the engine was told of a closed line */
         snib__step_act(s);
         return;
     }
-    uint32_t n = polled_lines(c, leads, v, line);
+    uint32_t n = polled_lines(c, leads, v, sock);
     for (uint32_t i = 0; leads >> i; i++) {
         if (leads >> i & 1) {
-            c->line[i].asleep = true;
-            connecting[i] = c->line[i].state == SNIB__LINE_CONNECTING;
+            c->sock[i].asleep = true;
+            connecting[i] = c->sock[i].state == SNIB__SOCKET_CONNECTING;
         }
     }
     int64_t ns = slice(s, limit);
@@ -504,7 +504,7 @@ static void sleep_reading(struct snib__step *s, struct snib__call *me,
                                 .tv_nsec = ns % 1000000000};
     me->w.posture = SNIB__POLLING;
     /* By this one it is roused, whatever other lines it is given meanwhile. */
-    me->bell = (uint8_t)__builtin_ctz(leads);
+    me->waker = (uint8_t)__builtin_ctz(leads);
     snib__step_pause(s);
 
     int ready = ppoll(v, n, &patience, NULL);
@@ -512,28 +512,28 @@ static void sleep_reading(struct snib__step *s, struct snib__call *me,
         got[k] = NOT_TRIED;
         if (ready <= 0) {
             v[k].revents = 0;
-        } else if (line[k] == SNIB__LINES) {
+        } else if (sock[k] == SNIB__SOCKETS) {
             if (v[k].revents) {
                 snib__eventfd_clear(v[k].fd);
             }
-        } else if (line[k] < SNIB__CHANS && !connecting[line[k]] &&
+        } else if (sock[k] < SNIB__CONNS && !connecting[sock[k]] &&
                    (v[k].revents & ~POLLOUT)) {
             got[k] =
-                snib__net_recv(v[k].fd, c->line[line[k]].in, SNIB__LINE_IN);
+                snib__net_recv(v[k].fd, c->sock[sock[k]].in, SNIB__SOCKET_IN);
         }
     }
 
     snib__step_again(s);
     me->w.posture = SNIB__RUNNING;
     for (uint32_t k = 0; k < n; k++) {
-        if (line[k] < SNIB__LINES) {
-            c->line[line[k]].asleep = false;
+        if (sock[k] < SNIB__SOCKETS) {
+            c->sock[sock[k]].asleep = false;
         }
     }
     for (uint32_t k = 0; k < n; k++) {
-        if (line[k] < SNIB__LINES &&
-            (v[k].revents || c->line[line[k]].closing)) {
-            serve_line(s, line[k], v[k].revents, got[k]);
+        if (sock[k] < SNIB__SOCKETS &&
+            (v[k].revents || c->sock[sock[k]].closing)) {
+            serve_line(s, sock[k], v[k].revents, got[k]);
         }
     }
     snib__step_act(s);
@@ -562,19 +562,19 @@ static bool sleep_parked(struct snib__step *s, struct snib__call *me,
 
 /* Which lines will bring my answer: those on which more is awaited than
  * before I started. */
-void snib__pump_mark(struct snib_client *c, uint32_t before[SNIB__CHANS])
+void snib__pump_mark(struct snib_client *c, uint32_t before[SNIB__CONNS])
 {
-    for (uint32_t i = 0; i < c->out->chans; i++) {
-        before[i] = c->out->chan[i].awaited;
+    for (uint32_t i = 0; i < c->out->conns; i++) {
+        before[i] = c->out->conn[i].awaited;
     }
 }
 
 static uint32_t wanted_lines(const struct snib_client *c,
-                             const uint32_t before[SNIB__CHANS])
+                             const uint32_t before[SNIB__CONNS])
 {
     uint32_t wants = 0;
-    for (uint32_t i = 0; before && i < c->out->chans; i++) {
-        wants |= c->out->chan[i].awaited > before[i] ? 1u << i : 0;
+    for (uint32_t i = 0; before && i < c->out->conns; i++) {
+        wants |= c->out->conn[i].awaited > before[i] ? 1u << i : 0;
     }
     return wants;
 }
@@ -584,8 +584,8 @@ static uint32_t wanted_lines(const struct snib_client *c,
 static void stop_hoping(struct snib__step *s, struct snib__call *me,
                         snib_instant since)
 {
-    for (uint32_t i = 0; i < s->c->out->chans; i++) {
-        if (!s->c->out->chan[i].awaited) {
+    for (uint32_t i = 0; i < s->c->out->conns; i++) {
+        if (!s->c->out->conn[i].awaited) {
             me->w.wants &= ~(1u << i);
         }
     }
@@ -594,12 +594,12 @@ static void stop_hoping(struct snib__step *s, struct snib__call *me,
     }
 }
 
-/* With no keeper (a client that only asked questions) the call itself is the
+/* With no background thread (a client that only asked questions) the call itself is the
  * timer. */
 static snib_instant do_what_is_due(struct snib__step *s, snib_instant limit)
 {
     struct snib_client *c = s->c;
-    if (c->keeper_on || c->virtual_clock) {
+    if (c->background_on || c->virtual_clock) {
         return limit;
     }
     snib__step_executed(s);
@@ -628,7 +628,7 @@ bool snib__pump(struct snib__step *s, struct snib__call *me, uint32_t before[])
         }
         uint32_t replies, pushes, leads;
         stop_hoping(s, me, since);
-        snib__lines_need(c, &replies, &pushes);
+        snib__sockets_need(c, &replies, &pushes);
         leads = snib__roles_take(&c->roles, &me->w, replies, pushes);
         if (leads && s->words) {
             /* Wake first, still being the reader who is awake: what the woken
@@ -658,14 +658,14 @@ void snib__pump_leave(struct snib__step *s, struct snib__call *me)
     if (s->away) {
         return; /* off every list, reads nothing */
     }
-    snib__lines_need(c, &replies, &pushes);
+    snib__sockets_need(c, &replies, &pushes);
     uint32_t kept =
-        snib__roles_leave(&c->roles, &me->w, replies, pushes, rouse, s);
+        snib__roles_leave(&c->roles, &me->w, replies, pushes, wake, s);
     me->w.done = true;
     c->odd_calls -= !me->brief;
     s->me = NULL;
     if (kept) {
-        snib__keeper_given(s, kept);
+        snib__background_given(s, kept);
     }
     snib__step_act(s); /* what I would have sent or executed */
 }

@@ -19,7 +19,7 @@ struct snib__job {
     pthread_mutex_t mu;
     struct snib_client *client; /* NULL: cut                                */
     bool over;                  /* the thread does not touch the client     */
-    uint32_t line;
+    uint32_t sock;
     char address[264];
     struct snib__addresses found;
 };
@@ -45,7 +45,7 @@ static void *look_up(void *arg)
         snib__step_begin(&s, j->client);
         j->delivered = true; /* opened again, the line gets a new job       */
         if (!j->client->stopped) {
-            snib__line_resolved(&s, j->line, &j->found);
+            snib__socket_resolved(&s, j->sock, &j->found);
             snib__step_act(&s);
         }
         snib__step_end(&s);
@@ -76,12 +76,12 @@ static void reap(struct snib_client *c)
     }
 }
 
-bool snib__resolve_start(struct snib_client *c, uint32_t line)
+bool snib__resolve_start(struct snib_client *c, uint32_t sock)
 {
     pthread_t thread;
     reap(c);
     SNIB__LIST_EACH (l, &c->jobs) {
-        if (job_of(l)->line == line && !job_of(l)->delivered) {
+        if (job_of(l)->sock == sock && !job_of(l)->delivered) {
             return true; /* given up once, it may still be the answer       */
         }
     }
@@ -91,8 +91,8 @@ bool snib__resolve_start(struct snib_client *c, uint32_t line)
     }
     pthread_mutex_init(&j->mu, NULL);
     j->client = c;
-    j->line = line;
-    memcpy(j->address, c->out->chan[line].address, sizeof j->address);
+    j->sock = sock;
+    memcpy(j->address, c->out->conn[sock].address, sizeof j->address);
     if (snib__thread_start(&thread, look_up, j)) {
         job_free(j);
         return false;

@@ -191,7 +191,7 @@ snib_err snib_ring_of_view(const struct snib_view *view, struct snib_ring **ret,
     }
     for (size_t i = 0; i < count; i++) {
         const struct snib_party *p = &view->holders[i];
-        members[i].id = p->reason && *p->reason ? p->reason : p->owner;
+        members[i].id = p->reason && *p->reason ? p->reason : p->client_id;
     }
     err = make(members, count, true, ret, reterr);
     snib__free(members);
@@ -246,16 +246,16 @@ size_t snib_ring_find(const struct snib_ring *r, const char *id, size_t size)
 size_t snib_ring_owner(const struct snib_ring *r, const void *key, size_t size)
 {
     uint64_t key_hash = snib__ring_hash(key, size), best = 0;
-    size_t owner = SNIB_RING_NOBODY;
+    size_t client_id = SNIB_RING_NOBODY;
     for (size_t i = 0; i < r->count; i++) {
         const struct member *m = &r->member[i];
         uint64_t score = snib__ring_score(m->hash, m->weight, key_hash);
-        if (score > best || owner == SNIB_RING_NOBODY) {
-            owner = i;
+        if (score > best || client_id == SNIB_RING_NOBODY) {
+            client_id = i;
             best = score;
         }
     }
-    return owner;
+    return client_id;
 }
 
 /* The best max so far, in order; equal scores: the smaller number first. */

@@ -22,10 +22,10 @@ static struct snib__waiter *waiter_of(struct snib__link *l)
     return SNIB__CONTAINER(l, struct snib__waiter, link);
 }
 
-void snib__roles_init(struct snib__roles *r, uint32_t lines)
+void snib__roles_init(struct snib__roles *r, uint32_t socks)
 {
-    assert(lines <= SNIB__LINES_MAX);
-    *r = (struct snib__roles){.lines = lines};
+    assert(socks <= SNIB__SOCKETS_MAX);
+    *r = (struct snib__roles){.socks = socks};
     snib__list_init(&r->waiting);
 }
 
@@ -36,20 +36,20 @@ void snib__roles_enter(struct snib__roles *r, struct snib__waiter *w,
     snib__list_push(&r->waiting, &w->link);
 }
 
-static void give(struct snib__roles *r, uint32_t line, struct snib__waiter *w)
+static void give(struct snib__roles *r, uint32_t sock, struct snib__waiter *w)
 {
-    r->line[line].reader = SNIB__CALL;
-    r->line[line].call = w;
-    w->leads |= 1u << line;
+    r->sock[sock].reader = SNIB__CALL;
+    r->sock[sock].call = w;
+    w->leads |= 1u << sock;
 }
 
-static void take_away(struct snib__roles *r, uint32_t line)
+static void take_away(struct snib__roles *r, uint32_t sock)
 {
-    if (r->line[line].reader == SNIB__CALL) {
-        r->line[line].call->leads &= ~(1u << line);
+    if (r->sock[sock].reader == SNIB__CALL) {
+        r->sock[sock].call->leads &= ~(1u << sock);
     }
-    r->line[line].reader = SNIB__NOBODY;
-    r->line[line].call = NULL;
+    r->sock[sock].reader = SNIB__NOBODY;
+    r->sock[sock].call = NULL;
 }
 
 uint32_t snib__roles_take(struct snib__roles *r, struct snib__waiter *w,
@@ -57,12 +57,12 @@ uint32_t snib__roles_take(struct snib__roles *r, struct snib__waiter *w,
 {
     assert(w->posture == SNIB__RUNNING);
     uint32_t mine = w->wants ? replies : replies | pushes;
-    for (uint32_t i = 0; i < r->lines; i++) {
+    for (uint32_t i = 0; i < r->socks; i++) {
         uint32_t bit = 1u << i;
         bool i_read = w->leads & bit;
         if (i_read && !((replies | pushes) & bit)) {
             take_away(r, i);
-        } else if (!i_read && (mine & bit) && r->line[i].reader != SNIB__CALL) {
+        } else if (!i_read && (mine & bit) && r->sock[i].reader != SNIB__CALL) {
             give(r, i, w);
         }
     }
@@ -70,7 +70,7 @@ uint32_t snib__roles_take(struct snib__roles *r, struct snib__waiter *w,
 }
 
 void snib__roles_done(struct snib__roles *r, struct snib__waiter *w,
-                      snib__rouse *rouse, void *data)
+                      snib__wake *wake, void *data)
 {
     (void)r;
     if (w->done) {
@@ -79,14 +79,14 @@ void snib__roles_done(struct snib__roles *r, struct snib__waiter *w,
     w->done = true;
     snib__unlink(&w->link);
     if (w->posture != SNIB__RUNNING) {
-        rouse(data, w);
+        wake(data, w);
     }
 }
 
 /* Who should read this line next. A thread that runs anyhow costs no wake; a
  * parked one that waits for just this line is woken by its answer soon; any
  * parked one will do; one that polls other lines only if it wants this one. */
-static struct snib__waiter *heir_of(const struct snib__roles *r, uint32_t line,
+static struct snib__waiter *next_of(const struct snib__roles *r, uint32_t sock,
                                     bool reply)
 {
     struct snib__waiter *parked = NULL;
@@ -96,7 +96,7 @@ static struct snib__waiter *heir_of(const struct snib__roles *r, uint32_t line,
         if (looked_at++ >= LOOK_AT && parked) {
             break;
         }
-        bool fits = reply ? w->wants & (1u << line) : w->wants == 0;
+        bool fits = reply ? w->wants & (1u << sock) : w->wants == 0;
         if (fits) {
             return w;
         }
@@ -107,23 +107,23 @@ static struct snib__waiter *heir_of(const struct snib__roles *r, uint32_t line,
     return parked;
 }
 
-static void pass(struct snib__roles *r, uint32_t line, bool reply,
-                 snib__rouse *rouse, void *data)
+static void pass(struct snib__roles *r, uint32_t sock, bool reply,
+                 snib__wake *wake, void *data)
 {
-    struct snib__waiter *heir = heir_of(r, line, reply);
-    if (heir) {
-        give(r, line, heir);
-        if (heir->posture != SNIB__RUNNING) {
-            rouse(data, heir);
+    struct snib__waiter *next_one = next_of(r, sock, reply);
+    if (next_one) {
+        give(r, sock, next_one);
+        if (next_one->posture != SNIB__RUNNING) {
+            wake(data, next_one);
         }
     } else {
-        r->line[line].reader = SNIB__KEEPER;
+        r->sock[sock].reader = SNIB__BACKGROUND;
     }
 }
 
 uint32_t snib__roles_leave(struct snib__roles *r, struct snib__waiter *w,
-                           uint32_t replies, uint32_t pushes,
-                           snib__rouse *rouse, void *data)
+                           uint32_t replies, uint32_t pushes, snib__wake *wake,
+                           void *data)
 {
     uint32_t led = w->leads, kept = 0;
     assert(w->posture == SNIB__RUNNING);
@@ -132,12 +132,12 @@ uint32_t snib__roles_leave(struct snib__roles *r, struct snib__waiter *w,
         if (!(led >> i & 1)) {
             continue;
         }
-        assert(r->line[i].call == w);
+        assert(r->sock[i].call == w);
         take_away(r, i);
         bool reply = replies >> i & 1;
         if (reply || (pushes >> i & 1)) {
-            pass(r, i, reply, rouse, data);
-            kept |= r->line[i].reader == SNIB__KEEPER ? 1u << i : 0;
+            pass(r, i, reply, wake, data);
+            kept |= r->sock[i].reader == SNIB__BACKGROUND ? 1u << i : 0;
         }
     }
     assert(w->leads == 0);
@@ -145,41 +145,42 @@ uint32_t snib__roles_leave(struct snib__roles *r, struct snib__waiter *w,
 }
 
 uint32_t snib__roles_assign(struct snib__roles *r, uint32_t replies,
-                            uint32_t pushes, bool keeper_runs,
-                            snib__rouse *rouse, void *data)
+                            uint32_t pushes, bool background_runs,
+                            snib__wake *wake, void *data)
 {
     uint32_t look = 0;
-    for (uint32_t i = 0; i < r->lines; i++) {
+    for (uint32_t i = 0; i < r->socks; i++) {
         uint32_t bit = 1u << i;
-        if (!((replies | pushes) & bit) || r->line[i].reader == SNIB__CALL) {
+        if (!((replies | pushes) & bit) || r->sock[i].reader == SNIB__CALL) {
             continue;
         }
-        bool fresh = r->line[i].reader == SNIB__NOBODY;
-        if (keeper_runs) {
-            r->line[i].reader = SNIB__KEEPER;
+        bool fresh = r->sock[i].reader == SNIB__NOBODY;
+        if (background_runs) {
+            r->sock[i].reader = SNIB__BACKGROUND;
         } else {
-            pass(r, i, replies & bit, rouse, data);
+            pass(r, i, replies & bit, wake, data);
         }
-        if (r->line[i].reader == SNIB__KEEPER && (fresh || (replies & bit))) {
+        if (r->sock[i].reader == SNIB__BACKGROUND &&
+            (fresh || (replies & bit))) {
             look |= bit;
         }
     }
     return look;
 }
 
-bool snib__roles_keep(struct snib__roles *r, uint32_t line)
+bool snib__roles_keep(struct snib__roles *r, uint32_t sock)
 {
-    if (r->line[line].reader == SNIB__CALL) {
+    if (r->sock[sock].reader == SNIB__CALL) {
         return false;
     }
-    r->line[line].reader = SNIB__KEEPER;
+    r->sock[sock].reader = SNIB__BACKGROUND;
     return true;
 }
 
-void snib__roles_idle(struct snib__roles *r, uint32_t line)
+void snib__roles_idle(struct snib__roles *r, uint32_t sock)
 {
-    if (r->line[line].reader != SNIB__CALL) {
-        r->line[line].reader = SNIB__NOBODY;
+    if (r->sock[sock].reader != SNIB__CALL) {
+        r->sock[sock].reader = SNIB__NOBODY;
     }
 }
 

@@ -6,11 +6,11 @@
 #include "core/engine.h"
 #include "snib.h"
 
-/* ret_awaited: answers due on each line. ret_reader: 0 nobody, 1 the keeper,
+/* ret_awaited: answers due on each line. ret_reader: 0 nobody, 1 the background thread,
  * 2 a call. Any of the three may be NULL. */
 void snib__client_counts(struct snib_client *, struct snib__counts *,
-                         uint32_t ret_awaited[SNIB__CHANS],
-                         int ret_reader[SNIB__CHANS]);
+                         uint32_t ret_awaited[SNIB__CONNS],
+                         int ret_reader[SNIB__CONNS]);
 
 /* snib_acquire and snib_release with limits below a millisecond. */
 snib_err snib__acquire_within(struct snib_lock *, int64_t ns,

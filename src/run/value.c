@@ -115,16 +115,16 @@ static snib_err check_bytes(const char *what, const void *bytes, size_t size,
 
 /* -- asking ---------------------------------------------------------------------- */
 
-static void query_init(struct snib__query *q, snib__verb verb, const char *name,
-                       size_t size)
+static void query_init(struct snib__direct *q, snib__verb verb,
+                       const char *name, size_t size)
 {
-    *q = (struct snib__query){
+    *q = (struct snib__direct){
         .verb = verb, .name = name, .name_size = size, .limit = SNIB__NEVER};
     snib__buf_init(&q->result, SNIB_VALUE_MAX + 1);
 }
 
 /* The store did not answer; and it is not that something else failed, too. */
-static bool lost_reply(const struct snib__query *q, snib_err err)
+static bool lost_reply(const struct snib__direct *q, snib_err err)
 {
     return q->answer == SNIB__UNKNOWN &&
            (err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE);
@@ -132,7 +132,7 @@ static bool lost_reply(const struct snib__query *q, snib_err err)
 
 /* The copy that was lost may be applied, whatever kept the next from being
  * asked (a client closed meanwhile, no memory). */
-static snib_err after_a_loss(const struct snib__query *q, snib_err err,
+static snib_err after_a_loss(const struct snib__direct *q, snib_err err,
                              struct snib_error *reterr)
 {
     return q->answer == SNIB__PENDING && snib__verb_changes(q->verb, q->op) &&
@@ -144,14 +144,14 @@ static snib_err after_a_loss(const struct snib__query *q, snib_err err,
 }
 
 /* Ask, and repeat what was lost. q's result is the caller's to free. */
-static snib_err ask(struct snib_client *c, struct snib__query *q,
-                    struct snib_error *reterr)
+static snib_err spec(struct snib_client *c, struct snib__direct *q,
+                     struct snib_error *reterr)
 {
     snib_duration most = snib__ms(REPEAT_MS);
     snib_instant last =
         snib__after(now_of(c), c->request.ns < most.ns ? c->request : most);
     for (int i = 0;; i++) {
-        snib_err err = snib__run_query(c, q, reterr);
+        snib_err err = snib__run_direct(c, q, reterr);
         if (i && err) {
             err = after_a_loss(q, err, reterr);
         }
@@ -170,10 +170,10 @@ static snib_err ask(struct snib_client *c, struct snib__query *q,
 static snib_err read_value(struct snib_client *c, const char *name, size_t size,
                            struct snib_value **ret, struct snib_error *reterr)
 {
-    struct snib__query q;
+    struct snib__direct q;
     struct snib_value *v = NULL;
     query_init(&q, SNIB__VALUE_GET, name, size);
-    snib_err err = ask(c, &q, reterr);
+    snib_err err = spec(c, &q, reterr);
     if (!err) {
         size_t n = snib__buf_size(&q.result);
         v = snib__alloc(sizeof *v + n + 1);
@@ -190,10 +190,10 @@ static snib_err read_value(struct snib_client *c, const char *name, size_t size,
 }
 
 /* Put or delete. */
-static snib_err write_value(struct snib_client *c, struct snib__query *q,
+static snib_err write_value(struct snib_client *c, struct snib__direct *q,
                             int64_t *ret_version, struct snib_error *reterr)
 {
-    snib_err err = ask(c, q, reterr);
+    snib_err err = spec(c, q, reterr);
     snib__buf_free(&q->result);
     if (ret_version && (!err || err == SNIB_ERR_BUSY)) {
         *ret_version = q->version;
@@ -225,7 +225,7 @@ snib_err snib_value_put(struct snib_client *c, const char *name,
                         struct snib_error *reterr)
 {
     const char *what = "snib_value_put";
-    struct snib__query q;
+    struct snib__direct q;
     if (ret_version) {
         *ret_version = 0;
     }
@@ -255,7 +255,7 @@ snib_err snib_value_delete(struct snib_client *c, const char *name,
                            int64_t *ret_version, struct snib_error *reterr)
 {
     const char *what = "snib_value_delete";
-    struct snib__query q;
+    struct snib__direct q;
     if (ret_version) {
         *ret_version = 0;
     }
@@ -323,7 +323,7 @@ struct update {
 static bool back_off(struct update *u)
 {
     struct snib__seed seed = {{(uintptr_t)u, u->rounds, 0, 1}};
-    snib_duration left = snib__between(now_of(u->c), u->limit);
+    snib_duration detached = snib__between(now_of(u->c), u->limit);
     int64_t top = u->o.backoff_ms;
     for (uint32_t i = 1; i < u->rounds && top < u->o.backoff_max_ms; i++) {
         top *= 2;
@@ -334,11 +334,11 @@ static bool back_off(struct update *u)
         snib__rng_init(&u->rng, &seed);
         u->seeded = true;
     }
-    if (left.ns <= 0) {
+    if (detached.ns <= 0) {
         return false;
     }
     int64_t ns = (int64_t)snib__rng_below(&u->rng, (uint64_t)top * 1000000 + 1);
-    pause_for(ns < left.ns ? ns : left.ns);
+    pause_for(ns < detached.ns ? ns : detached.ns);
     return true;
 }
 

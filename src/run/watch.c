@@ -1,9 +1,9 @@
 /* run/watch.c — telling the owner: callback, descriptor, STATE event.
  *
- * The engine says that a seat's state changed; here it becomes what the owner
+ * The engine says that an acquisition's state changed; here it becomes what the owner
  * asked for. Nothing is allocated at that moment: the extra of a hold was
  * made with the acquire, and it holds the latest state, not a queue: what changed and changed back before anybody could be told is
- * not told. Callbacks run on the keeper (in a pull client in snib_process),
+ * not told. Callbacks run on the background thread (in a pull client in snib_process),
  * one at a time, with no lock of ours held, on copies: the grant may be
  * released meanwhile. snib_lock_free waits for the lock's running callback.
  *
@@ -77,18 +77,18 @@ void snib__watch_ended(struct snib__step *s, struct snib__hold *h)
     }
 }
 
-void snib__extra_entered(struct snib__extra *x, const struct snib__seat *seat)
+void snib__extra_entered(struct snib__extra *x,
+                         const struct snib__acquisition *acq)
 {
-    x->now_state = x->told_state = x->seen_state = seat->shown;
+    x->now_state = x->told_state = x->seen_state = acq->shown;
 }
 
 static void extra_changed(struct snib__step *s, struct snib__extra *x,
-                          const struct snib__seat *seat)
+                          const struct snib__acquisition *acq)
 {
-    x->grant =
-        (struct snib_grant){.ticket = seat->ticket, .token = seat->token};
-    x->now_state = seat->shown;
-    x->now_reason = seat->why;
+    x->grant = (struct snib_grant){.ticket = acq->ticket, .token = acq->token};
+    x->now_state = acq->shown;
+    x->now_cause = acq->cause;
     snib__unlink(&x->notice);
     if (x->on_change && x->now_state != x->told_state) {
         snib__list_push(&s->c->notices, &x->notice);
@@ -97,21 +97,21 @@ static void extra_changed(struct snib__step *s, struct snib__extra *x,
         x->seen_state = x->now_state;
         x->state.ev.grant = x->grant;
         x->state.ev.state = (snib_state)x->now_state;
-        x->state.ev.reason = (snib_reason)x->now_reason;
+        x->state.ev.cause = (snib_cause)x->now_cause;
         snib__unlink(&x->state.link);
-        snib__note_push(s, &x->state);
+        snib__op_push(s, &x->state);
     }
 }
 
 void snib__holds_changed(struct snib__step *s, struct snib__hold *first,
-                         const struct snib__seat *seat)
+                         const struct snib__acquisition *acq)
 {
     for (struct snib__hold *h = first; h; h = h->next) {
         if (h->extra) {
-            extra_changed(s, h->extra, seat);
+            extra_changed(s, h->extra, acq);
         }
     }
-    if (seat->shown == SNIB_LOST && first->fd >= 0) {
+    if (acq->shown == SNIB_LOST && first->fd >= 0) {
         snib__eventfd_set(first->fd);
     }
 }
@@ -122,12 +122,12 @@ void snib__notices_tell(struct snib__step *s)
     struct snib__link *l;
     while (!c->telling && (l = snib__list_pop(&c->notices))) {
         struct snib__extra *x = SNIB__CONTAINER(l, struct snib__extra, notice);
-        void (*on_change)(void *, struct snib_grant, snib_state, snib_reason) =
+        void (*on_change)(void *, struct snib_grant, snib_state, snib_cause) =
             x->on_change;
         void *data = x->data;
         struct snib_grant grant = x->grant;
         snib_state state = (snib_state)x->now_state;
-        snib_reason reason = (snib_reason)x->now_reason;
+        snib_cause reason = (snib_cause)x->now_cause;
         x->told_state = x->now_state;
         c->telling = x->lock;
         c->teller = pthread_self();
@@ -149,11 +149,12 @@ int snib_grant_fd(struct snib_lock *lock, struct snib_grant grant)
         return -1;
     }
     snib__step_begin(&s, c);
-    struct snib__seat *seat = snib__engine_seat(c->engine, grant.ticket);
-    struct snib__hold *h = seat ? seat->user : NULL;
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(c->engine, grant.ticket);
+    struct snib__hold *h = acq ? acq->user : NULL;
     struct snib_status status = {.state = SNIB_RELEASED};
     if (h) {
-        snib__engine_status(c->engine, s.now, seat, &status);
+        snib__engine_status(c->engine, s.now, acq, &status);
     }
     if (status.state == SNIB_RELEASED) {
         err = ENOENT;

@@ -1,7 +1,7 @@
 /* run/worker.c — a thread for what blocks and that no caller waits for.
  *
  * Started on first need for the exec() of a blocking store when no call is
- * there to do it: renewals, clean-up, all of a pull client. Not the keeper's thread: a
+ * there to do it: renewals, clean-up, all of a pull client. Not the background thread's thread: a
  * loss has to be told by the deadline while a database file is busy. In a
  * pull client nothing moves here: results are met in snib_process. */
 #include "run/inside.h"
@@ -23,10 +23,10 @@ static void execute_for_pull(struct snib__step *s)
     c->blocking->exec(c->instance, now, &chain);
     snib__step_again(s);
     c->executing = false;
-    snib__line_bell(c);
+    snib__socket_notifier(c);
     snib__list_append(&c->executed, &chain);
     SNIB__LIST_EACH (l, &c->roles.waiting) { /* stop, a question */
-        snib__call_rouse(s, SNIB__CONTAINER(l, struct snib__call, w.link));
+        snib__call_wake(s, SNIB__CONTAINER(l, struct snib__call, w.link));
     }
     s->kick = true;
 }

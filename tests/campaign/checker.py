@@ -24,7 +24,7 @@ The models, one function each:
                 another owner's, and permits in use are never above the size
     owner       only what is one's own is released, and once
     reentrant   the hold count is own acquires - own releases; a re-entry
-                shows the same token; a lost lane stays lost until unwound
+                shows the same token; a lost caller stays lost until unwound
     fenced      tokens rise strictly in the order of grants, no two alike
     told        a loss is told by the deadline; no query says "held" after it
     outcomes    each operation ends once, within its limit
@@ -319,8 +319,8 @@ def check_owner(history):
                           " loss was known before", line["t"])
 
 
-class _Lane:
-    """What one lane may count: between low and high holds."""
+class _Caller:
+    """What one caller may count: between low and high holds."""
 
     def __init__(self):
         self.low = self.high = 0
@@ -329,41 +329,41 @@ class _Lane:
 
 def check_reentrant(history):
     """Hold counts; the token of a re-entry; lost stays lost."""
-    lanes = {}
+    callers = {}
     grant_of = {}
     ended = set()
     for line in history.lines:
         if line["op"] not in ("acquire", "release") or line["e"] == "invoke":
             continue
-        lane = lanes.setdefault(
-            (line["lock"], line["owner"], line.get("kind")), _Lane())
+        caller = callers.setdefault(
+            (line["lock"], line["owner"], line.get("kind")), _Caller())
         if line["op"] == "acquire":
             if line["e"] == "unknown":
-                lane.high += 1
+                caller.high += 1
                 continue
             if line["e"] != "ok":
                 continue
-            if lane.low > 0 and line["token"] != lane.token:
+            if caller.low > 0 and line["token"] != caller.token:
                 yield Finding(
-                    "reentrant", f"{line['owner']} holds token {lane.token},"
+                    "reentrant", f"{line['owner']} holds token {caller.token},"
                     f" and its re-entry shows {line['token']}", line["t"])
-            if line["token"] != lane.token:
-                lane.low = lane.high = 0
-            if not lane.low + 1 <= line["holds"] <= lane.high + 1:
+            if line["token"] != caller.token:
+                caller.low = caller.high = 0
+            if not caller.low + 1 <= line["holds"] <= caller.high + 1:
                 yield Finding(
                     "reentrant", f"{line['owner']} token {line['token']}:"
-                    f" {line['holds']} holds after {lane.low} to {lane.high}"
+                    f" {line['holds']} holds after {caller.low} to {caller.high}"
                     " and one more", line["t"])
-            lane.low = lane.high = line["holds"]
-            lane.token = line["token"]
+            caller.low = caller.high = line["holds"]
+            caller.token = line["token"]
             grant_of[line["grant"]] = line["token"]
         elif (line["grant"] not in ended
-              and grant_of.get(line["grant"]) == lane.token):
+              and grant_of.get(line["grant"]) == caller.token):
             # A definite refusal of a release unwinds a lost grant as well.
-            lane.low = max(0, lane.low - 1)
+            caller.low = max(0, caller.low - 1)
             if line["e"] != "unknown":
                 ended.add(line["grant"])
-                lane.high = max(0, lane.high - 1)
+                caller.high = max(0, caller.high - 1)
 
 
 def check_fenced(history):

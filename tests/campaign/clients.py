@@ -1,4 +1,4 @@
-"""Who wants the lock: lanes of driver processes, and `snib run`."""
+"""Who wants the lock: callers of driver processes, and `snib run`."""
 
 import os
 import subprocess
@@ -17,26 +17,26 @@ HANG_S = 40.0
 
 
 class DriverClient:
-    """One process after the other; one thread here for each of its lanes.
+    """One process after the other; one thread here for each of its callers.
 
-    A lane acquires, enters the resource, works, writes, releases; sometimes
+    A caller acquires, enters the resource, works, writes, releases; sometimes
     it re-enters, releases twice, or writes although it knows that the lock is
     lost: the fence has to see to that.
     """
 
     LEASE_MS = 600
 
-    def __init__(self, world, index, lanes):
+    def __init__(self, world, index, callers):
         self.world, self.index = world, index
         self._lock = threading.Lock()
         self._count = 0
         self.driver, self.p = None, ""
         self._start()
         self.threads = [
-            threading.Thread(target=self._lane, args=(f"l{lane}", seed),
+            threading.Thread(target=self._caller, args=(f"l{caller}", seed),
                              daemon=True)
-            for lane, seed in ((lane, world.random.getrandbits(64))
-                               for lane in range(lanes))]
+            for caller, seed in ((caller, world.random.getrandbits(64))
+                               for caller in range(callers))]
 
     def _start(self):
         driver = Driver()
@@ -84,12 +84,12 @@ class DriverClient:
 
     # -- work -----------------------------------------------------------------
 
-    def _lane(self, lane, seed):
+    def _caller(self, caller, seed):
         random = self.world.new_random(seed)
         while not self.world.over():
             driver, p = self.current()
             try:
-                Lane(self.world, driver, p, lane, random).section()
+                Caller(self.world, driver, p, caller, random).section()
             except (DriverDied, ValueError):  # its pipe is closed already
                 wait_until(lambda: self.current()[0] is not driver
                            or self.world.over(), 20, "a new process")
@@ -98,13 +98,13 @@ class DriverClient:
                 return
 
 
-class Lane:
-    """One lane of one process: operations that leave lines."""
+class Caller:
+    """One caller of one process: operations that leave lines."""
 
-    def __init__(self, world, driver, p, lane, random):
+    def __init__(self, world, driver, p, caller, random):
         self.world, self.driver, self.p = world, driver, p
-        self.lane, self.random = lane, random
-        self.who = {"p": p, "owner": f"{p}/{lane}", "lock": "n"}
+        self.caller, self.random = caller, random
+        self.who = {"p": p, "owner": f"{p}/{caller}", "lock": "n"}
 
     def _end(self, op, ident, answer, **more):
         verdict = ("ok" if answer.ok else
@@ -120,7 +120,7 @@ class Lane:
         # A try is bounded by request_ms.
         self.world.history("acquire", e="invoke", id=ident,
                            limit_ms=max(wait_ms, 500), **self.who)
-        pending = self.driver.start_acquire("n", on=self.lane, wait_ms=wait_ms)
+        pending = self.driver.start_acquire("n", on=self.caller, wait_ms=wait_ms)
         grant, answer = pending.grant, pending.answer(HANG_S)
         grant.answer = answer
         more = {}

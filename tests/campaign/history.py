@@ -1,10 +1,10 @@
 """What happened, one JSON line each; times are CLOCK_BOOTTIME nanoseconds.
 
 Each line has t (when it was known here), op, and as far as it applies p (one
-process, a new name after each kill), owner (p/lane), lock, e (invoke, ok,
+process, a new name after each kill), owner (p/caller), lock, e (invoke, ok,
 fail, unknown), id (of the operation), grant, token, began, ended.
 
-    acquire   e, id, limit_ms | lease_ms, holds, err      of a driver's lane
+    acquire   e, id, limit_ms | lease_ms, holds, err      of a driver's caller
               kind (read, write, permits; none: mutex), permits, size,
               ticket (handle/number: each client counts its own)
     release   e, id, grant | err

@@ -14,7 +14,7 @@ import shutil
 import campaign
 import checker
 import nemesis
-from clients import HANG_S, DriverClient, Lane
+from clients import HANG_S, DriverClient, Caller
 from harness.driver import Driver, DriverDied
 from harness.wait import wait_until
 from history import boot_ns
@@ -29,9 +29,9 @@ REDIS_KINDS = sorted(set(nemesis.KINDS["redis"]) - nemesis.LOSSY
 class KindsClient(DriverClient):
     """One process (again and again), `clients` library clients in it."""
 
-    def __init__(self, world, index, lanes, clients):
+    def __init__(self, world, index, callers, clients):
         self.clients = clients
-        super().__init__(world, index, lanes)
+        super().__init__(world, index, callers)
 
     def _start(self):
         driver = Driver()
@@ -48,13 +48,13 @@ class KindsClient(DriverClient):
             self._count += 1
             self.driver, self.p = driver, f"d{self.index}.{self._count}"
 
-    def _lane(self, lane, seed):
+    def _caller(self, caller, seed):
         random = self.world.new_random(seed)
-        client = int(lane[1:]) % self.clients
+        client = int(caller[1:]) % self.clients
         while not self.world.over():
             driver, p = self.current()
             try:
-                KindLane(self.world, driver, p, lane, random, client).section()
+                KindCaller(self.world, driver, p, caller, random, client).section()
             except (DriverDied, ValueError):
                 wait_until(lambda: self.current()[0] is not driver
                            or self.world.over(), 20, "a new process")
@@ -63,11 +63,11 @@ class KindsClient(DriverClient):
                 return
 
 
-class KindLane(Lane):
+class KindCaller(Caller):
     """One thread; what it holds of both locks, one after the other."""
 
-    def __init__(self, world, driver, p, lane, random, client):
-        super().__init__(world, driver, p, lane, random)
+    def __init__(self, world, driver, p, caller, random, client):
+        super().__init__(world, driver, p, caller, random)
         self.client = client
         self.owner = self.who["owner"]
 
@@ -80,7 +80,7 @@ class KindLane(Lane):
         ident = self.world.history.new_id()
         self.world.history("acquire", e="invoke", id=ident,
                            limit_ms=max(wait_ms, 500), **who)
-        pending = self.driver.start_acquire(name, on=self.lane,
+        pending = self.driver.start_acquire(name, on=self.caller,
                                             wait_ms=wait_ms)
         grant, answer = pending.grant, pending.answer(HANG_S)
         grant.answer, grant.who = answer, who
@@ -162,7 +162,7 @@ class KindLane(Lane):
 
 
 class KindsWorld(campaign.World):
-    """Lanes on both locks; nobody of the command line."""
+    """Callers on both locks; nobody of the command line."""
 
     def complete(self):
         return len(set(self.granted)) == 3

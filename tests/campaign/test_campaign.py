@@ -11,7 +11,7 @@ import pytest
 import nemesis
 import second
 from campaign import Skip, World, missing, run_round
-from clients import DriverClient, Lane
+from clients import DriverClient, Caller
 from checker import check, read
 from harness.wait import boot_ns
 from history import append
@@ -76,7 +76,7 @@ def test_exclusion_that_fails_by_flushall_is_seen_and_the_fence_holds(
     path = world.history.path
     old, new = (DriverClient(world, index, 0) for index in (0, 1))
     try:
-        first = Lane(world, *old.current(), "l0", world.random)
+        first = Caller(world, *old.current(), "l0", world.random)
         held = first.acquire(1000)
         found = world.resource.enter(held.token)
         world.history("nemesis", kind="flushall", lossy=True)
@@ -84,7 +84,7 @@ def test_exclusion_that_fails_by_flushall_is_seen_and_the_fence_holds(
         while boot_ns() // 1_000_000 <= begun + 1:
             pass  # tokens count milliseconds once all memory is gone
         nemesis.flushall(world)
-        second = Lane(world, *new.current(), "l0", world.random)
+        second = Caller(world, *new.current(), "l0", world.random)
         taken = second.acquire(1000)
         second.probe(taken)
         second._protected(taken, True)
@@ -124,10 +124,10 @@ def test_a_client_that_goes_on_after_its_deadline_is_found(tmp_path):
     new = DriverClient(world, 1, 0)
     try:
         old.driver.lock("n", lease_ms=DriverClient.LEASE_MS, aggressive=True)
-        first = Lane(world, *old.current(), "l0", world.random)
+        first = Caller(world, *old.current(), "l0", world.random)
         held = first.acquire(1000)
         world.store.proxy.partition()
-        second = Lane(world, *new.current(), "l0", world.random)
+        second = Caller(world, *new.current(), "l0", world.random)
         taken = second.acquire(8000)
         second.probe(taken)
         status = held.status()

@@ -19,12 +19,12 @@ class Tale:
         self.lines.append({"t": at * MS, "op": op, **more})
         return self
 
-    def acquire(self, p, asked, at, token, holds=1, lane="l0", left=None,
+    def acquire(self, p, asked, at, token, holds=1, caller="l0", left=None,
                 lease=500, e="ok", limit=None, **kind):
         """Granted (or not) in [asked, at]; left: a query right after says so
         many milliseconds. The grant's name is p.token.holds."""
         ident = next(self._ids)
-        who = {"p": p, "owner": f"{p}/{lane}", "lock": "n", "id": ident, **kind}
+        who = {"p": p, "owner": f"{p}/{caller}", "lock": "n", "id": ident, **kind}
         self.add(asked, "acquire", e="invoke", limit_ms=limit, **who)
         if e is None:
             return self
@@ -40,10 +40,10 @@ class Tale:
                         began=at * MS, ended=at * MS, held=held, state=state,
                         left_ms=left)
 
-    def release(self, p, asked, at, token, holds=1, lane="l0", e="ok",
+    def release(self, p, asked, at, token, holds=1, caller="l0", e="ok",
                 grant=None):
         ident = next(self._ids)
-        who = {"p": p, "owner": f"{p}/{lane}", "lock": "n", "id": ident,
+        who = {"p": p, "owner": f"{p}/{caller}", "lock": "n", "id": ident,
                "grant": grant or f"{p}.{token}.{holds}"}
         self.add(asked, "release", e="invoke", **who)
         if e is not None:
@@ -94,9 +94,9 @@ def test_two_sections_at_once_are_found():
     assert "exclusion broken 1 times, fence held" in str(tale.verdict())
 
 
-def test_two_lanes_of_one_process_exclude_each_other_too():
+def test_two_callers_of_one_process_exclude_each_other_too():
     tale = (Tale().acquire("a", 0, 10, 5, left=500)
-            .acquire("a", 5, 50, 6, left=500, lane="l1"))
+            .acquire("a", 5, 50, 6, left=500, caller="l1"))
     assert tale.models() == ["mutex"]
 
 
@@ -246,7 +246,7 @@ def test_a_release_of_unknown_fate_allows_both_counts():
     assert "reentrant" in tale.models()
 
 
-def test_a_lane_that_gets_a_new_grant_before_it_unwound_the_lost_one_is_found():
+def test_a_caller_that_gets_a_new_grant_before_it_unwound_the_lost_one_is_found():
     tale = (Tale().acquire("a", 0, 10, 5, left=20).told("a", 30, 5)
             .acquire("a", 100, 110, 6, left=100))
     assert tale.models() == ["reentrant"]
@@ -481,7 +481,7 @@ def test_one_permit_too_many_is_found():
 def test_a_loss_told_of_one_reader_is_not_another_ones():
     """They show the same token; the ticket tells them apart."""
     tale = (Tale().acquire("a", 0, 10, 5, left=400, ticket=1, **READ)
-            .acquire("a", 0, 10, 5, lane="l1", ticket=2, **READ))
+            .acquire("a", 0, 10, 5, caller="l1", ticket=2, **READ))
     tale.lines[-1]["grant"] = "a.other"
     tale.told("a", 100, 5)
     tale.lines[-1]["ticket"] = 2

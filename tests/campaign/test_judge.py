@@ -151,7 +151,7 @@ GOOD = {
     "two owners at a store that forgot": forgotten(),
     "a release at a store that forgot": forgotten().release("a", 70, 80, 5),
     "a reserved token that is handed on after the store forgot":
-        forgotten(900).acquire("a", 60, 70, 6, lane="l1"),
+        forgotten(900).acquire("a", 60, 70, 6, caller="l1"),
 }
 
 BAD = {

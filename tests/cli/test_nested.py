@@ -316,7 +316,7 @@ def test_the_owner_is_named_as_status_names_it(store):
         assert done.returncode == 0, done.stderr
         owner, status = done.stdout.split("\n", 1)
         holder, = json.loads(status)["holders"]
-        assert owner == "%s:%d" % (holder["owner"], holder["lane"]), inner
+        assert owner == "%s:%d" % (holder["client"], holder["owner"]), inner
 
 
 def test_a_holder_asked_for_a_name_that_it_has_not_goes_on(sqlite):

@@ -89,7 +89,7 @@ def test_a_lock_lost_up_the_tree_during_a_wait_is_acquired(
     with open(ran) as f:
         status, owner = f.read().splitlines()
     holder, = json.loads(status)["holders"]
-    assert owner == "%s:%d" % (holder["owner"], holder["lane"])
+    assert owner == "%s:%d" % (holder["client"], holder["owner"])
     for name in names.split():
         assert not store.held(name) and store.waiters(name) == 0
 

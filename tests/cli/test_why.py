@@ -71,7 +71,7 @@ def test_why_follows_a_holder_to_what_it_waits_for(store, drivers):
     eventually(lambda: store.waiters("Y") == 1)
     told = why(store, "X")
     assert told["holders"][0]["waits_for"]["name"] == "Y"
-    assert told["holders"][0]["lane"] > 0
+    assert told["holders"][0]["owner"] > 0
     words = store.run("why", "X").stdout
     assert "It waits itself, for Y, for " in words
     assert re.search(r"/%d \([^)]*\) owner \d+" % b.pid, words), words

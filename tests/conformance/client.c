@@ -84,7 +84,7 @@ static void an_acquire_cancelled_at_once_leaves_nothing(void **state)
             assert_true(ev.error.code == SNIB_ERR_CANCELLED ||
                         ev.error.code == SNIB_ERR_UNKNOWN);
         }
-        must(take(m, 10000, snib_lane_new(), &g)); /* l's lease is 30 s */
+        must(take(m, 10000, snib_owner_new(), &g)); /* l's lease is 30 s */
         must(snib_release(m, g, NULL));
         assert_false(snib_next(c, &ev));
     }
@@ -207,7 +207,7 @@ static void force_release_ends_the_holder_and_it_is_told_why(void **state)
     assert_int_equal(ended, 1);
     must(acquire_for(m, 0, &h));
     assert_true(h.token > g.token);
-    wait_for_loss(&seen, SNIB_WHY_REVOKED);
+    wait_for_loss(&seen, SNIB_CAUSE_REVOKED);
     assert_int_equal(snib_release(l, g, NULL), SNIB_ERR_LOST);
     assert_true(snib_grant_held(m, h));
     must(snib_release(m, h, NULL));
@@ -237,7 +237,7 @@ static void a_release_after_a_forced_one_says_lost(void **state)
         assert_true(snib_grant_held(m, h)); /* and is left alone */
         must(snib_renew(m, h, 0, NULL));
         must(snib_release(m, h, NULL));
-        must(acquire_for(l, 5000, &g)); /* the lane has unwound */
+        must(acquire_for(l, 5000, &g)); /* the owner has unwound */
         must(snib_release(l, g, NULL));
         snib_client_free(c);
         snib_client_free(d);

@@ -1,5 +1,5 @@
 /* What all kinds of locks have in common: re-entry, tokens, left behind, forked,
- * closed, started. And barriers as a kind; snib_barrier_wait is in terms.c. */
+ * closed, started. And barriers as a kind; snib_barrier_wait is in params.c. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -59,7 +59,7 @@ static void tokens_rise_by_whatever_way_a_lock_is_taken(void **state)
     int64_t last = 0;
     for (int i = 0; i < 24; i++) {
         struct snib_grant g;
-        must(take(l[i % 4], wait_ms[i % 3], snib_lane_new(), &g));
+        must(take(l[i % 4], wait_ms[i % 3], snib_owner_new(), &g));
         assert_true(g.token > last);
         last = g.token;
         must(snib_release(l[i % 4], g, NULL));
@@ -115,8 +115,8 @@ static void a_party_that_gives_up_does_not_count(void **state)
     struct snib_lock *l = barrier(c, name, 3), *m = barrier(d, name, 3);
     struct snib_grant none;
     struct task a = {0}, b = {0}, late = {0};
-    must_be(take(l, 0, snib_lane_new(), &none), SNIB_ERR_BUSY);
-    must_be(take(l, 1000, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    must_be(take(l, 0, snib_owner_new(), &none), SNIB_ERR_BUSY);
+    must_be(take(l, 1000, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     wait_for_fewer_waiters(d, name, 0);
     start(&a, l, 10000);
     start(&b, m, 10000);
@@ -201,7 +201,7 @@ static void a_shared_grant_left_behind_is_adopted(void **state)
         must(snib_renew(l, h, 10000, NULL));
         must_be(try_by_other(w, &none), SNIB_ERR_BUSY);
         must(snib_release(l, h, NULL));
-        must(take(w, 1000, snib_lane_new(), &none));
+        must(take(w, 1000, snib_owner_new(), &none));
         must(snib_release(w, none, NULL));
         must_be(snib_grant_adopt(l, text, 0, &h, NULL), SNIB_ERR_LOST);
         snib_client_free(c);
@@ -247,12 +247,12 @@ static void closing_ends_all_kinds_of_waiting(void **state)
                      *w = of_kind(d, name, SNIB_WRITE),
                      *other = of_kind(c, name, SNIB_READ),
                      *p = permits_of(c, sem, 2, 2);
-    uint64_t lane = snib_lane_new();
-    struct task t[4] = {{.lane = lane}};
+    uint64_t owner = snib_owner_new();
+    struct task t[4] = {{.owner = owner}};
     struct snib_grant mine, held, x;
-    must(take(r, 0, lane, &mine));
-    must(take(other, 0, snib_lane_new(), &held));
-    must(take(p, 0, snib_lane_new(), &x));
+    must(take(r, 0, owner, &mine));
+    must(take(other, 0, snib_owner_new(), &held));
+    must(take(p, 0, snib_owner_new(), &x));
     start(&t[0], w, 30000); /* an upgrade */
     wait_for_waiters(c, name, 1);
     start(&t[1], r, 30000);
@@ -267,11 +267,11 @@ static void closing_ends_all_kinds_of_waiting(void **state)
         /* UNKNOWN: in the store's queue, but its answer was on the way. */
         assert_true(ended == SNIB_ERR_CLOSED || ended == SNIB_ERR_UNKNOWN);
     }
-    must_be(take(r, 0, snib_lane_new(), &x), SNIB_ERR_CLOSED);
+    must_be(take(r, 0, snib_owner_new(), &x), SNIB_ERR_CLOSED);
     snib_client_free(d);
     must(snib_release(other, held, NULL));
     struct snib_lock *writer = of_kind(c, name, SNIB_WRITE);
-    must(take(writer, 2000, snib_lane_new(), &x)); /* d's read is back, too */
+    must(take(writer, 2000, snib_owner_new(), &x)); /* d's read is back, too */
     must(snib_release(writer, x, NULL));
     assert_int_equal(waiters_of(c, bar) + waiters_of(c, sem), 0);
     snib_client_free(c);
@@ -293,7 +293,7 @@ static void started_acquires_of_all_kinds_end_in_one_event_each(void **state)
         struct snib_grant g;
         uint64_t ticket;
         a.wait_ms = SNIB_FOREVER;
-        must(take(w, 0, snib_lane_new(), &g));
+        must(take(w, 0, snib_owner_new(), &g));
         must(snib_acquire_start(l, &a, NULL, &ticket, NULL));
         wait_for_waiters(c, name, 1);
         snib_cancel(d, ticket);

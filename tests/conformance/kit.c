@@ -183,17 +183,17 @@ snib_err acquire_for(struct snib_lock *lock, int64_t wait_ms,
     return take(lock, wait_ms, 0, g);
 }
 
-snib_err take(struct snib_lock *l, int64_t wait_ms, uint64_t lane,
+snib_err take(struct snib_lock *l, int64_t wait_ms, uint64_t owner,
               struct snib_grant *g)
 {
     struct snib_acquire_options o = waiting(wait_ms);
-    o.lane = lane;
+    o.owner = owner;
     return snib_acquire(l, &o, g, NULL);
 }
 
 snib_err try_by_other(struct snib_lock *l, struct snib_grant *g)
 {
-    return take(l, 0, snib_lane_new(), g);
+    return take(l, 0, snib_owner_new(), g);
 }
 
 struct stranger {
@@ -284,7 +284,7 @@ void wait_for_fewer_waiters(struct snib_client *c, const char *name, size_t n)
 }
 
 void note_change(void *data, struct snib_grant g, snib_state state,
-                 snib_reason reason)
+                 snib_cause reason)
 {
     struct changes *c = data;
     (void)g;
@@ -294,7 +294,7 @@ void note_change(void *data, struct snib_grant g, snib_state state,
     }
 }
 
-void wait_for_loss(struct changes *c, snib_reason reason)
+void wait_for_loss(struct changes *c, snib_cause reason)
 {
     int64_t deadline = now_ms() + 10000;
     while (!atomic_load(&c->lost)) {
@@ -322,7 +322,7 @@ static void *do_task(void *arg)
 {
     struct task *t = arg;
     t->began_ms = now_ms();
-    t->err = take(t->lock, t->wait_ms, t->lane, &t->grant);
+    t->err = take(t->lock, t->wait_ms, t->owner, &t->grant);
     t->ended_ms = now_ms();
     if (!t->err && t->order) {
         t->place = atomic_fetch_add(t->order, 1);
@@ -337,8 +337,8 @@ void start(struct task *t, struct snib_lock *l, int64_t wait_ms)
 {
     t->lock = l;
     t->wait_ms = wait_ms;
-    if (t->lane == 0) {
-        t->lane = snib_lane_new();
+    if (t->owner == 0) {
+        t->owner = snib_owner_new();
     }
     assert_int_equal(pthread_create(&t->thread, NULL, do_task, t), 0);
 }

@@ -63,9 +63,9 @@ struct snib_lock *leased(struct snib_client *, const char *name,
                          uint32_t permits, int64_t lease_ms, bool fixed);
 
 struct snib_acquire_options waiting(int64_t wait_ms);
-/* By the lane of this thread; by that lane; a try by a new one. */
+/* By the owner of this thread; by that owner; a try by a new one. */
 snib_err acquire_for(struct snib_lock *, int64_t wait_ms, struct snib_grant *);
-snib_err take(struct snib_lock *, int64_t wait_ms, uint64_t lane,
+snib_err take(struct snib_lock *, int64_t wait_ms, uint64_t owner,
               struct snib_grant *);
 snib_err try_by_other(struct snib_lock *, struct snib_grant *);
 /* A release by another thread. */
@@ -97,9 +97,9 @@ void wait_for_fewer_waiters(struct snib_client *, const char *name, size_t);
 struct changes {
     atomic_int lost, reason;
 };
-void note_change(void *changes, struct snib_grant, snib_state, snib_reason);
+void note_change(void *changes, struct snib_grant, snib_state, snib_cause);
 /* Within 10 s; for that reason. */
-void wait_for_loss(struct changes *, snib_reason);
+void wait_for_loss(struct changes *, snib_cause);
 
 /* The next event, within 10 s. */
 struct snib_event next_event(struct snib_client *);
@@ -110,7 +110,7 @@ struct snib_event next_event(struct snib_client *);
 struct task {
     pthread_t thread;
     struct snib_lock *lock;
-    uint64_t lane;
+    uint64_t owner;
     int64_t wait_ms, began_ms, ended_ms;
     struct snib_grant grant;
     snib_err err;

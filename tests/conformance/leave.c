@@ -78,7 +78,7 @@ static void who_is_told_timeout_stands_in_no_queue(void **state)
     struct scene s = scene_new();
     struct snib_grant none;
     for (int i = 0; i < ROUNDS; i++) {
-        must_be(take(s.wanted, 1 + i % 20, snib_lane_new(), &none),
+        must_be(take(s.wanted, 1 + i % 20, snib_owner_new(), &none),
                 SNIB_ERR_TIMEOUT);
         nobody_waits(&s);
     }
@@ -143,7 +143,7 @@ a_grant_that_a_cancel_meets_is_given_back_before_it_is_told(void **state)
         } else {
             must_be(ev.error.code, SNIB_ERR_CANCELLED);
         }
-        must(take(m, 0, snib_lane_new(), &g));
+        must(take(m, 0, snib_owner_new(), &g));
         must(snib_release(m, g, NULL));
         assert_false(snib_next(c, &ev));
     }

@@ -78,11 +78,11 @@ static void re_entry_keeps_the_token_and_counts(void **state)
     must(snib_release(l, b, NULL));
     assert_true(snib_grant_held(l, a));
     assert_int_equal(status_of(l, a).holds, 1);
-    must_be(try_by_other(l, &x), SNIB_ERR_BUSY); /* a lane of this client */
+    must_be(try_by_other(l, &x), SNIB_ERR_BUSY); /* an owner of this client */
     must_be(try_by_other(m, &x), SNIB_ERR_BUSY);
     must(snib_release(l, a, NULL));
     assert_int_equal(snib_release(l, a, NULL), SNIB_ERR_NOT_HELD);
-    must(take(m, 2000, snib_lane_new(), &x));
+    must(take(m, 2000, snib_owner_new(), &x));
     must(snib_release(m, x, NULL));
     snib_lock_free(l);
     snib_lock_free(m);
@@ -97,9 +97,9 @@ static void another_thread_may_not_release(void **state)
     struct snib_lock *l = lock_with(c, fresh_name(), NULL);
     struct snib_grant g;
     must(acquire_for(l, 0, &g));
-    must_be(by_stranger(l, g), SNIB_ERR_WRONG_LANE);
+    must_be(by_stranger(l, g), SNIB_ERR_WRONG_OWNER);
     must(snib_release(l, g, NULL));
-    must(take(l, 0, snib_lane_new(), &g));
+    must(take(l, 0, snib_owner_new(), &g));
     must(by_stranger(l, g));
     snib_lock_free(l);
     snib_client_free(c);
@@ -123,7 +123,7 @@ static void a_fixed_lease_expires_and_is_told(void **state)
     assert_int_equal(poll(&p, 1, 5000), 1);
     snib_grant_status(l, g, &st);
     assert_int_equal(st.state, SNIB_LOST);
-    assert_int_equal(st.reason, SNIB_WHY_EXPIRED);
+    assert_int_equal(st.cause, SNIB_CAUSE_EXPIRED);
     must(acquire_for(m, 5000, &h));
     assert_true(h.token > g.token);
     struct snib_grant again;
@@ -190,7 +190,7 @@ static void hold_max_is_told_by_callback(void **state)
     struct snib_lock *l = lock_with(c, fresh_name(), &o);
     struct snib_grant g;
     must(acquire_for(l, 0, &g));
-    wait_for_loss(&seen, SNIB_WHY_HOLD_MAX);
+    wait_for_loss(&seen, SNIB_CAUSE_HOLD_MAX);
     assert_int_equal(snib_release(l, g, NULL), SNIB_ERR_LOST);
     must(acquire_for(l, 1000, &g));
     must(snib_release(l, g, NULL));
@@ -217,8 +217,8 @@ static void renewal_goes_on_for_the_next_owner_after_re_entries(void **state)
     must(acquire_for(l, 0, &b));
     must(snib_release(l, b, NULL));
     must(snib_release(l, a, NULL));
-    must(take(l, 1000, snib_lane_new(), &a)); /* as another thread */
-    must_be(take(m, 2600, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    must(take(l, 1000, snib_owner_new(), &a)); /* as another thread */
+    must_be(take(m, 2600, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(l, a));
     must(snib_release(l, a, NULL));
     snib_client_free(c);
@@ -248,16 +248,16 @@ static void the_lock_of_a_thread_that_ended_ends_with_hold_max(void **state)
     assert_int_equal(pthread_create(&t.thread, NULL, take_and_end, &t), 0);
     must(join(&t)->err);
     for (int i = 0; i < 10; i++) { /* ids of threads are used again */
-        struct task heir = {.lock = t.lock};
+        struct task next_one = {.lock = t.lock};
         assert_int_equal(
-            pthread_create(&heir.thread, NULL, take_and_end, &heir), 0);
-        must_be(join(&heir)->err, SNIB_ERR_BUSY);
+            pthread_create(&next_one.thread, NULL, take_and_end, &next_one), 0);
+        must_be(join(&next_one)->err, SNIB_ERR_BUSY);
     }
     must(acquire_for(m, 10000, &g));
     int64_t took = now_ms() - begin;
     assert_true(took >= 2490 && took < 2500 + 1500 + SLACK_MS);
     must(snib_release(m, g, NULL));
-    must_be(snib_release(t.lock, t.grant, NULL), SNIB_ERR_WRONG_LANE);
+    must_be(snib_release(t.lock, t.grant, NULL), SNIB_ERR_WRONG_OWNER);
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -346,13 +346,13 @@ static void clients_are_served_in_order_of_arrival(void **state)
     struct snib_client *c = open_client();
     struct snib_lock *l = lock_with(c, name, NULL);
     struct snib_grant g;
-    atomic_int turn = 0;
+    atomic_int claim = 0;
     struct snib_client *d[N];
     struct task t[N] = {0};
     must(acquire_for(l, 0, &g));
     for (int i = 0; i < N; i++) {
         d[i] = open_client();
-        t[i].order = &turn;
+        t[i].order = &claim;
         t[i].release = true;
         start(&t[i], lock_with(d[i], name, NULL), 20000);
         wait_for_waiters(c, name, (size_t)i + 1);
@@ -406,14 +406,14 @@ static void waiters_are_served_in_order_as_leases_run_out(void **state)
     struct snib_client *c = open_client(), *d[N];
     struct snib_lock *l = fixed(c, name, SNIB_MUTEX, 2000);
     struct snib_grant g;
-    atomic_int turn = 0;
+    atomic_int claim = 0;
     struct task t[N] = {0};
     int64_t begin = now_ms(), last;
     must(acquire_for(l, 0, &g));
     last = g.token;
     for (int i = 0; i < N; i++) {
         d[i] = open_client();
-        t[i].order = &turn;
+        t[i].order = &claim;
         start(&t[i], fixed(d[i], name, SNIB_MUTEX, LEASE_MS), 30000);
         wait_for_waiters(c, name, (size_t)i + 1);
     }
@@ -558,7 +558,7 @@ static void contend(bool pass)
                                 .rounds = ROUNDS,
                                 .value = &value,
                                 .last_token = &last};
-        k[i].options.no_local_pass = !pass;
+        k[i].options.no_local_hand_over = !pass;
         pthread_create(&t[i], NULL, count, &k[i]);
     }
     int bad = 0;

@@ -47,7 +47,7 @@ static void tokens_rise_for_each_lock(void **state)
     rig_free(&r);
 }
 
-static void the_same_lane_enters_again(void **state)
+static void the_same_owner_enters_again(void **state)
 {
     (void)state;
     struct rig r = rig_new();
@@ -66,15 +66,15 @@ static void the_same_lane_enters_again(void **state)
     rig_free(&r);
 }
 
-static void an_explicit_lane_holds_all(void **state)
+static void an_explicit_owner_holds_all(void **state)
 {
     (void)state;
     struct rig r = rig_new();
     struct snib_grant g[3], h[3];
     struct snib_acquire_options o = waiting(0);
-    o.lane = snib_lane_new();
+    o.owner = snib_owner_new();
     must(snib_multi_acquire(r.multi, &o, g, &e));
-    /* This thread is another lane. */
+    /* This thread is another owner. */
     assert_int_equal(take_all(r.multi, 0, h), SNIB_ERR_BUSY);
     must(snib_multi_release(r.multi, g, &e));
     assert_all_free(&r);
@@ -419,8 +419,8 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_are_held_until_all_are_released),
         cmocka_unit_test(tokens_rise_for_each_lock),
-        cmocka_unit_test(the_same_lane_enters_again),
-        cmocka_unit_test(an_explicit_lane_holds_all),
+        cmocka_unit_test(the_same_owner_enters_again),
+        cmocka_unit_test(an_explicit_owner_holds_all),
         cmocka_unit_test(twenty_locks_of_one_store),
         cmocka_unit_test(kinds_can_be_mixed),
         cmocka_unit_test(a_try_that_fails_leaves_nothing),

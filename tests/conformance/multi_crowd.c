@@ -258,7 +258,7 @@ static void *compete(void *arg)
     struct rival *r = arg;
     struct snib_acquire_options o = waiting(r->wait_ms);
     int64_t begin = now_ms();
-    o.lane = snib_lane_new();
+    o.owner = snib_owner_new();
     r->err = snib_multi_acquire(r->multi, &o, r->grants, NULL);
     r->took_ms = now_ms() - begin;
     if (!r->err && !r->keep) {

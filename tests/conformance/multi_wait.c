@@ -172,7 +172,7 @@ static void the_loss_of_one_is_the_loss_of_the_whole(void **state)
         snib_multi_status(m, g, &s);
     } while (s.state != SNIB_LOST);
     assert_false(snib_multi_held(m, g));
-    assert_int_equal(s.reason, SNIB_WHY_EXPIRED);
+    assert_int_equal(s.cause, SNIB_CAUSE_EXPIRED);
     assert_int_equal(s.member, 1);
     assert_int_equal(s.left_ms, 0);
     assert_true(snib_grant_held(lock[0], g[0]));
@@ -202,7 +202,7 @@ static void the_force_of_one_is_the_loss_of_the_whole(void **state)
     must_be(snib_renew(r.lock[2], g[2], 0, &e), SNIB_ERR_LOST);
     snib_multi_status(r.multi, g, &s);
     assert_int_equal(s.state, SNIB_LOST);
-    assert_int_equal(s.reason, SNIB_WHY_REVOKED);
+    assert_int_equal(s.cause, SNIB_CAUSE_REVOKED);
     assert_int_equal(s.member, 2);
     assert_false(snib_multi_held(r.multi, g));
     assert_true(snib_grant_held(r.lock[0], g[0]));

@@ -24,13 +24,13 @@ an_upgrade_waits_for_readers_ahead_of_the_writers_that_wait(void **state)
                      *w = of_kind(c, name, SNIB_WRITE),
                      *r2 = of_kind(d, name, SNIB_READ),
                      *w3 = of_kind(e, name, SNIB_WRITE);
-    uint64_t lane = snib_lane_new();
+    uint64_t owner = snib_owner_new();
     struct snib_grant mine, other, none;
-    struct task queued = {0}, upgrade = {.lane = lane};
+    struct task queued = {0}, upgrade = {.owner = owner};
     atomic_int order = 0;
     queued.order = upgrade.order = &order;
-    must(take(r, 0, lane, &mine));
-    must(take(r2, 0, snib_lane_new(), &other));
+    must(take(r, 0, owner, &mine));
+    must(take(r2, 0, snib_owner_new(), &other));
     start(&queued, w3, 20000);
     wait_for_waiters(d, name, 1);
     start(&upgrade, w, 20000);
@@ -61,13 +61,13 @@ static void a_second_upgrade_is_refused_and_the_first_succeeds(void **state)
                      *w = of_kind(c, name, SNIB_WRITE),
                      *r2 = of_kind(d, name, SNIB_READ),
                      *w2 = of_kind(d, name, SNIB_WRITE);
-    uint64_t one = snib_lane_new(), two = snib_lane_new(),
-             three = snib_lane_new();
+    uint64_t one = snib_owner_new(), two = snib_owner_new(),
+             three = snib_owner_new();
     struct snib_grant a, b, x, none;
-    struct task first = {.lane = one};
+    struct task first = {.owner = one};
     must(take(r, 0, one, &a));
     must(take(r2, 0, two, &b));
-    must(take(r, 0, three, &x)); /* a lane of the same client as the first */
+    must(take(r, 0, three, &x)); /* an owner of the same client as the first */
     start(&first, w, 20000);
     wait_for_waiters(d, name, 1);
     int64_t begin = now_ms();
@@ -94,7 +94,7 @@ static void an_upgrade_that_times_out_leaves_the_read_lock_held(void **state)
                      *w = of_kind(c, name, SNIB_WRITE),
                      *r2 = of_kind(d, name, SNIB_READ),
                      *w2 = of_kind(d, name, SNIB_WRITE);
-    uint64_t one = snib_lane_new(), two = snib_lane_new();
+    uint64_t one = snib_owner_new(), two = snib_owner_new();
     struct snib_grant a, b, x, none;
     must(take(r, 0, one, &a));
     must(take(r2, 0, two, &b));
@@ -102,7 +102,7 @@ static void an_upgrade_that_times_out_leaves_the_read_lock_held(void **state)
     must_be(take(w, 1000, one, &none), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(r, a));
     wait_for_fewer_waiters(d, name, 0);
-    must(take(r2, 1000, snib_lane_new(), &x)); /* nothing bars readers now */
+    must(take(r2, 1000, snib_owner_new(), &x)); /* nothing bars readers now */
     must(snib_release(r2, x, NULL));
     must_be(take(w2, 0, two, &none), SNIB_ERR_BUSY); /* no DEADLOCK either */
     must(snib_release(r, a, NULL));
@@ -122,7 +122,7 @@ static void an_upgrade_of_a_lost_read_lock_is_lost(void **state)
                      *r30 = of_kind(c, name, SNIB_READ),
                      *w = of_kind(c, name, SNIB_WRITE),
                      *w2 = of_kind(d, name, SNIB_WRITE);
-    uint64_t one = snib_lane_new(), two = snib_lane_new();
+    uint64_t one = snib_owner_new(), two = snib_owner_new();
     struct snib_grant a, b, x, none;
     uint32_t ended;
     must(take(r, 0, one, &a));
@@ -136,7 +136,7 @@ static void an_upgrade_of_a_lost_read_lock_is_lost(void **state)
     /* The store ended it, and the client does not know yet. */
     must(take(r30, 1000, two, &b));
     must(snib_force_release(d, name, 0, NULL, &ended, NULL));
-    must(take(w2, 0, snib_lane_new(), &x));
+    must(take(w2, 0, snib_owner_new(), &x));
     must_be(take(w, 2000, two, &none), SNIB_ERR_LOST);
     must(snib_release(w2, x, NULL));
     must_be(snib_renew(r30, b, 0, NULL), SNIB_ERR_LOST);
@@ -190,7 +190,7 @@ static void gets_through(snib_kind of_stream, uint32_t small, snib_kind one,
         terms(one, large, one == SNIB_PERMITS ? large : 0);
     struct snib_lock *l = lock_with(c[2], name, &o);
     struct snib_grant g;
-    must(take(l, 0, snib_lane_new(), &g)); /* sets the size */
+    must(take(l, 0, snib_owner_new(), &g)); /* sets the size */
     must(snib_release(l, g, NULL));
     for (int i = 0; i < N; i++) {
         s[i] = (struct stream){.client = c[i % 2],
@@ -211,7 +211,7 @@ static void gets_through(snib_kind of_stream, uint32_t small, snib_kind one,
     int64_t longest = 0;
     for (int i = 0; i < 10 && !err; i++) {
         int64_t begin = now_ms();
-        err = take(l, 5000, snib_lane_new(), &g);
+        err = take(l, 5000, snib_owner_new(), &g);
         longest = now_ms() - begin > longest ? now_ms() - begin : longest;
         if (!err) {
             err = snib_release(l, g, NULL);
@@ -275,11 +275,11 @@ a_lease_that_ran_out_keeps_the_lock_closed_for_its_delay(void **state)
                                   : of_kind(d, name, SNIB_WRITE);
         struct snib_grant g, h;
         int64_t begin = now_ms();
-        must(take(l, 0, snib_lane_new(), &g));
-        must_be(take(m, 900, snib_lane_new(), &h), SNIB_ERR_TIMEOUT);
+        must(take(l, 0, snib_owner_new(), &g));
+        must_be(take(m, 900, snib_owner_new(), &h), SNIB_ERR_TIMEOUT);
         assert_false(snib_grant_held(l, g)); /* its owner has lost it */
         must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
-        must(take(m, 5000, snib_lane_new(), &h));
+        must(take(m, 5000, snib_owner_new(), &h));
         int64_t took = now_ms() - begin;
         assert_true(took >= 1390 && took < 1400 + SLACK_MS);
         must(snib_release(m, h, NULL));
@@ -297,17 +297,17 @@ static void a_release_opens_a_lock_with_a_delay_at_once(void **state)
                      *r = delayed(c, name, SNIB_READ, 30000, false, 60000),
                      *m = of_kind(d, name, SNIB_WRITE);
     struct snib_grant g, h;
-    must(take(l, 0, snib_lane_new(), &g));
+    must(take(l, 0, snib_owner_new(), &g));
     must(snib_release(l, g, NULL));
-    must(take(m, 0, snib_lane_new(), &h));
+    must(take(m, 0, snib_owner_new(), &h));
     must(snib_release(m, h, NULL));
-    must(take(r, 0, snib_lane_new(), &g));
+    must(take(r, 0, snib_owner_new(), &g));
     must(snib_release(r, g, NULL));
-    must(take(m, 0, snib_lane_new(), &h));
+    must(take(m, 0, snib_owner_new(), &h));
     must(snib_release(m, h, NULL));
-    must(take(l, 0, snib_lane_new(), &g));
+    must(take(l, 0, snib_owner_new(), &g));
     snib_client_free(c); /* a release, too */
-    must(take(m, 0, snib_lane_new(), &h));
+    must(take(m, 0, snib_owner_new(), &h));
     must(snib_release(m, h, NULL));
     snib_client_free(d);
 }
@@ -323,13 +323,13 @@ static void a_renewed_grant_keeps_its_delay(void **state)
                      *m = of_kind(d, name, SNIB_WRITE);
     struct snib_grant g, none;
     struct task waiter = {0};
-    must(take(first, 0, snib_lane_new(), &g));
+    must(take(first, 0, snib_owner_new(), &g));
     start(&waiter, l, 10000);
     wait_for_waiters(d, name, 1);
     must(snib_release(first, g, NULL));
     must(join(&waiter)->err);
     must(snib_renew(l, waiter.grant, 500, NULL));
-    must_be(take(m, 2000, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    must_be(take(m, 2000, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     assert_false(snib_grant_held(l, waiter.grant));
     snib_client_free(c);
     snib_client_free(d);
@@ -355,7 +355,7 @@ static void a_killed_holder_keeps_the_lock_closed_for_its_delay(void **state)
     struct snib_grant g;
     kill_child(&dead);
     int64_t begin = now_ms();
-    must(take(m, 10000, snib_lane_new(), &g));
+    must(take(m, 10000, snib_owner_new(), &g));
     int64_t took = now_ms() - begin;
     /* Its last renewal was at most a third of the lease ago (and a bit). */
     assert_true(took >= 1500 && took < 2200 + SLACK_MS);
@@ -377,7 +377,7 @@ static void higher_priorities_are_served_first_and_equals_in_order(void **state)
     struct task t[N] = {0};
     struct snib_grant g;
     atomic_int order = 0;
-    must(take(l, 0, snib_lane_new(), &g));
+    must(take(l, 0, snib_owner_new(), &g));
     for (int i = 0; i < N; i++) {
         struct snib_lock_options o = terms(SNIB_MUTEX, 0, 0);
         o.priority = priority[i];
@@ -398,7 +398,7 @@ static void higher_priorities_are_served_first_and_equals_in_order(void **state)
     snib_client_free(d);
 }
 
-static void lanes_of_one_client_go_by_priority_too(void **state)
+static void owners_of_one_client_go_by_priority_too(void **state)
 {
     (void)state;
     static const int priority[] = {0, -100, 100, 0, 100, 7};
@@ -412,7 +412,7 @@ static void lanes_of_one_client_go_by_priority_too(void **state)
     struct snib_grant g;
     uint64_t ticket;
     int place[N];
-    must(take(l, 0, snib_lane_new(), &g));
+    must(take(l, 0, snib_owner_new(), &g));
     a.wait_ms = SNIB_FOREVER;
     for (int i = 0; i < N; i++) { /* started: in this very order */
         o.priority = priority[i];
@@ -450,7 +450,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_killed_holder_keeps_the_lock_closed_for_its_delay),
         cmocka_unit_test(
             higher_priorities_are_served_first_and_equals_in_order),
-        cmocka_unit_test(lanes_of_one_client_go_by_priority_too),
+        cmocka_unit_test(owners_of_one_client_go_by_priority_too),
     };
     if (!take_arguments(argc, argv)) {
         return 64;

@@ -1,4 +1,4 @@
-/* Permits: locks that several hold at a time. Their sizes are in terms.c. */
+/* Permits: locks that several hold at a time. Their sizes are in params.c. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,27 +21,27 @@ static void permits_are_counted_and_given_back(void **state)
                      *three = permits_of(d, name, 3, 5),
                      *one = permits_of(d, name, 0, 5);
     struct snib_grant a, b, x, none;
-    uint64_t lane = snib_lane_new();
-    must(take(two, 0, lane, &a));
-    must(take(three, 0, lane, &b));
-    must_be(take(one, 0, lane, &none), SNIB_ERR_BUSY);
-    must_be(take(one, 1000, lane, &none), SNIB_ERR_TIMEOUT);
+    uint64_t owner = snib_owner_new();
+    must(take(two, 0, owner, &a));
+    must(take(three, 0, owner, &b));
+    must_be(take(one, 0, owner, &none), SNIB_ERR_BUSY);
+    must_be(take(one, 1000, owner, &none), SNIB_ERR_TIMEOUT);
     struct task waiter = {0};
     start(&waiter, one, 20000);
     wait_for_waiters(c, name, 1);
     must(snib_release(two, a, NULL));
     must(join(&waiter)->err);
-    must(take(one, 1000, lane, &x)); /* the same lane: not a re-entry */
+    must(take(one, 1000, owner, &x)); /* the same owner: not a re-entry */
     assert_true(x.ticket != waiter.grant.ticket);
     assert_true(x.token > waiter.grant.token);
-    must_be(take(one, 0, lane, &none), SNIB_ERR_BUSY);
+    must_be(take(one, 0, owner, &none), SNIB_ERR_BUSY);
     must(snib_release(one, x, NULL));
     must(snib_release(one, waiter.grant, NULL));
     must(snib_release(three, b, NULL));
     must_be(snib_release(three, b, NULL), SNIB_ERR_NOT_HELD);
-    must(take(three, 0, lane, &a)); /* five again, not six */
-    must(take(two, 0, lane, &b));
-    must_be(take(one, 0, lane, &none), SNIB_ERR_BUSY);
+    must(take(three, 0, owner, &a)); /* five again, not six */
+    must(take(two, 0, owner, &b));
+    must_be(take(one, 0, owner, &none), SNIB_ERR_BUSY);
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -55,13 +55,13 @@ static void the_first_capacity_is_the_size(void **state)
                      *later = permits_of(d, name, 1, 9),
                      *plain = permits_of(d, name, 1, 0);
     struct snib_grant a, b, none;
-    must(take(first, 0, snib_lane_new(), &a));
-    must(take(later, 0, snib_lane_new(), &b));
+    must(take(first, 0, snib_owner_new(), &a));
+    must(take(later, 0, snib_owner_new(), &b));
     must_be(try_by_other(later, &none), SNIB_ERR_BUSY);
     must(snib_release(first, a, NULL));
     must(snib_release(later, b, NULL));
-    must(take(plain, 0, snib_lane_new(), &a)); /* it is still known */
-    must(take(plain, 0, snib_lane_new(), &b));
+    must(take(plain, 0, snib_owner_new(), &a)); /* it is still known */
+    must(take(plain, 0, snib_owner_new(), &b));
     must_be(try_by_other(plain, &none), SNIB_ERR_BUSY);
     snib_client_free(c);
     snib_client_free(d);
@@ -80,7 +80,7 @@ static void what_can_never_be_granted_is_refused(void **state)
     struct snib_grant g, none;
     struct snib_error err;
     a.wait_ms = SNIB_FOREVER;
-    must(take(one, 0, snib_lane_new(), &g));
+    must(take(one, 0, snib_owner_new(), &g));
     must_be(snib_acquire(four, &a, &none, &err), SNIB_ERR_TOO_MANY);
     assert_non_null(strstr(err.text, "4 permits"));
     assert_non_null(strstr(err.text, "3 in all"));
@@ -128,8 +128,8 @@ static void a_request_for_four_waits_for_two_releases(void **state)
                      *four = permits_of(d, name, 4, 0);
     struct snib_grant a, b;
     struct task waiter = {0};
-    must(take(two, 0, snib_lane_new(), &a));
-    must(take(two, 0, snib_lane_new(), &b));
+    must(take(two, 0, snib_owner_new(), &a));
+    must(take(two, 0, snib_owner_new(), &b));
     start(&waiter, four, 5000);
     wait_for_waiters(c, name, 1);
     must(snib_release(two, a, NULL));
@@ -154,8 +154,8 @@ static void a_timed_request_gets_permits_that_come_in_time(void **state)
                      *four = permits_of(d, name, 4, 0);
     struct snib_grant a, b;
     int64_t begin = now_ms();
-    must(take(three, 0, snib_lane_new(), &a));
-    must(take(four, 1000 + 3 * SLACK_MS, snib_lane_new(), &b));
+    must(take(three, 0, snib_owner_new(), &a));
+    must(take(four, 1000 + 3 * SLACK_MS, snib_owner_new(), &b));
     int64_t took = now_ms() - begin;
     assert_true(took >= least_ms(1000) && took < 1000 + SLACK_MS);
     must(snib_release(four, b, NULL));
@@ -174,7 +174,7 @@ static void a_request_for_two_is_not_served_by_one_release(void **state)
     struct snib_grant g[3], none;
     struct task waiter = {0};
     for (int i = 0; i < 3; i++) {
-        must(take(one, 0, snib_lane_new(), &g[i]));
+        must(take(one, 0, snib_owner_new(), &g[i]));
     }
     start(&waiter, two, 5000);
     wait_for_waiters(c, name, 1);
@@ -202,7 +202,7 @@ static void permits_are_given_in_order_of_arrival(void **state)
     for (int i = 0; i < 3; i++) {
         l[i] = permits_of(c[i], name, 2, 3); /* no two of them fit */
     }
-    must(take(l[0], 0, snib_lane_new(), &g));
+    must(take(l[0], 0, snib_owner_new(), &g));
     for (int i = 0; i < N; i++) { /* two of a client among them */
         t[i].release = true;
         start(&t[i], l[i % 3], 20000);
@@ -312,9 +312,9 @@ static void the_largest_semaphore_counts(void **state)
                                         SNIB_PERMITS_MAX),
                      *one = permits_of(c, name, 1, 0);
     struct snib_grant a, b, none;
-    must(take(most, 0, snib_lane_new(), &a));
+    must(take(most, 0, snib_owner_new(), &a));
     assert_int_equal(status_of(most, a).permits, SNIB_PERMITS_MAX - 1);
-    must(take(one, 0, snib_lane_new(), &b));
+    must(take(one, 0, snib_owner_new(), &b));
     must_be(try_by_other(one, &none), SNIB_ERR_BUSY);
     must(snib_release(most, a, NULL));
     must(snib_release(one, b, NULL));
@@ -330,13 +330,13 @@ static void permits_that_expire_come_back(void **state)
                      *m = leased(d, name, 2, 30000, false);
     struct snib_grant g, h, none;
     int64_t begin = now_ms();
-    must(take(l, 0, snib_lane_new(), &g));
+    must(take(l, 0, snib_owner_new(), &g));
     must_be(try_by_other(m, &none), SNIB_ERR_BUSY);
-    must(take(m, 5000, snib_lane_new(), &h));
+    must(take(m, 5000, snib_owner_new(), &h));
     int64_t took = now_ms() - begin;
     assert_true(took >= least_ms(800) && took < 800 + SLACK_MS);
     assert_int_equal(status_of(l, g).state, SNIB_LOST);
-    assert_int_equal(status_of(l, g).reason, SNIB_WHY_EXPIRED);
+    assert_int_equal(status_of(l, g).cause, SNIB_CAUSE_EXPIRED);
     must_be(snib_renew(l, g, 20000, NULL), SNIB_ERR_LOST);
     must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
     assert_true(snib_grant_held(m, h));
@@ -354,11 +354,11 @@ static void the_keeper_renews_permits(void **state)
     struct snib_lock *l = leased(c, name, 2, 1200, false),
                      *m = leased(d, name, 2, 30000, false);
     struct snib_grant g, none;
-    must(take(l, 0, snib_lane_new(), &g));
-    must_be(take(m, 2500, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    must(take(l, 0, snib_owner_new(), &g));
+    must_be(take(m, 2500, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(l, g));
     must(snib_release(l, g, NULL));
-    must(take(m, 1000, snib_lane_new(), &g));
+    must(take(m, 1000, snib_owner_new(), &g));
     must(snib_release(m, g, NULL));
     snib_client_free(c);
     snib_client_free(d);
@@ -370,7 +370,7 @@ static void a_fixed_lot_of_permits_is_renewed_by_hand(void **state)
     struct snib_client *c = open_client();
     struct snib_lock *l = leased(c, fresh_name(), 2, 1000, true);
     struct snib_grant g;
-    must(take(l, 0, snib_lane_new(), &g));
+    must(take(l, 0, snib_owner_new(), &g));
     assert_true(status_of(l, g).left_ms <= 1000);
     must(snib_renew(l, g, 20000, NULL));
     assert_true(status_of(l, g).left_ms > 15000);
@@ -386,7 +386,7 @@ static void any_thread_may_release_permits(void **state)
     struct snib_client *c = open_client();
     struct snib_lock *l = permits_of(c, name, 2, 2);
     struct snib_grant g;
-    must(acquire_for(l, 0, &g)); /* by the lane of this thread */
+    must(acquire_for(l, 0, &g)); /* by the owner of this thread */
     must(by_stranger(l, g));
     assert_int_equal(status_of(l, g).state, SNIB_RELEASED);
     must_be(snib_release(l, g, NULL), SNIB_ERR_NOT_HELD);
@@ -415,7 +415,7 @@ static void permits_of_a_killed_process_come_back_by_its_lease(void **state)
     must_be(try_by_other(m, &g), SNIB_ERR_BUSY);
     kill_child(&dead);
     int64_t begin = now_ms();
-    must(take(m, 10000, snib_lane_new(), &g));
+    must(take(m, 10000, snib_owner_new(), &g));
     assert_true(now_ms() - begin < 1500 + SLACK_MS);
     must(snib_release(m, g, NULL));
     snib_client_free(d);
@@ -431,7 +431,7 @@ static void two_permits_serve_both_threads(void **state)
                      *uno = permits_of(c, name, 1, 0);
     struct snib_grant g;
     struct task a = {0}, b = {0};
-    must(take(two, 0, snib_lane_new(), &g));
+    must(take(two, 0, snib_owner_new(), &g));
     start(&a, one, 10000);
     start(&b, uno, 10000);
     wait_for_waiters(d, name, 2);
@@ -457,7 +457,7 @@ static void kind_and_permits_are_seen_by_status_and_inspect(void **state)
     struct snib_grant g;
     struct snib_view *v;
     struct task waiter = {0};
-    must(take(l, 0, snib_lane_new(), &g));
+    must(take(l, 0, snib_owner_new(), &g));
     assert_int_equal(status_of(l, g).kind, SNIB_PERMITS);
     assert_int_equal(status_of(l, g).permits, 3);
     assert_int_equal(status_of(l, g).holds, 1);

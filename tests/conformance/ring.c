@@ -9,10 +9,10 @@
 #include "kit.h"
 #include "snib/ring.h"
 
-static struct snib_ring_place *enter(struct snib_client *c, const char *name,
-                                     const char *id)
+static struct snib_ring_membership *enter(struct snib_client *c,
+                                          const char *name, const char *id)
 {
-    struct snib_ring_place *p;
+    struct snib_ring_membership *p;
     struct snib_error err;
     if (snib_ring_join(c, name, 0, id, NULL, &p, &err)) {
         fail_msg("join %s: %s: %s", id, snib_err_name(err.code), err.text);
@@ -50,7 +50,7 @@ static void every_key_is_exactly_one_members(void **state)
     (void)state;
     enum { MEMBERS = 4 };
     struct snib_client *c[MEMBERS];
-    struct snib_ring_place *p[MEMBERS];
+    struct snib_ring_membership *p[MEMBERS];
     struct snib_error err;
     const char *name = fresh_name();
     uint64_t print = 0;
@@ -96,7 +96,7 @@ static void every_key_is_exactly_one_members(void **state)
 static int enter_and_stay(const char *name)
 {
     struct snib_ring_options o = SNIB_INIT(snib_ring_options);
-    struct snib_ring_place *p;
+    struct snib_ring_membership *p;
     o.lease_ms = 1500;
     o.wait_ms = 5000;
     return (int)snib_ring_join(open_client(), name, 0, "killed", &o, &p, NULL);
@@ -110,7 +110,7 @@ static void a_killed_member_leaves_with_its_lease(void **state)
     struct child dead = start_child(enter_and_stay, name);
     wait_for_child(&dead);
     struct snib_client *c = open_client();
-    struct snib_ring_place *p = enter(c, name, "stays");
+    struct snib_ring_membership *p = enter(c, name, "stays");
     wait_for_members(c, name, 2);
     kill_child(&dead);
     wait_for_members(c, name, 1);
@@ -128,7 +128,7 @@ static void a_lost_place_is_nobodys(void **state)
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *other = open_client();
     struct snib_ring_options o = SNIB_INIT(snib_ring_options);
-    struct snib_ring_place *p;
+    struct snib_ring_membership *p;
     struct snib_error err;
     uint32_t ended;
     o.lease_ms = 1500;
@@ -157,7 +157,7 @@ static void an_id_that_is_taken_is_refused(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *other = open_client();
-    struct snib_ring_place *p = enter(c, name, "one"), *q = p;
+    struct snib_ring_membership *p = enter(c, name, "one"), *q = p;
     struct snib_error err;
     assert_int_equal(snib_ring_join(other, name, 0, "one", NULL, &q, &err),
                      SNIB_ERR_BUSY);
@@ -172,7 +172,7 @@ static void an_id_that_is_taken_is_refused(void **state)
     assert_true(snib_ring_mine(p, r, "k", 1));
     snib_ring_free(r);
     /* One client, two members. */
-    struct snib_ring_place *two = enter(c, name, "two");
+    struct snib_ring_membership *two = enter(c, name, "two");
     r = ring_of(other, name);
     assert_int_equal(snib_ring_count(r), 2);
     for (uint32_t key = 0; key < 100; key++) {
@@ -196,7 +196,7 @@ static void a_writer_has_the_ring_without_members(void **state)
     struct snib_client *c = open_client(), *other = open_client();
     struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
     struct snib_ring_options o = SNIB_INIT(snib_ring_options);
-    struct snib_ring_place *p;
+    struct snib_ring_membership *p;
     struct snib_lock *lock;
     struct snib_grant g;
     struct snib_error err;
@@ -219,9 +219,9 @@ static void bad_input_is_told(void **state)
     (void)state;
     struct snib_client *c = open_client();
     struct snib_ring_options o = SNIB_INIT(snib_ring_options);
-    struct snib_ring_place *p;
+    struct snib_ring_membership *p;
     struct snib_error e;
-    char long_id[SNIB_RING_PLACE_ID_MAX + 2] = {0};
+    char long_id[SNIB_RING_MEMBER_ID_MAX + 2] = {0};
     memset(long_id, 'x', sizeof long_id - 1);
     const struct {
         const char *id, *part;

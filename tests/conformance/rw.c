@@ -22,9 +22,9 @@ static void readers_share_and_keep_the_writer_out(void **state)
                      *w = of_kind(d, name, SNIB_WRITE),
                      *m = of_kind(c, name, SNIB_MUTEX);
     struct snib_grant a, b, x, none;
-    must(take(r, 0, snib_lane_new(), &a));
-    must(take(r, 0, snib_lane_new(), &b));
-    must(take(s, 0, snib_lane_new(), &x));
+    must(take(r, 0, snib_owner_new(), &a));
+    must(take(r, 0, snib_owner_new(), &b));
+    must(take(s, 0, snib_owner_new(), &x));
     assert_int_equal(holders_of(c, name), 3);
     must_be(try_by_other(w, &none), SNIB_ERR_BUSY);
     must_be(try_by_other(m, &none), SNIB_ERR_BUSY);
@@ -33,7 +33,7 @@ static void readers_share_and_keep_the_writer_out(void **state)
     must_be(try_by_other(w, &none), SNIB_ERR_BUSY);
     assert_true(snib_grant_held(r, b));
     must(snib_release(r, b, NULL));
-    must(take(w, 1000, snib_lane_new(), &x));
+    must(take(w, 1000, snib_owner_new(), &x));
     must_be(try_by_other(r, &none), SNIB_ERR_BUSY);
     must_be(try_by_other(s, &none), SNIB_ERR_BUSY);
     must_be(try_by_other(m, &none), SNIB_ERR_BUSY);
@@ -51,20 +51,20 @@ static void the_writer_may_read_and_others_may_not(void **state)
                      *r = of_kind(c, name, SNIB_READ),
                      *w2 = of_kind(d, name, SNIB_WRITE),
                      *r2 = of_kind(d, name, SNIB_READ);
-    uint64_t lane = snib_lane_new();
+    uint64_t owner = snib_owner_new();
     struct snib_grant write, read, other, none;
-    must(take(w, 0, lane, &write));
-    must(take(r, 0, lane, &read));
+    must(take(w, 0, owner, &write));
+    must(take(r, 0, owner, &read));
     must_be(try_by_other(r, &none), SNIB_ERR_BUSY);
     must_be(try_by_other(r2, &none), SNIB_ERR_BUSY);
     must(snib_release(w, write, NULL)); /* the downgrade */
     assert_true(snib_grant_held(r, read));
     must_be(try_by_other(w2, &none), SNIB_ERR_BUSY);
-    must(take(r2, 1000, snib_lane_new(), &other));
+    must(take(r2, 1000, snib_owner_new(), &other));
     must(snib_release(r2, other, NULL));
     must_be(try_by_other(w2, &none), SNIB_ERR_BUSY);
     must(snib_release(r, read, NULL));
-    must(take(w2, 1000, snib_lane_new(), &other));
+    must(take(w2, 1000, snib_owner_new(), &other));
     must(snib_release(w2, other, NULL));
     snib_client_free(c);
     snib_client_free(d);
@@ -83,11 +83,11 @@ twenty_readers_proceed_within_a_second_of_the_write_unlock(void **state)
         r[i] = of_kind(c[i], name, SNIB_READ);
     }
     struct snib_lock *w = of_kind(c[0], name, SNIB_WRITE);
-    uint64_t lane = snib_lane_new();
+    uint64_t owner = snib_owner_new();
     struct snib_grant write, nested;
     struct task t[N] = {0};
-    must(take(w, 0, lane, &write));
-    must(take(r[0], 0, lane, &nested)); /* changes nothing for the others */
+    must(take(w, 0, owner, &write));
+    must(take(r[0], 0, owner, &nested)); /* changes nothing for the others */
     for (int i = 0; i < N; i++) {
         start(&t[i], r[i % CLIENTS], 20000);
     }
@@ -131,13 +131,13 @@ static void each_grant_tells_of_itself_only(void **state)
     struct snib_lock *w = of_kind(c, name, SNIB_WRITE),
                      *r = of_kind(c, name, SNIB_READ),
                      *w2 = of_kind(d, name, SNIB_WRITE);
-    uint64_t lane = snib_lane_new();
+    uint64_t owner = snib_owner_new();
     struct snib_grant write, read, again, none;
-    must(take(w, 0, lane, &write));
+    must(take(w, 0, owner, &write));
     assert_int_equal(holders_of_kind(d, name, SNIB_WRITE), 1);
     assert_int_equal(holders_of_kind(d, name, SNIB_READ), 0);
-    must(take(r, 0, lane, &read));
-    must(take(r, 0, lane, &again));
+    must(take(r, 0, owner, &read));
+    must(take(r, 0, owner, &again));
     assert_int_equal(holders_of_kind(d, name, SNIB_WRITE), 1);
     assert_int_equal(holders_of_kind(d, name, SNIB_READ), 1);
     assert_int_equal(status_of(w, write).kind, SNIB_WRITE);
@@ -167,7 +167,7 @@ static void another_thread_may_not_release_a_read_lock(void **state)
     struct snib_lock *r = of_kind(c, fresh_name(), SNIB_READ);
     struct snib_grant g;
     must(acquire_for(r, 0, &g));
-    must_be(by_stranger(r, g), SNIB_ERR_WRONG_LANE);
+    must_be(by_stranger(r, g), SNIB_ERR_WRONG_OWNER);
     assert_true(snib_grant_held(r, g));
     must(snib_release(r, g, NULL));
     must_be(snib_release(r, g, NULL), SNIB_ERR_NOT_HELD);
@@ -185,9 +185,9 @@ expired_readers_keep_the_writer_out_for_their_lease_only(void **state)
                      *w = of_kind(d, name, SNIB_WRITE);
     struct snib_grant a, b, x;
     int64_t begin = now_ms();
-    must(take(lng, 0, snib_lane_new(), &a));
-    must(take(shrt, 0, snib_lane_new(), &b));
-    must(take(w, 5000, snib_lane_new(), &x));
+    must(take(lng, 0, snib_owner_new(), &a));
+    must(take(shrt, 0, snib_owner_new(), &b));
+    must(take(w, 5000, snib_owner_new(), &x));
     int64_t took = now_ms() - begin;
     assert_true(took >= least_ms(1500) && took < 1500 + SLACK_MS);
     must_be(snib_release(lng, a, NULL), SNIB_ERR_LOST);
@@ -209,7 +209,7 @@ static void readers_come_in_when_a_writers_lease_runs_out(void **state)
     struct snib_grant g;
     struct task t[3] = {0};
     int64_t begin = now_ms();
-    must(take(w, 0, snib_lane_new(), &g));
+    must(take(w, 0, snib_owner_new(), &g));
     for (int i = 0; i < 3; i++) {
         start(&t[i], i == 0 ? s : r, 5000);
     }
@@ -238,14 +238,14 @@ static void the_keeper_renews_fifty_readers_beyond_their_lease(void **state)
                      *w = of_kind(d, name, SNIB_WRITE);
     struct snib_grant g[N], none;
     for (int i = 0; i < N; i++) {
-        must(take(r, 1000, snib_lane_new(), &g[i]));
+        must(take(r, 1000, snib_owner_new(), &g[i]));
     }
-    must_be(take(w, 2500, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    must_be(take(w, 2500, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     for (int i = 0; i < N; i++) {
         assert_true(snib_grant_held(r, g[i]));
         must(snib_release(r, g[i], NULL));
     }
-    must(take(w, 1000, snib_lane_new(), &none));
+    must(take(w, 1000, snib_owner_new(), &none));
     must(snib_release(w, none, NULL));
     snib_client_free(c);
     snib_client_free(d);
@@ -262,15 +262,15 @@ static void a_downgraded_reader_is_renewed_all_along(void **state)
     o.kind = SNIB_READ;
     struct snib_lock *r = lock_with(c, name, &o),
                      *w2 = of_kind(d, name, SNIB_WRITE);
-    uint64_t lane = snib_lane_new();
+    uint64_t owner = snib_owner_new();
     struct snib_grant write, read, none;
-    must(take(w, 0, lane, &write));
-    must(take(r, 0, lane, &read));
-    must_be(take(w2, 2600, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    must(take(w, 0, owner, &write));
+    must(take(r, 0, owner, &read));
+    must_be(take(w2, 2600, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     assert_true(status_of(w, write).left_ms > 100);
     assert_true(status_of(r, read).left_ms > 100);
     must(snib_release(w, write, NULL));
-    must_be(take(w2, 2600, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    must_be(take(w2, 2600, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     assert_true(status_of(r, read).left_ms > 100);
     must(snib_release(r, read, NULL));
     snib_client_free(c);
@@ -289,7 +289,7 @@ a_re_entry_with_a_shorter_lease_does_not_shorten_the_first(void **state)
     struct snib_grant a, b, none;
     must(acquire_for(lng, 0, &a));
     must(acquire_for(shrt, 0, &b));
-    must_be(take(w2, 700, snib_lane_new(), &none), SNIB_ERR_TIMEOUT);
+    must_be(take(w2, 700, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(lng, a));
     must(snib_release(shrt, b, NULL));
     must(snib_release(lng, a, NULL));
@@ -330,14 +330,14 @@ static void force_release_ends_all_readers(void **state)
         o.on_change = note_change;
         o.data = &seen[i];
         r[i] = lock_with(i < 2 ? c : d, name, &o);
-        must(take(r[i], 0, snib_lane_new(), &g[i]));
+        must(take(r[i], 0, snib_owner_new(), &g[i]));
     }
     struct snib_lock *w = of_kind(d, name, SNIB_WRITE);
     must(snib_force_release(d, name, 0, "stuck", &ended, NULL));
     assert_int_equal(ended, 3);
-    must(take(w, 0, snib_lane_new(), &x));
+    must(take(w, 0, snib_owner_new(), &x));
     for (int i = 0; i < 3; i++) {
-        wait_for_loss(&seen[i], SNIB_WHY_REVOKED);
+        wait_for_loss(&seen[i], SNIB_CAUSE_REVOKED);
         must_be(snib_release(r[i], g[i], NULL), SNIB_ERR_LOST);
     }
     assert_true(snib_grant_held(w, x));
@@ -357,24 +357,24 @@ force_release_ends_the_writer_and_what_it_reads_and_permits(void **state)
                      *m = of_kind(d, name, SNIB_MUTEX),
                      *p = permits_of(c, sem, 2, 2),
                      *q = permits_of(d, sem, 2, 2);
-    uint64_t lane = snib_lane_new();
+    uint64_t owner = snib_owner_new();
     struct snib_grant a, b, x;
     uint32_t ended = 0;
-    must(take(w, 0, lane, &a));
-    must(take(r, 0, lane, &b));
+    must(take(w, 0, owner, &a));
+    must(take(r, 0, owner, &b));
     must(snib_force_release(d, name, 0, "stuck", &ended, NULL));
     assert_int_equal(ended, 2);
-    must(take(m, 0, snib_lane_new(), &x));
+    must(take(m, 0, snib_owner_new(), &x));
     assert_true(x.token > a.token);
     must(snib_release(m, x, NULL));
     must_be(snib_renew(w, a, 0, NULL), SNIB_ERR_LOST); /* it learns of it */
     must_be(snib_renew(r, b, 0, NULL), SNIB_ERR_LOST);
     must_be(snib_release(w, a, NULL), SNIB_ERR_LOST);
     must_be(snib_release(r, b, NULL), SNIB_ERR_LOST);
-    must(take(p, 0, lane, &a));
+    must(take(p, 0, owner, &a));
     must(snib_force_release(d, sem, 0, "stuck", &ended, NULL));
     assert_int_equal(ended, 1);
-    must(take(q, 0, snib_lane_new(), &x)); /* the size is what it was */
+    must(take(q, 0, snib_owner_new(), &x)); /* the size is what it was */
     assert_true(x.token > a.token);
     must(snib_release(q, x, NULL));
     must_be(snib_renew(p, a, 0, NULL), SNIB_ERR_LOST);
@@ -426,7 +426,7 @@ static void names_with_braces_serve_ten_times_ten_readers(void **state)
         assert_int_equal(bad, 0);
         struct snib_lock *w = of_kind(c[0], name, SNIB_WRITE);
         struct snib_grant g;
-        must(take(w, 1000, snib_lane_new(), &g));
+        must(take(w, 1000, snib_owner_new(), &g));
         must(snib_release(w, g, NULL));
     }
     snib_client_free(c[0]);
@@ -455,10 +455,10 @@ a_killed_reader_keeps_the_writer_out_for_its_own_lease_only(void **state)
         *w = of_kind(d, name, SNIB_WRITE);
     struct snib_grant g, x;
     struct task writer = {0};
-    must(take(r, 0, snib_lane_new(), &g));
+    must(take(r, 0, snib_owner_new(), &g));
     kill_child(&dead);
     int64_t killed = now_ms();
-    must_be(take(w, 300, snib_lane_new(), &x), SNIB_ERR_TIMEOUT);
+    must_be(take(w, 300, snib_owner_new(), &x), SNIB_ERR_TIMEOUT);
     start(&writer, w, 10000);
     while (now_ms() - killed < 1500) { /* its lease, not b's, is waited out */
         look_again_after_ms(20);
@@ -482,10 +482,10 @@ static void a_killed_reader_alone_blocks_no_longer_than_its_lease(void **state)
     struct snib_client *d = open_client();
     struct snib_lock *w = of_kind(d, name, SNIB_WRITE);
     struct snib_grant x;
-    must_be(take(w, 0, snib_lane_new(), &x), SNIB_ERR_BUSY);
+    must_be(take(w, 0, snib_owner_new(), &x), SNIB_ERR_BUSY);
     kill_child(&dead);
     int64_t begin = now_ms();
-    must(take(w, 10000, snib_lane_new(), &x));
+    must(take(w, 10000, snib_owner_new(), &x));
     assert_true(now_ms() - begin < 1500 + SLACK_MS);
     must(snib_release(w, x, NULL));
     snib_client_free(d);
@@ -501,14 +501,14 @@ static void a_client_that_closes_gives_back_what_it_shares(void **state)
                      *w = of_kind(d, name, SNIB_WRITE),
                      *q = permits_of(d, sem, 3, 0);
     struct snib_grant g;
-    uint64_t lane = snib_lane_new();
-    must(take(r, 0, lane, &g));
-    must(take(r, 0, snib_lane_new(), &g));
-    must(take(p, 0, lane, &g));
+    uint64_t owner = snib_owner_new();
+    must(take(r, 0, owner, &g));
+    must(take(r, 0, snib_owner_new(), &g));
+    must(take(p, 0, owner, &g));
     snib_client_free(c);
-    must(take(w, 0, lane, &g));
+    must(take(w, 0, owner, &g));
     must(snib_release(w, g, NULL));
-    must(take(q, 0, lane, &g));
+    must(take(q, 0, owner, &g));
     must(snib_release(q, g, NULL));
     snib_client_free(d);
 }
@@ -589,15 +589,15 @@ static void a_reader_shows_the_token_of_the_last_writer(void **state)
     struct snib_lock *w = fixed(c, name, SNIB_WRITE, 30000),
                      *r = of_kind(d, name, SNIB_READ);
     struct snib_grant write, a, b, next;
-    must(take(w, 0, snib_lane_new(), &write));
+    must(take(w, 0, snib_owner_new(), &write));
     must(snib_release(w, write, NULL));
-    must(take(r, 0, snib_lane_new(), &a));
-    must(take(r, 0, snib_lane_new(), &b));
+    must(take(r, 0, snib_owner_new(), &a));
+    must(take(r, 0, snib_owner_new(), &b));
     assert_true(a.token >= write.token);
     assert_int_equal(a.token, b.token);
     must(snib_release(r, a, NULL));
     must(snib_release(r, b, NULL));
-    must(take(w, 1000, snib_lane_new(), &next));
+    must(take(w, 1000, snib_owner_new(), &next));
     assert_true(next.token > a.token);
     must(snib_release(w, next, NULL));
     snib_client_free(c);

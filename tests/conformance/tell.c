@@ -39,7 +39,7 @@ static void release_after_force(snib_kind kind, bool fixed)
     assert_true(snib_grant_held(m, h)); /* and is left alone */
     must(snib_renew(m, h, 0, NULL));
     must(snib_release(m, h, NULL));
-    must(acquire_for(l, 5000, &g)); /* the lane has unwound */
+    must(acquire_for(l, 5000, &g)); /* the owner has unwound */
     must(snib_release(l, g, NULL));
     snib_client_free(c);
     snib_client_free(d);
@@ -75,7 +75,7 @@ static void who_forced_a_release_and_why_is_told(void **state)
     assert_string_equal(why, "");
     must(snib_force_release(d, name, 0, "release 4.2 is bad", NULL, NULL));
     must_be(snib_renew(l, g, 0, NULL), SNIB_ERR_LOST);
-    wait_for_loss(&heard, SNIB_WHY_REVOKED);
+    wait_for_loss(&heard, SNIB_CAUSE_REVOKED);
     snib_grant_explain(l, g, why, sizeof why);
     assert_int_equal(strncmp(why, "revoked by ", 11), 0);
     assert_non_null(strstr(why, " on "));
@@ -111,14 +111,14 @@ static void force_is_told(snib_kind kind, bool fixed, bool by_itself)
     o.on_change = NULL;
     struct snib_lock *m = lock_with(c, name, &o);
     struct task waiter = {.release = true};
-    must(take(l, 0, snib_lane_new(), &g));
+    must(take(l, 0, snib_owner_new(), &g));
     if (kind == SNIB_MUTEX) {
         start(&waiter, m, 20000);
     }
     int64_t began = now_ms();
     must(snib_force_release(by_itself ? c : d, name, 0, "bad", &ended, NULL));
     assert_int_equal(ended, 1);
-    wait_for_loss(&heard, SNIB_WHY_REVOKED);
+    wait_for_loss(&heard, SNIB_CAUSE_REVOKED);
     assert_true(now_ms() - began < AT_ONCE_MS);
     if (kind == SNIB_MUTEX) {
         must(join(&waiter)->err);
@@ -170,8 +170,8 @@ static void a_fixed_lease_that_stands_is_not_extended(void **state)
                      *m = lock_of(c, name, SNIB_READ, 30000, false);
     struct snib_grant g, h;
     struct snib_view *v;
-    must(take(l, 0, snib_lane_new(), &g));
-    must(take(m, 0, snib_lane_new(), &h));
+    must(take(l, 0, snib_owner_new(), &g));
+    must(take(m, 0, snib_owner_new(), &h));
     int64_t began = now_ms();
     do { /* a second of holding, and it has been asked */
         must(snib_inspect(c, name, 0, &v, NULL));
@@ -513,7 +513,7 @@ static void who_adopts_a_grant_has_its_slot(void **state)
 {
     (void)state;
     struct snib_client_options co = SNIB_INIT(snib_client_options);
-    struct snib_client *c = open_client(), *d = open_client(), *heir;
+    struct snib_client *c = open_client(), *d = open_client(), *next_one;
     const char *name = fresh_name();
     char text[SNIB_GRANT_TEXT], identity[SNIB_IDENTITY_TEXT];
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
@@ -528,13 +528,13 @@ static void who_adopts_a_grant_has_its_slot(void **state)
     must(snib_grant_abandon(l, g, NULL));
     co.url = store_url();
     co.identity = identity;
-    must(snib_client_open(&co, &heir, NULL));
-    struct snib_lock *m = lock_with(heir, name, &o);
+    must(snib_client_open(&co, &next_one, NULL));
+    struct snib_lock *m = lock_with(next_one, name, &o);
     must(snib_grant_adopt(m, text, 0, &h, NULL));
     assert_int_equal(slot_of(m, h), 1);
     assert_int_equal(slot_shown(d, name, h), 1);
     must(snib_release(m, h, NULL));
-    snib_client_free(heir);
+    snib_client_free(next_one);
     snib_client_free(c);
     snib_client_free(d);
 }

@@ -22,7 +22,7 @@ PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
 SUBJECTS = {"lock": [*STORES, "redlock"], "leave": [*STORES, "redlock"],
             "client": [*STORES, "redlock"],
             "rw": STORES, "order": STORES, "permits": STORES, "kinds": STORES,
-            "terms": STORES, "tell": STORES, "value": STORES, "ring": STORES,
+            "params": STORES, "tell": STORES, "value": STORES, "ring": STORES,
             "multi": PAIRS, "multi_wait": PAIRS, "multi_crowd": PAIRS}
 
 

@@ -24,14 +24,14 @@
  * Verbs (object ids are the test's own words):
  *   open id url request_ms program reason no_deadlock_check   a client
  *   lock id client name kind lease_ms hold_max_ms fixed aggressive confirm
- *        no_reentry no_local_pass permits capacity lock_delay_ms priority
+ *        no_reentry no_local_hand_over permits capacity lock_delay_ms priority
  *                                            a lock
- *   acquire id lock wait_ms lane reason      a grant; wait_ms -1: for ever
+ *   acquire id lock wait_ms owner reason      a grant; wait_ms -1: for ever
  *   release id · renew id lease_ms · status id · held id
- *   start id lock wait_ms lane reason        acquire_start, answer = event
+ *   start id lock wait_ms owner reason        acquire_start, answer = event
  *   finish id                                release_start, answer = event
  *   cancel id                                of a start
- *   lane                                     a new lane number
+ *   owner                                     a new owner number
  *   inspect client name · list client glob
  *   force_release client name reason · doctor client
  *   value_get client name · value_delete client name expected
@@ -63,7 +63,7 @@ static const struct {
     {"start", do_start},
     {"finish", do_finish},
     {"cancel", do_cancel},
-    {"lane", do_lane},
+    {"owner", do_owner},
     {"inspect", do_inspect},
     {"list", do_list},
     {"force_release", do_force_release},

@@ -77,7 +77,7 @@ void say_why(struct line *, struct snib_lock *, struct snib_grant);
 void say_grant(struct line *line, struct snib_grant grant);
 void say_error(struct line *line, snib_err err, const struct snib_error *error);
 void on_change(void *data, struct snib_grant grant, snib_state state,
-               snib_reason reason);
+               snib_cause reason);
 void on_log(void *data, int level, const char *text);
 void thread_start(void *(*run)(void *), void *data);
 void need_listener(struct snib_client *client);
@@ -113,8 +113,8 @@ snib_err do_finish(struct command *command, struct line *line,
                    struct snib_error *error);
 snib_err do_cancel(struct command *command, struct line *line,
                    struct snib_error *error);
-snib_err do_lane(struct command *command, struct line *line,
-                 struct snib_error *error);
+snib_err do_owner(struct command *command, struct line *line,
+                  struct snib_error *error);
 snib_err do_inspect(struct command *command, struct line *line,
                     struct snib_error *error);
 snib_err do_list(struct command *command, struct line *line,

@@ -76,7 +76,7 @@ void say_why(struct line *line, struct snib_lock *lock, struct snib_grant grant)
 }
 
 void on_change(void *data, struct snib_grant grant, snib_state state,
-               snib_reason reason)
+               snib_cause reason)
 {
     const struct object *lock = data;
     struct line line;
@@ -86,7 +86,7 @@ void on_change(void *data, struct snib_grant grant, snib_state state,
     line_text(&line, "lock", lock->id);
     say_grant(&line, grant);
     line_text(&line, "state", snib_state_text(state));
-    line_text(&line, "reason", snib_reason_text(reason));
+    line_text(&line, "reason", snib_cause_text(reason));
     say_why(&line, lock->lock, grant);
     line_end(&line);
 }
@@ -133,7 +133,7 @@ static void say_event(const struct snib_event *event)
     line_text(&line, "id", grant == NULL ? "" : grant->id);
     say_grant(&line, event->grant);
     line_text(&line, "state", snib_state_text(event->state));
-    line_text(&line, "reason", snib_reason_text(event->reason));
+    line_text(&line, "reason", snib_cause_text(event->cause));
     say_error(&line, event->error.code, &event->error);
     line_end(&line);
 }

@@ -220,7 +220,7 @@ snib_err do_storm(struct command *command, struct line *line,
     storm.max_us = int_of(command, "max_us", 140);
     storm.block = flag_of(command, "block");
     options.lease_ms = int_of(command, "lease_ms", 0);
-    options.no_local_pass = flag_of(command, "no_local_pass");
+    options.no_local_hand_over = flag_of(command, "no_local_pass");
     storm.locks = must(calloc((size_t)storm.names, sizeof(*storm.locks)));
     for (int64_t i = 0; i < storm.names && err == SNIB_ERR_OK; i++) {
         char name[ID_MAX];

@@ -10,7 +10,7 @@ static void say_party(FILE *file, const struct snib_party *party)
 {
     struct line line = {.file = file, .first = true};
     fputc('{', file);
-    line_text(&line, "owner", party->owner);
+    line_text(&line, "owner", party->client_id);
     line_text(&line, "host", party->host);
     line_text(&line, "user", party->user);
     line_text(&line, "program", party->program);
@@ -131,20 +131,20 @@ snib_err do_doctor(struct command *command, struct line *line,
 static void say_counts(struct line *line, struct snib_client *client)
 {
     struct snib__counts counts;
-    uint32_t awaited[SNIB__CHANS] = {0};
-    int reader[SNIB__CHANS] = {0};
+    uint32_t awaited[SNIB__CONNS] = {0};
+    int reader[SNIB__CONNS] = {0};
     uint32_t all = 0;
     int64_t readers = 0;
     snib__client_counts(client, &counts, awaited, reader);
-    for (int i = 0; i < SNIB__CHANS; i++) {
+    for (int i = 0; i < SNIB__CONNS; i++) {
         all += awaited[i];
         readers += reader[i] == 2;
     }
     line_int(line, "awaited", all);
     line_int(line, "calls_reading", readers);
-    line_int(line, "sites", (int64_t)counts.sites);
-    line_int(line, "turns", (int64_t)counts.turns);
-    line_int(line, "seats", (int64_t)counts.seats);
+    line_int(line, "sites", (int64_t)counts.local_locks);
+    line_int(line, "turns", (int64_t)counts.claims);
+    line_int(line, "seats", (int64_t)counts.acquisitions);
     line_int(line, "waiting", (int64_t)counts.waiting);
     line_int(line, "held", (int64_t)counts.held);
     line_int(line, "leaving", (int64_t)counts.leaving);

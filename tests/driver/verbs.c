@@ -57,7 +57,7 @@ snib_err do_lock(struct command *command, struct line *line,
     options.aggressive = flag_of(command, "aggressive");
     options.confirm = flag_of(command, "confirm");
     options.no_reentry = flag_of(command, "no_reentry");
-    options.no_local_pass = flag_of(command, "no_local_pass");
+    options.no_local_hand_over = flag_of(command, "no_local_pass");
     options.on_change = on_change;
     options.data = object;
     object->client = client->client;
@@ -121,7 +121,7 @@ struct snib_acquire_options acquire_options(const struct command *command)
 {
     struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
     options.wait_ms = int_of(command, "wait_ms", SNIB_FOREVER);
-    options.lane = (uint64_t)int_of(command, "lane", 0);
+    options.owner = (uint64_t)int_of(command, "owner", 0);
     options.reason = text_of(command, "reason", NULL, NULL);
     return options;
 }
@@ -186,7 +186,7 @@ snib_err do_status(struct command *command, struct line *line,
     snib_grant_status(object->lock, object->grant, &status);
     line_bool(line, "held", snib_grant_held(object->lock, object->grant));
     line_text(line, "state", snib_state_text(status.state));
-    line_text(line, "reason", snib_reason_text(status.reason));
+    line_text(line, "reason", snib_cause_text(status.cause));
     say_why(line, object->lock, object->grant);
     line_int(line, "token", status.token);
     line_int(line, "left_ms", status.left_ms);
@@ -229,10 +229,10 @@ snib_err do_cancel(struct command *command, struct line *line,
     return SNIB_ERR_OK;
 }
 
-snib_err do_lane(struct command *command, struct line *line,
-                 struct snib_error *error)
+snib_err do_owner(struct command *command, struct line *line,
+                  struct snib_error *error)
 {
     (void)command, (void)error;
-    line_int(line, "lane", (int64_t)snib_lane_new());
+    line_int(line, "owner", (int64_t)snib_owner_new());
     return SNIB_ERR_OK;
 }

@@ -99,7 +99,7 @@ static int64_t now_ms(void)
 }
 
 static void changed(void *data, struct snib_grant g, snib_state state,
-                    snib_reason reason)
+                    snib_cause reason)
 {
     (void)g;
     (void)reason;

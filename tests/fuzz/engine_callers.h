@@ -22,7 +22,7 @@ static const char *const names[NAMES] = {"n0", "n1", "a}b"};
 
 struct place {
     uint64_t ticket; /* 0: free                                              */
-    uint64_t lane;
+    uint64_t owner;
     int64_t lease_ms; /* the longest that was asked for                      */
 };
 
@@ -35,12 +35,12 @@ struct world {
     int64_t blocks;    /* alive before it all                               */
     int64_t asked;     /* so often                                          */
     size_t bytes;
-    struct snib__site *site[NAMES];
-    struct row row[SNIB__CHANS];
-    bool is_open[SNIB__CHANS];
+    struct snib__local_lock *local[NAMES];
+    struct row row[SNIB__CONNS];
+    bool is_open[SNIB__CONNS];
     struct place place[2 * LANES];
     struct snib_error error;
-    struct snib__query query[QUERIES];
+    struct snib__direct query[QUERIES];
     bool asks[QUERIES];
     snib_instant now;
     bool honest; /* greetings are answered, and rightly                     */
@@ -60,19 +60,19 @@ static struct place *place_of(struct world *w, uint64_t ticket)
 
 static void take_news(struct world *w)
 {
-    struct snib__seat *s;
-    struct snib__query *q;
+    struct snib__acquisition *s;
+    struct snib__direct *q;
     uint8_t news;
     while ((s = snib__engine_told(w->engine, &news))) {
-        if (s->state == SNIB__SEAT_REFUSED || s->state == SNIB__SEAT_GONE) {
+        if (s->state == SNIB__ACQ_REFUSED || s->state == SNIB__ACQ_GONE) {
             struct place *p = place_of(w, s->ticket);
             if (p) {
                 p->ticket = 0;
             }
-            snib__seat_done(w->engine, s);
+            snib__acquisition_done(w->engine, s);
         }
     }
-    while ((q = snib__engine_told_query(w->engine))) {
+    while ((q = snib__engine_told_direct(w->engine))) {
         snib__buf_free(&q->result);
         w->asks[q - w->query] = false;
     }
@@ -80,14 +80,14 @@ static void take_news(struct world *w)
 
 /* -- what callers do --------------------------------------------------------------- */
 
-static bool lane_waits(struct world *w, uint64_t lane)
+static bool owner_waits(struct world *w, uint64_t owner)
 {
     for (int i = 0; i < 2 * LANES; i++) {
         struct place *p = &w->place[i];
-        struct snib__seat *s =
-            p->ticket ? snib__engine_seat(w->engine, p->ticket) : NULL;
-        if (s && p->lane == lane && s->state != SNIB__SEAT_SERVED &&
-            s->state != SNIB__SEAT_DEAD) {
+        struct snib__acquisition *s =
+            p->ticket ? snib__engine_acquisition(w->engine, p->ticket) : NULL;
+        if (s && p->owner == owner && s->state != SNIB__ACQ_SERVED &&
+            s->state != SNIB__ACQ_DEAD) {
             return true;
         }
     }
@@ -104,16 +104,16 @@ static void asked_for(struct place *p, int64_t lease_ms)
 static void acquire(struct world *w, bool try_only)
 {
     uint32_t how = roll(&w->dice), more = roll(&w->dice);
-    uint64_t lane = 1 + how % LANES;
+    uint64_t owner = 1 + how % LANES;
     struct place *p = place_of(w, 0);
-    struct snib__ask ask = {
-        .lane = lane,
+    struct snib__acquire_spec ask = {
+        .owner = owner,
         .timed = true,
         .try_only = try_only,
         .lease = snib__ms(leases[more & 3]),
         .fixed = more >> 2 & 1,
         .confirm = more >> 3 & 1,
-        .no_pass = more >> 4 & 1,
+        .no_hand_over = more >> 4 & 1,
         .spin = (more >> 5 & 3) == 3,
         .limit = snib__after(w->now, snib__ms(10 + 40 * (more >> 5)))};
     uint32_t kind = how >> 4;
@@ -124,53 +124,54 @@ static void acquire(struct world *w, bool try_only)
                            : SNIB_MUTEX;
     ask.permits = ask.kind == SNIB_BARRIER ? 2 : 1;
     ask.capacity = ask.kind == SNIB_PERMITS ? 5 : 0;
-    if (!p || lane_waits(w, lane)) {
+    if (!p || owner_waits(w, owner)) {
         return;
     }
-    struct snib__seat *s = NULL;
+    struct snib__acquisition *s = NULL;
     w->asked++;
-    if (snib__engine_acquire(w->engine, w->now, w->site[how / 4 % NAMES], &ask,
+    if (snib__engine_acquire(w->engine, w->now, w->local[how / 4 % NAMES], &ask,
                              &s, &w->error)) {
         return;
     }
-    if (s->state == SNIB__SEAT_REFUSED) {
-        snib__seat_done(w->engine, s);
+    if (s->state == SNIB__ACQ_REFUSED) {
+        snib__acquisition_done(w->engine, s);
         return;
     }
     struct place *old = place_of(w, s->ticket);
     if (old) { /* held already: one more time */
         asked_for(old, leases[more & 3]);
     } else {
-        *p = (struct place){s->ticket, lane, leases[more & 3]};
+        *p = (struct place){s->ticket, owner, leases[more & 3]};
     }
 }
 
 /* *how, if not NULL: what is left of the throw. */
-static struct snib__seat *seat_at(struct world *w, struct place **ret,
-                                  uint32_t *how)
+static struct snib__acquisition *
+acquisition_at(struct world *w, struct place **ret, uint32_t *how)
 {
     uint32_t v = roll(&w->dice);
     *ret = &w->place[v % (2 * LANES)];
     if (how) {
         *how = v / (2 * LANES);
     }
-    return (*ret)->ticket ? snib__engine_seat(w->engine, (*ret)->ticket) : NULL;
+    return (*ret)->ticket ? snib__engine_acquisition(w->engine, (*ret)->ticket)
+                          : NULL;
 }
 
 static void release(struct world *w)
 {
     struct place *p;
-    struct snib__seat *s = seat_at(w, &p, NULL), *ending = NULL;
-    if (!s || s->state == SNIB__SEAT_WAITING || s->state == SNIB__SEAT_ENDING) {
+    struct snib__acquisition *s = acquisition_at(w, &p, NULL), *ending = NULL;
+    if (!s || s->state == SNIB__ACQ_WAITING || s->state == SNIB__ACQ_ENDING) {
         return;
     }
     uint64_t ticket = p->ticket;
-    snib__engine_release(w->engine, w->now, ticket, p->lane, NULL, NULL,
+    snib__engine_release(w->engine, w->now, ticket, p->owner, NULL, NULL,
                          &ending, &w->error);
-    if (ending && ending->state == SNIB__SEAT_GONE) {
-        snib__seat_done(w->engine, ending);
+    if (ending && ending->state == SNIB__ACQ_GONE) {
+        snib__acquisition_done(w->engine, ending);
     }
-    if (!snib__engine_seat(w->engine, ticket)) {
+    if (!snib__engine_acquisition(w->engine, ticket)) {
         p->ticket = 0;
     }
 }
@@ -178,11 +179,11 @@ static void release(struct world *w)
 static void leave(struct world *w)
 {
     struct place *p;
-    struct snib__seat *s = seat_at(w, &p, NULL);
-    if (s && s->state == SNIB__SEAT_WAITING) {
+    struct snib__acquisition *s = acquisition_at(w, &p, NULL);
+    if (s && s->state == SNIB__ACQ_WAITING) {
         snib__engine_leave(w->engine, w->now, s, SNIB_ERR_CANCELLED);
         p->ticket = 0;
-    } else if (s && s->state == SNIB__SEAT_ENDING) {
+    } else if (s && s->state == SNIB__ACQ_ENDING) {
         snib__engine_abandon(w->engine, s);
         p->ticket = 0;
     }
@@ -192,8 +193,8 @@ static void renew(struct world *w)
 {
     struct place *p;
     uint32_t how;
-    struct snib__seat *s = seat_at(w, &p, &how), *told;
-    if (s && s->state == SNIB__SEAT_SERVED) {
+    struct snib__acquisition *s = acquisition_at(w, &p, &how), *told;
+    if (s && s->state == SNIB__ACQ_SERVED) {
         asked_for(p, leases[how & 3]);
         snib__engine_renew(w->engine, w->now, p->ticket,
                            snib__ms(leases[how & 3]), &told, &w->error);
@@ -204,32 +205,32 @@ static void ask_query(struct world *w)
 {
     static const snib__verb verbs[] = {
         SNIB__INSPECT, SNIB__LIST,      SNIB__FORCE,     SNIB__DOCTOR,
-        SNIB__TERMS,   SNIB__VALUE_GET, SNIB__VALUE_PUT, SNIB__VALUE_DELETE};
+        SNIB__PARAMS,  SNIB__VALUE_GET, SNIB__VALUE_PUT, SNIB__VALUE_DELETE};
     uint32_t how = roll(&w->dice), k = how % QUERIES;
-    struct snib__query *q = &w->query[k];
+    struct snib__direct *q = &w->query[k];
     if (w->asks[k]) {
         if (how >> 6 == 3) {
-            snib__engine_query_leave(w->engine, q);
+            snib__engine_direct_leave(w->engine, q);
             snib__buf_free(&q->result);
             w->asks[k] = false;
         }
         return;
     }
-    *q = (struct snib__query){.verb = verbs[how / QUERIES % 8],
-                              .op = (snib__terms_op)(roll(&w->dice) % 7),
-                              .amount = 3,
-                              .bytes = "bytes",
-                              .bytes_size = 5,
-                              .expected = 7,
-                              .keep = snib__ms(60000),
-                              .limit = snib__after(w->now, snib__ms(2000))};
+    *q = (struct snib__direct){.verb = verbs[how / QUERIES % 8],
+                               .op = (snib__params_op)(roll(&w->dice) % 7),
+                               .amount = 3,
+                               .bytes = "bytes",
+                               .bytes_size = 5,
+                               .expected = 7,
+                               .keep = snib__ms(60000),
+                               .limit = snib__after(w->now, snib__ms(2000))};
     if (q->verb != SNIB__LIST && q->verb != SNIB__DOCTOR) {
         q->name = names[how % NAMES];
         q->name_size = strlen(q->name);
     }
     q->text = q->verb == SNIB__FORCE ? "why" : NULL;
     w->asked++;
-    w->asks[k] = !snib__engine_query(w->engine, w->now, q);
+    w->asks[k] = !snib__engine_direct(w->engine, w->now, q);
     if (!w->asks[k]) {
         snib__buf_free(&q->result);
     }
@@ -243,24 +244,24 @@ static void several(struct world *w)
         acquire(w, true);
     }
     snib__engine_gathered(w->engine, w->now,
-                          how >> 3 & 1   ? SNIB__COMPANY_PART
-                          : how >> 4 & 1 ? SNIB__COMPANY_DROP
-                                         : SNIB__COMPANY_GO);
+                          how >> 3 & 1   ? SNIB__BATCH_PART
+                          : how >> 4 & 1 ? SNIB__BATCH_DROP
+                                         : SNIB__BATCH_GO);
 }
 
 /* -- what must hold ---------------------------------------------------------------- */
 
 /* Who holds was granted it, under this id and token, by a majority of the
  * servers, and believes in it for no longer than that allows. */
-static void check_grant(struct world *w, const struct snib__seat *s)
+static void check_grant(struct world *w, const struct snib__acquisition *s)
 {
-    const struct snib__turn *t = s->site->turn;
-    int64_t room;
+    const struct snib__claim *t = s->local->claim;
+    int64_t reserve;
     MUST(t && t->holder == s);
     MUST(s->token > 0 && s->token < INT64_C(1) << 53);
     MUST(witness_saw(&w->witness, w->majority, t->id, t->token0, t->deadline.ns,
-                     &room));
-    MUST(s->token >= t->token0 && s->token - t->token0 <= room);
+                     &reserve));
+    MUST(s->token >= t->token0 && s->token - t->token0 <= reserve);
 }
 
 /* Of what a server says nothing piles up, whatever it says. What nobody waits
@@ -276,10 +277,10 @@ static void check_all(struct world *w)
 {
     for (int i = 0; i < 2 * LANES; i++) {
         struct place *p = &w->place[i];
-        struct snib__seat *s =
-            p->ticket ? snib__engine_seat(w->engine, p->ticket) : NULL;
+        struct snib__acquisition *s =
+            p->ticket ? snib__engine_acquisition(w->engine, p->ticket) : NULL;
         struct snib_status st;
-        if (s && s->state == SNIB__SEAT_SERVED) {
+        if (s && s->state == SNIB__ACQ_SERVED) {
             snib__engine_status(w->engine, w->now, s, &st);
             MUST(st.left_ms <= p->lease_ms);
             check_grant(w, s);

@@ -18,11 +18,11 @@ enum {
     ROUNDS_MAX = 2000 /* of one step, until nothing moves                   */
 };
 
-static void input(struct world *w, uint32_t chan, snib__input_kind kind,
+static void input(struct world *w, uint32_t conn, snib__input_kind kind,
                   const void *bytes, size_t size)
 {
     struct snib__input in = {
-        .kind = kind, .chan = (uint8_t)chan, .bytes = bytes, .size = size};
+        .kind = kind, .conn = (uint8_t)conn, .bytes = bytes, .size = size};
     snib__engine_tick(w->engine, w->now);
     snib__engine_input(w->engine, w->now, &in);
     take_news(w);
@@ -45,7 +45,7 @@ static void feed(struct world *w, uint32_t i, const char *p, size_t size);
 /* What was written for this connection. False: nothing. */
 static bool hear(struct world *w, uint32_t i)
 {
-    struct snib__buf *b = &snib__engine_out(w->engine)->chan[i].out;
+    struct snib__buf *b = &snib__engine_out(w->engine)->conn[i].out;
     if (!w->is_open[i] || !snib__buf_size(b)) {
         return false;
     }
@@ -65,7 +65,7 @@ static void after(struct world *w)
         MUST(n < ROUNDS_MAX);
         more = false;
         take_news(w);
-        for (uint32_t i = 0; i < out->chans; i++) {
+        for (uint32_t i = 0; i < out->conns; i++) {
             if (out->shut >> i & 1) {
                 out->shut &= ~(1u << i);
                 out->open &= ~(1u << i);
@@ -107,7 +107,7 @@ static void feed(struct world *w, uint32_t i, const char *p, size_t size)
         input(w, i, SNIB__IN_BYTES, exact, n);
         free(exact);
         at += n;
-        for (uint32_t k = 0; k < out->chans; k++) { /* before the next answer */
+        for (uint32_t k = 0; k < out->conns; k++) { /* before the next answer */
             hear(w, k);
         }
     }
@@ -139,43 +139,43 @@ static void pass(struct world *w, int64_t ms)
 
 /* -- servers --------------------------------------------------------------------------- */
 
-static void raw_bytes(struct world *w, uint32_t chan)
+static void raw_bytes(struct world *w, uint32_t conn)
 {
     char raw[32];
     size_t n = roll(&w->dice) % sizeof raw;
     for (size_t i = 0; i < n; i++) {
         raw[i] = (char)roll(&w->dice);
     }
-    feed(w, chan, raw, n);
+    feed(w, conn, raw, n);
 }
 
 static void server(struct world *w, uint32_t op)
 {
-    uint32_t chans = snib__engine_out(w->engine)->chans;
-    uint32_t chan = chans ? (op >> 4) % chans : 0;
-    if (!w->is_open[chan]) { /* whoever has something to say */
-        for (uint32_t i = 0; i < chans && !w->row[chan].count; i++) {
-            chan = (chan + 1) % chans;
+    uint32_t conns = snib__engine_out(w->engine)->conns;
+    uint32_t conn = conns ? (op >> 4) % conns : 0;
+    if (!w->is_open[conn]) { /* whoever has something to say */
+        for (uint32_t i = 0; i < conns && !w->row[conn].count; i++) {
+            conn = (conn + 1) % conns;
         }
     }
-    if (!w->is_open[chan]) {
+    if (!w->is_open[conn]) {
         return;
     }
     switch (op & 15) {
     case 12:
         liar_pushes(&w->liar);
-        feed(w, chan, w->liar.reply, w->liar.size);
+        feed(w, conn, w->liar.reply, w->liar.size);
         break;
     case 13:
-        raw_bytes(w, chan);
+        raw_bytes(w, conn);
         break;
     case 14:
-        w->is_open[chan] = false;
-        input(w, chan, SNIB__IN_CLOSED, "cut", 3);
+        w->is_open[conn] = false;
+        input(w, conn, SNIB__IN_CLOSED, "cut", 3);
         break;
     default:
-        if (liar_answers(&w->liar, &w->row[chan], (op & 15) == 8)) {
-            feed(w, chan, w->liar.reply, w->liar.size);
+        if (liar_answers(&w->liar, &w->row[conn], (op & 15) == 8)) {
+            feed(w, conn, w->liar.reply, w->liar.size);
         }
         break;
     }
@@ -252,8 +252,8 @@ static void begin(struct world *w, uint32_t how)
     MUST(!err);
     w->majority = cfg.ops == &snib__quorum_store_ops ? 2 : 1;
     for (int i = 0; i < NAMES; i++) {
-        MUST(
-            !snib__engine_site(w->engine, names[i], 0, &w->site[i], &w->error));
+        MUST(!snib__engine_local_lock(w->engine, names[i], 0, &w->local[i],
+                                      &w->error));
     }
 }
 
@@ -275,7 +275,7 @@ static void end(struct world *w, bool to_the_end)
     }
     for (int i = 0; i < QUERIES; i++) {
         if (w->asks[i]) {
-            snib__engine_query_leave(w->engine, &w->query[i]);
+            snib__engine_direct_leave(w->engine, &w->query[i]);
             snib__buf_free(&w->query[i].result);
         }
     }
@@ -299,9 +299,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct world w;
     w.blocks = snib__mem_alive();
     w.bytes = __sanitizer_get_current_allocated_bytes();
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
+    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
         w.row[i].count = w.row[i].head = 0;
-        w.row[i].chan = i;
+        w.row[i].conn = i;
         w.is_open[i] = false;
     }
     witness_begins(&w.witness);

@@ -32,12 +32,12 @@ static void lies_in_bounds(const struct grantfile *g)
     MUST(memchr(g->store, 0, sizeof g->store));
     MUST(memchr(g->left, 0, sizeof g->left));
     MUST(g->name_size <= SNIB_NAME_MAX && !g->name[g->name_size]);
-    if (g->no_keeper) {
+    if (g->no_holder) {
         MUST(g->name_size && g->identity[0]);
         MUST(g->kind != SNIB_PERMITS ||
              (g->permits > 0 && g->permits <= SNIB_PERMITS_MAX));
     } else {
-        MUST(g->token > 0 && g->keeper_pid > 0);
+        MUST(g->token > 0 && g->holder_process_pid > 0);
         MUST(control_address_valid(g->address));
         MUST(control_owner(g->address) != (uid_t)-1 || g->address[0]);
     }
@@ -45,8 +45,9 @@ static void lies_in_bounds(const struct grantfile *g)
 
 static void same(const struct grantfile *a, const struct grantfile *b)
 {
-    MUST(a->no_keeper == b->no_keeper && a->token == b->token);
-    MUST(a->keeper_pid == b->keeper_pid && a->keeper_start == b->keeper_start);
+    MUST(a->no_holder == b->no_holder && a->token == b->token);
+    MUST(a->holder_process_pid == b->holder_process_pid &&
+         a->holder_start == b->holder_start);
     MUST(a->ttl_ms == b->ttl_ms && a->deadline_ns == b->deadline_ns);
     MUST(a->kind == b->kind && a->permits == b->permits);
     MUST(!strcmp(a->address, b->address) && !strcmp(a->boot, b->boot));
@@ -64,7 +65,7 @@ static void read_text(const char *text)
         return;
     }
     lies_in_bounds(&g);
-    if (!g.no_keeper && !g.name_size) {
+    if (!g.no_holder && !g.name_size) {
         return; /* as 0.1.0 wrote it */
     }
     grantfile_text(&g, grant);

@@ -1,5 +1,5 @@
 /* The socket between the two processes of `snib run`. The supervisor is the one
- * as shipped (cli/leash.c is part of this file), with a clock, a page and hands
+ * as shipped (cli/supervisor.c is part of this file), with a clock, a page and hands
  * of ours; at the other end of its socket is whoever writes what he likes:
  * messages, messages with something odd in them, any bytes. The other process
  * reads by the same function and looks at nothing but the kind, so of its end
@@ -26,16 +26,16 @@ static pid_t fuzz_waitpid(pid_t pid, int *status, int options);
 static int fuzz_setpgid(pid_t pid, pid_t group);
 
 #include "cli/cli.h"
-#include "cli/keeper.h"
-#include "cli/leash_i.h"
+#include "cli/holder.h"
 #include "cli/proc.h"
+#include "cli/supervisor_i.h"
 
 #define proc_now fuzz_now
 #define fork     fuzz_fork
 #define kill     fuzz_kill
 #define waitpid  fuzz_waitpid
 #define setpgid  fuzz_setpgid
-#include "cli/leash.c"
+#include "cli/supervisor.c"
 
 enum { STEPS_MAX = 60, COMMAND = 4000 };
 
@@ -86,57 +86,58 @@ static int fuzz_setpgid(pid_t pid, pid_t group)
     return 0;
 }
 
-int leash_signal_adopted(const struct body *b, int sig)
+int supervisor_signal_adopted(const struct body *b, int sig)
 {
     (void)b, (void)sig;
     return 0;
 }
 
-void leash_signal_group(struct body *b, int sig)
+void supervisor_signal_group(struct body *b, int sig)
 {
     MUST(sig >= 0); /* the kernel refuses what is none */
     w.ended = w.ended || (b->command > 0 && sig == SIGKILL);
 }
 
-bool leash_others_left(struct body *b)
+bool supervisor_others_left(struct body *b)
 {
     b->group_gone = true;
     return false;
 }
 
-void leash_find_terminal(struct body *b)
+void supervisor_find_terminal(struct body *b)
 {
     (void)b;
 }
 
-void leash_hand_over(struct body *b)
+void supervisor_hand_over(struct body *b)
 {
     (void)b;
 }
 
-void leash_take_back(struct body *b)
+void supervisor_take_back(struct body *b)
 {
     (void)b;
 }
 
-void leash_stop_self(struct body *b)
+void supervisor_stop_self(struct body *b)
 {
     b->stopped_self = true;
 }
 
-void leash_command_stopped(struct body *b, int sig)
+void supervisor_command_stopped(struct body *b, int sig)
 {
     (void)b, (void)sig;
 }
 
-void leash_continued(struct body *b)
+void supervisor_continued(struct body *b)
 {
     b->stopped_self = false;
 }
 
-void leash_become_command(struct body *b, pid_t leash, int gate, int lease)
+void supervisor_become_command(struct body *b, pid_t supervisor, int gate,
+                               int lease)
 {
-    (void)b, (void)leash, (void)gate, (void)lease;
+    (void)b, (void)supervisor, (void)gate, (void)lease;
     abort();
 }
 
@@ -147,7 +148,7 @@ static struct plan_message some_message(void)
     struct plan_message m = {
         .kind = (int32_t)(roll(&w.dice) % 11),
         .code = (int32_t)(roll(&w.dice) % 130),
-        .why = (int32_t)(roll(&w.dice) % (LEASH_WHY_INTERNAL + 1)),
+        .why = (int32_t)(roll(&w.dice) % (SUPERVISOR_CAUSE_INTERNAL + 1)),
         .grant = w.page.grants,
         .lingers = roll(&w.dice) & 1};
     uint32_t size = roll(&w.dice);
@@ -177,11 +178,12 @@ static void write_odd(void)
 
 static void offer(void)
 {
-    static const int64_t lengths[] = {30 * LEASH_S,  LEASH_S,      0, -LEASH_S,
-                                      INT64_MAX / 2, INT64_MIN / 2};
+    static const int64_t lengths[] = {
+        30 * SUPERVISOR_S, SUPERVISOR_S,  0,
+        -SUPERVISOR_S,     INT64_MAX / 2, INT64_MIN / 2};
     uint32_t how = roll(&w.dice);
     w.page.grants++;
-    w.page.outer_ttl_ns = how & 64 ? 2 * LEASH_S : 0;
+    w.page.outer_ttl_ns = how & 64 ? 2 * SUPERVISOR_S : 0;
     atomic_store(&w.page.deadline_ns, w.now + lengths[how % 6]);
     atomic_store(&w.page.offer, how & 128 ? PLAN_WITHDRAWN : PLAN_OFFERED);
     if (how & 32) {
@@ -212,7 +214,7 @@ static void write_there(void)
     write_odd();
     if (plan_hear(pair[1], &m) == PLAN_HEARD) {
         MUST(m.kind >= 0 && m.kind <= PLAN_DETACH);
-        MUST(m.why >= 0 && leash_why_text((enum leash_why)m.why));
+        MUST(m.why >= 0 && supervisor_why_text((enum supervisor_why)m.why));
         MUST(m.code >= 0 && m.code <= 255);
         MUST(memchr(m.text, 0, sizeof m.text));
     }
@@ -241,7 +243,8 @@ static void move(struct body *b, uint32_t what)
         offer();
         break;
     case 4:
-        w.now += (int64_t)roll(&w.dice) * (what & 8 ? LEASH_S : LEASH_MS);
+        w.now +=
+            (int64_t)roll(&w.dice) * (what & 8 ? SUPERVISOR_S : SUPERVISOR_MS);
         break;
     case 5:
         hear_signal(b, signals[(what >> 3) % 10]);
@@ -258,19 +261,19 @@ static void move(struct body *b, uint32_t what)
 }
 
 /* What the loop does when something is there. */
-static void turn(struct body *b)
+static void claim(struct body *b)
 {
     look_at_page(b, proc_now());
     look_at_clock(b);
-    hear_keeper(b);
+    hear_holder(b);
     if (w.ended && !b->command_ended) {
         hear_signal(b, SIGCHLD);
     }
     hear_there();
     MUST(memchr(b->risk_text, 0, sizeof b->risk_text));
     MUST(memchr(b->lost_text, 0, sizeof b->lost_text));
-    MUST(b->leash.why >= 0 && leash_why_text(b->leash.why));
-    MUST(leash_exit_status(b) >= 0 && leash_exit_status(b) <= 255);
+    MUST(b->supervisor.why >= 0 && supervisor_why_text(b->supervisor.why));
+    MUST(supervisor_exit_status(b) >= 0 && supervisor_exit_status(b) <= 255);
 }
 
 static void close_all(struct body *b)
@@ -300,21 +303,22 @@ static void begin(uint32_t how)
         .subcommand = "run", .status_fd = -1, .busy_exit = -1};
     static struct plan plan;
     int pair[2];
-    plan = (struct plan){.args = &args,
-                         .names = names,
-                         .name_count = 1,
-                         .command = how & 1 ? NULL : command,
-                         .rules = {.ttl = 30 * LEASH_S,
-                                   .grace = 5 * LEASH_S,
-                                   .margin = LEASH_S / 3,
-                                   .wait = how & 2 ? LEASH_S : LEASH_NEVER,
-                                   .slack = LEASH_SLACK,
-                                   .request = 3 * LEASH_S,
-                                   .hold_min = how & 4 ? LEASH_S : 0,
-                                   .max_run = how & 8 ? 9 * LEASH_S : 0,
-                                   .on_lost = (how >> 4) % 3,
-                                   .lost_signal = SIGUSR1}};
-    w.now = 1000 * LEASH_S;
+    plan = (struct plan){
+        .args = &args,
+        .names = names,
+        .name_count = 1,
+        .command = how & 1 ? NULL : command,
+        .rules = {.ttl = 30 * SUPERVISOR_S,
+                  .grace = 5 * SUPERVISOR_S,
+                  .margin = SUPERVISOR_S / 3,
+                  .wait = how & 2 ? SUPERVISOR_S : SUPERVISOR_NEVER,
+                  .slack = SUPERVISOR_SLACK,
+                  .request = 3 * SUPERVISOR_S,
+                  .hold_min = how & 4 ? SUPERVISOR_S : 0,
+                  .max_run = how & 8 ? 9 * SUPERVISOR_S : 0,
+                  .on_lost = (how >> 4) % 3,
+                  .lost_signal = SIGUSR1}};
+    w.now = 1000 * SUPERVISOR_S;
     w.started = 0;
     w.ended = false;
     memset(&w.page, 0, sizeof w.page);
@@ -329,9 +333,9 @@ static void begin(uint32_t how)
                            .lease = -1,
                            .terminal = -1,
                            .status = -1,
-                           .keeper = 1,
-                           .armed = LEASH_NEVER};
-    leash_init(&w.body.leash, &plan.rules, w.now);
+                           .holder = 1,
+                           .armed = SUPERVISOR_NEVER};
+    supervisor_init(&w.body.supervisor, &plan.rules, w.now);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -343,9 +347,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         }
         move(&w.body, roll(&w.dice));
-        turn(&w.body);
+        claim(&w.body);
     }
-    leash_report(&w.body, leash_exit_status(&w.body));
+    supervisor_report(&w.body, supervisor_exit_status(&w.body));
     close_all(&w.body);
     return 0;
 }

@@ -25,7 +25,7 @@ struct command {
 
 struct row {
     struct command command[LIAR_ROW];
-    uint32_t chan, head, count;
+    uint32_t conn, head, count;
 };
 
 /* An acquire that was seen: its waiter may be pushed a grant. */
@@ -71,7 +71,7 @@ static inline void note(struct liar *l, struct row *row, const struct word *w,
             c.lease = word_number(arg[2]);
         }
     }
-    witness_hears(l->witness, row->chan, c.what, c.locks, arg);
+    witness_hears(l->witness, row->conn, c.what, c.locks, arg);
     if (row->count < LIAR_ROW) { /* else: answered by another's reply */
         row->command[(row->head + row->count++) % LIAR_ROW] = c;
     }

@@ -20,8 +20,8 @@
 #include "reply.h"
 
 enum {
-    SEEN_CHANS = 9, /* three of each server                                */
-    SEEN_SERVERS = SEEN_CHANS / 3,
+    SEEN_CONNS = 9, /* three of each server                                */
+    SEEN_SERVERS = SEEN_CONNS / 3,
     SEEN_DUE = 128, /* unanswered commands of a connection                 */
     SEEN_LOCKS = 8, /* of one command                                      */
     SEEN_NOTES = 1024,
@@ -54,7 +54,7 @@ struct seen_line {
 struct seen_grant {
     uint64_t id[2];
     uint32_t server;
-    int64_t token, room, until_ns;
+    int64_t token, reserve, until_ns;
 };
 
 struct seen_poll {
@@ -65,7 +65,7 @@ struct seen_poll {
 
 struct witness {
     int64_t now_ns; /* the driver's to set                                  */
-    struct seen_line line[SEEN_CHANS];
+    struct seen_line line[SEEN_CONNS];
     struct seen_grant grant[SEEN_NOTES];
     struct seen_poll poll[SEEN_POLLS];
     uint32_t grants, polls;
@@ -76,7 +76,7 @@ static inline void witness_begins(struct witness *w)
 {
     w->grants = w->polls = 0;
     memset(w->lost, 0, sizeof w->lost);
-    for (int i = 0; i < SEEN_CHANS; i++) {
+    for (int i = 0; i < SEEN_CONNS; i++) {
         w->line[i].count = w->line[i].first = 0;
         w->line[i].size = 0;
         w->line[i].broken = false;
@@ -84,9 +84,9 @@ static inline void witness_begins(struct witness *w)
 }
 
 /* A new connection: nothing of an old one is answered on it. */
-static inline void witness_connects(struct witness *w, uint32_t chan)
+static inline void witness_connects(struct witness *w, uint32_t conn)
 {
-    struct seen_line *l = &w->line[chan];
+    struct seen_line *l = &w->line[conn];
     l->count = l->first = 0;
     l->size = 0;
     l->broken = false;
@@ -125,13 +125,13 @@ static inline void saw_poll(struct witness *w, uint32_t server,
 }
 
 /* arg: of the script, behind its keys. */
-static inline void witness_hears(struct witness *w, uint32_t chan, asked what,
+static inline void witness_hears(struct witness *w, uint32_t conn, asked what,
                                  uint32_t locks, const struct word *arg)
 {
-    struct seen_line *l = &w->line[chan];
+    struct seen_line *l = &w->line[conn];
     struct seen_command *c = &l->due[(l->first + l->count) % SEEN_DUE];
     if (l->count == SEEN_DUE || locks > SEEN_LOCKS) {
-        w->lost[chan / 3] = l->broken = true;
+        w->lost[conn / 3] = l->broken = true;
         return;
     }
     l->count++;
@@ -150,7 +150,7 @@ static inline void witness_hears(struct witness *w, uint32_t chan, asked what,
         MUST(seen_id(a[1], rq->id));
         if (what == ASKED_ACQUIRE || what == ASKED_SEVERAL) {
             rq->lease_ms = word_number(a[2]);
-            saw_poll(w, chan / 3, rq, word_number(a[4]));
+            saw_poll(w, conn / 3, rq, word_number(a[4]));
         } else {
             rq->token = word_number(a[2]);
             rq->lease_ms = word_number(a[what == ASKED_KEEP ? 4 : 3]);
@@ -172,7 +172,8 @@ static inline void saw_grant(struct witness *w, const struct seen_grant *g)
         struct seen_grant *old = &w->grant[i];
         if (old->server == g->server && old->token == g->token &&
             same_id(old->id, g->id)) {
-            old->room = g->room > old->room ? g->room : old->room;
+            old->reserve =
+                g->reserve > old->reserve ? g->reserve : old->reserve;
             old->until_ns =
                 g->until_ns > old->until_ns ? g->until_ns : old->until_ns;
             return;
@@ -185,10 +186,10 @@ static inline void saw_grant(struct witness *w, const struct seen_grant *g)
     w->grant[w->grants++] = *g;
 }
 
-static inline bool is_token(int64_t token, int64_t room, int64_t lease_ms)
+static inline bool is_token(int64_t token, int64_t reserve, int64_t lease_ms)
 {
-    return token > 0 && token < INT64_C(1) << 53 && room >= 0 && room <= 1024 &&
-           lease_ms > 0;
+    return token > 0 && token < INT64_C(1) << 53 && reserve >= 0 &&
+           reserve <= 1024 && lease_ms > 0;
 }
 
 /* {1, now, token, room, lease, …} */
@@ -201,8 +202,8 @@ static inline void saw_acquired(struct witness *w, uint32_t server,
     int64_t code, clock, lease;
     if (!seen_int(reply, 0, &code) || code != 1 ||
         !seen_int(reply, 1, &clock) || !seen_int(reply, 2, &g.token) ||
-        !seen_int(reply, 3, &g.room) || !seen_int(reply, 4, &lease) ||
-        !is_token(g.token, g.room, lease)) {
+        !seen_int(reply, 3, &g.reserve) || !seen_int(reply, 4, &lease) ||
+        !is_token(g.token, g.reserve, lease)) {
         return;
     }
     g.until_ns =
@@ -230,10 +231,10 @@ static inline void saw_renewed(struct witness *w, uint32_t server,
     saw_grant(w, &g);
 }
 
-static inline void saw_reply(struct witness *w, uint32_t chan,
+static inline void saw_reply(struct witness *w, uint32_t conn,
                              const struct seen_cell *reply)
 {
-    struct seen_line *l = &w->line[chan];
+    struct seen_line *l = &w->line[conn];
     if (!l->count) {
         return; /* to nothing: the client hangs up */
     }
@@ -242,9 +243,9 @@ static inline void saw_reply(struct witness *w, uint32_t chan,
     l->count--;
     for (uint32_t k = 0; k < c->locks; k++) {
         if (c->what == ASKED_RENEW || c->what == ASKED_KEEP) {
-            saw_renewed(w, chan / 3, c, k, reply);
+            saw_renewed(w, conn / 3, c, k, reply);
         } else {
-            saw_acquired(w, chan / 3, c, k,
+            saw_acquired(w, conn / 3, c, k,
                          c->what == ASKED_SEVERAL ? seen_at(reply, k) : reply);
         }
     }
@@ -289,10 +290,10 @@ poll_of(const struct witness *w, const struct seen_grant *g, int64_t number)
 }
 
 /* "g <request> <token> <room> <claim ms> <poll> …" */
-static inline void saw_message(struct witness *w, uint32_t chan,
+static inline void saw_message(struct witness *w, uint32_t conn,
                                const struct seen_cell *text)
 {
-    struct seen_grant g = {.server = chan / 3};
+    struct seen_grant g = {.server = conn / 3};
     int64_t claim, number;
     const char *p = text->p, *end = p + text->size;
     if (text->type != '$' || text->size < 36 || memcmp(p, "g ", 2) ||
@@ -300,9 +301,9 @@ static inline void saw_message(struct witness *w, uint32_t chan,
         return;
     }
     p += 35;
-    if (!next_number(&p, end, &g.token) || !next_number(&p, end, &g.room) ||
+    if (!next_number(&p, end, &g.token) || !next_number(&p, end, &g.reserve) ||
         !next_number(&p, end, &claim) || !next_number(&p, end, &number) ||
-        !is_token(g.token, g.room, claim)) {
+        !is_token(g.token, g.reserve, claim)) {
         return;
     }
     const struct seen_poll *poll = poll_of(w, &g, number);
@@ -321,11 +322,11 @@ static inline bool is_message(const struct seen_cell *reply)
 }
 
 /* What a client was given to read. False: it cannot be followed any more. */
-static inline bool witness_reads(struct witness *w, uint32_t chan,
+static inline bool witness_reads(struct witness *w, uint32_t conn,
                                  const char *p, size_t size)
 {
     static struct seen_reply r;
-    struct seen_line *l = &w->line[chan];
+    struct seen_line *l = &w->line[conn];
     enum seen_result got = SEEN_MORE;
     if (l->broken || size > sizeof l->bytes - l->size) {
         l->broken = true;
@@ -343,10 +344,10 @@ static inline bool witness_reads(struct witness *w, uint32_t chan,
             r.p = begin;
             break;
         }
-        if (chan % 3 == 2 && is_message(r.cell)) {
-            saw_message(w, chan, seen_at(r.cell, 2));
+        if (conn % 3 == 2 && is_message(r.cell)) {
+            saw_message(w, conn, seen_at(r.cell, 2));
         } else {
-            saw_reply(w, chan, r.cell);
+            saw_reply(w, conn, r.cell);
         }
     }
     l->size = (size_t)(r.end - r.p);
@@ -366,7 +367,7 @@ static inline bool witness_saw(const struct witness *w, uint32_t need,
     for (uint32_t k = 0; k < SEEN_SERVERS; k++) {
         bool has = w->lost[k];
         int64_t until = has ? INT64_MAX : INT64_MIN;
-        int64_t room = has ? 1024 : 0;
+        int64_t reserve = has ? 1024 : 0;
         for (uint32_t i = 0; i < w->grants && !w->lost[k]; i++) {
             const struct seen_grant *g = &w->grant[i];
             if (g->server != k || !same_id(g->id, id)) {
@@ -374,9 +375,10 @@ static inline bool witness_saw(const struct witness *w, uint32_t need,
             }
             until = g->until_ns > until ? g->until_ns : until;
             has = has || g->token == token;
-            room = g->token == token && g->room > room ? g->room : room;
+            reserve = g->token == token && g->reserve > reserve ? g->reserve
+                                                                : reserve;
         }
-        *ret_room = room > *ret_room ? room : *ret_room;
+        *ret_room = reserve > *ret_room ? reserve : *ret_room;
         said += has && until >= until_ns;
     }
     return said >= need;

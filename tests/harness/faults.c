@@ -163,7 +163,7 @@ static int row_of(const char *name)
     abort();
 }
 
-struct site {
+struct local {
     const char *name; /* of the call, as above */
     int row;          /* + 1; 0: not looked for yet */
 };
@@ -196,7 +196,7 @@ static int possible(int fd, int flags)
 #define CALLER __builtin_return_address(0)
 
 /* Does this call fail? */
-static int fails(int which, struct site *s, int fd, int flags, void *caller)
+static int fails(int which, struct local *s, int fd, int flags, void *caller)
 {
     int err = errno, mine;
     if (!active || pardoned) {
@@ -240,8 +240,8 @@ static int fails(int which, struct site *s, int fd, int flags, void *caller)
     }
 
 #define FAILS_ON(which, text, fd, flags)                                       \
-    static struct site site = {text, 0};                                       \
-    int failed = fails(which, &site, fd, flags, CALLER);
+    static struct local local = {text, 0};                                     \
+    int failed = fails(which, &local, fd, flags, CALLER);
 
 #define FAILS(which, text) FAILS_ON(which, text, -1, 0)
 
@@ -337,15 +337,15 @@ int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *),
 static const char *const abouts[] = {".file", ".pipe", ".stream", ".packet",
                                      ".event"};
 
-/* sites: one for each of what a descriptor may be. */
-static int moves(struct site *sites, const char *name, int fd, int flags,
+/* local locks: one for each of what a descriptor may be. */
+static int moves(struct local *local_locks, const char *name, int fd, int flags,
                  size_t *size, void *caller)
 {
     char text[NAME];
     if (!active) {
         return 0;
     }
-    struct site *s = &sites[about(fd)];
+    struct local *s = &local_locks[about(fd)];
     if (!s->row && table) {
         snprintf(text, sizeof text, "%s%s", name, abouts[about(fd)]);
         s->row = row_of(text) + 1;
@@ -369,8 +369,9 @@ static int moves(struct site *sites, const char *name, int fd, int flags,
     ret name params                                                            \
     {                                                                          \
         REAL(ret, name, params)                                                \
-        static struct site sites[5];                                           \
-        return moves(sites, text, fd, flags, &n, CALLER) ? -1 : real args;     \
+        static struct local local_locks[5];                                    \
+        return moves(local_locks, text, fd, flags, &n, CALLER) ? -1            \
+                                                               : real args;    \
     }
 
 MOVE(ssize_t, read, "read", 0, (int fd, void *p, size_t n), (fd, p, n))
@@ -514,8 +515,8 @@ int __ppoll_chk(struct pollfd *p, nfds_t n, const struct timespec *t,
 int kill(pid_t pid, int sig)
 {
     REAL(int, kill, (pid_t, int))
-    static struct site site = {"kill", 0};
-    if (sig && fails(ONE, &site, -1, 0, CALLER)) {
+    static struct local local = {"kill", 0};
+    if (sig && fails(ONE, &local, -1, 0, CALLER)) {
         errno = how;
         return -1;
     }
@@ -552,8 +553,8 @@ int close(int fd)
 int fflush(FILE *f)
 {
     REAL(int, fflush, (FILE *))
-    static struct site site = {"fflush", 0};
-    if (f && __fpending(f) && fails(ONE, &site, -1, 0, CALLER)) {
+    static struct local local = {"fflush", 0};
+    if (f && __fpending(f) && fails(ONE, &local, -1, 0, CALLER)) {
         errno = how;
         return EOF;
     }
@@ -622,11 +623,11 @@ int ioctl(int fd, unsigned long what, ...)
         void *p = va_arg(list, void *);                                        \
         va_end(list);                                                          \
         REAL(int, name, (int, int, ...))                                       \
-        static struct site locks = {"fcntl.lock", 0};                          \
-        static struct site dups = {"fcntl.dup", 0};                            \
-        struct site *s = what == F_DUPFD || what == F_DUPFD_CLOEXEC ? &dups    \
-                         : what == F_GETLK || what == F_SETLK       ? &locks   \
-                                                                    : NULL;          \
+        static struct local locks = {"fcntl.lock", 0};                         \
+        static struct local dups = {"fcntl.dup", 0};                           \
+        struct local *s = what == F_DUPFD || what == F_DUPFD_CLOEXEC ? &dups   \
+                          : what == F_GETLK || what == F_SETLK       ? &locks  \
+                                                                     : NULL;         \
         if (s == &locks && ((struct flock *)p)->l_type == F_UNLCK) {           \
             s = NULL;                                                          \
         }                                                                      \
@@ -649,13 +650,13 @@ long syscall(long number, ...)
     }
     va_end(list);
     REAL(long, syscall, (long, ...))
-    static struct site opens = {"pidfd_open", 0};
-    static struct site sends = {"pidfd_send_signal", 0};
-    static struct site futexes = {"futex", 0};
-    struct site *s = number == SYS_pidfd_open          ? &opens
-                     : number == SYS_pidfd_send_signal ? &sends
-                     : number == SYS_futex             ? &futexes
-                                                       : NULL;
+    static struct local opens = {"pidfd_open", 0};
+    static struct local sends = {"pidfd_send_signal", 0};
+    static struct local futexes = {"futex", 0};
+    struct local *s = number == SYS_pidfd_open          ? &opens
+                      : number == SYS_pidfd_send_signal ? &sends
+                      : number == SYS_futex             ? &futexes
+                                                        : NULL;
     if (s && fails(ONE, s, -1, 0, CALLER)) {
         errno = how;
         return -1;

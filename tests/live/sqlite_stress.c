@@ -106,11 +106,11 @@ static void exec(struct client *c, struct snib__request *r)
 
 static void wait_bell(struct client *c, int64_t ms)
 {
-    struct pollfd p = {.fd = snib__sqlite_ops.bell_fd(c->store),
+    struct pollfd p = {.fd = snib__sqlite_ops.notifier_fd(c->store),
                        .events = POLLIN};
     uint64_t ids[32][2];
     if (poll(&p, p.fd >= 0, ms < 10 ? 10 : ms > 1000 ? 1000 : (int)ms) > 0) {
-        (void)snib__sqlite_ops.rung(c->store, ids, 32);
+        (void)snib__sqlite_ops.notified(c->store, ids, 32);
     }
 }
 

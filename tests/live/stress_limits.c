@@ -193,11 +193,11 @@ static void look_for_keys(void)
 static bool quiet(bool tell)
 {
     struct snib__counts n;
-    uint32_t awaited[SNIB__CHANS];
-    int reader[SNIB__CHANS];
+    uint32_t awaited[SNIB__CONNS];
+    int reader[SNIB__CONNS];
     bool good = true;
     snib__client_counts(client, &n, awaited, reader);
-    for (int i = 0; i < SNIB__CHANS; i++) {
+    for (int i = 0; i < SNIB__CONNS; i++) {
         /* Line 2 is the subscription: the keeper watches it. */
         bool idle =
             !awaited[i] && (reader[i] == 0 || (i == 2 && reader[i] == 1));

@@ -182,7 +182,7 @@ def test_re_entry_costs_the_same_grant_and_ends_with_the_last_release(
     assert one.try_acquire(lock, on="b").err == "BUSY"
     inner.release()
     assert two.try_acquire(two.lock("n")).err == "BUSY"
-    assert outer.start_release(on="b").answer().err == "WRONG_LANE"
+    assert outer.start_release(on="b").answer().err == "WRONG_OWNER"
     outer.release()
     assert outer.start_release().answer().err == "NOT_HELD"
     taken = two.acquire("n", wait_ms=2000)

@@ -417,7 +417,7 @@ def test_two_clients_count_for_ten_seconds(drivers, quorum, tmp_path):
         assert_no_residue(node, timeout=5)
 
 
-def test_lanes_of_two_processes_share(drivers, nodes, tmp_path):
+def test_owners_of_two_processes_share(drivers, nodes, tmp_path):
     """Local turns end in a yield, which lets the other process in."""
     path = tmp_path / "tally"
     quorum = nodes(3)

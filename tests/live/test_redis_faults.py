@@ -83,7 +83,7 @@ def test_acquire_of_permits_whose_reply_is_lost_has_one_slot(
 def test_permits_pushed_to_a_waiter_come_with_their_slot(
         holder, redis, other, look):
     kind = {"kind": "permits", "capacity": 2}
-    held = [other.acquire(other.lock("s", lane=n, **kind)) for n in (1, 2)]
+    held = [other.acquire(other.lock("s", owner=n, **kind)) for n in (1, 2)]
     waiting = holder.start_acquire(holder.lock("s", **kind), wait_ms=15000)
     look(redis.url).wait_waiters("s", 1)
     held[1].release()

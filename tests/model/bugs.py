@@ -1,32 +1,32 @@
 """The bugs that tests/model/plant plants: what each is called, the file, and how
 the text there changes. Those of leash_step.c are the product's; the others are
 in what the model has in the place of the product's loops."""
-STEP = "src/cli/leash_step.c"
+STEP = "src/cli/supervisor_step.c"
 SUP, HOLDER = "tests/model/supervisor.c", "tests/model/holder.c"
 BUGS = [
     ("the holder's death is not looked at while the command runs", STEP,
-     "        note_lost(l, a, LEASH_WHY_KEEPER);\n        l->state = "
-     "LEASH_STOPPING;\n        act_kill(l, a, now);\n        break;",
+     "        note_lost(l, a, SUPERVISOR_CAUSE_HOLDER);\n        l->state = "
+     "SUPERVISOR_STOPPING;\n        act_kill(l, a, now);\n        break;",
      "        break;"),
     ("KILL is not armed", STEP,
-     "l->timer = smaller(l->kill_at, l->lost", "l->timer = smaller(LEASH_NEVER, l->lost"),
+     "l->timer = smaller(l->kill_at, l->lost", "l->timer = smaller(SUPERVISOR_NEVER, l->lost"),
     ("a renewal leads back from STOPPING", STEP,
      "            l->risk = false;\n            arm_stopping(l);",
-     "            l->risk = false;\n            l->state = LEASH_RUNNING;\n"
+     "            l->risk = false;\n            l->state = SUPERVISOR_RUNNING;\n"
      "            arm_running(l);"),
     ("a loss is forgotten when a renewal comes late", STEP,
      "        if (!l->lost && ev->at > l->deadline) {\n"
      "            l->deadline = ev->at;\n            l->risk = false;\n"
      "            arm_stopping(l);",
      "        if (ev->at > l->deadline) {\n            l->lost = false;\n"
-     "            l->state = LEASH_RUNNING;\n"
+     "            l->state = SUPERVISOR_RUNNING;\n"
      "            l->deadline = ev->at;\n            l->risk = false;\n"
      "            arm_running(l);"),
     ("the command's status stands over the loss, stopped", STEP,
-     "    if (l->lost && l->rules.on_lost != LEASH_LOST_IGNORE) {\n"
+     "    if (l->lost && l->rules.on_lost != SUPERVISOR_LOST_IGNORE) {\n"
      "        return;\n    }\n", ""),
     ("the command's status stands over the loss, running", STEP,
-     "    if (!l->lost || l->rules.on_lost == LEASH_LOST_IGNORE) {\n"
+     "    if (!l->lost || l->rules.on_lost == SUPERVISOR_LOST_IGNORE) {\n"
      "        set_outcome(l, ev->code,",
      "    if (true) {\n        set_outcome(l, ev->code,"),
     ("KILL waits for the grace past the margin", STEP,
@@ -40,36 +40,36 @@ BUGS = [
      "return l->deadline;"),
     ("KILL in the place of TERM", STEP,
      "    if (now >= l->kill_at) {\n        act_kill(l, a, now);\n"
-     "        return;\n    }\n    a->todo |= LEASH_DO_TERM;",
+     "        return;\n    }\n    a->todo |= SUPERVISOR_DO_TERM;",
      "    act_kill(l, a, now);"),
     ("the lock is released while others of the group are left", STEP,
      "    if (!ev->others) {\n        out(l, a, now);\n        return;\n    }\n",
      "    if (true) {\n        out(l, a, now);\n        return;\n    }\n"),
     ("nobody looks when the last of them is gone", STEP,
-     "    case LEASH_EV_EMPTY:\n        out(l, a, now);\n        break;\n"
-     "    case LEASH_EV_TIMER:\n        stopping_timer",
-     "    case LEASH_EV_EMPTY:\n        break;\n"
-     "    case LEASH_EV_TIMER:\n        stopping_timer"),
+     "    case SUPERVISOR_EV_EMPTY:\n        out(l, a, now);\n        break;\n"
+     "    case SUPERVISOR_EV_TIMER:\n        stopping_timer",
+     "    case SUPERVISOR_EV_EMPTY:\n        break;\n"
+     "    case SUPERVISOR_EV_TIMER:\n        stopping_timer"),
     ("a loss told at the release is not looked at", STEP,
      "        if (ev->lost && !l->lost && l->ran) {\n",
      "        if (false) {\n"),
     ("SNIB_LEASE_FD stays open at a loss", STEP,
-     "    a->todo |= LEASH_DO_EOF | LEASH_SAY_LOST;",
-     "    a->todo |= LEASH_SAY_LOST;"),
+     "    a->todo |= SUPERVISOR_DO_EOF | SUPERVISOR_SAY_LOST;",
+     "    a->todo |= SUPERVISOR_SAY_LOST;"),
     ("a lease that ends while the command is stopped is not told", STEP,
      "    if (!l->lost && now >= l->deadline) {\n        note_lost(l, a, l->risk",
      "    if (false) {\n        note_lost(l, a, l->risk"),
     ("the signal of --on-lost is not sent", STEP,
-     "        a->todo |= LEASH_DO_SIGNAL;\n        a->signal = "
+     "        a->todo |= SUPERVISOR_DO_SIGNAL;\n        a->signal = "
      "l->rules.lost_signal;\n", ""),
     ("the signal of --on-lost is sent at each look", STEP,
-     "    l->timer = smaller(l->lost ? LEASH_NEVER : lease_stop(l), "
+     "    l->timer = smaller(l->lost ? SUPERVISOR_NEVER : lease_stop(l), "
      "max_run_stop(l));",
      "    l->lost = false;\n    l->timer = smaller(l->deadline, max_run_stop(l));"),
     ("--on-lost ignore stops the command", STEP,
-     "    case LEASH_LOST_IGNORE:\n        arm_running(l);\n        break;\n"
+     "    case SUPERVISOR_LOST_IGNORE:\n        arm_running(l);\n        break;\n"
      "    }\n}\n\nstatic void tell_release",
-     "    case LEASH_LOST_IGNORE:\n        l->state = LEASH_STOPPING;\n"
+     "    case SUPERVISOR_LOST_IGNORE:\n        l->state = SUPERVISOR_STOPPING;\n"
      "        act_stop(l, a, now);\n        break;\n"
      "    }\n}\n\nstatic void tell_release"),
     ("--hold-min is not held", STEP,
@@ -86,36 +86,36 @@ BUGS = [
      "EXIT_SIGNAL",
      "        if (false) {\n            set_outcome(l, EXIT_SIGNAL"),
     ("the holder's word stands over a signal", STEP,
-     "        if (l->why == LEASH_WHY_TIMEOUT) {\n            set_outcome(l, "
+     "        if (l->why == SUPERVISOR_CAUSE_TIMEOUT) {\n            set_outcome(l, "
      "ev->code, false, ev->why);",
      "        if (true) {\n            set_outcome(l, ev->code, false, ev->why);"),
     ("the holder's word does not count behind our limit", STEP,
-     "        if (l->why == LEASH_WHY_TIMEOUT) {\n            set_outcome(l, "
+     "        if (l->why == SUPERVISOR_CAUSE_TIMEOUT) {\n            set_outcome(l, "
      "ev->code, false, ev->why);\n        }\n",
      ""),
     ("a holder that dies while it waits is waited for", STEP,
-     "    case LEASH_EV_RELEASED:\n    case LEASH_EV_KEEPER_EOF:\n"
+     "    case SUPERVISOR_EV_RELEASED:\n    case SUPERVISOR_EV_HOLDER_EOF:\n"
      "        set_outcome(l, EXIT_INTERNAL",
-     "    case LEASH_EV_KEEPER_EOF:\n        break;\n"
-     "    case LEASH_EV_RELEASED:\n        set_outcome(l, EXIT_INTERNAL"),
+     "    case SUPERVISOR_EV_HOLDER_EOF:\n        break;\n"
+     "    case SUPERVISOR_EV_RELEASED:\n        set_outcome(l, EXIT_INTERNAL"),
     ("a holder that dies behind the release is waited for", STEP,
-     "    case LEASH_EV_KEEPER_EOF:\n        if (!l->lost) {\n"
-     "            a->todo |= LEASH_SAY_UNRELEASED;\n        }\n"
+     "    case SUPERVISOR_EV_HOLDER_EOF:\n        if (!l->lost) {\n"
+     "            a->todo |= SUPERVISOR_SAY_UNRELEASED;\n        }\n"
      "        act_exit(l, a);\n        break;",
-     "    case LEASH_EV_KEEPER_EOF:\n        l->timer = LEASH_NEVER;\n"
+     "    case SUPERVISOR_EV_HOLDER_EOF:\n        l->timer = SUPERVISOR_NEVER;\n"
      "        break;"),
     ("a word that cannot be sent is the holder's end", SUP,
      "    if (w->holder >= KILLED || !w->holder_socket) {\n        return;\n",
      "    if (w->holder >= KILLED || !w->holder_socket) {\n"
-     "        step_of(w, LEASH_EV_KEEPER_EOF);\n        return;\n"),
+     "        step_of(w, SUPERVISOR_EV_HOLDER_EOF);\n        return;\n"),
     ("a reset is the holder's end", SUP,
      "        w->sup_reset = 0;\n        return;\n",
      "        w->sup_reset = w->sup_socket = 0;\n"
-     "        step_of(w, LEASH_EV_KEEPER_EOF);\n        return;\n"),
+     "        step_of(w, SUPERVISOR_EV_HOLDER_EOF);\n        return;\n"),
     ("a gate is opened too late", SUP,
      "        if (w->page_group == TOO_LATE) {", "        if (false) {"),
     ("the page is read before the clock only", SUP,
-     "    /* leash.c| look_at_page(b, now); */\n    look_at_page(w);\n", ""),
+     "    /* supervisor.c| look_at_page(b, now); */\n    look_at_page(w);\n", ""),
     ("the clock is looked at before the holder's last word", SUP,
      "    if (timer_due(w) && waits && socket_ready(w)) {",
      "    (void)waits;\n    if (false) {"),
@@ -128,8 +128,8 @@ BUGS = [
      "    forget_told(w);\n", "    (void)forget_told;\n"),
     ("the holder does not kill in a stopped supervisor's place", HOLDER,
      "        if (w->page_group == PUBLISHED) {\n            group_kill(w);\n"
-     "            /* keeper.c| proc",
-     "        if (false) {\n            /* keeper.c| proc"),
+     "            /* holder.c| proc",
+     "        if (false) {\n            /* holder.c| proc"),
     ("… kills the group only", HOLDER,
      "proc_kill_marked(k->page->address, true) > 0 */\n            away_kill(w);\n",
      "proc_kill_marked(k->page->address, true) > 0 */\n"),

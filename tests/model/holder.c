@@ -1,5 +1,5 @@
-/* holder.c — the holder (keeper.c, keeper_hold.c, keeper_offer.c,
- * keeper_acquire.c, keeper_detached.c) by hand, for one name.
+/* holder.c — the holder (keeper.c, holder_hold.c, holder_offer.c,
+ * holder_acquire.c, holder_detached.c) by hand, for one name.
  *
  * It hears the supervisor, its library and its clock in any order: more orders
  * than its loop has. While it kills, or waits for the answer to a release, it
@@ -73,25 +73,25 @@ static void begin_release(struct world *w, enum after_release then)
     w->renewal_at = 0;
 }
 
-/* keeper_offer.c| atomic_store(&k->page->deadline_ns, 0); */
+/* holder_offer.c| atomic_store(&k->page->deadline_ns, 0); */
 static void forget(struct world *w)
 {
     w->page_deadline = w->slot_deadline = NONE;
     w->guard_at = w->offer_at = NEVER;
-    /* keeper_offer.c| atomic_store(&k->page->group, 0); */
+    /* holder_offer.c| atomic_store(&k->page->group, 0); */
     w->page_group = NO_GROUP;
     w->lost = w->slot_lost = w->at_risk = 0;
-    /* keeper_offer.c| k->phase = PHASE_ACQUIRING; */
+    /* holder_offer.c| k->phase = PHASE_ACQUIRING; */
     w->phase = ACQUIRING;
     w->aside = 1;
 }
 
 static void say_released(struct world *w, bool lost)
 {
-    /* keeper.c| keeper_tell(k, PLAN_RELEASED, lost ? 1 : 0, why, text); */
+    /* holder.c| holder_tell(k, PLAN_RELEASED, lost ? 1 : 0, why, text); */
     w->facts |= F_TOLD_RELEASED;
     if (holder_tell(w, lost ? MSG_RELEASED_LOST : MSG_RELEASED) && lost &&
-        w->mind.state == LEASH_GONE && w->mind.timer > 0 &&
+        w->mind.state == SUPERVISOR_GONE && w->mind.timer > 0 &&
         w->facts & F_TAKEN_AWAY) {
         w->facts |= F_LOST_MUST;
     }
@@ -129,7 +129,7 @@ static void release_and_end(struct world *w)
     }
 }
 
-/* keeper.c| snib_cancel(k->client, s->ticket); */
+/* holder.c| snib_cancel(k->client, s->ticket); */
 static void leave(struct world *w)
 {
     if (w->phase == ACQUIRING && w->ask != NOT_ASKED) {
@@ -155,15 +155,15 @@ static bool withdraw(struct world *w)
 
 static void sup_died(struct world *w)
 {
-    /* keeper.c| close(k->socket); */
+    /* holder.c| close(k->socket); */
     w->holder_socket = w->holder_reset = w->to_holder_count = 0;
     memset(w->to_holder, 0, sizeof w->to_holder);
     if (w->phase == HOLDING) {
-        /* keeper.c| kill_command(k); */
+        /* holder.c| kill_command(k); */
         w->holder_at = KILLS;
         return;
     }
-    /* keeper.c| if (k->phase != PHASE_LEAVING) { */
+    /* holder.c| if (k->phase != PHASE_LEAVING) { */
     if (w->phase != LEAVING) {
         leave(w);
     }
@@ -173,7 +173,7 @@ static void go_on(struct world *w)
 {
     w->paused = 0;
     if (w->phase == HOLDING) {
-        /* keeper_offer.c| atomic_load(&k->page->offer) == PLAN_WITHDRAWN) { */
+        /* holder_offer.c| atomic_load(&k->page->offer) == PLAN_WITHDRAWN) { */
         if (w->page_offer == WITHDRAWN) {
             begin_release(w, THEN_ASK_AGAIN);
         }
@@ -204,7 +204,7 @@ static void hear(struct world *w)
         release_and_end(w);
         break;
     case MSG_STOPPED:
-        /* keeper_offer.c| k->paused = true; */
+        /* holder_offer.c| k->paused = true; */
         w->paused = 1;
         if (withdraw(w)) {
             begin_release(w, THEN_ASIDE);
@@ -227,7 +227,7 @@ static void hear(struct world *w)
 
 /* -- the library --------------------------------------------------------------- */
 
-/* keeper_hold.c| atomic_load(&k->page->deadline_ns) - k->rules.margin / 2; */
+/* holder_hold.c| atomic_load(&k->page->deadline_ns) - k->rules.margin / 2; */
 static void publish(struct world *w)
 {
     if (w->lost) {
@@ -242,7 +242,7 @@ static void publish(struct world *w)
 static void lose(struct world *w)
 {
     w->slot_lost = 1;
-    /* keeper_hold.c| if (!k->lost && k->phase == PHASE_HOLDING) { */
+    /* holder_hold.c| if (!k->lost && k->phase == PHASE_HOLDING) { */
     if (!w->lost && holder_tell(w, MSG_LOST)) {
         w->facts |= F_TOLD_LOST;
     }
@@ -250,7 +250,7 @@ static void lose(struct world *w)
 }
 
 /* What was told of an earlier grant is not heard any more:
- * leash.c| b->leash.state != LEASH_WAITING && m->grant != b->page->grants; */
+ * leash.c| b->supervisor.state != SUPERVISOR_WAITING && m->grant != b->page->grants; */
 static void forget_told(struct world *w)
 {
     uint8_t kept = 0;
@@ -273,7 +273,7 @@ static void granted(struct world *w)
         return;
     }
     w->phase = HOLDING;
-    if (w->slot_deadline <= 0) { /* keeper_acquire.c| keeper_ask_again(k); */
+    if (w->slot_deadline <= 0) { /* holder_acquire.c| holder_ask_again(k); */
         begin_release(w, THEN_ASK_AGAIN);
         return;
     }
@@ -285,7 +285,7 @@ static void granted(struct world *w)
     w->offer_at = OFFER;
     w->age = 0;
     forget_told(w);
-    /* keeper_offer.c| atomic_store(&k->page->offer, PLAN_OFFERED); */
+    /* holder_offer.c| atomic_store(&k->page->offer, PLAN_OFFERED); */
     w->page_offer = OFFERED;
     if (!holder_tell(w, MSG_GRANT) && withdraw(w)) {
         begin_release(w, THEN_END);
@@ -299,7 +299,7 @@ static void fail(struct world *w, int code)
         release_and_end(w);
         return;
     }
-    /* keeper_acquire.c| keeper_tell(k, PLAN_FAILED, snib_err_exit(code), why_of_error(code), ""); */
+    /* holder_acquire.c| holder_tell(k, PLAN_FAILED, snib_err_exit(code), why_of_error(code), ""); */
     if (holder_tell(w, MSG_FAILED) && !(w->facts & F_LIMIT)) {
         w->facts |= F_FAILED_FIRST;
     }
@@ -335,7 +335,7 @@ static void not_renewed(struct world *w)
 {
     w->renewal = NOT_RENEWING;
     w->renewal_at = 0;
-    /* keeper_hold.c| if (!s->at_risk && k->phase == PHASE_HOLDING) { */
+    /* holder_hold.c| if (!s->at_risk && k->phase == PHASE_HOLDING) { */
     if (setup.risk && !w->at_risk && !w->slot_lost) {
         w->at_risk = 1;
         holder_tell(w, MSG_RISK);
@@ -348,28 +348,28 @@ static void not_renewed(struct world *w)
 static void guard(struct world *w)
 {
     publish(w);
-    /* keeper.c| if (proc_now() < k->guard_ns) { */
+    /* holder.c| if (proc_now() < k->guard_ns) { */
     if (w->guard_at > 0) {
         return;
     }
-    /* keeper.c| atomic_load(&k->page->offer) == PLAN_TAKEN && */
-    if (w->page_offer == TAKEN && setup.on_lost == LEASH_LOST_KILL) {
+    /* holder.c| atomic_load(&k->page->offer) == PLAN_TAKEN && */
+    if (w->page_offer == TAKEN && setup.on_lost == SUPERVISOR_LOST_KILL) {
         if (!w->lost) {
             w->lost = 1;
             if (holder_tell(w, MSG_LOST)) {
                 w->facts |= F_TOLD_LOST;
             }
         }
-        /* keeper.c| if (!atomic_compare_exchange_strong(&k->page->group, &group, PLAN_TOO_LATE) && */
+        /* holder.c| if (!atomic_compare_exchange_strong(&k->page->group, &group, PLAN_TOO_LATE) && */
         if (w->page_group == PUBLISHED) {
             group_kill(w);
-            /* keeper.c| proc_kill_marked(k->page->address, true) > 0 */
+            /* holder.c| proc_kill_marked(k->page->address, true) > 0 */
             away_kill(w);
         } else {
             w->page_group = TOO_LATE;
         }
     }
-    /* keeper.c| k->guard_ns = proc_now() + LEASH_KILL_AGAIN; */
+    /* holder.c| k->guard_ns = proc_now() + SUPERVISOR_KILL_AGAIN; */
     w->guard_at = 1;
 }
 
@@ -377,19 +377,19 @@ static void go_on_with(struct world *w)
 {
     switch ((enum holder_at)w->holder_at) {
     case KILLS:
-        /* keeper.c| if (group <= 0) { */
+        /* holder.c| if (group <= 0) { */
         if (w->page_group == PUBLISHED) {
             group_kill(w);
         }
         w->holder_at = w->page_group == PUBLISHED ? KILLS_MARKED : LIVES;
         break;
     case KILLS_MARKED:
-        /* keeper.c| kill_marked(k); */
+        /* holder.c| kill_marked(k); */
         away_kill(w);
         w->holder_at = LIVES;
         break;
     case SEES_RELEASED:
-        /* keeper_hold.c| while (proc_now() < s->deadline_ns) { */
+        /* holder_hold.c| while (proc_now() < s->deadline_ns) { */
         end_release(w, w->slot_lost);
         return;
     case LIVES:
@@ -454,7 +454,7 @@ static bool can_live(const struct world *w, enum move m)
     case STORE_REFUSES:
         return w->phase == ACQUIRING && w->ask == ASKED;
     case RENEWAL_SENT:
-        /* keeper_hold.c| The library renews each third of the lease */
+        /* holder_hold.c| The library renews each third of the lease */
         return !setup.fixed && holds && !w->slot_lost &&
                w->renewal == NOT_RENEWING && w->slot_deadline <= RENEWED;
     case RENEWAL_ANSWERED:

@@ -15,14 +15,14 @@ int exit_status = -1;
  * supervisor can know. */
 static bool is_open(const struct world *w)
 {
-    return w->page_offer == TAKEN && w->mind.state != LEASH_HOLDING &&
-           w->mind.state != LEASH_GONE && w->mind.state != LEASH_DONE;
+    return w->page_offer == TAKEN && w->mind.state != SUPERVISOR_HOLDING &&
+           w->mind.state != SUPERVISOR_GONE && w->mind.state != SUPERVISOR_DONE;
 }
 
 /* From when on the command must be stopped, or its loss be told. */
 static bool lease_short(const struct world *w)
 {
-    int before = setup.on_lost == LEASH_LOST_IGNORE ? 0 : MARGIN + GRACE;
+    int before = setup.on_lost == SUPERVISOR_LOST_IGNORE ? 0 : MARGIN + GRACE;
 
     return w->page_deadline != NONE && w->page_deadline - before <= 0;
 }
@@ -64,7 +64,7 @@ static void note_facts(struct world *w)
 
 static bool excused(const struct world *w)
 {
-    return setup.on_lost != LEASH_LOST_KILL ||
+    return setup.on_lost != SUPERVISOR_LOST_KILL ||
            w->facts & (F_BOTH_OUT | F_FORCED);
 }
 
@@ -104,10 +104,11 @@ void judge_tick(struct world *w)
         if (w->lease_fd) {
             WRONG("a loss is not told at SNIB_LEASE_FD");
         }
-        if (setup.on_lost == LEASH_LOST_SIGNAL && !(w->facts & F_LOST_SIGNAL)) {
+        if (setup.on_lost == SUPERVISOR_LOST_SIGNAL &&
+            !(w->facts & F_LOST_SIGNAL)) {
             WRONG("the signal of --on-lost is not sent");
         }
-        if (setup.on_lost == LEASH_LOST_KILL && !(w->facts & F_TERM)) {
+        if (setup.on_lost == SUPERVISOR_LOST_KILL && !(w->facts & F_TERM)) {
             WRONG("a command without a lock is not told to end");
         }
     }
@@ -125,14 +126,15 @@ void judge_tick(struct world *w)
         w->term_age >= GRACE) {
         WRONG("--max-run and the grace are over, and the command lives");
     }
-    if (w->sup == RUNS && w->mind.state == LEASH_HOLDING && w->asked_to_end) {
+    if (w->sup == RUNS && w->mind.state == SUPERVISOR_HOLDING &&
+        w->asked_to_end) {
         WRONG("asked to end, it holds on for --hold-min");
     }
-    if (w->sup == RUNS && w->mind.state == LEASH_WAITING &&
+    if (w->sup == RUNS && w->mind.state == SUPERVISOR_WAITING &&
         w->facts & F_ASKED) {
         WRONG("asked to end, it waits on");
     }
-    if (w->mind.state == LEASH_LEAVING && w->facts & F_ASKED &&
+    if (w->mind.state == SUPERVISOR_LEAVING && w->facts & F_ASKED &&
         !(w->facts & F_LIMIT)) {
         w->facts |= F_LEFT;
     }
@@ -145,7 +147,7 @@ void judge_tick(struct world *w)
 static bool may_stop(const struct world *w)
 {
     return w->leader != RUNNING ||
-           (setup.on_lost == LEASH_LOST_KILL && w->facts & F_LOST_MAY) ||
+           (setup.on_lost == SUPERVISOR_LOST_KILL && w->facts & F_LOST_MAY) ||
            w->facts & F_RAN_OUT_MAY;
 }
 
@@ -164,7 +166,7 @@ void judge_kill(struct world *w)
         WRONG("KILL without a reason");
     }
     if (w->leader != RUNNING || w->holder >= KILLED ||
-        (setup.on_lost == LEASH_LOST_KILL &&
+        (setup.on_lost == SUPERVISOR_LOST_KILL &&
          (w->mind.deadline - MARGIN <= 0 || w->facts & F_TOLD_LOST))) {
         return;
     }
@@ -241,7 +243,8 @@ static void judge_not_ran(const struct world *w, int code)
 
 static void judge_ran(const struct world *w, int code)
 {
-    bool keeps = setup.on_lost == LEASH_LOST_IGNORE; /* the command's status */
+    bool keeps =
+        setup.on_lost == SUPERVISOR_LOST_IGNORE; /* the command's status */
     int own = w->code;
 
     if (!keeps && w->facts & F_LOST_MUST && code != 76) {

@@ -9,7 +9,7 @@
  *   --states N           look at no more than so many states of a setup
  *   --first              end with the first setup that fails
  *   --list               the setups
- *   --same FILE          compare all that leash_step() was asked and answered
+ *   --same FILE          compare all that supervisor_step() was asked and answered
  *                        with the numbers of the file (same.c)
  *   --record FILE        write these numbers
  *
@@ -103,11 +103,12 @@ static void failed(uint32_t at, enum move by, const char *why)
 static void settle_sup(struct world *w)
 {
     if (w->sup >= KILLED) { /* its exit has been judged */
-        w->mind = (struct mind){.state = LEASH_DONE};
+        w->mind = (struct mind){.state = SUPERVISOR_DONE};
         w->asked_to_end = w->sent = w->code = 0;
         w->facts &= F_BOTH_OUT | F_FORCED | F_SILENT;
     }
-    if (w->mind.state != LEASH_STOPPING && w->mind.state != LEASH_ENDING) {
+    if (w->mind.state != SUPERVISOR_STOPPING &&
+        w->mind.state != SUPERVISOR_ENDING) {
         w->mind.kill_at = NONE;
     }
     if (!setup.hold_min && !setup.max_run) {
@@ -192,8 +193,8 @@ static void explore_from(uint32_t at)
 /* It waits for its turn, as it was asked to. */
 static bool waits_for_ever(const struct world *w)
 {
-    return !setup.limit && w->sup == RUNS && w->mind.state == LEASH_WAITING &&
-           w->holder == RUNS;
+    return !setup.limit && w->sup == RUNS &&
+           w->mind.state == SUPERVISOR_WAITING && w->holder == RUNS;
 }
 
 /* The edges the other way round: those to state i are back[first[i]] to

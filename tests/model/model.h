@@ -1,7 +1,7 @@
 /* model.h — `snib run`'s processes as a machine whose states can be counted.
  *
  * Supervisor, holder, command, the kernel between them, and the store, in one
- * struct of bytes. The supervisor's decisions are the product's: leash_step.c
+ * struct of bytes. The supervisor's decisions are the product's: supervisor_step.c
  * is linked as it is (supervisor.c unpacks its state, steps, packs). What is
  * around it is written down a second time, by hand: the supervisor's loop
  * (supervisor.c), the holder (holder.c), kernel and store (world.c). There a
@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/leash_step.h"
+#include "cli/supervisor_step.h"
 
 enum {
     NEVER = 127, /* a time                                                  */
@@ -121,7 +121,7 @@ enum fact {
     F_TAKEN_AWAY = 65536 /* by force, while the command ran                 */
 };
 
-/* The supervisor's struct leash, times in ticks. */
+/* The supervisor's struct supervisor, times in ticks. */
 struct mind {
     uint8_t state, exit, why, risk_why, lost_why, flags;
     int8_t granted, deadline, timer, kill_at;
@@ -163,19 +163,19 @@ struct world {
 /* One experiment: what was asked for, what may happen. */
 struct setup {
     const char *name;
-    enum leash_on_lost on_lost;
+    enum supervisor_on_lost on_lost;
     bool hold_min, max_run, limit, fixed, terminal, others, slow, risk;
     int left; /* disturbances                                               */
 };
 
-/* model.c: of enum leash_state */
+/* model.c: of enum supervisor_state */
 extern const char *const mind_text[];
 
 /* setups.c */
 extern const struct setup setups[];
 extern const size_t setup_count;
 extern struct setup setup; /* the one that is explored                      */
-extern struct leash_rules rules;
+extern struct supervisor_rules rules;
 void set_up(const struct setup *);
 
 /* What may happen. Those from STOP_SUP on cost one of `left`. */
@@ -249,11 +249,11 @@ void holder_do(struct world *, enum move);
 bool holder_tell(struct world *, enum message);
 void holder_gone(struct world *, enum runs how);
 
-/* same.c: a number of all that leash_step() is asked and answers. */
+/* same.c: a number of all that supervisor_step() is asked and answers. */
 void same_begin(void);
-void same_init(const struct leash *);
-void same_step(const struct leash *before, const struct leash_event *,
-               const struct leash *behind, struct leash_actions);
+void same_init(const struct supervisor *);
+void same_step(const struct supervisor *before, const struct supervisor_event *,
+               const struct supervisor *behind, struct supervisor_actions);
 /* All of a setup was visited. */
 void same_end(const char *setup_name, int disturbances);
 void same_record(const char *file);

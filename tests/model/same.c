@@ -2,7 +2,7 @@
  *
  * judge.c says what must hold; of two tables that keep all of it one may still
  * tell another cause, arm its timer a tick later, or say a word too many. So a
- * number is made of every call of leash_step() and leash_init() in the order in
+ * number is made of every call of supervisor_step() and supervisor_init() in the order in
  * which the states are visited: what the supervisor knew, what came, what is to
  * be done and said, what it knows then, its exit status and the words for the
  * causes. The numbers, one for each state of the supervisor in each setup, stand
@@ -23,7 +23,7 @@
 #define FNV_START UINT64_C(0xcbf29ce484222325)
 #define FNV_PRIME UINT64_C(0x100000001b3)
 
-enum { STATES = LEASH_DONE + 1, LINE = 160, KEPT_MAX = 512 };
+enum { STATES = SUPERVISOR_DONE + 1, LINE = 160, KEPT_MAX = 512 };
 
 static uint64_t number[STATES];
 static FILE *record;
@@ -44,7 +44,7 @@ static void stir_text(uint64_t *n, const char *text)
     } while (*text++ != '\0');
 }
 
-static void stir_leash(uint64_t *n, const struct leash *l)
+static void stir_supervisor(uint64_t *n, const struct supervisor *l)
 {
     const int64_t times[] = {l->started, l->granted, l->deadline, l->timer,
                              l->kill_at};
@@ -61,28 +61,29 @@ static void stir_leash(uint64_t *n, const struct leash *l)
     stir(n, bits);
     stir(n, (uint64_t)l->state);
     stir(n, (uint64_t)l->exit);
-    stir_text(n, leash_why_text(l->why));
-    stir_text(n, leash_why_text(l->risk_why));
-    stir_text(n, leash_why_text(l->lost_why));
+    stir_text(n, supervisor_why_text(l->why));
+    stir_text(n, supervisor_why_text(l->risk_why));
+    stir_text(n, supervisor_why_text(l->lost_why));
 }
 
-void same_init(const struct leash *l)
+void same_init(const struct supervisor *l)
 {
-    stir_leash(&number[l->state], l);
+    stir_supervisor(&number[l->state], l);
 }
 
-void same_step(const struct leash *before, const struct leash_event *ev,
-               const struct leash *behind, struct leash_actions a)
+void same_step(const struct supervisor *before,
+               const struct supervisor_event *ev,
+               const struct supervisor *behind, struct supervisor_actions a)
 {
     uint64_t *n = &number[before->state];
 
-    stir_leash(n, before);
+    stir_supervisor(n, before);
     stir(n, (uint64_t)ev->kind);
     stir(n, (uint64_t)ev->at);
     stir(n, (uint64_t)ev->code);
-    stir_text(n, leash_why_text(ev->why));
+    stir_text(n, supervisor_why_text(ev->why));
     stir(n, (uint64_t)ev->others * 2 + ev->lost);
-    stir_leash(n, behind);
+    stir_supervisor(n, behind);
     stir(n, a.todo);
     stir(n, (uint64_t)a.signal);
 }

@@ -85,11 +85,11 @@ uint32_t note(const struct world *w, uint32_t from, enum move by)
     if (seen.slots[slot] != 0) {
         return seen.slots[slot] - 1;
     }
-    if (seen.count == seen.room) {
-        seen.room = seen.room == 0 ? 1u << 16 : seen.room * 2;
-        seen.worlds = grown(seen.worlds, seen.room * sizeof *seen.worlds);
-        seen.from = grown(seen.from, seen.room * sizeof *seen.from);
-        seen.by = grown(seen.by, seen.room);
+    if (seen.count == seen.reserve) {
+        seen.reserve = seen.reserve == 0 ? 1u << 16 : seen.reserve * 2;
+        seen.worlds = grown(seen.worlds, seen.reserve * sizeof *seen.worlds);
+        seen.from = grown(seen.from, seen.reserve * sizeof *seen.from);
+        seen.by = grown(seen.by, seen.reserve);
     }
     seen.worlds[seen.count] = *w;
     seen.from[seen.count] = from;

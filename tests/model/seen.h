@@ -10,7 +10,7 @@ struct seen {
     struct world *worlds;
     uint32_t *from; /* the state before                                     */
     uint8_t *by;    /* the move                                             */
-    size_t count, room;
+    size_t count, reserve;
     uint32_t *slots; /* hash table of numbers + 1                            */
     size_t mask;
     uint32_t *edges; /* pairs of fair moves: from, to                        */

@@ -8,7 +8,7 @@
 #include <signal.h>
 
 #define FIXED    .fixed = true
-#define ON(what) .on_lost = LEASH_LOST_##what
+#define ON(what) .on_lost = SUPERVISOR_LOST_##what
 
 const struct setup setups[] = {
     {.name = "kill", ON(KILL), FIXED, .left = 2},
@@ -49,22 +49,22 @@ const struct setup setups[] = {
 const size_t setup_count = sizeof setups / sizeof setups[0];
 
 struct setup setup;
-struct leash_rules rules;
+struct supervisor_rules rules;
 
 void set_up(const struct setup *s)
 {
-    const int64_t tick = LEASH_KILL_AGAIN;
+    const int64_t tick = SUPERVISOR_KILL_AGAIN;
 
     setup = *s;
-    rules = (struct leash_rules){
+    rules = (struct supervisor_rules){
         .ttl = TTL * tick,
         .grace = GRACE * tick,
         .margin = MARGIN * tick,
-        .wait = s->limit ? (LIMIT + SLACK) * tick : LEASH_NEVER,
+        .wait = s->limit ? (LIMIT + SLACK) * tick : SUPERVISOR_NEVER,
         .slack = SLACK * tick,
         .request = REQUEST * tick,
         .hold_min = s->hold_min ? HOLD_MIN * tick : 0,
         .max_run = s->max_run ? MAX_RUN * tick : 0,
         .on_lost = s->on_lost,
-        .lost_signal = s->on_lost == LEASH_LOST_SIGNAL ? SIGUSR1 : 0};
+        .lost_signal = s->on_lost == SUPERVISOR_LOST_SIGNAL ? SIGUSR1 : 0};
 }

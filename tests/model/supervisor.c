@@ -1,5 +1,5 @@
-/* supervisor.c — leash.c, leash_group.c and leash_command.c by hand, around the
- * product's own leash_step().
+/* supervisor.c — leash.c, supervisor_group.c and supervisor_command.c by hand, around the
+ * product's own supervisor_step().
  *
  * A turn of the loop is poll, the page, the clock, the holder's messages, the
  * signals. Between any two of these, and between the steps of starting the
@@ -13,19 +13,19 @@
 #include <signal.h>
 #include <string.h>
 
-#define TICK_NS LEASH_KILL_AGAIN
+#define TICK_NS SUPERVISOR_KILL_AGAIN
 #define BASE    1000 /* now, in ticks */
 
 enum { KILLED_ = 1, RAN = 2, ASKED_ = 4, ENDED = 8, LOST_ = 16, RISK_ = 32 };
 enum { MAX_RUN_OVER = 64, BY_COMMAND = 128 };
 
 /* Whoever adds a field has to add it to struct mind. */
-static_assert(sizeof(struct leash) == sizeof(struct leash_rules) + 80,
+static_assert(sizeof(struct supervisor) == sizeof(struct supervisor_rules) + 80,
               "struct leash has changed");
 
 static int64_t to_ns(int8_t tick)
 {
-    return tick == NEVER  ? LEASH_NEVER
+    return tick == NEVER  ? SUPERVISOR_NEVER
            : tick == NONE ? 0
                           : (BASE + tick) * TICK_NS;
 }
@@ -34,7 +34,7 @@ static int8_t to_tick(int64_t ns, int past)
 {
     int64_t tick = ns / TICK_NS - BASE;
 
-    if (ns == LEASH_NEVER || ns == 0) {
+    if (ns == SUPERVISOR_NEVER || ns == 0) {
         return ns == 0 ? NONE : NEVER;
     }
     if (ns % TICK_NS != 0 || tick > 100) {
@@ -43,31 +43,31 @@ static int8_t to_tick(int64_t ns, int past)
     return (int8_t)(tick < past ? past : tick);
 }
 
-static struct leash unpack(const struct mind *m)
+static struct supervisor unpack(const struct mind *m)
 {
-    struct leash l = {.rules = rules,
-                      .state = (enum leash_state)m->state,
-                      .granted = to_ns(m->granted),
-                      .deadline = to_ns(m->deadline),
-                      .timer = to_ns(m->timer),
-                      .kill_at = to_ns(m->kill_at),
-                      .killed = m->flags & KILLED_,
-                      .ran = m->flags & RAN,
-                      .asked = m->flags & ASKED_,
-                      .ended = m->flags & ENDED,
-                      .lost = m->flags & LOST_,
-                      .risk = m->flags & RISK_,
-                      .max_run_over = m->flags & MAX_RUN_OVER,
-                      .risk_why = (enum leash_why)m->risk_why,
-                      .lost_why = (enum leash_why)m->lost_why,
-                      .exit = m->exit,
-                      .by_command = m->flags & BY_COMMAND,
-                      .why = (enum leash_why)m->why};
+    struct supervisor l = {.rules = rules,
+                           .state = (enum supervisor_state)m->state,
+                           .granted = to_ns(m->granted),
+                           .deadline = to_ns(m->deadline),
+                           .timer = to_ns(m->timer),
+                           .kill_at = to_ns(m->kill_at),
+                           .killed = m->flags & KILLED_,
+                           .ran = m->flags & RAN,
+                           .asked = m->flags & ASKED_,
+                           .ended = m->flags & ENDED,
+                           .lost = m->flags & LOST_,
+                           .risk = m->flags & RISK_,
+                           .max_run_over = m->flags & MAX_RUN_OVER,
+                           .risk_why = (enum supervisor_why)m->risk_why,
+                           .lost_why = (enum supervisor_why)m->lost_why,
+                           .exit = m->exit,
+                           .by_command = m->flags & BY_COMMAND,
+                           .why = (enum supervisor_why)m->why};
 
     return l;
 }
 
-static void pack(struct mind *m, const struct leash *l)
+static void pack(struct mind *m, const struct supervisor *l)
 {
     *m = (struct mind){
         .state = (uint8_t)l->state,
@@ -88,30 +88,30 @@ static void pack(struct mind *m, const struct leash *l)
 
 void sup_begin(struct world *w)
 {
-    struct leash l;
+    struct supervisor l;
 
     memset(&l, 0, sizeof l);
-    leash_init(&l, &rules, to_ns(0));
+    supervisor_init(&l, &rules, to_ns(0));
     same_init(&l);
     pack(&w->mind, &l);
     w->sup_socket = 1;
 }
 
-static void step(struct world *w, struct leash_event ev);
+static void step(struct world *w, struct supervisor_event ev);
 
-static void step_of(struct world *w, enum leash_event_kind kind)
+static void step_of(struct world *w, enum supervisor_event_kind kind)
 {
-    step(w, (struct leash_event){.kind = kind});
+    step(w, (struct supervisor_event){.kind = kind});
 }
 
 static void tell(struct world *w, enum message m)
 {
     if (!w->sup_socket) {
-        /* leash.c| step(b, &eof); */
-        step_of(w, LEASH_EV_KEEPER_EOF);
+        /* supervisor.c| step(b, &eof); */
+        step_of(w, SUPERVISOR_EV_HOLDER_EOF);
         return;
     }
-    /* leash.c| errno == EPIPE || errno == ECONNRESET)) { */
+    /* supervisor.c| errno == EPIPE || errno == ECONNRESET)) { */
     if (w->holder >= KILLED || !w->holder_socket) {
         return;
     }
@@ -124,7 +124,7 @@ static void tell(struct world *w, enum message m)
 
 /* -- the command's people ------------------------------------------------------ */
 
-/* leash_group.c| if (b->command > 0 && !b->group_gone) { */
+/* supervisor_group.c| if (b->command > 0 && !b->group_gone) { */
 static bool has_group(const struct world *w)
 {
     return w->leader != NOT_BORN && w->start == NOT_STARTING && !w->group_gone;
@@ -143,7 +143,7 @@ static bool adopted(const struct world *w)
     return w->away == ALIVE && w->leader >= ZOMBIE;
 }
 
-/* leash_group.c| return !b->group_gone || leash_signal_adopted(b, 0) > 0; */
+/* supervisor_group.c| return !b->group_gone || supervisor_signal_adopted(b, 0) > 0; */
 static bool others_left(struct world *w)
 {
     if (w->reaped && w->leader == REAPED && w->member == NOBODY) {
@@ -154,9 +154,9 @@ static bool others_left(struct world *w)
 
 static void stop_self(struct world *w)
 {
-    /* leash_group.c| b->stopped_self = true; */
+    /* supervisor_group.c| b->stopped_self = true; */
     w->stopped_self = 1;
-    /* leash_group.c| kill(getpid(), SIGSTOP); */
+    /* supervisor_group.c| kill(getpid(), SIGSTOP); */
     w->sup = STOPPED;
     w->pending &= (uint8_t)~SIG_CONT;
 }
@@ -174,7 +174,7 @@ static void act_term(struct world *w)
         signal_group(w, SIGTERM);
         signal_group(w, SIGCONT);
     }
-    /* leash.c| b->term_sent = true; */
+    /* supervisor.c| b->term_sent = true; */
     w->term_sent = 1;
     if (adopted(w)) { /* it may ignore it */
         w->facts |= F_TERM;
@@ -192,43 +192,43 @@ static void act_kill(struct world *w)
     }
 }
 
-static void act(struct world *w, struct leash_actions a)
+static void act(struct world *w, struct supervisor_actions a)
 {
-    if (a.todo & LEASH_DO_REFUSE) {
-        /* leash.c| atomic_store(&b->page->offer, PLAN_WITHDRAWN); */
+    if (a.todo & SUPERVISOR_DO_REFUSE) {
+        /* supervisor.c| atomic_store(&b->page->offer, PLAN_WITHDRAWN); */
         w->page_offer = WITHDRAWN;
         tell(w, MSG_HERE);
     }
-    if (a.todo & LEASH_DO_KILL) {
+    if (a.todo & SUPERVISOR_DO_KILL) {
         act_kill(w);
     }
-    if (a.todo & LEASH_DO_TERM) {
+    if (a.todo & SUPERVISOR_DO_TERM) {
         act_term(w);
     }
-    if (a.todo & LEASH_DO_SIGNAL) {
+    if (a.todo & SUPERVISOR_DO_SIGNAL) {
         signal_group(w, a.signal);
     }
-    if (a.todo & LEASH_DO_EOF) {
+    if (a.todo & SUPERVISOR_DO_EOF) {
         w->lease_fd = 0;
     }
-    if (a.todo & LEASH_DO_START) {
+    if (a.todo & SUPERVISOR_DO_START) {
         w->start = TO_FORK;
     }
-    if (a.todo & LEASH_DO_LEAVE) {
+    if (a.todo & SUPERVISOR_DO_LEAVE) {
         tell(w, MSG_LEAVE);
     }
-    if (a.todo & LEASH_DO_RELEASE) {
+    if (a.todo & SUPERVISOR_DO_RELEASE) {
         tell(w, MSG_RELEASE);
     }
 }
 
-static void step_now(struct world *w, struct leash_event ev)
+static void step_now(struct world *w, struct supervisor_event ev)
 {
-    struct leash before = unpack(&w->mind), l = before;
-    struct leash_actions a;
+    struct supervisor before = unpack(&w->mind), l = before;
+    struct supervisor_actions a;
 
-    /* leash.c| act(b, leash_step(&b->leash, ev, now)); */
-    a = leash_step(&l, &ev, to_ns(0));
+    /* supervisor.c| act(b, supervisor_step(&b->supervisor, ev, now)); */
+    a = supervisor_step(&l, &ev, to_ns(0));
     same_step(&before, &ev, &l, a);
     pack(&w->mind, &l);
     act(w, a);
@@ -236,18 +236,18 @@ static void step_now(struct world *w, struct leash_event ev)
 
 static void look_at_page(struct world *w)
 {
-    struct leash_event ev = {.kind = LEASH_EV_DEADLINE,
-                             .at = to_ns(w->page_deadline)};
+    struct supervisor_event ev = {.kind = SUPERVISOR_EV_DEADLINE,
+                                  .at = to_ns(w->page_deadline)};
 
-    /* leash.c| if (ev.at > b->leash.deadline) { */
+    /* supervisor.c| if (ev.at > b->supervisor.deadline) { */
     if (w->page_deadline > w->mind.deadline) {
         step_now(w, ev);
     }
 }
 
-static void step(struct world *w, struct leash_event ev)
+static void step(struct world *w, struct supervisor_event ev)
 {
-    /* leash.c| look_at_page(b, now); */
+    /* supervisor.c| look_at_page(b, now); */
     look_at_page(w);
     step_now(w, ev);
 }
@@ -284,18 +284,18 @@ static void leave_poll(struct world *w)
     w->at = AT_CLOCK;
 }
 
-/* leash.c| if (proc_now() < b->leash.timer) { */
+/* supervisor.c| if (proc_now() < b->supervisor.timer) { */
 static void look_at_clock(struct world *w)
 {
     bool waits =
-        /* leash.c| if (b->leash.state == LEASH_LEAVING || b->leash.state == LEASH_GONE) { */
-        w->mind.state == LEASH_LEAVING || w->mind.state == LEASH_GONE;
+        /* supervisor.c| if (b->supervisor.state == SUPERVISOR_LEAVING || b->supervisor.state == SUPERVISOR_GONE) { */
+        w->mind.state == SUPERVISOR_LEAVING || w->mind.state == SUPERVISOR_GONE;
 
     w->at = AT_SOCKET;
     if (timer_due(w) && waits && socket_ready(w)) {
         w->hear_socket = 1; /* the clock is looked at again in the next turn */
     } else if (timer_due(w)) {
-        step_of(w, LEASH_EV_TIMER);
+        step_of(w, SUPERVISOR_EV_TIMER);
     }
     skip(w);
 }
@@ -304,12 +304,12 @@ static void hear_signal(struct world *w, int sig);
 
 static void hear_message(struct world *w, enum message m)
 {
-    struct leash_event ev = {.kind = LEASH_EV_GRANT};
+    struct supervisor_event ev = {.kind = SUPERVISOR_EV_GRANT};
 
     switch (m) {
     case MSG_GRANT:
-        /* leash.c| if (b->leash.state == LEASH_WAITING && !take_offer(b)) { */
-        if (w->mind.state == LEASH_WAITING) {
+        /* supervisor.c| if (b->supervisor.state == SUPERVISOR_WAITING && !take_offer(b)) { */
+        if (w->mind.state == SUPERVISOR_WAITING) {
             if (w->page_offer != OFFERED) {
                 tell(w, MSG_HERE);
                 return;
@@ -321,26 +321,27 @@ static void hear_message(struct world *w, enum message m)
         ev.at = to_ns(w->page_deadline);
         break;
     case MSG_RISK:
-        ev.kind = LEASH_EV_RISK;
-        ev.why = LEASH_WHY_UNREACHABLE;
+        ev.kind = SUPERVISOR_EV_RISK;
+        ev.why = SUPERVISOR_CAUSE_UNREACHABLE;
         break;
     case MSG_LOST:
-        ev.kind = LEASH_EV_LOST;
-        ev.why = LEASH_WHY_EXPIRED;
+        ev.kind = SUPERVISOR_EV_LOST;
+        ev.why = SUPERVISOR_CAUSE_EXPIRED;
         break;
     case MSG_FAILED:
-        ev.kind = LEASH_EV_FAILED;
+        ev.kind = SUPERVISOR_EV_FAILED;
         ev.code = w->holder_code;
-        ev.why = ev.code == 69 ? LEASH_WHY_UNREACHABLE : LEASH_WHY_TIMEOUT;
+        ev.why = ev.code == 69 ? SUPERVISOR_CAUSE_UNREACHABLE
+                               : SUPERVISOR_CAUSE_TIMEOUT;
         break;
     case MSG_RELEASED:
     case MSG_RELEASED_LOST:
-        ev.kind = LEASH_EV_RELEASED;
+        ev.kind = SUPERVISOR_EV_RELEASED;
         ev.lost = m == MSG_RELEASED_LOST;
-        ev.why = LEASH_WHY_EXPIRED;
+        ev.why = SUPERVISOR_CAUSE_EXPIRED;
         break;
     case MSG_SIG_TERM:
-        /* leash.c| if (b->asked_to_end == 0) { */
+        /* supervisor.c| if (b->asked_to_end == 0) { */
         if (w->asked_to_end == 0) {
             hear_signal(w, SIGTERM);
         }
@@ -380,10 +381,10 @@ static void hear_holder(struct world *w)
         return;
     }
     if (w->to_sup_count == 0) {
-        /* leash.c| b->socket = -1; */
+        /* supervisor.c| b->socket = -1; */
         w->sup_socket = 0;
-        /* leash.c| step(b, &eof); */
-        step_of(w, LEASH_EV_KEEPER_EOF);
+        /* supervisor.c| step(b, &eof); */
+        step_of(w, SUPERVISOR_EV_HOLDER_EOF);
         return;
     }
     hear_message(w, take(w->to_sup, &w->to_sup_count));
@@ -391,13 +392,13 @@ static void hear_holder(struct world *w)
 
 static void reap(struct world *w)
 {
-    struct leash_event ev = {.kind = LEASH_EV_EMPTY};
+    struct supervisor_event ev = {.kind = SUPERVISOR_EV_EMPTY};
     bool ended_now = false, news = false;
 
     if (w->stop_news) {
         w->stop_news = 0;
-        /* leash_group.c| if (b->terminal < 0 || b->leash.state != LEASH_RUNNING) { */
-        if (setup.terminal && w->mind.state == LEASH_RUNNING &&
+        /* supervisor_group.c| if (b->terminal < 0 || b->supervisor.state != SUPERVISOR_RUNNING) { */
+        if (setup.terminal && w->mind.state == SUPERVISOR_RUNNING &&
             w->leader == RUNNING && w->leader_stopped) {
             stop_self(w);
         }
@@ -418,33 +419,33 @@ static void reap(struct world *w)
     if (!news || !w->reaped) {
         return;
     }
-    /* leash.c| ev.others = leash_others_left(b); */
+    /* supervisor.c| ev.others = supervisor_others_left(b); */
     ev.others = others_left(w);
     if (ended_now) {
-        ev.kind = LEASH_EV_ENDED;
+        ev.kind = SUPERVISOR_EV_ENDED;
         ev.code = w->code;
-        ev.why = w->code == NOT_FOUND ? LEASH_WHY_NOT_FOUND
-                 : w->code >= 128     ? LEASH_WHY_SIGNALLED
-                                      : LEASH_WHY_EXITED;
+        ev.why = w->code == NOT_FOUND ? SUPERVISOR_CAUSE_NOT_FOUND
+                 : w->code >= 128     ? SUPERVISOR_CAUSE_SIGNALLED
+                                      : SUPERVISOR_CAUSE_EXITED;
     } else if (ev.others) {
-        ev.kind = LEASH_EV_ADOPTED;
+        ev.kind = SUPERVISOR_EV_ADOPTED;
     }
     step(w, ev);
 }
 
 static void hear_signal(struct world *w, int sig)
 {
-    struct leash_event ev = {.kind = LEASH_EV_SIGNAL, .code = sig};
+    struct supervisor_event ev = {.kind = SUPERVISOR_EV_SIGNAL, .code = sig};
 
     if (sig == SIGCHLD) {
         reap(w);
         return;
     }
     if (sig == SIGTSTP) {
-        /* leash.c| if (b->command > 0 && !b->command_ended) { */
+        /* supervisor.c| if (b->command > 0 && !b->command_ended) { */
         if (w->leader != NOT_BORN && !w->reaped) {
             signal_group(w, SIGTSTP);
-        } else if (w->mind.state == LEASH_WAITING) {
+        } else if (w->mind.state == SUPERVISOR_WAITING) {
             tell(w, MSG_STOPPED);
             stop_self(w);
             w->ctrl_z = 1;
@@ -452,11 +453,11 @@ static void hear_signal(struct world *w, int sig)
         return;
     }
     if (sig == SIGCONT) {
-        /* leash_group.c| b->stopped_self = false; */
+        /* supervisor_group.c| b->stopped_self = false; */
         w->stopped_self = 0;
     }
     if (sig == SIGINT || sig == SIGTERM) {
-        /* leash.c| b->asked_to_end = sig; */
+        /* supervisor.c| b->asked_to_end = sig; */
         w->asked_to_end = 1;
     }
     step(w, ev);
@@ -497,7 +498,7 @@ static void start_command(struct world *w)
         break;
     case TO_PUBLISH:
         w->start = TO_OPEN_GATE;
-        /* leash.c| if (!atomic_compare_exchange_strong(&b->page->group, &none, (int32_t)pid)) { */
+        /* supervisor.c| if (!atomic_compare_exchange_strong(&b->page->group, &none, (int32_t)pid)) { */
         if (w->page_group == TOO_LATE) {
             w->start = NOT_STARTING;
             group_kill(w);
@@ -507,7 +508,7 @@ static void start_command(struct world *w)
         break;
     case TO_OPEN_GATE:
         w->start = NOT_STARTING;
-        /* leash.c| if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1, MSG_NOSIGNAL)) == 1 ||
+        /* supervisor.c| if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1, MSG_NOSIGNAL)) == 1 ||
          *         errno == EPIPE) { */
         if (w->leader == AT_GATE) {
             w->gate = 1;
@@ -538,7 +539,7 @@ void sup_gone(struct world *w, enum runs how)
     w->stop_news = w->stopped_self = w->lease_fd = w->sup_socket = 0;
     w->sup_reset = w->to_sup_count = w->term_sent = 0;
     memset(w->to_sup, 0, sizeof w->to_sup);
-    /* leash_command.c| if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) { */
+    /* supervisor_command.c| if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) { */
     if (w->leader == AT_GATE || w->leader == RUNNING) {
         end_leader(w, BY_KILL);
     }
@@ -585,8 +586,8 @@ static void one_step(struct world *w)
 void sup_step(struct world *w)
 {
     one_step(w);
-    /* leash.c| return b->leash.state == LEASH_DONE || */
-    if (w->mind.state == LEASH_DONE && w->sup == RUNS &&
+    /* supervisor.c| return b->supervisor.state == SUPERVISOR_DONE || */
+    if (w->mind.state == SUPERVISOR_DONE && w->sup == RUNS &&
         w->start == NOT_STARTING) {
         judge_exit(w);
         sup_gone(w, EXITED);

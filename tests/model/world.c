@@ -382,7 +382,7 @@ static void outside_does(struct world *w, enum move m)
         sup_signal(w, SIG_TSTP);
         break;
     case TERM_HOLDER:
-        /* keeper_detached.c| k->told_ns = proc_now() + PASS_ON; */
+        /* holder_detached.c| k->told_ns = proc_now() + PASS_ON; */
         w->told_at = PASS_ON;
         w->sent |= SIG_TERM;
         break;

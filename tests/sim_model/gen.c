@@ -458,11 +458,11 @@ static void gen_token(struct rng *r, struct request *q, char token)
     }
 }
 
-static void gen_from(struct rng *r, struct request *q, const char *line)
+static void gen_from(struct rng *r, struct request *q, const char *session)
 {
-    while (*line != '\0') {
-        size_t n = strcspn(line, " ");
-        char last = line[n - 1];
+    while (*session != '\0') {
+        size_t n = strcspn(session, " ");
+        char last = session[n - 1];
         size_t times = 1;
         if (n > 1 && last == '*') {
             times = rng_below(r, 3);
@@ -472,14 +472,14 @@ static void gen_from(struct rng *r, struct request *q, const char *line)
             times = rng_below(r, 2);
         }
         for (; times > 0; times--) {
-            if (line[0] >= 'A' && line[0] <= 'Z') {
-                gen_token(r, q, line[0]);
+            if (session[0] >= 'A' && session[0] <= 'Z') {
+                gen_token(r, q, session[0]);
             } else {
-                req_add(q, line, n);
+                req_add(q, session, n);
             }
         }
-        line += n;
-        line += *line == ' ';
+        session += n;
+        session += *session == ' ';
     }
 }
 

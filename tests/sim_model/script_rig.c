@@ -325,7 +325,7 @@ struct key {
 struct rig_keys {
     struct rig *rig;
     int64_t now_ms;
-    size_t count, room;
+    size_t count, reserve;
     struct key *key;
 };
 
@@ -350,9 +350,9 @@ static void add_key(void *user, const struct sim_redis_key *key)
     struct sim_redis *server = all->rig->server;
     struct sim_redis_arg value;
     size_t size;
-    if (all->count == all->room) {
-        all->room = all->room ? 2 * all->room : 16;
-        all->key = realloc(all->key, all->room * sizeof *all->key);
+    if (all->count == all->reserve) {
+        all->reserve = all->reserve ? 2 * all->reserve : 16;
+        all->key = realloc(all->key, all->reserve * sizeof *all->key);
         must(all->key, "no memory");
     }
     struct key *k = &all->key[all->count++];

@@ -69,8 +69,8 @@ static const struct rig_shape shapes[] = {
      {FIVE_KEYS, ":r", ":c"},
      {{NULL, NULL}},
      {{"why", "bad release"}}},
-    {"terms",
-     SNIB__SCRIPT_TERMS,
+    {"params",
+     SNIB__SCRIPT_PARAMS,
      false,
      {FIVE_KEYS, ":x:@", ":c"},
      {{NULL, NULL}},
@@ -131,10 +131,10 @@ const struct rig_shape *rig_shape_named(const char *name)
     return NULL;
 }
 
-int rig_words(char *line, char *word[RIG_WORDS])
+int rig_words(char *session, char *word[RIG_WORDS])
 {
     int n = 0;
-    for (char *p = line; n < RIG_WORDS;) {
+    for (char *p = session; n < RIG_WORDS;) {
         p += strspn(p, " \n");
         if (!*p) {
             break;

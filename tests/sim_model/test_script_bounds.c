@@ -25,13 +25,13 @@
 
 static struct rig *rig;
 
-static void do_line(const char *line)
+static void do_line(const char *session)
 {
     char text[400], *word[RIG_WORDS], *told = NULL;
     size_t size;
     struct rig_call c;
     FILE *out = open_memstream(&told, &size);
-    snprintf(text, sizeof text, "%s", line);
+    snprintf(text, sizeof text, "%s", session);
     rig_call_init(&c, word, rig_words(text, word), rig_now(rig));
     rig_send(rig, &c, out);
     rig_call_free(&c);
@@ -47,7 +47,7 @@ static void make_busy(void)
     rig_reset(rig);
     rig_set_now(rig, (RIG_T0_MS - 5000) * 1000);
     do_line("acquire c1 lease=4000");
-    do_line("terms c2 what=size number=9");
+    do_line("params c2 what=size number=9");
     do_line("value_put c3");
     do_line("acquire c4 lock=m");
     rig_set_now(rig, (RIG_T0_MS - 2000) * 1000);
@@ -156,10 +156,10 @@ static const char *odd_reply(const struct subject *s, const char *arg,
     return NULL;
 }
 
-static void begin_call(struct rig_call *c, const char *line)
+static void begin_call(struct rig_call *c, const char *session)
 {
     char text[400], *word[RIG_WORDS];
-    snprintf(text, sizeof text, "%s", line);
+    snprintf(text, sizeof text, "%s", session);
     rig_call_init(c, word, rig_words(text, word), rig_now(rig));
 }
 
@@ -297,9 +297,9 @@ static void a_renewal_takes_so_many(void **state)
 {
     (void)state;
     for (int count = 127; count <= 129; count++) {
-        char *line = NULL;
+        char *session = NULL;
         size_t size;
-        FILE *out = open_memstream(&line, &size);
+        FILE *out = open_memstream(&session, &size);
         struct rig_call c;
         begin_call(&c, "renew a");
         c.args = 1;
@@ -316,9 +316,9 @@ static void a_renewal_takes_so_many(void **state)
         }
         fputs("}", out);
         (void)fclose(out);
-        show(&c, count <= 128 ? line : "-", "so many");
+        show(&c, count <= 128 ? session : "-", "so many");
         rig_call_free(&c);
-        free(line);
+        free(session);
     }
 }
 

@@ -14,7 +14,7 @@
  *
  *     == TITLE             an empty server, at the first instant
  *     > at +5000.250       so many ms (and us) after that
- *     > ear a, deaf a      ~a listens, or no longer
+ *     > ear a, unresponsive a      ~a listens, or no longer
  *     > fault oom          the server is in that state; "none"
  *     > redis SET k v      somebody else's command
  *     > acquire a1 …       a script, see script_rig.h
@@ -52,20 +52,21 @@ static void script(struct rig *r, char *const word[], int words, FILE *out)
     rig_call_free(&c);
 }
 
-static bool step(struct rig *r, const char *line, FILE *out);
+static bool step(struct rig *r, const char *session, FILE *out);
 
 /* What comes of the line, or of so many, as its first line and a number. */
-static bool sum(struct rig *r, const char *line, int count, int from, FILE *out)
+static bool sum(struct rig *r, const char *session, int count, int from,
+                FILE *out)
 {
     char *told = NULL, now[1000];
-    size_t size, lines = 0;
+    size_t size, sessions = 0;
     uint64_t n = UINT64_C(14695981039346656037);
     FILE *tell = open_memstream(&told, &size);
     bool good = true;
     for (int i = 0; good && i < count; i++) {
-        const char *at = strstr(line, "%d");
-        int before = at ? (int)(at - line) : (int)strlen(line);
-        snprintf(now, sizeof now, "%.*s", before, line);
+        const char *at = strstr(session, "%d");
+        int before = at ? (int)(at - session) : (int)strlen(session);
+        snprintf(now, sizeof now, "%.*s", before, session);
         if (at) {
             snprintf(now + before, sizeof now - (size_t)before, "%d%s",
                      from + i, at + 2);
@@ -75,24 +76,24 @@ static bool sum(struct rig *r, const char *line, int count, int from, FILE *out)
     (void)fclose(tell);
     for (const char *p = told; *p; p++) {
         n = (n ^ (uint8_t)*p) * UINT64_C(1099511628211);
-        lines += *p == '\n';
+        sessions += *p == '\n';
     }
-    if (lines) {
+    if (sessions) {
         fprintf(out, "%.*s\n  %zu lines, %016llx\n", (int)strcspn(told, "\n"),
-                told, lines, (unsigned long long)n);
+                told, sessions, (unsigned long long)n);
     }
     free(told);
     return good;
 }
 
-static bool sum_line(struct rig *r, const char *line, FILE *out)
+static bool sum_line(struct rig *r, const char *session, FILE *out)
 {
     int count, from, at = 0;
-    if (strncmp(line, "sum ", 4) == 0) {
-        return sum(r, line + 4, 1, 0, out);
+    if (strncmp(session, "sum ", 4) == 0) {
+        return sum(r, session + 4, 1, 0, out);
     }
-    return sscanf(line, "many %d %d %n", &count, &from, &at) == 2 && at &&
-           sum(r, line + at, count, from, out);
+    return sscanf(session, "many %d %d %n", &count, &from, &at) == 2 && at &&
+           sum(r, session + at, count, from, out);
 }
 
 static bool is(const char *word, const char *other)
@@ -113,15 +114,15 @@ static bool state(struct rig *r, const char *what, const char *value)
     return true;
 }
 
-static bool step(struct rig *r, const char *line, FILE *out)
+static bool step(struct rig *r, const char *session, FILE *out)
 {
     char text[4000], *word[RIG_WORDS];
-    snprintf(text, sizeof text, "%s", line);
+    snprintf(text, sizeof text, "%s", session);
     int words = rig_words(text, word);
     if (words && rig_shape_named(word[0])) {
         script(r, word, words, out);
     } else if (words > 1 && (is(word[0], "sum") || is(word[0], "many"))) {
-        return sum_line(r, line, out);
+        return sum_line(r, session, out);
     } else if (words > 1 && is(word[0], "redis")) {
         fputs("  ", out);
         rig_command(r, word + 1, words - 1, out);
@@ -136,22 +137,22 @@ static bool step(struct rig *r, const char *line, FILE *out)
 /* The text of a file with its outcomes as they are now. */
 static char *played(const char *path)
 {
-    char *line = NULL, *text = NULL;
-    size_t room = 0, size, number = 0;
+    char *session = NULL, *text = NULL;
+    size_t reserve = 0, size, number = 0;
     FILE *in = fopen(path, "r"), *out = open_memstream(&text, &size);
     struct rig *r = rig_new();
     bool good = in && out;
-    while (good && getline(&line, &room, in) >= 0) {
+    while (good && getline(&session, &reserve, in) >= 0) {
         number++;
-        if (strncmp(line, "  ", 2) == 0) {
+        if (strncmp(session, "  ", 2) == 0) {
             continue; /* an outcome */
         }
-        fputs(line, out);
-        if (strncmp(line, "== ", 3) == 0) {
+        fputs(session, out);
+        if (strncmp(session, "== ", 3) == 0) {
             rig_reset(r);
-        } else if (line[0] == '>') {
-            line[strcspn(line, "\n")] = 0;
-            good = step(r, line + 2, out);
+        } else if (session[0] == '>') {
+            session[strcspn(session, "\n")] = 0;
+            good = step(r, session + 2, out);
         }
     }
     if (!good) {
@@ -160,7 +161,7 @@ static char *played(const char *path)
         exit(64);
     }
     rig_free(r);
-    free(line);
+    free(session);
     (void)fclose(in);
     (void)fclose(out);
     return text;
@@ -190,7 +191,7 @@ static size_t line_of(const char *p)
 static int compare(const char *path, const char *is, const char *now)
 {
     const char *scene = "", *made = "";
-    for (size_t line = 1; *is || *now; line++) {
+    for (size_t session = 1; *is || *now; session++) {
         size_t n = line_of(is), m = line_of(now);
         scene = strncmp(is, "== ", 3) == 0 ? is : scene;
         made = *is == '>' ? is : made;
@@ -199,8 +200,8 @@ static int compare(const char *path, const char *is, const char *now)
                     "%s:%zu: it is not as it was.\n%.*s%.*swas:%.*snow:%.*s"
                     "Was it meant? Then test_script_steps --record %s, and "
                     "read the difference.\n",
-                    path, line, (int)line_of(scene), scene, (int)line_of(made),
-                    made, (int)n, is, (int)m, now, path);
+                    path, session, (int)line_of(scene), scene,
+                    (int)line_of(made), made, (int)n, is, (int)m, now, path);
             return 1;
         }
         is += n;

@@ -49,13 +49,13 @@ static bool is_id(const uint64_t a[2], const uint64_t b[2])
 
 /* -- what is held ----------------------------------------------------------------- */
 
-static const struct snib__claim *claim_of(struct snib__mem_lock *lock,
-                                          const uint64_t request[2])
+static const struct snib__stored_claim *claim_of(struct snib__mem_lock *lock,
+                                                 const uint64_t request[2])
 {
     if (lock) {
         SNIB__LIST_EACH (l, &lock->claims) {
-            const struct snib__claim *c =
-                &SNIB__CONTAINER(l, struct snib__mem_claim, link)->c;
+            const struct snib__stored_claim *c =
+                &SNIB__CONTAINER(l, struct snib__memory_claim, link)->c;
             if (is_id(c->request, request)) {
                 return c;
             }
@@ -64,14 +64,15 @@ static const struct snib__claim *claim_of(struct snib__mem_lock *lock,
     return NULL;
 }
 
-static const char *bad_claim(const struct snib__claim *c,
-                             const struct snib__turn *t, const struct handle *h)
+static const char *bad_claim(const struct snib__stored_claim *c,
+                             const struct snib__claim *t,
+                             const struct handle *h)
 {
-    if (!c || !snib__claim_holds(c)) {
+    if (!c || !snib__rules_claim_holds(c)) {
         return "the store does not have it";
     }
     if (c->token != t->token0 || h->grant.token < t->token0 ||
-        h->grant.token > t->token0 + t->room) {
+        h->grant.token > t->token0 + t->reserve) {
         return "the store has it with another token";
     }
     return c->until.ns < t->deadline.ns
@@ -85,8 +86,9 @@ static void check_held(const struct world *w, const struct actor *a,
 {
     UNSEEN;
     struct snib_client *c = w->client[a->client];
-    struct snib__seat *s = snib__engine_seat(c->engine, h->grant.ticket);
-    const struct snib__turn *t = s ? s->site->turn : NULL;
+    struct snib__acquisition *s =
+        snib__engine_acquisition(c->engine, h->grant.ticket);
+    const struct snib__claim *t = s ? s->local->claim : NULL;
     if (!t || t->holder != s || sched_now() >= t->deadline.ns) {
         return;
     }
@@ -109,11 +111,11 @@ static bool has_state(const struct world *w, int client, const char *name,
         return false;
     }
     SNIB__LIST_EACH (l, &lock->claims) {
-        const struct snib__claim *c =
-            &SNIB__CONTAINER(l, struct snib__mem_claim, link)->c;
-        bool counts =
-            snib__claim_holds(c) ||
-            (waits && (c->state == SNIB__WAITS || c->state == SNIB__DEAF));
+        const struct snib__stored_claim *c =
+            &SNIB__CONTAINER(l, struct snib__memory_claim, link)->c;
+        bool counts = snib__rules_claim_holds(c) ||
+                      (waits && (c->state == SNIB__WAITS ||
+                                 c->state == SNIB__UNRESPONSIVE));
         if (counts && is_id(c->client, w->client[client]->id)) {
             return true;
         }
@@ -135,7 +137,7 @@ int64_t books_gate(const struct world *w, const char *name)
 {
     UNSEEN;
     const struct snib__mem_lock *lock = lock_of(w, name);
-    return lock ? lock->terms.gate : 0;
+    return lock ? lock->params.latch : 0;
 }
 
 static bool anybody_wants(const struct world *w, int client, int name)
@@ -203,16 +205,16 @@ static void say_client(const struct world *w, int client)
     snib__engine_counts(c->engine, &n);
     snib__engine_store_state(c->engine, (snib_instant){sched_now()}, &store);
     sched_say("client %d: %u %u, seats %u %u %u %u, turns %u %u, asked %u",
-              client, n.sites, n.stakes, n.seats, n.waiting, n.held, n.leaving,
-              n.turns, n.requests, (unsigned)n.asks);
+              client, n.local_locks, n.own_claims, n.acquisitions, n.waiting,
+              n.held, n.leaving, n.claims, n.requests, (unsigned)n.asks);
     sched_say("%u passes, %u yields, %u renewals, due %lld, store %d %d %s",
               (unsigned)n.passes, (unsigned)n.yields, (unsigned)n.renewals,
               (long long)snib__engine_due(c->engine).ns, store.reachable,
               store.err, store.text);
     sched_say("keeper %d %d, worker %d, odd %u, event %d, armed %lld, %d%d%d",
-              c->keeper_on, c->roles.line[SNIB__BELL_LINE].reader, c->worker_on,
-              c->odd_calls, c->event_set, (long long)c->armed.ns, c->closed,
-              c->stopped, c->ended);
+              c->background_on, c->roles.sock[SNIB__NOTIFIER_SOCKET].reader,
+              c->worker_on, c->odd_calls, c->event_set, (long long)c->armed.ns,
+              c->closed, c->stopped, c->ended);
 }
 
 void books_say(const struct world *w)
@@ -227,16 +229,16 @@ void books_say(const struct world *w)
 static void say_lines(const struct snib_client *c, int client)
 {
     UNSEEN;
-    for (uint32_t i = 0; i < SNIB__LINES; i++) {
-        const struct snib__line *l = &c->line[i];
-        bool chan = i < c->out->chans;
+    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
+        const struct snib__socket *l = &c->sock[i];
+        bool conn = i < c->out->conns;
         if (l->fd >= 0) {
             sched_say("line %d.%u: state %d, reader %d, %s", client, i,
-                      l->state, c->roles.line[i].reader,
+                      l->state, c->roles.sock[i].reader,
                       l->asleep ? "polled" : "awake");
             sched_say("   %zu to send, %u awaited, armed %x",
-                      chan ? snib__buf_size(&c->out->chan[i].out) : 0,
-                      chan ? c->out->chan[i].awaited : 0, l->armed);
+                      conn ? snib__buf_size(&c->out->conn[i].out) : 0,
+                      conn ? c->out->conn[i].awaited : 0, l->armed);
         }
     }
 }

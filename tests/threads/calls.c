@@ -14,7 +14,7 @@
 static struct world *w;
 
 void calls_told(void *data, struct snib_grant grant, snib_state state,
-                snib_reason reason)
+                snib_cause reason)
 {
     struct handle *h = data;
     (void)reason;
@@ -251,9 +251,9 @@ static bool out_of_place(const struct actor *a, const struct handle *h, verb v)
         if (k->name != h->name || !k->lock) {
             continue;
         }
-        bool of_lane = k->start.open || k->drop.open || (k->count && k->lane);
-        if ((waits && (of_lane || (h->permits && k->count))) ||
-            (starts && (of_lane || k->count))) {
+        bool of_owner = k->start.open || k->drop.open || (k->count && k->owner);
+        if ((waits && (of_owner || (h->permits && k->count))) ||
+            (starts && (of_owner || k->count))) {
             return true;
         }
     }

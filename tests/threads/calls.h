@@ -8,6 +8,6 @@ void calls_act(struct world *, struct actor *, const struct step *);
 /* At its end it gives back what it holds and ends what it has started. */
 void calls_clean_up(struct world *, struct actor *);
 /* The on_change of letter c; data: the handle. */
-void calls_told(void *data, struct snib_grant, snib_state, snib_reason);
+void calls_told(void *data, struct snib_grant, snib_state, snib_cause);
 
 #endif

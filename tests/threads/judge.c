@@ -46,10 +46,11 @@ static bool surely_holds(const struct world *w, const struct actor *a,
            sched_now() < h->since + SURE_NS;
 }
 
-static bool same_owner(const struct actor *a, const struct handle *h, bool lane,
-                       const struct actor *b, const struct handle *k)
+static bool same_owner(const struct actor *a, const struct handle *h,
+                       bool owner, const struct actor *b,
+                       const struct handle *k)
 {
-    return a == b && (h == k || (!lane && !k->lane && !h->permits));
+    return a == b && (h == k || (!owner && !k->owner && !h->permits));
 }
 
 static bool holds_anything(const struct actor *a)
@@ -73,7 +74,7 @@ bool judge_was_late(snib_err err, uint32_t warps)
 }
 
 static void check_alone(const struct world *w, const struct actor *a,
-                        const struct handle *h, bool lane)
+                        const struct handle *h, bool owner)
 {
     for (int i = 0; i < w->actors; i++) {
         const struct actor *b = &w->actor[i];
@@ -82,7 +83,7 @@ static void check_alone(const struct world *w, const struct actor *a,
             /* What another client holds it may not know to be forced. */
             bool sure = a->client == b->client || !w->name[h->name].forces;
             if (other->name == h->name && sure && surely_holds(w, b, other) &&
-                !same_owner(a, h, lane, b, other) &&
+                !same_owner(a, h, owner, b, other) &&
                 !(h->reads && other->reads)) {
                 sched_fail("two owners of %s: thread %d has it, and thread %d "
                            "was granted it",
@@ -123,14 +124,14 @@ static bool holds_name(const struct actor *a, int name)
 }
 
 void judge_granted(struct world *w, struct actor *a, struct handle *h,
-                   struct snib_grant grant, bool lane, uint32_t forces)
+                   struct snib_grant grant, bool owner, uint32_t forces)
 {
     bool again = holds_name(a, h->name);
     bool many = h->permits && h->permits_held;
     bool ended = w->shut[a->client].stopping; /* others may have it already */
     bool sure = forces == w->name[h->name].forces && !ended;
     if (sure && !many) {
-        check_alone(w, a, h, lane);
+        check_alone(w, a, h, owner);
     } else if (sure) {
         check_room(w, a, h);
     }
@@ -151,7 +152,7 @@ void judge_granted(struct world *w, struct actor *a, struct handle *h,
     }
     if (!h->count++) {
         h->grant = grant;
-        h->lane = lane;
+        h->owner = owner;
         h->since = a->began; /* at the earliest */
         h->forces = forces;
     }
@@ -178,7 +179,7 @@ void judge_begin(struct world *w, struct actor *a, struct handle *h,
     uint32_t mine = 0;
     for (int i = 0; i < LETTERS; i++) {
         const struct handle *k = &a->handle[i];
-        mine += k->wants && k->name == h->name && !k->lane && !k->start.open;
+        mine += k->wants && k->name == h->name && !k->owner && !k->start.open;
     }
     a->others = w->name[h->name].wanted - mine;
     judge_wants(w, h, true);
@@ -307,7 +308,7 @@ void judge_released(struct world *w, struct actor *a, struct handle *h,
         judge_wrong(w, a, "release", err, why);
     }
     if (!h->count) {
-        h->lane = false;
+        h->owner = false;
         judge_wants(w, h, false);
     }
 }
@@ -327,7 +328,7 @@ void judge_status(struct world *w, struct actor *a, struct handle *h,
                   const struct snib_status *is, const char *explained)
 {
     sched_say("= %s %d, %lld of %lld ms, %u %s", snib_state_text(is->state),
-              (int)is->reason, (long long)is->left_ms, (long long)is->held_ms,
+              (int)is->cause, (long long)is->left_ms, (long long)is->held_ms,
               is->holds, explained);
     if (!surely_holds(w, a, h)) {
         return;
@@ -365,7 +366,7 @@ void judge_frees(struct world *w, struct actor *a, struct handle *h)
     (void)a;
     w->name[h->name].blurred = true;
     h->count = 0;
-    h->lane = false;
+    h->owner = false;
     h->start.cancelled = h->start.freed = true;
     judge_wants(w, h, false);
 }

@@ -85,7 +85,7 @@ struct actor;
 /* A start, from its call to its event. */
 struct start {
     struct handle *of;
-    struct actor *owner;
+    struct actor *actor_of;
     bool drops; /* a release                                               */
     bool open, answered, cancelled;
     bool freed; /* its handle was                                          */
@@ -102,7 +102,7 @@ struct handle {
     int name;
     bool reads, permits;
     bool calling; /* its callback runs                                     */
-    bool lane;    /* granted to a lane of its own, by a start              */
+    bool owner;   /* granted to an owner of its own, by a start              */
     bool wants;   /* its owner has or wants the lock                       */
     struct snib_grant grant;
     uint32_t count; /* holds                                               */
@@ -238,7 +238,7 @@ uint32_t judge_warps(const struct world *);
 void judge_timeout(const struct world *, const struct actor *, const char *call,
                    int64_t limit, uint32_t warps);
 void judge_granted(struct world *, struct actor *, struct handle *,
-                   struct snib_grant, bool lane, uint32_t forces);
+                   struct snib_grant, bool owner, uint32_t forces);
 const char *judge_bad_end(const struct world *, const struct actor *,
                           const struct handle *, snib_err);
 void judge_wants(struct world *, struct handle *, bool yes);

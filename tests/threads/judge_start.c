@@ -65,17 +65,17 @@ static void check_refused(const struct world *w, const struct start *s,
     if (err == SNIB_ERR_CANCELLED) {
         why = s->cancelled ? NULL : "nobody cancelled it";
     } else if (err == SNIB_ERR_TIMEOUT) {
-        judge_timeout(w, s->owner, "start", s->limit, s->warps);
+        judge_timeout(w, s->actor_of, "start", s->limit, s->warps);
     } else if (err == SNIB_ERR_LOST) {
         why = w->name[s->of->name].forces ? NULL : "nothing was lost";
     } else if (err == SNIB_ERR_CLOSED) {
-        why = w->shut[s->owner->client].closing ? NULL : "nobody closed it";
+        why = w->shut[s->actor_of->client].closing ? NULL : "nobody closed it";
     } else if (!judge_was_late(err, s->warps) &&
                !(err == SNIB_ERR_UNKNOWN && s->freed)) {
         why = "that may not be";
     }
     if (why) {
-        judge_wrong(w, s->owner, "start", err, why);
+        judge_wrong(w, s->actor_of, "start", err, why);
     }
 }
 
@@ -89,26 +89,26 @@ void judge_event(struct world *w, const struct snib_event *ev)
     if (ev->kind == SNIB_EV_STATE) {
         return;
     }
-    sched_say("event of thread %d: %d %s %s", judge_index(w, s->owner),
+    sched_say("event of thread %d: %d %s %s", judge_index(w, s->actor_of),
               (int)ev->kind, snib_err_name(ev->error.code), ev->error.text);
     if (!s->open || s->events++) {
         sched_fail("thread %d: a second event of one start",
-                   judge_index(w, s->owner));
+                   judge_index(w, s->actor_of));
     }
     if (s->drops ? ev->kind != SNIB_EV_RELEASED
                  : ev->kind != SNIB_EV_GRANTED && ev->kind != SNIB_EV_REFUSED) {
         sched_fail("thread %d: an event of another kind",
-                   judge_index(w, s->owner));
+                   judge_index(w, s->actor_of));
     }
     if (ev->kind == SNIB_EV_REFUSED) {
         check_refused(w, s, ev->error.code);
     } else if (ev->kind == SNIB_EV_GRANTED && ev->error.code) {
-        judge_wrong(w, s->owner, "start", ev->error.code, "and was granted");
+        judge_wrong(w, s->actor_of, "start", ev->error.code, "and was granted");
     } else if (ev->kind == SNIB_EV_RELEASED) {
-        const char *why = judge_bad_end(w, s->owner, s->of, ev->error.code);
+        const char *why = judge_bad_end(w, s->actor_of, s->of, ev->error.code);
         if (why && !(ev->error.code == SNIB_ERR_UNKNOWN &&
-                     w->shut[s->owner->client].stopping)) {
-            judge_wrong(w, s->owner, "drop", ev->error.code, why);
+                     w->shut[s->actor_of->client].stopping)) {
+            judge_wrong(w, s->actor_of, "drop", ev->error.code, why);
         }
     }
     s->ev = *ev;
@@ -131,7 +131,7 @@ void judge_took_drop(struct world *w, struct actor *a, struct handle *h)
 {
     (void)a;
     h->drop.open = false;
-    h->lane = false;
+    h->owner = false;
     judge_wants(w, h, false);
 }
 

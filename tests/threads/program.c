@@ -72,7 +72,7 @@ struct snib_lock *program_lock(struct snib_client *c, int letter,
     struct snib_lock *lock;
     struct snib_error error;
     o.lease_ms = LEASE_MS;
-    o.no_local_pass = handle_letters[letter] == 'n';
+    o.no_local_hand_over = handle_letters[letter] == 'n';
     o.kind = handle_letters[letter] == 'r'          ? SNIB_READ
              : strchr("st", handle_letters[letter]) ? SNIB_PERMITS
                                                     : SNIB_MUTEX;
@@ -99,7 +99,7 @@ void program_handle(struct world *to, struct actor *a, int at, int letter)
     h->reads = handle_letters[letter] == 'r';
     h->permits = h->name >= 2;
     h->start.of = h->drop.of = h;
-    h->start.owner = h->drop.owner = a;
+    h->start.actor_of = h->drop.actor_of = a;
     h->drop.drops = true;
     h->lock = program_lock(to->client[a->client], letter, h);
     to->name[h->name].used = true;

@@ -27,7 +27,7 @@ static struct {
     struct pollfd peer[CONNECTIONS];
     int id[CONNECTIONS]; /* in the model; 0: not greeted yet                */
     nfds_t peers;
-    nfds_t turn;
+    nfds_t claim;
     bool stirs; /* somebody has connected, or the run ends                 */
     bool cuts;
     bool ends;
@@ -110,9 +110,9 @@ static void *serve(void *unused)
             continue;
         }
         for (nfds_t i = 0; i < server.peers; i++) {
-            nfds_t k = (server.turn + i) % server.peers;
+            nfds_t k = (server.claim + i) % server.peers;
             if (server.peer[k].revents) {
-                server.turn = k + 1;
+                server.claim = k + 1;
                 hear(k);
                 break;
             }

@@ -57,7 +57,7 @@ static struct {
     int64_t now;
     struct {
         const void *mutex;
-        int owner; /* -1: free                                             */
+        int actor_of; /* -1: free                                             */
     } mutex[MUTEXES];
     int mutexes;
     struct {
@@ -107,7 +107,7 @@ static void stir_text(int thread, const char *text)
     }
 }
 
-static struct note *note_new(int thread)
+static struct note *op_new(int thread)
 {
     UNSEEN;
     struct note *n = &all.note[all.notes++ % NOTES];
@@ -127,7 +127,7 @@ void sched_say(const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     stir_text(all.running, text);
-    snprintf(note_new(all.running)->text, sizeof all.note->text, "%.40s", text);
+    snprintf(op_new(all.running)->text, sizeof all.note->text, "%.40s", text);
 }
 
 static void print_trace(void)
@@ -190,13 +190,13 @@ static int owner_of(const void *mutex)
 {
     for (int i = 0; i < all.mutexes; i++) {
         if (all.mutex[i].mutex == mutex) {
-            return all.mutex[i].owner;
+            return all.mutex[i].actor_of;
         }
     }
     return -1;
 }
 
-static void set_owner(const void *mutex, int owner)
+static void set_owner(const void *mutex, int actor_of)
 {
     int i = 0;
     while (i < all.mutexes && all.mutex[i].mutex != mutex) {
@@ -206,9 +206,9 @@ static void set_owner(const void *mutex, int owner)
         sched_fail("the scheduler knows %d mutexes at most", MUTEXES);
     }
     all.mutex[i].mutex = mutex;
-    all.mutex[i].owner = owner;
-    if (owner >= 0) {
-        all.thread[owner].holds++;
+    all.mutex[i].actor_of = actor_of;
+    if (actor_of >= 0) {
+        all.thread[actor_of].holds++;
     }
 }
 
@@ -286,7 +286,7 @@ static void fire_timers(void)
 static void move_time(int64_t to, bool decided)
 {
     UNSEEN;
-    snprintf(note_new(SCHED_WARP)->text, sizeof all.note->text,
+    snprintf(op_new(SCHED_WARP)->text, sizeof all.note->text,
              "%s: %.3f ms pass", decided ? "decided" : "all wait",
              (double)(to - all.now) / 1e6);
     if (decided) {
@@ -419,7 +419,7 @@ static void reschedule(void)
 
 static void note(const char *what, const void *object)
 {
-    struct note *n = note_new(self);
+    struct note *n = op_new(self);
     n->what = what;
     n->object = object;
     stir_text(self, what);

@@ -44,7 +44,7 @@ struct wide_actor {
     struct snib_grant of_multi[4];
     bool multi_held;
     struct snib_ring *ring;
-    struct snib_ring_place *place;
+    struct snib_ring_membership *place;
     struct snib_lock *started[WIDE_STARTS]; /* whose events are to come   */
     uint64_t ticket[WIDE_STARTS];
     int start_of[WIDE_STARTS]; /* client                                   */
@@ -92,7 +92,7 @@ void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The answer of a call; the rules of answers are looked at. */
 snib_err told(const char *what, snib_err, const struct snib_error *);
 /* NULL or, mostly, the error's room, filled with something. */
-struct snib_error *room(struct snib_error *);
+struct snib_error *reserve(struct snib_error *);
 void tell_bytes(const char *what, const void *, size_t);
 void tell_grant(const char *what, snib_err, struct snib_grant);
 void tell_status(struct snib_lock *, struct snib_grant);
@@ -126,6 +126,6 @@ void wide_clients(struct wide_actor *); /* wide_clients.c */
 void wide_elect_new(struct snib_elect **ret);
 void wide_values_begin(void);
 void wide_take(int client, int rounds);
-void wide_changed(void *data, struct snib_grant, snib_state, snib_reason);
+void wide_changed(void *data, struct snib_grant, snib_state, snib_cause);
 
 #endif

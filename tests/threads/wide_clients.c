@@ -42,7 +42,7 @@ static void open_wrongly(void)
                                       "0123456789abcdef0123456789abcdeg",
                                       "0123456789abcdef0123456789abcdef"};
     struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     struct snib_client *c = (void *)&o;
     o.url = ONE_OF("url", urls);
     if (chance("no url", 5)) {
@@ -63,8 +63,8 @@ static void open_wrongly(void)
     }
     if (c) {
         struct snib__counts counts;
-        uint32_t awaited[SNIB__CHANS];
-        int reader[SNIB__CHANS];
+        uint32_t awaited[SNIB__CONNS];
+        int reader[SNIB__CONNS];
         snib__client_counts(c, &counts, awaited, reader);
         tell("%s %s", snib_client_url(c), snib_client_id(c));
         tell("%u %d", awaited[0], reader[0]);

@@ -122,8 +122,8 @@ static void put_field(struct snib__buf *b)
     static const size_t sizes[] = {0,  1,   5,   31,  32,  33,   63,  64,
                                    65, 127, 129, 300, 512, 1023, 1025};
     static const char *const abouts[] = {
-        "host=h&user=u&program=p&reason=r&pid=12&since=1699999999000&lane=7",
-        "host=%01%7f&reason=a%0ab%00c&pid=-5&since=-1&lane=-2",
+        "host=h&user=u&program=p&reason=r&pid=12&since=1699999999000&owner=7",
+        "host=%01%7f&reason=a%0ab%00c&pid=-5&since=-1&owner=-2",
         "pid=99999999999999999999&held=0123456789abcdef,00000000000000ff&host",
         ""};
     enum snib__field key = (enum snib__field)keys[pick("key", sizeof keys - 1)];
@@ -173,7 +173,7 @@ static bool is_look(const struct snib__request *r)
     return r->answer == SNIB__DONE && r->result &&
            (r->verb == SNIB__INSPECT || r->verb == SNIB__LIST ||
             r->verb == SNIB__DOCTOR || r->verb == SNIB__FORCE ||
-            r->verb == SNIB__TERMS);
+            r->verb == SNIB__PARAMS);
 }
 
 /* -- the store ----------------------------------------------------------------------- */
@@ -208,8 +208,9 @@ static void dice_exec(void *instance, snib_instant now,
              "place %u all %d queue %d only %d listen %d resent %d lease %lld "
              "beside %d text %.*s",
              (int)r->verb, (int)r->answer, r->op, (int)r->kind, r->permits,
-             r->rank, r->company, r->place, r->all, r->may_queue, r->only_asks,
-             r->listen, r->resent, (long long)r->lease.ns, r->beside[0] != 0,
+             r->rank, r->batch, r->index, r->all, r->may_queue, r->only_asks,
+             r->listen, r->resent, (long long)r->lease.ns,
+             r->upgrade_of[0] != 0,
              r->verb == SNIB__VALUE_PUT ? 0 : (int)r->text_size,
              r->text ? r->text : "");
         all[n] = r;

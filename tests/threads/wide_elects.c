@@ -29,7 +29,7 @@ void wide_elect_new(struct snib_elect **ret)
     static const int64_t leases[] = {0, 0, 200, 1500, 49, 86400001};
     static const char *const ids[] = {NULL, "candidate", "", "a\tb"};
     struct snib_elect_options o = SNIB_INIT(snib_elect_options);
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     struct snib_elect *fresh = NULL;
     int client = (int)pick("client", (uint64_t)wide.clients);
     const char *name =
@@ -58,7 +58,7 @@ static void tell_leader(snib_err err, struct snib_leader *l)
     if (l) {
         tell("leader term %" PRId64 " '%s' %s %s %s %s pid %" PRId64
              " since %" PRId64 " left %" PRId64 " candidates %zu self %d",
-             l->term, l->id, l->owner, l->host, l->user, l->program, l->pid,
+             l->term, l->id, l->client_id, l->host, l->user, l->program, l->pid,
              l->since_ms, l->left_ms, l->candidates, l->self);
     }
     snib_leader_free(l);
@@ -70,7 +70,7 @@ static void status(struct snib_elect *c)
     memset(&s, 1, sizeof s);
     snib_elect_status(c, &s);
     tell("candidate %s %s term %" PRId64 " left %" PRId64 ", %d",
-         snib_elect_state_text(s.state), snib_reason_text(s.reason), s.term,
+         snib_elect_state_text(s.state), snib_cause_text(s.cause), s.term,
          s.left_ms, snib_elect_leading(c));
     errno = 0;
     int fd = snib_elect_fd(c);
@@ -80,7 +80,7 @@ static void status(struct snib_elect *c)
 
 static void campaign(struct snib_elect *c)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     int64_t term = 7;
     snib_err err = snib_elect_campaign(c, wide_wait(), &term, to);
     (void)told("campaign", err, to);
@@ -92,7 +92,7 @@ static void campaign(struct snib_elect *c)
 
 static void elect(struct wide_actor *a)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     struct snib_leader *l = NULL;
     if (!a->elect[1]) {
         wide_elect_new(&a->elect[1]);
@@ -164,8 +164,8 @@ static void join(struct wide_actor *a, struct snib_client *c, const char *name,
         "01234567890123456789012345678901234567890123456789012345678901234"};
     static const int64_t leases[] = {0, 0, 300, 49};
     struct snib_ring_options o = SNIB_INIT(snib_ring_options);
-    struct snib_error e, *to = room(&e);
-    struct snib_ring_place *p = NULL;
+    struct snib_error e, *to = reserve(&e);
+    struct snib_ring_membership *p = NULL;
     o.lease_ms = ONE_OF("lease", leases);
     o.wait_ms = wide_wait();
     o.on_change = chance("told", 3) ? wide_changed : NULL;
@@ -186,7 +186,7 @@ static void join(struct wide_actor *a, struct snib_client *c, const char *name,
 
 static void places(struct wide_actor *a)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     int client = (int)pick("client", (uint64_t)wide.clients);
     struct snib_client *c = chance("nobody", 40) ? NULL : wide.client[client];
     size_t size = 0;

@@ -44,7 +44,7 @@ struct wide_grant *wide_some_grant(struct wide_actor *a)
 
 static void release(struct wide_grant *g)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     snib_err err = told("release", snib_release(g->lock, g->grant, to), to);
     tell_status(g->lock, g->grant);
     if (!err && chance("twice", 6)) {
@@ -59,7 +59,7 @@ static void renew(struct wide_grant *g)
 {
     static const int64_t leases[] = {0,    0,  50,       300,
                                      2000, 49, 86400000, 86400001};
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     int64_t ms = ONE_OF("renew", leases);
     tell("renew %" PRId64, ms);
     (void)told("renew", snib_renew(g->lock, g->grant, ms, to), to);
@@ -80,7 +80,7 @@ static void explain(struct wide_grant *g)
 
 static void look(struct wide_grant *g)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     uint32_t slot = 77;
     tell_status(g->lock, g->grant);
     errno = 0;
@@ -113,7 +113,7 @@ static void many(struct wide_grant *g)
 static void adopt(struct wide_actor *a, struct snib_lock *lock)
 {
     static const int64_t leases[] = {0, 300, 2000, 49, 86400001};
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     struct snib_grant got = {7, 7};
     char word[SNIB_GRANT_TEXT];
     memcpy(word, a->text, sizeof word);
@@ -136,7 +136,7 @@ static void adopt(struct wide_actor *a, struct snib_lock *lock)
 static void text(struct wide_actor *a, struct wide_grant *g)
 {
     char word[SNIB_GRANT_TEXT] = "before", id[SNIB_GRANT_TEXT] = "before";
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     size_t size = chance("short", 8) ? pick("how short", 96) : sizeof word;
     snib_err err = snib_grant_export(g->lock, g->grant, word, size, to);
     (void)told("export", err, to);
@@ -159,7 +159,7 @@ static void text(struct wide_actor *a, struct wide_grant *g)
 
 static void abandon(struct wide_actor *a, struct wide_grant *g)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     text(a, g);
     snib_err err =
         told("abandon", snib_grant_abandon(g->lock, g->grant, to), to);

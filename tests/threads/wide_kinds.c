@@ -18,7 +18,7 @@ static void semaphore(struct snib_client *c, const char *name, size_t size)
         1,          -1,          2,           -2,        0,        1000000000,
         1000000001, -1000000000, -1000000001, INT64_MAX, INT64_MIN};
     struct snib_semaphore is = {7, 7, 7, 7};
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     bool set = chance("set before", 2), untold = chance("untold", 5);
     uint32_t n = count();
     switch (pick("semaphore", 4)) {
@@ -48,7 +48,7 @@ static void semaphore(struct snib_client *c, const char *name, size_t size)
 
 static void latch(struct snib_client *c, const char *name, size_t size)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     bool set = chance("set before", 2), untold = chance("untold", 5);
     uint32_t left = 77, n = count();
     switch (pick("latch", 6)) {
@@ -86,7 +86,7 @@ static void latch(struct snib_client *c, const char *name, size_t size)
 
 static void barrier(struct snib_client *c, const char *name, size_t size)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     int64_t generation = 77;
     uint32_t parties =
         chance("odd parties", 8) ? count() : 1 + (uint32_t)pick("of", 3);

@@ -67,11 +67,11 @@ int64_t wide_wait(void)
 /* -- handles ------------------------------------------------------------------------- */
 
 void wide_changed(void *data, struct snib_grant g, snib_state state,
-                  snib_reason reason)
+                  snib_cause reason)
 {
     struct wide_actor *a = data;
     tell("callback %" PRIu64 " %" PRId64 " %s %s", g.ticket, g.token,
-         snib_state_text(state), snib_reason_text(reason));
+         snib_state_text(state), snib_cause_text(reason));
     if (a && chance("callback stops", 30)) {
         int client = (int)pick("client", (uint64_t)wide.clients);
         tell("callback stops %d", client);
@@ -162,7 +162,7 @@ static void options(struct snib_lock_options *o, const char *name, void *data)
     o->confirm = chance("confirm", 6);
     o->no_reentry = chance("no reentry", 6);
     o->spin = chance("spin", 8);
-    o->no_local_pass = chance("no local pass", 4);
+    o->no_local_hand_over = chance("no local pass", 4);
     if (chance("callback", 2)) {
         o->on_change = wide_changed;
         o->data = data;
@@ -182,7 +182,7 @@ struct snib_lock *wide_lock_new(int client, void *data)
     options(&o, name, data);
     name = chance("no name at all", 60) ? NULL : name;
     bool plain = chance("no options", 8);
-    struct snib_error *to = room(&e);
+    struct snib_error *to = reserve(&e);
     snib_err err =
         snib_lock_new(wide.client[client], name, plain ? NULL : &o, &lock, to);
     tell("lock %s of %d kind %d lease %" PRId64, name ? name : "-", client,
@@ -239,7 +239,7 @@ bool wide_options(struct snib_acquire_options *o)
         "0000000000000009"};
     *o = (struct snib_acquire_options)SNIB_INIT(snib_acquire_options);
     o->wait_ms = wide_wait();
-    o->lane = chance("lane", 5) ? snib_lane_new() : 0;
+    o->owner = chance("owner", 5) ? snib_owner_new() : 0;
     o->reason = ONE_OF("why", reasons);
     o->above = chance("above", 10) ? ONE_OF("what above", aboves) : NULL;
     o->permits = chance("so many", 6) ? (uint32_t)pick("how many", 5) : 0;
@@ -248,7 +248,7 @@ bool wide_options(struct snib_acquire_options *o)
         o->permits = SNIB_PERMITS_MAX + (uint32_t)pick("more", 2);
     }
     if (chance("odd", 30)) {
-        o->lane = 5;
+        o->owner = 5;
     }
     if (chance("odd size", 40)) {
         o->size--;
@@ -289,7 +289,7 @@ void wide_locks(struct wide_actor *a)
         return;
     }
     bool given = wide_options(&o);
-    struct snib_error *to = room(&e);
+    struct snib_error *to = reserve(&e);
     if (chance("within", 12) && !a_pull(a, lock)) {
         snib_err err =
             snib__acquire_within(lock, (int64_t)pick("ns", 3000000), &g, to);

@@ -8,7 +8,7 @@
 static void inspect(struct wide_actor *a, struct snib_client *c,
                     const char *name, size_t size)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     struct snib_view *v = NULL;
     struct snib_ring *r = NULL;
     bool nowhere = chance("nowhere", 30);
@@ -38,7 +38,7 @@ static void list(struct snib_client *c)
 {
     static const char *const globs[] = {NULL,    NULL, "*", "a*",
                                         "[a-m]", "?",  "",  "zz"};
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     struct snib_view **v = NULL;
     size_t n = 77;
     bool nowhere = chance("nowhere", 30);
@@ -62,7 +62,7 @@ static void force(struct snib_client *c, const char *name, size_t size)
 {
     static const char *const reasons[] = {NULL, "", "it hangs", "a\nb\x7f"};
     char long_reason[1300] = "";
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     uint32_t ended = 77;
     memset(long_reason, 'r', sizeof long_reason - 1);
     snib_err err = snib_force_release(
@@ -75,7 +75,7 @@ static void force(struct snib_client *c, const char *name, size_t size)
 
 static void circles(struct snib_client *c)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     struct snib_cycle **v = NULL;
     size_t n = 77;
     snib_err err = snib_deadlocks(c, chance("nowhere", 30) ? NULL : &v,
@@ -88,10 +88,10 @@ static void circles(struct snib_client *c)
             const struct snib_wait *w = &v[i]->waits[k];
             tell_bytes("waits for", w->name, w->name_size + 1);
             tell("%s %s %s %s '%s' pid %" PRId64 " since %" PRId64
-                 " lane %" PRIu64 " kind %d %s [%s] behind %d "
+                 " owner %" PRIu64 " kind %d %s [%s] behind %d "
                  "left %" PRId64 " token %" PRId64 " self %d",
-                 w->who.owner, w->who.host, w->who.user, w->who.program,
-                 w->who.reason, w->who.pid, w->who.since_ms, w->who.lane,
+                 w->who.client_id, w->who.host, w->who.user, w->who.program,
+                 w->who.reason, w->who.pid, w->who.since_ms, w->who.owner,
                  (int)w->who.kind, w->who.request, w->who.holding, w->behind,
                  w->who.left_ms, w->who.token, w->who.self);
         }
@@ -99,14 +99,14 @@ static void circles(struct snib_client *c)
     snib_deadlocks_free(v, v ? n : 0);
 }
 
-/* Lanes that hold one each and want the next one's. */
+/* Owners that hold one each and want the next one's. */
 static void make_circle(int client)
 {
     enum { MOST = 3 };
     static const char *const names[MOST] = {"a", "b", "ab"};
     struct snib_lock *lock[MOST] = {0};
     struct snib_grant g[MOST] = {0};
-    uint64_t lane[MOST], ticket[MOST] = {0};
+    uint64_t owner[MOST], ticket[MOST] = {0};
     struct snib_client *c = wide.client[client];
     size_t n = 2 + pick("circle of", 2);
     for (size_t i = 0; i < n; i++) {
@@ -117,7 +117,7 @@ static void make_circle(int client)
         lo.kind = ONE_OF("kind", kinds);
         lo.capacity = lo.kind == SNIB_PERMITS;
         lo.lease_ms = 20000;
-        lane[i] = o.lane = snib_lane_new();
+        owner[i] = o.owner = snib_owner_new();
         o.reason = "ring\tmaster";
         snib_err err = snib_lock_new(c, names[i], &lo, &lock[i], NULL);
         err = err ? err : snib_acquire(lock[i], &o, &g[i], NULL);
@@ -125,7 +125,7 @@ static void make_circle(int client)
     }
     for (size_t i = 0; i < n; i++) {
         struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-        o.lane = lane[i];
+        o.owner = owner[i];
         o.wait_ms = 15000;
         size_t next = (i + 1) % n;
         if (lock[next] && g[i].ticket) {
@@ -154,7 +154,7 @@ static void make_circle(int client)
 
 void wide_looks(struct wide_actor *a)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     size_t size;
     int client = (int)pick("client", (uint64_t)wide.clients);
     struct snib_client *c = chance("nobody", 40) ? NULL : wide.client[client];

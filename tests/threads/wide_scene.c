@@ -54,7 +54,7 @@ static void open_client(int i)
     o.data = (void *)(intptr_t)(i + 1);
     wide.memory[i] = !wide.redis && (wide.is_virtual[i] || !wide.faulty);
     wide.dice = !wide.memory[i];
-    snib_err err = snib_client_open(&o, &wide.client[i], room(&e));
+    snib_err err = snib_client_open(&o, &wide.client[i], reserve(&e));
     tell("client %d %s: %s", i, o.url, snib_err_name(err));
     if (err) {
         sched_fail("open: %s", e.text);

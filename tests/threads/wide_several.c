@@ -8,7 +8,7 @@ static void make(struct wide_actor *a)
 {
     struct snib_multi_options o = SNIB_INIT(snib_multi_options);
     struct snib_lock *locks[5];
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     struct snib_multi *m = NULL;
     size_t n = pick("locks", 5);
     for (size_t i = 0; i < n; i++) {
@@ -42,14 +42,14 @@ static void status(struct wide_actor *a)
     bool held = snib_multi_held(a->multi, a->of_multi);
     size_t missing = snib_multi_missing(a->multi);
     tell("multi %s %s left %" PRId64 " member %zu held %d missing %zu",
-         snib_state_text(s.state), snib_reason_text(s.reason), s.left_ms,
+         snib_state_text(s.state), snib_cause_text(s.cause), s.left_ms,
          s.member, held, missing);
 }
 
 static void acquire(struct wide_actor *a)
 {
     struct snib_acquire_options o;
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     bool given = wide_options(&o);
     size_t n = snib_multi_count(a->multi);
     struct snib_grant was[4];
@@ -77,7 +77,7 @@ static void all_of(struct wide_actor *a)
 {
     struct snib_acquire_options o;
     struct snib_grant g[2] = {{7, 7}, {7, 7}};
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     if (!wide.multi) {
         return;
     }
@@ -96,7 +96,7 @@ static void all_of(struct wide_actor *a)
 
 static void multi(struct wide_actor *a)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     if (chance("of all", 4)) {
         all_of(a);
         return;
@@ -191,7 +191,7 @@ static void policy(void)
                                            {NULL}};
     static const int64_t leases[] = {0, 0, 200, 200, 1000, 49};
     struct snib_policy p = SNIB_INIT(snib_policy);
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     int result = 77;
     int client = (int)pick("client", (uint64_t)wide.clients);
     struct snib_client *c = chance("nobody", 40) ? NULL : wide.client[client];

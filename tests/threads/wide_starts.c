@@ -69,7 +69,7 @@ static int slot_for(void)
 static void acquire_start(struct wide_actor *a, int slot)
 {
     struct snib_acquire_options o;
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     uint64_t ticket = 7;
     int i = (int)pick("lock", WIDE_LOCKS);
     struct snib_lock *lock = a->lock[i];
@@ -106,7 +106,7 @@ static int client_of(const struct wide_actor *a, const struct snib_lock *lock)
 
 static void release_start(struct wide_actor *a)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     struct wide_grant *g = wide_some_grant(a);
     int client = g ? client_of(a, g->lock) : -1;
     if (client < 0) {
@@ -125,7 +125,7 @@ static void release_start(struct wide_actor *a)
 
 static void pass_start(struct wide_actor *a, int slot)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     size_t size = 0;
     uint64_t ticket = 7;
     int client = (int)pick("client", (uint64_t)wide.clients);

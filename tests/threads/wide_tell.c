@@ -38,7 +38,7 @@ void tell(const char *format, ...)
     }
 }
 
-struct snib_error *room(struct snib_error *e)
+struct snib_error *reserve(struct snib_error *e)
 {
     memset(e, 'x', sizeof *e);
     e->text[sizeof e->text - 1] = 0;
@@ -90,8 +90,8 @@ void tell_status(struct snib_lock *lock, struct snib_grant g)
     snib_grant_status(lock, g, &s);
     tell("status %s %s token %" PRId64 " left %" PRId64 " held %" PRId64
          " holds %u kind %d permits %u slot %" PRId64 ", %d",
-         snib_state_text(s.state), snib_reason_text(s.reason), s.token,
-         s.left_ms, s.held_ms, s.holds, (int)s.kind, s.permits, s.slot,
+         snib_state_text(s.state), snib_cause_text(s.cause), s.token, s.left_ms,
+         s.held_ms, s.holds, (int)s.kind, s.permits, s.slot,
          snib_grant_held(lock, g));
     if (s.left_ms < 0 || s.held_ms < 0) {
         sched_fail("a status that cannot be");
@@ -101,11 +101,11 @@ void tell_status(struct snib_lock *lock, struct snib_grant g)
 static void tell_party(const char *what, const struct snib_party *p)
 {
     tell("%s %s %s %s %s '%s' pid %" PRId64 " since %" PRId64 " left %" PRId64
-         " token %" PRId64 " kind %d permits %u holds %u self %d lane %" PRIu64
+         " token %" PRId64 " kind %d permits %u holds %u self %d owner %" PRIu64
          " %s [%s] slot %" PRId64,
-         what, p->owner, p->host, p->user, p->program, p->reason, p->pid,
+         what, p->client_id, p->host, p->user, p->program, p->reason, p->pid,
          p->since_ms, p->left_ms, p->token, (int)p->kind, p->permits, p->holds,
-         p->self, p->lane, p->request, p->holding, p->slot);
+         p->self, p->owner, p->request, p->holding, p->slot);
 }
 
 void tell_view(const struct snib_view *v)
@@ -131,7 +131,7 @@ void tell_event(int client, const struct snib_event *e)
          "%s: %s",
          (int)e->kind, client, e->grant.ticket, e->grant.token,
          (int)(intptr_t)e->user, snib_state_text(e->state),
-         snib_reason_text(e->reason), snib_err_name(e->error.code),
+         snib_cause_text(e->cause), snib_err_name(e->error.code),
          e->error.text);
     wide.events[client] += e->kind != SNIB_EV_STATE;
     bool granted = e->kind == SNIB_EV_GRANTED;

@@ -75,7 +75,7 @@ static void update(struct wide_actor *a, struct snib_client *c,
     static const int64_t waits[] = {0, 3, 100, 2000, SNIB_FOREVER, -2};
     static const int64_t pauses[] = {0, 0, 1, 50, 60000, 60001, -1};
     struct snib_value_options o = SNIB_INIT(snib_value_options);
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     int stopped = 7;
     int64_t version = 7;
     o.size -= chance("odd size", 30);
@@ -97,7 +97,7 @@ static void put(struct wide_actor *a, struct snib_client *c, const char *name,
 {
     static const size_t sizes[] = {
         0, 1, 5, 300, SNIB_VALUE_MAX, SNIB_VALUE_MAX + 1};
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     int64_t version = 7;
     size_t bytes = chance("of any size", 4) ? ONE_OF("size", sizes) : 3;
     snib_err err = snib_value_put(
@@ -115,7 +115,7 @@ static void put(struct wide_actor *a, struct snib_client *c, const char *name,
 
 void wide_values(struct wide_actor *a)
 {
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     int client = (int)pick("client", (uint64_t)wide.clients);
     struct snib_client *c = wide.client[client];
     struct snib_value *v = NULL;

@@ -16,7 +16,7 @@ static void tables(void)
     }
     for (int i = -1; i < 8; i++) {
         tell("%d %s %s %s", i, snib_state_text((snib_state)i),
-             snib_reason_text((snib_reason)i),
+             snib_cause_text((snib_cause)i),
              snib_elect_state_text((snib_elect_state)i));
     }
     tell("version %s", snib_version());
@@ -28,7 +28,7 @@ static void ring(void)
     static char ids[12][600];
     struct snib_ring_member m[12];
     struct snib_ring *r = NULL;
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     size_t n = pick("members", 12);
     for (size_t i = 0; i < n; i++) {
         size_t size = 1 + pick("size", 6);
@@ -79,7 +79,7 @@ static void identities(void)
         "fedcba9876543210fedcba9876543210:7"};
     static const size_t sizes[] = {33, 33, 32, 34, 0};
     char id[64] = "before";
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     size_t size = ONE_OF("size", sizes);
     snib_err err = snib_grant_identity(ONE_OF("text", texts), id, size, to);
     (void)told("identity", err, to);
@@ -107,7 +107,7 @@ static void urls(void)
                                         "other:/p",
                                         "redlock://A,B:1,C/2"};
     struct snib__url *url;
-    struct snib_error e, *to = room(&e);
+    struct snib_error e, *to = reserve(&e);
     char *text = NULL;
     const char *of = ONE_OF("url", texts);
     snib_err err = snib__url_parse(of, &url, to);

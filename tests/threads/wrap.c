@@ -329,9 +329,10 @@ ssize_t WRAP(recv)(int fd, void *to, size_t size, int flags)
     return touched(fd, REAL(recv)(fd, to, size, flags), "recv");
 }
 
-ssize_t WRAP(__recv_chk)(int fd, void *to, size_t size, size_t room, int flags)
+ssize_t WRAP(__recv_chk)(int fd, void *to, size_t size, size_t reserve,
+                         int flags)
 {
-    (void)room; /* recv() looks at it, where it is asked for at all */
+    (void)reserve; /* recv() looks at it, where it is asked for at all */
     return WRAP(recv)(fd, to, size, flags);
 }
 

@@ -6,7 +6,7 @@
 
 static inline struct snib_party party_since(const char *host, int64_t since_ms)
 {
-    return (struct snib_party){.owner = "0a",
+    return (struct snib_party){.client_id = "0a",
                                .host = host,
                                .user = "",
                                .program = "",

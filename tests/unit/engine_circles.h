@@ -131,7 +131,7 @@ static void put_foreign_wait(struct snib__buf *b, int i)
     const struct foreign *f = &w.foreign[i];
     char about[200];
     snprintf(about, sizeof about,
-             "host=%s&pid=%d&since=%" PRId64 "&lane=%d&held=%016" PRIx64,
+             "host=%s&pid=%d&since=%" PRId64 "&owner=%d&held=%016" PRIx64,
              hosts[i % 4], 40 + i, f->since, i + 1, f->grant);
     snib__rec_row(b, SNIB__ROW_WAITER);
     put_owner(b, i);

@@ -66,7 +66,7 @@ static const struct snib__store_ops wax = {.abi = SNIB__STORE_ABI,
 
 struct desk {
     struct snib__engine *e;
-    struct snib__site *site;
+    struct snib__local_lock *local;
     snib_instant now;
     struct snib_error err;
     int64_t alive;
@@ -83,7 +83,7 @@ static int set_up(void **state)
     d.alive = snib__mem_alive();
     d.now.ns = 1000 * MS;
     assert_int_equal(snib__engine_open(&cfg, &d.e, &d.err), SNIB_ERR_OK);
-    assert_int_equal(snib__engine_site(d.e, "door", 0, &d.site, &d.err),
+    assert_int_equal(snib__engine_local_lock(d.e, "door", 0, &d.local, &d.err),
                      SNIB_ERR_OK);
     *state = &d;
     return 0;
@@ -97,17 +97,18 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct snib__ask ask_of(uint64_t lane)
+static struct snib__acquire_spec ask_of(uint64_t owner)
 {
-    return (struct snib__ask){
-        .lane = lane, .limit = SNIB__NEVER, .lease = snib__ms(30000)};
+    return (struct snib__acquire_spec){
+        .owner = owner, .limit = SNIB__NEVER, .lease = snib__ms(30000)};
 }
 
-static struct snib__seat *acquire(struct desk *d, struct snib__ask ask)
+static struct snib__acquisition *acquire(struct desk *d,
+                                         struct snib__acquire_spec spec)
 {
-    struct snib__seat *s = NULL;
+    struct snib__acquisition *s = NULL;
     assert_int_equal(
-        snib__engine_acquire(d->e, d->now, d->site, &ask, &s, &d->err),
+        snib__engine_acquire(d->e, d->now, d->local, &spec, &s, &d->err),
         SNIB_ERR_OK);
     return s;
 }
@@ -170,19 +171,19 @@ static void pass_ms(struct desk *d, int64_t ms)
     snib__engine_tick(d->e, d->now);
 }
 
-static snib_err release(struct desk *d, uint64_t ticket, uint64_t lane,
-                        struct snib__seat **ending)
+static snib_err release(struct desk *d, uint64_t ticket, uint64_t owner,
+                        struct snib__acquisition **ending)
 {
-    struct snib__seat *s;
-    snib_err err = snib__engine_release(d->e, d->now, ticket, lane, &d->err,
+    struct snib__acquisition *s;
+    snib_err err = snib__engine_release(d->e, d->now, ticket, owner, &d->err,
                                         NULL, ending ? ending : &s, &d->err);
     return err;
 }
 
-static uint8_t news_of(struct desk *d, struct snib__seat *want)
+static uint8_t news_of(struct desk *d, struct snib__acquisition *want)
 {
     uint8_t news = 0, all = 0;
-    struct snib__seat *s;
+    struct snib__acquisition *s;
     while ((s = snib__engine_told(d->e, &news))) {
         if (s == want) {
             all |= news;
@@ -191,7 +192,7 @@ static uint8_t news_of(struct desk *d, struct snib__seat *want)
     return all;
 }
 
-static snib_state state_of(struct desk *d, struct snib__seat *s)
+static snib_state state_of(struct desk *d, struct snib__acquisition *s)
 {
     struct snib_status st;
     snib__engine_status(d->e, d->now, s, &st);
@@ -209,18 +210,19 @@ static void nothing_is_left(struct desk *d)
 {
     struct snib__counts n = counts(d);
     assert_true(snib__engine_idle(d->e));
-    assert_int_equal(n.stakes, 0);
-    assert_int_equal(n.turns, 0);
-    assert_int_equal(n.seats, 0);
+    assert_int_equal(n.own_claims, 0);
+    assert_int_equal(n.claims, 0);
+    assert_int_equal(n.acquisitions, 0);
     assert_int_equal(n.requests, 0);
-    assert_int_equal(n.sites, 1); /* the desk's own */
+    assert_int_equal(n.local_locks, 1); /* the desk's own */
 }
 
-static void is_refused(struct desk *d, struct snib__seat *s, snib_err err)
+static void is_refused(struct desk *d, struct snib__acquisition *s,
+                       snib_err err)
 {
-    assert_int_equal(s->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(s->state, SNIB__ACQ_REFUSED);
     assert_int_equal(s->err, err);
-    snib__seat_done(d->e, s);
+    snib__acquisition_done(d->e, s);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

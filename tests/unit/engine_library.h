@@ -24,7 +24,7 @@ static snib_err open_one(const struct snib__store_config *c,
     snib__list_init(&w.owned);
     snib__list_init(&w.inside);
     for (uint32_t i = 0, n = below(4); i < n; i++) {
-        c->out->chan[below(SNIB__CHANS)].used = true;
+        c->out->conn[below(SNIB__CONNS)].used = true;
     }
     if (one_in(60)) {
         e->code = SNIB_ERR_CONFIG;
@@ -81,7 +81,7 @@ static void exec(void *instance, snib_instant now, struct snib__list *chain)
     }
 }
 
-static int bell_fd(void *instance)
+static int notifier_fd(void *instance)
 {
     (void)instance;
     return -1;
@@ -98,7 +98,7 @@ static void some_id(uint64_t ret[2])
     ret[0] += one_in(20);
 }
 
-static uint32_t rung(void *instance, uint64_t (*ids)[2], uint32_t max)
+static uint32_t notified(void *instance, uint64_t (*ids)[2], uint32_t max)
 {
     assert_ptr_equal(instance, &the_library);
     uint32_t n = one_in(12) ? max : below(4);
@@ -106,7 +106,7 @@ static uint32_t rung(void *instance, uint64_t (*ids)[2], uint32_t max)
     for (uint32_t i = 0; i < n; i++) {
         some_id(ids[i]);
     }
-    return one_in(15) ? SNIB__RUNG_ALL : n;
+    return one_in(15) ? SNIB__NOTIFIED_ALL : n;
 }
 
 static void library_free(void *instance)
@@ -125,8 +125,8 @@ static struct snib__store_ops store_ops = {.scheme = "dice",
 static struct snib__blocking_ops library_ops = {.scheme = "library",
                                                 .open = library_open,
                                                 .exec = exec,
-                                                .bell_fd = bell_fd,
-                                                .rung = rung,
+                                                .notifier_fd = notifier_fd,
+                                                .notified = notified,
                                                 .free = library_free};
 
 /* The one thread that runs it takes what is there. */
@@ -225,7 +225,7 @@ static bool open_engine(void)
     if (w.e) {
         uint64_t id[2];
         snib__engine_client_id(w.e, id);
-        TELL("client", (int64_t)id[0], (int64_t)id[1], w.out->chans,
+        TELL("client", (int64_t)id[0], (int64_t)id[1], w.out->conns,
              w.out == snib__engine_out(w.e), snib__engine_store(w.e) != NULL);
     }
     return w.e != NULL;

@@ -5,12 +5,14 @@
 
 #include "engine_library.h"
 
-static uint64_t some_lane(void)
+static uint64_t some_owner(void)
 {
-    uint64_t lane = w.crowd          ? 1 + below(40)
-                    : w.mood.circles ? 1 + below(2)
-                                     : 1 + below(4);
-    return one_in(12) ? lane + 256 : one_in(10) ? lane | SNIB__LANE_FREE : lane;
+    uint64_t owner = w.crowd          ? 1 + below(40)
+                     : w.mood.circles ? 1 + below(2)
+                                      : 1 + below(4);
+    return one_in(12)   ? owner + 256
+           : one_in(10) ? owner | SNIB__OWNER_FREE
+                        : owner;
 }
 
 static snib_duration some_lease(void)
@@ -56,58 +58,59 @@ static const struct snib__above *some_above(void)
     return above.count && one_in(3) ? &above : NULL;
 }
 
-static struct snib__ask some_ask(void)
+static struct snib__acquire_spec some_ask(void)
 {
     static const int64_t holds[] = {1, 50, 2000, 40000};
-    struct snib__ask ask = {.lane = some_lane(),
-                            .limit = some_limit(),
-                            .lease = some_lease(),
-                            .timed = !one_in(4),
-                            .try_only = one_in(6),
-                            .kind = (snib_kind)weighted(w.mood.kinds, KINDS),
-                            .reason = some_reason(),
-                            .above = some_above(),
-                            .user = one_in(2) ? &w : NULL};
-    ask.permits = ask.kind == SNIB_PERMITS   ? below(4)
-                  : ask.kind == SNIB_BARRIER ? 2 + below(2)
-                                             : below(2);
-    ask.capacity = ask.kind == SNIB_PERMITS && one_in(2) ? 5 : 0;
+    struct snib__acquire_spec spec = {
+        .owner = some_owner(),
+        .limit = some_limit(),
+        .lease = some_lease(),
+        .timed = !one_in(4),
+        .try_only = one_in(6),
+        .kind = (snib_kind)weighted(w.mood.kinds, KINDS),
+        .reason = some_reason(),
+        .above = some_above(),
+        .user = one_in(2) ? &w : NULL};
+    spec.permits = spec.kind == SNIB_PERMITS   ? below(4)
+                   : spec.kind == SNIB_BARRIER ? 2 + below(2)
+                                               : below(2);
+    spec.capacity = spec.kind == SNIB_PERMITS && one_in(2) ? 5 : 0;
     if (w.mood.plain && !one_in(6)) {
-        return ask;
+        return spec;
     }
-    ask.hold_max = snib__ms(one_in(8) ? ONE_OF(holds) : 0);
-    ask.delay = snib__ms(one_in(8) ? 500 : 0);
-    ask.fixed = one_in(6);
-    ask.aggressive = one_in(8);
-    ask.confirm = one_in(8);
-    ask.no_reentry = one_in(8);
-    ask.no_pass = one_in(8);
-    ask.spin = one_in(6);
-    ask.passes = ask.kind == SNIB_READ && one_in(3);
-    ask.rank = (int8_t)(one_in(5) ? (int)below(3) - 1 : 0);
-    return ask;
+    spec.hold_max = snib__ms(one_in(8) ? ONE_OF(holds) : 0);
+    spec.delay = snib__ms(one_in(8) ? 500 : 0);
+    spec.fixed = one_in(6);
+    spec.aggressive = one_in(8);
+    spec.confirm = one_in(8);
+    spec.no_reentry = one_in(8);
+    spec.no_hand_over = one_in(8);
+    spec.spin = one_in(6);
+    spec.passes = spec.kind == SNIB_READ && one_in(3);
+    spec.rank = (int8_t)(one_in(5) ? (int)below(3) - 1 : 0);
+    return spec;
 }
 
-static struct snib__site *some_site(int *ret)
+static struct snib__local_lock *some_local_lock(int *ret)
 {
     struct snib_error error = {0};
     int i = (int)below(w.crowd || one_in(3) ? (uint32_t)w.names : 2);
     *ret = i;
-    if (!w.site[i]) {
+    if (!w.local[i]) {
         snib_err err =
-            snib__engine_site(w.e, name_text(i), 0, &w.site[i], &error);
+            snib__engine_local_lock(w.e, name_text(i), 0, &w.local[i], &error);
         TELL("site", i, err);
         tell_error(&error);
-        assert_true(!err == (w.site[i] != NULL));
+        assert_true(!err == (w.local[i] != NULL));
     }
-    return w.site[i];
+    return w.local[i];
 }
 
 /* What an acquire has brought: a place, another hold, or an end at once. */
-static void sit_down(struct place *p, const struct snib__ask *ask, snib_err err,
-                     struct snib__seat *s)
+static void sit_down(struct place *p, const struct snib__acquire_spec *spec,
+                     snib_err err, struct snib__acquisition *s)
 {
-    TELL("acquire", ask->kind, (int64_t)ask->lane, ask->try_only, err,
+    TELL("acquire", spec->kind, (int64_t)spec->owner, spec->try_only, err,
          s ? s->state : -1, s ? (int64_t)s->ticket : 0);
     assert_true(!err == (s != NULL));
     if (!s) {
@@ -116,25 +119,25 @@ static void sit_down(struct place *p, const struct snib__ask *ask, snib_err err,
     struct place *had = place_of(s->ticket);
     if (!had) {
         p->ticket = s->ticket;
-        p->lane = ask->lane;
+        p->owner = spec->owner;
         p->most = 0;
         had = p;
     }
-    had->most = snib__to_ms(ask->lease) > had->most ? snib__to_ms(ask->lease)
-                                                    : had->most;
+    had->most = snib__to_ms(spec->lease) > had->most ? snib__to_ms(spec->lease)
+                                                     : had->most;
     if (one_in(3)) {
         take_news(); /* nothing of it: it has been told */
     }
-    if (s->state == SNIB__SEAT_REFUSED) {
-        take_seat(s);
+    if (s->state == SNIB__ACQ_REFUSED) {
+        take_acquisition(s);
     }
 }
 
-static bool lane_waits(uint64_t lane)
+static bool owner_waits(uint64_t owner)
 {
     for (int i = 0; i < w.places; i++) {
-        const struct snib__seat *s = seat_at(&w.place[i]);
-        if (s && s->lane == lane && s->state == SNIB__SEAT_WAITING) {
+        const struct snib__acquisition *s = acquisition_at(&w.place[i]);
+        if (s && s->owner == owner && s->state == SNIB__ACQ_WAITING) {
             return true;
         }
     }
@@ -144,19 +147,20 @@ static bool lane_waits(uint64_t lane)
 static void acquire(bool must_try)
 {
     struct snib_error error = {0};
-    struct snib__seat *s = NULL;
+    struct snib__acquisition *s = NULL;
     struct place *p = place_of(0);
-    struct snib__ask ask = some_ask();
+    struct snib__acquire_spec spec = some_ask();
     int name;
-    struct snib__site *site = some_site(&name);
-    if (!p || !site || (w.mood.circles && lane_waits(ask.lane) && !one_in(9))) {
+    struct snib__local_lock *local = some_local_lock(&name);
+    if (!p || !local ||
+        (w.mood.circles && owner_waits(spec.owner) && !one_in(9))) {
         return;
     }
-    ask.try_only = ask.try_only || must_try;
+    spec.try_only = spec.try_only || must_try;
     p->error = (struct snib_error){0};
-    ask.reterr = one_in(5) ? NULL : &p->error;
-    snib_err err = snib__engine_acquire(w.e, w.now, site, &ask, &s, &error);
-    sit_down(p, &ask, err, s);
+    spec.reterr = one_in(5) ? NULL : &p->error;
+    snib_err err = snib__engine_acquire(w.e, w.now, local, &spec, &s, &error);
+    sit_down(p, &spec, err, s);
     tell_error(&error);
 }
 
@@ -167,12 +171,12 @@ static void gather(void)
     snib__engine_gather(w.e, one_in(2));
     for (uint32_t i = 0; i < n; i++) {
         acquire(!one_in(12));
-        TELL("company", snib__engine_company(w.e));
+        TELL("company", snib__engine_batch(w.e));
     }
     snib__engine_gathered(w.e, w.now,
-                          one_in(4)   ? SNIB__COMPANY_PART
-                          : one_in(4) ? SNIB__COMPANY_DROP
-                                      : SNIB__COMPANY_GO);
+                          one_in(4)   ? SNIB__BATCH_PART
+                          : one_in(4) ? SNIB__BATCH_DROP
+                                      : SNIB__BATCH_GO);
 }
 
 /* Of whom this is asked: a ticket that is live, or was, or never. */
@@ -187,29 +191,29 @@ static uint64_t some_ticket(const struct place *p)
 static void release(struct place *p)
 {
     struct snib_error error = {0};
-    struct snib__seat *s = NULL;
-    const struct snib__seat *is = seat_at(p);
-    if (is && is->state != SNIB__SEAT_SERVED && is->state != SNIB__SEAT_DEAD) {
+    struct snib__acquisition *s = NULL;
+    const struct snib__acquisition *is = acquisition_at(p);
+    if (is && is->state != SNIB__ACQ_SERVED && is->state != SNIB__ACQ_DEAD) {
         return;
     }
     p->error = (struct snib_error){0};
     snib_err err = snib__engine_release(w.e, w.now, some_ticket(p),
-                                        one_in(20) ? 77 : p->lane, &p->error,
+                                        one_in(20) ? 77 : p->owner, &p->error,
                                         one_in(2) ? &w : NULL, &s, &error);
     TELL("release", err, s ? s->state : -1, s && s->user);
     tell_error(&error);
-    if (s && s->state == SNIB__SEAT_GONE) {
+    if (s && s->state == SNIB__ACQ_GONE) {
         if (one_in(3)) {
             take_news();
         }
-        take_seat(s);
+        take_acquisition(s);
     }
 }
 
 static void renew(struct place *p)
 {
     struct snib_error error = {0};
-    struct snib__seat *s = NULL;
+    struct snib__acquisition *s = NULL;
     snib_duration lease = one_in(3) ? some_lease() : (snib_duration){0};
     if (snib__to_ms(lease) > p->most) {
         p->most = snib__to_ms(lease);
@@ -226,7 +230,7 @@ static const snib_err whys[] = {SNIB_ERR_TIMEOUT, SNIB_ERR_TIMEOUT,
 
 static void leave(struct place *p)
 {
-    struct snib__seat *s = seat_at(p);
+    struct snib__acquisition *s = acquisition_at(p);
     struct snib_error error = {0};
     snib_err why = ONE_OF(whys);
     if (!s) {
@@ -245,11 +249,12 @@ static void keep_limits(void)
 {
     for (int i = 0; i < w.places; i++) {
         struct place *p = &w.place[i];
-        struct snib__seat *s = seat_at(p);
+        struct snib__acquisition *s = acquisition_at(p);
         struct snib_error error = {0};
-        if (s && s->state == SNIB__SEAT_WAITING &&
+        if (s && s->state == SNIB__ACQ_WAITING &&
             snib__reached(w.now, s->limit) && !one_in(8)) {
-            snib_err why = s->terms.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
+            snib_err why =
+                s->options.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
             TELL("at its limit", i, why,
                  snib__engine_give_up(w.e, w.now, s, why, &error));
             tell_error(&error);
@@ -259,8 +264,8 @@ static void keep_limits(void)
 
 static void abandon(struct place *p)
 {
-    struct snib__seat *s = seat_at(p);
-    if (s && (s->state == SNIB__SEAT_ENDING || s->state == SNIB__SEAT_GONE)) {
+    struct snib__acquisition *s = acquisition_at(p);
+    if (s && (s->state == SNIB__ACQ_ENDING || s->state == SNIB__ACQ_GONE)) {
         TELL("abandon", s->state);
         snib__engine_abandon(w.e, s);
     }
@@ -273,9 +278,9 @@ static void leave_behind(struct place *p)
     struct snib_error error = {0};
     uint64_t id[2] = {0, 0}, ticket = some_ticket(p);
     int64_t token = 0;
-    const struct snib__seat *s = seat_at(p);
-    int name = s ? index_of(snib__site_name(s->site)) : 0;
-    snib_kind kind = s ? (snib_kind)s->terms.kind : SNIB_MUTEX;
+    const struct snib__acquisition *s = acquisition_at(p);
+    int name = s ? index_of(snib__local_lock_name(s->local)) : 0;
+    snib_kind kind = s ? (snib_kind)s->options.kind : SNIB_MUTEX;
     snib_err err = snib__engine_grant_id(w.e, w.now, ticket, one_in(2), id,
                                          &token, &error);
     TELL("grant", err, (int64_t)id[0], (int64_t)id[1], token);
@@ -285,7 +290,7 @@ static void leave_behind(struct place *p)
     }
     if (one_in(3)) {
         err = snib__engine_abandon_grant(w.e, w.now, ticket,
-                                         one_in(9) ? 77 : p->lane, &error);
+                                         one_in(9) ? 77 : p->owner, &error);
         TELL("abandon grant", err);
         tell_error(&error);
     }
@@ -294,27 +299,27 @@ static void leave_behind(struct place *p)
 static void adopt(void)
 {
     struct snib_error error = {0};
-    struct snib__seat *s = NULL;
+    struct snib__acquisition *s = NULL;
     struct place *p = place_of(0);
-    struct snib__ask ask = some_ask();
+    struct snib__acquire_spec spec = some_ask();
     struct left_grant g = w.left;
     if (!g.token || one_in(6)) {
         g = (struct left_grant){{some_bits(), 1},
                                 1 + below(90),
                                 (int)below((uint32_t)w.names),
-                                ask.kind};
+                                spec.kind};
     }
-    if (!p || !w.site[g.name]) {
+    if (!p || !w.local[g.name]) {
         return;
     }
-    ask.kind = g.kind;
-    ask.fixed = one_in(2);
-    ask.try_only = false;
-    ask.reterr = &p->error;
+    spec.kind = g.kind;
+    spec.fixed = one_in(2);
+    spec.try_only = false;
+    spec.reterr = &p->error;
     p->error = (struct snib_error){0};
-    snib_err err = snib__engine_adopt(w.e, w.now, w.site[g.name], &ask, g.id,
+    snib_err err = snib__engine_adopt(w.e, w.now, w.local[g.name], &spec, g.id,
                                       g.token, &s, &error);
-    sit_down(p, &ask, err, s);
+    sit_down(p, &spec, err, s);
     tell_error(&error);
 }
 
@@ -336,7 +341,7 @@ static const char *some_text(snib__verb verb)
     return verb == SNIB__LIST ? "*" : some_reason();
 }
 
-static void make_query(struct snib__query *q)
+static void make_query(struct snib__direct *q)
 {
     static const uint32_t sizes[] = {0, 5, 300, 4096, 5000};
     uint64_t id[2] = {q->id[0], q->id[1]};
@@ -344,9 +349,9 @@ static void make_query(struct snib__query *q)
     snib__verb verb = (snib__verb)(SNIB__INSPECT + below(8));
     static char name[SNIB_NAME_MAX + 1];
     memset(name, 'x', sizeof name);
-    *q = (struct snib__query){
+    *q = (struct snib__direct){
         .verb = verb,
-        .op = (snib__terms_op)(verb == SNIB__TERMS ? below(7) : 0),
+        .op = (snib__params_op)(verb == SNIB__PARAMS ? below(7) : 0),
         .amount = (int64_t)below(9) - 3,
         .expected = one_in(2) ? 0 : w.version,
         .bytes = long_text,
@@ -377,7 +382,7 @@ static void query(void)
     struct asked_query *a = &w.query[below(QUERIES_MAX)];
     if (a->used && one_in(4)) {
         TELL("nobody waits for it", a - w.query);
-        snib__engine_query_leave(w.e, &a->q);
+        snib__engine_direct_leave(w.e, &a->q);
         snib__buf_free(&a->q.result);
         a->used = false;
     }
@@ -385,7 +390,7 @@ static void query(void)
         return;
     }
     make_query(&a->q);
-    snib_err err = snib__engine_query(w.e, w.now, &a->q);
+    snib_err err = snib__engine_direct(w.e, w.now, &a->q);
     TELL("query", a - w.query, a->q.verb, err,
          snib__verb_changes(a->q.verb, a->q.op));
     a->used = !err;
@@ -401,20 +406,21 @@ static void refer(void)
 {
     struct snib_error error = {0};
     int i = (int)below((uint32_t)w.names);
-    struct snib__site *s = NULL;
+    struct snib__local_lock *s = NULL;
     if (one_in(10)) {
-        TELL("no name",
-             snib__engine_site(w.e, one_in(2) ? "" : NULL, 0, &s, &error));
+        TELL("no name", snib__engine_local_lock(w.e, one_in(2) ? "" : NULL, 0,
+                                                &s, &error));
         tell_error(&error);
-    } else if (w.site[i]) {
-        snib__engine_site_unref(w.e, w.site[i]);
-        w.site[i] = NULL;
+    } else if (w.local[i]) {
+        snib__engine_local_lock_unref(w.e, w.local[i]);
+        w.local[i] = NULL;
         TELL("unref", i);
     } else {
-        TELL("ref", snib__engine_site(w.e, name_text(i), strlen(name_text(i)),
-                                      &w.site[i], &error));
-        if (w.site[i]) {
-            tell_text("name", snib__site_name(w.site[i])->safe);
+        TELL("ref",
+             snib__engine_local_lock(w.e, name_text(i), strlen(name_text(i)),
+                                     &w.local[i], &error));
+        if (w.local[i]) {
+            tell_text("name", snib__local_lock_name(w.local[i])->safe);
         }
     }
 }

@@ -18,12 +18,13 @@ static struct snib__request *of_own(struct snib__link *l)
 static void tell_request(const struct snib__request *r)
 {
     TELL("asked", r->verb, (int64_t)r->id[0], (int64_t)r->id[1], r->kind,
-         r->permits, r->capacity, r->company, r->rank, r->op, r->place, r->all,
+         r->permits, r->capacity, r->batch, r->rank, r->op, r->index, r->all,
          r->spin, r->placed, r->once, r->may_queue, r->resent, r->revoked,
-         r->keepers, r->awaited_only, r->only_asks, r->listen, r->token,
-         r->floor, r->amount, r->room, (int64_t)r->beside[0],
-         (int64_t)r->beside[1], r->lease.ns, r->delay.ns, r->born.ns, r->age.ns,
-         r->limit.ns, r->patience.ns, r->answer, r->err, r->result != NULL);
+         r->background, r->awaited_only, r->only_asks, r->listen, r->token,
+         r->floor, r->amount, r->reserve, (int64_t)r->upgrade_of[0],
+         (int64_t)r->upgrade_of[1], r->lease.ns, r->delay.ns, r->born.ns,
+         r->age.ns, r->limit.ns, r->patience.ns, r->answer, r->err,
+         r->result != NULL);
     tell_text("of", r->name ? r->name->safe : NULL);
     if (r->text) {
         tell_bytes("with", r->text, r->text_size);
@@ -140,7 +141,7 @@ static void grants(struct snib__request *r)
     r->token = w.token;
     r->far = odd();
     r->token += r->far ? INT64_C(1) << 40 : 0;
-    r->room = one_in(3) ? r->room : below(r->room + 1);
+    r->reserve = one_in(3) ? r->reserve : below(r->reserve + 1);
     r->slot = below(9);
     r->resent = r->resent || odd();
     if (r->kind == SNIB_PERMITS && !r->permits) {
@@ -170,7 +171,7 @@ static void refuses(struct snib__request *r)
     r->answer = SNIB__NO;
     r->left = snib__ms(below(1000));
     say(r, one_in(2) ? SNIB_ERR_OK : ONE_OF(errs));
-    r->err = r->company && one_in(3) ? SNIB_ERR_CANCELLED : r->err;
+    r->err = r->batch && one_in(3) ? SNIB_ERR_CANCELLED : r->err;
     r->resent = r->resent || odd();
 }
 
@@ -239,7 +240,7 @@ static void say_no(struct snib__request *r)
 
 static void rows_of(struct snib__request *r)
 {
-    if (r->verb == SNIB__LIST && r->keepers) {
+    if (r->verb == SNIB__LIST && r->background) {
         list_waits(r->result);
     } else if (one_in(2)) {
         snib__buf_printf(r->result, "rows %d", (int)below(100));
@@ -418,7 +419,7 @@ static void dice_input(struct snib__store *s, snib_instant now,
 {
     (void)s;
     assert_int_equal(now.ns, w.now.ns);
-    TELL("input", in->kind, in->chan, (int64_t)in->size);
+    TELL("input", in->kind, in->conn, (int64_t)in->size);
     if (in->kind == SNIB__IN_TICK) {
         w.wake = one_in(6) ? snib__after(w.now, snib__ms(1 + below(900)))
                            : SNIB__NEVER;

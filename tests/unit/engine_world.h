@@ -45,10 +45,10 @@ static struct world {
     int names, places;
     uint32_t famine; /* so many steps more without memory                  */
     bool crowd;
-    struct snib__site *site[NAMES_MAX];
+    struct snib__local_lock *local[NAMES_MAX];
     struct place {
         uint64_t ticket; /* 0: free                                         */
-        uint64_t lane;
+        uint64_t owner;
         int64_t most; /* the longest lease that was asked for               */
         struct snib_error error;
     } place[PLACES_MAX];
@@ -67,7 +67,7 @@ static struct world {
         snib_kind kind;
     } left;
     struct asked_query {
-        struct snib__query q;
+        struct snib__direct q;
         bool used;
     } query[QUERIES_MAX];
     struct snib__list owned;  /* by the store that answers, by own          */
@@ -76,7 +76,7 @@ static struct world {
     struct snib__store_state state;
     snib_instant wake; /* when the store wants to be called                 */
     int64_t token, version;
-    struct foreign { /* another lane, which holds a name and waits          */
+    struct foreign { /* another owner, which holds a name and waits          */
         uint64_t grant, request[2];
         int holds, waits; /* waits -1: it does not                          */
         int64_t since, left;
@@ -117,8 +117,8 @@ static int index_of(const struct snib__name *name)
 
 /* -- the clock ---------------------------------------------------------------- */
 
-/* An instant at which something of this seat ends. */
-static snib_instant limit_of(const struct snib__seat *s)
+/* An instant at which something of this acquisition ends. */
+static snib_instant limit_of(const struct snib__acquisition *s)
 {
     const int64_t more[] = {0, 0, SNIB__RUN_MS * MS,
                             w.request.ns / SNIB__CONFIRM_PART,
@@ -130,8 +130,8 @@ static snib_instant soon(void)
 {
     static const int64_t grains[] = {1, 1000, MS, MS, 5 * MS, 100 * MS};
     const struct place *p = &w.place[below((uint32_t)w.places)];
-    const struct snib__seat *s =
-        p->ticket ? snib__engine_seat(w.e, p->ticket) : NULL;
+    const struct snib__acquisition *s =
+        p->ticket ? snib__engine_acquisition(w.e, p->ticket) : NULL;
     snib_instant due = snib__engine_due(w.e);
     if (due.ns > w.now.ns + INT64_C(100000000000)) {
         due = snib__after(w.now, snib__ms(200));
@@ -152,7 +152,7 @@ static snib_instant soon(void)
     case 6:
         return (snib_instant){w.now.ns + (1 + below(9)) * 1000 * MS};
     case 7:
-        if (s && s->state <= SNIB__SEAT_LEAVING &&
+        if (s && s->state <= SNIB__ACQ_LEAVING &&
             s->limit.ns < INT64_C(1) << 60) {
             return (snib_instant){limit_of(s).ns + (int64_t)below(3) - 1};
         }
@@ -169,9 +169,9 @@ static void let_pass(void)
 
 /* -- places --------------------------------------------------------------------- */
 
-static struct snib__seat *seat_at(const struct place *p)
+static struct snib__acquisition *acquisition_at(const struct place *p)
 {
-    return p->ticket ? snib__engine_seat(w.e, p->ticket) : NULL;
+    return p->ticket ? snib__engine_acquisition(w.e, p->ticket) : NULL;
 }
 
 static struct place *place_of(uint64_t ticket)
@@ -196,18 +196,18 @@ static struct place *some_place(void)
     return &w.place[from];
 }
 
-/* Whoever has no seat any more has left. */
+/* Whoever has no acquisition any more has left. */
 static void sweep(void)
 {
     for (int i = 0; i < w.places; i++) {
-        if (w.place[i].ticket && !seat_at(&w.place[i])) {
+        if (w.place[i].ticket && !acquisition_at(&w.place[i])) {
             TELL("left", i);
             w.place[i].ticket = 0;
         }
     }
 }
 
-static void take_seat(struct snib__seat *s)
+static void take_acquisition(struct snib__acquisition *s)
 {
     struct place *p = place_of(s->ticket);
     TELL("ends", p ? (int)(p - w.place) : -1, s->state, s->err, s->token);
@@ -215,22 +215,22 @@ static void take_seat(struct snib__seat *s)
         tell_error(&p->error);
         p->ticket = 0;
     }
-    snib__seat_done(w.e, s);
+    snib__acquisition_done(w.e, s);
 }
 
 static void take_news(void)
 {
-    struct snib__seat *s;
-    struct snib__query *q;
+    struct snib__acquisition *s;
+    struct snib__direct *q;
     uint8_t news;
     while ((s = snib__engine_told(w.e, &news))) {
         TELL("news", news, s->ticket, s->state, s->err, s->user != NULL);
         assert_true(news != 0);
-        if (s->state == SNIB__SEAT_REFUSED || s->state == SNIB__SEAT_GONE) {
-            take_seat(s);
+        if (s->state == SNIB__ACQ_REFUSED || s->state == SNIB__ACQ_GONE) {
+            take_acquisition(s);
         }
     }
-    while ((q = snib__engine_told_query(w.e))) {
+    while ((q = snib__engine_told_direct(w.e))) {
         struct asked_query *a = SNIB__CONTAINER(q, struct asked_query, q);
         assert_true(a->used && q->done);
         TELL("answered", a - w.query, q->verb, q->err, q->answer, q->version,
@@ -245,26 +245,26 @@ static void take_news(void)
 
 /* -- what is seen ----------------------------------------------------------------- */
 
-static void tell_status(const struct snib__seat *s, snib_instant at)
+static void tell_status(const struct snib__acquisition *s, snib_instant at)
 {
     struct snib_status st;
     snib__engine_status(w.e, at, s, &st);
-    TELL("status", st.state, st.reason, st.token, st.left_ms, st.held_ms,
+    TELL("status", st.state, st.cause, st.token, st.left_ms, st.held_ms,
          st.holds, st.kind, st.permits, st.slot);
 }
 
-static void tell_seat(const struct place *p)
+static void tell_acquisition(const struct place *p)
 {
-    const struct snib__seat *s = seat_at(p);
+    const struct snib__acquisition *s = acquisition_at(p);
     char text[300];
     if (!s) {
         return;
     }
-    TELL("seat", p - w.place, s->state, s->token, s->holds, s->company,
-         s->shown, s->why, s->err, s->abandoned, s->unsure, s->since.ns,
-         s->limit.ns, s->terms.lease.ns, s->terms.permits, s->terms.slot,
+    TELL("seat", p - w.place, s->state, s->token, s->holds, s->batch, s->shown,
+         s->cause, s->err, s->abandoned, s->unsure, s->since.ns, s->limit.ns,
+         s->options.lease.ns, s->options.permits, s->options.slot,
          snib__engine_is_run(w.e, p->ticket));
-    if (s->state == SNIB__SEAT_SERVED || s->state == SNIB__SEAT_DEAD) {
+    if (s->state == SNIB__ACQ_SERVED || s->state == SNIB__ACQ_DEAD) {
         snib_instant due = snib__engine_due(w.e);
         struct snib_status st;
         snib__engine_status(w.e, w.now, s, &st);
@@ -292,10 +292,10 @@ static void tell_counts(void)
 {
     struct snib__counts n;
     snib__engine_counts(w.e, &n);
-    TELL("counts", n.sites, n.stakes, n.turns, n.seats, n.waiting, n.held,
-         n.leaving, n.requests, (int64_t)n.passes, (int64_t)n.yields,
-         (int64_t)n.renewals, (int64_t)n.asks, snib__engine_idle(w.e),
-         snib__mem_alive());
+    TELL("counts", n.local_locks, n.own_claims, n.claims, n.acquisitions,
+         n.waiting, n.held, n.leaving, n.requests, (int64_t)n.passes,
+         (int64_t)n.yields, (int64_t)n.renewals, (int64_t)n.asks,
+         snib__engine_idle(w.e), snib__mem_alive());
     if (!w.blocking && w.e) {
         assert_int_equal(n.requests, w.owned_count);
     }
@@ -311,7 +311,7 @@ static void tell_all(void)
     tell_text("store", is.text);
     tell_counts();
     for (int i = 0; i < w.places; i++) {
-        tell_seat(&w.place[i]);
+        tell_acquisition(&w.place[i]);
     }
     SNIB__LIST_EACH (l, &w.owned) {
         const struct snib__request *r =

@@ -54,8 +54,8 @@ static struct snib__request besides(int peer, const struct snib__name *n,
                                     const struct snib__request *grant)
 {
     struct snib__request r = of_kind(n, kind);
-    r.beside[0] = grant->id[0];
-    r.beside[1] = grant->id[1];
+    r.upgrade_of[0] = grant->id[0];
+    r.upgrade_of[1] = grant->id[1];
     run(peer, &r);
     return r;
 }
@@ -93,9 +93,9 @@ static void readers_share_and_wait_behind_a_writer(void **state)
     assert_int_equal(attempt(3, &n, SNIB_READ).answer, SNIB__NO);
     assert_int_equal(end(0, &a), SNIB__DONE);
     assert_int_equal(end(0, &b), SNIB__DONE);
-    assert_false(is_rung(2, &w));
+    assert_false(is_notified(2, &w));
     assert_int_equal(end(1, &c), SNIB__DONE);
-    assert_true(is_rung(2, &w));
+    assert_true(is_notified(2, &w));
     assert_int_equal(poll_again(2, &w), SNIB__DONE);
     assert_true(w.token > a.token);
     assert_int_equal(poll_again(3, &late), SNIB__QUEUED);
@@ -178,7 +178,7 @@ static void the_writer_reads_at_once_and_then_lets_readers_in(void **state)
     assert_int_equal(r.token, w.token);
     assert_int_equal(poll_again(1, &b), SNIB__QUEUED);
     assert_int_equal(end(0, &w), SNIB__DONE);
-    assert_true(is_rung(1, &b));
+    assert_true(is_notified(1, &b));
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     assert_int_equal(poll_again(2, &x), SNIB__QUEUED);
     assert_int_equal(end(1, &b), SNIB__DONE);
@@ -205,7 +205,7 @@ static void an_upgrade_goes_first_and_a_second_is_refused(void **state)
     assert_int_equal(look(0, &n, SNIB__ROW_WAITER, NULL), 2);
     assert_int_equal(poll_again(0, &up), SNIB__QUEUED); /* not refused itself */
     assert_int_equal(end(1, &b), SNIB__DONE);
-    assert_true(is_rung(0, &up));
+    assert_true(is_notified(0, &up));
     assert_int_equal(poll_again(0, &up), SNIB__DONE);
     assert_true(up.token > a.token);
     assert_int_equal(holders_at(0, &n), 2);
@@ -347,8 +347,8 @@ static void a_barrier_opens_for_all_with_one_token(void **state)
         assert_int_equal(holders_at(0, &n), 0);
         struct snib__request c = party_of(2, &n, 3);
         assert_int_equal(c.answer, SNIB__DONE);
-        assert_true(is_rung(0, &a));
-        assert_true(is_rung(1, &b));
+        assert_true(is_notified(0, &a));
+        assert_true(is_notified(1, &b));
         assert_int_equal(poll_again(0, &a), SNIB__DONE);
         assert_int_equal(poll_again(1, &b), SNIB__DONE);
         assert_int_equal(a.token, c.token);

@@ -39,7 +39,7 @@ static struct {
     int64_t now_us, version[NAMES], highest;
     uint64_t ids;
     int64_t ns, grid; /* grid: time goes by in multiples of it; 0: anyhow   */
-    uint32_t companies;
+    uint32_t batches;
     int names;  /* so many of them are used                                 */
     bool reads; /* mostly readers and writers                               */
     bool fails, no_bells, old;
@@ -130,13 +130,13 @@ static void bells(void)
         if (!c->inst) {
             continue;
         }
-        struct pollfd p = {.fd = snib__memory_ops.bell_fd(c->inst),
+        struct pollfd p = {.fd = snib__memory_ops.notifier_fd(c->inst),
                            .events = POLLIN};
         say("bell", poll(&p, 1, 0));
         if (one_in(8)) {
             uint64_t ids[64][2];
-            uint32_t n =
-                snib__memory_ops.rung(c->inst, ids, (uint32_t)ANY_OF(0, 1, 64));
+            uint32_t n = snib__memory_ops.notified(c->inst, ids,
+                                                   (uint32_t)ANY_OF(0, 1, 64));
             say("hears", n);
             for (uint32_t k = 0; k < n; k++) {
                 say("id", (int64_t)ids[k][0]);
@@ -200,7 +200,7 @@ static void hear(struct asked *a)
     if (r->answer == SNIB__DONE && r->verb == SNIB__ACQUIRE) {
         assert_true(r->token > 0);
     }
-    if (r->verb < SNIB__TERMS && r->token > w.highest) {
+    if (r->verb < SNIB__PARAMS && r->token > w.highest) {
         w.highest = r->token;
     }
 }

@@ -52,10 +52,10 @@ static const char *const queries[] = {"",
 
 static void say_opened(const struct snib__out *out)
 {
-    for (uint32_t i = 0; i < SNIB__CHANS; i++) {
-        const struct snib__chan *chan = &out->chan[i];
-        say("chan", chan->used << 4 | chan->pushes << 3 | chan->awaited);
-        say_text("address", chan->address);
+    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
+        const struct snib__conn *conn = &out->conn[i];
+        say("chan", conn->used << 4 | conn->pushes << 3 | conn->awaited);
+        say_text("address", conn->address);
     }
     say("open", out->open);
     say("shut", out->shut);
@@ -72,7 +72,7 @@ static snib_err opened(const struct snib__url *url, bool of_redis,
                                      .request = snib__ms(2000),
                                      .client = {1, 2}};
     return of_redis
-               ? ops->open(&cfg, &core.store, reterr)
+               ? tasks->open(&cfg, &core.store, reterr)
                : snib__quorum_open(&cfg, &member_kind, &core.store, reterr);
 }
 
@@ -98,12 +98,12 @@ static void open_one(const char *text, bool of_redis)
         say_opened(&core.out);
         core.members = of_redis ? 0 : w.opened;
         ask_state();
-        say("due", ops->due(core.store).ns);
-        ops->free(core.store);
+        say("due", tasks->due(core.store).ns);
+        tasks->free(core.store);
     }
     say("alive", snib__mem_alive());
-    for (int i = 0; i < SNIB__CHANS; i++) {
-        snib__buf_free(&core.out.chan[i].out);
+    for (int i = 0; i < SNIB__CONNS; i++) {
+        snib__buf_free(&core.out.conn[i].out);
     }
 }
 
@@ -140,11 +140,11 @@ static void open_without_memory(void)
         say_text("text", e.text);
         assert_true(err ? !core.store : core.store != NULL);
         if (!err) {
-            ops->free(core.store);
+            tasks->free(core.store);
         }
         say("alive", snib__mem_alive());
-        for (int i = 0; i < SNIB__CHANS; i++) {
-            snib__buf_free(&core.out.chan[i].out);
+        for (int i = 0; i < SNIB__CONNS; i++) {
+            snib__buf_free(&core.out.conn[i].out);
         }
     }
 }

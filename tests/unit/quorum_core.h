@@ -37,7 +37,7 @@ static struct {
     bool calm;  /* more time passes than is asked                           */
 } core;
 
-static const struct snib__store_ops *const ops = &snib__quorum_store_ops;
+static const struct snib__store_ops *const tasks = &snib__quorum_store_ops;
 
 /* -- answers --------------------------------------------------------------------- */
 
@@ -92,17 +92,17 @@ static void look_at_channels(void)
 {
     say("open", core.out.open);
     say("shut", core.out.shut);
-    for (uint32_t i = 0; i < core.members * NODE_CHANS; i++) {
-        struct snib__chan *chan = &core.out.chan[i];
-        size_t size = snib__buf_size(&chan->out);
+    for (uint32_t i = 0; i < core.members * NODE_CONNS; i++) {
+        struct snib__conn *conn = &core.out.conn[i];
+        size_t size = snib__buf_size(&conn->out);
         say("size", (int64_t)size);
-        say("awaited", chan->awaited << 2 | chan->pushes << 1 | chan->used);
+        say("awaited", conn->awaited << 2 | conn->pushes << 1 | conn->used);
         if (size && one_in(3)) {
             size = one_in(3) ? below(size + 1) : size;
-            say_bytes("sent", snib__buf_bytes(&chan->out), size);
-            snib__buf_consume(&chan->out, size);
+            say_bytes("sent", snib__buf_bytes(&conn->out), size);
+            snib__buf_consume(&conn->out, size);
         }
-        chan->out.failed = false;
+        conn->out.failed = false;
     }
     if (one_in(3)) {
         core.out.open &= (uint32_t)below(1 << 21);
@@ -124,7 +124,7 @@ static void seen(void)
             say("so far", core.asked[i].r.answer);
         }
     }
-    say("due", ops->due(core.store).ns);
+    say("due", tasks->due(core.store).ns);
     say("alive", snib__mem_alive());
 }
 
@@ -169,7 +169,7 @@ static void fill_acquire(struct snib__request *r)
     const struct grant *g =
         core.grants ? &core.grant[below(core.grants)] : NULL;
     r->may_queue = !one_in(3);
-    r->room = (uint32_t)ANY_OF(0, 1, 30, 31, 32, 1000);
+    r->reserve = (uint32_t)ANY_OF(0, 1, 30, 31, 32, 1000);
     r->floor = one_in(3) && g ? g->token
                : one_in(8)    ? ANY_OF(1, 1024000000000)
                               : 0;
@@ -227,11 +227,11 @@ static snib__verb some_verb(void)
                                   SNIB__DOCTOR);
     }
     if (one_in(50)) {
-        return (snib__verb)ANY_OF(SNIB__TERMS, SNIB__VALUE_GET, SNIB__VALUE_PUT,
-                                  SNIB__VALUE_DELETE);
+        return (snib__verb)ANY_OF(SNIB__PARAMS, SNIB__VALUE_GET,
+                                  SNIB__VALUE_PUT, SNIB__VALUE_DELETE);
     }
     if (one_in(9)) {
-        return (snib__verb)below(SNIB__TERMS);
+        return (snib__verb)below(SNIB__PARAMS);
     }
     return (snib__verb)ANY_OF(SNIB__ACQUIRE, SNIB__ACQUIRE, SNIB__ACQUIRE,
                               SNIB__RENEW, SNIB__RENEW, SNIB__RELEASE,
@@ -246,10 +246,10 @@ static void fill(struct asked *a)
     r->verb = some_verb();
     r->name = core.name[below(NAMES)];
     r->permits = (uint32_t)ANY_OF(1, 1, 3);
-    r->keepers = one_in(2);
+    r->background = one_in(2);
     r->lease = some_lease();
     r->limit = some_limit();
-    looks = r->verb >= SNIB__INSPECT && r->verb < SNIB__TERMS;
+    looks = r->verb >= SNIB__INSPECT && r->verb < SNIB__PARAMS;
     some_id(r->id);
     fill_text(r);
     if (r->verb == SNIB__ACQUIRE) {
@@ -297,7 +297,7 @@ static void put(struct snib__list *chain, struct asked *a)
 static void start(struct snib__list *chain)
 {
     may_fail();
-    ops->start(core.store, w.now, chain);
+    tasks->start(core.store, w.now, chain);
     assert_true(snib__list_empty(chain));
     seen();
 }
@@ -368,7 +368,7 @@ static void input(const struct snib__input *in)
     say_line("input", in->kind);
     say("at", w.now.ns);
     may_fail();
-    ops->input(core.store, w.now, in);
+    tasks->input(core.store, w.now, in);
     seen();
 }
 
@@ -381,7 +381,7 @@ static void some_time(int64_t ns)
 static void tick(void)
 {
     static const struct snib__input in = {.kind = SNIB__IN_TICK};
-    snib_instant due = ops->due(core.store);
+    snib_instant due = tasks->due(core.store);
     if (due.ns == INT64_MAX) {
         return;
     }
@@ -397,9 +397,9 @@ static void channel_speaks(void)
     struct snib__input in = {.bytes = core.text};
     in.kind = (snib__input_kind)ANY_OF(SNIB__IN_OPENED, SNIB__IN_BYTES,
                                        SNIB__IN_CLOSED, SNIB__IN_REFUSED,
-                                       SNIB__IN_REFUSED, SNIB__IN_RUNG);
-    in.chan =
-        (uint8_t)below(one_in(9) ? SNIB__CHANS + 1 : core.members * NODE_CHANS);
+                                       SNIB__IN_REFUSED, SNIB__IN_NOTIFIED);
+    in.conn =
+        (uint8_t)below(one_in(9) ? SNIB__CONNS + 1 : core.members * NODE_CONNS);
     in.hopeless = one_in(2);
     in.size = below(5);
     input(&in);
@@ -409,7 +409,7 @@ static void ask_state(void)
 {
     struct snib__store_state s = {0};
     say_line("state", 0);
-    ops->state(core.store, w.now, &s);
+    tasks->state(core.store, w.now, &s);
     say("reachable", s.reachable);
     say("err", s.err);
     say("since", s.since.ns);

@@ -121,7 +121,7 @@ static int64_t some_token(struct member *m, const struct snib__request *rq)
         break;
     }
     token = token > 0 ? token : 1;
-    m->memory = token + rq->room;
+    m->memory = token + rq->reserve;
     return token < TOKEN_TOP ? token : TOKEN_TOP - 1;
 }
 
@@ -318,8 +318,8 @@ static void say_channels(const struct member *m)
 {
     say("open", m->out->open);
     say("shut", m->out->shut);
-    for (int i = 0; i < NODE_CHANS; i++) {
-        const struct snib__buf *b = &m->out->chan[i].out;
+    for (int i = 0; i < NODE_CONNS; i++) {
+        const struct snib__buf *b = &m->out->conn[i].out;
         say_bytes("unsent", snib__buf_bytes(b), snib__buf_size(b));
     }
 }
@@ -327,19 +327,19 @@ static void say_channels(const struct member *m)
 /* It has something to send, or a channel to open. */
 static void use_channels(struct member *m)
 {
-    struct snib__chan *chan = &m->out->chan[below(NODE_CHANS)];
+    struct snib__conn *conn = &m->out->conn[below(NODE_CONNS)];
     if (one_in(4)) {
         char text[24];
         snprintf(text, sizeof text, "%d: %d;", m->index, (int)below(1000));
-        snib__buf_add(&chan->out, text, strlen(text));
-        chan->awaited = (uint32_t)below(4);
-        chan->pushes = one_in(2);
-        m->out->open |= one_in(2) ? 1u << below(NODE_CHANS) : 0;
-        m->out->shut |= one_in(3) ? 1u << below(NODE_CHANS) : 0;
+        snib__buf_add(&conn->out, text, strlen(text));
+        conn->awaited = (uint32_t)below(4);
+        conn->pushes = one_in(2);
+        m->out->open |= one_in(2) ? 1u << below(NODE_CONNS) : 0;
+        m->out->shut |= one_in(3) ? 1u << below(NODE_CONNS) : 0;
     }
     if (one_in(12)) { /* no longer */
-        m->out->open &= (uint32_t)below(1 << NODE_CHANS);
-        m->out->shut &= (uint32_t)below(1 << NODE_CHANS);
+        m->out->open &= (uint32_t)below(1 << NODE_CONNS);
+        m->out->shut &= (uint32_t)below(1 << NODE_CONNS);
     }
 }
 
@@ -371,10 +371,10 @@ static snib_err member_open(const struct snib__store_config *cfg,
     m->out = cfg->out;
     m->index = (int)w.opened++;
     snib__list_init(&m->jobs);
-    for (int i = 0; i < NODE_CHANS; i++) {
-        cfg->out->chan[i].used = i < 2;
-        cfg->out->chan[i].awaited = 0;
-        snprintf(cfg->out->chan[i].address, sizeof cfg->out->chan[i].address,
+    for (int i = 0; i < NODE_CONNS; i++) {
+        cfg->out->conn[i].used = i < 2;
+        cfg->out->conn[i].awaited = 0;
+        snprintf(cfg->out->conn[i].address, sizeof cfg->out->conn[i].address,
                  "%s:%u", url->host, url->port);
     }
     use_channels(m);
@@ -418,7 +418,7 @@ static void member_input(struct snib__store *store, snib_instant at,
     say_line("steps", m->index);
     say("at", at.ns);
     say("kind", in->kind);
-    say("chan", in->chan);
+    say("chan", in->conn);
     say("hopeless", in->hopeless);
     say_bytes("bytes", in->bytes, in->size);
     say_channels(m);

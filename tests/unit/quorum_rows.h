@@ -23,8 +23,8 @@ static void row_text(struct snib__buf *b, enum snib__field field,
 static void put_others_fields(struct snib__buf *b)
 {
     static const enum snib__field fields[] = {
-        SNIB__F_NAME, SNIB__F_LEVEL, SNIB__F_COUNT, SNIB__F_SIZE,
-        SNIB__F_GATE, SNIB__F_RANK,  SNIB__F_SLOT,  SNIB__F_WAITING};
+        SNIB__F_NAME,  SNIB__F_LEVEL, SNIB__F_COUNT, SNIB__F_SIZE,
+        SNIB__F_LATCH, SNIB__F_RANK,  SNIB__F_SLOT,  SNIB__F_WAITING};
     snib__rec_i64(b, fields[below(COUNT_OF(fields))], 77);
 }
 

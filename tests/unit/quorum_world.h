@@ -61,8 +61,8 @@ struct client {
     way way[SERVERS];
     int64_t there_ms[SERVERS], back_ms[SERVERS];
     struct snib__store_state
-        state[SERVERS];                /* as each node would tell it     */
-    uint32_t opened, keepers, callers; /* requests sent for them         */
+        state[SERVERS];                   /* as each node would tell it     */
+    uint32_t opened, background, callers; /* requests sent for them         */
 };
 
 static struct server server[SERVERS];
@@ -140,7 +140,7 @@ static void do_acquire(struct server *s, uint64_t who, struct snib__request *rq)
             most(s->memory + 1, clock_of(s) * 1024 + now.ns % MS * 1024 / MS);
         token = most(token, rq->floor + 1);
         give(s, who, rq, token);
-        s->memory = token + rq->room;
+        s->memory = token + rq->reserve;
         rq->answer = SNIB__DONE;
         rq->token = token;
     }
@@ -238,7 +238,7 @@ static void execute(uint32_t at, uint64_t who, struct snib__request *rq)
     case SNIB__LIST:
         rq->answer = SNIB__DONE;
         break;
-    case SNIB__TERMS:
+    case SNIB__PARAMS:
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
@@ -271,8 +271,8 @@ static snib_err fake_open(const struct snib__store_config *cfg,
     f->server = opening->opened;
     opening->fake[opening->opened++] = f;
     snib__list_init(&f->travels);
-    cfg->out->chan[0].used = true;
-    snprintf(cfg->out->chan[0].address, 64, "%s", cfg->url->host);
+    cfg->out->conn[0].used = true;
+    snprintf(cfg->out->conn[0].address, 64, "%s", cfg->url->host);
     return SNIB_ERR_OK;
 }
 
@@ -315,8 +315,8 @@ static void fake_start(struct snib__store *store, snib_instant at,
         }
         struct travel *t = snib__alloc(sizeof *t);
         assert_non_null(t);
-        c->keepers += rq->keepers;
-        c->callers += !rq->keepers;
+        c->background += rq->background;
+        c->callers += !rq->background;
         t->rq = rq;
         t->copy = *rq;
         t->sent = at;
@@ -429,7 +429,7 @@ static const struct snib__store_ops fake_ops = {.abi = SNIB__STORE_ABI,
                                                 .state = fake_state,
                                                 .free = fake_free};
 static const struct snib__node_kind kind = {&fake_ops, fake_clock};
-static const struct snib__store_ops *const ops = &snib__quorum_store_ops;
+static const struct snib__store_ops *const tasks = &snib__quorum_store_ops;
 
 /* -- the world ------------------------------------------------------------------ */
 
@@ -469,7 +469,7 @@ static int tear_down(void **state)
     (void)state;
     for (int i = 0; i < CLIENTS; i++) {
         if (client[i].store) {
-            ops->free(client[i].store);
+            tasks->free(client[i].store);
         }
     }
     snib__free(name);
@@ -484,7 +484,7 @@ static struct snib__request request(snib__verb verb)
                                .name = name,
                                .kind = SNIB_MUTEX,
                                .permits = 1,
-                               .room = 31,
+                               .reserve = 31,
                                .lease = snib__ms(LEASE),
                                .id = {++ids * 1000, 77},
                                .limit = snib__after(now, snib__ms(5000))};
@@ -498,7 +498,7 @@ static void start(int i, struct snib__request *rq)
     snib__link_init(&rq->link);
     rq->answer = SNIB__PENDING;
     snib__list_push(&chain, &rq->link);
-    ops->start(client[i].store, now, &chain);
+    tasks->start(client[i].store, now, &chain);
     assert_true(snib__list_empty(&chain));
 }
 
@@ -507,7 +507,7 @@ static snib_instant due(void)
     snib_instant at = SNIB__NEVER;
     for (int i = 0; i < CLIENTS; i++) {
         if (client[i].store) {
-            at = snib__sooner(at, ops->due(client[i].store));
+            at = snib__sooner(at, tasks->due(client[i].store));
         }
     }
     return at;
@@ -518,8 +518,9 @@ static void tick(snib_instant at)
     struct snib__input in = {.kind = SNIB__IN_TICK};
     now = snib__later(now, at);
     for (int i = 0; i < CLIENTS; i++) {
-        if (client[i].store && snib__reached(now, ops->due(client[i].store))) {
-            ops->input(client[i].store, now, &in);
+        if (client[i].store &&
+            snib__reached(now, tasks->due(client[i].store))) {
+            tasks->input(client[i].store, now, &in);
         }
     }
 }

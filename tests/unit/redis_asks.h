@@ -23,7 +23,7 @@ static struct asked {
 } asks[ASKS];
 
 static struct snib__name *names[NAMES];
-static uint32_t ids, companies;
+static uint32_t ids, batches;
 static bool alike; /* ids of this run differ in little                     */
 static char value_text[SNIB_VALUE_MAX];
 static int64_t token_seen;
@@ -88,8 +88,8 @@ static snib__verb any_verb(void)
         [DOCTORS] = {SNIB__DOCTOR, SNIB__DOCTOR, SNIB__DOCTOR, SNIB__DOCTOR,
                      SNIB__DOCTOR, SNIB__ACQUIRE},
         [VALUES] = {SNIB__VALUE_GET, SNIB__VALUE_PUT, SNIB__VALUE_PUT,
-                    SNIB__VALUE_DELETE, SNIB__TERMS, SNIB__TERMS},
-        [GREETINGS] = {SNIB__ACQUIRE, SNIB__RENEW, SNIB__TERMS, SNIB__DOCTOR,
+                    SNIB__VALUE_DELETE, SNIB__PARAMS, SNIB__PARAMS},
+        [GREETINGS] = {SNIB__ACQUIRE, SNIB__RENEW, SNIB__PARAMS, SNIB__DOCTOR,
                        SNIB__ACQUIRE, SNIB__ACQUIRE},
     };
     if (same.topic > GREETINGS || one_in(12)) {
@@ -114,15 +114,15 @@ static void make_acquire(struct snib__request *r)
     r->permits = ANY_OF(counts);
     r->capacity = one_in(3) ? ANY_OF(counts) : 0;
     r->may_queue = !one_in(same.topic == WAITING ? 8 : 2);
-    r->room = one_in(3) ? (uint32_t)below(32) : 31;
+    r->reserve = one_in(3) ? (uint32_t)below(32) : 31;
     r->rank = (int8_t)(one_in(3) ? (int)below(201) - 100 : 0);
     r->delay.ns = one_in(4) ? ANY_OF(delays) : 0;
     r->floor = one_in(4) ? token_seen : 0;
     r->spin = one_in(same.topic == LOCKS ? 3 : 10);
     r->token = one_in(8) ? token_seen : 0;
     if (one_in(5)) {
-        r->beside[0] = one_in(3) ? 0 : any_64();
-        r->beside[1] = r->beside[0] && one_in(3) ? 0 : any_64();
+        r->upgrade_of[0] = one_in(3) ? 0 : any_64();
+        r->upgrade_of[1] = r->upgrade_of[0] && one_in(3) ? 0 : any_64();
     }
 }
 
@@ -155,13 +155,13 @@ static void make(struct asked *a, snib__verb verb, snib_instant now)
     r->lease = snib__ms(ANY_OF(leases));
     r->limit = any_limit(now);
     r->reterr = one_in(16) ? NULL : &a->error;
-    r->keepers = one_in(verb == SNIB__RENEW ? 2 : 5) ||
-                 (verb == SNIB__LIST && one_in(2));
+    r->background = one_in(verb == SNIB__RENEW ? 2 : 5) ||
+                    (verb == SNIB__LIST && one_in(2));
     r->once = one_in(4);
     r->resent = one_in(8);
     r->born = (snib_instant){now.ns - (int64_t)below(3) * 1500000};
     r->amount = one_in(3) ? -(int64_t)below(5) : (int64_t)below(1000000001);
-    r->op = (uint8_t)below(SNIB__TERMS_OPEN + 1);
+    r->op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
     r->awaited_only = one_in(2);
     r->only_asks = one_in(3);
     r->token = one_in(3) ? 0 : 5 + (int64_t)below(1000);
@@ -170,10 +170,10 @@ static void make(struct asked *a, snib__verb verb, snib_instant now)
     } else if (verb == SNIB__RENEW) {
         r->floor = one_in(6) ? 1 + (int64_t)below(90000) : 0;
         r->may_queue = one_in(2);
-        r->room = (uint32_t)below(32);
+        r->reserve = (uint32_t)below(32);
     } else if (verb == SNIB__LIST || verb == SNIB__DOCTOR) {
         r->name = NULL;
-    } else if (verb > SNIB__TERMS) {
+    } else if (verb > SNIB__PARAMS) {
         r->floor = one_in(3) ? (int64_t)below(5000) : 0;
     }
     set_text(r);
@@ -190,22 +190,22 @@ static void go_on(struct asked *a, snib_instant now)
     if (open && one_in(same.between ? 0 : 3) &&
         (r->verb == SNIB__ACQUIRE || r->verb == SNIB__RENEW)) {
         r->verb = one_in(2) ? SNIB__RELEASE : SNIB__CANCEL; /* no more  */
-        r->company = 0;
+        r->batch = 0;
         r->resent = one_in(4);
         r->floor = 0;
     } else if (open && !one_in(same.between ? 20 : 5)) {
         r->resent = r->resent || r->answer == SNIB__UNKNOWN;
-        r->company = one_in(3) ? r->company : 0;
+        r->batch = one_in(3) ? r->batch : 0;
     } else if (a->holds && !one_in(6)) {
         static const snib__verb next[] = {SNIB__RENEW, SNIB__RENEW,
                                           SNIB__RELEASE, SNIB__CANCEL,
                                           SNIB__ACQUIRE};
         r->verb = ANY_OF(next);
         r->resent = one_in(3);
-        r->company = 0;
+        r->batch = 0;
         r->floor = 0;
         r->only_asks = one_in(3);
-        r->keepers = one_in(2);
+        r->background = one_in(2);
         r->token = r->verb == SNIB__CANCEL ? 0 : r->token;
     } else {
         a->used = false;
@@ -222,7 +222,7 @@ static void check_done(const struct asked *a, snib_instant now)
     const struct snib__request *r = &a->r;
     if (r->verb == SNIB__ACQUIRE) {
         assert_in_range(r->token, 1, TOP53 - 1);
-        assert_in_range(r->room, 0, 1024);
+        assert_in_range(r->reserve, 0, 1024);
         assert_int_equal(r->err, SNIB_ERR_OK);
         assert_true(r->left.ns > 0);
     }
@@ -247,7 +247,7 @@ static void stir_answer(const struct asked *a)
     const struct snib__request *r = &a->r;
     const int64_t v[] = {
         a - asks,   r->verb,     r->answer,      r->err,       r->token,
-        r->granted, r->room,     r->permits,     r->slot,      r->position,
+        r->granted, r->reserve,  r->permits,     r->slot,      r->position,
         r->revoked, r->resent,   r->far,         r->misread,   r->valid_from.ns,
         r->left.ns, r->limit.ns, a->rows.failed, a->error.code};
     for (size_t i = 0; i < COUNT_OF(v); i++) {

@@ -35,7 +35,7 @@ struct command {
     enum plain what;
     int script;     /* P_SCRIPT                                           */
     uint32_t locks; /* of a SEVERAL, RENEW                                */
-    int64_t lease[COMPANY_MAX];
+    int64_t lease[BATCH_MAX];
     int64_t sent_ns;
     char id[33];   /* of the first                                       */
     char word[72]; /* SUBSCRIBE: the channel, CONFIG: of what            */
@@ -57,7 +57,7 @@ static struct {
         char inbox[INBOX];
         size_t size;
         bool framed; /* each answer so far was one value                    */
-    } line[LINES];
+    } session[SESSIONS];
     struct known known[KNOWN];
     uint32_t known_count;
     char client[33], channel[2][72];
@@ -150,7 +150,7 @@ static void hear_script(struct command *c, const struct word *w, uint32_t words)
         bool one = c->script == SNIB__SCRIPT_ACQUIRE;
         c->locks = keys / 7;
         assert_int_equal(args, 16 * c->locks + !one);
-        assert_in_range(c->locks, 1, COMPANY_MAX);
+        assert_in_range(c->locks, 1, BATCH_MAX);
         for (uint32_t i = 0; i < c->locks; i++) {
             const struct word *a = arg + !one + 16 * i;
             c->lease[i] = word_number(a[2]);
@@ -198,8 +198,9 @@ static void hear(int i, const struct word *w, uint32_t words)
             stir_bytes(w[k].p, w[k].n);
         }
     }
-    assert_true(heard.line[i].count < ROW);
-    heard.line[i].row[(heard.line[i].first + heard.line[i].count++) % ROW] = c;
+    assert_true(heard.session[i].count < ROW);
+    heard.session[i]
+        .row[(heard.session[i].first + heard.session[i].count++) % ROW] = c;
 }
 
 /* "*3" or "$5" and the line's end; NULL: not all of it is there. */
@@ -245,33 +246,33 @@ static const char *hear_one(int i, const char *p, const char *end)
 
 static void hear_bytes(int i, const uint8_t *bytes, size_t size)
 {
-    char *inbox = heard.line[i].inbox;
-    assert_true(heard.line[i].size + size <= INBOX);
-    memcpy(inbox + heard.line[i].size, bytes, size);
-    heard.line[i].size += size;
-    const char *p = inbox, *end = inbox + heard.line[i].size, *next;
+    char *inbox = heard.session[i].inbox;
+    assert_true(heard.session[i].size + size <= INBOX);
+    memcpy(inbox + heard.session[i].size, bytes, size);
+    heard.session[i].size += size;
+    const char *p = inbox, *end = inbox + heard.session[i].size, *next;
     while (p < end && (next = hear_one(i, p, end))) {
         p = next;
     }
-    heard.line[i].size = (size_t)(end - p);
-    memmove(inbox, p, heard.line[i].size);
+    heard.session[i].size = (size_t)(end - p);
+    memmove(inbox, p, heard.session[i].size);
 }
 
 static void hear_nothing_more(int i)
 {
-    heard.line[i].first = heard.line[i].count = 0;
-    heard.line[i].size = 0;
-    heard.line[i].framed = true;
+    heard.session[i].first = heard.session[i].count = 0;
+    heard.session[i].size = 0;
+    heard.session[i].framed = true;
 }
 
 static bool heard_next(int i, struct command *ret)
 {
-    if (!heard.line[i].count) {
+    if (!heard.session[i].count) {
         return false;
     }
-    *ret = heard.line[i].row[heard.line[i].first];
-    heard.line[i].first = (heard.line[i].first + 1) % ROW;
-    heard.line[i].count--;
+    *ret = heard.session[i].row[heard.session[i].first];
+    heard.session[i].first = (heard.session[i].first + 1) % ROW;
+    heard.session[i].count--;
     return true;
 }
 

@@ -5,27 +5,27 @@
 #define SNIB_TESTS_REDIS_NET_H
 
 #include "redis_asks.h"
-#include "redis_looks.h"
+#include "redis_inspects.h"
 
 static const struct snib__store_ops *const ops = &snib__redis_store_ops;
 
 static struct {
     struct snib__store *store;
     struct snib__out out;
-    bool up[LINES], connecting[LINES];
-    int64_t mute_until_ns[LINES];
+    bool up[SESSIONS], connecting[SESSIONS];
+    int64_t mute_until_ns[SESSIONS];
     int64_t patience_ms;
 } w;
 
 /* -- what a step has left ------------------------------------------------------------ */
 
-static void hear_log(void *data, int level, const char *line)
+static void hear_log(void *data, int level, const char *session)
 {
     (void)data;
-    show("  log %d %s", level, line);
-    check_text(line);
+    show("  log %d %s", level, session);
+    check_text(session);
     stir(level);
-    stir_text(line);
+    stir_text(session);
 }
 
 static void look_at_hints(void)
@@ -54,15 +54,15 @@ static void look_at_hints(void)
 
 static void look_at_lines(void)
 {
-    for (int i = 0; i < LINES; i++) {
-        const struct snib__chan *c = &w.out.chan[i];
+    for (int i = 0; i < SESSIONS; i++) {
+        const struct snib__conn *c = &w.out.conn[i];
         const int64_t v[] = {c->awaited, c->pushes, c->used, c->out.failed,
                              (int64_t)snib__buf_size(&c->out)};
         for (size_t k = 0; k < COUNT_OF(v); k++) {
             stir(v[k]);
         }
-        if (w.up[i] && !(w.out.shut & 1u << i) && heard.line[i].framed) {
-            assert_true(c->awaited >= heard.line[i].count);
+        if (w.up[i] && !(w.out.shut & 1u << i) && heard.session[i].framed) {
+            assert_true(c->awaited >= heard.session[i].count);
         }
     }
 }
@@ -126,7 +126,7 @@ static void input(int i, snib__input_kind kind, const void *bytes, size_t size)
 {
     show(" input %d on %d, %zu bytes", (int)kind, i, size);
     input_of((struct snib__input){
-        .kind = kind, .chan = (uint8_t)i, .bytes = bytes, .size = size});
+        .kind = kind, .conn = (uint8_t)i, .bytes = bytes, .size = size});
 }
 
 /* A line may go from state to state at one instant, but comes to its rest. */
@@ -158,7 +158,7 @@ static void refuse(int i)
     w.connecting[i] = false;
     show(" refused on %d: %s", i, why);
     input_of((struct snib__input){.kind = SNIB__IN_REFUSED,
-                                  .chan = (uint8_t)i,
+                                  .conn = (uint8_t)i,
                                   .hopeless = one_in(3),
                                   .bytes = none ? NULL : why,
                                   .size = none ? 0 : strlen(why)});
@@ -195,7 +195,7 @@ static void close_line(int i)
 
 static void take(int i)
 {
-    struct snib__buf *b = &w.out.chan[i].out;
+    struct snib__buf *b = &w.out.conn[i].out;
     size_t n = snib__buf_size(b);
     n = n && one_in(8) ? below(n + 1) : n;
     if (w.up[i] && n && !b->failed) {
@@ -237,7 +237,7 @@ static void deliver(int i)
 
 static void network(void)
 {
-    for (int i = 0; i < LINES; i++) {
+    for (int i = 0; i < SESSIONS; i++) {
         take(i);
         connect_line(i);
         if (w.out.shut & 1u << i && !one_in(8)) {
@@ -264,7 +264,7 @@ static void trouble(void)
     static const char *const noise[] = {
         "\r\n",   "HTTP/1.1 400\r\n", ":x\r\n",          "%1\r\n",
         ":1\r\n", "*1\r\n",           "-LOADING it\r\n", "$-2\r\n"};
-    int i = (int)below(LINES);
+    int i = (int)below(SESSIONS);
     switch (below(5)) {
     case 0:
     case 1:
@@ -275,20 +275,20 @@ static void trouble(void)
     case 2:
         if (w.up[i]) {
             at = i;
-            heard.line[i].framed = false;
+            heard.session[i].framed = false;
             put_text(ANY_OF(noise));
         }
         break;
     case 3: /* what run would not say */
-        i = (int)below(SNIB__CHANS);
+        i = (int)below(SNIB__CONNS);
         input(i,
-              one_in(3)   ? SNIB__IN_RUNG
+              one_in(3)   ? SNIB__IN_NOTIFIED
               : one_in(2) ? SNIB__IN_OPENED
                           : SNIB__IN_TICK,
               NULL, 0);
         break;
     default:
-        i = LINES + (int)below(SNIB__CHANS - LINES);
+        i = SESSIONS + (int)below(SNIB__CONNS - SESSIONS);
         input(i, one_in(2) ? SNIB__IN_BYTES : SNIB__IN_CLOSED, ":1\r\n", 4);
     }
 }

@@ -14,7 +14,7 @@ enum { WIRE = 1 << 19 };
 static struct wire {
     char bytes[WIRE];
     size_t start, end;
-} wires[LINES];
+} wires[SESSIONS];
 
 static int at; /* the line that is spoken on                              */
 
@@ -172,7 +172,7 @@ static void say_digits(int64_t right)
 static void say_list(uint32_t n)
 {
     if (same.astray && one_in(40 * (uint64_t)same.astray)) {
-        heard.line[at].framed = false;
+        heard.session[at].framed = false;
         n = (uint32_t)below(8);
     }
     put_head('*', n);
@@ -200,10 +200,10 @@ static int64_t clock_said(void)
 static int64_t token_said(int64_t clock)
 {
     static const int64_t odd[] = {0, -1, 1, TOP53 - 1, TOP53, TOP53 + 1};
-    static const int64_t beside[] = {-1, 0, 1023, 1024, 1025};
+    static const int64_t upgrade_of[] = {-1, 0, 1023, 1024, 1025};
     int64_t token = clock * 1024 + (int64_t)below(64);
     if (one_in(10)) {
-        token = (clock + FAR_MS) * 1024 + ANY_OF(beside);
+        token = (clock + FAR_MS) * 1024 + ANY_OF(upgrade_of);
     } else if (one_in(20)) {
         token = ANY_OF(odd);
     }
@@ -223,9 +223,9 @@ static int64_t code_said(void)
 
 static int64_t lease_said(int64_t lease)
 {
-    static const int64_t beside[] = {-1, 0, 1};
-    return one_in(3)   ? lease + ANY_OF(beside)
-           : one_in(8) ? ANY_OF(beside)
+    static const int64_t upgrade_of[] = {-1, 0, 1};
+    return one_in(3)   ? lease + ANY_OF(upgrade_of)
+           : one_in(8) ? ANY_OF(upgrade_of)
            : one_in(8) ? lease / 3
                        : lease;
 }
@@ -430,11 +430,11 @@ static int grant_text(char *text, size_t size, struct known *k)
     int64_t claim = claim_said(k, k->sent_ns[which]);
     int width = one_in(16) ? 16 + (int)below(3) : 1;
     const char *key = one_in(12) ? (one_in(2) ? "snib:{}" : "snib:{") : k->key;
-    int64_t room = ANY_OF(rooms), poll = one_in(12) ? 0 : k->poll[which];
+    int64_t reserve = ANY_OF(rooms), poll = one_in(12) ? 0 : k->poll[which];
     int n = snprintf(text, size,
                      "g %s %0*" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
                      " %" PRId64 " ",
-                     k->id, width, token, room, claim, poll, clock);
+                     k->id, width, token, reserve, claim, poll, clock);
     if (one_in(5)) {
         n +=
             snprintf(text + n, size - (size_t)n, "%" PRId64 " ", ANY_OF(slots));
@@ -484,7 +484,7 @@ static void push(void)
         n = (int)below((uint64_t)n + 1);
     }
     at = SUBS;
-    heard.line[at].framed = false; /* not for us, it is a reply           */
+    heard.session[at].framed = false; /* not for us, it is a reply           */
     bool whole = !one_in(20);
     put_head('*', 2 + whole);
     say_text("message");

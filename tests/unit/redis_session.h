@@ -20,7 +20,7 @@
 static struct snib__store *store;
 static struct snib__out out;
 static const struct snib__store_ops *const ops = &snib__redis_store_ops;
-static struct snib__resp *reader[LINES];
+static struct snib__resp *reader[SESSIONS];
 static snib_instant now;
 static struct snib__name *name;
 static char word[32][600]; /* of the command read last */
@@ -34,8 +34,8 @@ static void open_store(const char *text)
     out = (struct snib__out){0};
     snib__list_init(&out.answered);
     snib__list_init(&out.exec);
-    for (int i = 0; i < SNIB__CHANS; i++) {
-        snib__buf_init(&out.chan[i].out, 1 << 22);
+    for (int i = 0; i < SNIB__CONNS; i++) {
+        snib__buf_init(&out.conn[i].out, 1 << 22);
     }
     assert_int_equal(snib__url_parse(text, &url, &e), SNIB_ERR_OK);
     struct snib__store_config cfg = {.url = url,
@@ -48,7 +48,7 @@ static void open_store(const char *text)
     }
     snib__url_free(url);
     assert_int_equal(snib__name_new("n", 0, &name, NULL), SNIB_ERR_OK);
-    for (int i = 0; i < LINES; i++) {
+    for (int i = 0; i < SESSIONS; i++) {
         assert_int_equal(snib__resp_new(1 << 22, &reader[i]), SNIB_ERR_OK);
     }
 }
@@ -65,11 +65,11 @@ static int tear_down(void **state)
     (void)state;
     ops->free(store);
     snib__free(name);
-    for (int i = 0; i < LINES; i++) {
+    for (int i = 0; i < SESSIONS; i++) {
         snib__resp_free(reader[i]);
     }
-    for (int i = 0; i < SNIB__CHANS; i++) {
-        snib__buf_free(&out.chan[i].out);
+    for (int i = 0; i < SNIB__CONNS; i++) {
+        snib__buf_free(&out.conn[i].out);
     }
     return 0;
 }
@@ -79,7 +79,7 @@ static int tear_down(void **state)
 static void input(int i, snib__input_kind kind, const void *p, size_t n)
 {
     struct snib__input in = {
-        .kind = kind, .chan = (uint8_t)i, .bytes = p, .size = n};
+        .kind = kind, .conn = (uint8_t)i, .bytes = p, .size = n};
     ops->input(store, now, &in);
 }
 
@@ -115,7 +115,7 @@ static void closed(int i)
 /* The next command written to the line; false: none. */
 static bool heard(int i)
 {
-    struct snib__buf *b = &out.chan[i].out;
+    struct snib__buf *b = &out.conn[i].out;
     const struct snib__resp_cell *c;
     snib__resp_feed(reader[i], snib__buf_bytes(b), snib__buf_size(b));
     snib__buf_consume(b, snib__buf_size(b));
@@ -229,7 +229,7 @@ static struct snib__request request(snib__verb verb)
                                .lease = snib__ms(30000),
                                .limit = SNIB__NEVER,
                                .reterr = &error,
-                               .room = 31};
+                               .reserve = 31};
     error.text[0] = 0;
     return rq;
 }
@@ -290,8 +290,8 @@ static void let_wait(struct snib__request *rq)
     if (out.open & 1u << CALLERS) {
         connected(CALLERS);
     }
-    hears_acquire(CALLERS, out.chan[SUBS].pushes ? "1" : "0");
-    if (!out.chan[SUBS].pushes) {
+    hears_acquire(CALLERS, out.conn[SUBS].pushes ? "1" : "0");
+    if (!out.conn[SUBS].pushes) {
         say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
         silence();
         connected(SUBS);

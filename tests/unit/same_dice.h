@@ -94,16 +94,16 @@ static void say_request(const struct snib__request *r)
     say("kind", r->kind);
     say("permits", r->permits);
     say("capacity", r->capacity);
-    say("company", r->company);
+    say("company", r->batch);
     say("rank", r->rank);
     say("flags", r->all | r->spin << 1 | r->placed << 2 | r->once << 3 |
                      r->may_queue << 4 | r->resent << 5 | r->revoked << 6 |
-                     r->keepers << 7 | r->awaited_only << 8 |
+                     r->background << 7 | r->awaited_only << 8 |
                      r->only_asks << 9 | r->listen << 10 | r->far << 11 |
                      r->blocked << 12);
     say("token", r->token);
     say("floor", r->floor);
-    say("room", r->room);
+    say("room", r->reserve);
     say("lease", r->lease.ns);
     say("delay", r->delay.ns);
     say("limit", r->limit.ns);
@@ -124,7 +124,7 @@ static void say_answer(const struct snib__request *r)
     say("token", r->token);
     say("from", r->valid_from.ns);
     say("left", r->left.ns);
-    say("room", r->room);
+    say("room", r->reserve);
     say("lease", r->lease.ns);
     say("place", r->position);
     say("permits", r->permits);

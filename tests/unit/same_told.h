@@ -139,7 +139,7 @@ static void finish(struct asked *a)
 static void tell_bells(int clients)
 {
     for (int i = 0; i < clients; i++) {
-        struct pollfd p = {.fd = kit.ops->bell_fd(kit.peer[i].inst),
+        struct pollfd p = {.fd = kit.ops->notifier_fd(kit.peer[i].inst),
                            .events = POLLIN};
         int what = p.fd < 0 ? -1 : poll(&p, 1, 0) == 1 ? p.revents : 0;
         stir(&told.all, &what, sizeof what);

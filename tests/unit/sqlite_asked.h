@@ -16,11 +16,11 @@ static struct client {
     uint64_t id[2];
 } clients[CLIENTS];
 
-static struct snib__bell *bell_of(int set)
+static struct snib__notifier *notifier_of(int set)
 {
     for (int i = 0; i < CLIENTS; i++) {
-        if (clients[i].inst && clients[i].inst->bell.epoll == set) {
-            return &clients[i].inst->bell;
+        if (clients[i].inst && clients[i].inst->notifier.epoll == set) {
+            return &clients[i].inst->notifier;
         }
     }
     return NULL;
@@ -36,7 +36,7 @@ static struct mine {
 } mine[MINE];
 
 static uint64_t next_id;
-static uint32_t companies;
+static uint32_t batches;
 static int64_t floor_seen, version[NAMES];
 static struct snib__request last_change; /* of a value                      */
 
@@ -96,7 +96,7 @@ static struct snib__request turn_into(const struct snib__request *r,
     v.verb = verb;
     v.answer = SNIB__PENDING;
     v.granted = 0;
-    v.company = 0;
+    v.batch = 0;
     v.blocked = v.revoked = false;
     return v;
 }
@@ -118,7 +118,7 @@ static void prepare(struct asked *a, struct snib__request *r)
                                                        : 1 << 20);
     r->reterr = chance("no words", 20) ? NULL : &a->error;
     r->result = &a->rows;
-    if ((r->verb == SNIB__FORCE || r->verb == SNIB__TERMS) &&
+    if ((r->verb == SNIB__FORCE || r->verb == SNIB__PARAMS) &&
         chance("no count", 4)) {
         r->result = NULL;
     }
@@ -148,7 +148,7 @@ static void finish(struct asked *a)
          "permits %u, left %lld, from %lld, %d%d%d%d",
          (int)r->verb, (int)r->answer, (int)r->err, (long long)r->token,
          (long long)r->granted, r->position, r->capacity, given ? r->slot : 0,
-         r->room, r->permits, (long long)r->left.ns,
+         r->reserve, r->permits, (long long)r->left.ns,
          (long long)r->valid_from.ns, r->blocked, r->revoked, r->far,
          r->resent);
     tell("says %s", a->error.text);
@@ -185,7 +185,7 @@ static void exec(int client, struct snib__request **r, int count)
     }
     tell("frames next at %d of %d, %u waits, %u writes, bell %s, %u",
          inst->db.frames_next, inst->db.frames_max, inst->db.waits,
-         inst->writes, inst->bell.name, inst->bell.watching);
+         inst->writes, inst->notifier.name, inst->notifier.watching);
 }
 
 static void exec_one(int client, struct snib__request *r)

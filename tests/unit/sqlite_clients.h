@@ -20,12 +20,12 @@ static void settle(struct mine *m)
     m->used = m->holds || m->r.answer == SNIB__QUEUED;
 }
 
-static void maybe_beside(struct mine *m)
+static void maybe_upgrade_of(struct mine *m)
 {
     const struct mine *other = any_mine();
     if (other && other != m && other->holds && other->name == m->name &&
         other->client == m->client && chance("beside", 2)) {
-        memcpy(m->r.beside, other->r.id, sizeof m->r.beside);
+        memcpy(m->r.upgrade_of, other->r.id, sizeof m->r.upgrade_of);
     } else if (other && other->holds && chance("prior", 3)) {
         m->r.token = other->r.token;
     }
@@ -48,11 +48,11 @@ static void make_one(struct mine *m, int client)
     m->r.lease = snib__ms(leases[pick("lease", COUNT_OF(leases))]);
     m->r.rank = (int8_t)(chance("ranked", 4) ? (int)pick("rank", 3) - 1 : 0);
     m->r.delay = snib__ms(chance("delay", 6) ? 400 : 0);
-    m->r.room = chance("reserve", 4) ? (uint32_t)pick("reserved", 40) : 0;
+    m->r.reserve = chance("reserve", 4) ? (uint32_t)pick("reserved", 40) : 0;
     m->r.floor = chance("floor", 5)  ? floor_seen + 1
                  : chance("far", 40) ? SNIB__TOKEN_END - 40
                                      : 0;
-    maybe_beside(m);
+    maybe_upgrade_of(m);
 }
 
 static void acquire_one(void)
@@ -89,7 +89,7 @@ static void with_mine(void)
     }
     if (chance("asks again", m->holds ? 6 : 2)) {
         m->r.resent = m->holds;
-        m->r.company = 0;
+        m->r.batch = 0;
         exec_one(m->client, &m->r);
         settle(m);
         return;
@@ -132,9 +132,9 @@ static struct snib__request some_force(void)
 
 static struct snib__request some_terms(void)
 {
-    struct snib__request r = request(SNIB__TERMS, (int)pick("name", NAMES));
-    r.op = (uint8_t)pick("op", SNIB__TERMS_OPEN + 1);
-    r.amount = (int64_t)pick("amount", 6) - (r.op == SNIB__TERMS_ADD ? 3 : 0);
+    struct snib__request r = request(SNIB__PARAMS, (int)pick("name", NAMES));
+    r.op = (uint8_t)pick("op", SNIB__PARAMS_OPEN + 1);
+    r.amount = (int64_t)pick("amount", 6) - (r.op == SNIB__PARAMS_ADD ? 3 : 0);
     return r;
 }
 
@@ -210,7 +210,7 @@ static void ask_other(void)
     }
     exec_one(client, &r);
     keep_version(&r);
-    if (r.verb == SNIB__VALUE_PUT || r.verb == SNIB__TERMS) {
+    if (r.verb == SNIB__VALUE_PUT || r.verb == SNIB__PARAMS) {
         last_change = r;
     }
     if (chance("twice", 8)) {
@@ -228,8 +228,7 @@ static struct {
     int count;
 } chain;
 
-static void add_mine(struct mine *m, int client, uint32_t company,
-                     uint8_t *place)
+static void add_mine(struct mine *m, int client, uint32_t batch, uint8_t *index)
 {
     for (int i = 0; i < chain.count; i++) {
         if (chain.of[i] == m) {
@@ -239,15 +238,15 @@ static void add_mine(struct mine *m, int client, uint32_t company,
     int n = chain.count;
     if (!m->used) {
         make_one(m, client);
-        m->r.company = company;
-        m->r.place = company ? (*place)++ : 0;
-        m->r.all = company % 2;
+        m->r.batch = batch;
+        m->r.index = batch ? (*index)++ : 0;
+        m->r.all = batch % 2;
         chain.r[n] = &m->r;
     } else if (m->client == client && chance("goes on", 2)) {
         chain.other[n] = what_follows(m);
         chain.r[n] = &chain.other[n];
     } else if (m->client == client) {
-        m->r.company = 0;
+        m->r.batch = 0;
         chain.r[n] = &m->r;
     } else {
         return;
@@ -273,8 +272,8 @@ static void ask_chain(bool is_long)
 {
     int client = any_client();
     int want = is_long ? 58 + (int)pick("long", 20) : 2 + (int)pick("want", 6);
-    uint32_t company = chance("company", 3) ? ++companies : 0;
-    uint8_t place = 0;
+    uint32_t batch = chance("company", 3) ? ++batches : 0;
+    uint8_t index = 0;
     if (client < 0) {
         return;
     }
@@ -287,13 +286,13 @@ static void ask_chain(bool is_long)
         chain.count++;
     }
     for (int i = 0;
-         i < 4 * want && chain.count < want + is_long * 2 && place < 8; i++) {
-        if (chance("other", 6) && !company) {
+         i < 4 * want && chain.count < want + is_long * 2 && index < 8; i++) {
+        if (chance("other", 6) && !batch) {
             chain.other[chain.count] = some_other();
             chain.r[chain.count] = &chain.other[chain.count];
             chain.count++;
         } else {
-            add_mine(&mine[pick("mine", MINE)], client, company, &place);
+            add_mine(&mine[pick("mine", MINE)], client, batch, &index);
         }
     }
     exec(client, chain.r, chain.count);

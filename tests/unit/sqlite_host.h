@@ -136,10 +136,10 @@ ssize_t __wrap_read(int fd, void *to, size_t size)
     return (ssize_t)size;
 }
 
-ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t room);
-ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t room)
+ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t reserve);
+ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t reserve)
 {
-    assert_true(size <= room);
+    assert_true(size <= reserve);
     return __wrap_read(fd, to, size);
 }
 
@@ -169,11 +169,11 @@ ssize_t __wrap_readlink(const char *path, char *ret, size_t size)
 }
 
 ssize_t __wrap___readlink_chk(const char *path, char *ret, size_t size,
-                              size_t room);
+                              size_t reserve);
 ssize_t __wrap___readlink_chk(const char *path, char *ret, size_t size,
-                              size_t room)
+                              size_t reserve)
 {
-    assert_true(size <= room);
+    assert_true(size <= reserve);
     return __wrap_readlink(path, ret, size);
 }
 
@@ -233,12 +233,12 @@ static const char *locks_text(void)
     /* Those that a caller will ask for, now and then. */
     for (int i = 0; i < ENTRIES; i++) {
         const char *path = w.entries[i].path;
-        bool shm = strstr(path, "-shm"), bells = strstr(path, "-bells");
-        if (path[0] && (shm || bells || strstr(path, ".db")) &&
+        bool shm = strstr(path, "-shm"), notifiers = strstr(path, "-bells");
+        if (path[0] && (shm || notifiers || strstr(path, ".db")) &&
             chance("lock of it", 2) && strlen(text) < 2000) {
             add_line(text, sizeof text,
                      chance("other type", 5) ? "OFDLCK"
-                     : bells                 ? "FLOCK"
+                     : notifiers             ? "FLOCK"
                                              : "POSIX",
                      modes[pick("mode", 3)], pids[pick("who", COUNT_OF(pids))],
                      w.entries[i].node->ino,

@@ -305,7 +305,7 @@ int __wrap_sqlite3_exec(sqlite3 *db, const char *text,
 static bool is_joined(const sqlite3 *handle)
 {
     const struct snib__db *db = db_of(handle);
-    return db && db->place->file[0];
+    return db && db->lockfile->file[0];
 }
 
 const unsigned char *__real_sqlite3_column_text(sqlite3_stmt *st, int column);

@@ -89,15 +89,15 @@ static snib_err open_one(struct client *c, const char *path,
 
 static void tell_instance(const struct snib__sqlite *s)
 {
-    tell("at %s, bells %s, shared %d group %d alone %d, on %s", s->place.path,
-         s->place.bells_path, s->place.shared, (int)s->place.group,
-         s->place.alone, s->place.fs);
+    tell("at %s, bells %s, shared %d group %d alone %d, on %s",
+         s->lockfile.path, s->lockfile.notifiers_path, s->lockfile.shared,
+         (int)s->lockfile.group, s->lockfile.alone, s->lockfile.fs);
     tell("host %s %d%d %lld %lld %lld, files %d %d %d, frames %d", s->host.boot,
          s->host.timens, s->host.proc, (long long)s->host.pid,
          (long long)s->host.start, (long long)s->host.pidns,
-         (int)s->place.file[0], (int)s->place.file[1], (int)s->place.file[2],
-         s->db.frames_max);
-    assert_string_equal(s->place.base, strrchr(s->place.path, '/') + 1);
+         (int)s->lockfile.file[0], (int)s->lockfile.file[1],
+         (int)s->lockfile.file[2], s->db.frames_max);
+    assert_string_equal(s->lockfile.base, strrchr(s->lockfile.path, '/') + 1);
 }
 
 static void client_comes(void)

@@ -30,9 +30,9 @@ static void probe_locks(void)
     tell("%s: used by %lld, %d %s", path, (long long)user, (int)err, e.text);
     int i = any_client();
     if (i >= 0) {
-        const struct snib__place *p = &clients[i].inst->place;
+        const struct snib__lockfile *p = &clients[i].inst->lockfile;
         char who[SNIB__WHO] = "untouched";
-        bool used = snib__host_user_of(p->bells, who);
+        bool used = snib__host_user_of(p->notifiers, who);
         tell("bells: used %d by %s", used, who);
     }
 }
@@ -74,9 +74,9 @@ static void probe_paths(void)
     tell("how: %s", how);
     int i = any_client();
     if (i >= 0) {
-        const struct snib__place *p = &clients[i].inst->place;
+        const struct snib__lockfile *p = &clients[i].inst->lockfile;
         const char *moved = snib__files_moved(p);
-        tell("sole: %d, moved %s", snib__place_is_sole(p),
+        tell("sole: %d, moved %s", snib__lockfile_is_sole(p),
              moved ? moved : "(none)");
     }
 }
@@ -150,13 +150,14 @@ static void probe_bells(void)
     struct snib__sqlite *s = clients[i].inst;
     struct snib__ring r = {.size = 64};
     snprintf(r.address, sizeof r.address, "%s", some_address());
-    memcpy(r.message, SNIB__BELL_MAGIC, 8);
+    memcpy(r.message, SNIB__NOTIFIER_MAGIC, 8);
     memcpy(r.message + 8, &next_id, sizeof next_id);
     for (int n = (int)pick("rings", 9); n > 0; n--) {
-        tell("rings %d", (int)snib__bell_ring(&s->bell, &s->place, &r));
+        tell("rings %d",
+             (int)snib__notifier_notify(&s->notifier, &s->lockfile, &r));
     }
-    tell("tidy: %u left",
-         snib__bell_tidy(&s->bell, &s->place, (uint32_t)pick("most", 4)));
+    tell("tidy: %u left", snib__notifier_tidy(&s->notifier, &s->lockfile,
+                                              (uint32_t)pick("most", 4)));
 }
 
 static void probe_watches(void)
@@ -170,16 +171,16 @@ static void probe_watches(void)
     for (int n = (int)pick("watches", 12); n > 0; n--) {
         uint64_t id[2] = {pick("id", 10), pick("second half", 2)};
         if (chance("unwatch", 4)) {
-            snib__bell_unwatch(&s->bell, id);
+            snib__notifier_unwatch(&s->notifier, id);
         } else {
-            snib__bell_watch(&s->bell, &s->host, id,
-                             pids[pick("watched", COUNT_OF(pids))],
-                             chance("other", 8) ? 78 : 77);
+            snib__notifier_watch(&s->notifier, &s->host, id,
+                                 pids[pick("watched", COUNT_OF(pids))],
+                                 chance("other", 8) ? 78 : 77);
         }
-        tell("watching %u", s->bell.watching);
+        tell("watching %u", s->notifier.watching);
     }
     for (int k = 0; k < SNIB__WATCHES; k++) {
-        const struct snib__watch *v = &s->bell.watch[k];
+        const struct snib__watch *v = &s->notifier.watch[k];
         tell("watch %d: %d %d %d at %s", k, (int)v->request[0],
              (int)v->request[1], (int)v->pid, fd_text(v->fd));
     }
@@ -192,8 +193,8 @@ static void probe_rights(void)
     if (i < 0) {
         return;
     }
-    struct node *file = node_at(clients[i].inst->place.path);
-    struct node *dir = FD(clients[i].inst->place.dir).node;
+    struct node *file = node_at(clients[i].inst->lockfile.path);
+    struct node *dir = FD(clients[i].inst->lockfile.dir).node;
     if (!file) {
         return;
     }
@@ -216,7 +217,7 @@ static void probe_broom(void)
     int i = any_client();
     if (i >= 0) {
         tell("client %d sweeps", i);
-        snib__sqlite_broom(clients[i].inst);
+        snib__sqlite_cleaner(clients[i].inst);
     }
 }
 

@@ -55,9 +55,9 @@ int __wrap_connect(int fd, const struct sockaddr *a, socklen_t size)
 static void while_ringing(void); /* sqlite_strangers.h                      */
 
 ssize_t __wrap_sendto(int fd, const void *bytes, size_t size, int flags,
-                      const struct sockaddr *a, socklen_t room)
+                      const struct sockaddr *a, socklen_t reserve)
 {
-    struct node *n = node_at(address(a, room));
+    struct node *n = node_at(address(a, reserve));
     tell("sendto %s %d, %zu bytes", fd_text(fd), flags, size);
     same_stir(bytes, size);
     if (goes_wrong("sendto")) {
@@ -91,11 +91,12 @@ ssize_t __wrap_recv(int fd, void *to, size_t size, int flags)
     return (ssize_t)size;
 }
 
-ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t room,
+ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t reserve,
                           int flags);
-ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t room, int flags)
+ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t reserve,
+                          int flags)
 {
-    assert_true(size <= room);
+    assert_true(size <= reserve);
     return __wrap_recv(fd, to, size, flags);
 }
 
@@ -105,7 +106,7 @@ static void strange_message(struct node *n)
     size_t size = (size_t[]){64, 63, 8, 0, 64, 64}[pick("strange", 6)];
     if (n->unread < QUEUE) {
         uint8_t *to = n->queue[n->unread].bytes;
-        memcpy(to, SNIB__BELL_MAGIC, 8);
+        memcpy(to, SNIB__NOTIFIER_MAGIC, 8);
         for (int i = 8; i < 64; i++) {
             to[i] = (uint8_t)pick("byte", 3);
         }
@@ -123,12 +124,13 @@ int __wrap_epoll_create1(int flags)
     return goes_wrong("epoll") ? -1 : open_fd(FD_EPOLL, NULL);
 }
 
-static struct snib__bell *bell_of(int set); /* sqlite_asked.h               */
+static struct snib__notifier *
+notifier_of(int set); /* sqlite_asked.h               */
 
 /* Whoever touches a set has its bell's mutex. */
 static void tell_mutex(int set)
 {
-    struct snib__bell *b = bell_of(set);
+    struct snib__notifier *b = notifier_of(set);
     if (b) {
         int rc = pthread_mutex_trylock(&b->mutex);
         tell("mutex: %d", rc);

@@ -16,20 +16,20 @@
 static const char *full(int dir, const char *name)
 {
     static char path[2][700];
-    static int turn;
-    turn = !turn;
+    static int claim;
+    claim = !claim;
     if (name[0] == '/') {
-        snprintf(path[turn], sizeof path[turn], "%s", name);
+        snprintf(path[claim], sizeof path[claim], "%s", name);
     } else if (!is_open(dir, FD_DIR)) {
-        path[turn][0] = 0;
+        path[claim][0] = 0;
     } else if (strcmp(name, ".") == 0) {
-        snprintf(path[turn], sizeof path[turn], "%s", path_of(FD(dir).node));
+        snprintf(path[claim], sizeof path[claim], "%s", path_of(FD(dir).node));
     } else {
         const char *above = path_of(FD(dir).node);
-        snprintf(path[turn], sizeof path[turn], "%s/%s",
+        snprintf(path[claim], sizeof path[claim], "%s/%s",
                  strcmp(above, "/") == 0 ? "" : above, name);
     }
-    return path[turn];
+    return path[claim];
 }
 
 /* Links in the end of it are followed. */
@@ -199,10 +199,10 @@ int __wrap_getgroups(int size, gid_t *ret)
     return w.group_count;
 }
 
-int __wrap___getgroups_chk(int size, gid_t *ret, size_t room);
-int __wrap___getgroups_chk(int size, gid_t *ret, size_t room)
+int __wrap___getgroups_chk(int size, gid_t *ret, size_t reserve);
+int __wrap___getgroups_chk(int size, gid_t *ret, size_t reserve)
 {
-    assert_true((size_t)size * sizeof *ret <= room);
+    assert_true((size_t)size * sizeof *ret <= reserve);
     return __wrap_getgroups(size, ret);
 }
 
@@ -378,11 +378,11 @@ ssize_t __wrap_readlinkat(int dir, const char *name, char *ret, size_t size)
 }
 
 ssize_t __wrap___readlinkat_chk(int dir, const char *name, char *ret,
-                                size_t size, size_t room);
+                                size_t size, size_t reserve);
 ssize_t __wrap___readlinkat_chk(int dir, const char *name, char *ret,
-                                size_t size, size_t room)
+                                size_t size, size_t reserve)
 {
-    assert_true(size <= room);
+    assert_true(size <= reserve);
     return __wrap_readlinkat(dir, name, ret, size);
 }
 

@@ -18,7 +18,7 @@ struct opened {
 static int lent_errno; /* what the library says of its last call            */
 
 /* SQLite makes what lies beside a file like that file. */
-static struct node *make_beside(const char *path, const char *main)
+static struct node *make_upgrade(const char *path, const char *main)
 {
     const struct node *like = node_at(main);
     struct node *n = make_file(path, S_IFREG | 0600);
@@ -140,7 +140,7 @@ static int vfs_map(sqlite3_file *f, int region, int size, int extend,
     if (!o->shm) {
         snprintf(path, sizeof path, "%s-shm", o->path);
         o->shm = node_at(path);
-        o->shm = o->shm ? o->shm : make_beside(path, o->path);
+        o->shm = o->shm ? o->shm : make_upgrade(path, o->path);
     }
     if (region >= SHM_REGIONS) {
         return SQLITE_IOERR_SHMMAP;
@@ -269,7 +269,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f,
         char above[280];
         snprintf(above, sizeof above, "%.*s", (int)(strrchr(name, '-') - name),
                  name);
-        o->node = make_beside(name, above);
+        o->node = make_upgrade(name, above);
     }
     if (!o->node || !S_ISREG(o->node->mode)) {
         return SQLITE_CANTOPEN;

@@ -39,7 +39,7 @@ struct node {
     gid_t gid;
     unsigned links;
     uint8_t *data;
-    int64_t size, room;
+    int64_t size, reserve;
     char to[128]; /* of a symbolic link                                     */
     /* SQLite's locks, of connections                                       */
     int shared;
@@ -193,9 +193,9 @@ static struct node *make_dir(const char *path, mode_t mode, uid_t uid,
 
 static void node_room(struct node *n, int64_t size)
 {
-    if (size > n->room) {
-        n->room = size * 2 + 4096;
-        n->data = realloc(n->data, (size_t)n->room);
+    if (size > n->reserve) {
+        n->reserve = size * 2 + 4096;
+        n->data = realloc(n->data, (size_t)n->reserve);
         assert_non_null(n->data);
     }
     if (size > n->size) {
@@ -233,12 +233,12 @@ static const char *fd_text(int fd)
     static const char *const names[] = {"closed", "dir",   "socket",
                                         "epoll",  "pidfd", "text"};
     static char text[4][24];
-    static int turn;
+    static int claim;
     bool ours = fd >= FIRST_FD && fd < FIRST_FD + FDS;
-    turn = (turn + 1) % 4;
-    snprintf(text[turn], sizeof text[turn], "%s %d",
+    claim = (claim + 1) % 4;
+    snprintf(text[claim], sizeof text[claim], "%s %d",
              ours ? names[FD(fd).is] : "none", fd);
-    return text[turn];
+    return text[claim];
 }
 
 /* -- calls that fail ------------------------------------------------------------------ */

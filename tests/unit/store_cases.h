@@ -129,10 +129,10 @@ static snib__answer poll_again(int peer, struct snib__request *r)
     return run(peer, r);
 }
 
-static bool is_rung(int peer, const struct snib__request *r)
+static bool is_notified(int peer, const struct snib__request *r)
 {
     uint64_t ids[16][2];
-    uint32_t n = kit.ops->rung(kit.peer[peer].inst, ids, 16);
+    uint32_t n = kit.ops->notified(kit.peer[peer].inst, ids, 16);
     for (uint32_t i = 0; i < n && n <= 16; i++) {
         if (ids[i][0] == r->id[0] && ids[i][1] == r->id[1]) {
             return true;
@@ -231,8 +231,8 @@ static void release_grants_the_first_and_rings_only_him(void **state)
     struct snib__request b = acquire(1, &n), c = acquire(2, &n);
     int64_t before = a.token;
     assert_int_equal(end(0, &a), SNIB__DONE);
-    assert_true(is_rung(1, &b));
-    assert_false(is_rung(2, &c));
+    assert_true(is_notified(1, &b));
+    assert_false(is_notified(2, &c));
     /* Nobody barges, not even with a try. */
     struct snib__request d = request(SNIB__ACQUIRE, &n);
     d.may_queue = false;
@@ -260,7 +260,7 @@ static void pushed_grant_counts_from_the_grant(void **state)
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     int64_t end_ns = b.valid_from.ns + b.left.ns;
     if (b.left.ns < b.lease.ns) { /* by looking: the claim lease, from then */
-        assert_true(b.left.ns <= snib__ms(SNIB__CLAIM_LEASE_MS).ns);
+        assert_true(b.left.ns <= snib__ms(SNIB__PUSH_LEASE_MS).ns);
     }
     /* At that very instant the store gives it to somebody else, not before. */
     struct snib__request t = request(SNIB__ACQUIRE, &n);
@@ -281,7 +281,7 @@ static void expired_holder_gives_way_to_the_queue_not_to_newcomers(void **state)
     kit.advance(1001);
     struct snib__request c = acquire(2, &n); /* H08 */
     assert_int_equal(c.answer, SNIB__QUEUED);
-    assert_true(is_rung(1, &b));
+    assert_true(is_notified(1, &b));
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     struct snib__request late = turn_into(&a, SNIB__RENEW);
     assert_int_equal(run(0, &late), SNIB__NO);
@@ -303,8 +303,8 @@ static void silent_waiter_is_passed_over_and_keeps_its_rank(void **state)
     struct snib__request c = acquire(2, &n);
     kit.advance(2000); /* b is silent for 4 s, c for 2 */
     end(0, &a);
-    assert_false(is_rung(1, &b));
-    assert_true(is_rung(2, &c));
+    assert_false(is_notified(1, &b));
+    assert_true(is_notified(2, &c));
     assert_int_equal(poll_again(2, &c), SNIB__DONE);
     struct snib__request d = acquire(3, &n);
     assert_int_equal(poll_again(1, &b), SNIB__QUEUED);
@@ -365,8 +365,8 @@ static void cancel_removes_a_waiter(void **state)
     x.token = 0;
     assert_int_equal(run(1, &x), SNIB__DONE);
     end(0, &a);
-    assert_false(is_rung(1, &b));
-    assert_true(is_rung(2, &c));
+    assert_false(is_notified(1, &b));
+    assert_true(is_notified(2, &c));
 }
 
 static void cancel_releases_what_was_granted_meanwhile(void **state)
@@ -380,7 +380,7 @@ static void cancel_releases_what_was_granted_meanwhile(void **state)
     struct snib__request x = turn_into(&b, SNIB__CANCEL);
     x.token = 0;
     assert_int_equal(run(1, &x), SNIB__DONE); /* H11 */
-    assert_true(is_rung(2, &c));
+    assert_true(is_notified(2, &c));
     assert_int_equal(poll_again(2, &c), SNIB__DONE);
 }
 
@@ -397,7 +397,7 @@ static void cancelled_request_is_refused_until_its_tombstone_ends(void **state)
     struct snib__request other = acquire(0, &n);
     assert_int_equal(other.answer, SNIB__DONE);
     end(0, &other);
-    kit.advance(SNIB__TOMB_MS + 1);
+    kit.advance(SNIB__TOMBSTONE_MS + 1);
     struct snib__request y = request(SNIB__CANCEL, &n); /* sweeps */
     run(0, &y);
     assert_int_equal(run(0, &a), SNIB__DONE);
@@ -427,10 +427,10 @@ static void yield_grants_the_head_and_queues_us_behind(void **state)
     struct snib__request again = request(SNIB__ACQUIRE, &n);
     again.token = a.token;
     assert_int_equal(run(0, &again), SNIB__QUEUED);
-    assert_true(is_rung(1, &b));
+    assert_true(is_notified(1, &b));
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     end(1, &b);
-    assert_true(is_rung(0, &again));
+    assert_true(is_notified(0, &again));
     assert_int_equal(poll_again(0, &again), SNIB__DONE);
     /* With nobody waiting a yield is a new token at once. */
     struct snib__request more = request(SNIB__ACQUIRE, &n);
@@ -451,8 +451,8 @@ static void try_that_does_not_fit_keeps_nobody_waiting(void **state)
     struct snib__request a = acquire(0, &n);
     struct snib__request r = request(SNIB__ACQUIRE, &n);
     r.kind = SNIB_READ;
-    r.beside[0] = a.id[0];
-    r.beside[1] = a.id[1];
+    r.upgrade_of[0] = a.id[0];
+    r.upgrade_of[1] = a.id[1];
     assert_int_equal(run(0, &r), SNIB__DONE);
     struct snib__request b = request(SNIB__ACQUIRE, &n);
     b.kind = SNIB_READ;
@@ -462,7 +462,7 @@ static void try_that_does_not_fit_keeps_nobody_waiting(void **state)
     t.may_queue = false;
     t.rank = 28;
     assert_int_equal(run(0, &t), SNIB__NO);
-    assert_true(is_rung(1, &b));
+    assert_true(is_notified(1, &b));
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
 }
 
@@ -502,7 +502,7 @@ static void forced_release_tells_the_holder_revoked(void **state)
     assert_true(snib__rec_next_field(&rec));
     assert_int_equal(snib__rec_value_i64(&rec), 1);
     snib__buf_free(&out);
-    assert_true(is_rung(1, &b));
+    assert_true(is_notified(1, &b));
     struct snib__request v = turn_into(&a, SNIB__RENEW);
     assert_int_equal(run(0, &v), SNIB__NO);
     assert_true(v.revoked);
@@ -521,11 +521,11 @@ static void tokens_rise_with_room_and_floor(void **state)
     open_peers(2);
     for (int i = 0; i < 50; i++) {
         struct snib__request r = request(SNIB__ACQUIRE, &n);
-        r.room = i % 2 ? 31 : 4000;
+        r.reserve = i % 2 ? 31 : 4000;
         assert_int_equal(run(i % 2, &r), SNIB__DONE);
         assert_true(r.token > last); /* H21 */
-        assert_int_equal(r.room, SNIB__ROOM_MAX);
-        last = r.token + r.room;
+        assert_int_equal(r.reserve, SNIB__RESERVE_MAX);
+        last = r.token + r.reserve;
         assert_int_equal(end(i % 2, &r), SNIB__DONE);
     }
     look(0, &n, SNIB__ROW_LOCK, &shown);
@@ -688,7 +688,7 @@ static void random_walk_keeps_exclusion_and_tokens(void **state)
                                  r[i].valid_from.ns < ends[k]);
                 }
                 assert_true(r[i].token > last);
-                last = r[i].token + r[i].room;
+                last = r[i].token + r[i].reserve;
                 ends[i] = snib__after(r[i].valid_from, r[i].left).ns;
             } else if (r[i].answer == SNIB__NO) {
                 live[i] = false;

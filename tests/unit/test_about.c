@@ -57,13 +57,13 @@ static void everything_comes_back(void **state)
     assert_true(b.leashed);
 }
 
-static void what_the_lane_holds_comes_back_beside_long_words(void **state)
+static void what_the_owner_holds_comes_back_beside_long_words(void **state)
 {
     (void)state;
     struct snib__about b, a = {.pid = INT64_MAX,
                                .start = INT64_MAX,
                                .since_ms = INT64_MAX,
-                               .lane = INT64_MAX,
+                               .owner = INT64_MAX,
                                .leashed = true,
                                .held_count = SNIB__ABOUT_HELD};
     memset(a.host, '%', sizeof a.host - 1);
@@ -74,7 +74,7 @@ static void what_the_lane_holds_comes_back_beside_long_words(void **state)
     write_and_read(&a, &b);
     assert_int_equal(b.held_count, SNIB__ABOUT_HELD);
     assert_memory_equal(a.held, b.held, sizeof a.held);
-    assert_true(b.lane == a.lane && b.pid == a.pid && b.leashed);
+    assert_true(b.owner == a.owner && b.pid == a.pid && b.leashed);
     a.above_count = 4;
     write_and_read(&a, &b);
     assert_int_equal(b.above_count, 4);
@@ -87,7 +87,7 @@ static void what_the_lane_holds_comes_back_beside_long_words(void **state)
 static void what_is_held_above_comes_back_apart(void **state)
 {
     (void)state;
-    struct snib__about b, a = {.lane = 7, .held_count = 3, .above_count = 2};
+    struct snib__about b, a = {.owner = 7, .held_count = 3, .above_count = 2};
     a.held[0] = 1;
     a.held[1] = 2;
     a.held[2] = UINT64_MAX;
@@ -288,7 +288,7 @@ int main(void)
     const struct CMUnitTest about[] = {
         cmocka_unit_test(it_reads_like_the_example),
         cmocka_unit_test(everything_comes_back),
-        cmocka_unit_test(what_the_lane_holds_comes_back_beside_long_words),
+        cmocka_unit_test(what_the_owner_holds_comes_back_beside_long_words),
         cmocka_unit_test(what_is_held_above_comes_back_apart),
         cmocka_unit_test(nothing_known_is_nothing_written),
         cmocka_unit_test(the_written_text_is_plain_ascii),

@@ -42,13 +42,13 @@ static int fake_bell(void *inst)
     return -1;
 }
 
-static uint32_t fake_rung(void *inst, uint64_t (*ids)[2], uint32_t max)
+static uint32_t fake_notified(void *inst, uint64_t (*ids)[2], uint32_t max)
 {
     uint32_t n = fake.id_count < max ? fake.id_count : max;
     (void)inst;
-    if (fake.id_count == SNIB__RUNG_ALL) {
+    if (fake.id_count == SNIB__NOTIFIED_ALL) {
         fake.id_count = 0;
-        return SNIB__RUNG_ALL;
+        return SNIB__NOTIFIED_ALL;
     }
     memcpy(ids, fake.ids, n * sizeof ids[0]);
     memmove(fake.ids, fake.ids + n, (fake.id_count - n) * sizeof ids[0]);
@@ -68,8 +68,8 @@ static const struct snib__blocking_ops ops = {
     .scheme = "fake",
     .open = fake_open,
     .exec = fake_exec,
-    .bell_fd = fake_bell,
-    .rung = fake_rung,
+    .notifier_fd = fake_bell,
+    .notified = fake_notified,
     .free = fake_free,
 };
 
@@ -99,7 +99,7 @@ static int teardown(void **state)
     return fake.freed == 1 ? 0 : -1;
 }
 
-static struct snib__request ask(snib__verb verb)
+static struct snib__request spec(snib__verb verb)
 {
     return (struct snib__request){.verb = verb,
                                   .name = &name,
@@ -150,7 +150,7 @@ static void tick(int64_t ms)
 
 static void ring(const struct snib__request *r)
 {
-    struct snib__input in = {.kind = SNIB__IN_RUNG};
+    struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
     fake.ids[0][0] = r->id[0];
     fake.ids[0][1] = r->id[1];
     fake.id_count = 1;
@@ -160,7 +160,7 @@ static void ring(const struct snib__request *r)
 static void request_goes_to_exec_and_its_answer_out(void **state)
 {
     (void)state;
-    struct snib__request r = ask(SNIB__RELEASE);
+    struct snib__request r = spec(SNIB__RELEASE);
     start(&r);
     assert_int_equal(r.answer, SNIB__PENDING);
     finish(&r, SNIB__DONE, 1);
@@ -184,7 +184,7 @@ static void waiter_is_polled_at_the_holders_end_within_the_cap(void **state)
         {300, 1, 300, 300, 900}, /* of both at once: without jitter */
     };
     for (size_t i = 0; i < COUNT_OF(t); i++) {
-        struct snib__request r = ask(SNIB__ACQUIRE);
+        struct snib__request r = spec(SNIB__ACQUIRE);
         start(&r);
         r.lease.ns = t[i].lease_ms * 1000000;
         r.left.ns = t[i].left_ms * 1000000;
@@ -208,8 +208,8 @@ static void rung_waiter_is_executed_at_once(void **state)
 {
     (void)state;
     static struct snib__request a, b; /* still owned when this returns */
-    a = ask(SNIB__ACQUIRE);
-    b = ask(SNIB__ACQUIRE);
+    a = spec(SNIB__ACQUIRE);
+    b = spec(SNIB__ACQUIRE);
     start(&a);
     finish(&a, SNIB__QUEUED, 0);
     start(&b);
@@ -227,7 +227,7 @@ static void rung_waiter_is_executed_at_once(void **state)
 static void bell_during_execution_is_not_lost(void **state)
 {
     (void)state;
-    struct snib__request r = ask(SNIB__ACQUIRE);
+    struct snib__request r = spec(SNIB__ACQUIRE);
     struct snib__list taken;
     start(&r);
     snib__list_init(&taken);
@@ -246,14 +246,14 @@ static void ring_for_all_executes_every_waiter(void **state)
     (void)state;
     enum { N = 100 };
     static struct snib__request r[N];
-    struct snib__input in = {.kind = SNIB__IN_RUNG};
+    struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
     for (int i = 0; i < N; i++) { /* the table grows on the way */
-        r[i] = ask(SNIB__ACQUIRE);
+        r[i] = spec(SNIB__ACQUIRE);
         start(&r[i]);
         finish(&r[i], SNIB__QUEUED, 0);
         expect_answer(&r[i], SNIB__QUEUED);
     }
-    fake.id_count = SNIB__RUNG_ALL;
+    fake.id_count = SNIB__NOTIFIED_ALL;
     st->input(store, at(1), &in);
     int n = 0;
     while (snib__list_pop(&out.exec)) {
@@ -265,7 +265,7 @@ static void ring_for_all_executes_every_waiter(void **state)
 static void blocked_request_comes_again_unannounced(void **state)
 {
     (void)state;
-    struct snib__request r = ask(SNIB__RENEW);
+    struct snib__request r = spec(SNIB__RENEW);
     start(&r);
     finish(&r, SNIB__PENDING, 10);
     assert_true(snib__list_empty(&out.answered));
@@ -279,13 +279,13 @@ static void blocked_request_comes_again_unannounced(void **state)
 static void cancelled_waiter_is_not_polled_and_ends_first(void **state)
 {
     (void)state;
-    struct snib__request r = ask(SNIB__ACQUIRE);
+    struct snib__request r = spec(SNIB__ACQUIRE);
     struct snib_error error;
     r.reterr = &error;
     start(&r);
     finish(&r, SNIB__QUEUED, 0);
     expect_answer(&r, SNIB__QUEUED);
-    struct snib__request x = ask(SNIB__CANCEL);
+    struct snib__request x = spec(SNIB__CANCEL);
     x.id[0] = r.id[0];
     x.id[1] = r.id[1];
     start(&x);
@@ -304,7 +304,7 @@ static void cancel_is_executed_after_what_is_being_executed(void **state)
     static const snib__answer first[] = {SNIB__DONE, SNIB__QUEUED,
                                          SNIB__PENDING};
     for (size_t i = 0; i < COUNT_OF(first); i++) {
-        struct snib__request r = ask(SNIB__ACQUIRE), x = ask(SNIB__CANCEL);
+        struct snib__request r = spec(SNIB__ACQUIRE), x = spec(SNIB__CANCEL);
         struct snib__list taken;
         start(&r);
         snib__list_init(&taken);
@@ -331,7 +331,7 @@ static void cancel_is_executed_after_what_is_being_executed(void **state)
 static void failed_cancel_leaves_its_acquire_unknown(void **state)
 {
     (void)state;
-    struct snib__request r = ask(SNIB__ACQUIRE), x = ask(SNIB__CANCEL);
+    struct snib__request r = spec(SNIB__ACQUIRE), x = spec(SNIB__CANCEL);
     start(&r);
     finish(&r, SNIB__QUEUED, 0);
     expect_answer(&r, SNIB__QUEUED);
@@ -346,7 +346,7 @@ static void failed_cancel_leaves_its_acquire_unknown(void **state)
 static void waiter_may_be_turned_into_its_own_cancel(void **state)
 {
     (void)state;
-    struct snib__request r = ask(SNIB__ACQUIRE);
+    struct snib__request r = spec(SNIB__ACQUIRE);
     start(&r);
     finish(&r, SNIB__QUEUED, 0);
     expect_answer(&r, SNIB__QUEUED);
@@ -385,7 +385,7 @@ static void blocked_to_the_limit(struct snib__request *r, snib_err err)
 static void an_acquire_that_was_in_vain_is_told_so_at_its_limit(void **state)
 {
     (void)state;
-    struct snib__request r = ask(SNIB__ACQUIRE);
+    struct snib__request r = spec(SNIB__ACQUIRE);
     blocked_to_the_limit(&r, SNIB_ERR_STORE);
     expect_answer(&r, SNIB__NOT_APPLIED);
     assert_int_equal(r.err, SNIB_ERR_STORE); /* who was in the way */
@@ -400,7 +400,7 @@ static void what_is_no_acquire_is_executed_past_its_limit(void **state)
     static const snib__verb verbs[] = {SNIB__RENEW, SNIB__RELEASE, SNIB__CANCEL,
                                        SNIB__INSPECT};
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
-        struct snib__request r = ask(verbs[i]);
+        struct snib__request r = spec(verbs[i]);
         blocked_to_the_limit(&r, SNIB_ERR_STORE);
         assert_true(snib__list_empty(&out.answered));
         finish(&r, SNIB__DONE, 101);
@@ -411,18 +411,18 @@ static void what_is_no_acquire_is_executed_past_its_limit(void **state)
 static void an_acquire_that_may_be_there_is_asked_about(void **state)
 {
     (void)state;
-    struct snib__request r = ask(SNIB__ACQUIRE);
+    struct snib__request r = spec(SNIB__ACQUIRE);
     r.resent = true;
     blocked_to_the_limit(&r, SNIB_ERR_STORE);
     finish(&r, SNIB__DONE, 101);
     expect_answer(&r, SNIB__DONE);
 
-    r = ask(SNIB__ACQUIRE); /* blocked by nobody in particular */
+    r = spec(SNIB__ACQUIRE); /* blocked by nobody in particular */
     blocked_to_the_limit(&r, SNIB_ERR_OK);
     finish(&r, SNIB__DONE, 101);
     expect_answer(&r, SNIB__DONE);
 
-    r = ask(SNIB__ACQUIRE);
+    r = spec(SNIB__ACQUIRE);
     start(&r);
     finish(&r, SNIB__QUEUED, 0);
     expect_answer(&r, SNIB__QUEUED);
@@ -436,7 +436,7 @@ static void a_cancel_of_what_was_never_got_to_is_done(void **state)
 {
     (void)state;
     struct snib_error error = {0};
-    struct snib__request r = ask(SNIB__ACQUIRE), x = ask(SNIB__CANCEL);
+    struct snib__request r = spec(SNIB__ACQUIRE), x = spec(SNIB__CANCEL);
     r.reterr = &error;
     start(&r);
     finish(&r, SNIB__PENDING, 0);
@@ -449,9 +449,9 @@ static void a_cancel_of_what_was_never_got_to_is_done(void **state)
     expect_answer(&x, SNIB__DONE);
     assert_int_equal(x.err, SNIB_ERR_OK);
 
-    r = ask(SNIB__ACQUIRE); /* of one that may be there, it is not */
+    r = spec(SNIB__ACQUIRE); /* of one that may be there, it is not */
     r.resent = true;
-    x = ask(SNIB__CANCEL);
+    x = spec(SNIB__CANCEL);
     start(&r);
     finish(&r, SNIB__PENDING, 2);
     x.id[0] = r.id[0];
@@ -478,7 +478,7 @@ static void trouble_that_lasts_is_told_with_its_words(void **state)
 {
     (void)state;
     struct snib_error error = {0};
-    struct snib__request r = ask(SNIB__RENEW);
+    struct snib__request r = spec(SNIB__RENEW);
     assert_int_equal(state_at(1).since.ns, 0); /* not asked yet */
     r.reterr = &error;
     start(&r);
@@ -512,7 +512,7 @@ static void a_request_refused_for_its_own_sake_is_no_trouble(void **state)
     static const snib_err own[] = {SNIB_ERR_USAGE, SNIB_ERR_NOMEM,
                                    SNIB_ERR_LIMIT, SNIB_ERR_UNSUPPORTED};
     for (size_t i = 0; i < COUNT_OF(own); i++) {
-        struct snib__request r = ask(SNIB__ACQUIRE);
+        struct snib__request r = spec(SNIB__ACQUIRE);
         start(&r);
         r.err = own[i];
         finish(&r, SNIB__NOT_APPLIED, 1);
@@ -524,7 +524,7 @@ static void a_request_refused_for_its_own_sake_is_no_trouble(void **state)
 static void free_forgets_waiting_and_listed_requests(void **state)
 {
     (void)state;
-    struct snib__request a = ask(SNIB__ACQUIRE), b = ask(SNIB__ACQUIRE);
+    struct snib__request a = spec(SNIB__ACQUIRE), b = spec(SNIB__ACQUIRE);
     start(&a);
     finish(&a, SNIB__QUEUED, 0);
     start(&b); /* still on out->exec */
@@ -544,7 +544,7 @@ static void without_memory_a_request_is_not_applied(void **state)
     static struct snib__request r[N];
     int refused = 0;
     for (int i = 0; i < N; i++) {
-        r[i] = ask(SNIB__ACQUIRE);
+        r[i] = spec(SNIB__ACQUIRE);
         snib__mem_fail_at(1, true);
         start(&r[i]);
         snib__mem_fail_at(0, false);

@@ -88,7 +88,7 @@ static struct snib_view view_of(const struct snib_party *h, size_t holders,
                               .waiters = w};
 }
 
-static const struct kind_terms none = KIND_TERMS_NONE;
+static const struct kind_params none = KIND_PARAMS_NONE;
 
 /* -- the edges of a duration ------------------------------------------------------ */
 
@@ -129,7 +129,7 @@ static void why_tells_each_age_and_each_rest(void **state)
         struct snib_view view = view_of(&p, 1, &w, 1);
         p.since_ms = w.since_ms = NOW_MS - edges[i].ms;
         p.left_ms = edges[i].ms;
-        w.lane = 7;
+        w.owner = 7;
         view.closed_count = 1;
         view.closed_by = &p;
         snprintf(text, sizeof text,

@@ -1,11 +1,11 @@
 /* cli/cmd_elect.c: how long a candidate rests, since when somebody leads; and
- * cli/keeper_i.h: how much is left of a wait. Its own file is part of this
+ * cli/holder_i.h: how much is left of a wait. Its own file is part of this
  * program: what it decides by itself is not seen outside in less than minutes. */
 #include "cli/cmd_elect.c"
 
 #include "unit.h"
 
-#include "cli/keeper_i.h"
+#include "cli/holder_i.h"
 #include "cli/proc.h"
 
 #define S INT64_C(1000000000)
@@ -66,23 +66,23 @@ static void since_is_the_time_of_a_day_in_utc(void **state)
 static void nothing_is_left_of_a_wait_that_is_over(void **state)
 {
     (void)state;
-    static struct keeper k;
+    static struct holder k;
     struct plan plan = {.wait_ms = SNIB_FOREVER};
     k.plan = &plan;
-    assert_int_equal(keeper_wait_left_ms(&k), SNIB_FOREVER);
+    assert_int_equal(holder_wait_left_ms(&k), SNIB_FOREVER);
     plan.wait_ms = 0;
     plan.started_ns = proc_now() - S;
-    assert_int_equal(keeper_wait_left_ms(&k), 0);
+    assert_int_equal(holder_wait_left_ms(&k), 0);
     plan.started_ns = proc_now() + S; /* one attempt, whatever the clock says */
-    assert_int_equal(keeper_wait_left_ms(&k), 0);
+    assert_int_equal(holder_wait_left_ms(&k), 0);
     plan.wait_ms = 1000;
     for (int64_t over = 0; over < 5 * S; over += S / 400) {
         plan.started_ns = proc_now() - S - over;
-        assert_int_equal(keeper_wait_left_ms(&k), 0);
+        assert_int_equal(holder_wait_left_ms(&k), 0);
     }
     plan.wait_ms = 600000;
     plan.started_ns = proc_now();
-    assert_in_range(keeper_wait_left_ms(&k), 500000, 600000);
+    assert_in_range(holder_wait_left_ms(&k), 500000, 600000);
 }
 
 int main(void)

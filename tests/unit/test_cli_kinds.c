@@ -16,7 +16,7 @@ static struct snib_party party(const char *host, snib_kind kind,
                                .reason = "",
                                .request = "",
                                .holding = "",
-                               .owner = "0a",
+                               .client_id = "0a",
                                .since_ms = INT64_MAX / 2, /* age 0 */
                                .left_ms = 5000,
                                .kind = kind,
@@ -126,7 +126,7 @@ static void each_kind_is_held_in_its_words(void **state)
                                  .closed_by = gone,
                                  .closed_count = s->closed_ms ? 2 : 0,
                                  .closed_ms = s->closed_ms};
-        struct kind_terms terms = {.size = s->size, .gate = s->gate};
+        struct kind_params terms = {.size = s->size, .gate = s->gate};
         char got[400] = "";
         struct text t = TEXT_IN(got);
         gone[1].left_ms = 7000;
@@ -181,7 +181,7 @@ static void who_waits_before_is_the_reason_where_the_holders_are_none(void **s)
                                  .holder_count = 1,
                                  .waiters = waiter,
                                  .waiter_count = 2};
-        struct kind_terms terms = {.size = 4};
+        struct kind_params terms = {.size = 4};
         char got[400] = "", expected[400];
         struct text to = TEXT_IN(got), all = TEXT_IN(expected);
         waiter[0].self = true; /* still there: no reason */
@@ -205,7 +205,7 @@ static void who_holds_longest_is_named(void **state)
                               party("c", SNIB_READ, 1)};
     struct snib_view view = {
         .name = "n", .name_size = 1, .holders = p, .holder_count = 3};
-    struct kind_terms terms = KIND_TERMS_NONE;
+    struct kind_params terms = KIND_PARAMS_NONE;
     (void)state;
     for (int oldest = 0; oldest < 3; oldest++) {
         char got[200] = "", expected[80];

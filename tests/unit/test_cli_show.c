@@ -63,7 +63,7 @@ static struct snib_party anna(void)
     p.program = "sh\x1b";
     p.request = "00112233445566778899aabbccddeeff";
     p.pid = 4711;
-    p.lane = 3;
+    p.owner = 3;
     p.since_ms = NOW_MS - 1000;
     p.token = 1000000;
     p.holds = 2;
@@ -82,11 +82,11 @@ static struct snib_view view_of(const struct snib_party *h, size_t holders,
                               .waiters = w};
 }
 
-static const struct kind_terms none = KIND_TERMS_NONE;
+static const struct kind_params none = KIND_PARAMS_NONE;
 
 /* -- status, for people ------------------------------------------------------------ */
 
-static void shows(const struct snib_view *view, struct kind_terms terms,
+static void shows(const struct snib_view *view, struct kind_params terms,
                   const char *text)
 {
     begin_print();
@@ -100,7 +100,7 @@ static void a_lock_is_a_block_of_lines(void **state)
     struct snib_party p = anna(), w[2] = {party("b"), party("c")};
     struct snib_view view = view_of(NULL, 0, NULL, 0);
     shows(&view, none, "n\\x01: free\n");
-    shows(&view, (struct kind_terms){.size = -1, .gate = 2},
+    shows(&view, (struct kind_params){.size = -1, .gate = 2},
           "n\\x01: a closed latch, 2 steps to go\n");
     w[0].kind = SNIB_READ;
     w[1].kind = SNIB_PERMITS;
@@ -170,10 +170,10 @@ static void is_json(json_t *o, const char *text)
 }
 
 #define ANNA                                                                   \
-    "\"owner\":\"0a\",\"host\":\"ci-7\",\"pid\":4711,\"user\":\"anna\","       \
+    "\"client\":\"0a\",\"host\":\"ci-7\",\"pid\":4711,\"user\":\"anna\","      \
     "\"program\":\"sh\\u001B\",\"reason\":\"release\\n4.2\",\"since\":"        \
     "\"2026-11-23T12:59:59.123Z\",\"since_ms\":1795438799123,\"left_ms\":"     \
-    "5000,\"kind\":\"mutex\",\"permits\":1,\"lane\":3,\"request\":"            \
+    "5000,\"kind\":\"mutex\",\"permits\":1,\"owner\":3,\"request\":"           \
     "\"00112233445566778899aabbccddeeff\""
 
 static void a_party_has_the_fields_of_schema_1(void **state)
@@ -219,7 +219,7 @@ static void an_instant_is_told_to_the_millisecond(void **state)
     }
 }
 
-static void is_view(const struct snib_view *view, struct kind_terms terms,
+static void is_view(const struct snib_view *view, struct kind_params terms,
                     const char *text)
 {
     json_t *o = show_json_answer();
@@ -237,10 +237,10 @@ static void a_lock_has_the_fields_of_schema_1(void **state)
     view.token = 0;
     is_view(&view, none,
             HEAD "false,\"token\":0,\"holders\":[],\"waiters\":[]}");
-    is_view(&view, (struct kind_terms){.size = 0, .gate = 0},
+    is_view(&view, (struct kind_params){.size = 0, .gate = 0},
             HEAD "false,\"token\":0,\"holders\":[],\"waiters\":[],"
                  "\"semaphore\":{\"size\":0,\"used\":0,\"available\":0}}");
-    is_view(&view, (struct kind_terms){.size = -1, .gate = 1},
+    is_view(&view, (struct kind_params){.size = -1, .gate = 1},
             HEAD "false,\"token\":0,\"holders\":[],\"waiters\":[],"
                  "\"latch\":1}");
     view = view_of(&p, 1, &p, 1);
@@ -272,7 +272,7 @@ static void permits_in_use_are_those_of_all_who_hold_some(void **state)
     p[1].permits = 3;
     p[2].kind = SNIB_READ;
     for (size_t i = 0; i < COUNT_OF(t); i++) {
-        const struct kind_terms terms = {.size = t[i].size};
+        const struct kind_params terms = {.size = t[i].size};
         json_t *o = show_json_answer(), *s;
         show_json_view(o, &view, &terms);
         s = json_object_get(o, "semaphore");

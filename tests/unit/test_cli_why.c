@@ -36,10 +36,10 @@ static void end_print(void)
     close(terminal);
 }
 
-#define FREE_TERMS ((struct kind_terms)KIND_TERMS_NONE)
+#define FREE_PARAMS ((struct kind_params)KIND_PARAMS_NONE)
 
 static void prints(const struct why_locks *all, const struct snib_view *view,
-                   struct kind_terms terms, const char *expected)
+                   struct kind_params terms, const char *expected)
 {
     begin_print();
     why_print(all, view, &terms);
@@ -97,7 +97,7 @@ static void each_kind_of_holder_has_its_words(void **state)
                  "  Next: the first in line, when it is released, or in 5s if "
                  "nobody renews it.\n",
                  t[i].words, t[i].words);
-        prints(&nothing_else, &view, FREE_TERMS, text);
+        prints(&nothing_else, &view, FREE_PARAMS, text);
     }
 }
 
@@ -110,7 +110,7 @@ static void all_that_is_known_of_a_holder_is_said(void **state)
     p.program = "sh\x1b";
     p.pid = 4711;
     struct snib_view view = view_of("n\x01", &p, 1, NULL, 0);
-    prints(&nothing_else, &view, FREE_TERMS,
+    prints(&nothing_else, &view, FREE_PARAMS,
            "n\\x01:\n"
            "  held by ci-7/4711 (anna, \"release\\x0A4.2\") running sh\\x1B, "
            "for 0ms; lease left 5s.\n"
@@ -139,7 +139,7 @@ static void the_outlook_is_that_of_the_longest_lease(void **state)
         }
         struct snib_view view = view_of("n", p, 3, &w, 1);
         begin_print();
-        why_print(&nothing_else, &view, &FREE_TERMS);
+        why_print(&nothing_else, &view, &FREE_PARAMS);
         end_print();
         snprintf(text, sizeof text,
                  "  Next: the first in line, when enough of them have "
@@ -154,13 +154,13 @@ static void nobody_holds_it_for_one_of_three_causes(void **state)
     (void)state;
     struct snib_party w[2] = {party("a"), party("b")};
     struct snib_view view = view_of("n", NULL, 0, NULL, 0);
-    prints(&nothing_else, &view, FREE_TERMS, "n: nobody; it is free.\n");
-    prints(&nothing_else, &view, (struct kind_terms){.size = -1, .gate = 1},
+    prints(&nothing_else, &view, FREE_PARAMS, "n: nobody; it is free.\n");
+    prints(&nothing_else, &view, (struct kind_params){.size = -1, .gate = 1},
            "n: a closed latch, 1 step to go: it lets nobody in before.\n");
-    prints(&nothing_else, &view, (struct kind_terms){.size = -1, .gate = 2},
+    prints(&nothing_else, &view, (struct kind_params){.size = -1, .gate = 2},
            "n: a closed latch, 2 steps to go: it lets nobody in before.\n");
     view = view_of("n", NULL, 0, w, 2);
-    prints(&nothing_else, &view, FREE_TERMS,
+    prints(&nothing_else, &view, FREE_PARAMS,
            "n: nobody holds it, and 2 wait: it is being granted just now, or a "
            "barrier is not complete.\n"
            "  2 wait:\n"
@@ -176,7 +176,7 @@ static void a_lock_delay_is_named_as_what_keeps_it_closed(void **state)
     struct snib_view view = view_of("n", NULL, 0, NULL, 0);
     view.closed_count = 1;
     view.closed_by = &p;
-    prints(&nothing_else, &view, FREE_TERMS,
+    prints(&nothing_else, &view, FREE_PARAMS,
            "n:\n"
            "  closed by the lock-delay of ci-7, which ended without a release; "
            "open in 1m01s.\n");
@@ -197,7 +197,7 @@ static void ten_are_shown_and_the_rest_is_counted(void **state)
         char holders[40], waiters[40];
         int held = 0, waits = 0;
         begin_print();
-        why_print(&nothing_else, &view, &FREE_TERMS);
+        why_print(&nothing_else, &view, &FREE_PARAMS);
         end_print();
         for (const char *at = printed; (at = strstr(at, "held for")); at++) {
             held++;
@@ -252,7 +252,7 @@ static void a_chain_is_followed_to_who_can_go_on(void **state)
 {
     (void)state;
     struct why_locks all = chain(3, false);
-    prints(&all, &view[0], FREE_TERMS,
+    prints(&all, &view[0], FREE_PARAMS,
            "L0:\n"
            "  held by h0, for 0ms; lease left 5s.\n"
            "  It waits itself, for L1, for 0ms; held by h1.\n"
@@ -260,7 +260,7 @@ static void a_chain_is_followed_to_who_can_go_on(void **state)
            "      That one waits for no other lock: it can go on.\n"
            "  Nobody waits. It is free when it is released, or in 5s if nobody "
            "renews it.\n");
-    prints(&all, &view[2], FREE_TERMS,
+    prints(&all, &view[2], FREE_PARAMS,
            "L2:\n"
            "  held by h2, for 0ms; lease left 5s.\n"
            "  1 waits:\n"
@@ -276,7 +276,7 @@ static void a_circle_is_followed_once(void **state)
         struct why_locks all = chain(n, true);
         int links = 0;
         begin_print();
-        why_print(&all, &view[0], &FREE_TERMS);
+        why_print(&all, &view[0], &FREE_PARAMS);
         end_print();
         for (const char *at = printed; (at = strstr(at, "; held by h")); at++) {
             links++;
@@ -297,7 +297,7 @@ static void a_chain_without_end_is_cut(void **state)
         struct why_locks all = chain(n, false);
         int links = 0;
         begin_print();
-        why_print(&all, &view[0], &FREE_TERMS);
+        why_print(&all, &view[0], &FREE_PARAMS);
         end_print();
         for (const char *at = printed; (at = strstr(at, "; held by h")); at++) {
             links++;
@@ -317,14 +317,14 @@ static void a_chain_that_ends_at_a_closed_lock_says_so(void **state)
     struct why_locks all = chain(2, false);
     view[1].holder_count = 0;
     begin_print();
-    why_print(&all, &view[0], &FREE_TERMS);
+    why_print(&all, &view[0], &FREE_PARAMS);
     end_print();
     assert_non_null(strstr(
         printed, "  It waits itself, for L1, for 0ms, which nobody holds.\n"));
     all = chain(3, false);
     view[2].holder_count = 0;
     begin_print();
-    why_print(&all, &view[0], &FREE_TERMS);
+    why_print(&all, &view[0], &FREE_PARAMS);
     end_print();
     assert_non_null(
         strstr(printed,
@@ -333,7 +333,7 @@ static void a_chain_that_ends_at_a_closed_lock_says_so(void **state)
     view[1].holder_count = 0;
     view[1].closed_count = 1;
     begin_print();
-    why_print(&all, &view[0], &FREE_TERMS);
+    why_print(&all, &view[0], &FREE_PARAMS);
     end_print();
     assert_non_null(strstr(printed, "which nobody holds and a lock-delay keeps "
                                     "closed.\n"));
@@ -347,7 +347,7 @@ static void others_who_share_the_next_lock_are_counted(void **state)
     view[1].holders = three;
     view[1].holder_count = 3;
     begin_print();
-    why_print(&all, &view[0], &FREE_TERMS);
+    why_print(&all, &view[0], &FREE_PARAMS);
     end_print();
     assert_non_null(strstr(printed, "; held by h1 and 2 more.\n"));
 }

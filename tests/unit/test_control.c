@@ -1,4 +1,4 @@
-/* cli/control.c: asking a keeper that drops askers. */
+/* cli/control.c: asking a background thread that drops askers. */
 #include "unit.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "cli/grantfile.h"
 #include "cli/proc.h"
 
-struct keeper {
+struct holder {
     int listener;
     int drops; /* so many askers are dropped, unread, before one is answered */
     int seen;
@@ -22,7 +22,7 @@ struct keeper {
 
 static void *keep(void *arg)
 {
-    struct keeper *k = arg;
+    struct holder *k = arg;
     for (bool over = false; !over; k->seen++) {
         struct pollfd p = {.fd = k->listener, .events = POLLIN};
         struct control_request request;
@@ -43,7 +43,7 @@ static void *keep(void *arg)
     return NULL;
 }
 
-static bool ask(struct keeper *k, int timeout_ms, struct control_reply *ret)
+static bool ask(struct holder *k, int timeout_ms, struct control_reply *ret)
 {
     char address[CONTROL_ADDRESS_MAX];
     struct control_request request = {.magic = CONTROL_MAGIC,
@@ -59,10 +59,10 @@ static bool ask(struct keeper *k, int timeout_ms, struct control_reply *ret)
     return ok;
 }
 
-static void a_keeper_answers(void **state)
+static void a_holder_answers(void **state)
 {
     (void)state;
-    struct keeper k = {0};
+    struct holder k = {0};
     struct control_reply reply = {0};
     assert_true(ask(&k, 20000, &reply));
     assert_int_equal(reply.token, 7);
@@ -72,14 +72,14 @@ static void a_keeper_answers(void **state)
 static void one_that_was_dropped_asks_again(void **state)
 {
     (void)state;
-    struct keeper k = {.drops = 3};
+    struct holder k = {.drops = 3};
     struct control_reply reply = {0};
     assert_true(ask(&k, 20000, &reply));
     assert_int_equal(reply.token, 7);
     assert_int_equal(k.seen, 4);
 }
 
-static void a_keeper_that_is_gone_is_not_waited_for(void **state)
+static void a_holder_that_is_gone_is_not_waited_for(void **state)
 {
     (void)state;
     char address[CONTROL_ADDRESS_MAX];
@@ -152,7 +152,7 @@ static void who_asks_again_has_what_was_left_of_its_limit(void **state)
     assert_true(ends_by_its_limit(&h));
 }
 
-/* A keeper of another version: what it says has another size, or begins with
+/* A background thread of another version: what it says has another size, or begins with
  * another number. */
 struct foreigner {
     int listener;
@@ -275,12 +275,12 @@ static void the_answer_of_the_release_before_means_what_it_says(void **state)
     assert_int_equal(reply.kind, SNIB_READ);
     assert_int_equal(reply.permits, 2);
     assert_int_equal(reply.slot, 3);
-    assert_int_equal(reply.reason, SNIB_WHY_NONE);
+    assert_int_equal(reply.reason, SNIB_CAUSE_NONE);
     /* Where its text was longer than ours, its end is no reason. */
     memset(of_long_text.text, 'x', sizeof of_long_text.text - 1);
     hear(&of_long_text, &reply);
     assert_int_equal(strlen(reply.text), sizeof reply.text - 1);
-    assert_int_equal(reply.reason, SNIB_WHY_NONE);
+    assert_int_equal(reply.reason, SNIB_CAUSE_NONE);
     assert_int_equal(reply.slot, 3);
 }
 
@@ -301,7 +301,7 @@ static void the_release_before_understands_our_answer(void **state)
     assert_memory_equal(&ours, &older, sizeof older);
     /* The longest text ends before what is new behind it. */
     memset(ours.text, 'x', sizeof ours.text - 1);
-    ours.reason = SNIB_WHY_REVOKED;
+    ours.reason = SNIB_CAUSE_REVOKED;
     struct older_reply heard;
     memcpy(&heard, &ours, sizeof heard);
     assert_int_equal(strlen(heard.text), sizeof ours.text - 1);
@@ -351,7 +351,7 @@ static void one_that_listens_no_more_is_as_good_as_gone(void **state)
     }
 }
 
-/* Binds a dead keeper's name and says that all is well, as the user nobody. */
+/* Binds a dead background thread's name and says that all is well, as the user nobody. */
 static pid_t squat(const char *address)
 {
     int ready[2];
@@ -384,8 +384,8 @@ static pid_t squat(const char *address)
     return pid;
 }
 
-/* Only root could be taken in: an ordinary user's keeper is of that user. */
-static void a_squatter_at_a_dead_keepers_address_is_not_believed(void **state)
+/* Only root could be taken in: an ordinary user's background thread is of that user. */
+static void a_squatter_at_a_dead_holders_address_is_not_believed(void **state)
 {
     (void)state;
     char address[CONTROL_ADDRESS_MAX];
@@ -407,9 +407,9 @@ static void a_squatter_at_a_dead_keepers_address_is_not_believed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_keeper_answers),
+        cmocka_unit_test(a_holder_answers),
         cmocka_unit_test(one_that_was_dropped_asks_again),
-        cmocka_unit_test(a_keeper_that_is_gone_is_not_waited_for),
+        cmocka_unit_test(a_holder_that_is_gone_is_not_waited_for),
         cmocka_unit_test(one_that_is_dropped_again_and_again_ends_by_its_limit),
         cmocka_unit_test(who_asks_again_has_what_was_left_of_its_limit),
         cmocka_unit_test(an_answer_of_another_size_or_version_is_nonsense),
@@ -417,7 +417,7 @@ int main(void)
         cmocka_unit_test(the_release_before_understands_our_answer),
         cmocka_unit_test(a_request_of_another_size_or_version_is_nonsense),
         cmocka_unit_test(one_that_listens_no_more_is_as_good_as_gone),
-        cmocka_unit_test(a_squatter_at_a_dead_keepers_address_is_not_believed),
+        cmocka_unit_test(a_squatter_at_a_dead_holders_address_is_not_believed),
     };
     return RUN(tests);
 }

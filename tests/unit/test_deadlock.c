@@ -1,4 +1,4 @@
-/* Deadlocks inside one client, by explicit lanes and without a thread of the
+/* Deadlocks inside one client, by explicit owners and without a thread of the
  * library: memory:, a pull client, events.
  * labels: thread */
 #include "run_memory.h"
@@ -20,11 +20,11 @@ static struct snib_client *checking_client(bool pull, bool check)
 
 static const char *reason; /* of those that start                          */
 
-static uint64_t start(struct snib_lock *l, uint64_t lane, int64_t wait_ms)
+static uint64_t start(struct snib_lock *l, uint64_t owner, int64_t wait_ms)
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     uint64_t ticket;
-    o.lane = lane;
+    o.owner = owner;
     o.reason = reason;
     o.wait_ms = wait_ms;
     assert_int_equal(snib_acquire_start(l, &o, l, &ticket, &e), SNIB_ERR_OK);
@@ -65,12 +65,12 @@ struct circle {
     uint64_t a, b;
 };
 
-/* Lane a has X and wants Y; lane b the other way round, later. */
+/* Owner a has X and wants Y; owner b the other way round, later. */
 static struct circle close_circle(bool check, int64_t wait_ms)
 {
     struct circle k = {.c = checking_client(true, check),
-                       .a = snib_lane_new(),
-                       .b = snib_lane_new()};
+                       .a = snib_owner_new(),
+                       .b = snib_owner_new()};
     struct snib_event none;
     k.x = lock_of(k.c, "X");
     k.y = lock_of(k.c, "Y");
@@ -130,14 +130,14 @@ static void switched_off_it_waits_until_its_limit(void **state)
     end_circle(&k);
 }
 
-/* Lane a waits for two things: it goes on with whichever comes first. */
-static void a_lane_that_waits_twice_is_not_refused(void **state)
+/* Owner a waits for two things: it goes on with whichever comes first. */
+static void a_owner_that_waits_twice_is_not_refused(void **state)
 {
     (void)state;
     struct circle k = close_circle(true, 3000);
     struct snib_lock *z = lock_of(k.c, "Z");
     struct snib_event ev;
-    start(z, snib_lane_new(), 0);
+    start(z, snib_owner_new(), 0);
     (void)granted(k.c);
     start(z, k.a, 3000);
     for (int i = 0; i < 3; i++) {
@@ -162,7 +162,7 @@ static struct nest nest_new(void)
 {
     char url[64], request[SNIB_REQUEST_TEXT];
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    uint64_t lane = snib_lane_new();
+    uint64_t owner = snib_owner_new();
     struct snib_event none;
     snprintf(url, sizeof url, "memory:nest%d", ++space);
     struct nest n = {.outer = client_on(url, true, 0),
@@ -172,9 +172,9 @@ static struct nest nest_new(void)
     n.y = lock_of(n.inner, "Y");
     n.their_x = lock_of(n.other, "X");
     n.their_y = lock_of(n.other, "Y");
-    start(n.x, snib_lane_new(), 0);
+    start(n.x, snib_owner_new(), 0);
     n.held_x = granted(n.outer);
-    start(n.their_y, lane, 0);
+    start(n.their_y, owner, 0);
     n.held_y = granted(n.other);
     assert_int_equal(
         snib_grant_request(n.x, n.held_x, request, sizeof request, &e),
@@ -183,7 +183,7 @@ static struct nest nest_new(void)
     o.above = request;
     assert_int_equal(snib_acquire_start(n.y, &o, n.y, NULL, &e), SNIB_ERR_OK);
     assert_false(next_event(n.inner, 5, &none)); /* older by its clock */
-    start(n.their_x, lane, 8000);
+    start(n.their_x, owner, 8000);
     return n;
 }
 
@@ -299,14 +299,14 @@ static void a_circle_is_shown_with_all_that_is_known(void **state)
         assert_string_equal(w->name, i ? "Y" : "X");
         assert_int_equal(w->name_size, 1);
         assert_false(w->behind);
-        assert_int_equal(w->who.lane, (i ? k.a : k.b) & INT64_MAX);
+        assert_int_equal(w->who.owner, (i ? k.a : k.b) & INT64_MAX);
         assert_int_equal(w->who.pid, getpid());
         assert_string_equal(w->who.host, host);
         assert_string_equal(w->who.reason, "a?? ~?z");
         assert_int_equal(strlen(w->who.request), 32);
         request[i][16] = 0; /* of what it holds its first half is shown */
         assert_string_equal(w->who.holding, request[i]);
-        assert_string_equal(w->who.owner, v[0]->waits[0].who.owner);
+        assert_string_equal(w->who.client_id, v[0]->waits[0].who.client_id);
         assert_false(w->who.self);
         assert_true(w->who.since_ms > 0);
         assert_int_equal(w->who.kind, SNIB_MUTEX);
@@ -340,7 +340,7 @@ int main(void)
     const struct CMUnitTest deadlock[] = {
         cmocka_unit_test(a_pull_client_looks_in_process),
         cmocka_unit_test(switched_off_it_waits_until_its_limit),
-        cmocka_unit_test(a_lane_that_waits_twice_is_not_refused),
+        cmocka_unit_test(a_owner_that_waits_twice_is_not_refused),
         cmocka_unit_test(a_circle_through_what_is_held_above_is_refused),
         cmocka_unit_test(a_wait_that_is_not_heard_of_refuses_nobody),
         cmocka_unit_test(ids_of_requests_are_read_or_refused),

@@ -10,7 +10,7 @@
 #include "unit.h"
 
 /* main() of this program with a word, as a program of its own. */
-static int status_of(const char *word, char *said, size_t room)
+static int status_of(const char *word, char *said, size_t reserve)
 {
     size_t size = 0;
     ssize_t n;
@@ -26,7 +26,7 @@ static int status_of(const char *word, char *said, size_t room)
         _exit(70);
     }
     close(ends[1]);
-    while ((n = read(ends[0], said + size, room - 1 - size)) > 0) {
+    while ((n = read(ends[0], said + size, reserve - 1 - size)) > 0) {
         size += (size_t)n;
     }
     said[size] = 0;

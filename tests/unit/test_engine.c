@@ -1,15 +1,15 @@
 /* The engine against a store that says what the test tells it to say: every
- * state of core/turn.c, with a clock that the test moves. */
+ * state of core/claim.c, with a clock that the test moves. */
 #include "engine_desk.h"
 
 static void a_grant_is_served_and_released(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(7)), *ending;
-    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    struct snib__acquisition *s = acquire(d, ask_of(7)), *ending;
+    assert_int_equal(s->state, SNIB__ACQ_WAITING);
     assert_true(at(SNIB__ACQUIRE)->may_queue);
     grant(d, 100);
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(s->state, SNIB__ACQ_SERVED);
     assert_int_equal(news_of(d, s), SNIB__NEWS_SETTLED);
     assert_int_equal(s->token, 100);
     uint64_t ticket = s->ticket;
@@ -17,9 +17,9 @@ static void a_grant_is_served_and_released(void **state)
     assert_ptr_equal(ending, s);
     assert_int_equal(at(SNIB__RELEASE)->token, 100);
     say(d, at(SNIB__RELEASE), SNIB__DONE);
-    assert_int_equal(s->state, SNIB__SEAT_GONE);
+    assert_int_equal(s->state, SNIB__ACQ_GONE);
     assert_int_equal(s->err, SNIB_ERR_OK);
-    snib__seat_done(d->e, s);
+    snib__acquisition_done(d->e, s);
     assert_int_equal(release(d, ticket, 7, NULL), SNIB_ERR_NOT_HELD);
     assert_true(snib__engine_idle(d->e));
 }
@@ -27,28 +27,28 @@ static void a_grant_is_served_and_released(void **state)
 static void re_entry_costs_no_request_and_keeps_the_token(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(7));
+    struct snib__acquisition *s = acquire(d, ask_of(7));
     grant(d, 100);
     assert_ptr_equal(acquire(d, ask_of(7)), s);
     assert_null(at(SNIB__ACQUIRE));
     assert_int_equal(s->holds, 2);
     assert_int_equal(release(d, s->ticket, 7, NULL), SNIB_ERR_OK);
     assert_null(at(SNIB__RELEASE));
-    assert_int_equal(release(d, s->ticket, 8, NULL), SNIB_ERR_WRONG_LANE);
+    assert_int_equal(release(d, s->ticket, 8, NULL), SNIB_ERR_WRONG_OWNER);
     assert_int_equal(state_of(d, s), SNIB_HELD);
 }
 
 static void re_entry_has_an_end(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(7)), *again = s;
-    struct snib__ask ask = ask_of(7);
+    struct snib__acquisition *s = acquire(d, ask_of(7)), *again = s;
+    struct snib__acquire_spec spec = ask_of(7);
     grant(d, 100);
     s->holds = (1 << 30) - 1;
-    assert_ptr_equal(acquire(d, ask), s);
+    assert_ptr_equal(acquire(d, spec), s);
     assert_int_equal(s->holds, 1 << 30);
     assert_int_equal(
-        snib__engine_acquire(d->e, d->now, d->site, &ask, &again, &d->err),
+        snib__engine_acquire(d->e, d->now, d->local, &spec, &again, &d->err),
         SNIB_ERR_LIMIT);
     assert_null(again);
     assert_int_equal(s->holds, 1 << 30);
@@ -58,17 +58,18 @@ static void
 a_pass_hands_on_the_remaining_deadline_with_the_next_token(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    struct snib__acquisition *a = acquire(d, ask_of(1)),
+                             *b = acquire(d, ask_of(2));
     struct snib__request *rq = at(SNIB__ACQUIRE);
-    assert_int_equal(rq->room, 31);
+    assert_int_equal(rq->reserve, 31);
     grant(d, 100);
     d->now.ns += 2 * MS;
     struct snib_status before, after;
     snib__engine_status(d->e, d->now, a, &before);
-    struct snib__seat *ending;
+    struct snib__acquisition *ending;
     assert_int_equal(release(d, a->ticket, 1, &ending), SNIB_ERR_OK);
     assert_null(ending);
-    assert_int_equal(b->state, SNIB__SEAT_SERVED);
+    assert_int_equal(b->state, SNIB__ACQ_SERVED);
     assert_int_equal(b->token, 101);
     snib__engine_status(d->e, d->now, b, &after);
     assert_int_equal(after.left_ms, before.left_ms);
@@ -78,14 +79,15 @@ a_pass_hands_on_the_remaining_deadline_with_the_next_token(void **state)
     assert_int_equal(at(SNIB__RELEASE)->token, 100);
 }
 
-static void a_local_turn_ends_after_five_ms_with_a_yield(void **state)
+static void a_local_claim_ends_after_five_ms_with_a_yield(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    struct snib__acquisition *a = acquire(d, ask_of(1)),
+                             *b = acquire(d, ask_of(2));
     grant(d, 100);
     d->now.ns += 6 * MS;
     assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
-    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+    assert_int_equal(b->state, SNIB__ACQ_WAITING);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     assert_int_equal(rq->token, 100); /* prior */
     say(d, rq, SNIB__QUEUED);
@@ -94,52 +96,54 @@ static void a_local_turn_ends_after_five_ms_with_a_yield(void **state)
 }
 
 static void
-a_turn_with_late_copies_about_releases_instead_of_yielding(void **state)
+a_claim_with_late_copies_about_releases_instead_of_yielding(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    struct snib__acquisition *a = acquire(d, ask_of(1)),
+                             *b = acquire(d, ask_of(2));
     say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN); /* a copy is on its way */
     grant(d, 100);
     d->now.ns += 6 * MS;
-    struct snib__seat *ending;
+    struct snib__acquisition *ending;
     assert_int_equal(release(d, a->ticket, 1, &ending), SNIB_ERR_OK);
     assert_null(at(SNIB__ACQUIRE));
     assert_true(at(SNIB__RELEASE)->resent); /* leaves a tombstone */
     say(d, at(SNIB__RELEASE), SNIB__DONE);
-    snib__seat_done(d->e, ending);
+    snib__acquisition_done(d->e, ending);
     assert_int_equal(at(SNIB__ACQUIRE)->token, 0);
     grant(d, 200);
     assert_int_equal(b->token, 200);
 }
 
 static void
-a_turn_whose_grant_overtook_a_poll_releases_instead_of_yielding(void **state)
+a_claim_whose_grant_overtook_a_poll_releases_instead_of_yielding(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    struct snib__acquisition *a = acquire(d, ask_of(1)),
+                             *b = acquire(d, ask_of(2));
     at(SNIB__ACQUIRE)->resent = true; /* the store: a poll is on its way */
     grant(d, 100);
     d->now.ns += 6 * MS;
-    struct snib__seat *ending;
+    struct snib__acquisition *ending;
     assert_int_equal(release(d, a->ticket, 1, &ending), SNIB_ERR_OK);
     assert_null(at(SNIB__ACQUIRE));
     assert_true(at(SNIB__RELEASE)->resent); /* leaves a tombstone */
     say(d, at(SNIB__RELEASE), SNIB__DONE);
-    snib__seat_done(d->e, ending);
+    snib__acquisition_done(d->e, ending);
     assert_int_equal(at(SNIB__ACQUIRE)->token, 0);
     grant(d, 200);
     assert_int_equal(b->token, 200);
 }
 
-static void a_turn_passes_at_most_31_times(void **state)
+static void a_claim_passes_at_most_31_times(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s[34];
+    struct snib__acquisition *s[34];
     for (uint64_t i = 0; i < 34; i++) {
         s[i] = acquire(d, ask_of(i + 1));
     }
     struct snib__request *rq = at(SNIB__ACQUIRE);
-    rq->room = 31;
+    rq->reserve = 31;
     grant(d, 1000);
     for (uint64_t i = 0; i < 31; i++) {
         assert_int_equal(s[i]->token, 1000 + (int64_t)i);
@@ -147,51 +151,51 @@ static void a_turn_passes_at_most_31_times(void **state)
     }
     assert_int_equal(s[31]->token, 1031);
     assert_int_equal(release(d, s[31]->ticket, 32, NULL), SNIB_ERR_OK);
-    assert_int_equal(s[32]->state, SNIB__SEAT_WAITING);
+    assert_int_equal(s[32]->state, SNIB__ACQ_WAITING);
     assert_int_equal(at(SNIB__ACQUIRE)->token, 1000);
 }
 
 static void a_try_does_not_queue_and_hears_busy(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.try_only = true;
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.try_only = true;
+    struct snib__acquisition *s = acquire(d, spec);
     assert_false(at(SNIB__ACQUIRE)->may_queue);
     say(d, at(SNIB__ACQUIRE), SNIB__NO);
-    assert_int_equal(s->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(s->state, SNIB__ACQ_REFUSED);
     assert_int_equal(s->err, SNIB_ERR_BUSY);
-    snib__seat_done(d->e, s);
+    snib__acquisition_done(d->e, s);
     acquire(d, ask_of(2));
     grant(d, 5);
-    struct snib__seat *none;
+    struct snib__acquisition *none;
     assert_int_equal(
-        snib__engine_acquire(d->e, d->now, d->site, &ask, &none, &d->err),
-        SNIB_ERR_BUSY); /* another lane of ours: no request */
+        snib__engine_acquire(d->e, d->now, d->local, &spec, &none, &d->err),
+        SNIB_ERR_BUSY); /* another owner of ours: no request */
     assert_null(at(SNIB__ACQUIRE));
 }
 
 static void a_try_that_came_before_the_grant_of_another_hears_busy(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(2);
-    struct snib__seat *a = acquire(d, ask_of(1));
-    ask.try_only = true;
-    struct snib__seat *b = acquire(d, ask), *c = acquire(d, ask_of(3));
-    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+    struct snib__acquire_spec spec = ask_of(2);
+    struct snib__acquisition *a = acquire(d, ask_of(1));
+    spec.try_only = true;
+    struct snib__acquisition *b = acquire(d, spec), *c = acquire(d, ask_of(3));
+    assert_int_equal(b->state, SNIB__ACQ_WAITING);
     grant(d, 100);
-    assert_int_equal(a->state, SNIB__SEAT_SERVED);
-    assert_int_equal(b->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(a->state, SNIB__ACQ_SERVED);
+    assert_int_equal(b->state, SNIB__ACQ_REFUSED);
     assert_int_equal(b->err, SNIB_ERR_BUSY);
-    snib__seat_done(d->e, b);
+    snib__acquisition_done(d->e, b);
     assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
-    assert_int_equal(c->state, SNIB__SEAT_SERVED);
+    assert_int_equal(c->state, SNIB__ACQ_SERVED);
 }
 
 static void a_lost_reply_is_repeated_with_the_same_id(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     struct snib__request *rq = at(SNIB__ACQUIRE);
     uint64_t id[2] = {rq->id[0], rq->id[1]};
     say(d, rq, SNIB__UNKNOWN);
@@ -199,69 +203,70 @@ static void a_lost_reply_is_repeated_with_the_same_id(void **state)
     assert_true(rq->resent);
     assert_memory_equal(rq->id, id, sizeof id);
     grant(d, 9);
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(s->state, SNIB__ACQ_SERVED);
 }
 
 static void a_release_is_repeated_for_as_long_as_a_copy_of_the_acquire_may_come(
     void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    struct snib__seat *ending;
-    ask.lease = snib__ms(200);
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    struct snib__acquisition *ending;
+    spec.lease = snib__ms(200);
+    struct snib__acquisition *s = acquire(d, spec);
     say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
     grant(d, 9);
     assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
     pass_ms(d, 300);
     say(d, at(SNIB__RELEASE), SNIB__UNKNOWN);
     assert_true(at(SNIB__RELEASE)->resent);
-    assert_int_equal(ending->state, SNIB__SEAT_ENDING);
+    assert_int_equal(ending->state, SNIB__ACQ_ENDING);
     say(d, at(SNIB__RELEASE), SNIB__DONE);
-    assert_int_equal(ending->state, SNIB__SEAT_GONE);
-    snib__seat_done(d->e, ending);
+    assert_int_equal(ending->state, SNIB__ACQ_GONE);
+    snib__acquisition_done(d->e, ending);
 }
 
 static void giving_up_unanswered_is_unknown_and_cancels(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_TIMEOUT),
                      SNIB_ERR_UNKNOWN);
     struct snib__request *cancel = at(SNIB__CANCEL);
     assert_memory_equal(cancel->id, at(SNIB__ACQUIRE)->id, 16);
     /* a new acquire waits until the ghost is gone */
-    struct snib__seat *b = acquire(d, ask_of(2));
+    struct snib__acquisition *b = acquire(d, ask_of(2));
     grant(d, 9);
-    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+    assert_int_equal(b->state, SNIB__ACQ_WAITING);
     say(d, cancel, SNIB__DONE);
-    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+    assert_int_equal(b->state, SNIB__ACQ_WAITING);
     grant(d, 10);
-    assert_int_equal(b->state, SNIB__SEAT_SERVED);
+    assert_int_equal(b->state, SNIB__ACQ_SERVED);
     assert_int_equal(b->token, 10);
 }
 
 static void one_of_two_gives_up_and_nothing_is_sent(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    struct snib__acquisition *a = acquire(d, ask_of(1)),
+                             *b = acquire(d, ask_of(2));
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
     assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
                      SNIB_ERR_TIMEOUT);
     assert_null(at(SNIB__CANCEL));
-    assert_int_equal(b->state, SNIB__SEAT_WAITING);
+    assert_int_equal(b->state, SNIB__ACQ_WAITING);
 }
 
 static void a_queued_request_kept_to_its_limit_is_a_time_out(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.limit = snib__after(d->now, snib__ms(300));
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.limit = snib__after(d->now, snib__ms(300));
+    struct snib__acquisition *s = acquire(d, spec);
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
     pass_ms(d, 300);
     say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
-    assert_int_equal(s->state, SNIB__SEAT_LEAVING); /* its place is there yet */
+    assert_int_equal(s->state, SNIB__ACQ_LEAVING); /* its place is there yet */
     assert_null(at(SNIB__ACQUIRE));
     say(d, at(SNIB__CANCEL), SNIB__DONE);
     is_refused(d, s, SNIB_ERR_TIMEOUT);
@@ -271,7 +276,7 @@ static void a_queued_request_kept_to_its_limit_is_a_time_out(void **state)
 static void a_renewal_is_due_each_third_and_moves_the_deadline(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     grant(d, 9);
     snib_instant sent = d->now;
     pass_ms(d, 9000);
@@ -289,7 +294,7 @@ static void
 an_unanswered_renewal_is_risk_then_loss_by_the_deadline(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     grant(d, 9);
     news_of(d, s);
     pass_ms(d, 10000);
@@ -299,14 +304,14 @@ an_unanswered_renewal_is_risk_then_loss_by_the_deadline(void **state)
     pass_ms(d, 19694);
     assert_int_equal(state_of(d, s), SNIB_AT_RISK);
     pass_ms(d, 1);
-    assert_int_equal(s->state, SNIB__SEAT_DEAD);
-    assert_int_equal(s->why, SNIB_WHY_UNREACHABLE);
+    assert_int_equal(s->state, SNIB__ACQ_DEAD);
+    assert_int_equal(s->cause, SNIB_CAUSE_UNREACHABLE);
     assert_int_equal(state_of(d, s), SNIB_LOST);
-    /* the lane stays lost until it has unwound; others do not wait for it */
-    struct snib__seat *none;
-    struct snib__ask again = ask_of(1);
+    /* the owner stays lost until it has unwound; others do not wait for it */
+    struct snib__acquisition *none;
+    struct snib__acquire_spec again = ask_of(1);
     assert_int_equal(
-        snib__engine_acquire(d->e, d->now, d->site, &again, &none, &d->err),
+        snib__engine_acquire(d->e, d->now, d->local, &again, &none, &d->err),
         SNIB_ERR_LOST);
     assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
     say(d, at(SNIB__RELEASE), SNIB__NO);
@@ -317,7 +322,7 @@ an_unanswered_renewal_is_risk_then_loss_by_the_deadline(void **state)
 static void loss_shows_at_the_first_look_even_if_no_timer_ran(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     grant(d, 9);
     d->now = snib__after(d->now, snib__ms(60000)); /* frozen */
     assert_int_equal(state_of(d, s), SNIB_LOST);
@@ -327,26 +332,26 @@ static void loss_shows_at_the_first_look_even_if_no_timer_ran(void **state)
 static void a_renewal_that_says_no_is_stolen_or_revoked(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     grant(d, 9);
     pass_ms(d, 10000);
     say(d, at(SNIB__RENEW), SNIB__NO);
-    assert_int_equal(s->why, SNIB_WHY_STOLEN);
+    assert_int_equal(s->cause, SNIB_CAUSE_STOLEN);
     release(d, s->ticket, 1, NULL);
     s = acquire(d, ask_of(1));
     grant(d, 10);
     pass_ms(d, 10000);
     at(SNIB__RENEW)->revoked = true;
     say(d, at(SNIB__RENEW), SNIB__NO);
-    assert_int_equal(s->why, SNIB_WHY_REVOKED);
+    assert_int_equal(s->cause, SNIB_CAUSE_REVOKED);
 }
 
 static void aggressive_goes_on_until_the_store_says_no(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.aggressive = true;
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.aggressive = true;
+    struct snib__acquisition *s = acquire(d, spec);
     grant(d, 9);
     pass_ms(d, 10000);
     say(d, at(SNIB__RENEW), SNIB__UNKNOWN);
@@ -359,31 +364,31 @@ static void aggressive_goes_on_until_the_store_says_no(void **state)
 static void a_fixed_lease_expires_by_itself(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.fixed = true;
-    struct snib__seat *s = acquire(d, ask);
-    assert_int_equal(at(SNIB__ACQUIRE)->room, 0);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
+    struct snib__acquisition *s = acquire(d, spec);
+    assert_int_equal(at(SNIB__ACQUIRE)->reserve, 0);
     grant(d, 9);
     pass_ms(d, 15000);
     assert_null(at(SNIB__RENEW));
     pass_ms(d, 15000);
-    assert_int_equal(s->state, SNIB__SEAT_DEAD);
-    assert_int_equal(s->why, SNIB_WHY_EXPIRED);
+    assert_int_equal(s->state, SNIB__ACQ_DEAD);
+    assert_int_equal(s->cause, SNIB_CAUSE_EXPIRED);
 }
 
 static void a_late_grant_is_not_served_unconfirmed(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->valid_from = d->now;
     rq->left = rq->lease;
     rq->token = 9;
     d->now = snib__after(d->now, snib__ms(29900));
     say(d, rq, SNIB__DONE);
-    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    assert_int_equal(s->state, SNIB__ACQ_WAITING);
     say(d, at(SNIB__RENEW), SNIB__NO);
-    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    assert_int_equal(s->state, SNIB__ACQ_WAITING);
     grant(d, 10);
     assert_int_equal(s->token, 10);
 }
@@ -400,11 +405,11 @@ static void push(struct desk *d, snib_instant polled)
 static void a_pushed_grant_counts_from_the_poll_it_names(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     snib_instant polled = d->now;
     d->now = snib__after(d->now, snib__ms(1000));
     push(d, polled);
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(s->state, SNIB__ACQ_SERVED);
     struct snib_status st;
     snib__engine_status(d->e, d->now, s, &st);
     assert_int_equal(st.left_ms, 3000 - 1000 - 35);
@@ -417,24 +422,24 @@ static void a_pushed_grant_counts_from_the_poll_it_names(void **state)
 static void a_pushed_grant_near_its_end_is_confirmed_first(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     snib_instant polled = d->now;
     d->now = snib__after(d->now, snib__ms(2400));
     push(d, polled);
-    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    assert_int_equal(s->state, SNIB__ACQ_WAITING);
     confirm(d, d->now);
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(s->state, SNIB__ACQ_SERVED);
 }
 
 static void
 a_pushed_grant_without_a_proven_start_is_confirmed_first(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     push(d, (snib_instant){0});
-    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    assert_int_equal(s->state, SNIB__ACQ_WAITING);
     say(d, at(SNIB__RENEW), SNIB__NO);
-    assert_int_equal(s->state, SNIB__SEAT_WAITING); /* asks again */
+    assert_int_equal(s->state, SNIB__ACQ_WAITING); /* asks again */
     grant(d, 60);
     assert_int_equal(s->token, 60);
 }
@@ -442,78 +447,78 @@ a_pushed_grant_without_a_proven_start_is_confirmed_first(void **state)
 static void who_insists_on_confirmation_gets_it(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.confirm = true;
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.confirm = true;
+    struct snib__acquisition *s = acquire(d, spec);
     push(d, d->now);
-    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    assert_int_equal(s->state, SNIB__ACQ_WAITING);
     confirm(d, d->now);
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(s->state, SNIB__ACQ_SERVED);
 }
 
 static void hold_max_ends_a_grant(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.hold_max = snib__ms(5000);
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.hold_max = snib__ms(5000);
+    struct snib__acquisition *s = acquire(d, spec);
     grant(d, 9);
     pass_ms(d, 5000);
-    assert_int_equal(s->why, SNIB_WHY_HOLD_MAX);
-    assert_int_equal(s->state, SNIB__SEAT_DEAD);
+    assert_int_equal(s->cause, SNIB_CAUSE_HOLD_MAX);
+    assert_int_equal(s->state, SNIB__ACQ_DEAD);
     assert_non_null(at(SNIB__RELEASE));
 }
 
 static void a_release_reply_lost_is_repeated_and_no_means_done(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1)), *ending;
+    struct snib__acquisition *s = acquire(d, ask_of(1)), *ending;
     grant(d, 9);
     release(d, s->ticket, 1, &ending);
     say(d, at(SNIB__RELEASE), SNIB__UNKNOWN);
     assert_true(at(SNIB__RELEASE)->resent);
     say(d, at(SNIB__RELEASE), SNIB__NO);
-    assert_int_equal(ending->state, SNIB__SEAT_GONE);
+    assert_int_equal(ending->state, SNIB__ACQ_GONE);
     assert_int_equal(ending->err, SNIB_ERR_OK);
-    snib__seat_done(d->e, ending);
+    snib__acquisition_done(d->e, ending);
 }
 
 static void
 a_release_that_finds_nothing_after_the_deadline_is_lost(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1)), *ending;
+    struct snib__acquisition *s = acquire(d, ask_of(1)), *ending;
     grant(d, 9);
     release(d, s->ticket, 1, &ending);
     d->now = snib__after(d->now, snib__ms(29800));
     say(d, at(SNIB__RELEASE), SNIB__NO);
     assert_int_equal(ending->err, SNIB_ERR_LOST);
-    snib__seat_done(d->e, ending);
+    snib__acquisition_done(d->e, ending);
 }
 
 static void an_unfit_store_refuses_with_its_reason(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->err = SNIB_ERR_DENIED;
     say(d, rq, SNIB__NOT_APPLIED);
-    assert_int_equal(s->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(s->state, SNIB__ACQ_REFUSED);
     assert_int_equal(s->err, SNIB_ERR_DENIED);
-    snib__seat_done(d->e, s);
+    snib__acquisition_done(d->e, s);
     struct snib__counts c;
     snib__engine_counts(d->e, &c);
-    assert_int_equal(c.turns, 0);
+    assert_int_equal(c.claims, 0);
 }
 
 static void not_applied_after_a_doubt_is_unknown_and_cancelled(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
     say(d, at(SNIB__ACQUIRE), SNIB__NOT_APPLIED);
     assert_int_equal(s->err, SNIB_ERR_UNKNOWN);
-    snib__seat_done(d->e, s);
+    snib__acquisition_done(d->e, s);
     say(d, at(SNIB__CANCEL), SNIB__DONE);
     assert_true(snib__engine_idle(d->e));
 }
@@ -521,7 +526,8 @@ static void not_applied_after_a_doubt_is_unknown_and_cancelled(void **state)
 static void a_yield_that_is_given_up_cancels_the_prior_grant_too(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    struct snib__acquisition *a = acquire(d, ask_of(1)),
+                             *b = acquire(d, ask_of(2));
     grant(d, 100);
     d->now.ns += 6 * MS;
     release(d, a->ticket, 1, NULL);
@@ -533,7 +539,7 @@ static void a_yield_that_is_given_up_cancels_the_prior_grant_too(void **state)
 static void a_clock_jump_puts_grants_at_risk_until_confirmed(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     grant(d, 9);
     snib__engine_jumped(d->e, d->now);
     assert_int_equal(state_of(d, s), SNIB_AT_RISK);
@@ -544,11 +550,12 @@ static void a_clock_jump_puts_grants_at_risk_until_confirmed(void **state)
 static void closing_refuses_waiters_and_releases_holders(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *a = acquire(d, ask_of(1)), *b = acquire(d, ask_of(2));
+    struct snib__acquisition *a = acquire(d, ask_of(1)),
+                             *b = acquire(d, ask_of(2));
     grant(d, 9);
     snib__engine_close(d->e, d->now);
     assert_int_equal(b->err, SNIB_ERR_CLOSED);
-    assert_int_equal(a->state, SNIB__SEAT_ENDING);
+    assert_int_equal(a->state, SNIB__ACQ_ENDING);
     say(d, at(SNIB__RELEASE), SNIB__DONE);
     assert_true(snib__engine_idle(d->e));
 }
@@ -556,17 +563,18 @@ static void closing_refuses_waiters_and_releases_holders(void **state)
 static void renewals_due_together_travel_as_one_chain(void **state)
 {
     struct desk *d = *state;
-    struct snib__site *sites[100];
+    struct snib__local_lock *local_locks[100];
     char name[16];
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof name, "n%d", i);
-        assert_int_equal(snib__engine_site(d->e, name, 0, &sites[i], &d->err),
-                         SNIB_ERR_OK);
-        struct snib__ask ask = ask_of(1);
-        struct snib__seat *s;
         assert_int_equal(
-            snib__engine_acquire(d->e, d->now, sites[i], &ask, &s, &d->err),
+            snib__engine_local_lock(d->e, name, 0, &local_locks[i], &d->err),
             SNIB_ERR_OK);
+        struct snib__acquire_spec spec = ask_of(1);
+        struct snib__acquisition *s;
+        assert_int_equal(snib__engine_acquire(d->e, d->now, local_locks[i],
+                                              &spec, &s, &d->err),
+                         SNIB_ERR_OK);
         grant(d, i + 1);
         d->now.ns += MS / 10;
     }
@@ -585,10 +593,10 @@ int main(void)
         T(re_entry_costs_no_request_and_keeps_the_token),
         T(re_entry_has_an_end),
         T(a_pass_hands_on_the_remaining_deadline_with_the_next_token),
-        T(a_local_turn_ends_after_five_ms_with_a_yield),
-        T(a_turn_with_late_copies_about_releases_instead_of_yielding),
-        T(a_turn_whose_grant_overtook_a_poll_releases_instead_of_yielding),
-        T(a_turn_passes_at_most_31_times),
+        T(a_local_claim_ends_after_five_ms_with_a_yield),
+        T(a_claim_with_late_copies_about_releases_instead_of_yielding),
+        T(a_claim_whose_grant_overtook_a_poll_releases_instead_of_yielding),
+        T(a_claim_passes_at_most_31_times),
         T(a_try_does_not_queue_and_hears_busy),
         T(a_try_that_came_before_the_grant_of_another_hears_busy),
         T(a_lost_reply_is_repeated_with_the_same_id),

@@ -19,13 +19,13 @@ static void exec(void *instance, snib_instant now, struct snib__list *chain)
     (void)instance, (void)now, (void)chain; /* the test answers */
 }
 
-static int no_bell(void *instance)
+static int no_notifier(void *instance)
 {
     (void)instance;
     return -1;
 }
 
-static uint32_t not_rung(void *instance, uint64_t (*ids)[2], uint32_t max)
+static uint32_t not_notified(void *instance, uint64_t (*ids)[2], uint32_t max)
 {
     (void)instance, (void)ids, (void)max;
     return 0;
@@ -43,14 +43,14 @@ static const struct snib__blocking_ops ops = {
     .caps = SNIB__CAN_QUEUE,
     .open = open_it,
     .exec = exec,
-    .bell_fd = no_bell,
-    .rung = not_rung,
+    .notifier_fd = no_notifier,
+    .notified = not_notified,
     .free = free_it,
 };
 
 static struct desk {
     struct snib__engine *e;
-    struct snib__site *site;
+    struct snib__local_lock *local;
     struct snib__list taken; /* inside the library                           */
     snib_instant now;
     struct snib_error err;
@@ -64,7 +64,7 @@ static int set_up(void **state)
     d = (struct desk){.now = {1000000000}};
     snib__list_init(&d.taken);
     assert_int_equal(snib__engine_open(&cfg, &d.e, &d.err), SNIB_ERR_OK);
-    assert_int_equal(snib__engine_site(d.e, "door", 0, &d.site, &d.err),
+    assert_int_equal(snib__engine_local_lock(d.e, "door", 0, &d.local, &d.err),
                      SNIB_ERR_OK);
     return 0;
 }
@@ -76,14 +76,16 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct snib__seat *acquire(uint64_t lane, int64_t limit_ms)
+static struct snib__acquisition *acquire(uint64_t owner, int64_t limit_ms)
 {
-    struct snib__ask ask = {.lane = lane,
-                            .limit = snib__after(d.now, snib__ms(limit_ms)),
-                            .lease = snib__ms(30000)};
-    struct snib__seat *s = NULL;
-    assert_int_equal(snib__engine_acquire(d.e, d.now, d.site, &ask, &s, &d.err),
-                     SNIB_ERR_OK);
+    struct snib__acquire_spec spec = {
+        .owner = owner,
+        .limit = snib__after(d.now, snib__ms(limit_ms)),
+        .lease = snib__ms(30000)};
+    struct snib__acquisition *s = NULL;
+    assert_int_equal(
+        snib__engine_acquire(d.e, d.now, d.local, &spec, &s, &d.err),
+        SNIB_ERR_OK);
     return s;
 }
 
@@ -122,15 +124,15 @@ static void pass_ms(int64_t ms)
 static void a_cancel_of_what_stands_in_the_queue_is_carried_out(void **state)
 {
     (void)state;
-    struct snib__seat *a = acquire(1, 1500);
+    struct snib__acquisition *a = acquire(1, 1500);
     comes_back(SNIB__QUEUED, SNIB_ERR_OK);
     pass_ms(1001); /* a poll */
     assert_int_equal(inside()->answer, SNIB__QUEUED);
-    struct snib__seat *b = acquire(2, 60000);
+    struct snib__acquisition *b = acquire(2, 60000);
     d.now = snib__after(d.now, snib__ms(499));
     comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
-    assert_int_equal(a->state, SNIB__SEAT_REFUSED);
-    snib__seat_done(d.e, a);
+    assert_int_equal(a->state, SNIB__ACQ_REFUSED);
+    snib__acquisition_done(d.e, a);
     assert_int_equal(inside()->verb, SNIB__ACQUIRE); /* goes on for b */
     comes_back(SNIB__PENDING, SNIB_ERR_STORE);
     assert_int_equal(snib__engine_leave(d.e, d.now, b, SNIB_ERR_CANCELLED),
@@ -149,7 +151,7 @@ static void a_cancel_of_what_stands_in_the_queue_is_carried_out(void **state)
 static void a_cancel_of_what_was_never_there_is_done(void **state)
 {
     (void)state;
-    struct snib__seat *a = acquire(1, 1500);
+    struct snib__acquisition *a = acquire(1, 1500);
     comes_back(SNIB__PENDING, SNIB_ERR_STORE);
     (void)snib__engine_leave(d.e, d.now, a, SNIB_ERR_CANCELLED);
     assert_int_equal(inside()->verb, SNIB__CANCEL);
@@ -165,18 +167,18 @@ static void occupied(void)
     comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
 }
 
-static void is_told(struct snib__seat *s, snib_err err)
+static void is_told(struct snib__acquisition *s, snib_err err)
 {
-    assert_int_equal(s->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(s->state, SNIB__ACQ_REFUSED);
     assert_int_equal(s->err, err);
-    snib__seat_done(d.e, s);
+    snib__acquisition_done(d.e, s);
 }
 
 /* For a moment that is no fault of the store's; later it is one. */
 static void a_short_wait_behind_a_write_is_a_time_out(void **state)
 {
     (void)state;
-    struct snib__seat *a = acquire(1, 20); /* of another hour */
+    struct snib__acquisition *a = acquire(1, 20); /* of another hour */
     inside()->blocked = false;
     comes_back(SNIB__NOT_APPLIED, SNIB_ERR_NOMEM);
     is_told(a, SNIB_ERR_NOMEM);
@@ -197,7 +199,7 @@ static void what_was_blocked_an_hour_ago_says_nothing_of_now(void **state)
 {
     struct snib__store_state is;
     (void)state;
-    struct snib__seat *a = acquire(1, 200);
+    struct snib__acquisition *a = acquire(1, 200);
     assert_non_null(inside());
     d.now = snib__after(d.now, snib__ms(200));
     occupied();
@@ -224,14 +226,16 @@ static void what_was_blocked_an_hour_ago_says_nothing_of_now(void **state)
     assert_int_equal(is.err, SNIB_ERR_STORE);
 }
 
-static struct snib__seat *try_it(struct snib__site *site, int64_t limit_ms)
+static struct snib__acquisition *try_it(struct snib__local_lock *local,
+                                        int64_t limit_ms)
 {
-    struct snib__ask ask = {.lane = 2,
-                            .try_only = true,
-                            .limit = snib__after(d.now, snib__ms(limit_ms)),
-                            .lease = snib__ms(30000)};
-    struct snib__seat *s = NULL;
-    assert_int_equal(snib__engine_acquire(d.e, d.now, site, &ask, &s, &d.err),
+    struct snib__acquire_spec spec = {
+        .owner = 2,
+        .try_only = true,
+        .limit = snib__after(d.now, snib__ms(limit_ms)),
+        .lease = snib__ms(30000)};
+    struct snib__acquisition *s = NULL;
+    assert_int_equal(snib__engine_acquire(d.e, d.now, local, &spec, &s, &d.err),
                      SNIB_ERR_OK);
     return s;
 }
@@ -241,15 +245,15 @@ static struct snib__seat *try_it(struct snib__site *site, int64_t limit_ms)
 static void a_long_wait_behind_a_write_blames_the_store(void **state)
 {
     (void)state;
-    struct snib__site *other;
-    assert_int_equal(snib__engine_site(d.e, "other", 0, &other, &d.err),
+    struct snib__local_lock *other;
+    assert_int_equal(snib__engine_local_lock(d.e, "other", 0, &other, &d.err),
                      SNIB_ERR_OK);
-    struct snib__seat *a = acquire(1, 400);
+    struct snib__acquisition *a = acquire(1, 400);
     for (int64_t ms = 0; ms < 360; ms += 40) {
         assert_non_null(inside());
         inside()->blocked = true;
         comes_back(SNIB__PENDING, SNIB_ERR_STORE);
-        struct snib__seat *b = try_it(other, 1000);
+        struct snib__acquisition *b = try_it(other, 1000);
         assert_non_null(inside());
         comes_back(SNIB__NO, SNIB_ERR_BUSY);
         is_told(b, SNIB_ERR_BUSY);
@@ -264,7 +268,7 @@ static void a_long_wait_behind_a_write_blames_the_store(void **state)
 static void a_try_behind_a_write_blames_the_store(void **state)
 {
     (void)state;
-    struct snib__seat *s = try_it(d.site, 20);
+    struct snib__acquisition *s = try_it(d.local, 20);
     d.now = snib__after(d.now, snib__ms(20));
     occupied();
     is_told(s, SNIB_ERR_STORE);
@@ -274,7 +278,7 @@ static void a_try_behind_a_write_blames_the_store(void **state)
 static void a_full_disk_is_no_time_out(void **state)
 {
     (void)state;
-    struct snib__seat *a = acquire(1, 20);
+    struct snib__acquisition *a = acquire(1, 20);
     d.now = snib__after(d.now, snib__ms(20));
     comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
     is_told(a, SNIB_ERR_STORE);
@@ -291,13 +295,13 @@ static void a_full_disk_is_no_time_out(void **state)
 static void who_stands_in_the_queue_leaves_it_first(void **state)
 {
     (void)state;
-    struct snib__seat *a = acquire(1, 1010);
+    struct snib__acquisition *a = acquire(1, 1010);
     comes_back(SNIB__QUEUED, SNIB_ERR_OK);
     pass_ms(1001); /* a poll */
     assert_int_equal(inside()->answer, SNIB__QUEUED);
     d.now = snib__after(d.now, snib__ms(9));
     occupied();
-    assert_int_equal(a->state, SNIB__SEAT_LEAVING);
+    assert_int_equal(a->state, SNIB__ACQ_LEAVING);
     assert_int_equal(inside()->verb, SNIB__CANCEL);
     comes_back(SNIB__DONE, SNIB_ERR_OK);
     is_told(a, SNIB_ERR_TIMEOUT);

@@ -1,19 +1,20 @@
-/* What an engine says of itself, and what its close does to each seat: as the
+/* What an engine says of itself, and what its close does to each acquisition: as the
  * driver sees it, at a store that says what the test tells it to. */
 #include "engine_desk.h"
 
-/* One seat of each state, each at a name of its own. */
+/* One acquisition of each state, each at a name of its own. */
 struct crowd {
-    struct snib__seat *waits, *queued, *leaves, *served, *ends, *dead;
-    struct snib__seat *behind; /* waits for the lane that is served         */
+    struct snib__acquisition *waits, *queued, *leaves, *served, *ends, *dead;
+    struct snib__acquisition
+        *behind; /* waits for the owner that is served         */
 };
 
-static struct snib__site *site_of(struct desk *d, const char *name)
+static struct snib__local_lock *local_lock_of(struct desk *d, const char *name)
 {
-    struct snib__site *site;
-    assert_int_equal(snib__engine_site(d->e, name, 0, &site, &d->err),
+    struct snib__local_lock *local;
+    assert_int_equal(snib__engine_local_lock(d->e, name, 0, &local, &d->err),
                      SNIB_ERR_OK);
-    return site;
+    return local;
 }
 
 /* The request of that verb for that name. */
@@ -29,26 +30,27 @@ static struct snib__request *at_name(snib__verb verb, const char *name)
     return NULL;
 }
 
-static struct snib__seat *asks(struct desk *d, const char *name, uint64_t lane)
+static struct snib__acquisition *asks(struct desk *d, const char *name,
+                                      uint64_t owner)
 {
-    struct snib__site *door = d->site;
-    d->site = site_of(d, name);
-    struct snib__seat *s = acquire(d, ask_of(lane));
-    snib__engine_site_unref(d->e, d->site);
-    d->site = door;
+    struct snib__local_lock *door = d->local;
+    d->local = local_lock_of(d, name);
+    struct snib__acquisition *s = acquire(d, ask_of(owner));
+    snib__engine_local_lock_unref(d->e, d->local);
+    d->local = door;
     return s;
 }
 
-static struct snib__seat *has(struct desk *d, const char *name, uint64_t lane,
-                              int64_t token)
+static struct snib__acquisition *has(struct desk *d, const char *name,
+                                     uint64_t owner, int64_t token)
 {
-    struct snib__seat *s = asks(d, name, lane);
+    struct snib__acquisition *s = asks(d, name, owner);
     struct snib__request *rq = at_name(SNIB__ACQUIRE, name);
     rq->token = token;
     rq->left = rq->lease;
     rq->valid_from = d->now;
     say(d, rq, SNIB__DONE);
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(s->state, SNIB__ACQ_SERVED);
     return s;
 }
 
@@ -63,7 +65,7 @@ static struct crowd gather(struct desk *d)
     c.served = has(d, "served", 4, 6);
     c.behind = asks(d, "served", 7);
     c.ends = has(d, "ends", 5, 7);
-    struct snib__seat *ending;
+    struct snib__acquisition *ending;
     assert_int_equal(release(d, c.ends->ticket, 5, &ending), SNIB_ERR_OK);
     c.waits = asks(d, "waits", 1);
     c.queued = asks(d, "queued", 2);
@@ -72,31 +74,32 @@ static struct crowd gather(struct desk *d)
     assert_int_equal(snib__engine_give_up(d->e, d->now, c.leaves,
                                           SNIB_ERR_CANCELLED, &d->err),
                      SNIB_ERR_OK);
-    assert_int_equal(c.waits->state, SNIB__SEAT_WAITING);
-    assert_int_equal(c.queued->state, SNIB__SEAT_WAITING);
-    assert_int_equal(c.behind->state, SNIB__SEAT_WAITING);
-    assert_int_equal(c.leaves->state, SNIB__SEAT_LEAVING);
-    assert_int_equal(c.served->state, SNIB__SEAT_SERVED);
-    assert_int_equal(c.ends->state, SNIB__SEAT_ENDING);
-    assert_int_equal(c.dead->state, SNIB__SEAT_DEAD);
+    assert_int_equal(c.waits->state, SNIB__ACQ_WAITING);
+    assert_int_equal(c.queued->state, SNIB__ACQ_WAITING);
+    assert_int_equal(c.behind->state, SNIB__ACQ_WAITING);
+    assert_int_equal(c.leaves->state, SNIB__ACQ_LEAVING);
+    assert_int_equal(c.served->state, SNIB__ACQ_SERVED);
+    assert_int_equal(c.ends->state, SNIB__ACQ_ENDING);
+    assert_int_equal(c.dead->state, SNIB__ACQ_DEAD);
     return c;
 }
 
-static void each_seat_is_counted_as_what_it_is(void **state)
+static void each_acquisition_is_counted_as_what_it_is(void **state)
 {
     struct desk *d = *state;
     struct snib__counts n = counts(d);
-    assert_int_equal(n.sites, 1);
-    assert_int_equal(n.seats + n.waiting + n.held + n.leaving + n.requests, 0);
+    assert_int_equal(n.local_locks, 1);
+    assert_int_equal(
+        n.acquisitions + n.waiting + n.held + n.leaving + n.requests, 0);
     gather(d);
     n = counts(d);
-    assert_int_equal(n.sites, 7);
-    assert_int_equal(n.stakes, 0);
-    assert_int_equal(n.seats, 7);
+    assert_int_equal(n.local_locks, 7);
+    assert_int_equal(n.own_claims, 0);
+    assert_int_equal(n.acquisitions, 7);
     assert_int_equal(n.waiting, 3);
     assert_int_equal(n.held, 1);
     assert_int_equal(n.leaving, 2);  /* turns: ends, leaves                  */
-    assert_int_equal(n.turns, 5);    /* waits, queued, leaves, served, ends  */
+    assert_int_equal(n.claims, 5);   /* waits, queued, leaves, served, ends  */
     assert_int_equal(n.requests, 5); /* acquires: 3; a cancel, a release     */
     assert_int_equal(n.asks, 6);
     assert_int_equal(n.renewals, 1);
@@ -110,16 +113,16 @@ static void a_close_refuses_who_waits_and_ends_what_is_held(void **state)
     uint64_t served = c.served->ticket;
     news_of(d, NULL);
     snib__engine_close(d->e, d->now);
-    struct snib__seat *waited[] = {c.waits, c.queued, c.behind};
+    struct snib__acquisition *waited[] = {c.waits, c.queued, c.behind};
     for (size_t i = 0; i < COUNT_OF(waited); i++) {
-        assert_int_equal(waited[i]->state, SNIB__SEAT_REFUSED);
+        assert_int_equal(waited[i]->state, SNIB__ACQ_REFUSED);
         assert_int_equal(waited[i]->err, SNIB_ERR_CLOSED);
         assert_true(waited[i]->news & SNIB__NEWS_SETTLED);
     }
-    assert_int_equal(c.leaves->state, SNIB__SEAT_LEAVING);
-    assert_int_equal(c.ends->state, SNIB__SEAT_ENDING);
-    assert_int_equal(c.dead->state, SNIB__SEAT_DEAD);
-    assert_int_equal(c.served->state, SNIB__SEAT_ENDING);
+    assert_int_equal(c.leaves->state, SNIB__ACQ_LEAVING);
+    assert_int_equal(c.ends->state, SNIB__ACQ_ENDING);
+    assert_int_equal(c.dead->state, SNIB__ACQ_DEAD);
+    assert_int_equal(c.served->state, SNIB__ACQ_ENDING);
     assert_int_equal(c.served->holds, 0);
     assert_non_null(at_name(SNIB__CANCEL, "waits"));
     assert_non_null(at_name(SNIB__CANCEL, "queued"));
@@ -141,7 +144,7 @@ static void a_close_refuses_who_waits_and_ends_what_is_held(void **state)
     assert_false(snib__engine_idle(d->e));
     say(d, at_name(SNIB__RELEASE, "served"), SNIB__DONE);
     assert_true(snib__engine_idle(d->e));
-    assert_int_equal(c.served->state, SNIB__SEAT_GONE);
+    assert_int_equal(c.served->state, SNIB__ACQ_GONE);
     assert_int_equal(c.served->err, SNIB_ERR_OK);
     assert_int_equal(release(d, served, 4, NULL), SNIB_ERR_CLOSED);
 }
@@ -168,7 +171,8 @@ static snib_err open_with(struct desk *d, uint32_t caps, bool deadlocks)
     ops.caps = caps;
     snib__engine_free(d->e);
     snib_err err = snib__engine_open(&cfg, &d->e, &d->err);
-    return err ? err : snib__engine_site(d->e, "door", 0, &d->site, &d->err);
+    return err ? err
+               : snib__engine_local_lock(d->e, "door", 0, &d->local, &d->err);
 }
 
 static void deadlocks_are_looked_for_where_there_are_queues(void **state)
@@ -231,7 +235,7 @@ static void a_store_without_a_state_is_reachable(void **state)
 int main(void)
 {
     const struct CMUnitTest engine_close[] = {
-        T(each_seat_is_counted_as_what_it_is),
+        T(each_acquisition_is_counted_as_what_it_is),
         T(a_close_refuses_who_waits_and_ends_what_is_held),
         T(after_a_close_no_ticket_is_told_from_an_old_one),
         T(deadlocks_are_looked_for_where_there_are_queues),

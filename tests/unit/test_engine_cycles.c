@@ -29,19 +29,20 @@ static int set_up_looking(void **state)
     struct desk *d = *state;
     snib__engine_free(d->e);
     assert_int_equal(snib__engine_open(&cfg, &d->e, &d->err), SNIB_ERR_OK);
-    return snib__engine_site(d->e, "door", 0, &d->site, &d->err);
+    return snib__engine_local_lock(d->e, "door", 0, &d->local, &d->err);
 }
 
-/* Lane 1 holds the desk's door and waits for another, which somebody has. */
-static struct snib__seat *nested_wait(struct desk *d)
+/* Owner 1 holds the desk's door and waits for another, which somebody has. */
+static struct snib__acquisition *nested_wait(struct desk *d)
 {
-    struct snib__site *door = d->site;
+    struct snib__local_lock *door = d->local;
     acquire(d, ask_of(1));
     grant(d, 9);
-    assert_int_equal(snib__engine_site(d->e, "gate", 0, &d->site, &d->err),
-                     SNIB_ERR_OK);
-    struct snib__seat *s = acquire(d, ask_of(1));
-    d->site = door;
+    assert_int_equal(
+        snib__engine_local_lock(d->e, "gate", 0, &d->local, &d->err),
+        SNIB_ERR_OK);
+    struct snib__acquisition *s = acquire(d, ask_of(1));
+    d->local = door;
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
     return s;
 }
@@ -51,19 +52,19 @@ static struct snib__seat *nested_wait(struct desk *d)
 static void a_wait_that_the_look_did_not_meet_goes_on(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = nested_wait(d);
+    struct snib__acquisition *s = nested_wait(d);
     pass_ms(d, 999);
     assert_null(at(SNIB__LIST));
     pass_ms(d, 1);
     for (int look = 0; look < 3; look++) {
         assert_non_null(at(SNIB__LIST));
         say(d, at(SNIB__LIST), SNIB__DONE);
-        assert_int_equal(s->state, SNIB__SEAT_WAITING);
+        assert_int_equal(s->state, SNIB__ACQ_WAITING);
         pass_ms(d, 1999);
         assert_null(at(SNIB__LIST));
         pass_ms(d, 502); /* up to a quarter more */
     }
-    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    assert_int_equal(s->state, SNIB__ACQ_WAITING);
 }
 
 static void look_of(struct desk *d, int64_t ms)

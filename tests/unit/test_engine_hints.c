@@ -19,56 +19,56 @@ static void revoke(struct desk *d)
 static void a_hint_that_crosses_a_renewal_leads_to_another(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     grant(d, 9);
     pass_ms(d, 10000);
     assert_non_null(at(SNIB__RENEW));
-    hint(d, d->site->turn->id);
+    hint(d, d->local->claim->id);
     confirm(d, d->now);
     assert_int_equal(state_of(d, s), SNIB_HELD);
     revoke(d); /* the second one */
     assert_int_equal(state_of(d, s), SNIB_LOST);
-    assert_int_equal(s->why, SNIB_WHY_REVOKED);
+    assert_int_equal(s->cause, SNIB_CAUSE_REVOKED);
     release(d, s->ticket, 1, NULL);
 }
 
 static void a_hint_before_its_grant_is_confirmed_first(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     hint(d, at(SNIB__ACQUIRE)->id);
     grant(d, 9);
-    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    assert_int_equal(s->state, SNIB__ACQ_WAITING);
     revoke(d);
     grant(d, 12); /* asked for anew */
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(s->state, SNIB__ACQ_SERVED);
     assert_int_equal(s->token, 12);
 }
 
 static void who_has_heard_of_it_does_not_pass_it_on(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1)), *ending = NULL;
+    struct snib__acquisition *s = acquire(d, ask_of(1)), *ending = NULL;
     grant(d, 9);
-    struct snib__seat *next = acquire(d, ask_of(2));
-    hint(d, d->site->turn->id);
+    struct snib__acquisition *next = acquire(d, ask_of(2));
+    hint(d, d->local->claim->id);
     assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
     assert_ptr_equal(ending, s);
     at(SNIB__RELEASE)->revoked = true;
     say(d, at(SNIB__RELEASE), SNIB__NO);
     assert_int_equal(s->err, SNIB_ERR_LOST);
-    snib__seat_done(d->e, s);
+    snib__acquisition_done(d->e, s);
     grant(d, 12);
-    assert_int_equal(next->state, SNIB__SEAT_SERVED);
+    assert_int_equal(next->state, SNIB__ACQ_SERVED);
 }
 
 static void after_a_false_hint_it_is_passed_on_again(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(d, ask_of(1)), *ending = NULL;
+    struct snib__acquisition *s = acquire(d, ask_of(1)), *ending = NULL;
     grant(d, 9);
-    struct snib__seat *next = acquire(d, ask_of(2));
-    hint(d, d->site->turn->id);
+    struct snib__acquisition *next = acquire(d, ask_of(2));
+    hint(d, d->local->claim->id);
     confirm(d, d->now);
     assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
     assert_null(ending);
@@ -78,47 +78,47 @@ static void after_a_false_hint_it_is_passed_on_again(void **state)
 static void a_fixed_lease_is_not_renewed_for_a_hint(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.fixed = true;
-    acquire(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
+    acquire(d, spec);
     grant(d, 9);
-    hint(d, d->site->turn->id);
+    hint(d, d->local->claim->id);
     assert_null(at(SNIB__RENEW));
 }
 
 static void of_a_fixed_lease_a_hint_asks_whether_it_stands(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.fixed = true;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
     d->e->pushes = true;
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquisition *s = acquire(d, spec);
     grant(d, 9);
-    snib_instant deadline = d->site->turn->deadline;
-    hint(d, d->site->turn->id);
+    snib_instant deadline = d->local->claim->deadline;
+    hint(d, d->local->claim->id);
     assert_true(at(SNIB__RENEW)->only_asks);
     confirm(d, d->now);
-    assert_int_equal(d->site->turn->deadline.ns, deadline.ns);
-    hint(d, d->site->turn->id);
+    assert_int_equal(d->local->claim->deadline.ns, deadline.ns);
+    hint(d, d->local->claim->id);
     say(d, at(SNIB__RENEW), SNIB__NOT_APPLIED); /* it is asked again */
     assert_int_equal(state_of(d, s), SNIB_HELD);
     pass_ms(d, 200);
     assert_true(at(SNIB__RENEW)->only_asks);
     revoke(d);
     assert_int_equal(state_of(d, s), SNIB_LOST);
-    assert_int_equal(s->why, SNIB_WHY_REVOKED);
+    assert_int_equal(s->cause, SNIB_CAUSE_REVOKED);
     release(d, s->ticket, 1, NULL);
 }
 
 static void who_renews_while_it_is_asked_about_is_renewed_after(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.fixed = true;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
     d->e->pushes = true;
-    struct snib__seat *s = acquire(d, ask), *renewed = NULL;
+    struct snib__acquisition *s = acquire(d, spec), *renewed = NULL;
     grant(d, 9);
-    hint(d, d->site->turn->id);
+    hint(d, d->local->claim->id);
     assert_int_equal(snib__engine_renew(d->e, d->now, s->ticket,
                                         snib__ms(50000), &renewed, &d->err),
                      SNIB_ERR_OK);
@@ -136,22 +136,22 @@ static void a_try_waits_for_what_a_hint_asks(void **state)
     struct desk *d = *state;
     acquire(d, ask_of(1));
     grant(d, 9);
-    struct snib__ask ask = ask_of(2);
-    ask.try_only = true;
-    hint(d, d->site->turn->id);
-    struct snib__seat *s = acquire(d, ask);
-    assert_int_equal(s->state, SNIB__SEAT_WAITING);
+    struct snib__acquire_spec spec = ask_of(2);
+    spec.try_only = true;
+    hint(d, d->local->claim->id);
+    struct snib__acquisition *s = acquire(d, spec);
+    assert_int_equal(s->state, SNIB__ACQ_WAITING);
     confirm(d, d->now); /* it was not so: still held */
-    assert_int_equal(s->state, SNIB__SEAT_REFUSED);
+    assert_int_equal(s->state, SNIB__ACQ_REFUSED);
     assert_int_equal(s->err, SNIB_ERR_BUSY);
-    snib__seat_done(d->e, s);
+    snib__acquisition_done(d->e, s);
 }
 
 static void who_holds_for_a_second_listens(void **state)
 {
     struct desk *d = *state;
     d->e->pushes = true;
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     grant(d, 9);
     pass_ms(d, 999);
     assert_false(out->listens);
@@ -175,24 +175,24 @@ static void more_hints_than_fit_ask_for_all(void **state)
 static void a_try_that_was_ended_unheard_hears_busy(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.try_only = true;
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.try_only = true;
+    struct snib__acquisition *s = acquire(d, spec);
     say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
     at(SNIB__ACQUIRE)->err = SNIB_ERR_CANCELLED;
     say(d, at(SNIB__ACQUIRE), SNIB__NO);
     assert_int_equal(s->err, SNIB_ERR_BUSY);
-    snib__seat_done(d->e, s);
+    snib__acquisition_done(d->e, s);
 }
 
 static void a_client_spins_when_all_of_it_do(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask spinner = ask_of(1);
+    struct snib__acquire_spec spinner = ask_of(1);
     spinner.spin = true;
     acquire(d, spinner);
     assert_true(at(SNIB__ACQUIRE)->spin);
-    struct snib__ask trier = ask_of(3);
+    struct snib__acquire_spec trier = ask_of(3);
     trier.try_only = true;
     acquire(d, trier);
     assert_true(at(SNIB__ACQUIRE)->spin);

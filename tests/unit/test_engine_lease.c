@@ -4,54 +4,56 @@
 
 #include "base/error.h"
 
-static struct snib__ask ask_for(uint64_t lane, int64_t lease_ms, bool fixed)
+static struct snib__acquire_spec ask_for(uint64_t owner, int64_t lease_ms,
+                                         bool fixed)
 {
-    struct snib__ask ask = ask_of(lane);
-    ask.lease = snib__ms(lease_ms);
-    ask.fixed = fixed;
-    return ask;
+    struct snib__acquire_spec spec = ask_of(owner);
+    spec.lease = snib__ms(lease_ms);
+    spec.fixed = fixed;
+    return spec;
 }
 
-static int64_t left_ms(struct desk *d, struct snib__seat *s)
+static int64_t left_ms(struct desk *d, struct snib__acquisition *s)
 {
     struct snib_status st;
     snib__engine_status(d->e, d->now, s, &st);
     return st.left_ms;
 }
 
-static void renew(struct desk *d, struct snib__seat *s, int64_t lease_ms)
+static void renew(struct desk *d, struct snib__acquisition *s, int64_t lease_ms)
 {
-    struct snib__seat *told;
+    struct snib__acquisition *told;
     assert_int_equal(snib__engine_renew(d->e, d->now, s->ticket,
                                         snib__ms(lease_ms), &told, &d->err),
                      SNIB_ERR_OK);
 }
 
 /* The first one, of a lease of 30 s, holds it; the other waits behind. */
-static struct snib__seat *held_before(struct desk *d, struct snib__ask ask,
-                                      struct snib__seat **other)
+static struct snib__acquisition *held_before(struct desk *d,
+                                             struct snib__acquire_spec spec,
+                                             struct snib__acquisition **other)
 {
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
-    *other = acquire(d, ask);
+    *other = acquire(d, spec);
     struct snib__request *rq = at(SNIB__ACQUIRE);
-    rq->room = 31;
+    rq->reserve = 31;
     grant(d, 9);
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(s->state, SNIB__ACQ_SERVED);
     return s;
 }
 
 /* -- what another of this client had asked for -------------------------------------- */
 
 /* Who asked for an hour gives up; behind him waits one who asked for less. */
-static struct snib__seat *inherits(struct desk *d, bool fixed)
+static struct snib__acquisition *inherits(struct desk *d, bool fixed)
 {
-    struct snib__ask hour = ask_of(1), less = ask_of(2);
+    struct snib__acquire_spec hour = ask_of(1), less = ask_of(2);
     hour.lease = snib__ms(3600000);
     less.lease = snib__ms(1000);
     less.fixed = fixed;
     hour.fixed = fixed;
-    struct snib__seat *a = acquire(d, hour), *b = acquire(d, less);
+    struct snib__acquisition *a = acquire(d, hour), *b = acquire(d, less);
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
     assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
                      SNIB_ERR_TIMEOUT);
@@ -63,13 +65,13 @@ static void what_was_asked_for_more_is_given_back(void **state)
 {
     struct desk *d = *state;
     for (int fixed = 0; fixed < 2; fixed++) {
-        struct snib__seat *s = inherits(d, fixed);
+        struct snib__acquisition *s = inherits(d, fixed);
         grant(d, 9);
-        assert_int_equal(s->state, SNIB__SEAT_WAITING);
+        assert_int_equal(s->state, SNIB__ACQ_WAITING);
         say(d, at(SNIB__RELEASE), SNIB__DONE);
         assert_int_equal(snib__to_ms(at(SNIB__ACQUIRE)->lease), 1000);
         grant(d, 10);
-        assert_int_equal(s->state, SNIB__SEAT_SERVED);
+        assert_int_equal(s->state, SNIB__ACQ_SERVED);
         assert_in_range(left_ms(d, s), 900, 1000);
         assert_int_equal(release(d, s->ticket, 2, NULL), SNIB_ERR_OK);
         say(d, at(SNIB__RELEASE), SNIB__DONE);
@@ -81,14 +83,15 @@ static void what_was_asked_for_more_is_given_back(void **state)
 static void what_was_renewed_for_less_is_handed_on_when_it_is_less(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *b, *a = held_before(d, ask_for(2, 1000, false), &b);
+    struct snib__acquisition *b,
+        *a = held_before(d, ask_for(2, 1000, false), &b);
     renew(d, a, 1000);
     confirm(d, d->now);
     assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
-    assert_int_equal(b->state, SNIB__SEAT_WAITING); /* 30 s are left of it */
+    assert_int_equal(b->state, SNIB__ACQ_WAITING); /* 30 s are left of it */
     assert_int_equal(snib__to_ms(at(SNIB__ACQUIRE)->lease), 1000);
     grant(d, 10);
-    assert_int_equal(b->state, SNIB__SEAT_SERVED);
+    assert_int_equal(b->state, SNIB__ACQ_SERVED);
     assert_in_range(left_ms(d, b), 900, 1000);
 }
 
@@ -96,16 +99,16 @@ static void what_was_renewed_for_less_is_handed_on_when_it_is_less(void **state)
 static void a_renewal_of_who_had_it_before_gives_no_more(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask a_s = ask_for(1, 1000, false);
-    struct snib__seat *a = acquire(d, a_s), *b;
-    at(SNIB__ACQUIRE)->room = 31;
+    struct snib__acquire_spec a_s = ask_for(1, 1000, false);
+    struct snib__acquisition *a = acquire(d, a_s), *b;
+    at(SNIB__ACQUIRE)->reserve = 31;
     grant(d, 9);
     renew(d, a, 30000);
     b = acquire(d, ask_for(2, 1000, false));
     renew(d, a, 1000);
     assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 30000);
     assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
-    assert_int_equal(b->state, SNIB__SEAT_SERVED);
+    assert_int_equal(b->state, SNIB__ACQ_SERVED);
     confirm(d, d->now);
     assert_in_range(left_ms(d, b), 900, 1000);
     pass_ms(d, 334); /* and is renewed in time for what it is told */
@@ -115,7 +118,7 @@ static void a_renewal_of_who_had_it_before_gives_no_more(void **state)
 static void a_release_is_repeated_as_long_as_anything_may_stand(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *ending, *a = acquire(d, ask_of(1));
+    struct snib__acquisition *ending, *a = acquire(d, ask_of(1));
     grant(d, 9);
     renew(d, a, 1000);
     confirm(d, d->now);
@@ -123,9 +126,9 @@ static void a_release_is_repeated_as_long_as_anything_may_stand(void **state)
     assert_true(at(SNIB__RELEASE)->limit.ns > d->now.ns + 29000 * MS);
     pass_ms(d, 20000);
     say(d, at(SNIB__RELEASE), SNIB__UNKNOWN);
-    assert_int_equal(ending->state, SNIB__SEAT_ENDING);
+    assert_int_equal(ending->state, SNIB__ACQ_ENDING);
     say(d, at(SNIB__RELEASE), SNIB__DONE);
-    assert_int_equal(ending->state, SNIB__SEAT_GONE);
+    assert_int_equal(ending->state, SNIB__ACQ_GONE);
     assert_int_equal(ending->err, SNIB_ERR_OK);
 }
 
@@ -134,8 +137,8 @@ static void a_release_is_repeated_as_long_as_anything_may_stand(void **state)
 static void so_is_the_end_of_the_one_before(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask next = ask_for(2, 1000, true);
-    struct snib__seat *b, *a = held_before(d, next, &b);
+    struct snib__acquire_spec next = ask_for(2, 1000, true);
+    struct snib__acquisition *b, *a = held_before(d, next, &b);
     assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
     assert_int_equal(at(SNIB__ACQUIRE)->token, 9);
     assert_int_equal(snib__engine_leave(d->e, d->now, b, SNIB_ERR_CANCELLED),
@@ -147,11 +150,12 @@ static void so_is_the_end_of_the_one_before(void **state)
 
 /* The grant that 30 s were asked for comes without a proof of its time, and
  * while it is confirmed its caller gives up. */
-static struct snib__seat *confirmed_for(struct desk *d, struct snib__ask ask)
+static struct snib__acquisition *confirmed_for(struct desk *d,
+                                               struct snib__acquire_spec spec)
 {
-    struct snib__ask first = ask_of(1);
-    first.fixed = ask.fixed;
-    struct snib__seat *a = acquire(d, first), *b = acquire(d, ask);
+    struct snib__acquire_spec first = ask_of(1);
+    first.fixed = spec.fixed;
+    struct snib__acquisition *a = acquire(d, first), *b = acquire(d, spec);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->token = 9;
     rq->left = rq->lease;
@@ -167,12 +171,13 @@ static void what_was_confirmed_for_less_is_confirmed_again(void **state)
 {
     struct desk *d = *state;
     for (int fixed = 0; fixed < 2; fixed++) {
-        struct snib__seat *b = confirmed_for(d, ask_for(2, 60000, fixed));
+        struct snib__acquisition *b =
+            confirmed_for(d, ask_for(2, 60000, fixed));
         confirm(d, d->now);
-        assert_int_equal(b->state, SNIB__SEAT_WAITING);
+        assert_int_equal(b->state, SNIB__ACQ_WAITING);
         assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 60000);
         confirm(d, d->now);
-        assert_int_equal(b->state, SNIB__SEAT_SERVED);
+        assert_int_equal(b->state, SNIB__ACQ_SERVED);
         assert_in_range(left_ms(d, b), 59000, 60000);
         assert_int_equal(release(d, b->ticket, 2, NULL), SNIB_ERR_OK);
         say(d, at(SNIB__RELEASE), SNIB__DONE);
@@ -183,13 +188,13 @@ static void what_was_confirmed_for_more_is_given_back(void **state)
 {
     struct desk *d = *state;
     for (int fixed = 0; fixed < 2; fixed++) {
-        struct snib__seat *b = confirmed_for(d, ask_for(2, 1000, fixed));
+        struct snib__acquisition *b = confirmed_for(d, ask_for(2, 1000, fixed));
         confirm(d, d->now);
-        assert_int_equal(b->state, SNIB__SEAT_WAITING);
+        assert_int_equal(b->state, SNIB__ACQ_WAITING);
         say(d, at(SNIB__RELEASE), SNIB__DONE);
         assert_int_equal(snib__to_ms(at(SNIB__ACQUIRE)->lease), 1000);
         grant(d, 10);
-        assert_int_equal(b->state, SNIB__SEAT_SERVED);
+        assert_int_equal(b->state, SNIB__ACQ_SERVED);
         assert_in_range(left_ms(d, b), 900, 1000);
         assert_int_equal(release(d, b->ticket, 2, NULL), SNIB_ERR_OK);
         say(d, at(SNIB__RELEASE), SNIB__DONE);

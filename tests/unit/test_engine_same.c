@@ -16,9 +16,9 @@ static void say_bytes(void)
     static const snib__input_kind kinds[] = {
         SNIB__IN_BYTES,  SNIB__IN_BYTES,   SNIB__IN_BYTES, SNIB__IN_OPENED,
         SNIB__IN_CLOSED, SNIB__IN_REFUSED, SNIB__IN_TICK};
-    struct snib__input in = {.kind = ONE_OF(kinds), .chan = 1, .size = 3};
+    struct snib__input in = {.kind = ONE_OF(kinds), .conn = 1, .size = 3};
     if (w.blocking && one_in(3)) {
-        in.kind = one_in(6) ? in.kind : SNIB__IN_RUNG;
+        in.kind = one_in(6) ? in.kind : SNIB__IN_NOTIFIED;
     } else if (w.blocking) {
         take_list();
         give_back();
@@ -39,9 +39,9 @@ static void pass_time(void)
 static void look(void)
 {
     struct place *p = some_place();
-    struct snib__seat *s = seat_at(p);
+    struct snib__acquisition *s = acquisition_at(p);
     some_state();
-    if (s && s->state == SNIB__SEAT_SERVED && one_in(3)) {
+    if (s && s->state == SNIB__ACQ_SERVED && one_in(3)) {
         s->holds = (1u << 30) - below(2); /* entered again and again */
     }
 }
@@ -133,8 +133,9 @@ static void begin_with_many(void)
     for (int i = 0; w.names == NAMES_MAX && i < NAMES_MAX; i++) {
         struct snib_error error = {0};
         snib__mem_fail_at(one_in(2) ? 1 + below(9) : 0, false);
-        TELL("site", i,
-             snib__engine_site(w.e, name_text(i), 0, &w.site[i], &error));
+        TELL(
+            "site", i,
+            snib__engine_local_lock(w.e, name_text(i), 0, &w.local[i], &error));
         snib__mem_fail_at(0, false);
     }
     for (int i = 0; w.places == PLACES_MAX && i < PLACES_MAX; i++) {
@@ -169,17 +170,17 @@ static void everybody_leaves(void)
 {
     for (int i = 0; i < w.places; i++) {
         struct place *p = &w.place[i];
-        struct snib__seat *s = seat_at(p), *ending = NULL;
+        struct snib__acquisition *s = acquisition_at(p), *ending = NULL;
         struct snib_error error = {0};
-        if (s && s->state == SNIB__SEAT_WAITING) {
+        if (s && s->state == SNIB__ACQ_WAITING) {
             snib__engine_leave(w.e, w.now, s, SNIB_ERR_CANCELLED);
-        } else if (s && (s->state == SNIB__SEAT_SERVED ||
-                         s->state == SNIB__SEAT_DEAD)) {
+        } else if (s && (s->state == SNIB__ACQ_SERVED ||
+                         s->state == SNIB__ACQ_DEAD)) {
             s->holds = 1;
-            snib__engine_release(w.e, w.now, p->ticket, p->lane, NULL, NULL,
+            snib__engine_release(w.e, w.now, p->ticket, p->owner, NULL, NULL,
                                  &ending, &error);
-            if (ending && ending->state == SNIB__SEAT_GONE) {
-                take_seat(ending);
+            if (ending && ending->state == SNIB__ACQ_GONE) {
+                take_acquisition(ending);
             }
         }
     }
@@ -202,7 +203,7 @@ static void drain(void)
         }
         take_news();
         snib__engine_counts(w.e, &n);
-        if (snib__engine_idle(w.e) && n.seats == 0) {
+        if (snib__engine_idle(w.e) && n.acquisitions == 0) {
             break;
         }
         if (snib__engine_due(w.e).ns < INT64_MAX) {
@@ -211,14 +212,14 @@ static void drain(void)
         }
     }
     for (int i = 0; i < NAMES_MAX; i++) {
-        if (w.site[i]) {
-            snib__engine_site_unref(w.e, w.site[i]);
+        if (w.local[i]) {
+            snib__engine_local_lock_unref(w.e, w.local[i]);
         }
     }
     snib__engine_counts(w.e, &n);
     assert_true(snib__engine_idle(w.e));
-    assert_int_equal(n.seats + n.turns + n.requests + n.leaving, 0);
-    assert_int_equal(n.sites + n.stakes, 0);
+    assert_int_equal(n.acquisitions + n.claims + n.requests + n.leaving, 0);
+    assert_int_equal(n.local_locks + n.own_claims, 0);
     tell_counts();
 }
 
@@ -226,7 +227,7 @@ static void leave_queries(void)
 {
     for (int i = 0; i < QUERIES_MAX; i++) {
         if (w.query[i].used) {
-            snib__engine_query_leave(w.e, &w.query[i].q);
+            snib__engine_direct_leave(w.e, &w.query[i].q);
             snib__buf_free(&w.query[i].q.result);
         }
     }

@@ -3,15 +3,16 @@
 #include "core/engine_i.h"
 #include "engine_desk.h"
 
-static struct snib__seat *held_by(struct desk *d, struct snib__ask ask)
+static struct snib__acquisition *held_by(struct desk *d,
+                                         struct snib__acquire_spec spec)
 {
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquisition *s = acquire(d, spec);
     grant(d, 9);
     (void)news_of(d, s);
     return s;
 }
 
-static struct snib_status status_of(struct desk *d, struct snib__seat *s)
+static struct snib_status status_of(struct desk *d, struct snib__acquisition *s)
 {
     struct snib_status st;
     snib__engine_status(d->e, d->now, s, &st);
@@ -27,19 +28,20 @@ static void freeze(struct desk *d, int64_t ms)
 }
 
 /* What a look says now is what the timer will say in a moment. */
-static void lost_for(struct desk *d, struct snib__seat *s, snib_reason why)
+static void lost_for(struct desk *d, struct snib__acquisition *s,
+                     snib_cause why)
 {
     struct snib_status st = status_of(d, s);
     assert_int_equal(st.state, SNIB_LOST);
-    assert_int_equal(st.reason, why);
+    assert_int_equal(st.cause, why);
     assert_int_equal(st.left_ms, 0);
     assert_int_equal(st.holds, 1);
     assert_int_equal(st.token, 9);
     pass_ms(d, 0);
-    assert_int_equal(s->state, SNIB__SEAT_DEAD);
+    assert_int_equal(s->state, SNIB__ACQ_DEAD);
     st = status_of(d, s);
     assert_int_equal(st.state, SNIB_LOST);
-    assert_int_equal(st.reason, why);
+    assert_int_equal(st.cause, why);
     assert_int_equal(st.holds, 1);
     assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
 }
@@ -47,81 +49,81 @@ static void lost_for(struct desk *d, struct snib__seat *s, snib_reason why)
 static void a_look_at_a_fixed_lease_that_is_over_says_expired(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.fixed = true;
-    struct snib__seat *s = held_by(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
+    struct snib__acquisition *s = held_by(d, spec);
     freeze(d, 31000);
-    lost_for(d, s, SNIB_WHY_EXPIRED);
+    lost_for(d, s, SNIB_CAUSE_EXPIRED);
 }
 
 static void a_look_after_nobody_ran_says_paused(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held_by(d, ask_of(1));
+    struct snib__acquisition *s = held_by(d, ask_of(1));
     freeze(d, 31000);
-    lost_for(d, s, SNIB_WHY_PAUSED);
+    lost_for(d, s, SNIB_CAUSE_PAUSED);
 }
 
 static void a_look_with_a_renewal_under_way_says_unreachable(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held_by(d, ask_of(1));
+    struct snib__acquisition *s = held_by(d, ask_of(1));
     pass_ms(d, 10000);
     assert_non_null(at(SNIB__RENEW));
     assert_int_equal(state_of(d, s), SNIB_HELD);
     freeze(d, 21000);
-    lost_for(d, s, SNIB_WHY_UNREACHABLE);
+    lost_for(d, s, SNIB_CAUSE_UNREACHABLE);
 }
 
 static void a_look_says_the_cause_that_is_known(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held_by(d, ask_of(1));
+    struct snib__acquisition *s = held_by(d, ask_of(1));
     snib__engine_jumped(d->e, d->now);
     assert_non_null(at(SNIB__RENEW)); /* and yet it is no silence */
     assert_int_equal(status_of(d, s).state, SNIB_AT_RISK);
-    assert_int_equal(status_of(d, s).reason, SNIB_WHY_PAUSED);
+    assert_int_equal(status_of(d, s).cause, SNIB_CAUSE_PAUSED);
     freeze(d, 31000);
-    lost_for(d, s, SNIB_WHY_PAUSED);
+    lost_for(d, s, SNIB_CAUSE_PAUSED);
 }
 
 static void a_look_beyond_hold_max_says_so_before_all_else(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.hold_max = snib__ms(5000);
-    struct snib__seat *s = held_by(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.hold_max = snib__ms(5000);
+    struct snib__acquisition *s = held_by(d, spec);
     freeze(d, 4999);
     assert_int_equal(status_of(d, s).state, SNIB_HELD);
     assert_int_equal(status_of(d, s).left_ms, 1);
     freeze(d, 30000);
-    lost_for(d, s, SNIB_WHY_HOLD_MAX);
+    lost_for(d, s, SNIB_CAUSE_HOLD_MAX);
 }
 
 static void a_look_at_an_aggressive_one_says_at_risk(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.aggressive = true;
-    struct snib__seat *s = held_by(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.aggressive = true;
+    struct snib__acquisition *s = held_by(d, spec);
     freeze(d, 60000);
     assert_int_equal(status_of(d, s).state, SNIB_AT_RISK);
     assert_int_equal(status_of(d, s).left_ms, 0);
-    assert_int_equal(s->state, SNIB__SEAT_SERVED);
+    assert_int_equal(s->state, SNIB__ACQ_SERVED);
 }
 
 static void a_look_tells_how_long_it_is_held_and_how_often(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held_by(d, ask_of(1)), *again;
-    struct snib__ask ask = ask_of(1);
+    struct snib__acquisition *s = held_by(d, ask_of(1)), *again;
+    struct snib__acquire_spec spec = ask_of(1);
     assert_int_equal(
-        snib__engine_acquire(d->e, d->now, d->site, &ask, &again, &d->err),
+        snib__engine_acquire(d->e, d->now, d->local, &spec, &again, &d->err),
         SNIB_ERR_OK);
     freeze(d, 1234);
     struct snib_status st = status_of(d, s);
     assert_int_equal(st.state, SNIB_HELD);
-    assert_int_equal(st.reason, SNIB_WHY_NONE);
+    assert_int_equal(st.cause, SNIB_CAUSE_NONE);
     assert_int_equal(st.held_ms, 1234);
     assert_int_equal(st.left_ms, 30000 - 305 - 1234);
     assert_int_equal(st.holds, 2);
@@ -131,9 +133,10 @@ static void a_look_tells_how_long_it_is_held_and_how_often(void **state)
 
 /* -- the news of a loss --------------------------------------------------------- */
 
-static struct snib__seat *renew(struct desk *d, struct snib__seat *s)
+static struct snib__acquisition *renew(struct desk *d,
+                                       struct snib__acquisition *s)
 {
-    struct snib__seat *same = NULL;
+    struct snib__acquisition *same = NULL;
     assert_int_equal(snib__engine_renew(d->e, d->now, s->ticket, snib__ms(0),
                                         &same, &d->err),
                      SNIB_ERR_OK);
@@ -144,7 +147,7 @@ static struct snib__seat *renew(struct desk *d, struct snib__seat *s)
 static void a_loss_answers_no_renewal_that_nobody_asked_for(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held_by(d, ask_of(1));
+    struct snib__acquisition *s = held_by(d, ask_of(1));
     pass_ms(d, 10000);
     say(d, at(SNIB__RENEW), SNIB__NO);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE);
@@ -154,7 +157,7 @@ static void a_loss_answers_no_renewal_that_nobody_asked_for(void **state)
 static void a_loss_answers_the_renewal_that_was_asked_for(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = renew(d, held_by(d, ask_of(1)));
+    struct snib__acquisition *s = renew(d, held_by(d, ask_of(1)));
     say(d, at(SNIB__RENEW), SNIB__NO);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE | SNIB__NEWS_RENEWED);
     assert_int_equal(s->err, SNIB_ERR_LOST);
@@ -164,20 +167,20 @@ static void a_loss_answers_the_renewal_that_was_asked_for(void **state)
 static void a_deadline_answers_the_renewal_that_was_asked_for(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = renew(d, held_by(d, ask_of(1)));
+    struct snib__acquisition *s = renew(d, held_by(d, ask_of(1)));
     pass_ms(d, 2001);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE); /* at risk */
     pass_ms(d, 30000);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE | SNIB__NEWS_RENEWED);
     assert_int_equal(s->err, SNIB_ERR_LOST);
-    assert_int_equal(s->why, SNIB_WHY_UNREACHABLE);
+    assert_int_equal(s->cause, SNIB_CAUSE_UNREACHABLE);
     release(d, s->ticket, 1, NULL);
 }
 
 static void a_refused_renewal_is_told_with_the_stores_error(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = renew(d, held_by(d, ask_of(1)));
+    struct snib__acquisition *s = renew(d, held_by(d, ask_of(1)));
     struct snib__request *rq = at(SNIB__RENEW);
     rq->err = SNIB_ERR_DENIED;
     say(d, rq, SNIB__NOT_APPLIED);
@@ -193,7 +196,7 @@ static void a_refused_renewal_is_told_with_the_stores_error(void **state)
 static void a_renewal_that_was_asked_for_is_answered_once(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = renew(d, held_by(d, ask_of(1)));
+    struct snib__acquisition *s = renew(d, held_by(d, ask_of(1)));
     confirm(d, d->now);
     assert_int_equal(news_of(d, s), SNIB__NEWS_RENEWED);
     assert_int_equal(s->err, SNIB_ERR_OK);
@@ -210,12 +213,12 @@ static const char *const characters[] = {"x", "\xc3\xa4", "\xe2\x82\xac",
 static void a_cut_leaves_whole_characters_of_every_length(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held_by(d, ask_of(1));
+    struct snib__acquisition *s = held_by(d, ask_of(1));
     for (size_t i = 0; i < COUNT_OF(characters); i++) {
         char whole[32], text[32], half[32];
         size_t n = strlen(characters[i]);
         snprintf(whole, sizeof whole, "ab%s%s", characters[i], characters[i]);
-        snib__seat_trouble(s, whole);
+        snib__acquisition_trouble(s, whole);
         snib__engine_jumped(d->e, d->now);
         for (size_t size = 1; size <= strlen(whole) + 1; size++) {
             size_t fit = size - 1 < 2 ? size - 1 : 2 + (size - 3) / n * n;
@@ -297,20 +300,20 @@ static void who_forced_is_told_as_far_as_it_is_known(void **state)
 static void tickets_begin_again_behind_the_last_generation(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *ending, *s = acquire(d, ask_of(1));
+    struct snib__acquisition *ending, *s = acquire(d, ask_of(1));
     uint32_t slot = (uint32_t)s->ticket - 1;
     grant(d, 9);
     d->e->slots[slot].generation = UINT32_MAX;
     s->ticket = (uint64_t)UINT32_MAX << 32 | (slot + 1);
     uint64_t last = s->ticket;
-    assert_ptr_equal(snib__engine_seat(d->e, last), s);
+    assert_ptr_equal(snib__engine_acquisition(d->e, last), s);
     assert_int_equal(release(d, last, 1, &ending), SNIB_ERR_OK);
     say(d, at(SNIB__RELEASE), SNIB__DONE);
-    snib__seat_done(d->e, ending);
+    snib__acquisition_done(d->e, ending);
     s = acquire(d, ask_of(1));
     assert_int_equal(s->ticket, (uint64_t)1 << 32 | (slot + 1));
-    assert_ptr_equal(snib__engine_seat(d->e, s->ticket), s);
-    assert_null(snib__engine_seat(d->e, last));
+    assert_ptr_equal(snib__engine_acquisition(d->e, s->ticket), s);
+    assert_null(snib__engine_acquisition(d->e, last));
 }
 
 int main(void)

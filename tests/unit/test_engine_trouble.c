@@ -3,16 +3,16 @@
 #include "core/engine_i.h"
 #include "engine_desk.h"
 
-static const char *words(struct desk *d, const struct snib__seat *s)
+static const char *words(struct desk *d, const struct snib__acquisition *s)
 {
     static char text[SNIB_EXPLAIN_TEXT];
     snib__engine_explain(d->e, d->now, s, text, sizeof text);
     return text;
 }
 
-static struct snib__seat *held(struct desk *d)
+static struct snib__acquisition *held(struct desk *d)
 {
-    struct snib__seat *s = acquire(d, ask_of(1));
+    struct snib__acquisition *s = acquire(d, ask_of(1));
     grant(d, 9);
     (void)news_of(d, s);
     return s;
@@ -31,9 +31,9 @@ static void refuse_renewal(struct desk *d, snib_err err, const char *why)
 static void silence_of_a_sixth_of_the_lease_is_a_risk(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(
-        d, (struct snib__ask){
-               .lane = 1, .limit = SNIB__NEVER, .lease = snib__ms(3000)});
+    struct snib__acquisition *s = acquire(
+        d, (struct snib__acquire_spec){
+               .owner = 1, .limit = SNIB__NEVER, .lease = snib__ms(3000)});
     grant(d, 9);
     pass_ms(d, 1000);
     assert_non_null(at(SNIB__RENEW));
@@ -42,7 +42,7 @@ static void silence_of_a_sixth_of_the_lease_is_a_risk(void **state)
     assert_string_equal(words(d, s), "");
     pass_ms(d, 10);
     assert_int_equal(state_of(d, s), SNIB_AT_RISK);
-    assert_int_equal(s->why, SNIB_WHY_UNREACHABLE);
+    assert_int_equal(s->cause, SNIB_CAUSE_UNREACHABLE);
     assert_string_equal(words(d, s), "a renewal is not answered");
     confirm(d, d->now); /* late, but it comes */
     assert_int_equal(state_of(d, s), SNIB_HELD);
@@ -53,7 +53,7 @@ static void silence_of_a_sixth_of_the_lease_is_a_risk(void **state)
 static void a_renewal_that_cannot_be_sent_is_a_risk_at_once(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held(d);
+    struct snib__acquisition *s = held(d);
     pass_ms(d, 10000);
     struct snib__request *rq = at(SNIB__RENEW);
     rq->err = SNIB_ERR_UNREACHABLE;
@@ -67,7 +67,7 @@ static void a_renewal_that_cannot_be_sent_is_a_risk_at_once(void **state)
                         "no connection to db:6379: Connection refused");
     pass_ms(d, 20000);
     assert_int_equal(state_of(d, s), SNIB_LOST);
-    assert_int_equal(s->why, SNIB_WHY_UNREACHABLE);
+    assert_int_equal(s->cause, SNIB_CAUSE_UNREACHABLE);
     assert_string_equal(
         words(d, s),
         "unreachable: no connection to db:6379: Connection refused");
@@ -79,11 +79,11 @@ static void
 a_renewal_of_the_background_that_fails_is_nobodys_answer(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held(d);
+    struct snib__acquisition *s = held(d);
     pass_ms(d, 10000);
     refuse_renewal(d, SNIB_ERR_STORE, "OOM");
     assert_int_equal(news_of(d, s) & SNIB__NEWS_RENEWED, 0);
-    struct snib__seat *asked;
+    struct snib__acquisition *asked;
     assert_int_equal(snib__engine_renew(d->e, d->now, s->ticket, snib__ms(0),
                                         &asked, &d->err),
                      SNIB_ERR_OK);
@@ -102,7 +102,7 @@ a_renewal_of_the_background_that_fails_is_nobodys_answer(void **state)
 static void the_last_refusal_is_the_one_that_is_told(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held(d);
+    struct snib__acquisition *s = held(d);
     pass_ms(d, 10000);
     refuse_renewal(d, SNIB_ERR_DENIED, "NOPERM evalsha");
     assert_string_equal(words(d, s), "NOPERM evalsha");
@@ -117,12 +117,12 @@ static void the_last_refusal_is_the_one_that_is_told(void **state)
 static void a_pause_whose_renewals_fail_is_lost_as_unreachable(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held(d);
+    struct snib__acquisition *s = held(d);
     snib__engine_jumped(d->e, d->now);
-    assert_int_equal(s->why, SNIB_WHY_PAUSED);
+    assert_int_equal(s->cause, SNIB_CAUSE_PAUSED);
     refuse_renewal(d, SNIB_ERR_STORE, "READONLY");
     pass_ms(d, 30000);
-    assert_int_equal(s->why, SNIB_WHY_UNREACHABLE);
+    assert_int_equal(s->cause, SNIB_CAUSE_UNREACHABLE);
     assert_string_equal(words(d, s), "unreachable: READONLY");
     release(d, s->ticket, 1, NULL);
 }
@@ -130,37 +130,37 @@ static void a_pause_whose_renewals_fail_is_lost_as_unreachable(void **state)
 static void nobody_ran_is_a_pause(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held(d);
+    struct snib__acquisition *s = held(d);
     pass_ms(d, 31000);
     assert_int_equal(state_of(d, s), SNIB_LOST);
-    assert_int_equal(s->why, SNIB_WHY_PAUSED);
+    assert_int_equal(s->cause, SNIB_CAUSE_PAUSED);
     release(d, s->ticket, 1, NULL);
 }
 
 static void a_fixed_lease_expires(void **state)
 {
     struct desk *d = *state;
-    struct snib__ask ask = ask_of(1);
-    ask.fixed = true;
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
+    struct snib__acquisition *s = acquire(d, spec);
     grant(d, 9);
     pass_ms(d, 31000);
-    assert_int_equal(s->why, SNIB_WHY_EXPIRED);
+    assert_int_equal(s->cause, SNIB_CAUSE_EXPIRED);
     assert_string_equal(words(d, s),
                         "expired: the lease was fixed, and is over");
     release(d, s->ticket, 1, NULL);
 }
 
-static struct snib__seat *fixed_and_asked_about(struct desk *d)
+static struct snib__acquisition *fixed_and_asked_about(struct desk *d)
 {
-    struct snib__ask ask = ask_of(1);
-    ask.fixed = true;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
     d->e->pushes = true;
-    struct snib__seat *s = acquire(d, ask);
+    struct snib__acquisition *s = acquire(d, spec);
     grant(d, 9);
     (void)news_of(d, s);
-    snib__out_ended(out,
-                    (uint64_t[]){d->site->turn->id[0], d->site->turn->id[1]});
+    snib__out_ended(
+        out, (uint64_t[]){d->local->claim->id[0], d->local->claim->id[1]});
     feed(d);
     assert_true(at(SNIB__RENEW)->only_asks);
     return s;
@@ -170,11 +170,11 @@ static void
 a_question_that_was_answered_late_is_not_why_it_expired(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = fixed_and_asked_about(d);
+    struct snib__acquisition *s = fixed_and_asked_about(d);
     pass_ms(d, 5000);
     confirm(d, d->now);
     pass_ms(d, 30000);
-    assert_int_equal(s->why, SNIB_WHY_EXPIRED);
+    assert_int_equal(s->cause, SNIB_CAUSE_EXPIRED);
     assert_string_equal(words(d, s),
                         "expired: the lease was fixed, and is over");
     release(d, s->ticket, 1, NULL);
@@ -184,13 +184,13 @@ static void
 a_question_that_failed_and_was_answered_then_is_no_cause(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = fixed_and_asked_about(d);
+    struct snib__acquisition *s = fixed_and_asked_about(d);
     refuse_renewal(d, SNIB_ERR_STORE, "LOADING");
     pass_ms(d, 200);
     assert_true(at(SNIB__RENEW)->only_asks);
     confirm(d, d->now);
     pass_ms(d, 30000);
-    assert_int_equal(s->why, SNIB_WHY_EXPIRED);
+    assert_int_equal(s->cause, SNIB_CAUSE_EXPIRED);
     assert_string_equal(words(d, s),
                         "expired: the lease was fixed, and is over");
     release(d, s->ticket, 1, NULL);
@@ -198,13 +198,13 @@ a_question_that_failed_and_was_answered_then_is_no_cause(void **state)
 
 /* A question extends nothing: its failure is not why the lease is over. */
 static void a_question_that_failed_is_no_cause(struct desk *d,
-                                               struct snib__seat *s)
+                                               struct snib__acquisition *s)
 {
     assert_int_equal(state_of(d, s), SNIB_HELD);
     assert_string_equal(words(d, s), "");
     pass_ms(d, 31000);
     assert_int_equal(state_of(d, s), SNIB_LOST);
-    assert_int_equal(s->why, SNIB_WHY_EXPIRED);
+    assert_int_equal(s->cause, SNIB_CAUSE_EXPIRED);
     assert_string_equal(words(d, s),
                         "expired: the lease was fixed, and is over");
     release(d, s->ticket, 1, NULL);
@@ -213,7 +213,7 @@ static void a_question_that_failed_is_no_cause(struct desk *d,
 static void a_question_that_was_refused_is_no_cause(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = fixed_and_asked_about(d);
+    struct snib__acquisition *s = fixed_and_asked_about(d);
     refuse_renewal(d, SNIB_ERR_STORE, "LOADING");
     a_question_that_failed_is_no_cause(d, s);
 }
@@ -221,7 +221,7 @@ static void a_question_that_was_refused_is_no_cause(void **state)
 static void a_question_that_was_never_answered_is_no_cause(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = fixed_and_asked_about(d);
+    struct snib__acquisition *s = fixed_and_asked_about(d);
     struct snib__request *rq = at(SNIB__RENEW);
     snprintf(rq->reterr->text, sizeof rq->reterr->text,
              "the server does not answer");
@@ -233,7 +233,7 @@ static void a_question_that_was_never_answered_is_no_cause(void **state)
 static void a_renewal_found_stuck_by_a_timer_is_a_risk_at_once(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held(d);
+    struct snib__acquisition *s = held(d);
     pass_ms(d, 10000);
     struct snib__request *rq = at(SNIB__RENEW);
     rq->err = SNIB_ERR_UNREACHABLE;
@@ -251,9 +251,9 @@ static void a_renewal_found_stuck_by_a_timer_is_a_risk_at_once(void **state)
 static void a_refused_renewal_is_tried_again_within_the_lease(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = acquire(
-        d, (struct snib__ask){
-               .lane = 1, .limit = SNIB__NEVER, .lease = snib__ms(320)});
+    struct snib__acquisition *s = acquire(
+        d, (struct snib__acquire_spec){
+               .owner = 1, .limit = SNIB__NEVER, .lease = snib__ms(320)});
     grant(d, 9);
     pass_ms(d, 107);
     refuse_renewal(d, SNIB_ERR_STORE, "LOADING");
@@ -271,7 +271,7 @@ static void a_refused_renewal_is_tried_again_within_the_lease(void **state)
 static void a_question_that_cannot_be_sent_is_no_cause(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = fixed_and_asked_about(d);
+    struct snib__acquisition *s = fixed_and_asked_about(d);
     struct snib__request *rq = at(SNIB__RENEW);
     rq->err = SNIB_ERR_UNREACHABLE;
     snprintf(rq->reterr->text, sizeof rq->reterr->text,
@@ -285,7 +285,7 @@ static void
 a_pause_while_it_is_asked_about_ends_with_a_confirmation(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = fixed_and_asked_about(d);
+    struct snib__acquisition *s = fixed_and_asked_about(d);
     snib__engine_jumped(d->e, d->now);
     assert_int_equal(state_of(d, s), SNIB_AT_RISK);
     confirm(d, d->now);
@@ -301,14 +301,14 @@ a_pause_while_it_is_asked_about_ends_with_a_confirmation(void **state)
 static void who_forced_it_and_why_is_told(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held(d);
+    struct snib__acquisition *s = held(d);
     pass_ms(d, 10000);
     struct snib__request *rq = at(SNIB__RENEW);
     rq->revoked = true;
     snprintf(rq->reterr->text, sizeof rq->reterr->text,
              "revoked by anna on ci-7: release 4.2 is bad");
     say(d, rq, SNIB__NO);
-    assert_int_equal(s->why, SNIB_WHY_REVOKED);
+    assert_int_equal(s->cause, SNIB_CAUSE_REVOKED);
     assert_string_equal(words(d, s),
                         "revoked by anna on ci-7: release 4.2 is bad");
     release(d, s->ticket, 1, NULL);
@@ -317,7 +317,7 @@ static void who_forced_it_and_why_is_told(void **state)
 static void a_text_is_cut_between_characters(void **state)
 {
     struct desk *d = *state;
-    struct snib__seat *s = held(d);
+    struct snib__acquisition *s = held(d);
     char text[8];
     pass_ms(d, 10000);
     refuse_renewal(d, SNIB_ERR_STORE, "abcde\xc3\xa4\xc3\xb6");

@@ -113,11 +113,11 @@ static void states_and_reasons_have_words(void **state)
     assert_string_equal(snib_state_text(SNIB_LOST), "lost");
     assert_string_equal(snib_state_text(SNIB_RELEASED), "released");
     assert_string_equal(snib_state_text((snib_state)99), "?");
-    assert_string_equal(snib_reason_text(SNIB_WHY_NONE), "");
-    for (int r = SNIB_WHY_EXPIRED; r <= SNIB_WHY_HOLD_MAX; r++) {
-        assert_true(strlen(snib_reason_text((snib_reason)r)) > 1);
+    assert_string_equal(snib_cause_text(SNIB_CAUSE_NONE), "");
+    for (int r = SNIB_CAUSE_EXPIRED; r <= SNIB_CAUSE_HOLD_MAX; r++) {
+        assert_true(strlen(snib_cause_text((snib_cause)r)) > 1);
     }
-    assert_string_equal(snib_reason_text((snib_reason)99), "?");
+    assert_string_equal(snib_cause_text((snib_cause)99), "?");
 }
 
 static void the_version_is_that_of_the_header(void **state)

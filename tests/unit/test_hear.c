@@ -1,4 +1,4 @@
-/* tests/unit/test_hear.c — what leash and keeper say to each other is heard, also
+/* tests/unit/test_hear.c — what supervisor and background thread say to each other is heard, also
  * when the speaker ends with something of ours unread. */
 #include "unit.h"
 
@@ -69,7 +69,7 @@ static void a_message_that_none_of_ours_writes_is_none(void **state)
         {.kind = -1},
         {.kind = PLAN_DETACH + 1},
         {.kind = PLAN_RISK, .why = -1},
-        {.kind = PLAN_RISK, .why = LEASH_WHY_INTERNAL + 1},
+        {.kind = PLAN_RISK, .why = SUPERVISOR_CAUSE_INTERNAL + 1},
         {.kind = PLAN_FAILED, .code = -1},
         {.kind = PLAN_FAILED, .code = 256}};
     struct plan_message m;

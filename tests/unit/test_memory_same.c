@@ -3,7 +3,7 @@
  * wraps: clock_gettime eventfd
  *
  * Several clients in several spaces, with clocks of both kinds, that come and go;
- * requests of every verb alone, in chains and in companies; the switches of
+ * requests of every verb alone, in chains and in batches; the switches of
  * snib/test.h; no memory now and then; more names than a space remembers. All
  * that is answered, whose bell has rung and for what, is a number in
  * memory_same.txt: a change of one is a change of what the store does, meant
@@ -56,12 +56,12 @@ static void fill_acquire(struct asked *a, int client)
     r->lease = snib__ms(ANY_OF(1, 200, 1000, 2999, 3000, 9000));
     r->rank = (int8_t)ANY_OF(0, 0, 0, 1, -1);
     r->delay = snib__ms(one_in(6) ? 400 : 0);
-    r->room = (uint32_t)ANY_OF(0, 0, 1, 31, 32);
+    r->reserve = (uint32_t)ANY_OF(0, 0, 1, 31, 32);
     r->floor = one_in(w.old ? 3 : 12) ? some_floor(client) : 0;
     if (other->used && other->holds && other->client == client && one_in(2)) {
         r->name = one_in(9) ? r->name : other->r.name;
         if (one_in(2)) {
-            memcpy(r->beside, other->r.id, sizeof r->beside);
+            memcpy(r->upgrade_of, other->r.id, sizeof r->upgrade_of);
             r->kind = other->r.kind == SNIB_READ ? SNIB_WRITE : SNIB_READ;
         } else {
             r->token = other->r.token; /* a yield */
@@ -79,16 +79,16 @@ static void acquire_some(void)
 {
     struct asked *v[CHAIN];
     int client = any_client(), n = 0, want = one_in(4) ? CHAIN : 1;
-    uint32_t company = one_in(2) ? ++w.companies : 0;
+    uint32_t batch = one_in(2) ? ++w.batches : 0;
     bool all = one_in(2);
     for (int i = 0; i < ASKED && n < want && client >= 0; i++) {
         struct asked *a = &w.asked[i];
         if (!a->used) {
             fill_acquire(a, client);
-            a->r.company = one_in(9) ? 0 : company;
+            a->r.batch = one_in(9) ? 0 : batch;
             a->r.resent = one_in(20);
             a->r.all = all;
-            a->r.place = (uint8_t)n;
+            a->r.index = (uint8_t)n;
             if (want > 1 && one_in(2)) { /* what is granted as a rule */
                 a->r.kind = SNIB_READ;
                 a->r.token = a->r.floor = 0;
@@ -102,7 +102,7 @@ static void acquire_some(void)
     }
     for (int i = 0; i < n; i++) {
         settle(v[i]);
-        v[i]->r.company = 0;
+        v[i]->r.batch = 0;
     }
 }
 
@@ -172,12 +172,12 @@ static void ask_other(void)
         r->awaited_only = one_in(3);
     }
     r->text = r->verb == SNIB__FORCE && one_in(4) ? NULL : r->text;
-    r->op = (uint8_t)below(SNIB__TERMS_OPEN + 1);
-    r->amount = r->op == SNIB__TERMS_ADD
+    r->op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
+    r->amount = r->op == SNIB__PARAMS_ADD
                     ? ANY_OF(-3, -1, 0, 1, 2, SNIB_PERMITS_MAX)
                     : ANY_OF(0, 1, 2, 3, 5);
     execute(client, &a, 1);
-    if (r->verb == SNIB__TERMS && one_in(4)) {
+    if (r->verb == SNIB__PARAMS && one_in(4)) {
         execute(client, &a, 1);
     }
 }

@@ -124,9 +124,9 @@ static void advance_rings_every_client_of_the_space(void **state)
     for (int i = 0; i < 3; i++) {
         eventfd_t v = 0;
         uint64_t ids[4][2];
-        assert_int_equal(eventfd_read(kit.ops->bell_fd(kit.peer[i].inst), &v),
-                         0);
-        assert_int_equal(kit.ops->rung(kit.peer[i].inst, ids, 4), 0);
+        assert_int_equal(
+            eventfd_read(kit.ops->notifier_fd(kit.peer[i].inst), &v), 0);
+        assert_int_equal(kit.ops->notified(kit.peer[i].inst, ids, 4), 0);
     }
 }
 
@@ -151,7 +151,7 @@ static void expire_and_steal_take_the_lock_away(void **state)
     open_peers(2);
     struct snib__request a = acquire(0, &n), b = acquire(1, &n);
     assert_int_equal(snib__memory_expire(kit.peer[0].inst, &n, NULL), 0);
-    assert_true(is_rung(1, &b));
+    assert_true(is_notified(1, &b));
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     assert_int_equal(end(0, &a), SNIB__NO);
     assert_int_equal(snib__memory_steal(kit.peer[0].inst, &n, 500, NULL), 0);
@@ -183,7 +183,7 @@ static void rung_hands_out_ids_in_portions(void **state)
     for (int i = 0; i < 5; i++) {
         end(0, &held[i]);
     }
-    while ((got = kit.ops->rung(kit.peer[1].inst, ids, 2))) {
+    while ((got = kit.ops->notified(kit.peer[1].inst, ids, 2))) {
         sum += got;
     }
     assert_int_equal(sum, 5);

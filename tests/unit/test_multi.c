@@ -135,14 +135,14 @@ static void a_release_without_an_answer_is_unknown(void **state)
     pair_free(&p);
 }
 
-/* The first one's site is busy with a release that is not answered, so the
+/* The first one's local lock is busy with a release that is not answered, so the
  * second is not asked for; then the patience ends. */
 static void one_that_was_not_asked_for_is_not_given_up(void **state)
 {
     (void)state;
     struct pair p = pair_new("memory:multi-patience");
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    struct snib__member member[2];
+    struct snib__batch_item member[2];
     struct snib_grant g;
     assert_int_equal(snib_acquire(p.lock[0], NULL, &g, &e), SNIB_ERR_OK);
     assert_int_equal(snib_test_drop_replies(p.client, LOST), SNIB_ERR_OK);

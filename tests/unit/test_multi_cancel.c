@@ -71,7 +71,7 @@ static void a_cancel_waits_for_who_looks_at_it(void **state)
     assert_int_equal(snib_multi_acquire(m, &ask, g, &e), SNIB_ERR_OK);
     assert_int_equal(snib_multi_release(m, g, &e), SNIB_ERR_OK);
     struct snib_acquire_options other = SNIB_INIT(snib_acquire_options);
-    other.lane = snib_lane_new();
+    other.owner = snib_owner_new();
     assert_int_equal(snib_acquire(lock[0], &other, &mine, &e), SNIB_ERR_OK);
     assert_int_equal(snib_multi_acquire(m, &ask, g, &e), SNIB_ERR_BUSY);
     assert_int_equal(snib_multi_acquire(m, NULL, g, &e), SNIB_ERR_CANCELLED);

@@ -81,7 +81,7 @@ static void a_multi_ends_at_its_limit_with_all_it_asked_for(void **state)
     assert_int_equal(e.code, err);
     assert_true(!g[0].ticket && !g[1].ticket);
     snib__client_counts(c, &counts, NULL, NULL);
-    assert_int_equal(counts.seats, 0);
+    assert_int_equal(counts.acquisitions, 0);
     assert_false(snib_next(c, &ev));
     snib_multi_free(m);
     snib_lock_free(lock[0]);

@@ -9,14 +9,14 @@
 /* What each of a try's members is told; 0: as it is. */
 static snib_err told;
 
-void __real_snib__batch_try(struct snib_client *, struct snib__member[], size_t,
-                            const struct snib_acquire_options *, bool,
+void __real_snib__batch_try(struct snib_client *, struct snib__batch_item[],
+                            size_t, const struct snib_acquire_options *, bool,
                             snib_duration);
-void __wrap_snib__batch_try(struct snib_client *, struct snib__member[], size_t,
-                            const struct snib_acquire_options *, bool,
+void __wrap_snib__batch_try(struct snib_client *, struct snib__batch_item[],
+                            size_t, const struct snib_acquire_options *, bool,
                             snib_duration);
 
-void __wrap_snib__batch_try(struct snib_client *c, struct snib__member m[],
+void __wrap_snib__batch_try(struct snib_client *c, struct snib__batch_item m[],
                             size_t n, const struct snib_acquire_options *o,
                             bool all, snib_duration patience)
 {

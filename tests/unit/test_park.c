@@ -74,14 +74,14 @@ static void no_patience_is_no_sleep(void **state)
 struct table {
     pthread_mutex_t mu;
     snib__word word[2];
-    int turn, rounds;
+    int claim, rounds;
 };
 
 static void play(struct table *t, int me)
 {
     pthread_mutex_lock(&t->mu);
     while (t->rounds > 0) {
-        if (t->turn != me) {
+        if (t->claim != me) {
             snib__park_prepare(&t->word[me]);
             pthread_mutex_unlock(&t->mu);
             snib__park_wait(&t->word[me], INT64_C(60000000000));
@@ -89,7 +89,7 @@ static void play(struct table *t, int me)
             snib__park_finish(&t->word[me]);
             continue;
         }
-        t->turn = !me;
+        t->claim = !me;
         t->rounds--;
         bool wake = snib__park_mark(&t->word[!me]);
         pthread_mutex_unlock(&t->mu);

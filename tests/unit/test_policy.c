@@ -284,12 +284,12 @@ struct theft {
 };
 
 static void told(void *data, struct snib_grant grant, snib_state state,
-                 snib_reason reason)
+                 snib_cause reason)
 {
     struct theft *theft = data;
     assert_true(grant.token > 0);
     if (state == SNIB_LOST) {
-        assert_int_equal(reason, SNIB_WHY_STOLEN);
+        assert_int_equal(reason, SNIB_CAUSE_STOLEN);
         atomic_store(&theft->told, true);
     }
 }
@@ -326,7 +326,7 @@ static void lost_while_the_body_ran_is_lost_with_its_result(void **state)
     assert_non_null(strstr(e.text, "body ran: stolen: the store does"));
     assert_int_equal(result, 42);
     assert_true(atomic_load(&theft.told));
-    /* The lane has unwound: what it hears next is only that it is held. */
+    /* The owner has unwound: what it hears next is only that it is held. */
     assert_int_equal(
         snib_policy_run(theft.client, &p, NULL, be_robbed, &theft, &result, &e),
         SNIB_ERR_BUSY);

@@ -112,9 +112,9 @@ static void a_waiter_wins_when_the_majority_is_back(void **state)
 static void refuse(uint8_t node, bool hopeless)
 {
     struct snib__input in = {.kind = SNIB__IN_REFUSED,
-                             .chan = (uint8_t)(node * 3),
+                             .conn = (uint8_t)(node * 3),
                              .hopeless = hopeless};
-    ops->input(client[0].store, now, &in);
+    tasks->input(client[0].store, now, &in);
 }
 
 /* Who refuses may let in later; a name that is no host's does not. */
@@ -535,7 +535,7 @@ static void urls(void **state)
         assert_int_equal(snib__url_parse(bad[i].url, &url, &e), SNIB_ERR_OK);
         struct snib__store_config cfg = {
             .url = url, .out = &out, .request = snib__ms(PATIENCE)};
-        assert_int_equal(ops->open(&cfg, &s, &e), SNIB_ERR_USAGE);
+        assert_int_equal(tasks->open(&cfg, &s, &e), SNIB_ERR_USAGE);
         if (!strstr(e.text, bad[i].says)) {
             fail_msg("%s: %s", bad[i].url, e.text);
         }
@@ -557,12 +557,12 @@ static void nodes_have_three_channels_each(void **state)
     assert_string_equal(url->safe, "redlock://:***@a,[::1]:7,c:9/2");
     struct snib__store_config cfg = {
         .url = url, .out = &out, .request = snib__ms(PATIENCE)};
-    assert_int_equal(ops->open(&cfg, &s, &e), SNIB_ERR_OK);
+    assert_int_equal(tasks->open(&cfg, &s, &e), SNIB_ERR_OK);
     snib__url_free(url);
-    assert_string_equal(out.chan[0].address, "a:6379");
-    assert_string_equal(out.chan[4].address, "[::1]:7");
-    assert_string_equal(out.chan[8].address, "c:9");
-    assert_true(out.chan[8].used && !out.chan[9].used);
+    assert_string_equal(out.conn[0].address, "a:6379");
+    assert_string_equal(out.conn[4].address, "[::1]:7");
+    assert_string_equal(out.conn[8].address, "c:9");
+    assert_true(out.conn[8].used && !out.conn[9].used);
     struct snib__request g;
     open_clients(3, 0, 0);
     g = request(SNIB__ACQUIRE);
@@ -570,16 +570,16 @@ static void nodes_have_three_channels_each(void **state)
     snib__list_init(&chain);
     snib__link_init(&g.link);
     snib__list_push(&chain, &g.link);
-    ops->start(s, now, &chain);
+    tasks->start(s, now, &chain);
     assert_int_equal(out.open, 1 | 1 << 3 | 1 << 6); /* the callers' lines */
-    struct snib__input in = {.kind = SNIB__IN_OPENED, .chan = 3};
+    struct snib__input in = {.kind = SNIB__IN_OPENED, .conn = 3};
     out.open = 0;
-    ops->input(s, now, &in);
-    assert_true(snib__buf_size(&out.chan[3].out) > 0);
-    assert_int_equal(out.chan[3].awaited, 4); /* AUTH, SELECT, probe, TIME */
-    ops->free(s);
-    for (int i = 0; i < SNIB__CHANS; i++) {
-        snib__buf_free(&out.chan[i].out);
+    tasks->input(s, now, &in);
+    assert_true(snib__buf_size(&out.conn[3].out) > 0);
+    assert_int_equal(out.conn[3].awaited, 4); /* AUTH, SELECT, probe, TIME */
+    tasks->free(s);
+    for (int i = 0; i < SNIB__CONNS; i++) {
+        snib__buf_free(&out.conn[i].out);
     }
 }
 

@@ -92,7 +92,7 @@ static void play(int servers, int clients, uint64_t seed, uint32_t *ret_grants)
                 if (p->rq.token <= last) {
                     fail_msg("token fell: seed %d, step %u", (int)seed, n);
                 }
-                last = p->rq.token + p->rq.room;
+                last = p->rq.token + p->rq.reserve;
                 ++*ret_grants;
                 p->state = HOLDING_;
                 p->at = snib__after(now, snib__ms(dice(&d) % 600));
@@ -167,11 +167,11 @@ static void nothing_piles_up_behind_a_server_that_is_down(void **state)
             g = acquired(0);
             assert_int_equal(end(0, &g), SNIB__DONE);
             run(1);
-            ops_most = q->ops > ops_most ? q->ops : ops_most;
+            ops_most = q->tasks > ops_most ? q->tasks : ops_most;
             due_most = q->node[2].due > due_most ? q->node[2].due : due_most;
         }
         assert_in_range(due_most, 1, BEHIND_MAX + 1);
-        assert_in_range(ops_most, 1, BEHIND_MAX + BACKGROUND_MAX + 8);
+        assert_in_range(ops_most, 1, BEHIND_MAX + SWEEPS_MAX + 8);
         client[0].way[2] = WAY_OPEN;
         run(LEASE + 1000); /* what it may still hold of ours ends */
         g = acquired(0);
@@ -199,7 +199,7 @@ static void every_allocation_may_fail(void **state)
         snib__list_push(&chain, &g.link);
         g.answer = SNIB__PENDING;
         if (at <= 3) {
-            ops->start(client[0].store, now, &chain);
+            tasks->start(client[0].store, now, &chain);
         }
         snib__mem_fail_at(0, false);
         if (at <= 3) {

@@ -398,7 +398,7 @@ static void holder_is_who_has_a_majority(void **state)
     snib__buf_free(&rows);
 }
 
-static int64_t look(int i, struct snib__buf *rows)
+static int64_t results(int i, struct snib__buf *rows)
 {
     struct snib__request r = request(SNIB__INSPECT);
     snib__buf_clear(rows);
@@ -419,12 +419,12 @@ static void a_look_does_not_wait_for_a_silent_server(void **state)
     snib__buf_init(&rows, 1 << 16);
     client[1].way[2] = WAY_MUTE;
     for (int i = 0; i < 3; i++) { /* nobody holds */
-        assert_in_range(look(1, &rows), 1, PATIENCE / 8);
+        assert_in_range(results(1, &rows), 1, PATIENCE / 8);
         assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, 0, &none), 0);
     }
     acquired(0);
     for (int i = 0; i < 3; i++) {
-        assert_in_range(look(1, &rows), 1, PATIENCE / 8);
+        assert_in_range(results(1, &rows), 1, PATIENCE / 8);
         assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, 0, &none), 1);
     }
     run(5000); /* its answers are over, too */
@@ -442,15 +442,15 @@ static void a_look_waits_for_the_answer_that_decides(void **state)
     acquired(0);
     server[1].client = 0;
     client[1].there_ms[2] = client[1].back_ms[2] = 400;
-    assert_int_equal(look(1, &rows), 800);
+    assert_int_equal(results(1, &rows), 800);
     assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, 0, &none), 1);
     server[1].client = server[0].client; /* as it was given */
     server[1].end_ms = server[0].end_ms;
-    assert_in_range(look(1, &rows), 1, PATIENCE / 8);
+    assert_in_range(results(1, &rows), 1, PATIENCE / 8);
     assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, 0, &none), 1);
     client[1].there_ms[2] = client[1].back_ms[2] = 20; /* in the grace */
     server[1].client = 0;
-    assert_int_equal(look(1, &rows), 40);
+    assert_int_equal(results(1, &rows), 40);
     assert_int_equal(rows_of(&rows, SNIB__ROW_HOLDER, 0, &none), 1);
     snib__buf_free(&rows);
 }

@@ -12,7 +12,7 @@
 enum { SERVERS = 3, VIEW = 1 << 16 };
 
 static struct snib__quorum *quorum;
-static struct op *op;
+static struct task *task;
 static struct snib__request parent;
 
 static bool is_text(int field)
@@ -39,8 +39,8 @@ static void see(uint32_t server, const char *view)
     for (char *row = strtok_r(text, ";", &save); row;
          row = strtok_r(NULL, ";", &save)) {
         row += *row == ' ';
-        snib__rec_row(&op->look[server], (enum snib__row)row[0]);
-        put_fields(&op->look[server], row + 1);
+        snib__rec_row(&task->results[server], (enum snib__row)row[0]);
+        put_fields(&task->results[server], row + 1);
     }
     free(text);
 }
@@ -49,15 +49,15 @@ static int set_up(void **state)
 {
     (void)state;
     quorum = calloc(1, sizeof *quorum + SERVERS * sizeof quorum->node[0]);
-    op = calloc(1, sizeof *op + SERVERS * sizeof op->part[0]);
-    op->look = calloc(SERVERS, sizeof *op->look);
+    task = calloc(1, sizeof *task + SERVERS * sizeof task->part[0]);
+    task->results = calloc(SERVERS, sizeof *task->results);
     quorum->count = SERVERS;
     quorum->majority = 2;
     parent = (struct snib__request){.verb = SNIB__LIST};
-    op->parent = &parent;
+    task->parent = &parent;
     for (int k = 0; k < SERVERS; k++) {
-        snib__buf_init(&op->look[k], VIEW);
-        op->part[k].has = HAS_NOTHING;
+        snib__buf_init(&task->results[k], VIEW);
+        task->part[k].has = HAS_NOTHING;
     }
     return 0;
 }
@@ -66,10 +66,10 @@ static int tear_down(void **state)
 {
     (void)state;
     for (int k = 0; k < SERVERS; k++) {
-        snib__buf_free(&op->look[k]);
+        snib__buf_free(&task->results[k]);
     }
-    free(op->look);
-    free(op);
+    free(task->results);
+    free(task);
     free(quorum);
     return 0;
 }
@@ -81,7 +81,7 @@ static void merged_is(const char *expected)
     char text[4096] = "";
     size_t n = 0;
     snib__buf_init(&rows, VIEW);
-    snib__merge_locks(quorum, op, &rows);
+    snib__merge_locks(quorum, task, &rows);
     assert_false(rows.failed);
     snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
     while (snib__rec_next_row(&r)) {
@@ -138,7 +138,7 @@ static void times_are_those_of_a_majority(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char view[200], expected[200];
         for (uint32_t k = 0; k < SERVERS; k++) {
-            snib__buf_clear(&op->look[k]);
+            snib__buf_clear(&task->results[k]);
             snprintf(view, sizeof view, "L n=x t=5; " HELD_BY("A", "%s"),
                      cases[i].more[k]);
             see(k, view);
@@ -167,8 +167,8 @@ static void who_did_not_answer_says_nothing(void **state)
     for (uint32_t k = 0; k < SERVERS; k++) {
         see(k, "L n=x t=5; " HELD_BY("A", "t=5 l=100"));
     }
-    op->part[0].has = HAS_FAILED;
-    op->part[1].doing = DO_LOOK;
+    task->part[0].has = HAS_FAILED;
+    task->part[1].doing = DO_INSPECT;
     merged_is("L n=x t=5; W o=A l=100 k=0 p=1");
 }
 
@@ -178,14 +178,14 @@ static void it_is_settled_when_no_answer_can_change_it(void **state)
     (void)state;
     see(0, "L n=x t=5; " HELD_BY("A", "t=5 l=100"));
     see(1, "L n=x t=5; W o=A l=100 k=0 p=1");
-    op->busy = 1;
-    assert_false(snib__merge_settled(quorum, op));
-    op->busy = 0;
-    assert_true(snib__merge_settled(quorum, op));
-    snib__buf_clear(&op->look[1]);
+    task->busy = 1;
+    assert_false(snib__merge_settled(quorum, task));
+    task->busy = 0;
+    assert_true(snib__merge_settled(quorum, task));
+    snib__buf_clear(&task->results[1]);
     see(1, "L n=x t=5; " HELD_BY("A", "t=5 l=100"));
-    op->busy = 1;
-    assert_true(snib__merge_settled(quorum, op));
+    task->busy = 1;
+    assert_true(snib__merge_settled(quorum, task));
 }
 
 /* Of a lock no more than 64 are told apart. */
@@ -194,13 +194,13 @@ static void a_crowd_is_never_settled(void **state)
     (void)state;
     for (int many = 63; many <= 65; many++) {
         char row[64];
-        snib__buf_clear(&op->look[0]);
+        snib__buf_clear(&task->results[0]);
         see(0, "L n=x t=5");
         for (int i = 0; i < many; i++) {
             snprintf(row, sizeof row, "W o=W%d l=1 k=0 p=1", i);
             see(0, row);
         }
-        assert_int_equal(snib__merge_settled(quorum, op), many < 64);
+        assert_int_equal(snib__merge_settled(quorum, task), many < 64);
     }
 }
 

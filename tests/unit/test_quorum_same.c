@@ -57,8 +57,8 @@ static void begin_world(void)
     memset(&core.out, 0, sizeof core.out);
     snib__list_init(&core.out.answered);
     snib__list_init(&core.out.exec);
-    for (int i = 0; i < SNIB__CHANS; i++) {
-        snib__buf_init(&core.out.chan[i].out, 4096);
+    for (int i = 0; i < SNIB__CONNS; i++) {
+        snib__buf_init(&core.out.conn[i].out, 4096);
     }
     core.out.log = no_log;
     core.out.log_data = &w;
@@ -124,7 +124,7 @@ static void strangers(void)
 {
     for (uint32_t k = 0; k < core.members; k++) {
         struct snib__input in = {.kind = SNIB__IN_REFUSED,
-                                 .chan = (uint8_t)(k * NODE_CHANS),
+                                 .conn = (uint8_t)(k * NODE_CONNS),
                                  .hopeless = one_in(2)};
         w.member[k].mood = in.hopeless || one_in(2) ? DOWN : w.member[k].mood;
         input(&in);
@@ -173,9 +173,9 @@ static void end_world(void)
         tick();
     }
     ask_state();
-    ops->free(core.store);
-    for (int i = 0; i < SNIB__CHANS; i++) {
-        snib__buf_free(&core.out.chan[i].out);
+    tasks->free(core.store);
+    for (int i = 0; i < SNIB__CONNS; i++) {
+        snib__buf_free(&core.out.conn[i].out);
     }
     for (int i = 0; i < core.most; i++) {
         snib__buf_free(&core.asked[i].rows);
@@ -205,8 +205,8 @@ static void live_once(void)
         }
         end_world();
     } else {
-        for (int i = 0; i < SNIB__CHANS; i++) {
-            snib__buf_free(&core.out.chan[i].out);
+        for (int i = 0; i < SNIB__CONNS; i++) {
+            snib__buf_free(&core.out.conn[i].out);
         }
     }
     for (int i = 0; i < NAMES; i++) {

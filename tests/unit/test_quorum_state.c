@@ -5,7 +5,7 @@
 static struct snib__store_state state_of(int i)
 {
     struct snib__store_state s = {0};
-    ops->state(client[i].store, now, &s);
+    tasks->state(client[i].store, now, &s);
     return s;
 }
 
@@ -136,13 +136,13 @@ what_ends_the_rest_of_a_lost_grant_is_on_its_renewals_line(void **state)
     run(10);
     server[0] = server[1] = (struct server){0};
     (void)acquired(1);
-    client[0].keepers = client[0].callers = 0;
+    client[0].background = client[0].callers = 0;
     struct snib__request r = of_grant(SNIB__RENEW, &g);
-    r.keepers = true;
+    r.background = true;
     assert_int_equal(ask(0, &r), SNIB__NO);
     run(100);
     assert_int_equal(server[2].client == 1, false); /* the rest was ended */
-    assert_true(client[0].keepers > 3);
+    assert_true(client[0].background > 3);
     assert_int_equal(client[0].callers, 0);
     r = of_grant(SNIB__RELEASE, &g);
     (void)ask(0, &r);

@@ -19,7 +19,7 @@ static void a_limit_moved_later_before_the_first_connection_counts(void **state)
     struct snib__request rq = request(SNIB__ACQUIRE);
     rq.limit = snib__after(now, snib__ms(5));
     start(&rq);
-    rq.limit = snib__after(now, snib__ms(60000)); /* another lane has joined */
+    rq.limit = snib__after(now, snib__ms(60000)); /* another owner has joined */
     pass(20);
     silence();
     connected(CALLERS);
@@ -35,9 +35,9 @@ static void a_cut_after_the_send_is_unknown_at_once(void **state)
     start(&a);
     connected(CALLERS);
     start(&b);
-    assert_int_equal(out.chan[CALLERS].awaited, 2);
+    assert_int_equal(out.conn[CALLERS].awaited, 2);
     closed(CALLERS);
-    assert_int_equal(out.chan[CALLERS].awaited, 0);
+    assert_int_equal(out.conn[CALLERS].awaited, 0);
     answered(&a, SNIB__UNKNOWN);
     answered(&b, SNIB__UNKNOWN);
     assert_int_equal(a.err, SNIB_ERR_UNKNOWN);
@@ -157,7 +157,7 @@ static void a_callers_limit_closes_nothing(void **state)
     assert_int_equal(out.shut, 0);
     b = request(SNIB__RELEASE);
     start(&b);
-    assert_int_equal(out.chan[CALLERS].awaited, 2);
+    assert_int_equal(out.conn[CALLERS].awaited, 2);
     grant_reply(CALLERS, 1000); /* a's, and nobody's */
     silence();
     say(CALLERS, "*1\r\n:1\r\n");
@@ -447,17 +447,17 @@ static void renewals_travel_in_one_call_with_one_answer_each(void **state)
     snib__list_init(&chain);
     for (int i = 0; i < N; i++) {
         rq[i] = request(SNIB__RENEW);
-        rq[i].keepers = true;
+        rq[i].background = true;
         snib__link_init(&rq[i].link);
         snib__list_push(&chain, &rq[i].link);
     }
     ops->start(store, now, &chain);
-    connected(KEEPER);
-    assert_int_equal(script_heard(KEEPER), SNIB__SCRIPT_RENEW);
+    connected(BACKGROUND);
+    assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RENEW);
     assert_string_equal(word[2], "256");
-    assert_int_equal(script_heard(KEEPER), SNIB__SCRIPT_RENEW);
+    assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RENEW);
     assert_string_equal(word[2], "4");
-    assert_int_equal(out.chan[KEEPER].awaited, 2);
+    assert_int_equal(out.conn[BACKGROUND].awaited, 2);
     snib_instant sent = now;
     now.ns += 5;
     struct snib__buf b;
@@ -470,7 +470,7 @@ static void renewals_travel_in_one_call_with_one_answer_each(void **state)
                            : i == 4 ? "$6\r\n-OOM x\r\n"
                                     : ":1\r\n");
     }
-    say(KEEPER, snib__buf_text(&b));
+    say(BACKGROUND, snib__buf_text(&b));
     snib__buf_free(&b);
     for (int i = 0; i < 128; i++) {
         answered(&rq[i], i == 1 || i == 2   ? SNIB__NO
@@ -482,7 +482,7 @@ static void renewals_travel_in_one_call_with_one_answer_each(void **state)
     assert_true(rq[2].revoked && !rq[1].revoked);
     assert_int_equal(rq[3].err, SNIB_ERR_CORRUPT);
     assert_int_equal(rq[4].err, SNIB_ERR_STORE);
-    closed(KEEPER);
+    closed(BACKGROUND);
     answered(&rq[128], SNIB__UNKNOWN);
     answered(&rq[129], SNIB__UNKNOWN);
 }
@@ -497,9 +497,9 @@ renewals_take_the_callers_line_when_theirs_cannot_be_had(void **state)
     hears_acquire(CALLERS, "0");
     grant_reply(CALLERS, 1000);
     answered(&a, SNIB__DONE);
-    r.keepers = true;
+    r.background = true;
     start(&r);
-    assert_true(out.open & 1u << KEEPER);
+    assert_true(out.open & 1u << BACKGROUND);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
     say(CALLERS, "*2\r\n:1790000000500\r\n:1\r\n");
     answered(&r, SNIB__DONE);

@@ -406,9 +406,9 @@ static void a_subscription_that_is_not_to_be_had_is_told(void **state)
 static const char *time_at(int64_t ms)
 {
     static char text[8][64];
-    static int turn;
+    static int claim;
     char seconds[24], micros[24];
-    char *ret = text[turn++ % 8];
+    char *ret = text[claim++ % 8];
     snprintf(seconds, sizeof seconds, "%lld", (long long)(ms / 1000));
     snprintf(micros, sizeof micros, "%lld", (long long)(ms % 1000 * 1000));
     snprintf(ret, sizeof text[0], "*2\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",

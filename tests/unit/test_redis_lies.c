@@ -79,10 +79,10 @@ static void what_is_no_answer_to_a_verb_is_unknown(void **state)
         {SNIB__CANCEL, "*1\r\n$1\r\n1\r\n"},
         {SNIB__FORCE, "*0\r\n"},
         {SNIB__FORCE, "*1\r\n$1\r\n1\r\n"},
-        {SNIB__TERMS, "*2\r\n:99\r\n" CLOCK},
-        {SNIB__TERMS, "*1\r\n:0\r\n"},
-        {SNIB__TERMS, "*5\r\n:0\r\n" CLOCK ":1\r\n:1\r\n:1\r\n"},
-        {SNIB__TERMS, "*3\r\n:6\r\n" CLOCK ":-1\r\n"},
+        {SNIB__PARAMS, "*2\r\n:99\r\n" CLOCK},
+        {SNIB__PARAMS, "*1\r\n:0\r\n"},
+        {SNIB__PARAMS, "*5\r\n:0\r\n" CLOCK ":1\r\n:1\r\n:1\r\n"},
+        {SNIB__PARAMS, "*3\r\n:6\r\n" CLOCK ":-1\r\n"},
     };
 #undef CLOCK
     struct snib__request first = request(SNIB__RELEASE);

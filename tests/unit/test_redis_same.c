@@ -7,7 +7,7 @@
  * number of a run, which stands in redis_same.txt: a change of one is a change of
  * what the store does, meant (then `unit.redis_same --record`) or not.
  * SNIB_TELL=N shows run N. See redis_dice.h, redis_heard.h, redis_says.h,
- * redis_looks.h, redis_asks.h, redis_net.h. */
+ * redis_inspects.h, redis_asks.h, redis_net.h. */
 #include "redis_net.h"
 
 #include "core/url.h"
@@ -83,10 +83,10 @@ static void make_sockets(void)
 
 static void stir_address(void)
 {
-    for (int i = 0; i < LINES; i++) {
-        stir_text(w.out.chan[i].address);
-        stir(w.out.chan[i].used);
-        stir((int64_t)w.out.chan[i].out.limit);
+    for (int i = 0; i < SESSIONS; i++) {
+        stir_text(w.out.conn[i].address);
+        stir(w.out.conn[i].used);
+        stir((int64_t)w.out.conn[i].out.limit);
     }
 }
 
@@ -138,14 +138,14 @@ static void fresh_out(bool small)
 {
     static const size_t limits[] = {OUT_SPARE + 3000, OUT_SPARE + 60000,
                                     400000};
-    for (int i = 0; i < SNIB__CHANS; i++) {
-        snib__buf_free(&w.out.chan[i].out);
+    for (int i = 0; i < SNIB__CONNS; i++) {
+        snib__buf_free(&w.out.conn[i].out);
     }
     w.out = (struct snib__out){.log = one_in(8) ? NULL : hear_log};
     snib__list_init(&w.out.answered);
     snib__list_init(&w.out.exec);
-    for (int i = 0; small && i < SNIB__CHANS; i++) {
-        snib__buf_init(&w.out.chan[i].out, ANY_OF(limits));
+    for (int i = 0; small && i < SNIB__CONNS; i++) {
+        snib__buf_init(&w.out.conn[i].out, ANY_OF(limits));
     }
 }
 
@@ -186,11 +186,11 @@ static void begin(uint64_t run)
                                : (heard.clock_ms - ANY_OF(apart)) * 1000000 -
                                      heard.now.ns / 1000000 * 1000000;
     time_said = time_asked_ns = 0;
-    ids = companies = 0;
+    ids = batches = 0;
     alike = one_in(2);
     token_seen = 0;
     w.patience_ms = ANY_OF(patience);
-    for (int i = 0; i < LINES; i++) {
+    for (int i = 0; i < SESSIONS; i++) {
         line_is_gone(i);
         w.mute_until_ns[i] = 0;
     }
@@ -255,7 +255,7 @@ static void hand_over(struct snib__list *chain, struct asked *a)
     set_result(a);
     a->owned = true;
     a->started = heard.now;
-    a->r.chan = 0;
+    a->r.conn = 0;
     snib__link_init(&a->r.link);
     snib__list_push(chain, &a->r.link);
     show(" asks %d: verb %d, kind %d", (int)(a - asks), (int)a->r.verb,
@@ -270,10 +270,10 @@ static void ask(void)
     bool alike_all = n > 20 && !one_in(4);
     snib__verb verb = any_verb();
     int name = one_in(2) ? 2 : 0;
-    uint8_t place = (uint8_t)below(20);
+    uint8_t index = (uint8_t)below(20);
     struct snib__list chain;
     snib__list_init(&chain);
-    companies++;
+    batches++;
     for (uint32_t k = 0; k < n; k++) {
         struct asked *a = free_ask(from, most);
         if (!a) {
@@ -291,9 +291,9 @@ static void ask(void)
             }
         }
         if (joined && a->r.verb == SNIB__ACQUIRE && !a->holds) {
-            a->r.company = companies;
-            a->r.place = one_in(6) ? (uint8_t)below(30) : place++;
-            a->r.all = companies % 2;
+            a->r.batch = batches;
+            a->r.index = one_in(6) ? (uint8_t)below(30) : index++;
+            a->r.all = batches % 2;
             a->r.may_queue = false;
         }
         hand_over(&chain, a);
@@ -343,7 +343,7 @@ static void change_flags(void)
         break;
     default: /* just as much room as a command wants, or a byte less */
         if (same.topic == MANY) {
-            struct snib__buf *b = &w.out.chan[below(2)].out;
+            struct snib__buf *b = &w.out.conn[below(2)].out;
             b->limit = snib__buf_size(b) + OUT_SPARE + below(3) - 1;
             b->limit = one_in(2) ? b->limit : OUT_LIMIT;
         }
@@ -384,7 +384,7 @@ static void step(void)
 static void leave_early(void)
 {
     ask();
-    for (int i = 0; i < LINES; i++) {
+    for (int i = 0; i < SESSIONS; i++) {
         take(i);
         push_if_up();
     }

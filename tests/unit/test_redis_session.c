@@ -18,8 +18,8 @@ static void nothing_is_opened_before_the_first_request(void **state)
     (void)state;
     assert_int_equal(out.open, 0);
     assert_int_equal(ops->due(store).ns, INT64_MAX);
-    assert_string_equal(out.chan[0].address, "h:6379");
-    assert_true(out.chan[2].used && !out.chan[3].used);
+    assert_string_equal(out.conn[0].address, "h:6379");
+    assert_true(out.conn[2].used && !out.conn[3].used);
 }
 
 static void
@@ -27,7 +27,7 @@ the_greeting_is_one_write_and_nothing_precedes_its_answer(void **state)
 {
     tear_down(state);
     open_store("redis://anna:secret@[::1]:7/5");
-    assert_string_equal(out.chan[0].address, "[::1]:7");
+    assert_string_equal(out.conn[0].address, "[::1]:7");
     struct snib__request rq = request(SNIB__ACQUIRE);
     start(&rq);
     opened(CALLERS);
@@ -41,20 +41,20 @@ the_greeting_is_one_write_and_nothing_precedes_its_answer(void **state)
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_PROBE);
     assert_true(heard(CALLERS));
     assert_string_equal(word[0], "TIME");
-    assert_int_equal(out.chan[CALLERS].awaited, 4);
+    assert_int_equal(out.conn[CALLERS].awaited, 4);
     assert_false(heard(CALLERS));
     say(CALLERS, HELLO_REPLY "+OK\r\n*2\r\n*0\r\n:0\r\n");
-    assert_int_equal(out.chan[CALLERS].awaited, 1);
+    assert_int_equal(out.conn[CALLERS].awaited, 1);
     assert_false(heard(CALLERS));
     say(CALLERS, TIME_REPLY);
     hears_acquire(CALLERS, "0");
     assert_string_equal(word[15], "1790000010150"); /* 250 ms + 9.9 s */
-    assert_int_equal(out.chan[CALLERS].awaited, 1);
+    assert_int_equal(out.conn[CALLERS].awaited, 1);
     grant_reply(CALLERS, 1000);
     answered(&rq, SNIB__DONE);
-    assert_int_equal(out.chan[CALLERS].awaited, 0);
+    assert_int_equal(out.conn[CALLERS].awaited, 0);
     assert_int_equal(rq.token, 1000);
-    assert_int_equal(rq.room, 31);
+    assert_int_equal(rq.reserve, 31);
     assert_int_equal(snib__to_ms(rq.left), 30000);
 }
 
@@ -74,7 +74,7 @@ static void urls_are_understood_or_refused(void **state)
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         tear_down(state);
         open_store(good[i].url);
-        assert_string_equal(out.chan[0].address, good[i].address);
+        assert_string_equal(out.conn[0].address, good[i].address);
         assert_int_equal(((struct snib__redis *)(void *)store)->db, good[i].db);
     }
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
@@ -112,7 +112,7 @@ static void a_sockets_path_has_at_most_107_bytes(void **state)
         assert_int_equal(ops->open(&cfg, &one, &e),
                          size == 107 ? SNIB_ERR_OK : SNIB_ERR_USAGE);
         if (one) {
-            assert_string_equal(out.chan[0].address, text + 13);
+            assert_string_equal(out.conn[0].address, text + 13);
             ops->free(one);
         } else {
             assert_non_null(strstr(e.text, "no usable host or socket path"));
@@ -181,7 +181,7 @@ static void a_host_that_does_not_exist_ends_who_waits(void **state)
     struct snib__request rq = request(SNIB__ACQUIRE), keeps;
     rq.may_queue = true;
     keeps = request(SNIB__RENEW);
-    keeps.keepers = true;
+    keeps.background = true;
     start(&rq);
     start(&keeps);
     refuse(true);
@@ -341,7 +341,7 @@ static void a_limit_that_passes_before_the_send_is_not_applied(void **state)
     pass(1);
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.err, SNIB_ERR_UNREACHABLE);
-    assert_int_equal(snib__buf_size(&out.chan[0].out), 0);
+    assert_int_equal(snib__buf_size(&out.conn[0].out), 0);
 }
 
 /* What was refused until now was surely not applied; what is under way at the
@@ -501,7 +501,7 @@ static void no_more_than_1024_are_in_flight(void **state)
         sent++;
     }
     assert_int_equal(sent, 1024);
-    assert_int_equal(out.chan[CALLERS].awaited, 1024);
+    assert_int_equal(out.conn[CALLERS].awaited, 1024);
     for (int i = 0; i < N; i++) {
         say(CALLERS, "*1\r\n:1\r\n");
         answered(&rq[i], SNIB__DONE);
@@ -525,28 +525,29 @@ static void no_memory_is_an_answer_at_every_allocation(void **state)
              i++) {
             struct snib__link *l = snib__list_pop(&out.answered);
             (void)l;
-            for (int line = 0; line < LINES; line++) {
-                if (out.shut & 1u << line) {
-                    closed(line);
+            for (int session = 0; session < SESSIONS; session++) {
+                if (out.shut & 1u << session) {
+                    closed(session);
                 }
-                if (out.open & 1u << line) {
-                    opened(line);
+                if (out.open & 1u << session) {
+                    opened(session);
                 }
-                if (!snib__buf_size(&out.chan[line].out)) {
+                if (!snib__buf_size(&out.conn[session].out)) {
                     continue;
                 }
-                snib__buf_clear(&out.chan[line].out);
+                snib__buf_clear(&out.conn[session].out);
                 struct snib__redis *s = (struct snib__redis *)(void *)store;
-                if (s->line[line].state == LINE_HELLO) {
-                    say(line, HELLO_REPLY);
+                if (s->session[session].state == SESSION_HELLO) {
+                    say(session, HELLO_REPLY);
                 }
-                if (line == SUBS) {
-                    sayf(line, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
+                if (session == SUBS) {
+                    sayf(session,
+                         "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
                          strlen(s->channel), s->channel);
-                } else if (s->line[line].state == LINE_TIME) {
-                    say(line, TIME_REPLY);
-                } else if (s->line[line].state == LINE_READY) {
-                    grant_reply(line, 1000);
+                } else if (s->session[session].state == SESSION_TIME) {
+                    say(session, TIME_REPLY);
+                } else if (s->session[session].state == SESSION_READY) {
+                    grant_reply(session, 1000);
                 }
             }
             pass(50);

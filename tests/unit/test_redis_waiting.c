@@ -32,9 +32,9 @@ the_subscription_is_acknowledged_before_a_request_queues(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    assert_true(out.chan[SUBS].pushes);
-    assert_int_equal(out.chan[SUBS].awaited, 0);
-    assert_int_equal(out.chan[CALLERS].awaited, 0);
+    assert_true(out.conn[SUBS].pushes);
+    assert_int_equal(out.conn[SUBS].awaited, 0);
+    assert_int_equal(out.conn[CALLERS].awaited, 0);
 }
 
 static void a_waiter_polls_within_a_second_and_a_half(void **state)
@@ -199,23 +199,23 @@ static void a_grant_for_a_cancelled_request_is_given_back(void **state)
     let_wait(&rq);
     c = request(SNIB__CANCEL);
     c.id[1] = rq.id[1];
-    c.keepers = true;
+    c.background = true;
     start(&c);
     answered(&rq, SNIB__UNKNOWN);
-    connected(KEEPER);
+    connected(BACKGROUND);
     while (heard(CALLERS)) {
         assert_string_equal(word[1],
                             snib__redis_scripts[SNIB__SCRIPT_CANCEL].sha1);
     }
     push(&rq, 5000, 3000, rq.poll[0].number);
     silence();
-    assert_int_equal(script_heard(KEEPER), SNIB__SCRIPT_RELEASE);
+    assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RELEASE);
     assert_string_equal(word[3], "snib:{n}");
     assert_string_equal(word[12], hex_of(&rq));
     assert_string_equal(word[13], "5000");
     assert_string_equal(word[14], "1");
-    assert_int_equal(out.chan[KEEPER].awaited, 1);
-    say(KEEPER, "*1\r\n:0\r\n");
+    assert_int_equal(out.conn[BACKGROUND].awaited, 1);
+    say(BACKGROUND, "*1\r\n:0\r\n");
     silence();
     say(CALLERS, "*1\r\n:1\r\n");
     answered(&c, SNIB__DONE);
@@ -416,7 +416,7 @@ static void a_message_between_two_acknowledgements_is_a_message(void **state)
     sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:2\r\n", strlen(word[1]),
          word[1]);
     assert_int_equal(out.shut, 0);
-    assert_true(out.chan[SUBS].pushes);
+    assert_true(out.conn[SUBS].pushes);
 }
 
 /* It was told that the lock is held, and is in no queue: for all that. */

@@ -31,7 +31,7 @@ static struct snib_ring *workers(size_t n)
     return ring_of(m, n);
 }
 
-static const char *owner(const struct snib_ring *r, uint32_t key)
+static const char *client_id(const struct snib_ring *r, uint32_t key)
 {
     char text[24];
     int n = snprintf(text, sizeof text, "key:%u", key);
@@ -57,14 +57,14 @@ static void the_numbers_are_those_of_the_manual(void **state)
         {.id = "gamma"}, {.id = "alpha"}, {.id = "delta"}, {.id = "beta"}};
     struct snib_ring *r = ring_of(greek, 4);
     const struct {
-        const char *key, *owner;
+        const char *key, *client_id;
     } pairs[] = {{"", "beta"},
                  {"a", "alpha"},
                  {"order:4711", "gamma"},
                  {"tenant/9", "beta"}};
     for (size_t i = 0; i < COUNT_OF(pairs); i++) {
         size_t n = snib_ring_owner(r, pairs[i].key, strlen(pairs[i].key));
-        assert_string_equal(snib_ring_id(r, n, NULL), pairs[i].owner);
+        assert_string_equal(snib_ring_id(r, n, NULL), pairs[i].client_id);
     }
     snib_ring_free(r);
 }
@@ -75,7 +75,7 @@ static void a_leaver_gives_away_only_what_it_owned(void **state)
     struct snib_ring *before = workers(10), *after = workers(9);
     uint32_t moved = 0;
     for (uint32_t k = 0; k < KEYS; k++) {
-        const char *was = owner(before, k), *is = owner(after, k);
+        const char *was = client_id(before, k), *is = client_id(after, k);
         if (strcmp(was, "worker-9") == 0) {
             moved++;
         } else {
@@ -117,7 +117,7 @@ static void a_weight_is_a_share_and_moves_only_its_own_keys(void **state)
     struct snib_ring *after = ring_of(m, 3);
     uint32_t b_before = 0, b_after = 0;
     for (uint32_t k = 0; k < KEYS; k++) {
-        const char *was = owner(before, k), *is = owner(after, k);
+        const char *was = client_id(before, k), *is = client_id(after, k);
         b_before += *was == 'b';
         b_after += *is == 'b';
         assert_true(strcmp(was, is) == 0 || *is == 'b');
@@ -277,10 +277,11 @@ static void bad_input_is_told(void **state)
 static void holders_of_a_lock_are_members(void **state)
 {
     (void)state;
-    const struct snib_party holders[] = {{.owner = "0c", .reason = "worker-2"},
-                                         {.owner = "0b", .reason = ""},
-                                         {.owner = "0a", .reason = "worker-1"},
-                                         {.owner = "0d", .reason = "worker-2"}};
+    const struct snib_party holders[] = {
+        {.client_id = "0c", .reason = "worker-2"},
+        {.client_id = "0b", .reason = ""},
+        {.client_id = "0a", .reason = "worker-1"},
+        {.client_id = "0d", .reason = "worker-2"}};
     const struct snib_view view = {.holder_count = 4, .holders = holders};
     const struct snib_view nobody = {.holder_count = 0};
     struct snib_ring *r;
@@ -299,7 +300,7 @@ static void no_memory_is_told(void **state)
 {
     (void)state;
     const struct snib_ring_member one = {.id = "a"};
-    const struct snib_party p = {.owner = "a", .reason = ""};
+    const struct snib_party p = {.client_id = "a", .reason = ""};
     const struct snib_view view = {.holder_count = 1, .holders = &p};
     struct snib_ring *r;
     snib__mem_fail_at(1, false);

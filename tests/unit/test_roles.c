@@ -3,7 +3,7 @@
  * The model runs the shipped run/roles.c. Around it: three callers, each a
  * thread that sends a command on one of two command lines or waits in a queue
  * for something pushed on the third, a server that answers in order, limits
- * that may pass at any moment, and the keeper. One move is what a thread does
+ * that may pass at any moment, and the background thread. One move is what a thread does
  * while it holds the client's mutex, or one event of the world; every order
  * of moves is tried (depth first, states seen before are cut).
  *
@@ -31,7 +31,7 @@ typedef enum { IDLE, SENT, ASLEEP, DONE, LEFT } phase;
 /* What is to be tried with each thread: the line of its command, or PUSH: it
  * is queued and its answer is pushed. */
 struct plan {
-    uint8_t line[THREADS];
+    uint8_t sock[THREADS];
 };
 
 struct world {
@@ -48,16 +48,16 @@ struct world {
     bool pushed[THREADS];   /* its grant was pushed                        */
 };
 
-enum bug { NO_BUG, PASS_BEFORE_DETACH, NO_ROUSE, PASS_TO_NOBODY };
+enum bug { NO_BUG, PASS_BEFORE_DETACH, NO_WAKE, PASS_TO_NOBODY };
 static enum bug bug;
 static struct plan plan;
 static uint64_t states;
 static const char *broken;
 
-static void rouse(void *data, struct snib__waiter *w)
+static void wake(void *data, struct snib__waiter *w)
 {
     struct world *world = data;
-    if (bug != NO_ROUSE) {
+    if (bug != NO_WAKE) {
         world->roused[w - world->w] = true;
     }
 }
@@ -75,11 +75,11 @@ static uint32_t replies(const struct world *world)
 
 static void begin(struct world *x, int t)
 {
-    uint8_t line = plan.line[t];
-    uint32_t wants = line == PUSH ? 0 : 1u << line;
+    uint8_t sock = plan.sock[t];
+    uint32_t wants = sock == PUSH ? 0 : 1u << sock;
     snib__roles_enter(&x->roles, &x->w[t], wants);
-    if (line != PUSH) {
-        x->due[line][x->due_count[line]++] = (uint8_t)t;
+    if (sock != PUSH) {
+        x->due[sock][x->due_count[sock]++] = (uint8_t)t;
     }
     x->phase[t] = SENT;
 }
@@ -113,14 +113,14 @@ static bool may_wake(const struct world *x, int t)
 static void settle(struct world *x, int t)
 {
     if (x->phase[t] == SENT || x->phase[t] == ASLEEP) {
-        snib__roles_done(&x->roles, &x->w[t], rouse, x);
+        snib__roles_done(&x->roles, &x->w[t], wake, x);
     }
 }
 
 /* Everything that lies on a line is fed. */
-static void feed(struct world *x, uint32_t line)
+static void feed(struct world *x, uint32_t sock)
 {
-    if (line == PUSH) {
+    if (sock == PUSH) {
         for (int t = 0; t < THREADS; t++) {
             if (x->pushed[t]) {
                 x->pushed[t] = false;
@@ -128,15 +128,15 @@ static void feed(struct world *x, uint32_t line)
             }
         }
     } else {
-        while (x->arrived[line]) {
-            int t = x->due[line][0];
-            x->arrived[line]--;
-            x->due_count[line]--;
-            memmove(x->due[line], x->due[line] + 1, x->due_count[line]);
+        while (x->arrived[sock]) {
+            int t = x->due[sock][0];
+            x->arrived[sock]--;
+            x->due_count[sock]--;
+            memmove(x->due[sock], x->due[sock] + 1, x->due_count[sock]);
             settle(x, t);
         }
     }
-    x->readable[line] = false;
+    x->readable[sock] = false;
 }
 
 static void leave(struct world *x, int t)
@@ -144,12 +144,12 @@ static void leave(struct world *x, int t)
     struct snib__waiter *w = &x->w[t];
     if (bug == PASS_BEFORE_DETACH && w->leads && !w->done) {
         /* The list still has me: the heir may be myself. */
-        struct snib__waiter *heir = NULL;
+        struct snib__waiter *next_one = NULL;
         SNIB__LIST_EACH (l, &x->roles.waiting) {
-            heir = SNIB__CONTAINER(l, struct snib__waiter, link);
+            next_one = SNIB__CONTAINER(l, struct snib__waiter, link);
             break;
         }
-        if (heir == w) {
+        if (next_one == w) {
             snib__unlink(&w->link);
             x->phase[t] = LEFT; /* and keeps the role */
             return;
@@ -157,9 +157,9 @@ static void leave(struct world *x, int t)
     }
     uint32_t due = bug == PASS_TO_NOBODY ? 0 : replies(x);
     snib__roles_leave(&x->roles, w, due, bug == PASS_TO_NOBODY ? 0 : 1u << PUSH,
-                      rouse, x);
-    if (bug == NO_BUG || bug == NO_ROUSE) {
-        (void)snib__roles_assign(&x->roles, replies(x), 1u << PUSH, true, rouse,
+                      wake, x);
+    if (bug == NO_BUG || bug == NO_WAKE) {
+        (void)snib__roles_assign(&x->roles, replies(x), 1u << PUSH, true, wake,
                                  x);
     }
     x->phase[t] = LEFT;
@@ -183,19 +183,19 @@ static void run(struct world *x, int t)
     }
 }
 
-/* The keeper: takes what is due and what no call reads, and reads it. */
-static bool keeper_may(const struct world *x, uint32_t line)
+/* The background thread: takes what is due and what no call reads, and reads it. */
+static bool keeper_may(const struct world *x, uint32_t sock)
 {
-    return x->roles.line[line].reader != SNIB__CALL && x->readable[line];
+    return x->roles.sock[sock].reader != SNIB__CALL && x->readable[sock];
 }
 
-static void keeper(struct world *x, uint32_t line)
+static void keeper(struct world *x, uint32_t sock)
 {
-    if (snib__roles_keep(&x->roles, line)) {
-        feed(x, line);
+    if (snib__roles_keep(&x->roles, sock)) {
+        feed(x, sock);
     }
-    if (line != PUSH && !x->due_count[line]) {
-        snib__roles_idle(&x->roles, line);
+    if (sock != PUSH && !x->due_count[sock]) {
+        snib__roles_idle(&x->roles, sock);
     }
 }
 
@@ -212,8 +212,8 @@ static bool wrong(const char *what)
 static bool check_always(const struct world *x)
 {
     for (uint32_t i = 0; i < LINES; i++) {
-        const struct snib__waiter *w = x->roles.line[i].call;
-        if (x->roles.line[i].reader == SNIB__CALL) {
+        const struct snib__waiter *w = x->roles.sock[i].call;
+        if (x->roles.sock[i].reader == SNIB__CALL) {
             if (!w || !(w->leads >> i & 1)) {
                 return wrong("a line whose reader does not know");
             }
@@ -225,7 +225,7 @@ static bool check_always(const struct world *x)
     for (int t = 0; t < THREADS; t++) {
         for (uint32_t i = 0; i < LINES; i++) {
             if (x->phase[t] != IDLE && (x->w[t].leads >> i & 1) &&
-                x->roles.line[i].call != &x->w[t]) {
+                x->roles.sock[i].call != &x->w[t]) {
                 return wrong("a call that believes to read");
             }
         }
@@ -233,13 +233,13 @@ static bool check_always(const struct world *x)
     return true;
 }
 
-static bool polled(const struct world *x, uint32_t line)
+static bool polled(const struct world *x, uint32_t sock)
 {
-    const struct snib__waiter *w = x->roles.line[line].call;
-    if (x->roles.line[line].reader == SNIB__CALL) {
-        return x->polls[w - x->w][line];
+    const struct snib__waiter *w = x->roles.sock[sock].call;
+    if (x->roles.sock[sock].reader == SNIB__CALL) {
+        return x->polls[w - x->w][sock];
     }
-    return x->roles.line[line].reader == SNIB__KEEPER;
+    return x->roles.sock[sock].reader == SNIB__BACKGROUND;
 }
 
 static bool check_at_rest(const struct world *x)
@@ -249,7 +249,7 @@ static bool check_at_rest(const struct world *x)
         if (x->phase[t] == ASLEEP && x->w[t].done) {
             return wrong("a settled call sleeps on");
         }
-        queued = queued || (x->phase[t] == ASLEEP && plan.line[t] == PUSH);
+        queued = queued || (x->phase[t] == ASLEEP && plan.sock[t] == PUSH);
     }
     for (uint32_t i = 0; i < 2; i++) {
         if (x->due_count[i] && !polled(x, i)) {
@@ -265,7 +265,7 @@ static bool check_at_rest(const struct world *x)
 static bool check_end(const struct world *x)
 {
     for (uint32_t i = 0; i < LINES; i++) {
-        if (x->roles.line[i].reader == SNIB__CALL) {
+        if (x->roles.sock[i].reader == SNIB__CALL) {
             return wrong("all have left and one of them still reads");
         }
     }
@@ -290,8 +290,8 @@ static uint64_t print_of(const struct world *x)
         MIX(x->polls[t][0] | x->polls[t][1] << 1 | x->polls[t][2] << 2);
     }
     for (int i = 0; i < LINES; i++) {
-        const struct snib__waiter *w = x->roles.line[i].call;
-        MIX(x->roles.line[i].reader | (w ? w - x->w + 1 : 0) << 4 |
+        const struct snib__waiter *w = x->roles.sock[i].call;
+        MIX(x->roles.sock[i].reader | (w ? w - x->w + 1 : 0) << 4 |
             x->readable[i] << 8 | x->arrived[i] << 9);
     }
     for (int i = 0; i < 2; i++) {
@@ -340,8 +340,8 @@ static void copy(const struct world *from, struct world *to)
         }
     }
     for (int i = 0; i < LINES; i++) {
-        if (to->roles.line[i].call) {
-            to->roles.line[i].call = moved(from, to, to->roles.line[i].call);
+        if (to->roles.sock[i].call) {
+            to->roles.sock[i].call = moved(from, to, to->roles.sock[i].call);
         }
     }
 }
@@ -381,7 +381,7 @@ static void explore(const struct world *x)
         /* the world: its limit passes, its grant is pushed */
         TRY((x->phase[t] == SENT || x->phase[t] == ASLEEP) && !x->expired[t],
             y.expired[t] = true);
-        TRY(plan.line[t] == PUSH && !x->pushed[t] && !x->w[t].done &&
+        TRY(plan.sock[t] == PUSH && !x->pushed[t] && !x->w[t].done &&
                 (x->phase[t] == SENT || x->phase[t] == ASLEEP),
             (y.pushed[t] = true, y.readable[PUSH] = true));
     }
@@ -441,7 +441,7 @@ static void planted_pass_before_detach_is_found(void **state)
 static void planted_forgotten_rouse_is_found(void **state)
 {
     (void)state;
-    bug = NO_ROUSE;
+    bug = NO_WAKE;
     assert_non_null(explore_plan(0, 0, 0));
 }
 
@@ -462,8 +462,8 @@ static void a_call_takes_the_role_from_the_keeper(void **state)
     snib__roles_enter(&r, &w, 1);
     assert_int_equal(snib__roles_take(&r, &w, 1, 0), 1);
     assert_false(snib__roles_keep(&r, 0));
-    assert_int_equal(snib__roles_leave(&r, &w, 1, 0, rouse, NULL), 1);
-    assert_int_equal(r.line[0].reader, SNIB__KEEPER);
+    assert_int_equal(snib__roles_leave(&r, &w, 1, 0, wake, NULL), 1);
+    assert_int_equal(r.sock[0].reader, SNIB__BACKGROUND);
 }
 
 static void who_expects_an_answer_leaves_pushes_alone(void **state)
@@ -476,8 +476,8 @@ static void who_expects_an_answer_leaves_pushes_alone(void **state)
     assert_int_equal(snib__roles_take(&r, &w, 1, 1u << PUSH), 1);
     w.wants = 0; /* "queued" */
     assert_int_equal(snib__roles_take(&r, &w, 0, 1u << PUSH), 1u << PUSH);
-    assert_int_equal(r.line[0].reader, SNIB__NOBODY);
-    assert_int_equal(snib__roles_leave(&r, &w, 0, 1u << PUSH, rouse, NULL),
+    assert_int_equal(r.sock[0].reader, SNIB__NOBODY);
+    assert_int_equal(snib__roles_leave(&r, &w, 0, 1u << PUSH, wake, NULL),
                      1u << PUSH);
 }
 
@@ -511,8 +511,8 @@ static void the_first_one_parked_takes_what_nobody_expects(void **state)
     struct snib__waiter *roused = NULL;
     assert_int_equal(snib__roles_leave(&r, &w[0], 3, 0, note, &roused), 0);
     assert_ptr_equal(roused, &w[2]);
-    assert_int_equal(r.line[0].reader, SNIB__CALL);
-    assert_ptr_equal(r.line[0].call, &w[2]);
+    assert_int_equal(r.sock[0].reader, SNIB__CALL);
+    assert_ptr_equal(r.sock[0].call, &w[2]);
 }
 
 /* Who expects an answer is not woken for what is pushed. */
@@ -523,9 +523,9 @@ pushes_go_to_the_keeper_rather_than_to_who_expects_an_answer(void **state)
     struct snib__roles r;
     struct snib__waiter w[4];
     line_one_is_waited_for(&r, w, 0);
-    assert_int_equal(snib__roles_leave(&r, &w[0], 2, 1u << PUSH, rouse, NULL),
+    assert_int_equal(snib__roles_leave(&r, &w[0], 2, 1u << PUSH, wake, NULL),
                      1u << PUSH);
-    assert_int_equal(r.line[PUSH].reader, SNIB__KEEPER);
+    assert_int_equal(r.sock[PUSH].reader, SNIB__BACKGROUND);
 }
 
 int main(void)

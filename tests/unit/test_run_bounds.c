@@ -90,13 +90,13 @@ static void options_of_an_acquire(void **state)
         uint32_t permits;
         bool all;
         int64_t wait_ms;
-        uint64_t lane;
+        uint64_t owner;
         const char *words;
     } t[] = {
         {SNIB_MUTEX, 0, false, 0, 0, ""},
         {SNIB_MUTEX, 0, false, SNIB_FOREVER, 0, ""},
         {SNIB_MUTEX, 0, false, SNIB_FOREVER - 1, 0, "wait_ms is -2"},
-        {SNIB_MUTEX, 0, false, 0, 7, "lane 7 is not one of snib_lane_new()"},
+        {SNIB_MUTEX, 0, false, 0, 7, "owner 7 is not one of snib_owner_new()"},
         {SNIB_MUTEX, 1, false, 0, 0, "of a lock that is no semaphore"},
         {SNIB_MUTEX, 0, true, 0, 0, "of a lock that is no semaphore"},
         {SNIB_PERMITS, MOST, false, 0, 0, ""},
@@ -116,7 +116,7 @@ static void options_of_an_acquire(void **state)
         lo.capacity = t[i].kind == SNIB_PERMITS ? MOST : 0;
         o.permits = t[i].permits;
         o.all_permits = t[i].all;
-        o.lane = t[i].lane;
+        o.owner = t[i].owner;
         assert_int_equal(snib_lock_new(c, t[i].kind ? "s" : "x", &lo, &l, &e),
                          SNIB_ERR_OK);
         snib_err err = snib_acquire(l, &o, &g, &e);
@@ -332,7 +332,7 @@ static void members_of_a_ring(void **state)
     static char name_of[SNIB_RING_MEMBERS_MAX + 1][8];
     struct snib_ring_member one = {.id = id, .id_size = SNIB_RING_ID_MAX};
     struct snib_client *c = open_client("", false);
-    struct snib_ring_place *p;
+    struct snib_ring_membership *p;
     struct snib_ring *r;
     memset(id, 'i', sizeof id);
     told(0, snib_ring_new(&one, 1, &r, &e), "");
@@ -354,10 +354,10 @@ static void members_of_a_ring(void **state)
     assert_int_equal(snib_ring_new(many, SNIB_RING_MEMBERS_MAX + 1, &r, &e),
                      SNIB_ERR_LIMIT);
     assert_null(r);
-    memset(place, 'p', SNIB_RING_PLACE_ID_MAX);
+    memset(place, 'p', SNIB_RING_MEMBER_ID_MAX);
     told(6, snib_ring_join(c, "r", 0, place, NULL, &p, &e), "");
     assert_int_equal(snib_ring_leave(p, &e), SNIB_ERR_OK);
-    place[SNIB_RING_PLACE_ID_MAX] = 'p';
+    place[SNIB_RING_MEMBER_ID_MAX] = 'p';
     told(7, snib_ring_join(c, "r", 0, place, NULL, &p, &e), "id of 65 bytes");
     told(8, snib_ring_join(c, "r", 0, "", NULL, &p, &e), "id of 0 bytes");
     told(9, snib_ring_join(c, "r", 0, NULL, NULL, &p, &e), "id of 0 bytes");
@@ -409,9 +409,9 @@ static void options_of_a_drain(void **state)
     o.wait_ms = -2;
     told(1, snib_semaphore_drain(l, &o, &g, &count, &e), "wait_ms is -2");
     o.wait_ms = SNIB_FOREVER; /* valid, and it does not wait */
-    o.lane = 7;
-    told(2, snib_semaphore_drain(l, &o, &g, &count, &e), "lane 7 is not one");
-    o.lane = snib_lane_new();
+    o.owner = 7;
+    told(2, snib_semaphore_drain(l, &o, &g, &count, &e), "owner 7 is not one");
+    o.owner = snib_owner_new();
     told(3, snib_semaphore_drain(l, &o, &g, &count, &e), "");
     assert_int_equal(count, 3);
     struct snib_semaphore is;

@@ -63,7 +63,8 @@ static void a_blocking_call_is_not_cancelled_by_its_ticket(void **state)
     assert_int_equal(acquire(m, 0, &h), SNIB_ERR_OK);
     pthread_create(&t, NULL, waits_for_ever, &j);
     until_waiting(c, 1);
-    snib_cancel(c, g.ticket + (UINT64_C(1) << 32)); /* its seat, once more */
+    snib_cancel(c, g.ticket +
+                       (UINT64_C(1) << 32)); /* its acquisition, once more */
     assert_int_equal(snib_release(m, h, &e), SNIB_ERR_OK);
     pthread_join(t, NULL);
     assert_int_equal(j.err, SNIB_ERR_OK);
@@ -172,7 +173,7 @@ struct diary {
 };
 
 static void note_change(void *data, struct snib_grant g, snib_state s,
-                        snib_reason r)
+                        snib_cause r)
 {
     struct diary *d = data;
     (void)g;
@@ -226,10 +227,10 @@ static void a_fixed_lease_that_ends_is_told_by_its_deadline(void **state)
     assert_true(readable(fd, 20000));
     until_changes(&d, 1);
     assert_int_equal(d.state, SNIB_LOST);
-    assert_int_equal(d.reason, SNIB_WHY_EXPIRED);
+    assert_int_equal(d.reason, SNIB_CAUSE_EXPIRED);
     snib_grant_status(l, g, &s);
     assert_int_equal(s.state, SNIB_LOST);
-    /* the lane stays lost until it has unwound */
+    /* the owner stays lost until it has unwound */
     assert_int_equal(acquire(l, 0, &h), SNIB_ERR_LOST);
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_LOST);
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_NOT_HELD);
@@ -265,7 +266,7 @@ static void hold_max_ends_a_renewed_lease(void **state)
     assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
     until_changes(&d, 1);
     assert_int_equal(d.state, SNIB_LOST);
-    assert_int_equal(d.reason, SNIB_WHY_HOLD_MAX);
+    assert_int_equal(d.reason, SNIB_CAUSE_HOLD_MAX);
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_LOST);
     snib_lock_free(l);
     snib_client_free(c);
@@ -326,7 +327,7 @@ struct freer {
 };
 
 static void release_and_free(void *data, struct snib_grant g, snib_state s,
-                             snib_reason r)
+                             snib_cause r)
 {
     struct freer *f = data;
     struct snib_error mine;
@@ -349,7 +350,7 @@ static void a_callback_may_release_and_free(void **state)
     o.fixed_lease = true;
     o.on_change = release_and_free;
     o.data = &f;
-    a.lane = snib_lane_new();
+    a.owner = snib_owner_new();
     assert_int_equal(snib_lock_new(c, "x", &o, &f.lock, &e), SNIB_ERR_OK);
     assert_int_equal(snib_acquire(f.lock, &a, &f.grant, &e), SNIB_ERR_OK);
     int64_t end = now_ms() + 20000;
@@ -366,7 +367,7 @@ struct slow {
 };
 
 static void run_until_opened(void *data, struct snib_grant g, snib_state s,
-                             snib_reason r)
+                             snib_cause r)
 {
     struct slow *slow = data;
     int64_t end = now_ms() + 20000;
@@ -570,7 +571,7 @@ static void a_pull_client_lives_in_virtual_time(void **state)
     ev = next_event(c, true);
     assert_int_equal(ev.kind, SNIB_EV_STATE);
     assert_int_equal(ev.state, SNIB_LOST);
-    assert_int_equal(ev.reason, SNIB_WHY_EXPIRED);
+    assert_int_equal(ev.cause, SNIB_CAUSE_EXPIRED);
     assert_int_equal(snib_process(c), SNIB_ERR_OK); /* callbacks run there */
     assert_int_equal(d.changes, 1);
     assert_int_equal(snib_release_start(l, ev.grant, NULL, &e), SNIB_ERR_OK);

@@ -1,4 +1,4 @@
-/* tests/unit/test_run_handles.c — several handles of one name, in one lane: they
+/* tests/unit/test_run_handles.c — several handles of one name, in one owner: they
  * share the grant, and each gives back its own hold. labels: thread */
 #include "base/mem.h"
 #include "run_memory.h"
@@ -119,7 +119,7 @@ static void the_loss_is_told_though_the_first_one_has_gone(void **state)
 }
 
 static void note_loss(void *data, struct snib_grant grant, snib_state state,
-                      snib_reason reason)
+                      snib_cause reason)
 {
     (void)grant, (void)reason;
     if (state == SNIB_LOST) {
@@ -188,7 +188,7 @@ struct ear {
 };
 
 static void hear(void *data, struct snib_grant grant, snib_state state,
-                 snib_reason reason)
+                 snib_cause reason)
 {
     struct ear *ear = data;
     (void)reason;
@@ -206,7 +206,7 @@ struct pair {
     struct snib_lock *lock[TWO];
     struct ear ear[TWO];
     struct snib_grant grant;
-    uint64_t lane;
+    uint64_t owner;
     int64_t alive;
 };
 
@@ -215,7 +215,7 @@ static void open_pair(void **state, struct pair *p, bool pull, int wants)
 {
     const char *query = pull ? "?clock=virtual" : "";
     new_space(state);
-    *p = (struct pair){.alive = snib__mem_alive(), .lane = snib_lane_new()};
+    *p = (struct pair){.alive = snib__mem_alive(), .owner = snib_owner_new()};
     p->c = open_client(query, pull);
     p->other = open_client(query, pull);
     for (int i = 0; i < TWO; i++) {
@@ -241,7 +241,7 @@ static void close_pair(struct pair *p)
 static void enter(struct pair *p, int i)
 {
     struct snib_acquire_options o = waiting(1000);
-    o.lane = p->lane;
+    o.owner = p->owner;
     assert_int_equal(snib_acquire(p->lock[i], &o, &p->grant, &e), SNIB_ERR_OK);
 }
 
@@ -260,7 +260,7 @@ static void start(struct pair *p, int i, bool pull)
     struct snib_acquire_options o = waiting(1000);
     struct snib_event ev;
     uint64_t ticket;
-    o.lane = p->lane;
+    o.owner = p->owner;
     assert_int_equal(
         snib_acquire_start(p->lock[i], &o, &p->ear[i], &ticket, &e),
         SNIB_ERR_OK);

@@ -91,7 +91,7 @@ static void freeing_a_handle_releases_what_it_holds(void **state)
     snib_lock_free(l);
     m = lock_of(c, "x");
     struct snib_acquire_options o = waiting(5000);
-    o.lane = snib_lane_new();
+    o.owner = snib_owner_new();
     assert_int_equal(snib_acquire(m, &o, &g, &e), SNIB_ERR_OK);
     snib_client_free(c); /* frees m too */
 }
@@ -147,7 +147,7 @@ static void wrong_options_are_refused(void **state)
     l = lock_of(c, "x");
     assert_int_equal(snib_acquire(l, &ao, &g, &e), SNIB_ERR_USAGE);
     ao = waiting(0);
-    ao.lane = 7;
+    ao.owner = 7;
     assert_int_equal(snib_acquire(l, &ao, &g, &e), SNIB_ERR_USAGE);
     snib_lock_free(l);
     snib_client_free(c);
@@ -224,21 +224,21 @@ static void another_thread_must_not_release(void **state)
     struct job j = {.lock = l};
     assert_int_equal(acquire(l, 0, &j.grant), SNIB_ERR_OK);
     run_thread(releases, &j);
-    assert_int_equal(j.err, SNIB_ERR_WRONG_LANE);
+    assert_int_equal(j.err, SNIB_ERR_WRONG_OWNER);
     assert_true(snib_grant_held(l, j.grant));
     assert_int_equal(snib_release(l, j.grant, &e), SNIB_ERR_OK);
     snib_lock_free(l);
     snib_client_free(c);
 }
 
-static void a_lane_of_ones_own_may_move(void **state)
+static void a_owner_of_ones_own_may_move(void **state)
 {
     (void)state;
     struct snib_client *c = open_client("", false);
     struct snib_lock *l = lock_of(c, "x");
     struct job j = {.lock = l};
     struct snib_acquire_options o = waiting(0);
-    o.lane = snib_lane_new();
+    o.owner = snib_owner_new();
     assert_int_equal(snib_acquire(l, &o, &j.grant, &e), SNIB_ERR_OK);
     run_thread(releases, &j);
     assert_int_equal(j.err, SNIB_ERR_OK);
@@ -252,7 +252,7 @@ static void a_new_thread_is_never_the_owner_of_a_dead_ones_lock(void **state)
     struct snib_client *c = open_client("", false);
     struct snib_lock *l = lock_of(c, "x");
     struct snib_acquire_options o = waiting(0);
-    o.lane = snib_lane_new();
+    o.owner = snib_owner_new();
     struct job j = {.lock = l, .wait_ms = 0};
     assert_int_equal(snib_acquire(l, &o, &j.grant, &e), SNIB_ERR_OK);
     for (int i = 0; i < 20; i++) {
@@ -382,7 +382,7 @@ int main(void)
         cmocka_unit_test_setup(another_thread_is_refused_by_a_try, new_space),
         cmocka_unit_test_setup(limits_are_kept, new_space),
         cmocka_unit_test_setup(another_thread_must_not_release, new_space),
-        cmocka_unit_test_setup(a_lane_of_ones_own_may_move, new_space),
+        cmocka_unit_test_setup(a_owner_of_ones_own_may_move, new_space),
         cmocka_unit_test_setup(
             a_new_thread_is_never_the_owner_of_a_dead_ones_lock, new_space),
         cmocka_unit_test_setup(many_threads_exclude_each_other_and_tokens_rise,

@@ -16,14 +16,14 @@
 /* -- a system that refuses ---------------------------------------------------------- */
 
 int __wrap_gethostname(char *name, size_t size);
-int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *room, size_t size,
-                      struct passwd **found);
+int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *reserve,
+                      size_t size, struct passwd **found);
 ssize_t __wrap_getrandom(void *to, size_t size, unsigned flags);
 snib_err __wrap_snib__sqlite_default_path(char *ret, size_t size,
                                           struct snib_error *reterr);
 int __real_gethostname(char *name, size_t size);
-int __real_getpwuid_r(uid_t uid, struct passwd *entry, char *room, size_t size,
-                      struct passwd **found);
+int __real_getpwuid_r(uid_t uid, struct passwd *entry, char *reserve,
+                      size_t size, struct passwd **found);
 ssize_t __real_getrandom(void *to, size_t size, unsigned flags);
 
 static bool nameless, stranger;
@@ -40,14 +40,14 @@ int __wrap_gethostname(char *name, size_t size)
     return __real_gethostname(name, size);
 }
 
-int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *room, size_t size,
-                      struct passwd **found)
+int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *reserve,
+                      size_t size, struct passwd **found)
 {
     if (stranger) {
         *found = NULL;
         return 0;
     }
-    return __real_getpwuid_r(uid, entry, room, size, found);
+    return __real_getpwuid_r(uid, entry, reserve, size, found);
 }
 
 ssize_t __wrap_getrandom(void *to, size_t size, unsigned flags)
@@ -107,7 +107,7 @@ static void a_process_is_named_by_what_the_system_knows(void **state)
     /* A command's name has 15 bytes in /proc. */
     assert_string_equal(a.program, "unit.run_self");
     assert_string_equal(a.reason, "");
-    assert_int_equal(a.since_ms + a.lane + a.held_count + a.above_count, 0);
+    assert_int_equal(a.since_ms + a.owner + a.held_count + a.above_count, 0);
     assert_false(a.leashed);
 }
 

@@ -90,14 +90,14 @@ static struct snib_lock *lock_with(struct snib_client *c, int64_t lease_ms,
 /* Everything in an event, by the table in snib.h. */
 static void is_event(const struct snib_event *ev, snib_event_kind kind,
                      uint64_t ticket, int64_t token, const void *user,
-                     snib_state state, snib_reason reason, snib_err err)
+                     snib_state state, snib_cause reason, snib_err err)
 {
     assert_int_equal(ev->kind, kind);
     assert_int_equal(ev->grant.ticket, ticket);
     assert_int_equal(ev->grant.token, token);
     assert_ptr_equal(ev->user, user);
     assert_int_equal(ev->state, state);
-    assert_int_equal(ev->reason, reason);
+    assert_int_equal(ev->cause, reason);
     assert_int_equal(ev->error.code, err);
     assert_true(!err == !*ev->error.text);
     assert_true(strlen(ev->error.text) < sizeof ev->error.text);
@@ -109,7 +109,7 @@ static void is_refused(struct snib_client *c, uint64_t ticket, const void *user,
 {
     struct snib_event ev = event_of(c);
     is_event(&ev, SNIB_EV_REFUSED, ticket, 0, user, SNIB_RELEASED,
-             SNIB_WHY_NONE, err);
+             SNIB_CAUSE_NONE, err);
 }
 
 static void is_released(struct snib_client *c, struct snib_grant g,
@@ -117,12 +117,12 @@ static void is_released(struct snib_client *c, struct snib_grant g,
 {
     struct snib_event ev = event_of(c);
     is_event(&ev, SNIB_EV_RELEASED, g.ticket, g.token, user, SNIB_RELEASED,
-             SNIB_WHY_NONE, err);
+             SNIB_CAUSE_NONE, err);
     assert_non_null(strstr(ev.error.text, says));
 }
 
 static void is_lost(struct snib_client *c, struct snib_grant g,
-                    const void *user, snib_reason reason)
+                    const void *user, snib_cause reason)
 {
     struct snib_event ev = event_of(c);
     is_event(&ev, SNIB_EV_STATE, g.ticket, g.token, user, SNIB_LOST, reason,
@@ -131,13 +131,13 @@ static void is_lost(struct snib_client *c, struct snib_grant g,
 }
 
 static struct snib_status is_now(struct snib_lock *l, struct snib_grant g,
-                                 snib_state state, snib_reason reason,
+                                 snib_state state, snib_cause reason,
                                  int64_t left_ms)
 {
     struct snib_status s;
     snib_grant_status(l, g, &s);
     assert_int_equal(s.state, state);
-    assert_int_equal(s.reason, reason);
+    assert_int_equal(s.cause, reason);
     assert_int_equal(s.left_ms, left_ms);
     return s;
 }
@@ -149,7 +149,7 @@ static struct snib_grant granted(struct snib_client *c, struct snib_lock *l,
     struct snib_event ev = event_of(c);
     assert_true(ev.grant.token > 0);
     is_event(&ev, SNIB_EV_GRANTED, t, ev.grant.token, user, SNIB_HELD,
-             SNIB_WHY_NONE, SNIB_ERR_OK);
+             SNIB_CAUSE_NONE, SNIB_ERR_OK);
     return ev.grant;
 }
 
@@ -169,7 +169,7 @@ static void each_event_has_what_its_kind_says(void **state)
     snib_cancel(c, t);
     is_refused(c, t, &two, SNIB_ERR_CANCELLED);
     advance(c, 500); /* its fixed lease ends */
-    is_lost(c, g, &one, SNIB_WHY_EXPIRED);
+    is_lost(c, g, &one, SNIB_CAUSE_EXPIRED);
     assert_int_equal(snib_release_start(l, g, &three, &e), SNIB_ERR_OK);
     is_released(c, g, &three, SNIB_ERR_LOST, "expired");
     g = granted(c, l, &one);
@@ -186,13 +186,13 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
     enum how { EXPIRED, HOLD_MAX, STOLEN, REVOKED };
     static const struct {
         enum how how;
-        snib_reason reason;
+        snib_cause reason;
         const char *says;
     } t[] = {
-        {EXPIRED, SNIB_WHY_EXPIRED, "expired: the lease was fixed"},
-        {HOLD_MAX, SNIB_WHY_HOLD_MAX, "hold-max: held for as long as"},
-        {STOLEN, SNIB_WHY_STOLEN, "stolen: the store does not know"},
-        {REVOKED, SNIB_WHY_REVOKED, "revoked by "},
+        {EXPIRED, SNIB_CAUSE_EXPIRED, "expired: the lease was fixed"},
+        {HOLD_MAX, SNIB_CAUSE_HOLD_MAX, "hold-max: held for as long as"},
+        {STOLEN, SNIB_CAUSE_STOLEN, "stolen: the store does not know"},
+        {REVOKED, SNIB_CAUSE_REVOKED, "revoked by "},
     };
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib_client *c = pull();
@@ -225,9 +225,9 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
         }
         assert_true(t[i].how != REVOKED || strstr(words, ": too long"));
         assert_int_equal(snib_release_start(l, g, &l, &e), SNIB_ERR_OK);
-        is_released(c, g, &l, SNIB_ERR_LOST, snib_reason_text(t[i].reason));
+        is_released(c, g, &l, SNIB_ERR_LOST, snib_cause_text(t[i].reason));
         /* given back: nothing more to say */
-        (void)is_now(l, g, SNIB_RELEASED, SNIB_WHY_NONE, 0);
+        (void)is_now(l, g, SNIB_RELEASED, SNIB_CAUSE_NONE, 0);
         snib_grant_explain(l, g, words, sizeof words);
         assert_string_equal(words, "");
         snib_lock_free(l);
@@ -284,7 +284,7 @@ static void each_of_many_waits_has_its_own_limit(void **state)
         int i = (int)((uint64_t *)ev.user - ticket);
         assert_in_range(i, 0, N - 1);
         is_event(&ev, SNIB_EV_REFUSED, ticket[i], 0, &ticket[i], SNIB_RELEASED,
-                 SNIB_WHY_NONE, SNIB_ERR_TIMEOUT);
+                 SNIB_CAUSE_NONE, SNIB_ERR_TIMEOUT);
         assert_int_equal(10 * (1 + 7 * i % N), ms);
         assert_false(told[i]);
         told[i] = true;
@@ -313,17 +313,17 @@ static void what_is_left_counts_down_to_the_loss(void **state)
         struct snib_lock *l = lock_with(c, t[i].lease, true, t[i].hold_max);
         struct snib_grant g = granted(c, l, NULL);
         struct snib_status s =
-            is_now(l, g, SNIB_HELD, SNIB_WHY_NONE, t[i].left);
+            is_now(l, g, SNIB_HELD, SNIB_CAUSE_NONE, t[i].left);
         assert_int_equal(s.held_ms, 0);
         advance(c, t[i].left - 1);
-        s = is_now(l, g, SNIB_HELD, SNIB_WHY_NONE, 1);
+        s = is_now(l, g, SNIB_HELD, SNIB_CAUSE_NONE, 1);
         assert_int_equal(s.held_ms, t[i].left - 1);
         no_event(c);
         /* Nobody has to run for it to be true. */
         assert_int_equal(snib_test_advance(c, 1), SNIB_ERR_OK);
         (void)is_now(l, g, SNIB_LOST,
-                     t[i].left == t[i].hold_max ? SNIB_WHY_HOLD_MAX
-                                                : SNIB_WHY_EXPIRED,
+                     t[i].left == t[i].hold_max ? SNIB_CAUSE_HOLD_MAX
+                                                : SNIB_CAUSE_EXPIRED,
                      0);
         assert_false(snib_grant_held(l, g));
         snib_lock_free(l);
@@ -480,17 +480,18 @@ static void a_line_without_descriptors_is_told(void **state)
 {
     (void)state;
     struct snib_client *c = open_client("", false);
-    assert_int_equal(c->line[0].bell, -1);
+    assert_int_equal(c->sock[0].waker, -1);
     struct rlimit was = take_descriptors();
-    snib_err err = snib__line_furnish(c, 0), again = snib__line_furnish(c, 0);
+    snib_err err = snib__socket_furnish(c, 0),
+             again = snib__socket_furnish(c, 0);
     give_descriptors(was);
     assert_int_equal(err, SNIB_ERR_LIMIT);
     assert_int_equal(again, SNIB_ERR_LIMIT);
-    assert_int_equal(snib__line_furnish(c, 0), SNIB_ERR_OK);
-    assert_true(c->line[0].bell >= 0);
-    int bell = c->line[0].bell;
-    assert_int_equal(snib__line_furnish(c, 0), SNIB_ERR_OK);
-    assert_int_equal(c->line[0].bell, bell); /* once */
+    assert_int_equal(snib__socket_furnish(c, 0), SNIB_ERR_OK);
+    assert_true(c->sock[0].waker >= 0);
+    int waker = c->sock[0].waker;
+    assert_int_equal(snib__socket_furnish(c, 0), SNIB_ERR_OK);
+    assert_int_equal(c->sock[0].waker, waker); /* once */
     snib_client_free(c);
 }
 
@@ -540,7 +541,7 @@ struct told {
     _Atomic uint64_t ticket;
 };
 
-static void note(void *data, struct snib_grant g, snib_state s, snib_reason r)
+static void note(void *data, struct snib_grant g, snib_state s, snib_cause r)
 {
     struct told *t = data;
     atomic_store(&t->state, (int)s);
@@ -555,7 +556,7 @@ static void a_lost_place_in_a_ring_is_told_to_its_owner(void **state)
     struct snib_client *c = open_client("", false);
     struct snib_client *other = open_client("", false);
     struct snib_ring_options o = SNIB_INIT(snib_ring_options);
-    struct snib_ring_place *p, *q;
+    struct snib_ring_membership *p, *q;
     struct told mine = {0}, others = {0};
     uint32_t ended;
     o.on_change = note;
@@ -572,7 +573,7 @@ static void a_lost_place_in_a_ring_is_told_to_its_owner(void **state)
         nap(2);
     }
     assert_int_equal(mine.state, SNIB_LOST);
-    assert_int_equal(mine.reason, SNIB_WHY_REVOKED);
+    assert_int_equal(mine.reason, SNIB_CAUSE_REVOKED);
     assert_true(mine.ticket);
     assert_int_equal(snib_ring_leave(p, &e), SNIB_ERR_LOST);
     assert_int_equal(mine.count, 1);

@@ -156,7 +156,7 @@ static void a_lock_lost_inside_is_told_by_the_end(void **state)
     assert_false(snib_grant_held(lock, s.grant));
     snib_scope_end(&s);
     assert_int_equal(s.err, SNIB_ERR_LOST);
-    /* The lane has unwound: it may ask again. */
+    /* The owner has unwound: it may ask again. */
     assert_int_equal(snib_test_expire(client, "x"), SNIB_ERR_OK);
     assert_true(returns_from_inside() > 0);
 }

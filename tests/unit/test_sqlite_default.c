@@ -213,17 +213,17 @@ static int use_and_open_another(void)
     snib__host_read(&host);
     begin_user(false, &user);
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
-        struct snib__place p;
+        struct snib__lockfile p;
         struct snib_error e = {0};
         looks = 0;
-        snib_err err = snib__place_open(&p, paths[i], &host, &e);
-        bool sole = !err && snib__place_is_sole(&p);
+        snib_err err = snib__lockfile_open(&p, paths[i], &host, &e);
+        bool sole = !err && snib__lockfile_is_sole(&p);
         if (err || looks || sole) {
             print_error("%d, %d looks, %d: %s\n", (int)err, looks, sole,
                         e.text);
             return 2;
         }
-        snib__place_close(&p);
+        snib__lockfile_close(&p);
     }
     bool told = snib__sqlite_default_path(a, sizeof a, NULL) && looks > 1;
     kill(user, SIGKILL);
@@ -327,9 +327,9 @@ static int groups_fail,
 static bool none_left; /* no descriptor, from there on           */
 
 int __real_getgrgid_r(gid_t, struct group *, char *, size_t, struct group **);
-int __wrap_getgrgid_r(gid_t id, struct group *gr, char *room, size_t size,
+int __wrap_getgrgid_r(gid_t id, struct group *gr, char *reserve, size_t size,
                       struct group **ret);
-int __wrap_getgrgid_r(gid_t id, struct group *gr, char *room, size_t size,
+int __wrap_getgrgid_r(gid_t id, struct group *gr, char *reserve, size_t size,
                       struct group **ret)
 {
     *ret = NULL;
@@ -340,7 +340,7 @@ int __wrap_getgrgid_r(gid_t id, struct group *gr, char *room, size_t size,
     if (e == EINTR) { /* once */
         group_fails = 0;
     }
-    return e ? e : __real_getgrgid_r(id, gr, room, size, ret);
+    return e ? e : __real_getgrgid_r(id, gr, reserve, size, ret);
 }
 
 int __real_getgroups(int size, gid_t *ret);
@@ -354,10 +354,10 @@ int __wrap_getgroups(int size, gid_t *ret)
     return __real_getgroups(size, ret);
 }
 
-int __wrap___getgroups_chk(int size, gid_t *ret, size_t room);
-int __wrap___getgroups_chk(int size, gid_t *ret, size_t room)
+int __wrap___getgroups_chk(int size, gid_t *ret, size_t reserve);
+int __wrap___getgroups_chk(int size, gid_t *ret, size_t reserve)
 {
-    assert_true((size_t)size * sizeof *ret <= room);
+    assert_true((size_t)size * sizeof *ret <= reserve);
     return __wrap_getgroups(size, ret);
 }
 

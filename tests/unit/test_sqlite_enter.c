@@ -37,14 +37,14 @@ int __real_flock(int fd, int how);
 int __wrap_flock(int fd, int how);
 int __wrap_flock(int fd, int how)
 {
-    static int turn;
+    static int claim;
     if (how & LOCK_EX) {
         comes_to(EXCLUSIVE);
-        turn++;
+        claim++;
     }
     if (how == LOCK_UN) {
         comes_to(UNLOCK);
-    } else if (stop.twice && turn % 2) {
+    } else if (stop.twice && claim % 2) {
         errno = EWOULDBLOCK;
         return -1;
     }

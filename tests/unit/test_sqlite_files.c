@@ -173,11 +173,11 @@ static void the_note_alone_is_written_anew(void **state)
 static void a_note_that_comes_late_is_waited_for(void **state)
 {
     const struct timespec late = {.tv_nsec = 300000000}; /* the fault itself */
-    char bells[sizeof path + 8];
+    char notifiers[sizeof path + 8];
     (void)state;
     newcomer_is_told(try_once, "ok");
-    snprintf(bells, sizeof bells, "%s-bells", path);
-    int fd = open(bells, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(notifiers, sizeof notifiers, "%s-bells", path);
+    int fd = open(notifiers, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_return_code(flock(fd, LOCK_SH), 0);
     shell("mv -T locks.db-bells/files aside");
     struct process p = begin(try_once);

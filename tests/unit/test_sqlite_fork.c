@@ -251,12 +251,12 @@ static void *open_one(void *arg)
 static void fork_beside_one_that_stands(void)
 {
     pthread_t thread;
-    char bells[160];
+    char notifiers[160];
     void *late = NULL;
-    snprintf(bells, sizeof bells, "%s-bells", path);
+    snprintf(notifiers, sizeof notifiers, "%s-bells", path);
     struct snib_client *c = must_open(NULL);
     snib_client_free(c);
-    int fd = open(bells, O_RDONLY | O_DIRECTORY);
+    int fd = open(notifiers, O_RDONLY | O_DIRECTORY);
     if (flock(fd, LOCK_EX)) { /* as one who opens the file, and stands still */
         _exit(6);
     }

@@ -178,12 +178,12 @@ static void what_a_group_may_do_to_its_file_is_well(void **state)
     open_peers(1);
     assert_int_equal(chmod(path, 0660), 0);
     assert_int_equal(consult("permissions")->level, SNIB_LEVEL_WARN);
-    self_of(0)->place.shared = true;
+    self_of(0)->lockfile.shared = true;
     const struct finding *f = consult("permissions");
     assert_int_equal(f->level, SNIB_LEVEL_OK);
     assert_memory_equal(f->text, "file 0660 uid ", 14);
     assert_string_equal(f->remedy, "");
-    self_of(0)->place.shared = false;
+    self_of(0)->lockfile.shared = false;
 }
 
 static void who_keeps_the_file_busy_is_told(void **state)

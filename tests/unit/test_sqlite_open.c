@@ -184,9 +184,9 @@ static int entries(const char *suffix)
 /* Nobody's flock is on the folder of bells. */
 static bool is_let_go(void)
 {
-    char bells[160];
-    snprintf(bells, sizeof bells, "%s-bells", path);
-    int fd = open(bells, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char notifiers[160];
+    snprintf(notifiers, sizeof notifiers, "%s-bells", path);
+    int fd = open(notifiers, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool ok = fd < 0 || __real_flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (fd >= 0) {
         close(fd);
@@ -302,7 +302,7 @@ static void what_is_missing_is_named(void **state)
     open_peers(1);
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib_error e = {0};
-        struct snib__place p = self_of(0)->place;
+        struct snib__lockfile p = self_of(0)->lockfile;
         for (int k = 0; k < SNIB__FILES; k++) {
             char name[160];
             snprintf(name, sizeof name, "%s%s", path, suffix[k]);
@@ -354,15 +354,15 @@ static void a_descriptor_may_have_number_0(void **state)
     (void)state;
     close(0);
     int fds = open_now();
-    for (int bells = 0; bells < 2; bells++) {
+    for (int notifiers = 0; notifiers < 2; notifiers++) {
         open_peers(1);
-        struct snib__place *p = &self_of(0)->place;
+        struct snib__lockfile *p = &self_of(0)->lockfile;
         assert_int_equal(p->dir, 0);
-        if (bells) {
+        if (notifiers) {
             p->dir = fcntl(0, F_DUPFD_CLOEXEC, 3);
-            assert_int_equal(dup2(p->bells, 0), 0);
-            close(p->bells);
-            p->bells = 0;
+            assert_int_equal(dup2(p->notifiers, 0), 0);
+            close(p->notifiers);
+            p->notifiers = 0;
         }
         struct snib__request a = acquire(0, &n);
         assert_int_equal(end(0, &a), SNIB__DONE);

@@ -225,13 +225,13 @@ static void hear(void)
         process_changes();
     }
     if (i >= 0) {
-        uint32_t room = rooms[pick("room", COUNT_OF(rooms))];
-        int fd = snib__sqlite_ops.bell_fd(clients[i].inst);
-        uint32_t n = snib__sqlite_ops.rung(clients[i].inst, ids, room);
+        uint32_t reserve = rooms[pick("room", COUNT_OF(rooms))];
+        int fd = snib__sqlite_ops.notifier_fd(clients[i].inst);
+        uint32_t n = snib__sqlite_ops.notified(clients[i].inst, ids, reserve);
         tell("client %d hears %d at %s, %u unread before", i, (int)n,
-             fd_text(fd), clients[i].inst->bell.streak);
-        assert_true(n == UINT32_MAX || n <= room);
-        same_stir((const char *)ids, n <= room ? n * sizeof *ids : 0);
+             fd_text(fd), clients[i].inst->notifier.streak);
+        assert_true(n == UINT32_MAX || n <= reserve);
+        same_stir((const char *)ids, n <= reserve ? n * sizeof *ids : 0);
     }
 }
 

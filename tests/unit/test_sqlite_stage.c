@@ -6,8 +6,8 @@
 
 #include "sqlite_store.h"
 
-static struct snib__place place;
-static struct snib__bell bell;
+static struct snib__lockfile lockfile;
+static struct snib__notifier notifier;
 static char victim[160];
 static mode_t mask;
 static const char *replaced_by; /* of which call what it made is replaced     */
@@ -91,30 +91,30 @@ int __wrap_renameat2(int from_fd, const char *from, int to_fd, const char *to,
 
 static int begin(void **state)
 {
-    char bells[160];
+    char notifiers[160];
     if (fresh_dir(state)) {
         return -1;
     }
     snprintf(victim, sizeof victim, "%s/precious", dir);
-    snprintf(bells, sizeof bells, "%s/bells", dir);
+    snprintf(notifiers, sizeof notifiers, "%s/bells", dir);
     mask = umask(0);
     replaced_by = "";
     by_folder = false;
     renames_with = 0;
-    place = (struct snib__place){.shared = true};
-    if (mknod(victim, S_IFREG | 0600, 0) || mkdir(bells, 02770) ||
-        chmod(bells, 02770)) {
+    lockfile = (struct snib__lockfile){.shared = true};
+    if (mknod(victim, S_IFREG | 0600, 0) || mkdir(notifiers, 02770) ||
+        chmod(notifiers, 02770)) {
         return -1;
     }
     umask(077);
-    place.dir = place.bells = open(bells, O_RDONLY | O_DIRECTORY);
-    return place.bells < 0 || !snib__bell_init(&bell);
+    lockfile.dir = lockfile.notifiers = open(notifiers, O_RDONLY | O_DIRECTORY);
+    return lockfile.notifiers < 0 || !snib__notifier_init(&notifier);
 }
 
 static int end_of_it(void **state)
 {
-    snib__bell_free(&bell, &place, false);
-    close(place.bells);
+    snib__notifier_free(&notifier, &lockfile, false);
+    close(lockfile.notifiers);
     umask(mask);
     return remove_dir(state);
 }
@@ -122,13 +122,14 @@ static int end_of_it(void **state)
 static mode_t mode_of(const char *name)
 {
     struct stat st;
-    return fstatat(place.bells, name, &st, AT_SYMLINK_NOFOLLOW) ? 0
-                                                                : st.st_mode;
+    return fstatat(lockfile.notifiers, name, &st, AT_SYMLINK_NOFOLLOW)
+               ? 0
+               : st.st_mode;
 }
 
 static int count_entries(void)
 {
-    int n = 0, fd = openat(place.bells, ".", O_RDONLY | O_DIRECTORY);
+    int n = 0, fd = openat(lockfile.notifiers, ".", O_RDONLY | O_DIRECTORY);
     DIR *d = fdopendir(fd);
     struct dirent *e;
     while ((e = readdir(d))) {
@@ -152,21 +153,23 @@ static void assert_unchanged(void)
 static void all_is_the_groups_whatever_the_umask(void **state)
 {
     (void)state;
-    snib__bell_make(&bell, &place, (uint64_t[]){1, 2});
-    assert_int_equal(mode_of(bell.name), S_IFSOCK | 0660);
-    assert_true(snib__place_make(&place, place.dir, "file", S_IFREG));
+    snib__notifier_make(&notifier, &lockfile, (uint64_t[]){1, 2});
+    assert_int_equal(mode_of(notifier.name), S_IFSOCK | 0660);
+    assert_true(snib__lockfile_make(&lockfile, lockfile.dir, "file", S_IFREG));
     assert_int_equal(mode_of("file"), S_IFREG | 0660);
-    assert_true(snib__place_make(&place, place.dir, "folder", S_IFDIR));
+    assert_true(
+        snib__lockfile_make(&lockfile, lockfile.dir, "folder", S_IFDIR));
     assert_int_equal(mode_of("folder"), S_IFDIR | 02770);
     assert_int_equal(count_entries(), 3);
-    struct snib__bell other;
-    struct snib__ring r = {.message = SNIB__BELL_MAGIC, .size = 64};
+    struct snib__notifier other;
+    struct snib__ring r = {.message = SNIB__NOTIFIER_MAGIC, .size = 64};
     uint64_t ids[4][2];
-    snprintf(r.address, sizeof r.address, "%s", bell.name);
-    assert_true(snib__bell_init(&other));
-    assert_int_equal(snib__bell_ring(&other, &place, &r), SNIB__RING_TOLD);
-    assert_int_equal(snib__bell_rung(&bell, ids, 4), 1);
-    snib__bell_free(&other, &place, false);
+    snprintf(r.address, sizeof r.address, "%s", notifier.name);
+    assert_true(snib__notifier_init(&other));
+    assert_int_equal(snib__notifier_notify(&other, &lockfile, &r),
+                     SNIB__RING_TOLD);
+    assert_int_equal(snib__notifier_take(&notifier, ids, 4), 1);
+    snib__notifier_free(&other, &lockfile, false);
 }
 
 static void what_is_there_already_stays(void **state)
@@ -174,9 +177,9 @@ static void what_is_there_already_stays(void **state)
     char name[40];
     (void)state;
     snprintf(name, sizeof name, "%016x%016x", 1, 2);
-    assert_int_equal(symlinkat(victim, place.bells, name), 0);
-    snib__bell_make(&bell, &place, (uint64_t[]){1, 2});
-    assert_string_equal(bell.name, "");
+    assert_int_equal(symlinkat(victim, lockfile.notifiers, name), 0);
+    snib__notifier_make(&notifier, &lockfile, (uint64_t[]){1, 2});
+    assert_string_equal(notifier.name, "");
     assert_true(S_ISLNK(mode_of(name)));
     assert_int_equal(count_entries(), 1);
     assert_unchanged();
@@ -188,12 +191,14 @@ static void what_cannot_be_moved_is_told_and_leaves_nothing(void **state)
     for (int i = 0; i < 2; i++) {
         renames_with = i == 0 ? EIO : EINVAL; /* no RENAME_NOREPLACE here    */
         int told = i == 0 ? EIO : EOPNOTSUPP;
-        assert_false(snib__place_make(&place, place.dir, "file", S_IFREG));
+        assert_false(
+            snib__lockfile_make(&lockfile, lockfile.dir, "file", S_IFREG));
         assert_int_equal(errno, told);
-        assert_false(snib__place_make(&place, place.dir, "folder", S_IFDIR));
+        assert_false(
+            snib__lockfile_make(&lockfile, lockfile.dir, "folder", S_IFDIR));
         assert_int_equal(errno, told);
-        snib__bell_make(&bell, &place, (uint64_t[]){1, 2});
-        assert_string_equal(bell.name, "");
+        snib__notifier_make(&notifier, &lockfile, (uint64_t[]){1, 2});
+        assert_string_equal(notifier.name, "");
         assert_int_equal(count_entries(), 0);
     }
 }
@@ -202,16 +207,16 @@ static void a_bell_replaced_by_a_link_opens_no_file(void **state)
 {
     (void)state;
     replaced_by = "bind";
-    snib__bell_make(&bell, &place, (uint64_t[]){1, 2});
+    snib__notifier_make(&notifier, &lockfile, (uint64_t[]){1, 2});
     assert_unchanged();
-    assert_int_equal(mode_of(bell.name), S_IFSOCK | 0660);
+    assert_int_equal(mode_of(notifier.name), S_IFSOCK | 0660);
 }
 
 static void a_file_replaced_by_a_link_opens_no_other(void **state)
 {
     (void)state;
     replaced_by = "mknodat";
-    assert_true(snib__place_make(&place, place.dir, "file", S_IFREG));
+    assert_true(snib__lockfile_make(&lockfile, lockfile.dir, "file", S_IFREG));
     assert_unchanged();
     assert_int_equal(mode_of("file"), S_IFREG | 0660);
 }
@@ -222,10 +227,12 @@ static void where_it_is_made_is_nobody_elses(void **state)
     for (int i = 0; i < 2; i++) {
         by_folder = i == 1;
         replaced_by = "mkdirat";
-        assert_false(snib__place_make(&place, place.dir, "file", S_IFREG));
-        assert_false(snib__place_make(&place, place.dir, "folder", S_IFDIR));
-        snib__bell_make(&bell, &place, (uint64_t[]){1, 2});
-        assert_string_equal(bell.name, "");
+        assert_false(
+            snib__lockfile_make(&lockfile, lockfile.dir, "file", S_IFREG));
+        assert_false(
+            snib__lockfile_make(&lockfile, lockfile.dir, "folder", S_IFDIR));
+        snib__notifier_make(&notifier, &lockfile, (uint64_t[]){1, 2});
+        assert_string_equal(notifier.name, "");
         assert_unchanged();
         assert_int_equal(mode_of("file"), 0);
         assert_int_equal(mode_of("folder"), 0);

@@ -427,7 +427,7 @@ static void a_sweep_that_fails_forgets_no_token(void **state)
         taken = 0;
         fails_at = step;
         fails_with = SQLITE_FULL;
-        snib__sqlite_broom(self_of(0));
+        snib__sqlite_cleaner(self_of(0));
         fails_at = 0;
         assert_true(sqlite3_get_autocommit(self_of(0)->db.handle));
         gone = taken < step;

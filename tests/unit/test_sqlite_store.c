@@ -11,7 +11,7 @@ static void another_boot_ends_all_claims_and_keeps_tokens(void **state)
     (void)state;
     open_peers(1);
     struct snib__request a = request(SNIB__ACQUIRE, &n);
-    a.room = 31;
+    a.reserve = 31;
     run(0, &a);
     close_peer(0);
     snprintf(host.boot, sizeof host.boot, "11111111-another-boot");
@@ -36,14 +36,14 @@ static void another_boot_id_while_in_use_is_refused(void **state)
     clock_gettime(CLOCK_MONOTONIC, &from);
     struct peer p = {.client = {8, 8}};
     struct snib__url url = {.path = path};
-    struct snib__place place;
+    struct snib__lockfile lockfile;
     struct snib__db db;
     struct snib_error e = {0};
     (void)url;
-    assert_int_equal(snib__place_open(&place, path, &host, &e), 0);
-    assert_int_equal(snib__db_open(&db, &place, &host, snib__ms(50), &e),
+    assert_int_equal(snib__lockfile_open(&lockfile, path, &host, &e), 0);
+    assert_int_equal(snib__db_open(&db, &lockfile, &host, snib__ms(50), &e),
                      SNIB_ERR_CONFIG);
-    snib__place_close(&place);
+    snib__lockfile_close(&lockfile);
     assert_non_null(strstr(e.text, "boot id"));
     clock_gettime(CLOCK_MONOTONIC, &to);
     assert_true(to.tv_sec - from.tv_sec < 3);
@@ -92,11 +92,11 @@ static void broom_forgets_old_names_but_not_their_tokens(void **state)
     open_peers(1);
     struct snib__request a = acquire(0, &n), b = acquire(0, &m);
     end(0, &a);
-    snib__sqlite_broom(self_of(0));
+    snib__sqlite_cleaner(self_of(0));
     look(0, &n, SNIB__ROW_LOCK, &shown);
     assert_int_equal(shown, a.token); /* too young */
     self_of(0)->host.wall_skew_ms = 2 * 86400000;
-    snib__sqlite_broom(self_of(0));
+    snib__sqlite_cleaner(self_of(0));
     look(0, &n, SNIB__ROW_LOCK, &shown);
     assert_int_equal(shown, 0);
     assert_int_equal(look(0, &m, SNIB__ROW_HOLDER, NULL), 1);
@@ -111,7 +111,7 @@ static void broom_forgets_old_names_but_not_their_tokens(void **state)
     assert_int_equal(d.answer, SNIB__DONE);
     advance(SNIB__ASIDE_MS + 2000);
     self_of(0)->host.wall_skew_ms = 2 * 86400000;
-    snib__sqlite_broom(self_of(0));
+    snib__sqlite_cleaner(self_of(0));
     sqlite3_stmt *st;
     sqlite3_prepare_v2(self_of(0)->db.handle,
                        "SELECT (SELECT count(*) FROM claim) + "
@@ -233,7 +233,7 @@ static void broom_leaves_tokens_that_are_none(void **state)
         snprintf(text, sizeof text,
                  "INSERT INTO meta(key, value) VALUES('floor', %s)", none[i]);
         execute(text);
-        snib__sqlite_broom(self_of(0));
+        snib__sqlite_cleaner(self_of(0));
         snprintf(text, sizeof text,
                  "SELECT count(*) FROM meta WHERE key = 'floor' AND value = %s",
                  none[i]);
@@ -247,7 +247,7 @@ static void broom_leaves_tokens_that_are_none(void **state)
         snprintf(text, sizeof text, "UPDATE lock SET token = %s", none[i]);
         execute(text);
         self_of(0)->host.wall_skew_ms = INT64_C(99) * 86400000;
-        snib__sqlite_broom(self_of(0));
+        snib__sqlite_cleaner(self_of(0));
         assert_int_equal(count("SELECT count(*) FROM lock"), 1);
         assert_int_equal(count("SELECT count(*) FROM meta WHERE key = 'floor' "
                                "AND value != 0"),

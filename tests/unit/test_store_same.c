@@ -41,7 +41,7 @@ static struct mine {
 static struct snib__name names[NAMES];
 static int64_t version[NAMES], floor_seen;
 static struct snib__request change; /* the last of a value                  */
-static uint32_t companies;
+static uint32_t batches;
 
 static void execute(int client, struct snib__request *r)
 {
@@ -82,13 +82,13 @@ static void make_one(struct mine *m, int client)
     m->r.lease = snib__ms(leases[below(4)]);
     m->r.rank = (int8_t)(one_in(4) ? (int)below(3) - 1 : 0);
     m->r.delay = snib__ms(one_in(6) ? 400 : 0);
-    m->r.room = one_in(4) ? (uint32_t)below(5) : 0;
+    m->r.reserve = one_in(4) ? (uint32_t)below(5) : 0;
     m->r.floor = one_in(5) ? floor_seen : 0;
     if (other && other->holds && other->name == m->name &&
         other->client == m->client && other != m && one_in(2) &&
         ((m->r.kind == SNIB_READ && other->r.kind == SNIB_WRITE) ||
          (m->r.kind == SNIB_WRITE && other->r.kind == SNIB_READ))) {
-        memcpy(m->r.beside, other->r.id, sizeof m->r.beside);
+        memcpy(m->r.upgrade_of, other->r.id, sizeof m->r.upgrade_of);
     }
 }
 
@@ -112,8 +112,8 @@ static void chain_of_some(void)
     struct mine *of[CHAIN] = {0};
     struct snib__list chain;
     int client = (int)below(CLIENTS), want = 2 + (int)below(CHAIN - 1), n = 0;
-    uint32_t company = one_in(3) ? ++companies : 0;
-    uint8_t place = 0;
+    uint32_t batch = one_in(3) ? ++batches : 0;
+    uint8_t index = 0;
     snib__list_init(&chain);
     for (int i = 0; i < 3 * CHAIN && n < want; i++) {
         struct mine *m = &mine[below(MINE)];
@@ -131,9 +131,9 @@ static void chain_of_some(void)
             make_one(m, client);
             m->used = true;
             m->holds = false;
-            m->r.company = company;
-            m->r.place = company ? place++ : 0;
-            m->r.all = company % 2;
+            m->r.batch = batch;
+            m->r.index = batch ? index++ : 0;
+            m->r.all = batch % 2;
             r[n] = &m->r;
         } else if (!m->holds) {
             r[n] = &m->r;
@@ -141,7 +141,7 @@ static void chain_of_some(void)
             other[n] = turn_into(&m->r, one_in(2)   ? SNIB__RENEW
                                         : one_in(3) ? SNIB__CANCEL
                                                     : SNIB__RELEASE);
-            other[n].company = 0;
+            other[n].batch = 0;
             other[n].granted = 0;
             other[n].token = other[n].verb == SNIB__CANCEL ? 0 : m->r.token;
         }
@@ -158,7 +158,7 @@ static void chain_of_some(void)
         snib__unlink(&r[i]->link);
         finish(&asked[i]);
         floor_seen = r[i]->token > floor_seen ? r[i]->token : floor_seen;
-        of[i]->r.company = 0; /* asked for again, it is alone */
+        of[i]->r.batch = 0; /* asked for again, it is alone */
         if (r[i] == &of[i]->r) {
             settle(of[i]);
         } else if (r[i]->verb != SNIB__RENEW || r[i]->answer != SNIB__DONE) {
@@ -238,11 +238,11 @@ static void force_one(void)
     execute((int)below(CLIENTS), &r);
 }
 
-static void set_terms(void)
+static void set_params(void)
 {
-    struct snib__request r = request(SNIB__TERMS, &names[below(NAMES)]);
-    r.op = (uint8_t)below(SNIB__TERMS_OPEN + 1);
-    r.amount = (int64_t)below(6) - (r.op == SNIB__TERMS_ADD ? 3 : 0);
+    struct snib__request r = request(SNIB__PARAMS, &names[below(NAMES)]);
+    r.op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
+    r.amount = (int64_t)below(6) - (r.op == SNIB__PARAMS_ADD ? 3 : 0);
     execute((int)below(CLIENTS), &r);
     if (one_in(6)) {
         execute((int)below(CLIENTS), &r); /* the same once more */
@@ -278,7 +278,7 @@ static void ring(void)
 {
     uint64_t ids[64][2];
     for (int i = 0; i < CLIENTS; i++) {
-        uint32_t n = kit.ops->rung(kit.peer[i].inst, ids, 64);
+        uint32_t n = kit.ops->notified(kit.peer[i].inst, ids, 64);
         stir(&told.all, ids, n <= 64 ? n * sizeof *ids : 0);
     }
 }
@@ -308,7 +308,7 @@ static void step(void)
         }
         break;
     case 11:
-        set_terms();
+        set_params();
         break;
     case 12:
     case 13:
@@ -358,7 +358,7 @@ static void begin_run(uint64_t seed)
     memset(version, 0, sizeof version);
     memset(&change, 0, sizeof change);
     floor_seen = 0;
-    companies = 0;
+    batches = 0;
     told = (struct told){.shows = same_is_shown(seed)};
     open_peers(CLIENTS);
 }

@@ -121,7 +121,7 @@ static void a_status_is_whole(void **state)
     assert_int_equal(p->token, w.g.token);
     struct snib_status s = status_of(&w, w.g);
     assert_int_equal(s.state, SNIB_HELD);
-    assert_int_equal(s.reason, SNIB_WHY_NONE);
+    assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(s.token, p->token);
     assert_in_range(s.left_ms, 1, p->left_ms + 1000);
     assert_in_range(s.held_ms, 0, 20000);
@@ -133,7 +133,7 @@ static void a_status_is_whole(void **state)
     must(snib_release(w.lock, w.g, &e));
     s = status_of(&w, w.g);
     assert_int_equal(s.state, SNIB_RELEASED);
-    assert_int_equal(s.reason, SNIB_WHY_NONE);
+    assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(s.token, w.g.token);
     assert_int_equal(s.left_ms, 0);
     assert_int_equal(s.held_ms, 0);
@@ -153,7 +153,7 @@ static void a_status_of_a_multi_is_whole(void **state)
     memset(&s, POISON, sizeof s);
     snib_multi_status(w.multi, w.grants, &s);
     assert_int_equal(s.state, SNIB_HELD);
-    assert_int_equal(s.reason, SNIB_WHY_NONE);
+    assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_in_range(s.left_ms, 1, 30000);
     assert_true(s.member < 2);
     must(snib_release(w.second, w.grants[1], &e));
@@ -161,7 +161,7 @@ static void a_status_of_a_multi_is_whole(void **state)
     snib_multi_status(w.multi, w.grants, &s);
     assert_int_equal(s.state, SNIB_RELEASED);
     assert_int_equal(s.member, 1);
-    assert_int_equal(s.reason, SNIB_WHY_NONE);
+    assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(snib_multi_release(w.multi, w.grants, &e),
                      SNIB_ERR_NOT_HELD);
     world_end(&w);
@@ -193,7 +193,7 @@ static void a_status_of_a_candidate_is_whole(void **state)
     memset(&s, POISON, sizeof s);
     snib_elect_status(w.elect, &s);
     assert_int_equal(s.state, SNIB_FOLLOWER);
-    assert_int_equal(s.reason, SNIB_WHY_NONE);
+    assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(s.term, 0);
     assert_int_equal(s.left_ms, 0);
     world_end(&w);

@@ -140,8 +140,8 @@ static void call_off(struct world *w, const char *f)
 }
 
 /* The call of another thread; off: once it waits it is called off. */
-static void show_beside(struct world *w, const struct call *call, snib_err want,
-                        bool off)
+static void show_upgrade_of(struct world *w, const struct call *call,
+                            snib_err want, bool off)
 {
     struct waiter me = {call, w, SNIB_ERR_OK};
     pthread_t thread;
@@ -157,7 +157,7 @@ static void show_beside(struct world *w, const struct call *call, snib_err want,
 static void show_called_off(struct world *w, const struct call *call,
                             snib_err want)
 {
-    show_beside(w, call, want, true);
+    show_upgrade_of(w, call, want, true);
 }
 
 static void a_wait_that_is_called_off_says_so(void **state)
@@ -205,7 +205,7 @@ static void end_all_by_force(struct world *w)
     must(snib_force_release(w->other, "ring", 0, "told", &ended, &e));
 }
 
-/* Who asks for a lock that its lane has lost, is told so, too. What does no I/O
+/* Who asks for a lock that its owner has lost, is told so, too. What does no I/O
  * says what the client knows. */
 static void lose(struct world *w, const struct call *call)
 {
@@ -254,7 +254,7 @@ static void what_was_given_back_before_is_told_so(void **state)
 static void show_stranger(struct world *w, const struct call *call,
                           snib_err want)
 {
-    show_beside(w, call, want, false);
+    show_upgrade_of(w, call, want, false);
 }
 
 static void what_another_thread_holds_is_told_so(void **state)
@@ -269,13 +269,13 @@ static void a_wait_for_oneself_is_told_so(void **state)
     each_row(calls, .more = HELD | ONCE);
 }
 
-/* -- lanes of one's own -------------------------------------------------------------- */
+/* -- owners of one's own -------------------------------------------------------------- */
 
-/* The lane that has it starts a second acquire. */
+/* The owner that has it starts a second acquire. */
 static snib_err start_again(struct world *w)
 {
     struct snib_acquire_options o = waiting(0);
-    o.lane = snib_lane_new();
+    o.owner = snib_owner_new();
     must(snib_acquire(w->lock, &o, &w->g, &e));
     if (!w->once) {
         end_all_by_force(w);
@@ -285,7 +285,7 @@ static snib_err start_again(struct world *w)
     return snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e);
 }
 
-static void a_start_by_a_lane_that_lost_it_is_told_so(void **state)
+static void a_start_by_a_owner_that_lost_it_is_told_so(void **state)
 {
     (void)state;
     each_row(ONE("snib_acquire_start", 0, start_again), .more = OTHER);
@@ -307,12 +307,12 @@ static struct snib_lock *of_kind(struct snib_client *c, snib_kind kind)
 }
 
 /* A reader wants to write; another does already, or has ended it by force. */
-static snib_err write_beside(struct world *w, bool forced)
+static snib_err write_upgrade(struct world *w, bool forced)
 {
     struct snib_acquire_options o = waiting(0), theirs = waiting(20000);
     uint64_t ticket;
-    theirs.lane = snib_lane_new();
-    o.lane = snib_lane_new();
+    theirs.owner = snib_owner_new();
+    o.owner = snib_owner_new();
     w->lock = of_kind(w->c, SNIB_READ);
     must(snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e));
     next_event(w, SNIB_EV_GRANTED);
@@ -331,12 +331,12 @@ static snib_err write_beside(struct world *w, bool forced)
 
 static snib_err second_writer(struct world *w)
 {
-    return write_beside(w, false);
+    return write_upgrade(w, false);
 }
 
 static snib_err writer_beside_nothing(struct world *w)
 {
-    return write_beside(w, true);
+    return write_upgrade(w, true);
 }
 
 static void a_second_reader_that_wants_to_write_is_told_so(void **state)
@@ -386,7 +386,7 @@ int main(void)
         cmocka_unit_test(what_was_given_back_before_is_told_so),
         cmocka_unit_test(what_another_thread_holds_is_told_so),
         cmocka_unit_test(a_wait_for_oneself_is_told_so),
-        cmocka_unit_test(a_start_by_a_lane_that_lost_it_is_told_so),
+        cmocka_unit_test(a_start_by_a_owner_that_lost_it_is_told_so),
         cmocka_unit_test(a_start_for_oneself_is_told_so),
         cmocka_unit_test(a_second_reader_that_wants_to_write_is_told_so),
         cmocka_unit_test(a_reader_whose_grant_is_over_is_told_so),

@@ -34,7 +34,7 @@ static const struct snib_party *same(struct world *w, struct snib_lock *l,
     const struct snib_party *p = holder_of(v, request);
     assert_true(g.ticket != 0);
     assert_int_equal(g.token, p->token);
-    assert_string_equal(p->owner, snib_client_id(w->c));
+    assert_string_equal(p->client_id, snib_client_id(w->c));
     assert_false(p->self);
     return p;
 }
@@ -62,7 +62,7 @@ static void is_export(struct world *w, const struct snib_view *v)
 {
     char text[SNIB_GRANT_TEXT];
     const struct snib_party *p = &v->holders[0];
-    snprintf(text, sizeof text, "snib1:%s:%s:%lld", p->owner, p->request,
+    snprintf(text, sizeof text, "snib1:%s:%s:%lld", p->client_id, p->request,
              (long long)p->token);
     assert_string_equal(w->text, text);
 }
@@ -214,7 +214,7 @@ static void is_term(struct world *w, const struct snib_view *v)
     assert_int_equal(v->holder_count, 1);
     assert_int_equal(w->term, v->holders[0].token);
     assert_int_equal(s.state, SNIB_LEADER);
-    assert_int_equal(s.reason, SNIB_WHY_NONE);
+    assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(s.term, w->term);
     assert_in_range(s.left_ms, 1, v->holders[0].left_ms + 1);
 }
@@ -225,7 +225,7 @@ static void is_leader(struct world *w, const struct snib_view *v)
     const struct snib_party *p = &v->holders[0];
     assert_int_equal(l->term, p->token);
     assert_string_equal(l->id, p->reason);
-    assert_string_equal(l->owner, p->owner);
+    assert_string_equal(l->client_id, p->client_id);
     assert_string_equal(l->host, p->host);
     assert_string_equal(l->user, p->user);
     assert_string_equal(l->program, p->program);
@@ -244,7 +244,7 @@ static void lead(struct world *w)
 
 static void is_party(const struct snib_party *a, const struct snib_party *b)
 {
-    assert_string_equal(a->owner, b->owner);
+    assert_string_equal(a->client_id, b->client_id);
     assert_string_equal(a->host, b->host);
     assert_string_equal(a->user, b->user);
     assert_string_equal(a->program, b->program);
@@ -256,7 +256,7 @@ static void is_party(const struct snib_party *a, const struct snib_party *b)
     assert_int_equal(a->kind, b->kind);
     assert_int_equal(a->permits, b->permits);
     assert_int_equal(a->holds, b->holds);
-    assert_int_equal(a->lane, b->lane);
+    assert_int_equal(a->owner, b->owner);
     assert_int_equal(a->slot, b->slot);
     assert_in_range(a->left_ms, b->left_ms, b->left_ms + 20000);
 }

@@ -153,7 +153,7 @@ struct teller {
 };
 
 static void stops_too(void *data, struct snib_grant g, snib_state to,
-                      snib_reason why)
+                      snib_cause why)
 {
     struct teller *s = data;
     (void)g, (void)to, (void)why;

@@ -102,12 +102,12 @@ static void wait_for_story(struct story *s, int count, snib_elect_state state)
 }
 
 static void is_elect(struct snib_elect *el, snib_elect_state state,
-                     snib_reason reason, int64_t term)
+                     snib_cause reason, int64_t term)
 {
     struct snib_elect_status s;
     snib_elect_status(el, &s);
     assert_int_equal(s.state, state);
-    assert_int_equal(s.reason, reason);
+    assert_int_equal(s.cause, reason);
     assert_int_equal(s.term, term);
 }
 
@@ -121,18 +121,18 @@ static void a_store_that_is_away_is_told_to_who_leads(void **state)
     o.on_change = note;
     o.data = &story;
     must(snib_elect_new(w.c, "x", &o, &w.elect, &e));
-    is_elect(w.elect, SNIB_FOLLOWER, SNIB_WHY_NONE, 0);
+    is_elect(w.elect, SNIB_FOLLOWER, SNIB_CAUSE_NONE, 0);
     must(snib_elect_campaign(w.elect, 0, &w.term, &e));
     wait_for_story(&story, 1, SNIB_LEADER);
-    is_elect(w.elect, SNIB_LEADER, SNIB_WHY_NONE, w.term);
+    is_elect(w.elect, SNIB_LEADER, SNIB_CAUSE_NONE, w.term);
     atomic_store(&sick, SNIB_ERR_UNREACHABLE);
     must(snib_test_advance(w.other, 11000)); /* a third of the lease is over */
     wait_for_story(&story, 2, SNIB_LEADER_AT_RISK);
-    is_elect(w.elect, SNIB_LEADER_AT_RISK, SNIB_WHY_UNREACHABLE, w.term);
+    is_elect(w.elect, SNIB_LEADER_AT_RISK, SNIB_CAUSE_UNREACHABLE, w.term);
     assert_true(snib_elect_leading(w.elect));
     must(snib_test_advance(w.other, 20000));
     wait_for_story(&story, 3, SNIB_LEADER_LOST);
-    is_elect(w.elect, SNIB_LEADER_LOST, SNIB_WHY_UNREACHABLE, w.term);
+    is_elect(w.elect, SNIB_LEADER_LOST, SNIB_CAUSE_UNREACHABLE, w.term);
     assert_false(snib_elect_leading(w.elect));
     atomic_store(&sick, 0);
     assert_int_equal(snib_elect_resign(w.elect, &e), SNIB_ERR_LOST);

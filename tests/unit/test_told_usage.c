@@ -80,7 +80,7 @@ static snib_err ring_of_a_crowded_view(struct world *w)
 {
     static struct snib_party p[CROWD];
     for (int i = 0; i < CROWD; i++) {
-        p[i] = (struct snib_party){.owner = number(i), .reason = ""};
+        p[i] = (struct snib_party){.client_id = number(i), .reason = ""};
     }
     const struct snib_view v = {.name = "x",
                                 .name_size = 1,

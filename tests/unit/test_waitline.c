@@ -16,7 +16,7 @@ static struct snib_party party(int64_t pid, snib_kind kind, int64_t age_s)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (struct snib_party){.owner = "",
+    return (struct snib_party){.client_id = "",
                                .host = "h",
                                .user = "",
                                .program = "",
@@ -38,10 +38,10 @@ static struct snib_party party(int64_t pid, snib_kind kind, int64_t age_s)
 struct shown {
     const char *words;
     struct snib_party holder[3], waiter[3], closed[2];
-    const struct kind_terms *terms;
+    const struct kind_params *terms;
 };
 
-static const struct kind_terms none = KIND_TERMS_NONE;
+static const struct kind_params none = KIND_PARAMS_NONE;
 
 static size_t count_of(const struct snib_party *p, size_t most)
 {
@@ -89,7 +89,7 @@ static void are_told(const struct shown *t, size_t count)
 static void holders_of_each_kind_are_told(void **state)
 {
     (void)state;
-    static const struct kind_terms no_permit = {0, 0}, five = {5, 0};
+    static const struct kind_params no_permit = {0, 0}, five = {5, 0};
     const struct snib_party reader = party(7, SNIB_READ, DAY),
                             old_reader = party(7, SNIB_READ, MONTH),
                             one = party(7, SNIB_PERMITS, DAY),
@@ -138,7 +138,7 @@ static void holders_of_each_kind_are_told(void **state)
 static void what_keeps_a_lock_closed_that_nobody_holds_is_told(void **state)
 {
     (void)state;
-    static const struct kind_terms one_step = {-1, 1}, two_steps = {-1, 2};
+    static const struct kind_params one_step = {-1, 1}, two_steps = {-1, 2};
     struct snib_party three = party(7, SNIB_BARRIER, 1), four = three;
     struct snib_party last = party(9, SNIB_MUTEX, DAY);
     three.permits = 3;
@@ -253,7 +253,7 @@ static void a_line_is_said_at_once_then_more_and_more_rarely(void **state)
 static void a_lock_that_is_free_is_not_told(void **state)
 {
     (void)state;
-    static const struct kind_terms latch = {-1, 1};
+    static const struct kind_params latch = {-1, 1};
     const struct snib_party p = party(7, SNIB_MUTEX, DAY);
     const struct shown t[] = {
         {.words = ""},

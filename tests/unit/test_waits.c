@@ -3,8 +3,8 @@
  *   "X h=A1:1:w w=B1:2:w:3,4 w=..."
  *
  * a lock named X; h: a holder, w: a waiter, each owner:request:kind and, for
- * waiters, the requests that its lane holds (^7: that are held above it), and
- * how long it counts as alive. Owner: a letter and the lane. */
+ * waiters, the requests that its owner holds (^7: that are held above it), and
+ * how long it counts as alive. Owner: a letter and the owner. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -36,16 +36,16 @@ static void put_party(struct world *w, char *text)
 {
     struct snib__about about = {.host = "h", .pid = 1};
     bool holds = text[0] == 'h';
-    char owner[33] = "00000000000000000000000000000000", request[33];
+    char client_id[33] = "00000000000000000000000000000000", request[33];
     char *save, *part = strtok_r(text + 2, ":", &save);
-    owner[0] = part[0];
-    about.lane = atoi(part + 1);
+    client_id[0] = part[0];
+    about.owner = atoi(part + 1);
     int id = atoi(strtok_r(NULL, ":", &save));
     snprintf(request, sizeof request, "%016x%016x", (unsigned)id, 7u);
     about.since_ms = 1000 + (holds ? 0 : id);
     part = strtok_r(NULL, ":", &save);
     snib__rec_row(&w->rows, holds ? SNIB__ROW_HOLDER : SNIB__ROW_WAITER);
-    snib__rec_text(&w->rows, SNIB__F_OWNER, owner);
+    snib__rec_text(&w->rows, SNIB__F_OWNER, client_id);
     snib__rec_text(&w->rows, SNIB__F_REQUEST, request);
     snib__rec_i64(&w->rows, SNIB__F_KIND, kind_of(part[0]));
     if (part[1]) { /* a rank of its own */
@@ -158,7 +158,7 @@ static void three_in_a_ring(void **state)
     forget(&w);
 }
 
-static void two_lanes_of_one_client(void **state)
+static void two_owners_of_one_client(void **state)
 {
     (void)state;
     struct world w;
@@ -167,11 +167,11 @@ static void two_lanes_of_one_client(void **state)
     forget(&w);
 }
 
-static void a_client_is_not_a_lane(void **state)
+static void a_client_is_not_a_owner(void **state)
 {
     (void)state;
     struct world w;
-    /* A holds X by lane 1 and waits for Y by lane 2: no cycle. */
+    /* A holds X by owner 1 and waits for Y by owner 2: no cycle. */
     SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=A2:3:m:9");
     there_is_none(&w);
     /* The same grant id, said by another client. */
@@ -189,7 +189,7 @@ static void what_is_held_above_a_wait_is_held_until_it_ends(void **state)
     assert_string_equal(cycle(&w, 4, true), "4 3 ");
     assert_int_equal(snib__waits_unheard(w.g, 0, true), 550);
     forget(&w);
-    /* One of them is an ordinary lane: only the other must be heard of. */
+    /* One of them is an ordinary owner: only the other must be heard of. */
     SEE(&w, "X h=A1:1:m w=B1:4:m:2:100", "Y h=B1:2:m w=C1:3:m:^1:2900");
     assert_int_equal(w.g->sure_sets, 1);
     assert_int_equal(snib__waits_unheard(w.g, 0, true), 150);
@@ -222,7 +222,7 @@ static void two_waits_below_one_grant_are_no_edge(void **state)
     SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=C1:3:m:^1:2500",
         "Z h=E1:9:m w=D1:5:m:^1:2500");
     there_is_none(&w);
-    /* Its own lane does not hold what it says is held above it. */
+    /* Its own owner does not hold what it says is held above it. */
     SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=A1:3:m:^1:2500");
     there_is_none(&w);
     /* A stale claim: that grant is over. */
@@ -277,7 +277,7 @@ static void a_long_chain_has_an_end(void **state)
     struct world w;
     char text[200][64];
     const char *locks[201] = {NULL};
-    for (int i = 0; i < 200; i++) { /* lane i holds i+1, waits for lock i+1 */
+    for (int i = 0; i < 200; i++) { /* owner i holds i+1, waits for lock i+1 */
         snprintf(text[i], sizeof text[i], "L%d h=A%d:%d:m w=A%d:%d:m:%d", i,
                  i + 1, i + 1, i + 2, 1000 + i, i + 2);
         locks[i] = text[i];
@@ -475,7 +475,7 @@ static void a_barrier_waits_for_somebody_to_come(void **state)
 
 /* -- doubt ------------------------------------------------------------------- */
 
-static void a_lane_with_two_wishes_can_go_on(void **state)
+static void a_owner_with_two_wishes_can_go_on(void **state)
 {
     (void)state;
     struct world w;
@@ -498,7 +498,7 @@ static void one_that_left_a_common_request_waits_for_one_thing(void **state)
 {
     (void)state;
     struct world w;
-    /* Request 9 is that of several lanes, and A1, whom it names, has left. */
+    /* Request 9 is that of several owners, and A1, whom it names, has left. */
     SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=A1:3:m:1",
         "Z h=C1:8:m w=A1:9:m");
     assert_string_equal(cycle(&w, 4, true), "4 3 ");
@@ -526,7 +526,7 @@ static void who_is_shown_last_out_of_order_is_not_behind(void **state)
 {
     (void)state;
     struct world w;
-    /* B is deaf and shown behind W, whose rank is higher. */
+    /* B is unresponsive and shown behind W, whose rank is higher. */
     SEE(&w, "X h=C1:1:r w=W1:3:w9 w=B1:4:r5:2", "Y h=B1:2:m w=C1:5:m:1");
     there_is_none(&w);
     SEE(&w, "X h=C1:1:r w=W1:3:w9 w=B1:4:r12:2", "Y h=B1:2:m w=C1:5:m:1");
@@ -558,7 +558,7 @@ static void the_mark_changes_with_any_part(void **state)
     }
 }
 
-/* Lanes that take locks in one order only, each at most one wait. */
+/* Owners that take locks in one order only, each at most one wait. */
 static void ordered_locking_never_makes_a_cycle(void **state)
 {
     (void)state;
@@ -570,23 +570,23 @@ static void ordered_locking_never_makes_a_cycle(void **state)
         int top[LANES + 1] = {0};
         memset(holds, 0, sizeof holds);
         for (int l = 0; l < LOCKS; l++) {
-            unsigned lane = dice(&seed) % (LANES + 1);
+            unsigned owner = dice(&seed) % (LANES + 1);
             snprintf(text[l], sizeof text[l], "L%d", l);
             locks[l] = text[l];
-            if (lane) {
-                snprintf(text[l] + strlen(text[l]), 64, " h=A%u:%d:m", lane,
+            if (owner) {
+                snprintf(text[l] + strlen(text[l]), 64, " h=A%u:%d:m", owner,
                          l + 1);
-                snprintf(holds[lane] + strlen(holds[lane]), 16, ",%d", l + 1);
-                top[lane] = l + 1;
+                snprintf(holds[owner] + strlen(holds[owner]), 16, ",%d", l + 1);
+                top[owner] = l + 1;
             }
         }
-        for (int lane = 1; lane <= LANES; lane++) {
-            if (top[lane] < LOCKS) {
-                int want = top[lane] +
-                           (int)(dice(&seed) % (unsigned)(LOCKS - top[lane]));
+        for (int owner = 1; owner <= LANES; owner++) {
+            if (top[owner] < LOCKS) {
+                int want = top[owner] +
+                           (int)(dice(&seed) % (unsigned)(LOCKS - top[owner]));
                 snprintf(text[want] + strlen(text[want]), 128, " w=A%d:%d:m:%s",
-                         lane, 100 + lane,
-                         holds[lane][0] ? holds[lane] + 1 : "99");
+                         owner, 100 + owner,
+                         holds[owner][0] ? holds[owner] + 1 : "99");
             }
         }
         struct world w;
@@ -637,8 +637,8 @@ int main(void)
         cmocka_unit_test(nothing_is_nothing),
         cmocka_unit_test(two_in_each_others_way),
         cmocka_unit_test(three_in_a_ring),
-        cmocka_unit_test(two_lanes_of_one_client),
-        cmocka_unit_test(a_client_is_not_a_lane),
+        cmocka_unit_test(two_owners_of_one_client),
+        cmocka_unit_test(a_client_is_not_a_owner),
         cmocka_unit_test(what_is_held_above_a_wait_is_held_until_it_ends),
         cmocka_unit_test(a_wait_of_unknown_age_was_never_heard_of),
         cmocka_unit_test(two_waits_below_one_grant_are_no_edge),
@@ -659,7 +659,7 @@ int main(void)
         cmocka_unit_test(one_holder_of_permits_that_can_go_on_is_enough),
         cmocka_unit_test(its_own_permits_are_in_its_way),
         cmocka_unit_test(a_barrier_waits_for_somebody_to_come),
-        cmocka_unit_test(a_lane_with_two_wishes_can_go_on),
+        cmocka_unit_test(a_owner_with_two_wishes_can_go_on),
         cmocka_unit_test(one_that_left_a_common_request_waits_for_one_thing),
         cmocka_unit_test(who_does_not_say_what_it_holds_can_go_on),
         cmocka_unit_test(what_was_given_back_is_no_edge),

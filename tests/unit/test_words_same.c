@@ -277,7 +277,7 @@ static void tell_about(const struct snib__about *a)
     tell_text("user", a->user);
     tell_text("program", a->program);
     tell_text("reason", a->reason);
-    TELL("about", a->pid, a->start, a->since_ms, a->lane, a->held_count,
+    TELL("about", a->pid, a->start, a->since_ms, a->owner, a->held_count,
          a->above_count, a->leashed);
     for (uint32_t i = 0; i < a->held_count; i++) {
         TELL("held", (int64_t)a->held[i]);
@@ -295,7 +295,7 @@ static void write_about(void)
     a.pid = some_number();
     a.start = some_number();
     a.since_ms = some_number();
-    a.lane = some_number();
+    a.owner = some_number();
     a.held_count = one_in(2) ? below(SNIB__ABOUT_HELD + 1) : 0;
     a.above_count = below(a.held_count + 1);
     for (uint32_t i = 0; i < a.held_count; i++) {
@@ -315,7 +315,7 @@ static void read_about(void)
     struct snib__about a;
     for (uint32_t n = below(7); n; n--) {
         ADD_ONE_OF("host=", "user=", "program=", "reason=", "pid=", "start=",
-                   "since=", "leashed=", "lane=", "held=", "above=", "hosts=",
+                   "since=", "leashed=", "owner=", "held=", "above=", "hosts=",
                    "=", "", "Host=", "pid");
         ADD_ONE_OF("a", "%41%42", "%c3%A4", "%", "%4", "%00", "%zz", "%1g",
                    "12", "0", "1", "2", "01", "9223372036854775807", "-1", "1x",

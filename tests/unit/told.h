@@ -78,7 +78,7 @@ struct world {
     struct snib_grant g, got, grants[2];
     struct snib_multi *multi, *made_multi;
     struct snib_elect *elect, *made_elect;
-    struct snib_ring_place *place, *joined;
+    struct snib_ring_membership *place, *joined;
     struct snib_ring *ring;
     struct snib_view *view, **views;
     struct snib_cycle **cycles;
@@ -386,7 +386,7 @@ static struct snib_lock **pair_of(struct world *w)
 
 static snib_err leave_ring(struct world *w)
 {
-    struct snib_ring_place *p = w->place;
+    struct snib_ring_membership *p = w->place;
     w->place = NULL;
     return snib_ring_leave(p, &e);
 }
@@ -442,7 +442,7 @@ static snib_err event_of(struct world *w, snib_event_kind kind)
 {
     struct snib_event ev = next_event(w, kind);
     assert_int_equal(ev.state, SNIB_RELEASED);
-    assert_int_equal(ev.reason, SNIB_WHY_NONE);
+    assert_int_equal(ev.cause, SNIB_CAUSE_NONE);
     e = ev.error;
     return ev.error.code;
 }

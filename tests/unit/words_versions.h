@@ -126,7 +126,7 @@ static void refuse(void)
         snib__refuse_size(&r, ONE_OF(sizes));
         break;
     case 3:
-        snib__refuse_beside_over(&r);
+        snib__refuse_upgrade_over(&r);
         break;
     default:
         snib__refuse_second_upgrade(&r);

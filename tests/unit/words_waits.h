@@ -9,14 +9,14 @@
 #include "core/waits.h"
 
 static struct { /* so few that they meet                                    */
-    uint32_t owners, grants, lanes, requests;
+    uint32_t owners, grants, owner_numbers, requests;
     bool odd;
 } cast;
 
-static void put_owner(struct snib__buf *b, uint32_t owner)
+static void put_owner(struct snib__buf *b, uint32_t client_id)
 {
     char text[60];
-    snprintf(text, sizeof text, "%032x%s", owner,
+    snprintf(text, sizeof text, "%032x%s", client_id,
              cast.odd && one_in(12) ? "-and-more" : "");
     snib__rec_text(b, SNIB__F_OWNER, text + (cast.odd ? below(3) : 0));
 }
@@ -56,7 +56,7 @@ static void put_about(struct snib__buf *b)
     struct snib__about about = {.host = "h", .pid = 1};
     struct snib__buf text;
     about.since_ms = 1000 + below(4);
-    about.lane = below(cast.lanes);
+    about.owner = below(cast.owner_numbers);
     about.held_count = below(4);
     for (uint32_t i = 0; i < about.held_count; i++) {
         about.held[i] = UINT64_C(0x1111111) * below(cast.grants);
@@ -125,7 +125,7 @@ static void put_web(struct snib__buf *b)
         snib__rec_text(b, SNIB__F_OWNER, "me");
         put_request(b, 100 + i, 0);
         snib__rec_i64(b, SNIB__F_KIND, one_in(8) ? SNIB_PERMITS : 0);
-        snprintf(text, sizeof text, "since=%d&lane=%d&held=%016x",
+        snprintf(text, sizeof text, "since=%d&owner=%d&held=%016x",
                  (int)below(3) + 1, one_in(9) ? 1 : (int)i + 1,
                  (i + 1) * 0x1111111);
         snib__rec_text(b, SNIB__F_ABOUT, text);
@@ -137,10 +137,10 @@ static void put_web(struct snib__buf *b)
 static void tell_wait(const struct snib__wait *x)
 {
     tell_bytes("name", x->name_size ? x->name : "", x->name_size);
-    tell_text("owner", x->owner);
+    tell_text("owner", x->client_id);
     TELL("wait", x->lock, (int64_t)x->request[0], (int64_t)x->request[1],
          x->rank, x->kind, x->apart, x->left_ms, x->edges,
-         x->edges ? x->edge : 0, x->set, x->sure_set, x->about.lane,
+         x->edges ? x->edge : 0, x->set, x->sure_set, x->about.owner,
          x->about.held_count);
 }
 
@@ -199,7 +199,7 @@ static void look_at_waits(void)
     uint32_t locks = 1 + below(6);
     cast.owners = 1 + below(3);
     cast.grants = 2 + below(6);
-    cast.lanes = 1 + below(30);
+    cast.owner_numbers = 1 + below(30);
     cast.requests = 4 + below(40);
     cast.odd = one_in(3);
     snib__buf_init(&rows, 1 << 20);

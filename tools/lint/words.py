@@ -12,7 +12,7 @@ BANNED = ("strcpy", "stpcpy", "strcat", "sprintf", "vsprintf", "gets",
 ALLOCATION = ("malloc", "calloc", "realloc", "reallocarray", "free", "strdup",
               "strndup", "asprintf", "vasprintf", "getline")
 # realpath(3) gives memory of libc's.
-LIBC_OWNS = {"src/store/sqlite/place.c": {"free"}}
+LIBC_OWNS = {"src/store/sqlite/lockfile.c": {"free"}}
 HOST = ("printf", "vprintf", "fprintf", "vfprintf", "puts", "fputs",
         "putchar", "perror", "exit", "_exit", "quick_exit", "atexit",
         "signal", "sigaction", "setenv", "putenv", "setlocale")

@@ -2,7 +2,7 @@
 
 A block is one mark, blocks are parted by an empty line:
 
-    src/core/turn.c snib__turn_fits
+    src/core/claim.c snib__turn_fits
     rule: constant
     line: if (left < 3) {
     change: 3 -> 4

@@ -33,7 +33,7 @@ import headers  # noqa: E402
 
 LIST, PROOF = "tests/told.tsv", "docs/PROOF.md"
 BEGIN, END = "<!-- told: begin -->", "<!-- told: end -->"
-ENUMS = ("snib_event_kind", "snib_state", "snib_reason", "snib_elect_state",
+ENUMS = ("snib_event_kind", "snib_state", "snib_cause", "snib_elect_state",
          "snib_level", "snib_on_busy")
 PAGES = "docs/man"
 # Pairs that have no test yet: may only become fewer.

@@ -6,15 +6,15 @@
  *   (none) --acquire, fits----------------------> HOLDS
  *   (none) --acquire, does not, may queue-------> WAITS
  *   WAITS  --settle, alive, fits in its turn----> HOLDS (claim lease C)
- *   WAITS  --settle, first and silent-----------> DEAF
- *   WAITS, DEAF --its own poll------------------> WAITS, same rank
+ *   WAITS  --settle, first and silent-----------> unresponsive
+ *   WAITS, unresponsive --its own poll------------------> WAITS, same rank
  *   HOLDS  --acquire again, renew---------------> HOLDS, lease from now
  *   HOLDS  --until passed, release, cancel------> (none)
  *   HOLDS  --force------------------------------> REVOKED
- *   WAITS, DEAF --cancel------------------------> (none)
- *   (none) --cancel; release or cancel, re-sent-> TOMB
- *   SHARES --cancel, of BARRIER-----------------> TOMB, with its token
- *   TOMB, DEAF, REVOKED --until passed----------> (none)
+ *   WAITS, unresponsive --cancel------------------------> (none)
+ *   (none) --cancel; release or cancel, re-sent-> tombstone
+ *   SHARES --cancel, of BARRIER-----------------> tombstone, with its token
+ *   tombstone, unresponsive, REVOKED --until passed----------> (none)
  *
  * HOLDS stands for SHARES, too, where a reader or permits are asked for.
  *
@@ -44,17 +44,17 @@ static bool floor_is_sane(struct snib__book *b, const struct snib__request *r)
 
 /* done: what a repeat of a TERMS is to be told. granted: what one of a CANCEL
  * is, or 0. */
-static void tomb(struct snib__book *b, const struct snib__request *r, bool done,
-                 int64_t granted)
+static void tombstone(struct snib__book *b, const struct snib__request *r,
+                      bool done, int64_t granted)
 {
-    struct snib__claim c = {
+    struct snib__stored_claim c = {
         .request = {r->id[0], r->id[1]},
         .client = {b->client[0], b->client[1]},
-        .state = SNIB__TOMB,
+        .state = SNIB__TOMBSTONE,
         .kind = r->kind,
         .permits = done,
         .token = granted,
-        .until = snib__after(b->now, snib__ms(SNIB__TOMB_MS)),
+        .until = snib__after(b->now, snib__ms(SNIB__TOMBSTONE_MS)),
     };
     b->ops->sweep(b);
     b->ops->add(b, r->name, &c, NULL, 0);
@@ -63,7 +63,7 @@ static void tomb(struct snib__book *b, const struct snib__request *r, bool done,
 /* `prior`: our own earlier grant on this name, ended in the same step. */
 static void end_prior(struct snib__book *b, const struct snib__request *r)
 {
-    struct snib__claim c;
+    struct snib__stored_claim c;
     if (r->token && b->ops->next(b, r->name, SNIB__HOLDS, NULL, &c) &&
         snib__same_id(c.client, b->client) && c.token == r->token &&
         !snib__same_id(c.request, r->id)) {
@@ -84,19 +84,21 @@ static void answer(struct snib__request *r, snib__answer a, snib_err err)
     }
 }
 
-static void done_grant(struct snib__request *r, const struct snib__claim *c,
-                       snib_instant from, snib_duration left)
+static void done_grant(struct snib__request *r,
+                       const struct snib__stored_claim *c, snib_instant from,
+                       snib_duration left)
 {
     answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->token = c->token;
-    r->room = c->room;
+    r->reserve = c->reserve;
     r->permits = c->permits;
     r->slot = c->slot;
     r->valid_from = from;
     r->left = left;
 }
 
-static void no_revoked(struct snib__request *r, const struct snib__claim *c)
+static void no_revoked(struct snib__request *r,
+                       const struct snib__stored_claim *c)
 {
     r->answer = SNIB__NO;
     r->revoked = true;
@@ -106,7 +108,7 @@ static void no_revoked(struct snib__request *r, const struct snib__claim *c)
 /* -- verbs ------------------------------------------------------------------- */
 
 static void rearm(struct snib__book *b, struct snib__request *r,
-                  struct snib__claim *c)
+                  struct snib__stored_claim *c)
 {
     /* The repeat of a grant that still stands re-arms the lease, so that the
      * deadline may count from this very execution (H13). */
@@ -117,7 +119,8 @@ static void rearm(struct snib__book *b, struct snib__request *r,
 }
 
 static void wait_turn(struct snib__book *b, struct snib__request *r,
-                      struct snib__claim *c, const struct snib__standing *st)
+                      struct snib__stored_claim *c,
+                      const struct snib__standing *st)
 {
     snib_duration left = {-1}; /* not known: nobody holds it */
     if (st->till.ns != SNIB__NEVER.ns) {
@@ -142,16 +145,16 @@ static void wait_turn(struct snib__book *b, struct snib__request *r,
 }
 
 /* Does another reader, who lives, wait before this one to become the writer?
- * One that was deaf and comes back may meet another in its place. */
+ * One that was unresponsive and comes back may meet another in its place. */
 static bool upgrade_ahead(struct snib__book *b, const struct snib__name *name,
-                          const struct snib__claim *me)
+                          const struct snib__stored_claim *me)
 {
-    struct snib__claim c, after;
-    const struct snib__claim *from = NULL;
+    struct snib__stored_claim c, after;
+    const struct snib__stored_claim *from = NULL;
     while (b->ops->next(b, name, SNIB__WAITS, from, &c) &&
-           snib__is_id(c.beside) && !(me->id && c.id == me->id)) {
+           snib__is_id(c.upgrade_of) && !(me->id && c.id == me->id)) {
         if (!snib__reached(b->now, c.until) &&
-            snib__claims_stands(b, name, c.beside)) {
+            snib__rules_stands(b, name, c.upgrade_of)) {
             return true;
         }
         after = c;
@@ -162,21 +165,21 @@ static bool upgrade_ahead(struct snib__book *b, const struct snib__name *name,
 
 /* What can never be granted is refused at once, before it waits. */
 static bool refuse(struct snib__book *b, struct snib__request *r,
-                   struct snib__claim *me, struct snib__standing *st)
+                   struct snib__stored_claim *me, struct snib__standing *st)
 {
-    if (me->kind == SNIB_PERMITS && st->terms.size < 0 && r->capacity) {
-        st->terms.size = r->capacity;
-        b->ops->set_terms(b, r->name, &st->terms);
+    if (me->kind == SNIB_PERMITS && st->params.size < 0 && r->capacity) {
+        st->params.size = r->capacity;
+        b->ops->set_params(b, r->name, &st->params);
     }
-    if (me->kind == SNIB_PERMITS && st->terms.size < 0) {
+    if (me->kind == SNIB_PERMITS && st->params.size < 0) {
         snib__refuse_no_size(r);
     } else if (me->kind == SNIB_PERMITS &&
-               (int64_t)me->permits > st->terms.size) {
-        snib__refuse_too_many(r, st->terms.size);
-    } else if (snib__is_id(me->beside) &&
-               !snib__claims_stands(b, r->name, me->beside)) {
-        snib__refuse_beside_over(r);
-    } else if (snib__is_id(me->beside) && snib__claim_excludes(me) &&
+               (int64_t)me->permits > st->params.size) {
+        snib__refuse_too_many(r, st->params.size);
+    } else if (snib__is_id(me->upgrade_of) &&
+               !snib__rules_stands(b, r->name, me->upgrade_of)) {
+        snib__refuse_upgrade_over(r);
+    } else if (snib__is_id(me->upgrade_of) && snib__rules_excludes(me) &&
                upgrade_ahead(b, r->name, me)) {
         snib__refuse_second_upgrade(r);
     } else {
@@ -188,23 +191,24 @@ static bool refuse(struct snib__book *b, struct snib__request *r,
     return true;
 }
 
-static struct snib__claim newcomer(const struct snib__book *b,
-                                   const struct snib__request *r)
+static struct snib__stored_claim newcomer(const struct snib__book *b,
+                                          const struct snib__request *r)
 {
-    struct snib__claim c = {
+    struct snib__stored_claim c = {
         .request = {r->id[0], r->id[1]},
         .client = {b->client[0], b->client[1]},
         .kind = r->kind,
         .permits = r->permits || r->kind == SNIB_PERMITS ? r->permits : 1,
-        .room = r->room > SNIB__ROOM_MAX ? SNIB__ROOM_MAX : r->room,
+        .reserve =
+            r->reserve > SNIB__RESERVE_MAX ? SNIB__RESERVE_MAX : r->reserve,
         .floor = r->floor,
         .rank = -r->rank,
-        .beside = {r->beside[0], r->beside[1]},
+        .upgrade_of = {r->upgrade_of[0], r->upgrade_of[1]},
         .lease = r->lease,
         .delay = r->delay,
         .since = b->now,
     };
-    if (snib__is_id(c.beside)) {
+    if (snib__is_id(c.upgrade_of)) {
         c.rank = INT8_MIN;
     }
     return c;
@@ -212,7 +216,7 @@ static struct snib__claim newcomer(const struct snib__book *b,
 
 static void acquire(struct snib__book *b, struct snib__request *r)
 {
-    struct snib__claim me;
+    struct snib__stored_claim me;
     struct snib__standing st;
     int64_t shared = 0;
     if (!floor_is_sane(b, r)) {
@@ -224,15 +228,15 @@ static void acquire(struct snib__book *b, struct snib__request *r)
     }
     end_prior(b, r);
     if (b->ops->find(b, r->name, r->id, &me)) {
-        switch ((enum snib__claim_state)me.state) {
-        case SNIB__TOMB: /* a late copy of what was cancelled, H12 */
+        switch ((enum snib__stored_state)me.state) {
+        case SNIB__TOMBSTONE: /* a late copy of what was cancelled, H12 */
             answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
             return;
         case SNIB__REVOKED:
             no_revoked(r, &me);
             return;
         case SNIB__WAITS:
-        case SNIB__DEAF: /* a sign of life, before anybody is judged */
+        case SNIB__UNRESPONSIVE: /* a sign of life, before anybody is judged */
             me.state = SNIB__WAITS;
             me.until = snib__after(b->now, snib__ms(SNIB__ALIVE_MS));
             b->ops->change(b, r->name, &me);
@@ -241,31 +245,32 @@ static void acquire(struct snib__book *b, struct snib__request *r)
         case SNIB__SHARES:
             if (!snib__reached(b->now, me.until)) {
                 rearm(b, r, &me);
-                snib__claims_settle(b, r->name);
+                snib__rules_settle(b, r->name);
                 return;
             }
-            if (!snib__claims_is_over(
-                    b, &me)) { /* its lock-delay runs: ask anew */
+            if (!snib__rules_is_over(b,
+                                     &me)) { /* its lock-delay runs: ask anew */
                 answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
                 return;
             }
-            snib__claims_drop(b, r->name, &me);
+            snib__rules_drop(b, r->name, &me);
             me = newcomer(b, r);
             break;
         }
     } else {
         me = newcomer(b, r);
     }
-    snib__claims_survey(b, r->name, r, &st);
+    snib__rules_survey(b, r->name, r, &st);
     if (refuse(b, r, &me, &st)) {
-        snib__claims_walk(b, r->name, &st, NULL, false, &shared);
+        snib__rules_walk(b, r->name, &st, NULL, false, &shared);
         return;
     }
-    if (me.permits == 0 && st.terms.size > st.permits) { /* all that are left */
-        me.permits = (uint32_t)(st.terms.size - st.permits);
+    if (me.permits == 0 &&
+        st.params.size > st.permits) { /* all that are left */
+        me.permits = (uint32_t)(st.params.size - st.permits);
     }
     bool mine = me.permits > 0 &&
-                snib__claims_walk(b, r->name, &st, &me, r->may_queue, &shared);
+                snib__rules_walk(b, r->name, &st, &me, r->may_queue, &shared);
     if (b->err) {
         return;
     }
@@ -274,7 +279,7 @@ static void acquire(struct snib__book *b, struct snib__request *r)
         return;
     }
     me.slot = st.slot;
-    snib__claims_hold(b, r->name, &me, r->lease, &shared);
+    snib__rules_hold(b, r->name, &me, r->lease, &shared);
     if (b->err) {
         return;
     }
@@ -288,15 +293,16 @@ static void acquire(struct snib__book *b, struct snib__request *r)
 
 /* This request's grant with this token, if it stands. */
 static bool own(struct snib__book *b, const struct snib__request *r,
-                struct snib__claim *ret)
+                struct snib__stored_claim *ret)
 {
-    return b->ops->find(b, r->name, r->id, ret) && snib__claim_holds(ret) &&
-           ret->token == r->token && !snib__reached(b->now, ret->until);
+    return b->ops->find(b, r->name, r->id, ret) &&
+           snib__rules_claim_holds(ret) && ret->token == r->token &&
+           !snib__reached(b->now, ret->until);
 }
 
 static void renew(struct snib__book *b, struct snib__request *r)
 {
-    struct snib__claim c;
+    struct snib__stored_claim c;
     /* Compare id and token, never create (H15). */
     if (own(b, r, &c) && r->only_asks) {
         if (r->listen) { /* a change names where to ring */
@@ -309,7 +315,7 @@ static void renew(struct snib__book *b, struct snib__request *r)
         rearm(b, r, &c);
         return;
     }
-    snib__claims_settle(b, r->name);
+    snib__rules_settle(b, r->name);
     if (b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__REVOKED) {
         no_revoked(r, &c);
         return;
@@ -319,22 +325,22 @@ static void renew(struct snib__book *b, struct snib__request *r)
 
 static void release(struct snib__book *b, struct snib__request *r)
 {
-    struct snib__claim c;
+    struct snib__stored_claim c;
     if (own(b, r, &c)) {
-        snib__claims_drop(b, r->name, &c);
+        snib__rules_drop(b, r->name, &c);
         if (r->resent) {
-            tomb(b, r, true, 0);
+            tombstone(b, r, true, 0);
         }
-        snib__claims_settle(b, r->name);
+        snib__rules_settle(b, r->name);
         answer(r, SNIB__DONE, SNIB_ERR_OK);
         return;
     }
-    snib__claims_settle(b, r->name);
+    snib__rules_settle(b, r->name);
     if (!b->ops->find(b, r->name, r->id, &c)) {
         if (r->resent) {
-            tomb(b, r, true, 0);
+            tombstone(b, r, true, 0);
         }
-    } else if (c.state == SNIB__TOMB) { /* an earlier copy did it */
+    } else if (c.state == SNIB__TOMBSTONE) { /* an earlier copy did it */
         answer(r, SNIB__DONE, SNIB_ERR_OK);
         return;
     } else if (c.state == SNIB__REVOKED) {
@@ -346,25 +352,25 @@ static void release(struct snib__book *b, struct snib__request *r)
 
 static void cancel(struct snib__book *b, struct snib__request *r)
 {
-    struct snib__claim c;
-    bool leave_tomb = true;
+    struct snib__stored_claim c;
+    bool leave_tombstone = true;
     int64_t granted = 0;
     end_prior(b, r);
     if (b->ops->find(b, r->name, r->id, &c)) {
-        bool waited = c.state == SNIB__WAITS || c.state == SNIB__DEAF;
+        bool waited = c.state == SNIB__WAITS || c.state == SNIB__UNRESPONSIVE;
         granted = waited ? 0 : c.token;
-        leave_tomb = c.state != SNIB__TOMB &&
-                     (r->resent || (granted && c.kind == SNIB_BARRIER));
-        if (snib__claim_holds(&c)) {
-            snib__claims_drop(b, r->name, &c);
-        } else if (c.state != SNIB__TOMB) {
+        leave_tombstone = c.state != SNIB__TOMBSTONE &&
+                          (r->resent || (granted && c.kind == SNIB_BARRIER));
+        if (snib__rules_claim_holds(&c)) {
+            snib__rules_drop(b, r->name, &c);
+        } else if (c.state != SNIB__TOMBSTONE) {
             b->ops->remove(b, r->name, &c);
         }
     }
-    if (leave_tomb) {
-        tomb(b, r, true, granted);
+    if (leave_tombstone) {
+        tombstone(b, r, true, granted);
     }
-    snib__claims_settle(b, r->name);
+    snib__rules_settle(b, r->name);
     answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->granted = granted;
 }
@@ -374,8 +380,8 @@ static void cancel(struct snib__book *b, struct snib__request *r)
 static void mend(struct snib__book *b, const struct snib__name *name,
                  int64_t highest)
 {
-    struct snib__claim c, after;
-    const struct snib__claim *from = NULL;
+    struct snib__stored_claim c, after;
+    const struct snib__stored_claim *from = NULL;
     if (!snib__is_token(b->ops->token(b, name))) {
         b->ops->mend_token(b, name, highest);
     }
@@ -390,15 +396,15 @@ static void mend(struct snib__book *b, const struct snib__name *name,
 
 static void force(struct snib__book *b, struct snib__request *r)
 {
-    struct snib__claim c;
+    struct snib__stored_claim c;
     uint32_t count = 0;
     int64_t highest = 0;
     /* Only who holds now: a waiter that settle would let in first is not whom
      * the operator saw. */
     while (!b->err && (b->ops->next(b, r->name, SNIB__HOLDS, NULL, &c) ||
                        b->ops->next(b, r->name, SNIB__SHARES, NULL, &c))) {
-        if (snib__claims_is_over(b, &c)) {
-            snib__claims_drop(b, r->name, &c);
+        if (snib__rules_is_over(b, &c)) {
+            snib__rules_drop(b, r->name, &c);
             continue;
         }
         if (c.state == SNIB__SHARES) {
@@ -410,81 +416,82 @@ static void force(struct snib__book *b, struct snib__request *r)
         if (n) {
             memcpy(c.note, r->text, n);
         }
-        if (snib__is_token(c.token + c.room) && c.token + c.room > highest) {
-            highest = c.token + c.room;
+        if (snib__is_token(c.token + c.reserve) &&
+            c.token + c.reserve > highest) {
+            highest = c.token + c.reserve;
         }
         count += !snib__reached(b->now, c.until); /* else: it knows */
         c.state = SNIB__REVOKED;
-        c.until = snib__after(c.until, snib__ms(SNIB__TOMB_MS));
+        c.until = snib__after(c.until, snib__ms(SNIB__TOMBSTONE_MS));
         b->ops->change(b, r->name, &c);
         b->ops->granted(b, r->name, &c); /* no longer: it asks, and hears */
     }
     mend(b, r->name, highest);
     b->ops->sweep(b);
-    snib__claims_settle(b, r->name);
+    snib__rules_settle(b, r->name);
     answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->position = count; /* the caller writes the row once it is durable */
 }
 
 /* True when the terms are others now. */
-static bool apply(struct snib__request *r, struct snib__terms *t, bool *ret_no)
+static bool apply(struct snib__request *r, struct snib__params *t, bool *ret_no)
 {
-    const struct snib__terms old = *t;
+    const struct snib__params old = *t;
     *ret_no = false;
-    switch ((snib__terms_op)r->op) {
-    case SNIB__TERMS_GET:
+    switch ((snib__params_op)r->op) {
+    case SNIB__PARAMS_GET:
         break;
-    case SNIB__TERMS_SIZE:
+    case SNIB__PARAMS_SIZE:
         t->size = r->amount;
         break;
-    case SNIB__TERMS_INIT:
+    case SNIB__PARAMS_INIT:
         *ret_no = t->size >= 0;
         t->size = *ret_no ? t->size : r->amount;
         break;
-    case SNIB__TERMS_ADD:
+    case SNIB__PARAMS_ADD:
         t->size += r->amount;
         break;
-    case SNIB__TERMS_GATE:
-        *ret_no = t->gate > 0;
-        t->gate = *ret_no ? t->gate : r->amount;
+    case SNIB__PARAMS_CLOSE:
+        *ret_no = t->latch > 0;
+        t->latch = *ret_no ? t->latch : r->amount;
         break;
-    case SNIB__TERMS_DOWN:
-        *ret_no = t->gate == 0;
-        t->gate = t->gate > r->amount ? t->gate - r->amount : 0;
+    case SNIB__PARAMS_DOWN:
+        *ret_no = t->latch == 0;
+        t->latch = t->latch > r->amount ? t->latch - r->amount : 0;
         break;
-    case SNIB__TERMS_OPEN:
-        t->gate = 0;
+    case SNIB__PARAMS_OPEN:
+        t->latch = 0;
         break;
     }
-    return t->size != old.size || t->gate != old.gate;
+    return t->size != old.size || t->latch != old.latch;
 }
 
 /* The answer's row is written once the step is durable: what goes into it is
  * kept in fields that this verb has no other use for. */
-static void tell_terms(struct snib__book *b, struct snib__request *r,
-                       const struct snib__terms *t, int64_t permits)
+static void tell_params(struct snib__book *b, struct snib__request *r,
+                        const struct snib__params *t, int64_t permits)
 {
-    const struct snib__claim end = {.rank = INT8_MAX, .id = INT64_MAX};
+    const struct snib__stored_claim end = {.rank = INT8_MAX, .id = INT64_MAX};
     r->token = t->size;
-    r->floor = t->gate;
+    r->floor = t->latch;
     r->permits = (uint32_t)permits;
-    r->room = b->ops->before(b, r->name, &end);
+    r->reserve = b->ops->before(b, r->name, &end);
     answer(r, SNIB__DONE, SNIB_ERR_OK);
 }
 
 /* A question changes nothing, so that a store may answer it beside its
  * writers: who is over is not counted, and stays. */
-static void read_terms(struct snib__book *b, struct snib__request *r)
+static void read_params(struct snib__book *b, struct snib__request *r)
 {
     static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
-    struct snib__terms t;
+    struct snib__params t;
     int64_t permits = 0;
-    b->ops->terms(b, r->name, &t);
+    b->ops->params(b, r->name, &t);
     for (int i = 0; i < 2; i++) {
-        struct snib__claim c, after;
-        const struct snib__claim *from = NULL;
+        struct snib__stored_claim c, after;
+        const struct snib__stored_claim *from = NULL;
         while (!b->err && b->ops->next(b, r->name, states[i], from, &c)) {
-            if (c.kind == SNIB_PERMITS && !snib__claims_is_over(b, &c)) {
+            if (c.kind == SNIB_PERMITS && !snib__rules_is_over(b, &c)) {
                 permits += c.permits;
             }
             after = c;
@@ -492,46 +499,47 @@ static void read_terms(struct snib__book *b, struct snib__request *r)
         }
     }
     r->position = 1;
-    tell_terms(b, r, &t, permits);
+    tell_params(b, r, &t, permits);
 }
 
-static void terms(struct snib__book *b, struct snib__request *r)
+static void params(struct snib__book *b, struct snib__request *r)
 {
-    struct snib__claim c;
+    struct snib__stored_claim c;
     struct snib__standing st;
     int64_t none;
     bool no = false;
-    if (r->op == SNIB__TERMS_GET) {
-        read_terms(b, r);
+    if (r->op == SNIB__PARAMS_GET) {
+        read_params(b, r);
         return;
     }
-    bool repeat = b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__TOMB;
-    snib__claims_survey(b, r->name, NULL, &st);
-    if (r->op == SNIB__TERMS_ADD && !repeat) {
-        int64_t size = st.terms.size + r->amount;
-        if (st.terms.size < 0) {
+    bool repeat =
+        b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__TOMBSTONE;
+    snib__rules_survey(b, r->name, NULL, &st);
+    if (r->op == SNIB__PARAMS_ADD && !repeat) {
+        int64_t size = st.params.size + r->amount;
+        if (st.params.size < 0) {
             snib__refuse_no_size(r);
             return;
         }
         if (size < 0 || size > SNIB_PERMITS_MAX) {
-            snib__refuse_size(r, st.terms.size);
+            snib__refuse_size(r, st.params.size);
             return;
         }
     }
     if (repeat) {
         no = c.permits == 0;
-    } else if (apply(r, &st.terms, &no)) {
-        b->ops->set_terms(b, r->name, &st.terms);
-        snib__claims_walk(b, r->name, &st, NULL, false, &none);
+    } else if (apply(r, &st.params, &no)) {
+        b->ops->set_params(b, r->name, &st.params);
+        snib__rules_walk(b, r->name, &st, NULL, false, &none);
     }
     if (!repeat) {
-        tomb(b, r, !no, 0);
+        tombstone(b, r, !no, 0);
     }
     r->position = !no;
-    tell_terms(b, r, &st.terms, st.permits);
+    tell_params(b, r, &st.params, st.permits);
 }
 
-void snib__claims_run(struct snib__book *b, struct snib__request *r)
+void snib__rules_run(struct snib__book *b, struct snib__request *r)
 {
     b->asker = r;
     r->revoked = false;
@@ -551,8 +559,8 @@ void snib__claims_run(struct snib__book *b, struct snib__request *r)
     case SNIB__FORCE:
         force(b, r);
         break;
-    case SNIB__TERMS:
-        terms(b, r);
+    case SNIB__PARAMS:
+        params(b, r);
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
@@ -566,43 +574,43 @@ void snib__claims_run(struct snib__book *b, struct snib__request *r)
     b->asker = NULL;
 }
 
-bool snib__claims_end(struct snib__book *b, const struct snib__name *name,
-                      const uint64_t request[2], int64_t token)
+bool snib__rules_end(struct snib__book *b, const struct snib__name *name,
+                     const uint64_t request[2], int64_t token)
 {
-    struct snib__claim c;
-    bool there = b->ops->find(b, name, request, &c) && snib__claim_holds(&c) &&
-                 c.token == token;
+    struct snib__stored_claim c;
+    bool there = b->ops->find(b, name, request, &c) &&
+                 snib__rules_claim_holds(&c) && c.token == token;
     if (there) {
-        snib__claims_drop(b, name, &c);
+        snib__rules_drop(b, name, &c);
     }
-    snib__claims_settle(b, name);
+    snib__rules_settle(b, name);
     return there;
 }
 
-void snib__claims_clear(struct snib__book *b, const struct snib__name *name)
+void snib__rules_clear(struct snib__book *b, const struct snib__name *name)
 {
-    struct snib__claim c;
+    struct snib__stored_claim c;
     while (!b->err && (b->ops->next(b, name, SNIB__HOLDS, NULL, &c) ||
                        b->ops->next(b, name, SNIB__SHARES, NULL, &c))) {
-        snib__claims_drop(b, name, &c);
+        snib__rules_drop(b, name, &c);
     }
 }
 
-snib_err snib__claims_put(struct snib__book *b, const struct snib__name *name,
-                          struct snib__claim *c)
+snib_err snib__rules_put(struct snib__book *b, const struct snib__name *name,
+                         struct snib__stored_claim *c)
 {
-    snib__claims_hold(b, name, c, c->lease, NULL);
+    snib__rules_hold(b, name, c, c->lease, NULL);
     if (!b->err) {
         b->ops->add(b, name, c, NULL, 0);
     }
     return b->err;
 }
 
-bool snib__claims_look(snib_instant now, const struct snib__claim *c,
-                       struct snib__request *r)
+bool snib__rules_inspect(snib_instant now, const struct snib__stored_claim *c,
+                         struct snib__request *r)
 {
-    snib_duration given = snib__claim_lease(c->lease);
-    if (!snib__claim_holds(c) ||
+    snib_duration given = snib__push_lease(c->lease);
+    if (!snib__rules_claim_holds(c) ||
         snib__between(now, c->until).ns < given.ns / 2) {
         return false;
     }

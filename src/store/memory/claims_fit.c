@@ -22,10 +22,10 @@ static int64_t last_token(struct snib__book *b, const struct snib__name *name)
 /* token = max(last + 1, unix ms * 1024, floor + 1), H19 to H22. `last`
  * includes the room of the grant before. */
 static int64_t next_token(struct snib__book *b, const struct snib__name *name,
-                          int64_t floor, uint32_t room)
+                          int64_t floor, uint32_t reserve)
 {
     int64_t clock = b->wall_ms * 1024, last;
-    if (clock + SNIB__ROOM_MAX >= SNIB__TOKEN_END) {
+    if (clock + SNIB__RESERVE_MAX >= SNIB__TOKEN_END) {
         b->err = SNIB_ERR_CONFIG;
         return 0;
     }
@@ -38,7 +38,7 @@ static int64_t next_token(struct snib__book *b, const struct snib__name *name,
     }
     int64_t t = last >= floor ? last + 1 : floor + 1;
     t = t > clock ? t : clock;
-    b->ops->set_token(b, name, t + room);
+    b->ops->set_token(b, name, t + reserve);
     return t;
 }
 
@@ -51,12 +51,12 @@ static void mark(uint64_t slots[SNIB__SLOT_WORDS], uint32_t from, uint32_t slot)
     }
 }
 
-static void occupy(struct snib__standing *st, const struct snib__claim *c,
-                   uint32_t slot)
+static void occupy(struct snib__standing *st,
+                   const struct snib__stored_claim *c, uint32_t slot)
 {
     st->count++;
     st->till = snib__sooner(st->till, snib__after(c->until, c->delay));
-    if (snib__claim_excludes(c)) {
+    if (snib__rules_excludes(c)) {
         st->sole = true;
         st->holder[0] = c->request[0];
         st->holder[1] = c->request[1];
@@ -72,8 +72,8 @@ static void taken(struct snib__book *b, const struct snib__name *name,
                   const struct snib__standing *st, uint32_t from, bool mine,
                   uint64_t ret[SNIB__SLOT_WORDS])
 {
-    struct snib__claim c, after;
-    const struct snib__claim *at = NULL;
+    struct snib__stored_claim c, after;
+    const struct snib__stored_claim *at = NULL;
     for (int i = 0; i < SNIB__SLOT_WORDS; i++) {
         ret[i] = from ? 0 : st->slots[i];
     }
@@ -104,8 +104,8 @@ static uint32_t free_slot(struct snib__book *b, const struct snib__name *name,
     }
 }
 
-void snib__claims_drop(struct snib__book *b, const struct snib__name *name,
-                       const struct snib__claim *c)
+void snib__rules_drop(struct snib__book *b, const struct snib__name *name,
+                      const struct snib__stored_claim *c)
 {
     b->ops->remove(b, name, c);
     if (c->state == SNIB__SHARES) {
@@ -115,30 +115,30 @@ void snib__claims_drop(struct snib__book *b, const struct snib__name *name,
 
 /* The lock-delay keeps others out after the end of a lease; the owner has
  * lost it all the same. */
-bool snib__claims_is_over(const struct snib__book *b,
-                          const struct snib__claim *c)
+bool snib__rules_is_over(const struct snib__book *b,
+                         const struct snib__stored_claim *c)
 {
     return snib__reached(b->now, snib__after(c->until, c->delay));
 }
 
-void snib__claims_survey(struct snib__book *b, const struct snib__name *name,
-                         const struct snib__request *look,
-                         struct snib__standing *ret)
+void snib__rules_survey(struct snib__book *b, const struct snib__name *name,
+                        const struct snib__request *look,
+                        struct snib__standing *ret)
 {
     static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
     *ret = (struct snib__standing){.till = SNIB__NEVER};
-    b->ops->terms(b, name, &ret->terms);
+    b->ops->params(b, name, &ret->params);
     for (int i = 0; i < 2; i++) {
-        struct snib__claim c, after;
-        const struct snib__claim *from = NULL;
+        struct snib__stored_claim c, after;
+        const struct snib__stored_claim *from = NULL;
         while (!b->err && b->ops->next(b, name, states[i], from, &c)) {
-            bool over = snib__claims_is_over(b, &c);
+            bool over = snib__rules_is_over(b, &c);
             if (!over && look && c.delay.ns == 0 &&
                 !snib__same_id(c.request, look->id)) {
                 over = b->ops->gone(b, &c);
             }
             if (over) {
-                snib__claims_drop(b, name, &c);
+                snib__rules_drop(b, name, &c);
             } else {
                 occupy(ret, &c, c.slot);
             }
@@ -151,11 +151,11 @@ void snib__claims_survey(struct snib__book *b, const struct snib__name *name,
     }
 }
 
-bool snib__claims_stands(struct snib__book *b, const struct snib__name *name,
-                         const uint64_t request[2])
+bool snib__rules_stands(struct snib__book *b, const struct snib__name *name,
+                        const uint64_t request[2])
 {
-    struct snib__claim c;
-    return b->ops->find(b, name, request, &c) && snib__claim_holds(&c) &&
+    struct snib__stored_claim c;
+    return b->ops->find(b, name, request, &c) && snib__rules_claim_holds(&c) &&
            !snib__reached(b->now, c.until);
 }
 
@@ -163,40 +163,41 @@ bool snib__claims_stands(struct snib__book *b, const struct snib__name *name,
  * permits want nobody exclusive and enough of the size to be free. A grant of
  * the same owner, named by `beside`, does not count. */
 static bool fits(struct snib__book *b, const struct snib__name *name,
-                 const struct snib__standing *st, const struct snib__claim *c)
+                 const struct snib__standing *st,
+                 const struct snib__stored_claim *c)
 {
-    if (st->terms.gate > 0) {
+    if (st->params.latch > 0) {
         return false;
     }
     if (c->kind == SNIB_PERMITS &&
-        st->permits + (int64_t)c->permits > st->terms.size) {
+        st->permits + (int64_t)c->permits > st->params.size) {
         return false;
     }
     if (st->count == 0) {
         return true;
     }
-    if (snib__claim_excludes(c)) {
-        return st->count == 1 && snib__is_id(c->beside) &&
-               snib__claims_stands(b, name, c->beside);
+    if (snib__rules_excludes(c)) {
+        return st->count == 1 && snib__is_id(c->upgrade_of) &&
+               snib__rules_stands(b, name, c->upgrade_of);
     }
-    return !st->sole || snib__same_id(st->holder, c->beside);
+    return !st->sole || snib__same_id(st->holder, c->upgrade_of);
 }
 
 /* -- granting ---------------------------------------------------------------- */
 
-void snib__claims_hold(struct snib__book *b, const struct snib__name *name,
-                       struct snib__claim *c, snib_duration lease,
-                       int64_t *shared)
+void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
+                      struct snib__stored_claim *c, snib_duration lease,
+                      int64_t *shared)
 {
     int64_t last = last_token(b, name);
-    c->state = snib__claim_excludes(c) ? SNIB__HOLDS : SNIB__SHARES;
+    c->state = snib__rules_excludes(c) ? SNIB__HOLDS : SNIB__SHARES;
     if (shared && *shared) {
         c->token = *shared;
     } else if (c->kind == SNIB_READ && last > 0) {
         c->token = last; /* the era of the last exclusive grant */
         b->ops->set_token(b, name, last);
     } else {
-        c->token = next_token(b, name, c->floor, c->room);
+        c->token = next_token(b, name, c->floor, c->reserve);
     }
     if (shared) {
         *shared = c->token;
@@ -210,7 +211,8 @@ void snib__claims_hold(struct snib__book *b, const struct snib__name *name,
 
 /* The asker, who is written into the book later. */
 static void let_in(struct snib__book *b, const struct snib__name *name,
-                   struct snib__standing *st, const struct snib__claim *me)
+                   struct snib__standing *st,
+                   const struct snib__stored_claim *me)
 {
     if (me->kind == SNIB_PERMITS) {
         st->slot = free_slot(b, name, st, false);
@@ -220,10 +222,10 @@ static void let_in(struct snib__book *b, const struct snib__name *name,
 
 /* mine: the asker was let in before. */
 static void push(struct snib__book *b, const struct snib__name *name,
-                 struct snib__standing *st, struct snib__claim *c, bool mine,
-                 int64_t *shared)
+                 struct snib__standing *st, struct snib__stored_claim *c,
+                 bool mine, int64_t *shared)
 {
-    snib__claims_hold(b, name, c, snib__claim_lease(c->lease), shared);
+    snib__rules_hold(b, name, c, snib__push_lease(c->lease), shared);
     if (b->err) {
         return;
     }
@@ -239,20 +241,20 @@ static void push(struct snib__book *b, const struct snib__name *name,
 
 /* Not seen lately. A party of a barrier must be alive now: the others pass on
  * the strength of it, and no later grant makes up for one that was dead. */
-static bool is_missing(struct snib__book *b, const struct snib__claim *c)
+static bool is_missing(struct snib__book *b, const struct snib__stored_claim *c)
 {
     return snib__reached(b->now, c->until) ||
            (c->kind == SNIB_BARRIER && b->ops->gone(b, c));
 }
 
 /* A waiter that is missing steps aside and keeps its rank (H07). */
-static bool is_deaf(struct snib__book *b, const struct snib__name *name,
-                    struct snib__claim *c)
+static bool is_unresponsive(struct snib__book *b, const struct snib__name *name,
+                            struct snib__stored_claim *c)
 {
     if (!is_missing(b, c)) {
         return false;
     }
-    c->state = SNIB__DEAF;
+    c->state = SNIB__UNRESPONSIVE;
     c->until = snib__after(b->now, snib__ms(SNIB__ASIDE_MS));
     b->ops->change(b, name, c);
     return true;
@@ -261,19 +263,20 @@ static bool is_deaf(struct snib__book *b, const struct snib__name *name,
 /* It can never be served: it hears of that when it asks again. */
 static bool is_lost(struct snib__book *b, const struct snib__name *name,
                     const struct snib__standing *st,
-                    const struct snib__claim *c)
+                    const struct snib__stored_claim *c)
 {
-    return (c->kind == SNIB_PERMITS && (int64_t)c->permits > st->terms.size) ||
-           (snib__is_id(c->beside) && !snib__claims_stands(b, name, c->beside));
+    return (c->kind == SNIB_PERMITS && (int64_t)c->permits > st->params.size) ||
+           (snib__is_id(c->upgrade_of) &&
+            !snib__rules_stands(b, name, c->upgrade_of));
 }
 
 /* The parties of a barrier that stand one after the other from `c` on, up to
  * as many as it wants; me: a newcomer that would stand behind them, or NULL. */
 static bool is_complete(struct snib__book *b, const struct snib__name *name,
-                        const struct snib__claim *c,
-                        const struct snib__claim *me)
+                        const struct snib__stored_claim *c,
+                        const struct snib__stored_claim *me)
 {
-    struct snib__claim at = *c, next;
+    struct snib__stored_claim at = *c, next;
     uint32_t n = 1;
     while (n < c->permits && b->ops->next(b, name, SNIB__WAITS, &at, &next)) {
         if (is_missing(b, &next)) {
@@ -289,21 +292,22 @@ static bool is_complete(struct snib__book *b, const struct snib__name *name,
     return n + (me != NULL) >= c->permits;
 }
 
-bool snib__claims_walk(struct snib__book *b, const struct snib__name *name,
-                       struct snib__standing *st, const struct snib__claim *me,
-                       bool stays, int64_t *ret_shared)
+bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
+                      struct snib__standing *st,
+                      const struct snib__stored_claim *me, bool stays,
+                      int64_t *ret_shared)
 {
-    struct snib__claim c, after;
-    const struct snib__claim *from = NULL;
-    const struct snib__claim *tail = me && !me->id ? me : NULL;
+    struct snib__stored_claim c, after;
+    const struct snib__stored_claim *from = NULL;
+    const struct snib__stored_claim *tail = me && !me->id ? me : NULL;
     bool aside = false, mine = false;
     uint32_t group = 0; /* of a complete barrier, still to be granted */
     int64_t shared = 0;
-    if (me && snib__is_id(me->beside) && fits(b, name, st, me)) {
+    if (me && snib__is_id(me->upgrade_of) && fits(b, name, st, me)) {
         let_in(b, name, st, me);
         return true;
     }
-    while (!b->err && !st->sole && st->terms.gate == 0 &&
+    while (!b->err && !st->sole && st->params.latch == 0 &&
            b->ops->next(b, name, SNIB__WAITS, from, &c)) {
         after = c;
         from = &after;
@@ -318,7 +322,8 @@ bool snib__claims_walk(struct snib__book *b, const struct snib__name *name,
             }
             tail = NULL;
         }
-        if (!is_me && (is_deaf(b, name, &c) || is_lost(b, name, st, &c))) {
+        if (!is_me &&
+            (is_unresponsive(b, name, &c) || is_lost(b, name, st, &c))) {
             aside = true;
             continue;
         }
@@ -351,7 +356,7 @@ bool snib__claims_walk(struct snib__book *b, const struct snib__name *name,
         }
         group -= group > 0;
     }
-    if (tail && !st->blocked && !snib__is_id(tail->beside) &&
+    if (tail && !st->blocked && !snib__is_id(tail->upgrade_of) &&
         fits(b, name, st, tail) &&
         (tail->kind != SNIB_BARRIER || group == 1 || tail->permits == 1)) {
         mine = true;
@@ -364,10 +369,10 @@ bool snib__claims_walk(struct snib__book *b, const struct snib__name *name,
     return mine;
 }
 
-void snib__claims_settle(struct snib__book *b, const struct snib__name *name)
+void snib__rules_settle(struct snib__book *b, const struct snib__name *name)
 {
     struct snib__standing st;
     int64_t none;
-    snib__claims_survey(b, name, NULL, &st);
-    snib__claims_walk(b, name, &st, NULL, false, &none);
+    snib__rules_survey(b, name, NULL, &st);
+    snib__rules_walk(b, name, &st, NULL, false, &none);
 }

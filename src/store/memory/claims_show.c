@@ -3,19 +3,20 @@
 
 #include "store/memory/claims.h"
 
-void snib__claims_row(struct snib__buf *out, snib_instant now,
-                      const struct snib__claim *c, const void *about,
-                      size_t size)
+void snib__rules_row(struct snib__buf *out, snib_instant now,
+                     const struct snib__stored_claim *c, const void *about,
+                     size_t size)
 {
-    char owner[33], request[33];
-    snprintf(owner, sizeof owner, "%016llx%016llx",
+    char client_id[33], request[33];
+    snprintf(client_id, sizeof client_id, "%016llx%016llx",
              (unsigned long long)c->client[0],
              (unsigned long long)c->client[1]);
     snprintf(request, sizeof request, "%016llx%016llx",
              (unsigned long long)c->request[0],
              (unsigned long long)c->request[1]);
-    bool holds = snib__claim_holds(c), over = snib__reached(now, c->until);
-    snib_duration left = snib__between(now, snib__claim_till(c));
+    bool holds = snib__rules_claim_holds(c),
+         over = snib__reached(now, c->until);
+    snib_duration left = snib__between(now, snib__rules_claim_till(c));
     int64_t ms = snib__to_ms(left) + (left.ns % 1000000 > 0); /* not 0 yet */
     if (!over) {
         ms = snib__to_ms(snib__between(now, c->until));
@@ -23,12 +24,12 @@ void snib__claims_row(struct snib__buf *out, snib_instant now,
     snib__rec_row(out, !holds ? SNIB__ROW_WAITER
                        : over ? SNIB__ROW_CLOSED
                               : SNIB__ROW_HOLDER);
-    snib__rec_text(out, SNIB__F_OWNER, owner);
+    snib__rec_text(out, SNIB__F_OWNER, client_id);
     snib__rec_i64(out, SNIB__F_LEFT, ms);
     snib__rec_i64(out, SNIB__F_TOKEN, c->token);
     snib__rec_i64(out, SNIB__F_KIND, (int64_t)c->kind);
     snib__rec_i64(out, SNIB__F_PERMITS, c->permits);
-    snib__rec_i64(out, SNIB__F_HOLDS, snib__claim_holds(c));
+    snib__rec_i64(out, SNIB__F_HOLDS, snib__rules_claim_holds(c));
     snib__rec_i64(out, SNIB__F_SLOT,
                   holds && c->kind == SNIB_PERMITS ? (int64_t)c->slot : -1);
     snib__rec_text(out, SNIB__F_REQUEST, request);
@@ -40,11 +41,11 @@ void snib__claims_row(struct snib__buf *out, snib_instant now,
     snib__rec_bytes(out, SNIB__F_ABOUT, about, size);
 }
 
-void snib__claims_count(struct snib__request *r)
+void snib__rules_count(struct snib__request *r)
 {
-    if (r->answer == SNIB__DONE && r->result && r->verb == SNIB__TERMS) {
-        snib__rec_terms(r->result, r->position != 0, r->token, r->permits,
-                        r->floor, r->room);
+    if (r->answer == SNIB__DONE && r->result && r->verb == SNIB__PARAMS) {
+        snib__rec_params(r->result, r->position != 0, r->token, r->permits,
+                         r->floor, r->reserve);
     } else if (r->answer == SNIB__DONE && r->result) {
         snib__rec_row(r->result, SNIB__ROW_COUNT);
         snib__rec_i64(r->result, SNIB__F_COUNT, r->position);

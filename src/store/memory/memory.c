@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "store/memory/company.h"
+#include "store/memory/batch.h"
 #include "store/memory/space.h"
 #include "store/memory/values.h"
 
@@ -46,8 +46,8 @@ static void memory_free(void *instance)
     if (!c) {
         return;
     }
-    if (c->bell >= 0) {
-        close(c->bell);
+    if (c->notifier >= 0) {
+        close(c->notifier);
     }
     /* In a forked child another thread may have held the mutexes for ever;
      * the space is left to the parent's copy. */
@@ -81,8 +81,8 @@ static snib_err memory_open(const struct snib__store_config *config, void **ret,
     snib__list_init(&c->told);
     memcpy(c->id, config->client, sizeof c->id);
     c->pid = getpid();
-    c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (c->bell < 0) {
+    c->notifier = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (c->notifier < 0) {
         err = snib__fail(reterr, SNIB_ERR_LIMIT, "no eventfd: %s",
                          strerror(errno));
     } else {
@@ -110,12 +110,12 @@ static void write_lock(struct snib__buf *out, snib_instant now,
     snib__rec_i64(out, SNIB__F_TOKEN, lock->token);
     for (int holders = 1; holders >= 0; holders--) {
         SNIB__LIST_EACH (l, &lock->claims) {
-            const struct snib__mem_claim *k =
-                SNIB__CONTAINER(l, struct snib__mem_claim, link);
-            if ((holders ? snib__claim_holds(&k->c)
+            const struct snib__memory_claim *k =
+                SNIB__CONTAINER(l, struct snib__memory_claim, link);
+            if ((holders ? snib__rules_claim_holds(&k->c)
                          : k->c.state == SNIB__WAITS) &&
-                !snib__reached(now, snib__claim_till(&k->c))) {
-                snib__claims_row(out, now, &k->c, k->about, k->about_size);
+                !snib__reached(now, snib__rules_claim_till(&k->c))) {
+                snib__rules_row(out, now, &k->c, k->about, k->about_size);
             }
         }
     }
@@ -125,11 +125,11 @@ static bool is_used(const struct snib__mem_lock *lock, snib_instant now,
                     bool awaited_only)
 {
     SNIB__LIST_EACH (l, &lock->claims) {
-        const struct snib__claim *c =
-            &SNIB__CONTAINER(l, struct snib__mem_claim, link)->c;
+        const struct snib__stored_claim *c =
+            &SNIB__CONTAINER(l, struct snib__memory_claim, link)->c;
         if ((c->state == SNIB__WAITS ||
-             (!awaited_only && snib__claim_holds(c))) &&
-            !snib__reached(now, snib__claim_till(c))) {
+             (!awaited_only && snib__rules_claim_holds(c))) &&
+            !snib__reached(now, snib__rules_claim_till(c))) {
             return true;
         }
     }
@@ -180,10 +180,10 @@ static void no_memory(struct snib__request *r)
  * stores between processes: its deadline counts from the grant. */
 static bool look_first(struct snib__mem_book *m, struct snib__request *r)
 {
-    struct snib__claim c;
+    struct snib__stored_claim c;
     return r->verb == SNIB__ACQUIRE && r->answer == SNIB__QUEUED &&
            m->book.ops->find(&m->book, r->name, r->id, &c) &&
-           snib__claims_look(m->book.now, &c, r);
+           snib__rules_inspect(m->book.now, &c, r);
 }
 
 static void change_claims(void *client, struct snib__request *r)
@@ -195,7 +195,7 @@ static void change_claims(void *client, struct snib__request *r)
         return;
     }
     if (!look_first(&m, r)) {
-        snib__claims_run(&m.book, r);
+        snib__rules_run(&m.book, r);
     }
     if (m.book.err) {
         r->answer = SNIB__NOT_APPLIED;
@@ -226,7 +226,7 @@ static void look(struct snib__mem_client *c, struct snib__request *r)
     }
 }
 
-static void run_one(struct snib__mem_client *c, struct snib__company *company,
+static void run_one(struct snib__mem_client *c, struct snib__rules_batch *batch,
                     struct snib__request *r)
 {
     switch (r->verb) {
@@ -234,12 +234,12 @@ static void run_one(struct snib__mem_client *c, struct snib__company *company,
     case SNIB__RENEW:
     case SNIB__RELEASE:
     case SNIB__CANCEL:
-        snib__company_run(company, r);
+        snib__rules_batch_run(batch, r);
         break;
     case SNIB__FORCE:
-    case SNIB__TERMS:
+    case SNIB__PARAMS:
         change_claims(c, r);
-        snib__claims_count(r);
+        snib__rules_count(r);
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
@@ -264,37 +264,38 @@ static void memory_exec(void *instance, snib_instant now,
                         struct snib__list *chain)
 {
     struct snib__mem_client *c = instance;
-    struct snib__company company = {.run = change_claims, .data = c};
+    struct snib__rules_batch batch = {.run = change_claims, .data = c};
     (void)now; /* older than the mutex; the space knows better */
     pthread_mutex_lock(&c->space->mutex);
     SNIB__LIST_EACH (l, chain) {
-        run_one(c, &company, SNIB__CONTAINER(l, struct snib__request, link));
+        run_one(c, &batch, SNIB__CONTAINER(l, struct snib__request, link));
     }
     pthread_mutex_unlock(&c->space->mutex);
 }
 
-static int memory_bell_fd(void *instance)
+static int memory_notifier_fd(void *instance)
 {
-    return ((struct snib__mem_client *)instance)->bell;
+    return ((struct snib__mem_client *)instance)->notifier;
 }
 
-static uint32_t memory_rung(void *instance, uint64_t (*ids)[2], uint32_t max)
+static uint32_t memory_notified(void *instance, uint64_t (*ids)[2],
+                                uint32_t max)
 {
     struct snib__mem_client *c = instance;
     struct snib__link *l;
     uint32_t n = 0;
     eventfd_t ignored;
     pthread_mutex_lock(&c->space->mutex);
-    eventfd_read(c->bell, &ignored);
+    eventfd_read(c->notifier, &ignored);
     while (n < max && (l = snib__list_pop(&c->told))) {
-        const struct snib__claim *k =
-            &SNIB__CONTAINER(l, struct snib__mem_claim, told)->c;
+        const struct snib__stored_claim *k =
+            &SNIB__CONTAINER(l, struct snib__memory_claim, told)->c;
         ids[n][0] = k->request[0];
         ids[n][1] = k->request[1];
         n++;
     }
     if (!snib__list_empty(&c->told)) {
-        eventfd_write(c->bell, 1);
+        eventfd_write(c->notifier, 1);
     }
     pthread_mutex_unlock(&c->space->mutex);
     return n;
@@ -307,8 +308,8 @@ const struct snib__blocking_ops snib__memory_ops = {
     .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__IN_PROCESS,
     .open = memory_open,
     .exec = memory_exec,
-    .bell_fd = memory_bell_fd,
-    .rung = memory_rung,
+    .notifier_fd = memory_notifier_fd,
+    .notified = memory_notified,
     .free = memory_free,
 };
 
@@ -342,8 +343,8 @@ snib_err snib__memory_advance(void *instance, int64_t ms,
     pthread_mutex_lock(&s->mutex);
     s->now = snib__after(s->now, snib__ms(ms));
     SNIB__LIST_EACH (l, &s->clients) {
-        eventfd_write(SNIB__CONTAINER(l, struct snib__mem_client, link)->bell,
-                      1);
+        eventfd_write(
+            SNIB__CONTAINER(l, struct snib__mem_client, link)->notifier, 1);
     }
     pthread_mutex_unlock(&s->mutex);
     return snib__ok(reterr);
@@ -359,7 +360,8 @@ void snib__memory_drop_replies(void *instance, uint32_t n)
 
 static snib_err take_away(struct snib__mem_client *c,
                           const struct snib__name *name,
-                          struct snib__claim *thief, struct snib_error *reterr)
+                          struct snib__stored_claim *thief,
+                          struct snib_error *reterr)
 {
     struct snib__mem_book m;
     const uint64_t nobody[2] = {0, 0};
@@ -367,11 +369,11 @@ static snib_err take_away(struct snib__mem_client *c,
     pthread_mutex_lock(&c->space->mutex);
     err = snib__mem_book_begin(&m, c->space, name, c->id, 0);
     if (!err) {
-        snib__claims_clear(&m.book, name);
+        snib__rules_clear(&m.book, name);
         if (thief) {
-            err = snib__claims_put(&m.book, name, thief);
+            err = snib__rules_put(&m.book, name, thief);
         } else {
-            snib__claims_end(&m.book, name, nobody, 0);
+            snib__rules_end(&m.book, name, nobody, 0);
         }
         snib__mem_book_end(&m);
     }
@@ -389,7 +391,7 @@ snib_err snib__memory_steal(void *instance, const struct snib__name *name,
                             int64_t lease_ms, struct snib_error *reterr)
 {
     struct snib__mem_client *c = instance;
-    struct snib__claim thief = {
+    struct snib__stored_claim thief = {
         .client = {UINT64_MAX, UINT64_MAX},
         .request = {UINT64_MAX, 0},
         .kind = SNIB_MUTEX,

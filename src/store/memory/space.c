@@ -75,7 +75,7 @@ static void free_space(struct snib__space *s)
                 SNIB__CONTAINER(l, struct snib__mem_lock, bucket);
             struct snib__link *k;
             while ((k = snib__list_pop(&lock->claims))) {
-                snib__free(SNIB__CONTAINER(k, struct snib__mem_claim, link));
+                snib__free(SNIB__CONTAINER(k, struct snib__memory_claim, link));
             }
             if (lock->token > registry_floor) {
                 registry_floor = lock->token;
@@ -175,12 +175,12 @@ static struct snib__mem_book *mem_of(struct snib__book *b)
     return (struct snib__mem_book *)(void *)b;
 }
 
-static struct snib__mem_claim *claim_of(struct snib__link *l)
+static struct snib__memory_claim *claim_of(struct snib__link *l)
 {
-    return SNIB__CONTAINER(l, struct snib__mem_claim, link);
+    return SNIB__CONTAINER(l, struct snib__memory_claim, link);
 }
 
-static struct snib__mem_claim *by_id(struct snib__mem_book *m, int64_t id)
+static struct snib__memory_claim *by_id(struct snib__mem_book *m, int64_t id)
 {
     SNIB__LIST_EACH (l, &m->lock->claims) {
         if (claim_of(l)->c.id == id) {
@@ -192,10 +192,11 @@ static struct snib__mem_claim *by_id(struct snib__mem_book *m, int64_t id)
 
 static bool is_mark(int state)
 {
-    return state == SNIB__TOMB || state == SNIB__DEAF || state == SNIB__REVOKED;
+    return state == SNIB__TOMBSTONE || state == SNIB__UNRESPONSIVE ||
+           state == SNIB__REVOKED;
 }
 
-static void drop_claim(struct snib__mem_claim *k)
+static void drop_claim(struct snib__memory_claim *k)
 {
     snib__unlink(&k->link);
     snib__unlink(&k->told);
@@ -206,8 +207,8 @@ static void drop_claim(struct snib__mem_claim *k)
 /* A name that nobody needs now queues up to be forgotten. */
 static void note_idle(struct snib__space *s, struct snib__mem_lock *lock)
 {
-    if (!snib__list_empty(&lock->claims) || lock->terms.size >= 0 ||
-        lock->terms.gate > 0) {
+    if (!snib__list_empty(&lock->claims) || lock->params.size >= 0 ||
+        lock->params.latch > 0) {
         return;
     }
     if (!snib__linked(&lock->idle)) {
@@ -228,12 +229,12 @@ static void note_idle(struct snib__space *s, struct snib__mem_lock *lock)
 }
 
 static bool find(struct snib__book *b, const struct snib__name *name,
-                 const uint64_t request[2], struct snib__claim *ret)
+                 const uint64_t request[2], struct snib__stored_claim *ret)
 {
     struct snib__mem_book *m = mem_of(b);
     (void)name;
     SNIB__LIST_EACH (l, &m->lock->claims) {
-        const struct snib__claim *c = &claim_of(l)->c;
+        const struct snib__stored_claim *c = &claim_of(l)->c;
         if (c->request[0] == request[0] && c->request[1] == request[1]) {
             *ret = *c;
             return true;
@@ -243,8 +244,8 @@ static bool find(struct snib__book *b, const struct snib__name *name,
 }
 
 /* The queue's order: rank, then arrival. Others: arrival. */
-static bool is_before(int state, const struct snib__claim *a,
-                      const struct snib__claim *b)
+static bool is_before(int state, const struct snib__stored_claim *a,
+                      const struct snib__stored_claim *b)
 {
     if (state == SNIB__WAITS && a->rank != b->rank) {
         return a->rank < b->rank;
@@ -253,13 +254,14 @@ static bool is_before(int state, const struct snib__claim *a,
 }
 
 static bool next(struct snib__book *b, const struct snib__name *name, int state,
-                 const struct snib__claim *after, struct snib__claim *ret)
+                 const struct snib__stored_claim *after,
+                 struct snib__stored_claim *ret)
 {
     struct snib__mem_book *m = mem_of(b);
-    const struct snib__claim *best = NULL;
+    const struct snib__stored_claim *best = NULL;
     (void)name;
     SNIB__LIST_EACH (l, &m->lock->claims) {
-        const struct snib__claim *c = &claim_of(l)->c;
+        const struct snib__stored_claim *c = &claim_of(l)->c;
         if (c->state == state && (!after || is_before(state, after, c)) &&
             (!best || is_before(state, c, best))) {
             best = c;
@@ -278,30 +280,30 @@ static void share(struct snib__book *b, const struct snib__name *name, int by)
     (void)by;
 }
 
-static void terms(struct snib__book *b, const struct snib__name *name,
-                  struct snib__terms *ret)
+static void params(struct snib__book *b, const struct snib__name *name,
+                   struct snib__params *ret)
 {
     (void)name;
-    *ret = mem_of(b)->lock->terms;
+    *ret = mem_of(b)->lock->params;
 }
 
-static void set_terms(struct snib__book *b, const struct snib__name *name,
-                      const struct snib__terms *t)
+static void set_params(struct snib__book *b, const struct snib__name *name,
+                       const struct snib__params *t)
 {
     (void)name;
-    mem_of(b)->lock->terms = *t;
+    mem_of(b)->lock->params = *t;
 }
 
 static uint32_t before(struct snib__book *b, const struct snib__name *name,
-                       const struct snib__claim *c)
+                       const struct snib__stored_claim *c)
 {
     struct snib__mem_book *m = mem_of(b);
     uint32_t n = 0;
     (void)name;
     SNIB__LIST_EACH (l, &m->lock->claims) {
-        const struct snib__claim *k = &claim_of(l)->c;
+        const struct snib__stored_claim *k = &claim_of(l)->c;
         n += k->state == SNIB__WAITS && is_before(SNIB__WAITS, k, c) &&
-             n < SNIB__PLACE_MAX;
+             n < SNIB__POSITION_MAX;
     }
     return n;
 }
@@ -342,10 +344,10 @@ static int64_t highest(struct snib__book *b)
 }
 
 static void add(struct snib__book *b, const struct snib__name *name,
-                struct snib__claim *c, const void *about, size_t size)
+                struct snib__stored_claim *c, const void *about, size_t size)
 {
     struct snib__mem_book *m = mem_of(b);
-    struct snib__mem_claim *k = m->spare;
+    struct snib__memory_claim *k = m->spare;
     (void)name;
     if (!k || size > k->about_size) {
         b->err = SNIB_ERR_INTERNAL;
@@ -366,10 +368,10 @@ static void add(struct snib__book *b, const struct snib__name *name,
 }
 
 static void change(struct snib__book *b, const struct snib__name *name,
-                   const struct snib__claim *c)
+                   const struct snib__stored_claim *c)
 {
     struct snib__mem_book *m = mem_of(b);
-    struct snib__mem_claim *k = by_id(m, c->id);
+    struct snib__memory_claim *k = by_id(m, c->id);
     (void)name;
     if (!k) {
         b->err = SNIB_ERR_INTERNAL;
@@ -383,9 +385,9 @@ static void change(struct snib__book *b, const struct snib__name *name,
 }
 
 static void remove_claim(struct snib__book *b, const struct snib__name *name,
-                         const struct snib__claim *c)
+                         const struct snib__stored_claim *c)
 {
-    struct snib__mem_claim *k = by_id(mem_of(b), c->id);
+    struct snib__memory_claim *k = by_id(mem_of(b), c->id);
     (void)name;
     if (k) {
         drop_claim(k);
@@ -396,8 +398,8 @@ static void sweep(struct snib__book *b)
 {
     struct snib__mem_book *m = mem_of(b);
     SNIB__LIST_EACH_SAFE (l, n, &m->space->marks) {
-        struct snib__mem_claim *k =
-            SNIB__CONTAINER(l, struct snib__mem_claim, mark);
+        struct snib__memory_claim *k =
+            SNIB__CONTAINER(l, struct snib__memory_claim, mark);
         if (snib__reached(b->now, k->c.until)) {
             struct snib__mem_lock *lock = k->lock;
             drop_claim(k);
@@ -408,7 +410,7 @@ static void sweep(struct snib__book *b)
     }
 }
 
-static bool gone(struct snib__book *b, const struct snib__claim *c)
+static bool gone(struct snib__book *b, const struct snib__stored_claim *c)
 {
     (void)b;
     (void)c;
@@ -416,10 +418,10 @@ static bool gone(struct snib__book *b, const struct snib__claim *c)
 }
 
 static void granted(struct snib__book *b, const struct snib__name *name,
-                    const struct snib__claim *c)
+                    const struct snib__stored_claim *c)
 {
     struct snib__mem_book *m = mem_of(b);
-    struct snib__mem_claim *k = by_id(m, c->id);
+    struct snib__memory_claim *k = by_id(m, c->id);
     (void)name;
     SNIB__LIST_EACH (l, &m->space->clients) {
         struct snib__mem_client *client =
@@ -427,16 +429,16 @@ static void granted(struct snib__book *b, const struct snib__name *name,
         if (client->id[0] == c->client[0] && client->id[1] == c->client[1]) {
             snib__unlink(&k->told);
             snib__list_push(&client->told, &k->told);
-            eventfd_write(client->bell, 1);
+            eventfd_write(client->notifier, 1);
             return;
         }
     }
 }
 
 static const struct snib__book_ops book_ops = {
-    find,         next,  before,    token,   set_token, mend_token,
-    share,        terms, set_terms, highest, add,       change,
-    remove_claim, sweep, gone,      granted,
+    find,         next,   before,     token,   set_token, mend_token,
+    share,        params, set_params, highest, add,       change,
+    remove_claim, sweep,  gone,       granted,
 };
 
 static struct snib__mem_lock *lock_of(struct snib__space *s,
@@ -455,7 +457,7 @@ static struct snib__mem_lock *lock_of(struct snib__space *s,
     if (lock) {
         lock->hash = name->hash;
         lock->name_size = name->raw_size;
-        lock->terms.size = -1;
+        lock->params.size = -1;
         memcpy(lock->name, name->raw, name->raw_size);
         snib__list_init(&lock->claims);
         snib__link_init(&lock->idle);

@@ -11,12 +11,13 @@
 #define SNIB__IDLE_MAX      1024
 #define SNIB__SPACE_BUCKETS 1024
 
-struct snib__mem_claim {
+struct snib__memory_claim {
     struct snib__link link; /* the lock's, in order of arrival              */
     struct snib__link told; /* the owner's list of grants to be rung        */
-    struct snib__link mark; /* the space's TOMB, DEAF, REVOKED              */
+    struct snib__link
+        mark; /* the space's tombstone, unresponsive, REVOKED              */
     struct snib__mem_lock *lock;
-    struct snib__claim c;
+    struct snib__stored_claim c;
     uint32_t about_size;
     char about[];
 };
@@ -25,7 +26,7 @@ struct snib__mem_lock {
     struct snib__link bucket, idle;
     struct snib__list claims;
     int64_t token;
-    struct snib__terms terms;
+    struct snib__params params;
     uint64_t hash;
     uint32_t name_size;
     char name[];
@@ -54,7 +55,7 @@ struct snib__mem_client {
     struct snib__list told;
     uint64_t id[2];
     uint32_t drop; /* answers to lose                              */
-    int bell;      /* eventfd                                      */
+    int notifier;  /* eventfd                                      */
     int64_t pid;   /* of the process that opened it                */
 };
 
@@ -63,7 +64,8 @@ struct snib__mem_book {
     struct snib__book book; /* first                                        */
     struct snib__space *space;
     struct snib__mem_lock *lock;
-    struct snib__mem_claim *spare; /* what add() will use                   */
+    struct snib__memory_claim
+        *spare; /* what add() will use                   */
 };
 
 /* Get or make a space. Errors: NOMEM, CONFIG (another clock). */

@@ -27,7 +27,7 @@ struct entry {
 };
 
 struct snib__mem_values {
-    uint32_t buckets, count, broom; /* buckets: a power of two              */
+    uint32_t buckets, count, cleaner; /* buckets: a power of two              */
     int64_t floor;
     int64_t swept; /* the part of it whose changes a repeat may ask for     */
     struct snib__list *bucket;
@@ -150,7 +150,7 @@ static struct entry *make(struct snib__mem_values *t,
 
 static void sweep(struct snib__mem_values *t, snib_instant now)
 {
-    struct snib__list *list = &t->bucket[t->broom++ & (t->buckets - 1)];
+    struct snib__list *list = &t->bucket[t->cleaner++ & (t->buckets - 1)];
     SNIB__LIST_EACH_SAFE (l, next, list) {
         struct entry *e = of(l);
         if (snib__reached(

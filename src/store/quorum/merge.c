@@ -20,14 +20,14 @@ struct field {
 };
 
 /* One lock as one node shows it: where its rows are. */
-struct place {
+struct index {
     struct field name;
     struct snib__rec at; /* at the row of the lock                           */
 };
 
 /* One client at one lock, from all nodes. */
 struct seen {
-    struct field owner, about, request;
+    struct field client_id, about, request;
     int64_t left[NODES_MAX], token[NODES_MAX];
     int64_t age[NODES_MAX]; /* -1: not told                                  */
     int64_t kind, permits, holds;
@@ -37,8 +37,8 @@ struct seen {
 
 static int by_name(const void *a, const void *b)
 {
-    const struct field *x = &((const struct place *)a)->name,
-                       *y = &((const struct place *)b)->name;
+    const struct field *x = &((const struct index *)a)->name,
+                       *y = &((const struct index *)b)->name;
     size_t n = x->size < y->size ? x->size : y->size;
     int d = n ? memcmp(x->p, y->p, n) : 0;
     return d ? d : (x->size > y->size) - (x->size < y->size);
@@ -55,7 +55,7 @@ static uint32_t count_locks(const struct snib__buf *rows)
     return n;
 }
 
-static struct place *note_locks(const struct snib__buf *rows, struct place *to)
+static struct index *note_locks(const struct snib__buf *rows, struct index *to)
 {
     struct snib__rec r;
     snib__rec_begin(&r, snib__buf_bytes(rows), snib__buf_size(rows));
@@ -82,7 +82,7 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
         struct field f = {r->data, r->size};
         switch ((enum snib__field)r->field) {
         case SNIB__F_OWNER:
-            one.owner = f;
+            one.client_id = f;
             break;
         case SNIB__F_ABOUT:
             one.about = f;
@@ -115,17 +115,18 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
         case SNIB__F_REMEDY:
         case SNIB__F_COUNT:
         case SNIB__F_SIZE:
-        case SNIB__F_GATE:
+        case SNIB__F_LATCH:
         case SNIB__F_WAITING:
         case SNIB__F_RANK:
         case SNIB__F_SLOT:
             break;
         }
     }
-    while (i < *n && (seen[i].waiter != one.waiter ||
-                      seen[i].owner.size != one.owner.size ||
-                      (one.owner.size &&
-                       memcmp(seen[i].owner.p, one.owner.p, one.owner.size)))) {
+    while (i < *n &&
+           (seen[i].waiter != one.waiter ||
+            seen[i].client_id.size != one.client_id.size ||
+            (one.client_id.size && memcmp(seen[i].client_id.p, one.client_id.p,
+                                          one.client_id.size)))) {
         i++;
     }
     if (i == *n) {
@@ -179,7 +180,7 @@ static void show(const struct snib__quorum *q, struct seen *s, bool holder,
 {
     qsort(s->left, s->nodes, sizeof s->left[0], longest_first);
     snib__rec_row(out, holder ? SNIB__ROW_HOLDER : SNIB__ROW_WAITER);
-    snib__rec_bytes(out, SNIB__F_OWNER, s->owner.p, s->owner.size);
+    snib__rec_bytes(out, SNIB__F_OWNER, s->client_id.p, s->client_id.size);
     if (holder) {
         int64_t age = age_of(q, s);
         snib__rec_i64(out, SNIB__F_TOKEN, commonest(s));
@@ -198,7 +199,7 @@ static void show(const struct snib__quorum *q, struct seen *s, bool holder,
 }
 
 /* Who is at the places of one name; *ret_token: the highest there. */
-static uint32_t note_all(const struct place *v, uint32_t n, struct seen seen[],
+static uint32_t note_all(const struct index *v, uint32_t n, struct seen seen[],
                          int64_t *ret_token)
 {
     uint32_t count = 0;
@@ -221,7 +222,7 @@ static uint32_t note_all(const struct place *v, uint32_t n, struct seen seen[],
 }
 
 /* The places of one name. */
-static void merge(const struct snib__quorum *q, const struct place *v,
+static void merge(const struct snib__quorum *q, const struct index *v,
                   uint32_t n, bool always, struct snib__buf *out)
 {
     struct seen seen[SEEN_MAX];
@@ -244,7 +245,7 @@ static void merge(const struct snib__quorum *q, const struct place *v,
 }
 
 /* With so many answers missing: is each either a holder, or none? */
-static bool is_settled(const struct snib__quorum *q, const struct place *v,
+static bool is_settled(const struct snib__quorum *q, const struct index *v,
                        uint32_t n, uint32_t missing)
 {
     struct seen seen[SEEN_MAX];
@@ -260,19 +261,19 @@ static bool is_settled(const struct snib__quorum *q, const struct place *v,
 }
 
 /* What was answered, by name. NULL: no memory. */
-static struct place *all_places(const struct snib__quorum *q,
-                                const struct op *op, uint32_t *ret)
+static struct index *all_places(const struct snib__quorum *q,
+                                const struct task *task, uint32_t *ret)
 {
     bool answered[NODES_MAX];
     uint32_t n = 0;
     for (uint32_t k = 0; k < q->count; k++) {
-        const struct part *p = &op->part[k];
+        const struct part *p = &task->part[k];
         answered[k] = p->has == HAS_NOTHING && p->doing == DO_NOTHING;
-        n += answered[k] ? count_locks(&op->look[k]) : 0;
+        n += answered[k] ? count_locks(&task->results[k]) : 0;
     }
-    struct place *v = snib__alloc((n + 1) * sizeof *v), *to = v;
+    struct index *v = snib__alloc((n + 1) * sizeof *v), *to = v;
     for (uint32_t k = 0; v && k < q->count; k++) {
-        to = answered[k] ? note_locks(&op->look[k], to) : to;
+        to = answered[k] ? note_locks(&task->results[k], to) : to;
     }
     if (v) {
         qsort(v, n, sizeof *v, by_name);
@@ -281,7 +282,7 @@ static struct place *all_places(const struct snib__quorum *q,
     return v;
 }
 
-static uint32_t same_name(const struct place *v, uint32_t n)
+static uint32_t same_name(const struct index *v, uint32_t n)
 {
     uint32_t i = 1;
     while (i < n && by_name(&v[0], &v[i]) == 0) {
@@ -290,30 +291,30 @@ static uint32_t same_name(const struct place *v, uint32_t n)
     return i;
 }
 
-void snib__merge_locks(const struct snib__quorum *q, const struct op *op,
+void snib__merge_locks(const struct snib__quorum *q, const struct task *task,
                        struct snib__buf *out)
 {
     uint32_t n;
-    struct place *v = all_places(q, op, &n);
+    struct index *v = all_places(q, task, &n);
     if (!v) {
         out->failed = true;
         return;
     }
     for (uint32_t i = 0, m; i < n; i += m) {
         m = same_name(&v[i], n - i);
-        merge(q, &v[i], m, op->parent->verb == SNIB__INSPECT, out);
+        merge(q, &v[i], m, task->parent->verb == SNIB__INSPECT, out);
     }
     snib__free(v);
 }
 
-bool snib__merge_settled(const struct snib__quorum *q, const struct op *op)
+bool snib__merge_settled(const struct snib__quorum *q, const struct task *task)
 {
     uint32_t n;
-    struct place *v = all_places(q, op, &n);
+    struct index *v = all_places(q, task, &n);
     bool settled = v != NULL;
     for (uint32_t i = 0, m; settled && i < n; i += m) {
         m = same_name(&v[i], n - i);
-        settled = is_settled(q, &v[i], m, op->busy);
+        settled = is_settled(q, &v[i], m, task->busy);
     }
     snib__free(v);
     return settled;

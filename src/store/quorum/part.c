@@ -15,42 +15,42 @@
 #include "store/quorum/quorum_i.h"
 
 static snib_duration node_limit(const struct snib__quorum *q,
-                                const struct op *op, uint32_t k)
+                                const struct task *task, uint32_t k)
 {
     int64_t ns = q->node_limit.ns;
     if (!ns) {
         ns = NODE_LEAST_MS * INT64_C(1000000);
-        ns = op->lease.ns / 20 > ns ? op->lease.ns / 20 : ns;
+        ns = task->lease.ns / 20 > ns ? task->lease.ns / 20 : ns;
     }
     ns = ns > q->patience.ns || !q->node[k].ever ? q->patience.ns : ns;
     return (snib_duration){ns};
 }
 
 static struct snib__request *ask(struct snib__quorum *q, snib_instant now,
-                                 struct op *op, uint32_t k, snib__verb verb,
+                                 struct task *task, uint32_t k, snib__verb verb,
                                  doing what)
 {
-    struct part *p = &op->part[k];
+    struct part *p = &task->part[k];
     struct snib__request *rq = &p->rq;
     *rq = (struct snib__request){.verb = verb,
-                                 .name = op->name,
-                                 .id = {op->id[0], op->id[1]},
+                                 .name = task->name,
+                                 .id = {task->id[0], task->id[1]},
                                  .kind = SNIB_MUTEX,
-                                 .permits = op->permits,
-                                 .keepers = op->keepers,
-                                 .lease = op->lease,
-                                 .room = op->room,
-                                 .text = snib__buf_text(&op->text),
+                                 .permits = task->permits,
+                                 .background = task->background,
+                                 .lease = task->lease,
+                                 .reserve = task->reserve,
+                                 .text = snib__buf_text(&task->text),
                                  .reterr = &p->error,
                                  .user = p};
     p->error = (struct snib_error){0};
-    rq->text_size = (uint32_t)snib__buf_size(&op->text);
-    rq->limit = rq->patience = snib__after(now, node_limit(q, op, k));
+    rq->text_size = (uint32_t)snib__buf_size(&task->text);
+    rq->limit = rq->patience = snib__after(now, node_limit(q, task, k));
     snib__link_init(&rq->link);
     snib__link_init(&rq->own);
     snib__list_push(&q->node[k].chain, &rq->link);
     p->doing = (uint8_t)what;
-    op->busy++;
+    task->busy++;
     struct node *n = &q->node[k];
     n->due++;
     if (n->failing && snib__reached(now, n->rests_until)) {
@@ -60,46 +60,48 @@ static struct snib__request *ask(struct snib__quorum *q, snib_instant now,
     return rq;
 }
 
-void snib__part_acquire(struct snib__quorum *q, snib_instant now, struct op *op,
-                        uint32_t k, int64_t floor)
+void snib__part_acquire(struct snib__quorum *q, snib_instant now,
+                        struct task *task, uint32_t k, int64_t floor)
 {
-    struct snib__request *rq = ask(q, now, op, k, SNIB__ACQUIRE, DO_ACQUIRE);
+    struct snib__request *rq = ask(q, now, task, k, SNIB__ACQUIRE, DO_ACQUIRE);
     rq->floor = floor;
 }
 
-void snib__part_renew(struct snib__quorum *q, snib_instant now, struct op *op,
-                      uint32_t k)
+void snib__part_renew(struct snib__quorum *q, snib_instant now,
+                      struct task *task, uint32_t k)
 {
-    ask(q, now, op, k, SNIB__RENEW, DO_RENEW)->token = op->token;
+    ask(q, now, task, k, SNIB__RENEW, DO_RENEW)->token = task->token;
 }
 
-void snib__part_keep(struct snib__quorum *q, snib_instant now, struct op *op,
-                     uint32_t k, snib_duration lease, bool anyway)
+void snib__part_keep(struct snib__quorum *q, snib_instant now,
+                     struct task *task, uint32_t k, snib_duration lease,
+                     bool anyway)
 {
-    struct snib__request *rq = ask(q, now, op, k, SNIB__RENEW, DO_KEEP);
-    rq->token = op->token;
-    rq->floor = op->token + op->room;
+    struct snib__request *rq = ask(q, now, task, k, SNIB__RENEW, DO_KEEP);
+    rq->token = task->token;
+    rq->floor = task->token + task->reserve;
     rq->lease = lease;
     rq->may_queue = anyway;
 }
 
-void snib__part_end(struct snib__quorum *q, snib_instant now, struct op *op,
+void snib__part_end(struct snib__quorum *q, snib_instant now, struct task *task,
                     uint32_t k, bool release, bool resent)
 {
-    struct part *p = &op->part[k];
+    struct part *p = &task->part[k];
     struct snib__request *rq =
-        ask(q, now, op, k, release ? SNIB__RELEASE : SNIB__CANCEL,
+        ask(q, now, task, k, release ? SNIB__RELEASE : SNIB__CANCEL,
             release ? DO_RELEASE : DO_CANCEL);
-    rq->token = release ? p->token : op->prior;
+    rq->token = release ? p->token : task->prior;
     rq->resent = resent;
 }
 
-void snib__part_look(struct snib__quorum *q, snib_instant now, struct op *op,
-                     uint32_t k, snib_instant limit)
+void snib__part_inspect(struct snib__quorum *q, snib_instant now,
+                        struct task *task, uint32_t k, snib_instant limit)
 {
-    struct snib__request *rq = ask(q, now, op, k, op->parent->verb, DO_LOOK);
+    struct snib__request *rq =
+        ask(q, now, task, k, task->parent->verb, DO_INSPECT);
     rq->limit = rq->patience = limit;
-    rq->result = &op->look[k];
+    rq->result = &task->results[k];
 }
 
 /* -- answers ------------------------------------------------------------------ */
@@ -120,7 +122,7 @@ static void node_answered(struct snib__quorum *q, snib_instant now,
         n->rest = snib__ms(REST_FIRST_MS);
         if (was == DO_ACQUIRE) {
             q->rtt.ns +=
-                (snib__between(p->op->round_began, now).ns - q->rtt.ns) / 8;
+                (snib__between(p->task->round_began, now).ns - q->rtt.ns) / 8;
         }
     } else if (rq->err != SNIB_ERR_CANCELLED &&
                (n->probed || snib__reached(now, n->rests_until))) {
@@ -158,7 +160,7 @@ static void kept(struct part *p)
 static void late(struct snib__quorum *q, snib_instant now, struct part *p,
                  doing was)
 {
-    struct op *op = p->op;
+    struct task *task = p->task;
     uint64_t id[2] = {p->rq.id[0], p->rq.id[1]};
     bool ours =
         (was == DO_ACQUIRE || was == DO_KEEP) && p->rq.answer == SNIB__DONE;
@@ -166,20 +168,21 @@ static void late(struct snib__quorum *q, snib_instant now, struct part *p,
                  (p->rq.answer == SNIB__NOT_APPLIED && was != DO_ACQUIRE);
     p->has = HAS_FAILED;
     if ((ours || maybe) && p->rq.err != SNIB_ERR_CANCELLED) {
-        snib__sweep_behind(q, now, op, id, 1u << p->node,
+        snib__sweep_behind(q, now, task, id, 1u << p->node,
                            ours ? p->rq.token : 0);
     }
-    if (op->stage == ST_DRAIN) {
-        snib__op_end(q, op);
-    } else if (op->stage == ST_AFTER) { /* which waited for this answer, too */
-        snib__after_look(q, now, op, p);
+    if (task->stage == ST_DRAIN) {
+        snib__task_end(q, task);
+    } else if (task->stage ==
+               ST_AFTER) { /* which waited for this answer, too */
+        snib__after_check(q, now, task, p);
     }
 }
 
 void snib__part_answered(struct snib__quorum *q, snib_instant now,
                          struct part *p)
 {
-    struct op *op = p->op;
+    struct task *task = p->task;
     struct snib__request *rq = &p->rq;
     doing was = (doing)p->doing;
     if (rq->answer == SNIB__PENDING || rq->answer == SNIB__QUEUED) {
@@ -188,11 +191,11 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
         return;
     }
     p->doing = DO_NOTHING;
-    op->busy--;
+    task->busy--;
     node_answered(q, now, p, was);
-    if (op->round && op->stage != ST_PRIOR &&
-        (rq->id[1] != op->id[1] || op->stage == ST_REST ||
-         op->stage == ST_DRAIN)) {
+    if (task->round && task->stage != ST_PRIOR &&
+        (rq->id[1] != task->id[1] || task->stage == ST_REST ||
+         task->stage == ST_DRAIN)) {
         late(q, now, p, was);
         return;
     }
@@ -213,14 +216,14 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
             p->has = HAS_OTHER;
             p->missed = was == DO_RENEW && !rq->revoked;
             p->revoked = p->revoked || rq->revoked;
-            if (rq->revoked && op->parent) { /* who did it, and why */
-                snib__fail(op->parent->reterr, SNIB_ERR_LOST, "%s",
+            if (rq->revoked && task->parent) { /* who did it, and why */
+                snib__fail(task->parent->reterr, SNIB_ERR_LOST, "%s",
                            p->error.text);
             }
         }
         break;
     case SNIB__NOT_APPLIED:
-        if (was == DO_ACQUIRE || was == DO_RENEW || was == DO_LOOK) {
+        if (was == DO_ACQUIRE || was == DO_RENEW || was == DO_INSPECT) {
             p->has = HAS_FAILED;
         }
         break;
@@ -231,45 +234,45 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
         if (was == DO_ACQUIRE ||
             (was == DO_KEEP && p->has != HAS_OURS && p->has != HAS_GOOD)) {
             p->has = HAS_MAYBE;
-        } else if (was == DO_RENEW || was == DO_LOOK) {
+        } else if (was == DO_RENEW || was == DO_INSPECT) {
             p->has = HAS_FAILED;
         }
         break;
     }
-    switch ((stage)op->stage) {
+    switch ((stage)task->stage) {
     case ST_PRIOR:
     case ST_ROUND:
     case ST_RAISE:
     case ST_REST:
-        snib__round_look(q, now, op);
+        snib__round_check(q, now, task);
         break;
     case ST_RENEW:
     case ST_SET:
-        snib__renew_look(q, now, op);
+        snib__renew_check(q, now, task);
         break;
     case ST_AFTER:
-        snib__after_look(q, now, op, p);
+        snib__after_check(q, now, task, p);
         break;
     case ST_SWEEP:
-        snib__sweep_look(q, now, op, p, was);
+        snib__sweep_check(q, now, task, p, was);
         break;
-    case ST_LOOK:
-        snib__look_look(q, now, op);
+    case ST_INSPECT:
+        snib__inspect_check(q, now, task);
         break;
     case ST_DRAIN:
-        snib__op_end(q, op);
+        snib__task_end(q, task);
         break;
     }
 }
 
 /* -- counting -------------------------------------------------------------------- */
 
-uint32_t snib__parts_with(const struct snib__quorum *q, const struct op *op,
+uint32_t snib__parts_with(const struct snib__quorum *q, const struct task *task,
                           has what)
 {
     uint32_t n = 0;
     for (uint32_t k = 0; k < q->count; k++) {
-        n += op->part[k].has == what && op->part[k].doing == DO_NOTHING;
+        n += task->part[k].has == what && task->part[k].doing == DO_NOTHING;
     }
     return n;
 }
@@ -313,18 +316,18 @@ static int weight(snib_err err)
     }
 }
 
-snib_err snib__nodes_why(const struct snib__quorum *q, const struct op *op,
+snib_err snib__nodes_why(const struct snib__quorum *q, const struct task *task,
                          char *ret, size_t size)
 {
     uint32_t silent = 0;
     const struct snib_error *worst = NULL;
     uint32_t at = 0;
     for (uint32_t k = 0; k < q->count; k++) {
-        const struct snib_error *said = &op->part[k].error;
+        const struct snib_error *said = &task->part[k].error;
         said = said->code ? said : &q->node[k].error;
-        bool failed = op->part[k].has == HAS_FAILED ||
-                      op->part[k].has == HAS_MAYBE ||
-                      op->part[k].doing != DO_NOTHING;
+        bool failed = task->part[k].has == HAS_FAILED ||
+                      task->part[k].has == HAS_MAYBE ||
+                      task->part[k].doing != DO_NOTHING;
         silent += failed;
         if (failed && said->code != SNIB_ERR_CANCELLED &&
             (!worst || weight(said->code) > weight(worst->code))) {
@@ -338,7 +341,7 @@ snib_err snib__nodes_why(const struct snib__quorum *q, const struct op *op,
                      q->count - silent, q->count, q->majority);
     if (worst && n > 0 && (size_t)n < size) {
         snprintf(ret + n, size - (size_t)n, "; %.60s: %.90s",
-                 q->out->chan[at * NODE_CHANS].address,
+                 q->out->conn[at * NODE_CONNS].address,
                  worst->code ? worst->text : "no answer");
     }
     snib_err err = worst ? worst->code : SNIB_ERR_OK;

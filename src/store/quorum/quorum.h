@@ -11,7 +11,7 @@ extern const struct snib__store_ops snib__quorum_store_ops;
 /* What the nodes are. The store table's open() takes Redis; tests take a
  * scripted one. */
 struct snib__node_kind {
-    const struct snib__store_ops *ops;
+    const struct snib__store_ops *tasks;
     /* The node's clock in ms as far as it is known, never ahead; 0: not. */
     int64_t (*clock)(const struct snib__store *, snib_instant now);
 };

@@ -8,7 +8,7 @@
  *
  * Files: store.c (the table, nodes, timers) · part.c (asking a node, its
  * answers) · round.c (acquire) · renew.c (renew, and bringing nodes in line) ·
- * sweep.c (release, cancel, lost rounds) · look.c (inspect, list, force,
+ * sweep.c (release, cancel, lost rounds) · inspect.c (inspect, list, force,
  * doctor) · merge.c (what N nodes saw, as one). */
 #ifndef SNIB__QUORUM_I_H
 #define SNIB__QUORUM_I_H
@@ -18,13 +18,13 @@
 
 enum {
     NODES_MAX = SNIB__URL_NODES,
-    NODE_CHANS = 3, /* channels of a node                               */
+    NODE_CONNS = 3, /* channels of a node                               */
     BUCKETS = 256,
-    SPARE_MAX = 64,       /* ops kept for the next requests                 */
-    BACKGROUND_MAX = 128, /* ops that end what nobody waits for             */
-    ROOM_MAX = 31,        /* tokens a grant may reserve                     */
-    NODE_LEAST_MS = 50,   /* limit of one request to a node                 */
-    FLOOR_AHEAD_MS = 10,  /* the first token asked for is that far ahead    */
+    SPARE_MAX = 64,      /* ops kept for the next requests                 */
+    SWEEPS_MAX = 128,    /* ops that end what nobody waits for             */
+    RESERVE_MAX = 31,    /* tokens a grant may reserve                     */
+    NODE_LEAST_MS = 50,  /* limit of one request to a node                 */
+    FLOOR_AHEAD_MS = 10, /* the first token asked for is that far ahead    */
     CLOCKS_APART_MS = 3600 * 1000, /* no node's clock pulls tokens further  */
     TOKENS_APART_MS = 24 * 3600 * 1000, /* a node beyond that is not counted */
     POLL_FIRST_MS = 10, /* while another holds: grows by half …             */
@@ -40,8 +40,8 @@ enum {
     LATE_COPY_MS = 10000, /* an acquire is not executed later than that     */
     REPAIRS = 2,          /* how often a missing node is asked after a win  */
     REPAIR_MS = 30,
-    TRY_ROUNDS = 3, /* a try repeats a split vote that often          */
-    LOOK_MS = 1000  /* patience for one node when asking who holds    */
+    TRY_ROUNDS = 3,   /* a try repeats a split vote that often          */
+    INSPECT_MS = 1000 /* patience for one node when asking who holds    */
 };
 
 typedef enum stage {
@@ -53,8 +53,8 @@ typedef enum stage {
     ST_SET,   /* … nodes that do not know the grant are told of it          */
     ST_AFTER, /* both: answered; nodes that miss the grant are told of it   */
     ST_SWEEP, /* RELEASE, CANCEL, lost rounds: ending it everywhere         */
-    ST_LOOK,  /* INSPECT, LIST, FORCE, DOCTOR                               */
-    ST_DRAIN  /* nothing more to do; answers are still due                  */
+    ST_INSPECT, /* INSPECT, LIST, FORCE, DOCTOR                               */
+    ST_DRAIN    /* nothing more to do; answers are still due                  */
 } stage;
 
 typedef enum has {
@@ -73,15 +73,15 @@ typedef enum doing {
     DO_KEEP,
     DO_RELEASE,
     DO_CANCEL,
-    DO_LOOK
+    DO_INSPECT
 } doing;
 
-struct op;
+struct task;
 
 struct part {
     struct snib__request rq;
     struct snib_error error; /* of rq: answers may come in one step          */
-    struct op *op;
+    struct task *task;
     int64_t token;     /* HAS_OURS, HAS_GOOD: in the node's record           */
     snib_instant from; /* HAS_OURS, HAS_GOOD: its lease counts from here     */
     snib_duration left; /* … and is so long                                   */
@@ -92,13 +92,13 @@ struct part {
     bool plain;   /* SWEEP: RELEASE will do; else CANCEL, with a tombstone   */
 };
 
-struct op {
+struct task {
     struct snib__link link; /* bucket of its id                              */
     struct snib__timer timer;
     struct snib__request *parent; /* NULL: answered                          */
     struct snib__name *name;      /* owned; NULL: none                       */
     struct snib__buf text;        /* about                                   */
-    struct snib__buf *look;       /* a result a node; ST_LOOK only           */
+    struct snib__buf *results; /* a result a node; ST_INSPECT only           */
     /* Of the grant at the nodes. id[0] is the core's; id[1] is drawn anew for
      * each round: an id that was cancelled is never used again. */
     uint64_t id[2], asked;
@@ -108,9 +108,9 @@ struct op {
     snib_instant next;  /* SWEEP: when those that failed are told again      */
     snib_instant until; /* AFTER: the lease ends; SWEEP: … everywhere; LOOK:
                            from then on a majority's answers may do          */
-    uint32_t room, permits, busy, round, tries, noes;
+    uint32_t reserve, permits, busy, round, tries, noes;
     uint8_t stage;
-    bool keepers, may_queue, queued, detached;
+    bool background, may_queue, queued, detached;
     bool held;    /* last round: lost to another; else too few answered     */
     bool far;     /* the token is far ahead of the clock of who gave it      */
     bool revoked; /* a RELEASE: a node says that it was ended by force      */
@@ -137,7 +137,7 @@ struct snib__quorum {
     struct snib__rng rng;
     snib_duration patience, node_limit; /* node_limit 0: from the lease      */
     snib_duration rtt;                  /* smoothed                          */
-    uint32_t count, majority, background, ops, spares;
+    uint32_t count, majority, sweeps, tasks, spares;
     struct snib__heap timers;
     struct snib__list bucket[BUCKETS];
     struct snib__list spare;
@@ -145,77 +145,80 @@ struct snib__quorum {
 };
 
 /* store.c */
-struct op *snib__op_new(struct snib__quorum *, const struct snib__name *,
-                        const uint64_t id[2]);
+struct task *snib__task_new(struct snib__quorum *, const struct snib__name *,
+                            const uint64_t id[2]);
 /* Free it as soon as no answer is due. */
-void snib__op_end(struct snib__quorum *, struct op *);
-void snib__op_timer(struct snib__quorum *, struct op *, snib_instant);
+void snib__task_end(struct snib__quorum *, struct task *);
+void snib__task_timer(struct snib__quorum *, struct task *, snib_instant);
 /* Final answer to the core. text NULL: the standard one. */
 /* NO, LOST; revoked: with the text that a node told, see parent->reterr. */
-void snib__op_lost(struct snib__quorum *, struct op *, bool revoked);
-void snib__op_tell(struct snib__quorum *, struct op *, snib__answer, snib_err,
-                   const char *text);
+void snib__task_lost(struct snib__quorum *, struct task *, bool revoked);
+void snib__task_tell(struct snib__quorum *, struct task *, snib__answer,
+                     snib_err, const char *text);
 int64_t snib__quorum_between(struct snib__quorum *, int64_t least,
                              int64_t most); /* random, inclusive            */
 
 /* part.c */
-void snib__part_acquire(struct snib__quorum *, snib_instant now, struct op *,
+void snib__part_acquire(struct snib__quorum *, snib_instant now, struct task *,
                         uint32_t k, int64_t floor);
-void snib__part_renew(struct snib__quorum *, snib_instant now, struct op *,
+void snib__part_renew(struct snib__quorum *, snib_instant now, struct task *,
                       uint32_t k);
 /* anyway: set it although later tokens were given there. */
-void snib__part_keep(struct snib__quorum *, snib_instant now, struct op *,
+void snib__part_keep(struct snib__quorum *, snib_instant now, struct task *,
                      uint32_t k, snib_duration lease, bool anyway);
-void snib__part_end(struct snib__quorum *, snib_instant now, struct op *,
+void snib__part_end(struct snib__quorum *, snib_instant now, struct task *,
                     uint32_t k, bool release, bool resent);
-void snib__part_look(struct snib__quorum *, snib_instant now, struct op *,
-                     uint32_t k, snib_instant limit);
+void snib__part_inspect(struct snib__quorum *, snib_instant now, struct task *,
+                        uint32_t k, snib_instant limit);
 void snib__part_answered(struct snib__quorum *, snib_instant now,
                          struct part *);
-uint32_t snib__parts_with(const struct snib__quorum *, const struct op *, has);
+uint32_t snib__parts_with(const struct snib__quorum *, const struct task *,
+                          has);
 /* It owes so many answers more than the others that it is not asked. */
 bool snib__node_behind(const struct snib__quorum *, uint32_t k);
 /* It is not asked, since the others are a majority. */
 bool snib__node_rests(const struct snib__quorum *, snib_instant now,
                       uint32_t k);
 /* Why there is no majority: "1 of 3 nodes answered, 2 are needed; …". */
-snib_err snib__nodes_why(const struct snib__quorum *, const struct op *,
+snib_err snib__nodes_why(const struct snib__quorum *, const struct task *,
                          char *ret, size_t size);
 
 /* round.c */
-void snib__round_start(struct snib__quorum *, snib_instant now, struct op *);
-void snib__round_look(struct snib__quorum *, snib_instant now, struct op *);
-void snib__round_due(struct snib__quorum *, snib_instant now, struct op *);
+void snib__round_start(struct snib__quorum *, snib_instant now, struct task *);
+void snib__round_check(struct snib__quorum *, snib_instant now, struct task *);
+void snib__round_due(struct snib__quorum *, snib_instant now, struct task *);
 
 /* renew.c */
-void snib__renew_start(struct snib__quorum *, snib_instant now, struct op *);
-void snib__renew_look(struct snib__quorum *, snib_instant now, struct op *);
+void snib__renew_start(struct snib__quorum *, snib_instant now, struct task *);
+void snib__renew_check(struct snib__quorum *, snib_instant now, struct task *);
 /* A majority holds the grant: tell those that miss it. */
-void snib__after_begin(struct snib__quorum *, snib_instant now, struct op *,
+void snib__after_begin(struct snib__quorum *, snib_instant now, struct task *,
                        snib_instant from);
-void snib__after_look(struct snib__quorum *, snib_instant now, struct op *,
-                      struct part *);
-void snib__after_due(struct snib__quorum *, snib_instant now, struct op *);
+void snib__after_check(struct snib__quorum *, snib_instant now, struct task *,
+                       struct part *);
+void snib__after_due(struct snib__quorum *, snib_instant now, struct task *);
 
 /* sweep.c */
-void snib__sweep_start(struct snib__quorum *, snib_instant now, struct op *,
+void snib__sweep_start(struct snib__quorum *, snib_instant now, struct task *,
                        struct snib__request *);
-void snib__sweep_look(struct snib__quorum *, snib_instant now, struct op *,
-                      struct part *, doing was);
-void snib__sweep_due(struct snib__quorum *, snib_instant now, struct op *);
+void snib__sweep_check(struct snib__quorum *, snib_instant now, struct task *,
+                       struct part *, doing was);
+void snib__sweep_due(struct snib__quorum *, snib_instant now, struct task *);
 /* Nobody waits for it: end an id of op's at the nodes of mask. token: what the
  * node granted it, then a RELEASE will do; 0: not known. */
 void snib__sweep_behind(struct snib__quorum *, snib_instant now,
-                        const struct op *, const uint64_t id[2], uint32_t mask,
-                        int64_t token);
+                        const struct task *, const uint64_t id[2],
+                        uint32_t mask, int64_t token);
 
-/* look.c, merge.c */
-void snib__look_start(struct snib__quorum *, snib_instant now, struct op *);
-void snib__look_look(struct snib__quorum *, snib_instant now, struct op *);
-void snib__merge_locks(const struct snib__quorum *, const struct op *,
+/* inspect.c, merge.c */
+void snib__inspect_start(struct snib__quorum *, snib_instant now,
+                         struct task *);
+void snib__inspect_check(struct snib__quorum *, snib_instant now,
+                         struct task *);
+void snib__merge_locks(const struct snib__quorum *, const struct task *,
                        struct snib__buf *out);
 /* No answer that is yet to come can change who holds which lock. */
-bool snib__merge_settled(const struct snib__quorum *, const struct op *);
+bool snib__merge_settled(const struct snib__quorum *, const struct task *);
 
 static inline snib_duration snib__quorum_allowance(snib_duration lease)
 {

@@ -23,12 +23,13 @@
 
 /* A renewal may tell nodes of the grant of which its acquire, if that is still
  * being dealt with, knows that they have nothing. */
-static void acquire_knows_no_more(struct snib__quorum *q, const struct op *op)
+static void acquire_knows_no_more(struct snib__quorum *q,
+                                  const struct task *task)
 {
-    SNIB__LIST_EACH (l, &q->bucket[op->id[0] % BUCKETS]) {
-        struct op *other = SNIB__CONTAINER(l, struct op, link);
-        if (other == op || other->stage != ST_AFTER || !other->round ||
-            other->id[0] != op->id[0] || other->id[1] != op->id[1]) {
+    SNIB__LIST_EACH (l, &q->bucket[task->id[0] % BUCKETS]) {
+        struct task *other = SNIB__CONTAINER(l, struct task, link);
+        if (other == task || other->stage != ST_AFTER || !other->round ||
+            other->id[0] != task->id[0] || other->id[1] != task->id[1]) {
             continue;
         }
         for (uint32_t k = 0; k < q->count; k++) {
@@ -40,186 +41,192 @@ static void acquire_knows_no_more(struct snib__quorum *q, const struct op *op)
     }
 }
 
-void snib__renew_start(struct snib__quorum *q, snib_instant now, struct op *op)
+void snib__renew_start(struct snib__quorum *q, snib_instant now,
+                       struct task *task)
 {
-    op->stage = ST_RENEW;
-    acquire_knows_no_more(q, op);
+    task->stage = ST_RENEW;
+    acquire_knows_no_more(q, task);
     for (uint32_t k = 0; k < q->count; k++) {
-        op->part[k].has = HAS_FAILED;
+        task->part[k].has = HAS_FAILED;
         if (!snib__node_behind(q, k)) {
-            snib__part_renew(q, now, op, k);
+            snib__part_renew(q, now, task, k);
         }
     }
 }
 
-static void renewed(struct snib__quorum *q, snib_instant now, struct op *op)
+static void renewed(struct snib__quorum *q, snib_instant now, struct task *task)
 {
     snib_instant from = SNIB__NEVER;
     for (uint32_t k = 0; k < q->count; k++) {
-        if (op->part[k].has == HAS_GOOD) {
-            snib_duration left = op->part[k].left;
-            from = snib__sooner(from, op->part[k].from);
-            op->lease = left.ns < op->lease.ns ? left : op->lease;
+        if (task->part[k].has == HAS_GOOD) {
+            snib_duration left = task->part[k].left;
+            from = snib__sooner(from, task->part[k].from);
+            task->lease = left.ns < task->lease.ns ? left : task->lease;
         }
     }
-    op->parent->valid_from = from;
-    op->parent->left = op->lease;
-    snib__op_tell(q, op, SNIB__DONE, SNIB_ERR_OK, NULL);
-    snib__after_begin(q, now, op, from);
+    task->parent->valid_from = from;
+    task->parent->left = task->lease;
+    snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);
+    snib__after_begin(q, now, task, from);
 }
 
 /* A majority has it no more; what stands elsewhere is nobody's. */
 static void end_rest(struct snib__quorum *q, snib_instant now,
-                     const struct op *op)
+                     const struct task *task)
 {
     uint32_t rest = 0;
     for (uint32_t k = 0; k < q->count; k++) {
-        rest |= (uint32_t)(op->part[k].has != HAS_OTHER) << k;
+        rest |= (uint32_t)(task->part[k].has != HAS_OTHER) << k;
     }
     if (rest) {
-        snib__sweep_behind(q, now, op, op->id, rest, op->token);
+        snib__sweep_behind(q, now, task, task->id, rest, task->token);
     }
 }
 
-static void failed(struct snib__quorum *q, snib_instant now, struct op *op)
+static void failed(struct snib__quorum *q, snib_instant now, struct task *task)
 {
     char why[252];
     bool revoked = false;
     for (uint32_t k = 0; k < q->count; k++) {
-        revoked = revoked || op->part[k].revoked;
+        revoked = revoked || task->part[k].revoked;
     }
-    if (snib__parts_with(q, op, HAS_OTHER) >= q->majority) {
-        op->parent->revoked = revoked;
-        snib__op_lost(q, op, revoked);
-        end_rest(q, now, op);
+    if (snib__parts_with(q, task, HAS_OTHER) >= q->majority) {
+        task->parent->revoked = revoked;
+        snib__task_lost(q, task, revoked);
+        end_rest(q, now, task);
     } else {
-        snib_err err = snib__nodes_why(q, op, why, sizeof why);
-        snib__op_tell(q, op, SNIB__NOT_APPLIED, err, why);
+        snib_err err = snib__nodes_why(q, task, why, sizeof why);
+        snib__task_tell(q, task, SNIB__NOT_APPLIED, err, why);
     }
-    snib__op_end(q, op);
+    snib__task_end(q, task);
 }
 
-void snib__renew_look(struct snib__quorum *q, snib_instant now, struct op *op)
+void snib__renew_check(struct snib__quorum *q, snib_instant now,
+                       struct task *task)
 {
-    if (!op->parent) {
-        snib__op_end(q, op);
+    if (!task->parent) {
+        snib__task_end(q, task);
         return;
     }
-    if (snib__parts_with(q, op, HAS_GOOD) >= q->majority) {
-        renewed(q, now, op);
+    if (snib__parts_with(q, task, HAS_GOOD) >= q->majority) {
+        renewed(q, now, task);
         return;
     }
-    if (op->busy) {
+    if (task->busy) {
         return;
     }
-    if (op->stage == ST_RENEW) {
-        op->stage = ST_SET;
+    if (task->stage == ST_RENEW) {
+        task->stage = ST_SET;
         for (uint32_t k = 0; k < q->count; k++) {
-            if (op->part[k].missed) {
-                snib__part_keep(q, now, op, k, op->lease, false);
+            if (task->part[k].missed) {
+                snib__part_keep(q, now, task, k, task->lease, false);
             }
         }
     }
-    if (!op->busy) {
-        failed(q, now, op);
+    if (!task->busy) {
+        failed(q, now, task);
     }
 }
 
 /* -- bringing nodes in line ------------------------------------------------------ */
 
 /* Has it told us that it lacks the grant, or has it under another token? */
-static bool lacks(const struct op *op, const struct part *p)
+static bool lacks(const struct task *task, const struct part *p)
 {
     if (p->doing != DO_NOTHING || p->revoked) {
         return false;
     }
     /* Of a renewal: the next one will find out about those that failed. */
-    return p->has == HAS_OURS || p->missed || (op->round && p->has != HAS_GOOD);
+    return p->has == HAS_OURS || p->missed ||
+           (task->round && p->has != HAS_GOOD);
 }
 
-static void keep(struct snib__quorum *q, snib_instant now, struct op *op,
+static void keep(struct snib__quorum *q, snib_instant now, struct task *task,
                  uint32_t k)
 {
-    snib_duration left = snib__between(now, op->until);
+    snib_duration left = snib__between(now, task->until);
     if (left.ns > 1000000) {
-        op->part[k].missed = false;
-        snib__part_keep(q, now, op, k, left, true);
+        task->part[k].missed = false;
+        snib__part_keep(q, now, task, k, left, true);
     }
 }
 
 /* All is done. Where a copy may be executed yet, the id is remembered for as
  * long as that: whoever ends the grant must name it. */
-static void after_over(struct snib__quorum *q, snib_instant now, struct op *op)
+static void after_over(struct snib__quorum *q, snib_instant now,
+                       struct task *task)
 {
-    snib_instant sent = op->round ? op->round_began : op->began;
+    snib_instant sent = task->round ? task->round_began : task->began;
     snib_instant late = snib__after(sent, snib__ms(LATE_COPY_MS));
-    op->tries = REPAIRS;
-    if (snib__parts_with(q, op, HAS_MAYBE) && !snib__reached(now, late)) {
-        snib__op_timer(q, op, late);
+    task->tries = REPAIRS;
+    if (snib__parts_with(q, task, HAS_MAYBE) && !snib__reached(now, late)) {
+        snib__task_timer(q, task, late);
     } else {
-        snib__op_end(q, op);
+        snib__task_end(q, task);
     }
 }
 
 /* Nothing more to do for it now: later, or never. */
-static void after_wait(struct snib__quorum *q, snib_instant now, struct op *op)
+static void after_wait(struct snib__quorum *q, snib_instant now,
+                       struct task *task)
 {
     bool all = true;
     for (uint32_t k = 0; k < q->count; k++) {
-        all = all && !lacks(op, &op->part[k]);
+        all = all && !lacks(task, &task->part[k]);
     }
-    if (op->busy) {
+    if (task->busy) {
         return;
     }
-    if (all || op->tries >= REPAIRS) {
-        after_over(q, now, op);
+    if (all || task->tries >= REPAIRS) {
+        after_over(q, now, task);
         return;
     }
-    snib__op_timer(q, op,
-                   snib__after(now, snib__ms(snib__quorum_between(
-                                        q, REPAIR_MS, 2 * REPAIR_MS))));
+    snib__task_timer(q, task,
+                     snib__after(now, snib__ms(snib__quorum_between(
+                                          q, REPAIR_MS, 2 * REPAIR_MS))));
 }
 
-void snib__after_begin(struct snib__quorum *q, snib_instant now, struct op *op,
-                       snib_instant from)
+void snib__after_begin(struct snib__quorum *q, snib_instant now,
+                       struct task *task, snib_instant from)
 {
-    op->stage = ST_AFTER;
-    op->until = snib__after(from, op->lease);
-    op->tries = op->round ? 0 : REPAIRS;
-    snib__heap_remove(&q->timers, &op->timer);
+    task->stage = ST_AFTER;
+    task->until = snib__after(from, task->lease);
+    task->tries = task->round ? 0 : REPAIRS;
+    snib__heap_remove(&q->timers, &task->timer);
     for (uint32_t k = 0; k < q->count; k++) {
-        struct part *p = &op->part[k];
-        if (lacks(op, p) && (p->has == HAS_OURS || !op->round)) {
-            keep(q, now, op, k);
+        struct part *p = &task->part[k];
+        if (lacks(task, p) && (p->has == HAS_OURS || !task->round)) {
+            keep(q, now, task, k);
         }
     }
-    after_wait(q, now, op);
+    after_wait(q, now, task);
 }
 
-void snib__after_look(struct snib__quorum *q, snib_instant now, struct op *op,
-                      struct part *p)
+void snib__after_check(struct snib__quorum *q, snib_instant now,
+                       struct task *task, struct part *p)
 {
-    if (p->has == HAS_OURS && p->token == op->token) {
+    if (p->has == HAS_OURS && p->token == task->token) {
         p->has = HAS_GOOD; /* late, and the same token */
     } else if ((p->has == HAS_OURS && !p->missed) ||
-               (!op->round && p->missed)) {
-        keep(q, now, op, p->node);
-        p->missed = p->doing == DO_KEEP && op->round;
+               (!task->round && p->missed)) {
+        keep(q, now, task, p->node);
+        p->missed = p->doing == DO_KEEP && task->round;
     }
-    after_wait(q, now, op);
+    after_wait(q, now, task);
 }
 
-void snib__after_due(struct snib__quorum *q, snib_instant now, struct op *op)
+void snib__after_due(struct snib__quorum *q, snib_instant now,
+                     struct task *task)
 {
-    if (op->tries >= REPAIRS) {
-        snib__op_end(q, op);
+    if (task->tries >= REPAIRS) {
+        snib__task_end(q, task);
         return;
     }
-    op->tries++;
+    task->tries++;
     for (uint32_t k = 0; k < q->count; k++) {
-        if (lacks(op, &op->part[k]) && !snib__node_rests(q, now, k)) {
-            keep(q, now, op, k);
+        if (lacks(task, &task->part[k]) && !snib__node_rests(q, now, k)) {
+            keep(q, now, task, k);
         }
     }
-    after_wait(q, now, op);
+    after_wait(q, now, task);
 }

@@ -38,40 +38,40 @@ static bool holds(const struct part *p)
 }
 
 /* Asked in this round, and not one that a round before still waits for. */
-static bool is_pending(const struct op *op, const struct part *p)
+static bool is_pending(const struct task *task, const struct part *p)
 {
-    return p->doing == DO_ACQUIRE && p->rq.id[1] == op->id[1];
+    return p->doing == DO_ACQUIRE && p->rq.id[1] == task->id[1];
 }
 
 /* The round is on its way, and no longer than answers may take: it will do with
  * the nodes that answer as a rule. When the limit cuts it off, that says nothing
  * against them; what the caller waits for is the lock. */
 static bool in_good_time(const struct snib__quorum *q, snib_instant now,
-                         const struct op *op)
+                         const struct task *task)
 {
     uint32_t n = 0;
-    if (!op->may_queue ||
-        snib__between(op->round_began, now).ns >= q->patience.ns / 4) {
+    if (!task->may_queue ||
+        snib__between(task->round_began, now).ns >= q->patience.ns / 4) {
         return false;
     }
     for (uint32_t k = 0; k < q->count; k++) {
-        const struct part *p = &op->part[k];
+        const struct part *p = &task->part[k];
         const struct node *node = &q->node[k];
         n += holds(p) || p->has == HAS_OTHER ||
-             (is_pending(op, p) && node->ever && !node->failing);
+             (is_pending(task, p) && node->ever && !node->failing);
     }
     return n >= q->majority;
 }
 
-static snib_instant give_up_at(const struct op *op)
+static snib_instant give_up_at(const struct task *task)
 {
-    int64_t spare = snib__between(op->began, op->parent->limit).ns / 8;
-    if (op->held || op->parent->limit.ns == INT64_MAX) {
-        return op->parent->limit;
+    int64_t spare = snib__between(task->began, task->parent->limit).ns / 8;
+    if (task->held || task->parent->limit.ns == INT64_MAX) {
+        return task->parent->limit;
     }
     /* A little earlier, so that the caller hears why. */
     spare = spare < 50 * 1000000 ? spare : 50 * 1000000;
-    return snib__before(op->parent->limit, (snib_duration){spare});
+    return snib__before(task->parent->limit, (snib_duration){spare});
 }
 
 /* -- asking -------------------------------------------------------------------- */
@@ -101,77 +101,79 @@ static int64_t first_token(const struct snib__quorum *q, snib_instant now)
     return n >= q->majority ? (most + FLOOR_AHEAD_MS) * 1024 : 0;
 }
 
-static void look(struct snib__quorum *q, snib_instant now, struct op *op);
+static void results(struct snib__quorum *q, snib_instant now,
+                    struct task *task);
 
-static void rest(struct snib__quorum *q, snib_instant now, struct op *op,
+static void rest(struct snib__quorum *q, snib_instant now, struct task *task,
                  snib_duration d)
 {
-    op->stage = ST_REST;
-    snib__op_timer(q, op, snib__sooner(snib__after(now, d), give_up_at(op)));
+    task->stage = ST_REST;
+    snib__task_timer(q, task,
+                     snib__sooner(snib__after(now, d), give_up_at(task)));
 }
 
 /* Too few can be asked now, but for those that have yet to answer the round
  * before: a round now would be lost, and say nothing of the lock. */
 static bool too_early(const struct snib__quorum *q, snib_instant now,
-                      const struct op *op)
+                      const struct task *task)
 {
     uint32_t idle = 0, due = 0;
     for (uint32_t k = 0; k < q->count; k++) {
         bool rests = snib__node_rests(q, now, k);
-        idle += op->part[k].doing == DO_NOTHING && !rests;
-        due += op->part[k].doing != DO_NOTHING;
+        idle += task->part[k].doing == DO_NOTHING && !rests;
+        due += task->part[k].doing != DO_NOTHING;
     }
     return idle < q->majority && idle + due >= q->majority;
 }
 
-static void ask_all(struct snib__quorum *q, snib_instant now, struct op *op)
+static void ask_all(struct snib__quorum *q, snib_instant now, struct task *task)
 {
-    if (too_early(q, now, op)) {
-        rest(q, now, op, snib__ms(SPLIT_LEAST_MS));
+    if (too_early(q, now, task)) {
+        rest(q, now, task, snib__ms(SPLIT_LEAST_MS));
         return;
     }
     int64_t floor = first_token(q, now);
-    floor = floor > op->floor ? floor : op->floor;
+    floor = floor > task->floor ? floor : task->floor;
     uint32_t behind = 0;
     for (uint32_t k = 0; k < q->count; k++) {
-        behind |= (uint32_t)(op->part[k].doing == DO_ACQUIRE ||
-                             op->part[k].doing == DO_KEEP)
+        behind |= (uint32_t)(task->part[k].doing == DO_ACQUIRE ||
+                             task->part[k].doing == DO_KEEP)
                   << k;
     }
     if (behind) { /* slow ones, of the round before */
-        snib__sweep_behind(q, now, op, op->id, behind, 0);
+        snib__sweep_behind(q, now, task, task->id, behind, 0);
     }
-    op->stage = ST_ROUND;
-    if (op->round++) {
-        op->id[1] = snib__rng_next(&q->rng);
+    task->stage = ST_ROUND;
+    if (task->round++) {
+        task->id[1] = snib__rng_next(&q->rng);
     }
-    op->round_began = now;
+    task->round_began = now;
     for (uint32_t k = 0; k < q->count; k++) {
-        struct part *p = &op->part[k];
+        struct part *p = &task->part[k];
         p->token = 0;
         p->from = (snib_instant){0};
         p->has = HAS_FAILED;
         p->missed = false;
         if (p->doing == DO_NOTHING && !snib__node_rests(q, now, k)) {
             p->has = HAS_NOTHING;
-            snib__part_acquire(q, now, op, k, floor);
+            snib__part_acquire(q, now, task, k, floor);
         }
     }
-    snib__op_timer(q, op, give_up_at(op));
-    look(q, now, op); /* perhaps too few could be asked at all */
+    snib__task_timer(q, task, give_up_at(task));
+    results(q, now, task); /* perhaps too few could be asked at all */
 }
 
 /* -- the end of a round ------------------------------------------------------------ */
 
-static void tell_lost(struct snib__quorum *q, struct op *op)
+static void tell_lost(struct snib__quorum *q, struct task *task)
 {
     char why[252];
-    if (op->held) {
-        op->parent->left = op->left;
-        snib__op_tell(q, op, SNIB__NO, SNIB_ERR_BUSY, NULL);
+    if (task->held) {
+        task->parent->left = task->left;
+        snib__task_tell(q, task, SNIB__NO, SNIB_ERR_BUSY, NULL);
     } else {
-        snib_err err = snib__nodes_why(q, op, why, sizeof why);
-        snib__op_tell(q, op, SNIB__NOT_APPLIED, err, why);
+        snib_err err = snib__nodes_why(q, task, why, sizeof why);
+        snib__task_tell(q, task, SNIB__NOT_APPLIED, err, why);
     }
 }
 
@@ -186,26 +188,26 @@ static bool hopeless(const struct snib__quorum *q)
 }
 
 /* May it be tried again? What only a person can repair ends it at once. */
-static bool goes_on(struct snib__quorum *q, snib_instant now, struct op *op,
+static bool goes_on(struct snib__quorum *q, snib_instant now, struct task *task,
                     bool split)
 {
     char why[252];
-    if (snib__reached(now, give_up_at(op))) {
+    if (snib__reached(now, give_up_at(task))) {
         return false;
     }
-    if (!op->held) {
-        snib_err err = snib__nodes_why(q, op, why, sizeof why);
-        return op->may_queue && err == SNIB_ERR_UNREACHABLE && !hopeless(q);
+    if (!task->held) {
+        snib_err err = snib__nodes_why(q, task, why, sizeof why);
+        return task->may_queue && err == SNIB_ERR_UNREACHABLE && !hopeless(q);
     }
-    return op->may_queue || (split && op->round < TRY_ROUNDS);
+    return task->may_queue || (split && task->round < TRY_ROUNDS);
 }
 
-static void tell_queued(struct snib__quorum *q, struct op *op)
+static void tell_queued(struct snib__quorum *q, struct task *task)
 {
-    struct snib__request *rq = op->parent;
-    rq->left = op->left;
-    if (!op->queued && op->may_queue && op->held) {
-        op->queued = true;
+    struct snib__request *rq = task->parent;
+    rq->left = task->left;
+    if (!task->queued && task->may_queue && task->held) {
+        task->queued = true;
         rq->position = 1; /* there is no order to tell */
         rq->answer = SNIB__QUEUED;
         if (!snib__linked(&rq->link)) {
@@ -217,72 +219,74 @@ static void tell_queued(struct snib__quorum *q, struct op *op)
 /* How long nothing is asked. split: several asked at once and shared the
  * votes, so that nobody won. Votes that are split again and again are not:
  * somebody holds the lock on a majority that we do not see whole. */
-static snib_duration pause(struct snib__quorum *q, struct op *op, bool split)
+static snib_duration pause(struct snib__quorum *q, struct task *task,
+                           bool split)
 {
     int64_t ms, most;
-    if (split && op->tries < SPLIT_ROUNDS) {
+    if (split && task->tries < SPLIT_ROUNDS) {
         most = snib__to_ms(q->rtt) * 4;
         most = most < SPLIT_LEAST_MS ? SPLIT_LEAST_MS : most;
-        most *= ++op->tries;
+        most *= ++task->tries;
         most = most < SPLIT_MOST_MS ? most : SPLIT_MOST_MS;
         return (snib_duration){snib__quorum_between(q, 0, most * 1000000)};
     }
-    ms = op->pause.ns ? snib__to_ms(op->pause) * 3 / 2 : POLL_FIRST_MS;
+    ms = task->pause.ns ? snib__to_ms(task->pause) * 3 / 2 : POLL_FIRST_MS;
     ms = ms < POLL_MOST_MS ? ms : POLL_MOST_MS;
-    op->pause = snib__ms(ms);
+    task->pause = snib__ms(ms);
     ms = snib__quorum_between(q, ms / 2, ms + ms / 2);
-    if (op->held && op->left.ns > 0 && snib__to_ms(op->left) < ms) {
-        ms = snib__to_ms(op->left) + snib__quorum_between(q, 1, POLL_FIRST_MS);
+    if (task->held && task->left.ns > 0 && snib__to_ms(task->left) < ms) {
+        ms =
+            snib__to_ms(task->left) + snib__quorum_between(q, 1, POLL_FIRST_MS);
     }
     return snib__ms(ms);
 }
 
-static void lost(struct snib__quorum *q, snib_instant now, struct op *op,
+static void lost(struct snib__quorum *q, snib_instant now, struct task *task,
                  const char *why)
 {
     uint32_t behind = 0, ours = 0, others = 0, pending = 0;
-    op->left = (snib_duration){0};
+    task->left = (snib_duration){0};
     for (uint32_t k = 0; k < q->count; k++) {
-        struct part *p = &op->part[k];
+        struct part *p = &task->part[k];
         if (p->doing == DO_NOTHING && p->has == HAS_MAYBE) {
             behind |= 1u << k;
         } else if (p->has == HAS_OTHER) {
             others++;
-            op->left.ns =
-                p->rq.left.ns > op->left.ns ? p->rq.left.ns : op->left.ns;
+            task->left.ns =
+                p->rq.left.ns > task->left.ns ? p->rq.left.ns : task->left.ns;
         }
         ours += holds(p);
-        pending += is_pending(op, p);
+        pending += is_pending(task, p);
     }
     /* Those that have yet to answer cannot win it any more, but they answer:
      * what stands in the way is a holder, or a split vote. At the limit they
      * have not: only those count then that answer as a rule. */
-    bool over = snib__reached(now, give_up_at(op));
+    bool over = snib__reached(now, give_up_at(task));
     uint32_t heard = others + ours + (over ? 0 : pending);
-    op->held = (others > 0 && heard >= q->majority) ||
-               (over && in_good_time(q, now, op));
+    task->held = (others > 0 && heard >= q->majority) ||
+                 (over && in_good_time(q, now, task));
     bool shared = ours > 0 || (pending > 0 && others < q->majority);
-    bool split = op->held && shared && others < q->majority;
-    bool again = !why && goes_on(q, now, op, shared);
+    bool split = task->held && shared && others < q->majority;
+    bool again = !why && goes_on(q, now, task, shared);
     if (why) {
-        snib__op_tell(q, op, SNIB__NOT_APPLIED, SNIB_ERR_STORE, why);
+        snib__task_tell(q, task, SNIB__NOT_APPLIED, SNIB_ERR_STORE, why);
     } else if (again) {
-        tell_queued(q, op);
+        tell_queued(q, task);
     } else {
-        tell_lost(q, op);
+        tell_lost(q, task);
     }
     for (uint32_t k = 0; k < q->count; k++) {
-        if (op->part[k].doing == DO_NOTHING && holds(&op->part[k])) {
-            snib__part_end(q, now, op, k, true, false);
+        if (task->part[k].doing == DO_NOTHING && holds(&task->part[k])) {
+            snib__part_end(q, now, task, k, true, false);
         }
     }
     if (behind) {
-        snib__sweep_behind(q, now, op, op->id, behind, 0);
+        snib__sweep_behind(q, now, task, task->id, behind, 0);
     }
-    if (op->parent) {
-        rest(q, now, op, pause(q, op, split));
+    if (task->parent) {
+        rest(q, now, task, pause(q, task, split));
     } else {
-        snib__op_end(q, op);
+        snib__task_end(q, task);
     }
 }
 
@@ -294,12 +298,12 @@ static bool far_ahead(int64_t token, int64_t than)
 }
 
 /* The lower median of the tokens given. */
-static int64_t middle(const struct snib__quorum *q, const struct op *op)
+static int64_t middle(const struct snib__quorum *q, const struct task *task)
 {
     int64_t token[NODES_MAX];
     uint32_t n = 0;
     for (uint32_t k = 0; k < q->count; k++) {
-        const struct part *p = &op->part[k];
+        const struct part *p = &task->part[k];
         uint32_t at = n;
         if (!holds(p)) {
             continue;
@@ -313,13 +317,13 @@ static int64_t middle(const struct snib__quorum *q, const struct op *op)
     return n ? token[(n - 1) / 2] : 0;
 }
 
-static void won(struct snib__quorum *q, snib_instant now, struct op *op)
+static void won(struct snib__quorum *q, snib_instant now, struct task *task)
 {
-    struct snib__request *rq = op->parent;
+    struct snib__request *rq = task->parent;
     snib_instant from = SNIB__NEVER;
-    snib_duration left = op->lease;
+    snib_duration left = task->lease;
     for (uint32_t k = 0; k < q->count; k++) {
-        const struct part *p = &op->part[k];
+        const struct part *p = &task->part[k];
         if (p->has == HAS_GOOD && p->doing == DO_NOTHING) {
             from = snib__sooner(from, p->from);
             left = p->left.ns < left.ns ? p->left : left;
@@ -327,42 +331,42 @@ static void won(struct snib__quorum *q, snib_instant now, struct op *op)
     }
     if (snib__reached(now, snib__before(snib__after(from, left),
                                         snib__quorum_allowance(left)))) {
-        lost(q, now, op,
+        lost(q, now, task,
              "the lease was over before a majority had answered: the servers "
              "are slower than the lease is long");
         return;
     }
-    rq->id[0] = op->id[0];
-    rq->id[1] = op->id[1];
-    rq->token = op->token;
-    rq->room = op->room;
-    rq->far = op->far;
+    rq->id[0] = task->id[0];
+    rq->id[1] = task->id[1];
+    rq->token = task->token;
+    rq->reserve = task->reserve;
+    rq->far = task->far;
     rq->valid_from = from;
-    rq->left = op->lease = left;
-    snib__op_tell(q, op, SNIB__DONE, SNIB_ERR_OK, NULL);
-    snib__after_begin(q, now, op, from);
+    rq->left = task->lease = left;
+    snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);
+    snib__after_begin(q, now, task, from);
 }
 
-static void look(struct snib__quorum *q, snib_instant now, struct op *op)
+static void results(struct snib__quorum *q, snib_instant now, struct task *task)
 {
-    int64_t mid = middle(q, op);
+    int64_t mid = middle(q, task);
     uint32_t votes = 0, good = 0, pending = 0;
     bool odd = false;
-    int64_t top = op->stage == ST_RAISE ? op->token : 0;
+    int64_t top = task->stage == ST_RAISE ? task->token : 0;
     for (uint32_t k = 0; k < q->count; k++) {
-        struct part *p = &op->part[k];
+        struct part *p = &task->part[k];
         bool counted = holds(p) && !far_ahead(p->token, mid);
         odd = odd || (holds(p) && !counted);
         votes += counted;
-        pending += is_pending(op, p);
-        if (op->stage == ST_ROUND && counted && p->token > top) {
+        pending += is_pending(task, p);
+        if (task->stage == ST_ROUND && counted && p->token > top) {
             top = p->token;
-            op->far = p->far;
+            task->far = p->far;
         }
     }
     if (votes + pending < q->majority) {
-        lost(q, now, op,
-             odd && !snib__parts_with(q, op, HAS_OTHER)
+        lost(q, now, task,
+             odd && !snib__parts_with(q, task, HAS_OTHER)
                  ? "the clocks of the servers are more than a day apart: a "
                    "majority that agrees is needed"
                  : NULL);
@@ -371,116 +375,119 @@ static void look(struct snib__quorum *q, snib_instant now, struct op *op)
     if (votes < q->majority) {
         return;
     }
-    op->token = top;
+    task->token = top;
     for (uint32_t k = 0; k < q->count; k++) {
-        struct part *p = &op->part[k];
+        struct part *p = &task->part[k];
         if (holds(p) && p->token == top) {
             p->has = HAS_GOOD;
             good += p->doing == DO_NOTHING;
         }
     }
     if (good >= q->majority) {
-        won(q, now, op);
+        won(q, now, task);
         return;
     }
-    op->stage = ST_RAISE;
+    task->stage = ST_RAISE;
     uint32_t may = good + pending;
     for (uint32_t k = 0; k < q->count; k++) {
-        struct part *p = &op->part[k];
+        struct part *p = &task->part[k];
         if (p->has != HAS_OURS || far_ahead(p->token, mid)) {
             continue;
         }
         if (p->doing == DO_NOTHING && !p->missed) {
             p->missed = true; /* asked once */
             /* A vote may be over by now, and another have been granted. */
-            snib__part_keep(q, now, op, k, op->lease, false);
+            snib__part_keep(q, now, task, k, task->lease, false);
         }
         may += p->doing == DO_KEEP;
     }
     if (may < q->majority) {
-        lost(q, now, op, NULL);
+        lost(q, now, task, NULL);
     }
 }
 
 /* Nodes that said nothing to the end of our earlier grant are told again, in
  * the background; those that have yet to answer, when they do. */
 static void end_prior_behind(struct snib__quorum *q, snib_instant now,
-                             const struct op *op)
+                             const struct task *task)
 {
     for (uint32_t k = 0; k < q->count; k++) {
-        const struct part *p = &op->part[k];
+        const struct part *p = &task->part[k];
         if (p->doing == DO_NOTHING && p->has != HAS_NOTHING) {
-            snib__sweep_behind(q, now, op, p->rq.id, 1u << k, 0);
+            snib__sweep_behind(q, now, task, p->rq.id, 1u << k, 0);
         }
     }
 }
 
-void snib__round_look(struct snib__quorum *q, snib_instant now, struct op *op)
+void snib__round_check(struct snib__quorum *q, snib_instant now,
+                       struct task *task)
 {
-    switch ((stage)op->stage) {
+    switch ((stage)task->stage) {
     case ST_PRIOR:
-        if (!op->busy || snib__parts_with(q, op, HAS_NOTHING) >= q->majority) {
-            end_prior_behind(q, now, op);
-            op->round = 1; /* what else comes of it is late */
-            rest(q, now, op,
+        if (!task->busy ||
+            snib__parts_with(q, task, HAS_NOTHING) >= q->majority) {
+            end_prior_behind(q, now, task);
+            task->round = 1; /* what else comes of it is late */
+            rest(q, now, task,
                  snib__ms(
                      snib__quorum_between(q, YIELD_LEAST_MS, YIELD_MOST_MS)));
         }
         break;
     case ST_ROUND:
     case ST_RAISE:
-        look(q, now, op);
+        results(q, now, task);
         break;
     case ST_REST:
     case ST_RENEW:
     case ST_SET:
     case ST_AFTER:
     case ST_SWEEP:
-    case ST_LOOK:
+    case ST_INSPECT:
     case ST_DRAIN:
         break;
     }
 }
 
-void snib__round_due(struct snib__quorum *q, snib_instant now, struct op *op)
+void snib__round_due(struct snib__quorum *q, snib_instant now,
+                     struct task *task)
 {
-    if (!op->parent) {
+    if (!task->parent) {
         return;
     }
-    if (snib__reached(now, give_up_at(op))) {
-        switch ((stage)op->stage) {
+    if (snib__reached(now, give_up_at(task))) {
+        switch ((stage)task->stage) {
         case ST_ROUND:
         case ST_RAISE:
-            if (!snib__reached(now, op->parent->limit) &&
-                in_good_time(q, now, op)) { /* no cause to hear early */
-                snib__op_timer(q, op, op->parent->limit);
+            if (!snib__reached(now, task->parent->limit) &&
+                in_good_time(q, now, task)) { /* no cause to hear early */
+                snib__task_timer(q, task, task->parent->limit);
                 return;
             }
-            lost(q, now, op, NULL); /* tells, since it may not go on */
+            lost(q, now, task, NULL); /* tells, since it may not go on */
             return;
         case ST_PRIOR:
-            end_prior_behind(q, now, op);
-            op->round = 1; /* as above */
-            tell_lost(q, op);
-            snib__op_end(q, op);
+            end_prior_behind(q, now, task);
+            task->round = 1; /* as above */
+            tell_lost(q, task);
+            snib__task_end(q, task);
             return;
         case ST_REST:
-            tell_lost(q, op);
-            snib__op_end(q, op);
+            tell_lost(q, task);
+            snib__task_end(q, task);
             return;
         case ST_RENEW:
         case ST_SET:
         case ST_AFTER:
         case ST_SWEEP:
-        case ST_LOOK:
+        case ST_INSPECT:
         case ST_DRAIN:
             return;
         }
     }
-    if (op->stage == ST_REST) {
-        ask_all(q, now, op);
+    if (task->stage == ST_REST) {
+        ask_all(q, now, task);
     } else { /* the core has moved the limit */
-        snib__op_timer(q, op, give_up_at(op));
+        snib__task_timer(q, task, give_up_at(task));
     }
 }
 
@@ -488,26 +495,28 @@ void snib__round_due(struct snib__quorum *q, snib_instant now, struct op *op)
 
 /* Whatever still deals with the grant that this one is to follow ends now, lest
  * it sets the grant again behind its end. True: *ret_id is the grant's. */
-static bool end_dealings(struct snib__quorum *q, const struct op *of,
+static bool end_dealings(struct snib__quorum *q, const struct task *of,
                          uint64_t ret_id[2])
 {
     bool found = false;
     for (int i = 0; i < BUCKETS; i++) {
         SNIB__LIST_EACH_SAFE (l, next, &q->bucket[i]) {
-            struct op *op = SNIB__CONTAINER(l, struct op, link);
-            bool deals = op->stage == ST_AFTER || op->stage == ST_RENEW ||
-                         op->stage == ST_SET;
-            if (op == of || !deals || !op->name || op->token != of->prior ||
-                !snib__name_same(op->name, of->name)) {
+            struct task *task = SNIB__CONTAINER(l, struct task, link);
+            bool deals = task->stage == ST_AFTER || task->stage == ST_RENEW ||
+                         task->stage == ST_SET;
+            if (task == of || !deals || !task->name ||
+                task->token != of->prior ||
+                !snib__name_same(task->name, of->name)) {
                 continue;
             }
             found = true;
-            ret_id[0] = op->id[0];
-            ret_id[1] = op->id[1];
-            if (op->parent) {
-                snib__op_tell(q, op, SNIB__UNKNOWN, SNIB_ERR_CANCELLED, NULL);
+            ret_id[0] = task->id[0];
+            ret_id[1] = task->id[1];
+            if (task->parent) {
+                snib__task_tell(q, task, SNIB__UNKNOWN, SNIB_ERR_CANCELLED,
+                                NULL);
             }
-            snib__op_end(q, op);
+            snib__task_end(q, task);
         }
     }
     return found;
@@ -515,35 +524,37 @@ static bool end_dealings(struct snib__quorum *q, const struct op *of,
 
 /* A yield: there is no queue to stand in at the nodes, so our grant is ended,
  * others get a moment, and then we ask like anybody. */
-static void end_prior(struct snib__quorum *q, snib_instant now, struct op *op)
+static void end_prior(struct snib__quorum *q, snib_instant now,
+                      struct task *task)
 {
-    uint64_t id[2] = {op->id[0], op->id[1]};
-    op->stage = ST_PRIOR;
-    if (!end_dealings(q, op, op->id)) {
-        op->id[1] = snib__rng_next(&q->rng);
+    uint64_t id[2] = {task->id[0], task->id[1]};
+    task->stage = ST_PRIOR;
+    if (!end_dealings(q, task, task->id)) {
+        task->id[1] = snib__rng_next(&q->rng);
     }
     for (uint32_t k = 0; k < q->count; k++) {
-        op->part[k].has = HAS_MAYBE;
-        snib__part_end(q, now, op, k, false, true);
+        task->part[k].has = HAS_MAYBE;
+        snib__part_end(q, now, task, k, false, true);
     }
-    op->id[0] = id[0];
-    op->id[1] = id[1];
-    snib__op_timer(q, op, give_up_at(op));
+    task->id[0] = id[0];
+    task->id[1] = id[1];
+    snib__task_timer(q, task, give_up_at(task));
 }
 
-void snib__round_start(struct snib__quorum *q, snib_instant now, struct op *op)
+void snib__round_start(struct snib__quorum *q, snib_instant now,
+                       struct task *task)
 {
-    struct snib__request *rq = op->parent;
-    op->may_queue = rq->may_queue;
-    op->prior = rq->token;
-    op->token = 0;
-    snib__buf_add(&op->text, rq->text ? rq->text : "", rq->text_size);
-    if (op->text.failed) {
-        snib__op_tell(q, op, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
-        snib__op_end(q, op);
-    } else if (op->prior) {
-        end_prior(q, now, op);
+    struct snib__request *rq = task->parent;
+    task->may_queue = rq->may_queue;
+    task->prior = rq->token;
+    task->token = 0;
+    snib__buf_add(&task->text, rq->text ? rq->text : "", rq->text_size);
+    if (task->text.failed) {
+        snib__task_tell(q, task, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+        snib__task_end(q, task);
+    } else if (task->prior) {
+        end_prior(q, now, task);
     } else {
-        ask_all(q, now, op);
+        ask_all(q, now, task);
     }
 }

@@ -24,91 +24,93 @@ static struct snib__quorum *of(const struct snib__store *store)
 
 /* -- ops ------------------------------------------------------------------- */
 
-struct op *snib__op_new(struct snib__quorum *q, const struct snib__name *name,
-                        const uint64_t id[2])
+struct task *snib__task_new(struct snib__quorum *q,
+                            const struct snib__name *name, const uint64_t id[2])
 {
     struct snib__link *l = snib__list_pop(&q->spare);
-    struct op *op = l ? SNIB__CONTAINER(l, struct op, link) : NULL;
-    size_t size = sizeof *op + q->count * sizeof op->part[0];
+    struct task *task = l ? SNIB__CONTAINER(l, struct task, link) : NULL;
+    size_t size = sizeof *task + q->count * sizeof task->part[0];
     struct snib__name *copy = NULL;
-    if (op) {
+    if (task) {
         q->spares--;
     } else {
-        op = snib__alloc(size);
+        task = snib__alloc(size);
     }
-    if (op && name && snib__name_new(name->raw, name->raw_size, &copy, NULL)) {
-        snib__buf_free(&op->text);
-        snib__free(op);
-        op = NULL;
+    if (task && name &&
+        snib__name_new(name->raw, name->raw_size, &copy, NULL)) {
+        snib__buf_free(&task->text);
+        snib__free(task);
+        task = NULL;
     }
-    if (!op || !snib__heap_reserve(&q->timers, q->ops + 1)) {
+    if (!task || !snib__heap_reserve(&q->timers, q->tasks + 1)) {
         snib__free(copy);
-        if (op) {
-            snib__buf_free(&op->text);
+        if (task) {
+            snib__buf_free(&task->text);
         }
-        snib__free(op);
+        snib__free(task);
         return NULL;
     }
-    struct snib__buf text = op->text;
-    memset(op, 0, size);
-    op->text = text;
-    op->text.limit = 4096;
-    snib__buf_clear(&op->text);
-    op->name = copy;
-    op->id[0] = id[0];
-    op->id[1] = op->asked = id[1];
+    struct snib__buf text = task->text;
+    memset(task, 0, size);
+    task->text = text;
+    task->text.limit = 4096;
+    snib__buf_clear(&task->text);
+    task->name = copy;
+    task->id[0] = id[0];
+    task->id[1] = task->asked = id[1];
     for (uint32_t k = 0; k < q->count; k++) {
-        op->part[k].op = op;
-        op->part[k].node = (uint8_t)k;
+        task->part[k].task = task;
+        task->part[k].node = (uint8_t)k;
     }
-    snib__link_init(&op->link);
-    snib__list_push(&q->bucket[id[0] % BUCKETS], &op->link);
-    q->ops++;
-    return op;
+    snib__link_init(&task->link);
+    snib__list_push(&q->bucket[id[0] % BUCKETS], &task->link);
+    q->tasks++;
+    return task;
 }
 
-static void op_free(struct snib__quorum *q, struct op *op)
+static void op_free(struct snib__quorum *q, struct task *task)
 {
-    snib__heap_remove(&q->timers, &op->timer);
-    snib__unlink(&op->link);
-    snib__free(op->name);
-    op->name = NULL;
-    q->ops--;
-    q->background -= op->detached;
-    for (uint32_t k = 0; op->look && k < q->count; k++) {
-        snib__buf_free(&op->look[k]);
+    snib__heap_remove(&q->timers, &task->timer);
+    snib__unlink(&task->link);
+    snib__free(task->name);
+    task->name = NULL;
+    q->tasks--;
+    q->sweeps -= task->detached;
+    for (uint32_t k = 0; task->results && k < q->count; k++) {
+        snib__buf_free(&task->results[k]);
     }
-    snib__free(op->look);
-    op->look = NULL;
+    snib__free(task->results);
+    task->results = NULL;
     if (q->spares < SPARE_MAX) {
         q->spares++;
-        snib__list_push(&q->spare, &op->link);
+        snib__list_push(&q->spare, &task->link);
     } else {
-        snib__buf_free(&op->text);
-        snib__free(op);
+        snib__buf_free(&task->text);
+        snib__free(task);
     }
 }
 
-void snib__op_end(struct snib__quorum *q, struct op *op)
+void snib__task_end(struct snib__quorum *q, struct task *task)
 {
-    op->stage = ST_DRAIN;
-    if (op->busy) {
-        snib__heap_remove(&q->timers, &op->timer);
+    task->stage = ST_DRAIN;
+    if (task->busy) {
+        snib__heap_remove(&q->timers, &task->timer);
     } else {
-        op_free(q, op);
+        op_free(q, task);
     }
 }
 
-void snib__op_timer(struct snib__quorum *q, struct op *op, snib_instant at)
+void snib__task_timer(struct snib__quorum *q, struct task *task,
+                      snib_instant at)
 {
-    snib__heap_set(&q->timers, &op->timer, at);
+    snib__heap_set(&q->timers, &task->timer, at);
 }
 
-void snib__op_tell(struct snib__quorum *q, struct op *op, snib__answer answer,
-                   snib_err err, const char *text)
+void snib__task_tell(struct snib__quorum *q, struct task *task,
+                     snib__answer answer, snib_err err, const char *text)
 {
-    struct snib__request *rq = op->parent;
-    op->parent = NULL;
+    struct snib__request *rq = task->parent;
+    task->parent = NULL;
     rq->answer = answer;
     rq->err = err;
     if (err && text) {
@@ -121,14 +123,14 @@ void snib__op_tell(struct snib__quorum *q, struct op *op, snib__answer answer,
     }
 }
 
-void snib__op_lost(struct snib__quorum *q, struct op *op, bool revoked)
+void snib__task_lost(struct snib__quorum *q, struct task *task, bool revoked)
 {
-    const struct snib_error *said = op->parent->reterr;
+    const struct snib_error *said = task->parent->reterr;
     char text[sizeof said->text] = "";
     if (revoked && said) { /* a node told who did it */
         memcpy(text, said->text, sizeof text);
     }
-    snib__op_tell(q, op, SNIB__NO, SNIB_ERR_LOST, *text ? text : NULL);
+    snib__task_tell(q, task, SNIB__NO, SNIB_ERR_LOST, *text ? text : NULL);
 }
 
 int64_t snib__quorum_between(struct snib__quorum *q, int64_t least,
@@ -151,25 +153,25 @@ static void swap(struct snib__buf *a, struct snib__buf *b)
 static void borrow(struct snib__quorum *q, uint32_t k)
 {
     struct node *n = &q->node[k];
-    uint32_t at = k * NODE_CHANS, mask = (1u << NODE_CHANS) - 1;
+    uint32_t at = k * NODE_CONNS, mask = (1u << NODE_CONNS) - 1;
     n->out.open = q->out->open >> at & mask;
     n->out.shut = q->out->shut >> at & mask;
     q->out->open &= ~(mask << at);
     q->out->shut &= ~(mask << at);
-    for (uint32_t i = 0; i < NODE_CHANS; i++) {
-        swap(&n->out.chan[i].out, &q->out->chan[at + i].out);
+    for (uint32_t i = 0; i < NODE_CONNS; i++) {
+        swap(&n->out.conn[i].out, &q->out->conn[at + i].out);
     }
 }
 
 static void give_back(struct snib__quorum *q, uint32_t k)
 {
     struct node *n = &q->node[k];
-    uint32_t at = k * NODE_CHANS;
-    for (uint32_t i = 0; i < NODE_CHANS; i++) {
-        struct snib__chan *mine = &q->out->chan[at + i];
-        swap(&n->out.chan[i].out, &mine->out);
-        mine->awaited = n->out.chan[i].awaited;
-        mine->pushes = n->out.chan[i].pushes;
+    uint32_t at = k * NODE_CONNS;
+    for (uint32_t i = 0; i < NODE_CONNS; i++) {
+        struct snib__conn *mine = &q->out->conn[at + i];
+        swap(&n->out.conn[i].out, &mine->out);
+        mine->awaited = n->out.conn[i].awaited;
+        mine->pushes = n->out.conn[i].pushes;
     }
     q->out->open |= n->out.open << at;
     q->out->shut |= n->out.shut << at;
@@ -202,7 +204,7 @@ static void settle(struct snib__quorum *q, snib_instant now)
             snib__list_init(&chain);
             snib__list_append(&chain, &n->chain);
             borrow(q, k);
-            q->kind->ops->start(n->store, now, &chain);
+            q->kind->tasks->start(n->store, now, &chain);
             give_back(q, k);
         }
         /* Only now: an answer may end what the next node has yet to hear of */
@@ -216,7 +218,7 @@ static void step_node(struct snib__quorum *q, snib_instant now, uint32_t k,
                       const struct snib__input *in)
 {
     borrow(q, k);
-    q->kind->ops->input(q->node[k].store, now, in);
+    q->kind->tasks->input(q->node[k].store, now, in);
     give_back(q, k);
     take_answers(q, now, k);
 }
@@ -271,8 +273,8 @@ static snib_err check_twice(const struct snib__quorum *q,
 {
     for (uint32_t k = 0; k < q->count; k++) {
         for (uint32_t j = 0; j < k; j++) {
-            const char *a = q->out->chan[j * NODE_CHANS].address;
-            if (!strcasecmp(a, q->out->chan[k * NODE_CHANS].address)) {
+            const char *a = q->out->conn[j * NODE_CONNS].address;
+            if (!strcasecmp(a, q->out->conn[k * NODE_CONNS].address)) {
                 return snib__fail(reterr, SNIB_ERR_USAGE,
                                   "%.100s: %.60s stands twice; every vote "
                                   "must be another server's",
@@ -308,12 +310,12 @@ static snib_err open_node(struct snib__quorum *q, uint32_t k,
         one.seed.v[i] = snib__rng_next(&q->rng);
     }
     borrow(q, k);
-    snib_err err = q->kind->ops->open(&one, &n->store, reterr);
+    snib_err err = q->kind->tasks->open(&one, &n->store, reterr);
     give_back(q, k);
-    for (uint32_t i = 0; i < NODE_CHANS; i++) {
-        struct snib__chan *chan = &q->out->chan[k * NODE_CHANS + i];
-        chan->used = n->out.chan[i].used;
-        memcpy(chan->address, n->out.chan[i].address, sizeof chan->address);
+    for (uint32_t i = 0; i < NODE_CONNS; i++) {
+        struct snib__conn *conn = &q->out->conn[k * NODE_CONNS + i];
+        conn->used = n->out.conn[i].used;
+        memcpy(conn->address, n->out.conn[i].address, sizeof conn->address);
     }
     return err;
 }
@@ -328,19 +330,19 @@ static void quorum_free(struct snib__store *store)
     for (uint32_t k = 0; k < q->count; k++) {
         if (q->node[k].store) {
             borrow(q, k);
-            q->kind->ops->free(q->node[k].store);
+            q->kind->tasks->free(q->node[k].store);
             give_back(q, k);
         }
     }
     for (int i = 0; i < BUCKETS; i++) {
         while ((l = snib__list_first(&q->bucket[i]))) {
-            op_free(q, SNIB__CONTAINER(l, struct op, link));
+            op_free(q, SNIB__CONTAINER(l, struct task, link));
         }
     }
     while ((l = snib__list_pop(&q->spare))) {
-        struct op *op = SNIB__CONTAINER(l, struct op, link);
-        snib__buf_free(&op->text);
-        snib__free(op);
+        struct task *task = SNIB__CONTAINER(l, struct task, link);
+        snib__buf_free(&task->text);
+        snib__free(task);
     }
     snib__heap_free(&q->timers);
     snib__free(q);
@@ -432,44 +434,44 @@ static void begin(struct snib__quorum *q, snib_instant now,
                "redis:");
         return;
     }
-    if (rq->verb >= SNIB__TERMS) {
+    if (rq->verb >= SNIB__PARAMS) {
         refuse(q, rq, SNIB_ERR_UNSUPPORTED,
                "a quorum (redlock:) has plain mutexes only, no semaphores, "
                "latches or values; use redis:");
         return;
     }
-    struct op *op = snib__op_new(q, rq->name, rq->id);
-    if (!op) {
+    struct task *task = snib__task_new(q, rq->name, rq->id);
+    if (!task) {
         refuse(q, rq, SNIB_ERR_NOMEM, NULL);
         return;
     }
-    op->parent = rq;
-    op->keepers = rq->keepers;
-    op->lease = rq->lease;
-    op->token = rq->token;
-    op->room = rq->room < ROOM_MAX ? rq->room : ROOM_MAX;
-    op->permits = rq->permits;
-    op->floor = rq->floor;
-    op->began = now;
+    task->parent = rq;
+    task->background = rq->background;
+    task->lease = rq->lease;
+    task->token = rq->token;
+    task->reserve = rq->reserve < RESERVE_MAX ? rq->reserve : RESERVE_MAX;
+    task->permits = rq->permits;
+    task->floor = rq->floor;
+    task->began = now;
     switch (rq->verb) {
     case SNIB__ACQUIRE:
-        snib__round_start(q, now, op);
+        snib__round_start(q, now, task);
         break;
     case SNIB__RENEW:
-        op->room = ROOM_MAX; /* as much as it may have reserved */
-        snib__renew_start(q, now, op);
+        task->reserve = RESERVE_MAX; /* as much as it may have reserved */
+        snib__renew_start(q, now, task);
         break;
     case SNIB__RELEASE:
     case SNIB__CANCEL:
-        snib__sweep_start(q, now, op, rq);
+        snib__sweep_start(q, now, task, rq);
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
     case SNIB__FORCE:
     case SNIB__DOCTOR:
-        snib__look_start(q, now, op);
+        snib__inspect_start(q, now, task);
         break;
-    case SNIB__TERMS: /* refused above */
+    case SNIB__PARAMS: /* refused above */
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
@@ -488,23 +490,23 @@ static void quorum_start(struct snib__store *store, snib_instant now,
     settle(q, now);
 }
 
-static void op_due(struct snib__quorum *q, snib_instant now, struct op *op)
+static void op_due(struct snib__quorum *q, snib_instant now, struct task *task)
 {
-    switch ((stage)op->stage) {
+    switch ((stage)task->stage) {
     case ST_PRIOR:
     case ST_ROUND:
     case ST_RAISE:
     case ST_REST:
-        snib__round_due(q, now, op);
+        snib__round_due(q, now, task);
         break;
     case ST_AFTER:
-        snib__after_due(q, now, op);
+        snib__after_due(q, now, task);
         break;
     case ST_SWEEP:
-        snib__sweep_due(q, now, op);
+        snib__sweep_due(q, now, task);
         break;
-    case ST_LOOK:
-        snib__look_look(q, now, op);
+    case ST_INSPECT:
+        snib__inspect_check(q, now, task);
         break;
     case ST_RENEW:
     case ST_SET:
@@ -521,19 +523,19 @@ static void quorum_input(struct snib__store *store, snib_instant now,
     struct snib__timer *t;
     if (in->kind == SNIB__IN_TICK) {
         for (uint32_t k = 0; k < q->count; k++) {
-            if (snib__reached(now, q->kind->ops->due(q->node[k].store))) {
+            if (snib__reached(now, q->kind->tasks->due(q->node[k].store))) {
                 step_node(q, now, k, in);
             }
         }
         while ((t = snib__heap_min(&q->timers)) && snib__reached(now, t->at)) {
             snib__heap_remove(&q->timers, t);
-            op_due(q, now, SNIB__CONTAINER(t, struct op, timer));
+            op_due(q, now, SNIB__CONTAINER(t, struct task, timer));
         }
-    } else if (in->chan / NODE_CHANS < q->count) {
-        struct node *n = &q->node[in->chan / NODE_CHANS];
+    } else if (in->conn / NODE_CONNS < q->count) {
+        struct node *n = &q->node[in->conn / NODE_CONNS];
         n->no_such = in->kind == SNIB__IN_REFUSED && in->hopeless && !n->ever;
-        one.chan = in->chan % NODE_CHANS;
-        step_node(q, now, in->chan / NODE_CHANS, &one);
+        one.conn = in->conn % NODE_CONNS;
+        step_node(q, now, in->conn / NODE_CONNS, &one);
     }
     settle(q, now);
 }
@@ -543,7 +545,7 @@ static snib_instant quorum_due(const struct snib__store *store)
     const struct snib__quorum *q = of(store);
     snib_instant due = snib__heap_due(&q->timers);
     for (uint32_t k = 0; k < q->count; k++) {
-        due = snib__sooner(due, q->kind->ops->due(q->node[k].store));
+        due = snib__sooner(due, q->kind->tasks->due(q->node[k].store));
     }
     return due;
 }
@@ -560,12 +562,13 @@ static int by_instant(const void *a, const void *b)
  * outlives the loss of one of theirs. */
 static bool is_behind(const struct snib__quorum *q, uint32_t failing)
 {
-    for (uint32_t i = 0; q->ops > 0 && i < BUCKETS; i++) {
+    for (uint32_t i = 0; q->tasks > 0 && i < BUCKETS; i++) {
         SNIB__LIST_EACH (l, &q->bucket[i]) {
-            const struct op *op = SNIB__CONTAINER(l, struct op, link);
-            bool told = op->detached || (op->stage == ST_AFTER && op->round);
+            const struct task *task = SNIB__CONTAINER(l, struct task, link);
+            bool told =
+                task->detached || (task->stage == ST_AFTER && task->round);
             for (uint32_t k = 0; k < q->count && told; k++) {
-                if (op->part[k].doing != DO_NOTHING && !(failing >> k & 1)) {
+                if (task->part[k].doing != DO_NOTHING && !(failing >> k & 1)) {
                     return true;
                 }
             }
@@ -587,14 +590,14 @@ static void quorum_state(const struct snib__store *store, snib_instant now,
     for (uint32_t k = 0; k < q->count; k++) {
         const struct node *n = &q->node[k];
         one = (struct snib__store_state){.reachable = true};
-        q->kind->ops->state(n->store, now, &one);
+        q->kind->tasks->state(n->store, now, &one);
         failing |= (uint32_t)(n->failing || one.err) << k;
         if (one.reachable) {
             good[goods++] = one.since;
         } else if (one.err) {
             bad[bads++] = one.since;
             ret->err = ret->err ? ret->err : one.err;
-            snprintf(why, sizeof why, "%.100s: %.100s", n->out.chan[0].address,
+            snprintf(why, sizeof why, "%.100s: %.100s", n->out.conn[0].address,
                      one.text);
         }
     }

@@ -13,72 +13,76 @@
 #include "base/error.h"
 #include "store/quorum/quorum_i.h"
 
-static void send(struct snib__quorum *q, snib_instant now, struct op *op)
+static void send(struct snib__quorum *q, snib_instant now, struct task *task)
 {
     for (uint32_t k = 0; k < q->count; k++) {
-        struct part *p = &op->part[k];
+        struct part *p = &task->part[k];
         if (p->has == HAS_MAYBE && p->doing == DO_NOTHING &&
             !snib__node_rests(q, now, k)) {
-            snib__part_end(q, now, op, k, p->plain, p->missed);
+            snib__part_end(q, now, task, k, p->plain, p->missed);
         }
     }
 }
 
 /* All that can be told now. */
-static void look(struct snib__quorum *q, snib_instant now, struct op *op)
+static void results(struct snib__quorum *q, snib_instant now, struct task *task)
 {
-    uint32_t ended = snib__parts_with(q, op, HAS_NOTHING);
-    if (op->parent && ended >= q->majority) {
-        bool release = op->parent->verb == SNIB__RELEASE;
+    uint32_t ended = snib__parts_with(q, task, HAS_NOTHING);
+    if (task->parent && ended >= q->majority) {
+        bool release = task->parent->verb == SNIB__RELEASE;
         /* A forced release is done when a majority has executed it: of those
          * that answered us, one at least has, though others may still have had
          * our grant. */
-        bool no = release && (op->noes >= q->majority || op->revoked);
-        op->parent->revoked = no && op->revoked;
+        bool no = release && (task->noes >= q->majority || task->revoked);
+        task->parent->revoked = no && task->revoked;
         if (no) {
-            snib__op_lost(q, op, op->revoked);
+            snib__task_lost(q, task, task->revoked);
         } else {
-            snib__op_tell(q, op, SNIB__DONE, SNIB_ERR_OK, NULL);
+            snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);
         }
-        op->until = snib__later(snib__after(op->began, op->lease),
-                                snib__after(op->began, snib__ms(LATE_COPY_MS)));
+        task->until =
+            snib__later(snib__after(task->began, task->lease),
+                        snib__after(task->began, snib__ms(LATE_COPY_MS)));
     }
-    if (!op->parent && !op->detached) {
-        op->detached = true;
-        q->background++;
+    if (!task->parent && !task->detached) {
+        task->detached = true;
+        q->sweeps++;
     }
     if (ended == q->count ||
-        (!op->parent &&
-         (snib__reached(now, op->until) || q->background > BACKGROUND_MAX))) {
-        snib__op_end(q, op);
+        (!task->parent &&
+         (snib__reached(now, task->until) || q->sweeps > SWEEPS_MAX))) {
+        snib__task_end(q, task);
         return;
     }
-    snib_instant end = op->parent ? op->parent->limit : op->until;
-    if (op->next.ns == 0 && op->busy + ended < q->count) {
-        int64_t ms = op->pause.ns ? snib__to_ms(op->pause) * 2 : REST_FIRST_MS;
+    snib_instant end = task->parent ? task->parent->limit : task->until;
+    if (task->next.ns == 0 && task->busy + ended < q->count) {
+        int64_t ms =
+            task->pause.ns ? snib__to_ms(task->pause) * 2 : REST_FIRST_MS;
         ms = ms < REST_MOST_MS ? ms : REST_MOST_MS;
-        op->pause = snib__ms(ms);
-        op->next =
+        task->pause = snib__ms(ms);
+        task->next =
             snib__after(now, snib__ms(snib__quorum_between(q, ms / 2, ms)));
     }
-    snib__op_timer(q, op, op->next.ns ? snib__sooner(op->next, end) : end);
+    snib__task_timer(q, task,
+                     task->next.ns ? snib__sooner(task->next, end) : end);
 }
 
-void snib__sweep_look(struct snib__quorum *q, snib_instant now, struct op *op,
-                      struct part *p, doing was)
+void snib__sweep_check(struct snib__quorum *q, snib_instant now,
+                       struct task *task, struct part *p, doing was)
 {
     switch (p->rq.answer) {
     case SNIB__DONE:
         break;
     case SNIB__NO:
         /* Not under this token. Under another, if it was not raised. */
-        op->noes += was == DO_RELEASE;
-        op->revoked = op->revoked || p->rq.revoked;
-        if (p->rq.revoked && op->parent) { /* who did it, and why */
-            snib__fail(op->parent->reterr, SNIB_ERR_LOST, "%s", p->error.text);
+        task->noes += was == DO_RELEASE;
+        task->revoked = task->revoked || p->rq.revoked;
+        if (p->rq.revoked && task->parent) { /* who did it, and why */
+            snib__fail(task->parent->reterr, SNIB_ERR_LOST, "%s",
+                       p->error.text);
         }
         p->plain = false;
-        snib__part_end(q, now, op, p->node, false, true);
+        snib__part_end(q, now, task, p->node, false, true);
         return;
     case SNIB__UNKNOWN:
         p->missed = true; /* a copy may come: with a tombstone */
@@ -88,40 +92,41 @@ void snib__sweep_look(struct snib__quorum *q, snib_instant now, struct op *op,
     case SNIB__QUEUED:
         break;
     }
-    look(q, now, op);
+    results(q, now, task);
 }
 
-void snib__sweep_due(struct snib__quorum *q, snib_instant now, struct op *op)
+void snib__sweep_due(struct snib__quorum *q, snib_instant now,
+                     struct task *task)
 {
-    if (op->parent && snib__reached(now, op->parent->limit)) {
+    if (task->parent && snib__reached(now, task->parent->limit)) {
         char why[252];
-        snib__nodes_why(q, op, why, sizeof why);
-        snib__op_tell(q, op, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, why);
-        snib__op_end(q, op);
+        snib__nodes_why(q, task, why, sizeof why);
+        snib__task_tell(q, task, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, why);
+        snib__task_end(q, task);
         return;
     }
-    if (!op->parent && snib__reached(now, op->until)) {
-        snib__op_end(q, op);
+    if (!task->parent && snib__reached(now, task->until)) {
+        snib__task_end(q, task);
         return;
     }
-    op->next = (snib_instant){0};
-    send(q, now, op);
-    look(q, now, op);
+    task->next = (snib_instant){0};
+    send(q, now, task);
+    results(q, now, task);
 }
 
 /* -- beginning ------------------------------------------------------------------ */
 
 /* The op that deals with this id: an ACQUIRE under way, or what follows a
  * grant or a renewal. */
-static struct op *next_of(struct snib__quorum *q, const uint64_t id[2],
-                          struct op * not )
+static struct task *next_of(struct snib__quorum *q, const uint64_t id[2],
+                            struct task * not )
 {
     SNIB__LIST_EACH (l, &q->bucket[id[0] % BUCKETS]) {
-        struct op *op = SNIB__CONTAINER(l, struct op, link);
-        if (op != not &&op->id[0] == id[0] &&
-            (op->id[1] == id[1] || op->asked == id[1]) &&
-            op->stage != ST_SWEEP && op->stage != ST_DRAIN) {
-            return op;
+        struct task *task = SNIB__CONTAINER(l, struct task, link);
+        if (task != not &&task->id[0] == id[0] &&
+            (task->id[1] == id[1] || task->asked == id[1]) &&
+            task->stage != ST_SWEEP && task->stage != ST_DRAIN) {
+            return task;
         }
     }
     return NULL;
@@ -129,15 +134,16 @@ static struct op *next_of(struct snib__quorum *q, const uint64_t id[2],
 
 /* Whatever it was about ends now; what it may have left at a node is noted in
  * the parts of `by`. */
-static void take_over(struct snib__quorum *q, struct op *by, struct op *op)
+static void take_over(struct snib__quorum *q, struct task *by,
+                      struct task *task)
 {
-    bool acquire = op->round != 0 || op->stage == ST_PRIOR;
+    bool acquire = task->round != 0 || task->stage == ST_PRIOR;
     for (uint32_t k = 0; k < q->count; k++) {
-        const struct part *p = &op->part[k];
+        const struct part *p = &task->part[k];
         struct part *mine = &by->part[k];
         bool asked = p->doing == DO_ACQUIRE || p->doing == DO_KEEP;
-        if (op->stage == ST_PRIOR || op->stage == ST_REST) {
-            mine->has = op->prior ? HAS_MAYBE : HAS_NOTHING;
+        if (task->stage == ST_PRIOR || task->stage == ST_REST) {
+            mine->has = task->prior ? HAS_MAYBE : HAS_NOTHING;
         } else if (acquire && !asked &&
                    (p->has == HAS_NOTHING || p->has == HAS_OTHER ||
                     p->has == HAS_FAILED)) {
@@ -148,60 +154,60 @@ static void take_over(struct snib__quorum *q, struct op *by, struct op *op)
         }
     }
     if (acquire) {
-        by->id[1] = op->id[1];
-        by->prior = by->prior ? by->prior : op->prior;
+        by->id[1] = task->id[1];
+        by->prior = by->prior ? by->prior : task->prior;
     }
-    if (op->parent && op->parent->verb == SNIB__ACQUIRE) {
-        snib__op_tell(q, op, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
-    } else if (op->parent) {
-        snib__op_tell(q, op, SNIB__UNKNOWN, SNIB_ERR_CANCELLED, NULL);
+    if (task->parent && task->parent->verb == SNIB__ACQUIRE) {
+        snib__task_tell(q, task, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
+    } else if (task->parent) {
+        snib__task_tell(q, task, SNIB__UNKNOWN, SNIB_ERR_CANCELLED, NULL);
     }
-    snib__op_end(q, op);
+    snib__task_end(q, task);
 }
 
-void snib__sweep_start(struct snib__quorum *q, snib_instant now, struct op *op,
-                       struct snib__request *rq)
+void snib__sweep_start(struct snib__quorum *q, snib_instant now,
+                       struct task *task, struct snib__request *rq)
 {
-    struct op *other;
-    op->stage = ST_SWEEP;
-    op->prior = rq->verb == SNIB__CANCEL ? rq->token : 0;
+    struct task *other;
+    task->stage = ST_SWEEP;
+    task->prior = rq->verb == SNIB__CANCEL ? rq->token : 0;
     for (uint32_t k = 0; k < q->count; k++) {
-        struct part *p = &op->part[k];
+        struct part *p = &task->part[k];
         p->has = HAS_MAYBE;
-        p->token = op->token;
+        p->token = task->token;
         p->plain = rq->verb == SNIB__RELEASE;
         p->missed = rq->resent;
     }
-    while ((other = next_of(q, rq->id, op))) {
-        take_over(q, op, other);
+    while ((other = next_of(q, rq->id, task))) {
+        take_over(q, task, other);
     }
-    send(q, now, op);
-    look(q, now, op);
+    send(q, now, task);
+    results(q, now, task);
 }
 
 void snib__sweep_behind(struct snib__quorum *q, snib_instant now,
-                        const struct op *from, const uint64_t id[2],
+                        const struct task *from, const uint64_t id[2],
                         uint32_t mask, int64_t token)
 {
-    if (q->background >= BACKGROUND_MAX) {
+    if (q->sweeps >= SWEEPS_MAX) {
         return;
     }
-    struct op *op = snib__op_new(q, from->name, id);
-    if (!op) {
+    struct task *task = snib__task_new(q, from->name, id);
+    if (!task) {
         return; /* its lease ends it */
     }
-    op->stage = ST_SWEEP;
-    op->keepers = from->keepers;
-    op->lease = from->lease;
-    op->prior = from->prior;
-    op->began = now;
-    op->until =
-        snib__after(snib__after(now, op->lease), snib__ms(LATE_COPY_MS));
+    task->stage = ST_SWEEP;
+    task->background = from->background;
+    task->lease = from->lease;
+    task->prior = from->prior;
+    task->began = now;
+    task->until =
+        snib__after(snib__after(now, task->lease), snib__ms(LATE_COPY_MS));
     for (uint32_t k = 0; k < q->count; k++) {
-        op->part[k].has = mask >> k & 1 ? HAS_MAYBE : HAS_NOTHING;
-        op->part[k].plain = token != 0;
-        op->part[k].token = token;
+        task->part[k].has = mask >> k & 1 ? HAS_MAYBE : HAS_NOTHING;
+        task->part[k].plain = token != 0;
+        task->part[k].token = token;
     }
-    send(q, now, op);
-    look(q, now, op);
+    send(q, now, task);
+    results(q, now, task);
 }

@@ -37,20 +37,20 @@ static void strange(struct snib__redis *s, snib_instant now,
         rq->misread++;
     }
     snib__state_bad(s, now, SNIB_ERR_STORE, SNIB__MISREAD);
-    snib__ask_misread(s, rq);
+    snib__request_misread(s, rq);
 }
 
 /* The server's cache is empty or new. Each script goes out once with its full
  * text; what was sent before that comes again by SHA. The scripts that were
  * not asked for yet will be missing, too: a renewal should not pay another
  * round trip to find that out. */
-static void noscript(struct snib__redis *s, struct line *l,
+static void noscript(struct snib__redis *s, struct session *l,
                      const struct flight *f)
 {
     for (int i = 0; i < SUBS; i++) {
         for (int k = 0; k < SNIB__SCRIPTS; k++) {
-            if (s->line[i].loaded[k] == 0) {
-                s->line[i].loaded[k] = MUST_LOAD;
+            if (s->session[i].loaded[k] == 0) {
+                s->session[i].loaded[k] = MUST_LOAD;
             }
         }
     }
@@ -82,7 +82,7 @@ static void remedy(const struct snib__request *rq, char *text, size_t size)
 static void error(struct snib__redis *s, snib_instant now, int i,
                   const struct flight *f, const char *text, uint32_t size)
 {
-    struct line *l = &s->line[i];
+    struct session *l = &s->session[i];
     struct snib__request *rq = f->rq;
     error_kind kind = snib__redis_error_kind(text, size);
     char clean[248];
@@ -96,23 +96,23 @@ static void error(struct snib__redis *s, snib_instant now, int i,
     case E_NOSCRIPT:
         noscript(s, l, f);
         if (snib__redis_inspects(rq)) {
-            snib__look_end(s, rq);
+            snib__inspect_end(s, rq);
         }
-        snib__ask_again(s, now, rq);
+        snib__send_again(s, now, rq);
         return;
     case E_DROP:
         l->doomed = true;
         /* fall through */
     case E_RETRY:
         if (snib__redis_inspects(rq)) {
-            snib__look_end(s, rq);
+            snib__inspect_end(s, rq);
         }
         rq->err = snib__redis_error_code(kind);
         snib__fail(rq->reterr, rq->err, "%s", clean);
         s->out->stuck = s->out->stuck || rq->verb == SNIB__RENEW;
-        snib__ask_later(s, now, rq,
-                        RETRY_MS / 2 +
-                            (int64_t)snib__rng_below(&s->rng, RETRY_MS));
+        snib__send_later(s, now, rq,
+                         RETRY_MS / 2 +
+                             (int64_t)snib__rng_below(&s->rng, RETRY_MS));
         return;
     case E_DENIED:
     case E_STORE:
@@ -120,8 +120,8 @@ static void error(struct snib__redis *s, snib_instant now, int i,
     case E_BUG:
         break;
     }
-    snib__ask_fail(s, rq, SNIB__NOT_APPLIED, snib__redis_error_code(kind),
-                   clean);
+    snib__request_fail(s, rq, SNIB__NOT_APPLIED, snib__redis_error_code(kind),
+                       clean);
 }
 
 static bool int_at(const struct snib__resp_cell *c, uint32_t i, int64_t *ret)
@@ -147,13 +147,13 @@ static void too_late(struct snib__redis *s, snib_instant now,
     snib__fail(rq->reterr, SNIB_ERR_STORE,
                "the server's clock jumps: the request came too late");
     rq->err = SNIB_ERR_STORE;
-    snib__ask_later(s, now, rq, POLL_FLOOR_MS);
+    snib__send_later(s, now, rq, POLL_FLOOR_MS);
 }
 
-static void terms(struct snib__redis *s, snib_instant now,
-                  struct snib__request *rq, const struct snib__resp_cell *c)
+static void params(struct snib__redis *s, snib_instant now,
+                   struct snib__request *rq, const struct snib__resp_cell *c)
 {
-    int64_t code, clock, size, used, gate, waiting;
+    int64_t code, clock, size, used, latch, waiting;
     if (!int_at(c, 0, &code) || !int_at(c, 1, &clock)) {
         strange(s, now, rq);
         return;
@@ -163,15 +163,15 @@ static void terms(struct snib__redis *s, snib_instant now,
         too_late(s, now, rq);
     } else if (code == 6 && size_at(c, 2, &size)) {
         snib__refuse_size(rq, size);
-        snib__ask_finish(s, rq, SNIB__NO);
+        snib__request_finish(s, rq, SNIB__NO);
     } else if (code == 9) {
         snib__refuse_no_size(rq);
-        snib__ask_finish(s, rq, SNIB__NO);
+        snib__request_finish(s, rq, SNIB__NO);
     } else if ((code == 0 || code == 1) && int_at(c, 2, &size) &&
-               int_at(c, 3, &used) && int_at(c, 4, &gate) &&
+               int_at(c, 3, &used) && int_at(c, 4, &latch) &&
                int_at(c, 5, &waiting)) {
-        snib__rec_terms(rq->result, code == 1, size, used, gate, waiting);
-        snib__ask_finish(s, rq, SNIB__DONE);
+        snib__rec_params(rq->result, code == 1, size, used, latch, waiting);
+        snib__request_finish(s, rq, SNIB__DONE);
     } else {
         strange(s, now, rq);
     }
@@ -207,7 +207,7 @@ static void acquire(struct snib__redis *s, snib_instant now,
             break;
         }
         rq->token = a;
-        rq->room = (uint32_t)b;
+        rq->reserve = (uint32_t)b;
         rq->far = a / 1024 - FAR_MS > clock; /* no sum to overflow */
         if (int_at(c, 5, &code) && code > 0 && code <= UINT32_MAX) {
             rq->permits = (uint32_t)code;
@@ -218,7 +218,7 @@ static void acquire(struct snib__redis *s, snib_instant now,
         rq->valid_from = f->sent;
         rq->left = lease_given(rq, d);
         rq->err = SNIB_ERR_OK;
-        snib__ask_finish(s, rq, SNIB__DONE);
+        snib__request_finish(s, rq, SNIB__DONE);
         return;
     case 2: /* queued, which is no end of a request that did not ask for it */
         if (!rq->may_queue || !int_at(c, 2, &a) || !int_at(c, 3, &b) || a < 1) {
@@ -244,36 +244,36 @@ static void acquire(struct snib__redis *s, snib_instant now,
             snib__queue_told(s, now, rq, false);
         } else {
             rq->err = SNIB_ERR_BUSY;
-            snib__ask_finish(s, rq, SNIB__NO);
+            snib__request_finish(s, rq, SNIB__NO);
         }
         return;
     case 4:
         too_late(s, now, rq);
         return;
     case 5:
-        snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
+        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
         return;
     case 6: /* more permits than there are */
         if (!size_at(c, 2, &a)) {
             break;
         }
         snib__refuse_too_many(rq, a);
-        snib__ask_finish(s, rq, SNIB__NO);
+        snib__request_finish(s, rq, SNIB__NO);
         return;
     case 7: /* the grant beside which it was to be is over */
-        snib__refuse_beside_over(rq);
-        snib__ask_finish(s, rq, SNIB__NO);
+        snib__refuse_upgrade_over(rq);
+        snib__request_finish(s, rq, SNIB__NO);
         return;
     case 8: /* another reader wants to become the writer */
         snib__refuse_second_upgrade(rq);
-        snib__ask_finish(s, rq, SNIB__NO);
+        snib__request_finish(s, rq, SNIB__NO);
         return;
     case 9:
         snib__refuse_no_size(rq);
-        snib__ask_finish(s, rq, SNIB__NO);
+        snib__request_finish(s, rq, SNIB__NO);
         return;
-    case 10: /* the company ends before it, see several.lua */
-        snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
+    case 10: /* the batch ends before it, see several.lua */
+        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
         return;
     default:
         break;
@@ -281,7 +281,7 @@ static void acquire(struct snib__redis *s, snib_instant now,
     strange(s, now, rq);
 }
 
-/* The k-th of a company: its reply is one of several, or an error for all. */
+/* The k-th of a batch: its reply is one of several, or an error for all. */
 static void acquired(struct snib__redis *s, snib_instant now, int i,
                      const struct flight *f, const struct snib__resp_cell *c,
                      uint32_t k)
@@ -317,7 +317,7 @@ static bool revoked(struct snib__redis *s, struct snib__request *rq,
     rq->revoked = true;
     rq->err = snib__fail(rq->reterr, SNIB_ERR_LOST, "%.*s", (int)(c->size - n),
                          c->text + n);
-    snib__ask_finish(s, rq, SNIB__NO);
+    snib__request_finish(s, rq, SNIB__NO);
     return true;
 }
 
@@ -354,14 +354,14 @@ static void renew(struct snib__redis *s, snib_instant now, int i,
         rq->valid_from = f->sent;
         rq->left = rq->lease;
         rq->err = SNIB_ERR_OK;
-        snib__ask_finish(s, rq, SNIB__DONE);
+        snib__request_finish(s, rq, SNIB__DONE);
         break;
     case 0:
-        snib__ask_fail(s, rq, SNIB__NO, SNIB_ERR_LOST, NULL);
+        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_LOST, NULL);
         break;
     case 3:
-        snib__ask_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_CORRUPT,
-                       "the lock's key holds something that is not ours");
+        snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_CORRUPT,
+                           "the lock's key holds something that is not ours");
         break;
     default:
         strange(s, now, rq);
@@ -384,20 +384,20 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
             snib__redis_error_kind(c->text, c->size) == E_CORRUPT) {
             char clean[200];
             snib__redis_error_words(clean, sizeof clean, c->text, c->size);
-            if (snib__look_leaves_out(s, now, i, rq, clean)) {
+            if (snib__inspect_leaves_out(s, now, i, rq, clean)) {
                 return;
             }
         }
         if (c->type == SNIB__RESP_ERROR && f->verb != SNIB__DOCTOR) {
-            rq->chan = (uint8_t)(rq->chan & ~M_FLIGHT);
-            snib__line_forget(s, rq);
+            rq->conn = (uint8_t)(rq->conn & ~M_FLIGHT);
+            snib__session_forget(s, rq);
             error(s, now, i, f, c->text, c->size);
         } else {
-            snib__look_reply(s, now, i, rq, c);
+            snib__inspect_reply(s, now, i, rq, c);
         }
         return;
     }
-    rq->chan = (uint8_t)(rq->chan & ~M_FLIGHT);
+    rq->conn = (uint8_t)(rq->conn & ~M_FLIGHT);
     if (c->type == SNIB__RESP_ERROR) {
         error(s, now, i, f, c->text, c->size);
         return;
@@ -413,13 +413,13 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         if (!int_at(c, 0, &code)) {
             strange(s, now, rq);
         } else if (code == 1) {
-            snib__ask_finish(s, rq, SNIB__DONE);
+            snib__request_finish(s, rq, SNIB__DONE);
         } else if (code != 2 || !snib__resp_at(c, 1) ||
                    snib__resp_at(c, 1)->type != SNIB__RESP_STRING ||
                    !revoked(s, rq, snib__resp_at(c, 1))) {
             rq->revoked = code == 2;
             rq->err = SNIB_ERR_LOST;
-            snib__ask_finish(s, rq, SNIB__NO);
+            snib__request_finish(s, rq, SNIB__NO);
         }
         break;
     case SNIB__CANCEL:
@@ -427,7 +427,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
             bool had = code == 2 && int_at(c, 1, &token) && token > 0 &&
                        token < TOKEN_TOP;
             rq->granted = had ? token : 0;
-            snib__ask_finish(s, rq, SNIB__DONE);
+            snib__request_finish(s, rq, SNIB__DONE);
         } else {
             strange(s, now, rq);
         }
@@ -436,13 +436,13 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         if (int_at(c, 0, &code)) {
             snib__rec_row(rq->result, SNIB__ROW_COUNT);
             snib__rec_i64(rq->result, SNIB__F_COUNT, code);
-            snib__ask_finish(s, rq, SNIB__DONE);
+            snib__request_finish(s, rq, SNIB__DONE);
         } else {
             strange(s, now, rq);
         }
         break;
-    case SNIB__TERMS:
-        terms(s, now, rq, c);
+    case SNIB__PARAMS:
+        params(s, now, rq, c);
         break;
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:

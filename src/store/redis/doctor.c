@@ -36,7 +36,7 @@ static void row(struct snib__buf *out, snib_level level, const char *check,
     snib__rec_text(out, SNIB__F_REMEDY, remedy);
 }
 
-static void tell(struct look *k, snib_level level, const char *check,
+static void tell(struct inspection *k, snib_level level, const char *check,
                  const char *text, const char *remedy)
 {
     row(k->rq->result, level, check, text, remedy);
@@ -55,9 +55,9 @@ void snib__doctor_failed(struct snib__request *rq, snib_err err,
 }
 
 static void command(struct snib__redis *s, snib_instant now, int i,
-                    struct look *k, const char *const words[])
+                    struct inspection *k, const char *const words[])
 {
-    struct snib__buf *out = &s->out->chan[i].out;
+    struct snib__buf *out = &s->out->conn[i].out;
     uint32_t n = 0;
     while (words[n]) {
         n++;
@@ -66,13 +66,13 @@ static void command(struct snib__redis *s, snib_instant now, int i,
     for (uint32_t j = 0; j < n; j++) {
         snib__resp_text(out, words[j]);
     }
-    snib__look_flight(s, now, i, k, -1);
+    snib__inspect_flight(s, now, i, k, -1);
 }
 
 bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
-                       struct look *k)
+                       struct inspection *k)
 {
-    struct snib__buf *out = &s->out->chan[i].out;
+    struct snib__buf *out = &s->out->conn[i].out;
     k->begun = now;
     command(s, now, i, k, (const char *const[]){"PING", NULL});
     command(s, now, i, k, (const char *const[]){"TIME", NULL});
@@ -85,12 +85,12 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
             (const char *const[]){"CONFIG", "GET", "appendfsync", NULL});
     command(s, now, i, k, (const char *const[]){"CONFIG", "GET", "save", NULL});
     snib__encode_probe(s, out);
-    snib__look_flight(s, now, i, k, SNIB__SCRIPT_PROBE);
+    snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_PROBE);
     snib__encode_script(out, SNIB__SCRIPT_EARS, true, 0, 0);
-    snib__look_flight(s, now, i, k, SNIB__SCRIPT_EARS);
+    snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_EARS);
     command(s, now, i, k, (const char *const[]){"TIME", NULL});
     k->waits_subs = true;
-    snib__line_want(s, now, SUBS);
+    snib__session_want(s, now, SUBS);
     return true;
 }
 
@@ -117,7 +117,7 @@ static const char *info(const struct snib__resp_cell *c, const char *key,
     return ret;
 }
 
-static bool refused(struct look *k, const struct snib__resp_cell *c,
+static bool refused(struct inspection *k, const struct snib__resp_cell *c,
                     const char *check, const char *what)
 {
     char text[300], clean[160];
@@ -132,7 +132,7 @@ static bool refused(struct look *k, const struct snib__resp_cell *c,
     return true;
 }
 
-static void ping(struct look *k, snib_instant now,
+static void ping(struct inspection *k, snib_instant now,
                  const struct snib__resp_cell *c)
 {
     char text[200];
@@ -152,7 +152,7 @@ static void ping(struct look *k, snib_instant now,
                  : "");
 }
 
-static void role(struct look *k, const struct snib__resp_cell *c)
+static void role(struct inspection *k, const struct snib__resp_cell *c)
 {
     char v[80], n[40], text[200];
     info(c, "role", v, sizeof v);
@@ -183,7 +183,7 @@ static void role(struct look *k, const struct snib__resp_cell *c)
 
 /* A server that takes no writes says so only where one fails: the probe may
  * write, since it begins by removing something. */
-static void memory(struct look *k, const struct snib__resp_cell *c)
+static void memory(struct inspection *k, const struct snib__resp_cell *c)
 {
     char n[40], text[200], policy[40];
     double most = strtod(info(c, "maxmemory", n, sizeof n), NULL);
@@ -212,7 +212,7 @@ static void memory(struct look *k, const struct snib__resp_cell *c)
 }
 
 /* What a full disk does. By default such a server takes no writes. */
-static void disk(struct look *k, const struct snib__resp_cell *c)
+static void disk(struct inspection *k, const struct snib__resp_cell *c)
 {
     char v[80];
     if (!strcmp(info(c, "rdb_last_bgsave_status", v, sizeof v), "err")) {
@@ -229,7 +229,7 @@ static void disk(struct look *k, const struct snib__resp_cell *c)
     }
 }
 
-static void about_server(struct look *k, const struct snib__resp_cell *c)
+static void about_server(struct inspection *k, const struct snib__resp_cell *c)
 {
     char v[80], text[200];
     if (refused(k, c, "server", "INFO") || c->type != SNIB__RESP_STRING) {
@@ -249,7 +249,7 @@ static void about_server(struct look *k, const struct snib__resp_cell *c)
     disk(k, c);
 }
 
-static void policy(struct look *k, const struct snib__resp_cell *c)
+static void policy(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *v = snib__resp_at(c, 1);
     char text[120], clean[41];
@@ -268,7 +268,7 @@ static void policy(struct look *k, const struct snib__resp_cell *c)
     }
 }
 
-static void aof(struct look *k, const struct snib__resp_cell *c)
+static void aof(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *v = snib__resp_at(c, 1);
     k->cursor = -1;
@@ -280,7 +280,7 @@ static void aof(struct look *k, const struct snib__resp_cell *c)
 
 /* When what was acknowledged is on the disk (docs/REDIS.md, "What is promised
  * where"). */
-static void fsync_policy(struct look *k, const struct snib__resp_cell *c)
+static void fsync_policy(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *v = snib__resp_at(c, 1);
     char text[160], clean[41];
@@ -301,7 +301,7 @@ static void fsync_policy(struct look *k, const struct snib__resp_cell *c)
                   "(docs/FENCING.md)");
 }
 
-static void save(struct look *k, const struct snib__resp_cell *c)
+static void save(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *v = snib__resp_at(c, 1);
     if (k->cursor == 0) {
@@ -322,7 +322,7 @@ static bool no_right(const struct snib__resp_cell *c)
     return snib__redis_error_kind(c->text, c->size) != E_DENIED;
 }
 
-static void probe(struct look *k, const struct snib__resp_cell *c)
+static void probe(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *wrong = snib__resp_at(c, 0);
     char text[400], clean[200], what[41];
@@ -366,7 +366,7 @@ static void probe(struct look *k, const struct snib__resp_cell *c)
 
 /* c: the reply of ears.lua. (A line of a client that the server has not given
  * up yet may listen, too, for a while.) */
-static void ears(struct look *k, const struct snib__resp_cell *c)
+static void ears(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *one = snib__resp_at(c, 2);
     int64_t all, more;
@@ -415,7 +415,7 @@ static bool clock_ms(const struct snib__resp_cell *c, int64_t *ret)
 
 /* Leases do not care for the difference (all time is the server's), people who
  * read "since" do, and tokens after a failover to such a server. */
-static void skew_check(struct look *k, int64_t there_ms, int64_t here_ms,
+static void skew_check(struct inspection *k, int64_t there_ms, int64_t here_ms,
                        int64_t trip_ms)
 {
     enum { FINE_MS = 1000 };
@@ -433,7 +433,7 @@ static void skew_check(struct look *k, int64_t there_ms, int64_t here_ms,
 
 /* Between the two readings at most as much may have passed at the server as
  * here between asking the first time and hearing the second. */
-static void clock_check(const struct snib__redis *s, struct look *k,
+static void clock_check(const struct snib__redis *s, struct inspection *k,
                         snib_instant now, const struct snib__resp_cell *c)
 {
     int64_t ms;
@@ -457,11 +457,11 @@ static void clock_check(const struct snib__redis *s, struct look *k,
     }
 }
 
-static void subscription(struct snib__redis *s, struct look *k)
+static void subscription(struct snib__redis *s, struct inspection *k)
 {
-    const struct line *l = &s->line[SUBS];
+    const struct session *l = &s->session[SUBS];
     char text[300];
-    if (l->state == LINE_READY) {
+    if (l->state == SESSION_READY) {
         tell(k, SNIB_LEVEL_OK, "subscription", "may listen for grants", "");
         return;
     }
@@ -471,28 +471,29 @@ static void subscription(struct snib__redis *s, struct look *k)
          "and a third connection");
 }
 
-static void next(struct snib__redis *s, struct look *k)
+static void next(struct snib__redis *s, struct inspection *k)
 {
-    const struct line *l = &s->line[SUBS];
+    const struct session *l = &s->session[SUBS];
     if (k->step != ASK_SUBS) {
         return;
     }
-    if (l->state == LINE_READY || l->err) {
+    if (l->state == SESSION_READY || l->err) {
         k->waits_subs = false;
         subscription(s, k);
         if (k->rq->result->failed) {
-            snib__ask_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT, NULL);
+            snib__request_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT,
+                               NULL);
         } else {
-            snib__ask_finish(s, k->rq, SNIB__DONE);
+            snib__request_finish(s, k->rq, SNIB__DONE);
         }
     }
 }
 
-void snib__look_subs(struct snib__redis *s, snib_instant now)
+void snib__inspect_subs(struct snib__redis *s, snib_instant now)
 {
     (void)now;
-    SNIB__LIST_EACH_SAFE (l, after, &s->looks) {
-        struct look *k = SNIB__CONTAINER(l, struct look, link);
+    SNIB__LIST_EACH_SAFE (l, after, &s->inspections) {
+        struct inspection *k = SNIB__CONTAINER(l, struct inspection, link);
         if (k->waits_subs) {
             next(s, k);
         }
@@ -500,7 +501,7 @@ void snib__look_subs(struct snib__redis *s, snib_instant now)
 }
 
 void snib__doctor_reply(struct snib__redis *s, snib_instant now, int i,
-                        struct look *k, const struct snib__resp_cell *c)
+                        struct inspection *k, const struct snib__resp_cell *c)
 {
     (void)i;
     switch ((enum step)k->step) {

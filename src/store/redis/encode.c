@@ -80,8 +80,8 @@ static void permits_arg(struct snib__buf *b, const struct snib__request *rq)
         n += snprintf(text + n, sizeof text - (size_t)n, ",d%lld",
                       (long long)snib__to_ms(rq->delay));
     }
-    if (rq->beside[0] | rq->beside[1]) {
-        snib__encode_hex(hex, rq->beside);
+    if (rq->upgrade_of[0] | rq->upgrade_of[1]) {
+        snib__encode_hex(hex, rq->upgrade_of);
         n += snprintf(text + n, sizeof text - (size_t)n, ",b%s", hex);
     }
     snib__resp_arg(b, text, (size_t)n);
@@ -112,7 +112,7 @@ static void acquire_args(const struct snib__redis *s, struct snib__buf *b,
     snib__resp_i64(b, rq->poll[0].number);
     snib__resp_i64(b, not_after(s, rq->poll[0].sent));
     snib__resp_i64(b, rq->floor);
-    snib__resp_i64(b, rq->room);
+    snib__resp_i64(b, rq->reserve);
     snib__resp_i64(b, rq->token);
     snib__resp_text(b, s->channel);
     snib__resp_i64(b, rq->kind);
@@ -150,26 +150,27 @@ void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
 /* What follows the script's head. */
 static void release(struct snib__redis *s, struct snib__buf *b,
                     const char *safe, size_t size, const uint64_t id[2],
-                    int64_t token, bool tomb)
+                    int64_t token, bool tombstone)
 {
     five_keys(b, safe, size);
     snib__encode_key(b, safe, size, ":r");
     snib__encode_key(b, safe, size, ":c");
-    if (tomb) {
+    if (tombstone) {
         tombstone_key(b, safe, size, id);
     }
     snib__resp_arg(b, s->client, 32);
     hex_arg(b, id);
     snib__resp_i64(b, token);
-    snib__resp_arg(b, tomb ? "1" : "0", 1);
+    snib__resp_arg(b, tombstone ? "1" : "0", 1);
 }
 
 void snib__encode_release(struct snib__redis *s, struct snib__buf *b,
-                          const struct snib__request *rq, bool full, bool tomb)
+                          const struct snib__request *rq, bool full,
+                          bool tombstone)
 {
     const struct snib__name *n = rq->name;
-    snib__encode_script(b, SNIB__SCRIPT_RELEASE, full, tomb ? 8 : 7, 4);
-    release(s, b, n->safe, n->safe_size, rq->id, rq->token, tomb);
+    snib__encode_script(b, SNIB__SCRIPT_RELEASE, full, tombstone ? 8 : 7, 4);
+    release(s, b, n->safe, n->safe_size, rq->id, rq->token, tombstone);
 }
 
 static void cancel(struct snib__redis *s, struct snib__buf *b, const char *safe,
@@ -217,16 +218,16 @@ void snib__encode_force(struct snib__redis *s, struct snib__buf *b,
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
 }
 
-void snib__encode_terms(struct snib__redis *s, struct snib__buf *b,
-                        const struct snib__request *rq, bool full)
+void snib__encode_params(struct snib__redis *s, struct snib__buf *b,
+                         const struct snib__request *rq, bool full)
 {
     static const char *const what[] = {
-        [SNIB__TERMS_GET] = "get",   [SNIB__TERMS_SIZE] = "size",
-        [SNIB__TERMS_INIT] = "init", [SNIB__TERMS_ADD] = "add",
-        [SNIB__TERMS_GATE] = "gate", [SNIB__TERMS_DOWN] = "down",
-        [SNIB__TERMS_OPEN] = "open"};
+        [SNIB__PARAMS_GET] = "get",    [SNIB__PARAMS_SIZE] = "size",
+        [SNIB__PARAMS_INIT] = "init",  [SNIB__PARAMS_ADD] = "add",
+        [SNIB__PARAMS_CLOSE] = "gate", [SNIB__PARAMS_DOWN] = "down",
+        [SNIB__PARAMS_OPEN] = "open"};
     const struct snib__name *n = rq->name;
-    snib__encode_script(b, SNIB__SCRIPT_TERMS, full, 7, 5);
+    snib__encode_script(b, SNIB__SCRIPT_PARAMS, full, 7, 5);
     five_keys(b, n->safe, n->safe_size);
     tombstone_key(b, n->safe, n->safe_size, rq->id);
     snib__encode_key(b, n->safe, n->safe_size, ":c");

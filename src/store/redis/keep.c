@@ -30,7 +30,7 @@ void snib__encode_keep(struct snib__redis *s, struct snib__buf *b,
     snib__resp_i64(b, s->server_ms +
                           snib__to_ms(snib__between(s->server_at, now)) +
                           NOT_AFTER_MS);
-    snib__resp_i64(b, rq->room);
+    snib__resp_i64(b, rq->reserve);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
 }
 

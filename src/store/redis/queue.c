@@ -43,9 +43,9 @@ void snib__queue_put(struct snib__redis *s, struct snib__request *rq)
 
 void snib__queue_unmark(struct snib__redis *s, struct snib__request *rq)
 {
-    s->queued -= (rq->chan & M_QUEUED) != 0;
-    s->held -= (rq->chan & M_HELD) != 0;
-    rq->chan = (uint8_t)(rq->chan & ~(M_QUEUED | M_HELD));
+    s->queued -= (rq->conn & M_QUEUED) != 0;
+    s->held -= (rq->conn & M_HELD) != 0;
+    rq->conn = (uint8_t)(rq->conn & ~(M_QUEUED | M_HELD));
 }
 
 void snib__queue_told_channel(const struct snib__redis *s,
@@ -95,32 +95,32 @@ static int64_t pause(struct snib__redis *s, const struct snib__request *rq,
 void snib__queue_told(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq, bool queued)
 {
-    const struct line *subs = &s->line[SUBS];
+    const struct session *subs = &s->session[SUBS];
     assert(rq->may_queue); /* who did not ask to wait has had no end yet */
     snib__queue_unmark(s, rq);
     rq->err = SNIB_ERR_OK;
     if (queued) {
-        rq->chan |= M_QUEUED;
+        rq->conn |= M_QUEUED;
         s->queued++;
         rq->answer = SNIB__QUEUED;
         if (!snib__linked(&rq->link)) {
             snib__list_push(&s->out->answered, &rq->link);
         }
     } else {
-        if (subs->state == LINE_RESTING && subs->barred &&
+        if (subs->state == SESSION_RESTING && subs->barred &&
             !snib__reached(now, subs->rest_until)) {
-            snib__ask_fail(s, rq, SNIB__NOT_APPLIED, subs->err, subs->text);
+            snib__request_fail(s, rq, SNIB__NOT_APPLIED, subs->err, subs->text);
             return;
         }
-        rq->chan |= M_HELD;
+        rq->conn |= M_HELD;
         s->held++;
-        if (subs->state == LINE_READY) {
-            snib__ask_again(s, now, rq); /* it came up meanwhile */
+        if (subs->state == SESSION_READY) {
+            snib__send_again(s, now, rq); /* it came up meanwhile */
             return;
         }
     }
-    snib__line_want(s, now, SUBS);
-    snib__ask_later(s, now, rq, pause(s, rq, queued));
+    snib__session_want(s, now, SUBS);
+    snib__send_later(s, now, rq, pause(s, rq, queued));
 }
 
 void snib__queue_spin(struct snib__redis *s, snib_instant now,
@@ -143,16 +143,16 @@ void snib__queue_spin(struct snib__redis *s, snib_instant now,
     if (!snib__linked(&rq->link)) {
         snib__list_push(&s->out->answered, &rq->link);
     }
-    snib__ask_later(s, now, rq, ms);
+    snib__send_later(s, now, rq, ms);
 }
 
-void snib__queue_ask_all(struct snib__redis *s, snib_instant now)
+void snib__queue_poll_all(struct snib__redis *s, snib_instant now)
 {
     for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
             struct snib__request *rq = of_own(l);
-            if ((rq->chan & (M_QUEUED | M_HELD)) && !(rq->chan & M_FLIGHT)) {
-                snib__ask_again(s, now, rq);
+            if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
+                snib__send_again(s, now, rq);
             }
         }
     }
@@ -163,8 +163,8 @@ void snib__queue_barred(struct snib__redis *s, snib_err err, const char *text)
     for (int k = 0; k < BUCKETS && s->held > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
             struct snib__request *rq = of_own(l);
-            if ((rq->chan & M_HELD) && !(rq->chan & M_FLIGHT)) {
-                snib__ask_fail(s, rq, SNIB__NOT_APPLIED, err, text);
+            if ((rq->conn & M_HELD) && !(rq->conn & M_FLIGHT)) {
+                snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
             }
         }
     }
@@ -175,8 +175,8 @@ void snib__queue_end(struct snib__redis *s, snib_err err, const char *text)
     for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
             struct snib__request *rq = of_own(l);
-            if ((rq->chan & (M_QUEUED | M_HELD)) && !(rq->chan & M_FLIGHT)) {
-                snib__ask_fail(s, rq, SNIB__NOT_APPLIED, err, text);
+            if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
+                snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
             }
         }
     }
@@ -189,7 +189,7 @@ void snib__queue_end(struct snib__redis *s, snib_err err, const char *text)
  * before the key, of permits, "<slot> " */
 struct grant {
     uint64_t id[2];
-    int64_t token, room, claim, poll, server_ms, slot;
+    int64_t token, reserve, claim, poll, server_ms, slot;
     const char *safe; /* name in the key, not terminated                    */
     size_t safe_size;
 };
@@ -235,12 +235,12 @@ static bool parse(const char *p, size_t size, struct grant *g)
         return false;
     }
     p += 35;
-    if (!number(&p, end, &g->token) || !number(&p, end, &g->room) ||
+    if (!number(&p, end, &g->token) || !number(&p, end, &g->reserve) ||
         !number(&p, end, &g->claim) || !number(&p, end, &g->poll) ||
         !number(&p, end, &g->server_ms) ||
         (p < end && *p != 's' && !number(&p, end, &g->slot)) || end - p < 7 ||
         memcmp(p, "snib:{", 6) || end[-1] != '}' || g->slot > UINT32_MAX ||
-        g->token >= INT64_C(1) << 53 || g->token < 1 || g->room > 1024 ||
+        g->token >= INT64_C(1) << 53 || g->token < 1 || g->reserve > 1024 ||
         g->claim < 1) {
         return false;
     }
@@ -261,11 +261,11 @@ static void end_stray(struct snib__redis *s, snib_instant now, int i,
                       const char *safe, size_t size, const uint64_t id[2],
                       int64_t token)
 {
-    if (!snib__line_has_room(s, i, 1)) {
+    if (!snib__session_has_room(s, i, 1)) {
         return;
     }
-    snib__encode_stray(s, &s->out->chan[i].out, safe, size, id, token);
-    snib__line_push(
+    snib__encode_stray(s, &s->out->conn[i].out, safe, size, id, token);
+    snib__session_push(
         s, i, &(struct flight){.job = JOB_STRAY, .sent = now, .last = true});
 }
 
@@ -280,7 +280,7 @@ static void stray(struct snib__redis *s, snib_instant now,
         known =
             s->abandoned[k][0] == g->id[0] && s->abandoned[k][1] == g->id[1];
     }
-    int i = known ? snib__ask_line(s, now, true) : -1;
+    int i = known ? snib__send_on(s, now, true) : -1;
     if (i >= 0) {
         end_stray(s, now, i, g->safe, g->safe_size, g->id, g->token);
     }
@@ -313,13 +313,13 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
         snib__reached(now, snib__after(proven, snib__ms(g.claim)))) {
         /* Not proven, or over by our clock: the request itself, sent again,
          * tells (H03). Its answer counts from its own send. */
-        if ((rq->chan & (M_QUEUED | M_HELD)) && !(rq->chan & M_FLIGHT)) {
-            snib__ask_again(s, now, rq);
+        if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
+            snib__send_again(s, now, rq);
         }
         return;
     }
     rq->token = g.token;
-    rq->room = (uint32_t)g.room;
+    rq->reserve = (uint32_t)g.reserve;
     rq->far = g.token / 1024 - FAR_MS > g.server_ms;
     rq->slot = (uint32_t)g.slot;
     rq->left = snib__ms(g.claim);
@@ -328,11 +328,11 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
     }
     rq->valid_from = proven;
     rq->err = SNIB_ERR_OK;
-    if (rq->chan & M_FLIGHT) {
+    if (rq->conn & M_FLIGHT) {
         rq->resent = true;
-        snib__line_overtaken(s, rq, g.server_ms + g.claim);
+        snib__session_overtaken(s, rq, g.server_ms + g.claim);
     }
-    snib__ask_finish(s, rq, SNIB__DONE);
+    snib__request_finish(s, rq, SNIB__DONE);
 }
 
 /* As a rule it was executed before the grant ("queued") or while that stood

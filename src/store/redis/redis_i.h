@@ -7,9 +7,9 @@
  *   look    the steps of an INSPECT, LIST or DOCTOR
  *
  * Files: store.c (the table, due, tick) · session.c (a line's states) ·
- * lines.c (flights, silence, cutting) · ask.c (choosing a line, sending) ·
+ * flights.c (flights, silence, cutting) · send.c (choosing a line, sending) ·
  * encode.c, decode.c (verbs to bytes and back) · queue.c (waiting, polls,
- * pushed grants) · value.c (versioned values) · look.c, doctor.c · errors.c
+ * pushed grants) · value.c (versioned values) · inspect.c, doctor.c · errors.c
  * (what an error word means) · state.c (how the server is).
  *
  * Every function takes `now` from the step it runs in. */
@@ -21,18 +21,19 @@
 #include "redis_scripts.h"
 #include "store/redis/redis.h"
 
-enum { CALLERS, KEEPER, SUBS, LINES };
+enum { CALLERS, BACKGROUND, SUBS, SESSIONS };
 
 enum {
-    FLIGHTS_MAX = 1024,      /* awaited on one line                          */
-    BATCH_MAX = 128,         /* renewals in one script                       */
-    COMPANY_MAX = 8,         /* acquires in one script                       */
-    BATCH_BYTES = 32 * 1024, /* of names in one batch                       */
-    OUT_SPARE = 96 * 1024,   /* room left in a line's buffer for one command */
+    FLIGHTS_MAX = 1024, /* awaited on one line                          */
+    RENEWALS_MAX = 128, /* renewals in one script                       */
+    BATCH_MAX = 8,      /* acquires in one script                       */
+    RENEWALS_BYTES =
+        32 * 1024,         /* of names in one batch                       */
+    OUT_SPARE = 96 * 1024, /* room left in a line's buffer for one command */
     OUT_LIMIT = 4 * 1024 * 1024,
     BUCKETS = 256,
     ABANDONED = 256, /* cancelled ids remembered                     */
-    LOOKS_MAX = 64,
+    INSPECTS_MAX = 64,
     POLL_LEAST_MS = 50, /* short leases poll as often as that          */
     QUIET_PART = 4,     /* of the patience: an answer is overdue       */
     MOMENT_PART = 40,   /* … and when we have seen that: silence       */
@@ -55,19 +56,19 @@ enum {
 
 #define MUST_LOAD UINT32_MAX
 
-typedef enum line_state {
-    LINE_DOWN,    /* not connected, nobody wants it                      */
-    LINE_OPENING, /* run was asked to connect                            */
-    LINE_HELLO,   /* connected; the answer to HELLO is awaited           */
-    LINE_SELECT,
-    LINE_PROBE, /* with a login: may it run our scripts to their end?  */
-    LINE_TIME,  /* learning the server's clock                         */
-    LINE_SUBSCRIBE,
-    LINE_REPLICA, /* the wrong server: which is its primary?             */
-    LINE_READY,
-    LINE_CLOSING, /* run was asked to close it                           */
-    LINE_RESTING  /* failed; back-off until rest_until                   */
-} line_state;
+typedef enum session_state {
+    SESSION_DOWN,    /* not connected, nobody wants it                      */
+    SESSION_OPENING, /* run was asked to connect                            */
+    SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
+    SESSION_SELECT,
+    SESSION_PROBE, /* with a login: may it run our scripts to their end?  */
+    SESSION_TIME,  /* learning the server's clock                         */
+    SESSION_SUBSCRIBE,
+    SESSION_REPLICA, /* the wrong server: which is its primary?             */
+    SESSION_READY,
+    SESSION_CLOSING, /* run was asked to close it                           */
+    SESSION_RESTING  /* failed; back-off until rest_until                   */
+} session_state;
 
 typedef enum job {
     JOB_HELLO,
@@ -96,8 +97,8 @@ struct flight {
     bool last;      /* the reply answers up to this one           */
 };
 
-struct line {
-    line_state state;
+struct session {
+    session_state state;
     bool barred; /* resting because login was refused          */
     bool doomed; /* READONLY: close when nothing is awaited    */
     struct snib__resp *resp;
@@ -117,7 +118,7 @@ struct line {
 /* Where a request is: in the upper bits of request.chan while the store owns
  * it (the lower two are the line it went out on). */
 enum mark {
-    M_LINE = 0x03,
+    M_CONN = 0x03,
     M_UNSENT = 0x04, /* request.link is on an unsent list                  */
     M_FLIGHT = 0x08,
     M_QUEUED = 0x10, /* has a place at the server                          */
@@ -134,11 +135,11 @@ struct snib__redis {
     char client[33];
     char *user, *password;
     uint32_t db;
-    struct line line[LINES];
-    struct snib__list unsent[2];        /* callers', keepers'                */
+    struct session session[SESSIONS];
+    struct snib__list unsent[2]; /* callers', background'                */
     struct snib__list waiting[BUCKETS]; /* every ACQUIRE we own, by id      */
-    struct snib__list looks;
-    uint32_t look_count, queued, held, owned, poll;
+    struct snib__list inspections;
+    uint32_t inspection_count, queued, held, owned, poll;
     struct snib__heap timers;
     bool spin;    /* nobody queues: ?wait=spin          */
     bool ever;    /* a line was READY once             */
@@ -188,67 +189,69 @@ void snib__state_bad(struct snib__redis *, snib_instant since, snib_err,
 void snib__state_read(const struct snib__redis *, snib_instant now,
                       struct snib__store_state *);
 
-/* lines.c */
-void snib__line_want(struct snib__redis *, snib_instant now, int i);
-void snib__line_push(struct snib__redis *, int i, const struct flight *);
-bool snib__line_pop(struct line *, struct flight *ret);
-bool snib__line_has_room(struct snib__redis *, int i, uint32_t flights);
+/* flights.c */
+void snib__session_want(struct snib__redis *, snib_instant now, int i);
+void snib__session_push(struct snib__redis *, int i, const struct flight *);
+bool snib__session_pop(struct session *, struct flight *ret);
+bool snib__session_has_room(struct snib__redis *, int i, uint32_t flights);
 /* The line is no more: everything awaited on it is unknown. shut: ask run to
  * close it (else it is closed already). */
-void snib__line_cut(struct snib__redis *, snib_instant now, int i, bool shut,
-                    snib_err, const char *text, bool barred);
-void snib__line_forget(struct snib__redis *, const struct snib__request *);
+void snib__session_cut(struct snib__redis *, snib_instant now, int i, bool shut,
+                       snib_err, const char *text, bool barred);
+void snib__session_forget(struct snib__redis *, const struct snib__request *);
 /* A grant of this token is about to be delivered: polls of it that are still
  * under way remember that. */
-void snib__line_overtaken(struct snib__redis *, const struct snib__request *,
-                          int64_t claim_end_ms);
-bool snib__line_copy_due(struct snib__redis *, const uint64_t id[2]);
-snib_instant snib__line_due(const struct snib__redis *, int i);
+void snib__session_overtaken(struct snib__redis *, const struct snib__request *,
+                             int64_t claim_end_ms);
+bool snib__session_copy_due(struct snib__redis *, const uint64_t id[2]);
+snib_instant snib__session_due(const struct snib__redis *, int i);
 /* When its oldest answer, seen to be overdue, counts as silence. */
-snib_instant snib__line_silent_at(const struct snib__redis *,
-                                  const struct line *);
-void snib__line_tick(struct snib__redis *, snib_instant now, int i);
-bool snib__line_wanted(const struct snib__redis *, int i);
+snib_instant snib__session_silent_at(const struct snib__redis *,
+                                     const struct session *);
+void snib__session_tick(struct snib__redis *, snib_instant now, int i);
+bool snib__session_wanted(const struct snib__redis *, int i);
 
 /* session.c */
 void snib__session_opened(struct snib__redis *, snib_instant now, int i);
 void snib__session_bytes(struct snib__redis *, snib_instant now, int i,
                          const void *, size_t);
 
-/* ask.c */
-void snib__ask_start(struct snib__redis *, snib_instant now,
-                     struct snib__request *);
+/* send.c */
+void snib__send_start(struct snib__redis *, snib_instant now,
+                      struct snib__request *);
 /* Send what can be sent. */
-void snib__ask_flush(struct snib__redis *, snib_instant now);
+void snib__send_flush(struct snib__redis *, snib_instant now);
 /* The line for a request of this kind, or -1; asks for one to be opened. */
-int snib__ask_line(struct snib__redis *, snib_instant now, bool keepers);
+int snib__send_on(struct snib__redis *, snib_instant now, bool background);
 /* Send one now; false: no line is free. */
-bool snib__ask_send(struct snib__redis *, snib_instant now,
+bool snib__send_now(struct snib__redis *, snib_instant now,
                     struct snib__request *);
-void snib__ask_later(struct snib__redis *, snib_instant now,
-                     struct snib__request *, int64_t ms);
+void snib__send_later(struct snib__redis *, snib_instant now,
+                      struct snib__request *, int64_t ms);
 /* Definitely not applied: send it once more, ahead of others. */
-void snib__ask_again(struct snib__redis *, snib_instant now,
-                     struct snib__request *);
-void snib__ask_due(struct snib__redis *, snib_instant now,
-                   struct snib__request *);
+void snib__send_again(struct snib__redis *, snib_instant now,
+                      struct snib__request *);
+void snib__send_due(struct snib__redis *, snib_instant now,
+                    struct snib__request *);
 /* Final answers. */
-void snib__ask_finish(struct snib__redis *, struct snib__request *,
-                      snib__answer);
-void snib__ask_fail(struct snib__redis *, struct snib__request *, snib__answer,
-                    snib_err, const char *text);
+void snib__request_finish(struct snib__redis *, struct snib__request *,
+                          snib__answer);
+void snib__request_fail(struct snib__redis *, struct snib__request *,
+                        snib__answer, snib_err, const char *text);
 /* An answer that is none of our scripts': it may have been applied. */
 #define SNIB__MISREAD                                                          \
     "the server's answer is not one of our scripts': is something else "       \
     "between it and us?"
-void snib__ask_misread(struct snib__redis *, struct snib__request *);
+void snib__request_misread(struct snib__redis *, struct snib__request *);
 /* Every unsent request: no line can be had. */
-void snib__ask_fail_unsent(struct snib__redis *, snib_err, const char *text);
-/* Waiting would not help: all who wait, in the queue too. What keepers want
+void snib__request_fail_unsent(struct snib__redis *, snib_err,
+                               const char *text);
+/* Waiting would not help: all who wait, in the queue too. What background want
  * stays. */
-void snib__ask_fail_callers(struct snib__redis *, snib_err, const char *text);
+void snib__request_fail_callers(struct snib__redis *, snib_err,
+                                const char *text);
 /* One attempt to connect has failed: those who want no more than that. */
-void snib__ask_fail_once(struct snib__redis *, snib_err, const char *text);
+void snib__request_fail_once(struct snib__redis *, snib_err, const char *text);
 
 /* encode.c */
 void snib__encode_acquire(struct snib__redis *, struct snib__buf *,
@@ -259,13 +262,14 @@ void snib__encode_several(struct snib__redis *, struct snib__buf *,
                           struct snib__request *const rq[], uint32_t count,
                           bool full);
 void snib__encode_release(struct snib__redis *, struct snib__buf *,
-                          const struct snib__request *, bool full, bool tomb);
+                          const struct snib__request *, bool full,
+                          bool tombstone);
 void snib__encode_cancel(struct snib__redis *, struct snib__buf *,
                          const struct snib__request *, bool full);
 void snib__encode_force(struct snib__redis *, struct snib__buf *,
                         const struct snib__request *, bool full);
-void snib__encode_terms(struct snib__redis *, struct snib__buf *,
-                        const struct snib__request *, bool full);
+void snib__encode_params(struct snib__redis *, struct snib__buf *,
+                         const struct snib__request *, bool full);
 void snib__encode_inspect(struct snib__redis *, struct snib__buf *,
                           const char *safe, size_t size, uint32_t from,
                           bool full);
@@ -316,7 +320,7 @@ void snib__queue_spin(struct snib__redis *, snib_instant now,
                       struct snib__request *);
 void snib__queue_unmark(struct snib__redis *, struct snib__request *);
 /* All waiting requests ask again at once. */
-void snib__queue_ask_all(struct snib__redis *, snib_instant now);
+void snib__queue_poll_all(struct snib__redis *, snib_instant now);
 void snib__queue_message(struct snib__redis *, snib_instant now,
                          const char *text, uint32_t size);
 /* The answer to a poll that was overtaken: what it granted is nobody's. */
@@ -337,16 +341,17 @@ void snib__queue_barred(struct snib__redis *, snib_err, const char *text);
 /* Neither can those who wait there be polled: all who wait end. */
 void snib__queue_end(struct snib__redis *, snib_err, const char *text);
 
-/* look.c, doctor.c */
-bool snib__look_send(struct snib__redis *, snib_instant now, int i,
-                     struct snib__request *);
-void snib__look_reply(struct snib__redis *, snib_instant now, int i,
-                      struct snib__request *, const struct snib__resp_cell *);
-void snib__look_end(struct snib__redis *, struct snib__request *);
+/* inspect.c, doctor.c */
+bool snib__inspect_send(struct snib__redis *, snib_instant now, int i,
+                        struct snib__request *);
+void snib__inspect_reply(struct snib__redis *, snib_instant now, int i,
+                         struct snib__request *,
+                         const struct snib__resp_cell *);
+void snib__inspect_end(struct snib__redis *, struct snib__request *);
 /* The subscription came up or was refused: doctors wait for that. */
-void snib__look_subs(struct snib__redis *, snib_instant now);
+void snib__inspect_subs(struct snib__redis *, snib_instant now);
 
-struct look {
+struct inspection {
     struct snib__link link;
     struct snib__request *rq;
     uint32_t step;    /* of a doctor; next first place (inspect)   */
@@ -362,30 +367,30 @@ struct look {
     snib_duration busy;  /* what all of it has taken, but for pauses  */
     snib_instant resume; /* it pauses until then; 0: it does not      */
     snib_instant opened; /* … and goes on on this line, if that is    */
-    int line;            /* still the connection that it was          */
+    int session;         /* still the connection that it was          */
     /* DOCTOR */
     snib_instant begun, time_at;
     int64_t time_ms;
     bool waits_subs, refuses; /* … to work, says PING                  */
 };
 /* True: it pauses, and may have gone on now. */
-bool snib__look_due(struct snib__redis *, snib_instant now,
-                    struct snib__request *);
+bool snib__inspect_due(struct snib__redis *, snib_instant now,
+                       struct snib__request *);
 /* A LIST goes on without the lock that it looks at, and says why. False: it is
  * no such look. */
-bool snib__look_leaves_out(struct snib__redis *, snib_instant now, int i,
-                           struct snib__request *, const char *why);
+bool snib__inspect_leaves_out(struct snib__redis *, snib_instant now, int i,
+                              struct snib__request *, const char *why);
 /* The server could not be asked: that is a finding, too. */
 void snib__doctor_failed(struct snib__request *, snib_err, const char *text);
 bool snib__doctor_send(struct snib__redis *, snib_instant now, int i,
-                       struct look *);
+                       struct inspection *);
 void snib__doctor_reply(struct snib__redis *, snib_instant now, int i,
-                        struct look *, const struct snib__resp_cell *);
-bool snib__look_rows(struct snib__redis *, struct snib__request *,
-                     const char *safe, size_t size,
-                     const struct snib__resp_cell *, bool first);
-void snib__look_flight(struct snib__redis *, snib_instant now, int i,
-                       struct look *, int script);
+                        struct inspection *, const struct snib__resp_cell *);
+bool snib__inspect_rows(struct snib__redis *, struct snib__request *,
+                        const char *safe, size_t size,
+                        const struct snib__resp_cell *, bool first);
+void snib__inspect_flight(struct snib__redis *, snib_instant now, int i,
+                          struct inspection *, int script);
 
 static inline bool snib__redis_inspects(const struct snib__request *rq)
 {

@@ -28,14 +28,14 @@ enum { LOGIN_ROOM = 16 * 1024 };
 
 static void greet(struct snib__redis *s, snib_instant now, int i, job j)
 {
-    snib__line_push(
+    snib__session_push(
         s, i, &(struct flight){.job = (uint8_t)j, .sent = now, .last = true});
 }
 
 static void subscribe(struct snib__redis *s, snib_instant now,
                       const char *channel)
 {
-    struct snib__buf *out = &s->out->chan[SUBS].out;
+    struct snib__buf *out = &s->out->conn[SUBS].out;
     snib__resp_begin(out, 2);
     snib__resp_text(out, "SUBSCRIBE");
     snib__resp_text(out, channel);
@@ -44,7 +44,7 @@ static void subscribe(struct snib__redis *s, snib_instant now,
 
 static void hello(struct snib__redis *s, snib_instant now, int i)
 {
-    struct snib__buf *out = &s->out->chan[i].out;
+    struct snib__buf *out = &s->out->conn[i].out;
     if (s->password) {
         /* No copy of it stays behind where a buffer grew. */
         (void)snib__buf_grow(out, strlen(s->password) + LOGIN_ROOM);
@@ -62,16 +62,17 @@ static void hello(struct snib__redis *s, snib_instant now, int i)
 
 void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
 {
-    struct line *l = &s->line[i];
-    struct snib__buf *out = &s->out->chan[i].out;
+    struct session *l = &s->session[i];
+    struct snib__buf *out = &s->out->conn[i].out;
     snib__buf_clear(out);
-    if (!snib__resp_reset(l->resp) || !snib__line_has_room(s, i, 5)) {
-        l->state = LINE_HELLO;
-        snib__line_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory", false);
+    if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 5)) {
+        l->state = SESSION_HELLO;
+        snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
+                          false);
         return;
     }
     l->since = now;
-    l->state = LINE_HELLO;
+    l->state = SESSION_HELLO;
     hello(s, now, i);
     if (s->db) {
         snib__resp_begin(out, 2);
@@ -96,15 +97,16 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
         greet(s, now, i, JOB_TIME);
     }
     if (out->failed) {
-        snib__line_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory", false);
+        snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
+                          false);
     }
 }
 
 static void ready(struct snib__redis *s, snib_instant now, int i)
 {
-    struct line *l = &s->line[i];
+    struct session *l = &s->session[i];
     bool again = s->ever;
-    l->state = LINE_READY;
+    l->state = SESSION_READY;
     l->rest = snib__ms(REST_FIRST_MS);
     l->err = SNIB_ERR_OK;
     l->text[0] = 0;
@@ -114,13 +116,13 @@ static void ready(struct snib__redis *s, snib_instant now, int i)
     }
     if (i == SUBS) {
         l->ping_at = snib__after(now, snib__ms(POLL_MS));
-        s->out->chan[SUBS].pushes = true;
+        s->out->conn[SUBS].pushes = true;
         s->out->missed = s->out->missed || s->heard || s->out->holds;
         s->heard = true;
-        snib__queue_ask_all(s, now);
-        snib__look_subs(s, now);
+        snib__queue_poll_all(s, now);
+        snib__inspect_subs(s, now);
     } else if (i == CALLERS && again) {
-        snib__queue_ask_all(s, now);
+        snib__queue_poll_all(s, now);
     }
 }
 
@@ -129,19 +131,19 @@ static void ready(struct snib__redis *s, snib_instant now, int i)
 static void refused(struct snib__redis *s, snib_instant now, int i,
                     const struct snib__resp_cell *c)
 {
-    struct line *l = &s->line[i];
+    struct session *l = &s->session[i];
     char text[200];
     if (c->type != SNIB__RESP_ERROR) {
-        snib__line_cut(s, now, i, true, SNIB_ERR_STORE,
-                       "this does not answer like a Redis server", true);
+        snib__session_cut(s, now, i, true, SNIB_ERR_STORE,
+                          "this does not answer like a Redis server", true);
         return;
     }
     error_kind kind = snib__redis_error_kind(c->text, c->size);
-    bool select = l->state == LINE_SELECT && kind == E_STORE;
+    bool select = l->state == SESSION_SELECT && kind == E_STORE;
     snib__redis_error_words(text, sizeof text, c->text, c->size);
-    snib__line_cut(s, now, i, true,
-                   select ? SNIB_ERR_CONFIG : snib__redis_error_code(kind),
-                   text, select || kind == E_DENIED);
+    snib__session_cut(s, now, i, true,
+                      select ? SNIB_ERR_CONFIG : snib__redis_error_code(kind),
+                      text, select || kind == E_DENIED);
 }
 
 /* The value of a field of HELLO's answer; NULL: it has none. */
@@ -161,11 +163,11 @@ static void no_hello(struct snib__redis *s, snib_instant now, int i,
 {
     if (c->type == SNIB__RESP_ERROR && c->size > 19 &&
         !memcmp(c->text, "ERR unknown command", 19)) {
-        snib__line_cut(s, now, i, true, SNIB_ERR_CONFIG,
-                       "this server does not know HELLO: it is older than "
-                       "Redis 6.2, or a proxy; give the URL of Redis 6.2 or "
-                       "later",
-                       true);
+        snib__session_cut(s, now, i, true, SNIB_ERR_CONFIG,
+                          "this server does not know HELLO: it is older than "
+                          "Redis 6.2, or a proxy; give the URL of Redis 6.2 or "
+                          "later",
+                          true);
         return;
     }
     refused(s, now, i, c);
@@ -175,26 +177,27 @@ static void no_hello(struct snib__redis *s, snib_instant now, int i,
 static bool is_primary(struct snib__redis *s, snib_instant now, int i,
                        const struct snib__resp_cell *c)
 {
-    struct line *l = &s->line[i];
+    struct session *l = &s->session[i];
     const struct snib__resp_cell *mode = field(c, "mode");
     const struct snib__resp_cell *role = field(c, "role");
     if (snib__resp_is(mode, "cluster")) {
-        snib__line_cut(s, now, i, true, SNIB_ERR_CONFIG,
-                       "this server is a node of a Redis Cluster, which "
-                       "redis: does not serve; give the URL of a server that "
-                       "is not (cluster-enabled no)",
-                       true);
+        snib__session_cut(
+            s, now, i, true, SNIB_ERR_CONFIG,
+            "this server is a node of a Redis Cluster, which "
+            "redis: does not serve; give the URL of a server that "
+            "is not (cluster-enabled no)",
+            true);
     } else if (snib__resp_is(mode, "sentinel")) {
-        snib__line_cut(s, now, i, true, SNIB_ERR_CONFIG,
-                       "this is a Sentinel, which keeps no locks; give the "
-                       "URL of the primary that it watches",
-                       true);
+        snib__session_cut(s, now, i, true, SNIB_ERR_CONFIG,
+                          "this is a Sentinel, which keeps no locks; give the "
+                          "URL of the primary that it watches",
+                          true);
     } else if (snib__resp_is(role, "replica") || snib__resp_is(role, "slave")) {
-        struct snib__buf *out = &s->out->chan[i].out;
+        struct snib__buf *out = &s->out->conn[i].out;
         snib__resp_begin(out, 1);
         snib__resp_text(out, "ROLE");
         greet(s, now, i, JOB_ROLE);
-        l->state = LINE_REPLICA;
+        l->state = SESSION_REPLICA;
     } else {
         return true;
     }
@@ -207,7 +210,7 @@ static void is_replica(struct snib__redis *s, snib_instant now, int i,
                        const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *host = snib__resp_at(c, 1);
-    char text[sizeof s->line[0].text], of[120] = "";
+    char text[sizeof s->session[0].text], of[120] = "";
     int64_t port;
     if (host && host->type == SNIB__RESP_STRING &&
         snib__resp_number(snib__resp_at(c, 2), &port)) {
@@ -220,8 +223,8 @@ static void is_replica(struct snib__redis *s, snib_instant now, int i,
     snprintf(text, sizeof text,
              "%.*s is a replica%s; locks live on the primary: give its URL, "
              "or promote this one",
-             ADDRESS_SHOWN, s->out->chan[i].address, of);
-    snib__line_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
+             ADDRESS_SHOWN, s->out->conn[i].address, of);
+    snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
 }
 
 static bool server_time(struct snib__redis *s, snib_instant now,
@@ -264,7 +267,7 @@ static bool may_run(struct snib__redis *s, snib_instant now, int i,
         }
     }
     if (!may) {
-        snib__line_cut(s, now, i, true, SNIB_ERR_DENIED, text, true);
+        snib__session_cut(s, now, i, true, SNIB_ERR_DENIED, text, true);
     }
     return may;
 }
@@ -295,18 +298,18 @@ static bool message(struct snib__redis *s, snib_instant now, int i,
 static void answered(struct snib__redis *s, snib_instant now, int i,
                      const struct snib__resp_cell *c)
 {
-    struct line *l = &s->line[i];
+    struct session *l = &s->session[i];
     struct flight f;
     if (!l->count) {
         char text[200] = "a reply to nothing";
         if (c->type == SNIB__RESP_ERROR) {
             snib__redis_error_words(text, sizeof text, c->text, c->size);
         }
-        snib__line_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
+        snib__session_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
         return;
     }
-    s->out->chan[i].awaited--;
-    for (uint32_t k = 0; snib__line_pop(l, &f); k++) {
+    s->out->conn[i].awaited--;
+    for (uint32_t k = 0; snib__session_pop(l, &f); k++) {
         if (f.safe) {
             snib__queue_overtaken(s, now, i, &f, c);
             snib__free(f.safe);
@@ -321,68 +324,70 @@ static void answered(struct snib__redis *s, snib_instant now, int i,
             break;
         }
     }
-    if (l->state == LINE_READY && l->doomed && !l->count) {
-        snib__line_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
-                       "the server became a read-only replica", false);
+    if (l->state == SESSION_READY && l->doomed && !l->count) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
+                          "the server became a read-only replica", false);
     }
 }
 
-static line_state after_select(const struct snib__redis *s, int i)
+static session_state after_select(const struct snib__redis *s, int i)
 {
-    return i == SUBS ? LINE_SUBSCRIBE : s->password ? LINE_PROBE : LINE_TIME;
+    return i == SUBS     ? SESSION_SUBSCRIBE
+           : s->password ? SESSION_PROBE
+                         : SESSION_TIME;
 }
 
 static void reply(struct snib__redis *s, snib_instant now, int i,
                   const struct snib__resp_cell *c)
 {
-    struct line *l = &s->line[i];
+    struct session *l = &s->session[i];
     struct flight f;
     switch (l->state) {
-    case LINE_HELLO:
+    case SESSION_HELLO:
         if (c->type != SNIB__RESP_ARRAY) {
             no_hello(s, now, i, c);
             return;
         }
-        snib__line_pop(l, &f);
-        s->out->chan[i].awaited--;
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
         if (is_primary(s, now, i, c)) {
-            l->state = s->db ? LINE_SELECT : after_select(s, i);
+            l->state = s->db ? SESSION_SELECT : after_select(s, i);
         }
         break;
-    case LINE_REPLICA:
-        snib__line_pop(l, &f);
-        s->out->chan[i].awaited--;
+    case SESSION_REPLICA:
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
         if (f.job == JOB_ROLE) {
             is_replica(s, now, i, c);
         }
         break;
-    case LINE_SELECT:
+    case SESSION_SELECT:
         if (!snib__resp_is(c, "OK")) {
             refused(s, now, i, c);
             return;
         }
-        snib__line_pop(l, &f);
-        s->out->chan[i].awaited--;
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
         l->state = after_select(s, i);
         break;
-    case LINE_PROBE:
+    case SESSION_PROBE:
         if (!may_run(s, now, i, c)) {
             return;
         }
-        snib__line_pop(l, &f);
-        s->out->chan[i].awaited--;
-        l->state = LINE_TIME;
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
+        l->state = SESSION_TIME;
         break;
-    case LINE_TIME:
+    case SESSION_TIME:
         if (!server_time(s, now, c)) {
             refused(s, now, i, c);
             return;
         }
-        snib__line_pop(l, &f);
-        s->out->chan[i].awaited--;
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
         ready(s, now, i);
         break;
-    case LINE_SUBSCRIBE:
+    case SESSION_SUBSCRIBE:
         if (message(s, now, i, c)) { /* on the first channel, before the ack
                                         of the second */
             break;
@@ -391,34 +396,34 @@ static void reply(struct snib__redis *s, snib_instant now, int i,
             refused(s, now, i, c);
             return;
         }
-        snib__line_pop(l, &f);
-        s->out->chan[i].awaited--;
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
         if (!l->count) {
             ready(s, now, i);
         }
         break;
-    case LINE_READY:
+    case SESSION_READY:
         if (!message(s, now, i, c)) {
             answered(s, now, i, c);
         }
         break;
-    case LINE_DOWN:
-    case LINE_OPENING:
-    case LINE_CLOSING:
-    case LINE_RESTING:
+    case SESSION_DOWN:
+    case SESSION_OPENING:
+    case SESSION_CLOSING:
+    case SESSION_RESTING:
         break; /* cut meanwhile: what is still read is nobody's */
     }
 }
 
-static bool reads(const struct line *l)
+static bool reads(const struct session *l)
 {
-    return l->state >= LINE_HELLO && l->state <= LINE_READY;
+    return l->state >= SESSION_HELLO && l->state <= SESSION_READY;
 }
 
 void snib__session_bytes(struct snib__redis *s, snib_instant now, int i,
                          const void *bytes, size_t size)
 {
-    struct line *l = &s->line[i];
+    struct session *l = &s->session[i];
     const struct snib__resp_cell *c;
     if (!reads(l)) {
         return;
@@ -432,12 +437,13 @@ void snib__session_bytes(struct snib__redis *s, snib_instant now, int i,
         case SNIB__RESP_MORE:
             return;
         case SNIB__RESP_BROKEN:
-            snib__line_cut(s, now, i, true, SNIB_ERR_STORE,
-                           snib__resp_why(l->resp), l->state == LINE_HELLO);
+            snib__session_cut(s, now, i, true, SNIB_ERR_STORE,
+                              snib__resp_why(l->resp),
+                              l->state == SESSION_HELLO);
             return;
         case SNIB__RESP_NOMEM:
-            snib__line_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
-                           false);
+            snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
+                              false);
             return;
         }
     }

@@ -27,7 +27,7 @@ static const char *bare(const struct snib__redis *s, const char *text)
     char head[ADDRESS_SHOWN + 24];
     int n =
         snprintf(head, sizeof head, "no connection to %.*s: ", ADDRESS_SHOWN,
-                 s->out->chan[CALLERS].address);
+                 s->out->conn[CALLERS].address);
     return strncmp(text, head, (size_t)n) ? text : text + n;
 }
 
@@ -54,8 +54,8 @@ static snib_instant silent_since(const struct snib__redis *s, snib_instant now)
 {
     snib_instant since = {0};
     for (int i = 0; i < SUBS; i++) {
-        const struct line *l = &s->line[i];
-        if (l->count && snib__reached(now, snib__line_silent_at(s, l))) {
+        const struct session *l = &s->session[i];
+        if (l->count && snib__reached(now, snib__session_silent_at(s, l))) {
             since = l->ring[l->head].sent;
         }
     }

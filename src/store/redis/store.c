@@ -18,14 +18,14 @@ static struct snib__redis *of(const struct snib__store *store)
 
 static void settle(struct snib__redis *s, snib_instant now)
 {
-    if (s->out->listens && snib__line_wanted(s, SUBS)) {
-        snib__line_want(s, now, SUBS); /* nothing, if it is there */
+    if (s->out->listens && snib__session_wanted(s, SUBS)) {
+        snib__session_want(s, now, SUBS); /* nothing, if it is there */
     }
-    snib__ask_flush(s, now);
-    for (int i = 0; i < LINES; i++) {
-        if (s->out->chan[i].out.failed) {
-            snib__line_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
-                           false);
+    snib__send_flush(s, now);
+    for (int i = 0; i < SESSIONS; i++) {
+        if (s->out->conn[i].out.failed) {
+            snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
+                              false);
         }
     }
 }
@@ -54,7 +54,7 @@ static snib_err addresses(struct snib__redis *s, const struct snib__url *url,
     const char *db = snib__url_query(url, "db");
     const char *socket = snib__url_query(url, "socket");
     const char *wait = snib__url_query(url, "wait");
-    char address[sizeof s->out->chan[0].address];
+    char address[sizeof s->out->conn[0].address];
     size_t size = sizeof address;
     int n;
     for (uint32_t i = 0; i < url->queries; i++) {
@@ -100,9 +100,9 @@ static snib_err addresses(struct snib__redis *s, const struct snib__url *url,
                           "%.120s: the database is a number, 0 to 65535",
                           url->safe);
     }
-    for (int i = 0; i < LINES; i++) {
-        s->out->chan[i].used = true;
-        memcpy(s->out->chan[i].address, address, size);
+    for (int i = 0; i < SESSIONS; i++) {
+        s->out->conn[i].used = true;
+        memcpy(s->out->conn[i].address, address, size);
     }
     return SNIB_ERR_OK;
 }
@@ -121,18 +121,18 @@ static void redis_free(struct snib__store *store)
     if (!s) {
         return;
     }
-    while (!snib__list_empty(&s->looks)) {
-        struct look *k =
-            SNIB__CONTAINER(snib__list_first(&s->looks), struct look, link);
-        snib__look_end(s, k->rq);
+    while (!snib__list_empty(&s->inspections)) {
+        struct inspection *k = SNIB__CONTAINER(
+            snib__list_first(&s->inspections), struct inspection, link);
+        snib__inspect_end(s, k->rq);
     }
-    for (int i = 0; i < LINES; i++) {
-        snib__resp_free(s->line[i].resp);
+    for (int i = 0; i < SESSIONS; i++) {
+        snib__resp_free(s->session[i].resp);
         struct flight f;
-        while (snib__line_pop(&s->line[i], &f)) {
+        while (snib__session_pop(&s->session[i], &f)) {
             snib__free(f.safe);
         }
-        snib__free(s->line[i].ring);
+        snib__free(s->session[i].ring);
     }
     snib__heap_free(&s->timers);
     snib__free(s->user);
@@ -156,7 +156,7 @@ static snib_err redis_open(const struct snib__store_config *cfg,
     snib__encode_hex(s->client, cfg->client);
     snib__list_init(&s->unsent[0]);
     snib__list_init(&s->unsent[1]);
-    snib__list_init(&s->looks);
+    snib__list_init(&s->inspections);
     for (int k = 0; k < BUCKETS; k++) {
         snib__list_init(&s->waiting[k]);
     }
@@ -170,11 +170,11 @@ static snib_err redis_open(const struct snib__store_config *cfg,
     s->password = snib__strdup(url->password);
     bool ok = (s->user || !url->user || !*url->user) &&
               (s->password || !url->password) && s->channel[0];
-    for (int i = 0; i < LINES && ok; i++) {
-        s->line[i].rest = snib__ms(REST_FIRST_MS);
-        ok = !snib__resp_new(SNIB__RESP_UNREAD_L, &s->line[i].resp);
-        if (!cfg->out->chan[i].out.limit) {
-            snib__buf_init(&cfg->out->chan[i].out, OUT_LIMIT);
+    for (int i = 0; i < SESSIONS && ok; i++) {
+        s->session[i].rest = snib__ms(REST_FIRST_MS);
+        ok = !snib__resp_new(SNIB__RESP_UNREAD_L, &s->session[i].resp);
+        if (!cfg->out->conn[i].out.limit) {
+            snib__buf_init(&cfg->out->conn[i].out, OUT_LIMIT);
         }
     }
     if (!ok) {
@@ -201,7 +201,8 @@ static void redis_start(struct snib__store *store, snib_instant now,
     struct snib__redis *s = of(store);
     struct snib__link *l;
     while ((l = snib__list_pop(chain))) {
-        snib__ask_start(s, now, SNIB__CONTAINER(l, struct snib__request, link));
+        snib__send_start(s, now,
+                         SNIB__CONTAINER(l, struct snib__request, link));
     }
     settle(s, now);
 }
@@ -209,12 +210,12 @@ static void redis_start(struct snib__store *store, snib_instant now,
 static void tick(struct snib__redis *s, snib_instant now)
 {
     struct snib__timer *t;
-    for (int i = 0; i < LINES; i++) {
-        snib__line_tick(s, now, i);
+    for (int i = 0; i < SESSIONS; i++) {
+        snib__session_tick(s, now, i);
     }
     while ((t = snib__heap_min(&s->timers)) && snib__reached(now, t->at)) {
         snib__heap_remove(&s->timers, t);
-        snib__ask_due(s, now, SNIB__CONTAINER(t, struct snib__request, timer));
+        snib__send_due(s, now, SNIB__CONTAINER(t, struct snib__request, timer));
     }
 }
 
@@ -222,12 +223,12 @@ static void tick(struct snib__redis *s, snib_instant now)
 static void why_down(const struct snib__redis *s, const struct snib__input *in,
                      char *ret, size_t size)
 {
-    char raw[sizeof s->line[0].text];
+    char raw[sizeof s->session[0].text];
     const char *why = in->bytes ? in->bytes : "";
     int length = (int)(in->bytes ? in->size : 0);
     if (in->kind == SNIB__IN_REFUSED) {
         snprintf(raw, sizeof raw, "no connection to %.*s: %.*s", ADDRESS_SHOWN,
-                 s->out->chan[in->chan].address, length, why);
+                 s->out->conn[in->conn].address, length, why);
     } else {
         snprintf(raw, sizeof raw, "%.*s", length, why);
     }
@@ -241,37 +242,37 @@ static void redis_input(struct snib__store *store, snib_instant now,
                         const struct snib__input *in)
 {
     struct snib__redis *s = of(store);
-    int i = in->chan;
-    char text[sizeof s->line[0].text];
+    int i = in->conn;
+    char text[sizeof s->session[0].text];
     switch (in->kind) {
     case SNIB__IN_OPENED:
-        if (i < LINES && s->line[i].state == LINE_OPENING) {
+        if (i < SESSIONS && s->session[i].state == SESSION_OPENING) {
             snib__session_opened(s, now, i);
         }
         break;
     case SNIB__IN_BYTES:
-        if (i < LINES) {
+        if (i < SESSIONS) {
             snib__session_bytes(s, now, i, in->bytes, in->size);
         }
         break;
     case SNIB__IN_CLOSED:
     case SNIB__IN_REFUSED:
-        if (i >= LINES || s->line[i].state == LINE_DOWN ||
-            s->line[i].state == LINE_RESTING) {
+        if (i >= SESSIONS || s->session[i].state == SESSION_DOWN ||
+            s->session[i].state == SESSION_RESTING) {
             break;
         }
-        if (s->line[i].state == LINE_CLOSING) {
-            s->line[i].state = LINE_RESTING;
+        if (s->session[i].state == SESSION_CLOSING) {
+            s->session[i].state = SESSION_RESTING;
             break;
         }
         why_down(s, in, text, sizeof text);
-        snib__line_cut(s, now, i, false, SNIB_ERR_UNREACHABLE, text, false);
+        snib__session_cut(s, now, i, false, SNIB_ERR_UNREACHABLE, text, false);
         /* One that was there comes back: its name may go while it restarts. */
         if (in->hopeless && i != SUBS && !s->ever) {
-            snib__ask_fail_callers(s, SNIB_ERR_UNREACHABLE, text);
+            snib__request_fail_callers(s, SNIB_ERR_UNREACHABLE, text);
         }
         break;
-    case SNIB__IN_RUNG:
+    case SNIB__IN_NOTIFIED:
         break;
     case SNIB__IN_TICK:
         tick(s, now);
@@ -284,8 +285,8 @@ static snib_instant redis_due(const struct snib__store *store)
 {
     const struct snib__redis *s = of(store);
     snib_instant due = snib__heap_due(&s->timers);
-    for (int i = 0; i < LINES; i++) {
-        due = snib__sooner(due, snib__line_due(s, i));
+    for (int i = 0; i < SESSIONS; i++) {
+        due = snib__sooner(due, snib__session_due(s, i));
     }
     return due;
 }

@@ -41,8 +41,8 @@ void snib__encode_value_put(struct snib__redis *s, snib_instant now,
 
 static void strange(struct snib__redis *s, struct snib__request *rq)
 {
-    snib__ask_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE,
-                   "the server's answer is not one of our scripts'");
+    snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE,
+                       "the server's answer is not one of our scripts'");
 }
 
 static bool version_at(const struct snib__resp_cell *c, uint32_t i,
@@ -70,7 +70,7 @@ static void got(struct snib__redis *s, struct snib__request *rq,
     rq->token = version;
     snib__buf_add(rq->result, bytes->text, bytes->size);
     rq->err = SNIB_ERR_OK;
-    snib__ask_finish(s, rq, SNIB__DONE);
+    snib__request_finish(s, rq, SNIB__DONE);
 }
 
 static void changed(struct snib__redis *s, snib_instant now,
@@ -90,21 +90,21 @@ static void changed(struct snib__redis *s, snib_instant now,
     case 1:
         rq->token = version;
         rq->err = SNIB_ERR_OK;
-        snib__ask_finish(s, rq, SNIB__DONE);
+        snib__request_finish(s, rq, SNIB__DONE);
         return;
     case 0:
         snib__version_changed(rq, version);
-        snib__ask_finish(s, rq, SNIB__NO);
+        snib__request_finish(s, rq, SNIB__NO);
         return;
     case 4: /* too late for it, or the server's clock was set: now we know */
         snib__fail(rq->reterr, SNIB_ERR_STORE,
                    "the server's clock jumps: the request came too late");
         rq->err = SNIB_ERR_STORE;
-        snib__ask_later(s, now, rq, POLL_FLOOR_MS);
+        snib__send_later(s, now, rq, POLL_FLOOR_MS);
         return;
     case 5:
         snib__version_forgotten(rq);
-        snib__ask_finish(s, rq, SNIB__NO);
+        snib__request_finish(s, rq, SNIB__NO);
         return;
     default:
         strange(s, rq);

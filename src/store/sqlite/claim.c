@@ -92,7 +92,7 @@ int64_t snib__sqlite_token(sqlite3_stmt *st, int column)
     return is && snib__is_token(n) ? n : SNIB__TOKEN_END;
 }
 
-void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
+void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__stored_claim *c)
 {
     c->id = sqlite3_column_int64(st, 0);
     snib__db_get_id(st, 1, c->request);
@@ -100,7 +100,7 @@ void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
     c->state = sqlite3_column_int(st, 3);
     c->kind = (snib_kind)sqlite3_column_int(st, 4);
     c->permits = (uint32_t)sqlite3_column_int64(st, 5);
-    c->room = (uint32_t)bounded(st, 6, 0, SNIB__ROOM_MAX);
+    c->reserve = (uint32_t)bounded(st, 6, 0, SNIB__RESERVE_MAX);
     c->token = bounded(st, 7, 0, SNIB__TOKEN_END);
     c->floor = snib__sqlite_token(st, 8);
     c->lease.ns = bounded(st, 9, 0, NS_MOST);
@@ -108,10 +108,10 @@ void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__claim *c)
     c->pid = sqlite3_column_int64(st, 11);
     c->start = sqlite3_column_int64(st, 12);
     c->pidns = sqlite3_column_int64(st, 13);
-    copy_text(st, 14, c->bell, sizeof c->bell);
+    copy_text(st, 14, c->notifier, sizeof c->notifier);
     c->rank = sqlite3_column_int(st, 16);
     c->delay.ns = bounded(st, 17, 0, NS_MOST);
-    snib__db_get_id(st, 18, c->beside);
+    snib__db_get_id(st, 18, c->upgrade_of);
     c->slot = (uint32_t)sqlite3_column_int64(st, 19);
     c->since.ns = sqlite3_column_int64(st, 20);
     c->note[0] = 0;
@@ -145,14 +145,14 @@ static void visit(struct snib__sqlite *self, const struct snib__name *name)
     bool known = step_row(self, st);
     self->here.has_holder = false;
     self->here.token = self->here.new_token = self->here.shares = 0;
-    self->here.terms = (struct snib__terms){.size = -1};
+    self->here.params = (struct snib__params){.size = -1};
     if (known) {
         int at = SNIB__LOCK_COLUMN;
         self->here.token = self->here.new_token = snib__sqlite_token(st, at);
         if (sqlite3_column_type(st, at + 1) != SQLITE_NULL) {
-            self->here.terms.size = bounded(st, at + 1, -1, SNIB_PERMITS_MAX);
+            self->here.params.size = bounded(st, at + 1, -1, SNIB_PERMITS_MAX);
         }
-        self->here.terms.gate = bounded(st, at + 2, 0, NS_MOST);
+        self->here.params.latch = bounded(st, at + 2, 0, NS_MOST);
         self->here.shares = bounded(st, at + 3, 0, INT32_MAX);
         if (sqlite3_column_type(st, 0) != SQLITE_NULL) {
             self->here.has_holder = true;
@@ -160,7 +160,7 @@ static void visit(struct snib__sqlite *self, const struct snib__name *name)
         }
     }
     sqlite3_reset(st);
-    /* A name that the broom took away left its token in the floor. */
+    /* A name that the cleaner took away left its token in the floor. */
     if (!known && (st = get(self, SNIB__ST_FLOOR))) {
         self->here.token = self->here.new_token = token_in(self, st);
     }
@@ -168,11 +168,11 @@ static void visit(struct snib__sqlite *self, const struct snib__name *name)
 }
 
 static bool find(struct snib__book *b, const struct snib__name *name,
-                 const uint64_t request[2], struct snib__claim *ret)
+                 const uint64_t request[2], struct snib__stored_claim *ret)
 {
     struct snib__sqlite *self = self_of(b);
     sqlite3_stmt *st;
-    uint8_t room[16];
+    uint8_t reserve[16];
     bool found = false;
     visit(self, name);
     if (!b->err && self->here.has_holder &&
@@ -182,7 +182,7 @@ static bool find(struct snib__book *b, const struct snib__name *name,
         return true;
     }
     if ((st = get(self, SNIB__ST_FIND))) {
-        snib__db_put_id(st, 1, request, room);
+        snib__db_put_id(st, 1, request, reserve);
         found = step_row(self, st);
         if (found) {
             snib__sqlite_read_claim(st, ret);
@@ -193,7 +193,8 @@ static bool find(struct snib__book *b, const struct snib__name *name,
 }
 
 static bool next(struct snib__book *b, const struct snib__name *name, int state,
-                 const struct snib__claim *after, struct snib__claim *ret)
+                 const struct snib__stored_claim *after,
+                 struct snib__stored_claim *ret)
 {
     struct snib__sqlite *self = self_of(b);
     sqlite3_stmt *st;
@@ -228,7 +229,7 @@ static bool next(struct snib__book *b, const struct snib__name *name, int state,
 }
 
 static uint32_t before(struct snib__book *b, const struct snib__name *name,
-                       const struct snib__claim *c)
+                       const struct snib__stored_claim *c)
 {
     struct snib__sqlite *self = self_of(b);
     sqlite3_stmt *st = get(self, SNIB__ST_BEFORE);
@@ -238,28 +239,28 @@ static uint32_t before(struct snib__book *b, const struct snib__name *name,
     put_name(st, name);
     sqlite3_bind_int(st, 2, c->rank);
     sqlite3_bind_int64(st, 3, c->id);
-    sqlite3_bind_int(st, 4, SNIB__PLACE_MAX);
+    sqlite3_bind_int(st, 4, SNIB__POSITION_MAX);
     return (uint32_t)number(self, st);
 }
 
-static void terms(struct snib__book *b, const struct snib__name *name,
-                  struct snib__terms *ret)
+static void params(struct snib__book *b, const struct snib__name *name,
+                   struct snib__params *ret)
 {
     struct snib__sqlite *self = self_of(b);
     visit(self, name);
-    *ret = self->here.terms;
+    *ret = self->here.params;
 }
 
-static void set_terms(struct snib__book *b, const struct snib__name *name,
-                      const struct snib__terms *t)
+static void set_params(struct snib__book *b, const struct snib__name *name,
+                       const struct snib__params *t)
 {
     struct snib__sqlite *self = self_of(b);
     visit(self, name);
-    sqlite3_stmt *st = get(self, SNIB__ST_SET_TERMS);
+    sqlite3_stmt *st = get(self, SNIB__ST_SET_PARAMS);
     if (!st) {
         return;
     }
-    /* The token tells the broom when the name was last used. */
+    /* The token tells the cleaner when the name was last used. */
     int64_t used = b->wall_ms * 1024;
     if (self->here.token < used) {
         self->here.token = self->here.new_token = used;
@@ -271,9 +272,9 @@ static void set_terms(struct snib__book *b, const struct snib__name *name,
     } else {
         sqlite3_bind_null(st, 3);
     }
-    sqlite3_bind_int64(st, 4, t->gate);
+    sqlite3_bind_int64(st, 4, t->latch);
     step_done(self, st);
-    self->here.terms = *t;
+    self->here.params = *t;
 }
 
 /* One row, one write: the count and the token of who came in. */
@@ -309,7 +310,7 @@ static void set_token(struct snib__book *b, const struct snib__name *name,
 }
 
 static void set_holder(struct snib__sqlite *self, const struct snib__name *name,
-                       const struct snib__claim *c)
+                       const struct snib__stored_claim *c)
 {
     sqlite3_stmt *st = get(self, SNIB__ST_SET_LOCK);
     if (!st) {
@@ -341,7 +342,7 @@ static void mend_token(struct snib__book *b, const struct snib__name *name,
                        int64_t t)
 {
     struct snib__sqlite *self = self_of(b);
-    struct snib__terms same;
+    struct snib__params same;
     sqlite3_stmt *st = get(self, SNIB__ST_FLOOR);
     bool mend = st && !snib__is_token(token_in(self, st));
     int64_t high = mend ? highest(b) : 0;
@@ -350,9 +351,9 @@ static void mend_token(struct snib__book *b, const struct snib__name *name,
         sqlite3_bind_int64(st, 2, high);
         step_done(self, st);
     }
-    terms(b, name, &same);
+    params(b, name, &same);
     self->here.token = self->here.new_token = t;
-    set_terms(b, name, &same); /* writes the token, at least the clock's   */
+    set_params(b, name, &same); /* writes the token, at least the clock's   */
 }
 
 static bool is_leashed(const void *about, size_t size)
@@ -366,15 +367,16 @@ static bool is_leashed(const void *about, size_t size)
 }
 
 static void add(struct snib__book *b, const struct snib__name *name,
-                struct snib__claim *c, const void *about, size_t size)
+                struct snib__stored_claim *c, const void *about, size_t size)
 {
     struct snib__sqlite *self = self_of(b);
     const struct snib__host *h = &self->host;
     sqlite3_stmt *st;
-    uint8_t room[3][16];
-    if (c->state == SNIB__WAITS && self->bell.sock < 0 && !self->no_bell) {
+    uint8_t reserve[3][16];
+    if (c->state == SNIB__WAITS && self->notifier.sock < 0 &&
+        !self->no_notifier) {
         /* A socket is made outside of the transaction; then once more. */
-        self->want_bell = true;
+        self->want_notifier = true;
         b->err = SNIB_ERR_STORE;
         return;
     }
@@ -383,12 +385,12 @@ static void add(struct snib__book *b, const struct snib__name *name,
     }
     bool known = h->start > 0 && h->pidns && !is_leashed(about, size);
     put_name(st, name);
-    snib__db_put_id(st, 2, c->request, room[0]);
-    snib__db_put_id(st, 3, c->client, room[1]);
+    snib__db_put_id(st, 2, c->request, reserve[0]);
+    snib__db_put_id(st, 3, c->client, reserve[1]);
     sqlite3_bind_int(st, 4, c->state);
     sqlite3_bind_int(st, 5, (int)c->kind);
     sqlite3_bind_int64(st, 6, c->permits);
-    sqlite3_bind_int64(st, 7, c->room);
+    sqlite3_bind_int64(st, 7, c->reserve);
     sqlite3_bind_int64(st, 8, c->token);
     sqlite3_bind_int64(st, 9, c->floor);
     sqlite3_bind_int64(st, 10, c->lease.ns);
@@ -396,12 +398,12 @@ static void add(struct snib__book *b, const struct snib__name *name,
     sqlite3_bind_int64(st, 12, known ? h->pid : 0);
     sqlite3_bind_int64(st, 13, known ? h->start : 0);
     sqlite3_bind_int64(st, 14, known ? h->pidns : 0);
-    sqlite3_bind_text(st, 15, self->bell.name, -1, SQLITE_STATIC);
+    sqlite3_bind_text(st, 15, self->notifier.name, -1, SQLITE_STATIC);
     sqlite3_bind_text(st, 16, about ? about : "", (int)size, SQLITE_STATIC);
     sqlite3_bind_int(st, 17, c->rank);
     sqlite3_bind_int64(st, 18, c->delay.ns);
-    if (c->beside[0] || c->beside[1]) {
-        snib__db_put_id(st, 19, c->beside, room[2]);
+    if (c->upgrade_of[0] || c->upgrade_of[1]) {
+        snib__db_put_id(st, 19, c->upgrade_of, reserve[2]);
     } else {
         sqlite3_bind_null(st, 19);
     }
@@ -419,16 +421,16 @@ static void add(struct snib__book *b, const struct snib__name *name,
 }
 
 /* A client that had none when it came in may have one by now. */
-static const char *bell_of(const struct snib__sqlite *self,
-                           const struct snib__claim *c)
+static const char *notifier_of(const struct snib__sqlite *self,
+                               const struct snib__stored_claim *c)
 {
     bool own =
         c->client[0] == self->client[0] && c->client[1] == self->client[1];
-    return own ? self->bell.name : c->bell;
+    return own ? self->notifier.name : c->notifier;
 }
 
 static void change(struct snib__book *b, const struct snib__name *name,
-                   const struct snib__claim *c)
+                   const struct snib__stored_claim *c)
 {
     struct snib__sqlite *self = self_of(b);
     bool held = self->here.has_holder && self->here.holder.id == c->id;
@@ -444,19 +446,19 @@ static void change(struct snib__book *b, const struct snib__name *name,
     if (extend) {
         sqlite3_bind_int64(st, 2, c->lease.ns);
         sqlite3_bind_int64(st, 3, c->until.ns);
-        sqlite3_bind_text(st, 4, bell_of(self, c), -1, SQLITE_STATIC);
+        sqlite3_bind_text(st, 4, notifier_of(self, c), -1, SQLITE_STATIC);
     } else if (revoke) {
         sqlite3_bind_int(st, 2, c->state);
         sqlite3_bind_int64(st, 3, c->until.ns);
         sqlite3_bind_text(st, 4, c->note, -1, SQLITE_STATIC);
     } else {
         sqlite3_bind_int(st, 2, c->state);
-        sqlite3_bind_int64(st, 3, c->room);
+        sqlite3_bind_int64(st, 3, c->reserve);
         sqlite3_bind_int64(st, 4, c->token);
         sqlite3_bind_int64(st, 5, c->lease.ns);
         sqlite3_bind_int64(st, 6, c->until.ns);
         sqlite3_bind_int64(st, 7, c->slot);
-        sqlite3_bind_text(st, 8, bell_of(self, c), -1, SQLITE_STATIC);
+        sqlite3_bind_text(st, 8, notifier_of(self, c), -1, SQLITE_STATIC);
         sqlite3_bind_int64(st, 9, c->since.ns);
     }
     step_done(self, st);
@@ -470,7 +472,7 @@ static void change(struct snib__book *b, const struct snib__name *name,
 }
 
 static void remove_claim(struct snib__book *b, const struct snib__name *name,
-                         const struct snib__claim *c)
+                         const struct snib__stored_claim *c)
 {
     struct snib__sqlite *self = self_of(b);
     sqlite3_stmt *st = get(self, SNIB__ST_REMOVE);
@@ -494,7 +496,7 @@ static void sweep(struct snib__book *b)
     }
 }
 
-static bool gone(struct snib__book *b, const struct snib__claim *c)
+static bool gone(struct snib__book *b, const struct snib__stored_claim *c)
 {
     struct snib__sqlite *self = self_of(b);
     self->blocker = *c;
@@ -505,17 +507,17 @@ static bool gone(struct snib__book *b, const struct snib__claim *c)
 /* 64 bytes for the waiter's socket: a hint, it reads its row before it
  * believes. */
 static void granted(struct snib__book *b, const struct snib__name *name,
-                    const struct snib__claim *c)
+                    const struct snib__stored_claim *c)
 {
     struct snib__sqlite *self = self_of(b);
     size_t most = sizeof self->ring / sizeof self->ring[0];
-    if (!c->bell[0] || self->ring_count >= most) {
+    if (!c->notifier[0] || self->ring_count >= most) {
         return; /* its poll finds out */
     }
-    struct snib__sqlite_ring *r = &self->ring[self->ring_count++];
+    struct snib__sqlite_notify *r = &self->ring[self->ring_count++];
     memset(r, 0, sizeof *r);
-    memcpy(r->ring.address, c->bell, sizeof c->bell);
-    memcpy(r->ring.message, SNIB__BELL_MAGIC, 8);
+    memcpy(r->ring.address, c->notifier, sizeof c->notifier);
+    memcpy(r->ring.message, SNIB__NOTIFIER_MAGIC, 8);
     memcpy(r->ring.message + 8, c->request, 16);
     memcpy(r->ring.message + 24, &c->token, 8);
     r->ring.size = sizeof r->ring.message;
@@ -526,15 +528,15 @@ static void granted(struct snib__book *b, const struct snib__name *name,
 }
 
 static const struct snib__book_ops book_ops = {
-    find,         next,  before,    token,   set_token, mend_token,
-    share,        terms, set_terms, highest, add,       change,
-    remove_claim, sweep, gone,      granted,
+    find,         next,   before,     token,   set_token, mend_token,
+    share,        params, set_params, highest, add,       change,
+    remove_claim, sweep,  gone,       granted,
 };
 
 void snib__sqlite_book(struct snib__sqlite *self)
 {
     self->rc = SQLITE_OK;
-    self->want_bell = false;
+    self->want_notifier = false;
     self->here.name = NULL;
     self->here.has_holder = false;
     self->book = (struct snib__book){
@@ -546,10 +548,10 @@ void snib__sqlite_book(struct snib__sqlite *self)
 }
 
 bool snib__sqlite_peek(struct snib__sqlite *self, const struct snib__request *r,
-                       struct snib__claim *ret)
+                       struct snib__stored_claim *ret)
 {
     int rc;
-    uint8_t room[16];
+    uint8_t reserve[16];
     bool sole = r->kind == SNIB_MUTEX || r->kind == SNIB_WRITE;
     sqlite3_stmt *st =
         snib__db_st(&self->db, sole ? SNIB__ST_LOCK : SNIB__ST_FIND, &rc);
@@ -559,7 +561,7 @@ bool snib__sqlite_peek(struct snib__sqlite *self, const struct snib__request *r,
         if (sole) {
             put_name(st, r->name);
         } else {
-            snib__db_put_id(st, 1, r->id, room);
+            snib__db_put_id(st, 1, r->id, reserve);
         }
         found = sqlite3_step(st) == SQLITE_ROW &&
                 sqlite3_column_type(st, 0) != SQLITE_NULL;

@@ -59,7 +59,7 @@ static const char *const sql[SNIB__ST_COUNT] = {
         "INSERT INTO lock(name, token, shares) VALUES(?1, ?2, ?3) "
         "ON CONFLICT(name) DO UPDATE SET token = excluded.token, "
         "shares = excluded.shares",
-    [SNIB__ST_SET_TERMS] =
+    [SNIB__ST_SET_PARAMS] =
         "INSERT INTO lock(name, token, size, gate) VALUES(?1, ?2, ?3, ?4) "
         "ON CONFLICT(name) DO UPDATE SET token = excluded.token, "
         "size = excluded.size, gate = excluded.gate",
@@ -94,21 +94,23 @@ static const char *const sql[SNIB__ST_COUNT] = {
         "(state <> 0) * coalesce(delay, 0) > ?1 ORDER BY name",
     [SNIB__ST_AWAITED] = "SELECT DISTINCT name FROM claim "
                          "WHERE state = 0 AND until > ?1 ORDER BY name",
-    [SNIB__ST_BROOM_NAMES] = "SELECT name, token FROM lock WHERE name > ?1 "
-                             "ORDER BY name LIMIT ?2",
-    [SNIB__ST_BROOM_WAITERS] = "DELETE FROM claim "
-                               "WHERE name = ?1 AND state = 0 AND until <= ?2",
-    [SNIB__ST_BROOM_HOLDER] =
+    [SNIB__ST_CLEANER_NAMES] = "SELECT name, token FROM lock WHERE name > ?1 "
+                               "ORDER BY name LIMIT ?2",
+    [SNIB__ST_CLEANER_WAITERS] =
+        "DELETE FROM claim "
+        "WHERE name = ?1 AND state = 0 AND until <= ?2",
+    [SNIB__ST_CLEANER_HOLDER] =
         "DELETE FROM claim "
         "WHERE id = (SELECT holder FROM lock WHERE name = ?1) "
         "AND name = ?1 AND state = 1 AND until + coalesce(delay, 0) <= ?2",
-    [SNIB__ST_BROOM_SHARES] = "DELETE FROM claim WHERE name = ?1 AND state = 5 "
-                              "AND until + coalesce(delay, 0) <= ?2",
-    [SNIB__ST_BROOM_COUNT] =
+    [SNIB__ST_CLEANER_SHARES] =
+        "DELETE FROM claim WHERE name = ?1 AND state = 5 "
+        "AND until + coalesce(delay, 0) <= ?2",
+    [SNIB__ST_CLEANER_COUNT] =
         "UPDATE lock SET shares = (SELECT count(*) FROM claim "
         "WHERE name = ?1 AND state = 5) WHERE name = ?1",
     /* Terms are kept for 29 days more: 2565734400000 / 1024 ms. */
-    [SNIB__ST_BROOM_LOCK] =
+    [SNIB__ST_CLEANER_LOCK] =
         "DELETE FROM lock WHERE name = ?1 AND token < ?2 "
         "AND (coalesce(size, nullif(gate, 0)) IS NULL "
         "OR token < ?2 - 2565734400000) AND NOT EXISTS "
@@ -151,12 +153,12 @@ sqlite3_stmt *snib__db_st(struct snib__db *db, enum snib__stmt which,
 }
 
 void snib__db_put_id(sqlite3_stmt *st, int column, const uint64_t id[2],
-                     uint8_t room[16])
+                     uint8_t reserve[16])
 {
     for (int i = 0; i < 16; i++) {
-        room[i] = (uint8_t)(id[i / 8] >> (56 - 8 * (i % 8)));
+        reserve[i] = (uint8_t)(id[i / 8] >> (56 - 8 * (i % 8)));
     }
-    sqlite3_bind_blob(st, column, room, 16, SQLITE_STATIC);
+    sqlite3_bind_blob(st, column, reserve, 16, SQLITE_STATIC);
 }
 
 void snib__db_get_id(sqlite3_stmt *st, int column, uint64_t ret[2])
@@ -239,7 +241,7 @@ bool snib__db_is_busy(int rc)
  * whoever opens the path now does not see what we write. */
 static int check_moved(struct snib__db *db)
 {
-    if (snib__files_moved(db->place)) {
+    if (snib__files_moved(db->lockfile)) {
         snib__db_rollback(db);
         return SQLITE_READONLY_DBMOVED;
     }
@@ -359,7 +361,7 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
                          path, reterr);
     }
     if (rc == SQLITE_READONLY_DBMOVED) {
-        const char *which = snib__files_moved(db->place);
+        const char *which = snib__files_moved(db->lockfile);
         return snib__fail(reterr, SNIB_ERR_STORE,
                           "%s%slock file %s was removed or replaced while in "
                           "use; start this program anew",
@@ -410,7 +412,7 @@ snib_err snib__db_fail_open(struct snib__db *db, int rc, const char *path,
     int simple = rc & 0xff;
     bool asked = simple == SQLITE_CANTOPEN || simple == SQLITE_IOERR;
     int e = asked && db->handle ? sqlite3_system_errno(db->handle) : 0;
-    if (e == ENOENT && snib__host_is_full(db->place->dir)) {
+    if (e == ENOENT && snib__host_is_full(db->lockfile->dir)) {
         e = ENOSPC; /* SQLite tried again without making the file */
     }
     snib_err err = snib__host_lacks(e, path, reterr);
@@ -475,17 +477,18 @@ void snib__db_close(struct snib__db *db)
     db->handle = NULL;
 }
 
-static snib_err connect_to(struct snib__db *db, const struct snib__place *place,
+static snib_err connect_to(struct snib__db *db,
+                           const struct snib__lockfile *lockfile,
                            snib_instant until, struct snib_error *reterr)
 {
     int on = 1, rc;
-    *db = (struct snib__db){.place = place, .busy_until = until};
+    *db = (struct snib__db){.lockfile = lockfile, .busy_until = until};
     errno = 0;
-    rc = snib__vfs_open(place->path, &db->handle,
+    rc = snib__vfs_open(lockfile->path, &db->handle,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
                             SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW);
     if (rc) {
-        return snib__db_fail_open(db, rc, place->path, reterr);
+        return snib__db_fail_open(db, rc, lockfile->path, reterr);
     }
     db->frames_max = SNIB__SQLITE_WAL_SHORT;
     sqlite3_wal_hook(db->handle, note_frames, db);
@@ -500,23 +503,24 @@ static snib_err connect_to(struct snib__db *db, const struct snib__place *place,
 
 /* Those of another boot are waited for outside, and with nothing open: what is
  * entered the next time may be other files. */
-snib_err snib__db_open(struct snib__db *db, struct snib__place *place,
+snib_err snib__db_open(struct snib__db *db, struct snib__lockfile *lockfile,
                        const struct snib__host *h, snib_duration patience,
                        struct snib_error *reterr)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
     snib_instant until = snib__after(snib__host_now(), patience);
     bool other_boot = false;
-    *db = (struct snib__db){.place = place};
+    *db = (struct snib__db){.lockfile = lockfile};
     for (;;) {
-        snib_err err = snib__files_enter(place, until, reterr);
-        err = err ? err : connect_to(db, place, until, reterr);
-        err = err ? err : snib__schema_check(db, place, h, &other_boot, reterr);
+        snib_err err = snib__files_enter(lockfile, until, reterr);
+        err = err ? err : connect_to(db, lockfile, until, reterr);
+        err = err ? err
+                  : snib__schema_check(db, lockfile, h, &other_boot, reterr);
         if (!err && !other_boot) {
             return SNIB_ERR_OK;
         }
         snib__db_close(db);
-        snib__files_leave(place);
+        snib__files_leave(lockfile);
         if (err) {
             return err;
         }
@@ -526,7 +530,7 @@ snib_err snib__db_open(struct snib__db *db, struct snib__place *place,
                 "lock file %s is in use by processes that report another "
                 "boot id (a container with its own?); they cannot share it: "
                 "use --store sqlite:PATH",
-                place->path);
+                lockfile->path);
         }
         nanosleep(&pause, NULL);
     }

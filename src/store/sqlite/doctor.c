@@ -21,13 +21,14 @@ static void tell_place(struct snib__sqlite *self, struct snib__buf *out)
 {
     struct stat st, dir;
     char text[4400];
-    const char *moved = snib__files_moved(&self->place);
-    snprintf(text, sizeof text, "%s", self->place.path);
+    const char *moved = snib__files_moved(&self->lockfile);
+    snprintf(text, sizeof text, "%s", self->lockfile.path);
     tell(out, SNIB_LEVEL_OK, "file", text, "");
-    tell(out, SNIB_LEVEL_OK, "file-system", self->place.fs, "");
-    if (moved || stat(self->place.path, &st) || fstat(self->place.dir, &dir)) {
+    tell(out, SNIB_LEVEL_OK, "file-system", self->lockfile.fs, "");
+    if (moved || stat(self->lockfile.path, &st) ||
+        fstat(self->lockfile.dir, &dir)) {
         snprintf(text, sizeof text, "%s%s was removed or replaced",
-                 self->place.path, moved ? moved : "");
+                 self->lockfile.path, moved ? moved : "");
         tell(out, SNIB_LEVEL_FAIL, "permissions", text,
              "start all programs that use it anew");
         return;
@@ -35,7 +36,7 @@ static void tell_place(struct snib__sqlite *self, struct snib__buf *out)
     snprintf(text, sizeof text, "file %04o uid %ld, directory %04o uid %ld",
              (unsigned)st.st_mode & 07777, (long)st.st_uid,
              (unsigned)dir.st_mode & 07777, (long)dir.st_uid);
-    if (self->place.shared) {
+    if (self->lockfile.shared) {
         tell(out, SNIB_LEVEL_OK, "permissions", text, "");
     } else if (st.st_mode & 022) {
         tell(out, SNIB_LEVEL_WARN, "permissions", text,
@@ -60,7 +61,7 @@ static void tell_space(struct snib__sqlite *self, struct snib__buf *out)
     enum { LEAST_KIB = 64, FEW_KIB = 1024 };
     struct statvfs fs;
     char text[64];
-    if (fstatvfs(self->place.dir, &fs)) {
+    if (fstatvfs(self->lockfile.dir, &fs)) {
         return;
     }
     unsigned long long blocks = geteuid() == 0 ? fs.f_bfree : fs.f_bavail;
@@ -78,12 +79,12 @@ static void tell_space(struct snib__sqlite *self, struct snib__buf *out)
 
 static void tell_users(struct snib__sqlite *self, struct snib__buf *out)
 {
-    if (self->place.shared) {
+    if (self->lockfile.shared) {
         char text[64];
         snprintf(text, sizeof text, "shared by the members of group %ld",
-                 (long)self->place.group);
+                 (long)self->lockfile.group);
         tell(out, SNIB_LEVEL_OK, "users", text, "");
-    } else if (snib__place_is_sole(&self->place)) {
+    } else if (snib__lockfile_is_sole(&self->lockfile)) {
         char how[400];
         snib__shared_how(how, sizeof how);
         tell(out, SNIB_LEVEL_OK, "users",
@@ -113,7 +114,7 @@ static void tell_journal(struct snib__sqlite *self, struct snib__buf *out)
              "end all that use it: who opens it next changes that");
         return;
     }
-    snprintf(text, sizeof text, "%s-wal", self->place.path);
+    snprintf(text, sizeof text, "%s-wal", self->lockfile.path);
     long long size = stat(text, &wal) ? 0 : (long long)wal.st_size;
     snprintf(text, sizeof text, "wal, %lld KiB", size / 1024);
     tell(out, size > 64 << 20 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "journal",
@@ -152,7 +153,7 @@ static void tell_latency(struct snib__sqlite *self, struct snib__buf *out)
     int rc = snib__db_begin(&self->db, snib__after(from, self->patience));
     long long us = snib__between(from, snib__host_now()).ns / 1000;
     if (rc) {
-        snib__db_fail(&self->db, rc, self->place.path, &error);
+        snib__db_fail(&self->db, rc, self->lockfile.path, &error);
         tell(out, SNIB_LEVEL_FAIL, "write-lock", error.text,
              "continue or kill that process; df, mount");
         return;
@@ -166,15 +167,15 @@ static void tell_latency(struct snib__sqlite *self, struct snib__buf *out)
 static void tell_host(struct snib__sqlite *self, struct snib__buf *out)
 {
     char text[100];
-    uint32_t bells;
+    uint32_t notifiers;
     snprintf(text, sizeof text, "CLOCK_BOOTTIME, %lld s since boot",
              (long long)(snib__host_now().ns / 1000000000));
     tell(out, SNIB_LEVEL_OK, "clock", text, "");
     tell(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
-    bells = snib__bell_tidy(&self->bell, &self->place, 100000);
-    snprintf(text, sizeof text, "%u waiting clients can be woken", bells);
+    notifiers = snib__notifier_tidy(&self->notifier, &self->lockfile, 100000);
+    snprintf(text, sizeof text, "%u waiting clients can be woken", notifiers);
     tell(out, SNIB_LEVEL_OK, "wake-up", text, "");
-    if (self->no_bell) {
+    if (self->no_notifier) {
         tell(out, SNIB_LEVEL_WARN, "wake-up", "none could be made here",
              "mount /proc; waiters poll once a second meanwhile");
     }

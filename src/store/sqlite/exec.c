@@ -23,11 +23,11 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "store/memory/company.h"
+#include "store/memory/batch.h"
 #include "store/sqlite/internal.h"
 
 /* After how many write transactions names are swept. */
-#define BROOM_EACH 4096
+#define CLEANER_EACH 4096
 
 static struct snib__request *of(struct snib__link *l)
 {
@@ -40,7 +40,7 @@ static void not_applied(struct snib__sqlite *self, struct snib__request *r,
                         int rc)
 {
     r->answer = SNIB__NOT_APPLIED;
-    r->err = snib__db_fail(&self->db, rc, self->place.path, r->reterr);
+    r->err = snib__db_fail(&self->db, rc, self->lockfile.path, r->reterr);
 }
 
 void snib__sqlite_no_token(const struct snib__sqlite *self,
@@ -51,7 +51,7 @@ void snib__sqlite_no_token(const struct snib__sqlite *self,
                         "in %s the last token of this lock, or what a waiter "
                         "has seen, is not a token; snib force-release begins "
                         "it anew",
-                        self->place.path);
+                        self->lockfile.path);
 }
 
 /* The rules themselves refused (token range). */
@@ -71,7 +71,7 @@ static void refused(const struct snib__sqlite *self, struct snib__request *r,
 
 /* These waiters were granted the lock and are dead: on to the next. */
 static bool pass_over(struct snib__sqlite *self,
-                      const struct snib__sqlite_ring *dead, uint32_t count)
+                      const struct snib__sqlite_notify *dead, uint32_t count)
 {
     snib_instant until =
         snib__after(snib__host_now(), snib__ms(SNIB__SQLITE_SLICE_MS));
@@ -80,8 +80,8 @@ static bool pass_over(struct snib__sqlite *self,
     }
     snib__sqlite_book(self);
     for (uint32_t i = 0; i < count && !self->book.err; i++) {
-        snib__claims_end(&self->book, dead[i].name, dead[i].request,
-                         dead[i].token);
+        snib__rules_end(&self->book, dead[i].name, dead[i].request,
+                        dead[i].token);
     }
     if (self->book.err) {
         snib__db_rollback(&self->db);
@@ -92,12 +92,12 @@ static bool pass_over(struct snib__sqlite *self,
 
 static void ring_all(struct snib__sqlite *self)
 {
-    struct snib__sqlite_ring *dead = self->dead;
+    struct snib__sqlite_notify *dead = self->dead;
     while (self->ring_count) {
         uint32_t n = 0, count = self->ring_count;
         for (uint32_t i = 0; i < count; i++) {
-            if (snib__bell_ring(&self->bell, &self->place,
-                                &self->ring[i].ring) == SNIB__RING_DEAD) {
+            if (snib__notifier_notify(&self->notifier, &self->lockfile,
+                                      &self->ring[i].ring) == SNIB__RING_DEAD) {
                 dead[n++] = self->ring[i];
             }
         }
@@ -108,21 +108,21 @@ static void ring_all(struct snib__sqlite *self)
     }
 }
 
-static void make_bell(struct snib__sqlite *self)
+static void make_notifier(struct snib__sqlite *self)
 {
-    snib__bell_make(&self->bell, &self->place, self->client);
-    self->no_bell = self->bell.sock < 0;
-    snib__bell_tidy(&self->bell, &self->place, 64);
+    snib__notifier_make(&self->notifier, &self->lockfile, self->client);
+    self->no_notifier = self->notifier.sock < 0;
+    snib__notifier_tidy(&self->notifier, &self->lockfile, 64);
 }
 
 /* -- one transaction -------------------------------------------------------------- */
 
-struct batch {
+struct chain_size {
     struct snib__request *r[SNIB__SQLITE_BATCH];
     /* What a request asked, for running it again after a rollback. */
     struct {
         int64_t token;
-        uint32_t room, permits;
+        uint32_t reserve, permits;
         bool waited;
     } asked[SNIB__SQLITE_BATCH];
     struct {
@@ -131,42 +131,42 @@ struct batch {
     uint32_t count;
 };
 
-static void put(struct batch *b, struct snib__request *r)
+static void put(struct chain_size *b, struct snib__request *r)
 {
     b->asked[b->count].token = r->token;
-    b->asked[b->count].room = r->room;
+    b->asked[b->count].reserve = r->reserve;
     b->asked[b->count].permits = r->permits;
     b->asked[b->count].waited = r->answer == SNIB__QUEUED;
     b->r[b->count++] = r;
 }
 
-static void undo(struct snib__sqlite *self, struct batch *b)
+static void undo(struct snib__sqlite *self, struct chain_size *b)
 {
     snib__db_rollback(&self->db);
     self->ring_count = 0;
     for (uint32_t i = 0; i < b->count; i++) {
         b->r[i]->token = b->asked[i].token;
-        b->r[i]->room = b->asked[i].room;
+        b->r[i]->reserve = b->asked[i].reserve;
         b->r[i]->permits = b->asked[i].permits;
     }
 }
 
 static void run_rules(void *self, struct snib__request *r)
 {
-    snib__claims_run(&((struct snib__sqlite *)self)->book, r);
+    snib__rules_run(&((struct snib__sqlite *)self)->book, r);
 }
 
-/* Begun. SQLITE_OK: committed. Else nothing has happened; want_bell, or an
+/* Begun. SQLITE_OK: committed. Else nothing has happened; want_notifier, or an
  * SQLite error, or (SQLITE_OK with book.err) the rules refused. */
-static int try_once(struct snib__sqlite *self, struct batch *b)
+static int try_once(struct snib__sqlite *self, struct chain_size *b)
 {
-    struct snib__company company = {.run = run_rules, .data = self};
+    struct snib__rules_batch batch = {.run = run_rules, .data = self};
     int rc;
     snib__sqlite_book(self);
     for (uint32_t i = 0; i < b->count && !self->book.err; i++) {
         self->blocker.pid = 0;
         self->thorough = b->asked[i].waited;
-        snib__company_run(&company, b->r[i]);
+        snib__rules_batch_run(&batch, b->r[i]);
         b->blocker[i].pid = self->blocker.pid;
         b->blocker[i].pidns = self->blocker.pidns;
     }
@@ -185,30 +185,30 @@ static int try_once(struct snib__sqlite *self, struct batch *b)
     return rc;
 }
 
-static void after_commit(struct snib__sqlite *self, struct batch *b)
+static void after_commit(struct snib__sqlite *self, struct chain_size *b)
 {
     ring_all(self);
     for (uint32_t i = 0; i < b->count; i++) {
         struct snib__request *r = b->r[i];
-        if (r->verb == SNIB__FORCE || r->verb == SNIB__TERMS) {
-            snib__claims_count(r);
+        if (r->verb == SNIB__FORCE || r->verb == SNIB__PARAMS) {
+            snib__rules_count(r);
         } else if (r->answer == SNIB__QUEUED && r->position == 1) {
-            snib__bell_watch(&self->bell, &self->host, r->id, b->blocker[i].pid,
-                             b->blocker[i].pidns);
+            snib__notifier_watch(&self->notifier, &self->host, r->id,
+                                 b->blocker[i].pid, b->blocker[i].pidns);
         } else if (r->verb == SNIB__ACQUIRE || r->verb == SNIB__CANCEL) {
-            snib__bell_unwatch(&self->bell, r->id);
+            snib__notifier_unwatch(&self->notifier, r->id);
         }
     }
     if (++self->writes == SNIB__SQLITE_LONG_LIVED) {
         self->db.frames_max = SNIB__SQLITE_WAL_LONG;
     }
-    if (self->writes % BROOM_EACH == 0) {
-        snib__sqlite_broom(self);
+    if (self->writes % CLEANER_EACH == 0) {
+        snib__sqlite_cleaner(self);
     }
 }
 
 /* The write lock was not to be had: by its limit a request is refused. */
-static void too_late(struct snib__sqlite *self, struct batch *b, int rc)
+static void too_late(struct snib__sqlite *self, struct chain_size *b, int rc)
 {
     snib_instant now = snib__host_now();
     for (uint32_t i = 0; i < b->count; i++) {
@@ -223,7 +223,7 @@ static void too_late(struct snib__sqlite *self, struct batch *b, int rc)
 
 /* A slice, or until the first limit when that is near; but never so short
  * that another's transaction of 10 us would be taken for a refusal. */
-static snib_instant patience_of(const struct batch *b)
+static snib_instant patience_of(const struct chain_size *b)
 {
     snib_instant now = snib__host_now(), until = SNIB__NEVER;
     for (uint32_t i = 0; i < b->count; i++) {
@@ -238,7 +238,7 @@ static snib_instant patience_of(const struct batch *b)
 }
 
 /* True: all have an answer. False: one of them broke it for all. */
-static bool run_together(struct snib__sqlite *self, struct batch *b)
+static bool run_together(struct snib__sqlite *self, struct chain_size *b)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
         self->db.yields = true;
@@ -253,8 +253,8 @@ static bool run_together(struct snib__sqlite *self, struct batch *b)
             after_commit(self, b);
             return true;
         }
-        if (self->want_bell) {
-            make_bell(self);
+        if (self->want_notifier) {
+            make_notifier(self);
             continue;
         }
         if (b->count == 1) {
@@ -272,7 +272,7 @@ static bool run_together(struct snib__sqlite *self, struct batch *b)
 
 /* A commit failed for want of the disk, and nothing has been written since: a
  * later recovery may find it yet, and in it whatever was not answered DONE. */
-static void in_doubt(struct batch *b)
+static void in_doubt(struct chain_size *b)
 {
     for (uint32_t i = 0; i < b->count; i++) {
         if (b->r[i]->answer == SNIB__NOT_APPLIED ||
@@ -283,12 +283,12 @@ static void in_doubt(struct batch *b)
     poll(NULL, 0, 20); /* they are asked again: not too fast */
 }
 
-static void flush(struct snib__sqlite *self, struct batch *b)
+static void flush(struct snib__sqlite *self, struct chain_size *b)
 {
     self->doubt = false; /* of an earlier batch, whose words have been told */
     if (b->count && !run_together(self, b)) {
         for (uint32_t i = 0; i < b->count; i++) {
-            struct batch alone = {.count = 1};
+            struct chain_size alone = {.count = 1};
             alone.r[0] = b->r[i];
             alone.asked[0] = b->asked[i];
             if (!run_together(self, &alone)) {
@@ -310,29 +310,29 @@ static void flush(struct snib__sqlite *self, struct batch *b)
  * takes no lock from anybody. */
 static bool look_first(struct snib__sqlite *self, struct snib__request *r)
 {
-    struct snib__claim c;
+    struct snib__stored_claim c;
     if (r->verb != SNIB__ACQUIRE || r->answer != SNIB__QUEUED) {
         return false;
     }
-    if (snib__files_moved(&self->place)) {
+    if (snib__files_moved(&self->lockfile)) {
         return false; /* the transaction says so */
     }
     if (!snib__sqlite_peek(self, r, &c) ||
-        !snib__claims_look(snib__host_lease_now(&self->host), &c, r)) {
+        !snib__rules_inspect(snib__host_lease_now(&self->host), &c, r)) {
         return false;
     }
-    snib__bell_unwatch(&self->bell, r->id);
+    snib__notifier_unwatch(&self->notifier, r->id);
     return true;
 }
 
 /* The terms of a name, read beside the writers: whoever stands still inside a
  * write is in nobody's way who only looks. */
-static void read_terms(struct snib__sqlite *self, struct snib__request *r)
+static void read_params(struct snib__sqlite *self, struct snib__request *r)
 {
     int rc = snib__db_begin_read(&self->db);
     if (!rc) {
         snib__sqlite_book(self);
-        snib__claims_run(&self->book, r);
+        snib__rules_run(&self->book, r);
         rc = self->rc;
         int end = snib__db_end_read(&self->db);
         rc = rc ? rc : end;
@@ -340,19 +340,19 @@ static void read_terms(struct snib__sqlite *self, struct snib__request *r)
     if (rc) {
         not_applied(self, r, rc);
     } else {
-        snib__claims_count(r);
+        snib__rules_count(r);
     }
 }
 
 static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
 {
-    struct batch b;
+    struct chain_size b;
     b.count = 0;
     SNIB__LIST_EACH (l, chain) {
         struct snib__request *r = of(l);
-        if (r->verb == SNIB__TERMS && r->op == SNIB__TERMS_GET) {
+        if (r->verb == SNIB__PARAMS && r->op == SNIB__PARAMS_GET) {
             flush(self, &b);
-            read_terms(self, r);
+            read_params(self, r);
             continue;
         }
         switch (r->verb) {
@@ -361,14 +361,14 @@ static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
         case SNIB__RELEASE:
         case SNIB__CANCEL:
         case SNIB__FORCE:
-        case SNIB__TERMS:
-            if (r->company && !r->place &&
-                b.count + SNIB__COMPANY_MAX > SNIB__SQLITE_BATCH) {
-                flush(self, &b); /* a company is in one transaction */
+        case SNIB__PARAMS:
+            if (r->batch && !r->index &&
+                b.count + SNIB__BATCH_MAX > SNIB__SQLITE_BATCH) {
+                flush(self, &b); /* a batch is in one transaction */
             }
-            if (r->verb == SNIB__RENEW && r->listen && self->bell.sock < 0 &&
-                !self->no_bell) {
-                make_bell(self); /* to be told of a forced release */
+            if (r->verb == SNIB__RENEW && r->listen &&
+                self->notifier.sock < 0 && !self->no_notifier) {
+                make_notifier(self); /* to be told of a forced release */
             }
             if (!look_first(self, r)) {
                 put(&b, r);
@@ -380,7 +380,7 @@ static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
         case SNIB__INSPECT:
         case SNIB__LIST:
             flush(self, &b);
-            snib__sqlite_look(self, r);
+            snib__sqlite_inspect(self, r);
             break;
         case SNIB__DOCTOR:
             flush(self, &b);
@@ -407,14 +407,16 @@ static void sqlite_exec(void *instance, snib_instant now,
     snib__forked_out();
 }
 
-static int sqlite_bell_fd(void *instance)
+static int sqlite_notifier_fd(void *instance)
 {
-    return snib__bell_fd(&((struct snib__sqlite *)instance)->bell);
+    return snib__notifier_fd(&((struct snib__sqlite *)instance)->notifier);
 }
 
-static uint32_t sqlite_rung(void *instance, uint64_t (*ids)[2], uint32_t max)
+static uint32_t sqlite_notified(void *instance, uint64_t (*ids)[2],
+                                uint32_t max)
 {
-    return snib__bell_rung(&((struct snib__sqlite *)instance)->bell, ids, max);
+    return snib__notifier_take(&((struct snib__sqlite *)instance)->notifier,
+                               ids, max);
 }
 
 /* -- life ----------------------------------------------------------------------------- */
@@ -427,8 +429,8 @@ static void sqlite_free(void *instance)
     }
     bool forked = self->host.pid != getpid();
     snib__forked_close(self);
-    snib__bell_free(&self->bell, &self->place, forked);
-    snib__place_close(&self->place);
+    snib__notifier_free(&self->notifier, &self->lockfile, forked);
+    snib__lockfile_close(&self->lockfile);
     snib__free(self);
 }
 
@@ -479,7 +481,7 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
     self->host = *host;
     self->patience = config->request;
     memcpy(self->client, config->client, sizeof self->client);
-    if (!snib__bell_init(&self->bell)) {
+    if (!snib__notifier_init(&self->notifier)) {
         snib__free(self);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
@@ -487,14 +489,14 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
     if (self->patience.ns > opening.ns) {
         opening = self->patience;
     }
-    err = snib__place_open(&self->place, url->path ? url->path : "", host,
-                           reterr);
+    err = snib__lockfile_open(&self->lockfile, url->path ? url->path : "", host,
+                              reterr);
     err = err ? err : snib__forked_open(self, reterr);
     if (!err) {
-        err = snib__db_open(&self->db, &self->place, host, opening, reterr);
+        err = snib__db_open(&self->db, &self->lockfile, host, opening, reterr);
         /* One process in 64 also sweeps: enough for fleets of short ones. */
         if (!err && self->client[0] % 64 == 0) {
-            snib__sqlite_broom(self);
+            snib__sqlite_cleaner(self);
         }
         snib__forked_out();
     }
@@ -521,7 +523,7 @@ const struct snib__blocking_ops snib__sqlite_ops = {
     .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
     .open = sqlite_open,
     .exec = sqlite_exec,
-    .bell_fd = sqlite_bell_fd,
-    .rung = sqlite_rung,
+    .notifier_fd = sqlite_notifier_fd,
+    .notified = sqlite_notified,
     .free = sqlite_free,
 };

@@ -53,17 +53,18 @@
 
 #define NOTE "files"
 
-enum { WAL = 1, SHM = 2, BELLS = SNIB__FILES };
+enum { WAL = 1, SHM = 2, NOTIFIERS = SNIB__FILES };
 
 static const char *const suffix[SNIB__SEEN] = {"", "-wal", "-shm", "-bells"};
 
-static void name_of(const struct snib__place *p, int i, char *ret, size_t size)
+static void name_of(const struct snib__lockfile *p, int i, char *ret,
+                    size_t size)
 {
     snprintf(ret, size, "%s%s", p->base, suffix[i]);
 }
 
 /* NULL: it may be used. */
-const char *snib__files_wrong(const struct snib__place *p,
+const char *snib__files_wrong(const struct snib__lockfile *p,
                               const struct stat *st)
 {
     if (S_ISLNK(st->st_mode)) {
@@ -84,8 +85,8 @@ const char *snib__files_wrong(const struct snib__place *p,
     return st->st_uid != geteuid() ? "belongs to another user" : NULL;
 }
 
-static snib_err fail_wrong(const struct snib__place *p, int i, const char *why,
-                           struct snib_error *reterr)
+static snib_err fail_wrong(const struct snib__lockfile *p, int i,
+                           const char *why, struct snib_error *reterr)
 {
     return snib__fail(reterr, SNIB_ERR_CONFIG,
                       "lock file %s%s %s: remove it when nobody uses the lock "
@@ -100,7 +101,7 @@ struct seen {
     bool empty;                 /* the file has no page                       */
 };
 
-static snib_err see(const struct snib__place *p, struct seen *ret,
+static snib_err see(const struct snib__lockfile *p, struct seen *ret,
                     struct snib_error *reterr)
 {
     char name[300];
@@ -151,56 +152,56 @@ static int differs(const struct seen *now, const uint64_t known[])
 
 /* False: there is none, or it is of another directory (this one is a copy).
  * Older ones do not say of which, which leaves a 0. */
-static bool read_note(const struct snib__place *p, const struct seen *now,
+static bool read_note(const struct snib__lockfile *p, const struct seen *now,
                       uint64_t ret[])
 {
     char text[100];
     unsigned long long n[SNIB__SEEN] = {0};
-    ssize_t size = readlinkat(p->bells, NOTE, text, sizeof text - 1);
+    ssize_t size = readlinkat(p->notifiers, NOTE, text, sizeof text - 1);
     if (size <= 0) {
         return false;
     }
     text[size] = 0;
     if (sscanf(text, "1:%llu:%llu:%llu:%llu", &n[0], &n[WAL], &n[SHM],
-               &n[BELLS]) < SNIB__FILES) {
+               &n[NOTIFIERS]) < SNIB__FILES) {
         return false;
     }
     for (int i = 0; i < SNIB__SEEN; i++) {
         ret[i] = n[i];
     }
     return n[0] && n[WAL] && n[SHM] &&
-           (!n[BELLS] || n[BELLS] == now->inode[BELLS]);
+           (!n[NOTIFIERS] || n[NOTIFIERS] == now->inode[NOTIFIERS]);
 }
 
 /* The old one is removed only by who is alone; nobody else reads it then. Who
  * is killed in between leaves none, and nothing that is held. */
-static bool write_note(const struct snib__place *p, const struct seen *now)
+static bool write_note(const struct snib__lockfile *p, const struct seen *now)
 {
     char text[100];
     snprintf(text, sizeof text, "1:%llu:%llu:%llu:%llu",
              (unsigned long long)now->inode[0],
              (unsigned long long)now->inode[WAL],
              (unsigned long long)now->inode[SHM],
-             (unsigned long long)now->inode[BELLS]);
-    if (p->alone && unlinkat(p->bells, NOTE, 0) && errno != ENOENT) {
+             (unsigned long long)now->inode[NOTIFIERS]);
+    if (p->alone && unlinkat(p->notifiers, NOTE, 0) && errno != ENOENT) {
         return false;
     }
-    return symlinkat(text, p->bells, NOTE) == 0 || errno == EEXIST;
+    return symlinkat(text, p->notifiers, NOTE) == 0 || errno == EEXIST;
 }
 
 /* -- entering ---------------------------------------------------------------------- */
 
 /* " (process 4312)", or nothing. */
-static void say_user(const struct snib__place *p, char *ret, size_t size)
+static void say_user(const struct snib__lockfile *p, char *ret, size_t size)
 {
     char who[SNIB__WHO];
     ret[0] = 0;
-    if (snib__host_user_of(p->bells, who)) {
+    if (snib__host_user_of(p->notifiers, who)) {
         snprintf(ret, size, " (%s)", who);
     }
 }
 
-static snib_err fail_replaced(const struct snib__place *p, int i,
+static snib_err fail_replaced(const struct snib__lockfile *p, int i,
                               struct snib_error *reterr)
 {
     char who[SNIB__WHO + 3];
@@ -215,7 +216,7 @@ static snib_err fail_replaced(const struct snib__place *p, int i,
 /* Who is alone: what is not there is made, and what is there is what counts.
  * The -wal may become another one: SQLite makes it anew where the file has no
  * page, or gets rid of one that was written halfway. */
-static snib_err enter_alone(struct snib__place *p, const struct seen *before,
+static snib_err enter_alone(struct snib__lockfile *p, const struct seen *before,
                             struct snib_error *reterr)
 {
     char name[300];
@@ -225,7 +226,7 @@ static snib_err enter_alone(struct snib__place *p, const struct seen *before,
             continue;
         }
         name_of(p, i, name, sizeof name);
-        if (!snib__place_make(p, p->dir, name, S_IFREG)) {
+        if (!snib__lockfile_make(p, p->dir, name, S_IFREG)) {
             return snib__host_cannot(
                 errno, p->path, reterr,
                 "cannot make %s%s: %s; use --store sqlite:PATH", p->path,
@@ -241,17 +242,19 @@ static snib_err enter_alone(struct snib__place *p, const struct seen *before,
 /* Somebody lives, and the note is not there. Those that all others have open are
  * the files that are meant, if it is this directory in which they live: *ret is
  * what they have not; -1. SQLite locks no -wal. */
-static snib_err unused_of(const struct snib__place *p, const struct seen *now,
-                          int *ret, struct snib_error *reterr)
+static snib_err unused_of(const struct snib__lockfile *p,
+                          const struct seen *now, int *ret,
+                          struct snib_error *reterr)
 {
-    static const int which[] = {0, SHM, BELLS};
+    static const int which[] = {0, SHM, NOTIFIERS};
     char shm[4400];
     *ret = missing(now);
     if (*ret >= 0) {
         return SNIB_ERR_OK;
     }
     snprintf(shm, sizeof shm, "%s%s", p->path, suffix[SHM]);
-    snib_err err = snib__host_lockers(p->path, shm, p->bells_path, ret, reterr);
+    snib_err err =
+        snib__host_lockers(p->path, shm, p->notifiers_path, ret, reterr);
     *ret = *ret < 0 ? -1 : which[*ret];
     return err;
 }
@@ -289,7 +292,7 @@ struct looks {
 enum { NOTED = 50, IN_USE = 20, UNNOTED = 500, BARRED = 20 };
 
 /* The directory is locked, and `now` is what is seen. */
-static bool may_enter(const struct snib__place *p, struct looks *l,
+static bool may_enter(const struct snib__lockfile *p, struct looks *l,
                       const struct seen *now)
 {
     uint64_t note[SNIB__SEEN];
@@ -308,7 +311,7 @@ static bool may_enter(const struct snib__place *p, struct looks *l,
 
 /* Without the lock, for it takes long, and would keep others from being alone
  * (or be taken for somebody who is). */
-static snib_err ask_locks(const struct snib__place *p, struct looks *l,
+static snib_err ask_locks(const struct snib__lockfile *p, struct looks *l,
                           bool was_alone, struct snib_error *reterr)
 {
     int64_t pid = 0;
@@ -317,7 +320,7 @@ static snib_err ask_locks(const struct snib__place *p, struct looks *l,
         err = snib__host_locked(p->path, &pid, reterr);
         l->unused = !err && !pid;
         l->in_use = 0;
-        l->wrong = pid ? BELLS : -1;
+        l->wrong = pid ? NOTIFIERS : -1;
     } else {
         err = unused_of(p, &l->at, &l->wrong, reterr);
         l->in_use = !err && l->wrong < 0 ? l->in_use + 1 : 0;
@@ -326,53 +329,53 @@ static snib_err ask_locks(const struct snib__place *p, struct looks *l,
 }
 
 /* OK: somebody else has it in a way that keeps us out. */
-static snib_err fail_flock(const struct snib__place *p,
+static snib_err fail_flock(const struct snib__lockfile *p,
                            struct snib_error *reterr)
 {
     return errno == EWOULDBLOCK || errno == EINTR
                ? SNIB_ERR_OK
-               : snib__host_cannot(errno, p->bells_path, reterr,
-                                   "%s: flock: %s", p->bells_path,
+               : snib__host_cannot(errno, p->notifiers_path, reterr,
+                                   "%s: flock: %s", p->notifiers_path,
                                    strerror(errno));
 }
 
 /* The lock of who is alone, or else that of all. False: somebody is alone. */
-static snib_err lock_bells(struct snib__place *p, bool *ret,
-                           struct snib_error *reterr)
+static snib_err lock_notifiers(struct snib__lockfile *p, bool *ret,
+                               struct snib_error *reterr)
 {
     snib_err err = SNIB_ERR_OK;
-    p->alone = flock(p->bells, LOCK_EX | LOCK_NB) == 0;
+    p->alone = flock(p->notifiers, LOCK_EX | LOCK_NB) == 0;
     *ret = p->alone;
     if (!*ret) {
         err = fail_flock(p, reterr);
     }
     if (!*ret && !err) {
-        *ret = flock(p->bells, LOCK_SH | LOCK_NB) == 0;
+        *ret = flock(p->notifiers, LOCK_SH | LOCK_NB) == 0;
         err = *ret ? SNIB_ERR_OK : fail_flock(p, reterr);
     }
     return err;
 }
 
 /* Is the locked directory still the one that others find? */
-static bool is_at_path(const struct snib__place *p, const struct seen *now)
+static bool is_at_path(const struct snib__lockfile *p, const struct seen *now)
 {
     struct stat st;
-    return fstat(p->bells, &st) == 0 && st.st_ino == now->inode[BELLS];
+    return fstat(p->notifiers, &st) == 0 && st.st_ino == now->inode[NOTIFIERS];
 }
 
-static snib_err open_again(struct snib__place *p, struct snib_error *reterr)
+static snib_err open_again(struct snib__lockfile *p, struct snib_error *reterr)
 {
-    close(p->bells);
-    p->bells = -1;
-    return snib__place_bells(p, reterr);
+    close(p->notifiers);
+    p->notifiers = -1;
+    return snib__lockfile_notifiers(p, reterr);
 }
 
 /* *ret: entered. Else the directory is let go, and another look is due. */
-static snib_err look(struct snib__place *p, struct looks *l, bool *ret,
+static snib_err look(struct snib__lockfile *p, struct looks *l, bool *ret,
                      struct snib_error *reterr)
 {
     struct seen now;
-    snib_err err = lock_bells(p, ret, reterr);
+    snib_err err = lock_notifiers(p, ret, reterr);
     if (err || !*ret) {
         l->count = ++l->barred >= BARRED ? 0 : l->count;
         return err;
@@ -403,7 +406,7 @@ static snib_err look(struct snib__place *p, struct looks *l, bool *ret,
                : SNIB_ERR_OK;
 }
 
-static snib_err fail_opening(const struct snib__place *p,
+static snib_err fail_opening(const struct snib__lockfile *p,
                              struct snib_error *reterr)
 {
     char who[SNIB__WHO + 3];
@@ -414,7 +417,7 @@ static snib_err fail_opening(const struct snib__place *p,
                       p->path, who);
 }
 
-snib_err snib__files_enter(struct snib__place *p, snib_instant until,
+snib_err snib__files_enter(struct snib__lockfile *p, snib_instant until,
                            struct snib_error *reterr)
 {
     struct looks l = {.wrong = -1};
@@ -433,16 +436,16 @@ snib_err snib__files_enter(struct snib__place *p, snib_instant until,
     }
 }
 
-void snib__files_leave(struct snib__place *p)
+void snib__files_leave(struct snib__lockfile *p)
 {
-    flock(p->bells, LOCK_UN);
+    flock(p->notifiers, LOCK_UN);
     p->alone = false;
 }
 
 /* -- joining ----------------------------------------------------------------------- */
 
 /* Nobody else was there: it is only to be opened again. */
-static snib_err fail_meanwhile(const struct snib__place *p, int i,
+static snib_err fail_meanwhile(const struct snib__lockfile *p, int i,
                                struct snib_error *reterr)
 {
     return snib__fail(reterr, SNIB_ERR_STORE,
@@ -452,24 +455,24 @@ static snib_err fail_meanwhile(const struct snib__place *p, int i,
 }
 
 /* The note is that of these files, or becomes it. */
-static snib_err note_them(const struct snib__place *p, const struct seen *now,
-                          struct snib_error *reterr)
+static snib_err note_them(const struct snib__lockfile *p,
+                          const struct seen *now, struct snib_error *reterr)
 {
     uint64_t note[SNIB__SEEN];
     bool noted = read_note(p, now, note);
-    bool whole = noted && note[BELLS] && differs(now, note) < 0;
+    bool whole = noted && note[NOTIFIERS] && differs(now, note) < 0;
     if (p->alone ? !whole : !noted) {
         if (!write_note(p, now)) {
-            return snib__host_cannot(errno, p->bells_path, reterr, "%s: %s",
-                                     p->bells_path, strerror(errno));
+            return snib__host_cannot(errno, p->notifiers_path, reterr, "%s: %s",
+                                     p->notifiers_path, strerror(errno));
         }
         noted = read_note(p, now, note); /* another may have been faster */
     }
-    int i = noted ? differs(now, note) : BELLS;
+    int i = noted ? differs(now, note) : NOTIFIERS;
     return i < 0 ? SNIB_ERR_OK : fail_replaced(p, i, reterr);
 }
 
-snib_err snib__files_join(struct snib__place *p, snib_instant until,
+snib_err snib__files_join(struct snib__lockfile *p, snib_instant until,
                           struct snib_error *reterr)
 {
     uint64_t note[SNIB__SEEN];
@@ -493,7 +496,7 @@ snib_err snib__files_join(struct snib__place *p, snib_instant until,
         return SNIB_ERR_OK;
     }
     /* The change of a lock lets go of it for an instant. */
-    while (flock(p->bells, LOCK_SH | LOCK_NB)) {
+    while (flock(p->notifiers, LOCK_SH | LOCK_NB)) {
         err = fail_flock(p, reterr);
         if (err || snib__reached(snib__host_now(), until)) {
             return err ? err : fail_opening(p, reterr);
@@ -501,11 +504,11 @@ snib_err snib__files_join(struct snib__place *p, snib_instant until,
         pause_for(200);
     }
     p->alone = false;
-    i = read_note(p, &now, note) ? differs(&now, note) : BELLS;
+    i = read_note(p, &now, note) ? differs(&now, note) : NOTIFIERS;
     return i < 0 ? SNIB_ERR_OK : fail_replaced(p, i, reterr);
 }
 
-const char *snib__files_moved(const struct snib__place *p)
+const char *snib__files_moved(const struct snib__lockfile *p)
 {
     char path[4400];
     struct stat st;

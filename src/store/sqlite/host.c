@@ -373,11 +373,11 @@ static int64_t next_locker(const struct wanted *w, int64_t after)
     return e ? -1 : next;
 }
 
-snib_err snib__host_lockers(const char *file, const char *beside,
+snib_err snib__host_lockers(const char *file, const char *upgrade_of,
                             const char *dir, int *ret,
                             struct snib_error *reterr)
 {
-    const char *const paths[] = {file, beside, dir};
+    const char *const paths[] = {file, upgrade_of, dir};
     struct wanted w[] = {{.type = "POSIX", .offset = -1},
                          {.type = "POSIX", .offset = -1},
                          {.type = "FLOCK", .offset = -1}};

@@ -2,23 +2,23 @@
  *
  *   host.c    facts of this host and process; is that process gone?
  *   shared.c  which file is the default, who shares it
- *   place.c   the path: symlinks, owner, file system
+ *   lockfile.c   the path: symlinks, owner, file system
  *   stage.c   what a group shares is made out of its reach
  *   files.c   the file, its -wal and its -shm are those that others use
  *   vfs.c     SQLite without a rollback journal
  *   db.c      connection, transactions, error texts
  *   schema.c  tables, foreign files, boot id
  *   claim.c   the book (store/memory/claims.h) as SQL
- *   bell.c    unix datagram sockets, pidfds
+ *   notifier.c    unix datagram sockets, pidfds
  *   forked.c  fork() while threads are inside SQLite
  *   exec.c    requests in, transactions, bells, answers
- *   look.c    inspect and list
+ *   inspect.c    inspect and list
  *   value.c   versioned values
  *   doctor.c  the check-up
- *   broom.c   forgets names that nobody used for a day
+ *   cleaner.c   forgets names that nobody used for a day
  *
  * Threads: exec() and free() by one thread at a time; rung() by another at
- * the same time touches only struct snib__bell, under its mutex.
+ * the same time touches only struct snib__notifier, under its mutex.
  *
  * Forbidden: opening the file, its -wal or its -shm by a descriptor of our
  * own. POSIX record locks belong to the process, and close() of *any*
@@ -48,7 +48,7 @@
 /* Requests in one transaction, at most. */
 #define SNIB__SQLITE_BATCH 64
 /* A request grants at most twice (its own settle, and what it set free). */
-#define SNIB__SQLITE_RINGS (2 * SNIB__SQLITE_BATCH)
+#define SNIB__SQLITE_NOTIFIES (2 * SNIB__SQLITE_BATCH)
 /* One try to get the write lock; then other requests of the client get their
  * chance to join, and the thread that executes looks at its own limit: it may
  * execute only what others have asked for (a renewal, the cancel of one who
@@ -102,7 +102,7 @@ snib_err snib__host_locked(const char *path, int64_t *ret_pid,
 /* Of each process with a record lock of `file`: has it one of `beside`, and a
  * flock of the directory? *ret: 0: nobody has `file`; 1: one lacks `beside`, 2:
  * the directory; -1: all have all. Errors as above. */
-snib_err snib__host_lockers(const char *file, const char *beside,
+snib_err snib__host_lockers(const char *file, const char *upgrade_of,
                             const char *dir, int *ret,
                             struct snib_error *reterr);
 /* Some other process has a flock of what this descriptor names; in words:
@@ -145,22 +145,22 @@ bool snib__shared_is_dir(const struct stat *);
 /* What whoever has a file of his own does to share one instead. */
 void snib__shared_how(char *ret, size_t size);
 
-/* -- place.c ------------------------------------------------------------------ */
+/* -- lockfile.c ------------------------------------------------------------------ */
 
 /* The file, its -wal, its -shm. */
 #define SNIB__FILES 3
 /* … and its bells directory. */
 #define SNIB__SEEN 4
 
-struct snib__place {
-    char *path;       /* real directory + "/" + base                    */
-    char *bells_path; /* path + "-bells"                                */
-    const char *base; /* in path                                        */
-    int dir;          /* O_PATH                                         */
-    int bells;        /* the bells directory, for flock and addresses   */
-    bool shared;      /* by a group: its directory is                   */
-    gid_t group;      /* that one, if shared                            */
-    bool alone;       /* files.c: we have the bells locked for us alone */
+struct snib__lockfile {
+    char *path;           /* real directory + "/" + base                    */
+    char *notifiers_path; /* path + "-bells"                                */
+    const char *base;     /* in path                                        */
+    int dir;              /* O_PATH                                         */
+    int notifiers;        /* the bells directory, for flock and addresses   */
+    bool shared;          /* by a group: its directory is                   */
+    gid_t group;          /* that one, if shared                            */
+    bool alone;           /* files.c: we have the bells locked for us alone */
     uint64_t entered[SNIB__SEEN]; /* inodes seen at entering; 0: any       */
     uint64_t file[SNIB__FILES];   /* those we work in; 0: not joined       */
     char fs[24];                  /* "ext4", for doctor                    */
@@ -169,16 +169,18 @@ struct snib__place {
 /* Find, check and, if need be, make the file and its bells directory. Errors:
  * CONFIG with the remedy in the text; LIMIT, NOMEM; STORE: the disk is full or
  * fails. */
-snib_err snib__place_open(struct snib__place *, const char *path,
-                          const struct snib__host *, struct snib_error *reterr);
-void snib__place_close(struct snib__place *);
+snib_err snib__lockfile_open(struct snib__lockfile *, const char *path,
+                             const struct snib__host *,
+                             struct snib_error *reterr);
+void snib__lockfile_close(struct snib__lockfile *);
 /* Is this the default file of one user? Then others are not excluded. */
-bool snib__place_is_sole(const struct snib__place *);
+bool snib__lockfile_is_sole(const struct snib__lockfile *);
 /* Make this file (S_IFREG) or directory (S_IFDIR) if it is not there. */
-bool snib__place_make(const struct snib__place *, int dir, const char *name,
-                      mode_t type);
+bool snib__lockfile_make(const struct snib__lockfile *, int dir,
+                         const char *name, mode_t type);
 /* Open the bells directory, and make it if it is not there. */
-snib_err snib__place_bells(struct snib__place *, struct snib_error *reterr);
+snib_err snib__lockfile_notifiers(struct snib__lockfile *,
+                                  struct snib_error *reterr);
 
 /* -- stage.c ------------------------------------------------------------------ */
 
@@ -204,24 +206,25 @@ bool snib__stage_make(int dir, const char *name, mode_t mode);
 /* -- files.c ------------------------------------------------------------------ */
 
 /* Why this one must not be used; NULL: it may. */
-const char *snib__files_wrong(const struct snib__place *, const struct stat *);
+const char *snib__files_wrong(const struct snib__lockfile *,
+                              const struct stat *);
 /* Before SQLite opens anything: CONFIG when those who live use other files
  * than the path leads to, STORE when another opening does not end. */
-snib_err snib__files_enter(struct snib__place *, snib_instant until,
+snib_err snib__files_enter(struct snib__lockfile *, snib_instant until,
                            struct snib_error *reterr);
 /* Undo it, to enter again: SQLite must have nothing of it open any more. */
-void snib__files_leave(struct snib__place *);
+void snib__files_leave(struct snib__lockfile *);
 /* SQLite has opened what was entered: from now on these are ours. CONFIG when
  * the paths lead elsewhere by now and others live, STORE when we are alone. */
-snib_err snib__files_join(struct snib__place *, snib_instant until,
+snib_err snib__files_join(struct snib__lockfile *, snib_instant until,
                           struct snib_error *reterr);
 /* The suffix of one that is no longer at its path; NULL: all are. */
-const char *snib__files_moved(const struct snib__place *);
+const char *snib__files_moved(const struct snib__lockfile *);
 
-/* -- bell.c ------------------------------------------------------------------- */
+/* -- notifier.c ------------------------------------------------------------------- */
 
-#define SNIB__WATCHES    8
-#define SNIB__BELL_MAGIC "snibbell" /* 8 bytes, without the NUL */
+#define SNIB__WATCHES        8
+#define SNIB__NOTIFIER_MAGIC "snibbell" /* 8 bytes, without the NUL */
 
 struct snib__watch {
     uint64_t request[2];
@@ -229,7 +232,7 @@ struct snib__watch {
     int fd; /* pidfd; -1: free slot                                         */
 };
 
-struct snib__bell {
+struct snib__notifier {
     pthread_mutex_t mutex; /* all but sender                                */
     int sock, epoll;       /* -1 until made                                 */
     int sender;            /* -1 until made                                 */
@@ -251,26 +254,28 @@ typedef enum snib__ring_result {
     SNIB__RING_DEAD  /* nobody listens there any more                       */
 } snib__ring_result;
 
-bool snib__bell_init(struct snib__bell *);
+bool snib__notifier_init(struct snib__notifier *);
 /* forked: leave what belongs to the parent. */
-void snib__bell_free(struct snib__bell *, const struct snib__place *,
-                     bool forked);
+void snib__notifier_free(struct snib__notifier *, const struct snib__lockfile *,
+                         bool forked);
 /* Make the socket, once; on failure the client goes without (polls). */
-void snib__bell_make(struct snib__bell *, const struct snib__place *,
-                     const uint64_t client[2]);
-/* What to poll; -1 before snib__bell_make. */
-int snib__bell_fd(struct snib__bell *);
-snib__ring_result snib__bell_ring(struct snib__bell *,
-                                  const struct snib__place *,
-                                  const struct snib__ring *);
-uint32_t snib__bell_rung(struct snib__bell *, uint64_t (*ids)[2], uint32_t max);
+void snib__notifier_make(struct snib__notifier *, const struct snib__lockfile *,
+                         const uint64_t client[2]);
+/* What to poll; -1 before snib__notifier_make. */
+int snib__notifier_fd(struct snib__notifier *);
+snib__ring_result snib__notifier_notify(struct snib__notifier *,
+                                        const struct snib__lockfile *,
+                                        const struct snib__ring *);
+uint32_t snib__notifier_take(struct snib__notifier *, uint64_t (*ids)[2],
+                             uint32_t max);
 /* Tell this request (by rung) when that process ends. */
-void snib__bell_watch(struct snib__bell *, const struct snib__host *,
-                      const uint64_t request[2], int64_t pid, int64_t pidns);
-void snib__bell_unwatch(struct snib__bell *, const uint64_t request[2]);
+void snib__notifier_watch(struct snib__notifier *, const struct snib__host *,
+                          const uint64_t request[2], int64_t pid,
+                          int64_t pidns);
+void snib__notifier_unwatch(struct snib__notifier *, const uint64_t request[2]);
 /* Remove sockets of the dead, look at up to max; count what is left. */
-uint32_t snib__bell_tidy(struct snib__bell *, const struct snib__place *,
-                         uint32_t max);
+uint32_t snib__notifier_tidy(struct snib__notifier *,
+                             const struct snib__lockfile *, uint32_t max);
 
 /* -- vfs.c -------------------------------------------------------------------- */
 
@@ -292,7 +297,7 @@ enum snib__stmt {
     SNIB__ST_FLOOR,
     SNIB__ST_SET_LOCK,
     SNIB__ST_SET_SHARES,
-    SNIB__ST_SET_TERMS,
+    SNIB__ST_SET_PARAMS,
     SNIB__ST_HIGHEST,
     SNIB__ST_ADD,
     SNIB__ST_CHANGE,
@@ -304,12 +309,12 @@ enum snib__stmt {
     SNIB__ST_SHARERS,
     SNIB__ST_NAMES,
     SNIB__ST_AWAITED,
-    SNIB__ST_BROOM_NAMES,
-    SNIB__ST_BROOM_WAITERS,
-    SNIB__ST_BROOM_HOLDER,
-    SNIB__ST_BROOM_SHARES,
-    SNIB__ST_BROOM_COUNT,
-    SNIB__ST_BROOM_LOCK,
+    SNIB__ST_CLEANER_NAMES,
+    SNIB__ST_CLEANER_WAITERS,
+    SNIB__ST_CLEANER_HOLDER,
+    SNIB__ST_CLEANER_SHARES,
+    SNIB__ST_CLEANER_COUNT,
+    SNIB__ST_CLEANER_LOCK,
     SNIB__ST_META,
     SNIB__ST_ALL_META,
     SNIB__ST_SET_META,
@@ -323,7 +328,8 @@ enum snib__stmt {
 
 struct snib__db {
     sqlite3 *handle;
-    const struct snib__place *place; /* whose files these are               */
+    const struct snib__lockfile
+        *lockfile; /* whose files these are               */
     sqlite3_stmt *st[SNIB__ST_COUNT];
     snib_instant busy_until;  /* patience of the busy handler                */
     snib_instant yield_again; /* before it, the handler sleeps at once      */
@@ -333,13 +339,13 @@ struct snib__db {
     bool yields;    /* give up for now when somebody wants to fork */
 };
 
-snib_err snib__db_open(struct snib__db *, struct snib__place *,
+snib_err snib__db_open(struct snib__db *, struct snib__lockfile *,
                        const struct snib__host *, snib_duration patience,
                        struct snib_error *reterr);
 void snib__db_close(struct snib__db *);
 /* schema.c: make or check the tables, join this boot and the files. CONFIG,
  * STORE, NOMEM. *ret_other_boot: not joined, for others of another boot live. */
-snib_err snib__schema_check(struct snib__db *, struct snib__place *,
+snib_err snib__schema_check(struct snib__db *, struct snib__lockfile *,
                             const struct snib__host *, bool *ret_other_boot,
                             struct snib_error *reterr);
 /* The statement, prepared at its first use; NULL: *ret_rc says why. Whoever
@@ -368,12 +374,12 @@ snib_err snib__db_fail_open(struct snib__db *, int rc, const char *path,
                             struct snib_error *reterr);
 /* room: the bytes, big-endian; must live until the step. */
 void snib__db_put_id(sqlite3_stmt *, int column, const uint64_t id[2],
-                     uint8_t room[16]);
+                     uint8_t reserve[16]);
 void snib__db_get_id(sqlite3_stmt *, int column, uint64_t ret[2]);
 
 /* -- the instance ---------------------------------------------------------------- */
 
-struct snib__sqlite_ring {
+struct snib__sqlite_notify {
     struct snib__ring ring;
     const struct snib__name *name;
     uint64_t request[2];
@@ -383,35 +389,36 @@ struct snib__sqlite_ring {
 struct snib__sqlite {
     struct snib__link link; /* forked.c                                      */
     struct snib__host host;
-    struct snib__place place;
+    struct snib__lockfile lockfile;
     struct snib__db db;
-    struct snib__bell bell;
+    struct snib__notifier notifier;
     uint64_t client[2];
     snib_duration patience;
-    uint32_t writes; /* transactions, for the broom's turn             */
+    uint32_t writes; /* transactions, for the cleaner's turn             */
     /* the transaction under way */
     struct snib__book book;
-    int rc;         /* first SQLite error in it                       */
-    bool want_bell; /* somebody has to queue and has none yet         */
-    bool no_bell;   /* none could be made                             */
-    bool doubt;     /* a commit failed with an I/O error: a later recovery
+    int rc;             /* first SQLite error in it                       */
+    bool want_notifier; /* somebody has to queue and has none yet         */
+    bool no_notifier;   /* none could be made                             */
+    bool doubt;         /* a commit failed with an I/O error: a later recovery
                        of the log may find it all the same            */
-    bool thorough;  /* the asker has waited already                   */
-    bool values;    /* the table of values is there                   */
-    struct snib__claim blocker; /* whom the last asker waits for            */
+    bool thorough;      /* the asker has waited already                   */
+    bool values;        /* the table of values is there                   */
+    struct snib__stored_claim
+        blocker; /* whom the last asker waits for            */
     /* The name that was looked at last in this transaction. */
     struct {
         const struct snib__name *name; /* NULL: nothing is known            */
         bool has_holder;
         int64_t token, new_token; /* new: to be written with the holder */
         int64_t shares;
-        struct snib__terms terms;
-        struct snib__claim holder;
+        struct snib__params params;
+        struct snib__stored_claim holder;
     } here;
     uint32_t ring_count;
     /* From here on nothing is zeroed when the instance is made. */
-    struct snib__sqlite_ring ring[SNIB__SQLITE_RINGS];
-    struct snib__sqlite_ring dead[SNIB__SQLITE_RINGS];
+    struct snib__sqlite_notify ring[SNIB__SQLITE_NOTIFIES];
+    struct snib__sqlite_notify dead[SNIB__SQLITE_NOTIFIES];
 };
 
 /* As ops->open, with facts given by a test. */
@@ -439,24 +446,24 @@ void snib__sqlite_book(struct snib__sqlite *);
  * SNIB__LOCK_COLUMN on LOCK has the name's token, size, gate and shares. A
  * LOCK row without a holder has NULL in column 0. */
 #define SNIB__LOCK_COLUMN 21
-void snib__sqlite_read_claim(sqlite3_stmt *, struct snib__claim *ret);
+void snib__sqlite_read_claim(sqlite3_stmt *, struct snib__stored_claim *ret);
 /* A last token or a floor; SNIB__TOKEN_END: what stands there is none. */
 int64_t snib__sqlite_token(sqlite3_stmt *, int column);
 /* NOT_APPLIED, CORRUPT: because of that. */
 void snib__sqlite_no_token(const struct snib__sqlite *, struct snib__request *);
 /* Read-only: does this request hold by now? False: no, or an error. */
 bool snib__sqlite_peek(struct snib__sqlite *, const struct snib__request *,
-                       struct snib__claim *ret);
+                       struct snib__stored_claim *ret);
 
-/* look.c, doctor.c: fill answer and result. */
-void snib__sqlite_look(struct snib__sqlite *, struct snib__request *);
+/* inspect.c, doctor.c: fill answer and result. */
+void snib__sqlite_inspect(struct snib__sqlite *, struct snib__request *);
 void snib__sqlite_doctor(struct snib__sqlite *, struct snib__request *);
 
 /* value.c: a VALUE_… request, in a transaction of its own. */
 void snib__sqlite_value(struct snib__sqlite *, struct snib__request *);
 
-/* broom.c: visit some names, in a transaction of its own, if the write lock
+/* cleaner.c: visit some names, in a transaction of its own, if the write lock
  * is free. */
-void snib__sqlite_broom(struct snib__sqlite *);
+void snib__sqlite_cleaner(struct snib__sqlite *);
 
 #endif

@@ -24,7 +24,7 @@ static const char schema[] =
      * shares: how many claims are in state 5. */
     "CREATE TABLE lock(name BLOB PRIMARY KEY, size INT, token INT, "
     "gate INT, holder INT, shares INT) WITHOUT ROWID;"
-    /* id: order of arrival. state: 0 waits, 1 holds, 2 tombstone, 3 deaf,
+    /* id: order of arrival. state: 0 waits, 1 holds, 2 tombstone, 3 unresponsive,
      * 4 revoked, 5 holds with others. until, lease, delay: ns of
      * CLOCK_BOOTTIME. holds: since when it does, or waits, of the same. rank: lower ones first. beside: a request. slot: of
      * permits. */
@@ -249,21 +249,22 @@ static snib_err fail_open(struct snib__db *db, int rc, const char *path,
 
 /* With another boot id the claims are cleared, by who has the file alone. As
  * long as we are in, alone or not, it cannot change. */
-static snib_err join_boot(struct snib__db *db, struct snib__place *place,
+static snib_err join_boot(struct snib__db *db, struct snib__lockfile *lockfile,
                           const struct snib__host *h, const struct meta *m,
                           bool *ret_other_boot, struct snib_error *reterr)
 {
     bool same = strcmp(m->boot, h->boot) == 0;
-    int rc = !same && place->alone ? clear_claims(db, h) : SQLITE_OK;
+    int rc = !same && lockfile->alone ? clear_claims(db, h) : SQLITE_OK;
     if (rc) {
-        return fail_open(db, rc, place->path, reterr);
+        return fail_open(db, rc, lockfile->path, reterr);
     }
-    *ret_other_boot = !same && !place->alone;
+    *ret_other_boot = !same && !lockfile->alone;
     return *ret_other_boot ? SNIB_ERR_OK
-                           : snib__files_join(place, db->busy_until, reterr);
+                           : snib__files_join(lockfile, db->busy_until, reterr);
 }
 
-snib_err snib__schema_check(struct snib__db *db, struct snib__place *place,
+snib_err snib__schema_check(struct snib__db *db,
+                            struct snib__lockfile *lockfile,
                             const struct snib__host *h, bool *ret_other_boot,
                             struct snib_error *reterr)
 {
@@ -271,20 +272,20 @@ snib_err snib__schema_check(struct snib__db *db, struct snib__place *place,
     *ret_other_boot = false;
     int rc = read_or_create(db, h, &m);
     if (rc) {
-        return fail_open(db, rc, place->path, reterr);
+        return fail_open(db, rc, lockfile->path, reterr);
     }
     if (!m.ours) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "%s is a database of another program; use --store "
                           "sqlite:PATH",
-                          place->path);
+                          lockfile->path);
     }
     if (m.schema != SNIB__SQLITE_SCHEMA) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "lock file %s has schema %lld, this snib knows %d; "
                           "use the newer snib everywhere, or move the file "
                           "away when nobody uses it",
-                          place->path, (long long)m.schema,
+                          lockfile->path, (long long)m.schema,
                           SNIB__SQLITE_SCHEMA);
     }
     rc = sqlite3_exec(db->handle,
@@ -292,7 +293,7 @@ snib_err snib__schema_check(struct snib__db *db, struct snib__place *place,
                       "PRAGMA journal_size_limit = 16777216",
                       NULL, NULL, NULL);
     if (rc) {
-        return fail_open(db, rc, place->path, reterr);
+        return fail_open(db, rc, lockfile->path, reterr);
     }
-    return join_boot(db, place, h, &m, ret_other_boot, reterr);
+    return join_boot(db, lockfile, h, &m, ret_other_boot, reterr);
 }

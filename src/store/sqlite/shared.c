@@ -46,7 +46,7 @@ static int believe_none(void)
 
 /* This user as the password database has him. */
 struct user {
-    char room[4096];
+    char reserve[4096];
     struct passwd pw, *found; /* NULL: he is not in it, or                  */
     int rc;                   /* … that could not be read: errno            */
 };
@@ -57,8 +57,8 @@ static void find_user(struct user *u)
     u->found = NULL;
     u->rc = 0;
     if (geteuid() != 0) {
-        u->rc =
-            getpwuid_r(geteuid(), &u->pw, u->room, sizeof u->room, &u->found);
+        u->rc = getpwuid_r(geteuid(), &u->pw, u->reserve, sizeof u->reserve,
+                           &u->found);
         if (!u->rc && !u->found) {
             u->rc = believe_none();
         }
@@ -97,13 +97,13 @@ static snib_err is_listed(const struct passwd *user, gid_t id, bool *ret,
                           struct snib_error *reterr)
 {
     struct group gr, *found;
-    char *room;
-    int rc = find_group(id, &gr, &found, &room);
+    char *reserve;
+    int rc = find_group(id, &gr, &found, &reserve);
     *ret = user->pw_gid == id;
     for (char **m = rc || !found ? NULL : found->gr_mem; m && *m; m++) {
         *ret = *ret || strcmp(*m, user->pw_name) == 0;
     }
-    snib__free(room);
+    snib__free(reserve);
     return !rc || *ret
                ? SNIB_ERR_OK
                : snib__host_cannot(
@@ -219,13 +219,13 @@ void snib__shared_how(char *ret, size_t size)
 {
     struct group gr, *found;
     struct stat dir;
-    char *room;
+    char *reserve;
     if (lstat(OF_GROUP, &dir) || !snib__shared_is_dir(&dir)) {
         snprintf(ret, size, "to share%s: " SNIB__SQLITE_MAKE_SHARED,
                  geteuid() == 0 ? "" : ", as root");
         return;
     }
-    if (find_group(dir.st_gid, &gr, &found, &room) || !found) {
+    if (find_group(dir.st_gid, &gr, &found, &reserve) || !found) {
         snprintf(ret, size, "to share: join group %ld, which has " OF_GROUP,
                  (long)dir.st_gid);
     } else {
@@ -234,7 +234,7 @@ void snib__shared_how(char *ret, size_t size)
                  " (as root: usermod -aG %s USER), and log in anew",
                  gr.gr_name, gr.gr_name);
     }
-    snib__free(room);
+    snib__free(reserve);
 }
 
 /* -- which file ---------------------------------------------------------------------- */
@@ -267,15 +267,16 @@ static snib_err own_path(const struct user *u, char *ret, size_t size,
 /* Whoever uses a file has its bells locked all the time; who only looks, as we
  * do, has them for an instant. Who comes in alone has them until the file is
  * recovered and made: he uses it, too. */
-static snib_err is_used(int bells, const char *path, bool *ret,
+static snib_err is_used(int notifiers, const char *path, bool *ret,
                         struct snib_error *reterr)
 {
     enum { TRIES = 200 };
     const struct timespec pause = {.tv_nsec = 500000};
     *ret = false;
     for (int i = 0; i < TRIES; i++) {
-        if (flock(bells, LOCK_EX | LOCK_NB) == 0) {
-            flock(bells, LOCK_UN); /* a fork's copy would keep it else       */
+        if (flock(notifiers, LOCK_EX | LOCK_NB) == 0) {
+            flock(notifiers,
+                  LOCK_UN); /* a fork's copy would keep it else       */
             return SNIB_ERR_OK;
         }
         if (errno != EWOULDBLOCK && errno != EINTR) {
@@ -293,14 +294,15 @@ static snib_err is_used(int bells, const char *path, bool *ret,
  * does not show another pid namespace's, only gives the name. */
 static snib_err check_moved(const char *own, struct snib_error *reterr)
 {
-    char bells[4200], who[SNIB__WHO];
+    char notifiers[4200], who[SNIB__WHO];
     bool used;
-    snprintf(bells, sizeof bells, "%s-bells", own);
-    int fd = open(bells, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    snprintf(notifiers, sizeof notifiers, "%s-bells", own);
+    int fd = open(notifiers, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
-        return snib__host_lacks(errno, bells, reterr); /* else: never made   */
+        return snib__host_lacks(errno, notifiers,
+                                reterr); /* else: never made   */
     }
-    snib_err err = is_used(fd, bells, &used, reterr);
+    snib_err err = is_used(fd, notifiers, &used, reterr);
     bool known = !err && used && snib__host_user_of(fd, who);
     close(fd);
     if (err || !used) {

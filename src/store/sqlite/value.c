@@ -188,7 +188,7 @@ static int forget(struct snib__sqlite *self, int64_t now_ms)
 static void fail(struct snib__sqlite *self, struct snib__request *r, int rc)
 {
     r->answer = SNIB__NOT_APPLIED;
-    r->err = snib__db_fail(&self->db, rc, self->place.path, r->reterr);
+    r->err = snib__db_fail(&self->db, rc, self->lockfile.path, r->reterr);
 }
 
 static void corrupt(struct snib__sqlite *self, struct snib__request *r)
@@ -197,7 +197,7 @@ static void corrupt(struct snib__sqlite *self, struct snib__request *r)
     r->err = snib__fail(r->reterr, SNIB_ERR_CORRUPT,
                         "lock file %s: the value %s is damaged; remove its "
                         "row from the table \"value\"",
-                        self->place.path, r->name->safe);
+                        self->lockfile.path, r->name->safe);
 }
 
 /* The write lock, for a slice of the request's patience. False: answered. */

@@ -155,7 +155,7 @@ elseif me.beside and not (live and live[me.beside]) then
 elseif me.beside and exclusive(mode) then
     tools()
     -- One of those who wait to become the writer, the first who is alive; one
-    -- that was deaf and comes back may meet another in its place.
+    -- that was unresponsive and comes back may meet another in its place.
     for _, id in ipairs(call('ZRANGEBYSCORE', Q, '-inf', '(1099511627776')) do
         if id == request or refused then
             break
@@ -228,7 +228,7 @@ call('HSET', W, '#', fmt('%.0f', counter), request,
         lease, room, floor, mode, permits, about))
 call('ZADD', A, fmt('%.0f', now + window), request)
 local before = call('ZRANK', Q, request)
--- The broom. Of Q and W not at each entry: every waiter polls within 1.5 s,
+-- The cleaner. Of Q and W not at each entry: every waiter polls within 1.5 s,
 -- which comes here, so eight entries without a poll take less than 20 s.
 local keep = fmt('%d', window + 20000)
 call('PEXPIRE', A, keep)

@@ -46,7 +46,7 @@ end
 -- double turned to text by `..` loses digits). The ms with its fraction, so
 -- that tokens rise even when all was flushed within the same ms. The memory ends a day after
 -- the later of now and the token's own time, else a clock set back would let
--- tokens fall. PEXPIRE on the holders is only the broom; `end` is the truth.
+-- tokens fall. PEXPIRE on the holders is only the cleaner; `end` is the truth.
 -- A reader shows the era it reads: the token of the last exclusive grant.
 -- permits: a number, then ",d<ms>": the lock-delay, ",b<request>": beside,
 -- ",s<number>": the slot, of permits only.

@@ -61,7 +61,7 @@ local function holds(id, record)
 end
 local ids = call('ZRANGE', Q, from, from + size - 1)
 if #ids < size and call('ZCARD', A) > call('ZCARD', Q) then
-    -- The deaf ones, who stepped aside; their turn is not known.
+    -- The unresponsive ones, who stepped aside; their turn is not known.
     for _, id in ipairs(call('ZRANGE', A, 0, 199)) do
         if #ids < size and not call('ZSCORE', Q, id) then
             ids[#ids + 1] = id

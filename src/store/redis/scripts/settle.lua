@@ -13,7 +13,7 @@
 -- wants nobody else; a reader wants nobody exclusive; k permits want nobody
 -- exclusive and k of the size to be free; a barrier of n wants n of its kind
 -- at the head of the queue. Who does not fit makes everybody behind it wait.
-local dead, drop, aside = {}, {}, {} -- to remove: holders, waiters; deaf ones
+local dead, drop, aside = {}, {}, {} -- to remove: holders, waiters; unresponsive ones
 local heirs = {}                     -- waiters to be granted
 local size, gate                     -- of a semaphore; > 0: a closed latch
 
@@ -242,7 +242,7 @@ end
 -- me: the asker, {id, rank, mode, permits, beside, …}, or nil; true when it
 -- may enter at its rank; one that does not fit and will not queue keeps nobody
 -- waiting (me.stays). Dead waiters
--- are dropped; deaf ones step aside keeping their rank in W and A, so nobody
+-- are dropped; unresponsive ones step aside keeping their rank in W and A, so nobody
 -- is looked at twice without having polled in between: O(log n) amortised.
 local function walk(me, skip)
     local at, step, placed = 0, 1, not me

@@ -1,0 +1,222 @@
+/* Several locks as one: the promises of snib__engine_gather and several.lua.
+ *
+ * At the server. All or none: a batch that must have all has all when its
+ * script is over, or nothing that it had not before: no grant, no place in a
+ * queue (the numbers of tokens may be used up). Any other has those before the
+ * first that was refused, and those behind it were left as they were. What the
+ * script answers for each is what stands then, and "held" is said only where
+ * somebody stands or waits. Since it is one script, nobody sees it half done;
+ * so it must be one: while nothing is broken, what was gathered travels
+ * together, what was parted does not, and what was dropped not at all.
+ *
+ * At the clients. While nothing is broken a visit is told what the server did:
+ * all or none, or the first ones. CANCELLED is said for the sake of another
+ * that was refused. (And nothing stays there of what was refused: gone.c.) */
+#include <string.h>
+
+#include "sim/world.h"
+
+enum { FAILED, GRANTED, HELD = 3, LATE, OVER = 10 };
+
+/* -- at the server ---------------------------------------------------------------- */
+
+/* Is anything there, but for that request itself? */
+static bool in_the_way(const struct sim_book *b, const char *id)
+{
+    bool found = b->gate > 0 || b->size == 0;
+    for (int i = 0; i < b->holders; i++) {
+        found |=
+            sim_live(&b->holder[i], b->now) && !sim_same(b->holder[i].id, id);
+    }
+    for (int i = 0; i < b->waiters; i++) {
+        found |= b->waiter[i].queued && b->waiter[i].alive > b->now;
+    }
+    return found;
+}
+
+/* Of a batch of which some were not granted. */
+static void one_of_some(struct sim_world *w, const struct sim_batch *c, int k,
+                        bool is_new)
+{
+    const struct sim_part_step *p = &c->part[k];
+    if (c->all && is_new) {
+        sim_fail(w, "all or none",
+                 "name %d: a grant stays of a company "
+                 "of which name %d was not granted",
+                 p->name, c->part[c->missed].name);
+    } else if (!c->all && k < c->missed && p->code != GRANTED) {
+        sim_fail(w, "as far as it goes",
+                 "name %d: %lld before the first that was refused", p->name,
+                 (long long)p->code);
+    } else if (k > c->missed && p->code != OVER) {
+        sim_fail(w, "as far as it goes",
+                 "name %d: %lld behind the first that was refused", p->name,
+                 (long long)p->code);
+    }
+}
+
+static void look_at(struct sim_world *w, const struct sim_batch *c, int k)
+{
+    static _Thread_local struct sim_book is;
+    const struct sim_part_step *p = &c->part[k];
+    const struct sim_book *was = &w->shelf[p->name].book;
+    const char *id = p->ev.argv[SIM_ARG_REQUEST].ptr;
+    sim_book_read(w, p->name, &is);
+    const struct sim_holder *h = sim_holder_of(&is, id);
+    const struct sim_holder *had = sim_holder_of(was, id);
+    bool stands = h && sim_live(h, is.now);
+    bool is_new = stands && !(had && sim_live(had, is.now));
+    if (p->code == GRANTED ? !stands || h->token != p->token : is_new) {
+        sim_fail(w, "the answer is what stands",
+                 "name %d: answer %lld, token %lld; there is %lld", p->name,
+                 (long long)p->code, (long long)p->token,
+                 (long long)(stands ? h->token : 0));
+    }
+    if (sim_waiter_of(&is, id) && !sim_waiter_of(was, id)) {
+        sim_fail(w, "all or none", "name %d: a company stands in its queue",
+                 p->name);
+    }
+    if (p->code == HELD && !in_the_way(&is, id)) {
+        sim_fail(w, "a refusal says what is true",
+                 "name %d: refused to a company, and nobody is there", p->name);
+    }
+    if (c->missed >= 0) {
+        one_of_some(w, c, k, is_new);
+    } else if (p->code != GRANTED) {
+        sim_fail(w, "all or none", "name %d: %lld, and none was refused",
+                 p->name, (long long)p->code);
+    }
+}
+
+/* Whose request that is, if it is asked for just now; else NULL. */
+static struct sim_many *whose(struct sim_world *w, const char *id)
+{
+    for (int i = 0; i < w->opt.clients * w->callers; i++) {
+        int client = i / w->callers, owner = i % w->callers;
+        struct sim_many *m = &w->client[client].many[owner];
+        if (w->client[client].owner[owner].state != SIM_OWNER_MANY ||
+            m->phase != SIM_MANY_TRY) {
+            continue;
+        }
+        for (int k = m->from; k < m->count; k++) {
+            if (m->part[k].joined && sim_same(m->part[k].id, id)) {
+                return m;
+            }
+        }
+    }
+    return NULL;
+}
+
+void theorem_all_or_none(struct sim_world *w, const struct sim_batch *c)
+{
+    for (int k = 0; k < c->count; k++) {
+        if (c->part[k].name >= 0) {
+            look_at(w, c, k);
+        }
+    }
+    if (c->missed < 0) {
+        return;
+    }
+    int64_t code = c->part[c->missed].code;
+    struct sim_many *m =
+        whose(w, c->part[c->missed].ev.argv[SIM_ARG_REQUEST].ptr);
+    if (m && (code == FAILED || code == LATE)) {
+        m->apart = true; /* that one will be asked for once more, alone */
+    }
+}
+
+static int joined(const struct sim_many *m)
+{
+    int n = 0;
+    for (int k = m->from; k < m->count; k++) {
+        n += m->part[k].joined;
+    }
+    return n;
+}
+
+/* c: NULL, that is asked for alone. */
+void theorem_travel_as_asked(struct sim_world *w, const struct sim_batch *c,
+                             const struct sim_redis_event *ev)
+{
+    if (!w->opt.many_pct || w->opt.fault_count ||
+        sim_script(ev) != SIM_SCRIPT_ACQUIRE) {
+        return;
+    }
+    const struct sim_many *m = whose(w, ev->argv[SIM_ARG_REQUEST].ptr);
+    if (!m) {
+        return;
+    }
+    int together = m->way == SNIB__BATCH_GO ? joined(m) : 1;
+    together = together < 2 ? 0 : together;
+    if (m->way == SNIB__BATCH_DROP || (c ? c->count : 0) != together) {
+        sim_fail(w, "travel as asked",
+                 "%s: %d in one step, gathered were %d (way %d)",
+                 ev->argv[SIM_ARG_KEY].ptr, c ? c->count : 1, joined(m),
+                 (int)m->way);
+    }
+}
+
+/* -- at the clients --------------------------------------------------------------- */
+
+/* Was it asked for as a whole, with nothing that would part it on the way? (A
+ * owner of higher rank takes what was granted to another of its client; a grant
+ * whose lease is hardly longer than a round trip is asked for once more.) */
+static bool as_one(const struct sim_world *w, const struct sim_many *m)
+{
+    for (int k = m->from; k < m->count; k++) {
+        snib_err err = m->part[k].err;
+        if (err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE ||
+            err == SNIB_ERR_TIMEOUT) {
+            return false; /* nobody waited for the answer */
+        }
+    }
+    return m->way == SNIB__BATCH_GO && joined(m) == m->count - m->from &&
+           !m->apart && !w->opt.fault_count && !w->opt.prio_pct &&
+           w->opt.lease_ms * 1000 > 100 * w->opt.latency_us;
+}
+
+static void told_as_one(struct sim_world *w, int client, int owner,
+                        const struct sim_many *m, int granted, int first)
+{
+    int asked = m->count - m->from;
+    if (m->all && granted && granted < asked) {
+        sim_fail(w, "all or none",
+                 "client %d owner %d is told of %d grants, of %d names", client,
+                 owner, granted, asked);
+    }
+    for (int k = first + 1; k < m->count; k++) {
+        if (m->part[k].err != SNIB_ERR_CANCELLED) {
+            sim_fail(w, "as far as it goes",
+                     "client %d owner %d: the %d. name (%s) behind the %d.",
+                     client, owner, k, snib_err_name(m->part[k].err), first);
+        }
+    }
+}
+
+void theorem_batch_answered(struct sim_world *w, int client, int owner)
+{
+    const struct sim_many *m = &w->client[client].many[owner];
+    int granted = 0, cancelled = 0, first = -1; /* that was refused */
+    for (int k = m->from; k < m->count; k++) {
+        const struct sim_part *p = &m->part[k];
+        granted += !p->err;
+        cancelled += p->err == SNIB_ERR_CANCELLED && p->joined;
+        if (first < 0 && p->err && (p->err != SNIB_ERR_CANCELLED)) {
+            first = k;
+        }
+    }
+    if (m->way == SNIB__BATCH_DROP && cancelled != joined(m)) {
+        sim_fail(w, "a refusal says what is true",
+                 "client %d owner %d: %d of %d that were dropped are CANCELLED",
+                 client, owner, cancelled, joined(m));
+    }
+    if (cancelled && first < 0 && !m->apart && m->way != SNIB__BATCH_DROP) {
+        sim_fail(w, "a refusal says what is true",
+                 "client %d owner %d: CANCELLED, and none was refused", client,
+                 owner);
+    }
+    if (as_one(w, m)) {
+        told_as_one(w, client, owner, m, granted,
+                    first < 0 || m->all ? m->count : first);
+    }
+}

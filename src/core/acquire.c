@@ -1,0 +1,157 @@
+/* core/acquire.c — what an acquire finds out without the store.
+ *
+ * An owner that holds the name enters again; one that lost it must unwind first;
+ * a try behind another owner of this client is refused here. All others sit
+ * down: at the name, whose one turn asks for all exclusive owners, or at an own claim
+ * of their own, where the grant is one of its own: readers, permits, an owner
+ * that writes beside its own read grant (or reads beside its write grant), a
+ * nested wait. */
+#include "base/error.h"
+#include "core/acquisition_i.h"
+
+enum { HOLDS_MAX = 1 << 30 };
+
+/* Held, or about to be, by another owner of this client: a try need not ask.
+ * One that is said to have been ended by force is being asked about. */
+static bool surely_busy(const struct snib__claim *t, bool exclusive)
+{
+    return t && !(t->hinted && t->renewing) &&
+           ((exclusive && t->state == SNIB__CLAIM_QUEUED) ||
+            t->state == SNIB__CLAIM_CONFIRM || t->state == SNIB__CLAIM_HELD ||
+            t->state == SNIB__CLAIM_RISK);
+}
+
+/* What this owner holds of the name. Permits belong to no owner. */
+struct owner_holds {
+    struct snib__acquisition *exclusive, *reading;
+};
+
+static struct owner_holds owner_holds(const struct snib__local_lock *local,
+                                      uint64_t owner)
+{
+    struct owner_holds has = {NULL, NULL};
+    struct snib__acquisition *s = local->claim ? local->claim->holder : NULL;
+    if (s && s->owner == owner) {
+        has.exclusive = s;
+    }
+    SNIB__LIST_EACH (l, &local->own_claims) {
+        const struct snib__claim *t =
+            SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
+        s = t ? t->holder : NULL;
+        if (!s || s->owner != owner) {
+            continue;
+        }
+        if (snib__is_exclusive(s->options.kind)) {
+            has.exclusive = s;
+        } else if (s->options.kind == SNIB_READ) {
+            has.reading = s;
+        }
+    }
+    return has;
+}
+
+static void check_all(struct snib__engine *e, snib_instant now,
+                      struct snib__local_lock *local)
+{
+    bool lost = local->claim && snib__claim_check(e, now, local->claim);
+    SNIB__LIST_EACH_SAFE (l, next, &local->own_claims) {
+        struct snib__claim *t =
+            SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
+        lost = (t && snib__claim_check(e, now, t)) || lost;
+    }
+    if (lost) {
+        snib__engine_settle(e, now);
+    }
+}
+
+static snib_err enter_again(struct snib__acquisition *held,
+                            const struct snib__acquire_spec *spec,
+                            struct snib__acquisition **ret,
+                            struct snib_error *reterr)
+{
+    if (spec->no_reentry) {
+        return snib__fail(reterr, SNIB_ERR_DEADLOCK,
+                          "this owner holds the lock already, and it is opened "
+                          "without re-entry: waiting would never end");
+    }
+    if (held->holds >= HOLDS_MAX) {
+        return snib__fail(reterr, SNIB_ERR_LIMIT,
+                          "this owner holds the lock %d times already",
+                          HOLDS_MAX);
+    }
+    held->holds++;
+    *ret = held;
+    return snib__ok(reterr);
+}
+
+snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
+                              struct snib__local_lock *local,
+                              const struct snib__acquire_spec *spec,
+                              struct snib__acquisition **ret,
+                              struct snib_error *reterr)
+{
+    bool exclusive = snib__is_exclusive((uint8_t)spec->kind);
+    *ret = NULL;
+    if (e->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    check_all(e, now, local);
+    snib_err err = snib__acquisition_unwound(local, spec->owner, reterr);
+    if (err) {
+        return err;
+    }
+    struct owner_holds has = owner_holds(local, spec->owner);
+    struct snib__acquisition *again = exclusive                 ? has.exclusive
+                                      : spec->kind == SNIB_READ ? has.reading
+                                                                : NULL;
+    if (again) {
+        return enter_again(again, spec, ret, reterr);
+    }
+    /* The writer that reads, the reader that writes; nobody else may hold
+     * both, so this is the only grant in the way of the other. */
+    const struct snib__acquisition *upgrade_of = exclusive ? has.reading
+                                                 : spec->kind == SNIB_READ
+                                                     ? has.exclusive
+                                                     : NULL;
+    if (spec->try_only && !upgrade_of && surely_busy(local->claim, exclusive)) {
+        return snib__fail_plain(reterr, SNIB_ERR_BUSY);
+    }
+    /* One that holds something (or above which something is held) and waits
+     * may be part of a cycle: it asks for itself, so that the store shows its
+     * owner and what that holds. */
+    bool nested = e->cfg.deadlocks && !spec->try_only &&
+                  (spec->above || snib__cycles_holds(e, spec->owner));
+    bool own_claim = !exclusive || upgrade_of || nested;
+    if (own_claim) {
+        local = snib__own_claim_new(e, local);
+        if (!local) {
+            return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+        }
+    }
+    bool asks = !local->claim;
+    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
+    if (s) {
+        s->options.upgrade_of = upgrade_of ? upgrade_of->ticket : 0;
+        if (asks) {
+            snib__claim_acquire(e, now, local->claim, 0);
+            snib__batch_join(e, s);
+        } else {
+            snib__claim_limits(local->claim, s);
+        }
+    }
+    if (own_claim) {
+        snib__local_lock_drop(e,
+                              local); /* the acquisition and its turn keep it */
+    }
+    if (!s) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    snib__engine_settle(e, now);
+    if (s->state != SNIB__ACQ_WAITING) {
+        snib__acquisition_hush(s);
+    } else if (nested) {
+        snib__cycles_enter(e, now, s);
+    }
+    *ret = s;
+    return SNIB_ERR_OK;
+}

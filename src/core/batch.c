@@ -1,0 +1,55 @@
+/* core/batch.c — acquires that are tried as one.
+ *
+ * Between gather and gathered nothing is sent: each acquire that asks the store
+ * joins the batch of that number, and the store tries them in one step of its
+ * own, all or one (core/store.h). One that cannot be part of it goes alone. */
+#include "core/engine_i.h"
+
+void snib__engine_gather(struct snib__engine *e, bool all)
+{
+    e->batch.number += e->batch.number == UINT32_MAX ? 2 : 1;
+    e->batch.count = 0;
+    e->batch.open = true;
+    e->batch.all = all;
+}
+
+uint32_t snib__engine_batch(const struct snib__engine *e)
+{
+    return e->batch.count;
+}
+
+void snib__engine_gathered(struct snib__engine *e, snib_instant now,
+                           enum snib__batch_way way)
+{
+    e->batch.open = false;
+    SNIB__LIST_EACH_SAFE (l, next, &e->chain) {
+        struct snib__request *rq =
+            SNIB__CONTAINER(l, struct snib__request, link);
+        if (way == SNIB__BATCH_GO || rq->batch != e->batch.number) {
+            continue;
+        }
+        if (way == SNIB__BATCH_PART) {
+            rq->batch = 0;
+        } else {
+            snib__unlink(l);
+            rq->answer = SNIB__NO;
+            rq->err = SNIB_ERR_CANCELLED;
+            snib__list_push(&e->out.answered, l);
+        }
+    }
+    snib__engine_settle(e, now);
+}
+
+/* A request that may queue, or ends a grant before, goes alone. */
+void snib__batch_join(struct snib__engine *e, struct snib__acquisition *s)
+{
+    struct snib__claim *t = s->local->claim;
+    struct snib__request *rq = t && t->acquiring ? &t->acquiring->rq : NULL;
+    if (!e->batch.open || !rq || t->state != SNIB__CLAIM_ACQUIRING ||
+        rq->may_queue || rq->token || e->batch.count == UINT8_MAX) {
+        return;
+    }
+    s->batch = rq->batch = e->batch.number;
+    rq->index = e->batch.count++;
+    rq->all = e->batch.all;
+}

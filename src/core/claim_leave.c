@@ -1,0 +1,211 @@
+/* core/claim_leave.c — ending a local turn, a grant, a request.
+ *
+ * The last release of an owner passes the grant on inside the process (no
+ * request), or ends it and queues again in one step at the store (a yield),
+ * or gives it back. A request that nobody wants any more is cancelled. Until
+ * the store has answered, or everything of ours there has run out, the turn is
+ * LEAVING and the next acquire waits. */
+#include <assert.h>
+
+#include "core/claim_i.h"
+
+/* Give up what we have or asked for, and wait until it is surely gone. */
+void snib__claim_leave(struct snib__engine *e, snib_instant now,
+                       struct snib__claim *t)
+{
+    /* A copy of the acquire may be executed later than our lease lasts. */
+    bool late = t->acquiring != NULL || t->doubt || t->copies;
+    bool held = t->state == SNIB__CLAIM_HELD || t->state == SNIB__CLAIM_RISK;
+    snib_duration most = t->most;
+    SNIB__LIST_EACH (l, &t->local->waiting) {
+        SNIB__CONTAINER(l, struct snib__acquisition, link)->ended = !held;
+    }
+    if (late && most.ns < SNIB__NOT_AFTER_MS * INT64_C(1000000)) {
+        most = snib__ms(SNIB__NOT_AFTER_MS);
+    }
+    if (t->state != SNIB__CLAIM_LEAVING) {
+        e->leaving++;
+    }
+    t->state = SNIB__CLAIM_LEAVING;
+    t->gone_by = snib__after(now, most);
+    t->renew_at = SNIB__NEVER;
+    snib__claim_orphan(&t->renewing);
+    snib__unlink(&t->held);
+    snib__claim_start_end(e, now, t);
+}
+
+void snib__claim_start_end(struct snib__engine *e, snib_instant now,
+                           struct snib__claim *t)
+{
+    struct snib__pending *q = snib__pending_get(e, t->local);
+    if (!q) {
+        snib__claim_retry_at(e, now, t);
+        return;
+    }
+    t->renew_at = SNIB__NEVER;
+    t->ending = q;
+    q->claim = t;
+    q->rq.id[0] = t->id[0];
+    q->rq.id[1] = t->id[1];
+    q->rq.verb = t->acquiring || t->doubt ? SNIB__CANCEL : SNIB__RELEASE;
+    q->rq.token = q->rq.verb == SNIB__CANCEL ? t->prior : t->token0;
+    q->rq.lease = t->lease;
+    q->rq.limit = t->gone_by;
+    q->rq.resent = t->doubt || t->copies;
+    q->rq.background = t->ender == NULL;
+    snib__claim_arm(e, t);
+    snib__pending_start(e, q);
+}
+
+/* A writer that reads besides must not let another owner write meanwhile. */
+static bool has_upgrade_of(const struct snib__local_lock *local)
+{
+    SNIB__LIST_EACH (l, &local->own_claims) {
+        const struct snib__claim *t =
+            SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
+        if (t && t->holder) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* P7: what one local turn may do. */
+static bool may_pass(const struct snib__engine *e, const struct snib__claim *t,
+                     const struct snib__acquisition *to, snib_instant now)
+{
+    const struct snib__acquisition *from = t->holder;
+    snib_duration left = snib__between(now, t->deadline);
+    return t->state == SNIB__CLAIM_HELD && !t->hinted &&
+           t->token < t->token0 + t->reserve &&
+           snib__between(t->granted, now).ns <
+               SNIB__HAND_OVER_MS * INT64_C(1000000) &&
+           left.ns > t->lease.ns / 20 && left.ns <= t->lease.ns &&
+           !from->options.no_hand_over && !from->options.fixed &&
+           !to->options.no_hand_over && !to->options.fixed &&
+           to->options.lease.ns == t->lease.ns && snib__claim_fits(t, to) &&
+           !has_upgrade_of(t->local) &&
+           !snib__cycles_waits(e,
+                               from->owner); /* it told others: it holds this */
+}
+
+bool snib__claim_release(struct snib__engine *e, snib_instant now,
+                         struct snib__claim *t)
+{
+    struct snib__acquisition *s = t->holder,
+                             *next = snib__claim_first_waiting(t->local);
+    bool pass = next && may_pass(e, t, next, now);
+    t->want_renew = false;
+    if (next && pass) {
+        t->holder = NULL;
+        snib__acquisition_free(e, s);
+        t->token++;
+        e->counts.passes++;
+        snib__claim_serve(e, now, t, next);
+        return true;
+    }
+    t->holder = NULL;
+    t->aggressive = false;
+    /* End ours and queue again, in one step at the store. Not while a late copy
+     * of our acquire may still arrive: only a RELEASE leaves the tombstone that
+     * keeps it out (H12); who waits asks after that. Nor when the grant is said
+     * to have been ended: the answer to a RELEASE says whether it was. */
+    if (next && !t->copies && !t->hinted) {
+        snib__claim_orphan(&t->renewing);
+        snib__unlink(&t->held);
+        snib__acquisition_free(e, s);
+        snib__claim_acquire(e, now, t, t->token0);
+        return true;
+    }
+    s->state = SNIB__ACQ_ENDING;
+    t->ender = s;
+    snib__claim_leave(e, now, t);
+    return false;
+}
+
+void snib__claim_give_up(struct snib__engine *e, snib_instant now,
+                         struct snib__claim *t)
+{
+    if (t->adopter) { /* the acquisition has left already */
+        t->adopter = NULL;
+        snib__claim_over(e, now, t);
+        return;
+    }
+    switch ((snib__claim_state)t->state) {
+    case SNIB__CLAIM_ACQUIRING:
+        t->doubt = true;
+        snib__claim_leave(e, now, t);
+        break;
+    case SNIB__CLAIM_QUEUED:
+    case SNIB__CLAIM_CONFIRM:
+        snib__claim_leave(e, now, t);
+        break;
+    case SNIB__CLAIM_HELD:
+    case SNIB__CLAIM_RISK:
+    case SNIB__CLAIM_LEAVING:
+        break;
+    }
+}
+
+void snib__claim_ended(struct snib__engine *e, snib_instant now,
+                       struct snib__claim *t, snib_err err,
+                       const struct snib_error *detail)
+{
+    struct snib__acquisition *s;
+    while ((s = t->ender) && s->state == SNIB__ACQ_LEAVING) {
+        snib__acquisition_left(e, s, err != SNIB_ERR_UNKNOWN);
+    }
+    t->ender = NULL;
+    if (s) {
+        snib__acquisition_gone(e, s, err, detail);
+    }
+    snib__claim_over(e, now, t);
+}
+
+void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t, struct snib__pending *q)
+{
+    struct snib__request *rq = &q->rq;
+    struct snib_error why = {0};
+    snib_err err = SNIB_ERR_OK;
+    switch (rq->answer) {
+    case SNIB__NO: /* H31: ours until now, so an earlier copy ended it */
+        if (snib__reached(now, t->deadline) || rq->revoked) {
+            err = SNIB_ERR_LOST;
+        }
+        if (rq->revoked) { /* nobody has heard of that before */
+            why = q->error;
+            snib__explain_revoked(&why);
+        }
+        break;
+    case SNIB__DONE:
+        (void)snib__acquisition_had(e, now, t->ender, rq->granted);
+        break;
+    case SNIB__UNKNOWN:
+        t->doubt = t->doubt || rq->verb == SNIB__CANCEL;
+        rq->resent = true;
+        if (!snib__reached(now, t->gone_by)) {
+            snib__pending_start(e, q);
+            return;
+        }
+        err = SNIB_ERR_UNKNOWN;
+        break;
+    case SNIB__NOT_APPLIED:
+        t->ending = NULL;
+        snib__pending_put(e, q);
+        if (snib__reached(now, t->gone_by)) {
+            snib__claim_ended(e, now, t, SNIB_ERR_UNKNOWN, NULL);
+        } else {
+            snib__claim_retry_at(e, now, t);
+        }
+        return;
+    case SNIB__PENDING:
+    case SNIB__QUEUED:
+        assert(!"an end is answered once");
+        return;
+    }
+    t->ending = NULL;
+    t->doubt = false;
+    snib__pending_put(e, q);
+    snib__claim_ended(e, now, t, err, &why);
+}

@@ -1,0 +1,264 @@
+/* core/claim_renew.c — keeping what is held.
+ *
+ * A renewal moves the deadline from the instant of its own sending, and only
+ * forwards. One that got no answer is sent again at once; from then on the
+ * grant is at risk, until an answer or the deadline. It is so, too, as soon as
+ * the store says that a renewal cannot be sent, and when one stays unanswered
+ * for a sixth of the lease (request_ms, if that is less): whoever has work to
+ * end should not hear of a dead server by the deadline. */
+#include <assert.h>
+
+#include "core/claim_i.h"
+
+/* Renewals are rounded down to a 64th of the lease, so that those of many
+ * locks fall due together and travel in one batch. */
+snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease)
+{
+    int64_t grain = lease.ns / 64 > 0 ? lease.ns / 64 : 1;
+    snib_instant at = snib__after(from, (snib_duration){lease.ns / 3});
+    at.ns -= at.ns % grain;
+    return at;
+}
+
+void snib__claim_lose(struct snib__engine *e, snib_instant now,
+                      struct snib__claim *t, snib_cause why, bool gone)
+{
+    struct snib__acquisition *s = t->holder;
+    if (s) {
+        snib__claim_show(e, t, SNIB_LOST, why);
+        if (t->want_renew) {
+            s->err = SNIB_ERR_LOST;
+            snib__acquisition_tell(e, s, SNIB__NEWS_RENEWED);
+        }
+        s->state = SNIB__ACQ_DEAD;
+        snib__list_push(&snib__local_lock_home(t->local)->dead, &s->link);
+        t->holder = NULL;
+    }
+    t->want_renew = false;
+    /* One with a lock-delay is left to end by itself: a release would open the
+     * lock at once. One that is gone needs an end only while copies of its
+     * acquire may arrive: they would be let in (H12). */
+    if ((gone && !t->copies) || (s && t->delay.ns > 0)) {
+        snib__claim_over(e, now, t);
+    } else {
+        snib__claim_leave(e, now, t);
+    }
+}
+
+static bool held(const struct snib__claim *t)
+{
+    return t->state == SNIB__CLAIM_HELD || t->state == SNIB__CLAIM_RISK;
+}
+
+static bool is_fixed(const struct snib__claim *t)
+{
+    return t->holder && t->holder->options.fixed;
+}
+
+/* After so long a renewal that is not answered counts as one that fails. */
+static snib_duration silence(const struct snib__engine *e,
+                             const struct snib__claim *t)
+{
+    int64_t ns = t->lease.ns / 6;
+    return (snib_duration){ns < e->cfg.request.ns ? ns : e->cfg.request.ns};
+}
+
+void snib__claim_renew(struct snib__engine *e, snib_instant now,
+                       struct snib__claim *t)
+{
+    struct snib__pending *q = snib__pending_get(e, t->local);
+    if (!q) {
+        snib__claim_retry_at(e, now, t);
+        return;
+    }
+    t->renewing = q;
+    t->most = t->lease.ns > t->most.ns ? t->lease : t->most;
+    t->stale = false;
+    t->renew_at = held(t) ? snib__after(now, silence(e, t)) : SNIB__NEVER;
+    q->claim = t;
+    q->rq.id[0] = t->id[0];
+    q->rq.id[1] = t->id[1];
+    q->rq.verb = SNIB__RENEW;
+    q->rq.token = t->token0;
+    q->rq.lease = t->lease;
+    q->rq.background = true;
+    /* One that stood still may have less left at the store than it knows: at
+     * risk it is renewed, fixed or not. */
+    q->rq.only_asks =
+        t->state == SNIB__CLAIM_HELD && is_fixed(t) && !t->want_renew;
+    q->rq.listen = e->out.listens;
+    q->rq.limit = t->aggressive ? snib__after(now, e->cfg.request)
+                                : snib__later(t->deadline, now);
+    e->counts.renewals++;
+    snib__pending_start(e, q);
+    if (held(t)) {
+        snib__claim_arm(e, t);
+    }
+}
+
+/* Asked now; one that is not held yet is confirmed before it is served. A fixed
+ * lease is not renewed unasked: of it is asked only whether it stands. */
+void snib__claim_hint(struct snib__engine *e, snib_instant now,
+                      struct snib__claim *t)
+{
+    t->hinted = true;
+    if (t->renewing) {
+        t->stale = true;
+    } else if (held(t) && (e->pushes || !is_fixed(t))) {
+        snib__claim_renew(e, now, t);
+    }
+}
+
+/* A fixed lease stands, or stood when that was asked. */
+static void stands(struct snib__engine *e, snib_instant now,
+                   struct snib__claim *t)
+{
+    t->hinted = t->hinted && t->stale;
+    t->renew_at = SNIB__NEVER;
+    /* Who stood still meanwhile cannot tell when the store was asked. */
+    if (t->want_renew || t->hinted || t->state == SNIB__CLAIM_RISK) {
+        snib__claim_renew(e, now, t);
+    } else {
+        snib__acquisition_recovered(t->holder);
+        snib__claim_refuse_tries(e, t->local);
+    }
+    snib__claim_arm(e, t);
+}
+
+/* It was not ours for sure, and stands: who waits first takes it. */
+static void confirmed(struct snib__engine *e, snib_instant now,
+                      struct snib__claim *t, const struct snib__request *rq)
+{
+    struct snib__acquisition *s = snib__claim_first_waiting(t->local);
+    /* What stands may be left to end by itself: no longer than asked for. */
+    bool fits = snib__claim_fits(t, s) && rq->lease.ns <= s->options.lease.ns;
+    if (t->hinted || (fits && rq->lease.ns < s->options.lease.ns)) {
+        snib__claim_renew(e, now, t);
+        snib__claim_arm(e, t);
+        return;
+    }
+    if (t->adopter) {
+        assert(s == t->adopter);
+        s->options.slot = rq->slot;
+        t->adopter = NULL;
+        t->doubt = false;
+        if (e->floor < t->token0) {
+            e->floor = t->token0;
+        }
+    }
+    if (!fits || snib__reached(now, t->deadline)) {
+        (void)snib__acquisition_had(e, now, s, t->token);
+        snib__claim_leave(e, now, t);
+        return;
+    }
+    t->state = SNIB__CLAIM_HELD;
+    t->granted = now;
+    snib__list_push(&e->held, &t->held);
+    snib__claim_serve(e, now, t, s);
+}
+
+/* Who has it now may not be who it was renewed for. */
+static void renewed(struct snib__engine *e, snib_instant now,
+                    struct snib__claim *t, const struct snib__request *rq)
+{
+    bool confirms = t->state == SNIB__CLAIM_CONFIRM;
+    struct snib__acquisition *taker =
+        confirms ? snib__claim_first_waiting(t->local) : NULL;
+    t->lease = taker ? taker->options.lease : t->lease;
+    snib_duration left = rq->left.ns < t->lease.ns ? rq->left : t->lease;
+    snib_instant deadline = snib__before(snib__after(rq->valid_from, left),
+                                         snib__claim_allowance(left));
+    t->deadline = confirms ? deadline : snib__later(t->deadline, deadline);
+    t->renew_at = snib__claim_renewal_of(rq->valid_from, left);
+    t->hinted = t->hinted && t->stale;
+    if (t->adopter && snib__reached(now, t->deadline)) {
+        snib__claim_adopt_failed(e, now, t, SNIB_ERR_LOST,
+                                 NULL); /* over by now */
+        return;
+    }
+    if (confirms) {
+        confirmed(e, now, t, rq);
+        return;
+    }
+    if (snib__claim_check(e, now, t)) {
+        return;
+    }
+    t->state = SNIB__CLAIM_HELD;
+    snib__acquisition_recovered(t->holder);
+    snib__claim_show(e, t, SNIB_HELD, SNIB_CAUSE_NONE);
+    if (t->holder && t->holder->options.fixed) {
+        t->renew_at = SNIB__NEVER;
+    }
+    if (!t->hinted) {
+        snib__claim_refuse_tries(e, t->local); /* who waited for this answer */
+    }
+    if (t->want_renew && rq->lease.ns != t->lease.ns) {
+        snib__claim_renew(e, now, t); /* the caller wanted another length */
+    } else if (t->want_renew) {
+        t->want_renew = false;
+        t->holder->err = SNIB_ERR_OK;
+        snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
+    }
+    if (t->hinted && !t->renewing && (e->pushes || !is_fixed(t))) {
+        snib__claim_renew(e, now, t);
+    }
+    snib__claim_arm(e, t);
+}
+
+void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
+                                  struct snib__claim *t,
+                                  struct snib__pending *q)
+{
+    struct snib__request *rq = &q->rq;
+    if (rq->answer == SNIB__UNKNOWN) { /* re-sent at once (DESIGN 5) */
+        rq->resent = true;
+        t->doubt = t->doubt || t->adopter;
+        snib__pending_start(e, q);
+        if (!rq->only_asks) {
+            snib__acquisition_trouble(t->holder, q->error.text);
+            snib__claim_fails(e, t);
+            snib__claim_risk(e, now, t, SNIB_CAUSE_UNREACHABLE);
+        }
+        return;
+    }
+    t->renewing = NULL;
+    if (rq->answer == SNIB__DONE && rq->only_asks && held(t)) {
+        stands(e, now, t);
+    } else if (rq->answer == SNIB__DONE) {
+        renewed(e, now, t, rq);
+    } else if (t->adopter && rq->answer == SNIB__NO) {
+        snib__claim_adopt_failed(e, now, t, SNIB_ERR_LOST, &q->error);
+    } else if (t->adopter) { /* as any renewal that was asked for: once */
+        snib__claim_adopt_failed(e, now, t,
+                                 t->doubt  ? SNIB_ERR_UNKNOWN
+                                 : rq->err ? rq->err
+                                           : SNIB_ERR_UNREACHABLE,
+                                 &q->error);
+    } else if (rq->answer == SNIB__NO && t->state == SNIB__CLAIM_CONFIRM) {
+        (void)snib__acquisition_had(e, now, snib__claim_first_waiting(t->local),
+                                    t->token);
+        snib__claim_over(e, now, t);
+    } else if (rq->answer == SNIB__NO) {
+        if (rq->revoked) {
+            snib__acquisition_recovered(t->holder); /* of what was before */
+            snib__acquisition_trouble(t->holder, q->error.text);
+        }
+        snib__claim_lose(e, now, t,
+                         rq->revoked ? SNIB_CAUSE_REVOKED : SNIB_CAUSE_STOLEN,
+                         true);
+    } else { /* not applied: the store is unfit just now */
+        if (t->want_renew && t->holder) {
+            t->want_renew = false;
+            t->holder->err = rq->err ? rq->err : SNIB_ERR_UNREACHABLE;
+            snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
+        }
+        if (!rq->only_asks) {
+            snib__acquisition_trouble(t->holder, q->error.text);
+        }
+        if (!snib__claim_check(e, now, t)) {
+            snib__claim_fails(e, t);
+            snib__claim_retry_at(e, now, t);
+        }
+    }
+    snib__pending_put(e, q);
+}

@@ -1,0 +1,288 @@
+/* core/leave.c — giving up.
+ *
+ * Who gives up is told so when the store has confirmed that nothing of it is
+ * left there: then TIMEOUT and CANCELLED are the whole truth, and nobody who
+ * looks finds it in the queue. A store that is far or silent gets a twentieth
+ * of the patience for an answer, a fifth where nothing is known without it;
+ * then what is known has to do, and the rest goes on in the background. Only
+ * the last one of a turn has anything to be confirmed: the place at the store
+ * is the client's.
+ *
+ * A grant that the cancel meets at the store is given back, and was never held:
+ * TIMEOUT and CANCELLED stay the whole truth. Not for who only passes. A barrier
+ * that has opened with this party among those counted let the others through
+ * on the strength of it, and an open latch was open: that cannot be given back.
+ * So the answer to the cancel says what it met, and the party is told that it
+ * has passed. As long as there is no answer, it may have been counted at any
+ * moment since the store had it in its queue. */
+#include <assert.h>
+
+#include "base/error.h"
+#include "core/acquisition_i.h"
+#include "core/blocking.h"
+
+/* -- waiting for the store's word ---------------------------------------------------- */
+
+bool snib__acquisition_stay(struct snib__engine *e, snib_instant now,
+                            struct snib__acquisition *s, snib_err err,
+                            bool unsure)
+{
+    struct snib__claim *t = s->local->claim;
+    struct snib__store_state is;
+    snib_instant from = err == SNIB_ERR_TIMEOUT ? s->limit : now;
+    snib_instant until = snib__after(
+        from,
+        (snib_duration){e->cfg.request.ns /
+                        (unsure ? SNIB__UNSURE_PART : SNIB__CONFIRM_PART)});
+    snib__engine_store_state(e, now, &is);
+    assert(s->state == SNIB__ACQ_WAITING && !t->holder &&
+           (!t->ender || t->ender->state == SNIB__ACQ_LEAVING));
+    if (snib__reached(now, until) || is.err) {
+        return false;
+    }
+    snib__unlink(&s->link);
+    snib__unlink(&s->nested);
+    s->state = SNIB__ACQ_LEAVING;
+    s->err = err;
+    s->unsure = unsure;
+    if (t->ender) {
+        snib__list_insert(&t->ender->link, &s->link);
+    } else {
+        t->ender = s;
+    }
+    snib__heap_set(&e->acquisitions, &s->timer, until);
+    return true;
+}
+
+static snib_err outcome_of_left(const struct snib__acquisition *s,
+                                bool confirmed)
+{
+    return s->unsure && !confirmed ? SNIB_ERR_UNKNOWN : s->err;
+}
+
+/* It waits for its turn's end no more; others may. */
+static void stays_no_longer(struct snib__acquisition *s)
+{
+    struct snib__claim *t = s->local->claim;
+    if (t && t->ender == s) {
+        t->ender =
+            snib__linked(&s->link)
+                ? SNIB__CONTAINER(s->link.next, struct snib__acquisition, link)
+                : NULL;
+    }
+    snib__unlink(&s->link);
+}
+
+void snib__acquisition_left(struct snib__engine *e, struct snib__acquisition *s,
+                            bool confirmed)
+{
+    assert(s->state == SNIB__ACQ_LEAVING);
+    stays_no_longer(s);
+    snib__heap_remove(&e->acquisitions, &s->timer);
+    s->state = SNIB__ACQ_REFUSED;
+    snib__acquisition_explain(s, outcome_of_left(s, confirmed), NULL);
+    snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
+}
+
+bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
+                           struct snib__acquisition *s, int64_t token)
+{
+    if (!s || !s->options.passes || token <= 0 ||
+        (s->state != SNIB__ACQ_LEAVING && s->state != SNIB__ACQ_WAITING)) {
+        return false;
+    }
+    stays_no_longer(s);
+    snib__unlink(&s->link);
+    snib__unlink(&s->nested);
+    snib__heap_remove(&e->acquisitions, &s->timer);
+    s->state = SNIB__ACQ_DEAD;
+    s->holds = 1;
+    s->token = token;
+    s->since = now;
+    s->err = SNIB_ERR_OK;
+    s->shown = SNIB_LOST;
+    s->cause = SNIB_CAUSE_EXPIRED;
+    snib__list_push(&snib__local_lock_home(s->local)->dead, &s->link);
+    snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
+    return true;
+}
+
+/* -- giving up ---------------------------------------------------------------------- */
+
+/* What an acquisition that leaves may say: as long as others of this client stay, or
+ * the store has said "queued", it surely has nothing; but a party may have been
+ * counted since. One that adopts has a renewal under way, which may yet extend
+ * the grant. */
+static snib_err outcome_of_leaving(const struct snib__local_lock *local,
+                                   const struct snib__acquisition *s,
+                                   snib_err why)
+{
+    const struct snib__claim *t = local->claim;
+    if (t && t->adopter == s) {
+        return SNIB_ERR_UNKNOWN;
+    }
+    if (snib__list_empty(&local->waiting) && t &&
+        (t->state == SNIB__CLAIM_ACQUIRING ||
+         (s->options.kind == SNIB_BARRIER &&
+          (t->state == SNIB__CLAIM_QUEUED ||
+           t->state == SNIB__CLAIM_CONFIRM)))) {
+        return SNIB_ERR_UNKNOWN;
+    }
+    return why;
+}
+
+static void left(struct snib__engine *e, snib_instant now,
+                 struct snib__local_lock *local,
+                 const struct snib__acquisition *s)
+{
+    if (local->claim &&
+        (snib__list_empty(&local->waiting) || local->claim->adopter == s)) {
+        snib__claim_give_up(e, now, local->claim);
+    }
+}
+
+snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
+                            struct snib__acquisition *s, snib_err why)
+{
+    snib_err outcome;
+    if (s->state == SNIB__ACQ_LEAVING) {
+        outcome = outcome_of_left(s, false);
+        stays_no_longer(s);
+        snib__acquisition_free(e, s);
+        return outcome;
+    }
+    if (s->state != SNIB__ACQ_WAITING) {
+        return SNIB_ERR_OK;
+    }
+    struct snib__local_lock *local = s->local;
+    snib__unlink(&s->link);
+    outcome = outcome_of_leaving(local, s, why);
+    left(e, now, local, s);
+    snib__acquisition_free(e, s);
+    snib__engine_settle(e, now);
+    return outcome;
+}
+
+bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
+{
+    const struct snib__acquisition *s = snib__engine_acquisition(e, ticket);
+    const struct snib__claim *t = s ? s->local->claim : NULL;
+    return e->cfg.blocking && t && s->state == SNIB__ACQ_WAITING &&
+           t->state == SNIB__CLAIM_ACQUIRING && t->acquiring &&
+           snib__blocking_runs(&t->acquiring->rq);
+}
+
+/* The limit of an acquisition that waits. Behind another owner of this client the store
+ * is not what it waits for. */
+static snib_err outcome_of_limit(const struct snib__engine *e, snib_instant now,
+                                 const struct snib__acquisition *s,
+                                 snib_err why, struct snib_error *ret)
+{
+    const struct snib__claim *t = s->local->claim;
+    snib_err outcome = outcome_of_leaving(s->local, s, why);
+    if (outcome == SNIB_ERR_UNKNOWN && t && t->acquiring &&
+        t->acquiring->rq.misread) {
+        return snib__fail(ret, outcome, "%s", t->acquiring->error.text);
+    }
+    if (outcome == SNIB_ERR_UNKNOWN && t->state == SNIB__CLAIM_QUEUED) {
+        return snib__engine_unsure(e, now, ret);
+    }
+    if (outcome != why || !t || t->holder ||
+        (t->state != SNIB__CLAIM_QUEUED && t->state != SNIB__CLAIM_ACQUIRING)) {
+        return snib__fail_plain(ret, outcome);
+    }
+    return snib__engine_late(e, now, why, ret);
+}
+
+/* The last one that waits for a turn which is not granted yet takes what that
+ * has asked for along; what is told of it can be confirmed. So can the end of a
+ * grant that is given back, since it did not fit who waited first. */
+static bool takes_along(const struct snib__acquisition *s)
+{
+    const struct snib__claim *t = s->local->claim;
+    if (!t || t->adopter == s) {
+        return false;
+    }
+    return t->state == SNIB__CLAIM_LEAVING
+               ? s->ended && !s->options.passes &&
+                     (!t->ender || t->ender->state == SNIB__ACQ_LEAVING)
+               : snib__list_empty(&s->local->waiting) &&
+                     (t->state == SNIB__CLAIM_ACQUIRING ||
+                      t->state == SNIB__CLAIM_QUEUED ||
+                      t->state == SNIB__CLAIM_CONFIRM);
+}
+
+/* What s, which is off its local lock's list, is told of its giving up; OK: it stays
+ * for the store's word, or has passed. */
+static snib_err outcome_or_stay(struct snib__engine *e, snib_instant now,
+                                struct snib__acquisition *s, snib_err why,
+                                struct snib_error *ret)
+{
+    const struct snib__claim *t = s->local->claim;
+    if (t && t->state == SNIB__CLAIM_CONFIRM && !t->adopter &&
+        snib__acquisition_had(e, now, s, t->token)) {
+        return SNIB_ERR_OK;
+    }
+    bool late = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_BUSY;
+    snib_err outcome = late ? outcome_of_limit(e, now, s, why, ret)
+                            : outcome_of_leaving(s->local, s, why);
+    bool known = outcome == why || outcome == SNIB_ERR_UNKNOWN;
+    bool stays = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_CANCELLED ||
+                 why == SNIB_ERR_CLOSED;
+    if (stays && known && takes_along(s) &&
+        snib__acquisition_stay(e, now, s, why, outcome != why)) {
+        return SNIB_ERR_OK;
+    }
+    return late ? outcome : snib__fail_plain(ret, outcome);
+}
+
+snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
+                              struct snib__acquisition *s, snib_err why,
+                              struct snib_error *ret)
+{
+    if (s->state != SNIB__ACQ_WAITING) {
+        return snib__ok(ret);
+    }
+    snib__unlink(&s->link);
+    snib_err outcome = outcome_or_stay(e, now, s, why, ret);
+    left(e, now, s->local, s);
+    if (outcome) {
+        snib__acquisition_free(e, s);
+    }
+    snib__engine_settle(e, now);
+    return outcome ? outcome : snib__ok(ret);
+}
+
+/* The engine itself keeps the limit of an acquire that was started, and that
+ * of who waits for the store's word. */
+void snib__acquisition_due(struct snib__engine *e, snib_instant now,
+                           struct snib__acquisition *s)
+{
+    struct snib_error late;
+    if (s->state == SNIB__ACQ_LEAVING) {
+        snib__acquisition_left(e, s, false);
+        return;
+    }
+    if (snib__engine_is_run(e, s->ticket) &&
+        !snib__reached(now, snib__after(s->limit, snib__ms(SNIB__RUN_MS)))) {
+        snib__heap_set(&e->acquisitions, &s->timer,
+                       snib__after(now, snib__ms(2)));
+        return;
+    }
+    snib_err why = s->options.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
+    snib__unlink(&s->link);
+    snib_err outcome = outcome_or_stay(e, now, s, why, &late);
+    if (outcome) {
+        snib__acquisition_refuse(e, s, outcome, &late);
+    }
+    left(e, now, s->local, s);
+}
+
+void snib__acquisition_deadlock(struct snib__engine *e, snib_instant now,
+                                struct snib__acquisition *s,
+                                const struct snib_error *detail)
+{
+    struct snib__local_lock *local = s->local;
+    snib__acquisition_refuse(e, s, SNIB_ERR_DEADLOCK, detail);
+    left(e, now, local, s);
+}

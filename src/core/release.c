@@ -1,0 +1,244 @@
+/* core/release.c — what the holder of a ticket asks for: release, renew;
+ * export, abandon, adopt.
+ *
+ * An acquisition is looked at by the clock first: one past its deadline is lost now,
+ * whether a timer has run or not. Who asks with a ticket that is not held is
+ * told why not: it was released before, or our close has released it.
+ *
+ * A grant left behind has no acquisition any more. The owner that adopts it sits down
+ * with a turn in CONFIRM (core/claim.c), and has it once a renewal has shown
+ * that it stands. */
+#include "base/error.h"
+#include "core/acquisition_i.h"
+
+/* -- release and renew ----------------------------------------------------------------- */
+
+/* There is no grant of this ticket: its owner has released it, or our close
+ * has. */
+static snib_err fail_not_held(const struct snib__engine *e, uint64_t ticket,
+                              struct snib_error *reterr)
+{
+    if (ticket && e->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    return snib__fail(reterr, SNIB_ERR_NOT_HELD, "%s",
+                      ticket ? "this grant was released before"
+                             : "no grant (ticket 0)");
+}
+
+static snib_err live_acquisition(struct snib__engine *e, snib_instant now,
+                                 uint64_t ticket,
+                                 struct snib__acquisition **ret,
+                                 struct snib_error *reterr)
+{
+    struct snib__acquisition *s = snib__engine_acquisition(e, ticket);
+    *ret = NULL;
+    if (!s || (s->state != SNIB__ACQ_SERVED && s->state != SNIB__ACQ_DEAD)) {
+        return fail_not_held(e, ticket, reterr);
+    }
+    if (s->state == SNIB__ACQ_SERVED) {
+        snib__claim_check(e, now, s->local->claim);
+    }
+    *ret = s;
+    return SNIB_ERR_OK;
+}
+
+static snib_err fail_over(struct snib__engine *e, snib_instant now,
+                          const struct snib__acquisition *s,
+                          struct snib_error *reterr)
+{
+    char why[sizeof reterr->text];
+    snib__engine_explain(e, now, s, why, sizeof why);
+    return snib__fail(reterr, SNIB_ERR_LOST, "%s", why);
+}
+
+static snib_err check_owner(const struct snib__acquisition *s, uint64_t owner,
+                            struct snib_error *reterr)
+{
+    if (!(s->owner & SNIB__OWNER_FREE) && s->owner != owner &&
+        s->options.kind != SNIB_PERMITS) {
+        return snib__fail(
+            reterr, SNIB_ERR_WRONG_OWNER,
+            "another thread acquired this grant: release it "
+            "there, or acquire with an owner of snib_owner_new()");
+    }
+    return SNIB_ERR_OK;
+}
+
+snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
+                              uint64_t ticket, uint64_t owner,
+                              struct snib_error *later, void *user,
+                              struct snib__acquisition **ret,
+                              struct snib_error *reterr)
+{
+    struct snib__acquisition *s;
+    *ret = NULL;
+    snib_err err = live_acquisition(e, now, ticket, &s, reterr);
+    if (!err) {
+        err = check_owner(s, owner, reterr);
+    }
+    if (err) {
+        snib__engine_settle(e, now); /* it may be lost by now */
+        return err;
+    }
+    if (s->state == SNIB__ACQ_DEAD) {
+        err = fail_over(e, now, s, reterr);
+        if (--s->holds == 0) {
+            snib__acquisition_free(e, s);
+        }
+        snib__engine_settle(e, now);
+        return err;
+    }
+    if (--s->holds > 0) {
+        return snib__ok(reterr);
+    }
+    s->reterr = later;
+    s->user = user;
+    if (!snib__claim_release(e, now, s->local->claim)) {
+        *ret = s;
+    }
+    snib__engine_settle(e, now);
+    if (*ret && s->state == SNIB__ACQ_GONE) {
+        snib__acquisition_hush(s);
+    }
+    return snib__ok(reterr);
+}
+
+snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
+                            uint64_t ticket, snib_duration lease,
+                            struct snib__acquisition **ret,
+                            struct snib_error *reterr)
+{
+    struct snib__acquisition *s;
+    *ret = NULL;
+    snib_err err = live_acquisition(e, now, ticket, &s, reterr);
+    if (err) {
+        return err;
+    }
+    if (s->state == SNIB__ACQ_DEAD) {
+        snib__engine_settle(e, now);
+        return fail_over(e, now, s, reterr);
+    }
+    struct snib__claim *t = s->local->claim;
+    if (lease.ns > 0) {
+        t->lease = s->options.lease = lease;
+    }
+    t->want_renew = true;
+    if (!t->renewing) {
+        snib__claim_renew(e, now, t);
+    }
+    snib__engine_settle(e, now);
+    *ret = s;
+    return snib__ok(reterr);
+}
+
+/* -- grants left behind ----------------------------------------------------- */
+
+static snib_err check_fixed(const struct snib__acquisition *s,
+                            struct snib_error *reterr)
+{
+    if (s->state == SNIB__ACQ_SERVED && !s->options.fixed) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "only a grant of a fixed lease can be left behind");
+    }
+    return SNIB_ERR_OK;
+}
+
+snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
+                               uint64_t ticket, bool fixed, uint64_t ret_id[2],
+                               int64_t *ret_token, struct snib_error *reterr)
+{
+    struct snib__acquisition *s;
+    snib_err err = live_acquisition(e, now, ticket, &s, reterr);
+    if (!err && fixed) {
+        err = check_fixed(s, reterr);
+    }
+    if (!err && s->state == SNIB__ACQ_DEAD) {
+        err = fail_over(e, now, s, reterr);
+    }
+    if (!err) {
+        ret_id[0] = s->local->claim->id[0];
+        ret_id[1] = s->local->claim->id[1];
+        *ret_token = s->local->claim->token0;
+    }
+    snib__engine_settle(e, now);
+    return err ? err : snib__ok(reterr);
+}
+
+snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
+                                    uint64_t ticket, uint64_t owner,
+                                    struct snib_error *reterr)
+{
+    struct snib__acquisition *s;
+    snib_err err = live_acquisition(e, now, ticket, &s, reterr);
+    if (!err) {
+        err = check_owner(s, owner, reterr);
+    }
+    if (!err) {
+        err = check_fixed(s, reterr);
+    }
+    if (!err && s->state == SNIB__ACQ_DEAD) {
+        err = fail_over(e, now, s, reterr);
+        snib__acquisition_free(e, s);
+    } else if (!err) {
+        snib__claim_abandon(e, now, s->local->claim);
+    }
+    snib__engine_settle(e, now);
+    return err ? err : snib__ok(reterr);
+}
+
+/* Is an own claim of this client about that very grant? */
+static bool is_ours(const struct snib__local_lock *local, const uint64_t id[2])
+{
+    SNIB__LIST_EACH (l, &local->own_claims) {
+        const struct snib__claim *t =
+            SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
+        if (t && t->id[0] == id[0] && t->id[1] == id[1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
+                            struct snib__local_lock *local,
+                            const struct snib__acquire_spec *spec,
+                            const uint64_t id[2], int64_t token,
+                            struct snib__acquisition **ret,
+                            struct snib_error *reterr)
+{
+    *ret = NULL;
+    if (e->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    if ((local->claim && snib__is_exclusive((uint8_t)spec->kind)) ||
+        is_ours(local, id)) {
+        return snib__fail(reterr, SNIB_ERR_BUSY,
+                          "this client holds that lock, waits for it or gives "
+                          "it back just now");
+    }
+    snib_err err = snib__acquisition_unwound(local, spec->owner, reterr);
+    if (err) {
+        return err;
+    }
+    bool own_claim = !snib__is_exclusive((uint8_t)spec->kind);
+    if (own_claim && !(local = snib__own_claim_new(e, local))) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
+    if (s) {
+        snib__claim_adopt(e, now, local->claim, s, id, token);
+    }
+    if (own_claim) {
+        snib__local_lock_drop(e, local);
+    }
+    if (!s) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    snib__engine_settle(e, now);
+    if (s->state != SNIB__ACQ_WAITING) {
+        snib__acquisition_hush(s);
+    }
+    *ret = s;
+    return SNIB_ERR_OK;
+}

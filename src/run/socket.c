@@ -1,0 +1,311 @@
+/* run/socket.c — connections: run's end of the engine's channels.
+ *
+ *   DOWN --open, a name--> RESOLVING --resolver--> CONNECTING --> UP
+ *     ^--open, an address-----------------------^   |            |
+ *     +---------- refused, shut, closed by the peer --------------+
+ *
+ * A descriptor is closed by nobody while a thread may be asleep in ppoll on
+ * it: its number could be given to another file of the process meanwhile, and
+ * the reader would read that. So shutting a line whose reader sleeps only
+ * marks it, shuts the socket down and rings; the reader closes it. The background thread
+ * is no such reader: epoll forgets closed descriptors by itself.
+ *
+ * The bell of a blocking store is a line too (SNIB__NOTIFIER_SOCKET); its
+ * descriptor is the store's. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "run/inside.h"
+
+void snib__sockets_init(struct snib_client *c)
+{
+    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
+        c->sock[i].fd = c->sock[i].waker = -1;
+        c->sock[i].lazy = SNIB__NEVER;
+    }
+}
+
+static void feed(struct snib__step *s, snib__input_kind kind, uint32_t i,
+                 const void *bytes, size_t size)
+{
+    struct snib__input in = {
+        .kind = kind, .conn = (uint8_t)i, .bytes = bytes, .size = size};
+    snib__engine_input(s->c->engine, s->now, &in);
+}
+
+static void feed_refused(struct snib__step *s, uint32_t i, const char *why,
+                         bool hopeless)
+{
+    struct snib__input in = {.kind = SNIB__IN_REFUSED,
+                             .conn = (uint8_t)i,
+                             .hopeless = hopeless,
+                             .bytes = why,
+                             .size = strlen(why)};
+    struct snib__socket *l = &s->c->sock[i];
+    l->state = SNIB__SOCKET_DOWN;
+    snib__free(l->addresses);
+    l->addresses = NULL;
+    snib__roles_idle(&s->c->roles, i);
+    snib__engine_input(s->c->engine, s->now, &in);
+}
+
+/* What a line needs once and keeps. */
+snib_err snib__socket_furnish(struct snib_client *c, uint32_t i)
+{
+    struct snib__socket *l = &c->sock[i];
+    if (!l->in && i != SNIB__NOTIFIER_SOCKET &&
+        !(l->in = snib__alloc(SNIB__SOCKET_IN))) {
+        return SNIB_ERR_NOMEM;
+    }
+    if (l->waker < 0) {
+        l->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    }
+    return l->waker < 0 ? SNIB_ERR_LIMIT : SNIB_ERR_OK;
+}
+
+void snib__socket_notifier(struct snib_client *c)
+{
+    int fd = c->blocking ? c->blocking->notifier_fd(c->instance) : -1;
+    struct snib__socket *l = &c->sock[SNIB__NOTIFIER_SOCKET];
+    if (l->fd == fd || c->stopped ||
+        snib__socket_furnish(c, SNIB__NOTIFIER_SOCKET)) {
+        return; /* without it the poll finds out */
+    }
+    l->fd = fd;
+    l->state = fd < 0 ? SNIB__SOCKET_DOWN : SNIB__SOCKET_UP;
+    l->watched = false;
+    l->armed = 0;
+    snib__loop_watch(c, SNIB__NOTIFIER_SOCKET);
+}
+
+static void opened(struct snib__step *s, uint32_t i)
+{
+    struct snib__socket *l = &s->c->sock[i];
+    l->state = SNIB__SOCKET_UP;
+    snib__free(l->addresses);
+    l->addresses = NULL;
+    feed(s, SNIB__IN_OPENED, i, NULL, 0);
+}
+
+/* Try the addresses that are left; last: why the one before failed. */
+static void connect_next(struct snib__step *s, uint32_t i, int last)
+{
+    struct snib__socket *l = &s->c->sock[i];
+    while (l->addresses->next < l->addresses->count) {
+        int fd = -1;
+        last = snib__net_connect(&l->addresses->v[l->addresses->next++],
+                                 s->c->request, &fd);
+        if (fd >= 0) {
+            l->fd = fd;
+            l->state = SNIB__SOCKET_CONNECTING;
+            l->watched = l->blocked = false;
+            l->armed = 0;
+            if (!last) {
+                opened(s, i);
+            }
+            snib__loop_watch(s->c, i);
+            return;
+        }
+    }
+    feed_refused(s, i, strerror(last), false);
+}
+
+void snib__socket_open(struct snib__step *s, uint32_t i)
+{
+    struct snib_client *c = s->c;
+    struct snib__socket *l = &c->sock[i];
+    if (l->state != SNIB__SOCKET_DOWN || l->closing) {
+        return;
+    }
+    l->addresses = snib__alloc(sizeof *l->addresses);
+    if (!l->addresses || snib__socket_furnish(c, i)) {
+        feed_refused(s, i, "out of memory or descriptors", false);
+        return;
+    }
+    switch (snib__net_address(c->out->conn[i].address, &l->addresses->v[0])) {
+    case SNIB__ADDRESS_BAD:
+        feed_refused(s, i, "not an address", true);
+        return;
+    case SNIB__ADDRESS_NAME:
+        l->state = SNIB__SOCKET_RESOLVING;
+        if (!snib__resolve_start(c, i)) {
+            feed_refused(s, i, "no thread to look up the host name", false);
+        }
+        return;
+    case SNIB__ADDRESS_READY:
+        l->addresses->count = 1;
+        connect_next(s, i, 0);
+        return;
+    }
+}
+
+void snib__socket_resolved(struct snib__step *s, uint32_t i,
+                           const struct snib__addresses *found)
+{
+    struct snib__socket *l = &s->c->sock[i];
+    if (l->state != SNIB__SOCKET_RESOLVING) {
+        return; /* shut meanwhile */
+    }
+    if (found->count) {
+        *l->addresses = *found;
+        connect_next(s, i, 0);
+    } else {
+        feed_refused(s, i, found->why, found->no_such);
+    }
+}
+
+static void drop_fd(struct snib__step *s, uint32_t i)
+{
+    struct snib__socket *l = &s->c->sock[i];
+    if (l->fd >= 0) {
+        close(l->fd); /* leaves the epoll set by itself */
+    }
+    l->fd = -1;
+    l->watched = l->blocked = l->closing = false;
+    l->armed = 0;
+    l->state = SNIB__SOCKET_DOWN;
+    l->lazy = SNIB__NEVER;
+}
+
+void snib__socket_connected(struct snib__step *s, uint32_t i)
+{
+    struct snib__socket *l = &s->c->sock[i];
+    int err = snib__net_connected(l->fd);
+    if (err == EINPROGRESS) {
+        return;
+    }
+    if (!err) {
+        opened(s, i);
+        return;
+    }
+    struct snib__addresses *addresses = l->addresses;
+    l->addresses = NULL;
+    drop_fd(s, i);
+    l->addresses = addresses;
+    connect_next(s, i, err);
+}
+
+void snib__socket_close(struct snib__step *s, uint32_t i)
+{
+    drop_fd(s, i);
+    snib__free(s->c->sock[i].addresses);
+    s->c->sock[i].addresses = NULL;
+    snib__roles_idle(&s->c->roles, i);
+    feed(s, SNIB__IN_CLOSED, i, NULL, 0);
+}
+
+void snib__socket_shut(struct snib__step *s, uint32_t i)
+{
+    struct snib__socket *l = &s->c->sock[i];
+    switch ((snib__socket_state)l->state) {
+    case SNIB__SOCKET_DOWN:
+        return;
+    case SNIB__SOCKET_RESOLVING:
+        l->state = SNIB__SOCKET_DOWN;
+        snib__free(l->addresses);
+        l->addresses = NULL;
+        feed(s, SNIB__IN_CLOSED, i, NULL, 0);
+        return;
+    case SNIB__SOCKET_CONNECTING:
+    case SNIB__SOCKET_UP:
+        if (l->asleep) {
+            l->closing = true;
+            (void)shutdown(l->fd, SHUT_RDWR);
+            snib__socket_wake(s, i);
+        } else {
+            snib__socket_close(s, i);
+        }
+        return;
+    }
+}
+
+bool snib__socket_flush(struct snib__step *s, uint32_t i)
+{
+    struct snib__socket *l = &s->c->sock[i];
+    struct snib__buf *out = &s->c->out->conn[i].out;
+    while (l->state == SNIB__SOCKET_UP && !l->closing && snib__buf_size(out)) {
+        long n =
+            snib__net_send(l->fd, snib__buf_bytes(out), snib__buf_size(out));
+        if (n >= 0) {
+            snib__buf_consume(out, (size_t)n);
+            l->blocked = false;
+        } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
+            if (!l->blocked) {
+                l->blocked = true;
+                if (l->asleep) { /* to poll for room */
+                    snib__socket_wake(s, i);
+                }
+            }
+            return true;
+        } else {
+            snib__socket_shut(s, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+void snib__socket_received(struct snib__step *s, uint32_t i, long n)
+{
+    if (n > 0) {
+        feed(s, SNIB__IN_BYTES, i, s->c->sock[i].in, (size_t)n);
+    } else if (n != -EAGAIN && n != -EWOULDBLOCK) {
+        snib__socket_close(s, i);
+    }
+}
+
+/* Nobody needs them any more; who sleeps at one finds its end there. */
+void snib__sockets_end(struct snib_client *c)
+{
+    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
+        if (c->sock[i].fd >= 0 && i != SNIB__NOTIFIER_SOCKET) {
+            (void)shutdown(c->sock[i].fd, SHUT_RDWR);
+        }
+    }
+}
+
+void snib__sockets_free(struct snib_client *c)
+{
+    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
+        struct snib__socket *l = &c->sock[i];
+        if (l->fd >= 0 && i != SNIB__NOTIFIER_SOCKET) {
+            close(l->fd);
+        }
+        if (l->waker >= 0) {
+            close(l->waker);
+        }
+        snib__free(l->addresses);
+        snib__free(l->in);
+        *l = (struct snib__socket){.fd = -1, .waker = -1, .lazy = SNIB__NEVER};
+    }
+}
+
+void snib__sockets_need(const struct snib_client *c, uint32_t *ret_replies,
+                        uint32_t *ret_pushes)
+{
+    uint32_t replies = 0, pushes = 0;
+    for (uint32_t i = 0; i < c->out->conns; i++) {
+        const struct snib__socket *l = &c->sock[i];
+        const struct snib__conn *conn = &c->out->conn[i];
+        if (l->fd < 0) {
+            continue;
+        }
+        if (conn->awaited || l->state == SNIB__SOCKET_CONNECTING ||
+            l->blocked || l->closing) {
+            replies |= 1u << i;
+        } else if (conn->pushes) {
+            pushes |= 1u << i;
+        }
+    }
+    if (c->sock[SNIB__NOTIFIER_SOCKET].fd >= 0) {
+        pushes |= 1u << SNIB__NOTIFIER_SOCKET;
+    }
+    *ret_replies = replies;
+    *ret_pushes = pushes;
+}

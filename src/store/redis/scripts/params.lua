@@ -1,0 +1,93 @@
+-- params.lua: read or change what a lock is besides its holders: the size of a
+-- semaphore, the count of a latch. A closed latch keeps everybody out; who
+-- waits and now fits is granted before this returns.
+--
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 this request's mark
+--       7 terms
+-- ARGV  1 client  2 request: 32 bytes each  3 what  4 number, to 10^9, and of
+--       add from -10^9  5 not_after (server ms)
+--       what: get · size n (set) · init n (set if it has none) · add n (more,
+--       or less) · gate n (close a latch that is open) · down n (count down)
+--       · open (a latch)
+-- Reply {1 or 0: it was not to be, now, size or -1, permits in use, gate,
+--        waiters}
+--       {4, now}        too late, or a strange not_after
+--       {6, now, size}  the size would fall below 0 or grow beyond bounds
+--       {9, now}        the semaphore has no size
+local H, T, Q, W, A, X, C =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local call, fmt = redis.call, string.format
+local client, request, what = ARGV[1], ARGV[2], ARGV[3]
+local n, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
+local most = 1000000000
+if #KEYS ~= 7 or #ARGV ~= 5 or #client ~= 32 or #request ~= 32
+    or not string.find(ARGV[4], '^-?%d+$') or ARGV[4] == '-0'
+    or math.abs(n) > most or (n < 0 and what ~= 'add')
+    or not string.find(ARGV[5], '^%d+$') or string.find(what, '%A')
+    or not string.find(' get size init add gate down open ',
+        ' ' .. what .. ' ', 1, true) then
+    return redis.error_reply('SNIBARG params: bad arguments')
+end
+-- @include enter
+-- @include settle
+-- Reading.
+clock()
+if what ~= 'get' and (now > not_after or not_after > now + 10000) then
+    return {4, now}
+end
+memory()
+survey(call('HGETALL', H))
+terms()
+local done, seen = 1, call('GET', X)
+local old_size, old_gate = size, gate
+if seen then -- this is a repeat
+    done, what = tonumber(seen) or 0, 'get'
+elseif what == 'size' or (what == 'init' and not size) then
+    size = n
+elseif what == 'add' then
+    if not size then
+        return {9, now}
+    elseif size + n < 0 or size + n > most then
+        return {6, now, size}
+    end
+    size = size + n
+elseif what == 'gate' and gate == 0 then
+    gate = n
+elseif what == 'down' and gate > 0 then
+    gate = math.max(gate - n, 0)
+elseif what == 'open' then
+    gate = 0
+elseif what ~= 'get' then
+    done = 0
+end
+local changed = size ~= old_size or gate ~= old_gate
+if changed then
+    walk()
+end
+local used, waiting = live and live.used or 0, call('ZCARD', Q)
+if bad then
+    return redis.error_reply(bad)
+end
+
+-- Writing.
+if what ~= 'get' then
+    call('DEL', X)
+end
+if changed then
+    sweep()
+    if size then
+        call('HSET', C, 'size', fmt('%.0f', size), 'gate', fmt('%.0f', gate))
+        call('PEXPIRE', C, '2592000000')
+    elseif gate > 0 then
+        call('HSET', C, 'gate', fmt('%.0f', gate))
+        call('PEXPIRE', C, '2592000000')
+    else
+        call('DEL', C)
+    end
+    hand()
+end
+if what ~= 'get' then
+    call('SET', X, done, 'PX', '10000')
+end
+tell()
+return {done, now, size or -1, used, gate, waiting}

@@ -1,0 +1,501 @@
+/* store/redis/send.c — which line a request goes out on, when, and its end.
+ *
+ * A request is unsent, in flight, or waiting (queue.c). Its one timer is at
+ * the earlier of its limit and the next thing to do for it. Whatever is
+ * *definitely not applied* and passes by itself is sent again here until the
+ * limit; whatever may have been applied is told as unknown. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "store/redis/redis_i.h"
+
+static struct snib__request *of_link(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__request, link);
+}
+
+static void mark(struct snib__request *rq, int set, int clear)
+{
+    rq->conn = (uint8_t)((rq->conn & ~clear) | set);
+}
+
+static bool up(const struct snib__redis *s, int i)
+{
+    return s->session[i].state == SESSION_READY && !s->session[i].doomed;
+}
+
+/* -- ends -------------------------------------------------------------------- */
+
+void snib__request_finish(struct snib__redis *s, struct snib__request *rq,
+                          snib__answer answer)
+{
+    if (rq->conn & M_UNSENT) {
+        snib__unlink(&rq->link);
+    }
+    if (rq->conn & M_FLIGHT) {
+        snib__session_forget(s, rq);
+    }
+    snib__queue_unmark(s, rq);
+    if (snib__redis_inspects(rq)) {
+        snib__inspect_end(s, rq);
+    }
+    snib__unlink(&rq->own);
+    snib__heap_remove(&s->timers, &rq->timer);
+    rq->conn &= M_CONN;
+    rq->answer = answer;
+    if (answer == SNIB__DONE || answer == SNIB__NO) {
+        rq->misread = 0;
+    }
+    s->owned--;
+    if (!snib__linked(&rq->link)) { /* else: its interim answer is there    */
+        snib__list_push(&s->out->answered, &rq->link);
+    }
+}
+
+void snib__request_fail(struct snib__redis *s, struct snib__request *rq,
+                        snib__answer answer, snib_err err, const char *text)
+{
+    rq->err = err;
+    if (text && *text) {
+        snib__fail(rq->reterr, err, "%s", text);
+    } else {
+        snib__fail_plain(rq->reterr, err);
+    }
+    if (rq->verb == SNIB__DOCTOR && rq->result) {
+        snib__doctor_failed(rq, err, text);
+    }
+    snib__request_finish(s, rq, answer);
+}
+
+void snib__request_misread(struct snib__redis *s, struct snib__request *rq)
+{
+    snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE, SNIB__MISREAD);
+}
+
+void snib__request_fail_unsent(struct snib__redis *s, snib_err err,
+                               const char *text)
+{
+    for (int k = 0; k < 2; k++) {
+        struct snib__link *l;
+        while ((l = snib__list_first(&s->unsent[k]))) {
+            snib__request_fail(s, of_link(l), SNIB__NOT_APPLIED, err, text);
+        }
+    }
+}
+
+void snib__request_fail_callers(struct snib__redis *s, snib_err err,
+                                const char *text)
+{
+    struct snib__link *l;
+    if (up(s, CALLERS) || up(s, BACKGROUND)) {
+        return;
+    }
+    while ((l = snib__list_first(&s->unsent[0]))) {
+        snib__request_fail(s, of_link(l), SNIB__NOT_APPLIED, err, text);
+    }
+    snib__queue_end(s, err, text);
+}
+
+void snib__request_fail_once(struct snib__redis *s, snib_err err,
+                             const char *text)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &s->unsent[0]) {
+        if (of_link(l)->once && !of_link(l)->resent) {
+            snib__request_fail(s, of_link(l), SNIB__NOT_APPLIED, err, text);
+        }
+    }
+}
+
+/* The limit has passed. */
+static void give_up(struct snib__redis *s, struct snib__request *rq)
+{
+    const struct session *l = &s->session[CALLERS];
+    if (rq->misread && !(rq->conn & M_QUEUED)) { /* also beside a repeat */
+        snib__request_misread(s, rq);
+    } else if (rq->conn & (M_FLIGHT | M_QUEUED)) {
+        snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
+                           "no answer within the time allowed");
+    } else if (rq->conn & M_HELD) {
+        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
+    } else if (rq->err == SNIB_ERR_BUSY) { /* has spun until now */
+        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
+    } else if (rq->err) { /* retried in vain; reterr says why */
+        snib__request_finish(s, rq, SNIB__NOT_APPLIED);
+    } else if (l->err) {
+        snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
+    } else {
+        char text[sizeof l->text];
+        snprintf(text, sizeof text,
+                 "no connection to %.*s within the time allowed", ADDRESS_SHOWN,
+                 s->out->conn[CALLERS].address);
+        snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
+                           text);
+    }
+}
+
+/* -- lines ------------------------------------------------------------------- */
+
+/* Background' requests prefer the background thread's line and take whichever is up;
+ * callers' requests take the background thread's when their own is not there. */
+int snib__send_on(struct snib__redis *s, snib_instant now, bool background)
+{
+    int first = background ? BACKGROUND : CALLERS,
+        second = background ? CALLERS : BACKGROUND;
+    if (up(s, first)) {
+        return first;
+    }
+    snib__session_want(s, now, first);
+    if (up(s, second)) {
+        return second;
+    }
+    snib__session_want(s, now, CALLERS);
+    return -1;
+}
+
+/* The limit may move later while it waits: others of its client join. */
+static void limit_timer(struct snib__redis *s, struct snib__request *rq)
+{
+    snib__heap_set(&s->timers, &rq->timer, rq->limit);
+}
+
+static void fly(struct snib__redis *s, snib_instant now, int i,
+                struct snib__request *rq, enum snib__script script, bool last)
+{
+    struct session *l = &s->session[i];
+    struct flight f = {.rq = rq,
+                       .id = {rq->id[0], rq->id[1]},
+                       .sent = now,
+                       .job = JOB_REQUEST,
+                       .script = (uint8_t)(script + 1),
+                       .verb = (uint8_t)rq->verb,
+                       .last = last};
+    if (rq->conn & M_UNSENT) {
+        snib__unlink(&rq->link);
+    }
+    mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
+    limit_timer(s, rq);
+    snib__session_push(s, i, &f);
+    if (l->loaded[script] == MUST_LOAD && last) {
+        struct session *other =
+            &s->session[i == CALLERS ? BACKGROUND : CALLERS];
+        l->loaded[script] = l->number;
+        if (other->loaded[script] == MUST_LOAD) {
+            other->loaded[script] = 0; /* one text is enough */
+        }
+    }
+}
+
+static bool must_load(struct snib__redis *s, int i, enum snib__script script)
+{
+    return s->session[i].loaded[script] == MUST_LOAD;
+}
+
+static void number_poll(struct snib__redis *s, snib_instant now,
+                        struct snib__request *rq)
+{
+    if (++s->poll == 0) {
+        s->poll = 1;
+    }
+    rq->poll[1] = rq->poll[0];
+    rq->poll[0].number = s->poll;
+    rq->poll[0].sent = now;
+}
+
+/* A run of renewals travels as one script call. */
+static void send_renewals(struct snib__redis *s, snib_instant now, int i,
+                          struct snib__list *list)
+{
+    struct snib__buf *out = &s->out->conn[i].out;
+    struct snib__request *renewals[RENEWALS_MAX];
+    uint32_t count = 0, bytes = 0;
+    SNIB__LIST_EACH (l, list) {
+        struct snib__request *rq = of_link(l);
+        if (rq->verb != SNIB__RENEW || rq->floor || count == RENEWALS_MAX) {
+            break; /* a look has no name */
+        }
+        bytes += 2 * rq->name->safe_size + 100;
+        if (count && bytes > RENEWALS_BYTES) {
+            break;
+        }
+        renewals[count++] = rq;
+    }
+    while (count > 1 && !snib__session_has_room(s, i, count)) {
+        count /= 2;
+    }
+    bool full = must_load(s, i, SNIB__SCRIPT_RENEW);
+    snib__encode_renew_head(s, out, count, full);
+    for (uint32_t k = 0; k < count; k++) {
+        snib__encode_renew_keys(out, renewals[k]);
+    }
+    snib__resp_arg(out, s->client, 32);
+    for (uint32_t k = 0; k < count; k++) {
+        snib__encode_renew_args(out, renewals[k]);
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        fly(s, now, i, renewals[k], SNIB__SCRIPT_RENEW, k + 1 == count);
+    }
+}
+
+static bool together(const struct snib__request *a,
+                     const struct snib__request *b)
+{
+    return b->verb == SNIB__ACQUIRE && b->batch == a->batch && !b->resent;
+}
+
+/* The batch of the first one that is there by now, in its order (a repeat
+ * after NOSCRIPT comes the other way round), as one script call. False: it is
+ * alone, or there is no room. */
+static bool send_several(struct snib__redis *s, snib_instant now, int i,
+                         struct snib__list *list)
+{
+    struct snib__request *rq[BATCH_MAX];
+    struct snib__request *first = of_link(snib__list_first(list));
+    uint32_t count = 0;
+    if (!first->batch || !together(first, first)) {
+        return false;
+    }
+    SNIB__LIST_EACH (l, list) {
+        struct snib__request *one = of_link(l);
+        if (count == BATCH_MAX || !together(first, one)) {
+            break;
+        }
+        uint32_t at = count++;
+        for (; at && rq[at - 1]->index > one->index; at--) {
+            rq[at] = rq[at - 1];
+        }
+        rq[at] = one;
+    }
+    if (count < 2 || !snib__session_has_room(s, i, count)) {
+        return false;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        number_poll(s, now, rq[k]);
+    }
+    snib__encode_several(s, &s->out->conn[i].out, rq, count,
+                         must_load(s, i, SNIB__SCRIPT_SEVERAL));
+    for (uint32_t k = 0; k < count; k++) {
+        fly(s, now, i, rq[k], SNIB__SCRIPT_SEVERAL, k + 1 == count);
+    }
+    return true;
+}
+
+/* A subscription comes first, and who spins does without: but a reader that is
+ * to become the writer has its index, as another such one must see it, or each
+ * would wait for the other to stop reading. */
+static bool may_queue(const struct snib__redis *s,
+                      const struct snib__request *rq)
+{
+    if ((rq->conn & M_QUEUED) || !rq->may_queue) {
+        return rq->conn & M_QUEUED;
+    }
+    if (rq->spin || s->spin) {
+        return rq->kind != SNIB_READ && (rq->upgrade_of[0] | rq->upgrade_of[1]);
+    }
+    return s->session[SUBS].state == SESSION_READY;
+}
+
+static void send_on(struct snib__redis *s, snib_instant now, int i,
+                    struct snib__request *rq)
+{
+    struct snib__buf *out = &s->out->conn[i].out;
+    enum snib__script script = SNIB__SCRIPT_ACQUIRE;
+    bool full;
+    switch (rq->verb) {
+    case SNIB__ACQUIRE:
+        number_poll(s, now, rq);
+        full = must_load(s, i, script);
+        snib__encode_acquire(s, out, rq, full, may_queue(s, rq));
+        break;
+    case SNIB__RELEASE:
+        script = SNIB__SCRIPT_RELEASE;
+        full = must_load(s, i, script);
+        snib__encode_release(s, out, rq, full,
+                             rq->resent || now.ns < s->copies_until.ns ||
+                                 snib__session_copy_due(s, rq->id));
+        break;
+    case SNIB__CANCEL:
+        script = SNIB__SCRIPT_CANCEL;
+        full = must_load(s, i, script);
+        snib__encode_cancel(s, out, rq, full);
+        break;
+    case SNIB__FORCE:
+        script = SNIB__SCRIPT_FORCE;
+        full = must_load(s, i, script);
+        snib__encode_force(s, out, rq, full);
+        break;
+    case SNIB__PARAMS:
+        number_poll(s, now, rq);
+        script = SNIB__SCRIPT_PARAMS;
+        full = must_load(s, i, script);
+        snib__encode_params(s, out, rq, full);
+        break;
+    case SNIB__VALUE_GET:
+        script = SNIB__SCRIPT_VALUE_GET;
+        snib__encode_value_get(out, rq, must_load(s, i, script));
+        break;
+    case SNIB__VALUE_PUT:
+    case SNIB__VALUE_DELETE:
+        script = SNIB__SCRIPT_VALUE_PUT;
+        snib__encode_value_put(s, now, out, rq, must_load(s, i, script));
+        break;
+    case SNIB__INSPECT:
+    case SNIB__LIST:
+    case SNIB__DOCTOR:
+        snib__unlink(&rq->link);
+        mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
+        limit_timer(s, rq);
+        if (!snib__inspect_send(s, now, i, rq)) {
+            snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+        }
+        return;
+    case SNIB__RENEW: /* with a floor; the others: send_renewals */
+        script = SNIB__SCRIPT_KEEP;
+        full = must_load(s, i, script);
+        snib__encode_keep(s, out, now, rq, full);
+        break;
+    }
+    fly(s, now, i, rq, script, true);
+}
+
+bool snib__send_now(struct snib__redis *s, snib_instant now,
+                    struct snib__request *rq)
+{
+    int i = snib__send_on(s, now, rq->background);
+    if (i < 0 || !snib__session_has_room(s, i, 1)) {
+        return false;
+    }
+    send_on(s, now, i, rq);
+    return true;
+}
+
+void snib__send_flush(struct snib__redis *s, snib_instant now)
+{
+    for (int k = 1; k >= 0; k--) {
+        struct snib__link *l;
+        while ((l = snib__list_first(&s->unsent[k]))) {
+            int i = snib__send_on(s, now, k == 1);
+            if (i < 0 || !snib__session_has_room(s, i, 1)) {
+                break;
+            }
+            if (of_link(l)->verb == SNIB__RENEW && !of_link(l)->floor) {
+                send_renewals(s, now, i, &s->unsent[k]);
+            } else if (!send_several(s, now, i, &s->unsent[k])) {
+                send_on(s, now, i, of_link(l));
+            }
+        }
+    }
+}
+
+/* -- beginning, repeating ------------------------------------------------------ */
+
+static void unsent(struct snib__redis *s, struct snib__request *rq, bool front)
+{
+    struct snib__list *list = &s->unsent[rq->background];
+    mark(rq, M_UNSENT, M_RETRY);
+    if (front) {
+        snib__list_push_front(list, &rq->link);
+    } else {
+        snib__list_push(list, &rq->link);
+    }
+}
+
+/* CANCEL ends the ACQUIRE of its id, if that is still ours: what became of
+ * it at the server, the cancel settles. */
+static void cancel(struct snib__redis *s, const uint64_t id[2])
+{
+    struct snib__request *rq = snib__queue_find(s, id);
+    if (rq) {
+        bool sent = rq->conn & (M_FLIGHT | M_QUEUED);
+        snib__request_fail(s, rq, sent ? SNIB__UNKNOWN : SNIB__NOT_APPLIED,
+                           SNIB_ERR_CANCELLED, NULL);
+    }
+    snib__queue_abandon(s, id);
+}
+
+/* 20 ms and doubled to 1 s, with jitter. */
+static int64_t misread_pause(struct snib__redis *s,
+                             const struct snib__request *rq)
+{
+    int64_t ms = (int64_t)REST_FIRST_MS << (rq->misread - 1);
+    ms = ms < REST_MAX_MS ? ms : REST_MAX_MS;
+    return ms / 2 + (int64_t)snib__rng_below(&s->rng, (uint64_t)ms / 2 + 1);
+}
+
+void snib__send_start(struct snib__redis *s, snib_instant now,
+                      struct snib__request *rq)
+{
+    const struct session *l = &s->session[CALLERS];
+    rq->conn = M_OWNED;
+    rq->answer = SNIB__PENDING;
+    rq->err = SNIB_ERR_OK;
+    rq->revoked = rq->far = false;
+    rq->position = rq->slot = 0;
+    rq->spins = 0;
+    rq->valid_from = (snib_instant){0};
+    rq->left = (snib_duration){0};
+    rq->timer.index = 0;
+    rq->poll[0].number = rq->poll[1].number = 0;
+    snib__link_init(&rq->own);
+    snib__link_init(&rq->link);
+    s->owned++;
+    if (!snib__heap_reserve(&s->timers, s->owned)) {
+        snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+        return;
+    }
+    if (rq->verb == SNIB__ACQUIRE) {
+        snib__queue_put(s, rq);
+    } else if (rq->verb == SNIB__CANCEL) {
+        cancel(s, rq->id);
+    } else if (rq->verb == SNIB__RELEASE && rq->resent) {
+        /* A late copy may have been granted anew, by the time it gets there. */
+        snib__queue_abandon(s, rq->id);
+    }
+    if (l->state == SESSION_RESTING && l->barred &&
+        !snib__reached(now, l->rest_until) && !up(s, BACKGROUND)) {
+        snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
+        return;
+    }
+    if (rq->misread) {
+        /* A repeat: whoever answered so will do it again at once. */
+        snib__send_later(s, now, rq, misread_pause(s, rq));
+        return;
+    }
+    unsent(s, rq, false);
+    limit_timer(s, rq);
+}
+
+void snib__send_again(struct snib__redis *s, snib_instant now,
+                      struct snib__request *rq)
+{
+    mark(rq, 0, M_FLIGHT);
+    if (!(rq->conn & (M_QUEUED | M_HELD))) {
+        unsent(s, rq, true);
+    } else if (!snib__send_now(s, now, rq)) {
+        snib__send_later(s, now, rq, POLL_MS);
+    }
+}
+
+/* A waiting request polls then; any other goes back to the unsent ones. */
+void snib__send_later(struct snib__redis *s, snib_instant now,
+                      struct snib__request *rq, int64_t ms)
+{
+    mark(rq, rq->conn & (M_QUEUED | M_HELD) ? 0 : M_RETRY, M_FLIGHT);
+    snib__heap_set(&s->timers, &rq->timer,
+                   snib__sooner(rq->limit, snib__after(now, snib__ms(ms))));
+}
+
+void snib__send_due(struct snib__redis *s, snib_instant now,
+                    struct snib__request *rq)
+{
+    if (snib__reached(now, rq->limit)) {
+        give_up(s, rq);
+    } else if (rq->conn & M_RETRY) {
+        unsent(s, rq, false);
+        limit_timer(s, rq);
+    } else if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
+        snib__send_again(s, now, rq);
+    } else if (!snib__inspect_due(s, now, rq)) {
+        limit_timer(s, rq);
+    }
+}

@@ -1,0 +1,275 @@
+/* store/redis: inspect and list. */
+#include "unit.h"
+
+#if defined(SNIB_WITH_REDIS) && !SNIB_WITH_REDIS
+int main(void)
+{
+    puts("skipped: built without Redis");
+    return 77;
+}
+#else
+
+#include "redis_session.h"
+
+/* -- looking -------------------------------------------------------------------------- */
+
+static void inspect_gives_rows(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__INSPECT);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.result = &rows;
+    start(&rq);
+    connected(CALLERS);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    static const char holder[] =
+        "00000000000000070000000000000001 5000 1790000010000 0 1 1 31 host=h";
+    static const char waiter[] = "0000000000000abc0000000000000def snib:abc 1 "
+                                 "1 30000 0 0 0 1 host=w";
+    static const char late[] = "00000000000000070000000000000002 5000 "
+                               "1789999999000 1 1,d5000,b00 1 0 host=l";
+    sayf(CALLERS,
+         "*5\r\n:1790000000000\r\n:5031\r\n:1\r\n*4\r\n$3\r\nabc\r\n"
+         "$%zu\r\n%s\r\n$3\r\nabd\r\n$%zu\r\n%s\r\n*3\r\n$1\r\nr\r\n$"
+         "13\r\n1790000003000\r\n"
+         "$%zu\r\n%s\r\n",
+         strlen(holder), holder, strlen(late), late, strlen(waiter), waiter);
+    answered(&rq, SNIB__DONE);
+    struct snib__rec r;
+    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_LOCK);
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_HOLDER);
+    while (snib__rec_next_field(&r)) {
+        if (r.field == SNIB__F_LEFT) {
+            assert_int_equal(snib__rec_value_i64(&r), 10000);
+        } else if (r.field == SNIB__F_ABOUT) {
+            assert_memory_equal(r.data, "host=h", 6);
+        } else if (r.field == SNIB__F_TOKEN) {
+            assert_int_equal(snib__rec_value_i64(&r), 5000);
+        }
+    }
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_CLOSED);
+    while (snib__rec_next_field(&r)) {
+        if (r.field == SNIB__F_LEFT) {
+            assert_int_equal(snib__rec_value_i64(&r), 4000);
+        }
+    }
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_WAITER);
+    assert_false(snib__rec_next_row(&r));
+    snib__buf_free(&rows);
+}
+
+static void list_scans_once_each_and_filters_by_glob(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__LIST);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.name = NULL;
+    rq.result = &rows;
+    rq.text = "pay*";
+    rq.text_size = 4;
+    start(&rq);
+    connected(CALLERS);
+    assert_true(heard(CALLERS));
+    assert_string_equal(word[0], "SCAN");
+    say(CALLERS, "*2\r\n$2\r\n17\r\n*4\r\n$10\r\nsnib:{pay}\r\n"
+                 "$12\r\nsnib:{pay}:a\r\n$12\r\nsnib:{pay}:t\r\n"
+                 "$12\r\nsnib:{other}\r\n");
+    assert_true(heard(CALLERS));
+    assert_string_equal(word[1], "17");
+    say(CALLERS, "*2\r\n$1\r\n0\r\n*2\r\n$10\r\nsnib:{pay}\r\n"
+                 "$13\r\nsnib:{pay2}:a\r\n");
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    assert_string_equal(word[3], "snib:{pay}");
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    assert_string_equal(word[3], "snib:{pay2}");
+    assert_false(heard(CALLERS));
+    say(CALLERS, "*5\r\n:1\r\n:7\r\n:0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*0\r\n");
+    silence();
+    say(CALLERS, "*5\r\n:1\r\n:7\r\n:0\r\n*0\r\n*0\r\n"); /* ended meanwhile */
+    answered(&rq, SNIB__DONE);
+    struct snib__rec r;
+    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_LOCK);
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_HOLDER);
+    assert_false(snib__rec_next_row(&r));
+    snib__buf_free(&rows);
+}
+
+static void a_list_cut_in_the_middle_is_unknown_once(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__LIST);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.name = NULL;
+    rq.result = &rows;
+    start(&rq);
+    connected(CALLERS);
+    say(CALLERS, "*2\r\n$1\r\n0\r\n*2\r\n$8\r\nsnib:{a}\r\n$8\r\nsnib:{b}\r\n");
+    closed(CALLERS);
+    answered(&rq, SNIB__UNKNOWN);
+    silence();
+    snib__buf_free(&rows);
+}
+
+/* Each attempt is over before the next one begins: there are so many only. */
+static void a_look_that_a_starting_server_puts_off_is_asked_anew(void **state)
+{
+    (void)state;
+    const struct snib__redis *s = (const struct snib__redis *)(void *)store;
+    struct snib__request rq = request(SNIB__INSPECT);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.result = &rows;
+    start(&rq);
+    connected(CALLERS);
+    for (int i = 0; i <= INSPECTS_MAX; i++) {
+        for (int ms = 0; !heard(CALLERS); ms++) {
+            assert_true(ms < 5000);
+            pass(1);
+        }
+        assert_int_equal(s->inspection_count, 1);
+        say(CALLERS, "-LOADING the dataset is being read\r\n");
+        silence();
+        assert_int_equal(s->inspection_count, 0);
+    }
+    snib__buf_free(&rows);
+}
+
+/* The client's own look for deadlocks takes the background thread's line, and it may have
+ * to wait there behind a renewal. */
+static void a_list_waits_for_a_line_behind_a_renewal(void **state)
+{
+    (void)state;
+    struct snib__request renewal = request(SNIB__RENEW);
+    struct snib__request list = request(SNIB__LIST);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    renewal.background = list.background = true;
+    list.name = NULL;
+    list.result = &rows;
+    start(&renewal);
+    start(&list);
+    assert_int_equal(list.valid_from.ns, 0);
+    connected(BACKGROUND);
+    assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RENEW);
+    assert_true(heard(BACKGROUND));
+    assert_string_equal(word[0], "SCAN");
+    assert_int_equal(list.valid_from.ns, now.ns); /* it began then */
+    closed(BACKGROUND);
+    snib__buf_free(&rows);
+}
+
+/* -- the pace of a search that nobody waits for --------------------------------- */
+
+static void search(struct snib__request *list, struct snib__buf *rows)
+{
+    *list = request(SNIB__LIST);
+    snib__buf_init(rows, 10000);
+    list->background = list->awaited_only = true;
+    list->name = NULL;
+    list->result = rows;
+    list->limit = snib__after(now, snib__ms(20000));
+    start(list);
+    connected(BACKGROUND);
+    connected(CALLERS);
+}
+
+/* So many pages of ms each, as long as it asks for the next one at once. */
+static uint32_t pages(int64_t ms, uint32_t most)
+{
+    uint32_t n = 0;
+    for (; n < most && heard(BACKGROUND); n++) {
+        assert_string_equal(word[0], "SCAN");
+        pass(ms);
+        say(BACKGROUND, "*2\r\n$2\r\n17\r\n*0\r\n");
+    }
+    return n;
+}
+
+static void a_search_leaves_the_server_its_time(void **state)
+{
+    (void)state;
+    struct snib__request list;
+    struct snib__buf rows;
+    search(&list, &rows);
+    assert_int_equal(pages(1, 1000), 100); /* a tenth of a second is free */
+    for (int i = 0; i < 1000; i++) {
+        pass(49);
+        assert_false(heard(BACKGROUND));
+        pass(1);
+        assert_int_equal(pages(1, 1000), 1);
+    }
+    pass(50); /* longer in all than it was given: it moves on */
+    assert_true(heard(BACKGROUND));
+    say(BACKGROUND, "*2\r\n$1\r\n0\r\n*0\r\n");
+    answered(&list, SNIB__DONE);
+    assert_int_equal(snib__to_ms(list.left), 1100);
+    snib__buf_free(&rows);
+}
+
+static void a_slow_network_makes_no_search_endless(void **state)
+{
+    (void)state;
+    struct snib__request list;
+    struct snib__buf rows;
+    search(&list, &rows);
+    assert_int_equal(pages(300, 1000), 1);
+    pass(99);
+    assert_false(heard(BACKGROUND));
+    pass(1);
+    assert_int_equal(pages(300, 1000), 1);
+    closed(BACKGROUND);
+    pass(100);
+    answered(&list, SNIB__NOT_APPLIED); /* a cursor is one server's */
+    assert_int_equal(list.err, SNIB_ERR_UNREACHABLE);
+    snib__buf_free(&rows);
+}
+
+static void a_search_that_somebody_waits_for_makes_no_pause(void **state)
+{
+    (void)state;
+    struct snib__request list = request(SNIB__LIST);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    list.name = NULL;
+    list.result = &rows;
+    list.limit = snib__after(now, snib__ms(20000));
+    start(&list);
+    connected(CALLERS);
+    for (int i = 0; i < 300; i++) {
+        assert_true(heard(CALLERS));
+        pass(1);
+        say(CALLERS, "*2\r\n$2\r\n17\r\n*0\r\n");
+    }
+    assert_true(heard(CALLERS));
+    say(CALLERS, "*2\r\n$1\r\n0\r\n*0\r\n");
+    answered(&list, SNIB__DONE);
+    snib__buf_free(&rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        CASE(inspect_gives_rows),
+        CASE(list_scans_once_each_and_filters_by_glob),
+        CASE(a_list_cut_in_the_middle_is_unknown_once),
+        CASE(a_look_that_a_starting_server_puts_off_is_asked_anew),
+        CASE(a_list_waits_for_a_line_behind_a_renewal),
+        CASE(a_search_leaves_the_server_its_time),
+        CASE(a_slow_network_makes_no_search_endless),
+        CASE(a_search_that_somebody_waits_for_makes_no_pause),
+    };
+    return RUN(cases);
+}
+
+#endif
