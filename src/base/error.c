@@ -16,7 +16,7 @@ static const struct row rows[] = {
 #undef ROW
 };
 
-static const struct row *row_of(snib_err err)
+static const struct row *error_row_of(snib_err err)
 {
     static const struct row none = {"?", "unknown error code",
                                     SNIB_CLASS_INTERNAL, 70};
@@ -26,22 +26,22 @@ static const struct row *row_of(snib_err err)
 
 const char *snib_err_name(snib_err err)
 {
-    return row_of(err)->name;
+    return error_row_of(err)->name;
 }
 
 const char *snib_err_text(snib_err err)
 {
-    return row_of(err)->text;
+    return error_row_of(err)->text;
 }
 
 snib_class snib_err_class(snib_err err)
 {
-    return row_of(err)->class_;
+    return error_row_of(err)->class_;
 }
 
 int snib_err_exit(snib_err err)
 {
-    return row_of(err)->exit;
+    return error_row_of(err)->exit;
 }
 
 const char *snib_state_text(snib_state s)

@@ -3,8 +3,8 @@
 
 /* One [set]; returns the byte after it, or NULL when it is never closed (then
  * the bracket is an ordinary byte, as in sh). */
-static const char *in_set(const char *g, const char *end, unsigned char ch,
-                          bool *ret_hit)
+static const char *glob_in_set(const char *g, const char *end, unsigned char ch,
+                               bool *ret_hit)
 {
     bool negate = g < end && (*g == '!' || *g == '^'), hit = false;
     const char *p = g + negate, *first = p;
@@ -29,15 +29,15 @@ static const char *in_set(const char *g, const char *end, unsigned char ch,
 }
 
 /* One element of the glob against one byte; returns what follows it. */
-static const char *match_one(const char *g, const char *end, unsigned char ch,
-                             bool *ret_hit)
+static const char *glob_match_one(const char *g, const char *end,
+                                  unsigned char ch, bool *ret_hit)
 {
     const char *next;
     if (*g == '?') {
         *ret_hit = true;
         return g + 1;
     }
-    if (*g == '[' && (next = in_set(g + 1, end, ch, ret_hit))) {
+    if (*g == '[' && (next = glob_in_set(g + 1, end, ch, ret_hit))) {
         return next;
     }
     if (*g == '\\' && g + 1 < end) {
@@ -63,7 +63,8 @@ bool snib__glob(const char *glob, size_t glob_size, const char *s, size_t size)
             continue;
         }
         if (g < g_end) {
-            const char *next = match_one(g, g_end, (unsigned char)*s, &hit);
+            const char *next =
+                glob_match_one(g, g_end, (unsigned char)*s, &hit);
             if (hit) {
                 g = next;
                 s++;

@@ -30,35 +30,37 @@ bool snib__heap_reserve(struct snib__heap *h, uint32_t total)
     return true;
 }
 
-static void put(struct snib__heap *h, uint32_t i, struct snib__timer *t)
+static void heap_put(struct snib__heap *h, uint32_t i, struct snib__timer *t)
 {
     h->v[i] = t;
     t->index = i;
 }
 
-static uint32_t parent_of(uint32_t i)
+static uint32_t heap_parent_of(uint32_t i)
 {
     return (i + 2) / 4;
 }
 
-static uint32_t first_child_of(uint32_t i)
+static uint32_t heap_first_child_of(uint32_t i)
 {
     return 4 * i - 2;
 }
 
-static void sift_up(struct snib__heap *h, uint32_t i, struct snib__timer *t)
+static void heap_sift_up(struct snib__heap *h, uint32_t i,
+                         struct snib__timer *t)
 {
-    while (i > 1 && h->v[parent_of(i)]->at.ns > t->at.ns) {
-        put(h, i, h->v[parent_of(i)]);
-        i = parent_of(i);
+    while (i > 1 && h->v[heap_parent_of(i)]->at.ns > t->at.ns) {
+        heap_put(h, i, h->v[heap_parent_of(i)]);
+        i = heap_parent_of(i);
     }
-    put(h, i, t);
+    heap_put(h, i, t);
 }
 
-static void sift_down(struct snib__heap *h, uint32_t i, struct snib__timer *t)
+static void heap_sift_down(struct snib__heap *h, uint32_t i,
+                           struct snib__timer *t)
 {
     for (;;) {
-        uint32_t c = first_child_of(i), best = c;
+        uint32_t c = heap_first_child_of(i), best = c;
         if (c > h->size) {
             break;
         }
@@ -70,10 +72,10 @@ static void sift_down(struct snib__heap *h, uint32_t i, struct snib__timer *t)
         if (h->v[best]->at.ns >= t->at.ns) {
             break;
         }
-        put(h, i, h->v[best]);
+        heap_put(h, i, h->v[best]);
         i = best;
     }
-    put(h, i, t);
+    heap_put(h, i, t);
 }
 
 void snib__heap_set(struct snib__heap *h, struct snib__timer *t,
@@ -87,15 +89,15 @@ void snib__heap_set(struct snib__heap *h, struct snib__timer *t,
     if (!t->index) {
         assert(h->size + 1 < h->cap);
         t->at = at;
-        sift_up(h, ++h->size, t);
+        heap_sift_up(h, ++h->size, t);
         return;
     }
     bool sooner = at.ns < t->at.ns;
     t->at = at;
     if (sooner) {
-        sift_up(h, t->index, t);
+        heap_sift_up(h, t->index, t);
     } else {
-        sift_down(h, t->index, t);
+        heap_sift_down(h, t->index, t);
     }
 }
 
@@ -109,10 +111,10 @@ void snib__heap_remove(struct snib__heap *h, struct snib__timer *t)
     struct snib__timer *last = h->v[h->size--];
     t->index = 0;
     if (last != t) {
-        if (i > 1 && h->v[parent_of(i)]->at.ns > last->at.ns) {
-            sift_up(h, i, last);
+        if (i > 1 && h->v[heap_parent_of(i)]->at.ns > last->at.ns) {
+            heap_sift_up(h, i, last);
         } else {
-            sift_down(h, i, last);
+            heap_sift_down(h, i, last);
         }
     }
 }

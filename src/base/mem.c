@@ -9,7 +9,7 @@ static _Atomic int64_t countdown; /* 0: switched off                        */
 static _Atomic bool keep_failing;
 static _Atomic int64_t alive;
 
-static bool must_fail(void)
+static bool mem_must_fail(void)
 {
     int64_t left = atomic_load_explicit(&countdown, memory_order_relaxed);
     if (left == 0) {
@@ -29,7 +29,7 @@ static bool must_fail(void)
 
 void *snib__alloc(size_t size)
 {
-    if (must_fail()) {
+    if (mem_must_fail()) {
         return NULL;
     }
     void *p = calloc(1, size ? size : 1);
@@ -41,7 +41,7 @@ void *snib__alloc(size_t size)
 
 void *snib__realloc(void *p, size_t size)
 {
-    if (must_fail()) {
+    if (mem_must_fail()) {
         return NULL;
     }
     void *q = realloc(p, size ? size : 1);

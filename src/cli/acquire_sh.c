@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 /* 'x', a quote in it as '\'' */
-static void add_quoted(struct text *t, const char *s)
+static void acquire_sh_add_quoted(struct text *t, const char *s)
 {
     text_add(t, "'");
     for (; *s != '\0'; s++) {
@@ -46,23 +46,26 @@ static void add_quoted(struct text *t, const char *s)
 }
 
 /* This very program: the shell's PATH may have another one, or none. */
-static void add_program(struct text *t)
+static void acquire_sh_add_program(struct text *t)
 {
     char path[4096];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
 
     path[size > 0 ? size : 0] = '\0';
-    add_quoted(t, size > 0 && access(path, X_OK) == 0 ? path : "snib");
+    acquire_sh_add_quoted(t,
+                          size > 0 && access(path, X_OK) == 0 ? path : "snib");
 }
 
-static void add_variable(struct text *t, const char *name, const char *value)
+static void acquire_sh_add_variable(struct text *t, const char *name,
+                                    const char *value)
 {
     text_addf(t, "export %s=", name);
-    add_quoted(t, value);
+    acquire_sh_add_quoted(t, value);
     text_add(t, "\n");
 }
 
-static void add_number(struct text *t, const char *name, int64_t value)
+static void acquire_sh_add_number(struct text *t, const char *name,
+                                  int64_t value)
 {
     text_addf(t, "export %s=%" PRId64 "\n", name, value);
 }
@@ -72,9 +75,10 @@ enum { KEPT = 32, ANSWER_MS = 300 };
 enum entry_state { ENTRY_HELD, ENTRY_LOST, ENTRY_DEAD, ENTRY_UNKNOWN };
 
 /* ret_reply: of whoever answers. */
-static enum entry_state ask_entry(const struct held_entry *entry,
-                                  enum control_verb verb, int64_t holder_pid,
-                                  struct control_reply *ret_reply)
+static enum entry_state acquire_sh_ask_entry(const struct held_entry *entry,
+                                             enum control_verb verb,
+                                             int64_t holder_pid,
+                                             struct control_reply *ret_reply)
 {
     struct control_request request = {
         .magic = CONTROL_MAGIC, .verb = verb, .holder_pid = holder_pid};
@@ -97,8 +101,9 @@ struct fresh {
 
 /* What becomes of the entry now that we have this lock? HELD: it stays, or is
  * not to be asked. behind: how many entries come after this one. */
-static enum entry_state judge(const struct held_entry *entry, size_t behind,
-                              const struct fresh *fresh)
+static enum entry_state acquire_sh_judge(const struct held_entry *entry,
+                                         size_t behind,
+                                         const struct fresh *fresh)
 {
     bool same = fresh->name_size == entry->name_size &&
                 memcmp(fresh->name, entry->name, entry->name_size) == 0;
@@ -108,7 +113,7 @@ static enum entry_state judge(const struct held_entry *entry, size_t behind,
     if (!same && behind < KEPT) {
         return ENTRY_HELD;
     }
-    state = ask_entry(entry, CONTROL_STATUS, 0, &reply);
+    state = acquire_sh_ask_entry(entry, CONTROL_STATUS, 0, &reply);
     /* At another store the same name is another lock. */
     return state == ENTRY_LOST && same && strcmp(reply.store, fresh->store) != 0
                ? ENTRY_HELD
@@ -116,7 +121,8 @@ static enum entry_state judge(const struct held_entry *entry, size_t behind,
 }
 
 /* How many entries there are, but for that of the lock itself. */
-static size_t count_others(const char *held, const struct fresh *fresh)
+static size_t acquire_sh_count_others(const char *held,
+                                      const struct fresh *fresh)
 {
     struct held_entry entry;
     size_t count = 0;
@@ -128,18 +134,19 @@ static size_t count_others(const char *held, const struct fresh *fresh)
 }
 
 /* What stays of SNIB_HELD as it is here, and the new entry. */
-static void add_held(struct text *t, const char *old, const struct plan *plan,
-                     const struct plan_page *page)
+static void acquire_sh_add_held(struct text *t, const char *old,
+                                const struct plan *plan,
+                                const struct plan_page *page)
 {
     const struct fresh fresh = {.name = plan->names[0],
                                 .store = page->store,
                                 .address = page->address,
                                 .name_size = strlen(plan->names[0])};
-    size_t count = count_others(old, &fresh);
+    size_t count = acquire_sh_count_others(old, &fresh);
     struct held_entry entry;
 
     while (held_next(&old, &entry)) {
-        enum entry_state state = judge(&entry, --count, &fresh);
+        enum entry_state state = acquire_sh_judge(&entry, --count, &fresh);
 
         if (state == ENTRY_HELD || state == ENTRY_UNKNOWN) {
             held_add(t, entry.name, entry.address);
@@ -150,25 +157,25 @@ static void add_held(struct text *t, const char *old, const struct plan *plan,
 
 /* The shell may have evaluated another text since we were started: then the
  * entry comes behind what is there. */
-static void add_held_lines(struct text *t, const struct plan *plan,
-                           const struct plan_page *page, const char *old,
-                           struct text *held)
+static void acquire_sh_add_held_lines(struct text *t, const struct plan *plan,
+                                      const struct plan_page *page,
+                                      const char *old, struct text *held)
 {
     char entry[3 * SNIB_NAME_MAX + 64] = "";
     struct text own = TEXT_IN(entry);
 
     held_add(&own, plan->names[0], page->address);
-    add_held(held, old, plan, page);
+    acquire_sh_add_held(held, old, plan, page);
     text_add(t, "case \"${SNIB_HELD:-}\" in\n");
-    add_quoted(t, old);
+    acquire_sh_add_quoted(t, old);
     text_add(t, ") SNIB_HELD=");
-    add_quoted(t, held->bytes);
+    acquire_sh_add_quoted(t, held->bytes);
     text_add(t, " ;;\n*) SNIB_HELD=\"${SNIB_HELD:+$SNIB_HELD:}\"");
-    add_quoted(t, entry);
+    acquire_sh_add_quoted(t, entry);
     text_add(t, " ;;\nesac\nexport SNIB_HELD\n");
 }
 
-static const char *old_held(void)
+static const char *acquire_sh_old_held(void)
 {
     const char *old = getenv("SNIB_HELD");
 
@@ -182,15 +189,15 @@ void acquire_sh_end_lost(const struct grantfile *g, const char *store,
                                 .store = store,
                                 .address = g->address,
                                 .name_size = g->name_size};
-    const char *held = old_held();
-    size_t count = count_others(held, &fresh);
+    const char *held = acquire_sh_old_held();
+    size_t count = acquire_sh_count_others(held, &fresh);
     struct control_reply reply;
     struct held_entry entry;
 
     while (held_next(&held, &entry)) {
         if (strcmp(entry.address, g->address) != 0 &&
-            judge(&entry, --count, &fresh) == ENTRY_LOST) {
-            ask_entry(&entry, CONTROL_FORGET, shell, &reply);
+            acquire_sh_judge(&entry, --count, &fresh) == ENTRY_LOST) {
+            acquire_sh_ask_entry(&entry, CONTROL_FORGET, shell, &reply);
         }
     }
 }
@@ -198,13 +205,13 @@ void acquire_sh_end_lost(const struct grantfile *g, const char *store,
 /* Of the old value: as it is, each byte four when quoted, and what stays. */
 size_t acquire_sh_size(void)
 {
-    return ACQUIRE_SH_LEAST + 8 * strlen(old_held());
+    return ACQUIRE_SH_LEAST + 8 * strlen(acquire_sh_old_held());
 }
 
 bool acquire_sh_text(struct text *t, const struct plan *plan,
                      const struct plan_page *page, const struct grantfile *g)
 {
-    const char *old = old_held();
+    const char *old = acquire_sh_old_held();
     char grant[GRANT_TEXT_MAX];
     struct text held = {.size = 3 * strlen(old) + 3 * SNIB_NAME_MAX + 64};
 
@@ -214,21 +221,21 @@ bool acquire_sh_text(struct text *t, const struct plan *plan,
     }
     grantfile_text(g, grant);
     text_add(t, "if ");
-    add_program(t);
+    acquire_sh_add_program(t);
     text_add(t, " renew --holder-pid \"$$\" ");
-    add_quoted(t, grant);
+    acquire_sh_add_quoted(t, grant);
     text_add(t, "; then\n");
-    add_variable(t, "SNIB_GRANT", grant);
-    add_variable(t, "SNIB_NAME", plan->names[0]);
-    add_number(t, "SNIB_TOKEN", g->token);
-    add_variable(t, "SNIB_OWNER", page->client_id);
-    add_number(t, "SNIB_TTL_MS", plan->ttl_ms);
+    acquire_sh_add_variable(t, "SNIB_GRANT", grant);
+    acquire_sh_add_variable(t, "SNIB_NAME", plan->names[0]);
+    acquire_sh_add_number(t, "SNIB_TOKEN", g->token);
+    acquire_sh_add_variable(t, "SNIB_OWNER", page->client_id);
+    acquire_sh_add_number(t, "SNIB_TTL_MS", plan->ttl_ms);
     if (page->permit_slots[0] >= 0) {
-        add_number(t, "SNIB_SLOT", page->permit_slots[0]);
+        acquire_sh_add_number(t, "SNIB_SLOT", page->permit_slots[0]);
     } else { /* not that of a command up the tree */
         text_add(t, "unset SNIB_SLOT\n");
     }
-    add_held_lines(t, plan, page, old, &held);
+    acquire_sh_add_held_lines(t, plan, page, old, &held);
     text_add(t, "else (exit 76)\nfi\n");
     free(held.bytes);
     return !t->cut && !held.cut;

@@ -28,7 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int open_holder(struct plan *plan)
+static int cmd_acquire_open_holder(struct plan *plan)
 {
     const struct cli_args *args = plan->args;
 
@@ -49,7 +49,7 @@ static int open_holder(struct plan *plan)
 
 /* The holder's word that all is given back; false: not in time. It goes on
  * trying when we are gone. */
-static bool given_back(const struct plan *plan, int socket)
+static bool cmd_acquire_given_back(const struct plan *plan, int socket)
 {
     struct plan_message m = {.kind = PLAN_RELEASE};
     int64_t until = proc_now() + plan->rules.request, left;
@@ -76,16 +76,17 @@ static bool given_back(const struct plan *plan, int socket)
 }
 
 /* Nobody has the grant: what becomes of the lock, once that is known. */
-static const char *outcome(const struct plan *plan, int socket)
+static const char *cmd_acquire_outcome(const struct plan *plan, int socket)
 {
-    return given_back(plan, socket)
+    return cmd_acquire_given_back(plan, socket)
                ? "released again"
                : "not released yet, the release was not confirmed: the lock "
                  "is free when its lease ends at the latest";
 }
 
-static int print_grant(const struct plan *plan, const struct plan_page *page,
-                       const struct grantfile *g)
+static int cmd_acquire_print_grant(const struct plan *plan,
+                                   const struct plan_page *page,
+                                   const struct grantfile *g)
 {
     char grant[GRANT_TEXT_MAX], line[GRANT_TEXT_MAX * 2] = "";
     struct text t = TEXT_IN(line);
@@ -109,8 +110,9 @@ static int print_grant(const struct plan *plan, const struct plan_page *page,
     return text_write(1, line, t.used);
 }
 
-static int print_sh(const struct plan *plan, const struct plan_page *page,
-                    const struct grantfile *g)
+static int cmd_acquire_print_sh(const struct plan *plan,
+                                const struct plan_page *page,
+                                const struct grantfile *g)
 {
     struct text t = {.size = acquire_sh_size()};
     int error = ENOMEM;
@@ -124,7 +126,7 @@ static int print_sh(const struct plan *plan, const struct plan_page *page,
 }
 
 /* false: said why. */
-static bool let_go(int socket)
+static bool cmd_acquire_let_go(int socket)
 {
     struct plan_message detach = {.kind = PLAN_DETACH};
 
@@ -136,8 +138,8 @@ static bool let_go(int socket)
     return true;
 }
 
-static int hand_out(const struct plan *plan, const struct plan_page *page,
-                    int socket)
+static int cmd_acquire_hand_out(const struct plan *plan,
+                                const struct plan_page *page, int socket)
 {
     const char *path = plan->args->token_file;
     struct grantfile g;
@@ -149,30 +151,30 @@ static int hand_out(const struct plan *plan, const struct plan_page *page,
         grantfile_of(plan, page, &g);
     }
     if (page->address[0] == '\0' && !g.no_holder) {
-        say("the keeper cannot listen; %s", outcome(plan, socket));
+        say("the keeper cannot listen; %s", cmd_acquire_outcome(plan, socket));
         return CLI_INTERNAL;
     }
     if (g.boot[0] == '\0' || (!g.no_holder && g.holder_start == 0)) {
         /* Without these no other command would take it for a grant. */
         say("cannot read from /proc which boot and process this is; %s",
-            outcome(plan, socket));
+            cmd_acquire_outcome(plan, socket));
         return CLI_INTERNAL;
     }
     if (path != NULL && (error = grantfile_write(path, &g, plan, page)) != 0) {
         say("--token-file %s: %s; %s", shown(path), grantfile_error(error),
-            outcome(plan, socket));
+            cmd_acquire_outcome(plan, socket));
         return grantfile_exit(error);
     }
     if (plan->args->sh) {
-        error = print_sh(plan, page, &g);
+        error = cmd_acquire_print_sh(plan, page, &g);
     } else if (path == NULL || plan->args->json) {
-        error = print_grant(plan, page, &g);
+        error = cmd_acquire_print_grant(plan, page, &g);
     }
     if (error != 0) {
         say("cannot write the grant to stdout: %s; %s", strerror(error),
-            outcome(plan, socket));
+            cmd_acquire_outcome(plan, socket));
     }
-    if (error != 0 || !let_go(socket)) {
+    if (error != 0 || !cmd_acquire_let_go(socket)) {
         if (path != NULL) {
             grantfile_remove(path, &g);
         }
@@ -182,7 +184,7 @@ static int hand_out(const struct plan *plan, const struct plan_page *page,
 }
 
 /* Nothing else reminds of it: the script may end, the lock stays. */
-static void say_until_when(const struct plan *plan)
+static void cmd_acquire_say_until_when(const struct plan *plan)
 {
     const struct cli_args *a = plan->args;
 
@@ -195,7 +197,7 @@ static void say_until_when(const struct plan *plan)
 }
 
 /* What the shell evaluates must say whether there is a lock, and tie it. */
-static int check_sh(const struct cli_args *args)
+static int cmd_acquire_check_sh(const struct cli_args *args)
 {
     const char *other = args->json                 ? "--json"
                         : args->token_file != NULL ? "--token-file"
@@ -222,7 +224,7 @@ static int check_sh(const struct cli_args *args)
     return CLI_OK;
 }
 
-static int check_no_holder(const struct cli_args *args)
+static int cmd_acquire_check_no_holder(const struct cli_args *args)
 {
     if (args->no_holder && args->ttl_ms == CLI_UNSET) {
         return usage_error(args, "--detached needs --ttl: nothing renews the "
@@ -236,7 +238,7 @@ static int check_no_holder(const struct cli_args *args)
 }
 
 /* Before anything is acquired: can the grant be handed out at all? */
-static int check_outlet(const struct cli_args *args)
+static int cmd_acquire_check_outlet(const struct cli_args *args)
 {
     int flags = fcntl(1, F_GETFL), error;
 
@@ -262,14 +264,14 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
     int socket = -1, code, error;
 
     (void)count;
-    if ((code = check_no_holder(args)) != CLI_OK ||
-        (code = check_sh(args)) != CLI_OK ||
-        (code = check_outlet(args)) != CLI_OK) {
+    if ((code = cmd_acquire_check_no_holder(args)) != CLI_OK ||
+        (code = cmd_acquire_check_sh(args)) != CLI_OK ||
+        (code = cmd_acquire_check_outlet(args)) != CLI_OK) {
         return code;
     }
     args->on_lost = SUPERVISOR_LOST_IGNORE; /* there is no command to stop */
     code = plan_make(&plan, args, (const char **)operands, 1, NULL);
-    if (code != CLI_OK || (code = open_holder(&plan)) != CLI_OK) {
+    if (code != CLI_OK || (code = cmd_acquire_open_holder(&plan)) != CLI_OK) {
         return code;
     }
     plan.program = args->no_holder ? "snib acquire --detached" : "snib acquire";
@@ -283,9 +285,9 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK || page == NULL) {
         return code;
     }
-    if ((code = hand_out(&plan, page, socket)) != CLI_OK) {
+    if ((code = cmd_acquire_hand_out(&plan, page, socket)) != CLI_OK) {
         return code;
     }
-    say_until_when(&plan);
+    cmd_acquire_say_until_when(&plan);
     return CLI_OK;
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static int check(const struct cli_args *args)
+static int cmd_barrier_check(const struct cli_args *args)
 {
     if (args->parties < 1) {
         return usage_error(args, args->parties < 0
@@ -31,7 +31,7 @@ int cmd_barrier(struct cli_args *args, int count, char **operands)
     int code = cli_check_name(args, name);
 
     (void)count;
-    if (code != CLI_OK || (code = check(args)) != CLI_OK) {
+    if (code != CLI_OK || (code = cmd_barrier_check(args)) != CLI_OK) {
         return code;
     }
     pass_block_signals();

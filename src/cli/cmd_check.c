@@ -25,7 +25,7 @@
  * than ONE_CAUSE_MS. */
 enum { PATIENCE_MS = 3000, CAUSE_MS = 1000, ONE_CAUSE_MS = 300 };
 
-static int64_t margin_ns(const struct cli_args *args, int64_t ttl)
+static int64_t cmd_check_margin_ns(const struct cli_args *args, int64_t ttl)
 {
     int64_t margin = 5000;
 
@@ -41,7 +41,7 @@ static int64_t margin_ns(const struct cli_args *args, int64_t ttl)
 }
 
 /* EOF on SNIB_LEASE_FD. A descriptor that somebody closed tells nothing. */
-static bool told_lost(void)
+static bool cmd_check_told_lost(void)
 {
     const char *text = getenv("SNIB_LEASE_FD");
     struct pollfd p = {.fd = text != NULL ? atoi(text) : -1, .events = POLLIN};
@@ -49,7 +49,7 @@ static bool told_lost(void)
     return p.fd > 2 && poll(&p, 1, 0) == 1 && (p.revents & POLLHUP) != 0;
 }
 
-static int64_t ttl_of_environment(void)
+static int64_t cmd_check_ttl_of_environment(void)
 {
     const char *ttl = getenv("SNIB_TTL_MS");
 
@@ -57,7 +57,7 @@ static int64_t ttl_of_environment(void)
 }
 
 /* name: "": not known; why: what the holder knows, or "" */
-static void say_lost(const char *name, const char *why)
+static void cmd_check_say_lost(const char *name, const char *why)
 {
     say("%s%sthe lease is lost%s%s", shown(name), name[0] != '\0' ? ": " : "",
         why[0] != '\0' ? ": " : "", shown(why));
@@ -68,7 +68,8 @@ struct loss {
     char name[SNIB_NAME_MAX + 1], why[SNIB_EXPLAIN_TEXT];
 };
 
-static void note_loss(struct loss *loss, const char *name, const char *why)
+static void cmd_check_note_loss(struct loss *loss, const char *name,
+                                const char *why)
 {
     struct text n = TEXT_IN(loss->name), w = TEXT_IN(loss->why);
 
@@ -76,13 +77,13 @@ static void note_loss(struct loss *loss, const char *name, const char *why)
     text_add(&w, why);
 }
 
-static void say_not_enough(int64_t left, int64_t margin,
-                           const struct loss *loss)
+static void cmd_check_say_not_enough(int64_t left, int64_t margin,
+                                     const struct loss *loss)
 {
     char is[DURATION_TEXT_MAX], asked[DURATION_TEXT_MAX];
 
     if (left <= 0) {
-        say_lost(loss->name, loss->why);
+        cmd_check_say_lost(loss->name, loss->why);
         return;
     }
     duration_text(left / SUPERVISOR_MS, is);
@@ -99,8 +100,8 @@ struct lease {
 };
 
 /* loss: what is to be said of it; NULL: that has been said. */
-static int verdict(const struct cli_args *args, const struct lease *lease,
-                   const struct loss *loss)
+static int cmd_check_verdict(const struct cli_args *args,
+                             const struct lease *lease, const struct loss *loss)
 {
     int64_t left = lease->deadline > 0 ? lease->deadline - proc_now() : 0;
     int64_t margin = lease->margin, token = lease->token;
@@ -114,7 +115,7 @@ static int verdict(const struct cli_args *args, const struct lease *lease,
                token, enough ? "true" : "false", margin / SUPERVISOR_MS);
     }
     if (!enough && loss != NULL && !args->quiet) {
-        say_not_enough(left, margin, loss);
+        cmd_check_say_not_enough(left, margin, loss);
     }
     return enough ? CLI_OK : CLI_LOST;
 }
@@ -122,15 +123,15 @@ static int verdict(const struct cli_args *args, const struct lease *lease,
 /* Nobody vouches for this entry of SNIB_HELD. The variable stays when a script
  * releases what it acquired; whether it did, or whether the holder was killed,
  * nobody is left to tell. Only such a script has a grant to ask with. */
-static void say_unvouched(const struct held_entry *entry,
-                          enum grantfile_answer by, const char *why)
+static void cmd_check_say_unvouched(const struct held_entry *entry,
+                                    enum grantfile_answer by, const char *why)
 {
     const char *name = shown(entry->name);
     const char *grant = getenv("SNIB_GRANT");
 
     switch (by) {
     case GRANTFILE_ANSWERED:
-        say_lost(entry->name, why);
+        cmd_check_say_lost(entry->name, why);
         return;
     case GRANTFILE_GONE:
         say("%s: not held any more: it was released, or its holder process "
@@ -152,8 +153,8 @@ static void say_unvouched(const struct held_entry *entry,
 
 /* Of all that the command runs under, each with the margin of its own lease.
  * Deadline 0: one of them is not held, as told unless that would disturb. */
-static void ask_held(const struct cli_args *args, const char *held,
-                     struct lease *ret)
+static void cmd_check_ask_held(const struct cli_args *args, const char *held,
+                               struct lease *ret)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
@@ -175,13 +176,14 @@ static void ask_held(const struct cli_args *args, const char *held,
         }
         if (reply.code != 0) {
             if (!args->quiet) {
-                say_unvouched(&entry, by, reply.text);
+                cmd_check_say_unvouched(&entry, by, reply.text);
             }
             ret->deadline = 0;
             return;
         }
-        margin = margin_ns(args, reply.ttl_ns > 0 ? reply.ttl_ns / SUPERVISOR_MS
-                                                  : ttl_of_environment());
+        margin = cmd_check_margin_ns(
+            args, reply.ttl_ns > 0 ? reply.ttl_ns / SUPERVISOR_MS
+                                   : cmd_check_ttl_of_environment());
         ret->token = reply.token;
         if (reply.deadline_ns - margin < least) {
             least = reply.deadline_ns - margin;
@@ -196,7 +198,7 @@ static void ask_held(const struct cli_args *args, const char *held,
     }
 }
 
-static int check_grant(const struct cli_args *args, const char *operand)
+static int cmd_check_grant(const struct cli_args *args, const char *operand)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
@@ -211,11 +213,12 @@ static int check_grant(const struct cli_args *args, const char *operand)
     if (!grantfile_read(args, operand, &grant)) {
         return CLI_USAGE;
     }
-    lease = (struct lease){.margin = margin_ns(args, grant.ttl_ms),
+    lease = (struct lease){.margin = cmd_check_margin_ns(args, grant.ttl_ms),
                            .token = grant.token};
     if (grant.no_holder) {
         lease.deadline = left_deadline(args, &grant);
-        return verdict(args, &lease, lease.deadline == 0 ? NULL : &loss);
+        return cmd_check_verdict(args, &lease,
+                                 lease.deadline == 0 ? NULL : &loss);
     }
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply, &by);
@@ -224,13 +227,13 @@ static int check_grant(const struct cli_args *args, const char *operand)
         grantfile_say_lost(args, &grant, by, "");
     }
     lease.deadline = code == CLI_OK ? reply.deadline_ns : 0;
-    note_loss(&loss, "", reply.text);
-    return verdict(args, &lease, told ? NULL : &loss);
+    cmd_check_note_loss(&loss, "", reply.text);
+    return cmd_check_verdict(args, &lease, told ? NULL : &loss);
 }
 
 /* The loss is known without asking; whoever still answers knows its cause. A
  * lock that is lost for no known cause is told only where no other one is. */
-static void find_cause(const char *held, struct loss *ret)
+static void cmd_check_find_cause(const char *held, struct loss *ret)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
@@ -248,7 +251,7 @@ static void find_cause(const char *held, struct loss *ret)
                         &reply) &&
             reply.code == CLI_LOST &&
             (ret->name[0] == '\0' || reply.text[0] != '\0')) {
-            note_loss(ret, entry.name, reply.text);
+            cmd_check_note_loss(ret, entry.name, reply.text);
         }
         left_ms = (end_ns - proc_now()) / SUPERVISOR_MS;
     }
@@ -262,18 +265,20 @@ int cmd_check(struct cli_args *args, int count, char **operands)
     bool lost;
 
     if (count > 0) {
-        return check_grant(args, operands[0]);
+        return cmd_check_grant(args, operands[0]);
     }
     if (held == NULL || held[0] == '\0') {
         return usage_error(args, "not inside a command of snib run (SNIB_HELD "
                                  "is not set), and no grant was given");
     }
-    lost = told_lost();
-    lease = (struct lease){.margin = margin_ns(args, ttl_of_environment())};
+    lost = cmd_check_told_lost();
+    lease = (struct lease){
+        .margin = cmd_check_margin_ns(args, cmd_check_ttl_of_environment())};
     if (!lost) {
-        ask_held(args, held, &lease);
+        cmd_check_ask_held(args, held, &lease);
     } else if (!args->quiet) {
-        find_cause(held, &loss);
+        cmd_check_find_cause(held, &loss);
     }
-    return verdict(args, &lease, !lost && lease.deadline == 0 ? NULL : &loss);
+    return cmd_check_verdict(args, &lease,
+                             !lost && lease.deadline == 0 ? NULL : &loss);
 }

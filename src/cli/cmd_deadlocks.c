@@ -8,7 +8,7 @@
 
 enum { FOUND = 1 };
 
-static void print_json(struct snib_cycle **cycles, size_t count)
+static void cmd_deadlocks_print_json(struct snib_cycle **cycles, size_t count)
 {
     json_t *object = show_json_answer(), *array = json_array();
 
@@ -37,7 +37,7 @@ int cmd_deadlocks(struct cli_args *args, int count, char **operands)
         return cli_fail(&error);
     }
     if (args->json) {
-        print_json(cycles, cycle_count);
+        cmd_deadlocks_print_json(cycles, cycle_count);
     } else if (cycle_count == 0) {
         printf("no deadlock\n");
     }

@@ -13,7 +13,7 @@ struct findings {
     bool failed;
 };
 
-static const char *level_text(snib_level level)
+static const char *cmd_doctor_level_text(snib_level level)
 {
     switch (level) {
     case SNIB_LEVEL_OK:
@@ -26,12 +26,12 @@ static const char *level_text(snib_level level)
     return "?";
 }
 
-static json_t *text(const char *s)
+static json_t *cmd_doctor_text(const char *s)
 {
     return show_json_text(s, strlen(s));
 }
 
-static void tell(void *data, const struct snib_finding *f)
+static void cmd_doctor_tell(void *data, const struct snib_finding *f)
 {
     struct findings *all = data;
 
@@ -39,17 +39,18 @@ static void tell(void *data, const struct snib_finding *f)
     if (all->json) {
         json_t *o = json_object();
 
-        json_object_set_new(o, "level", json_string(level_text(f->level)));
-        json_object_set_new(o, "check", text(f->check));
-        json_object_set_new(o, "text", text(f->text));
-        json_object_set_new(o, "remedy", text(f->remedy));
+        json_object_set_new(o, "level",
+                            json_string(cmd_doctor_level_text(f->level)));
+        json_object_set_new(o, "check", cmd_doctor_text(f->check));
+        json_object_set_new(o, "text", cmd_doctor_text(f->text));
+        json_object_set_new(o, "remedy", cmd_doctor_text(f->remedy));
         json_array_append_new(all->array, o);
         return;
     }
     if (all->quiet && f->level == SNIB_LEVEL_OK) {
         return;
     }
-    printf("%-4s  %-12s %s\n", level_text(f->level), shown(f->check),
+    printf("%-4s  %-12s %s\n", cmd_doctor_level_text(f->level), shown(f->check),
            shown(f->text));
     if (f->remedy[0] != '\0') {
         printf("                    -> %s\n", shown(f->remedy));
@@ -57,7 +58,7 @@ static void tell(void *data, const struct snib_finding *f)
 }
 
 /* As cli_fail, but it sends nobody to where he is. */
-static int fail(const struct snib_error *error)
+static int cmd_doctor_fail(const struct snib_error *error)
 {
     char words[sizeof error->text + 128];
     char *here;
@@ -72,7 +73,7 @@ static int fail(const struct snib_error *error)
 }
 
 /* The one thing that is known of a path only here. */
-static void tell_relative(struct findings *all, const char *url)
+static void cmd_doctor_tell_relative(struct findings *all, const char *url)
 {
     char text[700], remedy[700];
 
@@ -84,10 +85,10 @@ static void tell_relative(struct findings *all, const char *url)
              "another store, with locks of its own",
              shown_short(storeurl_relative()));
     snprintf(remedy, sizeof remedy, "write the whole path: %.600s", url);
-    tell(all, &(struct snib_finding){.level = SNIB_LEVEL_WARN,
-                                     .check = "path",
-                                     .text = text,
-                                     .remedy = remedy});
+    cmd_doctor_tell(all, &(struct snib_finding){.level = SNIB_LEVEL_WARN,
+                                                .check = "path",
+                                                .text = text,
+                                                .remedy = remedy});
 }
 
 int cmd_doctor(struct cli_args *args, int count, char **operands)
@@ -109,11 +110,12 @@ int cmd_doctor(struct cli_args *args, int count, char **operands)
     } else if (!all.quiet) {
         printf("store %s\n", shown(snib_client_url(client)));
     }
-    tell_relative(&all, snib_client_url(client));
-    error.code = snib_doctor(client, tell, &all, &error);
+    cmd_doctor_tell_relative(&all, snib_client_url(client));
+    error.code = snib_doctor(client, cmd_doctor_tell, &all, &error);
     if (args->json) {
         json_t *object = show_json_answer();
-        json_object_set_new(object, "store", text(snib_client_url(client)));
+        json_object_set_new(object, "store",
+                            cmd_doctor_text(snib_client_url(client)));
         json_object_set_new(
             object, "ok",
             json_boolean(!all.failed && error.code == SNIB_ERR_OK));
@@ -122,7 +124,7 @@ int cmd_doctor(struct cli_args *args, int count, char **operands)
     }
     code = show_end();
     if (error.code != SNIB_ERR_OK) {
-        return fail(&error);
+        return cmd_doctor_fail(&error);
     }
     return code != CLI_OK ? code : all.failed ? CLI_CONFIG : CLI_OK;
 }

@@ -42,7 +42,7 @@ struct campaign {
     int failures; /* of the command, in a row                              */
 };
 
-static int64_t pause_after(const struct campaign *c)
+static int64_t cmd_elect_pause_after(const struct campaign *c)
 {
     int64_t ms = c->args->pause_ms == CLI_UNSET ? PAUSE_MS : c->args->pause_ms;
     int64_t most = ms > PAUSE_MOST ? ms : PAUSE_MOST;
@@ -54,8 +54,8 @@ static int64_t pause_after(const struct campaign *c)
 }
 
 /* Nothing ran: may it be otherwise the next time? */
-static bool worth_again(const struct campaign *c,
-                        const struct supervisor_term *t)
+static bool cmd_elect_worth_again(const struct campaign *c,
+                                  const struct supervisor_term *t)
 {
     switch (t->why) {
     case SUPERVISOR_CAUSE_UNREACHABLE:
@@ -70,27 +70,27 @@ static bool worth_again(const struct campaign *c,
 
 /* Ctrl-C goes to the command alone when it has the terminal, and so does the
  * end of the session: what it died of was meant for us, too. */
-static bool ended_by_user(const struct supervisor_term *t)
+static bool cmd_elect_ended_by_user(const struct supervisor_term *t)
 {
     return t->why == SUPERVISOR_CAUSE_SIGNALLED &&
            (t->code == CLI_SIGNAL + SIGINT || t->code == CLI_SIGNAL + SIGQUIT ||
             t->code == CLI_SIGNAL + SIGHUP);
 }
 
-static int64_t next_term(void *data, const struct supervisor_term *t)
+static int64_t cmd_elect_next_term(void *data, const struct supervisor_term *t)
 {
     struct campaign *c = data;
     char pause[DURATION_TEXT_MAX];
     int64_t ms;
 
-    if (!t->ran && !worth_again(c, t)) {
+    if (!t->ran && !cmd_elect_worth_again(c, t)) {
         return SUPERVISOR_ENOUGH;
     }
     c->led = c->led || t->ran;
     if (c->args->once && t->ran) {
         return SUPERVISOR_ENOUGH;
     }
-    if (ended_by_user(t)) {
+    if (cmd_elect_ended_by_user(t)) {
         return SUPERVISOR_ENOUGH;
     }
     if (t->why == SUPERVISOR_CAUSE_HOLDER || (t->by_command && t->code != 0)) {
@@ -98,7 +98,7 @@ static int64_t next_term(void *data, const struct supervisor_term *t)
     } else if (t->ran) {
         c->failures = 0;
     }
-    ms = pause_after(c);
+    ms = cmd_elect_pause_after(c);
     if (!c->args->quiet) {
         duration_text(ms, pause);
         say("%s: the term is over, the command has ended (%s, exit %d); next "
@@ -110,7 +110,7 @@ static int64_t next_term(void *data, const struct supervisor_term *t)
 
 /* -- observing --------------------------------------------------------------- */
 
-static void since_text(int64_t ms, char *to, size_t size)
+static void cmd_elect_since_text(int64_t ms, char *to, size_t size)
 {
     time_t seconds = (time_t)(ms / 1000);
     struct tm tm;
@@ -119,24 +119,24 @@ static void since_text(int64_t ms, char *to, size_t size)
     strftime(to, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
-static json_t *text(const char *s)
+static json_t *cmd_elect_text(const char *s)
 {
     return show_json_text(s, strlen(s));
 }
 
-static void print_json(const char *name, const struct snib_leader *l)
+static void cmd_elect_print_json(const char *name, const struct snib_leader *l)
 {
     json_t *o = show_json_answer(), *who = l->term != 0 ? json_object() : NULL;
 
-    json_object_set_new(o, "name", text(name));
+    json_object_set_new(o, "name", cmd_elect_text(name));
     json_object_set_new(o, "term", json_integer(l->term));
     if (who != NULL) {
-        json_object_set_new(who, "id", text(l->id));
-        json_object_set_new(who, "client", text(l->client_id));
-        json_object_set_new(who, "host", text(l->host));
+        json_object_set_new(who, "id", cmd_elect_text(l->id));
+        json_object_set_new(who, "client", cmd_elect_text(l->client_id));
+        json_object_set_new(who, "host", cmd_elect_text(l->host));
         json_object_set_new(who, "pid", json_integer(l->pid));
-        json_object_set_new(who, "user", text(l->user));
-        json_object_set_new(who, "program", text(l->program));
+        json_object_set_new(who, "user", cmd_elect_text(l->user));
+        json_object_set_new(who, "program", cmd_elect_text(l->program));
         json_object_set_new(who, "since_ms", json_integer(l->since_ms));
         json_object_set_new(who, "left_ms", json_integer(l->left_ms));
     }
@@ -146,7 +146,7 @@ static void print_json(const char *name, const struct snib_leader *l)
     show_json_print(o);
 }
 
-static void print_text(const char *name, const struct snib_leader *l)
+static void cmd_elect_print_text(const char *name, const struct snib_leader *l)
 {
     char line[1024] = "", since[32];
     struct text t = TEXT_IN(line);
@@ -155,7 +155,7 @@ static void print_text(const char *name, const struct snib_leader *l)
     if (l->term == 0) {
         text_add(&t, ": no leader");
     } else {
-        since_text(l->since_ms, since, sizeof since);
+        cmd_elect_since_text(l->since_ms, since, sizeof since);
         text_add(&t, ": led by ");
         text_add_shown(&t, l->host, strlen(l->host));
         text_addf(&t, "/%" PRId64 " (", l->pid);
@@ -171,7 +171,8 @@ static void print_text(const char *name, const struct snib_leader *l)
 }
 
 /* The store is away: say so once, look again. True: go on. */
-static bool look_again(const struct snib_error *error, bool seen, bool *said)
+static bool cmd_elect_look_again(const struct snib_error *error, bool seen,
+                                 bool *said)
 {
     struct timespec pause = {.tv_sec = LOOK_AGAIN_S};
 
@@ -186,7 +187,7 @@ static bool look_again(const struct snib_error *error, bool seen, bool *said)
     return true;
 }
 
-static int observe(const struct cli_args *args, const char *name)
+static int cmd_elect_observe(const struct cli_args *args, const char *name)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     struct snib_elect *elect;
@@ -209,16 +210,17 @@ static int observe(const struct cli_args *args, const char *name)
             seen ? snib_elect_watch(elect, known, SNIB_FOREVER, &leader, &error)
                  : snib_elect_leader(elect, &leader, &error);
         if (error.code != SNIB_ERR_OK) {
-            code = look_again(&error, seen, &said) ? CLI_OK : cli_fail(&error);
+            code = cmd_elect_look_again(&error, seen, &said) ? CLI_OK
+                                                             : cli_fail(&error);
             continue;
         }
         seen = true;
         said = false;
         known = leader->term;
         if (args->json) {
-            print_json(name, leader);
+            cmd_elect_print_json(name, leader);
         } else {
-            print_text(name, leader);
+            cmd_elect_print_text(name, leader);
         }
         snib_leader_free(leader);
         code = show_end();
@@ -229,8 +231,8 @@ static int observe(const struct cli_args *args, const char *name)
 
 /* -- the sub-command ----------------------------------------------------------- */
 
-static int check(const struct cli_args *args, size_t names, char **operands,
-                 char **command)
+static int cmd_elect_check(const struct cli_args *args, size_t names,
+                           char **operands, char **command)
 {
     if (names != 1) {
         return usage_error(args, "%zu names; an election has one", names);
@@ -262,12 +264,12 @@ int cmd_elect(struct cli_args *args, int count, char **operands)
     int code;
 
     plan_split(args, count, operands, &names, &command);
-    code = check(args, names, operands, command);
+    code = cmd_elect_check(args, names, operands, command);
     if (code != CLI_OK) {
         return code;
     }
     if (args->observe) {
-        return observe(args, operands[0]);
+        return cmd_elect_observe(args, operands[0]);
     }
     code = plan_make(&plan, args, (const char **)operands, names, command);
     if (code != CLI_OK) {
@@ -275,5 +277,5 @@ int cmd_elect(struct cli_args *args, int count, char **operands)
     }
     plan.program = command[0];
     plan.elect = true;
-    return supervisor_repeat(&plan, next_term, &campaign);
+    return supervisor_repeat(&plan, cmd_elect_next_term, &campaign);
 }

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* One of several. */
-static void say_one(const struct snib_view *view, size_t i)
+static void cmd_force_release_say_one(const struct snib_view *view, size_t i)
 {
     char line[1024] = "";
     struct text t = TEXT_IN(line);
@@ -28,8 +28,8 @@ static void say_one(const struct snib_view *view, size_t i)
 }
 
 /* The holders, and how many there are. */
-static size_t show_holders(struct snib_client *client,
-                           const struct snib_view *view)
+static size_t cmd_force_release_show_holders(struct snib_client *client,
+                                             const struct snib_view *view)
 {
     char line[1024] = "";
     struct text t = TEXT_IN(line);
@@ -45,13 +45,14 @@ static size_t show_holders(struct snib_client *client,
     }
     say("%s: %s", shown(view->name), line);
     for (size_t i = 0; view->holder_count > 1 && i < view->holder_count; i++) {
-        say_one(view, i);
+        cmd_force_release_say_one(view, i);
     }
     return view->holder_count;
 }
 
-static int confirm(const struct cli_args *args, const char *name, size_t held,
-                   bool damaged)
+static int cmd_force_release_confirm(const struct cli_args *args,
+                                     const char *name, size_t held,
+                                     bool damaged)
 {
     char typed[SNIB_NAME_MAX + 2];
 
@@ -87,8 +88,9 @@ static int confirm(const struct cli_args *args, const char *name, size_t held,
     return CLI_OK;
 }
 
-static int force(const struct cli_args *args, struct snib_client *client,
-                 const char *name, bool closed)
+static int cmd_force_release_force(const struct cli_args *args,
+                                   struct snib_client *client, const char *name,
+                                   bool closed)
 {
     struct snib_error error = {0};
     uint32_t released = 0;
@@ -142,14 +144,16 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
     } else if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     } else {
-        held = show_holders(client, view);
+        held = cmd_force_release_show_holders(client, view);
         was_closed = view->closed_count > 0;
         snib_view_free(view);
     }
     closed = held > 0 || was_closed || damaged;
-    if (closed && (code = confirm(args, name, held, damaged)) != CLI_OK) {
+    if (closed && (code = cmd_force_release_confirm(args, name, held,
+                                                    damaged)) != CLI_OK) {
         return code;
     }
-    return closed || args->json ? force(args, client, name, was_closed)
-                                : CLI_OK;
+    return closed || args->json
+               ? cmd_force_release_force(args, client, name, was_closed)
+               : CLI_OK;
 }

@@ -26,7 +26,7 @@ static const char tail[] =
     "\n"
     "snib help SUBCOMMAND explains one. Manual: snib(1).\n";
 
-static void print_all(FILE *to)
+static void cmd_help_print_all(FILE *to)
 {
     size_t count;
     const struct subcommand *all = cli_all(&count);
@@ -51,7 +51,7 @@ int cli_show_usage(void)
 
     say("a sub-command is missing");
     if (to != NULL) {
-        print_all(to);
+        cmd_help_print_all(to);
         fclose(to);
         say_raw(all, strlen(all));
     }
@@ -63,7 +63,7 @@ int cmd_help(struct cli_args *args, int count, char **operands)
     const struct subcommand *sub;
 
     if (count == 0) {
-        print_all(stdout);
+        cmd_help_print_all(stdout);
         return CLI_OK;
     }
     sub = cli_find(operands[0]);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int check(const struct cli_args *args)
+static int cmd_latch_check(const struct cli_args *args)
 {
     int wishes = (args->set_to >= 0) + (args->down_by >= 0) +
                  (int)args->latch_open + (int)args->latch_await;
@@ -35,8 +35,8 @@ static int check(const struct cli_args *args)
     return CLI_OK;
 }
 
-static int show_left(const struct cli_args *args, const char *name,
-                     uint32_t left)
+static int cmd_latch_show_left(const struct cli_args *args, const char *name,
+                               uint32_t left)
 {
     json_t *object;
 
@@ -59,8 +59,8 @@ static int show_left(const struct cli_args *args, const char *name,
 
 /* Closed already is an answer like "held": the steps of another round are
  * still to come, and whoever counts on a fresh latch must not go on. */
-static int set(const struct cli_args *args, struct snib_client *client,
-               const char *name)
+static int cmd_latch_set(const struct cli_args *args,
+                         struct snib_client *client, const char *name)
 {
     struct snib_error error = {0};
     bool done = false;
@@ -76,11 +76,13 @@ static int set(const struct cli_args *args, struct snib_client *client,
         }
         return cli_busy_status(args);
     }
-    return args->quiet ? CLI_OK : show_left(args, name, (uint32_t)args->set_to);
+    return args->quiet
+               ? CLI_OK
+               : cmd_latch_show_left(args, name, (uint32_t)args->set_to);
 }
 
-static int look_or_step(const struct cli_args *args, struct snib_client *client,
-                        const char *name)
+static int cmd_latch_look_or_step(const struct cli_args *args,
+                                  struct snib_client *client, const char *name)
 {
     struct snib_error error = {0};
     bool changes = args->down_by > 0 || args->latch_open;
@@ -97,7 +99,8 @@ static int look_or_step(const struct cli_args *args, struct snib_client *client,
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }
-    return changes && args->quiet ? CLI_OK : show_left(args, name, left);
+    return changes && args->quiet ? CLI_OK
+                                  : cmd_latch_show_left(args, name, left);
 }
 
 int cmd_latch(struct cli_args *args, int count, char **operands)
@@ -108,7 +111,7 @@ int cmd_latch(struct cli_args *args, int count, char **operands)
     int code = cli_check_name(args, name);
 
     (void)count;
-    if (code != CLI_OK || (code = check(args)) != CLI_OK) {
+    if (code != CLI_OK || (code = cmd_latch_check(args)) != CLI_OK) {
         return code;
     }
     if (args->latch_await) {
@@ -118,11 +121,12 @@ int cmd_latch(struct cli_args *args, int count, char **operands)
         return code;
     }
     if (args->set_to > 0) {
-        return set(args, client, name);
+        return cmd_latch_set(args, client, name);
     }
     if (!args->latch_await) {
-        return look_or_step(args, client, name);
+        return cmd_latch_look_or_step(args, client, name);
     }
     code = pass_through(args, client, name, 0, &token);
-    return code == CLI_OK && args->json ? show_left(args, name, 0) : code;
+    return code == CLI_OK && args->json ? cmd_latch_show_left(args, name, 0)
+                                        : code;
 }

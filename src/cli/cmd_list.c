@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static void print_json(struct snib_client *client, struct snib_view **views,
-                       size_t count)
+static void cmd_list_print_json(struct snib_client *client,
+                                struct snib_view **views, size_t count)
 {
     json_t *object = show_json_answer();
     json_t *locks = json_array();
@@ -26,7 +26,8 @@ static void print_json(struct snib_client *client, struct snib_view **views,
     show_json_print(object);
 }
 
-static void print_line(struct snib_client *client, const struct snib_view *view)
+static void cmd_list_print_line(struct snib_client *client,
+                                const struct snib_view *view)
 {
     struct kind_params terms;
     char line[1024] = "";
@@ -45,7 +46,7 @@ static void print_line(struct snib_client *client, const struct snib_view *view)
 /* -- on a terminal: columns --------------------------------------------------- */
 
 /* A cell of columns, not bytes: what cannot be cut short there is not. */
-static int columns_of(const char *s)
+static int cmd_list_columns_of(const char *s)
 {
     int columns = 0;
 
@@ -55,14 +56,15 @@ static int columns_of(const char *s)
     return columns;
 }
 
-static void print_cell(const char *s, int width)
+static void cmd_list_print_cell(const char *s, int width)
 {
-    int pad = width - columns_of(s);
+    int pad = width - cmd_list_columns_of(s);
 
     printf("%s%*s  ", s, pad > 0 ? pad : 0, "");
 }
 
-static void shown_name(const struct snib_view *view, char *to, size_t size)
+static void cmd_list_shown_name(const struct snib_view *view, char *to,
+                                size_t size)
 {
     struct text t = {.bytes = to, .size = size};
 
@@ -70,7 +72,7 @@ static void shown_name(const struct snib_view *view, char *to, size_t size)
     text_add_shown(&t, view->name, view->name_size);
 }
 
-static int name_width(struct snib_view **views, size_t count)
+static int cmd_list_name_width(struct snib_view **views, size_t count)
 {
     enum { LEAST = 4, MOST = 32 };
     char name[4 * SNIB_NAME_MAX + 1];
@@ -79,15 +81,15 @@ static int name_width(struct snib_view **views, size_t count)
     for (size_t i = 0; i < count; i++) {
         int columns;
 
-        shown_name(views[i], name, sizeof name);
-        columns = columns_of(name);
+        cmd_list_shown_name(views[i], name, sizeof name);
+        columns = cmd_list_columns_of(name);
         width = columns > width ? columns : width;
     }
     return width < MOST ? width : MOST;
 }
 
-static void print_row(struct snib_client *client, const struct snib_view *view,
-                      int width)
+static void cmd_list_print_row(struct snib_client *client,
+                               const struct snib_view *view, int width)
 {
     struct kind_params terms;
     char name[4 * SNIB_NAME_MAX + 1], state[1024] = "";
@@ -96,7 +98,7 @@ static void print_row(struct snib_client *client, const struct snib_view *view,
     int64_t left_ms = 0;
 
     kind_params_for(client, view, &terms);
-    shown_name(view, name, sizeof name);
+    cmd_list_shown_name(view, name, sizeof name);
     for (size_t i = 0; i < view->holder_count; i++) {
         left_ms = view->holders[i].left_ms > left_ms ? view->holders[i].left_ms
                                                      : left_ms;
@@ -106,21 +108,21 @@ static void print_row(struct snib_client *client, const struct snib_view *view,
     }
     snprintf(waiting, sizeof waiting, "%zu", view->waiter_count);
     kind_holders(&t, view, &terms);
-    print_cell(name, width);
-    print_cell(lease, 7);
-    print_cell(waiting, 7);
+    cmd_list_print_cell(name, width);
+    cmd_list_print_cell(lease, 7);
+    cmd_list_print_cell(waiting, 7);
     printf("%s\n", state);
 }
 
-static void print_table(struct snib_client *client, struct snib_view **views,
-                        size_t count)
+static void cmd_list_print_table(struct snib_client *client,
+                                 struct snib_view **views, size_t count)
 {
-    int width = name_width(views, count);
+    int width = cmd_list_name_width(views, count);
 
-    print_cell("NAME", width);
+    cmd_list_print_cell("NAME", width);
     printf("LEASE    WAITING  STATE\n");
     for (size_t i = 0; i < count; i++) {
-        print_row(client, views[i], width);
+        cmd_list_print_row(client, views[i], width);
     }
 }
 
@@ -146,12 +148,12 @@ int cmd_list(struct cli_args *args, int count, char **operands)
         return cli_fail(&error);
     }
     if (args->json) {
-        print_json(client, views, view_count);
+        cmd_list_print_json(client, views, view_count);
     } else if (isatty(1)) {
-        print_table(client, views, view_count);
+        cmd_list_print_table(client, views, view_count);
     } else {
         for (size_t i = 0; i < view_count; i++) {
-            print_line(client, views[i]);
+            cmd_list_print_line(client, views[i]);
         }
     }
     snib_views_free(views, view_count);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int check(const struct cli_args *args)
+static int cmd_semaphore_check(const struct cli_args *args)
 {
     int wishes = (args->set_to >= 0) + (args->init_to >= 0) +
                  (args->add_by != CLI_NO_NUMBER);
@@ -22,7 +22,8 @@ static int check(const struct cli_args *args)
     return CLI_OK;
 }
 
-static void print_words(const char *name, const struct snib_semaphore *s)
+static void cmd_semaphore_print_words(const char *name,
+                                      const struct snib_semaphore *s)
 {
     printf("%s: ", shown(name));
     if (s->size < 0) {
@@ -42,13 +43,15 @@ static void print_words(const char *name, const struct snib_semaphore *s)
 }
 
 /* set: what --init did, when that was asked. */
-static int show_semaphore(const struct cli_args *args, const char *name,
-                          const struct snib_semaphore *s, const bool *set)
+static int cmd_semaphore_show_semaphore(const struct cli_args *args,
+                                        const char *name,
+                                        const struct snib_semaphore *s,
+                                        const bool *set)
 {
     json_t *object;
 
     if (!args->json) {
-        print_words(name, s);
+        cmd_semaphore_print_words(name, s);
         return show_end();
     }
     object = show_json_answer();
@@ -66,9 +69,10 @@ static int show_semaphore(const struct cli_args *args, const char *name,
     return show_end();
 }
 
-static snib_err change(const struct cli_args *args, struct snib_client *client,
-                       const char *name, bool *ret_set,
-                       struct snib_error *error)
+static snib_err cmd_semaphore_change(const struct cli_args *args,
+                                     struct snib_client *client,
+                                     const char *name, bool *ret_set,
+                                     struct snib_error *error)
 {
     bool init = args->init_to >= 0;
 
@@ -91,14 +95,14 @@ int cmd_semaphore(struct cli_args *args, int count, char **operands)
     int code = cli_check_name(args, name);
 
     (void)count;
-    if (code != CLI_OK || (code = check(args)) != CLI_OK ||
+    if (code != CLI_OK || (code = cmd_semaphore_check(args)) != CLI_OK ||
         (code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
     changes = args->set_to >= 0 || args->init_to >= 0 ||
               args->add_by != CLI_NO_NUMBER;
     if (changes) {
-        error.code = change(args, client, name, &set, &error);
+        error.code = cmd_semaphore_change(args, client, name, &set, &error);
     }
     if (error.code == SNIB_ERR_CONFIG && args->add_by != CLI_NO_NUMBER) {
         say("%s: it has no size yet; use --set N or --init N", shown(name));
@@ -115,6 +119,6 @@ int cmd_semaphore(struct cli_args *args, int count, char **operands)
     }
     return changes && args->quiet
                ? CLI_OK
-               : show_semaphore(args, name, &s,
-                                args->init_to >= 0 ? &set : NULL);
+               : cmd_semaphore_show_semaphore(args, name, &s,
+                                              args->init_to >= 0 ? &set : NULL);
 }

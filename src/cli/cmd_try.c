@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-static void say_busy(const struct plan *plan, struct snib_client *client,
-                     const char *name)
+static void cmd_try_say_busy(const struct plan *plan,
+                             struct snib_client *client, const char *name)
 {
     const struct cli_args *args = plan->args;
     char holder[512] = "";
@@ -29,8 +29,9 @@ struct trial {
     struct snib_multi *multi;
 };
 
-static snib_err prepare(struct trial *t, struct snib_client *client,
-                        const struct plan *plan, struct snib_error *error)
+static snib_err cmd_try_prepare(struct trial *t, struct snib_client *client,
+                                const struct plan *plan,
+                                struct snib_error *error)
 {
     struct snib_lock_options options;
     snib_err code = SNIB_ERR_OK;
@@ -45,7 +46,7 @@ static snib_err prepare(struct trial *t, struct snib_client *client,
                                : code;
 }
 
-static void clean(struct trial *t)
+static void cmd_try_clean(struct trial *t)
 {
     snib_multi_free(t->multi);
     for (size_t i = 0; i < PLAN_NAMES_MAX; i++) {
@@ -54,14 +55,14 @@ static void clean(struct trial *t)
 }
 
 /* at: of the name that is missing. */
-static void say_why(const struct plan *plan, struct snib_client *client,
-                    size_t at, snib_err code, struct snib_error *error)
+static void cmd_try_say_why(const struct plan *plan, struct snib_client *client,
+                            size_t at, snib_err code, struct snib_error *error)
 {
     const char *name = plan->names[at < plan->name_count ? at : 0];
 
     error->code = code;
     if (snib_err_exit(code) == CLI_NOT_ACQUIRED && code != SNIB_ERR_TOO_MANY) {
-        say_busy(plan, client, name);
+        cmd_try_say_busy(plan, client, name);
         return;
     }
     plan_explain(plan, name, error);
@@ -70,12 +71,13 @@ static void say_why(const struct plan *plan, struct snib_client *client,
 }
 
 /* Acquire all names, and release them; what is in the way is said. */
-static snib_err could_be_had(struct snib_client *client,
-                             const struct plan *plan, struct snib_error *error)
+static snib_err cmd_try_could_be_had(struct snib_client *client,
+                                     const struct plan *plan,
+                                     struct snib_error *error)
 {
     static struct trial t;
     struct snib_acquire_options once = SNIB_INIT(snib_acquire_options);
-    snib_err code = prepare(&t, client, plan, error);
+    snib_err code = cmd_try_prepare(&t, client, plan, error);
 
     if (code != SNIB_ERR_OK) {
         error->code = code;
@@ -85,15 +87,16 @@ static snib_err could_be_had(struct snib_client *client,
         if (code == SNIB_ERR_OK) {
             snib_multi_release(t.multi, t.grants, NULL);
         } else {
-            say_why(plan, client, snib_multi_missing(t.multi), code, error);
+            cmd_try_say_why(plan, client, snib_multi_missing(t.multi), code,
+                            error);
             code = error->code;
         }
     }
-    clean(&t);
+    cmd_try_clean(&t);
     return code;
 }
 
-static int try_only(const struct plan *plan)
+static int cmd_try_only(const struct plan *plan)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     struct snib_error error = {0};
@@ -102,7 +105,7 @@ static int try_only(const struct plan *plan)
     if (code != CLI_OK) {
         return code;
     }
-    error.code = could_be_had(client, plan, &error);
+    error.code = cmd_try_could_be_had(client, plan, &error);
     if (error.code == SNIB_ERR_OK) {
         return CLI_OK;
     }
@@ -138,7 +141,7 @@ int cmd_try(struct cli_args *args, int count, char **operands)
         return plan_tell(&plan);
     }
     if (command == NULL) {
-        return try_only(&plan);
+        return cmd_try_only(&plan);
     }
     plan.program = command[0];
     return supervisor_run(&plan, NULL, NULL);

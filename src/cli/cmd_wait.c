@@ -26,7 +26,7 @@
 /* --wait 0: what one attempt may take, its own two seconds and the answer. */
 #define ATTEMPT (2600 * MS)
 
-static void sleep_ns(int64_t ns)
+static void cmd_wait_sleep_ns(int64_t ns)
 {
     struct timespec ts = {.tv_sec = (time_t)(ns / (1000 * MS)),
                           .tv_nsec = (long)(ns % (1000 * MS))};
@@ -35,7 +35,8 @@ static void sleep_ns(int64_t ns)
 }
 
 /* Does nobody of these exclude it? Adds up the permits in use. */
-static bool lets_in(const struct snib_party *p, size_t count, int64_t *used)
+static bool cmd_wait_lets_in(const struct snib_party *p, size_t count,
+                             int64_t *used)
 {
     for (size_t i = 0; i < count; i++) {
         if (kind_excludes(p[i].kind)) {
@@ -49,8 +50,9 @@ static bool lets_in(const struct snib_party *p, size_t count, int64_t *used)
 /* Could a lock of that kind be had at this moment? Who waits is ahead of
  * those who come now, but between a release and the next grant the queue of a
  * lock that nobody holds is not empty either. */
-static bool fits(const struct snib_view *view, const struct kind_params *terms,
-                 snib_kind kind, uint32_t permits)
+static bool cmd_wait_fits(const struct snib_view *view,
+                          const struct kind_params *terms, snib_kind kind,
+                          uint32_t permits)
 {
     int64_t used = 0;
 
@@ -61,8 +63,8 @@ static bool fits(const struct snib_view *view, const struct kind_params *terms,
     if (kind_excludes(kind) || view->waiter_count > 0) {
         return false;
     }
-    if (!lets_in(view->holders, view->holder_count, &used) ||
-        !lets_in(view->closed_by, view->closed_count, &used)) {
+    if (!cmd_wait_lets_in(view->holders, view->holder_count, &used) ||
+        !cmd_wait_lets_in(view->closed_by, view->closed_count, &used)) {
         return false;
     }
     /* Permits of holders that are not shown cannot be counted. */
@@ -78,8 +80,9 @@ struct wish {
 
 /* More permits than the semaphore has are never free. Its size is the store's,
  * and may be raised: that is "not to be had", not a wrong use of ours. */
-static bool asks_too_much(const struct kind_params *terms,
-                          const struct wish *wish, struct snib_error *error)
+static bool cmd_wait_asks_too_much(const struct kind_params *terms,
+                                   const struct wish *wish,
+                                   struct snib_error *error)
 {
     struct text t = TEXT_IN(error->text);
 
@@ -98,8 +101,8 @@ static bool asks_too_much(const struct kind_params *terms,
 }
 
 /* OK: it could be had. BUSY: not yet; with *ret_never no wait would help. */
-static snib_err judge(const struct wish *wish, struct waitline *line,
-                      struct look_answer *a, bool *ret_never)
+static snib_err cmd_wait_judge(const struct wish *wish, struct waitline *line,
+                               struct look_answer *a, bool *ret_never)
 {
     struct snib_error *error = &a->error;
     int64_t now = proc_now();
@@ -108,9 +111,11 @@ static snib_err judge(const struct wish *wish, struct waitline *line,
     if (error->code != SNIB_ERR_OK) {
         return error->code;
     }
-    code = fits(a->view, &a->terms, wish->kind, wish->permits) ? SNIB_ERR_OK
-                                                               : SNIB_ERR_BUSY;
-    *ret_never = code == SNIB_ERR_BUSY && asks_too_much(&a->terms, wish, error);
+    code = cmd_wait_fits(a->view, &a->terms, wish->kind, wish->permits)
+               ? SNIB_ERR_OK
+               : SNIB_ERR_BUSY;
+    *ret_never =
+        code == SNIB_ERR_BUSY && cmd_wait_asks_too_much(&a->terms, wish, error);
     if (code == SNIB_ERR_BUSY && !*ret_never && now >= line->due_ns) {
         waitline_show(line, a->view, &a->terms, now);
     }
@@ -118,7 +123,7 @@ static snib_err judge(const struct wish *wish, struct waitline *line,
     return code;
 }
 
-static int read_wish(const struct cli_args *args, struct wish *ret)
+static int cmd_wait_read_wish(const struct cli_args *args, struct wish *ret)
 {
     struct plan plan = {.args = args};
     int code = plan_kind(&plan);
@@ -141,7 +146,7 @@ struct vigil {
     bool gave_up; /* before the limit: what was answered stays so */
 };
 
-static bool is_away(const struct vigil *v)
+static bool cmd_wait_is_away(const struct vigil *v)
 {
     struct snib_store_status status;
 
@@ -151,16 +156,16 @@ static bool is_away(const struct vigil *v)
 
 /* A store that cannot be reached, is silent, or cannot be used just now is
  * waited for as the lock is. (What one that works says of the name stays.) */
-static bool may_pass(const struct vigil *v, snib_err code)
+static bool cmd_wait_may_pass(const struct vigil *v, snib_err code)
 {
     return (code == SNIB_ERR_BUSY && !v->never) ||
            (!v->once && (code == SNIB_ERR_UNREACHABLE ||
-                         (code == SNIB_ERR_STORE && is_away(v))));
+                         (code == SNIB_ERR_STORE && cmd_wait_is_away(v))));
 }
 
 /* Look, for a quarter of a second at most: then see how the store is. False:
  * no thread could be started. */
-static bool look_again(struct vigil *v, bool *ret_answered)
+static bool cmd_wait_look_again(struct vigil *v, bool *ret_answered)
 {
     int64_t until = proc_now() + LOOK_MOST;
 
@@ -175,12 +180,13 @@ static bool look_again(struct vigil *v, bool *ret_answered)
         look_take(v->look, until < v->until ? until : v->until, &v->last);
     if (*ret_answered) {
         v->look = NULL;
-        v->last.error.code = judge(&v->wish, &v->line, &v->last, &v->never);
+        v->last.error.code =
+            cmd_wait_judge(&v->wish, &v->line, &v->last, &v->never);
     }
     return true;
 }
 
-static void show_away(struct vigil *v)
+static void cmd_wait_show_away(struct vigil *v)
 {
     int64_t now = proc_now();
 
@@ -192,7 +198,7 @@ static void show_away(struct vigil *v)
     }
 }
 
-static void keep_vigil(struct vigil *v)
+static void cmd_wait_keep_vigil(struct vigil *v)
 {
     int64_t pause = PAUSE_LEAST, now;
     bool answered = false;
@@ -201,19 +207,20 @@ static void keep_vigil(struct vigil *v)
         .code = SNIB_ERR_UNREACHABLE,
         .text = "the store did not tell within the wait limit who holds it"};
     do {
-        if (!look_again(v, &answered)) {
+        if (!cmd_wait_look_again(v, &answered)) {
             v->last.error = (struct snib_error){.code = SNIB_ERR_LIMIT};
             v->gave_up = true;
             return;
         }
-        if (answered && (v->once || !may_pass(v, v->last.error.code))) {
-            v->gave_up = !may_pass(v, v->last.error.code);
+        if (answered &&
+            (v->once || !cmd_wait_may_pass(v, v->last.error.code))) {
+            v->gave_up = !cmd_wait_may_pass(v, v->last.error.code);
             return;
         }
-        show_away(v);
+        cmd_wait_show_away(v);
         now = proc_now();
         if (answered && now < v->until) {
-            sleep_ns(v->until - now < pause ? v->until - now : pause);
+            cmd_wait_sleep_ns(v->until - now < pause ? v->until - now : pause);
             pause = pause * 2 < PAUSE_MOST ? pause * 2 : PAUSE_MOST;
         }
     } while (now < v->until);
@@ -221,7 +228,7 @@ static void keep_vigil(struct vigil *v)
 }
 
 /* The limit is over: is it for the lock, or for the store? */
-static int say_end(const struct cli_args *args, struct vigil *v)
+static int cmd_wait_say_end(const struct cli_args *args, struct vigil *v)
 {
     char why[512] = "";
     struct text t = TEXT_IN(why);
@@ -254,7 +261,8 @@ int cmd_wait(struct cli_args *args, int count, char **operands)
 
     (void)count;
     v.wish.name = operands[0];
-    if (code != CLI_OK || (code = read_wish(args, &v.wish)) != CLI_OK ||
+    if (code != CLI_OK ||
+        (code = cmd_wait_read_wish(args, &v.wish)) != CLI_OK ||
         (code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
@@ -264,7 +272,7 @@ int cmd_wait(struct cli_args *args, int count, char **operands)
               : args->wait_ms >= 0 ? start + args->wait_ms * MS
                                    : INT64_MAX;
     waitline_init(&v.line, args->quiet || args->no_progress || v.once, start);
-    keep_vigil(&v);
+    cmd_wait_keep_vigil(&v);
     waitline_wipe(&v.line);
-    return say_end(args, &v);
+    return cmd_wait_say_end(args, &v);
 }

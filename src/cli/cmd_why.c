@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static json_t *json_holders(const struct why_locks *all,
-                            const struct snib_view *view)
+static json_t *cmd_why_json_holders(const struct why_locks *all,
+                                    const struct snib_view *view)
 {
     json_t *array = json_array();
 
@@ -28,9 +28,11 @@ static json_t *json_holders(const struct why_locks *all,
     return array;
 }
 
-static void tell(const struct cli_args *args, const struct why_locks *all,
-                 const struct snib_view *view, const struct kind_params *terms,
-                 struct snib_cycle **cycles, size_t count)
+static void cmd_why_tell(const struct cli_args *args,
+                         const struct why_locks *all,
+                         const struct snib_view *view,
+                         const struct kind_params *terms,
+                         struct snib_cycle **cycles, size_t count)
 {
     json_t *object, *array;
 
@@ -51,7 +53,7 @@ static void tell(const struct cli_args *args, const struct why_locks *all,
             json_array_append_new(array, why_json_cycle(cycles[i]));
         }
     }
-    json_object_set_new(object, "holders", json_holders(all, view));
+    json_object_set_new(object, "holders", cmd_why_json_holders(all, view));
     json_object_set_new(object, "deadlocks", array);
     show_json_print(object);
 }
@@ -84,8 +86,8 @@ int cmd_why(struct cli_args *args, int count, char **operands)
     }
     if (error.code == SNIB_ERR_OK) {
         kind_params_get(client, name, strlen(name), &terms);
-        tell(args, &all, view != NULL ? view : &free_view, &terms, cycles,
-             cycle_count);
+        cmd_why_tell(args, &all, view != NULL ? view : &free_view, &terms,
+                     cycles, cycle_count);
     }
     snib_deadlocks_free(cycles, cycle_count);
     snib_views_free(all.views, all.count);

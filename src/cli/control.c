@@ -18,7 +18,8 @@
 
 #define PREFIX "snib."
 
-static socklen_t set_address(struct sockaddr_un *to, const char *address)
+static socklen_t control_set_address(struct sockaddr_un *to,
+                                     const char *address)
 {
     *to = (struct sockaddr_un){.sun_family = AF_UNIX};
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
@@ -54,7 +55,7 @@ int control_listen(char ret_address[CONTROL_ADDRESS_MAX])
     if (fd < 0) {
         return -1;
     }
-    size = set_address(&address, ret_address);
+    size = control_set_address(&address, ret_address);
     if (bind(fd, (struct sockaddr *)&address, size) != 0 ||
         listen(fd, 16) != 0) {
         int error = errno;
@@ -66,7 +67,7 @@ int control_listen(char ret_address[CONTROL_ADDRESS_MAX])
     return fd;
 }
 
-static bool peer_of(int fd, struct ucred *ret)
+static bool control_peer_of(int fd, struct ucred *ret)
 {
     socklen_t size = sizeof *ret;
 
@@ -74,11 +75,12 @@ static bool peer_of(int fd, struct ucred *ret)
 }
 
 /* Who asks: our own user, or root, who may look into any process anyway. */
-static bool asker_is_ours(int fd)
+static bool control_asker_is_ours(int fd)
 {
     struct ucred peer;
 
-    return peer_of(fd, &peer) && (peer.uid == geteuid() || peer.uid == 0);
+    return control_peer_of(fd, &peer) &&
+           (peer.uid == geteuid() || peer.uid == 0);
 }
 
 uid_t control_owner(const char *address)
@@ -87,10 +89,11 @@ uid_t control_owner(const char *address)
 }
 
 /* Who answers: our own user, or, to root, the one that the address begins
- * with. Another one, root or not, would not listen to us (asker_is_ours). The names stand in /proc/net/unix for everybody: when a holder is dead
+ * with. Another one, root or not, would not listen to us (control_asker_is_ours). The names stand in /proc/net/unix for everybody: when a holder is dead
  * anybody can bind its name. (The first rule is for a user namespace, where our
  * user has another number than outside.) */
-static bool holder_is_meant(const struct ucred *holder, const char *address)
+static bool control_holder_is_meant(const struct ucred *holder,
+                                    const char *address)
 {
     return holder->uid == geteuid() ||
            (holder->uid == control_owner(address) && geteuid() == 0);
@@ -100,7 +103,7 @@ int control_accept(int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    if (fd >= 0 && !asker_is_ours(fd)) {
+    if (fd >= 0 && !control_asker_is_ours(fd)) {
         close(fd);
         return -1;
     }
@@ -135,16 +138,17 @@ struct answer {
     pid_t holder; /* whose it is; 0: not seen in this pid namespace         */
 };
 
-static bool talk(int fd, const char *address,
-                 const struct control_request *request, int timeout_ms,
-                 struct answer *ret)
+static bool control_talk(int fd, const char *address,
+                         const struct control_request *request, int timeout_ms,
+                         struct answer *ret)
 {
     const uint32_t *magic = ret->bytes;
     struct pollfd p = {.fd = fd, .events = POLLIN};
     struct ucred peer;
     ssize_t size;
 
-    if (!peer_of(fd, &peer) || !holder_is_meant(&peer, address)) {
+    if (!control_peer_of(fd, &peer) ||
+        !control_holder_is_meant(&peer, address)) {
         errno = EPERM;
         return false;
     }
@@ -170,11 +174,12 @@ static bool talk(int fd, const char *address,
     return true;
 }
 
-static bool ask_once(const char *address, const struct control_request *request,
-                     int timeout_ms, struct answer *ret)
+static bool control_ask_once(const char *address,
+                             const struct control_request *request,
+                             int timeout_ms, struct answer *ret)
 {
     struct sockaddr_un to;
-    socklen_t size = set_address(&to, address);
+    socklen_t size = control_set_address(&to, address);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     struct timeval patience = {.tv_sec = timeout_ms / 1000,
                                .tv_usec = timeout_ms % 1000 * 1000};
@@ -187,7 +192,7 @@ static bool ask_once(const char *address, const struct control_request *request,
     /* connect waits when a stopped holder's backlog is full. */
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     ok = TEMP_FAILURE_RETRY(connect(fd, (struct sockaddr *)&to, size)) == 0 &&
-         talk(fd, address, request, timeout_ms, ret);
+         control_talk(fd, address, request, timeout_ms, ret);
     error = errno;
     close(fd);
     errno = error;
@@ -202,7 +207,7 @@ static bool ask(const char *address, const struct control_request *request,
     int64_t end = proc_now() + timeout_ms * INT64_C(1000000);
     int64_t left = timeout_ms;
 
-    while (!ask_once(address, request, (int)left, ret)) {
+    while (!control_ask_once(address, request, (int)left, ret)) {
         left = (end - proc_now()) / 1000000;
         if ((errno != ECONNRESET && errno != EPIPE) || left <= 0) {
             return false;
@@ -213,7 +218,7 @@ static bool ask(const char *address, const struct control_request *request,
 
 /* An older holder's text may be longer than ours, and then its end is where we
  * have the reason. */
-static void end_text(struct control_reply *reply)
+static void control_end_text(struct control_reply *reply)
 {
     size_t last = sizeof reply->text - 1;
 
@@ -237,7 +242,7 @@ bool control_ask_whom(const char *address,
         return false;
     }
     ret->store[sizeof ret->store - 1] = '\0';
-    end_text(ret);
+    control_end_text(ret);
     *ret_holder = answer.holder;
     return true;
 }

@@ -24,14 +24,14 @@ struct taken {
     struct snib_grant grant;
 };
 
-static void put_away(struct taken *t)
+static void detached_put_away(struct taken *t)
 {
     snib_lock_free(t->lock);
     snib_client_free(t->client);
 }
 
-static snib_err adopt(const struct grantfile *g, int64_t lease_ms,
-                      struct taken *t, struct snib_error *error)
+static snib_err detached_adopt(const struct grantfile *g, int64_t lease_ms,
+                               struct taken *t, struct snib_error *error)
 {
     struct snib_lock_options options = SNIB_INIT(snib_lock_options);
     snib_err code;
@@ -48,8 +48,9 @@ static snib_err adopt(const struct grantfile *g, int64_t lease_ms,
     return snib_grant_adopt(t->lock, g->left, lease_ms, &t->grant, error);
 }
 
-static int open_store(const struct cli_args *args, const struct grantfile *g,
-                      const char *identity, struct snib_client **ret)
+static int detached_open_store(const struct cli_args *args,
+                               const struct grantfile *g, const char *identity,
+                               struct snib_client **ret)
 {
     struct cli_args there = grantfile_args(args, g);
 
@@ -58,14 +59,14 @@ static int open_store(const struct cli_args *args, const struct grantfile *g,
 
 int left_release(const struct cli_args *args, const struct grantfile *g)
 {
-    __attribute__((cleanup(put_away))) struct taken t = {0};
+    __attribute__((cleanup(detached_put_away))) struct taken t = {0};
     struct snib_error error = {0};
-    int code = open_store(args, g, g->identity, &t.client);
+    int code = detached_open_store(args, g, g->identity, &t.client);
 
     if (code != CLI_OK) {
         return code;
     }
-    error.code = adopt(g, RELEASE_MS, &t, &error);
+    error.code = detached_adopt(g, RELEASE_MS, &t, &error);
     if (error.code == SNIB_ERR_OK) {
         error.code = snib_release(t.lock, t.grant, &error);
     }
@@ -77,8 +78,10 @@ int left_release(const struct cli_args *args, const struct grantfile *g)
     return error.code == SNIB_ERR_OK ? CLI_OK : cli_fail(&error);
 }
 
-static int not_renewed(const struct cli_args *args, const struct grantfile *g,
-                       const struct taken *t, const struct snib_error *error)
+static int detached_not_renewed(const struct cli_args *args,
+                                const struct grantfile *g,
+                                const struct taken *t,
+                                const struct snib_error *error)
 {
     if (error->code != SNIB_ERR_LOST) {
         return cli_fail(error);
@@ -90,29 +93,31 @@ static int not_renewed(const struct cli_args *args, const struct grantfile *g,
 int left_renew(const struct cli_args *args, const struct grantfile *g,
                int64_t lease_ms, int64_t *ret_deadline_ns)
 {
-    __attribute__((cleanup(put_away))) struct taken t = {0};
+    __attribute__((cleanup(detached_put_away))) struct taken t = {0};
     struct snib_error error = {0};
     struct snib_status status;
     int64_t now;
-    int code = open_store(args, g, g->identity, &t.client);
+    int code = detached_open_store(args, g, g->identity, &t.client);
 
     if (code != CLI_OK) {
         return code;
     }
-    error.code = adopt(g, lease_ms, &t, &error);
+    error.code = detached_adopt(g, lease_ms, &t, &error);
     if (error.code != SNIB_ERR_OK) {
-        return not_renewed(args, g, &t, &error);
+        return detached_not_renewed(args, g, &t, &error);
     }
     now = proc_now(); /* before: left_ms then errs to the safe side */
     snib_grant_status(t.lock, t.grant, &status);
     *ret_deadline_ns = now + status.left_ms * SUPERVISOR_MS;
     error.code = snib_grant_abandon(t.lock, t.grant, &error);
-    return error.code == SNIB_ERR_OK ? CLI_OK
-                                     : not_renewed(args, g, &t, &error);
+    return error.code == SNIB_ERR_OK
+               ? CLI_OK
+               : detached_not_renewed(args, g, &t, &error);
 }
 
 /* The rest of the lease, less the allowance for clock rates. */
-static int64_t rest_ns(const struct grantfile *g, const struct snib_view *view)
+static int64_t detached_rest_ns(const struct grantfile *g,
+                                const struct snib_view *view)
 {
     for (size_t i = 0; i < view->holder_count; i++) {
         const struct snib_party *p = &view->holders[i];
@@ -131,7 +136,7 @@ int64_t left_deadline(const struct cli_args *args, const struct grantfile *g)
     struct snib_view *view;
     int64_t asked = proc_now(), rest;
 
-    if (open_store(args, g, NULL, &client) != CLI_OK) {
+    if (detached_open_store(args, g, NULL, &client) != CLI_OK) {
         return 0;
     }
     error.code = snib_inspect(client, g->name, g->name_size, &view, &error);
@@ -139,7 +144,7 @@ int64_t left_deadline(const struct cli_args *args, const struct grantfile *g)
         cli_fail(&error);
         return 0;
     }
-    rest = rest_ns(g, view);
+    rest = detached_rest_ns(g, view);
     if (rest <= 0 && view->holders_more > 0) {
         say("whether the grant stands is not known: %u holders are not shown",
             view->holders_more);

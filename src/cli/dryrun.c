@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static void add_wait(struct text *t, const struct plan *plan)
+static void dryrun_add_wait(struct text *t, const struct plan *plan)
 {
     char wait[DURATION_TEXT_MAX];
 
@@ -24,7 +24,7 @@ static void add_wait(struct text *t, const struct plan *plan)
     text_addf(t, "waiting for at most %s", wait);
 }
 
-static void add_command(struct text *t, const struct plan *plan)
+static void dryrun_add_command(struct text *t, const struct plan *plan)
 {
     if (plan->command == NULL) {
         text_add(t, "release again");
@@ -68,9 +68,9 @@ int plan_tell(const struct plan *plan)
     text_addf(&t, "would acquire %s as %s, ttl %s, ",
               plan->name_count == 1 ? "it" : "all of them",
               kind_text(plan->kind), ttl);
-    add_wait(&t, plan);
+    dryrun_add_wait(&t, plan);
     text_addf(&t, ", in %s; then ", shown(snib_client_url(client)));
-    add_command(&t, plan);
+    dryrun_add_command(&t, plan);
     say("%s", line);
     return CLI_OK;
 }

@@ -11,14 +11,14 @@ static const struct unit {
     int64_t ms;
 } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
 
-static bool is_digit(char c)
+static bool duration_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
 /* A word of its own: `0` or `forever`. */
-static bool parse_word(const char *text, unsigned allowed, int64_t *ret_ms,
-                       const char **ret_why)
+static bool duration_parse_word(const char *text, unsigned allowed,
+                                int64_t *ret_ms, const char **ret_why)
 {
     *ret_why = NULL;
     if (strcmp(text, "0") == 0) {
@@ -38,7 +38,7 @@ static bool parse_word(const char *text, unsigned allowed, int64_t *ret_ms,
     return false;
 }
 
-static const struct unit *find_unit(const char *text)
+static const struct unit *duration_find_unit(const char *text)
 {
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcmp(text, units[i].text) == 0) {
@@ -54,14 +54,14 @@ bool duration_parse(const char *text, unsigned allowed, int64_t *ret_ms,
     const struct unit *unit;
     int64_t number = 0;
 
-    if (parse_word(text, allowed, ret_ms, ret_why)) {
+    if (duration_parse_word(text, allowed, ret_ms, ret_why)) {
         return *ret_why == NULL;
     }
-    if (!is_digit(*text)) {
+    if (!duration_is_digit(*text)) {
         *ret_why = "not a duration; write 250ms, 30s, 5m or 2h";
         return false;
     }
-    for (; is_digit(*text); text++) {
+    for (; duration_is_digit(*text); text++) {
         number = number * 10 + (*text - '0');
         if (number > DURATION_MAX_MS) {
             *ret_why = "longer than a hundred years";
@@ -72,7 +72,7 @@ bool duration_parse(const char *text, unsigned allowed, int64_t *ret_ms,
         *ret_why = "a number without a unit; write 250ms, 30s, 5m or 2h";
         return false;
     }
-    unit = find_unit(text);
+    unit = duration_find_unit(text);
     if (unit == NULL) {
         *ret_why = *text == '.' || *text == ','
                        ? "whole numbers only; write 1500ms, not 1.5s"

@@ -18,7 +18,7 @@
 
 enum { FILE_MAX = 8192 };
 
-static void short_boot(struct grantfile *g)
+static void grantfile_short_boot(struct grantfile *g)
 {
     char boot[PROC_BOOT_ID];
 
@@ -37,7 +37,7 @@ void grantfile_of(const struct plan *plan, const struct plan_page *page,
                            .ttl_ms = plan->ttl_ms};
     memcpy(ret->name, plan->names[0], ret->name_size);
     memcpy(ret->address, page->address, sizeof ret->address);
-    short_boot(ret);
+    grantfile_short_boot(ret);
 }
 
 void grantfile_left(const struct plan *plan, const struct plan_page *page,
@@ -52,10 +52,11 @@ void grantfile_left(const struct plan *plan, const struct plan_page *page,
                               .deadline_ns = atomic_load(&page->deadline_ns)};
     memcpy(ret->name, plan->names[0], ret->name_size);
     memcpy(ret->left, page->left, sizeof ret->left);
-    short_boot(ret);
+    grantfile_short_boot(ret);
 }
 
-static void left_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
+static void grantfile_left_text(const struct grantfile *g,
+                                char ret[GRANT_TEXT_MAX])
 {
     struct text t = {.bytes = ret, .size = GRANT_TEXT_MAX};
 
@@ -78,7 +79,7 @@ void grantfile_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
     struct text t = {.bytes = ret, .size = GRANT_TEXT_MAX};
 
     if (g->no_holder) {
-        left_text(g, ret);
+        grantfile_left_text(g, ret);
         return;
     }
     text_addf(&t,
@@ -88,7 +89,7 @@ void grantfile_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
     text_add_percent(&t, g->name, g->name_size);
 }
 
-static int write_all(int fd, const char *bytes, size_t size)
+static int grantfile_write_all(int fd, const char *bytes, size_t size)
 {
     int error = text_write(fd, bytes, size);
 
@@ -106,7 +107,7 @@ int grantfile_place(const char *path)
 }
 
 /* fresh and the regular file at path change places; the old one goes. */
-static int take_the_place(const char *fresh, const char *path)
+static int grantfile_take_the_place(const char *fresh, const char *path)
 {
     int error;
 
@@ -124,7 +125,7 @@ static int take_the_place(const char *fresh, const char *path)
 /* A rename alone would put fresh into the place of a device or a link that came
  * after the look. So it goes where nothing is, or what it took the place of is
  * looked at afterwards, and put back when it is no regular file. */
-static int put_in_place(const char *fresh, const char *path)
+static int grantfile_put_in_place(const char *fresh, const char *path)
 {
     int error = grantfile_place(path);
 
@@ -132,7 +133,7 @@ static int put_in_place(const char *fresh, const char *path)
         if (renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_NOREPLACE) == 0) {
             return 0;
         }
-        error = errno == EEXIST ? take_the_place(fresh, path) : errno;
+        error = errno == EEXIST ? grantfile_take_the_place(fresh, path) : errno;
         if (error != ENOENT) {
             break;
         }
@@ -145,7 +146,8 @@ static int put_in_place(const char *fresh, const char *path)
     return rename(fresh, path) == 0 ? 0 : errno;
 }
 
-static int write_file(const char *path, const char *bytes, size_t size)
+static int grantfile_write_file(const char *path, const char *bytes,
+                                size_t size)
 {
     char *fresh;
     int fd, error;
@@ -155,11 +157,11 @@ static int write_file(const char *path, const char *bytes, size_t size)
     }
     fd =
         open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    error = fd < 0 ? errno : write_all(fd, bytes, size);
+    error = fd < 0 ? errno : grantfile_write_all(fd, bytes, size);
     if (fd >= 0) {
         close(fd);
         if (error == 0) {
-            error = put_in_place(fresh, path);
+            error = grantfile_put_in_place(fresh, path);
         }
         if (error != 0) {
             unlink(fresh);
@@ -242,11 +244,11 @@ int grantfile_write(const char *path, const struct grantfile *g,
                   g->holder_process_pid, g->holder_start);
     }
     text_addf(&t, "\nboot_id=%s\n", boot);
-    return write_file(path, bytes, t.used);
+    return grantfile_write_file(path, bytes, t.used);
 }
 
 /* ":", ".read:" or ".semaphore.PERMITS:"; what comes then, or NULL. */
-static const char *parse_kind(const char *text, struct grantfile *ret)
+static const char *grantfile_parse_kind(const char *text, struct grantfile *ret)
 {
     int64_t permits;
     int end = 0;
@@ -265,13 +267,13 @@ static const char *parse_kind(const char *text, struct grantfile *ret)
 }
 
 /* KIND:NAME:CLIENT:REQUEST:TOKEN:TTL:DEADLINE:BOOT */
-static bool parse_left(const char *text, struct grantfile *ret)
+static bool grantfile_parse_left(const char *text, struct grantfile *ret)
 {
     const char *ids;
     char client[33], request[33], token[20], rest;
 
     *ret = (struct grantfile){.no_holder = true};
-    text = parse_kind(text, ret);
+    text = grantfile_parse_kind(text, ret);
     if (text == NULL) {
         return false;
     }
@@ -295,7 +297,7 @@ static bool parse_left(const char *text, struct grantfile *ret)
 }
 
 /* :TTL:NAME, or nothing. */
-static bool parse_rest(const char *text, struct grantfile *ret)
+static bool grantfile_parse_rest(const char *text, struct grantfile *ret)
 {
     int end = 0;
 
@@ -312,12 +314,12 @@ static bool parse_rest(const char *text, struct grantfile *ret)
            ret->name_size > 0;
 }
 
-static bool parse(const char *text, struct grantfile *ret)
+static bool grantfile_parse(const char *text, struct grantfile *ret)
 {
     int end = 0;
 
     if (strncmp(text, LEFT_PREFIX, strlen(LEFT_PREFIX)) == 0) {
-        return parse_left(text + strlen(LEFT_PREFIX), ret);
+        return grantfile_parse_left(text + strlen(LEFT_PREFIX), ret);
     }
     *ret = (struct grantfile){0};
     if (sscanf(text,
@@ -327,12 +329,13 @@ static bool parse(const char *text, struct grantfile *ret)
                &ret->token, ret->boot, &end) != 5) {
         return false;
     }
-    return parse_rest(text + end, ret) && control_address_valid(ret->address) &&
-           ret->holder_process_pid > 0 && ret->token > 0;
+    return grantfile_parse_rest(text + end, ret) &&
+           control_address_valid(ret->address) && ret->holder_process_pid > 0 &&
+           ret->token > 0;
 }
 
 /* The line store=URL. */
-static void read_store(const char *lines, struct grantfile *ret)
+static void grantfile_read_store(const char *lines, struct grantfile *ret)
 {
     const char *store = strstr(lines, "\nstore=");
     size_t size = store != NULL ? strcspn(store + 7, "\n") : 0;
@@ -350,7 +353,7 @@ bool grantfile_read(const struct cli_args *args, const char *operand,
     ssize_t size;
 
     if (strncmp(operand, PREFIX, strlen(PREFIX)) == 0) {
-        if (!parse(operand, ret)) {
+        if (!grantfile_parse(operand, ret)) {
             usage_error(args, "'%s' is not a grant", shown_short(operand));
             return false;
         }
@@ -368,18 +371,18 @@ bool grantfile_read(const struct cli_args *args, const char *operand,
     close(fd);
     lines[size > 0 ? size : 0] = '\0';
     snprintf(line, sizeof line, "%.*s", (int)strcspn(lines, "\n"), lines);
-    if (strncmp(line, "grant=", 6) != 0 || !parse(line + 6, ret)) {
+    if (strncmp(line, "grant=", 6) != 0 || !grantfile_parse(line + 6, ret)) {
         usage_error(args, "%s is not a token file of snib acquire",
                     shown_short(operand));
         return false;
     }
-    read_store(lines, ret);
+    grantfile_read_store(lines, ret);
     return true;
 }
 
 /* Does the holder of that grant still live? A pid may have been given to
  * another process since, a boot id not. */
-static bool holder_lives(const struct grantfile *g)
+static bool grantfile_holder_lives(const struct grantfile *g)
 {
     char boot[PROC_BOOT_ID];
 
@@ -406,14 +409,14 @@ int grantfile_ask(const struct grantfile *g,
                   struct control_reply *ret, enum grantfile_answer *ret_by)
 {
     *ret_by = GRANTFILE_ANSWERED;
-    if (!holder_lives(g)) {
+    if (!grantfile_holder_lives(g)) {
         *ret_by = GRANTFILE_GONE;
         return CLI_LOST;
     }
     if (!control_ask(g->address, request, 3000, ret)) {
         int error = errno;
 
-        *ret_by = grantfile_no_answer(error, holder_lives(g));
+        *ret_by = grantfile_no_answer(error, grantfile_holder_lives(g));
         return CLI_LOST;
     }
     if (ret->code != 0 && ret->code != CLI_LOST) {

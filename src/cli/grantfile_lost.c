@@ -16,23 +16,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_set(const char *variable)
+static bool grantfile_lost_is_set(const char *variable)
 {
     return getenv(variable) != NULL && getenv(variable)[0] != '\0';
 }
 
-static bool store_is_named(const struct cli_args *args)
+static bool grantfile_lost_store_is_named(const struct cli_args *args)
 {
     return args->store != NULL || args->store_file != NULL ||
-           is_set("SNIB_URL") || is_set("SNIB_STORE_FILE");
+           grantfile_lost_is_set("SNIB_URL") ||
+           grantfile_lost_is_set("SNIB_STORE_FILE");
 }
 
 /* May that store say that the grant is no more? */
-static bool is_its_store(const struct cli_args *args, const struct grantfile *g,
-                         const struct snib_client *client)
+static bool grantfile_lost_is_its_store(const struct cli_args *args,
+                                        const struct grantfile *g,
+                                        const struct snib_client *client)
 {
     return g->store[0] == '\0'
-               ? store_is_named(args)
+               ? grantfile_lost_store_is_named(args)
                : storeurl_is_whole(g->store) &&
                      strcmp(g->store, snib_client_url(client)) == 0;
 }
@@ -70,9 +72,9 @@ void grantfile_say_ended(const struct cli_args *args, const struct grantfile *g,
 /* How long the lease of that token still is at the store; 0: none has it;
  * -1: nobody could be asked, or
  * not all holders are shown. *ret_client: to be freed. */
-static int64_t left_at_store(const struct cli_args *args,
-                             const struct grantfile *g,
-                             struct snib_client **ret_client)
+static int64_t grantfile_lost_left_at_store(const struct cli_args *args,
+                                            const struct grantfile *g,
+                                            struct snib_client **ret_client)
 {
     struct cli_args there = grantfile_args(args, g);
     struct snib_view *view;
@@ -83,7 +85,7 @@ static int64_t left_at_store(const struct cli_args *args,
             SNIB_ERR_OK) {
         return -1;
     }
-    left = is_its_store(args, g, *ret_client) ? 0 : -1;
+    left = grantfile_lost_is_its_store(args, g, *ret_client) ? 0 : -1;
     for (size_t i = 0; i < view->holder_count; i++) {
         if (view->holders[i].token == g->token) {
             left = view->holders[i].left_ms;
@@ -130,7 +132,7 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
         grantfile_say_foreign(name, g->address);
         return;
     }
-    left_ms = left_at_store(args, g, &client);
+    left_ms = grantfile_lost_left_at_store(args, g, &client);
     if (left_ms == 0) {
         say("%s: the grant had ended before, says %s", name,
             shown(snib_client_url(client)));

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static bool parse_entry(const char *entry, size_t size, struct held_entry *ret)
+static bool held_parse_entry(const char *entry, size_t size,
+                             struct held_entry *ret)
 {
     const char *equals = memchr(entry, '=', size);
     size_t address;
@@ -29,7 +30,7 @@ bool held_next(const char **at, struct held_entry *ret)
         size_t size = strcspn(entry, ":");
 
         *at = entry + size + (entry[size] == ':');
-        if (parse_entry(entry, size, ret)) {
+        if (held_parse_entry(entry, size, ret)) {
             return true;
         }
     }
@@ -47,7 +48,7 @@ bool held_last(const char *held, size_t *end, struct held_entry *ret)
         }
         entry = held + *end - size;
         *end -= size + (size < *end); /* the colon, too */
-        if (parse_entry(entry, size, ret)) {
+        if (held_parse_entry(entry, size, ret)) {
             return true;
         }
     }

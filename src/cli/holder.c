@@ -42,7 +42,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static void nap(int64_t ms)
+static void holder_nap(int64_t ms)
 {
     struct timespec ts = {.tv_nsec = ms * SUPERVISOR_MS};
 
@@ -51,19 +51,19 @@ static void nap(int64_t ms)
 
 /* All is said and told, and the supervisor waits for our end. A look that is not
  * answered would keep us as long as a request may take. */
-static bool looks_end(struct holder *k)
+static bool holder_looks_end(struct holder *k)
 {
     enum { PATIENCE_MS = 100, STEP_MS = 5 };
 
     look_drop(k->look);
     k->look = NULL;
     for (int ms = 0; look_pending() && ms < PATIENCE_MS; ms += STEP_MS) {
-        nap(STEP_MS);
+        holder_nap(STEP_MS);
     }
     return !look_pending();
 }
 
-static bool store_away(struct holder *k)
+static bool holder_store_away(struct holder *k)
 {
     struct snib_store_status status;
 
@@ -76,7 +76,7 @@ static bool store_away(struct holder *k)
 
 /* Until the store answers again, or what it has got of ours is too old to be
  * executed. (The library sends the cancel again and again meanwhile.) */
-static void outlast(struct holder *k)
+static void holder_outlast(struct holder *k)
 {
     const char *name = k->plan->names[k->at];
     int64_t until = proc_now() + PLAN_NOT_AFTER;
@@ -95,13 +95,13 @@ static void outlast(struct holder *k)
                 return; /* it answers */
             }
         }
-        nap(20);
+        holder_nap(20);
     }
 }
 
 /* A silence may be too young to be known as such: ask. Who tries once has its
  * answer, or a long silence. */
-static bool silent(struct holder *k)
+static bool holder_silent(struct holder *k)
 {
     struct look_answer a;
 
@@ -135,7 +135,8 @@ bool holder_lingers(struct holder *k)
         return false;
     }
     holder_note_reached(k);
-    k->lingers = k->reached && (!looks_end(k) || store_away(k) || silent(k));
+    k->lingers = k->reached && (!holder_looks_end(k) || holder_store_away(k) ||
+                                holder_silent(k));
     /* As the child of a supervisor that is gone, and of its shell no job. Who leads
      * a group gets no session, so into that of the supervisor first. */
     if (k->lingers && setpgid(0, getpgid(k->supervisor)) == 0) {
@@ -157,9 +158,9 @@ void holder_end(struct holder *k, int code)
     holder_multi_stop(k);
     holder_drop(0, 2); /* 0 is /dev/null by now */
     if (k->lingers) {
-        outlast(k);
+        holder_outlast(k);
     }
-    if (!looks_end(k) || (!k->lingers && store_away(k))) {
+    if (!holder_looks_end(k) || (!k->lingers && holder_store_away(k))) {
         _exit(code);
     }
     snib_multi_free(k->several.multi);
@@ -193,7 +194,7 @@ void holder_cannot(struct holder *k, const char *what)
 
 /* Whoever left the group by setsid still carries our mark. A look at all
  * processes is no instant: who was born behind it is found by the next one. */
-static void kill_marked(struct holder *k)
+static void holder_kill_marked(struct holder *k)
 {
     int64_t spare_until = proc_now() + 5 * SUPERVISOR_S;
     int clean = 0;
@@ -203,7 +204,7 @@ static void kill_marked(struct holder *k)
 
         if (proc_kill_marked(k->page->address, spare) > 0) {
             clean = 0;
-            nap(round < 100 ? 1 : 10);
+            holder_nap(round < 100 ? 1 : 10);
         } else {
             clean++;
         }
@@ -212,7 +213,7 @@ static void kill_marked(struct holder *k)
 
 /* The supervisor is dead: nobody but us is left to end the command. Members of the
  * group first. */
-static void kill_command(struct holder *k)
+static void holder_kill_command(struct holder *k)
 {
     int32_t group = atomic_load(&k->page->group);
 
@@ -221,15 +222,16 @@ static void kill_command(struct holder *k)
     }
     kill(-group, SIGKILL);
     for (int64_t ms = 1; proc_group_alive(group); ms = ms < 64 ? ms * 2 : ms) {
-        nap(ms); /* as long as it takes: uninterruptible sleep ends some day */
+        holder_nap(
+            ms); /* as long as it takes: uninterruptible sleep ends some day */
         kill(-group, SIGKILL);
     }
-    kill_marked(k);
+    holder_kill_marked(k);
 }
 
 /* A look at all processes costs some milliseconds, and the supervisor may be stopped
  * for days. */
-static void kill_who_left(struct holder *k)
+static void holder_kill_who_left(struct holder *k)
 {
     if (k->clean < 2) {
         k->clean =
@@ -239,7 +241,7 @@ static void kill_who_left(struct holder *k)
 
 /* The supervisor is stopped, and its time to kill is over. Where it has no group yet,
  * none shall begin. */
-static void guard(struct holder *k)
+static void holder_guard(struct holder *k)
 {
     int32_t group = 0;
 
@@ -259,13 +261,13 @@ static void guard(struct holder *k)
                                             PLAN_TOO_LATE) &&
             group > 0) {
             kill(-group, SIGKILL);
-            kill_who_left(k);
+            holder_kill_who_left(k);
         }
     }
     k->guard_ns = proc_now() + SUPERVISOR_KILL_AGAIN;
 }
 
-static void leave(struct holder *k)
+static void holder_leave(struct holder *k)
 {
     struct slot *s = k->at < k->plan->name_count ? &k->slots[k->at] : NULL;
 
@@ -276,7 +278,7 @@ static void leave(struct holder *k)
          * not have noticed yet; the supervisor waits for our word. */
         if (k->socket >= 0 && holder_limit_over(k)) {
             holder_missing_name(k); /* sets k->at */
-            if (store_away(k) || silent(k)) {
+            if (holder_store_away(k) || holder_silent(k)) {
                 holder_fail_away(k);
             }
         }
@@ -291,21 +293,21 @@ static void leave(struct holder *k)
     holder_release_and_end(k);
 }
 
-static void supervisor_died(struct holder *k)
+static void holder_supervisor_died(struct holder *k)
 {
     close(k->socket);
     k->socket = -1;
     if (k->phase == PHASE_HOLDING) {
-        kill_command(k);
+        holder_kill_command(k);
     }
     if (k->phase != PHASE_LEAVING) {
-        leave(k);
+        holder_leave(k);
     }
 }
 
 /* The user's stdin and stdout go at once: what we kept of a pipe its reader
  * would wait for. */
-static void drop_fds(struct holder *k)
+static void holder_drop_fds(struct holder *k)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -319,7 +321,7 @@ static void drop_fds(struct holder *k)
     }
 }
 
-static void hear_supervisor(struct holder *k)
+static void holder_hear_supervisor(struct holder *k)
 {
     struct plan_message m;
 
@@ -329,12 +331,12 @@ static void hear_supervisor(struct holder *k)
     case PLAN_SILENT:
         return;
     case PLAN_ENDED:
-        supervisor_died(k);
+        holder_supervisor_died(k);
         return;
     }
     switch ((enum plan_message_kind)m.kind) {
     case PLAN_LEAVE:
-        leave(k);
+        holder_leave(k);
         break;
     case PLAN_RELEASE:
         holder_release_and_end(k);
@@ -358,7 +360,7 @@ static void hear_supervisor(struct holder *k)
     }
 }
 
-static void log_line(void *data, int level, const char *line)
+static void holder_log_line(void *data, int level, const char *line)
 {
     (void)data;
     if (level <= SNIB_LOG_INFO) {
@@ -366,7 +368,7 @@ static void log_line(void *data, int level, const char *line)
     }
 }
 
-static void open_client(struct holder *k)
+static void holder_open_client(struct holder *k)
 {
     struct snib_client_options options = SNIB_INIT(snib_client_options);
     struct snib_error error = {0};
@@ -380,7 +382,7 @@ static void open_client(struct holder *k)
      * milliseconds: nobody may take over merely because we are dead. */
     options.leashed = true;
     if (k->plan->args->verbose) {
-        options.log = log_line;
+        options.log = holder_log_line;
     }
     code = snib_client_open(&options, &k->client, &error);
     if (code != SNIB_ERR_OK) {
@@ -400,7 +402,7 @@ static void open_client(struct holder *k)
     }
 }
 
-static int64_t next_due(const struct holder *k)
+static int64_t holder_next_due(const struct holder *k)
 {
     int64_t due = k->line.due_ns;
 
@@ -421,9 +423,9 @@ static int64_t next_due(const struct holder *k)
     return due;
 }
 
-static int poll_timeout(const struct holder *k)
+static int holder_poll_timeout(const struct holder *k)
 {
-    int64_t due = next_due(k), left;
+    int64_t due = holder_next_due(k), left;
 
     if (due == INT64_MAX) {
         return -1;
@@ -432,7 +434,7 @@ static int poll_timeout(const struct holder *k)
     return left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
 }
 
-static void do_due(struct holder *k)
+static void holder_do_due(struct holder *k)
 {
     int64_t now = proc_now();
 
@@ -466,7 +468,7 @@ static void do_due(struct holder *k)
         holder_look(k);
     }
     if (!k->detached && now >= k->guard_ns) {
-        guard(k);
+        holder_guard(k);
     }
     if (k->detached && k->lost) {
         holder_stay_lost(k, now);
@@ -478,10 +480,10 @@ static void do_due(struct holder *k)
 
 /* Without memory poll fails. What is held stays held, as a command may run:
  * look at what needs no memory, and try again. */
-static void poll_failed(struct pollfd *fds, size_t count)
+static void holder_poll_failed(struct pollfd *fds, size_t count)
 {
     if (errno != EINTR) {
-        nap(10);
+        holder_nap(10);
     }
     for (size_t i = 0; i < count; i++) {
         fds[i].revents = 0;
@@ -489,7 +491,7 @@ static void poll_failed(struct pollfd *fds, size_t count)
     fds[0].revents = fds[0].fd >= 0 ? POLLIN : 0; /* does not block */
 }
 
-static void live(struct holder *k)
+static void holder_live(struct holder *k)
 {
     for (;;) {
         struct pollfd fds[6] = {
@@ -501,15 +503,15 @@ static void live(struct holder *k)
             {.fd = k->signals, .events = POLLIN},
         };
 
-        if (poll(fds, 6, poll_timeout(k)) < 0) {
-            poll_failed(fds, 6);
+        if (poll(fds, 6, holder_poll_timeout(k)) < 0) {
+            holder_poll_failed(fds, 6);
         }
         holder_take_events(k);
         if (fds[4].revents != 0) {
             holder_take_changes(k);
         }
         if (fds[0].revents != 0) {
-            hear_supervisor(k);
+            holder_hear_supervisor(k);
         }
         if (fds[2].revents != 0) {
             holder_hear_asker(k);
@@ -520,13 +522,13 @@ static void live(struct holder *k)
         if (fds[5].revents != 0) {
             holder_told_to_end(k);
         }
-        do_due(k);
+        holder_do_due(k);
     }
 }
 
 /* stderr stays until the grant; nothing else of the user's is kept, or a
  * pipe's reader would wait for us. */
-static void close_inherited(struct holder *k)
+static void holder_close_inherited(struct holder *k)
 {
     int keep[2] = {k->socket, k->plan->holder_pidfd};
     unsigned from = 3;
@@ -545,7 +547,7 @@ static void close_inherited(struct holder *k)
         from = (unsigned)keep[i] + 1;
     }
     close_range(from, ~0u, 0);
-    drop_fds(k);
+    holder_drop_fds(k);
 }
 
 _Noreturn void holder_main(const struct plan *plan, struct plan_page *page,
@@ -570,7 +572,7 @@ _Noreturn void holder_main(const struct plan *plan, struct plan_page *page,
         setpgid(0, 0);
     }
     prctl(PR_SET_NAME, "snib-keeper", 0, 0, 0);
-    close_inherited(&k);
+    holder_close_inherited(&k);
     holder_hear_signals(&k);
     page->holder_process_pid = (int32_t)getpid();
     waitline_init(&k.line, /* who tries does not wait */
@@ -581,9 +583,9 @@ _Noreturn void holder_main(const struct plan *plan, struct plan_page *page,
     if (k.changed < 0) { /* nobody would hear that a lock is held, or lost */
         holder_cannot(&k, "be told of changes");
     }
-    open_client(&k);
+    holder_open_client(&k);
     holder_acquire(&k);
     holder_take_events(&k);
-    live(&k);
+    holder_live(&k);
     _exit(CLI_INTERNAL);
 }

@@ -55,7 +55,7 @@ struct climb {
     char address[CONTROL_ADDRESS_MAX]; /* whose command is above it already */
 };
 
-static bool waits_soon(pid_t pid, pid_t child)
+static bool holder_above_waits_soon(pid_t pid, pid_t child)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     enum proc_waits waits = PROC_RUNS;
@@ -70,7 +70,7 @@ static bool waits_soon(pid_t pid, pid_t child)
 }
 
 /* From the supervisor at *at to the command of an outer one, and to that supervisor. */
-static bool climb_to(pid_t *at, const struct control_above *outer)
+static bool holder_above_climb_to(pid_t *at, const struct control_above *outer)
 {
     pid_t pid = *at;
 
@@ -87,7 +87,7 @@ static bool climb_to(pid_t *at, const struct control_above *outer)
             *at = parent;
             return parent == outer->supervisor;
         }
-        if (parent <= 1 || !waits_soon(parent, pid)) {
+        if (parent <= 1 || !holder_above_waits_soon(parent, pid)) {
             return false;
         }
         pid = parent;
@@ -95,7 +95,8 @@ static bool climb_to(pid_t *at, const struct control_above *outer)
     return false;
 }
 
-static void add(struct holder *k, const struct control_above *outer)
+static void holder_above_add(struct holder *k,
+                             const struct control_above *outer)
 {
     struct text t = TEXT_IN(k->above);
 
@@ -109,8 +110,8 @@ static void add(struct holder *k, const struct control_above *outer)
 }
 
 /* True: go on with the next entry. */
-static bool try_entry(struct holder *k, struct climb *c,
-                      const struct held_entry *entry)
+static bool holder_above_try_entry(struct holder *k, struct climb *c,
+                                   const struct held_entry *entry)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_ABOVE};
@@ -120,11 +121,11 @@ static bool try_entry(struct holder *k, struct climb *c,
     request.name_size = (uint32_t)entry->name_size;
     memcpy(request.name, entry->name, entry->name_size);
     if (!control_ask_above(entry->address, &request, ANSWER_MS, &outer) ||
-        outer.code != 0 || (!again && !climb_to(&c->at, &outer))) {
+        outer.code != 0 || (!again && !holder_above_climb_to(&c->at, &outer))) {
         return false;
     }
     memcpy(c->address, entry->address, sizeof c->address);
-    add(k, &outer);
+    holder_above_add(k, &outer);
     return true;
 }
 
@@ -144,7 +145,8 @@ const char *holder_find_above(struct holder *k)
         count++;
     }
     for (size_t i = 0; i < count && i < ENTRIES_MAX; i++) {
-        if (!try_entry(k, &c, &entries[(count - 1 - i) % ENTRIES_MAX])) {
+        if (!holder_above_try_entry(k, &c,
+                                    &entries[(count - 1 - i) % ENTRIES_MAX])) {
             break;
         }
     }

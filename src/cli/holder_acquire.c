@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static enum supervisor_why why_of_error(snib_err code)
+static enum supervisor_why holder_acquire_why_of_error(snib_err code)
 {
     switch (snib_err_exit(code)) {
     case CLI_USAGE:
@@ -39,7 +39,7 @@ static enum supervisor_why why_of_error(snib_err code)
     }
 }
 
-static int64_t patience_until(const struct holder *k)
+static int64_t holder_acquire_patience_until(const struct holder *k)
 {
     return k->plan->wait_ms == SNIB_FOREVER
                ? INT64_MAX
@@ -48,7 +48,7 @@ static int64_t patience_until(const struct holder *k)
 
 int64_t holder_wait_left_ms(const struct holder *k)
 {
-    int64_t until = patience_until(k), now = proc_now();
+    int64_t until = holder_acquire_patience_until(k), now = proc_now();
 
     if (until == INT64_MAX) {
         return SNIB_FOREVER;
@@ -66,12 +66,13 @@ void holder_fail(struct holder *k, snib_err code)
     waitline_wipe(&k->line);
     holder_release_all(k, &why, NULL);
     holder_lingers(k);
-    holder_tell(k, PLAN_FAILED, snib_err_exit(code), why_of_error(code), "");
+    holder_tell(k, PLAN_FAILED, snib_err_exit(code),
+                holder_acquire_why_of_error(code), "");
     holder_end(k, 0);
 }
 
 /* Ours by now; the event is on its way. */
-static bool held_by_us(const struct snib_view *view)
+static bool holder_acquire_held_by_us(const struct snib_view *view)
 {
     for (size_t i = 0; i < view->holder_count; i++) {
         if (view->holders[i].self) {
@@ -103,7 +104,7 @@ void holder_show_waiting(struct holder *k)
 }
 
 /* Also finds a nested run that lost its SNIB_HELD. */
-static void take_look(struct holder *k)
+static void holder_acquire_take_look(struct holder *k)
 {
     struct look_answer a;
 
@@ -113,7 +114,7 @@ static void take_look(struct holder *k)
     k->look = NULL;
     if (a.error.code == SNIB_ERR_OK && k->phase == PHASE_ACQUIRING) {
         holder_refuse_nested(k, a.view);
-        if (!held_by_us(a.view)) {
+        if (!holder_acquire_held_by_us(a.view)) {
             waitline_show(&k->line, a.view, &a.terms, proc_now());
         }
     }
@@ -122,7 +123,8 @@ static void take_look(struct holder *k)
 
 /* The limit is over, and the store was away: that is the cause, in the words of
  * the waiting line. (One attempt has words of its own.) */
-static void blame_store(struct holder *k, struct snib_error *error)
+static void holder_acquire_blame_store(struct holder *k,
+                                       struct snib_error *error)
 {
     struct snib_store_status status;
     struct text t = TEXT_IN(error->text);
@@ -150,7 +152,7 @@ void holder_say_not_acquired(struct holder *k, struct snib_error *error)
     struct text t = TEXT_IN(who_holds);
 
     waitline_wipe(&k->line);
-    blame_store(k, error);
+    holder_acquire_blame_store(k, error);
     /* No wait would end TOO_MANY: its words say what to do. */
     if (error->code == SNIB_ERR_TOO_MANY ||
         snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
@@ -172,7 +174,8 @@ void holder_say_not_acquired(struct holder *k, struct snib_error *error)
 
 bool holder_limit_over(const struct holder *k)
 {
-    return k->plan->wait_ms > 0 && proc_now() >= patience_until(k);
+    return k->plan->wait_ms > 0 &&
+           proc_now() >= holder_acquire_patience_until(k);
 }
 
 void holder_fail_away(struct holder *k)
@@ -184,7 +187,7 @@ void holder_fail_away(struct holder *k)
     holder_say_not_acquired(k, &error);
     k->lingers = true;
     holder_tell(k, PLAN_FAILED, snib_err_exit(error.code),
-                why_of_error(error.code), "");
+                holder_acquire_why_of_error(error.code), "");
     holder_drop(0, 2);
     holder_multi_stop(k);
     holder_release_all(k, &why, NULL);
@@ -192,7 +195,7 @@ void holder_fail_away(struct holder *k)
     holder_end(k, 0);
 }
 
-static void copy_owner(struct slot *s, const char *client_id)
+static void holder_acquire_copy_owner(struct slot *s, const char *client_id)
 {
     struct text t = TEXT_IN(s->client_id);
 
@@ -201,7 +204,8 @@ static void copy_owner(struct slot *s, const char *client_id)
 }
 
 /* Is the name held up the tree, by a holder that is alive, in this store? */
-static bool find_outer(struct holder *k, const char *name, struct slot *ret)
+static bool holder_acquire_find_outer(struct holder *k, const char *name,
+                                      struct slot *ret)
 {
     const char *at = getenv("SNIB_HELD");
     struct held_entry entry;
@@ -220,7 +224,7 @@ static bool find_outer(struct holder *k, const char *name, struct slot *ret)
         ret->covered = kind_covers((snib_kind)reply.kind, reply.permits,
                                    k->plan->kind, k->plan->permits);
         memcpy(ret->outer, entry.address, sizeof ret->outer);
-        copy_owner(ret, reply.text);
+        holder_acquire_copy_owner(ret, reply.text);
         ret->deadline_ns = reply.deadline_ns;
         ret->outer_ttl_ns = reply.ttl_ns;
         ret->grant = (struct snib_grant){.token = reply.token};
@@ -240,8 +244,8 @@ void holder_wake(const struct holder *k)
 }
 
 /* On a thread of the library's. */
-static void on_change(void *data, struct snib_grant grant, snib_state state,
-                      snib_cause reason)
+static void holder_acquire_on_change(void *data, struct snib_grant grant,
+                                     snib_state state, snib_cause reason)
 {
     (void)grant;
     (void)state;
@@ -249,7 +253,8 @@ static void on_change(void *data, struct snib_grant grant, snib_state state,
     holder_wake(data);
 }
 
-static void make_lock(struct holder *k, struct slot *s, const char *name)
+static void holder_acquire_make_lock(struct holder *k, struct slot *s,
+                                     const char *name)
 {
     struct snib_lock_options options;
     struct snib_error error = {0};
@@ -259,7 +264,7 @@ static void make_lock(struct holder *k, struct slot *s, const char *name)
     options.confirm = true;
     options.fixed_lease = k->plan->args->no_holder;
     options.no_local_hand_over = true; /* nobody else is in this process */
-    options.on_change = on_change;
+    options.on_change = holder_acquire_on_change;
     options.data = k;
     code = snib_lock_new(k->client, name, &options, &s->lock, &error);
     if (code != SNIB_ERR_OK) {
@@ -280,7 +285,8 @@ bool holder_may_try_here(const struct holder *k)
             k->plan->wait_ms >= ATTEMPT_MS);
 }
 
-static _Noreturn void fail_to_start(struct holder *k, struct snib_error *error)
+static _Noreturn void holder_acquire_fail_to_start(struct holder *k,
+                                                   struct snib_error *error)
 {
     k->slots[k->at].state = SLOT_IDLE;
     holder_say_not_acquired(k, error);
@@ -291,7 +297,7 @@ static _Noreturn void fail_to_start(struct holder *k, struct snib_error *error)
  * answer that this thread waits for needs no other thread, and starting one is
  * what costs. (A server might not answer, and the supervisor's word must not have
  * to wait for that; nor may a limit that an attempt could exceed.) */
-static void acquire_one(struct holder *k)
+static void holder_acquire_one(struct holder *k)
 {
     struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
     struct snib_error error = {0};
@@ -307,7 +313,7 @@ static void acquire_one(struct holder *k)
             return;
         }
         if (k->plan->wait_ms == 0) {
-            fail_to_start(k, &error);
+            holder_acquire_fail_to_start(k, &error);
         }
     }
     options.wait_ms = holder_wait_left_ms(k);
@@ -317,12 +323,12 @@ static void acquire_one(struct holder *k)
     holder_note_reached(k);
     error.code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
     if (error.code != SNIB_ERR_OK) {
-        fail_to_start(k, &error);
+        holder_acquire_fail_to_start(k, &error);
     }
 }
 
 /* Which names are held up the tree? The number of the others, k->at: one. */
-static size_t sort_out(struct holder *k)
+static size_t holder_acquire_sort_out(struct holder *k)
 {
     size_t ours = 0;
 
@@ -331,7 +337,7 @@ static size_t sort_out(struct holder *k)
         struct slot *s = &k->slots[i];
 
         k->at = i;
-        if (!find_outer(k, name, s)) {
+        if (!holder_acquire_find_outer(k, name, s)) {
             continue;
         }
         if (!k->plan->args->reentrant || !s->covered) {
@@ -342,7 +348,7 @@ static size_t sort_out(struct holder *k)
     for (size_t i = 0; i < k->plan->name_count; i++) {
         if (k->slots[i].state != SLOT_OUTER) {
             k->at = i;
-            make_lock(k, &k->slots[i], k->plan->names[i]);
+            holder_acquire_make_lock(k, &k->slots[i], k->plan->names[i]);
             ours++;
         }
     }
@@ -351,7 +357,7 @@ static size_t sort_out(struct holder *k)
 
 /* What is held up the tree has a lease of its own, and no renewal of ours makes
  * it longer: with a shorter one there is less time to stop a command in. */
-static void fit_rules(struct holder *k)
+static void holder_acquire_fit_rules(struct holder *k)
 {
     int64_t least = 0;
 
@@ -369,7 +375,7 @@ static void fit_rules(struct holder *k)
 
 /* What is held up the tree, but cannot be renewed, leaves no time to begin
  * anything under it: the supervisor would refuse it, and again. */
-static bool ends_too_soon(const struct holder *k)
+static bool holder_acquire_ends_too_soon(const struct holder *k)
 {
     const struct supervisor_rules *r = &k->rules;
     int64_t now = proc_now();
@@ -384,7 +390,7 @@ static bool ends_too_soon(const struct holder *k)
     return false;
 }
 
-static void await_outer(struct holder *k)
+static void holder_acquire_await_outer(struct holder *k)
 {
     if (k->plan->wait_ms == 0 || holder_limit_over(k)) {
         waitline_wipe(&k->line);
@@ -400,18 +406,18 @@ static void await_outer(struct holder *k)
 
 void holder_acquire(struct holder *k)
 {
-    size_t ours = sort_out(k);
+    size_t ours = holder_acquire_sort_out(k);
 
-    fit_rules(k);
-    if (ends_too_soon(k)) {
-        await_outer(k);
+    holder_acquire_fit_rules(k);
+    if (holder_acquire_ends_too_soon(k)) {
+        holder_acquire_await_outer(k);
         return;
     }
 
     if (ours == 0) {
         holder_all_acquired(k);
     } else if (ours == 1) {
-        acquire_one(k);
+        holder_acquire_one(k);
     } else {
         holder_multi_start(k);
     }
@@ -419,7 +425,7 @@ void holder_acquire(struct holder *k)
 
 /* SNIB_OWNER, as others see it: the owner without the mark of those that were
  * drawn; of a lock held up the tree, what its holder says. */
-static void set_owner(struct holder *k)
+static void holder_acquire_set_owner(struct holder *k)
 {
     struct text t = TEXT_IN(k->page->client_id);
 
@@ -432,7 +438,7 @@ static void set_owner(struct holder *k)
 }
 
 /* What whoever comes later needs to release it. */
-static void export_grant(struct holder *k)
+static void holder_acquire_export_grant(struct holder *k)
 {
     struct slot *s = &k->slots[0];
     struct snib_error error = {0};
@@ -446,7 +452,7 @@ static void export_grant(struct holder *k)
 }
 
 /* Of one held up the tree the holder there has told. */
-static void learn_permit_slot(struct slot *s)
+static void holder_acquire_learn_permit_slot(struct slot *s)
 {
     struct snib_status status;
 
@@ -470,13 +476,13 @@ void holder_all_acquired(struct holder *k)
     waitline_wipe(&k->line);
     k->line.due_ns = INT64_MAX;
     for (size_t i = 0; i < k->plan->name_count; i++) {
-        learn_permit_slot(&k->slots[i]);
+        holder_acquire_learn_permit_slot(&k->slots[i]);
         k->page->tokens[i] = k->slots[i].grant.token;
         k->page->permit_slots[i] = k->slots[i].permit_slot;
     }
-    set_owner(k);
+    holder_acquire_set_owner(k);
     if (k->plan->args->no_holder) {
-        export_grant(k);
+        holder_acquire_export_grant(k);
     } else {
         k->listener = control_listen(k->page->address);
         if (k->listener < 0 ||
@@ -492,8 +498,8 @@ void holder_all_acquired(struct holder *k)
     holder_offer(k);
 }
 
-static void on_granted(struct holder *k, struct slot *s,
-                       const struct snib_event *ev)
+static void holder_acquire_on_granted(struct holder *k, struct slot *s,
+                                      const struct snib_event *ev)
 {
     s->state = SLOT_HELD;
     s->grant = ev->grant;
@@ -503,8 +509,8 @@ static void on_granted(struct holder *k, struct slot *s,
     holder_all_acquired(k);
 }
 
-static void on_refused(struct holder *k, struct slot *s,
-                       const struct snib_event *ev)
+static void holder_acquire_on_refused(struct holder *k, struct slot *s,
+                                      const struct snib_event *ev)
 {
     struct snib_error error = ev->error;
 
@@ -532,7 +538,7 @@ void holder_take_changes(struct holder *k)
         holder_go_on(k);
     }
     holder_multi_take_answer(k); /* first: what is held is not refused */
-    take_look(k);
+    holder_acquire_take_look(k);
 }
 
 void holder_take_events(struct holder *k)
@@ -544,12 +550,12 @@ void holder_take_events(struct holder *k)
 
         switch (ev.kind) {
         case SNIB_EV_GRANTED:
-            on_granted(k, s, &ev);
+            holder_acquire_on_granted(k, s, &ev);
             break;
         case SNIB_EV_REFUSED:
-            on_refused(k, s, &ev);
+            holder_acquire_on_refused(k, s, &ev);
             break;
-        case SNIB_EV_STATE: /* on_change tells */
+        case SNIB_EV_STATE: /* holder_acquire_on_change tells */
         case SNIB_EV_RELEASED:
         case SNIB_EV_PASSED:
             break;

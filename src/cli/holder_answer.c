@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct slot *asked_slot(struct holder *k,
-                               const struct control_request *request)
+static struct slot *
+holder_answer_asked_slot(struct holder *k,
+                         const struct control_request *request)
 {
     if (request->name_size == 0) {
         return &k->slots[0];
@@ -29,8 +30,8 @@ static struct slot *asked_slot(struct holder *k,
 }
 
 /* A long one loses its end, and not all of it. */
-static void set_text(struct control_reply *reply, const char *what,
-                     const char *text)
+static void holder_answer_set_text(struct control_reply *reply,
+                                   const char *what, const char *text)
 {
     static const char cut[] = "...";
     size_t used = strlen(what), size = strlen(text);
@@ -49,18 +50,19 @@ static void set_text(struct control_reply *reply, const char *what,
     memcpy(reply->text + used + size, cut, sizeof cut);
 }
 
-static void set_why_lost(const struct holder *k, const struct slot *s,
-                         struct control_reply *reply)
+static void holder_answer_set_why_lost(const struct holder *k,
+                                       const struct slot *s,
+                                       struct control_reply *reply)
 {
     char words[SNIB_EXPLAIN_TEXT] = "";
     struct text t = TEXT_IN(words);
 
     holder_why_lost(k, s, &t);
-    set_text(reply, "", words);
+    holder_answer_set_text(reply, "", words);
 }
 
-static void answer_status(struct holder *k, const struct slot *s,
-                          struct control_reply *reply)
+static void holder_answer_status(struct holder *k, const struct slot *s,
+                                 struct control_reply *reply)
 {
     holder_look(k);
     reply->deadline_ns = atomic_load(&k->page->deadline_ns);
@@ -70,12 +72,13 @@ static void answer_status(struct holder *k, const struct slot *s,
         reply->deadline_ns = 0;
         reply->reason =
             (int32_t)(s->state == SLOT_LOST ? s->cause : k->lost_cause);
-        set_why_lost(k, s, reply);
+        holder_answer_set_why_lost(k, s, reply);
     }
 }
 
 /* Where nothing is wrong, the text has who holds. */
-static void set_owner(const struct holder *k, struct control_reply *reply)
+static void holder_answer_set_owner(const struct holder *k,
+                                    struct control_reply *reply)
 {
     struct text t = TEXT_IN(reply->text);
 
@@ -84,8 +87,8 @@ static void set_owner(const struct holder *k, struct control_reply *reply)
     }
 }
 
-static void answer_renew(struct holder *k, const struct slot *s,
-                         int64_t lease_ms, struct control_reply *reply)
+static void holder_answer_renew(struct holder *k, const struct slot *s,
+                                int64_t lease_ms, struct control_reply *reply)
 {
     for (size_t i = 0; i < k->plan->name_count; i++) {
         struct snib_error error = {0};
@@ -101,22 +104,22 @@ static void answer_renew(struct holder *k, const struct slot *s,
         }
         if (code != SNIB_ERR_OK) {
             reply->code = snib_err_exit(code);
-            set_text(reply, "", error.text);
+            holder_answer_set_text(reply, "", error.text);
             return;
         }
     }
-    answer_status(k, s, reply);
+    holder_answer_status(k, s, reply);
 }
 
-static void answer_tie(struct holder *k, const struct slot *s,
-                       const struct control_request *request,
-                       struct control_reply *reply)
+static void holder_answer_tie(struct holder *k, const struct slot *s,
+                              const struct control_request *request,
+                              struct control_reply *reply)
 {
     struct text t = TEXT_IN(reply->text);
     int error;
 
     if (k->detached) {
-        answer_status(k, s, reply);
+        holder_answer_status(k, s, reply);
         if (reply->code != 0) {
             return; /* there is nothing to tie */
         }
@@ -134,13 +137,14 @@ static void answer_tie(struct holder *k, const struct slot *s,
                   strerror(error));
         return;
     }
-    answer_renew(k, s, request->lease_ms, reply);
+    holder_answer_renew(k, s, request->lease_ms, reply);
 }
 
 /* True: end when the answer is sent. What the store has not answered is
  * repeated then; who asks need not wait for that. */
-static bool answer_release(struct holder *k, const struct slot *s,
-                           struct control_reply *reply, struct holder_giving *g)
+static bool holder_answer_release(struct holder *k, const struct slot *s,
+                                  struct control_reply *reply,
+                                  struct holder_giving *g)
 {
     struct text t = TEXT_IN(reply->text);
 
@@ -154,21 +158,21 @@ static bool answer_release(struct holder *k, const struct slot *s,
     holder_give_back(k, g);
     if (g->lost) {
         reply->code = CLI_LOST;
-        set_why_lost(k, s, reply);
+        holder_answer_set_why_lost(k, s, reply);
         if (g->text[0] != '\0') {
-            set_text(reply, "", g->text);
+            holder_answer_set_text(reply, "", g->text);
         }
     } else if (g->silence[0] != '\0') {
         reply->code = CLI_UNREACHABLE;
-        set_text(reply, "not released yet: ", g->silence);
+        holder_answer_set_text(reply, "not released yet: ", g->silence);
     }
     return true;
 }
 
 /* True: end when the answer is sent. Whoever we are tied to may ask yet why it
  * was lost, unless it has this from him. */
-static bool answer_forget(const struct holder *k, int64_t holder_pid,
-                          struct control_reply *reply)
+static bool holder_answer_forget(const struct holder *k, int64_t holder_pid,
+                                 struct control_reply *reply)
 {
     if (k->detached && k->lost && k->holder_pidfd >= 0 &&
         k->holder_pid == holder_pid) {
@@ -180,13 +184,14 @@ static bool answer_forget(const struct holder *k, int64_t holder_pid,
 
 /* A lock that is itself held up the tree is as strong as that one; we know
  * only that it covers our kind. */
-static void set_kind(const struct holder *k, struct control_reply *reply)
+static void holder_answer_set_kind(const struct holder *k,
+                                   struct control_reply *reply)
 {
     reply->kind = (int32_t)k->plan->kind;
     reply->permits = k->plan->permits;
 }
 
-static void answer_above(struct holder *k, int fd, const struct slot *s)
+static void holder_answer_above(struct holder *k, int fd, const struct slot *s)
 {
     struct control_above reply = {.magic = CONTROL_MAGIC,
                                   .pid = (int32_t)getpid(),
@@ -205,7 +210,7 @@ static void answer_above(struct holder *k, int fd, const struct slot *s)
     control_send_above(fd, &reply);
 }
 
-static void answer(struct holder *k, int fd)
+static void holder_answer_answer(struct holder *k, int fd)
 {
     struct control_request request;
     struct control_reply reply = {.magic = CONTROL_MAGIC};
@@ -218,9 +223,9 @@ static void answer(struct holder *k, int fd)
         return;
     }
     text_add(&store, k->page->store);
-    s = asked_slot(k, &request);
+    s = holder_answer_asked_slot(k, &request);
     if (request.verb == CONTROL_ABOVE) {
-        answer_above(k, fd, s);
+        holder_answer_above(k, fd, s);
         return;
     }
     if (s == NULL || (request.token != 0 && request.token != s->grant.token)) {
@@ -230,23 +235,23 @@ static void answer(struct holder *k, int fd)
     }
     reply.token = s->grant.token;
     reply.slot = s->permit_slot;
-    set_kind(k, &reply);
+    holder_answer_set_kind(k, &reply);
     switch ((enum control_verb)request.verb) {
     case CONTROL_STATUS:
-        answer_status(k, s, &reply);
-        set_owner(k, &reply);
+        holder_answer_status(k, s, &reply);
+        holder_answer_set_owner(k, &reply);
         break;
     case CONTROL_RENEW:
-        answer_renew(k, s, request.lease_ms, &reply);
+        holder_answer_renew(k, s, request.lease_ms, &reply);
         break;
     case CONTROL_RELEASE:
-        end = answer_release(k, s, &reply, &giving);
+        end = holder_answer_release(k, s, &reply, &giving);
         break;
     case CONTROL_TIE:
-        answer_tie(k, s, &request, &reply);
+        holder_answer_tie(k, s, &request, &reply);
         break;
     case CONTROL_FORGET:
-        forget = answer_forget(k, request.holder_pid, &reply);
+        forget = holder_answer_forget(k, request.holder_pid, &reply);
         break;
     case CONTROL_ABOVE:
         break;
@@ -273,7 +278,7 @@ bool holder_keep_spare(struct holder *k)
     return k->spare >= 0;
 }
 
-static int let_in(struct holder *k)
+static int holder_answer_let_in(struct holder *k)
 {
     int fd = control_accept(k->listener);
 
@@ -288,12 +293,12 @@ static int let_in(struct holder *k)
 /* One asker at a time, and not for long: it sends at once or is dropped. */
 void holder_hear_asker(struct holder *k)
 {
-    int fd = let_in(k);
+    int fd = holder_answer_let_in(k);
     struct pollfd p = {.fd = fd, .events = POLLIN};
 
     if (fd >= 0) {
         if (poll(&p, 1, 20) == 1) {
-            answer(k, fd);
+            holder_answer_answer(k, fd);
         }
         close(fd);
     }

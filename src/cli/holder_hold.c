@@ -33,7 +33,7 @@ bool holder_tell(const struct holder *k, enum plan_message_kind kind, int code,
                (ssize_t)sizeof m;
 }
 
-static enum supervisor_why why_of(snib_cause reason)
+static enum supervisor_why holder_hold_why_of(snib_cause reason)
 {
     switch (reason) {
     case SNIB_CAUSE_STOLEN:
@@ -65,7 +65,7 @@ bool holder_ask_outer(const char *address, const char *name,
 }
 
 /* Of a grant that is at risk or lost. */
-static void explain(const struct slot *s, char *ret)
+static void holder_hold_explain(const struct slot *s, char *ret)
 {
     ret[0] = '\0';
     if (s->lock != NULL) {
@@ -87,8 +87,8 @@ void holder_why_lost(const struct holder *k, const struct slot *s,
     }
 }
 
-static void lose(struct holder *k, struct slot *s, snib_cause reason,
-                 const char *text)
+static void holder_hold_lose(struct holder *k, struct slot *s,
+                             snib_cause reason, const char *text)
 {
     char words[SNIB_EXPLAIN_TEXT] = "";
     struct text own = TEXT_IN(s->lost_text), t = TEXT_IN(words);
@@ -102,19 +102,20 @@ static void lose(struct holder *k, struct slot *s, snib_cause reason,
         k->first_lost = s;
         holder_why_lost(k, &k->slots[0],
                         &t); /* of which the supervisor speaks */
-        holder_tell(k, PLAN_LOST, 0, why_of(reason), words);
+        holder_tell(k, PLAN_LOST, 0, holder_hold_why_of(reason), words);
     }
     k->lost = true;
 }
 
-static void look_at_outer(struct holder *k, struct slot *s, const char *name)
+static void holder_hold_look_at_outer(struct holder *k, struct slot *s,
+                                      const char *name)
 {
     struct control_reply reply;
     pid_t holder;
 
     if (holder_ask_outer(s->outer, name, &reply, &holder)) {
         if (reply.code != 0) {
-            lose(k, s, (snib_cause)reply.reason, reply.text);
+            holder_hold_lose(k, s, (snib_cause)reply.reason, reply.text);
             return;
         }
         s->deadline_ns = reply.deadline_ns;
@@ -122,19 +123,19 @@ static void look_at_outer(struct holder *k, struct slot *s, const char *name)
 }
 
 /* What fails, fails for want of the store, unless it is known better. */
-static void tell_risk(const struct holder *k, const struct slot *s,
-                      snib_cause reason)
+static void holder_hold_tell_risk(const struct holder *k, const struct slot *s,
+                                  snib_cause reason)
 {
     char text[SNIB_EXPLAIN_TEXT];
 
-    explain(s, text);
+    holder_hold_explain(s, text);
     holder_tell(k, PLAN_RISK, 0,
                 reason == SNIB_CAUSE_NONE ? SUPERVISOR_CAUSE_UNREACHABLE
-                                          : why_of(reason),
+                                          : holder_hold_why_of(reason),
                 text);
 }
 
-static void look_at_slot(struct holder *k, size_t i)
+static void holder_hold_look_at_slot(struct holder *k, size_t i)
 {
     struct slot *s = &k->slots[i];
     struct snib_status status;
@@ -142,7 +143,7 @@ static void look_at_slot(struct holder *k, size_t i)
     int64_t now;
 
     if (s->state == SLOT_OUTER) {
-        look_at_outer(k, s, k->plan->names[i]);
+        holder_hold_look_at_outer(k, s, k->plan->names[i]);
         return;
     }
     if (s->state != SLOT_HELD) {
@@ -159,18 +160,19 @@ static void look_at_slot(struct holder *k, size_t i)
         s->deadline_ns = now + status.left_ms * SUPERVISOR_MS;
         if (!s->at_risk && k->phase == PHASE_HOLDING) {
             s->at_risk = true;
-            tell_risk(k, s, status.cause);
+            holder_hold_tell_risk(k, s, status.cause);
         }
         break;
     case SNIB_LOST:
     case SNIB_RELEASED:
-        explain(s, text);
-        lose(k, s, status.cause, text);
+        holder_hold_explain(s, text);
+        holder_hold_lose(k, s, status.cause, text);
         break;
     }
 }
 
-static int64_t next_look(const struct holder *k, int64_t least, int64_t now)
+static int64_t holder_hold_next_look(const struct holder *k, int64_t least,
+                                     int64_t now)
 {
     int64_t ttl = k->rules.ttl, due = now + ttl / 20;
 
@@ -193,13 +195,13 @@ void holder_look(struct holder *k)
     int64_t least = INT64_MAX, now;
 
     for (size_t i = 0; i < k->plan->name_count; i++) {
-        look_at_slot(k, i);
+        holder_hold_look_at_slot(k, i);
         if (k->slots[i].deadline_ns < least) {
             least = k->slots[i].deadline_ns;
         }
     }
     now = proc_now();
-    k->look_ns = next_look(k, least, now);
+    k->look_ns = holder_hold_next_look(k, least, now);
     if (k->lost) {
         return;
     }
@@ -229,7 +231,7 @@ void holder_renew_early(struct holder *k)
     holder_look(k);
 }
 
-static bool shows_us(const struct snib_view *view)
+static bool holder_hold_shows_us(const struct snib_view *view)
 {
     for (size_t i = 0; i < view->holder_count; i++) {
         if (view->holders[i].self) {
@@ -242,8 +244,8 @@ static bool shows_us(const struct snib_view *view)
 /* The release was sent and not answered. The library repeats it as long as the
  * client lives, so live until it is through, or until the lease is over: a
  * supervisor that is out of patience has long gone, those who wait have not. */
-static void see_released(struct holder *k, const struct slot *s,
-                         const char *name)
+static void holder_hold_see_released(struct holder *k, const struct slot *s,
+                                     const char *name)
 {
     struct timespec pause = {.tv_nsec = 100 * SUPERVISOR_MS};
 
@@ -252,7 +254,7 @@ static void see_released(struct holder *k, const struct slot *s,
 
         if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
             SNIB_ERR_OK) {
-            bool held = shows_us(view);
+            bool held = holder_hold_shows_us(view);
 
             snib_view_free(view);
             if (!held) {
@@ -264,26 +266,26 @@ static void see_released(struct holder *k, const struct slot *s,
 }
 
 /* By ourselves: of one held up the tree we have no lock to give back. */
-static bool is_taken(const struct slot *s)
+static bool holder_hold_is_taken(const struct slot *s)
 {
     return s->lock != NULL && (s->state == SLOT_HELD || s->state == SLOT_LOST);
 }
 
 /* text: of the release. Who revoked it is more than its reason says. */
-static void note_lost(struct holder_giving *g, snib_cause reason,
-                      const char *text)
+static void holder_hold_note_lost(struct holder_giving *g, snib_cause reason,
+                                  const char *text)
 {
     bool revoked = strncmp(text, "revoked", 7) == 0;
     struct text t = TEXT_IN(g->text);
 
     g->lost = true;
-    g->why = revoked ? SUPERVISOR_CAUSE_REVOKED : why_of(reason);
+    g->why = revoked ? SUPERVISOR_CAUSE_REVOKED : holder_hold_why_of(reason);
     g->text[0] = '\0';
     text_add(&t, revoked ? text : "");
 }
 
-static void note_unanswered(struct holder_giving *g, size_t i,
-                            const struct snib_error *error)
+static void holder_hold_note_unanswered(struct holder_giving *g, size_t i,
+                                        const struct snib_error *error)
 {
     struct text t = TEXT_IN(g->silence);
 
@@ -293,7 +295,8 @@ static void note_unanswered(struct holder_giving *g, size_t i,
              error->text[0] != '\0' ? error->text : snib_err_text(error->code));
 }
 
-static void give_back_one(struct holder *k, size_t i, struct holder_giving *g)
+static void holder_hold_give_back_one(struct holder *k, size_t i,
+                                      struct holder_giving *g)
 {
     struct slot *s = &k->slots[i];
     struct snib_status status;
@@ -303,16 +306,17 @@ static void give_back_one(struct holder *k, size_t i, struct holder_giving *g)
     snib_grant_status(s->lock, s->grant, &status);
     code = snib_release(s->lock, s->grant, &error);
     if (code == SNIB_ERR_LOST || s->state == SLOT_LOST) {
-        note_lost(g, status.cause, error.text);
+        holder_hold_note_lost(g, status.cause, error.text);
     } else if (code != SNIB_ERR_OK) {
         error.code = code;
-        note_unanswered(g, i, &error);
+        holder_hold_note_unanswered(g, i, &error);
     }
 }
 
 /* In one visit to the store. LOST hides that others were not answered: then
  * all are looked at. */
-static void give_back_several(struct holder *k, struct holder_giving *g)
+static void holder_hold_give_back_several(struct holder *k,
+                                          struct holder_giving *g)
 {
     struct several *m = &k->several;
     struct snib_multi_status status;
@@ -324,29 +328,30 @@ static void give_back_several(struct holder *k, struct holder_giving *g)
     error.code = code;
     for (size_t i = 0; i < m->count; i++) {
         if (code != SNIB_ERR_OK) {
-            note_unanswered(g, m->slot[i], &error);
+            holder_hold_note_unanswered(g, m->slot[i], &error);
         }
         if (k->slots[m->slot[i]].state == SLOT_LOST) {
-            note_lost(g, k->slots[m->slot[i]].cause, "");
+            holder_hold_note_lost(g, k->slots[m->slot[i]].cause, "");
         }
     }
     if (code == SNIB_ERR_LOST && !g->lost) {
         plan_strip_name(&error);
-        note_lost(g, status.cause, error.text);
+        holder_hold_note_lost(g, status.cause, error.text);
     }
 }
 
 /* The looks are seconds apart: a loss since the last one is told with the
  * release, as it is of what we acquired ourselves. */
-static void leave_outer(struct holder *k, size_t i, struct holder_giving *g)
+static void holder_hold_leave_outer(struct holder *k, size_t i,
+                                    struct holder_giving *g)
 {
     struct slot *s = &k->slots[i];
 
     if (s->state == SLOT_OUTER && k->phase == PHASE_HOLDING) {
-        look_at_outer(k, s, k->plan->names[i]);
+        holder_hold_look_at_outer(k, s, k->plan->names[i]);
     }
     if (s->state == SLOT_LOST && s->lock == NULL && !g->lost) {
-        note_lost(g, s->cause, s->lost_text);
+        holder_hold_note_lost(g, s->cause, s->lost_text);
     }
 }
 
@@ -355,13 +360,13 @@ void holder_give_back(struct holder *k, struct holder_giving *ret)
     struct several *m = &k->several;
 
     *ret = (struct holder_giving){.why = SUPERVISOR_CAUSE_EXPIRED};
-    if (m->count > 0 && is_taken(&k->slots[m->slot[0]])) {
-        give_back_several(k, ret);
-    } else if (m->count == 0 && is_taken(&k->slots[k->at])) {
-        give_back_one(k, k->at, ret);
+    if (m->count > 0 && holder_hold_is_taken(&k->slots[m->slot[0]])) {
+        holder_hold_give_back_several(k, ret);
+    } else if (m->count == 0 && holder_hold_is_taken(&k->slots[k->at])) {
+        holder_hold_give_back_one(k, k->at, ret);
     }
     for (size_t i = 0; i < k->plan->name_count; i++) {
-        leave_outer(k, i, ret);
+        holder_hold_leave_outer(k, i, ret);
         k->slots[i].state = SLOT_IDLE;
     }
 }
@@ -370,7 +375,7 @@ void holder_see_given_back(struct holder *k, const struct holder_giving *g)
 {
     for (size_t i = 0; i < k->plan->name_count; i++) {
         if (g->unanswered[i]) {
-            see_released(k, &k->slots[i], k->plan->names[i]);
+            holder_hold_see_released(k, &k->slots[i], k->plan->names[i]);
         }
     }
 }

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void *wait_for_all(void *data)
+static void *holder_multi_wait_for_all(void *data)
 {
     struct holder *k = data;
     struct several *m = &k->several;
@@ -28,7 +28,8 @@ static void *wait_for_all(void *data)
     return NULL;
 }
 
-static void fail_to_start(struct holder *k, struct snib_error *error)
+static void holder_multi_fail_to_start(struct holder *k,
+                                       struct snib_error *error)
 {
     say("%s",
         error->text[0] != '\0' ? error->text : snib_err_text(error->code));
@@ -36,7 +37,7 @@ static void fail_to_start(struct holder *k, struct snib_error *error)
 }
 
 /* The names that are not held up the tree. */
-static void make_multi(struct holder *k)
+static void holder_multi_make_multi(struct holder *k)
 {
     struct several *m = &k->several;
     struct snib_lock *locks[PLAN_NAMES_MAX];
@@ -50,11 +51,11 @@ static void make_multi(struct holder *k)
     }
     error.code = snib_multi_new(locks, m->count, NULL, &m->multi, &error);
     if (error.code != SNIB_ERR_OK) {
-        fail_to_start(k, &error);
+        holder_multi_fail_to_start(k, &error);
     }
 }
 
-static void set_all(struct holder *k, enum slot_state state)
+static void holder_multi_set_all(struct holder *k, enum slot_state state)
 {
     for (size_t i = 0; i < k->several.count; i++) {
         k->slots[k->several.slot[i]].state = state;
@@ -62,7 +63,7 @@ static void set_all(struct holder *k, enum slot_state state)
 }
 
 /* The grants are ours now. */
-static void take_grants(struct holder *k)
+static void holder_multi_take_grants(struct holder *k)
 {
     for (size_t i = 0; i < k->several.count; i++) {
         struct slot *s = &k->slots[k->several.slot[i]];
@@ -72,7 +73,7 @@ static void take_grants(struct holder *k)
     }
 }
 
-static void say_why(struct holder *k)
+static void holder_multi_say_why(struct holder *k)
 {
     struct several *m = &k->several;
     size_t missing = snib_multi_missing(m->multi);
@@ -84,20 +85,20 @@ static void say_why(struct holder *k)
     holder_say_not_acquired(k, &m->error);
 }
 
-static void on_answer(struct holder *k)
+static void holder_multi_on_answer(struct holder *k)
 {
     struct several *m = &k->several;
 
     if (m->code != SNIB_ERR_OK) {
-        set_all(k, SLOT_IDLE);
+        holder_multi_set_all(k, SLOT_IDLE);
     } else {
-        take_grants(k);
+        holder_multi_take_grants(k);
     }
     if (k->phase == PHASE_LEAVING) {
         holder_release_and_end(k);
     }
     if (m->code != SNIB_ERR_OK) {
-        say_why(k);
+        holder_multi_say_why(k);
         holder_fail(k, m->error.code);
     }
     holder_all_acquired(k);
@@ -107,8 +108,8 @@ void holder_multi_start(struct holder *k)
 {
     struct several *m = &k->several;
 
-    make_multi(k);
-    set_all(k, SLOT_ASKED);
+    holder_multi_make_multi(k);
+    holder_multi_set_all(k, SLOT_ASKED);
     m->options = (struct snib_acquire_options)SNIB_INIT(snib_acquire_options);
     m->options.owner = k->owner;
     m->options.reason = k->plan->args->reason;
@@ -116,7 +117,7 @@ void holder_multi_start(struct holder *k)
         m->code =
             snib_multi_acquire(m->multi, &m->options, m->grants, &m->error);
         if (m->code == SNIB_ERR_OK || k->plan->wait_ms == 0) {
-            on_answer(k);
+            holder_multi_on_answer(k);
             return;
         }
     }
@@ -124,12 +125,12 @@ void holder_multi_start(struct holder *k)
     m->options.above = holder_find_above(k);
     k->asked = true;
     holder_note_reached(k);
-    if (pthread_create(&m->thread, NULL, wait_for_all, k) != 0) {
+    if (pthread_create(&m->thread, NULL, holder_multi_wait_for_all, k) != 0) {
         struct snib_error error = {.code = SNIB_ERR_LIMIT,
                                    .text = "cannot start a thread"};
 
-        set_all(k, SLOT_IDLE);
-        fail_to_start(k, &error);
+        holder_multi_set_all(k, SLOT_IDLE);
+        holder_multi_fail_to_start(k, &error);
     }
     m->waiting = true;
 }
@@ -139,7 +140,7 @@ void holder_multi_take_answer(struct holder *k)
     if (k->several.waiting && atomic_load(&k->several.answered)) {
         pthread_join(k->several.thread, NULL);
         k->several.waiting = false;
-        on_answer(k);
+        holder_multi_on_answer(k);
     }
 }
 
@@ -154,9 +155,9 @@ void holder_multi_stop(struct holder *k)
     pthread_join(m->thread, NULL);
     m->waiting = false;
     if (m->code == SNIB_ERR_OK) {
-        take_grants(k);
+        holder_multi_take_grants(k);
     } else {
-        set_all(k, SLOT_IDLE);
+        holder_multi_set_all(k, SLOT_IDLE);
     }
 }
 

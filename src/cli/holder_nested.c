@@ -20,7 +20,7 @@ enum inside {
     INSIDE_PROGRAM  /* that uses the library                              */
 };
 
-static enum inside inside_of(pid_t pid)
+static enum inside holder_nested_inside_of(pid_t pid)
 {
     pid_t parent;
 
@@ -48,7 +48,8 @@ bool holder_is_elsewhere(struct holder *k, pid_t holder, const char *name)
 
     if (supervisor <= 1 || !proc_same_program(supervisor, getpid()) ||
         getsid(holder) !=
-            getsid(supervisor) || /* adopted, see inside_of()       */
+            getsid(
+                supervisor) || /* adopted, see holder_nested_inside_of()       */
         !proc_is_no_ancestor(supervisor, getppid())) {
         return false;
     }
@@ -63,7 +64,7 @@ bool holder_is_elsewhere(struct holder *k, pid_t holder, const char *name)
     return true;
 }
 
-static _Noreturn void refuse(struct holder *k)
+static _Noreturn void holder_nested_refuse(struct holder *k)
 {
     if (k->several.waiting) {
         holder_multi_stop(k);
@@ -73,7 +74,7 @@ static _Noreturn void refuse(struct holder *k)
     holder_fail(k, SNIB_ERR_USAGE);
 }
 
-static void say_command(const char *name)
+static void holder_nested_say_command(const char *name)
 {
     say("%s: already held: this command runs inside the one that holds it "
         "and would wait for itself for ever; use --reentrant, or another "
@@ -81,7 +82,7 @@ static void say_command(const char *name)
         shown(name));
 }
 
-static void say_no_address(const char *name, pid_t pid)
+static void holder_nested_say_no_address(const char *name, pid_t pid)
 {
     say("%s: already held by the snib run (keeper %d) that this command runs "
         "inside, and would wait for itself for ever: --reentrant finds that "
@@ -90,8 +91,8 @@ static void say_no_address(const char *name, pid_t pid)
         shown(name), (int)pid);
 }
 
-static void say_program(const struct holder *k, const char *name,
-                        const struct snib_party *p)
+static void holder_nested_say_program(const struct holder *k, const char *name,
+                                      const struct snib_party *p)
 {
     char who_holds[300] = "a program";
     struct text t = {.bytes = who_holds, .size = sizeof who_holds};
@@ -117,21 +118,22 @@ void holder_refuse_nested(struct holder *k, const struct snib_view *view)
     gethostname(host, sizeof host - 1);
     for (size_t i = 0; i < view->holder_count; i++) {
         const struct snib_party *p = &view->holders[i];
-        enum inside inside =
-            strcmp(p->host, host) == 0 ? inside_of((pid_t)p->pid) : INSIDE_NOT;
+        enum inside inside = strcmp(p->host, host) == 0
+                                 ? holder_nested_inside_of((pid_t)p->pid)
+                                 : INSIDE_NOT;
 
         if (inside == INSIDE_NOT) {
             continue;
         }
         waitline_wipe(&k->line);
         if (inside == INSIDE_PROGRAM) {
-            say_program(k, view->name, p);
+            holder_nested_say_program(k, view->name, p);
         } else if (k->plan->args->reentrant) {
-            say_no_address(view->name, (pid_t)p->pid);
+            holder_nested_say_no_address(view->name, (pid_t)p->pid);
         } else {
-            say_command(view->name);
+            holder_nested_say_command(view->name);
         }
-        refuse(k);
+        holder_nested_refuse(k);
     }
 }
 
@@ -146,7 +148,7 @@ void holder_refuse_outer(struct holder *k, const char *name)
             shown(name), kind_text(k->plan->kind),
             k->plan->kind == SNIB_PERMITS ? " with that many permits" : "");
     } else {
-        say_command(name);
+        holder_nested_say_command(name);
     }
-    refuse(k);
+    holder_nested_refuse(k);
 }

@@ -24,7 +24,7 @@
 #define OFFER_MOST SUPERVISOR_S
 
 /* False: the supervisor was faster. */
-static bool withdraw(struct holder *k)
+static bool holder_offer_withdraw(struct holder *k)
 {
     int32_t offered = PLAN_OFFERED;
 
@@ -34,7 +34,7 @@ static bool withdraw(struct holder *k)
 }
 
 /* As before the first request. */
-static void forget(struct holder *k)
+static void holder_offer_forget(struct holder *k)
 {
     snib_multi_free(k->several.multi);
     k->several = (struct several){0};
@@ -57,26 +57,26 @@ static void forget(struct holder *k)
     k->phase = PHASE_ACQUIRING;
 }
 
-static void step_aside(struct holder *k)
+static void holder_offer_step_aside(struct holder *k)
 {
     enum supervisor_why why = SUPERVISOR_CAUSE_EXPIRED;
 
     holder_release_all(k, &why, NULL);
-    forget(k);
+    holder_offer_forget(k);
     k->aside = true;
 }
 
 /* Not from here: a loss at each attempt would be a call deeper each time. */
 void holder_ask_again(struct holder *k)
 {
-    step_aside(k);
+    holder_offer_step_aside(k);
     k->again = true;
     holder_wake(k);
 }
 
 void holder_ask_later(struct holder *k)
 {
-    step_aside(k);
+    holder_offer_step_aside(k);
     k->again_ns = proc_now() + SUPERVISOR_S / 20;
 }
 
@@ -85,22 +85,22 @@ void holder_offer(struct holder *k)
     int64_t most = k->rules.ttl / 2;
 
     if (k->paused) {
-        step_aside(k);
+        holder_offer_step_aside(k);
         return;
     }
     k->offer_ns = proc_now() + (most < OFFER_MOST ? most : OFFER_MOST);
     k->page->grants++;
     atomic_store(&k->page->offer, PLAN_OFFERED);
     if (!holder_tell(k, PLAN_GRANT, 0, SUPERVISOR_CAUSE_EXITED, "") &&
-        withdraw(k)) {
+        holder_offer_withdraw(k)) {
         holder_cannot(k, "tell of the grant");
     }
 }
 
 void holder_offer_due(struct holder *k)
 {
-    if (withdraw(k)) {
-        step_aside(k);
+    if (holder_offer_withdraw(k)) {
+        holder_offer_step_aside(k);
     }
 }
 
@@ -109,8 +109,8 @@ void holder_pause(struct holder *k)
     k->paused = true;
     waitline_wipe(&k->line);
     k->line.due_ns = INT64_MAX;
-    if (withdraw(k)) {
-        step_aside(k);
+    if (holder_offer_withdraw(k)) {
+        holder_offer_step_aside(k);
     }
 }
 
@@ -121,7 +121,7 @@ void holder_go_on(struct holder *k)
     k->again_ns = INT64_MAX;
     if (k->phase == PHASE_HOLDING &&
         atomic_load(&k->page->offer) == PLAN_WITHDRAWN) {
-        step_aside(k);
+        holder_offer_step_aside(k);
     }
     if (k->phase != PHASE_ACQUIRING) {
         return;

@@ -52,7 +52,7 @@ bool kind_covers(snib_kind held, uint32_t held_permits, snib_kind asked,
 
 /* -- terms -------------------------------------------------------------------- */
 
-static bool any_permits(const struct snib_party *parties, size_t count)
+static bool kinds_any_permits(const struct snib_party *parties, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (parties[i].kind == SNIB_PERMITS) {
@@ -62,8 +62,8 @@ static bool any_permits(const struct snib_party *parties, size_t count)
     return false;
 }
 
-static void ask_size(struct snib_client *client, const char *name, size_t size,
-                     struct kind_params *ret)
+static void kinds_ask_size(struct snib_client *client, const char *name,
+                           size_t size, struct kind_params *ret)
 {
     struct snib_semaphore s;
 
@@ -72,8 +72,8 @@ static void ask_size(struct snib_client *client, const char *name, size_t size,
     }
 }
 
-static void ask_gate(struct snib_client *client, const char *name, size_t size,
-                     struct kind_params *ret)
+static void kinds_ask_gate(struct snib_client *client, const char *name,
+                           size_t size, struct kind_params *ret)
 {
     uint32_t left;
 
@@ -86,12 +86,12 @@ void kind_params_for(struct snib_client *client, const struct snib_view *view,
                      struct kind_params *ret)
 {
     *ret = (struct kind_params)KIND_PARAMS_NONE;
-    if (any_permits(view->holders, view->holder_count) ||
-        any_permits(view->waiters, view->waiter_count)) {
-        ask_size(client, view->name, view->name_size, ret);
+    if (kinds_any_permits(view->holders, view->holder_count) ||
+        kinds_any_permits(view->waiters, view->waiter_count)) {
+        kinds_ask_size(client, view->name, view->name_size, ret);
     }
     if (view->holder_count == 0 && view->waiter_count > 0) {
-        ask_gate(client, view->name, view->name_size, ret);
+        kinds_ask_gate(client, view->name, view->name_size, ret);
     }
 }
 
@@ -99,13 +99,13 @@ void kind_params_get(struct snib_client *client, const char *name,
                      size_t name_size, struct kind_params *ret)
 {
     *ret = (struct kind_params)KIND_PARAMS_NONE;
-    ask_size(client, name, name_size, ret);
-    ask_gate(client, name, name_size, ret);
+    kinds_ask_size(client, name, name_size, ret);
+    kinds_ask_gate(client, name, name_size, ret);
 }
 
 /* -- words -------------------------------------------------------------------- */
 
-static int64_t wall_ms(void)
+static int64_t kinds_wall_ms(void)
 {
     struct timespec ts;
 
@@ -113,18 +113,18 @@ static int64_t wall_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void add_one(struct text *t, const struct snib_party *p)
+static void kinds_add_one(struct text *t, const struct snib_party *p)
 {
     char held[DURATION_TEXT_MAX], left[DURATION_TEXT_MAX];
 
-    duration_text(wall_ms() - p->since_ms, held);
+    duration_text(kinds_wall_ms() - p->since_ms, held);
     duration_text(p->left_ms, left);
     waitline_party(t, p);
     text_addf(t, " for %s, lease %s", held, left);
 }
 
 /* What stands in the way longest. */
-static const struct snib_party *longest(const struct snib_view *view)
+static const struct snib_party *kinds_longest(const struct snib_view *view)
 {
     const struct snib_party *ret = &view->holders[0];
 
@@ -142,7 +142,7 @@ struct tally {
     const struct snib_party *exclusive;
 };
 
-static struct tally count(const struct snib_view *view)
+static struct tally kinds_count(const struct snib_view *view)
 {
     struct tally t = {0};
 
@@ -169,8 +169,8 @@ static struct tally count(const struct snib_view *view)
     return t;
 }
 
-static void add_permits(struct text *t, const struct tally *n,
-                        const struct kind_params *terms)
+static void kinds_add_permits(struct text *t, const struct tally *n,
+                              const struct kind_params *terms)
 {
     text_addf(t, "%" PRId64, n->permits);
     if (terms->size >= 0) {
@@ -181,7 +181,7 @@ static void add_permits(struct text *t, const struct tally *n,
 }
 
 /* By those whose lock-delay runs: who was the last, and for how long. */
-static void add_closed(struct text *t, const struct snib_view *view)
+static void kinds_add_closed(struct text *t, const struct snib_view *view)
 {
     const struct snib_party *last = &view->closed_by[0];
     char left[DURATION_TEXT_MAX];
@@ -197,8 +197,8 @@ static void add_closed(struct text *t, const struct snib_view *view)
 }
 
 /* Nobody holds: a latch may be closed, a barrier's parties may gather. */
-static void add_nobody(struct text *t, const struct snib_view *view,
-                       const struct kind_params *terms)
+static void kinds_add_nobody(struct text *t, const struct snib_view *view,
+                             const struct kind_params *terms)
 {
     const struct snib_party *head = view->waiters;
     size_t here = 0;
@@ -209,7 +209,7 @@ static void add_nobody(struct text *t, const struct snib_view *view,
         return;
     }
     if (view->closed_count > 0) {
-        add_closed(t, view);
+        kinds_add_closed(t, view);
         return;
     }
     if (view->waiter_count == 0) {
@@ -228,15 +228,15 @@ static void add_nobody(struct text *t, const struct snib_view *view,
               head->permits);
 }
 
-static void add_holders(struct text *t, const struct snib_view *view,
-                        const struct kind_params *terms)
+static void kinds_add_holders(struct text *t, const struct snib_view *view,
+                              const struct kind_params *terms)
 {
-    struct tally n = count(view);
+    struct tally n = kinds_count(view);
 
     if (n.exclusive != NULL) { /* who reads beside it is the same owner */
         text_add(t, n.exclusive->kind == SNIB_WRITE ? "held by the writer "
                                                     : "held by ");
-        add_one(t, n.exclusive);
+        kinds_add_one(t, n.exclusive);
         return;
     }
     if (n.readers > 0 || n.passing > 0) {
@@ -248,34 +248,34 @@ static void add_holders(struct text *t, const struct snib_view *view,
     }
     if (n.lots > 0) {
         text_add(t, n.readers > 0 || n.passing > 0 ? ", and " : "");
-        add_permits(t, &n, terms);
+        kinds_add_permits(t, &n, terms);
     }
     text_add(t, view->holder_count > 1 ? ", longest by "
                 : n.lots > 0           ? " by "
                                        : ": ");
-    add_one(t, longest(view));
+    kinds_add_one(t, kinds_longest(view));
 }
 
 void kind_holders(struct text *t, const struct snib_view *view,
                   const struct kind_params *terms)
 {
     if (view->holder_count == 0) {
-        add_nobody(t, view, terms);
+        kinds_add_nobody(t, view, terms);
         return;
     }
-    add_holders(t, view, terms);
+    kinds_add_holders(t, view, terms);
     if (view->closed_count > 0) {
         text_add(t, "; to who does not fit beside them ");
-        add_closed(t, view);
+        kinds_add_closed(t, view);
     }
 }
 
 /* A queue has no place for who would pass somebody. */
-static bool fits_as_upgrade(const struct snib_view *view,
-                            const struct kind_params *terms, snib_kind kind,
-                            uint32_t permits)
+static bool kinds_fits_as_upgrade(const struct snib_view *view,
+                                  const struct kind_params *terms,
+                                  snib_kind kind, uint32_t permits)
 {
-    struct tally n = count(view);
+    struct tally n = kinds_count(view);
 
     if (n.exclusive != NULL || n.passing > 0) {
         return false;
@@ -285,7 +285,7 @@ static bool fits_as_upgrade(const struct snib_view *view,
             (n.lots == 0 || n.permits + permits <= terms->size));
 }
 
-static void add_head(struct text *t, const struct snib_party *p)
+static void kinds_add_head(struct text *t, const struct snib_party *p)
 {
     switch (p->kind) {
     case SNIB_WRITE:
@@ -318,8 +318,8 @@ void kind_in_the_way(struct text *t, const struct snib_view *view,
         i++;
     }
     if (view->holder_count > 0 && i < view->waiter_count &&
-        fits_as_upgrade(view, terms, kind, permits)) {
-        add_head(t, &view->waiters[i]);
+        kinds_fits_as_upgrade(view, terms, kind, permits)) {
+        kinds_add_head(t, &view->waiters[i]);
     }
     kind_holders(t, view, terms);
 }

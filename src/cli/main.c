@@ -160,7 +160,8 @@ const struct subcommand *cli_find(const char *name)
 const char *const cli_later[] = {"watch", "top",        "serve", "bench",
                                  "demo",  "completion", "store", NULL};
 
-static int unknown_subcommand(const struct cli_args *args, const char *name)
+static int main_unknown_subcommand(const struct cli_args *args,
+                                   const char *name)
 {
     for (size_t i = 0; cli_later[i] != NULL; i++) {
         if (strcmp(cli_later[i], name) == 0) {
@@ -170,8 +171,9 @@ static int unknown_subcommand(const struct cli_args *args, const char *name)
     return usage_error(args, "unknown sub-command '%s'", shown_short(name));
 }
 
-static int check_count(const struct subcommand *sub,
-                       const struct cli_args *args, int count, char **operands)
+static int main_check_count(const struct subcommand *sub,
+                            const struct cli_args *args, int count,
+                            char **operands)
 {
     if ((size_t)count < sub->operands_least) {
         return usage_error(args, "expected %s", sub->operands);
@@ -187,7 +189,7 @@ static int check_count(const struct subcommand *sub,
 }
 
 /* Before the options are read: an error in them is to be told to the shell. */
-static bool has_sh(int argc, char **argv)
+static bool main_has_sh(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--sh") == 0) {
@@ -197,10 +199,10 @@ static bool has_sh(int argc, char **argv)
     return false;
 }
 
-static int run_subcommand(const struct subcommand *sub, struct cli_args *args,
-                          int argc, char **argv)
+static int main_run_subcommand(const struct subcommand *sub,
+                               struct cli_args *args, int argc, char **argv)
 {
-    bool sh = sub->main == cmd_acquire && has_sh(argc, argv);
+    bool sh = sub->main == cmd_acquire && main_has_sh(argc, argv);
     int count, code;
 
     args->subcommand = sub->name;
@@ -213,7 +215,7 @@ static int run_subcommand(const struct subcommand *sub, struct cli_args *args,
         options_help(sub);
         return CLI_OK;
     }
-    code = check_count(sub, args, count, argv);
+    code = main_check_count(sub, args, count, argv);
     return code != CLI_OK ? code : sub->main(args, count, argv);
 }
 
@@ -221,7 +223,7 @@ static int run_subcommand(const struct subcommand *sub, struct cli_args *args,
  * place of a closed stdout comes one that takes nothing: what is written there,
  * by us or by the command, fails as it does on the closed one, and is not taken
  * for delivered. */
-static void fill_standard_descriptors(void)
+static void main_fill_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) < 0) { /* the lowest that is free: this one */
@@ -231,7 +233,7 @@ static void fill_standard_descriptors(void)
 }
 
 /* Whatever the sub-command printed must have arrived. */
-static int finish(const struct cli_args *args, int code)
+static int main_finish(const struct cli_args *args, int code)
 {
     int printed;
 
@@ -244,7 +246,7 @@ static int finish(const struct cli_args *args, int code)
     return code == CLI_OK ? printed : code;
 }
 
-static int dispatch(struct cli_args *args, int argc, char **argv)
+static int main_dispatch(struct cli_args *args, int argc, char **argv)
 {
     const struct subcommand *sub;
     int count;
@@ -265,9 +267,9 @@ static int dispatch(struct cli_args *args, int argc, char **argv)
     }
     sub = cli_find(argv[0]);
     if (sub == NULL) {
-        return unknown_subcommand(args, argv[0]);
+        return main_unknown_subcommand(args, argv[0]);
     }
-    return run_subcommand(sub, args, count - 1, argv + 1);
+    return main_run_subcommand(sub, args, count - 1, argv + 1);
 }
 
 int main(int argc, char **argv)
@@ -275,10 +277,10 @@ int main(int argc, char **argv)
     static struct cli_args args;
     int code;
 
-    fill_standard_descriptors();
+    main_fill_standard_descriptors();
     show_begin();
     options_defaults(&args);
-    code = finish(&args, dispatch(&args, argc, argv));
+    code = main_finish(&args, main_dispatch(&args, argc, argv));
     if (code != CLI_OK) {
         statusline_write_refused((int)args.status_fd, code);
     }

@@ -19,7 +19,7 @@ int cli_check_name(const struct cli_args *args, const char *name)
     return CLI_OK;
 }
 
-static void log_line(void *data, int level, const char *line)
+static void open_log_line(void *data, int level, const char *line)
 {
     (void)data;
     if (level <= SNIB_LOG_INFO) {
@@ -42,7 +42,7 @@ int cli_open_as(const struct cli_args *args, const char *identity,
     options.identity = identity;
     options.reason = args->reason;
     if (args->verbose) {
-        options.log = log_line;
+        options.log = open_log_line;
     }
     error.code = snib_client_open(&options, ret, &error);
     if (error.code != SNIB_ERR_OK) {

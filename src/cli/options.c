@@ -61,12 +61,12 @@ void options_defaults(struct cli_args *args)
     };
 }
 
-static void *field(const struct parse *p, const struct option_row *row)
+static void *options_field(const struct parse *p, const struct option_row *row)
 {
     return (char *)p->args + row->offset;
 }
 
-static bool parse_number(const char *text, int64_t most, int64_t *ret)
+static bool options_parse_number(const char *text, int64_t most, int64_t *ret)
 {
     int64_t number = 0;
 
@@ -86,19 +86,19 @@ static bool parse_number(const char *text, int64_t most, int64_t *ret)
     return true;
 }
 
-static bool parse_signed(const char *text, int64_t most, int64_t *ret)
+static bool options_parse_signed(const char *text, int64_t most, int64_t *ret)
 {
     bool minus = *text == '-';
     int64_t number;
 
-    if (!parse_number(text + (minus || *text == '+'), most, &number)) {
+    if (!options_parse_number(text + (minus || *text == '+'), most, &number)) {
         return false;
     }
     *ret = minus ? -number : number;
     return true;
 }
 
-static bool parse_on_lost(struct cli_args *args, const char *text)
+static bool options_parse_on_lost(struct cli_args *args, const char *text)
 {
     if (strcmp(text, "kill") == 0) {
         args->on_lost = SUPERVISOR_LOST_KILL;
@@ -118,23 +118,23 @@ static bool parse_on_lost(struct cli_args *args, const char *text)
     return false;
 }
 
-static bool takes_value(const struct option_row *row)
+static bool options_takes_value(const struct option_row *row)
 {
     return row->type != OPTION_FLAG;
 }
 
 /* value: never NULL; a flag's is not looked at. */
-static bool set_value(struct parse *p, const struct option_row *row,
-                      const char *value)
+static bool options_set_value(struct parse *p, const struct option_row *row,
+                              const char *value)
 {
     const char *why = NULL;
 
     switch (row->type) {
     case OPTION_FLAG:
-        *(bool *)field(p, row) = true;
+        *(bool *)options_field(p, row) = true;
         return true;
     case OPTION_TEXT:
-        *(const char **)field(p, row) = value;
+        *(const char **)options_field(p, row) = value;
         return true;
     case OPTION_OPERAND:
         if (p->operands >= p->names_most) {
@@ -144,7 +144,7 @@ static bool set_value(struct parse *p, const struct option_row *row,
         p->argv[p->operands++] = (char *)value;
         return true;
     case OPTION_DURATION:
-        if (!duration_parse(value, row->extra, field(p, row), &why)) {
+        if (!duration_parse(value, row->extra, options_field(p, row), &why)) {
             usage_error(p->args, "%s: '%s': %s", p->label, shown_short(value),
                         why);
             return false;
@@ -152,7 +152,7 @@ static bool set_value(struct parse *p, const struct option_row *row,
         return true;
     case OPTION_NUMBER:
     case OPTION_STEPS:
-        if (!parse_number(value, row->most, field(p, row))) {
+        if (!options_parse_number(value, row->most, options_field(p, row))) {
             usage_error(p->args,
                         "%s: '%s' is not a whole number from %u to %" PRId64,
                         p->label, shown_short(value), row->extra, row->most);
@@ -160,7 +160,7 @@ static bool set_value(struct parse *p, const struct option_row *row,
         }
         return true;
     case OPTION_SIGNED:
-        if (!parse_signed(value, row->most, field(p, row))) {
+        if (!options_parse_signed(value, row->most, options_field(p, row))) {
             usage_error(p->args,
                         "%s: '%s' is not a whole number from -%" PRId64
                         " to %" PRId64,
@@ -169,7 +169,7 @@ static bool set_value(struct parse *p, const struct option_row *row,
         }
         return true;
     case OPTION_ON_LOST:
-        if (!parse_on_lost(p->args, value)) {
+        if (!options_parse_on_lost(p->args, value)) {
             usage_error(p->args, "%s: '%s' is not kill, ignore or signal:NAME",
                         p->label, shown_short(value));
             return false;
@@ -179,23 +179,25 @@ static bool set_value(struct parse *p, const struct option_row *row,
     return false;
 }
 
-static bool apply(struct parse *p, const struct option_row *row,
-                  const char *value)
+static bool options_apply(struct parse *p, const struct option_row *row,
+                          const char *value)
 {
     size_t index = (size_t)(row - p->rows);
 
-    if (takes_value(row) && row->type != OPTION_OPERAND && p->seen[index]) {
+    if (options_takes_value(row) && row->type != OPTION_OPERAND &&
+        p->seen[index]) {
         usage_error(p->args, "--%s is given twice", row->name);
         return false;
     }
     p->seen[index] = true;
     snprintf(p->dashed, sizeof p->dashed, "--%s", row->name);
     p->label = p->dashed;
-    return set_value(p, row, value);
+    return options_set_value(p, row, value);
 }
 
 /* The value in the next argument. */
-static const char *next_value(struct parse *p, const struct option_row *row)
+static const char *options_next_value(struct parse *p,
+                                      const struct option_row *row)
 {
     if (p->at + 1 >= p->argc) {
         usage_error(p->args, "--%s needs %s", row->name, row->arg);
@@ -210,15 +212,16 @@ static const char *next_value(struct parse *p, const struct option_row *row)
 }
 
 /* Of --name without `=value`. NULL: it was told. */
-static const char *value_left_out(struct parse *p, const struct option_row *row)
+static const char *options_value_left_out(struct parse *p,
+                                          const struct option_row *row)
 {
-    if (!takes_value(row)) {
+    if (!options_takes_value(row)) {
         return "";
     }
-    return row->type == OPTION_STEPS ? "1" : next_value(p, row);
+    return row->type == OPTION_STEPS ? "1" : options_next_value(p, row);
 }
 
-static bool parse_long(struct parse *p, const char *text)
+static bool options_parse_long(struct parse *p, const char *text)
 {
     size_t length = strcspn(text, "=");
     const char *value = text[length] == '=' ? text + length + 1 : NULL;
@@ -228,14 +231,14 @@ static bool parse_long(struct parse *p, const char *text)
             strncmp(row->name, text, length) != 0) {
             continue;
         }
-        if (!takes_value(row) && value != NULL) {
+        if (!options_takes_value(row) && value != NULL) {
             usage_error(p->args, "--%s takes no value", row->name);
             return false;
         }
         if (value == NULL) {
-            value = value_left_out(p, row);
+            value = options_value_left_out(p, row);
         }
-        return value != NULL && apply(p, row, value);
+        return value != NULL && options_apply(p, row, value);
     }
     if (strcmp(text, "no-keeper") == 0) {
         usage_error(p->args, "--no-keeper is called --detached now");
@@ -249,7 +252,8 @@ static bool parse_long(struct parse *p, const char *text)
     return false;
 }
 
-static const struct option_row *find_letter(const struct parse *p, char letter)
+static const struct option_row *options_find_letter(const struct parse *p,
+                                                    char letter)
 {
     for (const struct option_row *row = p->rows; row->name != NULL; row++) {
         if (row->letter == letter && letter != '\0') {
@@ -259,10 +263,10 @@ static const struct option_row *find_letter(const struct parse *p, char letter)
     return NULL;
 }
 
-static bool parse_letters(struct parse *p, const char *text)
+static bool options_parse_letters(struct parse *p, const char *text)
 {
     for (; *text != '\0'; text++) {
-        const struct option_row *row = find_letter(p, *text);
+        const struct option_row *row = options_find_letter(p, *text);
 
         if (row == NULL) {
             char letter[2] = {*text, '\0'};
@@ -270,12 +274,13 @@ static bool parse_letters(struct parse *p, const char *text)
             usage_error(p->args, "unknown option -%s", shown_short(letter));
             return false;
         }
-        if (takes_value(row)) {
-            const char *value = text[1] != '\0' ? text + 1 : next_value(p, row);
+        if (options_takes_value(row)) {
+            const char *value =
+                text[1] != '\0' ? text + 1 : options_next_value(p, row);
 
-            return value != NULL && apply(p, row, value);
+            return value != NULL && options_apply(p, row, value);
         }
-        if (!apply(p, row, "")) {
+        if (!options_apply(p, row, "")) {
             return false;
         }
     }
@@ -283,7 +288,7 @@ static bool parse_letters(struct parse *p, const char *text)
 }
 
 /* SNIB_WAIT and their like, for what was not given. */
-static bool take_environment(struct parse *p)
+static bool options_take_environment(struct parse *p)
 {
     for (const struct option_row *row = p->rows; row->name != NULL; row++) {
         const char *value = row->env != NULL ? getenv(row->env) : NULL;
@@ -292,7 +297,7 @@ static bool take_environment(struct parse *p)
             continue;
         }
         p->label = row->env;
-        if (!set_value(p, row, value)) {
+        if (!options_set_value(p, row, value)) {
             return false;
         }
     }
@@ -300,7 +305,7 @@ static bool take_environment(struct parse *p)
 }
 
 /* What comes is no option any more. */
-static void keep_rest(struct parse *p)
+static void options_keep_rest(struct parse *p)
 {
     while (p->at < p->argc) {
         p->argv[p->operands++] = p->argv[p->at++];
@@ -308,7 +313,7 @@ static void keep_rest(struct parse *p)
     p->argv[p->operands] = NULL;
 }
 
-static bool has_dashes(int argc, char **argv)
+static bool options_has_dashes(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) {
@@ -318,26 +323,26 @@ static bool has_dashes(int argc, char **argv)
     return false;
 }
 
-static bool is_operand(const char *text)
+static bool options_is_operand(const char *text)
 {
     return text[0] != '-' || text[1] == '\0';
 }
 
-static bool parse_one(struct parse *p, const char *text)
+static bool options_parse_one(struct parse *p, const char *text)
 {
     if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
         p->args->help = true;
         return true;
     }
-    return text[1] == '-' ? parse_long(p, text + 2)
-                          : parse_letters(p, text + 1);
+    return text[1] == '-' ? options_parse_long(p, text + 2)
+                          : options_parse_letters(p, text + 1);
 }
 
 bool options_parse(const struct option_row *rows, struct cli_args *args,
                    int most, int argc, char **argv, int *ret_operands)
 {
     struct parse p = {.rows = rows, .args = args, .argc = argc, .argv = argv};
-    bool dashes = most > 0 && has_dashes(argc, argv);
+    bool dashes = most > 0 && options_has_dashes(argc, argv);
 
     p.names_most = dashes ? argc : most;
     for (; p.at < argc && !args->help; p.at++) {
@@ -349,25 +354,25 @@ bool options_parse(const struct option_row *rows, struct cli_args *args,
             p.at++;
             break;
         }
-        if (is_operand(text)) {
+        if (options_is_operand(text)) {
             if (!dashes && p.operands >= most) {
                 break;
             }
             argv[p.operands++] = text;
-        } else if (!parse_one(&p, text)) {
+        } else if (!options_parse_one(&p, text)) {
             return false;
         }
     }
     *ret_operands = p.operands + (argc - p.at);
-    keep_rest(&p);
-    return args->help || take_environment(&p);
+    options_keep_rest(&p);
+    return args->help || options_take_environment(&p);
 }
 
 /* -- help ------------------------------------------------------------------- */
 
 enum { HELP_COLUMN = 26, HELP_WIDTH = 79 };
 
-static void print_wrapped(FILE *to, const char *text)
+static void options_print_wrapped(FILE *to, const char *text)
 {
     int column = HELP_COLUMN;
 
@@ -385,7 +390,7 @@ static void print_wrapped(FILE *to, const char *text)
     putc('\n', to);
 }
 
-static void print_option(FILE *to, const struct option_row *row)
+static void options_print_option(FILE *to, const struct option_row *row)
 {
     char left[64];
     int used;
@@ -402,10 +407,10 @@ static void print_option(FILE *to, const struct option_row *row)
     } else {
         fprintf(to, "%*s", HELP_COLUMN - used, "");
     }
-    print_wrapped(to, row->help);
+    options_print_wrapped(to, row->help);
 }
 
-static bool has_durations(const struct subcommand *sub)
+static bool options_has_durations(const struct subcommand *sub)
 {
     for (const struct option_row *row = sub->options; row->name != NULL;
          row++) {
@@ -419,7 +424,7 @@ static bool has_durations(const struct subcommand *sub)
 void options_print(FILE *to, const struct option_row *rows)
 {
     for (const struct option_row *row = rows; row->name != NULL; row++) {
-        print_option(to, row);
+        options_print_option(to, row);
     }
 }
 
@@ -432,7 +437,8 @@ void options_help(const struct subcommand *sub)
            any ? "\nOptions:\n" : "");
     options_print(stdout, sub->options);
     printf("\n%sManual: snib-%s(1).\n",
-           has_durations(sub) ? "Durations carry a unit: 250ms, 30s, 5m, 2h. "
-                              : "",
+           options_has_durations(sub)
+               ? "Durations carry a unit: 250ms, 30s, 5m, 2h. "
+               : "",
            sub->name);
 }

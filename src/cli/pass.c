@@ -46,7 +46,7 @@ struct passing {
 
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-static sigset_t ending_set(void)
+static sigset_t pass_ending_set(void)
 {
     sigset_t set;
 
@@ -64,7 +64,7 @@ static sigset_t ending_set(void)
 
 /* The store is asked by a thread: it may not answer, and neither a signal nor
  * the event may have to wait for that. */
-static void show_waiting(struct passing *p)
+static void pass_show_waiting(struct passing *p)
 {
     int64_t now = proc_now();
 
@@ -74,7 +74,7 @@ static void show_waiting(struct passing *p)
     }
 }
 
-static void take_look(struct passing *p)
+static void pass_take_look(struct passing *p)
 {
     struct look_answer a;
 
@@ -88,10 +88,10 @@ static void take_look(struct passing *p)
     snib_view_free(a.view);
 }
 
-static void hear_signal(struct passing *p)
+static void pass_hear_signal(struct passing *p)
 {
     struct signalfd_siginfo info;
-    sigset_t set = ending_set();
+    sigset_t set = pass_ending_set();
 
     if (read(p->signals, &info, sizeof info) != (ssize_t)sizeof info) {
         return;
@@ -104,7 +104,7 @@ static void hear_signal(struct passing *p)
     }
 }
 
-static int timeout_of(const struct passing *p)
+static int pass_timeout_of(const struct passing *p)
 {
     int64_t due =
         p->line.due_ns < p->line.watch_ns ? p->line.due_ns : p->line.watch_ns;
@@ -119,7 +119,7 @@ static int timeout_of(const struct passing *p)
     return left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
 }
 
-static void do_due(struct passing *p)
+static void pass_do_due(struct passing *p)
 {
     int64_t now = proc_now();
 
@@ -130,13 +130,13 @@ static void do_due(struct passing *p)
         waitline_watch(&p->line, p->client, now);
     }
     if (now >= p->line.due_ns) {
-        show_waiting(p);
+        pass_show_waiting(p);
     }
 }
 
 /* The one event that answers. False: none came by the limit; the library goes
  * on asking a store that is silent. */
-static bool await_answer(struct passing *p, struct snib_event *ret)
+static bool pass_await_answer(struct passing *p, struct snib_event *ret)
 {
     struct pollfd fds[3] = {{.fd = snib_fd(p->client), .events = POLLIN},
                             {.fd = p->signals, .events = POLLIN},
@@ -154,20 +154,21 @@ static bool await_answer(struct passing *p, struct snib_event *ret)
         }
         fds[1].fd = p->caught != 0 ? -1 : p->signals;
         fds[0].revents = fds[1].revents = fds[2].revents = 0;
-        poll(fds, 3, timeout_of(p));
+        poll(fds, 3, pass_timeout_of(p));
         if (fds[1].revents != 0) {
-            hear_signal(p);
+            pass_hear_signal(p);
         }
         if (fds[2].revents != 0 &&
             read(p->wake, &looks, sizeof looks) == (ssize_t)sizeof looks) {
-            take_look(p);
+            pass_take_look(p);
         }
-        do_due(p);
+        pass_do_due(p);
     }
 }
 
 /* Who is in the way, as far as the store tells soon. */
-static void add_why(const struct passing *p, uint32_t parties, struct text *t)
+static void pass_add_why(const struct passing *p, uint32_t parties,
+                         struct text *t)
 {
     struct look *look = look_start(p->client, p->name, true, -1);
     struct look_answer a;
@@ -194,7 +195,7 @@ static void add_why(const struct passing *p, uint32_t parties, struct text *t)
  * keep us, beyond the limit or the signal, as long as a request may take. A
  * silence may be too young to be known as such: ask. (A look that is not
  * answered is dropped, and then the client is left as well.) */
-static void leave_if_away(const struct passing *p)
+static void pass_leave_if_away(const struct passing *p)
 {
     struct snib_store_status status;
     struct look_answer a;
@@ -219,7 +220,7 @@ static void leave_if_away(const struct passing *p)
 
 /* Is it the store that is in the way? In the words of the waiting line. (One
  * attempt has words of its own.) */
-static bool blame_store(const struct passing *p, struct snib_error *error)
+static bool pass_blame_store(const struct passing *p, struct snib_error *error)
 {
     struct text t = TEXT_IN(error->text);
     struct snib_store_status status;
@@ -237,8 +238,8 @@ static bool blame_store(const struct passing *p, struct snib_error *error)
     return true;
 }
 
-static int refused(const struct passing *p, uint32_t parties,
-                   struct snib_error *error)
+static int pass_refused(const struct passing *p, uint32_t parties,
+                        struct snib_error *error)
 {
     char words[512] = "";
     struct text t = TEXT_IN(words);
@@ -246,7 +247,7 @@ static int refused(const struct passing *p, uint32_t parties,
     if (p->caught != 0) {
         return CLI_SIGNAL + p->caught;
     }
-    if (blame_store(p, error) ||
+    if (pass_blame_store(p, error) ||
         snib_err_exit(error->code) == CLI_UNREACHABLE) {
         say("%s: %s", shown(p->name), shown(cli_words(error)));
         return snib_err_exit(error->code);
@@ -255,15 +256,15 @@ static int refused(const struct passing *p, uint32_t parties,
         return cli_fail(error);
     }
     if (!p->args->busy_ok) {
-        add_why(p, parties, &t);
+        pass_add_why(p, parties, &t);
         say("%s: not passed in time: %s", shown(p->name),
             words[0] != '\0' ? words : snib_err_text(error->code));
     }
     return cli_busy_status(p->args);
 }
 
-static snib_err start(struct passing *p, uint32_t parties,
-                      struct snib_error *error)
+static snib_err pass_start(struct passing *p, uint32_t parties,
+                           struct snib_error *error)
 {
     int64_t wait_ms =
         p->args->wait_ms == CLI_UNSET || p->args->wait_ms == DURATION_FOREVER
@@ -279,7 +280,7 @@ static snib_err start(struct passing *p, uint32_t parties,
 
 void pass_block_signals(void)
 {
-    sigset_t set = ending_set();
+    sigset_t set = pass_ending_set();
 
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
@@ -290,7 +291,7 @@ int pass_through(const struct cli_args *args, struct snib_client *client,
     struct passing p = {.args = args, .client = client, .name = name};
     struct snib_error error = {0};
     struct snib_event ev;
-    sigset_t set = ending_set();
+    sigset_t set = pass_ending_set();
     int code = CLI_OK;
 
     p.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -302,22 +303,22 @@ int pass_through(const struct cli_args *args, struct snib_client *client,
     p.until =
         args->wait_ms > 0 ? proc_now() + args->wait_ms * MS + LATE : INT64_MAX;
     waitline_init(&p.line, args->quiet || args->no_progress, proc_now());
-    error.code = start(&p, parties, &error);
+    error.code = pass_start(&p, parties, &error);
     if (error.code != SNIB_ERR_OK) {
         code = cli_fail(&error);
     } else {
-        bool answered = await_answer(&p, &ev);
+        bool answered = pass_await_answer(&p, &ev);
 
         waitline_wipe(&p.line);
         if (!answered) {
             error.code = SNIB_ERR_UNKNOWN;
-            code = refused(&p, parties, &error);
+            code = pass_refused(&p, parties, &error);
             cli_client_leave();
         } else if (ev.kind == SNIB_EV_PASSED) {
             *ret_generation = ev.grant.token;
         } else {
-            code = refused(&p, parties, &ev.error);
-            leave_if_away(&p);
+            code = pass_refused(&p, parties, &ev.error);
+            pass_leave_if_away(&p);
         }
     }
     look_drop(p.look);

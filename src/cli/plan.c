@@ -47,16 +47,16 @@ int plan_script(const struct cli_args *args, char ***command)
     return CLI_OK;
 }
 
-static int compare(const void *a, const void *b)
+static int plan_compare(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* The order of SNIB_NAME and SNIB_TOKEN, whatever order they were given in (and
  * the one in which snib/multi.h waits). */
-static int sort_names(struct plan *p)
+static int plan_sort_names(struct plan *p)
 {
-    qsort(p->names, p->name_count, sizeof *p->names, compare);
+    qsort(p->names, p->name_count, sizeof *p->names, plan_compare);
     for (size_t i = 1; i < p->name_count; i++) {
         if (strcmp(p->names[i - 1], p->names[i]) == 0) {
             return usage_error(p->args, "lock '%s' is named twice",
@@ -84,10 +84,10 @@ static int plan_names(struct plan *p)
             return code;
         }
     }
-    return sort_names(p);
+    return plan_sort_names(p);
 }
 
-static int64_t ns(int64_t ms)
+static int64_t plan_ns(int64_t ms)
 {
     return ms * SUPERVISOR_MS;
 }
@@ -106,12 +106,12 @@ static int plan_times(struct plan *p)
                            duration_exact(ttl, given));
     }
     p->ttl_ms = ttl;
-    p->rules.ttl = ns(ttl);
-    p->rules.margin = supervisor_margin(ns(ttl));
+    p->rules.ttl = plan_ns(ttl);
+    p->rules.margin = supervisor_margin(plan_ns(ttl));
     p->rules.grace = a->grace_ms == CLI_UNSET
-                         ? supervisor_default_grace(ns(ttl))
-                         : ns(a->grace_ms);
-    if (p->rules.grace > ns(ttl) / 2) {
+                         ? supervisor_default_grace(plan_ns(ttl))
+                         : plan_ns(a->grace_ms);
+    if (p->rules.grace > plan_ns(ttl) / 2) {
         return usage_error(a,
                            "--grace may be at most half the --ttl, not %s of "
                            "%s: TERM comes that long before the lease could "
@@ -128,10 +128,10 @@ static int plan_times(struct plan *p)
     p->rules.slack = SUPERVISOR_SLACK;
     p->rules.wait = p->wait_ms == SNIB_FOREVER ? SUPERVISOR_NEVER
                     : p->wait_ms == 0          ? p->rules.request
-                                      : ns(p->wait_ms) + SUPERVISOR_SLACK;
-    p->rules.hold_min = ns(a->hold_min_ms);
+                                      : plan_ns(p->wait_ms) + SUPERVISOR_SLACK;
+    p->rules.hold_min = plan_ns(a->hold_min_ms);
     p->rules.max_run =
-        a->max_run_ms == DURATION_FOREVER ? 0 : ns(a->max_run_ms);
+        a->max_run_ms == DURATION_FOREVER ? 0 : plan_ns(a->max_run_ms);
     p->rules.on_lost = (enum supervisor_on_lost)a->on_lost;
     p->rules.lost_signal = (int)a->lost_signal;
     return CLI_OK;
@@ -249,7 +249,7 @@ static int plan_rest(struct plan *p)
 }
 
 /* Whom to end is read there. */
-static int check_proc(const struct plan *p)
+static int plan_check_proc(const struct plan *p)
 {
     if (p->command == NULL || proc_is_ours()) {
         return CLI_OK;
@@ -262,7 +262,7 @@ static int check_proc(const struct plan *p)
 }
 
 /* "3 locks: echo, hi, nightly; command: true" */
-static void say_names(const struct plan *p)
+static void plan_say_names(const struct plan *p)
 {
     char line[700] = "";
     struct text t = TEXT_IN(line);
@@ -277,7 +277,7 @@ static void say_names(const struct plan *p)
 
 /* To a person at a terminal: what is in the grammar, and may not be meant. In a
  * script somebody has tried it before, and its log is not to be spoilt. */
-static void say_doubts(const struct plan *p)
+static void plan_say_doubts(const struct plan *p)
 {
     const char *relative = storeurl_relative();
 
@@ -285,7 +285,7 @@ static void say_doubts(const struct plan *p)
         return;
     }
     if (p->name_count > 1 && p->command != NULL) {
-        say_names(p);
+        plan_say_names(p);
     }
     if (relative != NULL) {
         say("the store %s is %s here; from another directory it is another "
@@ -307,18 +307,18 @@ int plan_make(struct plan *p, const struct cli_args *args, const char **names,
                        .started_ns = proc_now()};
     if ((code = plan_names(p)) != CLI_OK || (code = plan_times(p)) != CLI_OK ||
         (code = plan_kind(p)) != CLI_OK || (code = plan_rest(p)) != CLI_OK ||
-        (code = check_proc(p)) != CLI_OK) {
+        (code = plan_check_proc(p)) != CLI_OK) {
         return code;
     }
     if ((code = storeurl_choose(args, &p->url)) != CLI_OK) {
         return code;
     }
-    say_doubts(p);
+    plan_say_doubts(p);
     return CLI_OK;
 }
 
 /* As one of ours fills it: bytes, as a bool of 2 is none. */
-static bool makes_sense(const struct plan_message *m)
+static bool plan_makes_sense(const struct plan_message *m)
 {
     unsigned char lingers;
 
@@ -340,7 +340,7 @@ enum plan_heard plan_hear(int socket, struct plan_message *ret)
     do {
         size = recv(socket, ret, sizeof *ret, MSG_DONTWAIT);
     } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
-    if (size == (ssize_t)sizeof *ret && makes_sense(ret)) {
+    if (size == (ssize_t)sizeof *ret && plan_makes_sense(ret)) {
         return PLAN_HEARD;
     }
     return size < 0 && (errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS)

@@ -36,7 +36,7 @@ int64_t proc_now(void)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static ssize_t read_whole(const char *path, char *to, size_t size)
+static ssize_t proc_read_whole(const char *path, char *to, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t used;
@@ -52,7 +52,7 @@ static ssize_t read_whole(const char *path, char *to, size_t size)
     return used;
 }
 
-static bool read_stat(pid_t pid, struct stat_fields *ret)
+static bool proc_read_stat(pid_t pid, struct stat_fields *ret)
 {
     char path[64], line[1024];
     const char *after;
@@ -60,7 +60,7 @@ static bool read_stat(pid_t pid, struct stat_fields *ret)
     unsigned long long start;
 
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (read_whole(path, line, sizeof line) <= 0) {
+    if (proc_read_whole(path, line, sizeof line) <= 0) {
         return false;
     }
     after = strrchr(line, ')');
@@ -79,7 +79,8 @@ static bool read_stat(pid_t pid, struct stat_fields *ret)
 
 void proc_boot_id(char ret[PROC_BOOT_ID])
 {
-    if (read_whole("/proc/sys/kernel/random/boot_id", ret, PROC_BOOT_ID) < 0) {
+    if (proc_read_whole("/proc/sys/kernel/random/boot_id", ret, PROC_BOOT_ID) <
+        0) {
         ret[0] = '\0';
     }
     ret[strcspn(ret, "\n")] = '\0';
@@ -101,35 +102,35 @@ int64_t proc_start(pid_t pid)
 {
     struct stat_fields s;
 
-    return pid > 0 && read_stat(pid, &s) ? s.start : 0;
+    return pid > 0 && proc_read_stat(pid, &s) ? s.start : 0;
 }
 
 bool proc_ended(pid_t pid)
 {
     struct stat_fields s;
 
-    return pid > 0 && read_stat(pid, &s) && s.state == 'Z';
+    return pid > 0 && proc_read_stat(pid, &s) && s.state == 'Z';
 }
 
 pid_t proc_parent(pid_t pid)
 {
     struct stat_fields s;
 
-    return pid > 0 && read_stat(pid, &s) ? s.parent : 0;
+    return pid > 0 && proc_read_stat(pid, &s) ? s.parent : 0;
 }
 
 bool proc_stopped(pid_t pid)
 {
     struct stat_fields s;
 
-    return pid > 0 && read_stat(pid, &s) && s.state == 'T';
+    return pid > 0 && proc_read_stat(pid, &s) && s.state == 'T';
 }
 
 pid_t proc_group(pid_t pid)
 {
     struct stat_fields s;
 
-    return pid > 0 && read_stat(pid, &s) ? s.group : 0;
+    return pid > 0 && proc_read_stat(pid, &s) ? s.group : 0;
 }
 
 /* What shows in /proc/PID/status whether a process has run in between. */
@@ -139,14 +140,14 @@ struct standstill {
     long long voluntary, forced; /* switches                               */
 };
 
-static bool read_standstill(pid_t pid, struct standstill *ret)
+static bool proc_read_standstill(pid_t pid, struct standstill *ret)
 {
     static char text[8192];
     char path[64];
     const char *state, *threads, *voluntary, *forced;
 
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    if (read_whole(path, text, sizeof text) <= 0 ||
+    if (proc_read_whole(path, text, sizeof text) <= 0 ||
         (state = strstr(text, "\nState:\t")) == NULL ||
         (threads = strstr(state, "\nThreads:\t")) == NULL ||
         (voluntary = strstr(threads, "\nvoluntary_ctxt_switches:\t")) == NULL ||
@@ -175,23 +176,24 @@ bool proc_next_pid(const char **at, pid_t *ret)
 }
 
 /* It has one child, and which. */
-static bool has_one_child(pid_t pid, pid_t child)
+static bool proc_has_one_child(pid_t pid, pid_t child)
 {
     char path[64], text[256], want[32];
 
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid,
              (int)pid);
     snprintf(want, sizeof want, "%d ", (int)child);
-    return read_whole(path, text, sizeof text) > 0 && strcmp(text, want) == 0;
+    return proc_read_whole(path, text, sizeof text) > 0 &&
+           strcmp(text, want) == 0;
 }
 
 /* The kernel's function in which it sleeps is the one of wait4 and waitid. */
-static bool sleeps_in_wait(pid_t pid)
+static bool proc_sleeps_in_wait(pid_t pid)
 {
     char path[64], text[64];
 
     snprintf(path, sizeof path, "/proc/%d/wchan", (int)pid);
-    return read_whole(path, text, sizeof text) > 0 &&
+    return proc_read_whole(path, text, sizeof text) > 0 &&
            strcmp(text, "do_wait") == 0;
 }
 
@@ -201,14 +203,14 @@ enum proc_waits proc_only_waits(pid_t pid, pid_t child)
 {
     struct standstill before, after;
 
-    if (!read_standstill(pid, &before) || before.threads != 1) {
+    if (!proc_read_standstill(pid, &before) || before.threads != 1) {
         return PROC_WAITS_NOT;
     }
     if (before.state == 'R') {
         return PROC_RUNS;
     }
-    if (before.state != 'S' || !has_one_child(pid, child) ||
-        !sleeps_in_wait(pid) || !read_standstill(pid, &after)) {
+    if (before.state != 'S' || !proc_has_one_child(pid, child) ||
+        !proc_sleeps_in_wait(pid) || !proc_read_standstill(pid, &after)) {
         return PROC_WAITS_NOT;
     }
     return after.state == 'S' && after.threads == 1 &&
@@ -220,7 +222,7 @@ enum proc_waits proc_only_waits(pid_t pid, pid_t child)
 
 enum above { ABOVE, ABOVE_NOT, ABOVE_UNSEEN };
 
-static enum above look_above(pid_t candidate, pid_t of)
+static enum above proc_look_above(pid_t candidate, pid_t of)
 {
     struct stat_fields s;
 
@@ -228,7 +230,7 @@ static enum above look_above(pid_t candidate, pid_t of)
         if (of == candidate) {
             return ABOVE;
         }
-        if (!read_stat(of, &s)) {
+        if (!proc_read_stat(of, &s)) {
             return ABOVE_UNSEEN;
         }
         of = s.parent;
@@ -238,12 +240,12 @@ static enum above look_above(pid_t candidate, pid_t of)
 
 bool proc_is_ancestor(pid_t candidate, pid_t of)
 {
-    return candidate > 1 && look_above(candidate, of) == ABOVE;
+    return candidate > 1 && proc_look_above(candidate, of) == ABOVE;
 }
 
 bool proc_is_no_ancestor(pid_t candidate, pid_t of)
 {
-    return candidate > 1 && look_above(candidate, of) == ABOVE_NOT;
+    return candidate > 1 && proc_look_above(candidate, of) == ABOVE_NOT;
 }
 
 bool proc_same_program(pid_t a, pid_t b)
@@ -259,7 +261,7 @@ bool proc_same_program(pid_t a, pid_t b)
 }
 
 /* Call each(pid, data) for every process until it answers true. */
-static bool for_each(bool (*each)(pid_t, void *), void *data)
+static bool proc_for_each(bool (*each)(pid_t, void *), void *data)
 {
     DIR *dir = opendir("/proc");
     struct dirent *entry;
@@ -277,12 +279,12 @@ static bool for_each(bool (*each)(pid_t, void *), void *data)
     return found;
 }
 
-static bool runs_in_group(pid_t pid, void *data)
+static bool proc_runs_in_group(pid_t pid, void *data)
 {
     struct stat_fields s;
 
-    return read_stat(pid, &s) && s.group == *(pid_t *)data && s.state != 'Z' &&
-           s.state != 'X';
+    return proc_read_stat(pid, &s) && s.group == *(pid_t *)data &&
+           s.state != 'Z' && s.state != 'X';
 }
 
 bool proc_group_alive(pid_t pgid)
@@ -290,7 +292,7 @@ bool proc_group_alive(pid_t pgid)
     if (kill(-pgid, 0) != 0 && errno == ESRCH) {
         return false;
     }
-    return for_each(runs_in_group, &pgid);
+    return proc_for_each(proc_runs_in_group, &pgid);
 }
 
 /* -- the mark ----------------------------------------------------------------
@@ -302,7 +304,7 @@ bool proc_group_alive(pid_t pgid)
  * runs replace it. So who is killed by a mark may have descendants with
  * another one, and a holder up the tree waits for those below it. */
 
-static rlim_t mark_of(const char *address)
+static rlim_t proc_mark_of(const char *address)
 {
     const char *random = strchr(address, '.');
 
@@ -314,7 +316,7 @@ static rlim_t mark_of(const char *address)
 void proc_set_mark(const char *address)
 {
     struct rlimit limit;
-    rlim_t mark = mark_of(address);
+    rlim_t mark = proc_mark_of(address);
 
     if (mark != 0 && getrlimit(RLIMIT_LOCKS, &limit) == 0 &&
         limit.rlim_max >= mark) {
@@ -332,18 +334,18 @@ struct marked {
     int count;
 };
 
-static bool limits_have(pid_t pid, rlim_t mark)
+static bool proc_limits_have(pid_t pid, rlim_t mark)
 {
     char path[64], text[4096];
     const char *line;
 
     snprintf(path, sizeof path, "/proc/%d/limits", (int)pid);
-    return mark != 0 && read_whole(path, text, sizeof text) > 0 &&
+    return mark != 0 && proc_read_whole(path, text, sizeof text) > 0 &&
            (line = strstr(text, "\nMax file locks")) != NULL &&
            strtoull(line + sizeof "\nMax file locks" - 1, NULL, 10) == mark;
 }
 
-static bool environ_has(pid_t pid, const char *address)
+static bool proc_environ_has(pid_t pid, const char *address)
 {
     static char bytes[256 * 1024];
     char path[64];
@@ -370,12 +372,12 @@ static bool environ_has(pid_t pid, const char *address)
     return false;
 }
 
-static bool is_holder(pid_t pid)
+static bool proc_is_holder(pid_t pid)
 {
     char path[64], text[32];
 
     snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    return read_whole(path, text, sizeof text) > 0 &&
+    return proc_read_whole(path, text, sizeof text) > 0 &&
            strcmp(text, "snib-keeper\n") == 0;
 }
 
@@ -389,9 +391,9 @@ static bool kill_marked(pid_t pid, void *data)
     if (pid == getpid() || (fd = (int)syscall(SYS_pidfd_open, pid, 0)) < 0) {
         return false;
     }
-    if ((limits_have(pid, m->mark) || environ_has(pid, m->address)) &&
-        read_stat(pid, &s) && s.state != 'Z' && s.state != 'X') {
-        sig = m->spare_holders && is_holder(pid) ? SIGTERM : SIGKILL;
+    if ((proc_limits_have(pid, m->mark) || proc_environ_has(pid, m->address)) &&
+        proc_read_stat(pid, &s) && s.state != 'Z' && s.state != 'X') {
+        sig = m->spare_holders && proc_is_holder(pid) ? SIGTERM : SIGKILL;
         if (syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) == 0) {
             m->count++;
         }
@@ -403,9 +405,9 @@ static bool kill_marked(pid_t pid, void *data)
 int proc_kill_marked(const char *address, bool spare_holders)
 {
     struct marked m = {.address = address,
-                       .mark = mark_of(address),
+                       .mark = proc_mark_of(address),
                        .spare_holders = spare_holders};
 
-    for_each(kill_marked, &m);
+    proc_for_each(kill_marked, &m);
     return m.count;
 }

@@ -79,7 +79,7 @@ int usage_error(const struct cli_args *args, const char *format, ...)
 static char ring[4][3 * SNIB_NAME_MAX];
 static unsigned ring_next;
 
-static const char *shown_in(struct text t, const char *bytes)
+static const char *say_shown_in(struct text t, const char *bytes)
 {
     ring_next++;
     t.bytes[0] = '\0';
@@ -97,7 +97,7 @@ const char *shown(const char *bytes)
 {
     struct text t = TEXT_IN(ring[ring_next % 4]);
 
-    return shown_in(t, bytes);
+    return say_shown_in(t, bytes);
 }
 
 const char *shown_short(const char *bytes)
@@ -105,7 +105,7 @@ const char *shown_short(const char *bytes)
     struct text t = TEXT_IN(ring[ring_next % 4]);
 
     t.size = 60;
-    return shown_in(t, bytes);
+    return say_shown_in(t, bytes);
 }
 
 int cli_busy_status(const struct cli_args *args)
@@ -115,7 +115,7 @@ int cli_busy_status(const struct cli_args *args)
                                   : CLI_NOT_ACQUIRED;
 }
 
-static const char *advice(const struct snib_error *error)
+static const char *say_advice(const struct snib_error *error)
 {
     if (strstr(error->text, "check ") != NULL) {
         return ""; /* has one of its own */
@@ -148,7 +148,7 @@ const char *cli_words(const struct snib_error *error)
     words[0] = '\0';
     text_add(&t,
              error->text[0] != '\0' ? error->text : snib_err_text(error->code));
-    text_add(&t, advice(error));
+    text_add(&t, say_advice(error));
     return words;
 }
 

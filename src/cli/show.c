@@ -21,7 +21,7 @@
  * cannot make, or all of it, and goes on: so it is asked here. */
 static bool json_is_short;
 
-static void *json_allocate(size_t size)
+static void *show_json_allocate(size_t size)
 {
     void *ret = malloc(size);
 
@@ -31,7 +31,7 @@ static void *json_allocate(size_t size)
 
 void show_begin(void)
 {
-    json_set_alloc_funcs(json_allocate, free);
+    json_set_alloc_funcs(show_json_allocate, free);
 }
 
 json_t *show_json_answer(void)
@@ -72,7 +72,7 @@ json_t *show_json_text(const char *bytes, size_t size)
     return ret;
 }
 
-static json_t *text(const char *s)
+static json_t *show_text(const char *s)
 {
     return show_json_text(s, strlen(s));
 }
@@ -104,7 +104,7 @@ void show_json_name(json_t *object, const char *name, size_t size)
     free(hex);
 }
 
-static void rfc3339(int64_t ms, char *to, size_t size)
+static void show_rfc3339(int64_t ms, char *to, size_t size)
 {
     time_t seconds = (time_t)(ms / 1000);
     struct tm tm;
@@ -120,20 +120,20 @@ json_t *show_json_party(const struct snib_party *p, bool holder)
     json_t *o = json_object();
     char since[48];
 
-    rfc3339(p->since_ms, since, sizeof since);
-    json_object_set_new(o, "client", text(p->client_id));
-    json_object_set_new(o, "host", text(p->host));
+    show_rfc3339(p->since_ms, since, sizeof since);
+    json_object_set_new(o, "client", show_text(p->client_id));
+    json_object_set_new(o, "host", show_text(p->host));
     json_object_set_new(o, "pid", json_integer(p->pid));
-    json_object_set_new(o, "user", text(p->user));
-    json_object_set_new(o, "program", text(p->program));
-    json_object_set_new(o, "reason", text(p->reason));
+    json_object_set_new(o, "user", show_text(p->user));
+    json_object_set_new(o, "program", show_text(p->program));
+    json_object_set_new(o, "reason", show_text(p->reason));
     json_object_set_new(o, "since", json_string(since));
     json_object_set_new(o, "since_ms", json_integer(p->since_ms));
     json_object_set_new(o, "left_ms", json_integer(p->left_ms));
     json_object_set_new(o, "kind", json_string(kind_text(p->kind)));
     json_object_set_new(o, "permits", json_integer(p->permits));
     json_object_set_new(o, "owner", json_integer((json_int_t)p->owner));
-    json_object_set_new(o, "request", text(p->request));
+    json_object_set_new(o, "request", show_text(p->request));
     if (holder) {
         json_object_set_new(o, "token", json_integer(p->token));
         json_object_set_new(o, "holds", json_integer(p->holds));
@@ -144,8 +144,8 @@ json_t *show_json_party(const struct snib_party *p, bool holder)
     return o;
 }
 
-static json_t *json_parties(const struct snib_party *parties, size_t count,
-                            bool holder)
+static json_t *show_json_parties(const struct snib_party *parties, size_t count,
+                                 bool holder)
 {
     json_t *array = json_array();
 
@@ -156,8 +156,8 @@ static json_t *json_parties(const struct snib_party *parties, size_t count,
 }
 
 /* What is there besides grants, where there is something. */
-static void add_params(json_t *o, const struct snib_view *view,
-                       const struct kind_params *terms)
+static void show_add_params(json_t *o, const struct snib_view *view,
+                            const struct kind_params *terms)
 {
     int64_t used = 0;
 
@@ -179,7 +179,7 @@ static void add_params(json_t *o, const struct snib_view *view,
     }
 }
 
-static int64_t wall_ms(void)
+static int64_t show_wall_ms(void)
 {
     struct timespec ts;
 
@@ -189,9 +189,9 @@ static int64_t wall_ms(void)
 
 /* Until when the lock-delay of those who ended without a release keeps others
  * out: by the store's time what is left, by this host's clock the instant. */
-static void add_closed(json_t *o, const struct snib_view *view)
+static void show_add_closed(json_t *o, const struct snib_view *view)
 {
-    int64_t until_ms = wall_ms() + view->closed_ms;
+    int64_t until_ms = show_wall_ms() + view->closed_ms;
     char until[48];
     json_t *closed;
 
@@ -199,12 +199,13 @@ static void add_closed(json_t *o, const struct snib_view *view)
         return;
     }
     closed = json_object();
-    rfc3339(until_ms, until, sizeof until);
+    show_rfc3339(until_ms, until, sizeof until);
     json_object_set_new(closed, "left_ms", json_integer(view->closed_ms));
     json_object_set_new(closed, "until", json_string(until));
     json_object_set_new(closed, "until_ms", json_integer(until_ms));
     json_object_set_new(
-        closed, "by", json_parties(view->closed_by, view->closed_count, true));
+        closed, "by",
+        show_json_parties(view->closed_by, view->closed_count, true));
     json_object_set_new(o, "closed", closed);
 }
 
@@ -214,12 +215,14 @@ void show_json_view(json_t *o, const struct snib_view *view,
     show_json_name(o, view->name, view->name_size);
     json_object_set_new(o, "held", json_boolean(view->holder_count > 0));
     json_object_set_new(o, "token", json_integer(view->token));
-    json_object_set_new(o, "holders",
-                        json_parties(view->holders, view->holder_count, true));
-    json_object_set_new(o, "waiters",
-                        json_parties(view->waiters, view->waiter_count, false));
-    add_params(o, view, terms);
-    add_closed(o, view);
+    json_object_set_new(
+        o, "holders",
+        show_json_parties(view->holders, view->holder_count, true));
+    json_object_set_new(
+        o, "waiters",
+        show_json_parties(view->waiters, view->waiter_count, false));
+    show_add_params(o, view, terms);
+    show_add_closed(o, view);
 }
 
 /* ASCII alone: names and reasons are others', and a terminal obeys more than
@@ -259,7 +262,7 @@ void show_party(struct text *t, const struct snib_party *p)
     kind_wish(t, p);
 }
 
-static void print_party(const char *label, const struct snib_party *p)
+static void show_print_party(const char *label, const struct snib_party *p)
 {
     char line[1024] = "";
     struct text t = TEXT_IN(line);
@@ -280,8 +283,8 @@ void show_view(const struct snib_view *view, const struct kind_params *terms)
     for (size_t i = 0; i < view->holder_count; i++) {
         const struct snib_party *p = &view->holders[i];
 
-        print_party("holder", p);
-        rfc3339(p->since_ms, since, sizeof since);
+        show_print_party("holder", p);
+        show_rfc3339(p->since_ms, since, sizeof since);
         duration_text(p->left_ms, left);
         printf("  %-8s %s\n  %-8s %s\n  %-8s %" PRId64 "\n", "since", since,
                "lease", left, "token", p->token);
@@ -289,14 +292,14 @@ void show_view(const struct snib_view *view, const struct kind_params *terms)
     for (size_t i = 0; i < view->closed_count; i++) {
         const struct snib_party *p = &view->closed_by[i];
 
-        print_party("closed", p);
-        rfc3339(wall_ms() + p->left_ms, since, sizeof since);
+        show_print_party("closed", p);
+        show_rfc3339(show_wall_ms() + p->left_ms, since, sizeof since);
         duration_text(p->left_ms, left);
         printf("  %-8s %s, in %s\n  %-8s %" PRId64 "\n", "until", since, left,
                "token", p->token);
     }
     for (size_t i = 0; i < view->waiter_count; i++) {
-        print_party(i == 0 ? "waiting" : "", &view->waiters[i]);
+        show_print_party(i == 0 ? "waiting" : "", &view->waiters[i]);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int parse_number(const char *text)
+static int signame_parse_number(const char *text)
 {
     int number = 0;
 
@@ -22,7 +22,7 @@ static int parse_number(const char *text)
 int signame_parse(const char *text)
 {
     if (*text >= '0' && *text <= '9') {
-        return parse_number(text);
+        return signame_parse_number(text);
     }
     if (strncmp(text, "SIG", 3) == 0) {
         text += 3;

@@ -16,7 +16,7 @@
 #define ROOTS  "sqlite:/var/lib/snib/locks.db"
 #define OTHERS "/.local/state/snib/locks.db"
 
-static bool read_line(const char *path, char *ret, size_t size)
+static bool sole_read_line(const char *path, char *ret, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     ssize_t n = fd >= 0 ? TEMP_FAILURE_RETRY(read(fd, ret, size - 1)) : -1;
@@ -33,17 +33,17 @@ static bool read_line(const char *path, char *ret, size_t size)
 }
 
 /* True once a boot; also when the note cannot be kept. */
-static bool is_news(const char *url)
+static bool sole_is_news(const char *url)
 {
     char note[4200], boot[64], said[64];
     const char *path = url + strlen("sqlite:"), *slash = strrchr(path, '/');
     int fd;
 
     snprintf(note, sizeof note, "%.*s/told", (int)(slash - path), path);
-    if (!read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot)) {
+    if (!sole_read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot)) {
         return true;
     }
-    if (read_line(note, said, sizeof said) && strcmp(said, boot) == 0) {
+    if (sole_read_line(note, said, sizeof said) && strcmp(said, boot) == 0) {
         return false;
     }
     fd =
@@ -65,7 +65,7 @@ void sole_tell(const char *url)
                 strcmp(url + size - tail, OTHERS) == 0);
 
     if (own && isatty(STDERR_FILENO) &&
-        (geteuid() == 0 || getenv("SUDO_UID") != NULL) && is_news(url)) {
+        (geteuid() == 0 || getenv("SUDO_UID") != NULL) && sole_is_news(url)) {
         say("only programs of this user are excluded: other users have lock "
             "files of their own (snib doctor says how to share one)");
     }

@@ -34,7 +34,7 @@ bool statusline_write(int fd, const struct statusline *s)
            text_write(fd, line, t.used) == 0;
 }
 
-static enum supervisor_why cause_of(int exit)
+static enum supervisor_why statusline_cause_of(int exit)
 {
     switch (exit) {
     case CLI_USAGE:
@@ -48,8 +48,8 @@ static enum supervisor_why cause_of(int exit)
 
 void statusline_write_refused(int fd, int exit)
 {
-    const struct statusline s = {.exit = exit,
-                                 .cause = supervisor_why_text(cause_of(exit))};
+    const struct statusline s = {
+        .exit = exit, .cause = supervisor_why_text(statusline_cause_of(exit))};
 
     if (fd >= 0 && !written) {
         /* What is wrong with the descriptor was told, or comes behind it. */

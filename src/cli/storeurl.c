@@ -25,7 +25,7 @@ struct part {
 
 /* user:SECRET@ or :SECRET@ — up to the last @ before the path. A list of
  * hosts may hold several; all up to the last @ is one part then. */
-static struct part userinfo_secret(const char *url)
+static struct part storeurl_userinfo_secret(const char *url)
 {
     const char *start = strstr(url, "://");
     const char *end, *at = NULL, *colon;
@@ -50,7 +50,7 @@ static struct part userinfo_secret(const char *url)
     return (struct part){colon + 1, (size_t)(at - colon - 1)};
 }
 
-static bool secret_field(const char *name, size_t size)
+static bool storeurl_secret_field(const char *name, size_t size)
 {
     static const char *const names[] = {"password", "passwd", "pass", "pwd",
                                         "auth",     "secret", "token"};
@@ -65,7 +65,7 @@ static bool secret_field(const char *name, size_t size)
     return false;
 }
 
-static struct part query_secret(const char *from)
+static struct part storeurl_query_secret(const char *from)
 {
     const char *field = from;
 
@@ -73,7 +73,8 @@ static struct part query_secret(const char *from)
         size_t size = strcspn(field, "&#;");
         size_t name = strcspn(field, "=&#;");
 
-        if (name < size && size > name + 1 && secret_field(field, name)) {
+        if (name < size && size > name + 1 &&
+            storeurl_secret_field(field, name)) {
             return (struct part){field + name + 1, size - name - 1};
         }
         field += size;
@@ -82,20 +83,20 @@ static struct part query_secret(const char *from)
     return (struct part){NULL, 0};
 }
 
-static const char *query_of(const char *url)
+static const char *storeurl_query_of(const char *url)
 {
     return url + strcspn(url, "?");
 }
 
 bool storeurl_has_secret(const char *url)
 {
-    const char *query = query_of(url);
+    const char *query = storeurl_query_of(url);
 
-    return userinfo_secret(url).start != NULL ||
-           (*query == '?' && query_secret(query + 1).start != NULL);
+    return storeurl_userinfo_secret(url).start != NULL ||
+           (*query == '?' && storeurl_query_secret(query + 1).start != NULL);
 }
 
-static void add_slice(struct text *t, const char *from, const char *to)
+static void storeurl_add_slice(struct text *t, const char *from, const char *to)
 {
     text_add_shown(t, from, (size_t)(to - from));
 }
@@ -103,21 +104,21 @@ static void add_slice(struct text *t, const char *from, const char *to)
 void storeurl_redact(const char *url, char *to, size_t size)
 {
     struct text t = {.bytes = to, .size = size};
-    struct part part = userinfo_secret(url);
+    struct part part = storeurl_userinfo_secret(url);
 
     to[0] = '\0';
     if (part.start != NULL) {
-        add_slice(&t, url, part.start);
+        storeurl_add_slice(&t, url, part.start);
         text_add(&t, "***");
         url = part.start + part.size;
     }
-    if (*query_of(url) == '?') {
-        const char *query = query_of(url) + 1;
+    if (*storeurl_query_of(url) == '?') {
+        const char *query = storeurl_query_of(url) + 1;
 
-        add_slice(&t, url, query);
+        storeurl_add_slice(&t, url, query);
         url = query;
-        while ((part = query_secret(url)).start != NULL) {
-            add_slice(&t, url, part.start);
+        while ((part = storeurl_query_secret(url)).start != NULL) {
+            storeurl_add_slice(&t, url, part.start);
             text_add(&t, "***");
             url = part.start + part.size;
         }
@@ -125,14 +126,15 @@ void storeurl_redact(const char *url, char *to, size_t size)
     text_add_shown(&t, url, strlen(url));
 }
 
-static int file_error(const char *label, const char *path, const char *why)
+static int storeurl_file_error(const char *label, const char *path,
+                               const char *why)
 {
     say("%s %s: %s", label, shown(path), why);
     return CLI_CONFIG;
 }
 
 /* Whose file, and who may read it? As libpq does with .pgpass, but refuse. */
-static const char *file_unfit(int fd)
+static const char *storeurl_file_unfit(int fd)
 {
     struct stat st;
 
@@ -151,7 +153,8 @@ static const char *file_unfit(int fd)
     return NULL;
 }
 
-static int read_file(const char *path, const char *label, const char **ret)
+static int storeurl_read_file(const char *path, const char *label,
+                              const char **ret)
 {
     static char line[STOREURL_MAX];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -159,49 +162,49 @@ static int read_file(const char *path, const char *label, const char **ret)
     ssize_t size;
 
     if (fd < 0) {
-        return file_error(label, path, strerror(errno));
+        return storeurl_file_error(label, path, strerror(errno));
     }
-    unfit = file_unfit(fd);
+    unfit = storeurl_file_unfit(fd);
     if (unfit != NULL) {
         close(fd);
-        return file_error(label, path, unfit);
+        return storeurl_file_error(label, path, unfit);
     }
     size = TEMP_FAILURE_RETRY(read(fd, line, sizeof line - 1));
     close(fd);
     if (size < 0) {
-        return file_error(label, path, strerror(errno));
+        return storeurl_file_error(label, path, strerror(errno));
     }
     if (size == (ssize_t)sizeof line - 1) {
-        return file_error(label, path, "longer than a URL can be");
+        return storeurl_file_error(label, path, "longer than a URL can be");
     }
     line[strcspn(line, "\r\n")] = '\0';
     if (line[0] == '\0') {
-        return file_error(label, path,
-                          "its first line is empty; expected a URL");
+        return storeurl_file_error(label, path,
+                                   "its first line is empty; expected a URL");
     }
     *ret = line;
     return CLI_OK;
 }
 
-static bool is_blanked(struct part part)
+static bool storeurl_is_blanked(struct part part)
 {
     return part.size == 3 && memcmp(part.start, "***", 3) == 0;
 }
 
 bool storeurl_was_redacted(const char *url)
 {
-    const char *query = query_of(url);
-    struct part part = userinfo_secret(url);
+    const char *query = storeurl_query_of(url);
+    struct part part = storeurl_userinfo_secret(url);
 
-    if (part.start != NULL && is_blanked(part)) {
+    if (part.start != NULL && storeurl_is_blanked(part)) {
         return true;
     }
     while (*query != '\0') {
-        part = query_secret(query + 1);
+        part = storeurl_query_secret(query + 1);
         if (part.start == NULL) {
             return false;
         }
-        if (is_blanked(part)) {
+        if (storeurl_is_blanked(part)) {
             return true;
         }
         query = part.start + part.size;
@@ -209,14 +212,14 @@ bool storeurl_was_redacted(const char *url)
     return false;
 }
 
-static bool is_set(const char *variable)
+static bool storeurl_is_set(const char *variable)
 {
     return variable != NULL && variable[0] != '\0';
 }
 
 /* *** is what stands in the place of a password wherever a URL is shown, and
  * in the environment of a command of snib run. It is nobody's password. */
-static int secret_is_gone(const char *url)
+static int storeurl_secret_is_gone(const char *url)
 {
     if (url == NULL || !storeurl_was_redacted(url)) {
         return CLI_OK;
@@ -228,7 +231,7 @@ static int secret_is_gone(const char *url)
 }
 
 /* A store in this process alone: the next command would not see the lock. */
-static int shared_by_nobody(const char *url)
+static int storeurl_shared_by_nobody(const char *url)
 {
     if (url == NULL || strncasecmp(url, "memory:", 7) != 0) {
         return CLI_OK;
@@ -261,13 +264,16 @@ static int choose(const struct cli_args *args, const char **ret)
         return CLI_OK;
     }
     if (args->store_file != NULL) {
-        return read_file(args->store_file, "--store-file", ret);
+        return storeurl_read_file(args->store_file, "--store-file", ret);
     }
-    if (is_set(env) && (!storeurl_was_redacted(env) || !is_set(file))) {
+    if (storeurl_is_set(env) &&
+        (!storeurl_was_redacted(env) || !storeurl_is_set(file))) {
         *ret = env;
         return CLI_OK;
     }
-    return is_set(file) ? read_file(file, "SNIB_STORE_FILE", ret) : CLI_OK;
+    return storeurl_is_set(file)
+               ? storeurl_read_file(file, "SNIB_STORE_FILE", ret)
+               : CLI_OK;
 }
 
 const char *storeurl_absolute(const char *path, bool in_url)
@@ -292,7 +298,7 @@ const char *storeurl_absolute(const char *path, bool in_url)
     return t.cut ? path : whole;
 }
 
-static bool is_sqlite(const char *url)
+static bool storeurl_is_sqlite(const char *url)
 {
     return strncasecmp(url, SQLITE, strlen(SQLITE)) == 0;
 }
@@ -300,21 +306,21 @@ static bool is_sqlite(const char *url)
 bool storeurl_is_whole(const char *url)
 {
     return url[0] != '\0' && strchr(url, '\\') == NULL &&
-           (!is_sqlite(url) || url[strlen(SQLITE)] == '/');
+           (!storeurl_is_sqlite(url) || url[strlen(SQLITE)] == '/');
 }
 
 static const char *hanging; /* see storeurl_relative */
 
 /* A file that hangs on the current directory is another one in the next: so
  * it is named as it is found now, wherever it is passed on or shown. */
-static const char *anchor(const char *url)
+static const char *storeurl_anchor(const char *url)
 {
     static char whole[STOREURL_MAX];
     struct text t = TEXT_IN(whole);
     const char *path;
 
     hanging = NULL;
-    if (url == NULL || !is_sqlite(url)) {
+    if (url == NULL || !storeurl_is_sqlite(url)) {
         return url;
     }
     path = url + strlen(SQLITE); /* without one: this host's own file */
@@ -347,10 +353,10 @@ int storeurl_choose(const struct cli_args *args, const char **ret)
 
     *ret = NULL;
     if ((code = choose(args, ret)) != CLI_OK ||
-        (code = secret_is_gone(*ret)) != CLI_OK ||
-        (code = shared_by_nobody(*ret)) != CLI_OK) {
+        (code = storeurl_secret_is_gone(*ret)) != CLI_OK ||
+        (code = storeurl_shared_by_nobody(*ret)) != CLI_OK) {
         return code;
     }
-    *ret = anchor(*ret);
+    *ret = storeurl_anchor(*ret);
     return CLI_OK;
 }

@@ -38,7 +38,8 @@
 
 static void step(struct body *b, const struct supervisor_event *ev);
 
-static void command_failed(struct body *b, int code, enum supervisor_why why)
+static void supervisor_command_failed(struct body *b, int code,
+                                      enum supervisor_why why)
 {
     struct supervisor_event ev = {
         .kind = SUPERVISOR_EV_ENDED, .code = code, .why = why};
@@ -47,14 +48,14 @@ static void command_failed(struct body *b, int code, enum supervisor_why why)
     step(b, &ev);
 }
 
-static void cannot_start(struct body *b)
+static void supervisor_cannot_start(struct body *b)
 {
     say("%s: cannot start the command: %s", shown(b->plan->names[0]),
         strerror(errno));
-    command_failed(b, CLI_INTERNAL, SUPERVISOR_CAUSE_INTERNAL);
+    supervisor_command_failed(b, CLI_INTERNAL, SUPERVISOR_CAUSE_INTERNAL);
 }
 
-static void open_gate(struct body *b)
+static void supervisor_open_gate(struct body *b)
 {
     int error;
 
@@ -66,21 +67,21 @@ static void open_gate(struct body *b)
     kill(b->command, SIGKILL); /* it would wait for that word for ever */
     waitpid(b->command, NULL, 0);
     errno = error;
-    cannot_start(b);
+    supervisor_cannot_start(b);
 }
 
-static void start_command(struct body *b)
+static void supervisor_start_command(struct body *b)
 {
     int32_t none = 0;
     int lease[2], gate[2];
     pid_t self = getpid(), pid;
 
     if (pipe2(lease, O_CLOEXEC) != 0) {
-        cannot_start(b);
+        supervisor_cannot_start(b);
         return;
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) != 0) {
-        cannot_start(b);
+        supervisor_cannot_start(b);
         close(lease[0]);
         close(lease[1]);
         return;
@@ -94,7 +95,7 @@ static void start_command(struct body *b)
     b->gate = gate[0];
     b->lease = lease[1];
     if (pid < 0) {
-        cannot_start(b);
+        supervisor_cannot_start(b);
         return;
     }
     setpgid(pid, pid);
@@ -108,11 +109,12 @@ static void start_command(struct body *b)
     if (b->terminal >= 0 && isatty(1)) {
         supervisor_hand_over(b);
     }
-    open_gate(b);
+    supervisor_open_gate(b);
 }
 
 /* 126 and 127 by us, or the command's own? The gate knows. */
-static void ended_event(struct body *b, int status, struct supervisor_event *ev)
+static void supervisor_ended_event(struct body *b, int status,
+                                   struct supervisor_event *ev)
 {
     int error;
 
@@ -135,7 +137,7 @@ static void ended_event(struct body *b, int status, struct supervisor_event *ev)
     }
 }
 
-static void reap(struct body *b)
+static void supervisor_reap(struct body *b)
 {
     struct supervisor_event ev = {.kind = SUPERVISOR_EV_EMPTY};
     bool ended_now = false, news = false;
@@ -158,7 +160,7 @@ static void reap(struct body *b)
         if (pid == b->command) {
             b->command_ended = ended_now = true;
             supervisor_take_back(b);
-            ended_event(b, status, &ev);
+            supervisor_ended_event(b, status, &ev);
         }
     }
     if (!news || !b->command_ended) {
@@ -173,7 +175,7 @@ static void reap(struct body *b)
 
 /* A holder that is gone may have said why: that is still to be read, and its
  * end comes behind it. */
-static void tell(struct body *b, enum plan_message_kind kind)
+static void supervisor_tell(struct body *b, enum plan_message_kind kind)
 {
     struct plan_message m = {.kind = kind};
     struct supervisor_event eof = {.kind = SUPERVISOR_EV_HOLDER_EOF};
@@ -189,7 +191,7 @@ static void tell(struct body *b, enum plan_message_kind kind)
 
 /* The first TERM is for all; later ones for those adopted since, lest a
  * command's own handler runs again and again. */
-static void act_term(struct body *b)
+static void supervisor_act_term(struct body *b)
 {
     if (!b->term_sent) {
         supervisor_signal_group(b, SIGTERM);
@@ -200,18 +202,18 @@ static void act_term(struct body *b)
     supervisor_signal_adopted(b, SIGCONT);
 }
 
-static void act(struct body *b, struct supervisor_actions a)
+static void supervisor_act(struct body *b, struct supervisor_actions a)
 {
     if (a.todo & SUPERVISOR_DO_REFUSE) {
         atomic_store(&b->page->offer, PLAN_WITHDRAWN);
-        tell(b, PLAN_HERE);
+        supervisor_tell(b, PLAN_HERE);
     }
     if (a.todo & SUPERVISOR_DO_KILL) {
         supervisor_signal_group(b, SIGKILL);
         supervisor_signal_adopted(b, SIGKILL);
     }
     if (a.todo & SUPERVISOR_DO_TERM) {
-        act_term(b);
+        supervisor_act_term(b);
     }
     if (a.todo & SUPERVISOR_DO_SIGNAL) {
         supervisor_signal_group(b, a.signal);
@@ -222,23 +224,23 @@ static void act(struct body *b, struct supervisor_actions a)
     }
     supervisor_speak(b, a.todo);
     if ((a.todo & SUPERVISOR_DO_START) && b->plan->command != NULL) {
-        start_command(b);
+        supervisor_start_command(b);
     }
     if (a.todo & SUPERVISOR_DO_LEAVE) {
-        tell(b, PLAN_LEAVE);
+        supervisor_tell(b, PLAN_LEAVE);
     }
     if (a.todo & SUPERVISOR_DO_RELEASE) {
-        tell(b, PLAN_RELEASE);
+        supervisor_tell(b, PLAN_RELEASE);
     }
 }
 
-static void look_at_page(struct body *b, int64_t now)
+static void supervisor_look_at_page(struct body *b, int64_t now)
 {
     struct supervisor_event ev = {.kind = SUPERVISOR_EV_DEADLINE,
                                   .at = atomic_load(&b->page->deadline_ns)};
 
     if (ev.at > b->supervisor.deadline) {
-        act(b, supervisor_step(&b->supervisor, &ev, now));
+        supervisor_act(b, supervisor_step(&b->supervisor, &ev, now));
     }
 }
 
@@ -248,12 +250,12 @@ static void step(struct body *b, const struct supervisor_event *ev)
 {
     int64_t now = proc_now();
 
-    look_at_page(b, now);
-    act(b, supervisor_step(&b->supervisor, ev, now));
+    supervisor_look_at_page(b, now);
+    supervisor_act(b, supervisor_step(&b->supervisor, ev, now));
 }
 
 /* False: it was withdrawn while we were stopped. */
-static bool take_offer(struct body *b)
+static bool supervisor_take_offer(struct body *b)
 {
     int32_t offered = PLAN_OFFERED;
 
@@ -263,28 +265,30 @@ static bool take_offer(struct body *b)
 
 /* Of one that was withdrawn while we were stopped; the one that we took is
  * another. Before we have taken any, neither is of interest. */
-static bool is_of_earlier_grant(const struct body *b,
-                                const struct plan_message *m)
+static bool supervisor_is_of_earlier_grant(const struct body *b,
+                                           const struct plan_message *m)
 {
     return (m->kind == PLAN_RISK || m->kind == PLAN_LOST) &&
            b->supervisor.state != SUPERVISOR_WAITING &&
            m->grant != b->page->grants;
 }
 
-static void hear_signal(struct body *b, int sig);
+static void supervisor_hear_signal(struct body *b, int sig);
 
-static void hear_message(struct body *b, const struct plan_message *m)
+static void supervisor_hear_message(struct body *b,
+                                    const struct plan_message *m)
 {
     struct supervisor_event ev = {.why = (enum supervisor_why)m->why,
                                   .code = m->code};
 
-    if (is_of_earlier_grant(b, m)) {
+    if (supervisor_is_of_earlier_grant(b, m)) {
         return;
     }
     switch ((enum plan_message_kind)m->kind) {
     case PLAN_GRANT:
-        if (b->supervisor.state == SUPERVISOR_WAITING && !take_offer(b)) {
-            tell(b, PLAN_HERE);
+        if (b->supervisor.state == SUPERVISOR_WAITING &&
+            !supervisor_take_offer(b)) {
+            supervisor_tell(b, PLAN_HERE);
             return;
         }
         if (b->supervisor.state == SUPERVISOR_WAITING) {
@@ -317,7 +321,7 @@ static void hear_message(struct body *b, const struct plan_message *m)
     case PLAN_SIGNAL:
         /* Who sends one to all of a unit has sent it to us as well. */
         if (b->asked_to_end == 0) {
-            hear_signal(b, m->code);
+            supervisor_hear_signal(b, m->code);
         }
         return;
     case PLAN_LEAVE:
@@ -330,7 +334,7 @@ static void hear_message(struct body *b, const struct plan_message *m)
     step(b, &ev);
 }
 
-static void hear_holder(struct body *b)
+static void supervisor_hear_holder(struct body *b)
 {
     struct supervisor_event eof = {.kind = SUPERVISOR_EV_HOLDER_EOF};
     struct plan_message m;
@@ -338,7 +342,7 @@ static void hear_holder(struct body *b)
     while (b->socket >= 0 && b->supervisor.state != SUPERVISOR_DONE) {
         switch (plan_hear(b->socket, &m)) {
         case PLAN_HEARD:
-            hear_message(b, &m);
+            supervisor_hear_message(b, &m);
             break;
         case PLAN_SILENT:
             return;
@@ -352,21 +356,21 @@ static void hear_holder(struct body *b)
     }
 }
 
-static void hear_signal(struct body *b, int sig)
+static void supervisor_hear_signal(struct body *b, int sig)
 {
     struct supervisor_event ev = {.kind = SUPERVISOR_EV_SIGNAL, .code = sig};
 
     if (sig == SIGCHLD) {
-        reap(b);
+        supervisor_reap(b);
         return;
     }
     if (sig == SIGTSTP) {
         if (b->command > 0 && !b->command_ended) {
             supervisor_signal_group(b, SIGTSTP); /* its stop will stop us */
         } else if (b->supervisor.state == SUPERVISOR_WAITING) {
-            tell(b, PLAN_STOPPED); /* our turn may come meanwhile */
+            supervisor_tell(b, PLAN_STOPPED); /* our turn may come meanwhile */
             supervisor_stop_self(b);
-            tell(b, PLAN_HERE);
+            supervisor_tell(b, PLAN_HERE);
         }
         return;
     }
@@ -381,7 +385,7 @@ static void hear_signal(struct body *b, int sig)
 
 /* Where we only wait for the holder's last word, it may have come while we were
  * stopped: patience with it is over when it has not. */
-static void look_at_clock(struct body *b)
+static void supervisor_look_at_clock(struct body *b)
 {
     struct supervisor_event ev = {.kind = SUPERVISOR_EV_TIMER};
 
@@ -390,22 +394,22 @@ static void look_at_clock(struct body *b)
     }
     if (b->supervisor.state == SUPERVISOR_LEAVING ||
         b->supervisor.state == SUPERVISOR_GONE) {
-        hear_holder(b);
+        supervisor_hear_holder(b);
     }
     step(b, &ev);
 }
 
-static void hear_signals(struct body *b)
+static void supervisor_hear_signals(struct body *b)
 {
     struct signalfd_siginfo info[8];
     ssize_t size = read(b->signals, info, sizeof info);
 
     for (ssize_t i = 0; i < size / (ssize_t)sizeof info[0]; i++) {
-        hear_signal(b, (int)info[i].ssi_signo);
+        supervisor_hear_signal(b, (int)info[i].ssi_signo);
     }
 }
 
-static void arm(struct body *b)
+static void supervisor_arm(struct body *b)
 {
     struct itimerspec when = {0};
 
@@ -422,7 +426,7 @@ static void arm(struct body *b)
     timerfd_settime(b->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static bool loop_over(const struct body *b)
+static bool supervisor_loop_over(const struct body *b)
 {
     return b->supervisor.state == SUPERVISOR_DONE ||
            (b->plan->command == NULL &&
@@ -431,7 +435,7 @@ static bool loop_over(const struct body *b)
 
 /* Without memory poll fails. Nothing of ours may end for that: look at
  * everything, it does not block, and try again. */
-static void poll_all(struct pollfd *fds, nfds_t count)
+static void supervisor_poll_all(struct pollfd *fds, nfds_t count)
 {
     const struct timespec pause = {.tv_nsec = 10 * SUPERVISOR_MS};
 
@@ -446,7 +450,7 @@ static void poll_all(struct pollfd *fds, nfds_t count)
     }
 }
 
-static void drain(int timer)
+static void supervisor_drain(int timer)
 {
     uint64_t ticks;
 
@@ -455,30 +459,30 @@ static void drain(int timer)
     }
 }
 
-static void loop(struct body *b)
+static void supervisor_loop(struct body *b)
 {
-    while (!loop_over(b)) {
+    while (!supervisor_loop_over(b)) {
         struct pollfd fds[3] = {{.fd = b->socket, .events = POLLIN},
                                 {.fd = b->signals, .events = POLLIN},
                                 {.fd = b->timer, .events = POLLIN}};
 
-        arm(b);
-        poll_all(fds, 3);
+        supervisor_arm(b);
+        supervisor_poll_all(fds, 3);
         if (fds[2].revents != 0) {
-            drain(b->timer);
+            supervisor_drain(b->timer);
         }
-        look_at_page(b, proc_now());
-        look_at_clock(b);
+        supervisor_look_at_page(b, proc_now());
+        supervisor_look_at_clock(b);
         if (fds[0].revents != 0) {
-            hear_holder(b);
+            supervisor_hear_holder(b);
         }
         if (fds[1].revents != 0) {
-            hear_signals(b);
+            supervisor_hear_signals(b);
         }
     }
 }
 
-static bool open_signals(struct body *b)
+static bool supervisor_open_signals(struct body *b)
 {
     static const int ours[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1,
                                SIGUSR2, SIGWINCH, SIGCONT, SIGCHLD, SIGTSTP};
@@ -531,7 +535,7 @@ bool supervisor_open(struct body *b, const struct plan *plan)
     supervisor_init(&b->supervisor, &plan->rules, plan->started_ns);
     b->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (b->timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
-        !open_signals(b) || !supervisor_fork_holder(b)) {
+        !supervisor_open_signals(b) || !supervisor_fork_holder(b)) {
         say("cannot start: %s", strerror(errno));
         return false;
     }
@@ -548,7 +552,7 @@ bool supervisor_open(struct body *b, const struct plan *plan)
  * not; inside another snib run it would look like a process that we left
  * behind. One that still tries to give back has not said it, and goes on
  * alone; so does one whose cancel the store has not answered. */
-static void reap_holder(struct body *b)
+static void supervisor_reap_holder(struct body *b)
 {
     enum { PATIENCE_MS = 2000 };
     struct pollfd p = {.fd = -1, .events = POLLIN};
@@ -568,12 +572,12 @@ int supervisor_live(struct body *b)
 {
     int code;
 
-    loop(b);
+    supervisor_loop(b);
     if (b->plan->command == NULL && b->supervisor.state == SUPERVISOR_RUNNING) {
         return CLI_OK;
     }
     supervisor_take_back(b);
-    reap_holder(b);
+    supervisor_reap_holder(b);
     code = supervisor_exit_status(b);
     supervisor_report(b, code);
     return code;

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void close_fd(int *fd)
+static void supervisor_again_close_fd(int *fd)
 {
     if (*fd >= 0) {
         close(*fd);
@@ -32,7 +32,7 @@ static void close_fd(int *fd)
 }
 
 /* Forget the last term. */
-static bool open_again(struct body *b, struct plan *plan)
+static bool supervisor_again_open_again(struct body *b, struct plan *plan)
 {
     plan->started_ns = proc_now();
     munmap(b->page, sizeof *b->page);
@@ -49,7 +49,7 @@ static bool open_again(struct body *b, struct plan *plan)
     return true;
 }
 
-static void reap_all(struct body *b)
+static void supervisor_again_reap_all(struct body *b)
 {
     pid_t pid;
 
@@ -64,7 +64,7 @@ static void reap_all(struct body *b)
 }
 
 /* The signal that asks to end, or 0. */
-static int take_signals(struct body *b)
+static int supervisor_again_take_signals(struct body *b)
 {
     struct signalfd_siginfo info[8];
     ssize_t size = read(b->signals, info, sizeof info);
@@ -85,7 +85,7 @@ static int take_signals(struct body *b)
 
 /* Until the pause is over and the holder is gone. A signal that ends it, or
  * 0. */
-static int rest(struct body *b, int64_t ms)
+static int supervisor_again_rest(struct body *b, int64_t ms)
 {
     int64_t until = proc_now() + ms * SUPERVISOR_MS;
     int64_t hung = atomic_load(&b->page->deadline_ns);
@@ -100,7 +100,7 @@ static int rest(struct body *b, int64_t ms)
         int64_t now = proc_now(), due = now < until ? until : hung;
         int sig;
 
-        reap_all(b);
+        supervisor_again_reap_all(b);
         if (now >= until && b->holder_gone) {
             return 0;
         }
@@ -109,13 +109,14 @@ static int rest(struct body *b, int64_t ms)
             due = now + SUPERVISOR_S;
         }
         if (poll(&p, 1, (int)((due - now) / SUPERVISOR_MS) + 1) > 0 &&
-            (sig = take_signals(b)) != 0) {
+            (sig = supervisor_again_take_signals(b)) != 0) {
             return sig;
         }
     }
 }
 
-static struct supervisor_term how_it_ended(const struct body *b, int code)
+static struct supervisor_term
+supervisor_again_how_it_ended(const struct body *b, int code)
 {
     return (struct supervisor_term){.code = code,
                                     .why = b->supervisor.why,
@@ -138,12 +139,13 @@ int supervisor_repeat(struct plan *plan,
     }
     for (;;) {
         int code = supervisor_live(b), sig;
-        struct supervisor_term term = how_it_ended(b, code);
+        struct supervisor_term term = supervisor_again_how_it_ended(b, code);
         int64_t ms;
 
-        close_fd(&b->socket); /* a holder that still waits ends itself */
-        close_fd(&b->gate);
-        close_fd(&b->lease);
+        supervisor_again_close_fd(
+            &b->socket); /* a holder that still waits ends itself */
+        supervisor_again_close_fd(&b->gate);
+        supervisor_again_close_fd(&b->lease);
         if (b->asked_to_end != 0) {
             return CLI_SIGNAL + b->asked_to_end;
         }
@@ -151,11 +153,11 @@ int supervisor_repeat(struct plan *plan,
         if (ms == SUPERVISOR_ENOUGH) {
             return code;
         }
-        sig = rest(b, ms);
+        sig = supervisor_again_rest(b, ms);
         if (sig != 0) {
             return CLI_SIGNAL + sig;
         }
-        if (!open_again(b, plan)) {
+        if (!supervisor_again_open_again(b, plan)) {
             return CLI_INTERNAL;
         }
     }

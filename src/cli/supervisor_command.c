@@ -28,40 +28,40 @@ static int not_set;
 
 /* Without the token, or with another store, the command is not what was asked
  * for. */
-static void put(const char *name, const char *value)
+static void supervisor_command_put(const char *name, const char *value)
 {
     if (setenv(name, value, 1) != 0) {
         not_set = errno;
     }
 }
 
-static void set_number(const char *name, int64_t number)
+static void supervisor_command_set_number(const char *name, int64_t number)
 {
     char value[32] = "";
     struct text t = TEXT_IN(value);
 
     text_addf(&t, "%" PRId64, number);
-    put(name, value);
+    supervisor_command_put(name, value);
 }
 
 /* One name as it is; several percent-encoded and joined by ':'. */
-static void set_names(const struct plan *p)
+static void supervisor_command_set_names(const struct plan *p)
 {
     static char value[PLAN_NAMES_MAX * (3 * SNIB_NAME_MAX + 1) + 1];
     struct text t = TEXT_IN(value);
 
     if (p->name_count == 1) {
-        put("SNIB_NAME", p->names[0]);
+        supervisor_command_put("SNIB_NAME", p->names[0]);
         return;
     }
     for (size_t i = 0; i < p->name_count; i++) {
         text_add(&t, i > 0 ? ":" : "");
         text_add_percent(&t, p->names[i], strlen(p->names[i]));
     }
-    put("SNIB_NAME", value);
+    supervisor_command_put("SNIB_NAME", value);
 }
 
-static void set_tokens(const struct body *b)
+static void supervisor_command_set_tokens(const struct body *b)
 {
     char value[PLAN_NAMES_MAX * 21] = "";
     struct text t = TEXT_IN(value);
@@ -69,15 +69,15 @@ static void set_tokens(const struct body *b)
     for (size_t i = 0; i < b->plan->name_count; i++) {
         text_addf(&t, "%s%" PRId64, i > 0 ? ":" : "", b->page->tokens[i]);
     }
-    put("SNIB_TOKEN", value);
+    supervisor_command_put("SNIB_TOKEN", value);
     if (b->plan->elect) {
-        put("SNIB_TERM", value);
+        supervisor_command_put("SNIB_TERM", value);
     }
 }
 
 /* Not that of a command up the tree; and none where a stronger lock up the
  * tree stands for the permits. */
-static void set_slots(const struct body *b)
+static void supervisor_command_set_slots(const struct body *b)
 {
     char value[PLAN_NAMES_MAX * 21] = "";
     struct text t = TEXT_IN(value);
@@ -89,10 +89,10 @@ static void set_slots(const struct body *b)
         }
         text_addf(&t, "%s%" PRId64, i > 0 ? ":" : "", b->page->permit_slots[i]);
     }
-    put("SNIB_SLOT", value);
+    supervisor_command_put("SNIB_SLOT", value);
 }
 
-static void set_held(const struct body *b)
+static void supervisor_command_set_held(const struct body *b)
 {
     const char *outer = getenv("SNIB_HELD");
     size_t size =
@@ -111,7 +111,7 @@ static void set_held(const struct body *b)
     for (size_t i = 0; i < b->plan->name_count; i++) {
         held_add(&t, b->plan->names[i], b->page->address);
     }
-    put("SNIB_HELD", t.bytes);
+    supervisor_command_put("SNIB_HELD", t.bytes);
 }
 
 /* The command's own snib talks to the store that we use: whatever decided on
@@ -119,7 +119,7 @@ static void set_held(const struct body *b)
  * URL from the environment keeps *** in the place of its password, which is
  * refused in words, and no SNIB_STORE_FILE beside it that would be used in its
  * place: we did not use that. */
-static void set_store(const struct body *b)
+static void supervisor_command_set_store(const struct body *b)
 {
     static char text[STOREURL_MAX];
     const struct cli_args *args = b->plan->args;
@@ -131,34 +131,37 @@ static void set_store(const struct body *b)
         file = getenv("SNIB_STORE_FILE");
     }
     if (file != NULL) {
-        put("SNIB_STORE_FILE", storeurl_absolute(file, false));
+        supervisor_command_put("SNIB_STORE_FILE",
+                               storeurl_absolute(file, false));
         unsetenv("SNIB_URL");
     } else if (url != NULL && storeurl_has_secret(url)) {
         storeurl_redact(url, text, sizeof text);
-        put("SNIB_URL", text);
+        supervisor_command_put("SNIB_URL", text);
         unsetenv("SNIB_STORE_FILE");
     } else if ((url == NULL || strcasecmp(url, "sqlite:") == 0) &&
                storeurl_is_whole(in_use)) {
-        put("SNIB_URL", in_use); /* another user's default is another file */
+        supervisor_command_put(
+            "SNIB_URL", in_use); /* another user's default is another file */
     } else if (url != NULL) {
-        put("SNIB_URL", url);
+        supervisor_command_put("SNIB_URL", url);
     }
 }
 
-static void set_environment(const struct body *b, int lease)
+static void supervisor_command_set_environment(const struct body *b, int lease)
 {
-    set_names(b->plan);
-    set_tokens(b);
-    set_slots(b);
-    set_held(b);
-    put("SNIB_OWNER", b->page->client_id);
-    set_number("SNIB_TTL_MS", b->supervisor.rules.ttl / SUPERVISOR_MS);
-    set_number("SNIB_LEASE_FD", lease);
-    set_store(b);
+    supervisor_command_set_names(b->plan);
+    supervisor_command_set_tokens(b);
+    supervisor_command_set_slots(b);
+    supervisor_command_set_held(b);
+    supervisor_command_put("SNIB_OWNER", b->page->client_id);
+    supervisor_command_set_number("SNIB_TTL_MS",
+                                  b->supervisor.rules.ttl / SUPERVISOR_MS);
+    supervisor_command_set_number("SNIB_LEASE_FD", lease);
+    supervisor_command_set_store(b);
 }
 
 /* The supervisor says why: errno. */
-static _Noreturn void give_up(int gate, int code)
+static _Noreturn void supervisor_command_give_up(int gate, int code)
 {
     int error = errno;
 
@@ -175,24 +178,25 @@ _Noreturn void supervisor_become_command(struct body *b, pid_t supervisor,
 
     setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
-        give_up(gate, CLI_INTERNAL);
+        supervisor_command_give_up(gate, CLI_INTERNAL);
     }
     if (getppid() != supervisor) {
         _exit(CLI_INTERNAL);
     }
     heard = TEMP_FAILURE_RETRY(recv(gate, &go, 1, 0));
     if (heard != 1) { /* 0: the supervisor is dead, nobody listens */
-        give_up(gate, CLI_INTERNAL);
+        supervisor_command_give_up(gate, CLI_INTERNAL);
     }
-    set_environment(b, lease);
+    supervisor_command_set_environment(b, lease);
     if (not_set != 0) {
         errno = not_set;
-        give_up(gate, CLI_INTERNAL);
+        supervisor_command_give_up(gate, CLI_INTERNAL);
     }
     proc_set_mark(b->page->address);
     fcntl(lease, F_SETFD, 0);
     sigaction(SIGCHLD, &b->old_chld, NULL);
     sigprocmask(SIG_SETMASK, &b->old_mask, NULL);
     execvp(b->plan->command[0], b->plan->command);
-    give_up(gate, errno == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE);
+    supervisor_command_give_up(gate, errno == ENOENT ? CLI_NOT_FOUND
+                                                     : CLI_NOT_EXECUTABLE);
 }

@@ -22,7 +22,7 @@
 static char children_bytes[64 * 1024];
 
 /* Those who do not fit are seen when some of the others have ended. */
-static void read_children(void)
+static void supervisor_group_read_children(void)
 {
     size_t used = 0;
     int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
@@ -52,7 +52,7 @@ int supervisor_signal_adopted(const struct body *b, int sig)
     pid_t pid;
     int count = 0;
 
-    read_children();
+    supervisor_group_read_children();
     while (proc_next_pid(&at, &pid)) {
         if (pid == b->holder || (pid == b->command && !b->command_ended)) {
             continue;
@@ -81,14 +81,15 @@ bool supervisor_others_left(struct body *b)
     return !b->group_gone || supervisor_signal_adopted(b, 0) > 0;
 }
 
-static bool have_foreground(const struct body *b)
+static bool supervisor_group_have_foreground(const struct body *b)
 {
     return b->terminal >= 0 && tcgetpgrp(b->terminal) == getpgrp();
 }
 
 void supervisor_hand_over(struct body *b)
 {
-    if (have_foreground(b) && tcsetpgrp(b->terminal, b->command) == 0) {
+    if (supervisor_group_have_foreground(b) &&
+        tcsetpgrp(b->terminal, b->command) == 0) {
         b->handed_over = true;
     }
 }
@@ -113,7 +114,8 @@ void supervisor_command_stopped(struct body *b, int sig)
     if (b->terminal < 0 || b->supervisor.state != SUPERVISOR_RUNNING) {
         return;
     }
-    if ((sig == SIGTTIN || sig == SIGTTOU) && have_foreground(b)) {
+    if ((sig == SIGTTIN || sig == SIGTTOU) &&
+        supervisor_group_have_foreground(b)) {
         supervisor_hand_over(b);
         supervisor_signal_group(b, SIGCONT);
         return;

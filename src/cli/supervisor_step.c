@@ -63,12 +63,12 @@ const char *supervisor_why_text(enum supervisor_why why)
     return texts[why];
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t supervisor_step_smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t after(int64_t instant, int64_t duration)
+static int64_t supervisor_step_after(int64_t instant, int64_t duration)
 {
     if (duration >= SUPERVISOR_NEVER - instant) {
         return SUPERVISOR_NEVER;
@@ -78,12 +78,12 @@ static int64_t after(int64_t instant, int64_t duration)
 
 int64_t supervisor_margin(int64_t ttl)
 {
-    return smaller(100 * SUPERVISOR_MS + ttl / 100, ttl / 10);
+    return supervisor_step_smaller(100 * SUPERVISOR_MS + ttl / 100, ttl / 10);
 }
 
 int64_t supervisor_default_grace(int64_t ttl)
 {
-    return smaller(5 * SUPERVISOR_S, ttl / 3);
+    return supervisor_step_smaller(5 * SUPERVISOR_S, ttl / 3);
 }
 
 void supervisor_fit(struct supervisor_rules *ret,
@@ -91,8 +91,8 @@ void supervisor_fit(struct supervisor_rules *ret,
 {
     *ret = *asked;
     if (ttl > 0) {
-        ret->ttl = smaller(ret->ttl, ttl);
-        ret->grace = smaller(ret->grace, ttl / 3);
+        ret->ttl = supervisor_step_smaller(ret->ttl, ttl);
+        ret->grace = supervisor_step_smaller(ret->grace, ttl / 3);
         ret->margin = supervisor_margin(ret->ttl);
     }
 }
@@ -101,13 +101,13 @@ void supervisor_init(struct supervisor *l, const struct supervisor_rules *rules,
                      int64_t now)
 {
     *l = (struct supervisor){.rules = *rules, .started = now};
-    l->timer = after(now, rules->wait);
+    l->timer = supervisor_step_after(now, rules->wait);
     l->exit = EXIT_INTERNAL;
     l->why = SUPERVISOR_CAUSE_HOLDER;
 }
 
 /* The instant from which the command must be stopped by us. */
-static int64_t lease_stop(const struct supervisor *l)
+static int64_t supervisor_step_lease_stop(const struct supervisor *l)
 {
     switch (l->rules.on_lost) {
     case SUPERVISOR_LOST_KILL:
@@ -119,153 +119,165 @@ static int64_t lease_stop(const struct supervisor *l)
     return l->deadline;
 }
 
-static int64_t max_run_stop(const struct supervisor *l)
+static int64_t supervisor_step_max_run_stop(const struct supervisor *l)
 {
     if (l->rules.max_run == 0 || l->max_run_over) {
         return SUPERVISOR_NEVER;
     }
-    return after(l->granted, l->rules.max_run);
+    return supervisor_step_after(l->granted, l->rules.max_run);
 }
 
-static void arm_running(struct supervisor *l)
+static void supervisor_step_arm_running(struct supervisor *l)
 {
-    l->timer =
-        smaller(l->lost ? SUPERVISOR_NEVER : lease_stop(l), max_run_stop(l));
+    l->timer = supervisor_step_smaller(l->lost ? SUPERVISOR_NEVER
+                                               : supervisor_step_lease_stop(l),
+                                       supervisor_step_max_run_stop(l));
 }
 
 /* While we stop the command for --max-run, or what it has left behind, the lease
  * may end: that is to be told at once. */
-static void arm_stopping(struct supervisor *l)
+static void supervisor_step_arm_stopping(struct supervisor *l)
 {
-    l->timer = smaller(l->kill_at, l->lost ? SUPERVISOR_NEVER : l->deadline);
+    l->timer = supervisor_step_smaller(l->kill_at, l->lost ? SUPERVISOR_NEVER
+                                                           : l->deadline);
 }
 
 /* KILL is due after the grace, but never later than the margin before the
  * deadline. A command that may outlive the loss has no such bound. */
-static void arm_kill(struct supervisor *l, int64_t now)
+static void supervisor_step_arm_kill(struct supervisor *l, int64_t now)
 {
-    l->kill_at = after(now, l->rules.grace);
+    l->kill_at = supervisor_step_after(now, l->rules.grace);
     if (l->rules.on_lost == SUPERVISOR_LOST_KILL) {
-        l->kill_at = smaller(l->kill_at, l->deadline - l->rules.margin);
+        l->kill_at =
+            supervisor_step_smaller(l->kill_at, l->deadline - l->rules.margin);
     }
-    arm_stopping(l);
+    supervisor_step_arm_stopping(l);
 }
 
-static void act_kill(struct supervisor *l, struct supervisor_actions *a,
-                     int64_t now)
+static void supervisor_step_act_kill(struct supervisor *l,
+                                     struct supervisor_actions *a, int64_t now)
 {
     l->killed = true;
     l->kill_at = now + SUPERVISOR_KILL_AGAIN;
-    arm_stopping(l);
+    supervisor_step_arm_stopping(l);
     a->todo |= SUPERVISOR_DO_KILL;
 }
 
 /* TERM first, unless its time is over. */
-static void act_stop(struct supervisor *l, struct supervisor_actions *a,
-                     int64_t now)
+static void supervisor_step_act_stop(struct supervisor *l,
+                                     struct supervisor_actions *a, int64_t now)
 {
-    arm_kill(l, now);
+    supervisor_step_arm_kill(l, now);
     if (now >= l->kill_at) {
-        act_kill(l, a, now);
+        supervisor_step_act_kill(l, a, now);
         return;
     }
     a->todo |= SUPERVISOR_DO_TERM;
 }
 
-static void act_exit(struct supervisor *l, struct supervisor_actions *a)
+static void supervisor_step_act_exit(struct supervisor *l,
+                                     struct supervisor_actions *a)
 {
     l->state = SUPERVISOR_DONE;
     l->timer = SUPERVISOR_NEVER;
     a->todo |= SUPERVISOR_DO_EXIT;
 }
 
-static void set_outcome(struct supervisor *l, int code, bool by_command,
-                        enum supervisor_why why)
+static void supervisor_step_set_outcome(struct supervisor *l, int code,
+                                        bool by_command,
+                                        enum supervisor_why why)
 {
     l->exit = code;
     l->by_command = by_command;
     l->why = why;
 }
 
-static void note_lost(struct supervisor *l, struct supervisor_actions *a,
-                      enum supervisor_why why)
+static void supervisor_step_note_lost(struct supervisor *l,
+                                      struct supervisor_actions *a,
+                                      enum supervisor_why why)
 {
     l->lost = true;
     l->lost_why = why;
     if (l->rules.on_lost != SUPERVISOR_LOST_IGNORE) {
-        set_outcome(l, EXIT_LOST, false, why);
+        supervisor_step_set_outcome(l, EXIT_LOST, false, why);
     }
     a->todo |= SUPERVISOR_DO_EOF | SUPERVISOR_SAY_LOST;
     l->risk_why = why;
 }
 
-static void lose(struct supervisor *l, struct supervisor_actions *a,
-                 enum supervisor_why why, int64_t now)
+static void supervisor_step_lose(struct supervisor *l,
+                                 struct supervisor_actions *a,
+                                 enum supervisor_why why, int64_t now)
 {
-    note_lost(l, a, why);
+    supervisor_step_note_lost(l, a, why);
     switch (l->rules.on_lost) {
     case SUPERVISOR_LOST_KILL:
         l->state = SUPERVISOR_STOPPING;
-        act_stop(l, a, now);
+        supervisor_step_act_stop(l, a, now);
         break;
     case SUPERVISOR_LOST_SIGNAL:
         a->todo |= SUPERVISOR_DO_SIGNAL;
         a->signal = l->rules.lost_signal;
-        arm_running(l);
+        supervisor_step_arm_running(l);
         break;
     case SUPERVISOR_LOST_IGNORE:
-        arm_running(l);
+        supervisor_step_arm_running(l);
         break;
     }
 }
 
-static void tell_release(struct supervisor *l, struct supervisor_actions *a,
-                         int64_t now)
+static void supervisor_step_tell_release(struct supervisor *l,
+                                         struct supervisor_actions *a,
+                                         int64_t now)
 {
     l->state = SUPERVISOR_GONE;
-    l->timer = after(now, l->rules.request);
+    l->timer = supervisor_step_after(now, l->rules.request);
     a->todo |= SUPERVISOR_DO_RELEASE | SUPERVISOR_DO_EOF;
 }
 
 /* All are gone. */
-static void out(struct supervisor *l, struct supervisor_actions *a, int64_t now)
+static void supervisor_step_out(struct supervisor *l,
+                                struct supervisor_actions *a, int64_t now)
 {
-    int64_t until = after(l->granted, l->rules.hold_min);
+    int64_t until = supervisor_step_after(l->granted, l->rules.hold_min);
 
     if (!l->lost && l->ran && !l->asked && now < until) {
         l->state = SUPERVISOR_HOLDING;
         l->timer = until;
         return;
     }
-    tell_release(l, a, now);
+    supervisor_step_tell_release(l, a, now);
 }
 
-static bool terminates(int sig)
+static bool supervisor_step_terminates(int sig)
 {
     return sig == SIGHUP || sig == SIGINT || sig == SIGQUIT || sig == SIGTERM;
 }
 
 /* HUP may mean "read your configuration" to a command that lives on. */
-static void forward(struct supervisor *l, struct supervisor_actions *a, int sig)
+static void supervisor_step_forward(struct supervisor *l,
+                                    struct supervisor_actions *a, int sig)
 {
-    l->asked = l->asked || (terminates(sig) && sig != SIGHUP);
+    l->asked = l->asked || (supervisor_step_terminates(sig) && sig != SIGHUP);
     a->todo |= SUPERVISOR_DO_SIGNAL;
     a->signal = sig;
 }
 
-static void leave(struct supervisor *l, struct supervisor_actions *a,
-                  int64_t patience, int64_t now)
+static void supervisor_step_leave(struct supervisor *l,
+                                  struct supervisor_actions *a,
+                                  int64_t patience, int64_t now)
 {
     l->state = SUPERVISOR_LEAVING;
-    l->timer = after(now, patience);
+    l->timer = supervisor_step_after(now, patience);
     a->todo |= SUPERVISOR_DO_LEAVE;
 }
 
-static void granted(struct supervisor *l, struct supervisor_actions *a,
-                    int64_t deadline, int64_t now)
+static void supervisor_step_granted(struct supervisor *l,
+                                    struct supervisor_actions *a,
+                                    int64_t deadline, int64_t now)
 {
     l->deadline = deadline;
-    if (now >= lease_stop(l)) {
+    if (now >= supervisor_step_lease_stop(l)) {
         l->deadline = 0;
         a->todo |= SUPERVISOR_DO_REFUSE;
         return;
@@ -274,38 +286,40 @@ static void granted(struct supervisor *l, struct supervisor_actions *a,
     l->state = SUPERVISOR_RUNNING;
     l->ran = true;
     a->todo |= SUPERVISOR_DO_START;
-    arm_running(l);
+    supervisor_step_arm_running(l);
 }
 
-static void step_waiting(struct supervisor *l,
-                         const struct supervisor_event *ev,
-                         struct supervisor_actions *a, int64_t now)
+static void supervisor_step_waiting(struct supervisor *l,
+                                    const struct supervisor_event *ev,
+                                    struct supervisor_actions *a, int64_t now)
 {
     switch (ev->kind) {
     case SUPERVISOR_EV_GRANT:
-        granted(l, a, ev->at, now);
+        supervisor_step_granted(l, a, ev->at, now);
         break;
     case SUPERVISOR_EV_FAILED:
-        set_outcome(l, ev->code, false, ev->why);
-        act_exit(l, a);
+        supervisor_step_set_outcome(l, ev->code, false, ev->why);
+        supervisor_step_act_exit(l, a);
         break;
     case SUPERVISOR_EV_RELEASED:
     case SUPERVISOR_EV_HOLDER_EOF:
-        set_outcome(l, EXIT_INTERNAL, false, SUPERVISOR_CAUSE_HOLDER);
+        supervisor_step_set_outcome(l, EXIT_INTERNAL, false,
+                                    SUPERVISOR_CAUSE_HOLDER);
         a->todo |= SUPERVISOR_SAY_HOLDER;
-        act_exit(l, a);
+        supervisor_step_act_exit(l, a);
         break;
     case SUPERVISOR_EV_TIMER:
         if (now >= l->timer) {
-            set_outcome(l, EXIT_NOT_ACQUIRED, false, SUPERVISOR_CAUSE_TIMEOUT);
-            leave(l, a, l->rules.slack, now);
+            supervisor_step_set_outcome(l, EXIT_NOT_ACQUIRED, false,
+                                        SUPERVISOR_CAUSE_TIMEOUT);
+            supervisor_step_leave(l, a, l->rules.slack, now);
         }
         break;
     case SUPERVISOR_EV_SIGNAL:
-        if (terminates(ev->code)) {
-            set_outcome(l, EXIT_SIGNAL + ev->code, false,
-                        SUPERVISOR_CAUSE_INTERRUPTED);
-            leave(l, a, l->rules.request, now);
+        if (supervisor_step_terminates(ev->code)) {
+            supervisor_step_set_outcome(l, EXIT_SIGNAL + ev->code, false,
+                                        SUPERVISOR_CAUSE_INTERRUPTED);
+            supervisor_step_leave(l, a, l->rules.request, now);
         }
         break;
     case SUPERVISOR_EV_DEADLINE:
@@ -319,37 +333,38 @@ static void step_waiting(struct supervisor *l,
 }
 
 /* The holder has not said why the limit was reached: we do. */
-static void left(struct supervisor *l, struct supervisor_actions *a)
+static void supervisor_step_left(struct supervisor *l,
+                                 struct supervisor_actions *a)
 {
     if (l->why == SUPERVISOR_CAUSE_TIMEOUT) {
         a->todo |= SUPERVISOR_SAY_LIMIT;
     }
-    act_exit(l, a);
+    supervisor_step_act_exit(l, a);
 }
 
-static void step_leaving(struct supervisor *l,
-                         const struct supervisor_event *ev,
-                         struct supervisor_actions *a, int64_t now)
+static void supervisor_step_leaving(struct supervisor *l,
+                                    const struct supervisor_event *ev,
+                                    struct supervisor_actions *a, int64_t now)
 {
     switch (ev->kind) {
     case SUPERVISOR_EV_FAILED: /* late, but it knows better why */
         if (l->why == SUPERVISOR_CAUSE_TIMEOUT) {
-            set_outcome(l, ev->code, false, ev->why);
+            supervisor_step_set_outcome(l, ev->code, false, ev->why);
         }
-        act_exit(l, a);
+        supervisor_step_act_exit(l, a);
         break;
     case SUPERVISOR_EV_RELEASED:
     case SUPERVISOR_EV_HOLDER_EOF:
-        left(l, a);
+        supervisor_step_left(l, a);
         break;
     case SUPERVISOR_EV_TIMER:
         if (now >= l->timer) {
-            left(l, a);
+            supervisor_step_left(l, a);
         }
         break;
     case SUPERVISOR_EV_SIGNAL: /* asked twice: the holder tidies up alone */
-        if (terminates(ev->code)) {
-            act_exit(l, a);
+        if (supervisor_step_terminates(ev->code)) {
+            supervisor_step_act_exit(l, a);
         }
         break;
     case SUPERVISOR_EV_GRANT: /* the grant was faster; the holder releases it */
@@ -363,36 +378,39 @@ static void step_leaving(struct supervisor *l,
     }
 }
 
-static void running_timer(struct supervisor *l, struct supervisor_actions *a,
-                          int64_t now)
+static void supervisor_step_running_timer(struct supervisor *l,
+                                          struct supervisor_actions *a,
+                                          int64_t now)
 {
-    if (!l->lost && now >= lease_stop(l)) {
-        lose(l, a, l->risk ? l->risk_why : SUPERVISOR_CAUSE_EXPIRED, now);
+    if (!l->lost && now >= supervisor_step_lease_stop(l)) {
+        supervisor_step_lose(
+            l, a, l->risk ? l->risk_why : SUPERVISOR_CAUSE_EXPIRED, now);
         return;
     }
-    if (now >= max_run_stop(l)) {
+    if (now >= supervisor_step_max_run_stop(l)) {
         l->max_run_over = true;
         l->state = SUPERVISOR_STOPPING;
         a->todo |= SUPERVISOR_SAY_MAX_RUN;
-        act_stop(l, a, now);
+        supervisor_step_act_stop(l, a, now);
     }
 }
 
-static void running_ended(struct supervisor *l,
-                          const struct supervisor_event *ev,
-                          struct supervisor_actions *a, int64_t now)
+static void supervisor_step_running_ended(struct supervisor *l,
+                                          const struct supervisor_event *ev,
+                                          struct supervisor_actions *a,
+                                          int64_t now)
 {
     bool in_time = l->lost || now < l->deadline;
 
     l->ended = true;
     if (!in_time) { /* the clock is right even when nobody told us */
-        note_lost(l, a, SUPERVISOR_CAUSE_EXPIRED);
+        supervisor_step_note_lost(l, a, SUPERVISOR_CAUSE_EXPIRED);
     }
     if (!l->lost || l->rules.on_lost == SUPERVISOR_LOST_IGNORE) {
-        set_outcome(l, ev->code,
-                    ev->why == SUPERVISOR_CAUSE_EXITED ||
-                        ev->why == SUPERVISOR_CAUSE_SIGNALLED,
-                    l->lost ? l->lost_why : ev->why);
+        supervisor_step_set_outcome(l, ev->code,
+                                    ev->why == SUPERVISOR_CAUSE_EXITED ||
+                                        ev->why == SUPERVISOR_CAUSE_SIGNALLED,
+                                    l->lost ? l->lost_why : ev->why);
     }
     if (ev->why == SUPERVISOR_CAUSE_NOT_FOUND ||
         ev->why == SUPERVISOR_CAUSE_NOT_EXECUTABLE ||
@@ -400,24 +418,24 @@ static void running_ended(struct supervisor *l,
         l->ran = false;
     }
     if (!ev->others) {
-        out(l, a, now);
+        supervisor_step_out(l, a, now);
         return;
     }
     l->state = SUPERVISOR_ENDING;
     a->todo |= SUPERVISOR_SAY_LEFT;
-    act_stop(l, a, now);
+    supervisor_step_act_stop(l, a, now);
 }
 
-static void step_running(struct supervisor *l,
-                         const struct supervisor_event *ev,
-                         struct supervisor_actions *a, int64_t now)
+static void supervisor_step_running(struct supervisor *l,
+                                    const struct supervisor_event *ev,
+                                    struct supervisor_actions *a, int64_t now)
 {
     switch (ev->kind) {
     case SUPERVISOR_EV_DEADLINE:
         if (!l->lost && ev->at > l->deadline) {
             l->deadline = ev->at;
             l->risk = false;
-            arm_running(l);
+            supervisor_step_arm_running(l);
         }
         break;
     case SUPERVISOR_EV_RISK:
@@ -429,28 +447,28 @@ static void step_running(struct supervisor *l,
         break;
     case SUPERVISOR_EV_LOST:
         if (!l->lost) {
-            lose(l, a, ev->why, now);
+            supervisor_step_lose(l, a, ev->why, now);
         }
         break;
     case SUPERVISOR_EV_HOLDER_EOF:
         if (l->rules.on_lost != SUPERVISOR_LOST_KILL) {
             if (!l->lost) {
-                lose(l, a, SUPERVISOR_CAUSE_HOLDER, now);
+                supervisor_step_lose(l, a, SUPERVISOR_CAUSE_HOLDER, now);
             }
             break;
         }
-        note_lost(l, a, SUPERVISOR_CAUSE_HOLDER);
+        supervisor_step_note_lost(l, a, SUPERVISOR_CAUSE_HOLDER);
         l->state = SUPERVISOR_STOPPING;
-        act_kill(l, a, now);
+        supervisor_step_act_kill(l, a, now);
         break;
     case SUPERVISOR_EV_ENDED:
-        running_ended(l, ev, a, now);
+        supervisor_step_running_ended(l, ev, a, now);
         break;
     case SUPERVISOR_EV_TIMER:
-        running_timer(l, a, now);
+        supervisor_step_running_timer(l, a, now);
         break;
     case SUPERVISOR_EV_SIGNAL:
-        forward(l, a, ev->code);
+        supervisor_step_forward(l, a, ev->code);
         break;
     case SUPERVISOR_EV_EMPTY: /* only after ENDED */
     case SUPERVISOR_EV_ADOPTED:
@@ -463,38 +481,42 @@ static void step_running(struct supervisor *l,
 
 /* The command's own word counts unless the lock was lost. One that we stopped
  * for --max-run has not succeeded, whatever it says. */
-static void stopping_ended(struct supervisor *l,
-                           const struct supervisor_event *ev)
+static void supervisor_step_stopping_ended(struct supervisor *l,
+                                           const struct supervisor_event *ev)
 {
     l->ended = true;
     if (l->lost && l->rules.on_lost != SUPERVISOR_LOST_IGNORE) {
         return;
     }
     if (l->max_run_over) {
-        set_outcome(l, ev->code != 0 ? ev->code : EXIT_SIGNAL + SIGTERM, false,
-                    SUPERVISOR_CAUSE_MAX_RUN);
+        supervisor_step_set_outcome(
+            l, ev->code != 0 ? ev->code : EXIT_SIGNAL + SIGTERM, false,
+            SUPERVISOR_CAUSE_MAX_RUN);
         return;
     }
-    set_outcome(l, ev->code, true, l->lost ? l->lost_why : ev->why);
+    supervisor_step_set_outcome(l, ev->code, true,
+                                l->lost ? l->lost_why : ev->why);
 }
 
-static void stopping_timer(struct supervisor *l, struct supervisor_actions *a,
-                           int64_t now)
+static void supervisor_step_stopping_timer(struct supervisor *l,
+                                           struct supervisor_actions *a,
+                                           int64_t now)
 {
     if (!l->lost && now >= l->deadline) {
-        note_lost(l, a, l->risk ? l->risk_why : SUPERVISOR_CAUSE_EXPIRED);
+        supervisor_step_note_lost(
+            l, a, l->risk ? l->risk_why : SUPERVISOR_CAUSE_EXPIRED);
     }
     if (now >= l->kill_at) {
-        act_kill(l, a, now);
+        supervisor_step_act_kill(l, a, now);
         return;
     }
-    arm_stopping(l);
+    supervisor_step_arm_stopping(l);
 }
 
 /* STOPPING and ENDING differ in what moves the time of KILL. */
-static void step_stopping(struct supervisor *l,
-                          const struct supervisor_event *ev,
-                          struct supervisor_actions *a, int64_t now)
+static void supervisor_step_stopping(struct supervisor *l,
+                                     const struct supervisor_event *ev,
+                                     struct supervisor_actions *a, int64_t now)
 {
     switch (ev->kind) {
     case SUPERVISOR_EV_DEADLINE:
@@ -503,14 +525,14 @@ static void step_stopping(struct supervisor *l,
         if (!l->lost && ev->at > l->deadline) {
             l->deadline = ev->at;
             l->risk = false;
-            arm_stopping(l);
+            supervisor_step_arm_stopping(l);
         }
         break;
     case SUPERVISOR_EV_LOST:
         if (!l->lost) {
-            note_lost(l, a, ev->why);
+            supervisor_step_note_lost(l, a, ev->why);
             if (l->rules.on_lost == SUPERVISOR_LOST_KILL) {
-                act_kill(l, a, now);
+                supervisor_step_act_kill(l, a, now);
             }
         } else if (l->why == SUPERVISOR_CAUSE_EXPIRED) {
             l->why = l->lost_why = ev->why; /* the store knows better why */
@@ -518,14 +540,14 @@ static void step_stopping(struct supervisor *l,
         break;
     case SUPERVISOR_EV_HOLDER_EOF:
         if (!l->lost) {
-            note_lost(l, a, SUPERVISOR_CAUSE_HOLDER);
+            supervisor_step_note_lost(l, a, SUPERVISOR_CAUSE_HOLDER);
         }
-        act_kill(l, a, now);
+        supervisor_step_act_kill(l, a, now);
         break;
     case SUPERVISOR_EV_ENDED:
-        stopping_ended(l, ev);
+        supervisor_step_stopping_ended(l, ev);
         if (!ev->others) {
-            out(l, a, now);
+            supervisor_step_out(l, a, now);
             break;
         }
         a->todo |= l->killed ? SUPERVISOR_DO_KILL : SUPERVISOR_DO_TERM;
@@ -534,13 +556,13 @@ static void step_stopping(struct supervisor *l,
         a->todo |= l->killed ? SUPERVISOR_DO_KILL : SUPERVISOR_DO_TERM;
         break;
     case SUPERVISOR_EV_EMPTY:
-        out(l, a, now);
+        supervisor_step_out(l, a, now);
         break;
     case SUPERVISOR_EV_TIMER:
-        stopping_timer(l, a, now);
+        supervisor_step_stopping_timer(l, a, now);
         break;
     case SUPERVISOR_EV_SIGNAL:
-        forward(l, a, ev->code);
+        supervisor_step_forward(l, a, ev->code);
         break;
     case SUPERVISOR_EV_RISK:
     case SUPERVISOR_EV_GRANT:
@@ -550,33 +572,33 @@ static void step_stopping(struct supervisor *l,
     }
 }
 
-static void step_holding(struct supervisor *l,
-                         const struct supervisor_event *ev,
-                         struct supervisor_actions *a, int64_t now)
+static void supervisor_step_holding(struct supervisor *l,
+                                    const struct supervisor_event *ev,
+                                    struct supervisor_actions *a, int64_t now)
 {
     switch (ev->kind) {
     case SUPERVISOR_EV_TIMER:
         if (now >= l->timer) {
-            tell_release(l, a, now);
+            supervisor_step_tell_release(l, a, now);
         }
         break;
     case SUPERVISOR_EV_SIGNAL:
-        if (terminates(ev->code)) {
-            tell_release(l, a, now);
+        if (supervisor_step_terminates(ev->code)) {
+            supervisor_step_tell_release(l, a, now);
         }
         break;
     case SUPERVISOR_EV_LOST:
         /* Nothing of ours runs. Whether it was taken away before the command
          * had ended nobody can tell; the release says that it is lost (GONE),
          * and that counts. */
-        tell_release(l, a, now);
+        supervisor_step_tell_release(l, a, now);
         break;
     case SUPERVISOR_EV_RELEASED:
-        act_exit(l, a);
+        supervisor_step_act_exit(l, a);
         break;
     case SUPERVISOR_EV_HOLDER_EOF:
         a->todo |= SUPERVISOR_SAY_UNRELEASED;
-        act_exit(l, a);
+        supervisor_step_act_exit(l, a);
         break;
     case SUPERVISOR_EV_GRANT:
     case SUPERVISOR_EV_DEADLINE:
@@ -589,29 +611,30 @@ static void step_holding(struct supervisor *l,
     }
 }
 
-static void step_gone(struct supervisor *l, const struct supervisor_event *ev,
-                      struct supervisor_actions *a, int64_t now)
+static void supervisor_step_gone(struct supervisor *l,
+                                 const struct supervisor_event *ev,
+                                 struct supervisor_actions *a, int64_t now)
 {
     switch (ev->kind) {
     case SUPERVISOR_EV_RELEASED:
         /* Taken away, perhaps while the command ran, and found out only now. */
         if (ev->lost && !l->lost && l->ran) {
-            note_lost(l, a, ev->why);
+            supervisor_step_note_lost(l, a, ev->why);
         }
-        act_exit(l, a);
+        supervisor_step_act_exit(l, a);
         break;
     case SUPERVISOR_EV_HOLDER_EOF:
         if (!l->lost) {
             a->todo |= SUPERVISOR_SAY_UNRELEASED;
         }
-        act_exit(l, a);
+        supervisor_step_act_exit(l, a);
         break;
     case SUPERVISOR_EV_TIMER:
         if (now >= l->timer) {
             if (!l->lost) {
                 a->todo |= SUPERVISOR_SAY_UNRELEASED;
             }
-            act_exit(l, a);
+            supervisor_step_act_exit(l, a);
         }
         break;
     case SUPERVISOR_EV_GRANT:
@@ -635,23 +658,23 @@ struct supervisor_actions supervisor_step(struct supervisor *l,
 
     switch (l->state) {
     case SUPERVISOR_WAITING:
-        step_waiting(l, ev, &a, now);
+        supervisor_step_waiting(l, ev, &a, now);
         break;
     case SUPERVISOR_LEAVING:
-        step_leaving(l, ev, &a, now);
+        supervisor_step_leaving(l, ev, &a, now);
         break;
     case SUPERVISOR_RUNNING:
-        step_running(l, ev, &a, now);
+        supervisor_step_running(l, ev, &a, now);
         break;
     case SUPERVISOR_STOPPING:
     case SUPERVISOR_ENDING:
-        step_stopping(l, ev, &a, now);
+        supervisor_step_stopping(l, ev, &a, now);
         break;
     case SUPERVISOR_HOLDING:
-        step_holding(l, ev, &a, now);
+        supervisor_step_holding(l, ev, &a, now);
         break;
     case SUPERVISOR_GONE:
-        step_gone(l, ev, &a, now);
+        supervisor_step_gone(l, ev, &a, now);
         break;
     case SUPERVISOR_DONE:
         break;

@@ -15,7 +15,7 @@
 
 /* "revoked by anna on ci-7: bad release", "unreachable: connection refused";
  * or the word alone. */
-static void lost_words(const struct body *b, struct text *t)
+static void supervisor_words_lost_words(const struct body *b, struct text *t)
 {
     const struct supervisor *l = &b->supervisor;
 
@@ -51,7 +51,7 @@ void supervisor_speak(const struct body *b, unsigned todo)
             b->plan->name_count == 1 ? ": " : "", (int)b->holder);
     }
     if (todo & SUPERVISOR_SAY_LOST) {
-        lost_words(b, &t);
+        supervisor_words_lost_words(b, &t);
         say("%s: lock lost (%s)%s", name, words,
             l->rules.on_lost == SUPERVISOR_LOST_KILL && !l->ended
                 ? "; the command is stopped"
@@ -80,7 +80,7 @@ void supervisor_speak(const struct body *b, unsigned todo)
     }
 }
 
-static int64_t between_ms(int64_t from, int64_t to)
+static int64_t supervisor_words_between_ms(int64_t from, int64_t to)
 {
     return from != 0 && to > from ? (to - from) / SUPERVISOR_MS : 0;
 }
@@ -109,8 +109,9 @@ void supervisor_report(const struct body *b, int code)
         .cause = supervisor_why_text(l->why),
         .ran = l->ran,
         .token = b->page->tokens[0],
-        .waited_ms = between_ms(l->started, l->granted != 0 ? l->granted : now),
-        .held_ms = between_ms(l->granted, now),
+        .waited_ms = supervisor_words_between_ms(
+            l->started, l->granted != 0 ? l->granted : now),
+        .held_ms = supervisor_words_between_ms(l->granted, now),
     };
 
     if (b->status >= 0 && !statusline_write(b->status, &s)) {

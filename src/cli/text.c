@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void add_bytes(struct text *t, const char *bytes, size_t size)
+static void text_add_bytes(struct text *t, const char *bytes, size_t size)
 {
     size_t room = t->size - 1 - t->used;
 
@@ -22,7 +22,7 @@ static void add_bytes(struct text *t, const char *bytes, size_t size)
 
 void text_add(struct text *t, const char *s)
 {
-    add_bytes(t, s, strlen(s));
+    text_add_bytes(t, s, strlen(s));
 }
 
 void text_addf(struct text *t, const char *format, ...)
@@ -36,7 +36,7 @@ void text_addf(struct text *t, const char *format, ...)
     text_add(t, piece);
 }
 
-static uint32_t continued(const char *s, size_t n, uint32_t first)
+static uint32_t text_continued(const char *s, size_t n, uint32_t first)
 {
     uint32_t code = first;
 
@@ -49,7 +49,7 @@ static uint32_t continued(const char *s, size_t n, uint32_t first)
     return code;
 }
 
-static size_t decode(const char *s, size_t size, uint32_t *ret_code)
+static size_t text_decode(const char *s, size_t size, uint32_t *ret_code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char c = (unsigned char)s[0];
@@ -62,7 +62,7 @@ static size_t decode(const char *s, size_t size, uint32_t *ret_code)
     if (n == 0 || n > size) {
         return 0;
     }
-    *ret_code = continued(s, n, n == 1 ? c : c & (0xFFu >> (n + 1)));
+    *ret_code = text_continued(s, n, n == 1 ? c : c & (0xFFu >> (n + 1)));
     if (*ret_code > 0x10FFFF || *ret_code < least[n] ||
         (*ret_code >= 0xD800 && *ret_code < 0xE000)) {
         return 0;
@@ -74,11 +74,11 @@ size_t text_utf8(const char *s, size_t size)
 {
     uint32_t code;
 
-    return decode(s, size, &code);
+    return text_decode(s, size, &code);
 }
 
 /* Controls, and the marks that make a line read in another order. */
-static bool harmful(uint32_t code)
+static bool text_harmful(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 ||
            code == 0x2029 || code == 0x200E || code == 0x200F ||
@@ -90,10 +90,10 @@ void text_add_shown(struct text *t, const char *bytes, size_t size)
 {
     while (size > 0) {
         uint32_t code = 0;
-        size_t n = decode(bytes, size, &code);
+        size_t n = text_decode(bytes, size, &code);
 
-        if (n != 0 && !harmful(code)) {
-            add_bytes(t, bytes, n);
+        if (n != 0 && !text_harmful(code)) {
+            text_add_bytes(t, bytes, n);
         } else {
             n = n == 0 ? 1 : n;
             for (size_t i = 0; i < n; i++) {
@@ -105,7 +105,7 @@ void text_add_shown(struct text *t, const char *bytes, size_t size)
     }
 }
 
-static bool plain(unsigned char c)
+static bool text_plain(unsigned char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c >= '0' && c <= '9') || (c != '\0' && strchr("_-./+", c) != NULL);
@@ -114,15 +114,15 @@ static bool plain(unsigned char c)
 void text_add_percent(struct text *t, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
-        if (plain((unsigned char)bytes[i])) {
-            add_bytes(t, bytes + i, 1);
+        if (text_plain((unsigned char)bytes[i])) {
+            text_add_bytes(t, bytes + i, 1);
         } else {
             text_addf(t, "%%%02X", (unsigned)(unsigned char)bytes[i]);
         }
     }
 }
 
-static int hex(char c)
+static int text_hex(char c)
 {
     if (c >= '0' && c <= '9') {
         return c - '0';
@@ -145,8 +145,8 @@ bool text_unpercent(const char *from, size_t from_size, char *to,
         char c = from[i];
 
         if (c == '%') {
-            int high = i + 2 < from_size ? hex(from[i + 1]) : -1;
-            int low = i + 2 < from_size ? hex(from[i + 2]) : -1;
+            int high = i + 2 < from_size ? text_hex(from[i + 1]) : -1;
+            int low = i + 2 < from_size ? text_hex(from[i + 2]) : -1;
 
             if (high < 0 || low < 0) {
                 return false;

@@ -33,7 +33,7 @@ void waitline_init(struct waitline *w, bool quiet, int64_t now_ns)
                    : WAITLINE_LOG;
 }
 
-static void schedule(struct waitline *w, int64_t now_ns)
+static void waitline_schedule(struct waitline *w, int64_t now_ns)
 {
     static const int64_t marks[] = {10 * SECOND, 60 * SECOND};
     int64_t waited = now_ns - w->started_ns;
@@ -69,7 +69,7 @@ void waitline_party(struct text *t, const struct snib_party *p)
     }
 }
 
-static const char *ordinal(size_t n)
+static const char *waitline_ordinal(size_t n)
 {
     if (n % 100 >= 11 && n % 100 <= 13) {
         return "th";
@@ -86,12 +86,12 @@ static const char *ordinal(size_t n)
     }
 }
 
-static void add_place(struct text *t, const struct snib_view *view)
+static void waitline_add_place(struct text *t, const struct snib_view *view)
 {
     for (size_t i = 0; i < view->waiter_count; i++) {
         if (view->waiters[i].self) {
-            text_addf(t, "; you are %zu%s of %zu", i + 1, ordinal(i + 1),
-                      view->waiter_count);
+            text_addf(t, "; you are %zu%s of %zu", i + 1,
+                      waitline_ordinal(i + 1), view->waiter_count);
             return;
         }
     }
@@ -104,7 +104,7 @@ void waitline_skip(struct waitline *w, int64_t now_ns)
 
 /* A line that wraps could not be wiped. Bytes count as columns: too short is
  * harmless. */
-static size_t terminal_width(void)
+static size_t waitline_terminal_width(void)
 {
     struct winsize size;
 
@@ -121,7 +121,9 @@ static struct text waitline_begin(const struct waitline *w, char *line,
     line[0] = '\0';
     if (w->place == WAITLINE_TERMINAL) {
         text_add(&t, "\r");
-        t.size = terminal_width() < size - 8 ? terminal_width() : size - 8;
+        t.size = waitline_terminal_width() < size - 8
+                     ? waitline_terminal_width()
+                     : size - 8;
     }
     return t;
 }
@@ -133,7 +135,7 @@ static void waitline_print(struct waitline *w, struct text *t, int64_t now_ns)
     text_add(t, w->place == WAITLINE_TERMINAL ? "\033[K" : "\n");
     w->shown = w->place == WAITLINE_TERMINAL;
     say_raw(t->bytes, t->used);
-    schedule(w, now_ns);
+    waitline_schedule(w, now_ns);
 }
 
 void waitline_show(struct waitline *w, const struct snib_view *view,
@@ -155,13 +157,13 @@ void waitline_show(struct waitline *w, const struct snib_view *view,
     text_add_shown(&t, view->name, view->name_size);
     text_add(&t, ": ");
     kind_holders(&t, view, terms);
-    add_place(&t, view);
+    waitline_add_place(&t, view);
     waitline_print(w, &t, now_ns);
 }
 
 /* -- the store is away -------------------------------------------------------- */
 
-static bool is_away(const struct snib_store_status *s)
+static bool waitline_is_away(const struct snib_store_status *s)
 {
     return !s->reachable && s->error != SNIB_ERR_OK;
 }
@@ -177,8 +179,8 @@ void waitline_watch(struct waitline *w, struct snib_client *client,
     }
     w->watch_ns = now_ns + WATCH;
     snib_client_store_status(client, &status);
-    if (is_away(&status) != w->away) {
-        w->away = is_away(&status);
+    if (waitline_is_away(&status) != w->away) {
+        w->away = waitline_is_away(&status);
         w->started_ns = w->due_ns = now_ns;
     }
 }
@@ -190,7 +192,7 @@ bool waitline_store(struct text *t, struct snib_client *client)
     char since[DURATION_TEXT_MAX];
 
     snib_client_store_status(client, &status);
-    if (!is_away(&status)) {
+    if (!waitline_is_away(&status)) {
         return false;
     }
     duration_text(status.for_ms, since);

@@ -28,8 +28,8 @@ const struct snib_view *why_find(const struct why_locks *all, const char *name,
 
 /* A waiter names the first 16 digits of the requests that its owner holds, or
  * that are held above it by other clients. */
-static bool holds(const struct snib_party *waiter,
-                  const struct snib_party *holder)
+static bool why_holds(const struct snib_party *waiter,
+                      const struct snib_party *holder)
 {
     char id[17];
 
@@ -45,7 +45,7 @@ const struct snib_view *why_next(const struct why_locks *all,
         const struct snib_view *view = all->views[i];
 
         for (size_t k = 0; k < view->waiter_count; k++) {
-            if (holds(&view->waiters[k], holder)) {
+            if (why_holds(&view->waiters[k], holder)) {
                 *ret_wait = &view->waiters[k];
                 return view;
             }
@@ -54,7 +54,7 @@ const struct snib_view *why_next(const struct why_locks *all,
     return NULL;
 }
 
-static void add_age(struct text *t, const struct snib_party *p)
+static void why_add_age(struct text *t, const struct snib_party *p)
 {
     char age[DURATION_TEXT_MAX];
     struct timespec now;
@@ -66,12 +66,12 @@ static void add_age(struct text *t, const struct snib_party *p)
     text_add(t, age);
 }
 
-static void add_name(struct text *t, const struct snib_view *view)
+static void why_add_name(struct text *t, const struct snib_view *view)
 {
     text_add_shown(t, view->name, view->name_size);
 }
 
-static void add_party(struct text *t, const struct snib_party *p)
+static void why_add_party(struct text *t, const struct snib_party *p)
 {
     waitline_party(t, p);
     if (p->owner > 0) {
@@ -79,7 +79,7 @@ static void add_party(struct text *t, const struct snib_party *p)
     }
 }
 
-static void add_kind(struct text *t, const struct snib_party *p)
+static void why_add_kind(struct text *t, const struct snib_party *p)
 {
     switch (p->kind) {
     case SNIB_READ:
@@ -99,8 +99,8 @@ static void add_kind(struct text *t, const struct snib_party *p)
 }
 
 /* What the holder itself waits for, and so on until somebody can go on. */
-static void print_chain(const struct why_locks *all,
-                        const struct snib_party *holder)
+static void why_print_chain(const struct why_locks *all,
+                            const struct snib_party *holder)
 {
     const struct snib_party *seen[CHAIN_MAX + 1];
     size_t depth = 0;
@@ -121,9 +121,9 @@ static void print_chain(const struct why_locks *all,
         }
         text_add(&t,
                  depth > 1 ? "That one waits for " : "It waits itself, for ");
-        add_name(&t, view);
+        why_add_name(&t, view);
         text_add(&t, ", for ");
-        add_age(&t, wait);
+        why_add_age(&t, wait);
         if (view->holder_count == 0) {
             printf("%*s%s, which nobody holds%s.\n", (int)(2 * depth), "", line,
                    view->closed_count > 0 ? " and a lock-delay keeps closed"
@@ -132,7 +132,7 @@ static void print_chain(const struct why_locks *all,
         }
         holder = &view->holders[0];
         text_add(&t, "; held by ");
-        add_party(&t, holder);
+        why_add_party(&t, holder);
         if (view->holder_count > 1) {
             text_addf(&t, " and %zu more", view->holder_count - 1);
         }
@@ -152,53 +152,53 @@ static void print_chain(const struct why_locks *all,
     }
 }
 
-static void print_holder(const struct why_locks *all,
-                         const struct snib_party *p)
+static void why_print_holder(const struct why_locks *all,
+                             const struct snib_party *p)
 {
     char line[LINE] = "", left[DURATION_TEXT_MAX];
     struct text t = TEXT_IN(line);
 
     text_add(&t, "held");
-    add_kind(&t, p);
+    why_add_kind(&t, p);
     text_add(&t, " by ");
-    add_party(&t, p);
+    why_add_party(&t, p);
     if (p->program[0] != '\0') {
         text_add(&t, " running ");
         text_add_shown(&t, p->program, strlen(p->program));
     }
     text_add(&t, ", for ");
-    add_age(&t, p);
+    why_add_age(&t, p);
     duration_text(p->left_ms, left);
     printf("  %s; lease left %s.\n", line, left);
-    print_chain(all, p);
+    why_print_chain(all, p);
 }
 
-static void print_waiter(const struct snib_party *p, size_t place)
+static void why_print_waiter(const struct snib_party *p, size_t place)
 {
     char line[LINE] = "";
     struct text t = TEXT_IN(line);
 
     text_addf(&t, "%zu. ", place);
-    add_party(&t, p);
-    add_kind(&t, p);
+    why_add_party(&t, p);
+    why_add_kind(&t, p);
     text_add(&t, ", waiting for ");
-    add_age(&t, p);
+    why_add_age(&t, p);
     printf("  %s.\n", line);
 }
 
-static void print_closed(const struct snib_party *p)
+static void why_print_closed(const struct snib_party *p)
 {
     char line[LINE] = "", left[DURATION_TEXT_MAX];
     struct text t = TEXT_IN(line);
 
     text_add(&t, "closed by the lock-delay of ");
-    add_party(&t, p);
-    add_kind(&t, p);
+    why_add_party(&t, p);
+    why_add_kind(&t, p);
     duration_text(p->left_ms, left);
     printf("  %s, which ended without a release; open in %s.\n", line, left);
 }
 
-static void print_outlook(const struct snib_view *view)
+static void why_print_outlook(const struct snib_view *view)
 {
     int64_t last = 0;
     char left[DURATION_TEXT_MAX];
@@ -223,8 +223,8 @@ static void print_outlook(const struct snib_view *view)
     }
 }
 
-static void print_nobody(const char *name, const struct snib_view *view,
-                         const struct kind_params *terms)
+static void why_print_nobody(const char *name, const struct snib_view *view,
+                             const struct kind_params *terms)
 {
     if (terms->gate > 0) {
         printf("%s: a closed latch, %" PRId64 " step%s to go: it lets nobody "
@@ -245,32 +245,32 @@ void why_print(const struct why_locks *all, const struct snib_view *view,
     char line[LINE] = "";
     struct text t = TEXT_IN(line);
 
-    add_name(&t, view);
+    why_add_name(&t, view);
     if (view->holder_count + view->closed_count == 0) {
-        print_nobody(line, view, terms);
+        why_print_nobody(line, view, terms);
     } else {
         printf("%s:\n", line);
     }
     for (size_t i = 0; i < view->holder_count && i < PARTIES_MAX; i++) {
-        print_holder(all, &view->holders[i]);
+        why_print_holder(all, &view->holders[i]);
     }
     if (view->holder_count > PARTIES_MAX) {
         printf("  and %zu more holders.\n", view->holder_count - PARTIES_MAX);
     }
     for (size_t i = 0; i < view->closed_count && i < PARTIES_MAX; i++) {
-        print_closed(&view->closed_by[i]);
+        why_print_closed(&view->closed_by[i]);
     }
     if (view->waiter_count > 0) {
         printf("  %zu wait%s:\n", view->waiter_count,
                view->waiter_count == 1 ? "s" : "");
     }
     for (size_t i = 0; i < view->waiter_count && i < PARTIES_MAX; i++) {
-        print_waiter(&view->waiters[i], i + 1);
+        why_print_waiter(&view->waiters[i], i + 1);
     }
     if (view->waiter_count > PARTIES_MAX) {
         printf("  and %zu more.\n", view->waiter_count - PARTIES_MAX);
     }
-    print_outlook(view);
+    why_print_outlook(view);
 }
 
 /* -- cycles ----------------------------------------------------------------- */
@@ -295,13 +295,13 @@ void why_print_cycle(const struct snib_cycle *c)
         char line[LINE] = "";
         struct text t = TEXT_IN(line);
 
-        add_party(&t, &w->who);
+        why_add_party(&t, &w->who);
         text_add(&t, " waits for ");
         text_add_shown(&t, w->name, w->name_size);
         text_add(&t, ", for ");
-        add_age(&t, &w->who);
+        why_add_age(&t, &w->who);
         text_add(&t, w->behind ? "; ahead in the queue is " : "; held by ");
-        add_party(&t, &c->waits[(i + 1) % c->count].who);
+        why_add_party(&t, &c->waits[(i + 1) % c->count].who);
         printf("  %s.\n", line);
     }
     if (c->certain) {

@@ -24,43 +24,43 @@ struct writer {
     bool more;   /* a separator is due                                      */
 };
 
-static bool stands_for_itself(uint8_t c)
+static bool about_stands_for_itself(uint8_t c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
            (c >= 'A' && c <= 'Z') ||
            (c && memchr("-._~:/@,", c, sizeof "-._~:/@," - 1));
 }
 
-static bool continues_character(char c)
+static bool about_continues_character(char c)
 {
     return ((uint8_t)c & 0xc0) == 0x80;
 }
 
 /* The largest n <= most where text may be cut; text has size bytes. */
-static size_t cut_at(const char *text, size_t size, size_t most)
+static size_t about_cut_at(const char *text, size_t size, size_t most)
 {
     size_t n = size < most ? size : most;
-    while (n && n < size && continues_character(text[n])) {
+    while (n && n < size && about_continues_character(text[n])) {
         n--;
     }
     return n;
 }
 
 /* How many bytes of text fit into `left` bytes when encoded. */
-static size_t fitting(const char *text, size_t size, size_t left)
+static size_t about_fitting(const char *text, size_t size, size_t left)
 {
     size_t n = 0, used = 0;
     while (n < size) {
-        used += stands_for_itself((uint8_t)text[n]) ? 1 : 3;
+        used += about_stands_for_itself((uint8_t)text[n]) ? 1 : 3;
         if (used > left) {
             break;
         }
         n++;
     }
-    return cut_at(text, size, n);
+    return about_cut_at(text, size, n);
 }
 
-static void put_key(struct writer *w, const char *key)
+static void about_put_key(struct writer *w, const char *key)
 {
     if (w->more) {
         snib__buf_puts(w->out, "&");
@@ -71,22 +71,22 @@ static void put_key(struct writer *w, const char *key)
 }
 
 /* max: size of the array, which need not hold a NUL. */
-static void put_words(struct writer *w, const char *key, const char *text,
-                      size_t max)
+static void about_put_words(struct writer *w, const char *key, const char *text,
+                            size_t max)
 {
     size_t overhead = strlen(key) + 2;
     if (w->left <= overhead) {
         return;
     }
-    size_t n = fitting(text, strnlen(text, max), w->left - overhead);
+    size_t n = about_fitting(text, strnlen(text, max), w->left - overhead);
     if (!n) {
         return;
     }
-    put_key(w, key);
+    about_put_key(w, key);
     w->left -= overhead;
     for (size_t i = 0; i < n; i++) {
         uint8_t c = (uint8_t)text[i];
-        if (stands_for_itself(c)) {
+        if (about_stands_for_itself(c)) {
             snib__buf_add(w->out, &text[i], 1);
             w->left -= 1;
         } else {
@@ -96,21 +96,21 @@ static void put_words(struct writer *w, const char *key, const char *text,
     }
 }
 
-static void put_number(struct writer *w, const char *key, int64_t v)
+static void about_put_number(struct writer *w, const char *key, int64_t v)
 {
     if (v > 0) {
-        put_key(w, key);
+        about_put_key(w, key);
         snib__buf_put_i64(w->out, v);
     }
 }
 
 /* "held=0123456789abcdef,…" */
-static void put_ids(struct writer *w, const char *key, const uint64_t *ids,
-                    uint32_t count)
+static void about_put_ids(struct writer *w, const char *key,
+                          const uint64_t *ids, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (i == 0) {
-            put_key(w, key);
+            about_put_key(w, key);
         } else {
             snib__buf_puts(w->out, ",");
         }
@@ -124,18 +124,18 @@ void snib__about_write(const struct snib__about *a, struct snib__buf *out)
     if (a->held_count) {
         w.left -= KEYS_OF_HELD + a->held_count * HELD_SIZE;
     }
-    put_words(&w, "host", a->host, sizeof a->host);
-    put_number(&w, "pid", a->pid);
-    put_words(&w, "user", a->user, sizeof a->user);
-    put_words(&w, "program", a->program, sizeof a->program);
-    put_words(&w, "reason", a->reason, sizeof a->reason);
-    put_number(&w, "since", a->since_ms);
-    put_number(&w, "start", a->start);
-    put_number(&w, "leashed", a->leashed ? 1 : 0);
-    put_number(&w, "owner", a->owner);
-    put_ids(&w, "held", a->held, a->held_count - a->above_count);
-    put_ids(&w, "above", a->held + a->held_count - a->above_count,
-            a->above_count);
+    about_put_words(&w, "host", a->host, sizeof a->host);
+    about_put_number(&w, "pid", a->pid);
+    about_put_words(&w, "user", a->user, sizeof a->user);
+    about_put_words(&w, "program", a->program, sizeof a->program);
+    about_put_words(&w, "reason", a->reason, sizeof a->reason);
+    about_put_number(&w, "since", a->since_ms);
+    about_put_number(&w, "start", a->start);
+    about_put_number(&w, "leashed", a->leashed ? 1 : 0);
+    about_put_number(&w, "owner", a->owner);
+    about_put_ids(&w, "held", a->held, a->held_count - a->above_count);
+    about_put_ids(&w, "above", a->held + a->held_count - a->above_count,
+                  a->above_count);
 }
 
 struct piece {
@@ -144,7 +144,7 @@ struct piece {
 };
 
 /* What stands before the next `stop`; text moves behind it. */
-static struct piece split(struct piece *text, char stop)
+static struct piece about_split(struct piece *text, char stop)
 {
     struct piece head = *text;
     const char *at = text->size ? memchr(text->p, stop, text->size) : NULL;
@@ -158,7 +158,7 @@ static struct piece split(struct piece *text, char stop)
     return head;
 }
 
-static int digit_of(char c)
+static int about_digit_of(char c)
 {
     if (c >= '0' && c <= '9') {
         return c - '0';
@@ -170,7 +170,7 @@ static int digit_of(char c)
 }
 
 /* The decoded byte at *at, which moves on; -1: malformed, or a NUL. */
-static int decode_one(struct piece v, size_t *at)
+static int about_decode_one(struct piece v, size_t *at)
 {
     char c = v.p[*at];
     *at += 1;
@@ -180,31 +180,31 @@ static int decode_one(struct piece v, size_t *at)
     if (v.size - *at < 2) {
         return -1;
     }
-    int high = digit_of(v.p[*at]), low = digit_of(v.p[*at + 1]);
+    int high = about_digit_of(v.p[*at]), low = about_digit_of(v.p[*at + 1]);
     *at += 2;
     return high < 0 || low < 0 || high + low == 0 ? -1 : high * 16 + low;
 }
 
 /* Decode v into to[max], cut where it is longer; malformed: "". */
-static void get_words(struct piece v, char *to, size_t max)
+static void about_get_words(struct piece v, char *to, size_t max)
 {
     char text[SNIB__ABOUT_MAX + 1];
     size_t n = 0;
     for (size_t at = 0; at < v.size && n < sizeof text;) {
-        int c = decode_one(v, &at);
+        int c = about_decode_one(v, &at);
         if (c < 0) {
             to[0] = 0;
             return;
         }
         text[n++] = (char)c;
     }
-    n = cut_at(text, n, max - 1);
+    n = about_cut_at(text, n, max - 1);
     memcpy(to, text, n);
     to[n] = 0;
 }
 
 /* A positive decimal number, 0 for anything else. */
-static int64_t get_number(struct piece v)
+static int64_t about_get_number(struct piece v)
 {
     int64_t n = 0;
     for (size_t i = 0; i < v.size; i++) {
@@ -217,16 +217,16 @@ static int64_t get_number(struct piece v)
 }
 
 /* Only whole ids; what is not one ends the list. */
-static void get_held(struct piece v, struct snib__about *ret)
+static void about_get_held(struct piece v, struct snib__about *ret)
 {
     while (v.size && ret->held_count < SNIB__ABOUT_HELD) {
-        struct piece id = split(&v, ',');
+        struct piece id = about_split(&v, ',');
         uint64_t n = 0;
         if (id.size != HELD_SIZE - 1) {
             return;
         }
         for (size_t i = 0; i < id.size; i++) {
-            int digit = digit_of(id.p[i]);
+            int digit = about_digit_of(id.p[i]);
             if (digit < 0) {
                 return;
             }
@@ -236,7 +236,7 @@ static void get_held(struct piece v, struct snib__about *ret)
     }
 }
 
-static bool is(struct piece key, const char *word)
+static bool about_is(struct piece key, const char *word)
 {
     return key.size == strlen(word) && memcmp(key.p, word, key.size) == 0;
 }
@@ -246,34 +246,34 @@ void snib__about_read(const void *text, size_t size, struct snib__about *ret)
     *ret = (struct snib__about){0};
     struct piece rest = {text, text ? size : 0};
     while (rest.size) {
-        struct piece value = split(&rest, '&');
-        struct piece key = split(&value, '=');
+        struct piece value = about_split(&rest, '&');
+        struct piece key = about_split(&value, '=');
         if (!key.size) {
             continue;
         }
-        if (is(key, "host")) {
-            get_words(value, ret->host, sizeof ret->host);
-        } else if (is(key, "user")) {
-            get_words(value, ret->user, sizeof ret->user);
-        } else if (is(key, "program")) {
-            get_words(value, ret->program, sizeof ret->program);
-        } else if (is(key, "reason")) {
-            get_words(value, ret->reason, sizeof ret->reason);
-        } else if (is(key, "pid")) {
-            ret->pid = get_number(value);
-        } else if (is(key, "start")) {
-            ret->start = get_number(value);
-        } else if (is(key, "since")) {
-            ret->since_ms = get_number(value);
-        } else if (is(key, "leashed")) {
-            ret->leashed = get_number(value) == 1;
-        } else if (is(key, "owner")) {
-            ret->owner = get_number(value);
-        } else if (is(key, "held") && !ret->held_count) {
-            get_held(value, ret);
-        } else if (is(key, "above") && !ret->above_count) {
+        if (about_is(key, "host")) {
+            about_get_words(value, ret->host, sizeof ret->host);
+        } else if (about_is(key, "user")) {
+            about_get_words(value, ret->user, sizeof ret->user);
+        } else if (about_is(key, "program")) {
+            about_get_words(value, ret->program, sizeof ret->program);
+        } else if (about_is(key, "reason")) {
+            about_get_words(value, ret->reason, sizeof ret->reason);
+        } else if (about_is(key, "pid")) {
+            ret->pid = about_get_number(value);
+        } else if (about_is(key, "start")) {
+            ret->start = about_get_number(value);
+        } else if (about_is(key, "since")) {
+            ret->since_ms = about_get_number(value);
+        } else if (about_is(key, "leashed")) {
+            ret->leashed = about_get_number(value) == 1;
+        } else if (about_is(key, "owner")) {
+            ret->owner = about_get_number(value);
+        } else if (about_is(key, "held") && !ret->held_count) {
+            about_get_held(value, ret);
+        } else if (about_is(key, "above") && !ret->above_count) {
             uint32_t own = ret->held_count;
-            get_held(value, ret);
+            about_get_held(value, ret);
             ret->above_count = ret->held_count - own;
         }
     }

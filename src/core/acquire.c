@@ -13,7 +13,7 @@ enum { HOLDS_MAX = 1 << 30 };
 
 /* Held, or about to be, by another owner of this client: a try need not ask.
  * One that is said to have been ended by force is being asked about. */
-static bool surely_busy(const struct snib__claim *t, bool exclusive)
+static bool acquire_surely_busy(const struct snib__claim *t, bool exclusive)
 {
     return t && !(t->hinted && t->renewing) &&
            ((exclusive && t->state == SNIB__CLAIM_QUEUED) ||
@@ -26,8 +26,8 @@ struct owner_holds {
     struct snib__acquisition *exclusive, *reading;
 };
 
-static struct owner_holds owner_holds(const struct snib__local_lock *local,
-                                      uint64_t owner)
+static struct owner_holds
+acquire_owner_holds(const struct snib__local_lock *local, uint64_t owner)
 {
     struct owner_holds has = {NULL, NULL};
     struct snib__acquisition *s = local->claim ? local->claim->holder : NULL;
@@ -50,8 +50,8 @@ static struct owner_holds owner_holds(const struct snib__local_lock *local,
     return has;
 }
 
-static void check_all(struct snib__engine *e, snib_instant now,
-                      struct snib__local_lock *local)
+static void acquire_check_all(struct snib__engine *e, snib_instant now,
+                              struct snib__local_lock *local)
 {
     bool lost = local->claim && snib__claim_check(e, now, local->claim);
     SNIB__LIST_EACH_SAFE (l, next, &local->own_claims) {
@@ -64,10 +64,10 @@ static void check_all(struct snib__engine *e, snib_instant now,
     }
 }
 
-static snib_err enter_again(struct snib__acquisition *held,
-                            const struct snib__acquire_spec *spec,
-                            struct snib__acquisition **ret,
-                            struct snib_error *reterr)
+static snib_err acquire_enter_again(struct snib__acquisition *held,
+                                    const struct snib__acquire_spec *spec,
+                                    struct snib__acquisition **ret,
+                                    struct snib_error *reterr)
 {
     if (spec->no_reentry) {
         return snib__fail(reterr, SNIB_ERR_DEADLOCK,
@@ -95,17 +95,17 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
     if (e->closed) {
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
-    check_all(e, now, local);
+    acquire_check_all(e, now, local);
     snib_err err = snib__acquisition_unwound(local, spec->owner, reterr);
     if (err) {
         return err;
     }
-    struct owner_holds has = owner_holds(local, spec->owner);
+    struct owner_holds has = acquire_owner_holds(local, spec->owner);
     struct snib__acquisition *again = exclusive                 ? has.exclusive
                                       : spec->kind == SNIB_READ ? has.reading
                                                                 : NULL;
     if (again) {
-        return enter_again(again, spec, ret, reterr);
+        return acquire_enter_again(again, spec, ret, reterr);
     }
     /* The writer that reads, the reader that writes; nobody else may hold
      * both, so this is the only grant in the way of the other. */
@@ -113,7 +113,8 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
                                                  : spec->kind == SNIB_READ
                                                      ? has.exclusive
                                                      : NULL;
-    if (spec->try_only && !upgrade_of && surely_busy(local->claim, exclusive)) {
+    if (spec->try_only && !upgrade_of &&
+        acquire_surely_busy(local->claim, exclusive)) {
         return snib__fail_plain(reterr, SNIB_ERR_BUSY);
     }
     /* One that holds something (or above which something is held) and waits

@@ -24,7 +24,8 @@
 
 /* -- tickets ----------------------------------------------------------------- */
 
-static bool slot_take(struct snib__engine *e, struct snib__acquisition *s)
+static bool acquisition_slot_take(struct snib__engine *e,
+                                  struct snib__acquisition *s)
 {
     if (!e->slot_free) {
         uint32_t cap = e->slot_cap ? 2 * e->slot_cap : 16;
@@ -47,7 +48,7 @@ static bool slot_take(struct snib__engine *e, struct snib__acquisition *s)
     return true;
 }
 
-static void slot_give(struct snib__engine *e, uint64_t ticket)
+static void acquisition_slot_give(struct snib__engine *e, uint64_t ticket)
 {
     uint32_t i = (uint32_t)ticket - 1;
     e->slots[i].acq = NULL;
@@ -136,8 +137,8 @@ void snib__acquisition_gone(struct snib__engine *e, struct snib__acquisition *s,
 
 /* -- life ------------------------------------------------------------------------ */
 
-static bool copy_words(struct snib__acquisition *s,
-                       const struct snib__acquire_spec *spec)
+static bool acquisition_copy_words(struct snib__acquisition *s,
+                                   const struct snib__acquire_spec *spec)
 {
     if (spec->reason && !(s->reason = snib__strdup(spec->reason))) {
         return false;
@@ -153,16 +154,17 @@ static bool copy_words(struct snib__acquisition *s,
 }
 
 static struct snib__acquisition *
-blank_acquisition(struct snib__engine *e, struct snib__local_lock *local,
-                  const struct snib__acquire_spec *spec)
+acquisition_blank_acquisition(struct snib__engine *e,
+                              struct snib__local_lock *local,
+                              const struct snib__acquire_spec *spec)
 {
     struct snib__acquisition *s = snib__alloc(sizeof *s);
     if (!s) {
         return NULL;
     }
-    if (!copy_words(s, spec) ||
+    if (!acquisition_copy_words(s, spec) ||
         !snib__heap_reserve(&e->acquisitions, e->counts.acquisitions + 1) ||
-        !slot_take(e, s)) {
+        !acquisition_slot_take(e, s)) {
         snib__free(s->above);
         snib__free(s->reason);
         snib__free(s);
@@ -206,7 +208,7 @@ void snib__acquisition_free(struct snib__engine *e, struct snib__acquisition *s)
     snib__unlink(&s->by_owner);
     snib__unlink(&s->nested);
     snib__heap_remove(&e->acquisitions, &s->timer);
-    slot_give(e, s->ticket);
+    acquisition_slot_give(e, s->ticket);
     snib__local_lock_drop(e, s->local);
     e->counts.acquisitions--;
     snib__free(s->above);
@@ -251,8 +253,8 @@ snib_err snib__acquisition_unwound(struct snib__local_lock *local,
 }
 
 /* Behind those of its rank and of higher ones; one that adopts stays first. */
-static void queue_up(struct snib__local_lock *local,
-                     struct snib__acquisition *s)
+static void acquisition_queue_up(struct snib__local_lock *local,
+                                 struct snib__acquisition *s)
 {
     struct snib__link *at = local->waiting.head.prev;
     while (at != &local->waiting.head) {
@@ -272,13 +274,13 @@ struct snib__acquisition *
 snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
                       const struct snib__acquire_spec *spec)
 {
-    struct snib__acquisition *s = blank_acquisition(e, local, spec);
+    struct snib__acquisition *s = acquisition_blank_acquisition(e, local, spec);
     if (s && !local->claim && snib__claim_new(e, local)) {
         snib__acquisition_free(e, s);
         return NULL;
     }
     if (s) {
-        queue_up(local, s);
+        acquisition_queue_up(local, s);
         snib__list_push(&e->owners[s->owner % SNIB__OWNERS], &s->by_owner);
         if (spec->timed) {
             snib__heap_set(&e->acquisitions, &s->timer, s->limit);

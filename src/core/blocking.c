@@ -57,24 +57,25 @@ struct snib__store {
     } last;
 };
 
-static struct snib__request *of_own(struct snib__link *l)
+static struct snib__request *blocking_of_own(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__request, own);
 }
 
-static struct snib__request *of_link(struct snib__link *l)
+static struct snib__request *blocking_of_link(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__request, link);
 }
 
 /* -- the table ------------------------------------------------------------------ */
 
-static struct snib__list *bucket_of(struct snib__store *s, const uint64_t id[2])
+static struct snib__list *blocking_bucket_of(struct snib__store *s,
+                                             const uint64_t id[2])
 {
     return &s->bucket[id[0] & (s->buckets - 1)];
 }
 
-static bool grow(struct snib__store *s, uint32_t buckets)
+static bool blocking_grow(struct snib__store *s, uint32_t buckets)
 {
     struct snib__list *old = s->bucket;
     uint32_t old_count = s->buckets;
@@ -90,7 +91,7 @@ static bool grow(struct snib__store *s, uint32_t buckets)
     for (uint32_t i = 0; i < old_count; i++) {
         struct snib__link *l;
         while ((l = snib__list_pop(&old[i]))) {
-            snib__list_push(bucket_of(s, of_own(l)->id), l);
+            snib__list_push(blocking_bucket_of(s, blocking_of_own(l)->id), l);
         }
     }
     snib__free(old);
@@ -99,19 +100,19 @@ static bool grow(struct snib__store *s, uint32_t buckets)
 
 /* Room for one more request: table and heap. A table that cannot grow only
  * gets slower; a heap that cannot is a refusal. */
-static bool reserve(struct snib__store *s)
+static bool blocking_reserve(struct snib__store *s)
 {
     if (s->owned >= s->buckets) {
-        (void)grow(s, s->buckets * 2);
+        (void)blocking_grow(s, s->buckets * 2);
     }
     return snib__heap_reserve(&s->heap, s->owned + 1);
 }
 
-static struct snib__request *find_acquire(struct snib__store *s,
-                                          const uint64_t id[2])
+static struct snib__request *blocking_find_acquire(struct snib__store *s,
+                                                   const uint64_t id[2])
 {
-    SNIB__LIST_EACH (l, bucket_of(s, id)) {
-        struct snib__request *r = of_own(l);
+    SNIB__LIST_EACH (l, blocking_bucket_of(s, id)) {
+        struct snib__request *r = blocking_of_own(l);
         if (r->id[0] == id[0] && r->id[1] == id[1] &&
             r->verb == SNIB__ACQUIRE) {
             return r;
@@ -121,17 +122,17 @@ static struct snib__request *find_acquire(struct snib__store *s,
 }
 
 /* Is this very request in the table? (Its own fields may be garbage.) */
-static bool owns(struct snib__store *s, const struct snib__request *r)
+static bool blocking_owns(struct snib__store *s, const struct snib__request *r)
 {
-    SNIB__LIST_EACH (l, bucket_of(s, r->id)) {
-        if (of_own(l) == r) {
+    SNIB__LIST_EACH (l, blocking_bucket_of(s, r->id)) {
+        if (blocking_of_own(l) == r) {
             return true;
         }
     }
     return false;
 }
 
-static void forget(struct snib__store *s, struct snib__request *r)
+static void blocking_forget(struct snib__store *s, struct snib__request *r)
 {
     snib__unlink(&r->own);
     snib__heap_remove(&s->heap, &r->timer);
@@ -139,8 +140,8 @@ static void forget(struct snib__store *s, struct snib__request *r)
     s->owned--;
 }
 
-static void list_it(struct snib__store *s, snib_instant now,
-                    struct snib__request *r)
+static void blocking_list_it(struct snib__store *s, snib_instant now,
+                             struct snib__request *r)
 {
     if (!s->last.asked.ns) {
         s->last.asked = now;
@@ -160,51 +161,51 @@ static void list_it(struct snib__store *s, snib_instant now,
 
 /* Once its CANCEL is on the way an ACQUIRE must not be polled: the poll would
  * queue it anew behind the CANCEL (H12). */
-static void begin_ending(struct snib__store *s, const uint64_t id[2])
+static void blocking_begin_ending(struct snib__store *s, const uint64_t id[2])
 {
-    struct snib__request *r = find_acquire(s, id);
+    struct snib__request *r = blocking_find_acquire(s, id);
     if (r) {
         r->conn |= ENDING;
         snib__heap_remove(&s->heap, &r->timer);
     }
 }
 
-static void start(struct snib__store *s, snib_instant now,
-                  struct snib__list *chain)
+static void blocking_start(struct snib__store *s, snib_instant now,
+                           struct snib__list *chain)
 {
     struct snib__link *l;
     while ((l = snib__list_pop(chain))) {
-        struct snib__request *r = of_link(l);
-        if (owns(s, r)) { /* a waiter turned into something else */
+        struct snib__request *r = blocking_of_link(l);
+        if (blocking_owns(s, r)) { /* a waiter turned into something else */
             assert(!(r->conn & LISTED));
-            forget(s, r);
+            blocking_forget(s, r);
         }
         snib__link_init(&r->own);
         r->timer.index = 0;
         r->conn = r->verb == SNIB__ACQUIRE && r->placed ? STANDS : WAITING;
         r->answer = SNIB__PENDING;
         r->blocked = false; /* of an earlier life */
-        if (!reserve(s)) {
+        if (!blocking_reserve(s)) {
             r->answer = SNIB__NOT_APPLIED;
             r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
             snib__list_push(&s->out->answered, &r->link);
             continue;
         }
         if (r->verb == SNIB__CANCEL) {
-            begin_ending(s, r->id);
+            blocking_begin_ending(s, r->id);
         }
         if (!s->owned &&
             snib__between(s->last.heard, now).ns >= SNIB__BLOCKED_NS) {
             s->last.asked.ns = 0;
         }
         s->owned++;
-        snib__list_push(bucket_of(s, r->id), &r->own);
-        list_it(s, now, r);
+        snib__list_push(blocking_bucket_of(s, r->id), &r->own);
+        blocking_list_it(s, now, r);
     }
 }
 
-static void poll_now(struct snib__store *s, snib_instant now,
-                     struct snib__request *r)
+static void blocking_poll_now(struct snib__store *s, snib_instant now,
+                              struct snib__request *r)
 {
     if (r->conn & ENDING) {
         return;
@@ -212,63 +213,64 @@ static void poll_now(struct snib__store *s, snib_instant now,
     if (r->conn & LISTED) {
         r->conn |= AGAIN;
     } else {
-        list_it(s, now, r);
+        blocking_list_it(s, now, r);
     }
 }
 
-static void answer_final(struct snib__store *s, struct snib__request *r)
+static void blocking_answer_final(struct snib__store *s,
+                                  struct snib__request *r)
 {
-    forget(s, r);
+    blocking_forget(s, r);
     snib__list_push(&s->out->answered, &r->link);
 }
 
 /* The library never got to it, and says in r->err who was in the way. */
-static bool in_vain(const struct snib__request *r, snib_instant now)
+static bool blocking_in_vain(const struct snib__request *r, snib_instant now)
 {
     return r->verb == SNIB__ACQUIRE && r->answer == SNIB__PENDING && r->err &&
            !(r->conn & STANDS) && !r->resent && snib__reached(now, r->limit);
 }
 
-static void tick(struct snib__store *s, snib_instant now)
+static void blocking_tick(struct snib__store *s, snib_instant now)
 {
     struct snib__timer *t;
     while ((t = snib__heap_min(&s->heap)) && snib__reached(now, t->at)) {
         struct snib__request *r =
             SNIB__CONTAINER(t, struct snib__request, timer);
-        if (in_vain(r, now)) {
+        if (blocking_in_vain(r, now)) {
             r->answer = SNIB__NOT_APPLIED;
-            answer_final(s, r);
+            blocking_answer_final(s, r);
         } else {
-            list_it(s, now, r);
+            blocking_list_it(s, now, r);
         }
     }
 }
 
-static void poll_all(struct snib__store *s, snib_instant now)
+static void blocking_poll_all(struct snib__store *s, snib_instant now)
 {
     for (uint32_t i = 0; i < s->buckets; i++) {
         SNIB__LIST_EACH (l, &s->bucket[i]) {
-            if (of_own(l)->verb == SNIB__ACQUIRE) {
-                poll_now(s, now, of_own(l));
+            if (blocking_of_own(l)->verb == SNIB__ACQUIRE) {
+                blocking_poll_now(s, now, blocking_of_own(l));
             }
         }
     }
 }
 
-static void notified(struct snib__store *s, snib_instant now)
+static void blocking_notified(struct snib__store *s, snib_instant now)
 {
     uint64_t ids[IDS_AT_ONCE][2];
     uint32_t n;
     do {
         n = s->ops->notified(s->instance, ids, IDS_AT_ONCE);
         if (n > IDS_AT_ONCE) {
-            poll_all(s, now);
+            blocking_poll_all(s, now);
             return;
         }
         for (uint32_t i = 0; i < n; i++) {
-            struct snib__request *r = find_acquire(s, ids[i]);
+            struct snib__request *r = blocking_find_acquire(s, ids[i]);
             if (r) {
-                poll_now(s, now, r);
+                blocking_poll_now(s, now, r);
             } else {
                 snib__out_ended(s->out, ids[i]);
             }
@@ -276,16 +278,16 @@ static void notified(struct snib__store *s, snib_instant now)
     } while (n == IDS_AT_ONCE);
 }
 
-static void input(struct snib__store *s, snib_instant now,
-                  const struct snib__input *in)
+static void blocking_input(struct snib__store *s, snib_instant now,
+                           const struct snib__input *in)
 {
     switch (in->kind) {
     case SNIB__IN_NOTIFIED:
-        notified(s, now);
-        tick(s, now);
+        blocking_notified(s, now);
+        blocking_tick(s, now);
         break;
     case SNIB__IN_TICK:
-        tick(s, now);
+        blocking_tick(s, now);
         break;
     case SNIB__IN_OPENED: /* there is no channel */
     case SNIB__IN_BYTES:
@@ -295,7 +297,7 @@ static void input(struct snib__store *s, snib_instant now,
     }
 }
 
-static snib_instant due(const struct snib__store *s)
+static snib_instant blocking_due(const struct snib__store *s)
 {
     return snib__heap_due(&s->heap);
 }
@@ -307,8 +309,8 @@ static snib_instant due(const struct snib__store *s)
  * it over. They are the ones that a lost bell can cost their grant, which
  * stands for a claim of min(lease, 3 s): so they look within a third of it
  * (H05), but not more often than each 50 ms. */
-static snib_duration poll_after(struct snib__store *s,
-                                const struct snib__request *r)
+static snib_duration blocking_poll_after(struct snib__store *s,
+                                         const struct snib__request *r)
 {
     int64_t cap = snib__ms(SNIB__POLL_CAP_MS).ns;
     int64_t floor = snib__ms(SNIB__POLL_FLOOR_MS).ns;
@@ -327,9 +329,10 @@ static snib_duration poll_after(struct snib__store *s,
 
 /* A CANCEL has its final answer, so its ACQUIRE gets one, too. Executed in
  * order, the ACQUIRE is back already. */
-static void end_acquire(struct snib__store *s, const struct snib__request *c)
+static void blocking_end_acquire(struct snib__store *s,
+                                 const struct snib__request *c)
 {
-    struct snib__request *r = find_acquire(s, c->id);
+    struct snib__request *r = blocking_find_acquire(s, c->id);
     bool cancelled = c->answer == SNIB__DONE;
     if (!r || (r->conn & LISTED)) {
         return;
@@ -338,25 +341,25 @@ static void end_acquire(struct snib__store *s, const struct snib__request *c)
     r->answer = cancelled ? SNIB__NO : SNIB__UNKNOWN;
     r->err = snib__fail_plain(r->reterr, cancelled ? SNIB_ERR_CANCELLED
                                                    : SNIB_ERR_UNKNOWN);
-    answer_final(s, r);
+    blocking_answer_final(s, r);
 }
 
 /* The library has got neither to this CANCEL nor to its ACQUIRE, of which no
  * copy can be anywhere else (whatever the core, which knows of servers, takes
  * for possible): so there is nothing to cancel, and no need to wait until
  * whoever is in the way lets the library write that down. */
-static bool cancels_nothing(struct snib__store *s,
-                            const struct snib__request *c)
+static bool blocking_cancels_nothing(struct snib__store *s,
+                                     const struct snib__request *c)
 {
-    struct snib__request *r = find_acquire(s, c->id);
+    struct snib__request *r = blocking_find_acquire(s, c->id);
     return c->verb == SNIB__CANCEL && c->answer == SNIB__PENDING && !c->token &&
            r && r->answer == SNIB__PENDING && !(r->conn & (LISTED | STANDS)) &&
            !r->resent;
 }
 
 /* A request that was refused for its own sake says nothing of the store. */
-static void remember(struct snib__store *s, snib_instant now,
-                     const struct snib__request *r)
+static void blocking_remember(struct snib__store *s, snib_instant now,
+                              const struct snib__request *r)
 {
     bool tells = r->answer == SNIB__PENDING || r->answer == SNIB__NOT_APPLIED ||
                  r->answer == SNIB__UNKNOWN;
@@ -383,8 +386,8 @@ static void remember(struct snib__store *s, snib_instant now,
                                                    : snib_err_text(err));
 }
 
-static void state(const struct snib__store *s, snib_instant now,
-                  struct snib__store_state *ret)
+static void blocking_state(const struct snib__store *s, snib_instant now,
+                           struct snib__store_state *ret)
 {
     snib_instant until = s->last.blocked && !s->owned ? s->last.heard : now;
     if (s->last.err &&
@@ -400,13 +403,13 @@ static void state(const struct snib__store *s, snib_instant now,
     memcpy(ret->text, s->last.text, sizeof ret->text);
 }
 
-static void come_back(struct snib__store *s, snib_instant now,
-                      struct snib__request *r)
+static void blocking_come_back(struct snib__store *s, snib_instant now,
+                               struct snib__request *r)
 {
     bool again = r->conn & AGAIN, ending = r->conn & ENDING;
     r->conn &= ENDING | STANDS;
-    remember(s, now, r);
-    if (cancels_nothing(s, r)) {
+    blocking_remember(s, now, r);
+    if (blocking_cancels_nothing(s, r)) {
         r->answer = SNIB__DONE;
         r->err = snib__ok(r->reterr);
     }
@@ -421,12 +424,12 @@ static void come_back(struct snib__store *s, snib_instant now,
     case SNIB__QUEUED:
         r->conn |= STANDS;
         if (again && !ending) {
-            list_it(s, now, r);
+            blocking_list_it(s, now, r);
             return;
         }
         if (!ending) {
             snib__heap_set(&s->heap, &r->timer,
-                           snib__after(now, poll_after(s, r)));
+                           snib__after(now, blocking_poll_after(s, r)));
         }
         snib__list_push(&s->out->answered, &r->link);
         return;
@@ -435,9 +438,9 @@ static void come_back(struct snib__store *s, snib_instant now,
     case SNIB__NOT_APPLIED:
     case SNIB__UNKNOWN:
         if (r->verb == SNIB__CANCEL) {
-            end_acquire(s, r);
+            blocking_end_acquire(s, r);
         }
-        answer_final(s, r);
+        blocking_answer_final(s, r);
         return;
     }
 }
@@ -452,7 +455,7 @@ void snib__blocking_done(struct snib__store *s, snib_instant now,
 {
     struct snib__link *l;
     while ((l = snib__list_pop(executed))) {
-        come_back(s, now, of_link(l));
+        blocking_come_back(s, now, blocking_of_link(l));
     }
 }
 
@@ -467,7 +470,7 @@ const struct snib__blocking_ops *snib__blocking_ops_of(struct snib__store *s,
     return s->ops;
 }
 
-static void free_store(struct snib__store *s)
+static void blocking_free_store(struct snib__store *s)
 {
     if (!s) {
         return;
@@ -475,8 +478,8 @@ static void free_store(struct snib__store *s)
     for (uint32_t i = 0; i < s->buckets; i++) {
         struct snib__link *l;
         while ((l = snib__list_pop(&s->bucket[i]))) {
-            snib__unlink(&of_own(l)->link);
-            of_own(l)->timer.index = 0;
+            snib__unlink(&blocking_of_own(l)->link);
+            blocking_of_own(l)->timer.index = 0;
         }
     }
     if (s->instance) {
@@ -506,23 +509,23 @@ snib_err snib__blocking_open(const struct snib__blocking_ops *ops,
     s->ops = ops;
     s->out = config->out;
     snib__rng_init(&s->rng, &config->seed);
-    if (!grow(s, FIRST_BUCKETS)) {
-        free_store(s);
+    if (!blocking_grow(s, FIRST_BUCKETS)) {
+        blocking_free_store(s);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     err = ops->open(config, &s->instance, reterr);
     if (err) {
         s->instance = NULL;
-        free_store(s);
+        blocking_free_store(s);
         return err;
     }
     *ret = s;
     return SNIB_ERR_OK;
 }
 
-static snib_err open_nameless(const struct snib__store_config *config,
-                              struct snib__store **ret,
-                              struct snib_error *reterr)
+static snib_err blocking_open_nameless(const struct snib__store_config *config,
+                                       struct snib__store **ret,
+                                       struct snib_error *reterr)
 {
     (void)config;
     *ret = NULL;
@@ -535,10 +538,10 @@ const struct snib__store_ops snib__blocking_store_ops = {
     .size = sizeof(struct snib__store_ops),
     .scheme = "",
     .caps = 0,
-    .open = open_nameless,
-    .start = start,
-    .input = input,
-    .due = due,
-    .state = state,
-    .free = free_store,
+    .open = blocking_open_nameless,
+    .start = blocking_start,
+    .input = blocking_input,
+    .due = blocking_due,
+    .state = blocking_state,
+    .free = blocking_free_store,
 };

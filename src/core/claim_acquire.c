@@ -12,7 +12,7 @@
 
 /* Those of one client share its request: it stands in the queue if one of them
  * wants that. A try wants neither. */
-static bool spins(const struct snib__acquisition *s)
+static bool claim_acquire_spins(const struct snib__acquisition *s)
 {
     return s->options.spin || s->options.try_only;
 }
@@ -22,27 +22,27 @@ void snib__claim_limits(struct snib__claim *t,
 {
     if (t->acquiring) {
         t->acquiring->rq.limit = snib__later(t->acquiring->rq.limit, s->limit);
-        t->acquiring->rq.spin = t->acquiring->rq.spin && spins(s);
+        t->acquiring->rq.spin = t->acquiring->rq.spin && claim_acquire_spins(s);
         t->acquiring->rq.once = t->acquiring->rq.once && s->options.try_only;
     }
 }
 
 /* It wants to know that it holds, not only that it was granted. */
-static bool strict(const struct snib__acquisition *s)
+static bool claim_acquire_strict(const struct snib__acquisition *s)
 {
     return s->options.fixed || s->options.confirm;
 }
 
 /* A party of a barrier is alone with its turn. */
-static bool is_party(const struct snib__claim *t)
+static bool claim_acquire_is_party(const struct snib__claim *t)
 {
     const struct snib__acquisition *s = snib__claim_first_waiting(t->local);
     return s && s->options.kind == SNIB_BARRIER;
 }
 
-static void write_about(struct snib__engine *e, snib_instant now,
-                        const struct snib__acquisition *s,
-                        struct snib__buf *out)
+static void claim_acquire_write_about(struct snib__engine *e, snib_instant now,
+                                      const struct snib__acquisition *s,
+                                      struct snib__buf *out)
 {
     struct snib__about about = e->self;
     /* A fixed lease may be exported at any moment, even by who is killed right
@@ -64,9 +64,9 @@ static void write_about(struct snib__engine *e, snib_instant now,
 
 /* The owner's other grant, which is not in the way of this one. False: it is
  * over by now. */
-static bool upgrade_of(struct snib__engine *e,
-                       const struct snib__acquisition *s,
-                       struct snib__request *rq)
+static bool claim_acquire_upgrade_of(struct snib__engine *e,
+                                     const struct snib__acquisition *s,
+                                     struct snib__request *rq)
 {
     const struct snib__acquisition *other =
         snib__engine_acquisition(e, s->options.upgrade_of);
@@ -115,7 +115,7 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
     rq->capacity = head->options.capacity;
     rq->rank = head->options.rank;
     rq->delay = head->options.delay;
-    if (head->options.upgrade_of && !upgrade_of(e, head, rq)) {
+    if (head->options.upgrade_of && !claim_acquire_upgrade_of(e, head, rq)) {
         snib__acquisition_refuse(e, head, SNIB_ERR_LOST, NULL);
         snib__claim_answered(e, t); /* it was not started */
         snib__claim_over(e, now, t);
@@ -139,11 +139,11 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
             SNIB__CONTAINER(l, struct snib__acquisition, link);
         rq->may_queue = rq->may_queue || !s->options.try_only;
         rq->once = rq->once && s->options.try_only;
-        rq->spin = rq->spin && spins(s);
+        rq->spin = rq->spin && claim_acquire_spins(s);
         rq->limit = snib__later(rq->limit, s->limit);
         s->ended = false;
     }
-    write_about(e, now, head, &t->acquiring->text);
+    claim_acquire_write_about(e, now, head, &t->acquiring->text);
     rq->text = snib__buf_text(&t->acquiring->text);
     rq->text_size = t->acquiring->text.failed /* no memory: nobody's name */
                         ? 0
@@ -156,11 +156,12 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
 /* A renewal must say that it is ours before anybody is served. Until then
  * deadline only says when to stop asking. Who only passes has had it, whatever
  * a renewal would say. */
-static void confirm_first(struct snib__engine *e, snib_instant now,
-                          struct snib__claim *t)
+static void claim_acquire_confirm_first(struct snib__engine *e,
+                                        snib_instant now, struct snib__claim *t)
 {
     struct snib__acquisition *s = snib__claim_first_waiting(t->local);
-    if (!strict(s) && snib__acquisition_had(e, now, s, t->token)) {
+    if (!claim_acquire_strict(s) &&
+        snib__acquisition_had(e, now, s, t->token)) {
         snib__claim_leave(e, now, t);
         return;
     }
@@ -174,16 +175,19 @@ static void confirm_first(struct snib__engine *e, snib_instant now,
 /* Serve the head, unless the grant must be confirmed first: its deadline is
  * not proven, or too near, or the taker insists (DESIGN 5, direct grant), or
  * somebody is said to have ended it before we heard of it. */
-static void serve_or_confirm(struct snib__engine *e, snib_instant now,
-                             struct snib__claim *t, snib_duration given)
+static void claim_acquire_serve_or_confirm(struct snib__engine *e,
+                                           snib_instant now,
+                                           struct snib__claim *t,
+                                           snib_duration given)
 {
     struct snib__acquisition *s = snib__claim_first_waiting(t->local);
     int64_t left = t->deadline.ns - now.ns;
     int64_t whole =
         s->options.lease.ns - snib__claim_allowance(s->options.lease).ns;
-    if (t->hinted || (strict(s) ? left < whole - s->options.lease.ns / 8
-                                : left < given.ns / 4)) {
-        confirm_first(e, now, t);
+    if (t->hinted ||
+        (claim_acquire_strict(s) ? left < whole - s->options.lease.ns / 8
+                                 : left < given.ns / 4)) {
+        claim_acquire_confirm_first(e, now, t);
         return;
     }
     t->lease = s->options.lease;
@@ -192,8 +196,9 @@ static void serve_or_confirm(struct snib__engine *e, snib_instant now,
     snib__claim_serve(e, now, t, s);
 }
 
-static void granted(struct snib__engine *e, snib_instant now,
-                    struct snib__claim *t, const struct snib__request *rq)
+static void claim_acquire_granted(struct snib__engine *e, snib_instant now,
+                                  struct snib__claim *t,
+                                  const struct snib__request *rq)
 {
     snib_duration given = rq->left;
     bool pushed = given.ns < rq->lease.ns;
@@ -236,9 +241,9 @@ static void granted(struct snib__engine *e, snib_instant now,
     } else if (!proven || snib__reached(now, t->deadline)) {
         /* No proven start (H03), or one too long ago: ask before use. */
         t->deadline = snib__after(now, given);
-        confirm_first(e, now, t);
+        claim_acquire_confirm_first(e, now, t);
     } else {
-        serve_or_confirm(e, now, t, given);
+        claim_acquire_serve_or_confirm(e, now, t, given);
     }
 }
 
@@ -284,9 +289,10 @@ void snib__claim_abandon(struct snib__engine *e, snib_instant now,
     snib__claim_over(e, now, t);
 }
 
-static void refuse_all(struct snib__engine *e, struct snib__claim *t,
-                       snib_err err, const struct snib_error *detail,
-                       bool tries_only)
+static void claim_acquire_refuse_all(struct snib__engine *e,
+                                     struct snib__claim *t, snib_err err,
+                                     const struct snib_error *detail,
+                                     bool tries_only)
 {
     SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
         struct snib__acquisition *s =
@@ -299,8 +305,8 @@ static void refuse_all(struct snib__engine *e, struct snib__claim *t,
 
 /* Another of its batch is refused: says nothing of this lock, so nothing to
  * others who wait for it here. */
-static void refuse_batch(struct snib__engine *e, struct snib__claim *t,
-                         uint32_t batch)
+static void claim_acquire_refuse_batch(struct snib__engine *e,
+                                       struct snib__claim *t, uint32_t batch)
 {
     SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
         struct snib__acquisition *s =
@@ -315,9 +321,10 @@ static void refuse_batch(struct snib__engine *e, struct snib__claim *t,
  * come with it end here, with why. Passing: what was in the way is no fault of
  * the store: only tries end with why, the others with TIMEOUT; the last of them
  * stays, if the request has a place in the queue, until that is cancelled. */
-static void refuse_late(struct snib__engine *e, snib_instant now,
-                        struct snib__claim *t, snib_err why,
-                        const struct snib_error *detail, bool passing)
+static void claim_acquire_refuse_late(struct snib__engine *e, snib_instant now,
+                                      struct snib__claim *t, snib_err why,
+                                      const struct snib_error *detail,
+                                      bool passing)
 {
     SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
         struct snib__acquisition *s =
@@ -340,22 +347,23 @@ static void refuse_late(struct snib__engine *e, snib_instant now,
 /* Others were inside the library until the limit. That is a moment's matter
  * most of the time, and if it has not lasted for longer, for this request and
  * for all others, it says nothing against the store. */
-static bool blocked_for_a_moment(const struct snib__engine *e, snib_instant now,
-                                 const struct snib__claim *t,
-                                 const struct snib__request *rq)
+static bool claim_acquire_blocked_for_a_moment(const struct snib__engine *e,
+                                               snib_instant now,
+                                               const struct snib__claim *t,
+                                               const struct snib__request *rq)
 {
     struct snib__store_state is;
     snib__engine_store_state(e, now, &is);
     return rq->blocked && is.reachable && !t->doubt &&
            snib__between(rq->asked, now).ns < SNIB__BLOCKED_NS &&
-           !(t->placed && is_party(t));
+           !(t->placed && claim_acquire_is_party(t));
 }
 
 /* The store said no: acquisitions whose limit has come end with TIMEOUT. Where a copy of
  * the request may come after it, or has left a place (a reader that spins and
  * wants to write), that is cancelled: the last one stays until it is. */
-static void late_refused(struct snib__engine *e, snib_instant now,
-                         struct snib__claim *t)
+static void claim_acquire_late_refused(struct snib__engine *e, snib_instant now,
+                                       struct snib__claim *t)
 {
     SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
         struct snib__acquisition *s =
@@ -376,13 +384,14 @@ static void late_refused(struct snib__engine *e, snib_instant now,
  * those before it surely have nothing. One that the store had in its queue has
  * nothing either; but a party, who is always the last one, may have been counted
  * since. */
-static void late_unanswered(struct snib__engine *e, snib_instant now,
-                            struct snib__claim *t,
-                            const struct snib__pending *q)
+static void claim_acquire_late_unanswered(struct snib__engine *e,
+                                          snib_instant now,
+                                          struct snib__claim *t,
+                                          const struct snib__pending *q)
 {
     struct snib_error late, plain;
     bool queued = t->state == SNIB__CLAIM_QUEUED;
-    bool placed = queued && !is_party(t);
+    bool placed = queued && !claim_acquire_is_party(t);
     snib_err nothing = snib__engine_late(e, now, SNIB_ERR_TIMEOUT, &plain);
     snib_err why = queued ? snib__engine_unsure(e, now, &late)
                           : snib__fail_plain(&late, SNIB_ERR_UNKNOWN);
@@ -413,11 +422,11 @@ static void late_unanswered(struct snib__engine *e, snib_instant now,
 
 /* The store does not take it any more, and had not granted it when it was last
  * heard of; since then a party may have been counted. */
-static snib_err not_applied(const struct snib__claim *t,
-                            struct snib__pending *q)
+static snib_err claim_acquire_not_applied(const struct snib__claim *t,
+                                          struct snib__pending *q)
 {
     snib_err err = q->rq.err ? q->rq.err : SNIB_ERR_STORE;
-    if (t->placed && is_party(t)) {
+    if (t->placed && claim_acquire_is_party(t)) {
         struct snib_error why = q->error;
         return snib__fail(&q->error, SNIB_ERR_UNKNOWN, "%s: %s",
                           snib_err_text(SNIB_ERR_UNKNOWN),
@@ -447,14 +456,14 @@ void snib__claim_acquire_answered(struct snib__engine *e, snib_instant now,
         assert(!"answered without an answer");
         return;
     case SNIB__DONE:
-        granted(e, now, t, rq);
+        claim_acquire_granted(e, now, t, rq);
         return;
     case SNIB__QUEUED:
         t->state = SNIB__CLAIM_QUEUED;
         t->placed = true;
         t->refusals = 0;
         snib__claim_arm(e, t);
-        refuse_all(e, t, SNIB_ERR_BUSY, NULL, true);
+        claim_acquire_refuse_all(e, t, SNIB_ERR_BUSY, NULL, true);
         if (snib__list_empty(&t->local->waiting)) {
             snib__claim_leave(e, now, t);
         }
@@ -462,16 +471,16 @@ void snib__claim_acquire_answered(struct snib__engine *e, snib_instant now,
     case SNIB__NO:
         if (rq->err && rq->err != SNIB_ERR_BUSY &&
             rq->err != SNIB_ERR_CANCELLED) { /* waiting would not help */
-            refuse_all(e, t, rq->err, &q->error, false);
+            claim_acquire_refuse_all(e, t, rq->err, &q->error, false);
         } else if (rq->batch && !rq->resent && rq->err == SNIB_ERR_CANCELLED) {
-            refuse_batch(e, t, rq->batch);
+            claim_acquire_refuse_batch(e, t, rq->batch);
         } else if (!rq->may_queue) { /* CANCELLED: had it, ended by force */
-            refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);
+            claim_acquire_refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);
         }
         t->copies = t->copies || rq->resent;
-        late_refused(e, now, t);
+        claim_acquire_late_refused(e, now, t);
         if (rq->may_queue && ++t->refusals > REFUSALS_MAX) {
-            refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
+            claim_acquire_refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
         }
         snib__claim_answered(e, t);
         if (t->copies) { /* one may come after this no, and be let in (H12) */
@@ -489,18 +498,21 @@ void snib__claim_acquire_answered(struct snib__engine *e, snib_instant now,
     case SNIB__NOT_APPLIED:
         if (e->cfg.blocking && snib__reached(now, rq->patience)) {
             /* It was patient for those who waited when it began only. */
-            snib_err late = t->placed && is_party(t) ? not_applied(t, q)
-                            : rq->err                ? rq->err
-                                                     : SNIB_ERR_STORE;
-            refuse_late(e, now, t, late, &q->error,
-                        blocked_for_a_moment(e, now, t, rq));
+            snib_err late = t->placed && claim_acquire_is_party(t)
+                                ? claim_acquire_not_applied(t, q)
+                            : rq->err ? rq->err
+                                      : SNIB_ERR_STORE;
+            claim_acquire_refuse_late(
+                e, now, t, late, &q->error,
+                claim_acquire_blocked_for_a_moment(e, now, t, rq));
             if (snib__claim_first_waiting(t->local)) {
                 rq->placed = t->placed;
                 snib__pending_start(e, q);
                 return;
             }
         }
-        refuse_all(e, t, not_applied(t, q), &q->error, false);
+        claim_acquire_refuse_all(e, t, claim_acquire_not_applied(t, q),
+                                 &q->error, false);
         snib__claim_answered(e, t);
         if (t->doubt || t->prior || t->placed) {
             t->doubt = true;
@@ -510,7 +522,7 @@ void snib__claim_acquire_answered(struct snib__engine *e, snib_instant now,
         }
         return;
     case SNIB__UNKNOWN:
-        late_unanswered(e, now, t, q);
+        claim_acquire_late_unanswered(e, now, t, q);
         t->doubt = t->copies = true;
         rq->resent = true;
         if (snib__claim_first_waiting(t->local)) {

@@ -58,7 +58,7 @@ void snib__claim_start_end(struct snib__engine *e, snib_instant now,
 }
 
 /* A writer that reads besides must not let another owner write meanwhile. */
-static bool has_upgrade_of(const struct snib__local_lock *local)
+static bool claim_leave_has_upgrade_of(const struct snib__local_lock *local)
 {
     SNIB__LIST_EACH (l, &local->own_claims) {
         const struct snib__claim *t =
@@ -71,8 +71,10 @@ static bool has_upgrade_of(const struct snib__local_lock *local)
 }
 
 /* P7: what one local turn may do. */
-static bool may_pass(const struct snib__engine *e, const struct snib__claim *t,
-                     const struct snib__acquisition *to, snib_instant now)
+static bool claim_leave_may_pass(const struct snib__engine *e,
+                                 const struct snib__claim *t,
+                                 const struct snib__acquisition *to,
+                                 snib_instant now)
 {
     const struct snib__acquisition *from = t->holder;
     snib_duration left = snib__between(now, t->deadline);
@@ -84,7 +86,7 @@ static bool may_pass(const struct snib__engine *e, const struct snib__claim *t,
            !from->options.no_hand_over && !from->options.fixed &&
            !to->options.no_hand_over && !to->options.fixed &&
            to->options.lease.ns == t->lease.ns && snib__claim_fits(t, to) &&
-           !has_upgrade_of(t->local) &&
+           !claim_leave_has_upgrade_of(t->local) &&
            !snib__cycles_waits(e,
                                from->owner); /* it told others: it holds this */
 }
@@ -94,7 +96,7 @@ bool snib__claim_release(struct snib__engine *e, snib_instant now,
 {
     struct snib__acquisition *s = t->holder,
                              *next = snib__claim_first_waiting(t->local);
-    bool pass = next && may_pass(e, t, next, now);
+    bool pass = next && claim_leave_may_pass(e, t, next, now);
     t->want_renew = false;
     if (next && pass) {
         t->holder = NULL;

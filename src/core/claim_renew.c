@@ -45,19 +45,19 @@ void snib__claim_lose(struct snib__engine *e, snib_instant now,
     }
 }
 
-static bool held(const struct snib__claim *t)
+static bool claim_renew_held(const struct snib__claim *t)
 {
     return t->state == SNIB__CLAIM_HELD || t->state == SNIB__CLAIM_RISK;
 }
 
-static bool is_fixed(const struct snib__claim *t)
+static bool claim_renew_is_fixed(const struct snib__claim *t)
 {
     return t->holder && t->holder->options.fixed;
 }
 
 /* After so long a renewal that is not answered counts as one that fails. */
-static snib_duration silence(const struct snib__engine *e,
-                             const struct snib__claim *t)
+static snib_duration claim_renew_silence(const struct snib__engine *e,
+                                         const struct snib__claim *t)
 {
     int64_t ns = t->lease.ns / 6;
     return (snib_duration){ns < e->cfg.request.ns ? ns : e->cfg.request.ns};
@@ -74,7 +74,9 @@ void snib__claim_renew(struct snib__engine *e, snib_instant now,
     t->renewing = q;
     t->most = t->lease.ns > t->most.ns ? t->lease : t->most;
     t->stale = false;
-    t->renew_at = held(t) ? snib__after(now, silence(e, t)) : SNIB__NEVER;
+    t->renew_at = claim_renew_held(t)
+                      ? snib__after(now, claim_renew_silence(e, t))
+                      : SNIB__NEVER;
     q->claim = t;
     q->rq.id[0] = t->id[0];
     q->rq.id[1] = t->id[1];
@@ -84,14 +86,14 @@ void snib__claim_renew(struct snib__engine *e, snib_instant now,
     q->rq.background = true;
     /* One that stood still may have less left at the store than it knows: at
      * risk it is renewed, fixed or not. */
-    q->rq.only_asks =
-        t->state == SNIB__CLAIM_HELD && is_fixed(t) && !t->want_renew;
+    q->rq.only_asks = t->state == SNIB__CLAIM_HELD && claim_renew_is_fixed(t) &&
+                      !t->want_renew;
     q->rq.listen = e->out.listens;
     q->rq.limit = t->aggressive ? snib__after(now, e->cfg.request)
                                 : snib__later(t->deadline, now);
     e->counts.renewals++;
     snib__pending_start(e, q);
-    if (held(t)) {
+    if (claim_renew_held(t)) {
         snib__claim_arm(e, t);
     }
 }
@@ -104,14 +106,14 @@ void snib__claim_hint(struct snib__engine *e, snib_instant now,
     t->hinted = true;
     if (t->renewing) {
         t->stale = true;
-    } else if (held(t) && (e->pushes || !is_fixed(t))) {
+    } else if (claim_renew_held(t) && (e->pushes || !claim_renew_is_fixed(t))) {
         snib__claim_renew(e, now, t);
     }
 }
 
 /* A fixed lease stands, or stood when that was asked. */
-static void stands(struct snib__engine *e, snib_instant now,
-                   struct snib__claim *t)
+static void claim_renew_stands(struct snib__engine *e, snib_instant now,
+                               struct snib__claim *t)
 {
     t->hinted = t->hinted && t->stale;
     t->renew_at = SNIB__NEVER;
@@ -126,8 +128,9 @@ static void stands(struct snib__engine *e, snib_instant now,
 }
 
 /* It was not ours for sure, and stands: who waits first takes it. */
-static void confirmed(struct snib__engine *e, snib_instant now,
-                      struct snib__claim *t, const struct snib__request *rq)
+static void claim_renew_confirmed(struct snib__engine *e, snib_instant now,
+                                  struct snib__claim *t,
+                                  const struct snib__request *rq)
 {
     struct snib__acquisition *s = snib__claim_first_waiting(t->local);
     /* What stands may be left to end by itself: no longer than asked for. */
@@ -158,8 +161,9 @@ static void confirmed(struct snib__engine *e, snib_instant now,
 }
 
 /* Who has it now may not be who it was renewed for. */
-static void renewed(struct snib__engine *e, snib_instant now,
-                    struct snib__claim *t, const struct snib__request *rq)
+static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
+                                struct snib__claim *t,
+                                const struct snib__request *rq)
 {
     bool confirms = t->state == SNIB__CLAIM_CONFIRM;
     struct snib__acquisition *taker =
@@ -177,7 +181,7 @@ static void renewed(struct snib__engine *e, snib_instant now,
         return;
     }
     if (confirms) {
-        confirmed(e, now, t, rq);
+        claim_renew_confirmed(e, now, t, rq);
         return;
     }
     if (snib__claim_check(e, now, t)) {
@@ -199,7 +203,7 @@ static void renewed(struct snib__engine *e, snib_instant now,
         t->holder->err = SNIB_ERR_OK;
         snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
     }
-    if (t->hinted && !t->renewing && (e->pushes || !is_fixed(t))) {
+    if (t->hinted && !t->renewing && (e->pushes || !claim_renew_is_fixed(t))) {
         snib__claim_renew(e, now, t);
     }
     snib__claim_arm(e, t);
@@ -222,10 +226,10 @@ void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
         return;
     }
     t->renewing = NULL;
-    if (rq->answer == SNIB__DONE && rq->only_asks && held(t)) {
-        stands(e, now, t);
+    if (rq->answer == SNIB__DONE && rq->only_asks && claim_renew_held(t)) {
+        claim_renew_stands(e, now, t);
     } else if (rq->answer == SNIB__DONE) {
-        renewed(e, now, t, rq);
+        claim_renew_renewed(e, now, t, rq);
     } else if (t->adopter && rq->answer == SNIB__NO) {
         snib__claim_adopt_failed(e, now, t, SNIB_ERR_LOST, &q->error);
     } else if (t->adopter) { /* as any renewal that was asked for: once */

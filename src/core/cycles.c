@@ -71,8 +71,8 @@ void snib__cycles_free(struct snib__engine *e)
 
 /* -- what an owner holds ------------------------------------------------------- */
 
-static const struct snib__claim *grant_of(const struct snib__link *l,
-                                          uint64_t owner)
+static const struct snib__claim *cycles_grant_of(const struct snib__link *l,
+                                                 uint64_t owner)
 {
     const struct snib__acquisition *s =
         SNIB__CONTAINER(l, struct snib__acquisition, by_owner);
@@ -86,7 +86,7 @@ static const struct snib__claim *grant_of(const struct snib__link *l,
 bool snib__cycles_holds(const struct snib__engine *e, uint64_t owner)
 {
     SNIB__LIST_EACH (l, &e->owners[owner % SNIB__OWNERS]) {
-        if (grant_of(l, owner)) {
+        if (cycles_grant_of(l, owner)) {
             return true;
         }
     }
@@ -106,8 +106,8 @@ bool snib__cycles_waits(const struct snib__engine *e, uint64_t owner)
 
 /* Does its owner wait for something else, by a request that does not say what
  * the owner holds? It began to when it held nothing. */
-static bool waits_besides(const struct snib__engine *e,
-                          const struct snib__acquisition *s)
+static bool cycles_waits_besides(const struct snib__engine *e,
+                                 const struct snib__acquisition *s)
 {
     SNIB__LIST_EACH (l, &e->owners[s->owner % SNIB__OWNERS]) {
         const struct snib__acquisition *other =
@@ -131,11 +131,11 @@ void snib__cycles_about(const struct snib__engine *e,
 {
     about->owner = (int64_t)(s->owner & ~SNIB__OWNER_FREE);
     if (!e->cfg.deadlocks || !s->local->parent || s->options.try_only ||
-        waits_besides(e, s)) {
+        cycles_waits_besides(e, s)) {
         return;
     }
     SNIB__LIST_EACH (l, &e->owners[s->owner % SNIB__OWNERS]) {
-        const struct snib__claim *t = grant_of(l, s->owner);
+        const struct snib__claim *t = cycles_grant_of(l, s->owner);
         if (t && about->held_count < SNIB__ABOUT_HELD) {
             about->held[about->held_count++] = t->id[0];
         }
@@ -151,7 +151,7 @@ void snib__cycles_about(const struct snib__engine *e,
 /* -- when --------------------------------------------------------------------- */
 
 /* Clients that began together should not look together. */
-static snib_duration apart(const struct snib__engine *e, int64_t ms)
+static snib_duration cycles_apart(const struct snib__engine *e, int64_t ms)
 {
     return snib__ms(ms + (int64_t)(e->client[0] % (uint64_t)(ms / 4)));
 }
@@ -220,7 +220,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *w,
 }
 
 /* The error is one line: what is not plain text is shown as '?'. */
-static void say_name(struct words *w, const struct snib__wait *wait)
+static void cycles_say_name(struct words *w, const struct snib__wait *wait)
 {
     enum { MOST = 40 };
     const uint8_t *p = wait->name;
@@ -236,8 +236,8 @@ static void say_name(struct words *w, const struct snib__wait *wait)
     say(w, "'%s%s'", text, wait->name_size > MOST ? "..." : "");
 }
 
-static void say_who(struct words *w, const struct snib__wait *wait,
-                    const struct snib__wait *me)
+static void cycles_say_who(struct words *w, const struct snib__wait *wait,
+                           const struct snib__wait *me)
 {
     char host[33];
     size_t n = 0;
@@ -256,8 +256,8 @@ static void say_who(struct words *w, const struct snib__wait *wait,
 
 /* "this waits for 'a' held by h/1 owner 2; h/1 owner 2 waits for 'b' held by
  * this". What does not fit is counted: whole sentences or none of them. */
-static void tell_cycle(const struct snib__waits *g, uint32_t me,
-                       struct snib_error *error)
+static void cycles_tell_cycle(const struct snib__waits *g, uint32_t me,
+                              struct snib_error *error)
 {
     uint32_t cycle[SHOWN_MAX];
     uint32_t length = snib__waits_cycle(g, me, true, cycle, SHOWN_MAX);
@@ -273,14 +273,14 @@ static void tell_cycle(const struct snib__waits *g, uint32_t me,
                                                         : cycle[0];
         const struct snib__wait *a = &g->waits[cycle[i]];
         say(&w, "%s", i ? "; " : "");
-        say_who(&w, a, &g->waits[me]);
+        cycles_say_who(&w, a, &g->waits[me]);
         say(&w, " waits for ");
-        say_name(&w, a);
+        cycles_say_name(&w, a);
         if (next != SNIB__WAIT_NONE) {
             const struct snib__edge *e =
                 snib__waits_edge(g, cycle[i], next, true);
             say(&w, " %s ", e && e->queue ? "behind" : "held by");
-            say_who(&w, &g->waits[next], &g->waits[me]);
+            cycles_say_who(&w, &g->waits[next], &g->waits[me]);
         }
         if (w.used + 1 >= w.size) {
             w.used = whole;
@@ -298,8 +298,9 @@ static void tell_cycle(const struct snib__waits *g, uint32_t me,
 }
 
 /* The wait s in this look. True: it is refused. */
-static bool judge(struct snib__engine *e, snib_instant now,
-                  const struct snib__waits *g, struct snib__acquisition *s)
+static bool cycles_judge(struct snib__engine *e, snib_instant now,
+                         const struct snib__waits *g,
+                         struct snib__acquisition *s)
 {
     const struct snib__claim *t = s->local->claim;
     s->scan_at = now; /* with the client's next look */
@@ -327,7 +328,7 @@ static bool judge(struct snib__engine *e, snib_instant now,
         return false;
     }
     struct snib_error error;
-    tell_cycle(g, me, &error);
+    cycles_tell_cycle(g, me, &error);
     snib__engine_log(e, SNIB_LOG_WARN, "%s", error.text);
     snib__acquisition_deadlock(e, now, s, &error);
     return true;
@@ -336,7 +337,7 @@ static bool judge(struct snib__engine *e, snib_instant now,
 /* When to look again, but for a proof. Before the first look there was none: as
  * if it had taken no time. A look that was cut off, or never went
  * out, has cost the server nothing that would have to be made good. */
-static void rest(struct snib__engine *e, snib_instant now)
+static void cycles_rest(struct snib__engine *e, snib_instant now)
 {
     struct snib__cycles *c = &e->cycles;
     int64_t all = now.ns - c->asked.ns;
@@ -344,7 +345,7 @@ static void rest(struct snib__engine *e, snib_instant now)
     int64_t rested = all > took ? all - took : 0;
     bool cost = !c->direct.err || (c->direct.answer == SNIB__UNKNOWN &&
                                    snib__reached(now, c->direct.limit));
-    c->again = snib__after(now, apart(e, EVERY_MS));
+    c->again = snib__after(now, cycles_apart(e, EVERY_MS));
     if (cost) {
         int64_t before = c->took.ns;
         c->took.ns = took;
@@ -363,7 +364,7 @@ void snib__cycles_answer(struct snib__engine *e, snib_instant now,
     struct snib__waits *g = NULL;
     c->acquiring = false;
     c->asked = snib__later(c->asked, sent); /* it may have had no line */
-    rest(e, now);
+    cycles_rest(e, now);
     if (c->direct.err) {
         snib__engine_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",
                          c->direct.error.text);
@@ -379,7 +380,7 @@ void snib__cycles_answer(struct snib__engine *e, snib_instant now,
             continue;
         }
         if (g) {
-            (void)judge(e, now, g, s);
+            (void)cycles_judge(e, now, g, s);
         } else {
             s->scan_at = c->again;
         }

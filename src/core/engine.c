@@ -28,8 +28,8 @@ void snib__engine_log(struct snib__engine *e, int level, const char *fmt, ...)
 
 /* -- the step ------------------------------------------------------------------ */
 
-static void take_answer(struct snib__engine *e, snib_instant now,
-                        struct snib__request *rq)
+static void engine_take_answer(struct snib__engine *e, snib_instant now,
+                               struct snib__request *rq)
 {
     struct snib__pending *q = rq->user;
     if (rq->answer != SNIB__QUEUED) {
@@ -65,7 +65,8 @@ void snib__engine_settle(struct snib__engine *e, snib_instant now)
         }
         struct snib__link *l = snib__list_pop(&e->out.answered);
         if (l) {
-            take_answer(e, now, SNIB__CONTAINER(l, struct snib__request, link));
+            engine_take_answer(e, now,
+                               SNIB__CONTAINER(l, struct snib__request, link));
         } else if (snib__list_empty(&e->chain)) {
             break;
         }
@@ -75,25 +76,25 @@ void snib__engine_settle(struct snib__engine *e, snib_instant now)
 
 /* -- grants that were ended, or are at risk ----------------------------------- */
 
-static bool is_about(const struct snib__claim *t, const uint64_t id[2])
+static bool engine_is_about(const struct snib__claim *t, const uint64_t id[2])
 {
     return t && t->id[0] == id[0] && t->id[1] == id[1];
 }
 
 /* A grant of this id that is held, or whose answer is still on its way. */
-static struct snib__claim *claim_of(const struct snib__engine *e,
-                                    const uint64_t id[2])
+static struct snib__claim *engine_claim_of(const struct snib__engine *e,
+                                           const uint64_t id[2])
 {
     SNIB__LIST_EACH (l, &e->held) {
         struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        if (is_about(t, id)) {
+        if (engine_is_about(t, id)) {
             return t;
         }
     }
     SNIB__LIST_EACH (l, &e->busy) {
         struct snib__claim *t =
             SNIB__CONTAINER(l, struct snib__pending, idle)->claim;
-        if (is_about(t, id)) {
+        if (engine_is_about(t, id)) {
             return t;
         }
     }
@@ -102,7 +103,7 @@ static struct snib__claim *claim_of(const struct snib__engine *e,
 
 /* The store cannot send renewals that were started, and says why: they are at
  * risk now, not when their deadline has come. */
-static void tell_stuck(struct snib__engine *e)
+static void engine_tell_stuck(struct snib__engine *e)
 {
     if (!e->out.stuck) {
         return;
@@ -120,7 +121,7 @@ static void tell_stuck(struct snib__engine *e)
 }
 
 /* Somebody may have ended these grants: their next renewal, now, tells. */
-static void ask_ended(struct snib__engine *e, snib_instant now)
+static void engine_ask_ended(struct snib__engine *e, snib_instant now)
 {
     if (e->out.missed) { /* in batches: they are one chain */
         SNIB__LIST_EACH_SAFE (l, next, &e->held) {
@@ -130,7 +131,7 @@ static void ask_ended(struct snib__engine *e, snib_instant now)
         e->out.missed = false;
     }
     for (uint32_t i = 0; i < e->out.ended_count; i++) {
-        struct snib__claim *t = claim_of(e, e->out.ended[i]);
+        struct snib__claim *t = engine_claim_of(e, e->out.ended[i]);
         if (t) {
             snib__claim_hint(e, now, t);
         }
@@ -139,7 +140,7 @@ static void ask_ended(struct snib__engine *e, snib_instant now)
 }
 
 /* Since when something has been held without a break; NEVER: nothing is. */
-static snib_instant held_since(const struct snib__engine *e)
+static snib_instant engine_held_since(const struct snib__engine *e)
 {
     struct snib__link *l = snib__list_first(&e->held);
     return l ? SNIB__CONTAINER(l, struct snib__claim, held)->granted
@@ -148,19 +149,19 @@ static snib_instant held_since(const struct snib__engine *e)
 
 /* When a client begins to listen for forced releases, if it has not waited for
  * anything, and listens anyway. Short sections pay nothing for it. */
-static snib_instant listen_due(const struct snib__engine *e)
+static snib_instant engine_listen_due(const struct snib__engine *e)
 {
-    snib_instant since = held_since(e);
+    snib_instant since = engine_held_since(e);
     if (!e->pushes || e->out.listens || since.ns == SNIB__NEVER.ns) {
         return SNIB__NEVER;
     }
     return snib__after(since, snib__ms(SNIB__LISTEN_MS));
 }
 
-static void listen_from_now(struct snib__engine *e, snib_instant now)
+static void engine_listen_from_now(struct snib__engine *e, snib_instant now)
 {
     static const struct snib__input tick = {.kind = SNIB__IN_TICK};
-    if (!snib__reached(now, listen_due(e))) {
+    if (!snib__reached(now, engine_listen_due(e))) {
         return;
     }
     e->out.listens = true;
@@ -181,8 +182,8 @@ void snib__engine_input(struct snib__engine *e, snib_instant now,
                         const struct snib__input *in)
 {
     e->ops->input(e->store, now, in);
-    ask_ended(e, now);
-    tell_stuck(e);
+    engine_ask_ended(e, now);
+    engine_tell_stuck(e);
     snib__engine_settle(e, now);
 }
 
@@ -203,7 +204,7 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
     snib__engine_settle(e, now);
     if (snib__reached(now, e->ops->due(e->store))) {
         e->ops->input(e->store, now, &tick);
-        tell_stuck(e);
+        engine_tell_stuck(e);
         snib__engine_settle(e, now);
     }
     while ((t = snib__heap_min(&e->acquisitions)) &&
@@ -212,13 +213,14 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
             e, now, SNIB__CONTAINER(t, struct snib__acquisition, timer));
     }
     snib__engine_settle(e, now);
-    listen_from_now(e, now);
+    engine_listen_from_now(e, now);
     snib__cycles_tick(e, now);
 }
 
 snib_instant snib__engine_due(const struct snib__engine *e)
 {
-    snib_instant store = snib__sooner(e->ops->due(e->store), listen_due(e));
+    snib_instant store =
+        snib__sooner(e->ops->due(e->store), engine_listen_due(e));
     return snib__sooner(snib__sooner(store, snib__cycles_due(e)),
                         snib__sooner(snib__heap_due(&e->claims),
                                      snib__heap_due(&e->acquisitions)));

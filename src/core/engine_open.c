@@ -16,9 +16,9 @@
  * texts are far below. */
 enum { OUT_LIMIT = 64 << 20 };
 
-static snib_err open_store(struct snib__engine *e,
-                           const struct snib__engine_config *cfg,
-                           struct snib_error *reterr)
+static snib_err engine_open_store(struct snib__engine *e,
+                                  const struct snib__engine_config *cfg,
+                                  struct snib_error *reterr)
 {
     struct snib__store_config sc = {.url = cfg->url,
                                     .out = &e->out,
@@ -86,7 +86,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     if (err) {
         snib__fail_plain(reterr, err);
     } else {
-        err = open_store(e, cfg, reterr);
+        err = engine_open_store(e, cfg, reterr);
     }
     if (err) {
         snib__engine_free(e);

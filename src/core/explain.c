@@ -18,7 +18,7 @@
 /* Bytes of the text that a forced release leaves at the store, NUL included. */
 enum { FORCE_MAX = 1000 };
 
-static void one_line(char *text)
+static void explain_one_line(char *text)
 {
     for (; *text; text++) {
         if ((unsigned char)*text < 0x20 || *text == 0x7f) {
@@ -34,7 +34,7 @@ void snib__acquisition_trouble(struct snib__acquisition *s, const char *text)
     }
     char *copy = snib__strdup(text);
     if (copy) { /* else what was known before, or nothing, is said */
-        one_line(copy);
+        explain_one_line(copy);
         snib__free(s->trouble);
         s->trouble = copy;
     }
@@ -49,7 +49,7 @@ void snib__acquisition_recovered(struct snib__acquisition *s)
 }
 
 /* What a cut has left of a character of UTF-8 goes, too. */
-static void drop_half(char *text)
+static void explain_drop_half(char *text)
 {
     size_t n = strlen(text), tail = 0;
     while (tail < n && tail < 4 &&
@@ -76,9 +76,9 @@ void snib__explain_force(const struct snib__about *by, const char *reason,
                  *by->user ? by->user : "somebody", *by->host ? " on " : "",
                  by->host, reason && *reason ? ": " : "", reason ? reason : "");
     if (n >= (int)sizeof text) {
-        drop_half(text);
+        explain_drop_half(text);
     }
-    one_line(text);
+    explain_one_line(text);
     snib__buf_puts(out, text);
 }
 
@@ -86,13 +86,13 @@ void snib__explain_revoked(struct snib_error *e)
 {
     const char *word = snib_cause_text(SNIB_CAUSE_REVOKED);
     e->code = SNIB_ERR_LOST;
-    one_line(e->text);
+    explain_one_line(e->text);
     if (strncmp(e->text, word, strlen(word))) {
         snprintf(e->text, sizeof e->text, "%s", word);
     }
 }
 
-static const char *risk_text(snib_cause why)
+static const char *explain_risk_text(snib_cause why)
 {
     return why == SNIB_CAUSE_PAUSED
                ? "this process or machine stood still, or its clock was set; "
@@ -102,7 +102,8 @@ static const char *risk_text(snib_cause why)
 
 /* The cause's word first. What a renewal was refused with before matters where
  * it is the cause; a text of a forced release begins with its word. */
-static void loss_text(snib_cause why, const char *more, char *ret, size_t size)
+static void explain_loss_text(snib_cause why, const char *more, char *ret,
+                              size_t size)
 {
     const char *word = snib_cause_text(why), *text = "";
     switch (why) {
@@ -146,11 +147,12 @@ void snib__engine_explain(struct snib__engine *e, snib_instant now,
     case SNIB_RELEASED:
         break;
     case SNIB_AT_RISK:
-        snprintf(ret, size, "%s", *more ? more : risk_text(status.cause));
+        snprintf(ret, size, "%s",
+                 *more ? more : explain_risk_text(status.cause));
         break;
     case SNIB_LOST:
-        loss_text(status.cause, more, ret, size);
+        explain_loss_text(status.cause, more, ret, size);
         break;
     }
-    drop_half(ret);
+    explain_drop_half(ret);
 }

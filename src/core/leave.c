@@ -54,14 +54,14 @@ bool snib__acquisition_stay(struct snib__engine *e, snib_instant now,
     return true;
 }
 
-static snib_err outcome_of_left(const struct snib__acquisition *s,
-                                bool confirmed)
+static snib_err leave_outcome_of_left(const struct snib__acquisition *s,
+                                      bool confirmed)
 {
     return s->unsure && !confirmed ? SNIB_ERR_UNKNOWN : s->err;
 }
 
 /* It waits for its turn's end no more; others may. */
-static void stays_no_longer(struct snib__acquisition *s)
+static void leave_stays_no_longer(struct snib__acquisition *s)
 {
     struct snib__claim *t = s->local->claim;
     if (t && t->ender == s) {
@@ -77,10 +77,10 @@ void snib__acquisition_left(struct snib__engine *e, struct snib__acquisition *s,
                             bool confirmed)
 {
     assert(s->state == SNIB__ACQ_LEAVING);
-    stays_no_longer(s);
+    leave_stays_no_longer(s);
     snib__heap_remove(&e->acquisitions, &s->timer);
     s->state = SNIB__ACQ_REFUSED;
-    snib__acquisition_explain(s, outcome_of_left(s, confirmed), NULL);
+    snib__acquisition_explain(s, leave_outcome_of_left(s, confirmed), NULL);
     snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
 }
 
@@ -91,7 +91,7 @@ bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
         (s->state != SNIB__ACQ_LEAVING && s->state != SNIB__ACQ_WAITING)) {
         return false;
     }
-    stays_no_longer(s);
+    leave_stays_no_longer(s);
     snib__unlink(&s->link);
     snib__unlink(&s->nested);
     snib__heap_remove(&e->acquisitions, &s->timer);
@@ -113,9 +113,9 @@ bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
  * the store has said "queued", it surely has nothing; but a party may have been
  * counted since. One that adopts has a renewal under way, which may yet extend
  * the grant. */
-static snib_err outcome_of_leaving(const struct snib__local_lock *local,
-                                   const struct snib__acquisition *s,
-                                   snib_err why)
+static snib_err leave_outcome_of_leaving(const struct snib__local_lock *local,
+                                         const struct snib__acquisition *s,
+                                         snib_err why)
 {
     const struct snib__claim *t = local->claim;
     if (t && t->adopter == s) {
@@ -131,9 +131,9 @@ static snib_err outcome_of_leaving(const struct snib__local_lock *local,
     return why;
 }
 
-static void left(struct snib__engine *e, snib_instant now,
-                 struct snib__local_lock *local,
-                 const struct snib__acquisition *s)
+static void leave_left(struct snib__engine *e, snib_instant now,
+                       struct snib__local_lock *local,
+                       const struct snib__acquisition *s)
 {
     if (local->claim &&
         (snib__list_empty(&local->waiting) || local->claim->adopter == s)) {
@@ -146,8 +146,8 @@ snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
 {
     snib_err outcome;
     if (s->state == SNIB__ACQ_LEAVING) {
-        outcome = outcome_of_left(s, false);
-        stays_no_longer(s);
+        outcome = leave_outcome_of_left(s, false);
+        leave_stays_no_longer(s);
         snib__acquisition_free(e, s);
         return outcome;
     }
@@ -156,8 +156,8 @@ snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
     }
     struct snib__local_lock *local = s->local;
     snib__unlink(&s->link);
-    outcome = outcome_of_leaving(local, s, why);
-    left(e, now, local, s);
+    outcome = leave_outcome_of_leaving(local, s, why);
+    leave_left(e, now, local, s);
     snib__acquisition_free(e, s);
     snib__engine_settle(e, now);
     return outcome;
@@ -174,12 +174,13 @@ bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
 
 /* The limit of an acquisition that waits. Behind another owner of this client the store
  * is not what it waits for. */
-static snib_err outcome_of_limit(const struct snib__engine *e, snib_instant now,
-                                 const struct snib__acquisition *s,
-                                 snib_err why, struct snib_error *ret)
+static snib_err leave_outcome_of_limit(const struct snib__engine *e,
+                                       snib_instant now,
+                                       const struct snib__acquisition *s,
+                                       snib_err why, struct snib_error *ret)
 {
     const struct snib__claim *t = s->local->claim;
-    snib_err outcome = outcome_of_leaving(s->local, s, why);
+    snib_err outcome = leave_outcome_of_leaving(s->local, s, why);
     if (outcome == SNIB_ERR_UNKNOWN && t && t->acquiring &&
         t->acquiring->rq.misread) {
         return snib__fail(ret, outcome, "%s", t->acquiring->error.text);
@@ -197,7 +198,7 @@ static snib_err outcome_of_limit(const struct snib__engine *e, snib_instant now,
 /* The last one that waits for a turn which is not granted yet takes what that
  * has asked for along; what is told of it can be confirmed. So can the end of a
  * grant that is given back, since it did not fit who waited first. */
-static bool takes_along(const struct snib__acquisition *s)
+static bool leave_takes_along(const struct snib__acquisition *s)
 {
     const struct snib__claim *t = s->local->claim;
     if (!t || t->adopter == s) {
@@ -214,9 +215,9 @@ static bool takes_along(const struct snib__acquisition *s)
 
 /* What s, which is off its local lock's list, is told of its giving up; OK: it stays
  * for the store's word, or has passed. */
-static snib_err outcome_or_stay(struct snib__engine *e, snib_instant now,
-                                struct snib__acquisition *s, snib_err why,
-                                struct snib_error *ret)
+static snib_err leave_outcome_or_stay(struct snib__engine *e, snib_instant now,
+                                      struct snib__acquisition *s, snib_err why,
+                                      struct snib_error *ret)
 {
     const struct snib__claim *t = s->local->claim;
     if (t && t->state == SNIB__CLAIM_CONFIRM && !t->adopter &&
@@ -224,12 +225,12 @@ static snib_err outcome_or_stay(struct snib__engine *e, snib_instant now,
         return SNIB_ERR_OK;
     }
     bool late = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_BUSY;
-    snib_err outcome = late ? outcome_of_limit(e, now, s, why, ret)
-                            : outcome_of_leaving(s->local, s, why);
+    snib_err outcome = late ? leave_outcome_of_limit(e, now, s, why, ret)
+                            : leave_outcome_of_leaving(s->local, s, why);
     bool known = outcome == why || outcome == SNIB_ERR_UNKNOWN;
     bool stays = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_CANCELLED ||
                  why == SNIB_ERR_CLOSED;
-    if (stays && known && takes_along(s) &&
+    if (stays && known && leave_takes_along(s) &&
         snib__acquisition_stay(e, now, s, why, outcome != why)) {
         return SNIB_ERR_OK;
     }
@@ -244,8 +245,8 @@ snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
         return snib__ok(ret);
     }
     snib__unlink(&s->link);
-    snib_err outcome = outcome_or_stay(e, now, s, why, ret);
-    left(e, now, s->local, s);
+    snib_err outcome = leave_outcome_or_stay(e, now, s, why, ret);
+    leave_left(e, now, s->local, s);
     if (outcome) {
         snib__acquisition_free(e, s);
     }
@@ -271,11 +272,11 @@ void snib__acquisition_due(struct snib__engine *e, snib_instant now,
     }
     snib_err why = s->options.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
     snib__unlink(&s->link);
-    snib_err outcome = outcome_or_stay(e, now, s, why, &late);
+    snib_err outcome = leave_outcome_or_stay(e, now, s, why, &late);
     if (outcome) {
         snib__acquisition_refuse(e, s, outcome, &late);
     }
-    left(e, now, s->local, s);
+    leave_left(e, now, s->local, s);
 }
 
 void snib__acquisition_deadlock(struct snib__engine *e, snib_instant now,
@@ -284,5 +285,5 @@ void snib__acquisition_deadlock(struct snib__engine *e, snib_instant now,
 {
     struct snib__local_lock *local = s->local;
     snib__acquisition_refuse(e, s, SNIB_ERR_DEADLOCK, detail);
-    left(e, now, local, s);
+    leave_left(e, now, local, s);
 }

@@ -10,7 +10,8 @@
 
 enum { FIRST_BUCKETS = 16 };
 
-static struct snib__list *bucket_of(const struct snib__engine *e, uint64_t hash)
+static struct snib__list *local_lock_bucket_of(const struct snib__engine *e,
+                                               uint64_t hash)
 {
     return &e->buckets[hash & (e->bucket_count - 1)];
 }
@@ -28,7 +29,7 @@ snib_err snib__local_locks_init(struct snib__engine *e)
     return SNIB_ERR_OK;
 }
 
-static void grow(struct snib__engine *e)
+static void local_lock_grow(struct snib__engine *e)
 {
     uint32_t old_count = e->bucket_count;
     struct snib__list *old = e->buckets;
@@ -46,14 +47,14 @@ static void grow(struct snib__engine *e)
         while ((l = snib__list_pop(&old[i]))) {
             struct snib__local_lock *s =
                 SNIB__CONTAINER(l, struct snib__local_lock, bucket);
-            snib__list_push(bucket_of(e, s->name->hash), l);
+            snib__list_push(local_lock_bucket_of(e, s->name->hash), l);
         }
     }
     snib__free(old);
 }
 
 /* Room for the timers of one turn more. */
-static bool reserve(struct snib__engine *e)
+static bool local_lock_reserve(struct snib__engine *e)
 {
     return snib__heap_reserve(&e->claims,
                               e->counts.local_locks + e->counts.own_claims + 1);
@@ -71,7 +72,7 @@ struct snib__local_lock *snib__own_claim_new(struct snib__engine *e,
                                              struct snib__local_lock *parent)
 {
     struct snib__local_lock *s = snib__alloc(sizeof *s);
-    if (!s || !reserve(e)) {
+    if (!s || !local_lock_reserve(e)) {
         snib__free(s);
         return NULL;
     }
@@ -87,7 +88,7 @@ struct snib__local_lock *snib__own_claim_new(struct snib__engine *e,
 struct snib__local_lock *snib__local_lock_find(const struct snib__engine *e,
                                                const struct snib__name *name)
 {
-    SNIB__LIST_EACH (l, bucket_of(e, name->hash)) {
+    SNIB__LIST_EACH (l, local_lock_bucket_of(e, name->hash)) {
         struct snib__local_lock *s =
             SNIB__CONTAINER(l, struct snib__local_lock, bucket);
         if (snib__name_same(s->name, name)) {
@@ -115,7 +116,7 @@ snib_err snib__engine_local_lock(struct snib__engine *e, const char *raw,
         return snib__ok(reterr);
     }
     s = snib__alloc(sizeof *s);
-    if (!s || !reserve(e)) {
+    if (!s || !local_lock_reserve(e)) {
         snib__free(s);
         snib__free(name);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
@@ -123,9 +124,9 @@ snib_err snib__engine_local_lock(struct snib__engine *e, const char *raw,
     s->name = name;
     local_lock_init(s);
     if (e->counts.local_locks >= 2 * e->bucket_count) {
-        grow(e);
+        local_lock_grow(e);
     }
-    snib__list_push(bucket_of(e, name->hash), &s->bucket);
+    snib__list_push(local_lock_bucket_of(e, name->hash), &s->bucket);
     e->counts.local_locks++;
     *ret = s;
     return snib__ok(reterr);

@@ -15,14 +15,14 @@
 
 static const char hex_digits[] = "0123456789ABCDEF";
 
-static bool must_encode(uint8_t c)
+static bool name_must_encode(uint8_t c)
 {
     return c < 0x20 || c > 0x7e || c == '{' || c == '}' || c == '%';
 }
 
 /* FNV-1a with a last mixing step, so that the low bits, which choose the
  * bucket, depend on every byte. */
-static uint64_t hash_of(const uint8_t *p, size_t size)
+static uint64_t name_hash_of(const uint8_t *p, size_t size)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < size; i++) {
@@ -33,19 +33,19 @@ static uint64_t hash_of(const uint8_t *p, size_t size)
     return h ^ (h >> 32);
 }
 
-static size_t safe_size_of(const uint8_t *p, size_t size)
+static size_t name_safe_size_of(const uint8_t *p, size_t size)
 {
     size_t n = size;
     for (size_t i = 0; i < size; i++) {
-        n += must_encode(p[i]) ? 2 : 0;
+        n += name_must_encode(p[i]) ? 2 : 0;
     }
     return n;
 }
 
-static void encode(const uint8_t *p, size_t size, char *to)
+static void name_encode(const uint8_t *p, size_t size, char *to)
 {
     for (size_t i = 0; i < size; i++) {
-        if (must_encode(p[i])) {
+        if (name_must_encode(p[i])) {
             *to++ = '%';
             *to++ = hex_digits[p[i] >> 4];
             *to++ = hex_digits[p[i] & 15];
@@ -74,7 +74,7 @@ snib_err snib__name_new(const char *raw, size_t size, struct snib__name **ret,
                           SNIB_NAME_MAX);
     }
     const uint8_t *bytes = (const uint8_t *)raw;
-    size_t safe_size = safe_size_of(bytes, size);
+    size_t safe_size = name_safe_size_of(bytes, size);
     bool plain = safe_size == size;
     struct snib__name *n =
         snib__alloc(sizeof *n + size + 1 + (plain ? 0 : safe_size + 1));
@@ -86,11 +86,11 @@ snib_err snib__name_new(const char *raw, size_t size, struct snib__name **ret,
     n->raw = n->safe = text;
     if (!plain) {
         n->safe = text + size + 1;
-        encode(bytes, size, text + size + 1);
+        name_encode(bytes, size, text + size + 1);
     }
     n->raw_size = (uint32_t)size;
     n->safe_size = (uint32_t)safe_size;
-    n->hash = hash_of(bytes, size);
+    n->hash = name_hash_of(bytes, size);
     *ret = n;
     return SNIB_ERR_OK;
 }
@@ -102,7 +102,7 @@ bool snib__name_same(const struct snib__name *a, const struct snib__name *b)
 }
 
 /* Value of an upper-case hexadecimal digit, -1: it is none. */
-static int digit_of(char c)
+static int name_digit_of(char c)
 {
     if (c >= '0' && c <= '9') {
         return c - '0';
@@ -111,22 +111,22 @@ static int digit_of(char c)
 }
 
 /* The byte that stands at *at, which moves on; -1: not canonical. */
-static int decode_one(const char *safe, size_t size, size_t *at)
+static int name_decode_one(const char *safe, size_t size, size_t *at)
 {
     uint8_t c = (uint8_t)safe[*at];
     if (c != '%') {
         *at += 1;
-        return must_encode(c) ? -1 : c;
+        return name_must_encode(c) ? -1 : c;
     }
     if (size - *at < 3) {
         return -1;
     }
-    int high = digit_of(safe[*at + 1]), low = digit_of(safe[*at + 2]);
+    int high = name_digit_of(safe[*at + 1]), low = name_digit_of(safe[*at + 2]);
     *at += 3;
     if (high < 0 || low < 0) {
         return -1;
     }
-    return must_encode((uint8_t)(high * 16 + low)) ? high * 16 + low : -1;
+    return name_must_encode((uint8_t)(high * 16 + low)) ? high * 16 + low : -1;
 }
 
 bool snib__name_decode(const char *safe, size_t size, struct snib__buf *ret)
@@ -134,7 +134,7 @@ bool snib__name_decode(const char *safe, size_t size, struct snib__buf *ret)
     uint8_t raw[SNIB_NAME_MAX];
     size_t n = 0, at = 0;
     while (at < size) {
-        int c = decode_one(safe, size, &at);
+        int c = name_decode_one(safe, size, &at);
         if (c < 0 || n == sizeof raw) {
             return false;
         }

@@ -15,8 +15,9 @@
 
 /* There is no grant of this ticket: its owner has released it, or our close
  * has. */
-static snib_err fail_not_held(const struct snib__engine *e, uint64_t ticket,
-                              struct snib_error *reterr)
+static snib_err release_fail_not_held(const struct snib__engine *e,
+                                      uint64_t ticket,
+                                      struct snib_error *reterr)
 {
     if (ticket && e->closed) {
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
@@ -26,15 +27,15 @@ static snib_err fail_not_held(const struct snib__engine *e, uint64_t ticket,
                              : "no grant (ticket 0)");
 }
 
-static snib_err live_acquisition(struct snib__engine *e, snib_instant now,
-                                 uint64_t ticket,
-                                 struct snib__acquisition **ret,
-                                 struct snib_error *reterr)
+static snib_err release_live_acquisition(struct snib__engine *e,
+                                         snib_instant now, uint64_t ticket,
+                                         struct snib__acquisition **ret,
+                                         struct snib_error *reterr)
 {
     struct snib__acquisition *s = snib__engine_acquisition(e, ticket);
     *ret = NULL;
     if (!s || (s->state != SNIB__ACQ_SERVED && s->state != SNIB__ACQ_DEAD)) {
-        return fail_not_held(e, ticket, reterr);
+        return release_fail_not_held(e, ticket, reterr);
     }
     if (s->state == SNIB__ACQ_SERVED) {
         snib__claim_check(e, now, s->local->claim);
@@ -43,17 +44,17 @@ static snib_err live_acquisition(struct snib__engine *e, snib_instant now,
     return SNIB_ERR_OK;
 }
 
-static snib_err fail_over(struct snib__engine *e, snib_instant now,
-                          const struct snib__acquisition *s,
-                          struct snib_error *reterr)
+static snib_err release_fail_over(struct snib__engine *e, snib_instant now,
+                                  const struct snib__acquisition *s,
+                                  struct snib_error *reterr)
 {
     char why[sizeof reterr->text];
     snib__engine_explain(e, now, s, why, sizeof why);
     return snib__fail(reterr, SNIB_ERR_LOST, "%s", why);
 }
 
-static snib_err check_owner(const struct snib__acquisition *s, uint64_t owner,
-                            struct snib_error *reterr)
+static snib_err release_check_owner(const struct snib__acquisition *s,
+                                    uint64_t owner, struct snib_error *reterr)
 {
     if (!(s->owner & SNIB__OWNER_FREE) && s->owner != owner &&
         s->options.kind != SNIB_PERMITS) {
@@ -73,16 +74,16 @@ snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
 {
     struct snib__acquisition *s;
     *ret = NULL;
-    snib_err err = live_acquisition(e, now, ticket, &s, reterr);
+    snib_err err = release_live_acquisition(e, now, ticket, &s, reterr);
     if (!err) {
-        err = check_owner(s, owner, reterr);
+        err = release_check_owner(s, owner, reterr);
     }
     if (err) {
         snib__engine_settle(e, now); /* it may be lost by now */
         return err;
     }
     if (s->state == SNIB__ACQ_DEAD) {
-        err = fail_over(e, now, s, reterr);
+        err = release_fail_over(e, now, s, reterr);
         if (--s->holds == 0) {
             snib__acquisition_free(e, s);
         }
@@ -111,13 +112,13 @@ snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
 {
     struct snib__acquisition *s;
     *ret = NULL;
-    snib_err err = live_acquisition(e, now, ticket, &s, reterr);
+    snib_err err = release_live_acquisition(e, now, ticket, &s, reterr);
     if (err) {
         return err;
     }
     if (s->state == SNIB__ACQ_DEAD) {
         snib__engine_settle(e, now);
-        return fail_over(e, now, s, reterr);
+        return release_fail_over(e, now, s, reterr);
     }
     struct snib__claim *t = s->local->claim;
     if (lease.ns > 0) {
@@ -134,8 +135,8 @@ snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
 
 /* -- grants left behind ----------------------------------------------------- */
 
-static snib_err check_fixed(const struct snib__acquisition *s,
-                            struct snib_error *reterr)
+static snib_err release_check_fixed(const struct snib__acquisition *s,
+                                    struct snib_error *reterr)
 {
     if (s->state == SNIB__ACQ_SERVED && !s->options.fixed) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -149,12 +150,12 @@ snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
                                int64_t *ret_token, struct snib_error *reterr)
 {
     struct snib__acquisition *s;
-    snib_err err = live_acquisition(e, now, ticket, &s, reterr);
+    snib_err err = release_live_acquisition(e, now, ticket, &s, reterr);
     if (!err && fixed) {
-        err = check_fixed(s, reterr);
+        err = release_check_fixed(s, reterr);
     }
     if (!err && s->state == SNIB__ACQ_DEAD) {
-        err = fail_over(e, now, s, reterr);
+        err = release_fail_over(e, now, s, reterr);
     }
     if (!err) {
         ret_id[0] = s->local->claim->id[0];
@@ -170,15 +171,15 @@ snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
                                     struct snib_error *reterr)
 {
     struct snib__acquisition *s;
-    snib_err err = live_acquisition(e, now, ticket, &s, reterr);
+    snib_err err = release_live_acquisition(e, now, ticket, &s, reterr);
     if (!err) {
-        err = check_owner(s, owner, reterr);
+        err = release_check_owner(s, owner, reterr);
     }
     if (!err) {
-        err = check_fixed(s, reterr);
+        err = release_check_fixed(s, reterr);
     }
     if (!err && s->state == SNIB__ACQ_DEAD) {
-        err = fail_over(e, now, s, reterr);
+        err = release_fail_over(e, now, s, reterr);
         snib__acquisition_free(e, s);
     } else if (!err) {
         snib__claim_abandon(e, now, s->local->claim);
@@ -188,7 +189,8 @@ snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
 }
 
 /* Is an own claim of this client about that very grant? */
-static bool is_ours(const struct snib__local_lock *local, const uint64_t id[2])
+static bool release_is_ours(const struct snib__local_lock *local,
+                            const uint64_t id[2])
 {
     SNIB__LIST_EACH (l, &local->own_claims) {
         const struct snib__claim *t =
@@ -212,7 +214,7 @@ snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     if ((local->claim && snib__is_exclusive((uint8_t)spec->kind)) ||
-        is_ours(local, id)) {
+        release_is_ours(local, id)) {
         return snib__fail(reterr, SNIB_ERR_BUSY,
                           "this client holds that lock, waits for it or gives "
                           "it back just now");

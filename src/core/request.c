@@ -24,7 +24,7 @@ enum {
 
 /* -- pending requests ------------------------------------------------------------- */
 
-static struct snib__pending *pending_new(void)
+static struct snib__pending *request_pending_new(void)
 {
     struct snib__pending *q = snib__alloc(sizeof *q);
     if (q) {
@@ -35,7 +35,7 @@ static struct snib__pending *pending_new(void)
     return q;
 }
 
-static void pending_free(struct snib__pending *q)
+static void request_pending_free(struct snib__pending *q)
 {
     snib__buf_free(&q->text);
     snib__buf_free(&q->result);
@@ -52,7 +52,7 @@ struct snib__pending *snib__pending_get(struct snib__engine *e,
         q = SNIB__CONTAINER(l, struct snib__pending, idle);
         e->spares--;
     } else {
-        q = pending_new();
+        q = request_pending_new();
     }
     if (!q) {
         return NULL;
@@ -93,7 +93,7 @@ void snib__pending_put(struct snib__engine *e, struct snib__pending *q)
         q->text.limit = TEXT_LIMIT;
     }
     if (e->spares >= SNIB__SPARE_MAX) {
-        pending_free(q);
+        request_pending_free(q);
         return;
     }
     e->spares++;
@@ -114,7 +114,7 @@ void snib__pending_start(struct snib__engine *e, struct snib__pending *q)
 snib_err snib__pending_init(struct snib__engine *e)
 {
     for (int i = 0; i < SNIB__SPARE; i++) {
-        struct snib__pending *q = pending_new();
+        struct snib__pending *q = request_pending_new();
         if (!q) {
             return SNIB_ERR_NOMEM;
         }
@@ -128,23 +128,24 @@ void snib__pending_free(struct snib__engine *e)
 {
     struct snib__link *l;
     while ((l = snib__list_pop(&e->spare))) {
-        pending_free(SNIB__CONTAINER(l, struct snib__pending, idle));
+        request_pending_free(SNIB__CONTAINER(l, struct snib__pending, idle));
     }
     while ((l = snib__list_pop(&e->busy))) {
-        pending_free(SNIB__CONTAINER(l, struct snib__pending, idle));
+        request_pending_free(SNIB__CONTAINER(l, struct snib__pending, idle));
     }
 }
 
 /* -- queries ----------------------------------------------------------------- */
 
-static bool of_value(snib__verb verb)
+static bool request_of_value(snib__verb verb)
 {
     return verb >= SNIB__VALUE_GET;
 }
 
 /* The bytes of a put are copied: the caller may leave while they wait. */
-static void value_direct(struct snib__engine *e, snib_instant now,
-                         struct snib__direct *direct, struct snib__pending *q)
+static void request_value_direct(struct snib__engine *e, snib_instant now,
+                                 struct snib__direct *direct,
+                                 struct snib__pending *q)
 {
     if (!direct->id[0] && !direct->id[1]) {
         direct->id[0] = q->rq.id[0];
@@ -172,7 +173,7 @@ bool snib__verb_changes(snib__verb verb, int op)
 
 /* A change that was sent before and not answered: that this copy of it was not
  * applied (no connection, no memory, a replica) says nothing of the other. */
-static bool earlier_copy(const struct snib__pending *q)
+static bool request_earlier_copy(const struct snib__pending *q)
 {
     const struct snib__request *rq = &q->rq;
     return rq->resent && rq->answer == SNIB__NOT_APPLIED &&
@@ -180,7 +181,7 @@ static bool earlier_copy(const struct snib__pending *q)
 }
 
 /* No answer to what was sent. What only asks cannot have been applied. */
-static snib_err unanswered(struct snib__direct *direct)
+static snib_err request_unanswered(struct snib__direct *direct)
 {
     char why[sizeof direct->error.text];
     if (snib__verb_changes(direct->verb, direct->op)) {
@@ -191,7 +192,7 @@ static snib_err unanswered(struct snib__direct *direct)
                       why[0] ? why : snib_err_text(SNIB_ERR_UNKNOWN));
 }
 
-static snib_err may_be_applied(struct snib__direct *direct)
+static snib_err request_may_be_applied(struct snib__direct *direct)
 {
     char why[sizeof direct->error.text];
     memcpy(why, direct->error.text, sizeof why);
@@ -202,8 +203,8 @@ static snib_err may_be_applied(struct snib__direct *direct)
 
 /* This client has ended whoever holds the name, itself perhaps: it need not
  * wait for the store to tell it. */
-static void ask_own(struct snib__engine *e, snib_instant now,
-                    const struct snib__name *name)
+static void request_ask_own(struct snib__engine *e, snib_instant now,
+                            const struct snib__name *name)
 {
     struct snib__local_lock *local = snib__local_lock_find(e, name);
     if (!local) {
@@ -227,9 +228,9 @@ void snib__direct_answer(struct snib__engine *e, snib_instant now,
     struct snib__direct *direct = q->direct;
     snib_instant sent = q->rq.valid_from;
     if (q->rq.verb == SNIB__FORCE) { /* unknown: it may be done */
-        ask_own(e, now, q->rq.name);
+        request_ask_own(e, now, q->rq.name);
     }
-    if (of_value(q->rq.verb) && q->rq.token > e->version_floor &&
+    if (request_of_value(q->rq.verb) && q->rq.token > e->version_floor &&
         (q->rq.answer == SNIB__DONE || q->rq.err == SNIB_ERR_BUSY)) {
         e->version_floor = q->rq.token;
     }
@@ -246,12 +247,13 @@ void snib__direct_answer(struct snib__engine *e, snib_instant now,
             break;
         case SNIB__NO:
         case SNIB__NOT_APPLIED:
-            direct->err = earlier_copy(q) ? may_be_applied(direct)
-                          : q->rq.err     ? q->rq.err
-                                          : SNIB_ERR_STORE;
+            direct->err = request_earlier_copy(q)
+                              ? request_may_be_applied(direct)
+                          : q->rq.err ? q->rq.err
+                                      : SNIB_ERR_STORE;
             break;
         case SNIB__UNKNOWN:
-            direct->err = unanswered(direct);
+            direct->err = request_unanswered(direct);
             break;
         case SNIB__PENDING:
         case SNIB__QUEUED:
@@ -300,8 +302,8 @@ snib_err snib__engine_direct(struct snib__engine *e, snib_instant now,
         snib__explain_force(&e->self, direct->text, &q->text);
     } else if (q && direct->text) {
         snib__buf_puts(&q->text, direct->text);
-    } else if (q && of_value(direct->verb)) {
-        value_direct(e, now, direct, q);
+    } else if (q && request_of_value(direct->verb)) {
+        request_value_direct(e, now, direct, q);
     }
     const char *text = q ? snib__buf_text(&q->text) : "";
     if (!q || q->text.failed) {
@@ -323,7 +325,7 @@ snib_err snib__engine_direct(struct snib__engine *e, snib_instant now,
     q->rq.verb = direct->verb;
     q->rq.awaited_only = direct->awaited_only;
     q->rq.background = snib__cycles_is_mine(e, direct);
-    q->rq.once = !of_value(direct->verb);
+    q->rq.once = !request_of_value(direct->verb);
     q->rq.name = name;
     q->rq.limit = direct->limit;
     q->rq.text = text;

@@ -48,42 +48,42 @@ struct parser {
     bool opaque; /* "scheme:path", no authority                             */
 };
 
-static snib_err wrong(struct parser *p, const char *what)
+static snib_err url_wrong(struct parser *p, const char *what)
 {
     return snib__fail(p->reterr, SNIB_ERR_USAGE, "store URL: %s", what);
 }
 
-static bool is_letter(char c)
+static bool url_is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_digit(char c)
+static bool url_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static char lower(char c)
+static char url_lower(char c)
 {
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-static int hex_value(char c)
+static int url_hex_value(char c)
 {
-    if (is_digit(c)) {
+    if (url_is_digit(c)) {
         return c - '0';
     }
-    c = lower(c);
+    c = url_lower(c);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool has(struct piece s, char c)
+static bool url_has(struct piece s, char c)
 {
     return s.size && memchr(s.p, c, s.size);
 }
 
 /* What stands before the next `stop`; s moves behind it. *found may be NULL. */
-static struct piece split(struct piece *s, char stop, bool *found)
+static struct piece url_split(struct piece *s, char stop, bool *found)
 {
     struct piece head = *s;
     const char *at = s->size ? memchr(s->p, stop, s->size) : NULL;
@@ -103,7 +103,7 @@ static struct piece split(struct piece *s, char stop, bool *found)
 
 /* -- parts -------------------------------------------------------------- */
 
-static char *keep(struct parser *p, struct piece s)
+static char *url_keep(struct parser *p, struct piece s)
 {
     char *text = p->to;
     memcpy(text, s.p, s.size);
@@ -112,25 +112,25 @@ static char *keep(struct parser *p, struct piece s)
     return text;
 }
 
-static snib_err decode(struct parser *p, struct piece s, char **ret)
+static snib_err url_decode(struct parser *p, struct piece s, char **ret)
 {
     char *to = p->to;
     for (size_t i = 0; i < s.size; i++) {
         int c = (uint8_t)s.p[i];
         if (c == '%') {
             bool two = s.size - i > 2;
-            int high = two ? hex_value(s.p[i + 1]) : -1;
-            int low = two ? hex_value(s.p[i + 2]) : -1;
+            int high = two ? url_hex_value(s.p[i + 1]) : -1;
+            int low = two ? url_hex_value(s.p[i + 2]) : -1;
             if (high < 0 || low < 0) {
-                return wrong(p, "'%' must be followed by two hexadecimal "
-                                "digits; a percent sign is written %25");
+                return url_wrong(p, "'%' must be followed by two hexadecimal "
+                                    "digits; a percent sign is written %25");
             }
             c = high * 16 + low;
             i += 2;
         }
         if (c < 0x20 || c == 0x7f) {
-            return wrong(p, "a NUL or another control character is not "
-                            "allowed, nor is its %XX form");
+            return url_wrong(p, "a NUL or another control character is not "
+                                "allowed, nor is its %XX form");
         }
         *to++ = (char)c;
     }
@@ -140,63 +140,66 @@ static snib_err decode(struct parser *p, struct piece s, char **ret)
     return SNIB_ERR_OK;
 }
 
-static snib_err parse_scheme(struct parser *p, struct piece *text)
+static snib_err url_parse_scheme(struct parser *p, struct piece *text)
 {
     bool found;
-    struct piece rest = *text, scheme = split(&rest, ':', &found);
-    if (!found || !scheme.size || !is_letter(scheme.p[0])) {
-        return wrong(p, "it must start with a scheme, as in sqlite:PATH or "
-                        "redis://HOST");
+    struct piece rest = *text, scheme = url_split(&rest, ':', &found);
+    if (!found || !scheme.size || !url_is_letter(scheme.p[0])) {
+        return url_wrong(p, "it must start with a scheme, as in sqlite:PATH or "
+                            "redis://HOST");
     }
     for (size_t i = 0; i < scheme.size; i++) {
         char c = scheme.p[i];
-        if (!is_letter(c) && !is_digit(c) && c != '+' && c != '-' && c != '.') {
-            return wrong(p, "it must start with a scheme, as in sqlite:PATH "
-                            "or redis://HOST");
+        if (!url_is_letter(c) && !url_is_digit(c) && c != '+' && c != '-' &&
+            c != '.') {
+            return url_wrong(p,
+                             "it must start with a scheme, as in sqlite:PATH "
+                             "or redis://HOST");
         }
     }
-    p->url->scheme = keep(p, scheme);
+    p->url->scheme = url_keep(p, scheme);
     for (char *c = p->url->scheme; *c; c++) {
-        *c = lower(*c);
+        *c = url_lower(*c);
     }
     *text = rest;
     return SNIB_ERR_OK;
 }
 
-static snib_err parse_login(struct parser *p, struct piece login)
+static snib_err url_parse_login(struct parser *p, struct piece login)
 {
     bool has_password;
-    struct piece user = split(&login, ':', &has_password);
+    struct piece user = url_split(&login, ':', &has_password);
     if (user.size) {
-        snib_err err = decode(p, user, &p->url->user);
+        snib_err err = url_decode(p, user, &p->url->user);
         if (err) {
             return err;
         }
     }
-    return has_password ? decode(p, login, &p->url->password) : SNIB_ERR_OK;
+    return has_password ? url_decode(p, login, &p->url->password) : SNIB_ERR_OK;
 }
 
-static snib_err parse_port(struct parser *p, struct piece digits)
+static snib_err url_parse_port(struct parser *p, struct piece digits)
 {
     uint32_t port = 0;
     bool good = digits.size >= 1 && digits.size <= 5;
     for (size_t i = 0; good && i < digits.size; i++) {
-        good = is_digit(digits.p[i]);
+        good = url_is_digit(digits.p[i]);
         port = port * 10 + (uint32_t)(digits.p[i] - '0');
     }
     if (!good || port < 1 || port > 65535) {
-        return wrong(p, "the port must be a number from 1 to 65535 (in a "
-                        "password, '/' is written %2F and '?' %3F)");
+        return url_wrong(p, "the port must be a number from 1 to 65535 (in a "
+                            "password, '/' is written %2F and '?' %3F)");
     }
     p->url->port = (uint16_t)port;
     return SNIB_ERR_OK;
 }
 
-static bool good_name(struct piece host)
+static bool url_good_name(struct piece host)
 {
     for (size_t i = 0; i < host.size; i++) {
         char c = host.p[i];
-        if (!is_letter(c) && !is_digit(c) && c != '.' && c != '-' && c != '_') {
+        if (!url_is_letter(c) && !url_is_digit(c) && c != '.' && c != '-' &&
+            c != '_') {
             return false;
         }
     }
@@ -204,88 +207,88 @@ static bool good_name(struct piece host)
 }
 
 /* Between the brackets. Shape only: the resolver knows the rest. */
-static bool good_ipv6(struct piece address, struct piece zone)
+static bool url_good_ipv6(struct piece address, struct piece zone)
 {
     for (size_t i = 0; i < address.size; i++) {
         char c = address.p[i];
-        if (hex_value(c) < 0 && c != ':' && c != '.') {
+        if (url_hex_value(c) < 0 && c != ':' && c != '.') {
             return false;
         }
     }
-    return address.size >= 2 && address.size <= 45 && has(address, ':') &&
-           zone.size <= 15 && good_name(zone);
+    return address.size >= 2 && address.size <= 45 && url_has(address, ':') &&
+           zone.size <= 15 && url_good_name(zone);
 }
 
-static snib_err parse_ipv6(struct parser *p, struct piece inside)
+static snib_err url_parse_ipv6(struct parser *p, struct piece inside)
 {
     bool zoned;
-    struct piece zone = inside, address = split(&zone, '%', &zoned);
+    struct piece zone = inside, address = url_split(&zone, '%', &zoned);
     if (zoned) { /* RFC 6874: the '%' itself is written %25 */
         if (zone.size < 3 || memcmp(zone.p, "25", 2) != 0) {
-            return wrong(p, "an IPv6 zone is written [ADDRESS%25ZONE]");
+            return url_wrong(p, "an IPv6 zone is written [ADDRESS%25ZONE]");
         }
         zone.p += 2;
         zone.size -= 2;
     }
-    if (!good_ipv6(address, zone)) {
-        return wrong(p, "between the brackets must stand an IPv6 address");
+    if (!url_good_ipv6(address, zone)) {
+        return url_wrong(p, "between the brackets must stand an IPv6 address");
     }
-    p->url->host = keep(p, address);
+    p->url->host = url_keep(p, address);
     if (zoned) {
         p->to[-1] = '%';
-        keep(p, zone);
+        url_keep(p, zone);
     }
     return SNIB_ERR_OK;
 }
 
-static snib_err parse_host(struct parser *p, struct piece s)
+static snib_err url_parse_host(struct parser *p, struct piece s)
 {
     bool has_port = false;
     if (s.size && s.p[0] == '[') {
         bool closed;
         s.p++;
         s.size--;
-        struct piece inside = split(&s, ']', &closed);
+        struct piece inside = url_split(&s, ']', &closed);
         if (!closed || (s.size && s.p[0] != ':')) {
-            return wrong(p, "an IPv6 address is written [ADDRESS] or "
-                            "[ADDRESS]:PORT");
+            return url_wrong(p, "an IPv6 address is written [ADDRESS] or "
+                                "[ADDRESS]:PORT");
         }
-        snib_err err = parse_ipv6(p, inside);
+        snib_err err = url_parse_ipv6(p, inside);
         if (err || !s.size) {
             return err;
         }
         s.p++;
         s.size--;
-        return parse_port(p, s);
+        return url_parse_port(p, s);
     }
-    struct piece host = split(&s, ':', &has_port);
-    if (!good_name(host)) {
-        return wrong(p, "the host has a character that no host name has "
-                        "(in a password, '@' is written %40)");
+    struct piece host = url_split(&s, ':', &has_port);
+    if (!url_good_name(host)) {
+        return url_wrong(p, "the host has a character that no host name has "
+                            "(in a password, '@' is written %40)");
     }
     if (host.size) {
-        p->url->host = keep(p, host);
+        p->url->host = url_keep(p, host);
     } else if (has_port) {
-        return wrong(p, "the host is empty");
+        return url_wrong(p, "the host is empty");
     }
-    return has_port ? parse_port(p, s) : SNIB_ERR_OK;
+    return has_port ? url_parse_port(p, s) : SNIB_ERR_OK;
 }
 
 /* The servers of a quorum, separated by commas. */
-static snib_err parse_hosts(struct parser *p, struct piece s)
+static snib_err url_parse_hosts(struct parser *p, struct piece s)
 {
     struct snib__url *url = p->url;
     bool more = true;
     while (more) {
-        struct piece one = split(&s, ',', &more);
+        struct piece one = url_split(&s, ',', &more);
         if (url->nodes == SNIB__URL_NODES) {
-            return wrong(p, "a quorum has at most 7 servers");
+            return url_wrong(p, "a quorum has at most 7 servers");
         }
         if (!one.size) {
-            return wrong(p, "a host is empty; servers are written "
-                            "HOST[:PORT],HOST[:PORT],HOST[:PORT]");
+            return url_wrong(p, "a host is empty; servers are written "
+                                "HOST[:PORT],HOST[:PORT],HOST[:PORT]");
         }
-        snib_err err = parse_host(p, one);
+        snib_err err = url_parse_host(p, one);
         if (err) {
             return err;
         }
@@ -297,50 +300,52 @@ static snib_err parse_hosts(struct parser *p, struct piece s)
     return SNIB_ERR_OK;
 }
 
-static bool lists_hosts(const struct snib__url *url)
+static bool url_lists_hosts(const struct snib__url *url)
 {
     return !strcmp(url->scheme, "redlock") || !strcmp(url->scheme, "redlocks");
 }
 
-static snib_err parse_authority(struct parser *p, struct piece s)
+static snib_err url_parse_authority(struct parser *p, struct piece s)
 {
     const char *at = s.size ? memrchr(s.p, '@', s.size) : NULL;
     if (at) {
         struct piece login = {s.p, (size_t)(at - s.p)};
         s.size -= login.size + 1;
         s.p = at + 1;
-        snib_err err = parse_login(p, login);
+        snib_err err = url_parse_login(p, login);
         if (err) {
             return err;
         }
     }
-    return lists_hosts(p->url) ? parse_hosts(p, s) : parse_host(p, s);
+    return url_lists_hosts(p->url) ? url_parse_hosts(p, s)
+                                   : url_parse_host(p, s);
 }
 
-static snib_err parse_query(struct parser *p, struct piece s)
+static snib_err url_parse_query(struct parser *p, struct piece s)
 {
     struct snib__url *url = p->url;
     while (s.size) {
         bool has_value;
-        struct piece value = split(&s, '&', NULL);
-        struct piece key = split(&value, '=', &has_value);
+        struct piece value = url_split(&s, '&', NULL);
+        struct piece key = url_split(&value, '=', &has_value);
         char *text;
         if (!key.size || !has_value) {
-            return wrong(p, "behind '?' must stand key=value, several joined "
-                            "by '&'");
+            return url_wrong(p,
+                             "behind '?' must stand key=value, several joined "
+                             "by '&'");
         }
         if (url->queries == SNIB__URL_PAIRS) {
-            return wrong(p, "too many key=value pairs");
+            return url_wrong(p, "too many key=value pairs");
         }
-        snib_err err = decode(p, key, &text);
+        snib_err err = url_decode(p, key, &text);
         if (err) {
             return err;
         }
         if (snib__url_query(url, text)) {
-            return wrong(p, "a key stands twice behind '?'");
+            return url_wrong(p, "a key stands twice behind '?'");
         }
         url->query[url->queries].key = text;
-        err = decode(p, value, &url->query[url->queries].value);
+        err = url_decode(p, value, &url->query[url->queries].value);
         if (err) {
             return err;
         }
@@ -350,26 +355,27 @@ static snib_err parse_query(struct parser *p, struct piece s)
 }
 
 /* A socket's path stands in the host's place. */
-static bool may_lack_host(const struct snib__url *url)
+static bool url_may_lack_host(const struct snib__url *url)
 {
     size_t n = strlen(url->scheme);
     return (n > 5 && strcmp(url->scheme + n - 5, "+unix") == 0) ||
            snib__url_query(url, "socket");
 }
 
-static snib_err raw_at(struct parser *p)
+static snib_err url_raw_at(struct parser *p)
 {
-    return wrong(p, "'@' behind the host is written %40 (in a password, '/' "
-                    "is written %2F and '?' %3F)");
+    return url_wrong(p,
+                     "'@' behind the host is written %40 (in a password, '/' "
+                     "is written %2F and '?' %3F)");
 }
 
-static snib_err parse_rest(struct parser *p, struct piece text)
+static snib_err url_parse_rest(struct parser *p, struct piece text)
 {
     bool has_query;
     p->opaque = text.size < 2 || memcmp(text.p, "//", 2) != 0;
-    struct piece query = text, path = split(&query, '?', &has_query);
-    if (has(query, '@')) {
-        return raw_at(p);
+    struct piece query = text, path = url_split(&query, '?', &has_query);
+    if (url_has(query, '@')) {
+        return url_raw_at(p);
     }
     if (!p->opaque) {
         path.p += 2;
@@ -379,38 +385,38 @@ static snib_err parse_rest(struct parser *p, struct piece text)
         authority.size = slash ? (size_t)(slash - path.p) : path.size;
         path.p += authority.size;
         path.size -= authority.size;
-        if (has(path, '@')) {
-            return raw_at(p);
+        if (url_has(path, '@')) {
+            return url_raw_at(p);
         }
-        snib_err err = parse_authority(p, authority);
+        snib_err err = url_parse_authority(p, authority);
         if (err) {
             return err;
         }
     }
-    snib_err err = decode(p, path, &p->url->path);
+    snib_err err = url_decode(p, path, &p->url->path);
     if (!err && has_query) {
-        err = parse_query(p, query);
+        err = url_parse_query(p, query);
     }
     if (!err && !p->opaque && !p->url->host && !p->url->nodes &&
-        !may_lack_host(p->url)) {
-        err = wrong(p, "the host is empty; a file is written scheme:/PATH, "
-                       "with one slash");
+        !url_may_lack_host(p->url)) {
+        err = url_wrong(p, "the host is empty; a file is written scheme:/PATH, "
+                           "with one slash");
     }
     return err;
 }
 
 /* -- the URL without its password ---------------------------------------- */
 
-static bool shown_plain(char c, const char *also)
+static bool url_shown_plain(char c, const char *also)
 {
-    return is_letter(c) || is_digit(c) || (c && strchr(also, c));
+    return url_is_letter(c) || url_is_digit(c) || (c && strchr(also, c));
 }
 
-static void show(struct parser *p, const char *s, const char *also)
+static void url_show(struct parser *p, const char *s, const char *also)
 {
     static const char digits[] = "0123456789ABCDEF";
     for (; *s; s++) {
-        if (shown_plain(*s, also)) {
+        if (url_shown_plain(*s, also)) {
             *p->to++ = *s;
         } else {
             *p->to++ = '%';
@@ -420,21 +426,21 @@ static void show(struct parser *p, const char *s, const char *also)
     }
 }
 
-static void show_plain(struct parser *p, const char *s)
+static void url_show_plain(struct parser *p, const char *s)
 {
     size_t n = strlen(s);
     memcpy(p->to, s, n);
     p->to += n;
 }
 
-static void show_host(struct parser *p, const char *host, uint16_t port)
+static void url_show_host(struct parser *p, const char *host, uint16_t port)
 {
     if (host && strchr(host, ':')) {
-        show_plain(p, "[");
-        show(p, host, "-._:");
-        show_plain(p, "]");
+        url_show_plain(p, "[");
+        url_show(p, host, "-._:");
+        url_show_plain(p, "]");
     } else if (host) {
-        show_plain(p, host);
+        url_show_plain(p, host);
     }
     if (port) {
         char digits[6], *at = digits + sizeof digits - 1;
@@ -442,37 +448,37 @@ static void show_host(struct parser *p, const char *host, uint16_t port)
         for (uint32_t n = port; n; n /= 10) {
             *--at = (char)('0' + n % 10);
         }
-        show_plain(p, ":");
-        show_plain(p, at);
+        url_show_plain(p, ":");
+        url_show_plain(p, at);
     }
 }
 
-static void show_authority(struct parser *p)
+static void url_show_authority(struct parser *p)
 {
     const struct snib__url *url = p->url;
-    show_plain(p, "//");
+    url_show_plain(p, "//");
     if (url->user && !url->password) {
-        show_plain(p, MASK); /* no store takes it: a password, mistyped */
+        url_show_plain(p, MASK); /* no store takes it: a password, mistyped */
     } else if (url->user) {
-        show(p, url->user, "-._~");
+        url_show(p, url->user, "-._~");
     }
     if (url->password) {
-        show_plain(p, ":" MASK);
+        url_show_plain(p, ":" MASK);
     }
     if (url->user || url->password) {
-        show_plain(p, "@");
+        url_show_plain(p, "@");
     }
-    show_host(p, url->host, url->port);
+    url_show_host(p, url->host, url->port);
     for (uint32_t i = 0; i < url->nodes; i++) {
-        show_plain(p, i ? "," : "");
-        show_host(p, url->node[i].host, url->node[i].port);
+        url_show_plain(p, i ? "," : "");
+        url_show_host(p, url->node[i].host, url->node[i].port);
     }
 }
 
 /* "redis:anna:secret@host", where "//" was forgotten, parses as a path, and
  * "anna:secret@host" as scheme and path. Files may have an '@' too: such a
  * path is shown when it starts like one and has no ':' before. */
-static const char *behind_login(const char *path)
+static const char *url_behind_login(const char *path)
 {
     const char *at = strrchr(path, '@');
     if (!at || ((*path == '/' || *path == '.') &&
@@ -482,7 +488,7 @@ static const char *behind_login(const char *path)
     return at;
 }
 
-static bool is_secret(const char *key)
+static bool url_is_secret(const char *key)
 {
     static const char *const words[] = {"pass",  "secret", "auth",
                                         "token", "cred",   "pwd"};
@@ -494,33 +500,33 @@ static bool is_secret(const char *key)
     return false;
 }
 
-static void show_all(struct parser *p)
+static void url_show_all(struct parser *p)
 {
     static const char value_also[] = "-._~/:,+";
     const char *path_also = p->opaque ? "-._~/:,+@" : value_also;
     struct snib__url *url = p->url;
     url->safe = p->to;
-    show_plain(p, url->scheme);
-    show_plain(p, ":");
+    url_show_plain(p, url->scheme);
+    url_show_plain(p, ":");
     const char *path = url->path;
     if (!p->opaque) {
-        show_authority(p);
-    } else if (behind_login(path)) {
-        path = behind_login(path);
-        show_plain(p, MASK);
+        url_show_authority(p);
+    } else if (url_behind_login(path)) {
+        path = url_behind_login(path);
+        url_show_plain(p, MASK);
     } else if (strncmp(path, "//", 2) == 0) {
-        show_plain(p, "/%2F"); /* "//" would start a host */
+        url_show_plain(p, "/%2F"); /* "//" would start a host */
         path += 2;
     }
-    show(p, path, path_also);
+    url_show(p, path, path_also);
     for (uint32_t i = 0; i < url->queries; i++) {
-        show_plain(p, i ? "&" : "?");
-        show(p, url->query[i].key, "-._~");
-        show_plain(p, "=");
-        if (is_secret(url->query[i].key)) {
-            show_plain(p, MASK);
+        url_show_plain(p, i ? "&" : "?");
+        url_show(p, url->query[i].key, "-._~");
+        url_show_plain(p, "=");
+        if (url_is_secret(url->query[i].key)) {
+            url_show_plain(p, MASK);
         } else {
-            show(p, url->query[i].value, value_also);
+            url_show(p, url->query[i].value, value_also);
         }
     }
     *p->to = 0;
@@ -535,10 +541,10 @@ snib_err snib__url_parse(const char *text, struct snib__url **ret,
     *ret = NULL;
     struct piece rest = {text, text ? strnlen(text, TEXT_MAX + 1) : 0};
     if (!rest.size) {
-        return wrong(&p, "it is empty");
+        return url_wrong(&p, "it is empty");
     }
     if (rest.size > TEXT_MAX) {
-        return wrong(&p, "it is too long (more than 4096 bytes)");
+        return url_wrong(&p, "it is too long (more than 4096 bytes)");
     }
     /* Decoded parts are no longer than the text and end in a NUL each; the
      * safe spelling takes at most three bytes for one, and a mask, brackets
@@ -552,15 +558,15 @@ snib_err snib__url_parse(const char *text, struct snib__url **ret,
     b->size = size;
     p.url = &b->url;
     p.to = b->text;
-    snib_err err = parse_scheme(&p, &rest);
+    snib_err err = url_parse_scheme(&p, &rest);
     if (!err) {
-        err = parse_rest(&p, rest);
+        err = url_parse_rest(&p, rest);
     }
     if (err) {
         snib__url_free(&b->url);
         return err;
     }
-    show_all(&p);
+    url_show_all(&p);
     *ret = &b->url;
     return SNIB_ERR_OK;
 }

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 
-static const struct snib__change *find(const struct snib__version *v,
-                                       const uint64_t id[2])
+static const struct snib__change *version_find(const struct snib__version *v,
+                                               const uint64_t id[2])
 {
     for (uint32_t i = 0; i < v->count; i++) {
         if (v->change[i].id[0] == id[0] && v->change[i].id[1] == id[1]) {
@@ -18,8 +18,8 @@ static const struct snib__change *find(const struct snib__version *v,
 
 /* What forgetting the oldest one means. A refusal has no number: all copies of
  * it were sent before the change that came next (number, if that is now). */
-static int64_t oldest(const struct snib__version *v, int64_t number,
-                      int64_t now_ms)
+static int64_t version_oldest(const struct snib__version *v, int64_t number,
+                              int64_t now_ms)
 {
     for (uint32_t i = 0; i < v->count; i++) {
         if (v->change[i].number) {
@@ -29,11 +29,11 @@ static int64_t oldest(const struct snib__version *v, int64_t number,
     return number ? number : now_ms * 1024;
 }
 
-static void remember(struct snib__version *v, const uint64_t id[2],
-                     int64_t number, int64_t now_ms)
+static void version_remember(struct snib__version *v, const uint64_t id[2],
+                             int64_t number, int64_t now_ms)
 {
     if (v->count == SNIB__CHANGES) {
-        int64_t gone = oldest(v, number, now_ms);
+        int64_t gone = version_oldest(v, number, now_ms);
         v->forgotten = gone > v->forgotten ? gone : v->forgotten;
         v->last = gone > v->last ? gone : v->last;
         memmove(v->change, v->change + 1,
@@ -75,7 +75,7 @@ void snib__version_forgotten(struct snib__request *r)
                         "read it again");
 }
 
-static void done(struct snib__request *r, int64_t number)
+static void version_done(struct snib__request *r, int64_t number)
 {
     r->answer = SNIB__DONE;
     r->err = snib__ok(r->reterr);
@@ -83,33 +83,33 @@ static void done(struct snib__request *r, int64_t number)
 }
 
 /* Since the id was first sent, and a copy's journey before that. */
-static bool remembers_all(const struct snib__version *v,
-                          const struct snib__request *r, int64_t now_ms)
+static bool version_remembers_all(const struct snib__version *v,
+                                  const struct snib__request *r, int64_t now_ms)
 {
     int64_t since = now_ms - snib__to_ms(r->age) - SNIB__VALUE_LATE_MS;
     return v->forgotten / 1024 < since;
 }
 
-static bool cannot_tell(const struct snib__version *v,
-                        const struct snib__request *r, int64_t now_ms)
+static bool version_cannot_tell(const struct snib__version *v,
+                                const struct snib__request *r, int64_t now_ms)
 {
     if (!r->resent) {
         return false;
     }
     if (r->token == 0) {
-        return !remembers_all(v, r, now_ms);
+        return !version_remembers_all(v, r, now_ms);
     }
     return r->token != v->version &&
            (v->forgotten > r->token || v->last < r->token);
 }
 
-static snib__version_todo refuse(struct snib__version *v,
-                                 struct snib__request *r, int64_t now_ms)
+static snib__version_todo
+version_refuse(struct snib__version *v, struct snib__request *r, int64_t now_ms)
 {
     bool note = r->resent && r->token == 0;
     snib__version_changed(r, v->version);
     if (note) {
-        remember(v, r->id, 0, now_ms);
+        version_remember(v, r->id, 0, now_ms);
     }
     return note ? SNIB__VERSION_NOTE : SNIB__VERSION_KEEP;
 }
@@ -117,21 +117,21 @@ static snib__version_todo refuse(struct snib__version *v,
 snib__version_todo snib__version_step(struct snib__version *v,
                                       struct snib__request *r, int64_t now_ms)
 {
-    const struct snib__change *known = find(v, r->id);
+    const struct snib__change *known = version_find(v, r->id);
     if (known && known->number) {
-        done(r, known->number);
+        version_done(r, known->number);
         return SNIB__VERSION_KEEP;
     }
     if (known) {
         snib__version_changed(r, v->version);
         return SNIB__VERSION_KEEP;
     }
-    if (cannot_tell(v, r, now_ms)) {
+    if (version_cannot_tell(v, r, now_ms)) {
         snib__version_forgotten(r);
         return SNIB__VERSION_KEEP;
     }
     if (r->token != v->version) {
-        return refuse(v, r, now_ms);
+        return version_refuse(v, r, now_ms);
     }
     int64_t top = v->last > r->floor ? v->last : r->floor;
     int64_t number = SNIB__VERSION_END;
@@ -145,8 +145,8 @@ snib__version_todo snib__version_step(struct snib__version *v,
         return SNIB__VERSION_KEEP;
     }
     v->last = number;
-    remember(v, r->id, number, now_ms);
-    done(r, number);
+    version_remember(v, r->id, number, now_ms);
+    version_done(r, number);
     if (r->verb == SNIB__VALUE_PUT) {
         v->version = number;
         return SNIB__VERSION_PUT;
@@ -157,14 +157,14 @@ snib__version_todo snib__version_step(struct snib__version *v,
 
 /* -- as bytes ----------------------------------------------------------------- */
 
-static void put(uint8_t **p, uint64_t v)
+static void version_put(uint8_t **p, uint64_t v)
 {
     for (int i = 0; i < 8; i++) {
         *(*p)++ = (uint8_t)(v >> (8 * i));
     }
 }
 
-static uint64_t get(const uint8_t **p)
+static uint64_t version_get(const uint8_t **p)
 {
     uint64_t v = 0;
     for (int i = 0; i < 8; i++) {
@@ -177,20 +177,20 @@ void snib__version_pack(const struct snib__version *v,
                         uint8_t ret[SNIB__VERSION_BYTES])
 {
     uint8_t *p = ret;
-    put(&p, (uint64_t)v->version);
-    put(&p, (uint64_t)v->last);
-    put(&p, (uint64_t)v->forgotten);
-    put(&p, v->count);
+    version_put(&p, (uint64_t)v->version);
+    version_put(&p, (uint64_t)v->last);
+    version_put(&p, (uint64_t)v->forgotten);
+    version_put(&p, v->count);
     for (uint32_t i = 0; i < SNIB__CHANGES; i++) {
         struct snib__change none = {{0, 0}, 0};
         const struct snib__change *c = i < v->count ? &v->change[i] : &none;
-        put(&p, c->id[0]);
-        put(&p, c->id[1]);
-        put(&p, (uint64_t)c->number);
+        version_put(&p, c->id[0]);
+        version_put(&p, c->id[1]);
+        version_put(&p, (uint64_t)c->number);
     }
 }
 
-static bool in_range(int64_t number)
+static bool version_in_range(int64_t number)
 {
     return number >= 0 && number < SNIB__VERSION_END;
 }
@@ -203,21 +203,21 @@ bool snib__version_unpack(const void *bytes, size_t size,
     if (!p || size != SNIB__VERSION_BYTES) {
         return false;
     }
-    ret->version = (int64_t)get(&p);
-    ret->last = (int64_t)get(&p);
-    ret->forgotten = (int64_t)get(&p);
-    uint64_t count = get(&p);
-    if (count > SNIB__CHANGES || !in_range(ret->version) ||
-        !in_range(ret->last) || !in_range(ret->forgotten) ||
+    ret->version = (int64_t)version_get(&p);
+    ret->last = (int64_t)version_get(&p);
+    ret->forgotten = (int64_t)version_get(&p);
+    uint64_t count = version_get(&p);
+    if (count > SNIB__CHANGES || !version_in_range(ret->version) ||
+        !version_in_range(ret->last) || !version_in_range(ret->forgotten) ||
         ret->version > ret->last || ret->forgotten > ret->last) {
         return false;
     }
     ret->count = (uint32_t)count;
     for (uint32_t i = 0; i < ret->count; i++) {
-        ret->change[i].id[0] = get(&p);
-        ret->change[i].id[1] = get(&p);
-        ret->change[i].number = (int64_t)get(&p);
-        if (!in_range(ret->change[i].number)) {
+        ret->change[i].id[0] = version_get(&p);
+        ret->change[i].id[1] = version_get(&p);
+        ret->change[i].number = (int64_t)version_get(&p);
+        if (!version_in_range(ret->change[i].number)) {
             return false;
         }
     }

@@ -41,7 +41,7 @@ struct builder {
     bool failed;
 };
 
-static uint64_t hex64(const uint8_t *p)
+static uint64_t waits_hex64(const uint8_t *p)
 {
     uint64_t n = 0;
     for (int i = 0; i < 16; i++) {
@@ -54,7 +54,7 @@ static uint64_t hex64(const uint8_t *p)
     return n;
 }
 
-static void read_party(struct snib__rec *r, struct snib__wait *w)
+static void waits_read_party(struct snib__rec *r, struct snib__wait *w)
 {
     *w = (struct snib__wait){.set = SNIB__WAIT_NONE,
                              .sure_set = SNIB__WAIT_NONE};
@@ -62,8 +62,8 @@ static void read_party(struct snib__rec *r, struct snib__wait *w)
         if (r->field == SNIB__F_OWNER && r->size < sizeof w->client_id) {
             memcpy(w->client_id, r->data, r->size);
         } else if (r->field == SNIB__F_REQUEST && r->size == 32) {
-            w->request[0] = hex64(r->data);
-            w->request[1] = hex64(r->data + 16);
+            w->request[0] = waits_hex64(r->data);
+            w->request[1] = waits_hex64(r->data + 16);
         } else if (r->field == SNIB__F_RANK) {
             w->rank = snib__rec_value_i64(r);
         } else if (r->field == SNIB__F_KIND) {
@@ -76,7 +76,7 @@ static void read_party(struct snib__rec *r, struct snib__wait *w)
     }
 }
 
-static void read_holder(struct snib__rec *r, struct holder *h)
+static void waits_read_holder(struct snib__rec *r, struct holder *h)
 {
     *h = (struct holder){0};
     while (snib__rec_next_field(r)) {
@@ -84,7 +84,7 @@ static void read_holder(struct snib__rec *r, struct holder *h)
             h->client_id = r->data;
             h->owner_size = r->size;
         } else if (r->field == SNIB__F_REQUEST && r->size == 32) {
-            h->grant = hex64(r->data);
+            h->grant = waits_hex64(r->data);
         } else if (r->field == SNIB__F_KIND) {
             h->kind = (snib_kind)snib__rec_value_i64(r);
         }
@@ -93,7 +93,7 @@ static void read_holder(struct snib__rec *r, struct holder *h)
 
 /* -- nodes ------------------------------------------------------------------ */
 
-static uint32_t count_waits(const void *rows, size_t size)
+static uint32_t waits_count_waits(const void *rows, size_t size)
 {
     struct snib__rec r;
     uint32_t n = 0;
@@ -109,7 +109,7 @@ struct lock_name {
     uint32_t size, number;
 };
 
-static void read_lock(struct snib__rec *r, struct lock_name *lock)
+static void waits_read_lock(struct snib__rec *r, struct lock_name *lock)
 {
     lock->p = NULL;
     lock->size = 0;
@@ -122,17 +122,18 @@ static void read_lock(struct snib__rec *r, struct lock_name *lock)
     }
 }
 
-static void read_waits(struct snib__waits *g, const void *rows, size_t size)
+static void waits_read_waits(struct snib__waits *g, const void *rows,
+                             size_t size)
 {
     struct snib__rec r;
     struct lock_name lock = {NULL, 0, 0};
     snib__rec_begin(&r, rows, size);
     while (snib__rec_next_row(&r)) {
         if (r.row == SNIB__ROW_LOCK) {
-            read_lock(&r, &lock);
+            waits_read_lock(&r, &lock);
         } else if (r.row == SNIB__ROW_WAITER) {
             struct snib__wait *w = &g->waits[g->count++];
-            read_party(&r, w);
+            waits_read_party(&r, w);
             w->name = lock.p;
             w->name_size = lock.size;
             w->lock = lock.number;
@@ -142,7 +143,7 @@ static void read_waits(struct snib__waits *g, const void *rows, size_t size)
     }
 }
 
-static int by_owner(const void *a, const void *b)
+static int waits_by_owner(const void *a, const void *b)
 {
     const struct snib__wait *x = *(struct snib__wait *const *)a;
     const struct snib__wait *y = *(struct snib__wait *const *)b;
@@ -157,7 +158,7 @@ static int by_owner(const void *a, const void *b)
  * the next look will tell.) Owner 0 is not known, and holds nothing known. Nor
  * is it known of a wait that holds nothing: it may be that of several owners by
  * turns, of which the one it names has left. */
-static bool set_apart(struct snib__waits *g)
+static bool waits_set_apart(struct snib__waits *g)
 {
     struct snib__wait **v = snib__alloc((g->count + 1) * sizeof(*v));
     if (!v) {
@@ -169,9 +170,9 @@ static bool set_apart(struct snib__waits *g)
             v[n++] = &g->waits[i];
         }
     }
-    qsort(v, n, sizeof(*v), by_owner);
+    qsort(v, n, sizeof(*v), waits_by_owner);
     for (uint32_t i = 1; i < n; i++) {
-        if (by_owner(&v[i - 1], &v[i]) == 0) {
+        if (waits_by_owner(&v[i - 1], &v[i]) == 0) {
             v[i - 1]->apart = v[i]->apart = true;
         }
     }
@@ -179,13 +180,13 @@ static bool set_apart(struct snib__waits *g)
     return true;
 }
 
-static int by_grant(const void *a, const void *b)
+static int waits_by_grant(const void *a, const void *b)
 {
     const struct claim *x = a, *y = b;
     return (x->grant > y->grant) - (x->grant < y->grant);
 }
 
-static bool read_claims(struct builder *b)
+static bool waits_read_claims(struct builder *b)
 {
     struct snib__waits *g = b->g;
     uint32_t n = 0;
@@ -201,15 +202,15 @@ static bool read_claims(struct builder *b)
         }
     }
     if (b->claims) {
-        qsort(b->claims, n, sizeof *b->claims, by_grant);
+        qsort(b->claims, n, sizeof *b->claims, waits_by_grant);
     }
     return b->claims != NULL;
 }
 
 /* The wait whose owner holds this grant, or above which it is held; NONE: nobody
  * who waits says so, or more than one. */
-static uint32_t holder_waits(const struct builder *b,
-                             const struct holder *holder, bool *ret_above)
+static uint32_t waits_holder_waits(const struct builder *b,
+                                   const struct holder *holder, bool *ret_above)
 {
     uint32_t found = SNIB__WAIT_NONE, low = 0, high = b->claim_count;
     while (low < high) {
@@ -240,7 +241,8 @@ static uint32_t holder_waits(const struct builder *b,
 
 /* -- edges ------------------------------------------------------------------ */
 
-static void add_edge(struct builder *b, uint32_t from, struct snib__edge e)
+static void waits_add_edge(struct builder *b, uint32_t from,
+                           struct snib__edge e)
 {
     struct snib__waits *g = b->g;
     if (g->edge_count == g->edge_cap) {
@@ -262,56 +264,57 @@ static void add_edge(struct builder *b, uint32_t from, struct snib__edge e)
     g->edges[g->edge_count++] = e;
 }
 
-static bool is_exclusive(snib_kind kind)
+static bool waits_is_exclusive(snib_kind kind)
 {
     return kind == SNIB_MUTEX || kind == SNIB_WRITE;
 }
 
 /* Must the holder go (or, of permits: may it have to) before w is served? */
-static bool in_the_way(const struct holder *holder, const struct snib__wait *w)
+static bool waits_in_the_way(const struct holder *holder,
+                             const struct snib__wait *w)
 {
     switch (w->kind) {
     case SNIB_MUTEX:
     case SNIB_WRITE:
         return true;
     case SNIB_READ:
-        return is_exclusive(holder->kind);
+        return waits_is_exclusive(holder->kind);
     case SNIB_PERMITS:
-        return is_exclusive(holder->kind) || holder->kind == SNIB_PERMITS;
+        return waits_is_exclusive(holder->kind) || holder->kind == SNIB_PERMITS;
     case SNIB_BARRIER:
         return false;
     }
     return false;
 }
 
-static void edge_to_holder(struct builder *b, uint32_t from, bool first,
-                           const struct holder *holder)
+static void waits_edge_to_holder(struct builder *b, uint32_t from, bool first,
+                                 const struct holder *holder)
 {
     const struct snib__wait *w = &b->g->waits[from];
     bool permits = holder->kind == SNIB_PERMITS;
     bool any = permits && w->kind == SNIB_PERMITS;
-    if (!in_the_way(holder, w) || (any && !first)) {
+    if (!waits_in_the_way(holder, w) || (any && !first)) {
         return;
     }
     bool above = false;
-    uint32_t to = holder_waits(b, holder, &above);
+    uint32_t to = waits_holder_waits(b, holder, &above);
     if (to == from && !permits) {
         return; /* its own grant, beside which it asks */
     }
     if (any || to != SNIB__WAIT_NONE) {
-        add_edge(b, from,
-                 (struct snib__edge){.to = to,
-                                     .any = any,
-                                     .sure = !permits,
-                                     .above = above,
-                                     .by = holder->grant});
+        waits_add_edge(b, from,
+                       (struct snib__edge){.to = to,
+                                           .any = any,
+                                           .sure = !permits,
+                                           .above = above,
+                                           .by = holder->grant});
     }
 }
 
 /* Edges of the waiters [from, end) of one lock, whose holders' rows begin at
  * `holders`. The one ahead: all further ones are reached through it. */
-static void connect(struct builder *b, struct snib__rec holders, uint32_t from,
-                    uint32_t end)
+static void waits_connect(struct builder *b, struct snib__rec holders,
+                          uint32_t from, uint32_t end)
 {
     struct snib__waits *g = b->g;
     for (uint32_t i = from; i < end && !b->failed; i++) {
@@ -324,21 +327,22 @@ static void connect(struct builder *b, struct snib__rec holders, uint32_t from,
         while (snib__rec_next_row(&r) && r.row != SNIB__ROW_LOCK) {
             if (r.row == SNIB__ROW_HOLDER) {
                 struct holder holder;
-                read_holder(&r, &holder);
-                edge_to_holder(b, i, ahead == SNIB__WAIT_NONE, &holder);
+                waits_read_holder(&r, &holder);
+                waits_edge_to_holder(b, i, ahead == SNIB__WAIT_NONE, &holder);
             }
         }
         if (ahead != SNIB__WAIT_NONE) {
-            add_edge(b, i,
-                     (struct snib__edge){.to = ahead,
-                                         .sure = true,
-                                         .queue = true,
-                                         .by = g->waits[ahead].request[0]});
+            waits_add_edge(
+                b, i,
+                (struct snib__edge){.to = ahead,
+                                    .sure = true,
+                                    .queue = true,
+                                    .by = g->waits[ahead].request[0]});
         }
     }
 }
 
-static void connect_all(struct builder *b, const void *rows, size_t size)
+static void waits_connect_all(struct builder *b, const void *rows, size_t size)
 {
     struct snib__rec r;
     uint32_t wait = 0;
@@ -351,27 +355,28 @@ static void connect_all(struct builder *b, const void *rows, size_t size)
             wait += r.row == SNIB__ROW_WAITER;
         }
         if (wait > from) {
-            connect(b, at, from, wait);
+            waits_connect(b, at, from, wait);
         }
     }
 }
 
 /* -- what is stuck ------------------------------------------------------------ */
 
-static bool is_stuck(const struct snib__waits *g, const bool *free, uint32_t to)
+static bool waits_is_stuck(const struct snib__waits *g, const bool *free,
+                           uint32_t to)
 {
     return to != SNIB__WAIT_NONE && !g->waits[to].apart && !free[to];
 }
 
 /* Does something keep this wait from ending, as far as is known of others? */
-static bool is_kept(const struct snib__waits *g, const bool *free, uint32_t i,
-                    bool sure)
+static bool waits_is_kept(const struct snib__waits *g, const bool *free,
+                          uint32_t i, bool sure)
 {
     const struct snib__wait *w = &g->waits[i];
     bool any = false, all = true;
     for (uint32_t k = 0; k < w->edges; k++) {
         const struct snib__edge *e = &g->edges[w->edge + k];
-        bool stuck = is_stuck(g, free, e->to);
+        bool stuck = waits_is_stuck(g, free, e->to);
         if (sure && !e->sure) {
             continue;
         }
@@ -386,7 +391,8 @@ static bool is_kept(const struct snib__waits *g, const bool *free, uint32_t i,
 
 /* free[i]: this wait can end. Greatest fixed point: all are stuck but those
  * of whom it is not so. */
-static void release_free(const struct snib__waits *g, bool *free, bool sure)
+static void waits_release_free(const struct snib__waits *g, bool *free,
+                               bool sure)
 {
     bool moved = true;
     for (uint32_t i = 0; i < g->count; i++) {
@@ -395,7 +401,7 @@ static void release_free(const struct snib__waits *g, bool *free, bool sure)
     while (moved) {
         moved = false;
         for (uint32_t i = 0; i < g->count; i++) {
-            if (!free[i] && !is_kept(g, free, i, sure)) {
+            if (!free[i] && !waits_is_kept(g, free, i, sure)) {
                 free[i] = moved = true;
             }
         }
@@ -404,8 +410,8 @@ static void release_free(const struct snib__waits *g, bool *free, bool sure)
 
 /* Who is reached from nobody that is stuck is on no cycle, whether or not it
  * waits for one. */
-static void release_tails(const struct snib__waits *g, bool *free, bool *seen,
-                          bool sure)
+static void waits_release_tails(const struct snib__waits *g, bool *free,
+                                bool *seen, bool sure)
 {
     bool moved = true;
     while (moved) {
@@ -430,8 +436,8 @@ static void release_tails(const struct snib__waits *g, bool *free, bool *seen,
 
 /* Marks what `from` reaches along the edges, or against them. Repeats until
  * nothing is new: deadlocks are small. */
-static void reach(const struct snib__waits *g, const bool *free, bool *in,
-                  uint32_t from, bool against, bool sure)
+static void waits_reach(const struct snib__waits *g, const bool *free, bool *in,
+                        uint32_t from, bool against, bool sure)
 {
     bool moved = true;
     memset(in, 0, g->count * sizeof *in);
@@ -442,7 +448,7 @@ static void reach(const struct snib__waits *g, const bool *free, bool *in,
             const struct snib__wait *w = &g->waits[i];
             for (uint32_t k = 0; !free[i] && k < w->edges; k++) {
                 const struct snib__edge *e = &g->edges[w->edge + k];
-                if (!is_stuck(g, free, e->to) || (sure && !e->sure)) {
+                if (!waits_is_stuck(g, free, e->to) || (sure && !e->sure)) {
                     continue;
                 }
                 uint32_t a = against ? e->to : i, z = against ? i : e->to;
@@ -454,13 +460,14 @@ static void reach(const struct snib__waits *g, const bool *free, bool *in,
     }
 }
 
-static bool points_at_itself(const struct snib__waits *g, uint32_t i, bool sure)
+static bool waits_points_at_itself(const struct snib__waits *g, uint32_t i,
+                                   bool sure)
 {
     return snib__waits_edge(g, i, i, sure) != NULL;
 }
 
-static uint32_t number_sets(struct snib__waits *g, const bool *free, bool *out,
-                            bool *back, bool sure)
+static uint32_t waits_number_sets(struct snib__waits *g, const bool *free,
+                                  bool *out, bool *back, bool sure)
 {
     uint32_t sets = 0;
     for (uint32_t i = 0; i < g->count; i++) {
@@ -469,12 +476,12 @@ static uint32_t number_sets(struct snib__waits *g, const bool *free, bool *out,
         if (free[i] || *mine != SNIB__WAIT_NONE) {
             continue;
         }
-        reach(g, free, out, i, false, sure);
-        reach(g, free, back, i, true, sure);
+        waits_reach(g, free, out, i, false, sure);
+        waits_reach(g, free, back, i, true, sure);
         for (uint32_t k = 0; k < g->count; k++) {
             members += out[k] && back[k];
         }
-        if (members < 2 && !points_at_itself(g, i, sure)) {
+        if (members < 2 && !waits_points_at_itself(g, i, sure)) {
             continue;
         }
         for (uint32_t k = 0; k < g->count; k++) {
@@ -487,7 +494,7 @@ static uint32_t number_sets(struct snib__waits *g, const bool *free, bool *out,
     return sets;
 }
 
-static bool find_sets(struct snib__waits *g)
+static bool waits_find_sets(struct snib__waits *g)
 {
     bool *free = snib__alloc(3 * ((size_t)g->count + 1) * sizeof *free);
     if (!free) {
@@ -495,9 +502,9 @@ static bool find_sets(struct snib__waits *g)
     }
     bool *out = free + g->count, *back = out + g->count;
     for (int sure = 0; sure < 2; sure++) {
-        release_free(g, free, sure);
-        release_tails(g, free, out, sure);
-        uint32_t sets = number_sets(g, free, out, back, sure);
+        waits_release_free(g, free, sure);
+        waits_release_tails(g, free, out, sure);
+        uint32_t sets = waits_number_sets(g, free, out, back, sure);
         *(sure ? &g->sure_sets : &g->sets) = sets;
     }
     snib__free(free);
@@ -510,17 +517,17 @@ struct snib__waits *snib__waits_new(const void *rows, size_t size)
     if (!b.g) {
         return NULL;
     }
-    uint32_t count = count_waits(rows, size);
+    uint32_t count = waits_count_waits(rows, size);
     b.g->waits = snib__alloc(((size_t)count + 1) * sizeof *b.g->waits);
     if (b.g->waits) {
-        read_waits(b.g, rows, size);
+        waits_read_waits(b.g, rows, size);
     }
-    b.failed = !b.g->waits || !set_apart(b.g) || !read_claims(&b);
+    b.failed = !b.g->waits || !waits_set_apart(b.g) || !waits_read_claims(&b);
     if (!b.failed) {
-        connect_all(&b, rows, size);
+        waits_connect_all(&b, rows, size);
     }
     snib__free(b.claims);
-    if (b.failed || !find_sets(b.g)) {
+    if (b.failed || !waits_find_sets(b.g)) {
         snib__waits_free(b.g);
         return NULL;
     }
@@ -538,7 +545,7 @@ void snib__waits_free(struct snib__waits *g)
 
 /* -- asking the graph --------------------------------------------------------- */
 
-static uint32_t set_of(const struct snib__waits *g, uint32_t i, bool sure)
+static uint32_t waits_set_of(const struct snib__waits *g, uint32_t i, bool sure)
 {
     return sure ? g->waits[i].sure_set : g->waits[i].set;
 }
@@ -555,7 +562,8 @@ uint32_t snib__waits_find(const struct snib__waits *g,
     return SNIB__WAIT_NONE;
 }
 
-static bool is_younger(const struct snib__wait *a, const struct snib__wait *b)
+static bool waits_is_younger(const struct snib__wait *a,
+                             const struct snib__wait *b)
 {
     if (a->about.since_ms != b->about.since_ms) {
         return a->about.since_ms > b->about.since_ms;
@@ -573,16 +581,17 @@ uint32_t snib__waits_youngest(const struct snib__waits *g, uint32_t set,
     for (uint32_t i = 0; i < g->edge_count; i++) {
         const struct snib__edge *e = &g->edges[i];
         if (!e->queue && (e->sure || !sure) && e->to != SNIB__WAIT_NONE &&
-            set_of(g, e->from, sure) == set && set_of(g, e->to, sure) == set &&
+            waits_set_of(g, e->from, sure) == set &&
+            waits_set_of(g, e->to, sure) == set &&
             (found == SNIB__WAIT_NONE ||
-             is_younger(&g->waits[e->to], &g->waits[found]))) {
+             waits_is_younger(&g->waits[e->to], &g->waits[found]))) {
             found = e->to;
         }
     }
     return found;
 }
 
-static uint64_t mix(uint64_t n)
+static uint64_t waits_mix(uint64_t n)
 {
     n = (n ^ n >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     n = (n ^ n >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -594,16 +603,17 @@ uint64_t snib__waits_mark(const struct snib__waits *g, uint32_t set, bool sure)
     uint64_t mark = 1;
     for (uint32_t i = 0; i < g->count; i++) {
         const struct snib__wait *w = &g->waits[i];
-        if (set_of(g, i, sure) != set) {
+        if (waits_set_of(g, i, sure) != set) {
             continue;
         }
-        uint64_t me = mix(w->request[0] ^ mix(w->request[1]));
-        mark += mix(me + (uint64_t)w->about.since_ms);
+        uint64_t me = waits_mix(w->request[0] ^ waits_mix(w->request[1]));
+        mark += waits_mix(me + (uint64_t)w->about.since_ms);
         for (uint32_t k = 0; k < w->edges; k++) {
             const struct snib__edge *e = &g->edges[w->edge + k];
             if (e->to != SNIB__WAIT_NONE && (e->sure || !sure) &&
-                set_of(g, e->to, sure) == set) {
-                mark += mix(me ^ mix(e->by) ^ g->waits[e->to].request[1]);
+                waits_set_of(g, e->to, sure) == set) {
+                mark += waits_mix(me ^ waits_mix(e->by) ^
+                                  g->waits[e->to].request[1]);
             }
         }
     }
@@ -617,7 +627,7 @@ int64_t snib__waits_unheard(const struct snib__waits *g, uint32_t set,
     for (uint32_t i = 0; i < g->edge_count; i++) {
         const struct snib__edge *e = &g->edges[i];
         if (!e->above || e->to == SNIB__WAIT_NONE ||
-            set_of(g, e->to, sure) != set) {
+            waits_set_of(g, e->to, sure) != set) {
             continue;
         }
         int64_t left = g->waits[e->to].left_ms;
@@ -644,8 +654,8 @@ const struct snib__edge *snib__waits_edge(const struct snib__waits *g,
 }
 
 /* Breadth first; came[i]: by whom i was reached, plus one. */
-static bool search(const struct snib__waits *g, uint32_t from, bool sure,
-                   uint32_t *came, uint32_t *queue)
+static bool waits_search(const struct snib__waits *g, uint32_t from, bool sure,
+                         uint32_t *came, uint32_t *queue)
 {
     uint32_t head = 0, tail = 0;
     queue[tail++] = from;
@@ -655,7 +665,7 @@ static bool search(const struct snib__waits *g, uint32_t from, bool sure,
         for (uint32_t k = 0; k < w->edges; k++) {
             const struct snib__edge *e = &g->edges[w->edge + k];
             if (e->to == SNIB__WAIT_NONE || (sure && !e->sure) ||
-                set_of(g, e->to, sure) != set_of(g, from, sure) ||
+                waits_set_of(g, e->to, sure) != waits_set_of(g, from, sure) ||
                 came[e->to]) {
                 continue;
             }
@@ -673,11 +683,11 @@ uint32_t snib__waits_cycle(const struct snib__waits *g, uint32_t from,
                            bool sure, uint32_t *ret, uint32_t max)
 {
     uint32_t length = 0;
-    if (set_of(g, from, sure) == SNIB__WAIT_NONE) {
+    if (waits_set_of(g, from, sure) == SNIB__WAIT_NONE) {
         return 0;
     }
     uint32_t *came = snib__alloc(2 * ((size_t)g->count + 1) * sizeof *came);
-    if (came && search(g, from, sure, came, came + g->count)) {
+    if (came && waits_search(g, from, sure, came, came + g->count)) {
         uint32_t i = from;
         do { /* backwards, from `from` to itself */
             i = came[i] - 1;

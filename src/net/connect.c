@@ -40,8 +40,8 @@ bool snib__net_split(const char *text, char *host, size_t host_size, char *port,
     return true;
 }
 
-static snib__address_form local_address(const char *path,
-                                        struct snib__address *ret)
+static snib__address_form connect_local_address(const char *path,
+                                                struct snib__address *ret)
 {
     size_t n = strlen(path);
     if (n >= sizeof ret->u.local.sun_path) {
@@ -59,7 +59,7 @@ snib__address_form snib__net_address(const char *text,
     char host[256], port[8], *end;
     memset(ret, 0, sizeof *ret);
     if (*text == '/') {
-        return local_address(text, ret);
+        return connect_local_address(text, ret);
     }
     if (!snib__net_split(text, host, sizeof host, port, sizeof port)) {
         return SNIB__ADDRESS_BAD;
@@ -86,25 +86,26 @@ snib__address_form snib__net_address(const char *text,
     return SNIB__ADDRESS_NAME; /* also "fe80::1%eth0": getaddrinfo knows     */
 }
 
-static void set(int fd, int level, int option, int value)
+static void connect_set(int fd, int level, int option, int value)
 {
     /* None of these is needed for correctness. */
     (void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
-static void tune(int fd, snib_duration patience)
+static void connect_tune(int fd, snib_duration patience)
 {
     int64_t ms = snib__to_ms(patience);
     int s = ms < 1000 ? 1 : ms > 60000 ? 60 : (int)(ms / 1000);
-    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms > 600000 ? 600000 : (int)ms);
-    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, s);
-    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, s);
-    set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+    connect_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    connect_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+                ms > 600000 ? 600000 : (int)ms);
+    connect_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    connect_set(fd, IPPROTO_TCP, TCP_KEEPIDLE, s);
+    connect_set(fd, IPPROTO_TCP, TCP_KEEPINTVL, s);
+    connect_set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-static bool meets_itself(int fd)
+static bool connect_meets_itself(int fd)
 {
     struct sockaddr_storage a, b;
     socklen_t n = sizeof a, m = sizeof b;
@@ -125,13 +126,13 @@ int snib__net_connect(const struct snib__address *to, snib_duration patience,
         return errno;
     }
     if (family != AF_UNIX) {
-        tune(fd, patience);
+        connect_tune(fd, patience);
     }
     int err = 0;
     if (connect(fd, &to->u.any, to->size)) {
         /* An interrupted connect goes on by itself. */
         err = errno == EINTR ? EINPROGRESS : errno;
-    } else if (meets_itself(fd)) {
+    } else if (connect_meets_itself(fd)) {
         err = ECONNREFUSED;
     }
     if (err && err != EINPROGRESS) {
@@ -157,7 +158,7 @@ int snib__net_connected(int fd)
     if (getpeername(fd, (struct sockaddr *)&peer, &n)) {
         return errno == ENOTCONN ? EINPROGRESS : errno;
     }
-    return meets_itself(fd) ? ECONNREFUSED : 0;
+    return connect_meets_itself(fd) ? ECONNREFUSED : 0;
 }
 
 long snib__net_send(int fd, const void *bytes, size_t size)

@@ -38,7 +38,7 @@ struct snib__resp {
 
 /* -- writing --------------------------------------------------------------- */
 
-static void head(struct snib__buf *b, char type, uint64_t n)
+static void resp_head(struct snib__buf *b, char type, uint64_t n)
 {
     char text[24];
     char *p = text + sizeof text;
@@ -54,12 +54,12 @@ static void head(struct snib__buf *b, char type, uint64_t n)
 
 void snib__resp_begin(struct snib__buf *b, uint32_t argc)
 {
-    head(b, '*', argc);
+    resp_head(b, '*', argc);
 }
 
 void snib__resp_open(struct snib__buf *b, size_t size)
 {
-    head(b, '$', size);
+    resp_head(b, '$', size);
 }
 
 void snib__resp_end(struct snib__buf *b)
@@ -88,8 +88,8 @@ void snib__resp_i64(struct snib__buf *b, int64_t v)
 
 /* -- objects for hiredis ----------------------------------------------------- */
 
-static struct snib__resp_cell *take(const redisReadTask *task,
-                                    snib__resp_type type)
+static struct snib__resp_cell *resp_take(const redisReadTask *task,
+                                         snib__resp_type type)
 {
     struct snib__resp *r = task->privdata;
     if (r->cells == SNIB__RESP_CELLS) {
@@ -101,14 +101,15 @@ static struct snib__resp_cell *take(const redisReadTask *task,
     return c;
 }
 
-static void *create_string(const redisReadTask *task, char *text, size_t size)
+static void *resp_create_string(const redisReadTask *task, char *text,
+                                size_t size)
 {
     struct snib__resp *r = task->privdata;
     snib__resp_type type = task->type == REDIS_REPLY_ERROR ? SNIB__RESP_ERROR
                            : task->type == REDIS_REPLY_STATUS
                                ? SNIB__RESP_STATUS
                                : SNIB__RESP_STRING;
-    struct snib__resp_cell *c = take(task, type);
+    struct snib__resp_cell *c = resp_take(task, type);
     if (!c) {
         return NULL;
     }
@@ -127,45 +128,45 @@ static void *create_string(const redisReadTask *task, char *text, size_t size)
     return c;
 }
 
-static void *create_array(const redisReadTask *task, array_size elements)
+static void *resp_create_array(const redisReadTask *task, array_size elements)
 {
     struct snib__resp *r = task->privdata;
     if (elements > SNIB__RESP_ELEMENTS) {
         r->over = true;
         return NULL;
     }
-    struct snib__resp_cell *c = take(task, SNIB__RESP_ARRAY);
+    struct snib__resp_cell *c = resp_take(task, SNIB__RESP_ARRAY);
     if (c) {
         c->size = (uint32_t)elements;
     }
     return c;
 }
 
-static void *create_integer(const redisReadTask *task, long long v)
+static void *resp_create_integer(const redisReadTask *task, long long v)
 {
-    struct snib__resp_cell *c = take(task, SNIB__RESP_INTEGER);
+    struct snib__resp_cell *c = resp_take(task, SNIB__RESP_INTEGER);
     if (c) {
         c->integer = v;
     }
     return c;
 }
 
-static void *create_nil(const redisReadTask *task)
+static void *resp_create_nil(const redisReadTask *task)
 {
-    return take(task, SNIB__RESP_NIL);
+    return resp_take(task, SNIB__RESP_NIL);
 }
 
-static void free_object(void *object)
+static void resp_free_object(void *object)
 {
     (void)object; /* cells are given back all at once */
 }
 
 static redisReplyObjectFunctions functions = {
-    .createString = create_string,
-    .createArray = create_array,
-    .createInteger = create_integer,
-    .createNil = create_nil,
-    .freeObject = free_object,
+    .createString = resp_create_string,
+    .createArray = resp_create_array,
+    .createInteger = resp_create_integer,
+    .createNil = resp_create_nil,
+    .freeObject = resp_free_object,
 };
 
 /* -- reading --------------------------------------------------------------- */
@@ -194,7 +195,7 @@ bool snib__resp_reset(struct snib__resp *r)
 
 snib_err snib__resp_new(size_t unread_max, struct snib__resp **ret)
 {
-    /* The cells (33 KB) are not zeroed: take() writes each before its use. */
+    /* The cells (33 KB) are not zeroed: resp_take() writes each before its use. */
     struct snib__resp *r = snib__realloc(NULL, sizeof *r);
     *ret = NULL;
     if (!r) {
@@ -234,7 +235,7 @@ void snib__resp_feed(struct snib__resp *r, const void *bytes, size_t size)
 
 /* Texts get their address, arrays their extent. Backwards, so that what an
  * array contains is known when the array is reached. */
-static void complete(struct snib__resp *r)
+static void resp_complete(struct snib__resp *r)
 {
     const char *base = (const char *)snib__buf_bytes(&r->arena);
     for (uint32_t i = r->cells; i-- > 0;) {
@@ -290,7 +291,7 @@ snib__resp_result snib__resp_next(struct snib__resp *r,
         return SNIB__RESP_BROKEN;
     }
     if (reply) {
-        complete(r);
+        resp_complete(r);
         *ret = r->cell;
         return SNIB__RESP_REPLY;
     }

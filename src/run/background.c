@@ -33,7 +33,7 @@ enum {
 
 /* -- lines ------------------------------------------------------------------ */
 
-static bool urgent(const struct snib_client *c, uint32_t i)
+static bool background_urgent(const struct snib_client *c, uint32_t i)
 {
     const struct snib__socket *l = &c->sock[i];
     return c->pull || c->virtual_clock || !snib__list_empty(&c->pending) ||
@@ -49,7 +49,7 @@ void snib__background_given(struct snib__step *s, uint32_t socks)
         if (!(socks >> i & 1)) {
             continue;
         }
-        if (urgent(c, i)) {
+        if (background_urgent(c, i)) {
             l->lazy = SNIB__NEVER;
             snib__loop_arm(c, i, true);
         } else {
@@ -76,7 +76,7 @@ void snib__background_hurry(struct snib__step *s)
 }
 
 /* Before the background thread sleeps: watch what is its own, let go what is not. */
-static snib_instant watch_lines(struct snib__step *s)
+static snib_instant background_watch_lines(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     snib_instant due = SNIB__NEVER;
@@ -93,7 +93,7 @@ static snib_instant watch_lines(struct snib__step *s)
             continue;
         }
         (void)snib__roles_keep(&c->roles, i);
-        if (urgent(c, i) || snib__reached(s->now, l->lazy) ||
+        if (background_urgent(c, i) || snib__reached(s->now, l->lazy) ||
             l->lazy.ns == INT64_MAX) {
             l->lazy = SNIB__NEVER;
             snib__loop_arm(c, i, true);
@@ -104,7 +104,8 @@ static snib_instant watch_lines(struct snib__step *s)
     return due;
 }
 
-static void serve_line(struct snib__step *s, uint32_t i, uint32_t events)
+static void background_serve_line(struct snib__step *s, uint32_t i,
+                                  uint32_t events)
 {
     struct snib_client *c = s->c;
     struct snib__socket *l = &c->sock[i];
@@ -136,7 +137,7 @@ static void serve_line(struct snib__step *s, uint32_t i, uint32_t events)
 
 /* -- clocks ------------------------------------------------------------------- */
 
-static void check_wall_clock(struct snib__step *s)
+static void background_check_wall_clock(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     int64_t offset = snib__wall_offset();
@@ -148,7 +149,7 @@ static void check_wall_clock(struct snib__step *s)
     }
 }
 
-static void clear_timer(struct snib__step *s)
+static void background_clear_timer(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     snib_instant armed = c->armed;
@@ -161,16 +162,16 @@ static void clear_timer(struct snib__step *s)
     }
 }
 
-static void clear_steps(struct snib__step *s)
+static void background_clear_steps(struct snib__step *s)
 {
     uint64_t n;
     if (read(s->c->steps, &n, sizeof n) < 0 && errno == ECANCELED) {
         /* Read once, it stays quiet until the next step. */
-        check_wall_clock(s);
+        background_check_wall_clock(s);
     }
 }
 
-static void do_what_is_due(struct snib__step *s)
+static void background_do_what_is_due(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     if (snib__reached(s->now, snib__engine_due(c->engine))) {
@@ -180,7 +181,7 @@ static void do_what_is_due(struct snib__step *s)
     snib__step_act(s);
 }
 
-static void execute(struct snib__step *s)
+static void background_execute(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     if (!c->blocking || snib__list_empty(&c->out->exec)) {
@@ -198,15 +199,15 @@ static void execute(struct snib__step *s)
 
 /* -- the round -------------------------------------------------------------------- */
 
-static void look_after_all(struct snib__step *s)
+static void background_look_after_all(struct snib__step *s)
 {
     snib__step_executed(s);
-    do_what_is_due(s);
-    execute(s);
+    background_do_what_is_due(s);
+    background_execute(s);
     snib__notices_tell(s);
 }
 
-static void sleep_and_serve(struct snib__step *s, int patience_ms)
+static void background_sleep_and_serve(struct snib__step *s, int patience_ms)
 {
     struct snib_client *c = s->c;
     struct epoll_event ev[EVENTS];
@@ -216,19 +217,19 @@ static void sleep_and_serve(struct snib__step *s, int patience_ms)
     for (int i = 0; i < n; i++) {
         uint64_t tag = ev[i].data.u64;
         if (tag < SNIB__SOCKETS) {
-            serve_line(s, (uint32_t)tag, ev[i].events);
+            background_serve_line(s, (uint32_t)tag, ev[i].events);
         } else if (tag == SNIB__SOCKETS) {
-            clear_timer(s);
+            background_clear_timer(s);
         } else if (tag == SNIB__SOCKETS + 1) {
-            clear_steps(s);
+            background_clear_steps(s);
         }
     }
 }
 
-static void prepare_to_sleep(struct snib__step *s)
+static void background_prepare_to_sleep(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    snib_instant due = watch_lines(s);
+    snib_instant due = background_watch_lines(s);
     if (!c->virtual_clock) {
         due = snib__sooner(due, snib__client_due(c));
     }
@@ -240,9 +241,9 @@ static void prepare_to_sleep(struct snib__step *s)
 
 void snib__background_round(struct snib__step *s, int patience_ms)
 {
-    sleep_and_serve(s, patience_ms);
-    look_after_all(s);
-    prepare_to_sleep(s);
+    background_sleep_and_serve(s, patience_ms);
+    background_look_after_all(s);
+    background_prepare_to_sleep(s);
 }
 
 static void *background_body(void *arg)
@@ -251,8 +252,8 @@ static void *background_body(void *arg)
     struct snib__step s;
     snib__step_begin(&s, c);
     s.background = true;
-    look_after_all(&s);
-    prepare_to_sleep(&s);
+    background_look_after_all(&s);
+    background_prepare_to_sleep(&s);
     while (!c->background_stop) {
         snib__background_round(&s, -1);
     }

@@ -28,15 +28,15 @@ void snib__batch_answered(struct snib__step *s, struct snib__op *op)
     }
 }
 
-static void fail_all(struct snib__batch_item m[], size_t n,
-                     const struct snib_error *why)
+static void batch_fail_all(struct snib__batch_item m[], size_t n,
+                           const struct snib_error *why)
 {
     for (size_t i = 0; i < n; i++) {
         m[i].error = *why;
     }
 }
 
-static void prepare(struct snib__batch_item *m, struct snib__batch *g)
+static void batch_prepare(struct snib__batch_item *m, struct snib__batch *g)
 {
     m->op = (struct snib__op){.batch = g};
     m->asked = true;
@@ -47,7 +47,7 @@ static void prepare(struct snib__batch_item *m, struct snib__batch *g)
 }
 
 /* No answer will come: error says why. */
-static void not_asked(struct snib__batch_item *m, struct snib__batch *g)
+static void batch_not_asked(struct snib__batch_item *m, struct snib__batch *g)
 {
     if (m->op.batch) {
         m->op.batch = NULL;
@@ -57,7 +57,7 @@ static void not_asked(struct snib__batch_item *m, struct snib__batch *g)
 }
 
 /* What the answers said. */
-static void harvest(struct snib__batch_item m[], size_t n)
+static void batch_harvest(struct snib__batch_item m[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct snib_event *ev = &m[i].op.ev;
@@ -76,15 +76,16 @@ static void harvest(struct snib__batch_item m[], size_t n)
 /* What became of a try when it was started. */
 enum start { JOINED, APART, HAD, REFUSED };
 
-static enum start start_try(struct snib__step *s, struct snib__batch_item *m,
-                            struct snib__batch *g,
-                            const struct snib_acquire_options *o,
-                            snib_instant limit, uint64_t owner)
+static enum start batch_start_try(struct snib__step *s,
+                                  struct snib__batch_item *m,
+                                  struct snib__batch *g,
+                                  const struct snib_acquire_options *o,
+                                  snib_instant limit, uint64_t owner)
 {
     bool open;
     uint64_t ticket;
     uint32_t joined = snib__engine_batch(s->c->engine);
-    prepare(m, g);
+    batch_prepare(m, g);
     m->grant = (struct snib_grant){0};
     snib__list_push(&s->c->pending, &m->op.link);
     snib_err err = snib__hold_acquire(s, m->lock, o, limit, owner, NULL, &m->op,
@@ -92,7 +93,7 @@ static enum start start_try(struct snib__step *s, struct snib__batch_item *m,
     if (err) {
         snib__unlink(&m->op.link);
         m->error.code = err;
-        not_asked(m, g);
+        batch_not_asked(m, g);
         return REFUSED;
     }
     if (open) {
@@ -105,10 +106,10 @@ static enum start start_try(struct snib__step *s, struct snib__batch_item *m,
  * asked for; nor before it, if it is to be all of them. One that must be asked
  * for later, alone, ends the visit: what is behind it comes in the next. With
  * `all` there is no next, so each goes for itself. */
-static void start_tries(struct snib__step *s, struct snib__batch_item m[],
-                        size_t n, struct snib__batch *g,
-                        const struct snib_acquire_options *o, bool all,
-                        snib_instant limit, uint64_t owner)
+static void batch_start_tries(struct snib__step *s, struct snib__batch_item m[],
+                              size_t n, struct snib__batch *g,
+                              const struct snib_acquire_options *o, bool all,
+                              snib_instant limit, uint64_t owner)
 {
     struct snib__engine *e = s->c->engine;
     enum snib__batch_way way = SNIB__BATCH_GO;
@@ -122,7 +123,7 @@ static void start_tries(struct snib__step *s, struct snib__batch_item m[],
             snib__fail_plain(&m[i].error, SNIB_ERR_CANCELLED);
             continue;
         }
-        switch (start_try(s, &m[i], g, o, limit, owner)) {
+        switch (batch_start_try(s, &m[i], g, o, limit, owner)) {
         case JOINED:
         case HAD:
             break;
@@ -141,8 +142,9 @@ static void start_tries(struct snib__step *s, struct snib__batch_item m[],
 
 /* The patience is over: nothing may point to these notes from here on. One that
  * waits for the store's word on its end (the client was closed) is cut off. */
-static void give_up_tries(struct snib__step *s, struct snib__batch_item m[],
-                          size_t n, struct snib__batch *g)
+static void batch_give_up_tries(struct snib__step *s,
+                                struct snib__batch_item m[], size_t n,
+                                struct snib__batch *g)
 {
     struct snib_client *c = s->c;
     for (size_t i = 0; i < n; i++) {
@@ -154,7 +156,7 @@ static void give_up_tries(struct snib__step *s, struct snib__batch_item m[],
             snib__engine_acquisition(c->engine, h->ticket);
         snib_err err = SNIB_ERR_INTERNAL;
         snib__unlink(&m[i].op.link);
-        not_asked(&m[i], g);
+        batch_not_asked(&m[i], g);
         if (acq && (acq->state == SNIB__ACQ_WAITING ||
                     acq->state == SNIB__ACQ_LEAVING)) {
             err = snib__engine_leave(c->engine, s->now, acq,
@@ -168,7 +170,7 @@ static void give_up_tries(struct snib__step *s, struct snib__batch_item m[],
 
 /* The ticket of a try that is under way; 0: none is. They are executed
  * together, so whether this one just is says it of all. */
-static uint64_t first_asked(const struct snib__batch_item m[], size_t n)
+static uint64_t batch_first_asked(const struct snib__batch_item m[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (m[i].op.batch) {
@@ -195,40 +197,42 @@ void snib__batch_try(struct snib_client *c, struct snib__batch_item m[],
     why.code = snib__may_acquire(&s, limit, &why);
     if (why.code) {
         snib__step_end(&s);
-        fail_all(m, n, &why);
+        batch_fail_all(m, n, &why);
         return;
     }
     snib__pump_mark(c, before);
     c->batches++;
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    start_tries(&s, m, n, &g, &o, all, limit, owner);
-    call.among = first_asked(m, n);
+    batch_start_tries(&s, m, n, &g, &o, all, limit, owner);
+    call.among = batch_first_asked(m, n);
     if (--g.open && !snib__call_wait(&s, &call, before)) {
-        give_up_tries(&s, m, n, &g);
+        batch_give_up_tries(&s, m, n, &g);
     }
     snib__pump_leave(&s, &call);
     c->batches--;
     snib__step_end(&s);
-    harvest(m, n);
+    batch_harvest(m, n);
 }
 
 /* -- release -------------------------------------------------------------- */
 
-static void start_release(struct snib__step *s, struct snib__batch_item *m,
-                          struct snib__batch *g, uint64_t owner)
+static void batch_start_release(struct snib__step *s,
+                                struct snib__batch_item *m,
+                                struct snib__batch *g, uint64_t owner)
 {
     bool open;
-    prepare(m, g);
+    batch_prepare(m, g);
     snib_err err = snib__hold_release(s, m->lock, m->grant.ticket, owner, NULL,
                                       &m->op, &open, &m->error);
     if (!open) {
         m->error.code = err;
-        not_asked(m, g); /* unless it was answered already */
+        batch_not_asked(m, g); /* unless it was answered already */
     }
 }
 
-static void give_up_releases(struct snib__step *s, struct snib__batch_item m[],
-                             size_t n, struct snib__batch *g)
+static void batch_give_up_releases(struct snib__step *s,
+                                   struct snib__batch_item m[], size_t n,
+                                   struct snib__batch *g)
 {
     struct snib_client *c = s->c;
     for (size_t i = 0; i < n; i++) {
@@ -237,7 +241,7 @@ static void give_up_releases(struct snib__step *s, struct snib__batch_item m[],
         }
         struct snib__acquisition *acq =
             snib__engine_acquisition(c->engine, m[i].grant.ticket);
-        not_asked(&m[i], g);
+        batch_not_asked(&m[i], g);
         if (acq) {
             struct snib__hold *h = acq->user;
             snib__engine_abandon(c->engine, acq);
@@ -260,7 +264,7 @@ void snib__batch_release(struct snib_client *c, struct snib__batch_item m[],
     if (c->stopped) {
         snib__step_end(&s);
         snib__fail_plain(&why, SNIB_ERR_CLOSED);
-        fail_all(m, n, &why);
+        batch_fail_all(m, n, &why);
         return;
     }
     snib__pump_mark(c, before);
@@ -268,13 +272,13 @@ void snib__batch_release(struct snib_client *c, struct snib__batch_item m[],
     snib__call_begin(&s, &call, SNIB__CALL_RELEASE,
                      snib__after(s.now, patience));
     for (size_t i = 0; i < n; i++) {
-        start_release(&s, &m[i], &g, owner);
+        batch_start_release(&s, &m[i], &g, owner);
     }
     if (--g.open && !snib__call_wait(&s, &call, before)) {
-        give_up_releases(&s, m, n, &g);
+        batch_give_up_releases(&s, m, n, &g);
     }
     snib__pump_leave(&s, &call);
     c->batches--;
     snib__step_end(&s);
-    harvest(m, n);
+    batch_harvest(m, n);
 }

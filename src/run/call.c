@@ -61,8 +61,8 @@ bool snib__call_wait(struct snib__step *s, struct snib__call *call,
     return call->w.done;
 }
 
-static snib_err outcome(const struct snib__call *call,
-                        struct snib_error *reterr)
+static snib_err call_outcome(const struct snib__call *call,
+                             struct snib_error *reterr)
 {
     if (!call->err) {
         return snib__ok(reterr);
@@ -73,7 +73,7 @@ static snib_err outcome(const struct snib__call *call,
     return snib__fail_plain(reterr, call->err);
 }
 
-static uint32_t in_flight(const struct snib_client *c)
+static uint32_t call_in_flight(const struct snib_client *c)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < c->out->conns; i++) {
@@ -83,9 +83,9 @@ static uint32_t in_flight(const struct snib_client *c)
 }
 
 /* Rule 6: before more is sent, help to read what is due. */
-static bool wait_for_room(struct snib__step *s, snib_instant limit)
+static bool call_wait_for_room(struct snib__step *s, snib_instant limit)
 {
-    if (__builtin_expect(in_flight(s->c) < SNIB__FLIGHT_MAX, 1)) {
+    if (__builtin_expect(call_in_flight(s->c) < SNIB__FLIGHT_MAX, 1)) {
         return true;
     }
     struct snib__call call;
@@ -125,7 +125,7 @@ snib_err snib__acquire_options(const struct snib_acquire_options *given,
     return SNIB_ERR_OK;
 }
 
-static snib_err check_lease(int64_t ms, struct snib_error *reterr)
+static snib_err call_check_lease(int64_t ms, struct snib_error *reterr)
 {
     if (ms < SNIB_LEASE_MIN_MS || ms > SNIB_LEASE_MAX_MS) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -148,7 +148,8 @@ snib_err snib__may_block(const struct snib_client *c, struct snib_error *reterr)
 
 /* No answer by the limit: unknown; and why, where the store is known to be
  * out of reach. */
-static snib_err unanswered(const struct snib__step *s, struct snib__call *call)
+static snib_err call_unanswered(const struct snib__step *s,
+                                struct snib__call *call)
 {
     struct snib__store_state is;
     snib__engine_store_state(s->c->engine, s->now, &is);
@@ -159,7 +160,8 @@ static snib_err unanswered(const struct snib__step *s, struct snib__call *call)
                       snib_err_text(SNIB_ERR_UNKNOWN), is.text);
 }
 
-static void end_call(struct snib__step *s, struct snib__hold *h, snib_err err)
+static void call_end_call(struct snib__step *s, struct snib__hold *h,
+                          snib_err err)
 {
     struct snib__call *call = h->call;
     snib__holds_free(s, h);
@@ -173,7 +175,7 @@ void snib__call_quit(struct snib__step *s, struct snib__acquisition *acq,
     snib_err err =
         snib__engine_give_up(s->c->engine, s->now, acq, why, &h->call->error);
     if (err) {
-        end_call(s, h, err);
+        call_end_call(s, h, err);
     }
 }
 
@@ -181,14 +183,14 @@ void snib__call_cut(struct snib__step *s, struct snib__acquisition *acq)
 {
     struct snib__hold *h = acq->user;
     h->call->error.code = SNIB_ERR_OK; /* in plain words */
-    end_call(s, h,
-             snib__engine_leave(s->c->engine, s->now, acq, SNIB_ERR_CLOSED));
+    call_end_call(
+        s, h, snib__engine_leave(s->c->engine, s->now, acq, SNIB_ERR_CLOSED));
 }
 
 /* The limit of a call that still waits. Its request is ended at the store, and
  * when that has answered soon enough the call hears it (rule 5 else). */
-static void give_up(struct snib__step *s, struct snib__call *call, snib_err why,
-                    uint32_t before[SNIB__CONNS])
+static void call_give_up(struct snib__step *s, struct snib__call *call,
+                         snib_err why, uint32_t before[SNIB__CONNS])
 {
     struct snib__acquisition *acq =
         snib__engine_acquisition(s->c->engine, call->ticket);
@@ -219,7 +221,7 @@ snib_err snib__may_acquire(struct snib__step *s, snib_instant limit,
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     snib_err err = snib__background_need(c, reterr);
-    if (!err && !wait_for_room(s, limit)) {
+    if (!err && !call_wait_for_room(s, limit)) {
         err = snib__fail(reterr, SNIB_ERR_TIMEOUT,
                          "not asked: %d requests are unanswered",
                          SNIB__FLIGHT_MAX);
@@ -230,10 +232,10 @@ snib_err snib__may_acquire(struct snib__step *s, snib_instant limit,
     return err;
 }
 
-static snib_err acquire(struct snib_lock *lock,
-                        const struct snib_acquire_options *o,
-                        snib_duration patience, struct snib__stop *stop,
-                        struct snib_grant *ret, struct snib_error *reterr)
+static snib_err call_acquire(struct snib_lock *lock,
+                             const struct snib_acquire_options *o,
+                             snib_duration patience, struct snib__stop *stop,
+                             struct snib_grant *ret, struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
@@ -259,9 +261,9 @@ static snib_err acquire(struct snib_lock *lock,
         stop->ticket = call.ticket;
     }
     if (!err && open && !snib__call_wait(&s, &call, before)) {
-        give_up(&s, &call,
-                o->wait_ms == 0 ? SNIB_ERR_UNREACHABLE : SNIB_ERR_TIMEOUT,
-                before);
+        call_give_up(&s, &call,
+                     o->wait_ms == 0 ? SNIB_ERR_UNREACHABLE : SNIB_ERR_TIMEOUT,
+                     before);
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
@@ -271,7 +273,7 @@ static snib_err acquire(struct snib_lock *lock,
     if (!call.err) {
         *ret = call.grant;
     }
-    return outcome(&call, reterr);
+    return call_outcome(&call, reterr);
 }
 
 snib_err snib_acquire(struct snib_lock *lock,
@@ -289,8 +291,8 @@ snib_err snib_acquire(struct snib_lock *lock,
         err = snib__acquire_options(options, &o, reterr);
     }
     return err ? err
-               : acquire(lock, &o, snib__patience(c, o.wait_ms), NULL, ret,
-                         reterr);
+               : call_acquire(lock, &o, snib__patience(c, o.wait_ms), NULL, ret,
+                              reterr);
 }
 
 snib_err snib__acquire_until(struct snib_lock *lock,
@@ -299,8 +301,8 @@ snib_err snib__acquire_until(struct snib_lock *lock,
                              struct snib_error *reterr)
 {
     *ret = (struct snib_grant){0};
-    return acquire(lock, o, snib__patience(lock->client, o->wait_ms), stop, ret,
-                   reterr);
+    return call_acquire(lock, o, snib__patience(lock->client, o->wait_ms), stop,
+                        ret, reterr);
 }
 
 void snib__stop_ask(struct snib_client *c, struct snib__stop *stop)
@@ -323,14 +325,15 @@ snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
 {
     struct snib_acquire_options o = {.wait_ms = 1};
     *ret = (struct snib_grant){0};
-    return acquire(lock, &o, (snib_duration){ns}, NULL, ret, reterr);
+    return call_acquire(lock, &o, (snib_duration){ns}, NULL, ret, reterr);
 }
 
 /* -- adopt ---------------------------------------------------------------------------- */
 
-static snib_err adopt(struct snib_lock *lock,
-                      const struct snib__detached *detached, int64_t lease_ms,
-                      struct snib_grant *ret, struct snib_error *reterr)
+static snib_err call_adopt(struct snib_lock *lock,
+                           const struct snib__detached *detached,
+                           int64_t lease_ms, struct snib_grant *ret,
+                           struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
@@ -349,10 +352,10 @@ static snib_err adopt(struct snib_lock *lock,
     err = snib__hold_adopt(&s, lock, detached, lease_ms, limit, &call, &open,
                            reterr);
     if (!err && open && !snib__call_wait(&s, &call, before)) {
-        give_up(&s, &call, SNIB_ERR_UNKNOWN, before);
+        call_give_up(&s, &call, SNIB_ERR_UNKNOWN, before);
     }
     if (call.err == SNIB_ERR_UNKNOWN) {
-        call.err = unanswered(&s, &call);
+        call.err = call_unanswered(&s, &call);
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
@@ -362,7 +365,7 @@ static snib_err adopt(struct snib_lock *lock,
     if (!call.err) {
         *ret = call.grant;
     }
-    return outcome(&call, reterr);
+    return call_outcome(&call, reterr);
 }
 
 snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
@@ -378,7 +381,7 @@ snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
         err = snib__may_block(c, reterr);
     }
     if (!err) {
-        err = check_lease(ms, reterr);
+        err = call_check_lease(ms, reterr);
     }
     if (!err && !snib__detached_read(text, &detached)) {
         err = snib__fail(reterr, SNIB_ERR_USAGE,
@@ -390,13 +393,13 @@ snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
                          "the grant is of another client: open one with its "
                          "identity (snib_grant_identity)");
     }
-    return err ? err : adopt(lock, &detached, ms, ret, reterr);
+    return err ? err : call_adopt(lock, &detached, ms, ret, reterr);
 }
 
 /* -- release -------------------------------------------------------------------------- */
 
-static snib_err release(struct snib_lock *lock, struct snib_grant grant,
-                        snib_duration patience, struct snib_error *reterr)
+static snib_err call_release(struct snib_lock *lock, struct snib_grant grant,
+                             snib_duration patience, struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
@@ -423,11 +426,11 @@ static snib_err release(struct snib_lock *lock, struct snib_grant grant,
             snib__engine_abandon(c->engine, acq);
             snib__holds_free(&s, h);
         }
-        call.err = unanswered(&s, &call);
+        call.err = call_unanswered(&s, &call);
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
-    return err ? err : outcome(&call, reterr);
+    return err ? err : call_outcome(&call, reterr);
 }
 
 snib_err snib_release(struct snib_lock *lock, struct snib_grant grant,
@@ -438,18 +441,18 @@ snib_err snib_release(struct snib_lock *lock, struct snib_grant grant,
     if (!err) {
         err = snib__may_block(c, reterr);
     }
-    return err ? err : release(lock, grant, c->request, reterr);
+    return err ? err : call_release(lock, grant, c->request, reterr);
 }
 
 snib_err snib__release_within(struct snib_lock *lock, struct snib_grant grant,
                               int64_t ns, struct snib_error *reterr)
 {
-    return release(lock, grant, (snib_duration){ns}, reterr);
+    return call_release(lock, grant, (snib_duration){ns}, reterr);
 }
 
 /* -- renew ----------------------------------------------------------------------------- */
 
-static void forget_renewer(struct snib_client *c, struct snib__call *call)
+static void call_forget_renewer(struct snib_client *c, struct snib__call *call)
 {
     struct snib__acquisition *acq =
         snib__engine_acquisition(c->engine, call->ticket);
@@ -476,7 +479,7 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
         return err;
     }
     int64_t ms = lease_ms ? lease_ms : lock->o.lease_ms;
-    if ((err = check_lease(ms, reterr))) {
+    if ((err = call_check_lease(ms, reterr))) {
         return err;
     }
     snib__step_begin(&s, c);
@@ -495,13 +498,13 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
         call.next = h->renewers;
         h->renewers = &call;
         if (!snib__call_wait(&s, &call, before)) {
-            forget_renewer(c, &call);
-            call.err = unanswered(&s, &call);
+            call_forget_renewer(c, &call);
+            call.err = call_unanswered(&s, &call);
         }
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
-    return err ? err : outcome(&call, reterr);
+    return err ? err : call_outcome(&call, reterr);
 }
 
 /* -- looking at the clock ----------------------------------------------------------------- */
@@ -558,7 +561,7 @@ bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
 /* -- queries -------------------------------------------------------------------------------- */
 
 /* The query's answer settles this call; untied before the call returns. */
-static void tie(struct snib__direct *q, struct snib__call *call)
+static void call_tie(struct snib__direct *q, struct snib__call *call)
 {
     q->user = call;
     call->direct = q;
@@ -566,13 +569,13 @@ static void tie(struct snib__direct *q, struct snib__call *call)
 
 /* A query without an answer at its limit. What only asks was surely not
  * applied. */
-static snib_err unanswered_direct(const struct snib__step *s,
-                                  const struct snib__direct *q,
-                                  struct snib__call *call)
+static snib_err call_unanswered_direct(const struct snib__step *s,
+                                       const struct snib__direct *q,
+                                       struct snib__call *call)
 {
     struct snib__store_state is;
     if (snib__verb_changes(q->verb, q->op)) {
-        return unanswered(s, call);
+        return call_unanswered(s, call);
     }
     snib__engine_store_state(s->c->engine, s->now, &is);
     bool away = !is.reachable && is.err;
@@ -605,7 +608,7 @@ snib_err snib__run_direct(struct snib_client *c, struct snib__direct *q,
     snib__call_begin(&s, &call, SNIB__CALL_DIRECT,
                      snib__sooner(q->limit, snib__after(s.now, c->request)));
     q->limit = call.limit;
-    tie(q, &call);
+    call_tie(q, &call);
     err = snib__engine_direct(c->engine, s.now, q);
     if (err) {
         call.err = err;
@@ -613,14 +616,14 @@ snib_err snib__run_direct(struct snib_client *c, struct snib__direct *q,
     } else {
         if (!snib__call_wait(&s, &call, before)) {
             snib__engine_direct_leave(c->engine, q);
-            call.err = unanswered_direct(&s, q, &call);
+            call.err = call_unanswered_direct(&s, q, &call);
         } else if (q->done) {
             call.error = q->error;
         }
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
-    return outcome(&call, reterr);
+    return call_outcome(&call, reterr);
 }
 
 /* A quorum answers when a majority has confirmed an end. The other servers

@@ -32,7 +32,7 @@
 enum { REQUEST_MS = 2000, REQUEST_MIN_MS = 10, REQUEST_MAX_MS = 600000 };
 
 /* The engine's lines, kept until the mutex is free. */
-static void keep_log(void *data, int level, const char *text)
+static void client_keep_log(void *data, int level, const char *text)
 {
     struct snib_client *c = data;
     size_t n = strlen(text);
@@ -44,7 +44,7 @@ static void keep_log(void *data, int level, const char *text)
     }
 }
 
-static void init(struct snib_client *c)
+static void client_init(struct snib_client *c)
 {
     pthread_mutex_init(&c->mu, NULL);
     pthread_cond_init(&c->told, NULL);
@@ -67,8 +67,9 @@ static void init(struct snib_client *c)
     }
 }
 
-static snib_err read_options(const struct snib_client_options *o,
-                             struct snib_client *c, struct snib_error *reterr)
+static snib_err client_read_options(const struct snib_client_options *o,
+                                    struct snib_client *c,
+                                    struct snib_error *reterr)
 {
     if (o && o->size != sizeof *o) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -97,8 +98,8 @@ static snib_err read_options(const struct snib_client_options *o,
 /* Argument, else $SNIB_URL, else the embedded file, which sqlite: alone means,
  * too: its path is told of either. Whoever runs a set-uid program does not
  * choose where its user's files are made. */
-static snib_err choose_url(const char *given, char **ret,
-                           struct snib_error *reterr)
+static snib_err client_choose_url(const char *given, char **ret,
+                                  struct snib_error *reterr)
 {
     const char *env = secure_getenv("SNIB_URL");
     const char *url = given ? given : env && *env ? env : NULL;
@@ -110,9 +111,10 @@ static snib_err choose_url(const char *given, char **ret,
     return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }
 
-static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
-                            const struct snib_client_options *o,
-                            struct snib_error *reterr)
+static snib_err client_open_engine(struct snib_client *c,
+                                   const struct snib__url *url,
+                                   const struct snib_client_options *o,
+                                   struct snib_error *reterr)
 {
     const struct snib__registered *store = snib__store_find(url->scheme);
     struct snib__about about;
@@ -139,7 +141,7 @@ static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
         .self = &about,
         .wall_offset_ns = snib__wall_offset(),
         .deadlocks = !(o && o->no_deadlock_check),
-        .log = c->log ? keep_log : NULL,
+        .log = c->log ? client_keep_log : NULL,
         .log_data = c};
     snib__self_about(&about, o ? o->program : NULL, o ? o->reason : NULL);
     about.leashed = o && o->leashed;
@@ -169,7 +171,7 @@ static snib_err open_engine(struct snib_client *c, const struct snib__url *url,
 }
 
 /* What was opened; no thread runs and nobody is inside. */
-static void free_parts(struct snib_client *c, bool engine_too)
+static void client_free_parts(struct snib_client *c, bool engine_too)
 {
     struct snib__link *l;
     struct snib__step s = {.c = c};
@@ -220,10 +222,10 @@ snib_err snib_client_open(const struct snib_client_options *options,
     if (!c) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    init(c);
-    snib_err err = read_options(options, c, reterr);
+    client_init(c);
+    snib_err err = client_read_options(options, c, reterr);
     if (!err) {
-        err = choose_url(options ? options->url : NULL, &text, reterr);
+        err = client_choose_url(options ? options->url : NULL, &text, reterr);
     }
     if (!err) {
         err = snib__url_parse(text, &url, reterr);
@@ -232,7 +234,7 @@ snib_err snib_client_open(const struct snib_client_options *options,
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     if (!err) {
-        err = open_engine(c, url, options, reterr);
+        err = client_open_engine(c, url, options, reterr);
     }
     if (!err && !(c->identity = snib__store_identity(url))) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
@@ -250,7 +252,7 @@ snib_err snib_client_open(const struct snib_client_options *options,
     snib__free(text);
     snib__url_free(url);
     if (err) {
-        free_parts(c, true);
+        client_free_parts(c, true);
         snib__free(c);
         return err;
     }
@@ -261,7 +263,7 @@ snib_err snib_client_open(const struct snib_client_options *options,
 /* -- ending ------------------------------------------------------------------------- */
 
 /* A change may have been sent, and nobody will hear what became of it. */
-static void end_direct(struct snib__step *s, struct snib__call *call)
+static void client_end_direct(struct snib__step *s, struct snib__call *call)
 {
     const struct snib__direct *q = call->direct;
     snib_err err = SNIB_ERR_CLOSED;
@@ -273,7 +275,7 @@ static void end_direct(struct snib__step *s, struct snib__call *call)
     snib__call_settle(s, call, err);
 }
 
-static void end_waiting_calls(struct snib__step *s)
+static void client_end_waiting_calls(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     SNIB__LIST_EACH_SAFE (l, next, &c->roles.waiting) {
@@ -288,7 +290,7 @@ static void end_waiting_calls(struct snib__step *s)
                 snib__call_cut(s, acq);
             } /* else its news are on the way */
         } else if (call->kind == SNIB__CALL_DIRECT) {
-            end_direct(s, call);
+            client_end_direct(s, call);
         } else if (call->kind == SNIB__CALL_ROOM) {
             snib__call_settle(s, call, SNIB_ERR_CLOSED);
         }
@@ -305,7 +307,7 @@ void snib_client_close(struct snib_client *c)
     if (!c->closed) {
         c->closed = true;
         snib__step_act(&s);
-        end_waiting_calls(&s);
+        client_end_waiting_calls(&s);
         snib__ops_close(&s);
         snib__step_act(&s);
     }
@@ -337,7 +339,7 @@ void snib_client_stop(struct snib_client *c)
     snib__wait_idle(&s);
     snib__wait_told(&s);
     c->stopped = true;
-    end_waiting_calls(&s);
+    client_end_waiting_calls(&s);
     snib__ops_close(&s);
     snib__step_act(&s);
     snib__step_end(&s);
@@ -354,13 +356,13 @@ void snib_client_stop(struct snib_client *c)
     snib__step_end(&s);
 }
 
-static void free_in_child(struct snib_client *c)
+static void client_free_in_child(struct snib_client *c)
 {
     bool quiet = pthread_mutex_trylock(&c->mu) == 0 && !c->executing &&
                  !c->batches; /* whose notes lie on another thread's stack */
     c->in_child = true;
     if (quiet && !c->blocking) {
-        free_parts(c, true);
+        client_free_parts(c, true);
         snib__free(c);
         return;
     }
@@ -385,11 +387,11 @@ void snib_client_free(struct snib_client *c)
         return;
     }
     if (snib__client_check(c, NULL)) {
-        free_in_child(c);
+        client_free_in_child(c);
         return;
     }
     snib_client_stop(c);
-    free_parts(c, true);
+    client_free_parts(c, true);
     pthread_cond_destroy(&c->told);
     pthread_cond_destroy(&c->work);
     pthread_mutex_destroy(&c->mu);
@@ -445,7 +447,7 @@ void *snib__client_memory(struct snib_client *c)
                : NULL;
 }
 
-static void wake_to_check(struct snib__step *s)
+static void client_wake_to_check(struct snib__step *s)
 {
     SNIB__LIST_EACH (l, &s->c->roles.waiting) {
         snib__call_wake(s, SNIB__CONTAINER(l, struct snib__call, w.link));
@@ -465,7 +467,7 @@ void snib__client_kick(struct snib_client *c)
         snib__step_act(&s);
         while (c->quick && snib__step_exec(&s)) {
         }
-        wake_to_check(&s);
+        client_wake_to_check(&s);
         s.kick = true;
     }
     snib__step_end(&s);

@@ -28,15 +28,15 @@ struct look {
     struct snib__waits *g;
 };
 
-static void look_free(struct look *k)
+static void deadlock_look_free(struct look *k)
 {
     snib__waits_free(k->g);
     snib__buf_free(&k->q.result);
     k->g = NULL;
 }
 
-static snib_err look(struct snib_client *c, struct look *k,
-                     struct snib_error *reterr)
+static snib_err deadlock_look(struct snib_client *c, struct look *k,
+                              struct snib_error *reterr)
 {
     *k = (struct look){.q = {.verb = SNIB__LIST,
                              .text = "*",
@@ -54,12 +54,12 @@ static snib_err look(struct snib_client *c, struct look *k,
 
 /* -- one cycle as a block ----------------------------------------------------- */
 
-static size_t name_size(const struct snib__wait *w)
+static size_t deadlock_name_size(const struct snib__wait *w)
 {
     return w->name_size < SNIB_NAME_MAX ? w->name_size : SNIB_NAME_MAX;
 }
 
-static const char *keep(char **end, const char *text)
+static const char *deadlock_keep(char **end, const char *text)
 {
     const char *kept = *end;
     for (; *text; text++) {
@@ -70,32 +70,32 @@ static const char *keep(char **end, const char *text)
     return kept;
 }
 
-static size_t room_for(const struct snib__wait *w)
+static size_t deadlock_room_for(const struct snib__wait *w)
 {
     const struct snib__about *a = &w->about;
-    return name_size(w) + 1 + sizeof w->client_id + strlen(a->host) +
+    return deadlock_name_size(w) + 1 + sizeof w->client_id + strlen(a->host) +
            strlen(a->user) + strlen(a->program) + strlen(a->reason) + 4 + 33 +
            HOLDING;
 }
 
-static void fill_party(const struct snib__wait *w, const char *self,
-                       struct snib_party *p, char **end)
+static void deadlock_fill_party(const struct snib__wait *w, const char *self,
+                                struct snib_party *p, char **end)
 {
     char text[HOLDING] = "";
     const struct snib__about *a = &w->about;
-    p->client_id = keep(end, w->client_id);
-    p->host = keep(end, a->host);
-    p->user = keep(end, a->user);
-    p->program = keep(end, a->program);
-    p->reason = keep(end, a->reason);
+    p->client_id = deadlock_keep(end, w->client_id);
+    p->host = deadlock_keep(end, a->host);
+    p->user = deadlock_keep(end, a->user);
+    p->program = deadlock_keep(end, a->program);
+    p->reason = deadlock_keep(end, a->reason);
     for (uint32_t i = 0; i < a->held_count; i++) {
         snprintf(text + i * 17U, 18, "%016" PRIx64 "%s", a->held[i],
                  i + 1 < a->held_count ? "," : "");
     }
-    p->holding = keep(end, text);
+    p->holding = deadlock_keep(end, text);
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, w->request[0],
              w->request[1]);
-    p->request = keep(end, text);
+    p->request = deadlock_keep(end, text);
     p->pid = a->pid;
     p->since_ms = a->since_ms;
     p->owner = (uint64_t)a->owner;
@@ -103,13 +103,13 @@ static void fill_party(const struct snib__wait *w, const char *self,
     p->self = strcmp(w->client_id, self) == 0;
 }
 
-static struct snib_cycle *new_cycle(const struct snib__waits *g,
-                                    const uint32_t *at, uint32_t count,
-                                    bool sure, const char *self)
+static struct snib_cycle *deadlock_new_cycle(const struct snib__waits *g,
+                                             const uint32_t *at, uint32_t count,
+                                             bool sure, const char *self)
 {
     size_t size = sizeof(struct snib_cycle) + count * sizeof(struct snib_wait);
     for (uint32_t i = 0; i < count; i++) {
-        size += room_for(&g->waits[at[i]]);
+        size += deadlock_room_for(&g->waits[at[i]]);
     }
     struct snib_cycle *cycle = snib__alloc(size);
     if (!cycle) {
@@ -125,13 +125,13 @@ static struct snib_cycle *new_cycle(const struct snib__waits *g,
         const struct snib__edge *e =
             snib__waits_edge(g, at[i], at[(i + 1) % count], sure);
         waits[i].name = end;
-        waits[i].name_size = name_size(w);
+        waits[i].name_size = deadlock_name_size(w);
         if (w->name_size) {
-            memcpy(end, w->name, name_size(w));
+            memcpy(end, w->name, deadlock_name_size(w));
         }
-        end += name_size(w) + 1;
+        end += deadlock_name_size(w) + 1;
         waits[i].behind = e && e->queue;
-        fill_party(w, self, &waits[i].who, &end);
+        deadlock_fill_party(w, self, &waits[i].who, &end);
     }
     return cycle;
 }
@@ -143,7 +143,8 @@ struct cycles {
     size_t count;
 };
 
-static bool has_set(const struct snib__waits *g, uint64_t mark, bool sure)
+static bool deadlock_has_set(const struct snib__waits *g, uint64_t mark,
+                             bool sure)
 {
     uint32_t sets = sure ? g->sure_sets : g->sets;
     for (uint32_t i = 0; i < sets; i++) {
@@ -155,11 +156,12 @@ static bool has_set(const struct snib__waits *g, uint64_t mark, bool sure)
 }
 
 /* The set as a cycle, if it was there before, too. */
-static bool add_set(struct cycles *all, const struct snib__waits *before,
-                    const struct snib__waits *g, uint32_t set, bool sure,
-                    const char *self)
+static bool deadlock_add_set(struct cycles *all,
+                             const struct snib__waits *before,
+                             const struct snib__waits *g, uint32_t set,
+                             bool sure, const char *self)
 {
-    if (!has_set(before, snib__waits_mark(g, set, sure), sure)) {
+    if (!deadlock_has_set(before, snib__waits_mark(g, set, sure), sure)) {
         return true;
     }
     uint32_t *at = snib__alloc(((size_t)g->count + 1) * sizeof *at);
@@ -168,7 +170,8 @@ static bool add_set(struct cycles *all, const struct snib__waits *before,
     }
     uint32_t youngest = snib__waits_youngest(g, set, sure);
     uint32_t n = snib__waits_cycle(g, youngest, sure, at, g->count);
-    struct snib_cycle *cycle = n ? new_cycle(g, at, n, sure, self) : NULL;
+    struct snib_cycle *cycle =
+        n ? deadlock_new_cycle(g, at, n, sure, self) : NULL;
     snib__free(at);
     if (cycle) {
         all->v[all->count++] = cycle;
@@ -177,7 +180,7 @@ static bool add_set(struct cycles *all, const struct snib__waits *before,
 }
 
 /* A set of all edges that holds a sure one is shown by that. */
-static bool is_shown(const struct snib__waits *g, uint32_t set)
+static bool deadlock_is_shown(const struct snib__waits *g, uint32_t set)
 {
     for (uint32_t i = 0; i < g->count; i++) {
         if (g->waits[i].set == set && g->waits[i].sure_set != SNIB__WAIT_NONE) {
@@ -187,9 +190,9 @@ static bool is_shown(const struct snib__waits *g, uint32_t set)
     return false;
 }
 
-static bool read_cycles(const struct snib__waits *before,
-                        const struct snib__waits *g, const char *self,
-                        struct cycles *all)
+static bool deadlock_read_cycles(const struct snib__waits *before,
+                                 const struct snib__waits *g, const char *self,
+                                 struct cycles *all)
 {
     size_t most = (size_t)g->sets + g->sure_sets;
     bool ok = true;
@@ -201,15 +204,16 @@ static bool read_cycles(const struct snib__waits *before,
         return false;
     }
     for (uint32_t i = 0; ok && i < g->sure_sets; i++) {
-        ok = add_set(all, before, g, i, true, self);
+        ok = deadlock_add_set(all, before, g, i, true, self);
     }
     for (uint32_t i = 0; ok && i < g->sets; i++) {
-        ok = is_shown(g, i) || add_set(all, before, g, i, false, self);
+        ok = deadlock_is_shown(g, i) ||
+             deadlock_add_set(all, before, g, i, false, self);
     }
     return ok;
 }
 
-static void pause_between(void)
+static void deadlock_pause_between(void)
 {
     struct timespec t = {.tv_nsec = PAUSE_MS * 1000000L};
     while (nanosleep(&t, &t) < 0) {
@@ -232,17 +236,18 @@ snib_err snib_deadlocks(struct snib_client *client, struct snib_cycle ***ret,
                           "snib_deadlocks: client, ret and ret_count must not "
                           "be NULL");
     }
-    snib_err err = look(client, &first, reterr);
+    snib_err err = deadlock_look(client, &first, reterr);
     if (!err && first.g->sets) {
-        pause_between();
-        err = look(client, &second, reterr);
+        deadlock_pause_between();
+        err = deadlock_look(client, &second, reterr);
     }
     if (!err && second.g &&
-        !read_cycles(first.g, second.g, snib_client_id(client), &all)) {
+        !deadlock_read_cycles(first.g, second.g, snib_client_id(client),
+                              &all)) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    look_free(&first);
-    look_free(&second);
+    deadlock_look_free(&first);
+    deadlock_look_free(&second);
     if (err || all.count == 0) {
         snib_deadlocks_free(all.v, all.count);
         return err ? err : snib__ok(reterr);

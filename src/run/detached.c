@@ -18,7 +18,7 @@
 
 enum { ID_DIGITS = 32, HALF_DIGITS = 16, TOKEN_DIGITS = 19 };
 
-static int digit(char c)
+static int detached_digit(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -33,7 +33,7 @@ bool snib__identity_read(const char *text, size_t size, uint64_t ret[2])
         return false;
     }
     for (size_t i = 0; i < ID_DIGITS; i++) {
-        int d = digit(text[i]);
+        int d = detached_digit(text[i]);
         if (d < 0) {
             return false;
         }
@@ -44,7 +44,7 @@ bool snib__identity_read(const char *text, size_t size, uint64_t ret[2])
     return true;
 }
 
-static bool read_token(const char *text, int64_t *ret)
+static bool detached_read_token(const char *text, int64_t *ret)
 {
     size_t size = strlen(text);
     uint64_t token = 0;
@@ -67,7 +67,7 @@ bool snib__detached_read(const char *text, struct snib__detached *ret)
            text[request - 1] == ':' && text[token - 1] == ':' &&
            snib__identity_read(text + prefix, ID_DIGITS, ret->client) &&
            snib__identity_read(text + request, ID_DIGITS, ret->request) &&
-           read_token(text + token, &ret->token);
+           detached_read_token(text + token, &ret->token);
 }
 
 snib_err snib_grant_identity(const char *text, char *ret_identity, size_t size,
@@ -162,7 +162,7 @@ snib_err snib_grant_request(struct snib_lock *lock, struct snib_grant grant,
 }
 
 /* 16 hexadecimal digits, or 32 of which the first half is kept. */
-static bool read_request(const char *text, size_t size, uint64_t *ret)
+static bool detached_read_request(const char *text, size_t size, uint64_t *ret)
 {
     char whole[2 * HALF_DIGITS + 1];
     uint64_t id[2];
@@ -189,7 +189,7 @@ snib_err snib__above_read(const char *text, struct snib__above *ret,
                               "above: more than %d ids of requests",
                               SNIB__ABOUT_HELD);
         }
-        if (!read_request(text, size, &ret->id[ret->count++])) {
+        if (!detached_read_request(text, size, &ret->id[ret->count++])) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
                               "above: '%.40s' does not begin with the id of a "
                               "request: 16 or 32 hexadecimal digits",

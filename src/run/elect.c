@@ -81,7 +81,7 @@ const char *snib_elect_state_text(snib_elect_state state)
 
 /* -- the story ------------------------------------------------------------ */
 
-static void op(struct snib_elect *e, snib_elect_state state, int64_t term)
+static void elect_op(struct snib_elect *e, snib_elect_state state, int64_t term)
 {
     if (e->chapters && e->story[e->chapters - 1].state == state &&
         e->story[e->chapters - 1].term == term) {
@@ -93,7 +93,7 @@ static void op(struct snib_elect *e, snib_elect_state state, int64_t term)
     e->story[e->chapters++] = (struct chapter){state, term};
 }
 
-static void tell(struct snib_elect *e)
+static void elect_tell(struct snib_elect *e)
 {
     while (!e->telling && e->chapters) {
         struct chapter next = e->story[0];
@@ -111,18 +111,18 @@ static void tell(struct snib_elect *e)
 }
 
 /* A grant is known of for the first time. */
-static void begin_term(struct snib_elect *e, struct snib_grant grant)
+static void elect_begin_term(struct snib_elect *e, struct snib_grant grant)
 {
     if (e->grant.ticket == grant.ticket) {
         return;
     }
     e->grant = grant;
     e->changes++;
-    op(e, SNIB_LEADER, grant.token);
+    elect_op(e, SNIB_LEADER, grant.token);
     pthread_cond_broadcast(&e->changed);
 }
 
-static void end_term(struct snib_elect *e)
+static void elect_end_term(struct snib_elect *e)
 {
     e->gone = e->grant.ticket;
     e->grant = (struct snib_grant){0};
@@ -131,37 +131,37 @@ static void end_term(struct snib_elect *e)
 }
 
 /* The lock's. */
-static void on_lock_change(void *data, struct snib_grant grant,
-                           snib_state state, snib_cause reason)
+static void elect_on_lock_change(void *data, struct snib_grant grant,
+                                 snib_state state, snib_cause reason)
 {
     struct snib_elect *e = data;
     (void)reason;
     pthread_mutex_lock(&e->mu);
     if (grant.ticket != e->gone) {
-        begin_term(e, grant);
+        elect_begin_term(e, grant);
         switch (state) {
         case SNIB_HELD:
-            op(e, SNIB_LEADER, grant.token);
+            elect_op(e, SNIB_LEADER, grant.token);
             break;
         case SNIB_AT_RISK:
-            op(e, SNIB_LEADER_AT_RISK, grant.token);
+            elect_op(e, SNIB_LEADER_AT_RISK, grant.token);
             break;
         case SNIB_LOST:
-            op(e, SNIB_LEADER_LOST, grant.token);
+            elect_op(e, SNIB_LEADER_LOST, grant.token);
             break;
         case SNIB_RELEASED:
             break;
         }
-        tell(e);
+        elect_tell(e);
     }
     pthread_mutex_unlock(&e->mu);
 }
 
 /* -- new and free --------------------------------------------------------- */
 
-static snib_err read_options(const struct snib_elect_options *given,
-                             struct snib_elect_options *ret,
-                             struct snib_error *reterr)
+static snib_err elect_read_options(const struct snib_elect_options *given,
+                                   struct snib_elect_options *ret,
+                                   struct snib_error *reterr)
 {
     *ret = (struct snib_elect_options){0};
     if (given && given->size != sizeof *given) {
@@ -176,7 +176,7 @@ static snib_err read_options(const struct snib_elect_options *given,
     return SNIB_ERR_OK;
 }
 
-static void init_locks(struct snib_elect *e)
+static void elect_init_locks(struct snib_elect *e)
 {
     pthread_condattr_t attr;
     pthread_mutex_init(&e->mu, NULL);
@@ -198,7 +198,7 @@ snib_err snib_elect_new(struct snib_client *client, const char *name,
         err = snib__may_block(client, reterr);
     }
     if (!err) {
-        err = read_options(options, &o, reterr);
+        err = elect_read_options(options, &o, reterr);
     }
     if (err) {
         return err;
@@ -208,7 +208,7 @@ snib_err snib_elect_new(struct snib_client *client, const char *name,
         snib__free(e);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    init_locks(e);
+    elect_init_locks(e);
     e->client = client;
     e->on_change = o.on_change;
     e->data = o.data;
@@ -217,7 +217,7 @@ snib_err snib_elect_new(struct snib_client *client, const char *name,
     lo.confirm = true; /* a term begins with a whole lease             */
     lo.no_local_hand_over =
         true; /* each term is a grant of its own at the store */
-    lo.on_change = on_lock_change;
+    lo.on_change = elect_on_lock_change;
     lo.data = e;
     err = snib_lock_new(client, name, &lo, &e->lock, reterr);
     if (err) {
@@ -233,7 +233,7 @@ void snib_elect_free(struct snib_elect *e)
     if (!e) {
         return;
     }
-    snib_lock_free(e->lock); /* waits for on_lock_change */
+    snib_lock_free(e->lock); /* waits for elect_on_lock_change */
     pthread_cond_destroy(&e->changed);
     pthread_mutex_destroy(&e->mu);
     snib__free(e->id);
@@ -242,7 +242,7 @@ void snib_elect_free(struct snib_elect *e)
 
 /* -- waiting -------------------------------------------------------------- */
 
-static int64_t monotonic(void)
+static int64_t elect_monotonic(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -250,7 +250,7 @@ static int64_t monotonic(void)
 }
 
 /* mu held. Until something changes here, or that instant. */
-static void wait_until(struct snib_elect *e, int64_t ns)
+static void elect_wait_until(struct snib_elect *e, int64_t ns)
 {
     struct timespec t = {.tv_sec = (time_t)(ns / NS_OF_S),
                          .tv_nsec = (long)(ns % NS_OF_S)};
@@ -261,7 +261,7 @@ static void wait_until(struct snib_elect *e, int64_t ns)
 
 /* mu held. True: it leads, *ret_term is set. A term that is over is cleared
  * away. */
-static bool leads_already(struct snib_elect *e, int64_t *ret_term)
+static bool elect_leads_already(struct snib_elect *e, int64_t *ret_term)
 {
     struct snib_grant grant = e->grant;
     if (!grant.ticket) {
@@ -276,13 +276,13 @@ static bool leads_already(struct snib_elect *e, int64_t *ret_term)
     if (held) {
         *ret_term = grant.token;
     } else if (e->grant.ticket == grant.ticket) {
-        end_term(e);
+        elect_end_term(e);
     }
     return held;
 }
 
-static snib_err stand(struct snib_elect *e, int64_t wait_ms,
-                      struct snib_grant *ret, struct snib_error *reterr)
+static snib_err elect_stand(struct snib_elect *e, int64_t wait_ms,
+                            struct snib_grant *ret, struct snib_error *reterr)
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.wait_ms = wait_ms;
@@ -306,24 +306,24 @@ snib_err snib_elect_campaign(struct snib_elect *e, int64_t wait_ms,
                           "another campaign of this candidate is under way");
     }
     e->campaigning = true;
-    if (!leads_already(e, ret_term)) {
+    if (!elect_leads_already(e, ret_term)) {
         pthread_mutex_unlock(&e->mu);
-        err = stand(e, wait_ms, &grant, reterr);
+        err = elect_stand(e, wait_ms, &grant, reterr);
         pthread_mutex_lock(&e->mu);
         if (!err) {
-            begin_term(e, grant);
+            elect_begin_term(e, grant);
             *ret_term = grant.token;
         }
     }
     e->campaigning = false;
     pthread_cond_broadcast(&e->changed);
-    tell(e);
+    elect_tell(e);
     pthread_mutex_unlock(&e->mu);
     return err ? err : snib__ok(reterr);
 }
 
 /* Take the waiting acquisition away. */
-static void cancel(struct snib_lock *lock)
+static void elect_cancel(struct snib_lock *lock)
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
@@ -342,15 +342,15 @@ static void cancel(struct snib_lock *lock)
 }
 
 /* mu held. True: there was a campaign to end. */
-static bool end_campaign(struct snib_elect *e)
+static bool elect_end_campaign(struct snib_elect *e)
 {
     bool any = e->campaigning;
     while (e->campaigning) {
         pthread_mutex_unlock(&e->mu);
-        cancel(e->lock);
+        elect_cancel(e->lock);
         pthread_mutex_lock(&e->mu);
         if (e->campaigning) {
-            wait_until(e, monotonic() + CANCEL_AGAIN_MS * NS_OF_MS);
+            elect_wait_until(e, elect_monotonic() + CANCEL_AGAIN_MS * NS_OF_MS);
         }
     }
     return any;
@@ -363,7 +363,7 @@ snib_err snib_elect_resign(struct snib_elect *e, struct snib_error *reterr)
         return err;
     }
     pthread_mutex_lock(&e->mu);
-    bool campaign = end_campaign(e);
+    bool campaign = elect_end_campaign(e);
     struct snib_grant grant = e->grant;
     if (!grant.ticket) {
         pthread_mutex_unlock(&e->mu);
@@ -373,21 +373,21 @@ snib_err snib_elect_resign(struct snib_elect *e, struct snib_error *reterr)
                                      "campaigns");
     }
     /* Before the release: nobody may believe in it any more. */
-    end_term(e);
-    op(e, SNIB_FOLLOWER, grant.token);
+    elect_end_term(e);
+    elect_op(e, SNIB_FOLLOWER, grant.token);
     pthread_mutex_unlock(&e->mu);
     err = snib_release(e->lock, grant, reterr);
     pthread_mutex_lock(&e->mu);
-    e->changes++; /* who has looked since end_term may have seen it held */
+    e->changes++; /* who has looked since elect_end_term may have seen it held */
     pthread_cond_broadcast(&e->changed);
-    tell(e);
+    elect_tell(e);
     pthread_mutex_unlock(&e->mu);
     return err;
 }
 
 /* -- looking at oneself ---------------------------------------------------- */
 
-static struct snib_grant grant_of(struct snib_elect *e)
+static struct snib_grant elect_grant_of(struct snib_elect *e)
 {
     pthread_mutex_lock(&e->mu);
     struct snib_grant grant = e->grant;
@@ -402,7 +402,7 @@ void snib_elect_status(struct snib_elect *e, struct snib_elect_status *ret)
     if (snib__client_check(e->client, NULL)) {
         return;
     }
-    struct snib_grant grant = grant_of(e);
+    struct snib_grant grant = elect_grant_of(e);
     snib_grant_status(e->lock, grant, &status);
     switch (status.state) {
     case SNIB_HELD:
@@ -427,7 +427,7 @@ bool snib_elect_leading(struct snib_elect *e)
     if (snib__client_check(e->client, NULL)) {
         return false;
     }
-    return snib_grant_held(e->lock, grant_of(e));
+    return snib_grant_held(e->lock, elect_grant_of(e));
 }
 
 int snib_elect_fd(struct snib_elect *e)
@@ -436,7 +436,7 @@ int snib_elect_fd(struct snib_elect *e)
         errno = ENOENT;
         return -1;
     }
-    return snib_grant_fd(e->lock, grant_of(e));
+    return snib_grant_fd(e->lock, elect_grant_of(e));
 }
 
 /* -- looking at others ------------------------------------------------------ */
@@ -455,7 +455,7 @@ void snib_leader_free(struct snib_leader *leader)
     }
 }
 
-static void describe(struct box *b, int64_t own_term)
+static void elect_describe(struct box *b, int64_t own_term)
 {
     const struct snib_view *v = b->view;
     struct snib_leader *l = &b->leader;
@@ -493,13 +493,13 @@ snib_err snib_elect_leader(struct snib_elect *e, struct snib_leader **ret,
     if (!b) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    int64_t own_term = grant_of(e).token;
+    int64_t own_term = elect_grant_of(e).token;
     err = snib_inspect(e->client, name->raw, name->raw_size, &b->view, reterr);
     if (err) {
         snib__free(b);
         return err;
     }
-    describe(b, own_term);
+    elect_describe(b, own_term);
     *ret = &b->leader;
     return SNIB_ERR_OK;
 }
@@ -518,7 +518,7 @@ snib_err snib_elect_watch(struct snib_elect *e, int64_t known_term,
     snib_err err = snib__client_check(e->client, reterr);
     int64_t until = wait_ms == SNIB_FOREVER || wait_ms > INT64_MAX / NS_OF_S
                         ? INT64_MAX
-                        : monotonic() + wait_ms * NS_OF_MS;
+                        : elect_monotonic() + wait_ms * NS_OF_MS;
     while (!err) {
         pthread_mutex_lock(&e->mu);
         uint64_t changes = e->changes;
@@ -529,7 +529,8 @@ snib_err snib_elect_watch(struct snib_elect *e, int64_t known_term,
         }
         snib_leader_free(*ret);
         *ret = NULL;
-        int64_t now = monotonic(), next = now + LOOK_MS * (int64_t)NS_OF_MS;
+        int64_t now = elect_monotonic(),
+                next = now + LOOK_MS * (int64_t)NS_OF_MS;
         if (now >= until) {
             return snib__fail(reterr, SNIB_ERR_TIMEOUT,
                               "no other term than %lld began in time",
@@ -537,7 +538,7 @@ snib_err snib_elect_watch(struct snib_elect *e, int64_t known_term,
         }
         pthread_mutex_lock(&e->mu);
         if (changes == e->changes) {
-            wait_until(e, next < until ? next : until);
+            elect_wait_until(e, next < until ? next : until);
         }
         pthread_mutex_unlock(&e->mu);
     }

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "run/inside.h"
 
-static struct snib__op *op_of(struct snib__link *l)
+static struct snib__op *events_op_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__op, link);
 }
@@ -43,8 +43,8 @@ void snib__op_answer(struct snib__step *s, struct snib__op *op,
 
 /* -- starting --------------------------------------------------------------------- */
 
-static snib_err ready_to_start(struct snib__step *s, struct snib__op *op,
-                               struct snib_error *reterr)
+static snib_err events_ready_to_start(struct snib__step *s, struct snib__op *op,
+                                      struct snib_error *reterr)
 {
     struct snib_client *c = s->c;
     if (c->closed) {
@@ -57,7 +57,7 @@ static snib_err ready_to_start(struct snib__step *s, struct snib__op *op,
     return err ? err : snib__background_need(c, reterr);
 }
 
-static void finish_start(struct snib__step *s)
+static void events_finish_start(struct snib__step *s)
 {
     snib__step_act(s);
     while (s->c->quick && snib__step_exec(s)) {
@@ -65,7 +65,7 @@ static void finish_start(struct snib__step *s)
     snib__step_end(s);
 }
 
-static struct snib__op *op_new(void *user)
+static struct snib__op *events_op_new(void *user)
 {
     struct snib__op *op = snib__alloc(sizeof *op);
     if (op) {
@@ -102,9 +102,9 @@ snib_err snib__acquire_start(struct snib_lock *lock,
     bool open;
     uint64_t ticket = 0;
     uint64_t owner = o->owner ? o->owner : snib_owner_new();
-    struct snib__op *op = op_new(user);
+    struct snib__op *op = events_op_new(user);
     snib__step_begin(&s, c);
-    snib_err err = ready_to_start(&s, op, reterr);
+    snib_err err = events_ready_to_start(&s, op, reterr);
     if (!err) {
         op->passes = passes ? lock : NULL;
         snib__list_push(&c->pending, &op->link);
@@ -123,7 +123,7 @@ snib_err snib__acquire_start(struct snib_lock *lock,
     } else if (ret_ticket) {
         *ret_ticket = ticket;
     }
-    finish_start(&s);
+    events_finish_start(&s);
     return err ? err : snib__ok(reterr);
 }
 
@@ -138,7 +138,7 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
         return err;
     }
     uint64_t owner = snib__owner_of_thread();
-    struct snib__op *op = op_new(user);
+    struct snib__op *op = events_op_new(user);
     snib__step_begin(&s, c);
     if (c->stopped) {
         err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
@@ -170,15 +170,15 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
     if (err) {
         snib__free(op);
     }
-    finish_start(&s);
+    events_finish_start(&s);
     return err ? err : snib__ok(reterr);
 }
 
 /* -- ending ------------------------------------------------------------------------ */
 
 /* An acquire that has not answered gives up; one that did is cut off. */
-static void end_pending(struct snib__step *s, struct snib__acquisition *acq,
-                        snib_err why)
+static void events_end_pending(struct snib__step *s,
+                               struct snib__acquisition *acq, snib_err why)
 {
     struct snib__hold *h = acq->user;
     struct snib__op *op = h->op;
@@ -204,13 +204,13 @@ void snib_cancel(struct snib_client *c, uint64_t ticket)
     struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket);
     struct snib__hold *h = acq ? acq->user : NULL;
     if (h && h->op && acq->state == SNIB__ACQ_WAITING) {
-        end_pending(&s, acq, SNIB_ERR_CANCELLED);
+        events_end_pending(&s, acq, SNIB_ERR_CANCELLED);
     }
-    finish_start(&s);
+    events_finish_start(&s);
 }
 
 /* A release whose answer did not come: unknown, and no longer ours to tell. */
-static void end_releasing(struct snib__step *s, struct snib__op *op)
+static void events_end_releasing(struct snib__step *s, struct snib__op *op)
 {
     struct snib__hold *h = op->hold;
     struct snib__acquisition *acq =
@@ -228,8 +228,8 @@ void snib__ops_due(struct snib__step *s)
 {
     struct snib__link *l;
     while ((l = snib__list_first(&s->c->releasing)) &&
-           snib__reached(s->now, op_of(l)->limit)) {
-        end_releasing(s, op_of(l));
+           snib__reached(s->now, events_op_of(l)->limit)) {
+        events_end_releasing(s, events_op_of(l));
     }
 }
 
@@ -237,17 +237,17 @@ void snib__ops_close(struct snib__step *s)
 {
     struct snib__link *l;
     SNIB__LIST_EACH_SAFE (p, next, &s->c->pending) {
-        struct snib__acquisition *acq =
-            snib__engine_acquisition(s->c->engine, op_of(p)->hold->ticket);
+        struct snib__acquisition *acq = snib__engine_acquisition(
+            s->c->engine, events_op_of(p)->hold->ticket);
         bool waits = acq && acq->state == SNIB__ACQ_WAITING;
         bool leaves = acq && acq->state == SNIB__ACQ_LEAVING;
         if (waits || (leaves && s->c->stopped)) {
-            end_pending(s, acq, SNIB_ERR_CLOSED);
+            events_end_pending(s, acq, SNIB_ERR_CLOSED);
         }
     }
     if (s->c->stopped) {
         while ((l = snib__list_first(&s->c->releasing))) {
-            end_releasing(s, op_of(l));
+            events_end_releasing(s, events_op_of(l));
         }
     }
 }
@@ -262,11 +262,11 @@ bool snib_next(struct snib_client *c, struct snib_event *ret)
     }
     snib__step_begin(&s, c);
     struct snib__link *l = snib__list_pop(&c->events);
-    struct snib_lock *passed = l ? op_of(l)->passes : NULL;
+    struct snib_lock *passed = l ? events_op_of(l)->passes : NULL;
     if (l) {
-        *ret = op_of(l)->ev;
-        if (!op_of(l)->keep) {
-            snib__free(op_of(l));
+        *ret = events_op_of(l)->ev;
+        if (!events_op_of(l)->keep) {
+            snib__free(events_op_of(l));
         }
     }
     if (snib__list_empty(&c->events) && c->event_set) {

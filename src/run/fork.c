@@ -50,7 +50,7 @@ pid_t snib__fork_here(void)
 }
 
 /* The process id, cheaply; 0 right after a fork. */
-static pid_t own_pid(void)
+static pid_t fork_own_pid(void)
 {
     _Atomic pid_t *p = atomic_load_explicit(&page, memory_order_acquire);
     return p ? atomic_load_explicit(p, memory_order_relaxed) : getpid();
@@ -59,7 +59,7 @@ static pid_t own_pid(void)
 snib_err snib__client_check(const struct snib_client *c,
                             struct snib_error *reterr)
 {
-    if (__builtin_expect(c->pid != own_pid(), 0)) {
+    if (__builtin_expect(c->pid != fork_own_pid(), 0)) {
         return snib__fail(reterr, SNIB_ERR_FORKED,
                           "this handle belongs to process %ld; open a client "
                           "of its own after fork()",

@@ -41,8 +41,8 @@ void snib__holds_free(struct snib__step *s, struct snib__hold *h)
 }
 
 /* With what the store said, as far as it is known. */
-static void end_renewers(struct snib__step *s, struct snib__hold *h,
-                         const struct snib__acquisition *acq, snib_err err)
+static void hold_end_renewers(struct snib__step *s, struct snib__hold *h,
+                              const struct snib__acquisition *acq, snib_err err)
 {
     const char *why = acq && acq->trouble ? acq->trouble : "";
     while (h->renewers) {
@@ -58,7 +58,7 @@ void snib__holds_ended(struct snib__step *s, struct snib__hold *first)
 {
     snib_err why = s->c->stopping ? SNIB_ERR_CLOSED : SNIB_ERR_NOT_HELD;
     for (struct snib__hold *h = first; h; h = h->next) {
-        end_renewers(s, h, NULL, why);
+        hold_end_renewers(s, h, NULL, why);
         snib__unlink(&h->link);
         snib__watch_ended(s, h);
     }
@@ -67,8 +67,9 @@ void snib__holds_ended(struct snib__step *s, struct snib__hold *first)
 /* -- news ---------------------------------------------------------------------- */
 
 /* Passed: let go at once, nobody waits for the answer. h is over then. */
-static void told_passed(struct snib__step *s, struct snib__acquisition *acq,
-                        struct snib__hold *h, struct snib_grant grant)
+static void hold_told_passed(struct snib__step *s,
+                             struct snib__acquisition *acq,
+                             struct snib__hold *h, struct snib_grant grant)
 {
     struct snib__op *op = h->op;
     bool open;
@@ -79,8 +80,9 @@ static void told_passed(struct snib__step *s, struct snib__acquisition *acq,
 }
 
 /* False: h is over already. */
-static bool told_granted(struct snib__step *s, struct snib__acquisition *acq,
-                         struct snib__hold *h)
+static bool hold_told_granted(struct snib__step *s,
+                              struct snib__acquisition *acq,
+                              struct snib__hold *h)
 {
     struct snib_grant grant = {.ticket = acq->ticket, .token = acq->token};
     bool ours = acq->state == SNIB__ACQ_SERVED || acq->state == SNIB__ACQ_DEAD;
@@ -91,7 +93,7 @@ static bool told_granted(struct snib__step *s, struct snib__acquisition *acq,
         snib__call_settle(s, h->call, err);
         h->call = NULL;
     } else if (h->op && h->op->passes && ours) {
-        told_passed(s, acq, h, grant);
+        hold_told_passed(s, acq, h, grant);
         return false;
     } else if (h->op) {
         struct snib__op *op = h->op;
@@ -102,8 +104,9 @@ static bool told_granted(struct snib__step *s, struct snib__acquisition *acq,
     return true;
 }
 
-static void told_refused(struct snib__step *s, struct snib__acquisition *acq,
-                         struct snib__hold *h)
+static void hold_told_refused(struct snib__step *s,
+                              struct snib__acquisition *acq,
+                              struct snib__hold *h)
 {
     snib_err err = acq->err;
     struct snib_grant grant = {.ticket = acq->ticket};
@@ -117,8 +120,9 @@ static void told_refused(struct snib__step *s, struct snib__acquisition *acq,
     snib__holds_free(s, h);
 }
 
-static void told_released(struct snib__step *s, struct snib__acquisition *acq,
-                          struct snib__hold *h)
+static void hold_told_released(struct snib__step *s,
+                               struct snib__acquisition *acq,
+                               struct snib__hold *h)
 {
     snib_err err = acq->err;
     struct snib_grant grant = {.ticket = acq->ticket, .token = acq->token};
@@ -141,17 +145,17 @@ void snib__hold_news(struct snib__step *s, struct snib__acquisition *acq,
     struct snib__hold *h = acq->user;
     if ((news & SNIB__NEWS_SETTLED) && acq->state == SNIB__ACQ_REFUSED) {
         if (h) {
-            told_refused(s, acq, h);
+            hold_told_refused(s, acq, h);
         } else {
             snib__acquisition_done(s->c->engine, acq);
         }
         return;
     }
-    if (h && (news & SNIB__NEWS_SETTLED) && !told_granted(s, acq, h)) {
+    if (h && (news & SNIB__NEWS_SETTLED) && !hold_told_granted(s, acq, h)) {
         return;
     }
     if (h && (news & SNIB__NEWS_RENEWED)) {
-        end_renewers(s, h, acq, acq->err);
+        hold_end_renewers(s, h, acq, acq->err);
     }
     if (h && (news & SNIB__NEWS_STATE)) {
         snib__holds_changed(s, h, acq);
@@ -160,14 +164,14 @@ void snib__hold_news(struct snib__step *s, struct snib__acquisition *acq,
         if (h) { /* stop ended it; its owner has not released it */
             snib__holds_ended(s, h);
         }
-        told_released(s, acq, h);
+        hold_told_released(s, acq, h);
     }
 }
 
 /* -- acquire --------------------------------------------------------------------- */
 
-static struct snib__hold *of_lock(struct snib__hold *h,
-                                  const struct snib_lock *lock)
+static struct snib__hold *hold_of_lock(struct snib__hold *h,
+                                       const struct snib_lock *lock)
 {
     while (h && h->lock != lock) {
         h = h->next;
@@ -176,12 +180,12 @@ static struct snib__hold *of_lock(struct snib__hold *h,
 }
 
 /* The owner had it already. */
-static void re_entered(struct snib__step *s,
-                       const struct snib__acquisition *acq,
-                       struct snib__hold *fresh)
+static void hold_re_entered(struct snib__step *s,
+                            const struct snib__acquisition *acq,
+                            struct snib__hold *fresh)
 {
     struct snib__hold *first = acq->user;
-    struct snib__hold *same = of_lock(first, fresh->lock);
+    struct snib__hold *same = hold_of_lock(first, fresh->lock);
     if (same) {
         same->count++;
         snib__holds_free(s, fresh);
@@ -196,9 +200,9 @@ static void re_entered(struct snib__step *s,
     snib__list_push(&fresh->lock->holds, &fresh->link);
 }
 
-static struct snib__acquire_spec ask_of(const struct snib_lock *lock,
-                                        const struct snib_acquire_options *o,
-                                        snib_instant limit, uint64_t owner)
+static struct snib__acquire_spec
+hold_ask_of(const struct snib_lock *lock, const struct snib_acquire_options *o,
+            snib_instant limit, uint64_t owner)
 {
     return (struct snib__acquire_spec){
         .owner = owner,
@@ -223,9 +227,9 @@ static struct snib__acquire_spec ask_of(const struct snib_lock *lock,
         .reason = o->reason};
 }
 
-static snib_err check_permits(const struct snib_lock *lock,
-                              const struct snib_acquire_options *o,
-                              struct snib_error *reterr)
+static snib_err hold_check_permits(const struct snib_lock *lock,
+                                   const struct snib_acquire_options *o,
+                                   struct snib_error *reterr)
 {
     if (!o->permits && !o->all_permits) {
         return SNIB_ERR_OK;
@@ -260,7 +264,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     bool event = op && !op->batch;
     bool states = event && !op->passes;
     struct snib__above above = {0};
-    snib_err err = check_permits(lock, o, reterr);
+    snib_err err = hold_check_permits(lock, o, reterr);
     if (!err && o->above) {
         err = snib__above_read(o->above, &above, reterr);
     }
@@ -273,7 +277,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
         snib__holds_free(s, h);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    struct snib__acquire_spec spec = ask_of(lock, o, limit, owner);
+    struct snib__acquire_spec spec = hold_ask_of(lock, o, limit, owner);
     spec.timed = event;
     spec.above = above.count ? &above : NULL;
     spec.user = h;
@@ -294,16 +298,16 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
         snib__list_push(&lock->holds, &h->link);
         *ret_open = true;
     } else if (acq->state == SNIB__ACQ_REFUSED) {
-        told_refused(s, acq, h);
+        hold_told_refused(s, acq, h);
     } else if (acq->user == h) {
         snib__list_push(&lock->holds, &h->link);
-        (void)told_granted(s, acq, h);
+        (void)hold_told_granted(s, acq, h);
     } else {
         h->call = NULL;
         h->op = NULL;
         struct snib__hold with = {.call = call, .op = op};
-        (void)told_granted(s, acq, &with);
-        re_entered(s, acq, h);
+        (void)hold_told_granted(s, acq, &with);
+        hold_re_entered(s, acq, h);
     }
     return SNIB_ERR_OK;
 }
@@ -327,7 +331,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     struct snib__acquire_spec spec =
-        ask_of(lock, &plain, limit, snib_owner_new());
+        hold_ask_of(lock, &plain, limit, snib_owner_new());
     spec.lease = snib__ms(lease_ms);
     spec.user = h;
     spec.reterr = &call->error;
@@ -341,14 +345,14 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
     call->ticket = h->ticket = acq->ticket;
     h->call = call;
     if (acq->state == SNIB__ACQ_REFUSED) {
-        told_refused(s, acq, h);
+        hold_told_refused(s, acq, h);
         return SNIB_ERR_OK;
     }
     snib__list_push(&lock->holds, &h->link);
     if (acq->state == SNIB__ACQ_WAITING) {
         *ret_open = true;
     } else {
-        (void)told_granted(s, acq, h);
+        (void)hold_told_granted(s, acq, h);
     }
     return SNIB_ERR_OK;
 }
@@ -379,11 +383,11 @@ void snib__hold_hand_on(struct snib__hold *from, struct snib__hold *to)
 }
 
 /* One hold less in the books. Returns what acquisition->user has to be. */
-static struct snib__hold *count_down(struct snib__step *s,
-                                     struct snib__hold *first,
-                                     const struct snib_lock *lock)
+static struct snib__hold *hold_count_down(struct snib__step *s,
+                                          struct snib__hold *first,
+                                          const struct snib_lock *lock)
 {
-    struct snib__hold *h = of_lock(first, lock);
+    struct snib__hold *h = hold_of_lock(first, lock);
     h = h ? h : first;
     if (--h->count || !first->next) {
         return first;
@@ -404,9 +408,11 @@ static struct snib__hold *count_down(struct snib__step *s,
     return first;
 }
 
-static void last_released(struct snib__step *s, struct snib__acquisition *open,
-                          struct snib__hold *first, struct snib__call *call,
-                          struct snib__op *op, bool *ret_open)
+static void hold_last_released(struct snib__step *s,
+                               struct snib__acquisition *open,
+                               struct snib__hold *first,
+                               struct snib__call *call, struct snib__op *op,
+                               bool *ret_open)
 {
     struct snib_client *c = s->c;
     snib__holds_ended(s, first);
@@ -424,7 +430,7 @@ static void last_released(struct snib__step *s, struct snib__acquisition *open,
     *ret_open = true;
     if (open->state == SNIB__ACQ_GONE) {
         *ret_open = false;
-        told_released(s, open, first);
+        hold_told_released(s, open, first);
     } else if (!call && !op) {
         *ret_open = false;
         snib__engine_abandon(c->engine, open);
@@ -453,9 +459,9 @@ snib_err snib__hold_release(struct snib__step *s, struct snib_lock *lock,
     }
     bool last = open || !snib__engine_acquisition(c->engine, ticket);
     if (last) {
-        last_released(s, open, first, call, op, ret_open);
+        hold_last_released(s, open, first, call, op, ret_open);
     } else {
-        acq->user = count_down(s, first, lock);
+        acq->user = hold_count_down(s, first, lock);
     }
     return err;
 }

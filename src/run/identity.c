@@ -21,12 +21,12 @@
 
 enum { IDENTITY_MAX = 3 * PATH_MAX, REDIS_PORT = 6379 };
 
-static const char *or_else(const char *text, const char *otherwise)
+static const char *identity_or_else(const char *text, const char *otherwise)
 {
     return text && *text ? text : otherwise;
 }
 
-static void put_host(struct snib__buf *b, const char *host)
+static void identity_put_host(struct snib__buf *b, const char *host)
 {
     bool v6 = strchr(host, ':') != NULL;
     snib__buf_puts(b, v6 ? "[" : "");
@@ -37,9 +37,9 @@ static void put_host(struct snib__buf *b, const char *host)
     snib__buf_puts(b, v6 ? "]" : "");
 }
 
-static void put_redis(struct snib__buf *b, const struct snib__url *url)
+static void identity_put_redis(struct snib__buf *b, const struct snib__url *url)
 {
-    const char *path = or_else(url->path, "");
+    const char *path = identity_or_else(url->path, "");
     const char *socket = snib__url_query(url, "socket");
     const char *db = snib__url_query(url, "db");
     if (!strcmp(url->scheme, "redis+unix")) {
@@ -50,35 +50,35 @@ static void put_redis(struct snib__buf *b, const struct snib__url *url)
         db = path + strspn(path, "/");
     }
     db += strspn(db, "0"); /* 00 is 0, which is none */
-    db = or_else(db, "0");
+    db = identity_or_else(db, "0");
     if (socket) {
         snib__buf_printf(b, "redis+unix:%s?db=%s", socket, db);
         return;
     }
     snib__buf_printf(b, "%s://", url->scheme);
-    put_host(b, or_else(url->host, ""));
+    identity_put_host(b, identity_or_else(url->host, ""));
     snib__buf_printf(b, ":%u/%s", url->port ? url->port : REDIS_PORT, db);
 }
 
-static void put_file(struct snib__buf *b, const struct snib__url *url)
+static void identity_put_file(struct snib__buf *b, const struct snib__url *url)
 {
     char real[PATH_MAX];
-    const char *path = or_else(url->path, "");
+    const char *path = identity_or_else(url->path, "");
     snib__buf_printf(b, "%s:%s", url->scheme,
                      realpath(path, real) ? real : path);
 }
 
-static void put_other(struct snib__buf *b, const struct snib__url *url)
+static void identity_put_other(struct snib__buf *b, const struct snib__url *url)
 {
     snib__buf_printf(b, "%s:", url->scheme);
     if (url->host) {
         snib__buf_puts(b, "//");
-        put_host(b, url->host);
+        identity_put_host(b, url->host);
         if (url->port) {
             snib__buf_printf(b, ":%u", url->port);
         }
     }
-    snib__buf_puts(b, or_else(url->path, ""));
+    snib__buf_puts(b, identity_or_else(url->path, ""));
 }
 
 char *snib__store_identity(const struct snib__url *url)
@@ -87,11 +87,11 @@ char *snib__store_identity(const struct snib__url *url)
     snib__buf_init(&b, IDENTITY_MAX);
     if (!strcmp(url->scheme, "redis") || !strcmp(url->scheme, "rediss") ||
         !strcmp(url->scheme, "redis+unix")) {
-        put_redis(&b, url);
+        identity_put_redis(&b, url);
     } else if (!strcmp(url->scheme, "sqlite")) {
-        put_file(&b, url);
+        identity_put_file(&b, url);
     } else {
-        put_other(&b, url);
+        identity_put_other(&b, url);
     }
     const char *text = snib__buf_text(&b);
     char *ret = text && !b.failed ? snib__strdup(text) : NULL;

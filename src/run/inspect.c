@@ -11,7 +11,7 @@
  *
  * A view is one block: the struct, its parties, then all the texts. So there
  * is one free, and half a view cannot exist. The rows are read twice, once to
- * measure and once to fill; both passes go through read_party, so they cannot
+ * measure and once to fill; both passes go through inspect_read_party, so they cannot
  * disagree. */
 #include "run/inspect.h"
 
@@ -44,29 +44,29 @@ struct party_row {
 };
 
 /* Unix time, as this host has it. */
-static int64_t wall_ms(void)
+static int64_t inspect_wall_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int64_t not_negative(int64_t v)
+static int64_t inspect_not_negative(int64_t v)
 {
     return v > 0 ? v : 0;
 }
 
-static uint32_t count_of(int64_t v)
+static uint32_t inspect_count_of(int64_t v)
 {
     return v < 0 ? 0 : v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
 }
 
-static snib_kind kind_of(int64_t v)
+static snib_kind inspect_kind_of(int64_t v)
 {
     return v >= SNIB_MUTEX && v <= SNIB_BARRIER ? (snib_kind)v : SNIB_MUTEX;
 }
 
-static void hide_controls(char *text)
+static void inspect_hide_controls(char *text)
 {
     for (; *text; text++) {
         if ((unsigned char)*text < 0x20 || *text == 0x7f) {
@@ -76,62 +76,63 @@ static void hide_controls(char *text)
 }
 
 /* Bytes of a field as text, cut to max - 1 and at a NUL. */
-static void copy_text(const struct snib__rec *r, char *to, size_t max)
+static void inspect_copy_text(const struct snib__rec *r, char *to, size_t max)
 {
     size_t n = r->size < max ? r->size : max - 1;
     memcpy(to, r->data, n);
     to[n] = 0;
-    hide_controls(to);
+    inspect_hide_controls(to);
 }
 
-static void read_party_field(const struct snib__rec *r, struct party_row *row)
+static void inspect_read_party_field(const struct snib__rec *r,
+                                     struct party_row *row)
 {
     switch (r->field) {
     case SNIB__F_OWNER:
-        copy_text(r, row->client_id, sizeof row->client_id);
+        inspect_copy_text(r, row->client_id, sizeof row->client_id);
         break;
     case SNIB__F_REQUEST:
-        copy_text(r, row->request, sizeof row->request);
+        inspect_copy_text(r, row->request, sizeof row->request);
         break;
     case SNIB__F_ABOUT:
         snib__about_read(r->data, r->size, &row->about);
         break;
     case SNIB__F_LEFT:
-        row->party.left_ms = not_negative(snib__rec_value_i64(r));
+        row->party.left_ms = inspect_not_negative(snib__rec_value_i64(r));
         break;
     case SNIB__F_TOKEN:
-        row->party.token = not_negative(snib__rec_value_i64(r));
+        row->party.token = inspect_not_negative(snib__rec_value_i64(r));
         break;
     case SNIB__F_KIND:
-        row->party.kind = kind_of(snib__rec_value_i64(r));
+        row->party.kind = inspect_kind_of(snib__rec_value_i64(r));
         break;
     case SNIB__F_PERMITS:
-        row->party.permits = count_of(snib__rec_value_i64(r));
+        row->party.permits = inspect_count_of(snib__rec_value_i64(r));
         break;
     case SNIB__F_HOLDS:
-        row->party.holds = count_of(snib__rec_value_i64(r));
+        row->party.holds = inspect_count_of(snib__rec_value_i64(r));
         break;
     case SNIB__F_SLOT:
         row->party.slot = snib__rec_value_i64(r);
         break;
     case SNIB__F_AGE:
-        row->age_ms = not_negative(snib__rec_value_i64(r));
+        row->age_ms = inspect_not_negative(snib__rec_value_i64(r));
         row->has_age = true;
         break;
     }
 }
 
-static void read_party(struct snib__rec *r, const char *self,
-                       struct party_row *row)
+static void inspect_read_party(struct snib__rec *r, const char *self,
+                               struct party_row *row)
 {
     *row = (struct party_row){.party.slot = -1};
     while (snib__rec_next_field(r)) {
-        read_party_field(r, row);
+        inspect_read_party_field(r, row);
     }
-    hide_controls(row->about.host);
-    hide_controls(row->about.user);
-    hide_controls(row->about.program);
-    hide_controls(row->about.reason);
+    inspect_hide_controls(row->about.host);
+    inspect_hide_controls(row->about.user);
+    inspect_hide_controls(row->about.program);
+    inspect_hide_controls(row->about.reason);
     struct snib_party *p = &row->party;
     if (p->kind != SNIB_PERMITS || p->slot < 0 || p->slot > UINT32_MAX) {
         p->slot = -1;
@@ -143,14 +144,14 @@ static void read_party(struct snib__rec *r, const char *self,
     p->reason = row->about.reason;
     p->request = row->request;
     p->holding = row->holding;
-    p->owner = (uint64_t)not_negative(row->about.owner);
+    p->owner = (uint64_t)inspect_not_negative(row->about.owner);
     for (uint32_t i = 0; i < row->about.held_count; i++) {
         snprintf(row->holding + i * 17U, 18, "%016" PRIx64 "%s",
                  row->about.held[i], i + 1 < row->about.held_count ? "," : "");
     }
-    p->pid = not_negative(row->about.pid);
-    p->since_ms = row->has_age ? wall_ms() - row->age_ms
-                               : not_negative(row->about.since_ms);
+    p->pid = inspect_not_negative(row->about.pid);
+    p->since_ms = row->has_age ? inspect_wall_ms() - row->age_ms
+                               : inspect_not_negative(row->about.since_ms);
     p->self = *self && strcmp(row->client_id, self) == 0;
 }
 
@@ -163,26 +164,26 @@ struct measure {
     int64_t token, closed_ms, more;
 };
 
-static size_t text_size(const struct snib_party *p)
+static size_t inspect_text_size(const struct snib_party *p)
 {
     return strlen(p->client_id) + strlen(p->host) + strlen(p->user) +
            strlen(p->program) + strlen(p->reason) + strlen(p->request) +
            strlen(p->holding) + 7;
 }
 
-static void measure_lock_row(struct snib__rec *r, struct measure *m)
+static void inspect_measure_lock_row(struct snib__rec *r, struct measure *m)
 {
     while (snib__rec_next_field(r)) {
         if (r->field == SNIB__F_NAME && r->size <= SNIB_NAME_MAX) {
             m->name = r->data;
             m->name_size = r->size;
         } else if (r->field == SNIB__F_TOKEN) {
-            m->token = not_negative(snib__rec_value_i64(r));
+            m->token = inspect_not_negative(snib__rec_value_i64(r));
         }
     }
 }
 
-static void measure_more(struct snib__rec *r, struct measure *m)
+static void inspect_measure_more(struct snib__rec *r, struct measure *m)
 {
     while (snib__rec_next_field(r)) {
         if (r->field == SNIB__F_COUNT) {
@@ -191,7 +192,7 @@ static void measure_more(struct snib__rec *r, struct measure *m)
     }
 }
 
-static bool is_party(int row)
+static bool inspect_is_party(int row)
 {
     return row == SNIB__ROW_HOLDER || row == SNIB__ROW_WAITER ||
            row == SNIB__ROW_CLOSED;
@@ -199,37 +200,37 @@ static bool is_party(int row)
 
 /* Measure the lock whose row *at stands on; *at ends on the next lock's row.
  * False: there is no next lock. */
-static bool measure_lock(struct snib__rec *at, const char *self,
-                         struct measure *m)
+static bool inspect_measure_lock(struct snib__rec *at, const char *self,
+                                 struct measure *m)
 {
     struct party_row row;
     *m = (struct measure){0};
-    measure_lock_row(at, m);
+    inspect_measure_lock_row(at, m);
     m->text = m->name_size + 1;
     while (snib__rec_next_row(at)) {
         if (at->row == SNIB__ROW_LOCK) {
             return true;
         }
         if (at->row == SNIB__ROW_MORE) {
-            measure_more(at, m);
-        } else if (is_party(at->row)) {
+            inspect_measure_more(at, m);
+        } else if (inspect_is_party(at->row)) {
             m->holders += at->row == SNIB__ROW_HOLDER;
             m->waiters += at->row == SNIB__ROW_WAITER;
-            read_party(at, self, &row);
+            inspect_read_party(at, self, &row);
             if (at->row == SNIB__ROW_CLOSED) {
                 m->closed++;
                 m->closed_ms = row.party.left_ms > m->closed_ms
                                    ? row.party.left_ms
                                    : m->closed_ms;
             }
-            m->text += text_size(&row.party);
+            m->text += inspect_text_size(&row.party);
         }
     }
     return false;
 }
 
 /* Copy text to *end, which moves behind it. */
-static const char *keep(char **end, const char *text)
+static const char *inspect_keep(char **end, const char *text)
 {
     size_t size = strlen(text) + 1;
     const char *kept = memcpy(*end, text, size);
@@ -237,21 +238,23 @@ static const char *keep(char **end, const char *text)
     return kept;
 }
 
-static struct snib_party kept_party(const struct snib_party *p, char **end)
+static struct snib_party inspect_kept_party(const struct snib_party *p,
+                                            char **end)
 {
     struct snib_party kept = *p;
-    kept.client_id = keep(end, p->client_id);
-    kept.host = keep(end, p->host);
-    kept.user = keep(end, p->user);
-    kept.program = keep(end, p->program);
-    kept.reason = keep(end, p->reason);
-    kept.request = keep(end, p->request);
-    kept.holding = keep(end, p->holding);
+    kept.client_id = inspect_keep(end, p->client_id);
+    kept.host = inspect_keep(end, p->host);
+    kept.user = inspect_keep(end, p->user);
+    kept.program = inspect_keep(end, p->program);
+    kept.reason = inspect_keep(end, p->reason);
+    kept.request = inspect_keep(end, p->request);
+    kept.holding = inspect_keep(end, p->holding);
     return kept;
 }
 
 /* A block with room for what m measured; the texts start at *ret_text. */
-static struct snib_view *new_view(const struct measure *m, char **ret_text)
+static struct snib_view *inspect_new_view(const struct measure *m,
+                                          char **ret_text)
 {
     size_t parties = m->holders + m->waiters + m->closed;
     size_t head = sizeof(struct snib_view);
@@ -272,7 +275,7 @@ static struct snib_view *new_view(const struct measure *m, char **ret_text)
     view->closed_by = view->waiters + m->waiters;
     view->closed_count = m->closed;
     view->closed_ms = m->closed_ms;
-    view->holders_more = count_of(m->more);
+    view->holders_more = inspect_count_of(m->more);
     if (m->name_size) {
         memcpy(text, m->name, m->name_size);
     }
@@ -281,22 +284,22 @@ static struct snib_view *new_view(const struct measure *m, char **ret_text)
 }
 
 /* The rows after the lock row *at stands on, into the view. */
-static void fill_view(struct snib__rec at, const char *self,
-                      struct snib_view *view, char *text)
+static void inspect_fill_view(struct snib__rec at, const char *self,
+                              struct snib_view *view, char *text)
 {
     struct snib_party *holder = (struct snib_party *)view->holders;
     struct snib_party *waiter = (struct snib_party *)view->waiters;
     struct snib_party *closed = (struct snib_party *)view->closed_by;
     struct party_row row;
     while (snib__rec_next_row(&at) && at.row != SNIB__ROW_LOCK) {
-        if (!is_party(at.row)) {
+        if (!inspect_is_party(at.row)) {
             continue;
         }
         struct snib_party **to = at.row == SNIB__ROW_HOLDER   ? &holder
                                  : at.row == SNIB__ROW_WAITER ? &waiter
                                                               : &closed;
-        read_party(&at, self, &row);
-        *(*to)++ = kept_party(&row.party, &text);
+        inspect_read_party(&at, self, &row);
+        *(*to)++ = inspect_kept_party(&row.party, &text);
     }
 }
 
@@ -307,7 +310,7 @@ struct views {
     size_t size, cap;
 };
 
-static bool add_view(struct views *all, struct snib_view *view)
+static bool inspect_add_view(struct views *all, struct snib_view *view)
 {
     if (all->size == all->cap) {
         size_t cap = all->cap ? all->cap * 2 : 4;
@@ -322,7 +325,7 @@ static bool add_view(struct views *all, struct snib_view *view)
     return true;
 }
 
-static int by_name(const void *a, const void *b)
+static int inspect_by_name(const void *a, const void *b)
 {
     const struct snib_view *x = *(struct snib_view *const *)a;
     const struct snib_view *y = *(struct snib_view *const *)b;
@@ -334,15 +337,15 @@ static int by_name(const void *a, const void *b)
 }
 
 /* A scan may show a name twice (Redis' SCAN says so); one of them stays. */
-static void sort_and_thin(struct views *all)
+static void inspect_sort_and_thin(struct views *all)
 {
     size_t kept = 0;
     if (all->size < 2) {
         return;
     }
-    qsort(all->v, all->size, sizeof *all->v, by_name);
+    qsort(all->v, all->size, sizeof *all->v, inspect_by_name);
     for (size_t i = 1; i < all->size; i++) {
-        if (by_name(&all->v[kept], &all->v[i]) == 0) {
+        if (inspect_by_name(&all->v[kept], &all->v[i]) == 0) {
             snib_view_free(all->v[i]);
         } else {
             all->v[++kept] = all->v[i];
@@ -351,8 +354,8 @@ static void sort_and_thin(struct views *all)
     all->size = kept + 1;
 }
 
-static bool read_views(struct snib__rec *at, const char *self,
-                       struct views *all)
+static bool inspect_read_views(struct snib__rec *at, const char *self,
+                               struct views *all)
 {
     bool more = false;
     while (!more && snib__rec_next_row(at)) {
@@ -362,16 +365,16 @@ static bool read_views(struct snib__rec *at, const char *self,
         struct snib__rec row = *at;
         struct measure m;
         char *text;
-        more = measure_lock(at, self, &m);
+        more = inspect_measure_lock(at, self, &m);
         if (!m.name_size) {
             continue;
         }
-        struct snib_view *view = new_view(&m, &text);
-        if (!view || !add_view(all, view)) {
+        struct snib_view *view = inspect_new_view(&m, &text);
+        if (!view || !inspect_add_view(all, view)) {
             snib_view_free(view);
             return false;
         }
-        fill_view(row, self, view, text);
+        inspect_fill_view(row, self, view, text);
     }
     return true;
 }
@@ -385,11 +388,11 @@ snib_err snib__views_read(const void *rows, size_t size, const char *self,
     *ret = NULL;
     *ret_count = 0;
     snib__rec_begin(&at, rows, size);
-    if (!read_views(&at, self, &all)) {
+    if (!inspect_read_views(&at, self, &all)) {
         snib_views_free(all.v, all.size);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    sort_and_thin(&all);
+    inspect_sort_and_thin(&all);
     *ret = all.v;
     *ret_count = all.size;
     return snib__ok(reterr);
@@ -411,22 +414,22 @@ void snib_views_free(struct snib_view **views, size_t count)
 /* -- asking --------------------------------------------------------------- */
 
 /* 33: 32 hexadecimal digits and a NUL. */
-static void self_text(struct snib_client *client, char self[33])
+static void inspect_self_text(struct snib_client *client, char self[33])
 {
     uint64_t id[2];
     snib__client_id(client, id);
     snprintf(self, 33, "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
 }
 
-static void query_init(struct snib__direct *q, snib__verb verb)
+static void inspect_query_init(struct snib__direct *q, snib__verb verb)
 {
     *q = (struct snib__direct){.verb = verb, .limit = SNIB__NEVER};
     snib__buf_init(&q->result, ANSWER_MAX);
 }
 
 /* Run q; its result is the caller's to free in any case. */
-static snib_err spec(struct snib_client *client, struct snib__direct *q,
-                     struct snib_error *reterr)
+static snib_err inspect_spec(struct snib_client *client, struct snib__direct *q,
+                             struct snib_error *reterr)
 {
     snib_err err = snib__run_direct(client, q, reterr);
     if (!err && q->result.failed) {
@@ -436,8 +439,8 @@ static snib_err spec(struct snib_client *client, struct snib__direct *q,
     return err;
 }
 
-static snib_err check_name(const char *name, size_t *size,
-                           struct snib_error *reterr)
+static snib_err inspect_check_name(const char *name, size_t *size,
+                                   struct snib_error *reterr)
 {
     if (name && !*size) {
         *size = strlen(name);
@@ -450,9 +453,10 @@ static snib_err check_name(const char *name, size_t *size,
 }
 
 /* The view of `name` among views (which are freed), else an empty one. */
-static snib_err pick_view(struct snib_view **views, size_t count,
-                          const char *name, size_t size, struct snib_view **ret,
-                          struct snib_error *reterr)
+static snib_err inspect_pick_view(struct snib_view **views, size_t count,
+                                  const char *name, size_t size,
+                                  struct snib_view **ret,
+                                  struct snib_error *reterr)
 {
     const struct measure m = {
         .name = name, .name_size = size, .text = size + 1};
@@ -466,7 +470,7 @@ static snib_err pick_view(struct snib_view **views, size_t count,
     }
     snib_views_free(views, count);
     if (!*ret) {
-        *ret = new_view(&m, &text);
+        *ret = inspect_new_view(&m, &text);
     }
     return *ret ? snib__ok(reterr) : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }
@@ -485,22 +489,22 @@ snib_err snib_inspect(struct snib_client *client, const char *name, size_t size,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_inspect: client and ret must not be NULL");
     }
-    snib_err err = check_name(name, &size, reterr);
+    snib_err err = inspect_check_name(name, &size, reterr);
     if (err) {
         return err;
     }
-    query_init(&q, SNIB__INSPECT);
+    inspect_query_init(&q, SNIB__INSPECT);
     q.name = name;
     q.name_size = size;
-    err = spec(client, &q, reterr);
+    err = inspect_spec(client, &q, reterr);
     if (!err) {
-        self_text(client, self);
+        inspect_self_text(client, self);
         err = snib__views_read(snib__buf_bytes(&q.result),
                                snib__buf_size(&q.result), self, &views, &count,
                                reterr);
     }
     snib__buf_free(&q.result);
-    return err ? err : pick_view(views, count, name, size, ret, reterr);
+    return err ? err : inspect_pick_view(views, count, name, size, ret, reterr);
 }
 
 snib_err snib_list(struct snib_client *client, const char *glob,
@@ -520,11 +524,11 @@ snib_err snib_list(struct snib_client *client, const char *glob,
                           "snib_list: client, ret and ret_count must not be "
                           "NULL");
     }
-    query_init(&q, SNIB__LIST);
+    inspect_query_init(&q, SNIB__LIST);
     q.text = glob ? glob : "*";
-    snib_err err = spec(client, &q, reterr);
+    snib_err err = inspect_spec(client, &q, reterr);
     if (!err) {
-        self_text(client, self);
+        inspect_self_text(client, self);
         err = snib__views_read(snib__buf_bytes(&q.result),
                                snib__buf_size(&q.result), self, ret, ret_count,
                                reterr);
@@ -534,14 +538,14 @@ snib_err snib_list(struct snib_client *client, const char *glob,
 }
 
 /* The count row's number; false: there is none. */
-static bool read_count(const struct snib__buf *rows, uint32_t *ret)
+static bool inspect_read_count(const struct snib__buf *rows, uint32_t *ret)
 {
     struct snib__rec at;
     snib__rec_begin(&at, snib__buf_bytes(rows), snib__buf_size(rows));
     while (snib__rec_next_row(&at)) {
         while (at.row == SNIB__ROW_COUNT && snib__rec_next_field(&at)) {
             if (at.field == SNIB__F_COUNT) {
-                *ret = count_of(snib__rec_value_i64(&at));
+                *ret = inspect_count_of(snib__rec_value_i64(&at));
                 return true;
             }
         }
@@ -559,16 +563,16 @@ snib_err snib_force_release(struct snib_client *client, const char *name,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_force_release: client must not be NULL");
     }
-    snib_err err = check_name(name, &size, reterr);
+    snib_err err = inspect_check_name(name, &size, reterr);
     if (err) {
         return err;
     }
-    query_init(&q, SNIB__FORCE);
+    inspect_query_init(&q, SNIB__FORCE);
     q.name = name;
     q.name_size = size;
     q.text = reason ? reason : "";
-    err = spec(client, &q, reterr);
-    if (!err && !read_count(&q.result, &released)) {
+    err = inspect_spec(client, &q, reterr);
+    if (!err && !inspect_read_count(&q.result, &released)) {
         err = snib__fail(reterr, SNIB_ERR_INTERNAL,
                          "the store did not say how many holders it ended");
     }
@@ -588,33 +592,34 @@ struct finding_row {
     char check[CHECK_MAX], text[FINDING_MAX], remedy[FINDING_MAX];
 };
 
-static snib_level level_of(int64_t v)
+static snib_level inspect_level_of(int64_t v)
 {
     return v == SNIB_LEVEL_OK     ? SNIB_LEVEL_OK
            : v == SNIB_LEVEL_WARN ? SNIB_LEVEL_WARN
                                   : SNIB_LEVEL_FAIL;
 }
 
-static void read_finding(struct snib__rec *r, struct finding_row *row)
+static void inspect_read_finding(struct snib__rec *r, struct finding_row *row)
 {
     *row = (struct finding_row){0};
     while (snib__rec_next_field(r)) {
         if (r->field == SNIB__F_LEVEL) {
-            row->level = level_of(snib__rec_value_i64(r));
+            row->level = inspect_level_of(snib__rec_value_i64(r));
         } else if (r->field == SNIB__F_CHECK) {
-            copy_text(r, row->check, sizeof row->check);
+            inspect_copy_text(r, row->check, sizeof row->check);
         } else if (r->field == SNIB__F_TEXT) {
-            copy_text(r, row->text, sizeof row->text);
+            inspect_copy_text(r, row->text, sizeof row->text);
         } else if (r->field == SNIB__F_REMEDY) {
-            copy_text(r, row->remedy, sizeof row->remedy);
+            inspect_copy_text(r, row->remedy, sizeof row->remedy);
         }
     }
 }
 
 /* True: one of them was a failure. */
-static bool tell_findings(const struct snib__buf *rows,
-                          void (*tell)(void *, const struct snib_finding *),
-                          void *data)
+static bool inspect_tell_findings(const struct snib__buf *rows,
+                                  void (*tell)(void *,
+                                               const struct snib_finding *),
+                                  void *data)
 {
     struct snib__rec at;
     struct finding_row row;
@@ -622,7 +627,7 @@ static bool tell_findings(const struct snib__buf *rows,
     snib__rec_begin(&at, snib__buf_bytes(rows), snib__buf_size(rows));
     while (snib__rec_next_row(&at)) {
         if (at.row == SNIB__ROW_FINDING) {
-            read_finding(&at, &row);
+            inspect_read_finding(&at, &row);
             const struct snib_finding f = {row.level, row.check, row.text,
                                            row.remedy};
             failed = failed || f.level == SNIB_LEVEL_FAIL;
@@ -633,7 +638,7 @@ static bool tell_findings(const struct snib__buf *rows,
 }
 
 /* What to do about a store that could not be asked. */
-static const char *remedy_of(snib_err err)
+static const char *inspect_remedy_of(snib_err err)
 {
     switch (snib_err_class(err)) {
     case SNIB_CLASS_RETRY:
@@ -668,14 +673,15 @@ snib_err snib_doctor(struct snib_client *client,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_doctor: client and tell must not be NULL");
     }
-    query_init(&q, SNIB__DOCTOR);
-    snib_err err = spec(client, &q, &detail);
-    bool told = tell_findings(&q.result, tell, data);
+    inspect_query_init(&q, SNIB__DOCTOR);
+    snib_err err = inspect_spec(client, &q, &detail);
+    bool told = inspect_tell_findings(&q.result, tell, data);
     snib__buf_free(&q.result);
     if (err) {
-        const struct snib_finding f = {
-            SNIB_LEVEL_FAIL, "reachable",
-            detail.text[0] ? detail.text : snib_err_text(err), remedy_of(err)};
+        const struct snib_finding f = {SNIB_LEVEL_FAIL, "reachable",
+                                       detail.text[0] ? detail.text
+                                                      : snib_err_text(err),
+                                       inspect_remedy_of(err)};
         if (!told) { /* the store itself could not say it */
             tell(data, &f);
         }

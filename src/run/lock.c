@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "run/inside.h"
 
-static snib_err lease_in_bounds(int64_t ms, struct snib_error *reterr)
+static snib_err lock_lease_in_bounds(int64_t ms, struct snib_error *reterr)
 {
     if (ms < SNIB_LEASE_MIN_MS || ms > SNIB_LEASE_MAX_MS) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -16,8 +16,8 @@ static snib_err lease_in_bounds(int64_t ms, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
-static snib_err read_kind(struct snib_lock_options *o,
-                          struct snib_error *reterr)
+static snib_err lock_read_kind(struct snib_lock_options *o,
+                               struct snib_error *reterr)
 {
     switch (o->kind) {
     case SNIB_MUTEX:
@@ -55,9 +55,9 @@ static snib_err read_kind(struct snib_lock_options *o,
                       (int)o->kind);
 }
 
-static snib_err read_options(const struct snib_lock_options *given,
-                             struct snib_lock_options *ret,
-                             struct snib_error *reterr)
+static snib_err lock_read_options(const struct snib_lock_options *given,
+                                  struct snib_lock_options *ret,
+                                  struct snib_error *reterr)
 {
     *ret = (struct snib_lock_options){0};
     if (given) {
@@ -72,7 +72,7 @@ static snib_err read_options(const struct snib_lock_options *given,
     if (ret->lease_ms == 0) {
         ret->lease_ms = 30000;
     }
-    snib_err err = read_kind(ret, reterr);
+    snib_err err = lock_read_kind(ret, reterr);
     if (err) {
         return err;
     }
@@ -90,7 +90,7 @@ static snib_err read_options(const struct snib_lock_options *given,
     if (ret->hold_max_ms < 0) {
         return snib__fail(reterr, SNIB_ERR_USAGE, "hold_max_ms is negative");
     }
-    return lease_in_bounds(ret->lease_ms, reterr);
+    return lock_lease_in_bounds(ret->lease_ms, reterr);
 }
 
 snib_err snib_lock_new(struct snib_client *c, const char *name,
@@ -105,7 +105,7 @@ snib_err snib_lock_new(struct snib_client *c, const char *name,
         err = snib__fail(reterr, SNIB_ERR_USAGE, "the lock has no name");
     }
     if (!err) {
-        err = read_options(options, &o, reterr);
+        err = lock_read_options(options, &o, reterr);
     }
     if (err) {
         return err;
@@ -141,8 +141,9 @@ snib_err snib_lock_new(struct snib_client *c, const char *name,
 /* Only a stop ends a grant that its owner has not released: so one is under
  * way. If the store does not answer it, nobody will hear of the end: this handle
  * leaves the grant's chain now. */
-static void forget_hold(struct snib__step *s, struct snib__acquisition *acq,
-                        struct snib__hold *h)
+static void lock_forget_hold(struct snib__step *s,
+                             struct snib__acquisition *acq,
+                             struct snib__hold *h)
 {
     struct snib__hold *before = acq->user;
     if (before == h) {
@@ -163,8 +164,8 @@ static void forget_hold(struct snib__step *s, struct snib__acquisition *acq,
 }
 
 /* Give back what was taken through this handle; nobody waits for it. */
-static void release_hold(struct snib__step *s, struct snib_lock *lock,
-                         struct snib__hold *h)
+static void lock_release_hold(struct snib__step *s, struct snib_lock *lock,
+                              struct snib__hold *h)
 {
     struct snib_client *c = s->c;
     struct snib__acquisition *acq =
@@ -193,7 +194,7 @@ static void release_hold(struct snib__step *s, struct snib_lock *lock,
             snib__unlink(&h->link); /* cannot be */
         }
     } else {
-        forget_hold(s, acq, h);
+        lock_forget_hold(s, acq, h);
     }
 }
 
@@ -207,7 +208,8 @@ void snib_lock_free(struct snib_lock *lock)
     snib__step_begin(&s, c);
     struct snib__link *l;
     while ((l = snib__list_first(&lock->holds))) {
-        release_hold(&s, lock, SNIB__CONTAINER(l, struct snib__hold, link));
+        lock_release_hold(&s, lock,
+                          SNIB__CONTAINER(l, struct snib__hold, link));
         snib__step_act(&s);
     }
     while (c->telling == lock && !pthread_equal(c->teller, pthread_self())) {

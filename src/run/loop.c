@@ -23,7 +23,7 @@
 #include "base/error.h"
 #include "run/inside.h"
 
-static int64_t ns_of(clockid_t clock)
+static int64_t loop_ns_of(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -32,16 +32,16 @@ static int64_t ns_of(clockid_t clock)
 
 snib_instant snib__boottime(void)
 {
-    return (snib_instant){ns_of(CLOCK_BOOTTIME)};
+    return (snib_instant){loop_ns_of(CLOCK_BOOTTIME)};
 }
 
 /* Read between two readings of BOOTTIME, again when preempted in between. */
 int64_t snib__wall_offset(void)
 {
     for (int tries = 0;; tries++) {
-        int64_t a = ns_of(CLOCK_BOOTTIME);
-        int64_t wall = ns_of(CLOCK_REALTIME);
-        int64_t b = ns_of(CLOCK_BOOTTIME);
+        int64_t a = loop_ns_of(CLOCK_BOOTTIME);
+        int64_t wall = loop_ns_of(CLOCK_REALTIME);
+        int64_t b = loop_ns_of(CLOCK_BOOTTIME);
         if (b - a < 1000000 || tries == 20) {
             return wall - (a + b) / 2;
         }
@@ -62,17 +62,18 @@ void snib__eventfd_clear(int fd)
     }
 }
 
-static bool add(struct snib_client *c, int fd, uint32_t events, uint64_t tag)
+static bool loop_add(struct snib_client *c, int fd, uint32_t events,
+                     uint64_t tag)
 {
     struct epoll_event ev = {.events = events, .data.u64 = tag};
     return !epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
-static void watch_steps(struct snib_client *c)
+static void loop_watch_steps(struct snib_client *c)
 {
-    struct itimerspec far = {.it_value.tv_sec =
-                                 (time_t)(ns_of(CLOCK_REALTIME) / 1000000000) +
-                                 INT64_C(3600) * 24 * 3650};
+    struct itimerspec far = {
+        .it_value.tv_sec = (time_t)(loop_ns_of(CLOCK_REALTIME) / 1000000000) +
+                           INT64_C(3600) * 24 * 3650};
     if (timerfd_settime(c->steps, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET,
                         &far, NULL)) {
         /* Without it jumps are noticed at the next timer. */
@@ -88,15 +89,15 @@ snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
     c->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     c->steps = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (c->epoll < 0 || c->timer < 0 || c->steps < 0 ||
-        !add(c, c->timer, EPOLLIN, SNIB__SOCKETS) ||
-        !add(c, c->steps, EPOLLIN, SNIB__SOCKETS + 1)) {
+        !loop_add(c, c->timer, EPOLLIN, SNIB__SOCKETS) ||
+        !loop_add(c, c->steps, EPOLLIN, SNIB__SOCKETS + 1)) {
         int err = errno;
         snib__loop_close(c);
         return snib__fail(reterr, SNIB_ERR_LIMIT,
                           "no timer or epoll set for the client: %s",
                           strerror(err));
     }
-    watch_steps(c);
+    loop_watch_steps(c);
     c->wall_offset = snib__wall_offset();
     c->armed = SNIB__NEVER;
     for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
@@ -105,7 +106,7 @@ snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
-static void close_fd(int *fd)
+static void loop_close_fd(int *fd)
 {
     if (*fd >= 0) {
         close(*fd);
@@ -115,9 +116,9 @@ static void close_fd(int *fd)
 
 void snib__loop_close(struct snib_client *c)
 {
-    close_fd(&c->epoll);
-    close_fd(&c->timer);
-    close_fd(&c->steps);
+    loop_close_fd(&c->epoll);
+    loop_close_fd(&c->timer);
+    loop_close_fd(&c->steps);
     for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
         c->sock[i].watched = false;
     }
@@ -131,8 +132,8 @@ void snib__loop_end(struct snib_client *c)
         snib__loop_close(c);
         return;
     }
-    close_fd(&c->timer);
-    close_fd(&c->steps);
+    loop_close_fd(&c->timer);
+    loop_close_fd(&c->steps);
     for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
         if (c->sock[i].watched) {
             (void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->sock[i].fd, NULL);
@@ -149,17 +150,17 @@ snib_err snib__loop_event_fd(struct snib_client *c, struct snib_error *reterr)
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd >= 0) {
         c->event_fd = fd;
-        if (!c->pull || add(c, fd, EPOLLIN, SNIB__SOCKETS + 2)) {
+        if (!c->pull || loop_add(c, fd, EPOLLIN, SNIB__SOCKETS + 2)) {
             return SNIB_ERR_OK;
         }
-        close_fd(&c->event_fd);
+        loop_close_fd(&c->event_fd);
     }
     return snib__fail(reterr, SNIB_ERR_LIMIT, "no eventfd for events: %s",
                       strerror(errno));
 }
 
-static uint32_t interest(const struct snib_client *c,
-                         const struct snib__socket *l, bool reads)
+static uint32_t loop_interest(const struct snib_client *c,
+                              const struct snib__socket *l, bool reads)
 {
     uint32_t events = EPOLLRDHUP;
     if (reads && l->state != SNIB__SOCKET_CONNECTING) {
@@ -177,8 +178,8 @@ void snib__loop_watch(struct snib_client *c, uint32_t i)
     if (c->epoll < 0 || c->ended || l->fd < 0 || l->watched) {
         return;
     }
-    l->armed = interest(c, l, c->pull);
-    l->watched = add(c, l->fd, l->armed, i);
+    l->armed = loop_interest(c, l, c->pull);
+    l->watched = loop_add(c, l->fd, l->armed, i);
     if (!l->watched) {
         l->armed = 0;
     }
@@ -193,7 +194,7 @@ void snib__loop_arm(struct snib_client *c, uint32_t i, bool reads)
     if (!l->watched) {
         snib__loop_watch(c, i);
     }
-    struct epoll_event ev = {.events = interest(c, l, reads || c->pull),
+    struct epoll_event ev = {.events = loop_interest(c, l, reads || c->pull),
                              .data.u64 = i};
     /* More than is wanted costs one idle wake-up, less would be unresponsive. In a
      * pull client, level-triggered, it has to be exact. */

@@ -20,7 +20,7 @@ struct snib_ring_membership {
     char id[SNIB_RING_MEMBER_ID_MAX + 1];
 };
 
-static snib_err check_id(const char *id, struct snib_error *reterr)
+static snib_err membership_check_id(const char *id, struct snib_error *reterr)
 {
     static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs"
                                "tuvwxyz0123456789._:@/+-";
@@ -40,9 +40,9 @@ static snib_err check_id(const char *id, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
-static snib_err check_options(const struct snib_ring_options *given,
-                              struct snib_ring_options *ret,
-                              struct snib_error *reterr)
+static snib_err membership_check_options(const struct snib_ring_options *given,
+                                         struct snib_ring_options *ret,
+                                         struct snib_error *reterr)
 {
     *ret = (struct snib_ring_options){.wait_ms = SNIB_FOREVER};
     if (given && given->size != sizeof *given) {
@@ -57,9 +57,10 @@ static snib_err check_options(const struct snib_ring_options *given,
     return SNIB_ERR_OK;
 }
 
-static snib_err take(struct snib_client *c, const char *name, size_t size,
-                     const struct snib_ring_options *o,
-                     struct snib_ring_membership *p, struct snib_error *reterr)
+static snib_err membership_take(struct snib_client *c, const char *name,
+                                size_t size, const struct snib_ring_options *o,
+                                struct snib_ring_membership *p,
+                                struct snib_error *reterr)
 {
     struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
     struct snib_acquire_options ao = SNIB_INIT(snib_acquire_options);
@@ -76,9 +77,10 @@ static snib_err take(struct snib_client *c, const char *name, size_t size,
 }
 
 /* Held: is the place what it should be? */
-static snib_err check_place(struct snib_client *c, const char *name,
-                            size_t size, const struct snib_ring_membership *p,
-                            struct snib_error *reterr)
+static snib_err membership_check_place(struct snib_client *c, const char *name,
+                                       size_t size,
+                                       const struct snib_ring_membership *p,
+                                       struct snib_error *reterr)
 {
     struct snib_view *view;
     const struct snib_party *ours = NULL, *other = NULL;
@@ -127,9 +129,9 @@ snib_err snib_ring_join(struct snib_client *c, const char *name, size_t size,
                           "snib_ring_join: client, name and ret must not be "
                           "NULL");
     }
-    snib_err err = check_id(id, reterr);
+    snib_err err = membership_check_id(id, reterr);
     if (!err) {
-        err = check_options(options, &o, reterr);
+        err = membership_check_options(options, &o, reterr);
     }
     if (err) {
         return err;
@@ -139,9 +141,9 @@ snib_err snib_ring_join(struct snib_client *c, const char *name, size_t size,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     memcpy(p->id, id, strlen(id) + 1);
-    err = take(c, name, size, &o, p, reterr);
+    err = membership_take(c, name, size, &o, p, reterr);
     if (!err) {
-        err = check_place(c, name, size, p, reterr);
+        err = membership_check_place(c, name, size, p, reterr);
     }
     if (err) {
         (void)snib_ring_leave(p, NULL);

@@ -57,24 +57,24 @@ struct snib_multi {
     struct part part[]; /* in order */
 };
 
-static struct snib_client *client_of(const struct part *p)
+static struct snib_client *multi_client_of(const struct part *p)
 {
     return p->lock->client;
 }
 
-static const struct snib__name *name_of(const struct part *p)
+static const struct snib__name *multi_name_of(const struct part *p)
 {
     return snib__local_lock_name(p->lock->local);
 }
 
 /* -- order ---------------------------------------------------------------- */
 
-static int by_order(const void *detached, const void *right)
+static int multi_by_order(const void *detached, const void *right)
 {
     const struct part *a = detached, *b = right;
-    const struct snib__name *x = name_of(a), *y = name_of(b);
+    const struct snib__name *x = multi_name_of(a), *y = multi_name_of(b);
     size_t both = x->raw_size < y->raw_size ? x->raw_size : y->raw_size;
-    int c = strcmp(client_of(a)->identity, client_of(b)->identity);
+    int c = strcmp(multi_client_of(a)->identity, multi_client_of(b)->identity);
     if (!c) {
         c = memcmp(x->raw, y->raw, both);
     }
@@ -82,31 +82,33 @@ static int by_order(const void *detached, const void *right)
 }
 
 /* For "%.*s": a long name's beginning. */
-static int shown_size(const struct part *p)
+static int multi_shown_size(const struct part *p)
 {
-    return name_of(p)->safe_size < SHOWN_MAX ? (int)name_of(p)->safe_size
-                                             : SHOWN_MAX;
+    return multi_name_of(p)->safe_size < SHOWN_MAX
+               ? (int)multi_name_of(p)->safe_size
+               : SHOWN_MAX;
 }
 
-static snib_err fail_at(const struct part *p, const struct snib_error *why,
-                        struct snib_error *reterr)
+static snib_err multi_fail_at(const struct part *p,
+                              const struct snib_error *why,
+                              struct snib_error *reterr)
 {
-    return snib__fail(reterr, why->code, "'%.*s': %s", shown_size(p),
-                      name_of(p)->safe,
+    return snib__fail(reterr, why->code, "'%.*s': %s", multi_shown_size(p),
+                      multi_name_of(p)->safe,
                       why->text[0] ? why->text : snib_err_text(why->code));
 }
 
-static snib_err check_twice(const struct snib_multi *m,
-                            struct snib_error *reterr)
+static snib_err multi_check_twice(const struct snib_multi *m,
+                                  struct snib_error *reterr)
 {
     for (size_t i = 1; i < m->count; i++) {
         const struct part *a = &m->part[i - 1], *b = &m->part[i];
-        if (by_order(a, b) == 0) {
+        if (multi_by_order(a, b) == 0) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
                               "'%.*s' is named twice (locks %zu and %zu): "
                               "name each lock once, whatever its kind; a "
                               "read and a write of it exclude each other",
-                              shown_size(a), name_of(a)->safe,
+                              multi_shown_size(a), multi_name_of(a)->safe,
                               a->index < b->index ? a->index : b->index,
                               a->index < b->index ? b->index : a->index);
         }
@@ -116,9 +118,9 @@ static snib_err check_twice(const struct snib_multi *m,
 
 /* -- new and free --------------------------------------------------------- */
 
-static snib_err check_locks(struct snib_lock *const locks[], size_t count,
-                            const struct snib_multi_options *o,
-                            struct snib_error *reterr)
+static snib_err multi_check_locks(struct snib_lock *const locks[], size_t count,
+                                  const struct snib_multi_options *o,
+                                  struct snib_error *reterr)
 {
     snib_err err = SNIB_ERR_OK;
     if (o && o->size != sizeof *o) {
@@ -153,7 +155,7 @@ snib_err snib_multi_new(struct snib_lock *const locks[], size_t count,
                         struct snib_multi **ret, struct snib_error *reterr)
 {
     *ret = NULL;
-    snib_err err = check_locks(locks, count, options, reterr);
+    snib_err err = multi_check_locks(locks, count, options, reterr);
     if (err) {
         return err;
     }
@@ -168,8 +170,8 @@ snib_err snib_multi_new(struct snib_lock *const locks[], size_t count,
     for (size_t i = 0; i < count; i++) {
         m->part[i] = (struct part){locks[i], i};
     }
-    qsort(m->part, count, sizeof m->part[0], by_order);
-    err = check_twice(m, reterr);
+    qsort(m->part, count, sizeof m->part[0], multi_by_order);
+    err = multi_check_twice(m, reterr);
     if (err) {
         snib_multi_free(m);
         return err;
@@ -193,7 +195,7 @@ size_t snib_multi_count(const struct snib_multi *m)
 
 /* -- looking -------------------------------------------------------------- */
 
-static int gravity(snib_state state)
+static int multi_gravity(snib_state state)
 {
     switch (state) {
     case SNIB_HELD:
@@ -217,7 +219,7 @@ void snib_multi_status(struct snib_multi *m, const struct snib_grant grants[],
         const struct part *p = &m->part[i];
         struct snib_status status;
         snib_grant_status(p->lock, grants[p->index], &status);
-        int more = gravity(status.state) - gravity(ret->state);
+        int more = multi_gravity(status.state) - multi_gravity(ret->state);
         if (more > 0 || (more == 0 && status.left_ms < ret->left_ms)) {
             ret->state = status.state;
             ret->cause = status.cause;
@@ -240,17 +242,17 @@ bool snib_multi_held(struct snib_multi *m, const struct snib_grant grants[])
 /* -- release -------------------------------------------------------------- */
 
 /* The longest patience of its clients. */
-static snib_duration patience_of(const struct snib_multi *m)
+static snib_duration multi_patience_of(const struct snib_multi *m)
 {
     snib_duration most = {0};
     for (size_t i = 0; i < m->count; i++) {
-        snib_duration d = client_of(&m->part[i])->request;
+        snib_duration d = multi_client_of(&m->part[i])->request;
         most = d.ns > most.ns ? d : most;
     }
     return most;
 }
 
-static snib_duration left_until(snib_instant limit)
+static snib_duration multi_left_until(snib_instant limit)
 {
     if (limit.ns == INT64_MAX) {
         return SNIB__ENDLESS;
@@ -259,12 +261,12 @@ static snib_duration left_until(snib_instant limit)
     return (snib_duration){ns > 0 ? ns : 0};
 }
 
-static snib_duration shorter(snib_duration a, snib_duration b)
+static snib_duration multi_shorter(snib_duration a, snib_duration b)
 {
     return a.ns < b.ns ? a : b;
 }
 
-static int badness(snib_err err)
+static int multi_badness(snib_err err)
 {
     return err == SNIB_ERR_OK        ? 0
            : err == SNIB_ERR_LOST    ? 3
@@ -274,24 +276,26 @@ static int badness(snib_err err)
 
 /* Give back parts [from, to), the last first. The worst that was said, and by
  * which, in *worst and *ret_at. */
-static void give_back(const struct snib_multi *m, size_t from, size_t to,
-                      const struct snib_grant grants[], snib_instant limit,
-                      struct snib_error *worst, size_t *ret_at)
+static void multi_give_back(const struct snib_multi *m, size_t from, size_t to,
+                            const struct snib_grant grants[],
+                            snib_instant limit, struct snib_error *worst,
+                            size_t *ret_at)
 {
     struct snib__batch_item member[CHUNK];
     while (to > from) {
-        struct snib_client *c = client_of(&m->part[to - 1]);
+        struct snib_client *c = multi_client_of(&m->part[to - 1]);
         size_t n = 0;
-        for (; to > from && n < CHUNK && client_of(&m->part[to - 1]) == c;
+        for (; to > from && n < CHUNK && multi_client_of(&m->part[to - 1]) == c;
              n++) {
             const struct part *p = &m->part[--to];
             member[n].lock = p->lock;
             member[n].grant = grants[p->index];
         }
         snib__batch_release(c, member, n,
-                            shorter(c->request, left_until(limit)));
+                            multi_shorter(c->request, multi_left_until(limit)));
         for (size_t i = 0; i < n; i++) {
-            if (badness(member[i].error.code) > badness(worst->code)) {
+            if (multi_badness(member[i].error.code) >
+                multi_badness(worst->code)) {
                 *worst = member[i].error;
                 *ret_at = to + n - 1 - i;
             }
@@ -299,12 +303,12 @@ static void give_back(const struct snib_multi *m, size_t from, size_t to,
     }
 }
 
-static snib_err check_clients(const struct snib_multi *m,
-                              struct snib_error *reterr)
+static snib_err multi_check_clients(const struct snib_multi *m,
+                                    struct snib_error *reterr)
 {
     snib_err err = SNIB_ERR_OK;
     for (size_t i = 0; i < m->count && !err; i++) {
-        err = snib__client_check(client_of(&m->part[i]), reterr);
+        err = snib__client_check(multi_client_of(&m->part[i]), reterr);
     }
     return err;
 }
@@ -315,13 +319,14 @@ snib_err snib_multi_release(struct snib_multi *m,
 {
     struct snib_error worst = {0};
     size_t at = 0;
-    snib_err err = check_clients(m, reterr);
+    snib_err err = multi_check_clients(m, reterr);
     if (err) {
         return err;
     }
-    give_back(m, 0, m->count, grants,
-              snib__after(snib__boottime(), patience_of(m)), &worst, &at);
-    return worst.code ? fail_at(&m->part[at], &worst, reterr)
+    multi_give_back(m, 0, m->count, grants,
+                    snib__after(snib__boottime(), multi_patience_of(m)), &worst,
+                    &at);
+    return worst.code ? multi_fail_at(&m->part[at], &worst, reterr)
                       : snib__ok(reterr);
 }
 
@@ -342,13 +347,14 @@ struct attempt {
     struct snib__stop stop;       /* of that wait                          */
 };
 
-static bool once_only(const struct attempt *a)
+static bool multi_once_only(const struct attempt *a)
 {
     return a->o.wait_ms == 0;
 }
 
 /* Part i has failed for reason *why. */
-static bool failed(struct attempt *a, size_t i, const struct snib_error *why)
+static bool multi_failed(struct attempt *a, size_t i,
+                         const struct snib_error *why)
 {
     a->why = *why;
     a->at = i;
@@ -359,11 +365,12 @@ static bool failed(struct attempt *a, size_t i, const struct snib_error *why)
 }
 
 /* Give back [from, to) and know what remains unknown of it. */
-static void undo(struct attempt *a, size_t from, size_t to, snib_instant limit)
+static void multi_undo(struct attempt *a, size_t from, size_t to,
+                       snib_instant limit)
 {
     struct snib_error worst = {0};
     size_t at = 0;
-    give_back(a->m, from, to, a->grants, limit, &worst, &at);
+    multi_give_back(a->m, from, to, a->grants, limit, &worst, &at);
     if (worst.code && worst.code != SNIB_ERR_LOST && a->unknown < to) {
         a->unknown = to;
     }
@@ -373,19 +380,19 @@ static void undo(struct attempt *a, size_t from, size_t to, snib_instant limit)
 }
 
 /* Part i is the one that is missing. False: the multi was cancelled. */
-static bool begin_wait(struct attempt *a, size_t i)
+static bool multi_begin_wait(struct attempt *a, size_t i)
 {
     struct snib_multi *m = a->m;
     pthread_mutex_lock(&m->mu);
-    bool go = !m->cancelled || once_only(a);
+    bool go = !m->cancelled || multi_once_only(a);
     m->missing = m->part[i].index;
-    a->waits_at = go ? client_of(&m->part[i]) : NULL;
+    a->waits_at = go ? multi_client_of(&m->part[i]) : NULL;
     a->stop = (struct snib__stop){0};
     pthread_mutex_unlock(&m->mu);
     return go;
 }
 
-static void end_wait(struct attempt *a, bool acquired)
+static void multi_end_wait(struct attempt *a, bool acquired)
 {
     pthread_mutex_lock(&a->m->mu);
     a->waits_at = NULL;
@@ -396,47 +403,47 @@ static void end_wait(struct attempt *a, bool acquired)
 }
 
 /* Wait for part i alone; all before it are ours. */
-static bool wait_for(struct attempt *a, size_t i)
+static bool multi_wait_for(struct attempt *a, size_t i)
 {
     struct snib_acquire_options o = a->o;
     const struct part *p = &a->m->part[i];
     struct snib_error why = {0};
-    if (a->limit.ns != INT64_MAX && !once_only(a)) {
-        o.wait_ms = (left_until(a->limit).ns + 999999) / 1000000;
+    if (a->limit.ns != INT64_MAX && !multi_once_only(a)) {
+        o.wait_ms = (multi_left_until(a->limit).ns + 999999) / 1000000;
         if (!o.wait_ms) {
             snib__fail_plain(&why, SNIB_ERR_TIMEOUT);
-            return failed(a, i, &why);
+            return multi_failed(a, i, &why);
         }
     }
-    if (!begin_wait(a, i)) {
+    if (!multi_begin_wait(a, i)) {
         snib__fail_plain(&why, SNIB_ERR_CANCELLED);
-        return failed(a, i, &why);
+        return multi_failed(a, i, &why);
     }
     why.code =
         snib__acquire_until(p->lock, &o, &a->stop, &a->grants[p->index], &why);
-    end_wait(a, !why.code);
-    return why.code ? failed(a, i, &why) : true;
+    multi_end_wait(a, !why.code);
+    return why.code ? multi_failed(a, i, &why) : true;
 }
 
 /* How many parts from i on go in one visit. */
-static size_t run_from(const struct snib_multi *m, size_t i)
+static size_t multi_run_from(const struct snib_multi *m, size_t i)
 {
     size_t n = 1;
     while (n < CHUNK && i + n < m->count &&
-           client_of(&m->part[i + n]) == client_of(&m->part[i])) {
+           multi_client_of(&m->part[i + n]) == multi_client_of(&m->part[i])) {
         n++;
     }
     return n;
 }
 
 /* Grants behind the first refused one of a visit. */
-static void give_back_ahead(struct attempt *a, size_t i,
-                            struct snib__batch_item member[], size_t got,
-                            size_t n)
+static void multi_give_back_ahead(struct attempt *a, size_t i,
+                                  struct snib__batch_item member[], size_t got,
+                                  size_t n)
 {
     struct snib__batch_item ahead[CHUNK];
     size_t count = 0;
-    struct snib_client *c = client_of(&a->m->part[i]);
+    struct snib_client *c = multi_client_of(&a->m->part[i]);
     for (size_t j = n; j-- > got + 1;) {
         if (!member[j].error.code) {
             ahead[count].lock = member[j].lock;
@@ -452,7 +459,7 @@ static void give_back_ahead(struct attempt *a, size_t i,
     /* Nobody waits for the answer longer than for one. */
     snib__batch_release(c, ahead, count, c->request);
     for (size_t j = 0; j < count; j++) {
-        if (badness(ahead[j].error.code) > 0 &&
+        if (multi_badness(ahead[j].error.code) > 0 &&
             ahead[j].error.code != SNIB_ERR_LOST && a->unknown < i + n) {
             a->unknown = i + n;
         }
@@ -461,7 +468,8 @@ static void give_back_ahead(struct attempt *a, size_t i,
 
 /* Of members [got, n), of which the first is not acquired: the one for whose
  * sake the others were not. That may be none: got, CANCELLED. */
-static size_t culprit_of(struct snib__batch_item member[], size_t got, size_t n)
+static size_t multi_culprit_of(struct snib__batch_item member[], size_t got,
+                               size_t n)
 {
     for (size_t j = got; j < n; j++) {
         snib_err err = member[j].error.code;
@@ -474,36 +482,36 @@ static size_t culprit_of(struct snib__batch_item member[], size_t got, size_t n)
 
 /* Try parts [i, i + n) in one visit; returns how many of them, from the first
  * on, are ours now. Fewer than n: a->why says why. */
-static size_t try_run(struct attempt *a, size_t i, size_t n)
+static size_t multi_try_run(struct attempt *a, size_t i, size_t n)
 {
     struct snib__batch_item member[CHUNK];
     const struct part *part = &a->m->part[i];
-    struct snib_client *c = client_of(part);
+    struct snib_client *c = multi_client_of(part);
     size_t got = 0;
-    snib_duration detached = left_until(a->limit);
+    snib_duration detached = multi_left_until(a->limit);
     if (detached.ns == 0) { /* what would be asked now could not be answered */
         struct snib_error late;
-        snib__fail_plain(&late, once_only(a) ? SNIB_ERR_UNREACHABLE
-                                             : SNIB_ERR_TIMEOUT);
-        failed(a, i, &late);
+        snib__fail_plain(&late, multi_once_only(a) ? SNIB_ERR_UNREACHABLE
+                                                   : SNIB_ERR_TIMEOUT);
+        multi_failed(a, i, &late);
         return 0;
     }
     for (size_t j = 0; j < n; j++) {
         member[j].lock = part[j].lock;
     }
-    snib__batch_try(c, member, n, &a->o, once_only(a),
-                    shorter(c->request, detached));
+    snib__batch_try(c, member, n, &a->o, multi_once_only(a),
+                    multi_shorter(c->request, detached));
     while (got < n && !member[got].error.code) {
         a->grants[part[got].index] = member[got].grant;
         got++;
     }
     if (got < n) {
-        size_t culprit = culprit_of(member, got, n);
+        size_t culprit = multi_culprit_of(member, got, n);
         if (!got && member[culprit].error.code == SNIB_ERR_CANCELLED) {
             snib__fail_plain(&member[culprit].error, SNIB_ERR_BUSY);
         }
-        failed(a, i + culprit, &member[culprit].error);
-        give_back_ahead(a, i, member, got, n);
+        multi_failed(a, i + culprit, &member[culprit].error);
+        multi_give_back_ahead(a, i, member, got, n);
     }
     return got;
 }
@@ -511,29 +519,30 @@ static size_t try_run(struct attempt *a, size_t i, size_t n)
 /* What a try was refused for, and waiting may help. (STORE: another process
  * may stand inside a lock file; where it does not help, the wait ends at once
  * with the same.) */
-static bool worth_waiting(const struct attempt *a)
+static bool multi_worth_waiting(const struct attempt *a)
 {
-    return !once_only(a) &&
+    return !multi_once_only(a) &&
            (a->why.code == SNIB_ERR_BUSY || a->why.code == SNIB_ERR_STORE ||
             a->why.code == SNIB_ERR_UNREACHABLE ||
             a->why.code == SNIB_ERR_UNKNOWN);
 }
 
 /* All, or false and a->held parts are ours. */
-static bool take_all(struct attempt *a)
+static bool multi_take_all(struct attempt *a)
 {
     a->held = 0;
     for (size_t i = 0; i < a->m->count;) {
-        size_t n = run_from(a->m, i), got = n > 1 ? try_run(a, i, n) : 0;
+        size_t n = multi_run_from(a->m, i),
+               got = n > 1 ? multi_try_run(a, i, n) : 0;
         i += got;
         a->held = i;
         if (got == n || (got && a->why.code == SNIB_ERR_CANCELLED)) {
             continue; /* those behind were not asked for yet */
         }
-        if (n > 1 && !worth_waiting(a)) {
+        if (n > 1 && !multi_worth_waiting(a)) {
             return false;
         }
-        if (!wait_for(a, i)) {
+        if (!multi_wait_for(a, i)) {
             return false;
         }
         a->held = ++i;
@@ -542,7 +551,7 @@ static bool take_all(struct attempt *a)
 }
 
 /* True when none was lost while others were waited for. */
-static bool all_held(struct attempt *a)
+static bool multi_all_held(struct attempt *a)
 {
     struct snib_multi_status status;
     snib_multi_status(a->m, a->grants, &status);
@@ -554,50 +563,52 @@ static bool all_held(struct attempt *a)
             a->at = i;
         }
     }
-    snib__fail(&a->why, once_only(a) ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT,
+    snib__fail(&a->why, multi_once_only(a) ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT,
                "its lease ended (%s) before all were acquired",
                snib_cause_text(status.cause));
     return false;
 }
 
-static snib_err outcome(const struct attempt *a, struct snib_error *reterr)
+static snib_err multi_outcome(const struct attempt *a,
+                              struct snib_error *reterr)
 {
     const struct part *p = &a->m->part[a->at];
     pthread_mutex_lock(&a->m->mu);
     a->m->missing = p->index;
     pthread_mutex_unlock(&a->m->mu);
     if (!a->unknown || a->why.code == SNIB_ERR_UNKNOWN) {
-        return fail_at(p, &a->why, reterr);
+        return multi_fail_at(p, &a->why, reterr);
     }
     const struct part *u = &a->m->part[a->unknown - 1];
     return snib__fail(reterr, SNIB_ERR_UNKNOWN,
                       "'%.*s': %s; and giving back '%.*s', or one before it, "
                       "was not answered: repeated until its lease ends",
-                      shown_size(p) / 2, name_of(p)->safe,
-                      snib_err_text(a->why.code), shown_size(u) / 2,
-                      name_of(u)->safe);
+                      multi_shown_size(p) / 2, multi_name_of(p)->safe,
+                      snib_err_text(a->why.code), multi_shown_size(u) / 2,
+                      multi_name_of(u)->safe);
 }
 
-static snib_err acquire(struct attempt *a, struct snib_error *reterr)
+static snib_err multi_acquire(struct attempt *a, struct snib_error *reterr)
 {
     for (;;) {
-        if (take_all(a)) {
-            if (all_held(a)) {
+        if (multi_take_all(a)) {
+            if (multi_all_held(a)) {
                 return snib__ok(reterr);
             }
             a->unknown = 0;
-            undo(a, 0, a->m->count,
-                 snib__after(snib__boottime(), patience_of(a->m)));
-            if (!once_only(a) && left_until(a->limit).ns > 0) {
+            multi_undo(a, 0, a->m->count,
+                       snib__after(snib__boottime(), multi_patience_of(a->m)));
+            if (!multi_once_only(a) && multi_left_until(a->limit).ns > 0) {
                 continue;
             }
-            return outcome(a, reterr);
+            return multi_outcome(a, reterr);
         }
         if (a->unknown && a->unknown <= a->held) {
             a->unknown = 0; /* acquired since, and so known */
         }
-        undo(a, 0, a->held, snib__after(snib__boottime(), patience_of(a->m)));
-        return outcome(a, reterr);
+        multi_undo(a, 0, a->held,
+                   snib__after(snib__boottime(), multi_patience_of(a->m)));
+        return multi_outcome(a, reterr);
     }
 }
 
@@ -610,7 +621,7 @@ snib_err snib_multi_acquire(struct snib_multi *m,
     a.o = (struct snib_acquire_options){.size = sizeof a.o,
                                         .wait_ms = SNIB_FOREVER};
     memset(ret_grants, 0, m->count * sizeof ret_grants[0]);
-    snib_err err = check_clients(m, reterr);
+    snib_err err = multi_check_clients(m, reterr);
     if (!err) {
         err = snib__acquire_options(options, &a.o, reterr);
     }
@@ -618,13 +629,13 @@ snib_err snib_multi_acquire(struct snib_multi *m,
         return err;
     }
     a.limit = a.o.wait_ms == SNIB_FOREVER ? SNIB__NEVER
-              : once_only(&a)
-                  ? snib__after(snib__boottime(), patience_of(m))
+              : multi_once_only(&a)
+                  ? snib__after(snib__boottime(), multi_patience_of(m))
                   : snib__after(snib__boottime(), snib__ms(a.o.wait_ms));
     pthread_mutex_lock(&m->mu);
     snib__list_push(&m->attempts, &a.link);
     pthread_mutex_unlock(&m->mu);
-    err = acquire(&a, reterr);
+    err = multi_acquire(&a, reterr);
     pthread_mutex_lock(&m->mu);
     snib__unlink(&a.link);
     m->missing = err ? m->missing : m->count;
@@ -634,7 +645,7 @@ snib_err snib_multi_acquire(struct snib_multi *m,
 
 void snib_multi_cancel(struct snib_multi *m)
 {
-    if (check_clients(m, NULL)) {
+    if (multi_check_clients(m, NULL)) {
         return;
     }
     pthread_mutex_lock(&m->mu);

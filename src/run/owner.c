@@ -15,7 +15,7 @@
 static _Atomic uint64_t last;
 static _Thread_local uint64_t mine;
 
-static uint64_t next(void)
+static uint64_t owner_next(void)
 {
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
@@ -23,12 +23,12 @@ static uint64_t next(void)
 uint64_t snib__owner_of_thread(void)
 {
     if (!mine) {
-        mine = next();
+        mine = owner_next();
     }
     return mine;
 }
 
 uint64_t snib_owner_new(void)
 {
-    return next() | SNIB__OWNER_FREE;
+    return owner_next() | SNIB__OWNER_FREE;
 }

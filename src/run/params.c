@@ -14,7 +14,7 @@ struct params {
     int64_t done, size, permits, latch, waiting;
 };
 
-static bool read_row(const struct snib__buf *rows, struct params *ret)
+static bool params_read_row(const struct snib__buf *rows, struct params *ret)
 {
     struct snib__rec at;
     bool found = false;
@@ -48,9 +48,9 @@ static bool read_row(const struct snib__buf *rows, struct params *ret)
     return found;
 }
 
-static snib_err spec(struct snib_client *c, const char *name, size_t size,
-                     snib__params_op op, int64_t amount, struct params *ret,
-                     struct snib_error *reterr)
+static snib_err params_spec(struct snib_client *c, const char *name,
+                            size_t size, snib__params_op op, int64_t amount,
+                            struct params *ret, struct snib_error *reterr)
 {
     struct snib__direct q = {
         .verb = SNIB__PARAMS, .op = op, .amount = amount, .limit = SNIB__NEVER};
@@ -61,7 +61,7 @@ static snib_err spec(struct snib_client *c, const char *name, size_t size,
     q.name = name;
     q.name_size = size ? size : strlen(name);
     snib_err err = snib__run_direct(c, &q, reterr);
-    if (!err && !read_row(&q.result, ret)) {
+    if (!err && !params_read_row(&q.result, ret)) {
         err = snib__fail(reterr, SNIB_ERR_INTERNAL,
                          "the store did not say what the lock's terms are");
     }
@@ -69,8 +69,8 @@ static snib_err spec(struct snib_client *c, const char *name, size_t size,
     return err;
 }
 
-static snib_err check_count(const char *what, int64_t n, int64_t least,
-                            struct snib_error *reterr)
+static snib_err params_check_count(const char *what, int64_t n, int64_t least,
+                                   struct snib_error *reterr)
 {
     if (n < least || n > SNIB_PERMITS_MAX) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -90,7 +90,8 @@ snib_err snib_semaphore_get(struct snib_client *c, const char *name,
     if (!ret) {
         return snib__fail(reterr, SNIB_ERR_USAGE, "ret must not be NULL");
     }
-    snib_err err = spec(c, name, name_size, SNIB__PARAMS_GET, 0, &t, reterr);
+    snib_err err =
+        params_spec(c, name, name_size, SNIB__PARAMS_GET, 0, &t, reterr);
     if (!err) {
         *ret = (struct snib_semaphore){.size = t.size,
                                        .used = t.permits,
@@ -106,11 +107,11 @@ snib_err snib_semaphore_set(struct snib_client *c, const char *name,
                             bool *ret_set, struct snib_error *reterr)
 {
     struct params t = {0};
-    snib_err err = check_count("the semaphore's size", size, 0, reterr);
+    snib_err err = params_check_count("the semaphore's size", size, 0, reterr);
     if (!err) {
-        err = spec(c, name, name_size,
-                   only_new ? SNIB__PARAMS_INIT : SNIB__PARAMS_SIZE, size, &t,
-                   reterr);
+        err = params_spec(c, name, name_size,
+                          only_new ? SNIB__PARAMS_INIT : SNIB__PARAMS_SIZE,
+                          size, &t, reterr);
     }
     if (!err && ret_set) {
         *ret_set = t.done != 0;
@@ -124,9 +125,10 @@ snib_err snib_semaphore_add(struct snib_client *c, const char *name,
 {
     struct params t = {0};
     int64_t n = by < 0 && by > INT64_MIN ? -by : by;
-    snib_err err = check_count("the number of permits", n, 0, reterr);
+    snib_err err = params_check_count("the number of permits", n, 0, reterr);
     return err ? err
-               : spec(c, name, name_size, SNIB__PARAMS_ADD, by, &t, reterr);
+               : params_spec(c, name, name_size, SNIB__PARAMS_ADD, by, &t,
+                             reterr);
 }
 
 snib_err snib_semaphore_drain(struct snib_lock *lock,
@@ -203,9 +205,10 @@ snib_err snib_latch_set(struct snib_client *c, const char *name,
                         struct snib_error *reterr)
 {
     struct params t = {0};
-    snib_err err = check_count("the latch's count", count, 1, reterr);
+    snib_err err = params_check_count("the latch's count", count, 1, reterr);
     if (!err) {
-        err = spec(c, name, name_size, SNIB__PARAMS_CLOSE, count, &t, reterr);
+        err = params_spec(c, name, name_size, SNIB__PARAMS_CLOSE, count, &t,
+                          reterr);
     }
     if (!err && ret_set) {
         *ret_set = t.done != 0;
@@ -218,9 +221,10 @@ snib_err snib_latch_count_down(struct snib_client *c, const char *name,
                                uint32_t *ret_left, struct snib_error *reterr)
 {
     struct params t = {0};
-    snib_err err = check_count("the number of steps", by, 1, reterr);
+    snib_err err = params_check_count("the number of steps", by, 1, reterr);
     if (!err) {
-        err = spec(c, name, name_size, SNIB__PARAMS_DOWN, by, &t, reterr);
+        err =
+            params_spec(c, name, name_size, SNIB__PARAMS_DOWN, by, &t, reterr);
     }
     if (!err && ret_left) {
         *ret_left = (uint32_t)t.latch;
@@ -236,7 +240,8 @@ snib_err snib_latch_left(struct snib_client *c, const char *name,
     if (!ret_left) {
         return snib__fail(reterr, SNIB_ERR_USAGE, "ret_left must not be NULL");
     }
-    snib_err err = spec(c, name, name_size, SNIB__PARAMS_GET, 0, &t, reterr);
+    snib_err err =
+        params_spec(c, name, name_size, SNIB__PARAMS_GET, 0, &t, reterr);
     if (!err) {
         *ret_left = (uint32_t)t.latch;
     }
@@ -247,7 +252,7 @@ snib_err snib_latch_open(struct snib_client *c, const char *name,
                          size_t name_size, struct snib_error *reterr)
 {
     struct params t = {0};
-    return spec(c, name, name_size, SNIB__PARAMS_OPEN, 0, &t, reterr);
+    return params_spec(c, name, name_size, SNIB__PARAMS_OPEN, 0, &t, reterr);
 }
 
 /* -- passing: stand in the queue, be granted, let go in the background --------- */
@@ -257,10 +262,11 @@ struct passage {
     struct snib_acquire_options how;
 };
 
-static snib_err passage_new(struct snib_client *c, const char *name,
-                            size_t name_size, snib_kind kind, uint32_t parties,
-                            int64_t wait_ms, struct passage *ret,
-                            struct snib_error *reterr)
+static snib_err params_passage_new(struct snib_client *c, const char *name,
+                                   size_t name_size, snib_kind kind,
+                                   uint32_t parties, int64_t wait_ms,
+                                   struct passage *ret,
+                                   struct snib_error *reterr)
 {
     struct snib_lock_options with = SNIB_INIT(snib_lock_options);
     struct snib_acquire_options given = SNIB_INIT(snib_acquire_options);
@@ -288,13 +294,14 @@ static snib_err passage_new(struct snib_client *c, const char *name,
     return err;
 }
 
-static snib_err pass(struct snib_client *c, const char *name, size_t name_size,
-                     snib_kind kind, uint32_t parties, int64_t wait_ms,
-                     struct snib_grant *ret, struct snib_error *reterr)
+static snib_err params_pass(struct snib_client *c, const char *name,
+                            size_t name_size, snib_kind kind, uint32_t parties,
+                            int64_t wait_ms, struct snib_grant *ret,
+                            struct snib_error *reterr)
 {
     struct passage p;
-    snib_err err =
-        passage_new(c, name, name_size, kind, parties, wait_ms, &p, reterr);
+    snib_err err = params_passage_new(c, name, name_size, kind, parties,
+                                      wait_ms, &p, reterr);
     if (!err) {
         err = snib_acquire(p.lock, &p.how, ret, reterr);
         snib_lock_free(p.lock);
@@ -302,17 +309,18 @@ static snib_err pass(struct snib_client *c, const char *name, size_t name_size,
     return err;
 }
 
-static snib_err pass_start(struct snib_client *c, const char *name,
-                           size_t name_size, snib_kind kind, uint32_t parties,
-                           int64_t wait_ms, void *user, uint64_t *ret_ticket,
-                           struct snib_error *reterr)
+static snib_err params_pass_start(struct snib_client *c, const char *name,
+                                  size_t name_size, snib_kind kind,
+                                  uint32_t parties, int64_t wait_ms, void *user,
+                                  uint64_t *ret_ticket,
+                                  struct snib_error *reterr)
 {
     struct passage p;
     if (ret_ticket) {
         *ret_ticket = 0;
     }
-    snib_err err =
-        passage_new(c, name, name_size, kind, parties, wait_ms, &p, reterr);
+    snib_err err = params_passage_new(c, name, name_size, kind, parties,
+                                      wait_ms, &p, reterr);
     if (!err) {
         err =
             snib__acquire_start(p.lock, &p.how, true, user, ret_ticket, reterr);
@@ -328,15 +336,15 @@ snib_err snib_latch_await(struct snib_client *c, const char *name,
                           struct snib_error *reterr)
 {
     struct snib_grant g;
-    return pass(c, name, name_size, SNIB_READ, 0, wait_ms, &g, reterr);
+    return params_pass(c, name, name_size, SNIB_READ, 0, wait_ms, &g, reterr);
 }
 
 snib_err snib_latch_await_start(struct snib_client *c, const char *name,
                                 size_t name_size, int64_t wait_ms, void *user,
                                 uint64_t *ret_ticket, struct snib_error *reterr)
 {
-    return pass_start(c, name, name_size, SNIB_READ, 0, wait_ms, user,
-                      ret_ticket, reterr);
+    return params_pass_start(c, name, name_size, SNIB_READ, 0, wait_ms, user,
+                             ret_ticket, reterr);
 }
 
 snib_err snib_barrier_wait(struct snib_client *c, const char *name,
@@ -344,8 +352,8 @@ snib_err snib_barrier_wait(struct snib_client *c, const char *name,
                            int64_t *ret_generation, struct snib_error *reterr)
 {
     struct snib_grant g;
-    snib_err err =
-        pass(c, name, name_size, SNIB_BARRIER, parties, wait_ms, &g, reterr);
+    snib_err err = params_pass(c, name, name_size, SNIB_BARRIER, parties,
+                               wait_ms, &g, reterr);
     if (!err && ret_generation) {
         *ret_generation = g.token;
     }
@@ -358,6 +366,6 @@ snib_err snib_barrier_wait_start(struct snib_client *c, const char *name,
                                  uint64_t *ret_ticket,
                                  struct snib_error *reterr)
 {
-    return pass_start(c, name, name_size, SNIB_BARRIER, parties, wait_ms, user,
-                      ret_ticket, reterr);
+    return params_pass_start(c, name, name_size, SNIB_BARRIER, parties, wait_ms,
+                             user, ret_ticket, reterr);
 }

@@ -43,7 +43,8 @@ struct piece {
 };
 
 /* The value of the field or NULL; *ret_given: the field is there at all. */
-static const char *value_of(const char *const pairs[], struct piece field)
+static const char *policy_value_of(const char *const pairs[],
+                                   struct piece field)
 {
     for (size_t i = 0; pairs && pairs[i]; i += 2) {
         if (strlen(pairs[i]) == field.size &&
@@ -58,8 +59,9 @@ static const char *value_of(const char *const pairs[], struct piece field)
 }
 
 /* The field that starts behind *at's '{'; *at moves behind its '}'. */
-static snib_err take_field(const char **at, const char *const pairs[],
-                           struct snib__buf *out, struct snib_error *reterr)
+static snib_err policy_take_field(const char **at, const char *const pairs[],
+                                  struct snib__buf *out,
+                                  struct snib_error *reterr)
 {
     struct piece field = {*at, strcspn(*at, "{}")};
     if (field.p[field.size] != '}') {
@@ -71,7 +73,7 @@ static snib_err take_field(const char **at, const char *const pairs[],
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "policy key: \"{}\" names no field");
     }
-    const char *value = value_of(pairs, field);
+    const char *value = policy_value_of(pairs, field);
     if (!value || !*value) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "policy key: field {%.*s} has no value",
@@ -82,8 +84,9 @@ static snib_err take_field(const char **at, const char *const pairs[],
     return SNIB_ERR_OK;
 }
 
-static snib_err fill_key(const char *key, const char *const pairs[],
-                         struct snib__buf *out, struct snib_error *reterr)
+static snib_err policy_fill_key(const char *key, const char *const pairs[],
+                                struct snib__buf *out,
+                                struct snib_error *reterr)
 {
     while (*key) {
         size_t plain = strcspn(key, "{}");
@@ -101,7 +104,7 @@ static snib_err fill_key(const char *key, const char *const pairs[],
                               "is written twice: \"}}\")");
         } else {
             key++;
-            snib_err err = take_field(&key, pairs, out, reterr);
+            snib_err err = policy_take_field(&key, pairs, out, reterr);
             if (err) {
                 return err;
             }
@@ -110,22 +113,23 @@ static snib_err fill_key(const char *key, const char *const pairs[],
     return SNIB_ERR_OK;
 }
 
-static snib_err make_name(const struct snib_policy *policy,
-                          const char *const pairs[], struct snib__buf *out,
-                          struct snib_error *reterr)
+static snib_err policy_make_name(const struct snib_policy *policy,
+                                 const char *const pairs[],
+                                 struct snib__buf *out,
+                                 struct snib_error *reterr)
 {
     if (policy->name) {
         snib__buf_puts(out, policy->name);
         snib__buf_puts(out, ":");
     }
-    return fill_key(policy->key, pairs, out, reterr);
+    return policy_fill_key(policy->key, pairs, out, reterr);
 }
 
 /* -- running -------------------------------------------------------------- */
 
-static snib_err check(struct snib_client *client,
-                      const struct snib_policy *policy, bool body,
-                      struct snib_error *reterr)
+static snib_err policy_check(struct snib_client *client,
+                             const struct snib_policy *policy, bool body,
+                             struct snib_error *reterr)
 {
     if (!client || !policy || !body) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -150,15 +154,16 @@ static snib_err check(struct snib_client *client,
     return SNIB_ERR_OK;
 }
 
-static snib_err open_lock(struct snib_client *client,
-                          const struct snib_policy *policy,
-                          const char *const pairs[], struct snib_lock **ret,
-                          struct snib_error *reterr)
+static snib_err policy_open_lock(struct snib_client *client,
+                                 const struct snib_policy *policy,
+                                 const char *const pairs[],
+                                 struct snib_lock **ret,
+                                 struct snib_error *reterr)
 {
     struct snib_lock_options options = policy->lock;
     struct snib__buf name;
     snib__buf_init(&name, NAME_LIMIT);
-    snib_err err = make_name(policy, pairs, &name, reterr);
+    snib_err err = policy_make_name(policy, pairs, &name, reterr);
     const char *text = snib__buf_text(&name);
     if (!err && name.failed) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
@@ -172,8 +177,8 @@ static snib_err open_lock(struct snib_client *client,
 }
 
 /* Give the grant back and say what became of it while body ran. */
-static snib_err finish(struct snib_lock *lock, struct snib_grant grant,
-                       struct snib_error *reterr)
+static snib_err policy_finish(struct snib_lock *lock, struct snib_grant grant,
+                              struct snib_error *reterr)
 {
     struct snib_status at_end;
     char why[sizeof reterr->text - 40];
@@ -192,10 +197,11 @@ static snib_err finish(struct snib_lock *lock, struct snib_grant grant,
     return err;
 }
 
-static snib_err not_acquired(const struct snib_policy *policy, snib_err err,
-                             const struct snib_error *why,
-                             int (*body)(void *, struct snib_grant), void *data,
-                             int *ret_body, struct snib_error *reterr)
+static snib_err policy_not_acquired(const struct snib_policy *policy,
+                                    snib_err err, const struct snib_error *why,
+                                    int (*body)(void *, struct snib_grant),
+                                    void *data, int *ret_body,
+                                    struct snib_error *reterr)
 {
     bool busy = err == SNIB_ERR_BUSY || err == SNIB_ERR_TIMEOUT;
     if (!busy || policy->on_busy == SNIB_BUSY_FAIL) {
@@ -220,9 +226,9 @@ snib_err snib_policy_run(struct snib_client *client,
     struct snib_error why = {0};
     struct snib_grant grant;
     struct snib_lock *lock = NULL;
-    snib_err err = check(client, policy, body, reterr);
+    snib_err err = policy_check(client, policy, body, reterr);
     if (!err) {
-        err = open_lock(client, policy, pairs, &lock, reterr);
+        err = policy_open_lock(client, policy, pairs, &lock, reterr);
     }
     if (err) {
         return err;
@@ -230,13 +236,14 @@ snib_err snib_policy_run(struct snib_client *client,
     how.wait_ms = policy->wait_ms;
     err = snib_acquire(lock, &how, &grant, &why);
     if (err) {
-        err = not_acquired(policy, err, &why, body, data, ret_body, reterr);
+        err = policy_not_acquired(policy, err, &why, body, data, ret_body,
+                                  reterr);
     } else {
         int result = body(data, grant);
         if (ret_body) {
             *ret_body = result;
         }
-        err = finish(lock, grant, reterr);
+        err = policy_finish(lock, grant, reterr);
     }
     snib_lock_free(lock);
     return err;

@@ -17,7 +17,7 @@
  *    runs straight into it.                          [snib__step_pause]
  * 3. One sender. A caller appends its bytes and sends them itself only when
  *    the reader of that line is asleep in poll; a reader sends all that
- *    gathered just before it sleeps.                 [may_send, sleep_reading]
+ *    gathered just before it sleeps.                 [pump_may_send, pump_sleep_reading]
  * 4. A role is passed to a thread that still waits; else, if anything is
  *    awaited, to the background thread; else to nobody.         [roles.c, pass]
  * 5. The limit is the caller's, the request is the engine's. A call that
@@ -77,7 +77,7 @@ void snib__step_begin(struct snib__step *s, struct snib_client *c)
     snib__step_refresh(s);
 }
 
-static void tell_logs(struct snib_client *c, struct snib__list *socks)
+static void pump_tell_logs(struct snib_client *c, struct snib__list *socks)
 {
     struct snib__link *l;
     while ((l = snib__list_pop(socks))) {
@@ -126,7 +126,7 @@ void snib__step_pause(struct snib__step *s)
         }
     }
     if (!snib__list_empty(&logs)) {
-        tell_logs(c, &logs);
+        pump_tell_logs(c, &logs);
     }
 }
 
@@ -146,15 +146,15 @@ void snib__step_again(struct snib__step *s)
 
 /* -- settling calls --------------------------------------------------------------- */
 
-static struct snib__call *call_of(struct snib__waiter *w)
+static struct snib__call *pump_call_of(struct snib__waiter *w)
 {
     return SNIB__CONTAINER(w, struct snib__call, w);
 }
 
-static void wake(void *data, struct snib__waiter *w)
+static void pump_wake(void *data, struct snib__waiter *w)
 {
     struct snib__step *s = data;
-    struct snib__call *call = call_of(w);
+    struct snib__call *call = pump_call_of(w);
     if (w->posture == SNIB__POLLING) {
         s->wakers |= 1u << call->waker;
         return;
@@ -177,18 +177,18 @@ void snib__call_settle(struct snib__step *s, struct snib__call *call,
                        snib_err err)
 {
     call->err = err;
-    snib__roles_done(&s->c->roles, &call->w, wake, s);
+    snib__roles_done(&s->c->roles, &call->w, pump_wake, s);
 }
 
 void snib__socket_wake(struct snib__step *s, uint32_t i)
 {
-    wake(s, s->c->roles.sock[i].call);
+    pump_wake(s, s->c->roles.sock[i].call);
 }
 
 void snib__call_wake(struct snib__step *s, struct snib__call *call)
 {
     if (call->w.posture != SNIB__RUNNING) {
-        wake(s, &call->w);
+        pump_wake(s, &call->w);
     }
 }
 
@@ -196,7 +196,7 @@ void snib__call_wake(struct snib__step *s, struct snib__call *call)
 
 /* Rule 3: the reader sends before it sleeps; while it is awake nobody else
  * does. */
-static bool may_send(const struct snib__step *s, uint32_t i)
+static bool pump_may_send(const struct snib__step *s, uint32_t i)
 {
     const struct snib_client *c = s->c;
     if (c->roles.sock[i].reader != SNIB__CALL) {
@@ -205,7 +205,7 @@ static bool may_send(const struct snib__step *s, uint32_t i)
     return c->sock[i].asleep && (!s->me || c->roles.sock[i].call != &s->me->w);
 }
 
-static void take_news(struct snib__step *s)
+static void pump_take_news(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     struct snib__acquisition *acq;
@@ -222,7 +222,7 @@ static void take_news(struct snib__step *s)
     }
 }
 
-static void open_and_shut(struct snib__step *s)
+static void pump_open_and_shut(struct snib__step *s)
 {
     struct snib__out *out = s->c->out;
     uint32_t open = s->c->stopped ? 0 : out->open, shut = out->shut;
@@ -237,18 +237,18 @@ static void open_and_shut(struct snib__step *s)
     }
 }
 
-static void send_all(struct snib__step *s)
+static void pump_send_all(struct snib__step *s)
 {
     for (uint32_t i = 0; i < s->c->out->conns; i++) {
         if (snib__buf_size(&s->c->out->conn[i].out) &&
-            s->c->sock[i].state == SNIB__SOCKET_UP && may_send(s, i)) {
+            s->c->sock[i].state == SNIB__SOCKET_UP && pump_may_send(s, i)) {
             snib__socket_flush(s, i);
         }
     }
 }
 
 /* Calls that wait for a condition of the whole client. */
-static void settle_conditions(struct snib__step *s)
+static void pump_settle_conditions(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     uint32_t flight = 0;
@@ -258,7 +258,7 @@ static void settle_conditions(struct snib__step *s)
     }
     SNIB__LIST_EACH_SAFE (l, next, &c->roles.waiting) {
         struct snib__call *call =
-            call_of(SNIB__CONTAINER(l, struct snib__waiter, link));
+            pump_call_of(SNIB__CONTAINER(l, struct snib__waiter, link));
         if (call->kind == SNIB__CALL_ROOM && flight < SNIB__FLIGHT_MAX / 2) {
             snib__call_settle(s, call, SNIB_ERR_OK);
         } else if (call->kind == SNIB__CALL_IDLE &&
@@ -285,7 +285,7 @@ snib_instant snib__client_due(const struct snib_client *c)
     return due;
 }
 
-static void arm_timer(struct snib__step *s)
+static void pump_arm_timer(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     if (s->background || c->timer < 0) {
@@ -301,7 +301,7 @@ static void arm_timer(struct snib__step *s)
 
 /* Lines that became due though nobody reads them: the background thread's, unless I am
  * a call and take them in a moment. */
-static void assign_lines(struct snib__step *s)
+static void pump_assign_lines(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     uint32_t replies, pushes;
@@ -309,8 +309,8 @@ static void assign_lines(struct snib__step *s)
         return;
     }
     snib__sockets_need(c, &replies, &pushes);
-    uint32_t given = snib__roles_assign(&c->roles, replies, pushes,
-                                        c->pull || c->background_on, wake, s);
+    uint32_t given = snib__roles_assign(
+        &c->roles, replies, pushes, c->pull || c->background_on, pump_wake, s);
     if (given) {
         snib__background_given(s, given);
     }
@@ -318,7 +318,7 @@ static void assign_lines(struct snib__step *s)
 
 /* Something to execute, and nobody at it: a call that sleeps, else background thread or
  * worker. (A call that is awake looks by itself.) */
-static void assign_exec(struct snib__step *s)
+static void pump_assign_exec(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     if (!c->blocking || c->executing || snib__list_empty(&c->out->exec) ||
@@ -332,7 +332,7 @@ static void assign_exec(struct snib__step *s)
     }
     if (w) {
         if (w->posture != SNIB__RUNNING) {
-            wake(s, w);
+            pump_wake(s, w);
         }
     } else if (!c->quick && snib__worker_need(c)) {
         pthread_cond_signal(&c->work);
@@ -345,21 +345,21 @@ void snib__step_act(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     do {
-        take_news(s);
-        open_and_shut(s);
-        take_news(s);
-        send_all(s);
+        pump_take_news(s);
+        pump_open_and_shut(s);
+        pump_take_news(s);
+        pump_send_all(s);
     } while (c->out->open || c->out->shut);
-    take_news(s);
+    pump_take_news(s);
     if (c->odd_calls) {
-        settle_conditions(s);
+        pump_settle_conditions(s);
     }
-    assign_lines(s);
-    assign_exec(s);
+    pump_assign_lines(s);
+    pump_assign_exec(s);
     if (!snib__list_empty(&c->notices)) {
         s->kick = true;
     }
-    arm_timer(s);
+    pump_arm_timer(s);
 }
 
 /* -- executing for a blocking store ------------------------------------------------------ */
@@ -401,7 +401,7 @@ void snib__step_executed(struct snib__step *s)
 /* -- a call sleeps -------------------------------------------------------------------------- */
 
 /* Rule 7. */
-static int64_t slice(const struct snib__step *s, snib_instant limit)
+static int64_t pump_slice(const struct snib__step *s, snib_instant limit)
 {
     int64_t ns = SNIB__SLICE_MS * INT64_C(1000000);
     if (s->c->virtual_clock) {
@@ -413,8 +413,8 @@ static int64_t slice(const struct snib__step *s, snib_instant limit)
     return ns > 0 ? ns : 0;
 }
 
-static uint32_t polled_lines(const struct snib_client *c, uint32_t leads,
-                             struct pollfd v[], uint8_t sock[])
+static uint32_t pump_polled_lines(const struct snib_client *c, uint32_t leads,
+                                  struct pollfd v[], uint8_t sock[])
 {
     uint32_t n = 0;
     bool waker = false;
@@ -440,7 +440,7 @@ static uint32_t polled_lines(const struct snib_client *c, uint32_t leads,
     return n;
 }
 
-static void take_waker(struct snib__step *s)
+static void pump_take_waker(struct snib__step *s)
 {
     struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
     snib__engine_input(s->c->engine, s->now, &in);
@@ -453,11 +453,12 @@ static void take_waker(struct snib__step *s)
  * the mutex was taken, 0 or -errno: the peer, 1 << 30: nothing was tried. */
 enum { NOT_TRIED = 1 << 30 };
 
-static void serve_line(struct snib__step *s, uint32_t i, short events, long got)
+static void pump_serve_line(struct snib__step *s, uint32_t i, short events,
+                            long got)
 {
     struct snib__socket *l = &s->c->sock[i];
     if (i == SNIB__NOTIFIER_SOCKET) {
-        take_waker(s);
+        pump_take_waker(s);
     } else if (l->closing) {
         snib__socket_close(s, i);
     } else if (l->state == SNIB__SOCKET_CONNECTING) {
@@ -474,8 +475,8 @@ static void serve_line(struct snib__step *s, uint32_t i, short events, long got)
 
 /* I read these lines: send what gathered, sleep until one of them speaks, my
  * bell rings or the slice is over, and feed what came. */
-static void sleep_reading(struct snib__step *s, struct snib__call *me,
-                          uint32_t leads, snib_instant limit)
+static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
+                               uint32_t leads, snib_instant limit)
 {
     struct snib_client *c = s->c;
     struct pollfd v[SNIB__SOCKETS + 1];
@@ -492,14 +493,14 @@ static void sleep_reading(struct snib__step *s, struct snib__call *me,
         snib__step_act(s);
         return;
     }
-    uint32_t n = polled_lines(c, leads, v, sock);
+    uint32_t n = pump_polled_lines(c, leads, v, sock);
     for (uint32_t i = 0; leads >> i; i++) {
         if (leads >> i & 1) {
             c->sock[i].asleep = true;
             connecting[i] = c->sock[i].state == SNIB__SOCKET_CONNECTING;
         }
     }
-    int64_t ns = slice(s, limit);
+    int64_t ns = pump_slice(s, limit);
     struct timespec patience = {.tv_sec = ns / 1000000000,
                                 .tv_nsec = ns % 1000000000};
     me->w.posture = SNIB__POLLING;
@@ -533,17 +534,17 @@ static void sleep_reading(struct snib__step *s, struct snib__call *me,
     for (uint32_t k = 0; k < n; k++) {
         if (sock[k] < SNIB__SOCKETS &&
             (v[k].revents || c->sock[sock[k]].closing)) {
-            serve_line(s, sock[k], v[k].revents, got[k]);
+            pump_serve_line(s, sock[k], v[k].revents, got[k]);
         }
     }
     snib__step_act(s);
 }
 
 /* True: settled, and the mutex was not taken again. */
-static bool sleep_parked(struct snib__step *s, struct snib__call *me,
-                         snib_instant limit)
+static bool pump_sleep_parked(struct snib__step *s, struct snib__call *me,
+                              snib_instant limit)
 {
-    int64_t ns = slice(s, limit);
+    int64_t ns = pump_slice(s, limit);
     me->w.posture = SNIB__PARKED;
     snib__park_prepare(&me->word);
     snib__step_pause(s);
@@ -569,8 +570,8 @@ void snib__pump_mark(struct snib_client *c, uint32_t before[SNIB__CONNS])
     }
 }
 
-static uint32_t wanted_lines(const struct snib_client *c,
-                             const uint32_t before[SNIB__CONNS])
+static uint32_t pump_wanted_lines(const struct snib_client *c,
+                                  const uint32_t before[SNIB__CONNS])
 {
     uint32_t wants = 0;
     for (uint32_t i = 0; before && i < c->out->conns; i++) {
@@ -581,8 +582,8 @@ static uint32_t wanted_lines(const struct snib_client *c,
 
 /* A call that was told "queued", or whose line broke, waits for no reply: it
  * may read what is pushed. Nobody says so; silence does. */
-static void stop_hoping(struct snib__step *s, struct snib__call *me,
-                        snib_instant since)
+static void pump_stop_hoping(struct snib__step *s, struct snib__call *me,
+                             snib_instant since)
 {
     for (uint32_t i = 0; i < s->c->out->conns; i++) {
         if (!s->c->out->conn[i].awaited) {
@@ -596,7 +597,8 @@ static void stop_hoping(struct snib__step *s, struct snib__call *me,
 
 /* With no background thread (a client that only asked questions) the call itself is the
  * timer. */
-static snib_instant do_what_is_due(struct snib__step *s, snib_instant limit)
+static snib_instant pump_do_what_is_due(struct snib__step *s,
+                                        snib_instant limit)
 {
     struct snib_client *c = s->c;
     if (c->background_on || c->virtual_clock) {
@@ -616,18 +618,18 @@ bool snib__pump(struct snib__step *s, struct snib__call *me, uint32_t before[])
 {
     struct snib_client *c = s->c;
     snib_instant since = s->now;
-    me->w.wants = wanted_lines(c, before);
+    me->w.wants = pump_wanted_lines(c, before);
     s->me = me;
     while (!me->w.done) {
         if (snib__reached(s->now, me->limit)) {
             return false;
         }
-        snib_instant limit = do_what_is_due(s, me->limit);
+        snib_instant limit = pump_do_what_is_due(s, me->limit);
         if (me->w.done || snib__step_exec(s)) {
             continue;
         }
         uint32_t replies, pushes, leads;
-        stop_hoping(s, me, since);
+        pump_stop_hoping(s, me, since);
         snib__sockets_need(c, &replies, &pushes);
         leads = snib__roles_take(&c->roles, &me->w, replies, pushes);
         if (leads && s->words) {
@@ -636,13 +638,13 @@ bool snib__pump(struct snib__step *s, struct snib__call *me, uint32_t before[])
             snib__step_pause(s);
             snib__step_again(s);
         } else if (leads) {
-            sleep_reading(s, me, leads, limit);
+            pump_sleep_reading(s, me, leads, limit);
         } else {
             if (me->w.wants) { /* look again when hope ends */
                 limit = snib__sooner(
                     limit, snib__after(since, snib__ms(SNIB__HOPE_MS)));
             }
-            if (sleep_parked(s, me, limit)) {
+            if (pump_sleep_parked(s, me, limit)) {
                 s->away = true;
                 return true;
             }
@@ -660,7 +662,7 @@ void snib__pump_leave(struct snib__step *s, struct snib__call *me)
     }
     snib__sockets_need(c, &replies, &pushes);
     uint32_t kept =
-        snib__roles_leave(&c->roles, &me->w, replies, pushes, wake, s);
+        snib__roles_leave(&c->roles, &me->w, replies, pushes, pump_wake, s);
     me->w.done = true;
     c->odd_calls -= !me->brief;
     s->me = NULL;

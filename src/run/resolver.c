@@ -24,18 +24,18 @@ struct snib__job {
     struct snib__addresses found;
 };
 
-static struct snib__job *job_of(struct snib__link *l)
+static struct snib__job *resolver_job_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__job, link);
 }
 
-static void job_free(struct snib__job *j)
+static void resolver_job_free(struct snib__job *j)
 {
     pthread_mutex_destroy(&j->mu);
     snib__free(j);
 }
 
-static void *look_up(void *arg)
+static void *resolver_look_up(void *arg)
 {
     struct snib__job *j = arg;
     struct snib__step s;
@@ -54,16 +54,16 @@ static void *look_up(void *arg)
     j->over = true;
     pthread_mutex_unlock(&j->mu);
     if (cut) {
-        job_free(j);
+        resolver_job_free(j);
     }
     return NULL;
 }
 
 /* Those whose threads are gone. */
-static void reap(struct snib_client *c)
+static void resolver_reap(struct snib_client *c)
 {
     SNIB__LIST_EACH_SAFE (l, next, &c->jobs) {
-        struct snib__job *j = job_of(l);
+        struct snib__job *j = resolver_job_of(l);
         if (!j->delivered || pthread_mutex_trylock(&j->mu)) {
             continue;
         }
@@ -71,7 +71,7 @@ static void reap(struct snib_client *c)
         pthread_mutex_unlock(&j->mu);
         if (over) {
             snib__unlink(&j->link);
-            job_free(j);
+            resolver_job_free(j);
         }
     }
 }
@@ -79,9 +79,10 @@ static void reap(struct snib_client *c)
 bool snib__resolve_start(struct snib_client *c, uint32_t sock)
 {
     pthread_t thread;
-    reap(c);
+    resolver_reap(c);
     SNIB__LIST_EACH (l, &c->jobs) {
-        if (job_of(l)->sock == sock && !job_of(l)->delivered) {
+        if (resolver_job_of(l)->sock == sock &&
+            !resolver_job_of(l)->delivered) {
             return true; /* given up once, it may still be the answer       */
         }
     }
@@ -93,8 +94,8 @@ bool snib__resolve_start(struct snib_client *c, uint32_t sock)
     j->client = c;
     j->sock = sock;
     memcpy(j->address, c->out->conn[sock].address, sizeof j->address);
-    if (snib__thread_start(&thread, look_up, j)) {
-        job_free(j);
+    if (snib__thread_start(&thread, resolver_look_up, j)) {
+        resolver_job_free(j);
         return false;
     }
     pthread_detach(thread);
@@ -111,13 +112,13 @@ void snib__resolve_cut(struct snib_client *c)
     snib__list_append(&jobs, &c->jobs);
     pthread_mutex_unlock(&c->mu);
     while ((l = snib__list_pop(&jobs))) {
-        struct snib__job *j = job_of(l);
+        struct snib__job *j = resolver_job_of(l);
         pthread_mutex_lock(&j->mu);
         bool over = j->over;
         j->client = NULL;
         pthread_mutex_unlock(&j->mu);
         if (over) {
-            job_free(j);
+            resolver_job_free(j);
         }
     }
 }

@@ -24,22 +24,22 @@ struct snib_ring {
     struct member member[];
 };
 
-static int by_id(const char *a, size_t n, const char *b, size_t m)
+static int ring_by_id(const char *a, size_t n, const char *b, size_t m)
 {
     int order = memcmp(a, b, n < m ? n : m);
     return order ? order : (n > m) - (n < m);
 }
 
-static int compare(const void *a, const void *b)
+static int ring_compare(const void *a, const void *b)
 {
     const struct member *x = a, *y = b;
-    return by_id(x->id, x->size, y->id, y->size);
+    return ring_by_id(x->id, x->size, y->id, y->size);
 }
 
 /* -- making ---------------------------------------------------------------------- */
 
-static snib_err check_count(const void *members, size_t count,
-                            struct snib_error *reterr)
+static snib_err ring_check_count(const void *members, size_t count,
+                                 struct snib_error *reterr)
 {
     if (count && !members) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -54,15 +54,15 @@ static snib_err check_count(const void *members, size_t count,
     return SNIB_ERR_OK;
 }
 
-static size_t id_size(const struct snib_ring_member *m)
+static size_t ring_id_size(const struct snib_ring_member *m)
 {
     return m->id && !m->id_size ? strlen(m->id) : m->id_size;
 }
 
-static snib_err check_member(const struct snib_ring_member *m, size_t number,
-                             struct snib_error *reterr)
+static snib_err ring_check_member(const struct snib_ring_member *m,
+                                  size_t number, struct snib_error *reterr)
 {
-    size_t size = id_size(m);
+    size_t size = ring_id_size(m);
     if (!m->id || !size || size > SNIB_RING_ID_MAX) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "member %zu of the ring has an id of %zu bytes; "
@@ -79,9 +79,9 @@ static snib_err check_member(const struct snib_ring_member *m, size_t number,
 }
 
 /* Of one that was checked; its id still the caller's. */
-static struct member read_member(const struct snib_ring_member *m)
+static struct member ring_read_member(const struct snib_ring_member *m)
 {
-    size_t size = id_size(m);
+    size_t size = ring_id_size(m);
     return (struct member){.id = m->id,
                            .size = size,
                            .weight = m->weight ? m->weight : 1,
@@ -89,7 +89,7 @@ static struct member read_member(const struct snib_ring_member *m)
 }
 
 /* Sums do not depend on the order; the mix keeps weights and ids apart. */
-static uint64_t fingerprint(const struct snib_ring *r)
+static uint64_t ring_fingerprint(const struct snib_ring *r)
 {
     uint64_t sum = r->count;
     for (size_t i = 0; i < r->count; i++) {
@@ -99,15 +99,15 @@ static uint64_t fingerprint(const struct snib_ring *r)
 }
 
 /* Sort, take equal ids out or refuse them, take the ids into the block. */
-static snib_err complete(struct snib_ring *r, char *text, bool thin,
-                         struct snib_error *reterr)
+static snib_err ring_complete(struct snib_ring *r, char *text, bool thin,
+                              struct snib_error *reterr)
 {
     size_t kept = 0;
     if (r->count > 1) {
-        qsort(r->member, r->count, sizeof *r->member, compare);
+        qsort(r->member, r->count, sizeof *r->member, ring_compare);
     }
     for (size_t i = 0; i < r->count; i++) {
-        if (kept && !compare(&r->member[kept - 1], &r->member[i])) {
+        if (kept && !ring_compare(&r->member[kept - 1], &r->member[i])) {
             if (thin) {
                 continue;
             }
@@ -123,21 +123,21 @@ static snib_err complete(struct snib_ring *r, char *text, bool thin,
         m->id = memcpy(text, m->id, m->size);
         text += m->size + 1; /* zeroed */
     }
-    r->fingerprint = fingerprint(r);
+    r->fingerprint = ring_fingerprint(r);
     return snib__ok(reterr);
 }
 
-static snib_err make(const struct snib_ring_member *members, size_t count,
-                     bool thin, struct snib_ring **ret,
-                     struct snib_error *reterr)
+static snib_err ring_make(const struct snib_ring_member *members, size_t count,
+                          bool thin, struct snib_ring **ret,
+                          struct snib_error *reterr)
 {
     size_t text = 0, head = sizeof **ret + count * sizeof(struct member);
     for (size_t i = 0; i < count; i++) {
-        snib_err err = check_member(&members[i], i, reterr);
+        snib_err err = ring_check_member(&members[i], i, reterr);
         if (err) {
             return err;
         }
-        text += id_size(&members[i]) + 1;
+        text += ring_id_size(&members[i]) + 1;
     }
     struct snib_ring *r = snib__alloc(head + text);
     if (!r) {
@@ -145,9 +145,9 @@ static snib_err make(const struct snib_ring_member *members, size_t count,
     }
     r->count = count;
     for (size_t i = 0; i < count; i++) {
-        r->member[i] = read_member(&members[i]);
+        r->member[i] = ring_read_member(&members[i]);
     }
-    snib_err err = complete(r, (char *)r + head, thin, reterr);
+    snib_err err = ring_complete(r, (char *)r + head, thin, reterr);
     if (err) {
         snib_ring_free(r);
         return err;
@@ -164,8 +164,8 @@ snib_err snib_ring_new(const struct snib_ring_member *members, size_t count,
                           "snib_ring_new: ret must not be NULL");
     }
     *ret = NULL;
-    snib_err err = check_count(members, count, reterr);
-    return err ? err : make(members, count, false, ret, reterr);
+    snib_err err = ring_check_count(members, count, reterr);
+    return err ? err : ring_make(members, count, false, ret, reterr);
 }
 
 snib_err snib_ring_of_view(const struct snib_view *view, struct snib_ring **ret,
@@ -180,7 +180,7 @@ snib_err snib_ring_of_view(const struct snib_view *view, struct snib_ring **ret,
                           view ? "ret" : "view");
     }
     size_t count = view->holder_count;
-    snib_err err = check_count(view->holders, count, reterr);
+    snib_err err = ring_check_count(view->holders, count, reterr);
     if (err) {
         return err;
     }
@@ -193,7 +193,7 @@ snib_err snib_ring_of_view(const struct snib_view *view, struct snib_ring **ret,
         const struct snib_party *p = &view->holders[i];
         members[i].id = p->reason && *p->reason ? p->reason : p->client_id;
     }
-    err = make(members, count, true, ret, reterr);
+    err = ring_make(members, count, true, ret, reterr);
     snib__free(members);
     return err;
 }
@@ -230,7 +230,7 @@ size_t snib_ring_find(const struct snib_ring *r, const char *id, size_t size)
     while (low < high) {
         size_t at = low + (high - low) / 2;
         const struct member *m = &r->member[at];
-        int order = by_id(id, size, m->id, m->size);
+        int order = ring_by_id(id, size, m->id, m->size);
         if (order == 0) {
             return at;
         }

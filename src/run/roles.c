@@ -17,7 +17,7 @@
 /* A thousand may wait in queues; a good heir is not worth a walk past all. */
 enum { LOOK_AT = 64 };
 
-static struct snib__waiter *waiter_of(struct snib__link *l)
+static struct snib__waiter *roles_waiter_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__waiter, link);
 }
@@ -36,14 +36,15 @@ void snib__roles_enter(struct snib__roles *r, struct snib__waiter *w,
     snib__list_push(&r->waiting, &w->link);
 }
 
-static void give(struct snib__roles *r, uint32_t sock, struct snib__waiter *w)
+static void roles_give(struct snib__roles *r, uint32_t sock,
+                       struct snib__waiter *w)
 {
     r->sock[sock].reader = SNIB__CALL;
     r->sock[sock].call = w;
     w->leads |= 1u << sock;
 }
 
-static void take_away(struct snib__roles *r, uint32_t sock)
+static void roles_take_away(struct snib__roles *r, uint32_t sock)
 {
     if (r->sock[sock].reader == SNIB__CALL) {
         r->sock[sock].call->leads &= ~(1u << sock);
@@ -61,9 +62,9 @@ uint32_t snib__roles_take(struct snib__roles *r, struct snib__waiter *w,
         uint32_t bit = 1u << i;
         bool i_read = w->leads & bit;
         if (i_read && !((replies | pushes) & bit)) {
-            take_away(r, i);
+            roles_take_away(r, i);
         } else if (!i_read && (mine & bit) && r->sock[i].reader != SNIB__CALL) {
-            give(r, i, w);
+            roles_give(r, i, w);
         }
     }
     return w->leads;
@@ -86,13 +87,13 @@ void snib__roles_done(struct snib__roles *r, struct snib__waiter *w,
 /* Who should read this line next. A thread that runs anyhow costs no wake; a
  * parked one that waits for just this line is woken by its answer soon; any
  * parked one will do; one that polls other lines only if it wants this one. */
-static struct snib__waiter *next_of(const struct snib__roles *r, uint32_t sock,
-                                    bool reply)
+static struct snib__waiter *roles_next_of(const struct snib__roles *r,
+                                          uint32_t sock, bool reply)
 {
     struct snib__waiter *parked = NULL;
     int looked_at = 0;
     SNIB__LIST_EACH (l, &r->waiting) {
-        struct snib__waiter *w = waiter_of(l);
+        struct snib__waiter *w = roles_waiter_of(l);
         if (looked_at++ >= LOOK_AT && parked) {
             break;
         }
@@ -107,12 +108,12 @@ static struct snib__waiter *next_of(const struct snib__roles *r, uint32_t sock,
     return parked;
 }
 
-static void pass(struct snib__roles *r, uint32_t sock, bool reply,
-                 snib__wake *wake, void *data)
+static void roles_pass(struct snib__roles *r, uint32_t sock, bool reply,
+                       snib__wake *wake, void *data)
 {
-    struct snib__waiter *next_one = next_of(r, sock, reply);
+    struct snib__waiter *next_one = roles_next_of(r, sock, reply);
     if (next_one) {
-        give(r, sock, next_one);
+        roles_give(r, sock, next_one);
         if (next_one->posture != SNIB__RUNNING) {
             wake(data, next_one);
         }
@@ -133,10 +134,10 @@ uint32_t snib__roles_leave(struct snib__roles *r, struct snib__waiter *w,
             continue;
         }
         assert(r->sock[i].call == w);
-        take_away(r, i);
+        roles_take_away(r, i);
         bool reply = replies >> i & 1;
         if (reply || (pushes >> i & 1)) {
-            pass(r, i, reply, wake, data);
+            roles_pass(r, i, reply, wake, data);
             kept |= r->sock[i].reader == SNIB__BACKGROUND ? 1u << i : 0;
         }
     }
@@ -158,7 +159,7 @@ uint32_t snib__roles_assign(struct snib__roles *r, uint32_t replies,
         if (background_runs) {
             r->sock[i].reader = SNIB__BACKGROUND;
         } else {
-            pass(r, i, replies & bit, wake, data);
+            roles_pass(r, i, replies & bit, wake, data);
         }
         if (r->sock[i].reader == SNIB__BACKGROUND &&
             (fresh || (replies & bit))) {
@@ -187,8 +188,8 @@ void snib__roles_idle(struct snib__roles *r, uint32_t sock)
 struct snib__waiter *snib__roles_parked(const struct snib__roles *r)
 {
     SNIB__LIST_EACH (l, &r->waiting) {
-        if (waiter_of(l)->posture == SNIB__PARKED) {
-            return waiter_of(l);
+        if (roles_waiter_of(l)->posture == SNIB__PARKED) {
+            return roles_waiter_of(l);
         }
     }
     return NULL;

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "run/inside.h"
 
-static void copy(char *to, size_t size, const char *from)
+static void self_copy(char *to, size_t size, const char *from)
 {
     size_t n = strnlen(from, size - 1);
     memcpy(to, from, n);
@@ -19,7 +19,7 @@ static void copy(char *to, size_t size, const char *from)
 }
 
 /* First line of a small file, "" when it cannot be read. */
-static void read_line(const char *path, char *to, size_t size)
+static void self_read_line(const char *path, char *to, size_t size)
 {
     ssize_t n = -1;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -31,12 +31,12 @@ static void read_line(const char *path, char *to, size_t size)
     to[strcspn(to, "\n")] = 0;
 }
 
-static void user_name(char *to, size_t size)
+static void self_user_name(char *to, size_t size)
 {
     char room[4096];
     struct passwd entry, *found = NULL;
     if (!getpwuid_r(geteuid(), &entry, room, sizeof room, &found) && found) {
-        copy(to, size, found->pw_name);
+        self_copy(to, size, found->pw_name);
     } else {
         snprintf(to, size, "%ld", (long)geteuid());
     }
@@ -44,10 +44,10 @@ static void user_name(char *to, size_t size)
 
 /* Field 22 of /proc/self/stat: the 20th after the command's last ')'. With
  * the pid it names a process for good. */
-static int64_t start_time(void)
+static int64_t self_start_time(void)
 {
     char sock[1024];
-    read_line("/proc/self/stat", sock, sizeof sock);
+    self_read_line("/proc/self/stat", sock, sizeof sock);
     char *p = strrchr(sock, ')');
     for (int i = 0; p && i < 20; i++) {
         p = strchr(p + 1, ' ');
@@ -59,17 +59,17 @@ void snib__self_about(struct snib__about *a, const char *program,
                       const char *reason)
 {
     char comm[64];
-    *a = (struct snib__about){.pid = getpid(), .start = start_time()};
+    *a = (struct snib__about){.pid = getpid(), .start = self_start_time()};
     if (gethostname(a->host, sizeof a->host - 1)) {
-        copy(a->host, sizeof a->host, "?");
+        self_copy(a->host, sizeof a->host, "?");
     }
-    user_name(a->user, sizeof a->user);
+    self_user_name(a->user, sizeof a->user);
     if (!program) {
-        read_line("/proc/self/comm", comm, sizeof comm);
+        self_read_line("/proc/self/comm", comm, sizeof comm);
         program = comm;
     }
-    copy(a->program, sizeof a->program, program);
-    copy(a->reason, sizeof a->reason, reason ? reason : "");
+    self_copy(a->program, sizeof a->program, program);
+    self_copy(a->reason, sizeof a->reason, reason ? reason : "");
 }
 
 /* Fails closed: request ids that repeat would let one client act on what is

@@ -31,16 +31,16 @@ void snib__sockets_init(struct snib_client *c)
     }
 }
 
-static void feed(struct snib__step *s, snib__input_kind kind, uint32_t i,
-                 const void *bytes, size_t size)
+static void socket_feed(struct snib__step *s, snib__input_kind kind, uint32_t i,
+                        const void *bytes, size_t size)
 {
     struct snib__input in = {
         .kind = kind, .conn = (uint8_t)i, .bytes = bytes, .size = size};
     snib__engine_input(s->c->engine, s->now, &in);
 }
 
-static void feed_refused(struct snib__step *s, uint32_t i, const char *why,
-                         bool hopeless)
+static void socket_feed_refused(struct snib__step *s, uint32_t i,
+                                const char *why, bool hopeless)
 {
     struct snib__input in = {.kind = SNIB__IN_REFUSED,
                              .conn = (uint8_t)i,
@@ -84,17 +84,17 @@ void snib__socket_notifier(struct snib_client *c)
     snib__loop_watch(c, SNIB__NOTIFIER_SOCKET);
 }
 
-static void opened(struct snib__step *s, uint32_t i)
+static void socket_opened(struct snib__step *s, uint32_t i)
 {
     struct snib__socket *l = &s->c->sock[i];
     l->state = SNIB__SOCKET_UP;
     snib__free(l->addresses);
     l->addresses = NULL;
-    feed(s, SNIB__IN_OPENED, i, NULL, 0);
+    socket_feed(s, SNIB__IN_OPENED, i, NULL, 0);
 }
 
 /* Try the addresses that are left; last: why the one before failed. */
-static void connect_next(struct snib__step *s, uint32_t i, int last)
+static void socket_connect_next(struct snib__step *s, uint32_t i, int last)
 {
     struct snib__socket *l = &s->c->sock[i];
     while (l->addresses->next < l->addresses->count) {
@@ -107,13 +107,13 @@ static void connect_next(struct snib__step *s, uint32_t i, int last)
             l->watched = l->blocked = false;
             l->armed = 0;
             if (!last) {
-                opened(s, i);
+                socket_opened(s, i);
             }
             snib__loop_watch(s->c, i);
             return;
         }
     }
-    feed_refused(s, i, strerror(last), false);
+    socket_feed_refused(s, i, strerror(last), false);
 }
 
 void snib__socket_open(struct snib__step *s, uint32_t i)
@@ -125,22 +125,23 @@ void snib__socket_open(struct snib__step *s, uint32_t i)
     }
     l->addresses = snib__alloc(sizeof *l->addresses);
     if (!l->addresses || snib__socket_furnish(c, i)) {
-        feed_refused(s, i, "out of memory or descriptors", false);
+        socket_feed_refused(s, i, "out of memory or descriptors", false);
         return;
     }
     switch (snib__net_address(c->out->conn[i].address, &l->addresses->v[0])) {
     case SNIB__ADDRESS_BAD:
-        feed_refused(s, i, "not an address", true);
+        socket_feed_refused(s, i, "not an address", true);
         return;
     case SNIB__ADDRESS_NAME:
         l->state = SNIB__SOCKET_RESOLVING;
         if (!snib__resolve_start(c, i)) {
-            feed_refused(s, i, "no thread to look up the host name", false);
+            socket_feed_refused(s, i, "no thread to look up the host name",
+                                false);
         }
         return;
     case SNIB__ADDRESS_READY:
         l->addresses->count = 1;
-        connect_next(s, i, 0);
+        socket_connect_next(s, i, 0);
         return;
     }
 }
@@ -154,13 +155,13 @@ void snib__socket_resolved(struct snib__step *s, uint32_t i,
     }
     if (found->count) {
         *l->addresses = *found;
-        connect_next(s, i, 0);
+        socket_connect_next(s, i, 0);
     } else {
-        feed_refused(s, i, found->why, found->no_such);
+        socket_feed_refused(s, i, found->why, found->no_such);
     }
 }
 
-static void drop_fd(struct snib__step *s, uint32_t i)
+static void socket_drop_fd(struct snib__step *s, uint32_t i)
 {
     struct snib__socket *l = &s->c->sock[i];
     if (l->fd >= 0) {
@@ -181,23 +182,23 @@ void snib__socket_connected(struct snib__step *s, uint32_t i)
         return;
     }
     if (!err) {
-        opened(s, i);
+        socket_opened(s, i);
         return;
     }
     struct snib__addresses *addresses = l->addresses;
     l->addresses = NULL;
-    drop_fd(s, i);
+    socket_drop_fd(s, i);
     l->addresses = addresses;
-    connect_next(s, i, err);
+    socket_connect_next(s, i, err);
 }
 
 void snib__socket_close(struct snib__step *s, uint32_t i)
 {
-    drop_fd(s, i);
+    socket_drop_fd(s, i);
     snib__free(s->c->sock[i].addresses);
     s->c->sock[i].addresses = NULL;
     snib__roles_idle(&s->c->roles, i);
-    feed(s, SNIB__IN_CLOSED, i, NULL, 0);
+    socket_feed(s, SNIB__IN_CLOSED, i, NULL, 0);
 }
 
 void snib__socket_shut(struct snib__step *s, uint32_t i)
@@ -210,7 +211,7 @@ void snib__socket_shut(struct snib__step *s, uint32_t i)
         l->state = SNIB__SOCKET_DOWN;
         snib__free(l->addresses);
         l->addresses = NULL;
-        feed(s, SNIB__IN_CLOSED, i, NULL, 0);
+        socket_feed(s, SNIB__IN_CLOSED, i, NULL, 0);
         return;
     case SNIB__SOCKET_CONNECTING:
     case SNIB__SOCKET_UP:
@@ -254,7 +255,7 @@ bool snib__socket_flush(struct snib__step *s, uint32_t i)
 void snib__socket_received(struct snib__step *s, uint32_t i, long n)
 {
     if (n > 0) {
-        feed(s, SNIB__IN_BYTES, i, s->c->sock[i].in, (size_t)n);
+        socket_feed(s, SNIB__IN_BYTES, i, s->c->sock[i].in, (size_t)n);
     } else if (n != -EAGAIN && n != -EWOULDBLOCK) {
         snib__socket_close(s, i);
     }

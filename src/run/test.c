@@ -13,7 +13,7 @@
 #include "store/memory/memory.h"
 
 /* The memory store behind the client, or why not. */
-static snib_err memory_of(struct snib_client *client, void **ret)
+static snib_err test_memory_of(struct snib_client *client, void **ret)
 {
     *ret = NULL;
     if (!client) {
@@ -30,7 +30,7 @@ static snib_err memory_of(struct snib_client *client, void **ret)
 snib_err snib_test_advance(struct snib_client *client, int64_t ms)
 {
     void *memory;
-    snib_err err = memory_of(client, &memory);
+    snib_err err = test_memory_of(client, &memory);
     if (!err) {
         err = snib__memory_advance(memory, ms, NULL);
     }
@@ -43,7 +43,7 @@ snib_err snib_test_advance(struct snib_client *client, int64_t ms)
 snib_err snib_test_drop_replies(struct snib_client *client, uint32_t n)
 {
     void *memory;
-    snib_err err = memory_of(client, &memory);
+    snib_err err = test_memory_of(client, &memory);
     if (!err) {
         snib__memory_drop_replies(memory, n);
     }
@@ -54,7 +54,7 @@ snib_err snib_test_expire(struct snib_client *client, const char *name)
 {
     struct snib__name *made;
     void *memory;
-    snib_err err = memory_of(client, &memory);
+    snib_err err = test_memory_of(client, &memory);
     if (!err) {
         err = name ? snib__name_new(name, 0, &made, NULL) : SNIB_ERR_USAGE;
     }
@@ -74,7 +74,7 @@ snib_err snib_test_steal(struct snib_client *client, const char *name,
 {
     struct snib__name *made;
     void *memory;
-    snib_err err = memory_of(client, &memory);
+    snib_err err = test_memory_of(client, &memory);
     if (!err && (!name || lease_ms <= 0 || lease_ms > SNIB_LEASE_MAX_MS)) {
         err = SNIB_ERR_USAGE;
     }

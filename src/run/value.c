@@ -28,7 +28,7 @@ enum {
     BACKOFF_MAX_MS = 64
 };
 
-static snib_instant now_of(struct snib_client *c)
+static snib_instant value_now_of(struct snib_client *c)
 {
     struct snib__step s;
     snib__step_begin(&s, c);
@@ -36,7 +36,7 @@ static snib_instant now_of(struct snib_client *c)
     return s.now;
 }
 
-static void pause_for(int64_t ns)
+static void value_pause_for(int64_t ns)
 {
     struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
     nanosleep(&t, NULL);
@@ -44,9 +44,9 @@ static void pause_for(int64_t ns)
 
 /* -- arguments ------------------------------------------------------------------ */
 
-static snib_err check_target(const char *what, struct snib_client *c,
-                             const char *name, size_t *size,
-                             struct snib_error *reterr)
+static snib_err value_check_target(const char *what, struct snib_client *c,
+                                   const char *name, size_t *size,
+                                   struct snib_error *reterr)
 {
     if (!c || !name) {
         return snib__fail(reterr, SNIB_ERR_USAGE, "%s: %s must not be NULL",
@@ -70,8 +70,8 @@ static snib_err check_target(const char *what, struct snib_client *c,
     return err;
 }
 
-static snib_err check_expected(const char *what, int64_t expected,
-                               int64_t least, struct snib_error *reterr)
+static snib_err value_check_expected(const char *what, int64_t expected,
+                                     int64_t least, struct snib_error *reterr)
 {
     if (expected < least || expected >= SNIB__VERSION_END) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -84,8 +84,8 @@ static snib_err check_expected(const char *what, int64_t expected,
     return SNIB_ERR_OK;
 }
 
-static snib_err check_ttl(const char *what, int64_t ttl_ms,
-                          struct snib_error *reterr)
+static snib_err value_check_ttl(const char *what, int64_t ttl_ms,
+                                struct snib_error *reterr)
 {
     if (ttl_ms < 0 || ttl_ms > SNIB_VALUE_TTL_MAX_MS) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -97,8 +97,8 @@ static snib_err check_ttl(const char *what, int64_t ttl_ms,
     return SNIB_ERR_OK;
 }
 
-static snib_err check_bytes(const char *what, const void *bytes, size_t size,
-                            struct snib_error *reterr)
+static snib_err value_check_bytes(const char *what, const void *bytes,
+                                  size_t size, struct snib_error *reterr)
 {
     if (size > SNIB_VALUE_MAX) {
         return snib__fail(reterr, SNIB_ERR_LIMIT,
@@ -115,8 +115,8 @@ static snib_err check_bytes(const char *what, const void *bytes, size_t size,
 
 /* -- asking ---------------------------------------------------------------------- */
 
-static void query_init(struct snib__direct *q, snib__verb verb,
-                       const char *name, size_t size)
+static void value_query_init(struct snib__direct *q, snib__verb verb,
+                             const char *name, size_t size)
 {
     *q = (struct snib__direct){
         .verb = verb, .name = name, .name_size = size, .limit = SNIB__NEVER};
@@ -124,7 +124,7 @@ static void query_init(struct snib__direct *q, snib__verb verb,
 }
 
 /* The store did not answer; and it is not that something else failed, too. */
-static bool lost_reply(const struct snib__direct *q, snib_err err)
+static bool value_lost_reply(const struct snib__direct *q, snib_err err)
 {
     return q->answer == SNIB__UNKNOWN &&
            (err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE);
@@ -132,8 +132,8 @@ static bool lost_reply(const struct snib__direct *q, snib_err err)
 
 /* The copy that was lost may be applied, whatever kept the next from being
  * asked (a client closed meanwhile, no memory). */
-static snib_err after_a_loss(const struct snib__direct *q, snib_err err,
-                             struct snib_error *reterr)
+static snib_err value_after_a_loss(const struct snib__direct *q, snib_err err,
+                                   struct snib_error *reterr)
 {
     return q->answer == SNIB__PENDING && snib__verb_changes(q->verb, q->op) &&
                    err != SNIB_ERR_UNKNOWN
@@ -144,22 +144,22 @@ static snib_err after_a_loss(const struct snib__direct *q, snib_err err,
 }
 
 /* Ask, and repeat what was lost. q's result is the caller's to free. */
-static snib_err spec(struct snib_client *c, struct snib__direct *q,
-                     struct snib_error *reterr)
+static snib_err value_spec(struct snib_client *c, struct snib__direct *q,
+                           struct snib_error *reterr)
 {
     snib_duration most = snib__ms(REPEAT_MS);
-    snib_instant last =
-        snib__after(now_of(c), c->request.ns < most.ns ? c->request : most);
+    snib_instant last = snib__after(
+        value_now_of(c), c->request.ns < most.ns ? c->request : most);
     for (int i = 0;; i++) {
         snib_err err = snib__run_direct(c, q, reterr);
         if (i && err) {
-            err = after_a_loss(q, err, reterr);
+            err = value_after_a_loss(q, err, reterr);
         }
-        if (!lost_reply(q, err) || snib__reached(now_of(c), last) ||
+        if (!value_lost_reply(q, err) || snib__reached(value_now_of(c), last) ||
             i == REPEATS) {
             return err;
         }
-        pause_for((int64_t)(q->id[1] % (PAUSE_MS * 1000000)));
+        value_pause_for((int64_t)(q->id[1] % (PAUSE_MS * 1000000)));
         snib__buf_free(&q->result);
         q->answer = SNIB__PENDING;
         q->resent = true;
@@ -167,13 +167,14 @@ static snib_err spec(struct snib_client *c, struct snib__direct *q,
     }
 }
 
-static snib_err read_value(struct snib_client *c, const char *name, size_t size,
-                           struct snib_value **ret, struct snib_error *reterr)
+static snib_err value_read_value(struct snib_client *c, const char *name,
+                                 size_t size, struct snib_value **ret,
+                                 struct snib_error *reterr)
 {
     struct snib__direct q;
     struct snib_value *v = NULL;
-    query_init(&q, SNIB__VALUE_GET, name, size);
-    snib_err err = spec(c, &q, reterr);
+    value_query_init(&q, SNIB__VALUE_GET, name, size);
+    snib_err err = value_spec(c, &q, reterr);
     if (!err) {
         size_t n = snib__buf_size(&q.result);
         v = snib__alloc(sizeof *v + n + 1);
@@ -190,10 +191,11 @@ static snib_err read_value(struct snib_client *c, const char *name, size_t size,
 }
 
 /* Put or delete. */
-static snib_err write_value(struct snib_client *c, struct snib__direct *q,
-                            int64_t *ret_version, struct snib_error *reterr)
+static snib_err value_write_value(struct snib_client *c, struct snib__direct *q,
+                                  int64_t *ret_version,
+                                  struct snib_error *reterr)
 {
-    snib_err err = spec(c, q, reterr);
+    snib_err err = value_spec(c, q, reterr);
     snib__buf_free(&q->result);
     if (ret_version && (!err || err == SNIB_ERR_BUSY)) {
         *ret_version = q->version;
@@ -210,8 +212,9 @@ snib_err snib_value_get(struct snib_client *c, const char *name,
                           "snib_value_get: ret must not be NULL");
     }
     *ret = NULL;
-    snib_err err = check_target("snib_value_get", c, name, &name_size, reterr);
-    return err ? err : read_value(c, name, name_size, ret, reterr);
+    snib_err err =
+        value_check_target("snib_value_get", c, name, &name_size, reterr);
+    return err ? err : value_read_value(c, name, name_size, ret, reterr);
 }
 
 void snib_value_free(struct snib_value *v)
@@ -229,25 +232,25 @@ snib_err snib_value_put(struct snib_client *c, const char *name,
     if (ret_version) {
         *ret_version = 0;
     }
-    snib_err err = check_target(what, c, name, &name_size, reterr);
+    snib_err err = value_check_target(what, c, name, &name_size, reterr);
     if (!err) {
-        err = check_expected(what, expected, 0, reterr);
+        err = value_check_expected(what, expected, 0, reterr);
     }
     if (!err) {
-        err = check_bytes(what, bytes, size, reterr);
+        err = value_check_bytes(what, bytes, size, reterr);
     }
     if (!err) {
-        err = check_ttl(what, ttl_ms, reterr);
+        err = value_check_ttl(what, ttl_ms, reterr);
     }
     if (err) {
         return err;
     }
-    query_init(&q, SNIB__VALUE_PUT, name, name_size);
+    value_query_init(&q, SNIB__VALUE_PUT, name, name_size);
     q.expected = expected;
     q.bytes = bytes;
     q.bytes_size = size;
     q.keep = snib__ms(ttl_ms ? ttl_ms : SNIB_VALUE_TTL_MAX_MS);
-    return write_value(c, &q, ret_version, reterr);
+    return value_write_value(c, &q, ret_version, reterr);
 }
 
 snib_err snib_value_delete(struct snib_client *c, const char *name,
@@ -259,23 +262,23 @@ snib_err snib_value_delete(struct snib_client *c, const char *name,
     if (ret_version) {
         *ret_version = 0;
     }
-    snib_err err = check_target(what, c, name, &name_size, reterr);
+    snib_err err = value_check_target(what, c, name, &name_size, reterr);
     if (!err) {
-        err = check_expected(what, expected, 1, reterr);
+        err = value_check_expected(what, expected, 1, reterr);
     }
     if (err) {
         return err;
     }
-    query_init(&q, SNIB__VALUE_DELETE, name, name_size);
+    value_query_init(&q, SNIB__VALUE_DELETE, name, name_size);
     q.expected = expected;
-    return write_value(c, &q, ret_version, reterr);
+    return value_write_value(c, &q, ret_version, reterr);
 }
 
 /* -- update ---------------------------------------------------------------------- */
 
-static snib_err check_options(const struct snib_value_options *given,
-                              struct snib_value_options *ret,
-                              struct snib_error *reterr)
+static snib_err value_check_options(const struct snib_value_options *given,
+                                    struct snib_value_options *ret,
+                                    struct snib_error *reterr)
 {
     *ret = (struct snib_value_options){.wait_ms = SNIB_FOREVER};
     if (given && given->size != sizeof *given) {
@@ -304,7 +307,7 @@ static snib_err check_options(const struct snib_value_options *given,
                           (long long)ret->backoff_ms,
                           (long long)ret->backoff_max_ms);
     }
-    return check_ttl("snib_value_update", ret->ttl_ms, reterr);
+    return value_check_ttl("snib_value_update", ret->ttl_ms, reterr);
 }
 
 struct update {
@@ -320,10 +323,10 @@ struct update {
 };
 
 /* Random between 0 and min(backoff * 2^n, max). False: no time is left. */
-static bool back_off(struct update *u)
+static bool value_back_off(struct update *u)
 {
     struct snib__seed seed = {{(uintptr_t)u, u->rounds, 0, 1}};
-    snib_duration detached = snib__between(now_of(u->c), u->limit);
+    snib_duration detached = snib__between(value_now_of(u->c), u->limit);
     int64_t top = u->o.backoff_ms;
     for (uint32_t i = 1; i < u->rounds && top < u->o.backoff_max_ms; i++) {
         top *= 2;
@@ -338,14 +341,14 @@ static bool back_off(struct update *u)
         return false;
     }
     int64_t ns = (int64_t)snib__rng_below(&u->rng, (uint64_t)top * 1000000 + 1);
-    pause_for(ns < detached.ns ? ns : detached.ns);
+    value_pause_for(ns < detached.ns ? ns : detached.ns);
     return true;
 }
 
 /* Write what was computed from v. */
-static snib_err write_next(struct update *u, const struct snib_value *v,
-                           const struct snib_value_next *next,
-                           struct snib_error *reterr)
+static snib_err value_write_next(struct update *u, const struct snib_value *v,
+                                 const struct snib_value_next *next,
+                                 struct snib_error *reterr)
 {
     if (!next->remove) {
         return snib_value_put(u->c, u->name, u->name_size, v->version,
@@ -359,21 +362,23 @@ static snib_err write_next(struct update *u, const struct snib_value *v,
                              &u->version, reterr);
 }
 
-static snib_err rounds(struct update *u,
-                       int (*compute)(void *, const struct snib_value *,
-                                      struct snib_value_next *),
-                       void *data, int *ret_stopped, struct snib_error *reterr)
+static snib_err value_rounds(struct update *u,
+                             int (*compute)(void *, const struct snib_value *,
+                                            struct snib_value_next *),
+                             void *data, int *ret_stopped,
+                             struct snib_error *reterr)
 {
     for (;;) {
         struct snib_value *v;
         struct snib_value_next next = {0};
-        snib_err err = read_value(u->c, u->name, u->name_size, &v, reterr);
+        snib_err err =
+            value_read_value(u->c, u->name, u->name_size, &v, reterr);
         if (err) {
             return err;
         }
         u->version = v->version;
         int stop = compute(data, v, &next);
-        err = stop ? snib__ok(reterr) : write_next(u, v, &next, reterr);
+        err = stop ? snib__ok(reterr) : value_write_next(u, v, &next, reterr);
         snib_value_free(v);
         if (stop && ret_stopped) {
             *ret_stopped = stop;
@@ -382,7 +387,7 @@ static snib_err rounds(struct update *u,
         if (err != SNIB_ERR_BUSY || u->o.wait_ms == 0) {
             return err;
         }
-        if (!back_off(u)) {
+        if (!value_back_off(u)) {
             return snib__fail(reterr, SNIB_ERR_TIMEOUT,
                               "others changed the value first, %u times in "
                               "%lld ms",
@@ -407,20 +412,21 @@ snib_value_update(struct snib_client *c, const char *name, size_t name_size,
     if (ret_stopped) {
         *ret_stopped = 0;
     }
-    snib_err err = check_target(what, c, name, &u.name_size, reterr);
+    snib_err err = value_check_target(what, c, name, &u.name_size, reterr);
     if (!err && !compute) {
         err = snib__fail(reterr, SNIB_ERR_USAGE, "%s: compute must not be NULL",
                          what);
     }
     if (!err) {
-        err = check_options(options, &u.o, reterr);
+        err = value_check_options(options, &u.o, reterr);
     }
     if (err) {
         return err;
     }
-    u.limit = u.o.wait_ms < 0 ? SNIB__NEVER
-                              : snib__after(now_of(c), snib__ms(u.o.wait_ms));
-    err = rounds(&u, compute, data, ret_stopped, reterr);
+    u.limit = u.o.wait_ms < 0
+                  ? SNIB__NEVER
+                  : snib__after(value_now_of(c), snib__ms(u.o.wait_ms));
+    err = value_rounds(&u, compute, data, ret_stopped, reterr);
     if (ret_version) {
         *ret_version = u.version;
     }

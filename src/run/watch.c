@@ -42,7 +42,7 @@ snib_err snib__extra_new(struct snib_lock *lock, bool events, void *user,
     return SNIB_ERR_OK;
 }
 
-static void retire(struct snib_client *c, int fd)
+static void watch_retire(struct snib_client *c, int fd)
 {
     int *slot = &c->retired[c->retired_next++ %
                             (sizeof c->retired / sizeof c->retired[0])];
@@ -72,7 +72,7 @@ void snib__watch_ended(struct snib__step *s, struct snib__hold *h)
         if (!s->c->in_child) {
             snib__eventfd_set(h->fd);
         }
-        retire(s->c, h->fd);
+        watch_retire(s->c, h->fd);
         h->fd = -1;
     }
 }
@@ -83,8 +83,8 @@ void snib__extra_entered(struct snib__extra *x,
     x->now_state = x->told_state = x->seen_state = acq->shown;
 }
 
-static void extra_changed(struct snib__step *s, struct snib__extra *x,
-                          const struct snib__acquisition *acq)
+static void watch_extra_changed(struct snib__step *s, struct snib__extra *x,
+                                const struct snib__acquisition *acq)
 {
     x->grant = (struct snib_grant){.ticket = acq->ticket, .token = acq->token};
     x->now_state = acq->shown;
@@ -108,7 +108,7 @@ void snib__holds_changed(struct snib__step *s, struct snib__hold *first,
 {
     for (struct snib__hold *h = first; h; h = h->next) {
         if (h->extra) {
-            extra_changed(s, h->extra, acq);
+            watch_extra_changed(s, h->extra, acq);
         }
     }
     if (acq->shown == SNIB_LOST && first->fd >= 0) {

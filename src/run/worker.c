@@ -6,12 +6,12 @@
  * pull client nothing moves here: results are met in snib_process. */
 #include "run/inside.h"
 
-static bool may_execute(const struct snib_client *c)
+static bool worker_may_execute(const struct snib_client *c)
 {
     return c->blocking && !c->executing && !snib__list_empty(&c->out->exec);
 }
 
-static void execute_for_pull(struct snib__step *s)
+static void worker_execute_for_pull(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     struct snib__list chain;
@@ -37,14 +37,14 @@ static void *worker_body(void *arg)
     struct snib__step s;
     snib__step_begin(&s, c);
     while (!c->worker_stop) {
-        if (may_execute(c) && c->pull) {
-            execute_for_pull(&s);
-        } else if (may_execute(c)) {
+        if (worker_may_execute(c) && c->pull) {
+            worker_execute_for_pull(&s);
+        } else if (worker_may_execute(c)) {
             (void)snib__step_exec(&s);
         } else {
             snib__step_pause(&s);
             snib__step_again(&s);
-            if (!c->worker_stop && !may_execute(c)) {
+            if (!c->worker_stop && !worker_may_execute(c)) {
                 pthread_cond_wait(&c->work, &c->mu);
             }
             snib__step_refresh(&s);

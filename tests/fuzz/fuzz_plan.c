@@ -247,7 +247,7 @@ static void move(struct body *b, uint32_t what)
             (int64_t)roll(&w.dice) * (what & 8 ? SUPERVISOR_S : SUPERVISOR_MS);
         break;
     case 5:
-        hear_signal(b, signals[(what >> 3) % 10]);
+        supervisor_hear_signal(b, signals[(what >> 3) % 10]);
         break;
     case 6:
         write_there();
@@ -263,11 +263,11 @@ static void move(struct body *b, uint32_t what)
 /* What the loop does when something is there. */
 static void claim(struct body *b)
 {
-    look_at_page(b, proc_now());
-    look_at_clock(b);
-    hear_holder(b);
+    supervisor_look_at_page(b, proc_now());
+    supervisor_look_at_clock(b);
+    supervisor_hear_holder(b);
     if (w.ended && !b->command_ended) {
-        hear_signal(b, SIGCHLD);
+        supervisor_hear_signal(b, SIGCHLD);
     }
     hear_there();
     MUST(memchr(b->risk_text, 0, sizeof b->risk_text));
@@ -343,7 +343,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     w.dice = (struct dice){data, data + size};
     begin(roll(&w.dice));
     for (int n = 0; n < STEPS_MAX && w.dice.p < w.dice.end; n++) {
-        if (loop_over(&w.body)) {
+        if (supervisor_loop_over(&w.body)) {
             break;
         }
         move(&w.body, roll(&w.dice));

@@ -159,7 +159,7 @@ static void sup_died(struct world *w)
     w->holder_socket = w->holder_reset = w->to_holder_count = 0;
     memset(w->to_holder, 0, sizeof w->to_holder);
     if (w->phase == HOLDING) {
-        /* holder.c| kill_command(k); */
+        /* holder.c| holder_kill_command(k); */
         w->holder_at = KILLS;
         return;
     }
@@ -299,7 +299,7 @@ static void fail(struct world *w, int code)
         release_and_end(w);
         return;
     }
-    /* holder_acquire.c| holder_tell(k, PLAN_FAILED, snib_err_exit(code), why_of_error(code), ""); */
+    /* holder_acquire.c| holder_tell(k, PLAN_FAILED, snib_err_exit(code), holder_acquire_why_of_error(code), ""); */
     if (holder_tell(w, MSG_FAILED) && !(w->facts & F_LIMIT)) {
         w->facts |= F_FAILED_FIRST;
     }
@@ -384,7 +384,7 @@ static void go_on_with(struct world *w)
         w->holder_at = w->page_group == PUBLISHED ? KILLS_MARKED : LIVES;
         break;
     case KILLS_MARKED:
-        /* holder.c| kill_marked(k); */
+        /* holder.c| holder_kill_marked(k); */
         away_kill(w);
         w->holder_at = LIVES;
         break;

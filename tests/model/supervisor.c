@@ -227,7 +227,7 @@ static void step_now(struct world *w, struct supervisor_event ev)
     struct supervisor before = unpack(&w->mind), l = before;
     struct supervisor_actions a;
 
-    /* supervisor.c| act(b, supervisor_step(&b->supervisor, ev, now)); */
+    /* supervisor.c| supervisor_act(b, supervisor_step(&b->supervisor, ev, now)); */
     a = supervisor_step(&l, &ev, to_ns(0));
     same_step(&before, &ev, &l, a);
     pack(&w->mind, &l);
@@ -247,7 +247,7 @@ static void look_at_page(struct world *w)
 
 static void step(struct world *w, struct supervisor_event ev)
 {
-    /* supervisor.c| look_at_page(b, now); */
+    /* supervisor.c| supervisor_look_at_page(b, now); */
     look_at_page(w);
     step_now(w, ev);
 }
@@ -308,7 +308,7 @@ static void hear_message(struct world *w, enum message m)
 
     switch (m) {
     case MSG_GRANT:
-        /* supervisor.c| if (b->supervisor.state == SUPERVISOR_WAITING && !take_offer(b)) { */
+        /* supervisor.c| if (b->supervisor.state == SUPERVISOR_WAITING && !supervisor_take_offer(b)) { */
         if (w->mind.state == SUPERVISOR_WAITING) {
             if (w->page_offer != OFFERED) {
                 tell(w, MSG_HERE);

@@ -18,9 +18,9 @@ BUGS = [
      "    me->w.posture = SNIB__PARKED;\n    snib__step_pause(s);\n"
      "    snib__park_prepare(&me->word);\n"),
     ("the worker does not look again before it waits", RUN + "worker.c",
-     "if (!c->worker_stop && !may_execute(c)) {", "{"),
+     "if (!c->worker_stop && !worker_may_execute(c)) {", "{"),
     ("a role is not handed on when its thread leaves", RUN + "roles.c",
-     "            pass(r, i, reply, wake, data);\n"
+     "            roles_pass(r, i, reply, wake, data);\n"
      "            kept |=", "            (void)wake;\n            (void)data;\n            kept |="),
     ("a reader goes home without handing on", RUN + "pump.c",
      "bool home = w->done && !w->leads && call->brief;",
@@ -36,16 +36,16 @@ BUGS = [
      "    s->event = true;\n    snib__step_pause(s);\n    snib__step_again(s);\n"
      "    snib__list_push(&s->c->events, &op->link);"),
     ("who has left something to execute tells nobody", RUN + "pump.c",
-     "        if (w->posture != SNIB__RUNNING) {\n            wake(s, w);",
+     "        if (w->posture != SNIB__RUNNING) {\n            pump_wake(s, w);",
      "        if (w->posture != SNIB__RUNNING) {"),
     ("the keeper is not kicked", RUN + "pump.c",
      "    } else {\n        s->kick = true;\n    }\n}", "    }\n}"),
     ("close forgets what was started", RUN + "client.c",
-     "        end_waiting_calls(&s);\n        snib__ops_close(&s);\n"
+     "        client_end_waiting_calls(&s);\n        snib__ops_close(&s);\n"
      "        snib__step_act(&s);\n    }",
-     "        end_waiting_calls(&s);\n        snib__step_act(&s);\n    }"),
+     "        client_end_waiting_calls(&s);\n        snib__step_act(&s);\n    }"),
     ("close forgets the calls that wait", RUN + "client.c",
-     "        snib__step_act(&s);\n        end_waiting_calls(&s);\n"
+     "        snib__step_act(&s);\n        client_end_waiting_calls(&s);\n"
      "        snib__ops_close",
      "        snib__step_act(&s);\n        snib__ops_close"),
     ("two threads that stop both join", RUN + "client.c",
@@ -66,12 +66,12 @@ BUGS = [
      "bool quiet = pthread_mutex_lock(&c->mu) == 0 &&"),
     ("who watches is told of a term's end before its release only",
      RUN + "elect.c",
-     "    e->changes++; /* who has looked since end_term may have seen it held */\n"
+     "    e->changes++; /* who has looked since elect_end_term may have seen it held */\n"
      "    pthread_cond_broadcast(&e->changed);\n", ""),
     ("a resignation looks for the campaign once", RUN + "elect.c",
      "    while (e->campaigning) {", "    if (e->campaigning) {"),
     ("one of the locks that are held is not given back", RUN + "multi.c",
-     "        undo(a, 0, a->held,", "        undo(a, 1, a->held,"),
+     "        multi_undo(a, 0, a->held,", "        multi_undo(a, 1, a->held,"),
     ("a cancel of several names does not reach who waits", RUN + "multi.c",
      "        if (a->waits_at) {\n            snib__stop_ask",
      "        if (a->waits_at && !a->grants) {\n            snib__stop_ask"),

@@ -37,7 +37,7 @@ static void pauses_double_up_to_a_minute(void **state)
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct cli_args args = {.pause_ms = t[i].given};
         struct campaign c = {.args = &args, .failures = t[i].failures};
-        int64_t ms = pause_after(&c);
+        int64_t ms = cmd_elect_pause_after(&c);
         if (ms != t[i].pause) {
             fail_msg("row %zu: %lld ms", i, (long long)ms);
         }
@@ -56,7 +56,7 @@ static void since_is_the_time_of_a_day_in_utc(void **state)
              {INT64_C(1709164800000), "2024-02-29T00:00:00Z"}};
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         char text[64];
-        since_text(t[i].ms, text, sizeof text);
+        cmd_elect_since_text(t[i].ms, text, sizeof text);
         assert_string_equal(text, t[i].text);
     }
 }

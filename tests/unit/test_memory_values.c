@@ -19,9 +19,9 @@ static struct entry *ended(struct snib__mem_values *t, const char *text,
                            snib_instant until, int64_t last)
 {
     struct snib__name *name = name_of(text);
-    struct entry *e = make(t, name);
+    struct entry *e = values_make(t, name);
     assert_non_null(e);
-    assert_ptr_equal(find(t, name), e);
+    assert_ptr_equal(values_find(t, name), e);
     e->until = until;
     e->v.last = last;
     snib__free(name);
@@ -32,7 +32,7 @@ static struct entry *ended(struct snib__mem_values *t, const char *text,
 static void sweep_all(struct snib__mem_values *t, int64_t ns)
 {
     for (uint32_t i = 0; i < t->buckets; i++) {
-        sweep(t, (snib_instant){ns});
+        values_sweep(t, (snib_instant){ns});
     }
 }
 
@@ -40,7 +40,7 @@ static void what_has_ended_is_remembered_for_a_minute(void **state)
 {
     (void)state;
     const snib_instant first = {INT64_C(5000000000)}, second = {first.ns + 1};
-    struct snib__mem_values *t = new_values();
+    struct snib__mem_values *t = values_new_values();
     struct snib__name *a = name_of("a"), *b = name_of("b"), *c = name_of("c");
     assert_non_null(t);
     int64_t floor = t->floor;
@@ -50,8 +50,8 @@ static void what_has_ended_is_remembered_for_a_minute(void **state)
     assert_int_equal(t->count, 2);
     sweep_all(t, first.ns + MINUTE_NS);
     assert_int_equal(t->count, 1);
-    assert_null(find(t, a));
-    assert_non_null(find(t, b));
+    assert_null(values_find(t, a));
+    assert_non_null(values_find(t, b));
     /* A repeat cannot be told any more, and numbers go on above it. */
     assert_int_equal(t->floor, floor + 7);
     assert_int_equal(t->swept, floor + 7);
@@ -99,9 +99,9 @@ static void what_was_deleted_is_remembered_from_then_on(void **state)
         asked(s, SNIB__VALUE_DELETE, a, r.token, snib__ms(0));
         int64_t gone = s->now.ns;
         sweep_all(s->values, gone + MINUTE_NS - 1);
-        assert_non_null(find(s->values, a));
+        assert_non_null(values_find(s->values, a));
         sweep_all(s->values, gone + MINUTE_NS);
-        assert_null(find(s->values, a));
+        assert_null(values_find(s->values, a));
     }
     snib__space_close(s);
     snib__free(a);
@@ -111,13 +111,13 @@ static void what_was_deleted_is_remembered_from_then_on(void **state)
 static void names_that_come_and_go_leave_nothing(void **state)
 {
     (void)state;
-    struct snib__mem_values *t = new_values();
+    struct snib__mem_values *t = values_new_values();
     assert_non_null(t);
     for (int i = 0; i < 1000; i++) {
         char text[16];
         snprintf(text, sizeof text, "name-%d", i);
         (void)ended(t, text, (snib_instant){i}, i);
-        sweep(t, (snib_instant){i});
+        values_sweep(t, (snib_instant){i});
     }
     assert_int_equal(t->count, 1000);
     sweep_all(t, 999 + MINUTE_NS);

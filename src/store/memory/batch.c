@@ -3,13 +3,13 @@
 
 #include "base/error.h"
 
-static void not_alone(struct snib__request *r)
+static void batch_not_alone(struct snib__request *r)
 {
     r->answer = SNIB__NO;
     r->err = snib__fail_plain(r->reterr, SNIB_ERR_CANCELLED);
 }
 
-static void give_back(struct snib__rules_batch *c)
+static void batch_give_back(struct snib__rules_batch *c)
 {
     while (c->count) {
         struct snib__request *r = c->done[--c->count];
@@ -19,7 +19,7 @@ static void give_back(struct snib__rules_batch *c)
                                     .kind = r->kind,
                                     .token = r->token};
         c->run(c->data, &end);
-        not_alone(r);
+        batch_not_alone(r);
     }
 }
 
@@ -35,7 +35,7 @@ void snib__rules_batch_run(struct snib__rules_batch *c, struct snib__request *r)
         c->refused = false;
     }
     if (c->refused || c->count == SNIB__BATCH_MAX) {
-        not_alone(r);
+        batch_not_alone(r);
         return;
     }
     c->run(c->data, r);
@@ -45,6 +45,6 @@ void snib__rules_batch_run(struct snib__rules_batch *c, struct snib__request *r)
     }
     c->refused = true;
     if (r->all) {
-        give_back(c);
+        batch_give_back(c);
     }
 }

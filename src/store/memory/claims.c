@@ -33,7 +33,8 @@
 /* A floor from nowhere must not carry the tokens off to the end of their
  * range (H20): at most a day ahead of the clock or of what this store has
  * given out itself (a clock that was set back is not the caller's fault). */
-static bool floor_is_sane(struct snib__book *b, const struct snib__request *r)
+static bool claims_floor_is_sane(struct snib__book *b,
+                                 const struct snib__request *r)
 {
     int64_t day = INT64_C(86400000) * 1024;
     if (r->floor <= b->wall_ms * 1024 + day) {
@@ -44,8 +45,9 @@ static bool floor_is_sane(struct snib__book *b, const struct snib__request *r)
 
 /* done: what a repeat of a TERMS is to be told. granted: what one of a CANCEL
  * is, or 0. */
-static void tombstone(struct snib__book *b, const struct snib__request *r,
-                      bool done, int64_t granted)
+static void claims_tombstone(struct snib__book *b,
+                             const struct snib__request *r, bool done,
+                             int64_t granted)
 {
     struct snib__stored_claim c = {
         .request = {r->id[0], r->id[1]},
@@ -61,7 +63,8 @@ static void tombstone(struct snib__book *b, const struct snib__request *r,
 }
 
 /* `prior`: our own earlier grant on this name, ended in the same step. */
-static void end_prior(struct snib__book *b, const struct snib__request *r)
+static void claims_end_prior(struct snib__book *b,
+                             const struct snib__request *r)
 {
     struct snib__stored_claim c;
     if (r->token && b->ops->next(b, r->name, SNIB__HOLDS, NULL, &c) &&
@@ -73,7 +76,7 @@ static void end_prior(struct snib__book *b, const struct snib__request *r)
 
 /* -- answers ---------------------------------------------------------------- */
 
-static void answer(struct snib__request *r, snib__answer a, snib_err err)
+static void claims_answer(struct snib__request *r, snib__answer a, snib_err err)
 {
     r->answer = a;
     r->err = err;
@@ -84,11 +87,11 @@ static void answer(struct snib__request *r, snib__answer a, snib_err err)
     }
 }
 
-static void done_grant(struct snib__request *r,
-                       const struct snib__stored_claim *c, snib_instant from,
-                       snib_duration left)
+static void claims_done_grant(struct snib__request *r,
+                              const struct snib__stored_claim *c,
+                              snib_instant from, snib_duration left)
 {
-    answer(r, SNIB__DONE, SNIB_ERR_OK);
+    claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->token = c->token;
     r->reserve = c->reserve;
     r->permits = c->permits;
@@ -97,8 +100,8 @@ static void done_grant(struct snib__request *r,
     r->left = left;
 }
 
-static void no_revoked(struct snib__request *r,
-                       const struct snib__stored_claim *c)
+static void claims_no_revoked(struct snib__request *r,
+                              const struct snib__stored_claim *c)
 {
     r->answer = SNIB__NO;
     r->revoked = true;
@@ -107,20 +110,20 @@ static void no_revoked(struct snib__request *r,
 
 /* -- verbs ------------------------------------------------------------------- */
 
-static void rearm(struct snib__book *b, struct snib__request *r,
-                  struct snib__stored_claim *c)
+static void claims_rearm(struct snib__book *b, struct snib__request *r,
+                         struct snib__stored_claim *c)
 {
     /* The repeat of a grant that still stands re-arms the lease, so that the
      * deadline may count from this very execution (H13). */
     c->lease = r->lease;
     c->until = snib__after(b->now, r->lease);
     b->ops->change(b, r->name, c);
-    done_grant(r, c, b->now, r->lease);
+    claims_done_grant(r, c, b->now, r->lease);
 }
 
-static void wait_turn(struct snib__book *b, struct snib__request *r,
-                      struct snib__stored_claim *c,
-                      const struct snib__standing *st)
+static void claims_wait_turn(struct snib__book *b, struct snib__request *r,
+                             struct snib__stored_claim *c,
+                             const struct snib__standing *st)
 {
     snib_duration left = {-1}; /* not known: nobody holds it */
     if (st->till.ns != SNIB__NEVER.ns) {
@@ -130,7 +133,7 @@ static void wait_turn(struct snib__book *b, struct snib__request *r,
         if (c->id) {
             b->ops->remove(b, r->name, c);
         }
-        answer(r, SNIB__NO, SNIB_ERR_BUSY);
+        claims_answer(r, SNIB__NO, SNIB_ERR_BUSY);
         r->left = left;
         return;
     }
@@ -139,15 +142,16 @@ static void wait_turn(struct snib__book *b, struct snib__request *r,
     if (!c->id) {
         b->ops->add(b, r->name, c, r->text, r->text_size);
     }
-    answer(r, SNIB__QUEUED, SNIB_ERR_OK);
+    claims_answer(r, SNIB__QUEUED, SNIB_ERR_OK);
     r->position = b->ops->before(b, r->name, c) + 1;
     r->left = left;
 }
 
 /* Does another reader, who lives, wait before this one to become the writer?
  * One that was unresponsive and comes back may meet another in its place. */
-static bool upgrade_ahead(struct snib__book *b, const struct snib__name *name,
-                          const struct snib__stored_claim *me)
+static bool claims_upgrade_ahead(struct snib__book *b,
+                                 const struct snib__name *name,
+                                 const struct snib__stored_claim *me)
 {
     struct snib__stored_claim c, after;
     const struct snib__stored_claim *from = NULL;
@@ -164,8 +168,9 @@ static bool upgrade_ahead(struct snib__book *b, const struct snib__name *name,
 }
 
 /* What can never be granted is refused at once, before it waits. */
-static bool refuse(struct snib__book *b, struct snib__request *r,
-                   struct snib__stored_claim *me, struct snib__standing *st)
+static bool claims_refuse(struct snib__book *b, struct snib__request *r,
+                          struct snib__stored_claim *me,
+                          struct snib__standing *st)
 {
     if (me->kind == SNIB_PERMITS && st->params.size < 0 && r->capacity) {
         st->params.size = r->capacity;
@@ -180,7 +185,7 @@ static bool refuse(struct snib__book *b, struct snib__request *r,
                !snib__rules_stands(b, r->name, me->upgrade_of)) {
         snib__refuse_upgrade_over(r);
     } else if (snib__is_id(me->upgrade_of) && snib__rules_excludes(me) &&
-               upgrade_ahead(b, r->name, me)) {
+               claims_upgrade_ahead(b, r->name, me)) {
         snib__refuse_second_upgrade(r);
     } else {
         return false;
@@ -191,8 +196,8 @@ static bool refuse(struct snib__book *b, struct snib__request *r,
     return true;
 }
 
-static struct snib__stored_claim newcomer(const struct snib__book *b,
-                                          const struct snib__request *r)
+static struct snib__stored_claim claims_newcomer(const struct snib__book *b,
+                                                 const struct snib__request *r)
 {
     struct snib__stored_claim c = {
         .request = {r->id[0], r->id[1]},
@@ -214,26 +219,26 @@ static struct snib__stored_claim newcomer(const struct snib__book *b,
     return c;
 }
 
-static void acquire(struct snib__book *b, struct snib__request *r)
+static void claims_acquire(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim me;
     struct snib__standing st;
     int64_t shared = 0;
-    if (!floor_is_sane(b, r)) {
+    if (!claims_floor_is_sane(b, r)) {
         r->answer = SNIB__NOT_APPLIED;
         r->err = snib__fail(r->reterr, SNIB_ERR_USAGE,
                             "token floor %lld is more than a day ahead",
                             (long long)r->floor);
         return;
     }
-    end_prior(b, r);
+    claims_end_prior(b, r);
     if (b->ops->find(b, r->name, r->id, &me)) {
         switch ((enum snib__stored_state)me.state) {
         case SNIB__TOMBSTONE: /* a late copy of what was cancelled, H12 */
-            answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
+            claims_answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
             return;
         case SNIB__REVOKED:
-            no_revoked(r, &me);
+            claims_no_revoked(r, &me);
             return;
         case SNIB__WAITS:
         case SNIB__UNRESPONSIVE: /* a sign of life, before anybody is judged */
@@ -244,24 +249,24 @@ static void acquire(struct snib__book *b, struct snib__request *r)
         case SNIB__HOLDS:
         case SNIB__SHARES:
             if (!snib__reached(b->now, me.until)) {
-                rearm(b, r, &me);
+                claims_rearm(b, r, &me);
                 snib__rules_settle(b, r->name);
                 return;
             }
             if (!snib__rules_is_over(b,
                                      &me)) { /* its lock-delay runs: ask anew */
-                answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
+                claims_answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
                 return;
             }
             snib__rules_drop(b, r->name, &me);
-            me = newcomer(b, r);
+            me = claims_newcomer(b, r);
             break;
         }
     } else {
-        me = newcomer(b, r);
+        me = claims_newcomer(b, r);
     }
     snib__rules_survey(b, r->name, r, &st);
-    if (refuse(b, r, &me, &st)) {
+    if (claims_refuse(b, r, &me, &st)) {
         snib__rules_walk(b, r->name, &st, NULL, false, &shared);
         return;
     }
@@ -275,7 +280,7 @@ static void acquire(struct snib__book *b, struct snib__request *r)
         return;
     }
     if (!mine) {
-        wait_turn(b, r, &me, &st);
+        claims_wait_turn(b, r, &me, &st);
         return;
     }
     me.slot = st.slot;
@@ -288,74 +293,74 @@ static void acquire(struct snib__book *b, struct snib__request *r)
     } else {
         b->ops->add(b, r->name, &me, r->text, r->text_size);
     }
-    done_grant(r, &me, b->now, r->lease);
+    claims_done_grant(r, &me, b->now, r->lease);
 }
 
 /* This request's grant with this token, if it stands. */
-static bool own(struct snib__book *b, const struct snib__request *r,
-                struct snib__stored_claim *ret)
+static bool claims_own(struct snib__book *b, const struct snib__request *r,
+                       struct snib__stored_claim *ret)
 {
     return b->ops->find(b, r->name, r->id, ret) &&
            snib__rules_claim_holds(ret) && ret->token == r->token &&
            !snib__reached(b->now, ret->until);
 }
 
-static void renew(struct snib__book *b, struct snib__request *r)
+static void claims_renew(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
     /* Compare id and token, never create (H15). */
-    if (own(b, r, &c) && r->only_asks) {
+    if (claims_own(b, r, &c) && r->only_asks) {
         if (r->listen) { /* a change names where to ring */
             b->ops->change(b, r->name, &c);
         }
-        done_grant(r, &c, b->now, (snib_duration){0});
+        claims_done_grant(r, &c, b->now, (snib_duration){0});
         return;
     }
-    if (own(b, r, &c)) {
-        rearm(b, r, &c);
+    if (claims_own(b, r, &c)) {
+        claims_rearm(b, r, &c);
         return;
     }
     snib__rules_settle(b, r->name);
     if (b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__REVOKED) {
-        no_revoked(r, &c);
+        claims_no_revoked(r, &c);
         return;
     }
-    answer(r, SNIB__NO, SNIB_ERR_LOST);
+    claims_answer(r, SNIB__NO, SNIB_ERR_LOST);
 }
 
-static void release(struct snib__book *b, struct snib__request *r)
+static void claims_release(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
-    if (own(b, r, &c)) {
+    if (claims_own(b, r, &c)) {
         snib__rules_drop(b, r->name, &c);
         if (r->resent) {
-            tombstone(b, r, true, 0);
+            claims_tombstone(b, r, true, 0);
         }
         snib__rules_settle(b, r->name);
-        answer(r, SNIB__DONE, SNIB_ERR_OK);
+        claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
         return;
     }
     snib__rules_settle(b, r->name);
     if (!b->ops->find(b, r->name, r->id, &c)) {
         if (r->resent) {
-            tombstone(b, r, true, 0);
+            claims_tombstone(b, r, true, 0);
         }
     } else if (c.state == SNIB__TOMBSTONE) { /* an earlier copy did it */
-        answer(r, SNIB__DONE, SNIB_ERR_OK);
+        claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
         return;
     } else if (c.state == SNIB__REVOKED) {
-        no_revoked(r, &c);
+        claims_no_revoked(r, &c);
         return;
     }
-    answer(r, SNIB__NO, SNIB_ERR_LOST);
+    claims_answer(r, SNIB__NO, SNIB_ERR_LOST);
 }
 
-static void cancel(struct snib__book *b, struct snib__request *r)
+static void claims_cancel(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
     bool leave_tombstone = true;
     int64_t granted = 0;
-    end_prior(b, r);
+    claims_end_prior(b, r);
     if (b->ops->find(b, r->name, r->id, &c)) {
         bool waited = c.state == SNIB__WAITS || c.state == SNIB__UNRESPONSIVE;
         granted = waited ? 0 : c.token;
@@ -368,17 +373,17 @@ static void cancel(struct snib__book *b, struct snib__request *r)
         }
     }
     if (leave_tombstone) {
-        tombstone(b, r, true, granted);
+        claims_tombstone(b, r, true, granted);
     }
     snib__rules_settle(b, r->name);
-    answer(r, SNIB__DONE, SNIB_ERR_OK);
+    claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->granted = granted;
 }
 
 /* Whatever is no token begins anew, above those of the grants just ended.
  * Who waits with such a floor takes another place when it asks again. */
-static void mend(struct snib__book *b, const struct snib__name *name,
-                 int64_t highest)
+static void claims_mend(struct snib__book *b, const struct snib__name *name,
+                        int64_t highest)
 {
     struct snib__stored_claim c, after;
     const struct snib__stored_claim *from = NULL;
@@ -394,7 +399,7 @@ static void mend(struct snib__book *b, const struct snib__name *name,
     }
 }
 
-static void force(struct snib__book *b, struct snib__request *r)
+static void claims_force(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
     uint32_t count = 0;
@@ -426,15 +431,16 @@ static void force(struct snib__book *b, struct snib__request *r)
         b->ops->change(b, r->name, &c);
         b->ops->granted(b, r->name, &c); /* no longer: it asks, and hears */
     }
-    mend(b, r->name, highest);
+    claims_mend(b, r->name, highest);
     b->ops->sweep(b);
     snib__rules_settle(b, r->name);
-    answer(r, SNIB__DONE, SNIB_ERR_OK);
+    claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->position = count; /* the caller writes the row once it is durable */
 }
 
 /* True when the terms are others now. */
-static bool apply(struct snib__request *r, struct snib__params *t, bool *ret_no)
+static bool claims_apply(struct snib__request *r, struct snib__params *t,
+                         bool *ret_no)
 {
     const struct snib__params old = *t;
     *ret_no = false;
@@ -468,20 +474,20 @@ static bool apply(struct snib__request *r, struct snib__params *t, bool *ret_no)
 
 /* The answer's row is written once the step is durable: what goes into it is
  * kept in fields that this verb has no other use for. */
-static void tell_params(struct snib__book *b, struct snib__request *r,
-                        const struct snib__params *t, int64_t permits)
+static void claims_tell_params(struct snib__book *b, struct snib__request *r,
+                               const struct snib__params *t, int64_t permits)
 {
     const struct snib__stored_claim end = {.rank = INT8_MAX, .id = INT64_MAX};
     r->token = t->size;
     r->floor = t->latch;
     r->permits = (uint32_t)permits;
     r->reserve = b->ops->before(b, r->name, &end);
-    answer(r, SNIB__DONE, SNIB_ERR_OK);
+    claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
 }
 
 /* A question changes nothing, so that a store may answer it beside its
  * writers: who is over is not counted, and stays. */
-static void read_params(struct snib__book *b, struct snib__request *r)
+static void claims_read_params(struct snib__book *b, struct snib__request *r)
 {
     static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
     struct snib__params t;
@@ -499,17 +505,17 @@ static void read_params(struct snib__book *b, struct snib__request *r)
         }
     }
     r->position = 1;
-    tell_params(b, r, &t, permits);
+    claims_tell_params(b, r, &t, permits);
 }
 
-static void params(struct snib__book *b, struct snib__request *r)
+static void claims_params(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
     struct snib__standing st;
     int64_t none;
     bool no = false;
     if (r->op == SNIB__PARAMS_GET) {
-        read_params(b, r);
+        claims_read_params(b, r);
         return;
     }
     bool repeat =
@@ -528,15 +534,15 @@ static void params(struct snib__book *b, struct snib__request *r)
     }
     if (repeat) {
         no = c.permits == 0;
-    } else if (apply(r, &st.params, &no)) {
+    } else if (claims_apply(r, &st.params, &no)) {
         b->ops->set_params(b, r->name, &st.params);
         snib__rules_walk(b, r->name, &st, NULL, false, &none);
     }
     if (!repeat) {
-        tombstone(b, r, !no, 0);
+        claims_tombstone(b, r, !no, 0);
     }
     r->position = !no;
-    tell_params(b, r, &st.params, st.permits);
+    claims_tell_params(b, r, &st.params, st.permits);
 }
 
 void snib__rules_run(struct snib__book *b, struct snib__request *r)
@@ -545,22 +551,22 @@ void snib__rules_run(struct snib__book *b, struct snib__request *r)
     r->revoked = false;
     switch (r->verb) {
     case SNIB__ACQUIRE:
-        acquire(b, r);
+        claims_acquire(b, r);
         break;
     case SNIB__RENEW:
-        renew(b, r);
+        claims_renew(b, r);
         break;
     case SNIB__RELEASE:
-        release(b, r);
+        claims_release(b, r);
         break;
     case SNIB__CANCEL:
-        cancel(b, r);
+        claims_cancel(b, r);
         break;
     case SNIB__FORCE:
-        force(b, r);
+        claims_force(b, r);
         break;
     case SNIB__PARAMS:
-        params(b, r);
+        claims_params(b, r);
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
@@ -568,7 +574,7 @@ void snib__rules_run(struct snib__book *b, struct snib__request *r)
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
-        answer(r, SNIB__NOT_APPLIED, SNIB_ERR_INTERNAL);
+        claims_answer(r, SNIB__NOT_APPLIED, SNIB_ERR_INTERNAL);
         break;
     }
     b->asker = NULL;
@@ -617,6 +623,6 @@ bool snib__rules_inspect(snib_instant now, const struct snib__stored_claim *c,
     /* The grant was at until - C; a row that was re-armed since ends later,
      * and then its lease is counted from now. */
     snib_instant from = snib__sooner(snib__before(c->until, given), now);
-    done_grant(r, c, from, snib__between(from, c->until));
+    claims_done_grant(r, c, from, snib__between(from, c->until));
     return true;
 }

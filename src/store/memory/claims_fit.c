@@ -1,6 +1,6 @@
 /* store/memory/claims_fit.c — who may hold a name, and whom it is given to.
  *
- * survey() drops who is over and counts who stands; fits() says whether one
+ * survey() drops who is over and counts who stands; claims_fit_fits() says whether one
  * more may; walk() goes through the queue in its order, up to the first that
  * does not fit, and grants. The verbs, and the states, are in claims.c.
  *
@@ -10,7 +10,8 @@
  * not fit. */
 #include "store/memory/claims_i.h"
 
-static int64_t last_token(struct snib__book *b, const struct snib__name *name)
+static int64_t claims_fit_last_token(struct snib__book *b,
+                                     const struct snib__name *name)
 {
     int64_t last = b->ops->token(b, name);
     if (!b->err && !snib__is_token(last)) {
@@ -21,15 +22,16 @@ static int64_t last_token(struct snib__book *b, const struct snib__name *name)
 
 /* token = max(last + 1, unix ms * 1024, floor + 1), H19 to H22. `last`
  * includes the room of the grant before. */
-static int64_t next_token(struct snib__book *b, const struct snib__name *name,
-                          int64_t floor, uint32_t reserve)
+static int64_t claims_fit_next_token(struct snib__book *b,
+                                     const struct snib__name *name,
+                                     int64_t floor, uint32_t reserve)
 {
     int64_t clock = b->wall_ms * 1024, last;
     if (clock + SNIB__RESERVE_MAX >= SNIB__TOKEN_END) {
         b->err = SNIB_ERR_CONFIG;
         return 0;
     }
-    last = last_token(b, name);
+    last = claims_fit_last_token(b, name);
     if (!b->err && !snib__is_token(floor)) {
         b->err = SNIB_ERR_CORRUPT;
     }
@@ -44,15 +46,16 @@ static int64_t next_token(struct snib__book *b, const struct snib__name *name,
 
 /* -- who may hold --------------------------------------------------------- */
 
-static void mark(uint64_t slots[SNIB__SLOT_WORDS], uint32_t from, uint32_t slot)
+static void claims_fit_mark(uint64_t slots[SNIB__SLOT_WORDS], uint32_t from,
+                            uint32_t slot)
 {
     if (slot >= from && slot - from < SNIB__SLOTS) {
         slots[(slot - from) / 64] |= UINT64_C(1) << (slot - from) % 64;
     }
 }
 
-static void occupy(struct snib__standing *st,
-                   const struct snib__stored_claim *c, uint32_t slot)
+static void claims_fit_occupy(struct snib__standing *st,
+                              const struct snib__stored_claim *c, uint32_t slot)
 {
     st->count++;
     st->till = snib__sooner(st->till, snib__after(c->until, c->delay));
@@ -62,15 +65,16 @@ static void occupy(struct snib__standing *st,
         st->holder[1] = c->request[1];
     } else if (c->kind == SNIB_PERMITS) {
         st->permits += c->permits;
-        mark(st->slots, 0, slot);
+        claims_fit_mark(st->slots, 0, slot);
     }
 }
 
 /* Which of the slots from `from` on are taken: as survey() saw it, or by
  * looking again. mine: of the asker, who is not in the book yet. */
-static void taken(struct snib__book *b, const struct snib__name *name,
-                  const struct snib__standing *st, uint32_t from, bool mine,
-                  uint64_t ret[SNIB__SLOT_WORDS])
+static void claims_fit_taken(struct snib__book *b,
+                             const struct snib__name *name,
+                             const struct snib__standing *st, uint32_t from,
+                             bool mine, uint64_t ret[SNIB__SLOT_WORDS])
 {
     struct snib__stored_claim c, after;
     const struct snib__stored_claim *at = NULL;
@@ -78,11 +82,11 @@ static void taken(struct snib__book *b, const struct snib__name *name,
         ret[i] = from ? 0 : st->slots[i];
     }
     if (from && mine) {
-        mark(ret, from, st->slot);
+        claims_fit_mark(ret, from, st->slot);
     }
     while (from && !b->err && b->ops->next(b, name, SNIB__SHARES, at, &c)) {
         if (c.kind == SNIB_PERMITS) {
-            mark(ret, from, c.slot);
+            claims_fit_mark(ret, from, c.slot);
         }
         after = c;
         at = &after;
@@ -90,12 +94,13 @@ static void taken(struct snib__book *b, const struct snib__name *name,
 }
 
 /* The lowest slot that no lot of permits has. */
-static uint32_t free_slot(struct snib__book *b, const struct snib__name *name,
-                          const struct snib__standing *st, bool mine)
+static uint32_t claims_fit_free_slot(struct snib__book *b,
+                                     const struct snib__name *name,
+                                     const struct snib__standing *st, bool mine)
 {
     uint64_t slots[SNIB__SLOT_WORDS];
     for (uint32_t from = 0;; from += SNIB__SLOTS) {
-        taken(b, name, st, from, mine, slots);
+        claims_fit_taken(b, name, st, from, mine, slots);
         for (uint32_t i = 0; i < SNIB__SLOT_WORDS; i++) {
             if (~slots[i] != 0) {
                 return from + i * 64 + (uint32_t)__builtin_ctzll(~slots[i]);
@@ -140,7 +145,7 @@ void snib__rules_survey(struct snib__book *b, const struct snib__name *name,
             if (over) {
                 snib__rules_drop(b, name, &c);
             } else {
-                occupy(ret, &c, c.slot);
+                claims_fit_occupy(ret, &c, c.slot);
             }
             if (i == 0 && !over) {
                 break; /* there is but one */
@@ -162,9 +167,9 @@ bool snib__rules_stands(struct snib__book *b, const struct snib__name *name,
 /* An exclusive request wants nobody else; a reader wants nobody exclusive;
  * permits want nobody exclusive and enough of the size to be free. A grant of
  * the same owner, named by `beside`, does not count. */
-static bool fits(struct snib__book *b, const struct snib__name *name,
-                 const struct snib__standing *st,
-                 const struct snib__stored_claim *c)
+static bool claims_fit_fits(struct snib__book *b, const struct snib__name *name,
+                            const struct snib__standing *st,
+                            const struct snib__stored_claim *c)
 {
     if (st->params.latch > 0) {
         return false;
@@ -189,7 +194,7 @@ void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
                       struct snib__stored_claim *c, snib_duration lease,
                       int64_t *shared)
 {
-    int64_t last = last_token(b, name);
+    int64_t last = claims_fit_last_token(b, name);
     c->state = snib__rules_excludes(c) ? SNIB__HOLDS : SNIB__SHARES;
     if (shared && *shared) {
         c->token = *shared;
@@ -197,7 +202,7 @@ void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
         c->token = last; /* the era of the last exclusive grant */
         b->ops->set_token(b, name, last);
     } else {
-        c->token = next_token(b, name, c->floor, c->reserve);
+        c->token = claims_fit_next_token(b, name, c->floor, c->reserve);
     }
     if (shared) {
         *shared = c->token;
@@ -210,30 +215,32 @@ void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
 }
 
 /* The asker, who is written into the book later. */
-static void let_in(struct snib__book *b, const struct snib__name *name,
-                   struct snib__standing *st,
-                   const struct snib__stored_claim *me)
+static void claims_fit_let_in(struct snib__book *b,
+                              const struct snib__name *name,
+                              struct snib__standing *st,
+                              const struct snib__stored_claim *me)
 {
     if (me->kind == SNIB_PERMITS) {
-        st->slot = free_slot(b, name, st, false);
+        st->slot = claims_fit_free_slot(b, name, st, false);
     }
-    occupy(st, me, st->slot);
+    claims_fit_occupy(st, me, st->slot);
 }
 
 /* mine: the asker was let in before. */
-static void push(struct snib__book *b, const struct snib__name *name,
-                 struct snib__standing *st, struct snib__stored_claim *c,
-                 bool mine, int64_t *shared)
+static void claims_fit_push(struct snib__book *b, const struct snib__name *name,
+                            struct snib__standing *st,
+                            struct snib__stored_claim *c, bool mine,
+                            int64_t *shared)
 {
     snib__rules_hold(b, name, c, snib__push_lease(c->lease), shared);
     if (b->err) {
         return;
     }
     if (c->kind == SNIB_PERMITS) {
-        c->slot = free_slot(b, name, st, mine);
+        c->slot = claims_fit_free_slot(b, name, st, mine);
     }
     b->ops->change(b, name, c);
-    occupy(st, c, c->slot);
+    claims_fit_occupy(st, c, c->slot);
     if (!b->asker || !snib__same_id(b->asker->id, c->request)) {
         b->ops->granted(b, name, c);
     }
@@ -241,17 +248,19 @@ static void push(struct snib__book *b, const struct snib__name *name,
 
 /* Not seen lately. A party of a barrier must be alive now: the others pass on
  * the strength of it, and no later grant makes up for one that was dead. */
-static bool is_missing(struct snib__book *b, const struct snib__stored_claim *c)
+static bool claims_fit_is_missing(struct snib__book *b,
+                                  const struct snib__stored_claim *c)
 {
     return snib__reached(b->now, c->until) ||
            (c->kind == SNIB_BARRIER && b->ops->gone(b, c));
 }
 
 /* A waiter that is missing steps aside and keeps its rank (H07). */
-static bool is_unresponsive(struct snib__book *b, const struct snib__name *name,
-                            struct snib__stored_claim *c)
+static bool claims_fit_is_unresponsive(struct snib__book *b,
+                                       const struct snib__name *name,
+                                       struct snib__stored_claim *c)
 {
-    if (!is_missing(b, c)) {
+    if (!claims_fit_is_missing(b, c)) {
         return false;
     }
     c->state = SNIB__UNRESPONSIVE;
@@ -261,9 +270,10 @@ static bool is_unresponsive(struct snib__book *b, const struct snib__name *name,
 }
 
 /* It can never be served: it hears of that when it asks again. */
-static bool is_lost(struct snib__book *b, const struct snib__name *name,
-                    const struct snib__standing *st,
-                    const struct snib__stored_claim *c)
+static bool claims_fit_is_lost(struct snib__book *b,
+                               const struct snib__name *name,
+                               const struct snib__standing *st,
+                               const struct snib__stored_claim *c)
 {
     return (c->kind == SNIB_PERMITS && (int64_t)c->permits > st->params.size) ||
            (snib__is_id(c->upgrade_of) &&
@@ -272,14 +282,15 @@ static bool is_lost(struct snib__book *b, const struct snib__name *name,
 
 /* The parties of a barrier that stand one after the other from `c` on, up to
  * as many as it wants; me: a newcomer that would stand behind them, or NULL. */
-static bool is_complete(struct snib__book *b, const struct snib__name *name,
-                        const struct snib__stored_claim *c,
-                        const struct snib__stored_claim *me)
+static bool claims_fit_is_complete(struct snib__book *b,
+                                   const struct snib__name *name,
+                                   const struct snib__stored_claim *c,
+                                   const struct snib__stored_claim *me)
 {
     struct snib__stored_claim at = *c, next;
     uint32_t n = 1;
     while (n < c->permits && b->ops->next(b, name, SNIB__WAITS, &at, &next)) {
-        if (is_missing(b, &next)) {
+        if (claims_fit_is_missing(b, &next)) {
             at = next;
             continue;
         }
@@ -303,8 +314,8 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
     bool aside = false, mine = false;
     uint32_t group = 0; /* of a complete barrier, still to be granted */
     int64_t shared = 0;
-    if (me && snib__is_id(me->upgrade_of) && fits(b, name, st, me)) {
-        let_in(b, name, st, me);
+    if (me && snib__is_id(me->upgrade_of) && claims_fit_fits(b, name, st, me)) {
+        claims_fit_let_in(b, name, st, me);
         return true;
     }
     while (!b->err && !st->sole && st->params.latch == 0 &&
@@ -313,27 +324,27 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
         from = &after;
         bool is_me = me && me->id == c.id;
         if (tail && tail->kind != SNIB_BARRIER && tail->rank < c.rank) {
-            mine = fits(b, name, st, tail);
+            mine = claims_fit_fits(b, name, st, tail);
             if (mine) {
-                let_in(b, name, st, tail);
+                claims_fit_let_in(b, name, st, tail);
             } else if (stays) {
                 st->blocked = true;
                 break;
             }
             tail = NULL;
         }
-        if (!is_me &&
-            (is_unresponsive(b, name, &c) || is_lost(b, name, st, &c))) {
+        if (!is_me && (claims_fit_is_unresponsive(b, name, &c) ||
+                       claims_fit_is_lost(b, name, st, &c))) {
             aside = true;
             continue;
         }
-        bool ok = fits(b, name, st, &c);
+        bool ok = claims_fit_fits(b, name, st, &c);
         if (ok && c.kind == SNIB_BARRIER && group == 0) {
-            ok = is_complete(b, name, &c,
-                             tail && tail->kind == c.kind &&
-                                     tail->permits == c.permits
-                                 ? tail
-                                 : NULL);
+            ok = claims_fit_is_complete(b, name, &c,
+                                        tail && tail->kind == c.kind &&
+                                                tail->permits == c.permits
+                                            ? tail
+                                            : NULL);
             group = ok ? c.permits : 0;
             shared = 0;
         } else if (c.kind != SNIB_BARRIER) {
@@ -346,21 +357,21 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
         int64_t *together = c.kind == SNIB_BARRIER ? &shared : NULL;
         if (is_me) {
             mine = true;
-            let_in(b, name, st, &c);
+            claims_fit_let_in(b, name, st, &c);
             if (together && !*together) {
-                *together = next_token(b, name, c.floor, 0);
+                *together = claims_fit_next_token(b, name, c.floor, 0);
             }
             *ret_shared = together ? *together : 0;
         } else {
-            push(b, name, st, &c, mine, together);
+            claims_fit_push(b, name, st, &c, mine, together);
         }
         group -= group > 0;
     }
     if (tail && !st->blocked && !snib__is_id(tail->upgrade_of) &&
-        fits(b, name, st, tail) &&
+        claims_fit_fits(b, name, st, tail) &&
         (tail->kind != SNIB_BARRIER || group == 1 || tail->permits == 1)) {
         mine = true;
-        let_in(b, name, st, tail);
+        claims_fit_let_in(b, name, st, tail);
         *ret_shared = group == 1 ? shared : 0;
     }
     if (aside) {

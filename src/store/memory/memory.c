@@ -17,8 +17,8 @@
 #include "store/memory/space.h"
 #include "store/memory/values.h"
 
-static snib_err read_clock(const struct snib__url *url, bool *ret,
-                           struct snib_error *reterr)
+static snib_err memory_read_clock(const struct snib__url *url, bool *ret,
+                                  struct snib_error *reterr)
 {
     *ret = false;
     for (uint32_t i = 0; i < url->queries; i++) {
@@ -68,7 +68,7 @@ static snib_err memory_open(const struct snib__store_config *config, void **ret,
 {
     struct snib__mem_client *c;
     bool is_virtual;
-    snib_err err = read_clock(config->url, &is_virtual, reterr);
+    snib_err err = memory_read_clock(config->url, &is_virtual, reterr);
     *ret = NULL;
     if (err) {
         return err;
@@ -102,8 +102,8 @@ static snib_err memory_open(const struct snib__store_config *config, void **ret,
 
 /* -- looking ------------------------------------------------------------------ */
 
-static void write_lock(struct snib__buf *out, snib_instant now,
-                       const struct snib__mem_lock *lock)
+static void memory_write_lock(struct snib__buf *out, snib_instant now,
+                              const struct snib__mem_lock *lock)
 {
     snib__rec_row(out, SNIB__ROW_LOCK);
     snib__rec_bytes(out, SNIB__F_NAME, lock->name, lock->name_size);
@@ -121,8 +121,8 @@ static void write_lock(struct snib__buf *out, snib_instant now,
     }
 }
 
-static bool is_used(const struct snib__mem_lock *lock, snib_instant now,
-                    bool awaited_only)
+static bool memory_is_used(const struct snib__mem_lock *lock, snib_instant now,
+                           bool awaited_only)
 {
     SNIB__LIST_EACH (l, &lock->claims) {
         const struct snib__stored_claim *c =
@@ -136,23 +136,23 @@ static bool is_used(const struct snib__mem_lock *lock, snib_instant now,
     return false;
 }
 
-static void list(struct snib__space *s, struct snib__request *r)
+static void memory_list(struct snib__space *s, struct snib__request *r)
 {
     snib_instant now = snib__space_now(s);
     for (size_t i = 0; i < SNIB__SPACE_BUCKETS; i++) {
         SNIB__LIST_EACH (l, &s->bucket[i]) {
             const struct snib__mem_lock *lock =
                 SNIB__CONTAINER(l, struct snib__mem_lock, bucket);
-            if (is_used(lock, now, r->awaited_only) &&
+            if (memory_is_used(lock, now, r->awaited_only) &&
                 snib__glob(r->text, r->text_size, lock->name,
                            lock->name_size)) {
-                write_lock(r->result, now, lock);
+                memory_write_lock(r->result, now, lock);
             }
         }
     }
 }
 
-static void doctor(struct snib__space *s, struct snib__buf *out)
+static void memory_doctor(struct snib__space *s, struct snib__buf *out)
 {
     snib__rec_row(out, SNIB__ROW_FINDING);
     snib__rec_i64(out, SNIB__F_LEVEL, SNIB_LEVEL_OK);
@@ -170,7 +170,7 @@ static void doctor(struct snib__space *s, struct snib__buf *out)
 
 /* -- running ------------------------------------------------------------------- */
 
-static void no_memory(struct snib__request *r)
+static void memory_no_memory(struct snib__request *r)
 {
     r->answer = SNIB__NOT_APPLIED;
     r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
@@ -178,7 +178,7 @@ static void no_memory(struct snib__request *r)
 
 /* A waiter that has been granted the lock learns of it by looking, as in the
  * stores between processes: its deadline counts from the grant. */
-static bool look_first(struct snib__mem_book *m, struct snib__request *r)
+static bool memory_look_first(struct snib__mem_book *m, struct snib__request *r)
 {
     struct snib__stored_claim c;
     return r->verb == SNIB__ACQUIRE && r->answer == SNIB__QUEUED &&
@@ -186,15 +186,15 @@ static bool look_first(struct snib__mem_book *m, struct snib__request *r)
            snib__rules_inspect(m->book.now, &c, r);
 }
 
-static void change_claims(void *client, struct snib__request *r)
+static void memory_change_claims(void *client, struct snib__request *r)
 {
     struct snib__mem_client *c = client;
     struct snib__mem_book m;
     if (snib__mem_book_begin(&m, c->space, r->name, c->id, r->text_size)) {
-        no_memory(r);
+        memory_no_memory(r);
         return;
     }
-    if (!look_first(&m, r)) {
+    if (!memory_look_first(&m, r)) {
         snib__rules_run(&m.book, r);
     }
     if (m.book.err) {
@@ -204,30 +204,31 @@ static void change_claims(void *client, struct snib__request *r)
     snib__mem_book_end(&m);
 }
 
-static void look(struct snib__mem_client *c, struct snib__request *r)
+static void memory_look(struct snib__mem_client *c, struct snib__request *r)
 {
     r->answer = SNIB__DONE;
     r->err = snib__ok(r->reterr);
     if (r->verb == SNIB__LIST) {
-        list(c->space, r);
+        memory_list(c->space, r);
     } else if (r->verb == SNIB__DOCTOR) {
-        doctor(c->space, r->result);
+        memory_doctor(c->space, r->result);
     } else {
         struct snib__mem_book m;
         if (snib__mem_book_begin(&m, c->space, r->name, c->id, 0)) {
-            no_memory(r);
+            memory_no_memory(r);
             return;
         }
-        write_lock(r->result, m.book.now, m.lock);
+        memory_write_lock(r->result, m.book.now, m.lock);
         snib__mem_book_end(&m);
     }
     if (r->result->failed) {
-        no_memory(r);
+        memory_no_memory(r);
     }
 }
 
-static void run_one(struct snib__mem_client *c, struct snib__rules_batch *batch,
-                    struct snib__request *r)
+static void memory_run_one(struct snib__mem_client *c,
+                           struct snib__rules_batch *batch,
+                           struct snib__request *r)
 {
     switch (r->verb) {
     case SNIB__ACQUIRE:
@@ -238,13 +239,13 @@ static void run_one(struct snib__mem_client *c, struct snib__rules_batch *batch,
         break;
     case SNIB__FORCE:
     case SNIB__PARAMS:
-        change_claims(c, r);
+        memory_change_claims(c, r);
         snib__rules_count(r);
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
     case SNIB__DOCTOR:
-        look(c, r);
+        memory_look(c, r);
         break;
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
@@ -264,11 +265,12 @@ static void memory_exec(void *instance, snib_instant now,
                         struct snib__list *chain)
 {
     struct snib__mem_client *c = instance;
-    struct snib__rules_batch batch = {.run = change_claims, .data = c};
+    struct snib__rules_batch batch = {.run = memory_change_claims, .data = c};
     (void)now; /* older than the mutex; the space knows better */
     pthread_mutex_lock(&c->space->mutex);
     SNIB__LIST_EACH (l, chain) {
-        run_one(c, &batch, SNIB__CONTAINER(l, struct snib__request, link));
+        memory_run_one(c, &batch,
+                       SNIB__CONTAINER(l, struct snib__request, link));
     }
     pthread_mutex_unlock(&c->space->mutex);
 }
@@ -358,10 +360,10 @@ void snib__memory_drop_replies(void *instance, uint32_t n)
     pthread_mutex_unlock(&c->space->mutex);
 }
 
-static snib_err take_away(struct snib__mem_client *c,
-                          const struct snib__name *name,
-                          struct snib__stored_claim *thief,
-                          struct snib_error *reterr)
+static snib_err memory_take_away(struct snib__mem_client *c,
+                                 const struct snib__name *name,
+                                 struct snib__stored_claim *thief,
+                                 struct snib_error *reterr)
 {
     struct snib__mem_book m;
     const uint64_t nobody[2] = {0, 0};
@@ -384,7 +386,7 @@ static snib_err take_away(struct snib__mem_client *c,
 snib_err snib__memory_expire(void *instance, const struct snib__name *name,
                              struct snib_error *reterr)
 {
-    return take_away(instance, name, NULL, reterr);
+    return memory_take_away(instance, name, NULL, reterr);
 }
 
 snib_err snib__memory_steal(void *instance, const struct snib__name *name,
@@ -401,5 +403,5 @@ snib_err snib__memory_steal(void *instance, const struct snib__name *name,
     pthread_mutex_lock(&c->space->mutex);
     thief.request[1] = (uint64_t)++c->space->last_id;
     pthread_mutex_unlock(&c->space->mutex);
-    return take_away(c, name, &thief, reterr);
+    return memory_take_away(c, name, &thief, reterr);
 }

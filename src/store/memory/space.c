@@ -25,7 +25,7 @@ static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct snib__list registry = {{&registry.head, &registry.head}};
 static int64_t registry_floor; /* highest token of the spaces that ended    */
 
-static void forget_in_child(void)
+static void space_forget_in_child(void)
 {
     registry_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     snib__list_init(&registry);
@@ -34,14 +34,14 @@ static void forget_in_child(void)
 static pthread_once_t watched = PTHREAD_ONCE_INIT;
 static int not_watched;
 
-static void watch_forks(void)
+static void space_watch_forks(void)
 {
-    not_watched = pthread_atfork(NULL, NULL, forget_in_child);
+    not_watched = pthread_atfork(NULL, NULL, space_forget_in_child);
 }
 
 /* -- spaces ------------------------------------------------------------------ */
 
-static int64_t ms_of(clockid_t clock)
+static int64_t space_ms_of(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -63,10 +63,10 @@ int64_t snib__space_wall_ms(const struct snib__space *s)
     if (s->is_virtual) {
         return VIRTUAL_EPOCH_MS + s->now.ns / 1000000;
     }
-    return ms_of(CLOCK_REALTIME);
+    return space_ms_of(CLOCK_REALTIME);
 }
 
-static void free_space(struct snib__space *s)
+static void space_free_space(struct snib__space *s)
 {
     for (size_t i = 0; i < SNIB__SPACE_BUCKETS; i++) {
         struct snib__link *l;
@@ -92,7 +92,7 @@ static void free_space(struct snib__space *s)
     snib__free(s);
 }
 
-static struct snib__space *new_space(const char *name, bool is_virtual)
+static struct snib__space *space_new_space(const char *name, bool is_virtual)
 {
     struct snib__space *s = snib__alloc(sizeof *s);
     if (!s) {
@@ -117,7 +117,7 @@ static struct snib__space *new_space(const char *name, bool is_virtual)
     return s;
 }
 
-static struct snib__space *find_space(const char *name)
+static struct snib__space *space_find_space(const char *name)
 {
     SNIB__LIST_EACH (l, &registry) {
         struct snib__space *s = SNIB__CONTAINER(l, struct snib__space, link);
@@ -133,13 +133,13 @@ snib_err snib__space_open(const char *name, bool is_virtual,
 {
     snib_err err = SNIB_ERR_OK;
     *ret = NULL;
-    if (pthread_once(&watched, watch_forks) || not_watched) {
+    if (pthread_once(&watched, space_watch_forks) || not_watched) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     pthread_mutex_lock(&registry_mutex);
-    struct snib__space *s = find_space(name);
+    struct snib__space *s = space_find_space(name);
     if (!s) {
-        s = new_space(name, is_virtual);
+        s = space_new_space(name, is_virtual);
         if (!s) {
             err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
         }
@@ -163,40 +163,41 @@ void snib__space_close(struct snib__space *s)
     pthread_mutex_lock(&registry_mutex);
     if (--s->refs == 0) {
         snib__unlink(&s->link);
-        free_space(s);
+        space_free_space(s);
     }
     pthread_mutex_unlock(&registry_mutex);
 }
 
 /* -- the book ----------------------------------------------------------------- */
 
-static struct snib__mem_book *mem_of(struct snib__book *b)
+static struct snib__mem_book *space_mem_of(struct snib__book *b)
 {
     return (struct snib__mem_book *)(void *)b;
 }
 
-static struct snib__memory_claim *claim_of(struct snib__link *l)
+static struct snib__memory_claim *space_claim_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__memory_claim, link);
 }
 
-static struct snib__memory_claim *by_id(struct snib__mem_book *m, int64_t id)
+static struct snib__memory_claim *space_by_id(struct snib__mem_book *m,
+                                              int64_t id)
 {
     SNIB__LIST_EACH (l, &m->lock->claims) {
-        if (claim_of(l)->c.id == id) {
-            return claim_of(l);
+        if (space_claim_of(l)->c.id == id) {
+            return space_claim_of(l);
         }
     }
     return NULL;
 }
 
-static bool is_mark(int state)
+static bool space_is_mark(int state)
 {
     return state == SNIB__TOMBSTONE || state == SNIB__UNRESPONSIVE ||
            state == SNIB__REVOKED;
 }
 
-static void drop_claim(struct snib__memory_claim *k)
+static void space_drop_claim(struct snib__memory_claim *k)
 {
     snib__unlink(&k->link);
     snib__unlink(&k->told);
@@ -205,7 +206,7 @@ static void drop_claim(struct snib__memory_claim *k)
 }
 
 /* A name that nobody needs now queues up to be forgotten. */
-static void note_idle(struct snib__space *s, struct snib__mem_lock *lock)
+static void space_note_idle(struct snib__space *s, struct snib__mem_lock *lock)
 {
     if (!snib__list_empty(&lock->claims) || lock->params.size >= 0 ||
         lock->params.latch > 0) {
@@ -228,13 +229,14 @@ static void note_idle(struct snib__space *s, struct snib__mem_lock *lock)
     }
 }
 
-static bool find(struct snib__book *b, const struct snib__name *name,
-                 const uint64_t request[2], struct snib__stored_claim *ret)
+static bool space_find(struct snib__book *b, const struct snib__name *name,
+                       const uint64_t request[2],
+                       struct snib__stored_claim *ret)
 {
-    struct snib__mem_book *m = mem_of(b);
+    struct snib__mem_book *m = space_mem_of(b);
     (void)name;
     SNIB__LIST_EACH (l, &m->lock->claims) {
-        const struct snib__stored_claim *c = &claim_of(l)->c;
+        const struct snib__stored_claim *c = &space_claim_of(l)->c;
         if (c->request[0] == request[0] && c->request[1] == request[1]) {
             *ret = *c;
             return true;
@@ -244,8 +246,8 @@ static bool find(struct snib__book *b, const struct snib__name *name,
 }
 
 /* The queue's order: rank, then arrival. Others: arrival. */
-static bool is_before(int state, const struct snib__stored_claim *a,
-                      const struct snib__stored_claim *b)
+static bool space_is_before(int state, const struct snib__stored_claim *a,
+                            const struct snib__stored_claim *b)
 {
     if (state == SNIB__WAITS && a->rank != b->rank) {
         return a->rank < b->rank;
@@ -253,17 +255,17 @@ static bool is_before(int state, const struct snib__stored_claim *a,
     return a->id < b->id;
 }
 
-static bool next(struct snib__book *b, const struct snib__name *name, int state,
-                 const struct snib__stored_claim *after,
-                 struct snib__stored_claim *ret)
+static bool space_next(struct snib__book *b, const struct snib__name *name,
+                       int state, const struct snib__stored_claim *after,
+                       struct snib__stored_claim *ret)
 {
-    struct snib__mem_book *m = mem_of(b);
+    struct snib__mem_book *m = space_mem_of(b);
     const struct snib__stored_claim *best = NULL;
     (void)name;
     SNIB__LIST_EACH (l, &m->lock->claims) {
-        const struct snib__stored_claim *c = &claim_of(l)->c;
-        if (c->state == state && (!after || is_before(state, after, c)) &&
-            (!best || is_before(state, c, best))) {
+        const struct snib__stored_claim *c = &space_claim_of(l)->c;
+        if (c->state == state && (!after || space_is_before(state, after, c)) &&
+            (!best || space_is_before(state, c, best))) {
             best = c;
         }
     }
@@ -273,65 +275,68 @@ static bool next(struct snib__book *b, const struct snib__name *name, int state,
     return best != NULL;
 }
 
-static void share(struct snib__book *b, const struct snib__name *name, int by)
+static void space_share(struct snib__book *b, const struct snib__name *name,
+                        int by)
 {
     (void)b;
     (void)name;
     (void)by;
 }
 
-static void params(struct snib__book *b, const struct snib__name *name,
-                   struct snib__params *ret)
+static void space_params(struct snib__book *b, const struct snib__name *name,
+                         struct snib__params *ret)
 {
     (void)name;
-    *ret = mem_of(b)->lock->params;
+    *ret = space_mem_of(b)->lock->params;
 }
 
-static void set_params(struct snib__book *b, const struct snib__name *name,
-                       const struct snib__params *t)
+static void space_set_params(struct snib__book *b,
+                             const struct snib__name *name,
+                             const struct snib__params *t)
 {
     (void)name;
-    mem_of(b)->lock->params = *t;
+    space_mem_of(b)->lock->params = *t;
 }
 
-static uint32_t before(struct snib__book *b, const struct snib__name *name,
-                       const struct snib__stored_claim *c)
+static uint32_t space_before(struct snib__book *b,
+                             const struct snib__name *name,
+                             const struct snib__stored_claim *c)
 {
-    struct snib__mem_book *m = mem_of(b);
+    struct snib__mem_book *m = space_mem_of(b);
     uint32_t n = 0;
     (void)name;
     SNIB__LIST_EACH (l, &m->lock->claims) {
-        const struct snib__stored_claim *k = &claim_of(l)->c;
-        n += k->state == SNIB__WAITS && is_before(SNIB__WAITS, k, c) &&
+        const struct snib__stored_claim *k = &space_claim_of(l)->c;
+        n += k->state == SNIB__WAITS && space_is_before(SNIB__WAITS, k, c) &&
              n < SNIB__POSITION_MAX;
     }
     return n;
 }
 
-static int64_t token(struct snib__book *b, const struct snib__name *name)
+static int64_t space_token(struct snib__book *b, const struct snib__name *name)
 {
-    struct snib__mem_book *m = mem_of(b);
+    struct snib__mem_book *m = space_mem_of(b);
     (void)name;
     return m->lock->token > m->space->floor ? m->lock->token : m->space->floor;
 }
 
-static void set_token(struct snib__book *b, const struct snib__name *name,
-                      int64_t t)
+static void space_set_token(struct snib__book *b, const struct snib__name *name,
+                            int64_t t)
 {
     (void)name;
-    mem_of(b)->lock->token = t;
+    space_mem_of(b)->lock->token = t;
 }
 
 /* Nobody but us writes to our memory. */
-static void mend_token(struct snib__book *b, const struct snib__name *name,
-                       int64_t t)
+static void space_mend_token(struct snib__book *b,
+                             const struct snib__name *name, int64_t t)
 {
-    set_token(b, name, t);
+    space_set_token(b, name, t);
 }
 
-static int64_t highest(struct snib__book *b)
+static int64_t space_highest(struct snib__book *b)
 {
-    struct snib__space *s = mem_of(b)->space;
+    struct snib__space *s = space_mem_of(b)->space;
     int64_t high = s->floor;
     for (size_t i = 0; i < SNIB__SPACE_BUCKETS; i++) {
         SNIB__LIST_EACH (l, &s->bucket[i]) {
@@ -343,10 +348,11 @@ static int64_t highest(struct snib__book *b)
     return high;
 }
 
-static void add(struct snib__book *b, const struct snib__name *name,
-                struct snib__stored_claim *c, const void *about, size_t size)
+static void space_add(struct snib__book *b, const struct snib__name *name,
+                      struct snib__stored_claim *c, const void *about,
+                      size_t size)
 {
-    struct snib__mem_book *m = mem_of(b);
+    struct snib__mem_book *m = space_mem_of(b);
     struct snib__memory_claim *k = m->spare;
     (void)name;
     if (!k || size > k->about_size) {
@@ -362,16 +368,16 @@ static void add(struct snib__book *b, const struct snib__name *name,
         memcpy(k->about, about, size);
     }
     snib__list_push(&m->lock->claims, &k->link);
-    if (is_mark(c->state)) {
+    if (space_is_mark(c->state)) {
         snib__list_push(&m->space->marks, &k->mark);
     }
 }
 
-static void change(struct snib__book *b, const struct snib__name *name,
-                   const struct snib__stored_claim *c)
+static void space_change(struct snib__book *b, const struct snib__name *name,
+                         const struct snib__stored_claim *c)
 {
-    struct snib__mem_book *m = mem_of(b);
-    struct snib__memory_claim *k = by_id(m, c->id);
+    struct snib__mem_book *m = space_mem_of(b);
+    struct snib__memory_claim *k = space_by_id(m, c->id);
     (void)name;
     if (!k) {
         b->err = SNIB_ERR_INTERNAL;
@@ -379,49 +385,50 @@ static void change(struct snib__book *b, const struct snib__name *name,
     }
     k->c = *c;
     snib__unlink(&k->mark);
-    if (is_mark(c->state)) {
+    if (space_is_mark(c->state)) {
         snib__list_push(&m->space->marks, &k->mark);
     }
 }
 
-static void remove_claim(struct snib__book *b, const struct snib__name *name,
-                         const struct snib__stored_claim *c)
+static void space_remove_claim(struct snib__book *b,
+                               const struct snib__name *name,
+                               const struct snib__stored_claim *c)
 {
-    struct snib__memory_claim *k = by_id(mem_of(b), c->id);
+    struct snib__memory_claim *k = space_by_id(space_mem_of(b), c->id);
     (void)name;
     if (k) {
-        drop_claim(k);
+        space_drop_claim(k);
     }
 }
 
-static void sweep(struct snib__book *b)
+static void space_sweep(struct snib__book *b)
 {
-    struct snib__mem_book *m = mem_of(b);
+    struct snib__mem_book *m = space_mem_of(b);
     SNIB__LIST_EACH_SAFE (l, n, &m->space->marks) {
         struct snib__memory_claim *k =
             SNIB__CONTAINER(l, struct snib__memory_claim, mark);
         if (snib__reached(b->now, k->c.until)) {
             struct snib__mem_lock *lock = k->lock;
-            drop_claim(k);
+            space_drop_claim(k);
             if (lock != m->lock) {
-                note_idle(m->space, lock);
+                space_note_idle(m->space, lock);
             }
         }
     }
 }
 
-static bool gone(struct snib__book *b, const struct snib__stored_claim *c)
+static bool space_gone(struct snib__book *b, const struct snib__stored_claim *c)
 {
     (void)b;
     (void)c;
     return false; /* one process: it would be ours */
 }
 
-static void granted(struct snib__book *b, const struct snib__name *name,
-                    const struct snib__stored_claim *c)
+static void space_granted(struct snib__book *b, const struct snib__name *name,
+                          const struct snib__stored_claim *c)
 {
-    struct snib__mem_book *m = mem_of(b);
-    struct snib__memory_claim *k = by_id(m, c->id);
+    struct snib__mem_book *m = space_mem_of(b);
+    struct snib__memory_claim *k = space_by_id(m, c->id);
     (void)name;
     SNIB__LIST_EACH (l, &m->space->clients) {
         struct snib__mem_client *client =
@@ -436,13 +443,14 @@ static void granted(struct snib__book *b, const struct snib__name *name,
 }
 
 static const struct snib__book_ops book_ops = {
-    find,         next,   before,     token,   set_token, mend_token,
-    share,        params, set_params, highest, add,       change,
-    remove_claim, sweep,  gone,       granted,
+    space_find,         space_next,       space_before, space_token,
+    space_set_token,    space_mend_token, space_share,  space_params,
+    space_set_params,   space_highest,    space_add,    space_change,
+    space_remove_claim, space_sweep,      space_gone,   space_granted,
 };
 
-static struct snib__mem_lock *lock_of(struct snib__space *s,
-                                      const struct snib__name *name)
+static struct snib__mem_lock *space_lock_of(struct snib__space *s,
+                                            const struct snib__name *name)
 {
     struct snib__list *bucket = &s->bucket[name->hash % SNIB__SPACE_BUCKETS];
     struct snib__mem_lock *lock;
@@ -485,7 +493,7 @@ snib_err snib__mem_book_begin(struct snib__mem_book *m, struct snib__space *s,
     snib__link_init(&m->spare->link);
     snib__link_init(&m->spare->told);
     snib__link_init(&m->spare->mark);
-    m->lock = lock_of(s, name);
+    m->lock = space_lock_of(s, name);
     if (!m->lock) {
         snib__free(m->spare);
         return SNIB_ERR_NOMEM;
@@ -500,5 +508,5 @@ snib_err snib__mem_book_begin(struct snib__mem_book *m, struct snib__space *s,
 void snib__mem_book_end(struct snib__mem_book *m)
 {
     snib__free(m->spare);
-    note_idle(m->space, m->lock);
+    space_note_idle(m->space, m->lock);
 }

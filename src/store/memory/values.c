@@ -35,12 +35,12 @@ struct snib__mem_values {
 
 static _Atomic int64_t floor_of_ended; /* spaces                            */
 
-static struct entry *of(struct snib__link *l)
+static struct entry *values_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct entry, bucket);
 }
 
-static struct snib__list *new_buckets(uint32_t n)
+static struct snib__list *values_new_buckets(uint32_t n)
 {
     struct snib__list *v = snib__alloc(n * sizeof *v);
     for (uint32_t i = 0; v && i < n; i++) {
@@ -49,13 +49,13 @@ static struct snib__list *new_buckets(uint32_t n)
     return v;
 }
 
-static struct snib__mem_values *new_values(void)
+static struct snib__mem_values *values_new_values(void)
 {
     struct snib__mem_values *t = snib__alloc(sizeof *t);
     if (t) {
         t->buckets = BUCKETS_FIRST;
         t->floor = atomic_load(&floor_of_ended);
-        t->bucket = new_buckets(t->buckets);
+        t->bucket = values_new_buckets(t->buckets);
         if (!t->bucket) {
             snib__free(t);
             return NULL;
@@ -64,7 +64,7 @@ static struct snib__mem_values *new_values(void)
     return t;
 }
 
-static void drop(struct snib__mem_values *t, struct entry *e)
+static void values_drop(struct snib__mem_values *t, struct entry *e)
 {
     if (e->v.last > t->floor) {
         t->floor = e->v.last;
@@ -86,7 +86,7 @@ void snib__mem_values_free(struct snib__mem_values *t)
     for (uint32_t i = 0; i < t->buckets; i++) {
         struct snib__link *l;
         while ((l = snib__list_first(&t->bucket[i]))) {
-            drop(t, of(l));
+            values_drop(t, values_of(l));
         }
     }
     int64_t seen = atomic_load(&floor_of_ended);
@@ -98,9 +98,9 @@ void snib__mem_values_free(struct snib__mem_values *t)
 }
 
 /* A table that cannot grow only gets slower. */
-static void grow(struct snib__mem_values *t)
+static void values_grow(struct snib__mem_values *t)
 {
-    struct snib__list *old = t->bucket, *v = new_buckets(2 * t->buckets);
+    struct snib__list *old = t->bucket, *v = values_new_buckets(2 * t->buckets);
     uint32_t n = t->buckets;
     if (!v) {
         return;
@@ -110,17 +110,17 @@ static void grow(struct snib__mem_values *t)
     for (uint32_t i = 0; i < n; i++) {
         struct snib__link *l;
         while ((l = snib__list_pop(&old[i]))) {
-            snib__list_push(&v[of(l)->hash & (t->buckets - 1)], l);
+            snib__list_push(&v[values_of(l)->hash & (t->buckets - 1)], l);
         }
     }
     snib__free(old);
 }
 
-static struct entry *find(struct snib__mem_values *t,
-                          const struct snib__name *name)
+static struct entry *values_find(struct snib__mem_values *t,
+                                 const struct snib__name *name)
 {
     SNIB__LIST_EACH (l, &t->bucket[name->hash & (t->buckets - 1)]) {
-        struct entry *e = of(l);
+        struct entry *e = values_of(l);
         if (e->hash == name->hash && e->name_size == name->raw_size &&
             memcmp(e->name, name->raw, name->raw_size) == 0) {
             return e;
@@ -129,8 +129,8 @@ static struct entry *find(struct snib__mem_values *t,
     return NULL;
 }
 
-static struct entry *make(struct snib__mem_values *t,
-                          const struct snib__name *name)
+static struct entry *values_make(struct snib__mem_values *t,
+                                 const struct snib__name *name)
 {
     struct entry *e = snib__alloc(sizeof *e + name->raw_size);
     if (!e) {
@@ -142,25 +142,25 @@ static struct entry *make(struct snib__mem_values *t,
     e->v.last = t->floor;
     e->v.forgotten = t->swept;
     if (++t->count > t->buckets) {
-        grow(t);
+        values_grow(t);
     }
     snib__list_push(&t->bucket[e->hash & (t->buckets - 1)], &e->bucket);
     return e;
 }
 
-static void sweep(struct snib__mem_values *t, snib_instant now)
+static void values_sweep(struct snib__mem_values *t, snib_instant now)
 {
     struct snib__list *list = &t->bucket[t->cleaner++ & (t->buckets - 1)];
     SNIB__LIST_EACH_SAFE (l, next, list) {
-        struct entry *e = of(l);
+        struct entry *e = values_of(l);
         if (snib__reached(
                 now, snib__after(e->until, snib__ms(SNIB__VALUE_MEMORY_MS)))) {
-            drop(t, e);
+            values_drop(t, e);
         }
     }
 }
 
-static void end_if_due(struct entry *e, snib_instant now)
+static void values_end_if_due(struct entry *e, snib_instant now)
 {
     if (e->v.version && snib__reached(now, e->until)) {
         e->v.version = 0;
@@ -170,24 +170,24 @@ static void end_if_due(struct entry *e, snib_instant now)
     }
 }
 
-static void no_memory(struct snib__request *r)
+static void values_no_memory(struct snib__request *r)
 {
     r->answer = SNIB__NOT_APPLIED;
     r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
 }
 
-static void get(struct snib__mem_values *t, snib_instant now,
-                struct snib__request *r)
+static void values_get(struct snib__mem_values *t, snib_instant now,
+                       struct snib__request *r)
 {
-    struct entry *e = find(t, r->name);
+    struct entry *e = values_find(t, r->name);
     r->token = 0;
     if (e) {
-        end_if_due(e, now);
+        values_end_if_due(e, now);
         r->token = e->v.version;
         snib__buf_add(r->result, e->bytes, e->size);
     }
     if (r->result->failed) {
-        no_memory(r);
+        values_no_memory(r);
         return;
     }
     r->answer = SNIB__DONE;
@@ -196,13 +196,13 @@ static void get(struct snib__mem_values *t, snib_instant now,
 
 /* The copy is made before anything is decided, so that nothing can fail
  * afterwards. */
-static void change(struct snib__space *s, snib_instant now,
-                   struct snib__request *r)
+static void values_change(struct snib__space *s, snib_instant now,
+                          struct snib__request *r)
 {
     void *bytes = NULL;
-    struct entry *e = find(s->values, r->name);
+    struct entry *e = values_find(s->values, r->name);
     if (!e) {
-        e = make(s->values, r->name);
+        e = values_make(s->values, r->name);
         if (e) {
             e->until = now;
         }
@@ -211,10 +211,10 @@ static void change(struct snib__space *s, snib_instant now,
         bytes = snib__memdup(r->text, r->text_size);
     }
     if (!e || (r->verb == SNIB__VALUE_PUT && !bytes)) {
-        no_memory(r);
+        values_no_memory(r);
         return;
     }
-    end_if_due(e, now);
+    values_end_if_due(e, now);
     switch (snib__version_step(&e->v, r, snib__space_wall_ms(s))) {
     case SNIB__VERSION_PUT:
         snib__free(e->bytes);
@@ -239,16 +239,16 @@ void snib__mem_values_run(struct snib__space *s, struct snib__request *r)
 {
     snib_instant now = snib__space_now(s);
     if (!s->values) {
-        s->values = new_values();
+        s->values = values_new_values();
     }
     if (!s->values) {
-        no_memory(r);
+        values_no_memory(r);
         return;
     }
     if (r->verb == SNIB__VALUE_GET) {
-        get(s->values, now, r);
+        values_get(s->values, now, r);
     } else {
-        sweep(s->values, now);
-        change(s, now, r);
+        values_sweep(s->values, now);
+        values_change(s, now, r);
     }
 }

@@ -43,8 +43,9 @@ void snib__inspect_start(struct snib__quorum *q, snib_instant now,
 
 /* -- doctor ------------------------------------------------------------------- */
 
-static void finding(struct snib__buf *out, snib_level level, const char *check,
-                    const char *text, const char *remedy)
+static void inspect_finding(struct snib__buf *out, snib_level level,
+                            const char *check, const char *text,
+                            const char *remedy)
 {
     snib__rec_row(out, SNIB__ROW_FINDING);
     snib__rec_i64(out, SNIB__F_LEVEL, level);
@@ -54,7 +55,8 @@ static void finding(struct snib__buf *out, snib_level level, const char *check,
 }
 
 /* A node's findings, each with the node's address before its text. */
-static void of_node(const struct snib__quorum *q, struct task *task, uint32_t k)
+static void inspect_of_node(const struct snib__quorum *q, struct task *task,
+                            uint32_t k)
 {
     struct snib__buf *out = task->parent->result;
     const char *address = q->out->conn[k * NODE_CONNS].address;
@@ -77,7 +79,7 @@ static void of_node(const struct snib__quorum *q, struct task *task, uint32_t k)
     }
 }
 
-static void doctor(struct snib__quorum *q, struct task *task)
+static void inspect_doctor(struct snib__quorum *q, struct task *task)
 {
     struct snib__buf *out = task->parent->result;
     uint32_t well = 0;
@@ -86,34 +88,36 @@ static void doctor(struct snib__quorum *q, struct task *task)
     for (uint32_t k = 0; k < q->count; k++) {
         bool answered = task->part[k].has == HAS_NOTHING;
         well += answered;
-        of_node(q, task, k);
+        inspect_of_node(q, task, k);
         if (!answered && !snib__buf_size(&task->results[k])) {
             snprintf(text, sizeof text, "%.100s: no answer",
                      q->out->conn[k * NODE_CONNS].address);
-            finding(out, SNIB_LEVEL_FAIL, "reachable", text,
-                    "check that the server runs and lets this host connect");
+            inspect_finding(
+                out, SNIB_LEVEL_FAIL, "reachable", text,
+                "check that the server runs and lets this host connect");
         }
     }
     snprintf(text, sizeof text, "%u of %u servers answer, %u are needed", well,
              q->count, q->majority);
-    finding(out,
-            well < q->majority ? SNIB_LEVEL_FAIL
-            : well < q->count  ? SNIB_LEVEL_WARN
-                               : SNIB_LEVEL_OK,
-            "majority", text, well == q->count ? "" : "bring the others up");
+    inspect_finding(out,
+                    well < q->majority ? SNIB_LEVEL_FAIL
+                    : well < q->count  ? SNIB_LEVEL_WARN
+                                       : SNIB_LEVEL_OK,
+                    "majority", text,
+                    well == q->count ? "" : "bring the others up");
     if (q->count % 2 == 0) {
         snprintf(text, sizeof text,
                  "%u servers survive the loss of no more than %u would",
                  q->count, q->count - 1);
-        finding(out, SNIB_LEVEL_WARN, "majority", text,
-                "use an odd number of servers");
+        inspect_finding(out, SNIB_LEVEL_WARN, "majority", text,
+                        "use an odd number of servers");
     }
     snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);
 }
 
 /* -- ends ------------------------------------------------------------------------ */
 
-static int64_t count_of(const struct snib__buf *rows)
+static int64_t inspect_count_of(const struct snib__buf *rows)
 {
     struct snib__rec r;
     int64_t n = 0;
@@ -128,13 +132,13 @@ static int64_t count_of(const struct snib__buf *rows)
     return n;
 }
 
-static void forced(struct snib__quorum *q, struct task *task)
+static void inspect_forced(struct snib__quorum *q, struct task *task)
 {
     uint32_t done = 0;
     int64_t most = 0;
     char why[252];
     for (uint32_t k = 0; k < q->count; k++) {
-        int64_t n = count_of(&task->results[k]);
+        int64_t n = inspect_count_of(&task->results[k]);
         done += task->part[k].has == HAS_NOTHING;
         most = n > most ? n : most;
     }
@@ -150,7 +154,7 @@ static void forced(struct snib__quorum *q, struct task *task)
     }
 }
 
-static void looked(struct snib__quorum *q, struct task *task)
+static void inspect_looked(struct snib__quorum *q, struct task *task)
 {
     char why[252];
     if (snib__parts_with(q, task, HAS_NOTHING) < q->majority) {
@@ -169,8 +173,8 @@ static void looked(struct snib__quorum *q, struct task *task)
 
 /* A majority has answered: how long the others get, so that as a rule all is
  * shown. As long again, at least what any request to a server gets. */
-static snib_duration grace(const struct snib__quorum *q, snib_instant now,
-                           const struct task *task)
+static snib_duration inspect_grace(const struct snib__quorum *q,
+                                   snib_instant now, const struct task *task)
 {
     int64_t ns = snib__between(task->began, now).ns;
     int64_t least = NODE_LEAST_MS * INT64_C(1000000);
@@ -180,8 +184,8 @@ static snib_duration grace(const struct snib__quorum *q, snib_instant now,
 }
 
 /* Will the answers that are there do? */
-static bool is_enough(struct snib__quorum *q, snib_instant now,
-                      struct task *task)
+static bool inspect_is_enough(struct snib__quorum *q, snib_instant now,
+                              struct task *task)
 {
     snib__verb verb = task->parent->verb;
     if ((verb != SNIB__INSPECT && verb != SNIB__LIST) ||
@@ -189,7 +193,7 @@ static bool is_enough(struct snib__quorum *q, snib_instant now,
         return false;
     }
     if (!task->until.ns) {
-        task->until = snib__after(now, grace(q, now, task));
+        task->until = snib__after(now, inspect_grace(q, now, task));
         snib__task_timer(q, task, task->until);
     }
     return snib__reached(now, task->until) && snib__merge_settled(q, task);
@@ -198,19 +202,19 @@ static bool is_enough(struct snib__quorum *q, snib_instant now,
 void snib__inspect_check(struct snib__quorum *q, snib_instant now,
                          struct task *task)
 {
-    if (task->busy && !is_enough(q, now, task)) {
+    if (task->busy && !inspect_is_enough(q, now, task)) {
         return;
     }
     switch (task->parent->verb) {
     case SNIB__DOCTOR:
-        doctor(q, task);
+        inspect_doctor(q, task);
         break;
     case SNIB__FORCE:
-        forced(q, task);
+        inspect_forced(q, task);
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
-        looked(q, task);
+        inspect_looked(q, task);
         break;
     case SNIB__ACQUIRE:
     case SNIB__RENEW:

@@ -35,7 +35,7 @@ struct seen {
     bool waiter;
 };
 
-static int by_name(const void *a, const void *b)
+static int merge_by_name(const void *a, const void *b)
 {
     const struct field *x = &((const struct index *)a)->name,
                        *y = &((const struct index *)b)->name;
@@ -44,7 +44,7 @@ static int by_name(const void *a, const void *b)
     return d ? d : (x->size > y->size) - (x->size < y->size);
 }
 
-static uint32_t count_locks(const struct snib__buf *rows)
+static uint32_t merge_count_locks(const struct snib__buf *rows)
 {
     struct snib__rec r;
     uint32_t n = 0;
@@ -55,7 +55,8 @@ static uint32_t count_locks(const struct snib__buf *rows)
     return n;
 }
 
-static struct index *note_locks(const struct snib__buf *rows, struct index *to)
+static struct index *merge_note_locks(const struct snib__buf *rows,
+                                      struct index *to)
 {
     struct snib__rec r;
     snib__rec_begin(&r, snib__buf_bytes(rows), snib__buf_size(rows));
@@ -73,7 +74,8 @@ static struct index *note_locks(const struct snib__buf *rows, struct index *to)
     return to;
 }
 
-static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
+static void merge_note_client(struct snib__rec *r, struct seen seen[],
+                              uint32_t *n)
 {
     struct seen one = {
         .nodes = 1, .waiter = r->row == SNIB__ROW_WAITER, .age = {-1}};
@@ -144,13 +146,13 @@ static void note_client(struct snib__rec *r, struct seen seen[], uint32_t *n)
     s->about = one.about.size > s->about.size ? one.about : s->about;
 }
 
-static int longest_first(const void *a, const void *b)
+static int merge_longest_first(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x < y) - (x > y);
 }
 
-static int64_t commonest(const struct seen *s)
+static int64_t merge_commonest(const struct seen *s)
 {
     int64_t ret = 0;
     uint32_t most = 0;
@@ -169,21 +171,21 @@ static int64_t commonest(const struct seen *s)
 
 /* Since when a majority has it. A server may have given its vote long before,
  * in the same round or in one that was lost. */
-static int64_t age_of(const struct snib__quorum *q, struct seen *s)
+static int64_t merge_age_of(const struct snib__quorum *q, struct seen *s)
 {
-    qsort(s->age, s->nodes, sizeof s->age[0], longest_first);
+    qsort(s->age, s->nodes, sizeof s->age[0], merge_longest_first);
     return s->age[q->majority - 1];
 }
 
-static void show(const struct snib__quorum *q, struct seen *s, bool holder,
-                 struct snib__buf *out)
+static void merge_show(const struct snib__quorum *q, struct seen *s,
+                       bool holder, struct snib__buf *out)
 {
-    qsort(s->left, s->nodes, sizeof s->left[0], longest_first);
+    qsort(s->left, s->nodes, sizeof s->left[0], merge_longest_first);
     snib__rec_row(out, holder ? SNIB__ROW_HOLDER : SNIB__ROW_WAITER);
     snib__rec_bytes(out, SNIB__F_OWNER, s->client_id.p, s->client_id.size);
     if (holder) {
-        int64_t age = age_of(q, s);
-        snib__rec_i64(out, SNIB__F_TOKEN, commonest(s));
+        int64_t age = merge_age_of(q, s);
+        snib__rec_i64(out, SNIB__F_TOKEN, merge_commonest(s));
         snib__rec_i64(out, SNIB__F_HOLDS, s->holds);
         snib__rec_bytes(out, SNIB__F_REQUEST, s->request.p, s->request.size);
         if (age >= 0) {
@@ -199,8 +201,8 @@ static void show(const struct snib__quorum *q, struct seen *s, bool holder,
 }
 
 /* Who is at the places of one name; *ret_token: the highest there. */
-static uint32_t note_all(const struct index *v, uint32_t n, struct seen seen[],
-                         int64_t *ret_token)
+static uint32_t merge_note_all(const struct index *v, uint32_t n,
+                               struct seen seen[], int64_t *ret_token)
 {
     uint32_t count = 0;
     *ret_token = 0;
@@ -214,7 +216,7 @@ static uint32_t note_all(const struct index *v, uint32_t n, struct seen seen[],
         }
         while (snib__rec_next_row(&r) && r.row != SNIB__ROW_LOCK) {
             if (r.row == SNIB__ROW_HOLDER || r.row == SNIB__ROW_WAITER) {
-                note_client(&r, seen, &count);
+                merge_note_client(&r, seen, &count);
             }
         }
     }
@@ -227,7 +229,7 @@ static void merge(const struct snib__quorum *q, const struct index *v,
 {
     struct seen seen[SEEN_MAX];
     int64_t token;
-    uint32_t count = note_all(v, n, seen, &token);
+    uint32_t count = merge_note_all(v, n, seen, &token);
     if (!count && !always) {
         return;
     }
@@ -238,19 +240,20 @@ static void merge(const struct snib__quorum *q, const struct index *v,
         for (uint32_t i = 0; i < count; i++) {
             bool holder = !seen[i].waiter && seen[i].nodes >= q->majority;
             if (holder != waiters) {
-                show(q, &seen[i], holder, out);
+                merge_show(q, &seen[i], holder, out);
             }
         }
     }
 }
 
 /* With so many answers missing: is each either a holder, or none? */
-static bool is_settled(const struct snib__quorum *q, const struct index *v,
-                       uint32_t n, uint32_t missing)
+static bool merge_is_settled(const struct snib__quorum *q,
+                             const struct index *v, uint32_t n,
+                             uint32_t missing)
 {
     struct seen seen[SEEN_MAX];
     int64_t token;
-    uint32_t count = note_all(v, n, seen, &token);
+    uint32_t count = merge_note_all(v, n, seen, &token);
     for (uint32_t i = 0; i < count; i++) {
         if (!seen[i].waiter && seen[i].nodes < q->majority &&
             seen[i].nodes + missing >= q->majority) {
@@ -261,31 +264,31 @@ static bool is_settled(const struct snib__quorum *q, const struct index *v,
 }
 
 /* What was answered, by name. NULL: no memory. */
-static struct index *all_places(const struct snib__quorum *q,
-                                const struct task *task, uint32_t *ret)
+static struct index *merge_all_places(const struct snib__quorum *q,
+                                      const struct task *task, uint32_t *ret)
 {
     bool answered[NODES_MAX];
     uint32_t n = 0;
     for (uint32_t k = 0; k < q->count; k++) {
         const struct part *p = &task->part[k];
         answered[k] = p->has == HAS_NOTHING && p->doing == DO_NOTHING;
-        n += answered[k] ? count_locks(&task->results[k]) : 0;
+        n += answered[k] ? merge_count_locks(&task->results[k]) : 0;
     }
     struct index *v = snib__alloc((n + 1) * sizeof *v), *to = v;
     for (uint32_t k = 0; v && k < q->count; k++) {
-        to = answered[k] ? note_locks(&task->results[k], to) : to;
+        to = answered[k] ? merge_note_locks(&task->results[k], to) : to;
     }
     if (v) {
-        qsort(v, n, sizeof *v, by_name);
+        qsort(v, n, sizeof *v, merge_by_name);
     }
     *ret = n;
     return v;
 }
 
-static uint32_t same_name(const struct index *v, uint32_t n)
+static uint32_t merge_same_name(const struct index *v, uint32_t n)
 {
     uint32_t i = 1;
-    while (i < n && by_name(&v[0], &v[i]) == 0) {
+    while (i < n && merge_by_name(&v[0], &v[i]) == 0) {
         i++;
     }
     return i;
@@ -295,13 +298,13 @@ void snib__merge_locks(const struct snib__quorum *q, const struct task *task,
                        struct snib__buf *out)
 {
     uint32_t n;
-    struct index *v = all_places(q, task, &n);
+    struct index *v = merge_all_places(q, task, &n);
     if (!v) {
         out->failed = true;
         return;
     }
     for (uint32_t i = 0, m; i < n; i += m) {
-        m = same_name(&v[i], n - i);
+        m = merge_same_name(&v[i], n - i);
         merge(q, &v[i], m, task->parent->verb == SNIB__INSPECT, out);
     }
     snib__free(v);
@@ -310,11 +313,11 @@ void snib__merge_locks(const struct snib__quorum *q, const struct task *task,
 bool snib__merge_settled(const struct snib__quorum *q, const struct task *task)
 {
     uint32_t n;
-    struct index *v = all_places(q, task, &n);
+    struct index *v = merge_all_places(q, task, &n);
     bool settled = v != NULL;
     for (uint32_t i = 0, m; settled && i < n; i += m) {
-        m = same_name(&v[i], n - i);
-        settled = is_settled(q, &v[i], m, task->busy);
+        m = merge_same_name(&v[i], n - i);
+        settled = merge_is_settled(q, &v[i], m, task->busy);
     }
     snib__free(v);
     return settled;

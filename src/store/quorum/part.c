@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "store/quorum/quorum_i.h"
 
-static snib_duration node_limit(const struct snib__quorum *q,
-                                const struct task *task, uint32_t k)
+static snib_duration part_node_limit(const struct snib__quorum *q,
+                                     const struct task *task, uint32_t k)
 {
     int64_t ns = q->node_limit.ns;
     if (!ns) {
@@ -26,9 +26,9 @@ static snib_duration node_limit(const struct snib__quorum *q,
     return (snib_duration){ns};
 }
 
-static struct snib__request *ask(struct snib__quorum *q, snib_instant now,
-                                 struct task *task, uint32_t k, snib__verb verb,
-                                 doing what)
+static struct snib__request *part_ask(struct snib__quorum *q, snib_instant now,
+                                      struct task *task, uint32_t k,
+                                      snib__verb verb, doing what)
 {
     struct part *p = &task->part[k];
     struct snib__request *rq = &p->rq;
@@ -45,7 +45,7 @@ static struct snib__request *ask(struct snib__quorum *q, snib_instant now,
                                  .user = p};
     p->error = (struct snib_error){0};
     rq->text_size = (uint32_t)snib__buf_size(&task->text);
-    rq->limit = rq->patience = snib__after(now, node_limit(q, task, k));
+    rq->limit = rq->patience = snib__after(now, part_node_limit(q, task, k));
     snib__link_init(&rq->link);
     snib__link_init(&rq->own);
     snib__list_push(&q->node[k].chain, &rq->link);
@@ -63,21 +63,22 @@ static struct snib__request *ask(struct snib__quorum *q, snib_instant now,
 void snib__part_acquire(struct snib__quorum *q, snib_instant now,
                         struct task *task, uint32_t k, int64_t floor)
 {
-    struct snib__request *rq = ask(q, now, task, k, SNIB__ACQUIRE, DO_ACQUIRE);
+    struct snib__request *rq =
+        part_ask(q, now, task, k, SNIB__ACQUIRE, DO_ACQUIRE);
     rq->floor = floor;
 }
 
 void snib__part_renew(struct snib__quorum *q, snib_instant now,
                       struct task *task, uint32_t k)
 {
-    ask(q, now, task, k, SNIB__RENEW, DO_RENEW)->token = task->token;
+    part_ask(q, now, task, k, SNIB__RENEW, DO_RENEW)->token = task->token;
 }
 
 void snib__part_keep(struct snib__quorum *q, snib_instant now,
                      struct task *task, uint32_t k, snib_duration lease,
                      bool anyway)
 {
-    struct snib__request *rq = ask(q, now, task, k, SNIB__RENEW, DO_KEEP);
+    struct snib__request *rq = part_ask(q, now, task, k, SNIB__RENEW, DO_KEEP);
     rq->token = task->token;
     rq->floor = task->token + task->reserve;
     rq->lease = lease;
@@ -89,8 +90,8 @@ void snib__part_end(struct snib__quorum *q, snib_instant now, struct task *task,
 {
     struct part *p = &task->part[k];
     struct snib__request *rq =
-        ask(q, now, task, k, release ? SNIB__RELEASE : SNIB__CANCEL,
-            release ? DO_RELEASE : DO_CANCEL);
+        part_ask(q, now, task, k, release ? SNIB__RELEASE : SNIB__CANCEL,
+                 release ? DO_RELEASE : DO_CANCEL);
     rq->token = release ? p->token : task->prior;
     rq->resent = resent;
 }
@@ -99,15 +100,15 @@ void snib__part_inspect(struct snib__quorum *q, snib_instant now,
                         struct task *task, uint32_t k, snib_instant limit)
 {
     struct snib__request *rq =
-        ask(q, now, task, k, task->parent->verb, DO_INSPECT);
+        part_ask(q, now, task, k, task->parent->verb, DO_INSPECT);
     rq->limit = rq->patience = limit;
     rq->result = &task->results[k];
 }
 
 /* -- answers ------------------------------------------------------------------ */
 
-static void node_answered(struct snib__quorum *q, snib_instant now,
-                          const struct part *p, doing was)
+static void part_node_answered(struct snib__quorum *q, snib_instant now,
+                               const struct part *p, doing was)
 {
     struct node *n = &q->node[p->node];
     const struct snib__request *rq = &p->rq;
@@ -137,7 +138,7 @@ static void node_answered(struct snib__quorum *q, snib_instant now,
     }
 }
 
-static void granted(struct part *p)
+static void part_granted(struct part *p)
 {
     p->has = HAS_OURS;
     p->token = p->rq.token;
@@ -146,7 +147,7 @@ static void granted(struct part *p)
     p->left = p->rq.left;
 }
 
-static void kept(struct part *p)
+static void part_kept(struct part *p)
 {
     p->has = HAS_GOOD;
     p->token = p->rq.token;
@@ -157,8 +158,8 @@ static void kept(struct part *p)
 
 /* Of a round that is over, or of the end of a grant that went before: what
  * stands at the node, or may stand there, is nobody's. */
-static void late(struct snib__quorum *q, snib_instant now, struct part *p,
-                 doing was)
+static void part_late(struct snib__quorum *q, snib_instant now, struct part *p,
+                      doing was)
 {
     struct task *task = p->task;
     uint64_t id[2] = {p->rq.id[0], p->rq.id[1]};
@@ -192,19 +193,19 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
     }
     p->doing = DO_NOTHING;
     task->busy--;
-    node_answered(q, now, p, was);
+    part_node_answered(q, now, p, was);
     if (task->round && task->stage != ST_PRIOR &&
         (rq->id[1] != task->id[1] || task->stage == ST_REST ||
          task->stage == ST_DRAIN)) {
-        late(q, now, p, was);
+        part_late(q, now, p, was);
         return;
     }
     switch (rq->answer) {
     case SNIB__DONE:
         if (was == DO_ACQUIRE) {
-            granted(p);
+            part_granted(p);
         } else if (was == DO_KEEP || was == DO_RENEW) {
-            kept(p);
+            part_kept(p);
         } else {
             p->has = HAS_NOTHING;
         }
@@ -300,7 +301,7 @@ bool snib__node_rests(const struct snib__quorum *q, snib_instant now,
 
 /* The most telling of the nodes' troubles: what somebody has to repair comes
  * before what may pass. */
-static int weight(snib_err err)
+static int part_weight(snib_err err)
 {
     switch (err) {
     case SNIB_ERR_DENIED:
@@ -330,7 +331,7 @@ snib_err snib__nodes_why(const struct snib__quorum *q, const struct task *task,
                       task->part[k].doing != DO_NOTHING;
         silent += failed;
         if (failed && said->code != SNIB_ERR_CANCELLED &&
-            (!worst || weight(said->code) > weight(worst->code))) {
+            (!worst || part_weight(said->code) > part_weight(worst->code))) {
             worst = said;
             at = k;
         }
@@ -345,5 +346,5 @@ snib_err snib__nodes_why(const struct snib__quorum *q, const struct task *task,
                  worst->code ? worst->text : "no answer");
     }
     snib_err err = worst ? worst->code : SNIB_ERR_OK;
-    return weight(err) > 1 ? err : SNIB_ERR_UNREACHABLE;
+    return part_weight(err) > 1 ? err : SNIB_ERR_UNREACHABLE;
 }

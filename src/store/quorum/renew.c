@@ -23,8 +23,8 @@
 
 /* A renewal may tell nodes of the grant of which its acquire, if that is still
  * being dealt with, knows that they have nothing. */
-static void acquire_knows_no_more(struct snib__quorum *q,
-                                  const struct task *task)
+static void renew_acquire_knows_no_more(struct snib__quorum *q,
+                                        const struct task *task)
 {
     SNIB__LIST_EACH (l, &q->bucket[task->id[0] % BUCKETS]) {
         struct task *other = SNIB__CONTAINER(l, struct task, link);
@@ -45,7 +45,7 @@ void snib__renew_start(struct snib__quorum *q, snib_instant now,
                        struct task *task)
 {
     task->stage = ST_RENEW;
-    acquire_knows_no_more(q, task);
+    renew_acquire_knows_no_more(q, task);
     for (uint32_t k = 0; k < q->count; k++) {
         task->part[k].has = HAS_FAILED;
         if (!snib__node_behind(q, k)) {
@@ -54,7 +54,8 @@ void snib__renew_start(struct snib__quorum *q, snib_instant now,
     }
 }
 
-static void renewed(struct snib__quorum *q, snib_instant now, struct task *task)
+static void renew_renewed(struct snib__quorum *q, snib_instant now,
+                          struct task *task)
 {
     snib_instant from = SNIB__NEVER;
     for (uint32_t k = 0; k < q->count; k++) {
@@ -71,8 +72,8 @@ static void renewed(struct snib__quorum *q, snib_instant now, struct task *task)
 }
 
 /* A majority has it no more; what stands elsewhere is nobody's. */
-static void end_rest(struct snib__quorum *q, snib_instant now,
-                     const struct task *task)
+static void renew_end_rest(struct snib__quorum *q, snib_instant now,
+                           const struct task *task)
 {
     uint32_t rest = 0;
     for (uint32_t k = 0; k < q->count; k++) {
@@ -83,7 +84,8 @@ static void end_rest(struct snib__quorum *q, snib_instant now,
     }
 }
 
-static void failed(struct snib__quorum *q, snib_instant now, struct task *task)
+static void renew_failed(struct snib__quorum *q, snib_instant now,
+                         struct task *task)
 {
     char why[252];
     bool revoked = false;
@@ -93,7 +95,7 @@ static void failed(struct snib__quorum *q, snib_instant now, struct task *task)
     if (snib__parts_with(q, task, HAS_OTHER) >= q->majority) {
         task->parent->revoked = revoked;
         snib__task_lost(q, task, revoked);
-        end_rest(q, now, task);
+        renew_end_rest(q, now, task);
     } else {
         snib_err err = snib__nodes_why(q, task, why, sizeof why);
         snib__task_tell(q, task, SNIB__NOT_APPLIED, err, why);
@@ -109,7 +111,7 @@ void snib__renew_check(struct snib__quorum *q, snib_instant now,
         return;
     }
     if (snib__parts_with(q, task, HAS_GOOD) >= q->majority) {
-        renewed(q, now, task);
+        renew_renewed(q, now, task);
         return;
     }
     if (task->busy) {
@@ -124,14 +126,14 @@ void snib__renew_check(struct snib__quorum *q, snib_instant now,
         }
     }
     if (!task->busy) {
-        failed(q, now, task);
+        renew_failed(q, now, task);
     }
 }
 
 /* -- bringing nodes in line ------------------------------------------------------ */
 
 /* Has it told us that it lacks the grant, or has it under another token? */
-static bool lacks(const struct task *task, const struct part *p)
+static bool renew_lacks(const struct task *task, const struct part *p)
 {
     if (p->doing != DO_NOTHING || p->revoked) {
         return false;
@@ -141,8 +143,8 @@ static bool lacks(const struct task *task, const struct part *p)
            (task->round && p->has != HAS_GOOD);
 }
 
-static void keep(struct snib__quorum *q, snib_instant now, struct task *task,
-                 uint32_t k)
+static void renew_keep(struct snib__quorum *q, snib_instant now,
+                       struct task *task, uint32_t k)
 {
     snib_duration left = snib__between(now, task->until);
     if (left.ns > 1000000) {
@@ -153,8 +155,8 @@ static void keep(struct snib__quorum *q, snib_instant now, struct task *task,
 
 /* All is done. Where a copy may be executed yet, the id is remembered for as
  * long as that: whoever ends the grant must name it. */
-static void after_over(struct snib__quorum *q, snib_instant now,
-                       struct task *task)
+static void renew_after_over(struct snib__quorum *q, snib_instant now,
+                             struct task *task)
 {
     snib_instant sent = task->round ? task->round_began : task->began;
     snib_instant late = snib__after(sent, snib__ms(LATE_COPY_MS));
@@ -167,18 +169,18 @@ static void after_over(struct snib__quorum *q, snib_instant now,
 }
 
 /* Nothing more to do for it now: later, or never. */
-static void after_wait(struct snib__quorum *q, snib_instant now,
-                       struct task *task)
+static void renew_after_wait(struct snib__quorum *q, snib_instant now,
+                             struct task *task)
 {
     bool all = true;
     for (uint32_t k = 0; k < q->count; k++) {
-        all = all && !lacks(task, &task->part[k]);
+        all = all && !renew_lacks(task, &task->part[k]);
     }
     if (task->busy) {
         return;
     }
     if (all || task->tries >= REPAIRS) {
-        after_over(q, now, task);
+        renew_after_over(q, now, task);
         return;
     }
     snib__task_timer(q, task,
@@ -195,11 +197,11 @@ void snib__after_begin(struct snib__quorum *q, snib_instant now,
     snib__heap_remove(&q->timers, &task->timer);
     for (uint32_t k = 0; k < q->count; k++) {
         struct part *p = &task->part[k];
-        if (lacks(task, p) && (p->has == HAS_OURS || !task->round)) {
-            keep(q, now, task, k);
+        if (renew_lacks(task, p) && (p->has == HAS_OURS || !task->round)) {
+            renew_keep(q, now, task, k);
         }
     }
-    after_wait(q, now, task);
+    renew_after_wait(q, now, task);
 }
 
 void snib__after_check(struct snib__quorum *q, snib_instant now,
@@ -209,10 +211,10 @@ void snib__after_check(struct snib__quorum *q, snib_instant now,
         p->has = HAS_GOOD; /* late, and the same token */
     } else if ((p->has == HAS_OURS && !p->missed) ||
                (!task->round && p->missed)) {
-        keep(q, now, task, p->node);
+        renew_keep(q, now, task, p->node);
         p->missed = p->doing == DO_KEEP && task->round;
     }
-    after_wait(q, now, task);
+    renew_after_wait(q, now, task);
 }
 
 void snib__after_due(struct snib__quorum *q, snib_instant now,
@@ -224,9 +226,9 @@ void snib__after_due(struct snib__quorum *q, snib_instant now,
     }
     task->tries++;
     for (uint32_t k = 0; k < q->count; k++) {
-        if (lacks(task, &task->part[k]) && !snib__node_rests(q, now, k)) {
-            keep(q, now, task, k);
+        if (renew_lacks(task, &task->part[k]) && !snib__node_rests(q, now, k)) {
+            renew_keep(q, now, task, k);
         }
     }
-    after_wait(q, now, task);
+    renew_after_wait(q, now, task);
 }

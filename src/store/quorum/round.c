@@ -32,13 +32,13 @@
 
 #include "store/quorum/quorum_i.h"
 
-static bool holds(const struct part *p)
+static bool round_holds(const struct part *p)
 {
     return p->has == HAS_OURS || p->has == HAS_GOOD;
 }
 
 /* Asked in this round, and not one that a round before still waits for. */
-static bool is_pending(const struct task *task, const struct part *p)
+static bool round_is_pending(const struct task *task, const struct part *p)
 {
     return p->doing == DO_ACQUIRE && p->rq.id[1] == task->id[1];
 }
@@ -46,8 +46,8 @@ static bool is_pending(const struct task *task, const struct part *p)
 /* The round is on its way, and no longer than answers may take: it will do with
  * the nodes that answer as a rule. When the limit cuts it off, that says nothing
  * against them; what the caller waits for is the lock. */
-static bool in_good_time(const struct snib__quorum *q, snib_instant now,
-                         const struct task *task)
+static bool round_in_good_time(const struct snib__quorum *q, snib_instant now,
+                               const struct task *task)
 {
     uint32_t n = 0;
     if (!task->may_queue ||
@@ -57,13 +57,13 @@ static bool in_good_time(const struct snib__quorum *q, snib_instant now,
     for (uint32_t k = 0; k < q->count; k++) {
         const struct part *p = &task->part[k];
         const struct node *node = &q->node[k];
-        n += holds(p) || p->has == HAS_OTHER ||
-             (is_pending(task, p) && node->ever && !node->failing);
+        n += round_holds(p) || p->has == HAS_OTHER ||
+             (round_is_pending(task, p) && node->ever && !node->failing);
     }
     return n >= q->majority;
 }
 
-static snib_instant give_up_at(const struct task *task)
+static snib_instant round_give_up_at(const struct task *task)
 {
     int64_t spare = snib__between(task->began, task->parent->limit).ns / 8;
     if (task->held || task->parent->limit.ns == INT64_MAX) {
@@ -77,7 +77,7 @@ static snib_instant give_up_at(const struct task *task)
 /* -- asking -------------------------------------------------------------------- */
 
 /* Just ahead of the nodes' clocks, one that is far off left out. */
-static int64_t first_token(const struct snib__quorum *q, snib_instant now)
+static int64_t round_first_token(const struct snib__quorum *q, snib_instant now)
 {
     int64_t clock[NODES_MAX], most = 0;
     uint32_t n = 0;
@@ -101,21 +101,21 @@ static int64_t first_token(const struct snib__quorum *q, snib_instant now)
     return n >= q->majority ? (most + FLOOR_AHEAD_MS) * 1024 : 0;
 }
 
-static void results(struct snib__quorum *q, snib_instant now,
-                    struct task *task);
+static void round_results(struct snib__quorum *q, snib_instant now,
+                          struct task *task);
 
-static void rest(struct snib__quorum *q, snib_instant now, struct task *task,
-                 snib_duration d)
+static void round_rest(struct snib__quorum *q, snib_instant now,
+                       struct task *task, snib_duration d)
 {
     task->stage = ST_REST;
     snib__task_timer(q, task,
-                     snib__sooner(snib__after(now, d), give_up_at(task)));
+                     snib__sooner(snib__after(now, d), round_give_up_at(task)));
 }
 
 /* Too few can be asked now, but for those that have yet to answer the round
  * before: a round now would be lost, and say nothing of the lock. */
-static bool too_early(const struct snib__quorum *q, snib_instant now,
-                      const struct task *task)
+static bool round_too_early(const struct snib__quorum *q, snib_instant now,
+                            const struct task *task)
 {
     uint32_t idle = 0, due = 0;
     for (uint32_t k = 0; k < q->count; k++) {
@@ -126,13 +126,14 @@ static bool too_early(const struct snib__quorum *q, snib_instant now,
     return idle < q->majority && idle + due >= q->majority;
 }
 
-static void ask_all(struct snib__quorum *q, snib_instant now, struct task *task)
+static void round_ask_all(struct snib__quorum *q, snib_instant now,
+                          struct task *task)
 {
-    if (too_early(q, now, task)) {
-        rest(q, now, task, snib__ms(SPLIT_LEAST_MS));
+    if (round_too_early(q, now, task)) {
+        round_rest(q, now, task, snib__ms(SPLIT_LEAST_MS));
         return;
     }
-    int64_t floor = first_token(q, now);
+    int64_t floor = round_first_token(q, now);
     floor = floor > task->floor ? floor : task->floor;
     uint32_t behind = 0;
     for (uint32_t k = 0; k < q->count; k++) {
@@ -159,13 +160,13 @@ static void ask_all(struct snib__quorum *q, snib_instant now, struct task *task)
             snib__part_acquire(q, now, task, k, floor);
         }
     }
-    snib__task_timer(q, task, give_up_at(task));
-    results(q, now, task); /* perhaps too few could be asked at all */
+    snib__task_timer(q, task, round_give_up_at(task));
+    round_results(q, now, task); /* perhaps too few could be asked at all */
 }
 
 /* -- the end of a round ------------------------------------------------------------ */
 
-static void tell_lost(struct snib__quorum *q, struct task *task)
+static void round_tell_lost(struct snib__quorum *q, struct task *task)
 {
     char why[252];
     if (task->held) {
@@ -178,7 +179,7 @@ static void tell_lost(struct snib__quorum *q, struct task *task)
 }
 
 /* So many names are no host's that no majority can be there. */
-static bool hopeless(const struct snib__quorum *q)
+static bool round_hopeless(const struct snib__quorum *q)
 {
     uint32_t no_such = 0;
     for (uint32_t k = 0; k < q->count; k++) {
@@ -188,21 +189,22 @@ static bool hopeless(const struct snib__quorum *q)
 }
 
 /* May it be tried again? What only a person can repair ends it at once. */
-static bool goes_on(struct snib__quorum *q, snib_instant now, struct task *task,
-                    bool split)
+static bool round_goes_on(struct snib__quorum *q, snib_instant now,
+                          struct task *task, bool split)
 {
     char why[252];
-    if (snib__reached(now, give_up_at(task))) {
+    if (snib__reached(now, round_give_up_at(task))) {
         return false;
     }
     if (!task->held) {
         snib_err err = snib__nodes_why(q, task, why, sizeof why);
-        return task->may_queue && err == SNIB_ERR_UNREACHABLE && !hopeless(q);
+        return task->may_queue && err == SNIB_ERR_UNREACHABLE &&
+               !round_hopeless(q);
     }
     return task->may_queue || (split && task->round < TRY_ROUNDS);
 }
 
-static void tell_queued(struct snib__quorum *q, struct task *task)
+static void round_tell_queued(struct snib__quorum *q, struct task *task)
 {
     struct snib__request *rq = task->parent;
     rq->left = task->left;
@@ -219,8 +221,8 @@ static void tell_queued(struct snib__quorum *q, struct task *task)
 /* How long nothing is asked. split: several asked at once and shared the
  * votes, so that nobody won. Votes that are split again and again are not:
  * somebody holds the lock on a majority that we do not see whole. */
-static snib_duration pause(struct snib__quorum *q, struct task *task,
-                           bool split)
+static snib_duration round_pause(struct snib__quorum *q, struct task *task,
+                                 bool split)
 {
     int64_t ms, most;
     if (split && task->tries < SPLIT_ROUNDS) {
@@ -241,8 +243,8 @@ static snib_duration pause(struct snib__quorum *q, struct task *task,
     return snib__ms(ms);
 }
 
-static void lost(struct snib__quorum *q, snib_instant now, struct task *task,
-                 const char *why)
+static void round_lost(struct snib__quorum *q, snib_instant now,
+                       struct task *task, const char *why)
 {
     uint32_t behind = 0, ours = 0, others = 0, pending = 0;
     task->left = (snib_duration){0};
@@ -255,28 +257,28 @@ static void lost(struct snib__quorum *q, snib_instant now, struct task *task,
             task->left.ns =
                 p->rq.left.ns > task->left.ns ? p->rq.left.ns : task->left.ns;
         }
-        ours += holds(p);
-        pending += is_pending(task, p);
+        ours += round_holds(p);
+        pending += round_is_pending(task, p);
     }
     /* Those that have yet to answer cannot win it any more, but they answer:
      * what stands in the way is a holder, or a split vote. At the limit they
      * have not: only those count then that answer as a rule. */
-    bool over = snib__reached(now, give_up_at(task));
+    bool over = snib__reached(now, round_give_up_at(task));
     uint32_t heard = others + ours + (over ? 0 : pending);
     task->held = (others > 0 && heard >= q->majority) ||
-                 (over && in_good_time(q, now, task));
+                 (over && round_in_good_time(q, now, task));
     bool shared = ours > 0 || (pending > 0 && others < q->majority);
     bool split = task->held && shared && others < q->majority;
-    bool again = !why && goes_on(q, now, task, shared);
+    bool again = !why && round_goes_on(q, now, task, shared);
     if (why) {
         snib__task_tell(q, task, SNIB__NOT_APPLIED, SNIB_ERR_STORE, why);
     } else if (again) {
-        tell_queued(q, task);
+        round_tell_queued(q, task);
     } else {
-        tell_lost(q, task);
+        round_tell_lost(q, task);
     }
     for (uint32_t k = 0; k < q->count; k++) {
-        if (task->part[k].doing == DO_NOTHING && holds(&task->part[k])) {
+        if (task->part[k].doing == DO_NOTHING && round_holds(&task->part[k])) {
             snib__part_end(q, now, task, k, true, false);
         }
     }
@@ -284,7 +286,7 @@ static void lost(struct snib__quorum *q, snib_instant now, struct task *task,
         snib__sweep_behind(q, now, task, task->id, behind, 0);
     }
     if (task->parent) {
-        rest(q, now, task, pause(q, task, split));
+        round_rest(q, now, task, round_pause(q, task, split));
     } else {
         snib__task_end(q, task);
     }
@@ -292,20 +294,21 @@ static void lost(struct snib__quorum *q, snib_instant now, struct task *task,
 
 /* -- winning ------------------------------------------------------------------------- */
 
-static bool far_ahead(int64_t token, int64_t than)
+static bool round_far_ahead(int64_t token, int64_t than)
 {
     return token > than + (int64_t)TOKENS_APART_MS * 1024;
 }
 
 /* The lower median of the tokens given. */
-static int64_t middle(const struct snib__quorum *q, const struct task *task)
+static int64_t round_middle(const struct snib__quorum *q,
+                            const struct task *task)
 {
     int64_t token[NODES_MAX];
     uint32_t n = 0;
     for (uint32_t k = 0; k < q->count; k++) {
         const struct part *p = &task->part[k];
         uint32_t at = n;
-        if (!holds(p)) {
+        if (!round_holds(p)) {
             continue;
         }
         for (; at > 0 && token[at - 1] > p->token; at--) {
@@ -317,7 +320,8 @@ static int64_t middle(const struct snib__quorum *q, const struct task *task)
     return n ? token[(n - 1) / 2] : 0;
 }
 
-static void won(struct snib__quorum *q, snib_instant now, struct task *task)
+static void round_won(struct snib__quorum *q, snib_instant now,
+                      struct task *task)
 {
     struct snib__request *rq = task->parent;
     snib_instant from = SNIB__NEVER;
@@ -331,9 +335,10 @@ static void won(struct snib__quorum *q, snib_instant now, struct task *task)
     }
     if (snib__reached(now, snib__before(snib__after(from, left),
                                         snib__quorum_allowance(left)))) {
-        lost(q, now, task,
-             "the lease was over before a majority had answered: the servers "
-             "are slower than the lease is long");
+        round_lost(
+            q, now, task,
+            "the lease was over before a majority had answered: the servers "
+            "are slower than the lease is long");
         return;
     }
     rq->id[0] = task->id[0];
@@ -347,29 +352,31 @@ static void won(struct snib__quorum *q, snib_instant now, struct task *task)
     snib__after_begin(q, now, task, from);
 }
 
-static void results(struct snib__quorum *q, snib_instant now, struct task *task)
+static void round_results(struct snib__quorum *q, snib_instant now,
+                          struct task *task)
 {
-    int64_t mid = middle(q, task);
+    int64_t mid = round_middle(q, task);
     uint32_t votes = 0, good = 0, pending = 0;
     bool odd = false;
     int64_t top = task->stage == ST_RAISE ? task->token : 0;
     for (uint32_t k = 0; k < q->count; k++) {
         struct part *p = &task->part[k];
-        bool counted = holds(p) && !far_ahead(p->token, mid);
-        odd = odd || (holds(p) && !counted);
+        bool counted = round_holds(p) && !round_far_ahead(p->token, mid);
+        odd = odd || (round_holds(p) && !counted);
         votes += counted;
-        pending += is_pending(task, p);
+        pending += round_is_pending(task, p);
         if (task->stage == ST_ROUND && counted && p->token > top) {
             top = p->token;
             task->far = p->far;
         }
     }
     if (votes + pending < q->majority) {
-        lost(q, now, task,
-             odd && !snib__parts_with(q, task, HAS_OTHER)
-                 ? "the clocks of the servers are more than a day apart: a "
-                   "majority that agrees is needed"
-                 : NULL);
+        round_lost(
+            q, now, task,
+            odd && !snib__parts_with(q, task, HAS_OTHER)
+                ? "the clocks of the servers are more than a day apart: a "
+                  "majority that agrees is needed"
+                : NULL);
         return;
     }
     if (votes < q->majority) {
@@ -378,20 +385,20 @@ static void results(struct snib__quorum *q, snib_instant now, struct task *task)
     task->token = top;
     for (uint32_t k = 0; k < q->count; k++) {
         struct part *p = &task->part[k];
-        if (holds(p) && p->token == top) {
+        if (round_holds(p) && p->token == top) {
             p->has = HAS_GOOD;
             good += p->doing == DO_NOTHING;
         }
     }
     if (good >= q->majority) {
-        won(q, now, task);
+        round_won(q, now, task);
         return;
     }
     task->stage = ST_RAISE;
     uint32_t may = good + pending;
     for (uint32_t k = 0; k < q->count; k++) {
         struct part *p = &task->part[k];
-        if (p->has != HAS_OURS || far_ahead(p->token, mid)) {
+        if (p->has != HAS_OURS || round_far_ahead(p->token, mid)) {
             continue;
         }
         if (p->doing == DO_NOTHING && !p->missed) {
@@ -402,14 +409,14 @@ static void results(struct snib__quorum *q, snib_instant now, struct task *task)
         may += p->doing == DO_KEEP;
     }
     if (may < q->majority) {
-        lost(q, now, task, NULL);
+        round_lost(q, now, task, NULL);
     }
 }
 
 /* Nodes that said nothing to the end of our earlier grant are told again, in
  * the background; those that have yet to answer, when they do. */
-static void end_prior_behind(struct snib__quorum *q, snib_instant now,
-                             const struct task *task)
+static void round_end_prior_behind(struct snib__quorum *q, snib_instant now,
+                                   const struct task *task)
 {
     for (uint32_t k = 0; k < q->count; k++) {
         const struct part *p = &task->part[k];
@@ -426,16 +433,16 @@ void snib__round_check(struct snib__quorum *q, snib_instant now,
     case ST_PRIOR:
         if (!task->busy ||
             snib__parts_with(q, task, HAS_NOTHING) >= q->majority) {
-            end_prior_behind(q, now, task);
+            round_end_prior_behind(q, now, task);
             task->round = 1; /* what else comes of it is late */
-            rest(q, now, task,
-                 snib__ms(
-                     snib__quorum_between(q, YIELD_LEAST_MS, YIELD_MOST_MS)));
+            round_rest(q, now, task,
+                       snib__ms(snib__quorum_between(q, YIELD_LEAST_MS,
+                                                     YIELD_MOST_MS)));
         }
         break;
     case ST_ROUND:
     case ST_RAISE:
-        results(q, now, task);
+        round_results(q, now, task);
         break;
     case ST_REST:
     case ST_RENEW:
@@ -454,25 +461,25 @@ void snib__round_due(struct snib__quorum *q, snib_instant now,
     if (!task->parent) {
         return;
     }
-    if (snib__reached(now, give_up_at(task))) {
+    if (snib__reached(now, round_give_up_at(task))) {
         switch ((stage)task->stage) {
         case ST_ROUND:
         case ST_RAISE:
             if (!snib__reached(now, task->parent->limit) &&
-                in_good_time(q, now, task)) { /* no cause to hear early */
+                round_in_good_time(q, now, task)) { /* no cause to hear early */
                 snib__task_timer(q, task, task->parent->limit);
                 return;
             }
-            lost(q, now, task, NULL); /* tells, since it may not go on */
+            round_lost(q, now, task, NULL); /* tells, since it may not go on */
             return;
         case ST_PRIOR:
-            end_prior_behind(q, now, task);
+            round_end_prior_behind(q, now, task);
             task->round = 1; /* as above */
-            tell_lost(q, task);
+            round_tell_lost(q, task);
             snib__task_end(q, task);
             return;
         case ST_REST:
-            tell_lost(q, task);
+            round_tell_lost(q, task);
             snib__task_end(q, task);
             return;
         case ST_RENEW:
@@ -485,9 +492,9 @@ void snib__round_due(struct snib__quorum *q, snib_instant now,
         }
     }
     if (task->stage == ST_REST) {
-        ask_all(q, now, task);
+        round_ask_all(q, now, task);
     } else { /* the core has moved the limit */
-        snib__task_timer(q, task, give_up_at(task));
+        snib__task_timer(q, task, round_give_up_at(task));
     }
 }
 
@@ -495,8 +502,8 @@ void snib__round_due(struct snib__quorum *q, snib_instant now,
 
 /* Whatever still deals with the grant that this one is to follow ends now, lest
  * it sets the grant again behind its end. True: *ret_id is the grant's. */
-static bool end_dealings(struct snib__quorum *q, const struct task *of,
-                         uint64_t ret_id[2])
+static bool round_end_dealings(struct snib__quorum *q, const struct task *of,
+                               uint64_t ret_id[2])
 {
     bool found = false;
     for (int i = 0; i < BUCKETS; i++) {
@@ -524,12 +531,12 @@ static bool end_dealings(struct snib__quorum *q, const struct task *of,
 
 /* A yield: there is no queue to stand in at the nodes, so our grant is ended,
  * others get a moment, and then we ask like anybody. */
-static void end_prior(struct snib__quorum *q, snib_instant now,
-                      struct task *task)
+static void round_end_prior(struct snib__quorum *q, snib_instant now,
+                            struct task *task)
 {
     uint64_t id[2] = {task->id[0], task->id[1]};
     task->stage = ST_PRIOR;
-    if (!end_dealings(q, task, task->id)) {
+    if (!round_end_dealings(q, task, task->id)) {
         task->id[1] = snib__rng_next(&q->rng);
     }
     for (uint32_t k = 0; k < q->count; k++) {
@@ -538,7 +545,7 @@ static void end_prior(struct snib__quorum *q, snib_instant now,
     }
     task->id[0] = id[0];
     task->id[1] = id[1];
-    snib__task_timer(q, task, give_up_at(task));
+    snib__task_timer(q, task, round_give_up_at(task));
 }
 
 void snib__round_start(struct snib__quorum *q, snib_instant now,
@@ -553,8 +560,8 @@ void snib__round_start(struct snib__quorum *q, snib_instant now,
         snib__task_tell(q, task, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
         snib__task_end(q, task);
     } else if (task->prior) {
-        end_prior(q, now, task);
+        round_end_prior(q, now, task);
     } else {
-        ask_all(q, now, task);
+        round_ask_all(q, now, task);
     }
 }

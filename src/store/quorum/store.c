@@ -3,9 +3,9 @@
  * Each node is a whole store with its own view of three channels. What it
  * wants of them is handed on to ours: channel i of node k is our channel
  * 3 k + i. The buffers change hands for the length of a step (borrow,
- * give_back), so that a node sees what is still unsent and nothing is copied.
+ * store_give_back), so that a node sees what is still unsent and nothing is copied.
  *
- * Nodes are stepped only from settle() and quorum_input(): whatever an op
+ * Nodes are stepped only from store_settle() and store_quorum_input(): whatever an op
  * wants of a node meanwhile gathers on the node's chain, so that requests of
  * one step travel together. */
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "store/quorum/quorum_i.h"
 #include "store/redis/redis.h"
 
-static struct snib__quorum *of(const struct snib__store *store)
+static struct snib__quorum *store_of(const struct snib__store *store)
 {
     return (struct snib__quorum *)(uintptr_t)store;
 }
@@ -68,7 +68,7 @@ struct task *snib__task_new(struct snib__quorum *q,
     return task;
 }
 
-static void op_free(struct snib__quorum *q, struct task *task)
+static void store_op_free(struct snib__quorum *q, struct task *task)
 {
     snib__heap_remove(&q->timers, &task->timer);
     snib__unlink(&task->link);
@@ -96,7 +96,7 @@ void snib__task_end(struct snib__quorum *q, struct task *task)
     if (task->busy) {
         snib__heap_remove(&q->timers, &task->timer);
     } else {
-        op_free(q, task);
+        store_op_free(q, task);
     }
 }
 
@@ -143,14 +143,14 @@ int64_t snib__quorum_between(struct snib__quorum *q, int64_t least,
 
 /* -- nodes ------------------------------------------------------------------ */
 
-static void swap(struct snib__buf *a, struct snib__buf *b)
+static void store_swap(struct snib__buf *a, struct snib__buf *b)
 {
     struct snib__buf c = *a;
     *a = *b;
     *b = c;
 }
 
-static void borrow(struct snib__quorum *q, uint32_t k)
+static void store_borrow(struct snib__quorum *q, uint32_t k)
 {
     struct node *n = &q->node[k];
     uint32_t at = k * NODE_CONNS, mask = (1u << NODE_CONNS) - 1;
@@ -159,17 +159,17 @@ static void borrow(struct snib__quorum *q, uint32_t k)
     q->out->open &= ~(mask << at);
     q->out->shut &= ~(mask << at);
     for (uint32_t i = 0; i < NODE_CONNS; i++) {
-        swap(&n->out.conn[i].out, &q->out->conn[at + i].out);
+        store_swap(&n->out.conn[i].out, &q->out->conn[at + i].out);
     }
 }
 
-static void give_back(struct snib__quorum *q, uint32_t k)
+static void store_give_back(struct snib__quorum *q, uint32_t k)
 {
     struct node *n = &q->node[k];
     uint32_t at = k * NODE_CONNS;
     for (uint32_t i = 0; i < NODE_CONNS; i++) {
         struct snib__conn *mine = &q->out->conn[at + i];
-        swap(&n->out.conn[i].out, &mine->out);
+        store_swap(&n->out.conn[i].out, &mine->out);
         mine->awaited = n->out.conn[i].awaited;
         mine->pushes = n->out.conn[i].pushes;
     }
@@ -178,7 +178,8 @@ static void give_back(struct snib__quorum *q, uint32_t k)
     n->out.open = n->out.shut = 0;
 }
 
-static void take_answers(struct snib__quorum *q, snib_instant now, uint32_t k)
+static void store_take_answers(struct snib__quorum *q, snib_instant now,
+                               uint32_t k)
 {
     struct snib__link *l;
     while ((l = snib__list_pop(&q->node[k].out.answered))) {
@@ -189,7 +190,7 @@ static void take_answers(struct snib__quorum *q, snib_instant now, uint32_t k)
 }
 
 /* Hand the nodes what gathered for them, until nothing moves. */
-static void settle(struct snib__quorum *q, snib_instant now)
+static void store_settle(struct snib__quorum *q, snib_instant now)
 {
     bool more = true;
     while (more) {
@@ -203,30 +204,30 @@ static void settle(struct snib__quorum *q, snib_instant now)
             struct snib__list chain;
             snib__list_init(&chain);
             snib__list_append(&chain, &n->chain);
-            borrow(q, k);
+            store_borrow(q, k);
             q->kind->tasks->start(n->store, now, &chain);
-            give_back(q, k);
+            store_give_back(q, k);
         }
         /* Only now: an answer may end what the next node has yet to hear of */
         for (uint32_t k = 0; k < q->count; k++) {
-            take_answers(q, now, k);
+            store_take_answers(q, now, k);
         }
     }
 }
 
-static void step_node(struct snib__quorum *q, snib_instant now, uint32_t k,
-                      const struct snib__input *in)
+static void store_step_node(struct snib__quorum *q, snib_instant now,
+                            uint32_t k, const struct snib__input *in)
 {
-    borrow(q, k);
+    store_borrow(q, k);
     q->kind->tasks->input(q->node[k].store, now, in);
-    give_back(q, k);
-    take_answers(q, now, k);
+    store_give_back(q, k);
+    store_take_answers(q, now, k);
 }
 
 /* -- open -------------------------------------------------------------------- */
 
-static snib_err check(const struct snib__url *url, snib_duration *ret_node,
-                      struct snib_error *reterr)
+static snib_err store_check(const struct snib__url *url,
+                            snib_duration *ret_node, struct snib_error *reterr)
 {
     if (url->nodes == 0) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -267,9 +268,9 @@ static snib_err check(const struct snib__url *url, snib_duration *ret_node,
     return SNIB_ERR_OK;
 }
 
-static snib_err check_twice(const struct snib__quorum *q,
-                            const struct snib__url *url,
-                            struct snib_error *reterr)
+static snib_err store_check_twice(const struct snib__quorum *q,
+                                  const struct snib__url *url,
+                                  struct snib_error *reterr)
 {
     for (uint32_t k = 0; k < q->count; k++) {
         for (uint32_t j = 0; j < k; j++) {
@@ -285,9 +286,9 @@ static snib_err check_twice(const struct snib__quorum *q,
     return SNIB_ERR_OK;
 }
 
-static snib_err open_node(struct snib__quorum *q, uint32_t k,
-                          const struct snib__store_config *cfg,
-                          struct snib_error *reterr)
+static snib_err store_open_node(struct snib__quorum *q, uint32_t k,
+                                const struct snib__store_config *cfg,
+                                struct snib_error *reterr)
 {
     struct node *n = &q->node[k];
     struct snib__url url = {.scheme = (char *)(uintptr_t) "redis",
@@ -309,9 +310,9 @@ static snib_err open_node(struct snib__quorum *q, uint32_t k,
     for (int i = 0; i < 4; i++) {
         one.seed.v[i] = snib__rng_next(&q->rng);
     }
-    borrow(q, k);
+    store_borrow(q, k);
     snib_err err = q->kind->tasks->open(&one, &n->store, reterr);
-    give_back(q, k);
+    store_give_back(q, k);
     for (uint32_t i = 0; i < NODE_CONNS; i++) {
         struct snib__conn *conn = &q->out->conn[k * NODE_CONNS + i];
         conn->used = n->out.conn[i].used;
@@ -320,23 +321,23 @@ static snib_err open_node(struct snib__quorum *q, uint32_t k,
     return err;
 }
 
-static void quorum_free(struct snib__store *store)
+static void store_quorum_free(struct snib__store *store)
 {
-    struct snib__quorum *q = of(store);
+    struct snib__quorum *q = store_of(store);
     struct snib__link *l;
     if (!q) {
         return;
     }
     for (uint32_t k = 0; k < q->count; k++) {
         if (q->node[k].store) {
-            borrow(q, k);
+            store_borrow(q, k);
             q->kind->tasks->free(q->node[k].store);
-            give_back(q, k);
+            store_give_back(q, k);
         }
     }
     for (int i = 0; i < BUCKETS; i++) {
         while ((l = snib__list_first(&q->bucket[i]))) {
-            op_free(q, SNIB__CONTAINER(l, struct task, link));
+            store_op_free(q, SNIB__CONTAINER(l, struct task, link));
         }
     }
     while ((l = snib__list_pop(&q->spare))) {
@@ -354,7 +355,7 @@ snib_err snib__quorum_open(const struct snib__store_config *cfg,
 {
     snib_duration node_limit = {0};
     *ret = NULL;
-    snib_err err = check(cfg->url, &node_limit, reterr);
+    snib_err err = store_check(cfg->url, &node_limit, reterr);
     if (err) {
         return err;
     }
@@ -375,13 +376,13 @@ snib_err snib__quorum_open(const struct snib__store_config *cfg,
         snib__list_init(&q->bucket[i]);
     }
     for (; !err && q->count < count; q->count++) {
-        err = open_node(q, q->count, cfg, reterr);
+        err = store_open_node(q, q->count, cfg, reterr);
     }
     if (!err) {
-        err = check_twice(q, cfg->url, reterr);
+        err = store_check_twice(q, cfg->url, reterr);
     }
     if (err) {
-        quorum_free((struct snib__store *)q);
+        store_quorum_free((struct snib__store *)q);
         return err;
     }
     *ret = (struct snib__store *)q;
@@ -391,16 +392,17 @@ snib_err snib__quorum_open(const struct snib__store_config *cfg,
 static const struct snib__node_kind redis = {&snib__redis_store_ops,
                                              snib__redis_clock};
 
-static snib_err quorum_open(const struct snib__store_config *cfg,
-                            struct snib__store **ret, struct snib_error *reterr)
+static snib_err store_quorum_open(const struct snib__store_config *cfg,
+                                  struct snib__store **ret,
+                                  struct snib_error *reterr)
 {
     return snib__quorum_open(cfg, &redis, ret, reterr);
 }
 
 /* -- steps ---------------------------------------------------------------------- */
 
-static void refuse(struct snib__quorum *q, struct snib__request *rq,
-                   snib_err err, const char *text)
+static void store_refuse(struct snib__quorum *q, struct snib__request *rq,
+                         snib_err err, const char *text)
 {
     rq->answer = SNIB__NOT_APPLIED;
     rq->err = err;
@@ -412,8 +414,8 @@ static void refuse(struct snib__quorum *q, struct snib__request *rq,
     snib__list_push(&q->out->answered, &rq->link);
 }
 
-static void begin(struct snib__quorum *q, snib_instant now,
-                  struct snib__request *rq)
+static void store_begin(struct snib__quorum *q, snib_instant now,
+                        struct snib__request *rq)
 {
     rq->answer = SNIB__PENDING;
     rq->err = SNIB_ERR_OK;
@@ -423,26 +425,29 @@ static void begin(struct snib__quorum *q, snib_instant now,
     rq->left = (snib_duration){0};
     snib__link_init(&rq->link);
     if (rq->verb == SNIB__ACQUIRE && rq->kind != SNIB_MUTEX) {
-        refuse(q, rq, SNIB_ERR_UNSUPPORTED,
-               "a quorum (redlock:) has plain mutexes only: majorities that "
-               "overlap cannot count shared holders or permits; use redis:");
+        store_refuse(
+            q, rq, SNIB_ERR_UNSUPPORTED,
+            "a quorum (redlock:) has plain mutexes only: majorities that "
+            "overlap cannot count shared holders or permits; use redis:");
         return;
     }
     if (rq->verb == SNIB__ACQUIRE && rq->delay.ns > 0) {
-        refuse(q, rq, SNIB_ERR_UNSUPPORTED,
-               "a quorum (redlock:) keeps no lock-delay: leave it out, or use "
-               "redis:");
+        store_refuse(
+            q, rq, SNIB_ERR_UNSUPPORTED,
+            "a quorum (redlock:) keeps no lock-delay: leave it out, or use "
+            "redis:");
         return;
     }
     if (rq->verb >= SNIB__PARAMS) {
-        refuse(q, rq, SNIB_ERR_UNSUPPORTED,
-               "a quorum (redlock:) has plain mutexes only, no semaphores, "
-               "latches or values; use redis:");
+        store_refuse(
+            q, rq, SNIB_ERR_UNSUPPORTED,
+            "a quorum (redlock:) has plain mutexes only, no semaphores, "
+            "latches or values; use redis:");
         return;
     }
     struct task *task = snib__task_new(q, rq->name, rq->id);
     if (!task) {
-        refuse(q, rq, SNIB_ERR_NOMEM, NULL);
+        store_refuse(q, rq, SNIB_ERR_NOMEM, NULL);
         return;
     }
     task->parent = rq;
@@ -479,18 +484,19 @@ static void begin(struct snib__quorum *q, snib_instant now,
     }
 }
 
-static void quorum_start(struct snib__store *store, snib_instant now,
-                         struct snib__list *chain)
+static void store_quorum_start(struct snib__store *store, snib_instant now,
+                               struct snib__list *chain)
 {
-    struct snib__quorum *q = of(store);
+    struct snib__quorum *q = store_of(store);
     struct snib__link *l;
     while ((l = snib__list_pop(chain))) {
-        begin(q, now, SNIB__CONTAINER(l, struct snib__request, link));
+        store_begin(q, now, SNIB__CONTAINER(l, struct snib__request, link));
     }
-    settle(q, now);
+    store_settle(q, now);
 }
 
-static void op_due(struct snib__quorum *q, snib_instant now, struct task *task)
+static void store_op_due(struct snib__quorum *q, snib_instant now,
+                         struct task *task)
 {
     switch ((stage)task->stage) {
     case ST_PRIOR:
@@ -515,34 +521,34 @@ static void op_due(struct snib__quorum *q, snib_instant now, struct task *task)
     }
 }
 
-static void quorum_input(struct snib__store *store, snib_instant now,
-                         const struct snib__input *in)
+static void store_quorum_input(struct snib__store *store, snib_instant now,
+                               const struct snib__input *in)
 {
-    struct snib__quorum *q = of(store);
+    struct snib__quorum *q = store_of(store);
     struct snib__input one = *in;
     struct snib__timer *t;
     if (in->kind == SNIB__IN_TICK) {
         for (uint32_t k = 0; k < q->count; k++) {
             if (snib__reached(now, q->kind->tasks->due(q->node[k].store))) {
-                step_node(q, now, k, in);
+                store_step_node(q, now, k, in);
             }
         }
         while ((t = snib__heap_min(&q->timers)) && snib__reached(now, t->at)) {
             snib__heap_remove(&q->timers, t);
-            op_due(q, now, SNIB__CONTAINER(t, struct task, timer));
+            store_op_due(q, now, SNIB__CONTAINER(t, struct task, timer));
         }
     } else if (in->conn / NODE_CONNS < q->count) {
         struct node *n = &q->node[in->conn / NODE_CONNS];
         n->no_such = in->kind == SNIB__IN_REFUSED && in->hopeless && !n->ever;
         one.conn = in->conn % NODE_CONNS;
-        step_node(q, now, in->conn / NODE_CONNS, &one);
+        store_step_node(q, now, in->conn / NODE_CONNS, &one);
     }
-    settle(q, now);
+    store_settle(q, now);
 }
 
-static snib_instant quorum_due(const struct snib__store *store)
+static snib_instant store_quorum_due(const struct snib__store *store)
 {
-    const struct snib__quorum *q = of(store);
+    const struct snib__quorum *q = store_of(store);
     snib_instant due = snib__heap_due(&q->timers);
     for (uint32_t k = 0; k < q->count; k++) {
         due = snib__sooner(due, q->kind->tasks->due(q->node[k].store));
@@ -550,7 +556,7 @@ static snib_instant quorum_due(const struct snib__store *store)
     return due;
 }
 
-static int by_instant(const void *a, const void *b)
+static int store_by_instant(const void *a, const void *b)
 {
     int64_t x = ((const snib_instant *)a)->ns,
             y = ((const snib_instant *)b)->ns;
@@ -560,7 +566,7 @@ static int by_instant(const void *a, const void *b)
 /* A node that is well is being told of an end that a majority has confirmed, or
  * has yet to answer an acquire that the others have won: with its vote the grant
  * outlives the loss of one of theirs. */
-static bool is_behind(const struct snib__quorum *q, uint32_t failing)
+static bool store_is_behind(const struct snib__quorum *q, uint32_t failing)
 {
     for (uint32_t i = 0; q->tasks > 0 && i < BUCKETS; i++) {
         SNIB__LIST_EACH (l, &q->bucket[i]) {
@@ -579,10 +585,10 @@ static bool is_behind(const struct snib__quorum *q, uint32_t failing)
 
 /* Reachable while a majority is, and since the instant from which it was (or
  * was not). The text is one server's that is not. */
-static void quorum_state(const struct snib__store *store, snib_instant now,
-                         struct snib__store_state *ret)
+static void store_quorum_state(const struct snib__store *store,
+                               snib_instant now, struct snib__store_state *ret)
 {
-    const struct snib__quorum *q = of(store);
+    const struct snib__quorum *q = store_of(store);
     snib_instant good[NODES_MAX], bad[NODES_MAX];
     uint32_t goods = 0, bads = 0, failing = 0;
     struct snib__store_state one;
@@ -601,17 +607,17 @@ static void quorum_state(const struct snib__store *store, snib_instant now,
                      one.text);
         }
     }
-    ret->behind = is_behind(q, failing);
+    ret->behind = store_is_behind(q, failing);
     ret->nodes = q->count;
     ret->nodes_reachable = goods;
     ret->reachable = goods >= q->majority;
     uint32_t enough = q->count - q->majority; /* so many may be missing     */
     if (ret->reachable) {
-        qsort(good, goods, sizeof *good, by_instant);
+        qsort(good, goods, sizeof *good, store_by_instant);
         ret->since = good[q->majority - 1];
         ret->err = SNIB_ERR_OK;
     } else if (bads > enough) {
-        qsort(bad, bads, sizeof *bad, by_instant);
+        qsort(bad, bads, sizeof *bad, store_by_instant);
         ret->since = bad[enough];
     } else {
         ret->err = SNIB_ERR_OK;
@@ -630,10 +636,10 @@ const struct snib__store_ops snib__quorum_store_ops = {
     .size = sizeof(struct snib__store_ops),
     .scheme = "redlock",
     .caps = 0,
-    .open = quorum_open,
-    .start = quorum_start,
-    .input = quorum_input,
-    .due = quorum_due,
-    .state = quorum_state,
-    .free = quorum_free,
+    .open = store_quorum_open,
+    .start = store_quorum_start,
+    .input = store_quorum_input,
+    .due = store_quorum_due,
+    .state = store_quorum_state,
+    .free = store_quorum_free,
 };

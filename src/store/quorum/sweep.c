@@ -13,7 +13,8 @@
 #include "base/error.h"
 #include "store/quorum/quorum_i.h"
 
-static void send(struct snib__quorum *q, snib_instant now, struct task *task)
+static void sweep_send(struct snib__quorum *q, snib_instant now,
+                       struct task *task)
 {
     for (uint32_t k = 0; k < q->count; k++) {
         struct part *p = &task->part[k];
@@ -25,7 +26,8 @@ static void send(struct snib__quorum *q, snib_instant now, struct task *task)
 }
 
 /* All that can be told now. */
-static void results(struct snib__quorum *q, snib_instant now, struct task *task)
+static void sweep_results(struct snib__quorum *q, snib_instant now,
+                          struct task *task)
 {
     uint32_t ended = snib__parts_with(q, task, HAS_NOTHING);
     if (task->parent && ended >= q->majority) {
@@ -92,7 +94,7 @@ void snib__sweep_check(struct snib__quorum *q, snib_instant now,
     case SNIB__QUEUED:
         break;
     }
-    results(q, now, task);
+    sweep_results(q, now, task);
 }
 
 void snib__sweep_due(struct snib__quorum *q, snib_instant now,
@@ -110,16 +112,16 @@ void snib__sweep_due(struct snib__quorum *q, snib_instant now,
         return;
     }
     task->next = (snib_instant){0};
-    send(q, now, task);
-    results(q, now, task);
+    sweep_send(q, now, task);
+    sweep_results(q, now, task);
 }
 
 /* -- beginning ------------------------------------------------------------------ */
 
 /* The op that deals with this id: an ACQUIRE under way, or what follows a
  * grant or a renewal. */
-static struct task *next_of(struct snib__quorum *q, const uint64_t id[2],
-                            struct task * not )
+static struct task *sweep_next_of(struct snib__quorum *q, const uint64_t id[2],
+                                  struct task * not )
 {
     SNIB__LIST_EACH (l, &q->bucket[id[0] % BUCKETS]) {
         struct task *task = SNIB__CONTAINER(l, struct task, link);
@@ -134,8 +136,8 @@ static struct task *next_of(struct snib__quorum *q, const uint64_t id[2],
 
 /* Whatever it was about ends now; what it may have left at a node is noted in
  * the parts of `by`. */
-static void take_over(struct snib__quorum *q, struct task *by,
-                      struct task *task)
+static void sweep_take_over(struct snib__quorum *q, struct task *by,
+                            struct task *task)
 {
     bool acquire = task->round != 0 || task->stage == ST_PRIOR;
     for (uint32_t k = 0; k < q->count; k++) {
@@ -178,11 +180,11 @@ void snib__sweep_start(struct snib__quorum *q, snib_instant now,
         p->plain = rq->verb == SNIB__RELEASE;
         p->missed = rq->resent;
     }
-    while ((other = next_of(q, rq->id, task))) {
-        take_over(q, task, other);
+    while ((other = sweep_next_of(q, rq->id, task))) {
+        sweep_take_over(q, task, other);
     }
-    send(q, now, task);
-    results(q, now, task);
+    sweep_send(q, now, task);
+    sweep_results(q, now, task);
 }
 
 void snib__sweep_behind(struct snib__quorum *q, snib_instant now,
@@ -208,6 +210,6 @@ void snib__sweep_behind(struct snib__quorum *q, snib_instant now,
         task->part[k].plain = token != 0;
         task->part[k].token = token;
     }
-    send(q, now, task);
-    results(q, now, task);
+    sweep_send(q, now, task);
+    sweep_results(q, now, task);
 }

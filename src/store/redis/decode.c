@@ -29,8 +29,8 @@ void snib__server_time(struct snib__redis *s, snib_instant now, int64_t ms)
     }
 }
 
-static void strange(struct snib__redis *s, snib_instant now,
-                    struct snib__request *rq)
+static void decode_strange(struct snib__redis *s, snib_instant now,
+                           struct snib__request *rq)
 {
     s->misread = true;
     if (rq->misread < MISREAD_MAX) {
@@ -44,8 +44,8 @@ static void strange(struct snib__redis *s, snib_instant now,
  * text; what was sent before that comes again by SHA. The scripts that were
  * not asked for yet will be missing, too: a renewal should not pay another
  * round trip to find that out. */
-static void noscript(struct snib__redis *s, struct session *l,
-                     const struct flight *f)
+static void decode_noscript(struct snib__redis *s, struct session *l,
+                            const struct flight *f)
 {
     for (int i = 0; i < SUBS; i++) {
         for (int k = 0; k < SNIB__SCRIPTS; k++) {
@@ -61,7 +61,8 @@ static void noscript(struct snib__redis *s, struct session *l,
 
 /* What the server says of a key, with what to do: a pattern that finds the
  * keys of this lock. What a pattern or a shell would take otherwise is '?'. */
-static void remedy(const struct snib__request *rq, char *text, size_t size)
+static void decode_remedy(const struct snib__request *rq, char *text,
+                          size_t size)
 {
     char name[100];
     uint32_t n = rq->name ? rq->name->safe_size : 0;
@@ -79,22 +80,23 @@ static void remedy(const struct snib__request *rq, char *text, size_t size)
              (int)n, name);
 }
 
-static void error(struct snib__redis *s, snib_instant now, int i,
-                  const struct flight *f, const char *text, uint32_t size)
+static void decode_error(struct snib__redis *s, snib_instant now, int i,
+                         const struct flight *f, const char *text,
+                         uint32_t size)
 {
     struct session *l = &s->session[i];
     struct snib__request *rq = f->rq;
     error_kind kind = snib__redis_error_kind(text, size);
     char clean[248];
     snib__redis_error_words(clean, sizeof clean, text, size);
-    remedy(rq, clean, sizeof clean);
+    decode_remedy(rq, clean, sizeof clean);
     if (kind == E_RETRY || kind == E_DROP ||
         (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) { /* one name's */
         snib__state_bad(s, now, snib__redis_error_code(kind), clean);
     }
     switch (kind) {
     case E_NOSCRIPT:
-        noscript(s, l, f);
+        decode_noscript(s, l, f);
         if (snib__redis_inspects(rq)) {
             snib__inspect_end(s, rq);
         }
@@ -124,7 +126,8 @@ static void error(struct snib__redis *s, snib_instant now, int i,
                        clean);
 }
 
-static bool int_at(const struct snib__resp_cell *c, uint32_t i, int64_t *ret)
+static bool decode_int_at(const struct snib__resp_cell *c, uint32_t i,
+                          int64_t *ret)
 {
     const struct snib__resp_cell *e = snib__resp_at(c, i);
     if (!e || e->type != SNIB__RESP_INTEGER) {
@@ -135,14 +138,15 @@ static bool int_at(const struct snib__resp_cell *c, uint32_t i, int64_t *ret)
 }
 
 /* A semaphore's size: of no other would a caller be told. */
-static bool size_at(const struct snib__resp_cell *c, uint32_t i, int64_t *ret)
+static bool decode_size_at(const struct snib__resp_cell *c, uint32_t i,
+                           int64_t *ret)
 {
-    return int_at(c, i, ret) && *ret >= 0 && *ret <= SNIB_PERMITS_MAX;
+    return decode_int_at(c, i, ret) && *ret >= 0 && *ret <= SNIB_PERMITS_MAX;
 }
 
 /* Too late for it, or the server's clock was set: now we know. */
-static void too_late(struct snib__redis *s, snib_instant now,
-                     struct snib__request *rq)
+static void decode_too_late(struct snib__redis *s, snib_instant now,
+                            struct snib__request *rq)
 {
     snib__fail(rq->reterr, SNIB_ERR_STORE,
                "the server's clock jumps: the request came too late");
@@ -150,82 +154,87 @@ static void too_late(struct snib__redis *s, snib_instant now,
     snib__send_later(s, now, rq, POLL_FLOOR_MS);
 }
 
-static void params(struct snib__redis *s, snib_instant now,
-                   struct snib__request *rq, const struct snib__resp_cell *c)
+static void decode_params(struct snib__redis *s, snib_instant now,
+                          struct snib__request *rq,
+                          const struct snib__resp_cell *c)
 {
     int64_t code, clock, size, used, latch, waiting;
-    if (!int_at(c, 0, &code) || !int_at(c, 1, &clock)) {
-        strange(s, now, rq);
+    if (!decode_int_at(c, 0, &code) || !decode_int_at(c, 1, &clock)) {
+        decode_strange(s, now, rq);
         return;
     }
     snib__server_time(s, now, clock);
     if (code == 4) {
-        too_late(s, now, rq);
-    } else if (code == 6 && size_at(c, 2, &size)) {
+        decode_too_late(s, now, rq);
+    } else if (code == 6 && decode_size_at(c, 2, &size)) {
         snib__refuse_size(rq, size);
         snib__request_finish(s, rq, SNIB__NO);
     } else if (code == 9) {
         snib__refuse_no_size(rq);
         snib__request_finish(s, rq, SNIB__NO);
-    } else if ((code == 0 || code == 1) && int_at(c, 2, &size) &&
-               int_at(c, 3, &used) && int_at(c, 4, &latch) &&
-               int_at(c, 5, &waiting)) {
+    } else if ((code == 0 || code == 1) && decode_int_at(c, 2, &size) &&
+               decode_int_at(c, 3, &used) && decode_int_at(c, 4, &latch) &&
+               decode_int_at(c, 5, &waiting)) {
         snib__rec_params(rq->result, code == 1, size, used, latch, waiting);
         snib__request_finish(s, rq, SNIB__DONE);
     } else {
-        strange(s, now, rq);
+        decode_strange(s, now, rq);
     }
 }
 
-static snib_duration holders_left(int64_t ms)
+static snib_duration decode_holders_left(int64_t ms)
 {
     return snib__ms(ms < 0 ? 0 : ms > LEFT_TOP_MS ? LEFT_TOP_MS : ms);
 }
 
 /* A lease is never longer than it was asked for, whatever the server says:
  * the holder would believe in it after the server has let the next one in. */
-static snib_duration lease_given(const struct snib__request *rq, int64_t ms)
+static snib_duration decode_lease_given(const struct snib__request *rq,
+                                        int64_t ms)
 {
     int64_t most = snib__to_ms(rq->lease);
     return snib__ms(ms < most ? ms : most);
 }
 
-static void acquire(struct snib__redis *s, snib_instant now,
-                    const struct flight *f, const struct snib__resp_cell *c)
+static void decode_acquire(struct snib__redis *s, snib_instant now,
+                           const struct flight *f,
+                           const struct snib__resp_cell *c)
 {
     struct snib__request *rq = f->rq;
     int64_t code, clock, a, b, d;
-    if (!int_at(c, 0, &code) || !int_at(c, 1, &clock)) {
-        strange(s, now, rq);
+    if (!decode_int_at(c, 0, &code) || !decode_int_at(c, 1, &clock)) {
+        decode_strange(s, now, rq);
         return;
     }
     snib__server_time(s, now, clock);
     switch (code) {
     case 1: /* granted */
-        if (!int_at(c, 2, &a) || !int_at(c, 3, &b) || !int_at(c, 4, &d) ||
-            a <= 0 || a >= TOKEN_TOP || b < 0 || b > 1024 || d < 1) {
+        if (!decode_int_at(c, 2, &a) || !decode_int_at(c, 3, &b) ||
+            !decode_int_at(c, 4, &d) || a <= 0 || a >= TOKEN_TOP || b < 0 ||
+            b > 1024 || d < 1) {
             break;
         }
         rq->token = a;
         rq->reserve = (uint32_t)b;
         rq->far = a / 1024 - FAR_MS > clock; /* no sum to overflow */
-        if (int_at(c, 5, &code) && code > 0 && code <= UINT32_MAX) {
+        if (decode_int_at(c, 5, &code) && code > 0 && code <= UINT32_MAX) {
             rq->permits = (uint32_t)code;
         }
-        if (int_at(c, 6, &code) && code >= 0 && code <= UINT32_MAX) {
+        if (decode_int_at(c, 6, &code) && code >= 0 && code <= UINT32_MAX) {
             rq->slot = (uint32_t)code;
         }
         rq->valid_from = f->sent;
-        rq->left = lease_given(rq, d);
+        rq->left = decode_lease_given(rq, d);
         rq->err = SNIB_ERR_OK;
         snib__request_finish(s, rq, SNIB__DONE);
         return;
     case 2: /* queued, which is no end of a request that did not ask for it */
-        if (!rq->may_queue || !int_at(c, 2, &a) || !int_at(c, 3, &b) || a < 1) {
+        if (!rq->may_queue || !decode_int_at(c, 2, &a) ||
+            !decode_int_at(c, 3, &b) || a < 1) {
             break;
         }
         rq->position = a > UINT32_MAX ? UINT32_MAX : (uint32_t)a;
-        rq->left = holders_left(b);
+        rq->left = decode_holders_left(b);
         if (rq->spin || s->spin) {
             rq->resent = true; /* whoever gives up cancels its place */
             snib__queue_spin(s, now, rq);
@@ -234,10 +243,10 @@ static void acquire(struct snib__redis *s, snib_instant now,
         snib__queue_told(s, now, rq, true);
         return;
     case 3: /* held */
-        if (!int_at(c, 2, &b)) {
+        if (!decode_int_at(c, 2, &b)) {
             break;
         }
-        rq->left = holders_left(b);
+        rq->left = decode_holders_left(b);
         if (rq->may_queue && (rq->spin || s->spin)) {
             snib__queue_spin(s, now, rq);
         } else if (rq->may_queue) {
@@ -248,13 +257,13 @@ static void acquire(struct snib__redis *s, snib_instant now,
         }
         return;
     case 4:
-        too_late(s, now, rq);
+        decode_too_late(s, now, rq);
         return;
     case 5:
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
         return;
     case 6: /* more permits than there are */
-        if (!size_at(c, 2, &a)) {
+        if (!decode_size_at(c, 2, &a)) {
             break;
         }
         snib__refuse_too_many(rq, a);
@@ -278,36 +287,36 @@ static void acquire(struct snib__redis *s, snib_instant now,
     default:
         break;
     }
-    strange(s, now, rq);
+    decode_strange(s, now, rq);
 }
 
 /* The k-th of a batch: its reply is one of several, or an error for all. */
-static void acquired(struct snib__redis *s, snib_instant now, int i,
-                     const struct flight *f, const struct snib__resp_cell *c,
-                     uint32_t k)
+static void decode_acquired(struct snib__redis *s, snib_instant now, int i,
+                            const struct flight *f,
+                            const struct snib__resp_cell *c, uint32_t k)
 {
     const struct snib__resp_cell *why;
     int64_t code;
     if (f->script == SNIB__SCRIPT_SEVERAL + 1) {
         c = snib__resp_at(c, k);
         if (!c) {
-            strange(s, now, f->rq);
+            decode_strange(s, now, f->rq);
             return;
         }
         why = snib__resp_at(c, 2);
-        if (int_at(c, 0, &code) && code == 0 && why &&
+        if (decode_int_at(c, 0, &code) && code == 0 && why &&
             why->type == SNIB__RESP_STRING) {
-            error(s, now, i, f, why->text, why->size);
+            decode_error(s, now, i, f, why->text, why->size);
             return;
         }
     }
-    acquire(s, now, f, c);
+    decode_acquire(s, now, f, c);
 }
 
 /* "REVOKED " and what the mark says of who did it, and why. False: it is
  * another text. */
-static bool revoked(struct snib__redis *s, struct snib__request *rq,
-                    const struct snib__resp_cell *c)
+static bool decode_revoked(struct snib__redis *s, struct snib__request *rq,
+                           const struct snib__resp_cell *c)
 {
     static const char word[] = "REVOKED ";
     size_t n = sizeof word - 1;
@@ -321,27 +330,27 @@ static bool revoked(struct snib__redis *s, struct snib__request *rq,
     return true;
 }
 
-static void renew(struct snib__redis *s, snib_instant now, int i,
-                  const struct flight *f, const struct snib__resp_cell *c,
-                  uint32_t k)
+static void decode_renew(struct snib__redis *s, snib_instant now, int i,
+                         const struct flight *f,
+                         const struct snib__resp_cell *c, uint32_t k)
 {
     struct snib__request *rq = f->rq;
     const struct snib__resp_cell *e = snib__resp_at(c, 1 + k);
     int64_t clock;
-    if (k == 0 && int_at(c, 0, &clock)) {
+    if (k == 0 && decode_int_at(c, 0, &clock)) {
         snib__server_time(s, now, clock);
     }
-    if (e && e->type == SNIB__RESP_STRING && revoked(s, rq, e)) {
+    if (e && e->type == SNIB__RESP_STRING && decode_revoked(s, rq, e)) {
         return;
     }
     if (e && e->type == SNIB__RESP_STRING) {
         const char *text = e->text;
         uint32_t skip = e->size && *text == '-' ? 1 : 0;
-        error(s, now, i, f, text + skip, e->size - skip);
+        decode_error(s, now, i, f, text + skip, e->size - skip);
         return;
     }
     if (!e || e->type != SNIB__RESP_INTEGER) {
-        strange(s, now, rq);
+        decode_strange(s, now, rq);
         return;
     }
     int64_t code = e->integer;
@@ -364,7 +373,7 @@ static void renew(struct snib__redis *s, snib_instant now, int i,
                            "the lock's key holds something that is not ours");
         break;
     default:
-        strange(s, now, rq);
+        decode_strange(s, now, rq);
         break;
     }
 }
@@ -391,7 +400,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         if (c->type == SNIB__RESP_ERROR && f->verb != SNIB__DOCTOR) {
             rq->conn = (uint8_t)(rq->conn & ~M_FLIGHT);
             snib__session_forget(s, rq);
-            error(s, now, i, f, c->text, c->size);
+            decode_error(s, now, i, f, c->text, c->size);
         } else {
             snib__inspect_reply(s, now, i, rq, c);
         }
@@ -399,50 +408,50 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
     }
     rq->conn = (uint8_t)(rq->conn & ~M_FLIGHT);
     if (c->type == SNIB__RESP_ERROR) {
-        error(s, now, i, f, c->text, c->size);
+        decode_error(s, now, i, f, c->text, c->size);
         return;
     }
     switch (rq->verb) {
     case SNIB__ACQUIRE:
-        acquired(s, now, i, f, c, k);
+        decode_acquired(s, now, i, f, c, k);
         break;
     case SNIB__RENEW:
-        renew(s, now, i, f, c, k);
+        decode_renew(s, now, i, f, c, k);
         break;
     case SNIB__RELEASE:
-        if (!int_at(c, 0, &code)) {
-            strange(s, now, rq);
+        if (!decode_int_at(c, 0, &code)) {
+            decode_strange(s, now, rq);
         } else if (code == 1) {
             snib__request_finish(s, rq, SNIB__DONE);
         } else if (code != 2 || !snib__resp_at(c, 1) ||
                    snib__resp_at(c, 1)->type != SNIB__RESP_STRING ||
-                   !revoked(s, rq, snib__resp_at(c, 1))) {
+                   !decode_revoked(s, rq, snib__resp_at(c, 1))) {
             rq->revoked = code == 2;
             rq->err = SNIB_ERR_LOST;
             snib__request_finish(s, rq, SNIB__NO);
         }
         break;
     case SNIB__CANCEL:
-        if (int_at(c, 0, &code)) {
-            bool had = code == 2 && int_at(c, 1, &token) && token > 0 &&
+        if (decode_int_at(c, 0, &code)) {
+            bool had = code == 2 && decode_int_at(c, 1, &token) && token > 0 &&
                        token < TOKEN_TOP;
             rq->granted = had ? token : 0;
             snib__request_finish(s, rq, SNIB__DONE);
         } else {
-            strange(s, now, rq);
+            decode_strange(s, now, rq);
         }
         break;
     case SNIB__FORCE:
-        if (int_at(c, 0, &code)) {
+        if (decode_int_at(c, 0, &code)) {
             snib__rec_row(rq->result, SNIB__ROW_COUNT);
             snib__rec_i64(rq->result, SNIB__F_COUNT, code);
             snib__request_finish(s, rq, SNIB__DONE);
         } else {
-            strange(s, now, rq);
+            decode_strange(s, now, rq);
         }
         break;
     case SNIB__PARAMS:
-        params(s, now, rq, c);
+        decode_params(s, now, rq, c);
         break;
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:

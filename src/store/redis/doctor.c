@@ -26,8 +26,8 @@ enum step {
     ASK_SUBS /* no command: the subscription's state */
 };
 
-static void row(struct snib__buf *out, snib_level level, const char *check,
-                const char *text, const char *remedy)
+static void doctor_row(struct snib__buf *out, snib_level level,
+                       const char *check, const char *text, const char *remedy)
 {
     snib__rec_row(out, SNIB__ROW_FINDING);
     snib__rec_i64(out, SNIB__F_LEVEL, level);
@@ -36,17 +36,18 @@ static void row(struct snib__buf *out, snib_level level, const char *check,
     snib__rec_text(out, SNIB__F_REMEDY, remedy);
 }
 
-static void tell(struct inspection *k, snib_level level, const char *check,
-                 const char *text, const char *remedy)
+static void doctor_tell(struct inspection *k, snib_level level,
+                        const char *check, const char *text, const char *remedy)
 {
-    row(k->rq->result, level, check, text, remedy);
+    doctor_row(k->rq->result, level, check, text, remedy);
 }
 
 void snib__doctor_failed(struct snib__request *rq, snib_err err,
                          const char *text)
 {
     bool denied = err == SNIB_ERR_DENIED;
-    row(rq->result, SNIB_LEVEL_FAIL, denied ? "permissions" : "reachable",
+    doctor_row(
+        rq->result, SNIB_LEVEL_FAIL, denied ? "permissions" : "reachable",
         text && *text ? text : snib_err_text(err),
         denied ? "check user and password, and give the user the rights "
                  "listed in docs/REDIS.md"
@@ -54,8 +55,8 @@ void snib__doctor_failed(struct snib__request *rq, snib_err err,
                  "connect");
 }
 
-static void command(struct snib__redis *s, snib_instant now, int i,
-                    struct inspection *k, const char *const words[])
+static void doctor_command(struct snib__redis *s, snib_instant now, int i,
+                           struct inspection *k, const char *const words[])
 {
     struct snib__buf *out = &s->out->conn[i].out;
     uint32_t n = 0;
@@ -74,21 +75,23 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
 {
     struct snib__buf *out = &s->out->conn[i].out;
     k->begun = now;
-    command(s, now, i, k, (const char *const[]){"PING", NULL});
-    command(s, now, i, k, (const char *const[]){"TIME", NULL});
-    command(s, now, i, k, (const char *const[]){"INFO", NULL});
-    command(s, now, i, k,
-            (const char *const[]){"CONFIG", "GET", "maxmemory-policy", NULL});
-    command(s, now, i, k,
-            (const char *const[]){"CONFIG", "GET", "appendonly", NULL});
-    command(s, now, i, k,
-            (const char *const[]){"CONFIG", "GET", "appendfsync", NULL});
-    command(s, now, i, k, (const char *const[]){"CONFIG", "GET", "save", NULL});
+    doctor_command(s, now, i, k, (const char *const[]){"PING", NULL});
+    doctor_command(s, now, i, k, (const char *const[]){"TIME", NULL});
+    doctor_command(s, now, i, k, (const char *const[]){"INFO", NULL});
+    doctor_command(
+        s, now, i, k,
+        (const char *const[]){"CONFIG", "GET", "maxmemory-policy", NULL});
+    doctor_command(s, now, i, k,
+                   (const char *const[]){"CONFIG", "GET", "appendonly", NULL});
+    doctor_command(s, now, i, k,
+                   (const char *const[]){"CONFIG", "GET", "appendfsync", NULL});
+    doctor_command(s, now, i, k,
+                   (const char *const[]){"CONFIG", "GET", "save", NULL});
     snib__encode_probe(s, out);
     snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_PROBE);
     snib__encode_script(out, SNIB__SCRIPT_EARS, true, 0, 0);
     snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_EARS);
-    command(s, now, i, k, (const char *const[]){"TIME", NULL});
+    doctor_command(s, now, i, k, (const char *const[]){"TIME", NULL});
     k->waits_subs = true;
     snib__session_want(s, now, SUBS);
     return true;
@@ -97,8 +100,8 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
 /* -- answers ------------------------------------------------------------------- */
 
 /* Value of "key:" in INFO, cut at the line's end; "" when it is not there. */
-static const char *info(const struct snib__resp_cell *c, const char *key,
-                        char *ret, size_t size)
+static const char *doctor_info(const struct snib__resp_cell *c, const char *key,
+                               char *ret, size_t size)
 {
     size_t n = strlen(key);
     const char *p = c->text, *end = p + c->size;
@@ -117,8 +120,9 @@ static const char *info(const struct snib__resp_cell *c, const char *key,
     return ret;
 }
 
-static bool refused(struct inspection *k, const struct snib__resp_cell *c,
-                    const char *check, const char *what)
+static bool doctor_refused(struct inspection *k,
+                           const struct snib__resp_cell *c, const char *check,
+                           const char *what)
 {
     char text[300], clean[160];
     if (c->type != SNIB__RESP_ERROR) {
@@ -126,14 +130,15 @@ static bool refused(struct inspection *k, const struct snib__resp_cell *c,
     }
     snib__redis_error_words(clean, sizeof clean, c->text, c->size);
     snprintf(text, sizeof text, "could not look at %s: %s", what, clean);
-    tell(k, SNIB_LEVEL_WARN, check, text,
-         "give the user +info and +config|get for this check, or ask the "
-         "server's operator");
+    doctor_tell(
+        k, SNIB_LEVEL_WARN, check, text,
+        "give the user +info and +config|get for this check, or ask the "
+        "server's operator");
     return true;
 }
 
-static void ping(struct inspection *k, snib_instant now,
-                 const struct snib__resp_cell *c)
+static void doctor_ping(struct inspection *k, snib_instant now,
+                        const struct snib__resp_cell *c)
 {
     char text[200];
     double ms = (double)snib__between(k->begun, now).ns / 1e6;
@@ -141,56 +146,60 @@ static void ping(struct inspection *k, snib_instant now,
         snib__redis_error_kind(c->text, c->size) != E_DENIED) {
         k->refuses = true;
         snib__redis_error_words(text, sizeof text, c->text, c->size);
-        tell(k, SNIB_LEVEL_FAIL, "answer", text,
-             "the server answers but refuses to work; see its log");
+        doctor_tell(k, SNIB_LEVEL_FAIL, "answer", text,
+                    "the server answers but refuses to work; see its log");
         return;
     }
     snprintf(text, sizeof text, "a round trip takes %.2f ms", ms);
-    tell(k, ms > 50 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "latency", text,
-         ms > 50 ? "leases must be many times longer than a round trip; use a "
-                   "nearer server"
-                 : "");
+    doctor_tell(
+        k, ms > 50 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "latency", text,
+        ms > 50 ? "leases must be many times longer than a round trip; use a "
+                  "nearer server"
+                : "");
 }
 
-static void role(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_role(struct inspection *k, const struct snib__resp_cell *c)
 {
     char v[80], n[40], text[200];
-    info(c, "role", v, sizeof v);
+    doctor_info(c, "role", v, sizeof v);
     if (strcmp(v, "master") != 0) {
         snprintf(text, sizeof text, "this server is a %s", *v ? v : "?");
-        tell(k, SNIB_LEVEL_FAIL, "role", text,
-             "connect to the primary: a replica takes no locks");
+        doctor_tell(k, SNIB_LEVEL_FAIL, "role", text,
+                    "connect to the primary: a replica takes no locks");
         return;
     }
-    long replicas = strtol(info(c, "connected_slaves", n, sizeof n), NULL, 10);
+    long replicas =
+        strtol(doctor_info(c, "connected_slaves", n, sizeof n), NULL, 10);
     if (replicas > 0) {
         snprintf(text, sizeof text,
                  "a primary with %ld replica(s): a failover can lose the "
                  "newest grants",
                  replicas);
-        tell(k, SNIB_LEVEL_WARN, "replicas", text,
-             "pass the fencing token to what the lock protects "
-             "(docs/FENCING.md); min-replicas-to-write narrows the window");
+        doctor_tell(
+            k, SNIB_LEVEL_WARN, "replicas", text,
+            "pass the fencing token to what the lock protects "
+            "(docs/FENCING.md); min-replicas-to-write narrows the window");
     } else {
-        tell(k, SNIB_LEVEL_OK, "role", "a primary without replicas", "");
+        doctor_tell(k, SNIB_LEVEL_OK, "role", "a primary without replicas", "");
     }
-    if (!strcmp(info(c, "cluster_enabled", v, sizeof v), "1")) {
-        tell(k, SNIB_LEVEL_FAIL, "cluster", "the server is part of a cluster",
-             "redis:// is for one server; locks whose slot is elsewhere are "
-             "refused");
+    if (!strcmp(doctor_info(c, "cluster_enabled", v, sizeof v), "1")) {
+        doctor_tell(
+            k, SNIB_LEVEL_FAIL, "cluster", "the server is part of a cluster",
+            "redis:// is for one server; locks whose slot is elsewhere are "
+            "refused");
     }
 }
 
 /* A server that takes no writes says so only where one fails: the probe may
  * write, since it begins by removing something. */
-static void memory(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_memory(struct inspection *k, const struct snib__resp_cell *c)
 {
     char n[40], text[200], policy[40];
-    double most = strtod(info(c, "maxmemory", n, sizeof n), NULL);
+    double most = strtod(doctor_info(c, "maxmemory", n, sizeof n), NULL);
     double used =
-        strtod(info(c, "used_memory", n, sizeof n), NULL) -
-        strtod(info(c, "mem_not_counted_for_evict", n, sizeof n), NULL);
-    info(c, "maxmemory_policy", policy, sizeof policy);
+        strtod(doctor_info(c, "used_memory", n, sizeof n), NULL) -
+        strtod(doctor_info(c, "mem_not_counted_for_evict", n, sizeof n), NULL);
+    doctor_info(c, "maxmemory_policy", policy, sizeof policy);
     if (most <= 0) {
         return; /* no limit, or not told */
     }
@@ -199,80 +208,86 @@ static void memory(struct inspection *k, const struct snib__resp_cell *c)
     snprintf(text, sizeof text, "%.1f of maxmemory %.1f MB in use%s",
              used / 1e6, most / 1e6,
              full && !evicts ? ": the server takes no new locks" : "");
-    tell(k,
-         full && !evicts ? SNIB_LEVEL_FAIL
-         : near          ? SNIB_LEVEL_WARN
-                         : SNIB_LEVEL_OK,
-         "memory", text,
-         full && !evicts ? "raise maxmemory or remove other data; locks that "
-                           "are held can be renewed and released meanwhile"
-         : near ? "at maxmemory the server takes no new locks (or evicts "
-                  "them): raise it"
-                : "");
+    doctor_tell(
+        k,
+        full && !evicts ? SNIB_LEVEL_FAIL
+        : near          ? SNIB_LEVEL_WARN
+                        : SNIB_LEVEL_OK,
+        "memory", text,
+        full && !evicts ? "raise maxmemory or remove other data; locks that "
+                          "are held can be renewed and released meanwhile"
+        : near ? "at maxmemory the server takes no new locks (or evicts "
+                 "them): raise it"
+               : "");
 }
 
 /* What a full disk does. By default such a server takes no writes. */
-static void disk(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_disk(struct inspection *k, const struct snib__resp_cell *c)
 {
     char v[80];
-    if (!strcmp(info(c, "rdb_last_bgsave_status", v, sizeof v), "err")) {
-        tell(k, SNIB_LEVEL_FAIL, "disk", "the last dump failed",
-             "see the server's log: disk full? Unless "
-             "stop-writes-on-bgsave-error is no, it takes no locks until a "
-             "dump succeeds (BGSAVE)");
+    if (!strcmp(doctor_info(c, "rdb_last_bgsave_status", v, sizeof v), "err")) {
+        doctor_tell(
+            k, SNIB_LEVEL_FAIL, "disk", "the last dump failed",
+            "see the server's log: disk full? Unless "
+            "stop-writes-on-bgsave-error is no, it takes no locks until a "
+            "dump succeeds (BGSAVE)");
     }
-    if (!strcmp(info(c, "aof_last_write_status", v, sizeof v), "err")) {
-        tell(k, SNIB_LEVEL_FAIL, "disk",
-             "the last write to the append-only file failed",
-             "see the server's log: disk full? It takes no locks until such a "
-             "write succeeds");
+    if (!strcmp(doctor_info(c, "aof_last_write_status", v, sizeof v), "err")) {
+        doctor_tell(
+            k, SNIB_LEVEL_FAIL, "disk",
+            "the last write to the append-only file failed",
+            "see the server's log: disk full? It takes no locks until such a "
+            "write succeeds");
     }
 }
 
-static void about_server(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_about_server(struct inspection *k,
+                                const struct snib__resp_cell *c)
 {
     char v[80], text[200];
-    if (refused(k, c, "server", "INFO") || c->type != SNIB__RESP_STRING) {
+    if (doctor_refused(k, c, "server", "INFO") ||
+        c->type != SNIB__RESP_STRING) {
         return;
     }
-    info(c, "redis_version", v, sizeof v);
+    doctor_info(c, "redis_version", v, sizeof v);
     long major = strtol(v, NULL, 10);
     snprintf(text, sizeof text, "version %s", v);
-    tell(k, major >= 6 ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "version", text,
-         major >= 6 ? "" : "tested from 6.2 on; please upgrade");
-    role(k, c);
-    if (!strcmp(info(c, "loading", v, sizeof v), "1")) {
-        tell(k, SNIB_LEVEL_FAIL, "loading", "the server is reading its dump",
-             "wait");
+    doctor_tell(k, major >= 6 ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "version",
+                text, major >= 6 ? "" : "tested from 6.2 on; please upgrade");
+    doctor_role(k, c);
+    if (!strcmp(doctor_info(c, "loading", v, sizeof v), "1")) {
+        doctor_tell(k, SNIB_LEVEL_FAIL, "loading",
+                    "the server is reading its dump", "wait");
     }
-    memory(k, c);
-    disk(k, c);
+    doctor_memory(k, c);
+    doctor_disk(k, c);
 }
 
-static void policy(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_policy(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *v = snib__resp_at(c, 1);
     char text[120], clean[41];
-    if (refused(k, c, "eviction", "maxmemory-policy") || !v ||
+    if (doctor_refused(k, c, "eviction", "maxmemory-policy") || !v ||
         v->type != SNIB__RESP_STRING) {
         return;
     }
     snib__redis_error_text(clean, sizeof clean, v->text, v->size);
     snprintf(text, sizeof text, "maxmemory-policy is %s", clean);
     if (snib__resp_is(v, "noeviction")) {
-        tell(k, SNIB_LEVEL_OK, "eviction", text, "");
+        doctor_tell(k, SNIB_LEVEL_OK, "eviction", text, "");
     } else {
-        tell(k, SNIB_LEVEL_FAIL, "eviction", text,
-             "set maxmemory-policy noeviction: all our keys have a TTL, so "
-             "held locks may be evicted");
+        doctor_tell(
+            k, SNIB_LEVEL_FAIL, "eviction", text,
+            "set maxmemory-policy noeviction: all our keys have a TTL, so "
+            "held locks may be evicted");
     }
 }
 
-static void aof(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_aof(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *v = snib__resp_at(c, 1);
     k->cursor = -1;
-    if (refused(k, c, "persistence", "appendonly") || !v) {
+    if (doctor_refused(k, c, "persistence", "appendonly") || !v) {
         return;
     }
     k->cursor = snib__resp_is(v, "yes");
@@ -280,12 +295,13 @@ static void aof(struct inspection *k, const struct snib__resp_cell *c)
 
 /* When what was acknowledged is on the disk (docs/REDIS.md, "What is promised
  * where"). */
-static void fsync_policy(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_fsync_policy(struct inspection *k,
+                                const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *v = snib__resp_at(c, 1);
     char text[160], clean[41];
-    if (k->cursor != 1 || refused(k, c, "persistence", "appendfsync") || !v ||
-        v->type != SNIB__RESP_STRING) {
+    if (k->cursor != 1 || doctor_refused(k, c, "persistence", "appendfsync") ||
+        !v || v->type != SNIB__RESP_STRING) {
         return;
     }
     bool always = snib__resp_is(v, "always");
@@ -295,19 +311,20 @@ static void fsync_policy(struct inspection *k, const struct snib__resp_cell *c)
              : snib__resp_is(v, "everysec")
                  ? ": a crash may forget the grants of the last second"
                  : ": a crash may forget the grants of half a minute");
-    tell(k, always ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "persistence", text,
-         always ? ""
-                : "set appendfsync always, or rely on fencing tokens "
-                  "(docs/FENCING.md)");
+    doctor_tell(k, always ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "persistence",
+                text,
+                always ? ""
+                       : "set appendfsync always, or rely on fencing tokens "
+                         "(docs/FENCING.md)");
 }
 
-static void save(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_save(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *v = snib__resp_at(c, 1);
     if (k->cursor == 0) {
         bool dumps = c->type == SNIB__RESP_ARRAY && v &&
                      v->type == SNIB__RESP_STRING && v->size;
-        tell(
+        doctor_tell(
             k, SNIB_LEVEL_WARN, "persistence",
             dumps ? "dumps only: a restart forgets the newest grants"
                   : "nothing is saved: a restart forgets all grants",
@@ -317,12 +334,12 @@ static void save(struct inspection *k, const struct snib__resp_cell *c)
 }
 
 /* One that no right would help against: the server refuses to work. */
-static bool no_right(const struct snib__resp_cell *c)
+static bool doctor_no_right(const struct snib__resp_cell *c)
 {
     return snib__redis_error_kind(c->text, c->size) != E_DENIED;
 }
 
-static void probe(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_probe(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *wrong = snib__resp_at(c, 0);
     char text[400], clean[200], what[41];
@@ -330,10 +347,11 @@ static void probe(struct inspection *k, const struct snib__resp_cell *c)
     if (c->type == SNIB__RESP_ERROR) {
         snib__redis_error_words(clean, sizeof clean, c->text, c->size);
         bool keys = strstr(clean, "keys") != NULL;
-        tell(k, keys ? SNIB_LEVEL_WARN : SNIB_LEVEL_FAIL, "permissions", clean,
-             keys ? "the user may use some keys only, so its other rights "
-                    "could not be tried; see docs/REDIS.md"
-                  : "give the user the rights listed in docs/REDIS.md");
+        doctor_tell(
+            k, keys ? SNIB_LEVEL_WARN : SNIB_LEVEL_FAIL, "permissions", clean,
+            keys ? "the user may use some keys only, so its other rights "
+                   "could not be tried; see docs/REDIS.md"
+                 : "give the user the rights listed in docs/REDIS.md");
         return;
     }
     if (!wrong || wrong->type != SNIB__RESP_ARRAY) {
@@ -342,31 +360,32 @@ static void probe(struct inspection *k, const struct snib__resp_cell *c)
     const struct snib__resp_cell *e = wrong + 1;
     for (uint32_t i = 0; i + 1 < wrong->size; i += 2, e += 2) {
         if (e[0].type == SNIB__RESP_STRING && e[1].type == SNIB__RESP_STRING) {
-            if (no_right(&e[1]) && k->refuses) {
+            if (doctor_no_right(&e[1]) && k->refuses) {
                 continue; /* PING has said so */
             }
             snib__redis_error_words(clean, sizeof clean, e[1].text, e[1].size);
             snib__redis_error_text(what, sizeof what, e[0].text, e[0].size);
             snprintf(text, sizeof text, "%s in a script: %s", what, clean);
-            tell(k, SNIB_LEVEL_FAIL, "permissions", text,
-                 "give the user the rights listed in docs/REDIS.md");
+            doctor_tell(k, SNIB_LEVEL_FAIL, "permissions", text,
+                        "give the user the rights listed in docs/REDIS.md");
         }
     }
     if (!wrong->size) {
-        tell(k, SNIB_LEVEL_OK, "permissions", "scripts may run all they need",
-             "");
+        doctor_tell(k, SNIB_LEVEL_OK, "permissions",
+                    "scripts may run all they need", "");
     }
     if (snib__resp_number(snib__resp_at(c, 1), &heard) && heard > 1) {
-        tell(k, SNIB_LEVEL_FAIL, "client id",
-             "somebody else listens to this client's channel",
-             "two processes have one client id (a cloned machine?): restart "
-             "one of them");
+        doctor_tell(
+            k, SNIB_LEVEL_FAIL, "client id",
+            "somebody else listens to this client's channel",
+            "two processes have one client id (a cloned machine?): restart "
+            "one of them");
     }
 }
 
 /* c: the reply of ears.lua. (A line of a client that the server has not given
  * up yet may listen, too, for a while.) */
-static void ears(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_ears(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *one = snib__resp_at(c, 2);
     int64_t all, more;
@@ -375,8 +394,8 @@ static void ears(struct inspection *k, const struct snib__resp_cell *c)
         snib__redis_error_words(clean, sizeof clean, c->text, c->size);
         snprintf(text, sizeof text,
                  "could not look at who listens to whose channel: %s", clean);
-        tell(k, SNIB_LEVEL_WARN, "listeners", text,
-             "give the user +pubsub|channels for this check");
+        doctor_tell(k, SNIB_LEVEL_WARN, "listeners", text,
+                    "give the user +pubsub|channels for this check");
         return;
     }
     if (!snib__resp_number(snib__resp_at(c, 0), &all) ||
@@ -391,17 +410,18 @@ static void ears(struct inspection *k, const struct snib__resp_cell *c)
                  "listener, %s for instance: that client is given no lock by "
                  "message, and another hears of it",
                  more, all, clean);
-        tell(k, SNIB_LEVEL_WARN, "listeners", text,
-             "find who else listens (CLIENT LIST TYPE pubsub): who may use "
-             "&snib:* may listen to every client whose id it can read at a "
-             "lock (docs/REDIS.md, \"Least privilege\")");
+        doctor_tell(
+            k, SNIB_LEVEL_WARN, "listeners", text,
+            "find who else listens (CLIENT LIST TYPE pubsub): who may use "
+            "&snib:* may listen to every client whose id it can read at a "
+            "lock (docs/REDIS.md, \"Least privilege\")");
         return;
     }
-    tell(k, SNIB_LEVEL_OK, "listeners",
-         "nobody but itself listens to a client's channel", "");
+    doctor_tell(k, SNIB_LEVEL_OK, "listeners",
+                "nobody but itself listens to a client's channel", "");
 }
 
-static bool clock_ms(const struct snib__resp_cell *c, int64_t *ret)
+static bool doctor_clock_ms(const struct snib__resp_cell *c, int64_t *ret)
 {
     int64_t seconds, micros;
     if (!snib__resp_number(snib__resp_at(c, 0), &seconds) ||
@@ -415,8 +435,8 @@ static bool clock_ms(const struct snib__resp_cell *c, int64_t *ret)
 
 /* Leases do not care for the difference (all time is the server's), people who
  * read "since" do, and tokens after a failover to such a server. */
-static void skew_check(struct inspection *k, int64_t there_ms, int64_t here_ms,
-                       int64_t trip_ms)
+static void doctor_skew_check(struct inspection *k, int64_t there_ms,
+                              int64_t here_ms, int64_t trip_ms)
 {
     enum { FINE_MS = 1000 };
     int64_t skew = there_ms - here_ms;
@@ -425,22 +445,23 @@ static void skew_check(struct inspection *k, int64_t there_ms, int64_t here_ms,
     snprintf(text, sizeof text,
              "the server's clock is %" PRId64 " ms %s this host's",
              skew < 0 ? -skew : skew, skew < 0 ? "behind" : "ahead of");
-    tell(k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "clock-skew", text,
-         fine ? ""
-              : "run NTP on both: fencing tokens follow the server's "
-                "clock");
+    doctor_tell(k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "clock-skew", text,
+                fine ? ""
+                     : "run NTP on both: fencing tokens follow the server's "
+                       "clock");
 }
 
 /* Between the two readings at most as much may have passed at the server as
  * here between asking the first time and hearing the second. */
-static void clock_check(const struct snib__redis *s, struct inspection *k,
-                        snib_instant now, const struct snib__resp_cell *c)
+static void doctor_clock_check(const struct snib__redis *s,
+                               struct inspection *k, snib_instant now,
+                               const struct snib__resp_cell *c)
 {
     int64_t ms;
     char text[200];
-    if (!k->time_ms || !clock_ms(c, &ms)) {
-        tell(k, SNIB_LEVEL_WARN, "clock", "the server's clock was not read",
-             "give the user +time");
+    if (!k->time_ms || !doctor_clock_ms(c, &ms)) {
+        doctor_tell(k, SNIB_LEVEL_WARN, "clock",
+                    "the server's clock was not read", "give the user +time");
         return;
     }
     int64_t there = ms - k->time_ms;
@@ -450,28 +471,31 @@ static void clock_check(const struct snib__redis *s, struct inspection *k,
              "server time is %" PRId64 ".%03" PRId64 " s since 1970, its "
              "clock runs %s",
              ms / 1000, ms % 1000, fine ? "evenly" : "unevenly");
-    tell(k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_FAIL, "clock", text,
-         fine ? "" : "let NTP slew the clock, never step it: leases end by it");
+    doctor_tell(
+        k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_FAIL, "clock", text,
+        fine ? "" : "let NTP slew the clock, never step it: leases end by it");
     if (s->wall_offset_ns) {
-        skew_check(k, ms, (now.ns + s->wall_offset_ns) / 1000000, here);
+        doctor_skew_check(k, ms, (now.ns + s->wall_offset_ns) / 1000000, here);
     }
 }
 
-static void subscription(struct snib__redis *s, struct inspection *k)
+static void doctor_subscription(struct snib__redis *s, struct inspection *k)
 {
     const struct session *l = &s->session[SUBS];
     char text[300];
     if (l->state == SESSION_READY) {
-        tell(k, SNIB_LEVEL_OK, "subscription", "may listen for grants", "");
+        doctor_tell(k, SNIB_LEVEL_OK, "subscription", "may listen for grants",
+                    "");
         return;
     }
     snprintf(text, sizeof text, "cannot listen for grants: %s", l->text);
-    tell(k, SNIB_LEVEL_FAIL, "subscription", text,
-         "waiting needs the right to the channels (ACL: &snib:* +subscribe) "
-         "and a third connection");
+    doctor_tell(
+        k, SNIB_LEVEL_FAIL, "subscription", text,
+        "waiting needs the right to the channels (ACL: &snib:* +subscribe) "
+        "and a third connection");
 }
 
-static void next(struct snib__redis *s, struct inspection *k)
+static void doctor_next(struct snib__redis *s, struct inspection *k)
 {
     const struct session *l = &s->session[SUBS];
     if (k->step != ASK_SUBS) {
@@ -479,7 +503,7 @@ static void next(struct snib__redis *s, struct inspection *k)
     }
     if (l->state == SESSION_READY || l->err) {
         k->waits_subs = false;
-        subscription(s, k);
+        doctor_subscription(s, k);
         if (k->rq->result->failed) {
             snib__request_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT,
                                NULL);
@@ -495,7 +519,7 @@ void snib__inspect_subs(struct snib__redis *s, snib_instant now)
     SNIB__LIST_EACH_SAFE (l, after, &s->inspections) {
         struct inspection *k = SNIB__CONTAINER(l, struct inspection, link);
         if (k->waits_subs) {
-            next(s, k);
+            doctor_next(s, k);
         }
     }
 }
@@ -506,38 +530,38 @@ void snib__doctor_reply(struct snib__redis *s, snib_instant now, int i,
     (void)i;
     switch ((enum step)k->step) {
     case ASK_PING:
-        ping(k, now, c);
+        doctor_ping(k, now, c);
         break;
     case ASK_TIME:
-        clock_ms(c, &k->time_ms);
+        doctor_clock_ms(c, &k->time_ms);
         break;
     case ASK_INFO:
-        about_server(k, c);
+        doctor_about_server(k, c);
         break;
     case ASK_POLICY:
-        policy(k, c);
+        doctor_policy(k, c);
         break;
     case ASK_AOF:
-        aof(k, c);
+        doctor_aof(k, c);
         break;
     case ASK_FSYNC:
-        fsync_policy(k, c);
+        doctor_fsync_policy(k, c);
         break;
     case ASK_SAVE:
-        save(k, c);
+        doctor_save(k, c);
         break;
     case ASK_PROBE:
-        probe(k, c);
+        doctor_probe(k, c);
         break;
     case ASK_EARS:
-        ears(k, c);
+        doctor_ears(k, c);
         break;
     case ASK_TIME_AGAIN:
-        clock_check(s, k, now, c);
+        doctor_clock_check(s, k, now, c);
         break;
     case ASK_SUBS:
         return;
     }
     k->step++;
-    next(s, k);
+    doctor_next(s, k);
 }

@@ -48,7 +48,7 @@ void snib__encode_key(struct snib__buf *b, const char *safe, size_t size,
 enum { CLASS_ORDINARY = 128 };
 
 /* holders, token, queue, waiters, alive */
-static void five_keys(struct snib__buf *b, const char *safe, size_t size)
+static void encode_five_keys(struct snib__buf *b, const char *safe, size_t size)
 {
     static const char *const suffix[] = {"", ":t", ":q", ":w", ":a"};
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
@@ -56,15 +56,15 @@ static void five_keys(struct snib__buf *b, const char *safe, size_t size)
     }
 }
 
-static void tombstone_key(struct snib__buf *b, const char *safe, size_t size,
-                          const uint64_t id[2])
+static void encode_tombstone_key(struct snib__buf *b, const char *safe,
+                                 size_t size, const uint64_t id[2])
 {
     char suffix[3 + 33] = ":x:";
     snib__encode_hex(suffix + 3, id);
     snib__encode_key(b, safe, size, suffix);
 }
 
-static void hex_arg(struct snib__buf *b, const uint64_t id[2])
+static void encode_hex_arg(struct snib__buf *b, const uint64_t id[2])
 {
     char text[33];
     snib__encode_hex(text, id);
@@ -72,7 +72,8 @@ static void hex_arg(struct snib__buf *b, const uint64_t id[2])
 }
 
 /* "12", then the lock-delay ",d5000", then the grant beside ",b<request>". */
-static void permits_arg(struct snib__buf *b, const struct snib__request *rq)
+static void encode_permits_arg(struct snib__buf *b,
+                               const struct snib__request *rq)
 {
     char text[80], hex[33];
     int n = snprintf(text, sizeof text, "%u", rq->permits);
@@ -88,35 +89,37 @@ static void permits_arg(struct snib__buf *b, const struct snib__request *rq)
 }
 
 /* In server ms. */
-static int64_t not_after(const struct snib__redis *s, snib_instant now)
+static int64_t encode_not_after(const struct snib__redis *s, snib_instant now)
 {
     int64_t since = s->server_at.ns / 1000000;
     return s->server_ms + (now.ns / 1000000 - since) + NOT_AFTER_MS;
 }
 
-static void acquire_keys(struct snib__buf *b, const struct snib__request *rq)
+static void encode_acquire_keys(struct snib__buf *b,
+                                const struct snib__request *rq)
 {
     const struct snib__name *n = rq->name;
-    five_keys(b, n->safe, n->safe_size);
-    tombstone_key(b, n->safe, n->safe_size, rq->id);
+    encode_five_keys(b, n->safe, n->safe_size);
+    encode_tombstone_key(b, n->safe, n->safe_size, rq->id);
     snib__encode_key(b, n->safe, n->safe_size, ":c");
 }
 
-static void acquire_args(const struct snib__redis *s, struct snib__buf *b,
-                         const struct snib__request *rq, bool may_queue)
+static void encode_acquire_args(const struct snib__redis *s,
+                                struct snib__buf *b,
+                                const struct snib__request *rq, bool may_queue)
 {
     snib__resp_arg(b, s->client, 32);
-    hex_arg(b, rq->id);
+    encode_hex_arg(b, rq->id);
     snib__resp_i64(b, snib__to_ms(rq->lease));
     snib__resp_arg(b, may_queue ? "1" : "0", 1);
     snib__resp_i64(b, rq->poll[0].number);
-    snib__resp_i64(b, not_after(s, rq->poll[0].sent));
+    snib__resp_i64(b, encode_not_after(s, rq->poll[0].sent));
     snib__resp_i64(b, rq->floor);
     snib__resp_i64(b, rq->reserve);
     snib__resp_i64(b, rq->token);
     snib__resp_text(b, s->channel);
     snib__resp_i64(b, rq->kind);
-    permits_arg(b, rq);
+    encode_permits_arg(b, rq);
     snib__resp_i64(b, WINDOW_MS);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
     snib__resp_i64(b, rq->capacity);
@@ -128,8 +131,8 @@ void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,
                           bool may_queue)
 {
     snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 7, 16);
-    acquire_keys(b, rq);
-    acquire_args(s, b, rq, may_queue);
+    encode_acquire_keys(b, rq);
+    encode_acquire_args(s, b, rq, may_queue);
 }
 
 void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
@@ -139,27 +142,27 @@ void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
     snib__encode_script(b, SNIB__SCRIPT_SEVERAL, full, 7 * count,
                         1 + 16 * count);
     for (uint32_t i = 0; i < count; i++) {
-        acquire_keys(b, rq[i]);
+        encode_acquire_keys(b, rq[i]);
     }
     snib__resp_arg(b, rq[0]->all ? "1" : "0", 1);
     for (uint32_t i = 0; i < count; i++) {
-        acquire_args(s, b, rq[i], false);
+        encode_acquire_args(s, b, rq[i], false);
     }
 }
 
 /* What follows the script's head. */
-static void release(struct snib__redis *s, struct snib__buf *b,
-                    const char *safe, size_t size, const uint64_t id[2],
-                    int64_t token, bool tombstone)
+static void encode_release(struct snib__redis *s, struct snib__buf *b,
+                           const char *safe, size_t size, const uint64_t id[2],
+                           int64_t token, bool tombstone)
 {
-    five_keys(b, safe, size);
+    encode_five_keys(b, safe, size);
     snib__encode_key(b, safe, size, ":r");
     snib__encode_key(b, safe, size, ":c");
     if (tombstone) {
-        tombstone_key(b, safe, size, id);
+        encode_tombstone_key(b, safe, size, id);
     }
     snib__resp_arg(b, s->client, 32);
-    hex_arg(b, id);
+    encode_hex_arg(b, id);
     snib__resp_i64(b, token);
     snib__resp_arg(b, tombstone ? "1" : "0", 1);
 }
@@ -170,17 +173,18 @@ void snib__encode_release(struct snib__redis *s, struct snib__buf *b,
 {
     const struct snib__name *n = rq->name;
     snib__encode_script(b, SNIB__SCRIPT_RELEASE, full, tombstone ? 8 : 7, 4);
-    release(s, b, n->safe, n->safe_size, rq->id, rq->token, tombstone);
+    encode_release(s, b, n->safe, n->safe_size, rq->id, rq->token, tombstone);
 }
 
-static void cancel(struct snib__redis *s, struct snib__buf *b, const char *safe,
-                   size_t size, const uint64_t id[2], int64_t prior)
+static void encode_cancel(struct snib__redis *s, struct snib__buf *b,
+                          const char *safe, size_t size, const uint64_t id[2],
+                          int64_t prior)
 {
-    five_keys(b, safe, size);
-    tombstone_key(b, safe, size, id);
+    encode_five_keys(b, safe, size);
+    encode_tombstone_key(b, safe, size, id);
     snib__encode_key(b, safe, size, ":c");
     snib__resp_arg(b, s->client, 32);
-    hex_arg(b, id);
+    encode_hex_arg(b, id);
     snib__resp_i64(b, prior);
 }
 
@@ -191,10 +195,10 @@ void snib__encode_stray(struct snib__redis *s, struct snib__buf *b,
     /* By EVAL: it is rare, and NOSCRIPT would have nobody to repeat it. */
     if (token) {
         snib__encode_script(b, SNIB__SCRIPT_RELEASE, true, 8, 4);
-        release(s, b, safe, size, id, token, true);
+        encode_release(s, b, safe, size, id, token, true);
     } else {
         snib__encode_script(b, SNIB__SCRIPT_CANCEL, true, 7, 3);
-        cancel(s, b, safe, size, id, 0);
+        encode_cancel(s, b, safe, size, id, 0);
     }
 }
 
@@ -203,7 +207,7 @@ void snib__encode_cancel(struct snib__redis *s, struct snib__buf *b,
 {
     const struct snib__name *n = rq->name;
     snib__encode_script(b, SNIB__SCRIPT_CANCEL, full, 7, 3);
-    cancel(s, b, n->safe, n->safe_size, rq->id, rq->token);
+    encode_cancel(s, b, n->safe, n->safe_size, rq->id, rq->token);
 }
 
 void snib__encode_force(struct snib__redis *s, struct snib__buf *b,
@@ -212,7 +216,7 @@ void snib__encode_force(struct snib__redis *s, struct snib__buf *b,
     const struct snib__name *n = rq->name;
     (void)s;
     snib__encode_script(b, SNIB__SCRIPT_FORCE, full, 7, 1);
-    five_keys(b, n->safe, n->safe_size);
+    encode_five_keys(b, n->safe, n->safe_size);
     snib__encode_key(b, n->safe, n->safe_size, ":r");
     snib__encode_key(b, n->safe, n->safe_size, ":c");
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
@@ -228,14 +232,14 @@ void snib__encode_params(struct snib__redis *s, struct snib__buf *b,
         [SNIB__PARAMS_OPEN] = "open"};
     const struct snib__name *n = rq->name;
     snib__encode_script(b, SNIB__SCRIPT_PARAMS, full, 7, 5);
-    five_keys(b, n->safe, n->safe_size);
-    tombstone_key(b, n->safe, n->safe_size, rq->id);
+    encode_five_keys(b, n->safe, n->safe_size);
+    encode_tombstone_key(b, n->safe, n->safe_size, rq->id);
     snib__encode_key(b, n->safe, n->safe_size, ":c");
     snib__resp_arg(b, s->client, 32);
-    hex_arg(b, rq->id);
+    encode_hex_arg(b, rq->id);
     snib__resp_text(b, what[rq->op]);
     snib__resp_i64(b, rq->amount);
-    snib__resp_i64(b, not_after(s, rq->poll[0].sent));
+    snib__resp_i64(b, encode_not_after(s, rq->poll[0].sent));
 }
 
 void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
@@ -244,7 +248,7 @@ void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
 {
     (void)s;
     snib__encode_script(b, SNIB__SCRIPT_INSPECT, full, 6, 2);
-    five_keys(b, safe, size);
+    encode_five_keys(b, safe, size);
     snib__encode_key(b, safe, size, ":c");
     snib__resp_i64(b, from);
     snib__resp_i64(b, 100);
@@ -277,7 +281,7 @@ void snib__encode_renew_keys(struct snib__buf *b,
 void snib__encode_renew_args(struct snib__buf *b,
                              const struct snib__request *rq)
 {
-    hex_arg(b, rq->id);
+    encode_hex_arg(b, rq->id);
     snib__resp_i64(b, rq->token);
     snib__resp_i64(b, rq->only_asks ? 0 : snib__to_ms(rq->lease));
 }

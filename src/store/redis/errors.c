@@ -73,13 +73,13 @@ static const struct {
     {"unknown command", E_STORE},
 };
 
-static const char *find(const char *text, size_t size, const char *what)
+static const char *errors_find(const char *text, size_t size, const char *what)
 {
     return memmem(text, size, what, strlen(what));
 }
 
 /* The place in words[] of the word at the beginning; -1: none. */
-static int word_at(const char *text, size_t size)
+static int errors_word_at(const char *text, size_t size)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t n = strlen(words[i].word);
@@ -93,18 +93,19 @@ static int word_at(const char *text, size_t size)
 
 /* … of the word that an error begins with, or that is wrapped in it, and where
  * that word stands; -1: none. */
-static int word_of(const char *text, uint32_t size, const char **ret_at)
+static int errors_word_of(const char *text, uint32_t size, const char **ret_at)
 {
     static const char wrapper[] = "ERR Error running script";
     const char *p = text, *end = text + size;
-    int found = word_at(text, size);
+    int found = errors_word_at(text, size);
     if (found < 0 && size >= sizeof wrapper &&
         !memcmp(text, wrapper, sizeof wrapper - 1)) {
-        p = find(text, size, "@user_script");
-        while (found < 0 && p && (p = find(p, (size_t)(end - p), ": "))) {
+        p = errors_find(text, size, "@user_script");
+        while (found < 0 && p &&
+               (p = errors_find(p, (size_t)(end - p), ": "))) {
             p += 2; /* 6.2 has the dash before its own words only         */
             p += p < end && *p == '-';
-            found = word_at(p, (size_t)(end - p));
+            found = errors_word_at(p, (size_t)(end - p));
         }
     }
     *ret_at = p;
@@ -114,13 +115,13 @@ static int word_of(const char *text, uint32_t size, const char **ret_at)
 error_kind snib__redis_error_kind(const char *text, uint32_t size)
 {
     const char *at;
-    int word = word_of(text, size, &at);
+    int word = errors_word_of(text, size, &at);
     if (word >= 0) {
         return words[word].kind;
     }
     if (size > 4 && !memcmp(text, "ERR ", 4)) {
         for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
-            if (find(text, size, phrases[i].phrase)) {
+            if (errors_find(text, size, phrases[i].phrase)) {
                 return phrases[i].kind;
             }
         }
@@ -151,7 +152,7 @@ void snib__redis_error_words(char *ret, size_t size, const char *text,
                              uint32_t text_size)
 {
     const char *at;
-    int word = word_of(text, text_size, &at);
+    int word = errors_word_of(text, text_size, &at);
     if (word < 0) {
         snib__redis_error_text(ret, size, text, text_size);
     } else if (words[word].says) {

@@ -12,12 +12,12 @@
 #include "base/mem.h"
 #include "store/redis/redis_i.h"
 
-static struct flight *at(struct session *l, uint32_t i)
+static struct flight *flights_at(struct session *l, uint32_t i)
 {
     return &l->ring[(l->head + i) & (l->cap - 1)];
 }
 
-static bool grow(struct session *l)
+static bool flights_grow(struct session *l)
 {
     uint32_t cap = l->cap ? 2 * l->cap : 16;
     struct flight *ring = snib__alloc(cap * sizeof *ring);
@@ -25,7 +25,7 @@ static bool grow(struct session *l)
         return false;
     }
     for (uint32_t i = 0; i < l->count; i++) {
-        ring[i] = *at(l, i);
+        ring[i] = *flights_at(l, i);
     }
     snib__free(l->ring);
     l->ring = ring;
@@ -43,7 +43,7 @@ bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
         return false;
     }
     while (l->count + flights > l->cap) {
-        if (!grow(l)) {
+        if (!flights_grow(l)) {
             return false;
         }
     }
@@ -54,7 +54,7 @@ bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
 void snib__session_push(struct snib__redis *s, int i, const struct flight *f)
 {
     struct session *l = &s->session[i];
-    struct flight *new = at(l, l->count++);
+    struct flight *new = flights_at(l, l->count++);
     *new = *f;
     new->number = ++l->number;
     if (f->last) {
@@ -67,16 +67,16 @@ bool snib__session_pop(struct session *l, struct flight *ret)
     if (!l->count) {
         return false;
     }
-    *ret = *at(l, 0);
+    *ret = *flights_at(l, 0);
     l->head = (l->head + 1) & (l->cap - 1);
     l->overdue = (snib_instant){0};
     l->count--;
     return true;
 }
 
-static struct flight *oldest(struct session *l)
+static struct flight *flights_oldest(struct session *l)
 {
-    return l->count ? at(l, 0) : NULL;
+    return l->count ? flights_at(l, 0) : NULL;
 }
 
 /* The request is over; its replies are nobody's. */
@@ -84,7 +84,7 @@ void snib__session_forget(struct snib__redis *s, const struct snib__request *rq)
 {
     for (int i = 0; i < SESSIONS; i++) {
         for (uint32_t k = 0; k < s->session[i].count; k++) {
-            struct flight *f = at(&s->session[i], k);
+            struct flight *f = flights_at(&s->session[i], k);
             if (f->rq == rq) {
                 f->rq = NULL;
             }
@@ -98,7 +98,7 @@ void snib__session_overtaken(struct snib__redis *s,
 {
     for (int i = 0; i < SUBS; i++) {
         for (uint32_t k = 0; k < s->session[i].count; k++) {
-            struct flight *f = at(&s->session[i], k);
+            struct flight *f = flights_at(&s->session[i], k);
             if (f->job == JOB_REQUEST && f->verb == SNIB__ACQUIRE &&
                 f->id[0] == rq->id[0] && f->id[1] == rq->id[1] && !f->safe) {
                 f->delivered = rq->token;
@@ -115,7 +115,7 @@ bool snib__session_copy_due(struct snib__redis *s, const uint64_t id[2])
 {
     for (int i = 0; i < SUBS; i++) {
         for (uint32_t k = 0; k < s->session[i].count; k++) {
-            const struct flight *f = at(&s->session[i], k);
+            const struct flight *f = flights_at(&s->session[i], k);
             if (f->job == JOB_REQUEST &&
                 (f->verb == SNIB__ACQUIRE ||
                  f->script == SNIB__SCRIPT_KEEP + 1) &&
@@ -164,15 +164,15 @@ void snib__session_want(struct snib__redis *s, snib_instant now, int i)
     s->out->open |= 1u << i;
 }
 
-static snib_duration jitter(struct snib__redis *s, snib_duration d)
+static snib_duration flights_jitter(struct snib__redis *s, snib_duration d)
 {
     uint64_t half = (uint64_t)d.ns / 2;
     return (snib_duration){
         (int64_t)(half + snib__rng_below(&s->rng, half + 1))};
 }
 
-static void lost(struct snib__redis *s, snib_instant now,
-                 const struct flight *f, const char *text)
+static void flights_lost(struct snib__redis *s, snib_instant now,
+                         const struct flight *f, const char *text)
 {
     if (f->job != JOB_REQUEST) {
         return;
@@ -190,7 +190,7 @@ static void lost(struct snib__redis *s, snib_instant now,
 }
 
 /* Renewals that wait for a line: why they do, for those who hold. */
-static void stuck(struct snib__redis *s, snib_err err, const char *text)
+static void flights_stuck(struct snib__redis *s, snib_err err, const char *text)
 {
     if (s->session[BACKGROUND].state == SESSION_READY ||
         s->session[CALLERS].state == SESSION_READY) {
@@ -217,7 +217,7 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
     struct flight f;
     if (i != SUBS && (s->owned || s->out->holds) &&
         (was_ready || other->state != SESSION_READY)) {
-        snib__state_bad(s, l->count ? oldest(l)->sent : now, err, text);
+        snib__state_bad(s, l->count ? flights_oldest(l)->sent : now, err, text);
     }
     l->state = shut ? SESSION_CLOSING : SESSION_RESTING;
     if (shut) {
@@ -233,7 +233,7 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
         l->rest = snib__ms(REST_FIRST_MS);
     }
     l->rest_until = snib__after(now, barred ? snib__ms(REST_BARRED_MS)
-                                            : jitter(s, l->rest));
+                                            : flights_jitter(s, l->rest));
     l->rest.ns = l->rest.ns * 2 < REST_MAX_MS * INT64_C(1000000)
                      ? l->rest.ns * 2
                      : REST_MAX_MS * INT64_C(1000000);
@@ -249,7 +249,7 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
         snib__queue_channel(s);
     }
     for (uint32_t n = l->count; n && snib__session_pop(l, &f); n--) {
-        lost(s, now, &f, l->text);
+        flights_lost(s, now, &f, l->text);
         snib__free(f.safe);
     }
     if (barred && i == SUBS) {
@@ -258,7 +258,7 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
         snib__request_fail_unsent(s, err, l->text);
         snib__request_fail_callers(s, err, l->text);
     } else {
-        stuck(s, err, l->text);
+        flights_stuck(s, err, l->text);
         if (i != SUBS && !was_ready &&
             (other->state < SESSION_OPENING || other->state > SESSION_READY)) {
             snib__request_fail_once(s, err, l->text);
@@ -282,15 +282,15 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
 /* When it is noticed that the oldest answer is overdue, and when that closes
  * the line. A process that stood still may find both behind it, and the answer
  * unread: so the server has a moment more from when we see it. */
-static snib_instant notice_at(const struct snib__redis *s,
-                              const struct session *l)
+static snib_instant flights_notice_at(const struct snib__redis *s,
+                                      const struct session *l)
 {
     return snib__after(l->ring[l->head].sent,
                        (snib_duration){s->patience.ns / QUIET_PART});
 }
 
-static snib_instant close_at(const struct snib__redis *s,
-                             const struct session *l)
+static snib_instant flights_close_at(const struct snib__redis *s,
+                                     const struct session *l)
 {
     return snib__later(snib__after(l->ring[l->head].sent, s->patience),
                        snib__session_silent_at(s, l));
@@ -331,13 +331,13 @@ snib_instant snib__session_due(const struct snib__redis *s, int i)
         return SNIB__NEVER;
     }
     if (l->count) {
-        due =
-            snib__sooner(due, l->overdue.ns ? close_at(s, l) : notice_at(s, l));
+        due = snib__sooner(due, l->overdue.ns ? flights_close_at(s, l)
+                                              : flights_notice_at(s, l));
     }
     return due;
 }
 
-static void ping(struct snib__redis *s, snib_instant now)
+static void flights_ping(struct snib__redis *s, snib_instant now)
 {
     struct session *l = &s->session[SUBS];
     l->ping_at = snib__after(now, snib__ms(POLL_MS));
@@ -374,15 +374,16 @@ void snib__session_tick(struct snib__redis *s, snib_instant now, int i)
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
     case SESSION_READY:
-        if (l->count && !l->overdue.ns && snib__reached(now, notice_at(s, l))) {
+        if (l->count && !l->overdue.ns &&
+            snib__reached(now, flights_notice_at(s, l))) {
             l->overdue = now;
         }
-        if (l->count && snib__reached(now, close_at(s, l))) {
+        if (l->count && snib__reached(now, flights_close_at(s, l))) {
             snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
                               "the server does not answer", false);
         } else if (l->state == SESSION_READY && i == SUBS &&
                    snib__reached(now, l->ping_at)) {
-            ping(s, now);
+            flights_ping(s, now);
         }
         break;
     case SESSION_CLOSING:

@@ -24,8 +24,8 @@ enum { SCAN_COUNT = 200, AHEAD = 32, NAMES_LIMIT = 64 * 1024 * 1024 };
 
 enum { FREE_MS = 100, CALM = 50, PAUSE_MOST_MS = 100 };
 
-static struct inspection *find(struct snib__redis *s,
-                               const struct snib__request *rq)
+static struct inspection *inspect_find(struct snib__redis *s,
+                                       const struct snib__request *rq)
 {
     SNIB__LIST_EACH (l, &s->inspections) {
         struct inspection *k = SNIB__CONTAINER(l, struct inspection, link);
@@ -38,7 +38,7 @@ static struct inspection *find(struct snib__redis *s,
 
 void snib__inspect_end(struct snib__redis *s, struct snib__request *rq)
 {
-    struct inspection *k = find(s, rq);
+    struct inspection *k = inspect_find(s, rq);
     if (k) {
         snib__unlink(&k->link);
         snib__buf_free(&k->names);
@@ -61,15 +61,16 @@ void snib__inspect_flight(struct snib__redis *s, snib_instant now, int i,
                                         .last = true});
 }
 
-static void ask(struct snib__redis *s, snib_instant now, int i,
-                struct inspection *k, const char *safe, size_t size, bool full)
+static void inspect_ask(struct snib__redis *s, snib_instant now, int i,
+                        struct inspection *k, const char *safe, size_t size,
+                        bool full)
 {
     snib__encode_inspect(s, &s->out->conn[i].out, safe, size, k->step, full);
     snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_INSPECT);
 }
 
-static void scan(struct snib__redis *s, snib_instant now, int i,
-                 struct inspection *k)
+static void inspect_scan(struct snib__redis *s, snib_instant now, int i,
+                         struct inspection *k)
 {
     struct snib__buf *out = &s->out->conn[i].out;
     snib__resp_begin(out, 6);
@@ -85,16 +86,16 @@ static void scan(struct snib__redis *s, snib_instant now, int i,
 
 /* -- the pace of a scan -------------------------------------------------------- */
 
-static void rest_until(struct snib__redis *s, struct inspection *k,
-                       snib_instant then)
+static void inspect_rest_until(struct snib__redis *s, struct inspection *k,
+                               snib_instant then)
 {
     k->resume = then;
     snib__heap_set(&s->timers, &k->rq->timer, snib__sooner(k->rq->limit, then));
 }
 
 /* After a page: false, go on at once. */
-static bool rests(struct snib__redis *s, snib_instant now, int i,
-                  struct inspection *k)
+static bool inspect_rests(struct snib__redis *s, snib_instant now, int i,
+                          struct inspection *k)
 {
     int64_t pause = snib__between(k->sent, now).ns * CALM;
     int64_t most = PAUSE_MOST_MS * INT64_C(1000000);
@@ -105,8 +106,8 @@ static bool rests(struct snib__redis *s, snib_instant now, int i,
     k->opened = s->session[i].since;
     k->rq->left = k->busy;
     k->rq->limit = snib__later(k->rq->limit, snib__after(now, s->patience));
-    rest_until(s, k,
-               snib__after(now, (snib_duration){pause < most ? pause : most}));
+    inspect_rest_until(
+        s, k, snib__after(now, (snib_duration){pause < most ? pause : most}));
     return true;
 }
 
@@ -114,7 +115,8 @@ static bool rests(struct snib__redis *s, snib_instant now, int i,
 bool snib__inspect_due(struct snib__redis *s, snib_instant now,
                        struct snib__request *rq)
 {
-    struct inspection *k = snib__redis_inspects(rq) ? find(s, rq) : NULL;
+    struct inspection *k =
+        snib__redis_inspects(rq) ? inspect_find(s, rq) : NULL;
     if (!k || !k->resume.ns) {
         return false;
     }
@@ -123,12 +125,12 @@ bool snib__inspect_due(struct snib__redis *s, snib_instant now,
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
                            "the connection was lost in the middle of a scan");
     } else if (!snib__reached(now, k->resume)) {
-        rest_until(s, k, k->resume);
+        inspect_rest_until(s, k, k->resume);
     } else if (!snib__session_has_room(s, k->session, 1)) {
-        rest_until(s, k, snib__after(now, snib__ms(PAUSE_MOST_MS)));
+        inspect_rest_until(s, k, snib__after(now, snib__ms(PAUSE_MOST_MS)));
     } else {
         k->resume = (snib_instant){0};
-        scan(s, now, k->session, k);
+        inspect_scan(s, now, k->session, k);
         snib__heap_set(&s->timers, &rq->timer, rq->limit);
     }
     return true;
@@ -152,10 +154,10 @@ bool snib__inspect_send(struct snib__redis *s, snib_instant now, int i,
     s->inspection_count++;
     snib__buf_clear(rq->result);
     if (rq->verb == SNIB__INSPECT) {
-        ask(s, now, i, k, rq->name->safe, rq->name->safe_size, true);
+        inspect_ask(s, now, i, k, rq->name->safe, rq->name->safe_size, true);
     } else if (rq->verb == SNIB__LIST) {
         rq->valid_from = now;
-        scan(s, now, i, k);
+        inspect_scan(s, now, i, k);
     } else {
         return snib__doctor_send(s, now, i, k);
     }
@@ -165,7 +167,7 @@ bool snib__inspect_send(struct snib__redis *s, snib_instant now, int i,
 /* -- rows ---------------------------------------------------------------------- */
 
 /* Skip n space-separated words; NULL when there are fewer. */
-static const char *words(const char *p, const char *end, int n)
+static const char *inspect_words(const char *p, const char *end, int n)
 {
     while (n--) {
         p = memchr(p, ' ', (size_t)(end - p));
@@ -177,29 +179,31 @@ static const char *words(const char *p, const char *end, int n)
     return p;
 }
 
-static int64_t word_i64(const char *p, const char *end, int n)
+static int64_t inspect_word_i64(const char *p, const char *end, int n)
 {
     int64_t v = 0;
-    p = words(p, end, n);
+    p = inspect_words(p, end, n);
     for (int i = 0; p && p < end && i < 18 && *p >= '0' && *p <= '9'; i++) {
         v = v * 10 + (*p++ - '0');
     }
     return v;
 }
 
-static void about(struct snib__buf *out, const char *p, const char *end, int n)
+static void inspect_about(struct snib__buf *out, const char *p, const char *end,
+                          int n)
 {
-    p = words(p, end, n);
+    p = inspect_words(p, end, n);
     if (p) {
         snib__rec_bytes(out, SNIB__F_ABOUT, p, (size_t)(end - p));
     }
 }
 
 /* What the word "1,d5000,b…,s3" says of the lock-delay (d), the slot (s). */
-static int64_t term_of(const char *p, const char *end, char which, int64_t none)
+static int64_t inspect_term_of(const char *p, const char *end, char which,
+                               int64_t none)
 {
     int64_t v = 0;
-    p = words(p, end, 4);
+    p = inspect_words(p, end, 4);
     while (p && p < end && *p != ' ' &&
            !(*p == ',' && end - p > 2 && p[1] == which)) {
         p++;
@@ -214,13 +218,13 @@ static int64_t term_of(const char *p, const char *end, char which, int64_t none)
 }
 
 /* holder: "request token end mode permits since room about" */
-static void holder_row(struct snib__buf *out, int64_t now_ms,
-                       const struct snib__resp_cell *client_id,
-                       const struct snib__resp_cell *record)
+static void inspect_holder_row(struct snib__buf *out, int64_t now_ms,
+                               const struct snib__resp_cell *client_id,
+                               const struct snib__resp_cell *record)
 {
     const char *p = record->text, *end = p + record->size;
-    int64_t left = word_i64(p, end, 2) - now_ms;
-    int64_t delay = left <= 0 ? term_of(p, end, 'd', 0) : 0;
+    int64_t left = inspect_word_i64(p, end, 2) - now_ms;
+    int64_t delay = left <= 0 ? inspect_term_of(p, end, 'd', 0) : 0;
     bool over = delay > 0; /* else it is not told of */
     left += delay;
     snib__rec_row(out, over ? SNIB__ROW_CLOSED : SNIB__ROW_HOLDER);
@@ -228,25 +232,25 @@ static void holder_row(struct snib__buf *out, int64_t now_ms,
     snib__rec_bytes(out, SNIB__F_OWNER, client_id->text,
                     client_id->size > 32 ? 32 : client_id->size);
     snib__rec_bytes(out, SNIB__F_REQUEST, p, record->size < 32 ? 0 : 32);
-    snib__rec_i64(out, SNIB__F_TOKEN, word_i64(p, end, 1));
+    snib__rec_i64(out, SNIB__F_TOKEN, inspect_word_i64(p, end, 1));
     snib__rec_i64(out, SNIB__F_LEFT, left);
-    snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 3));
-    snib__rec_i64(out, SNIB__F_PERMITS, word_i64(p, end, 4));
-    snib__rec_i64(out, SNIB__F_SLOT, term_of(p, end, 's', -1));
+    snib__rec_i64(out, SNIB__F_KIND, inspect_word_i64(p, end, 3));
+    snib__rec_i64(out, SNIB__F_PERMITS, inspect_word_i64(p, end, 4));
+    snib__rec_i64(out, SNIB__F_SLOT, inspect_term_of(p, end, 's', -1));
     snib__rec_i64(out, SNIB__F_HOLDS, 1);
-    int64_t since = word_i64(p, end, 5);
+    int64_t since = inspect_word_i64(p, end, 5);
     if (since > 1 && since <= now_ms) { /* 1: of a release that did not know */
         snib__rec_i64(out, SNIB__F_AGE, now_ms - since);
     }
-    about(out, p, end, 7);
+    inspect_about(out, p, end, 7);
 }
 
 /* How long a waiter has been waiting: by the server's clock on both sides. */
-static bool since_of(const char *p, const char *end, int64_t now_ms,
-                     int64_t *ret)
+static bool inspect_since_of(const char *p, const char *end, int64_t now_ms,
+                             int64_t *ret)
 {
     struct snib__about about;
-    p = words(p, end, 9);
+    p = inspect_words(p, end, 9);
     if (!p) {
         return false;
     }
@@ -256,9 +260,10 @@ static bool since_of(const char *p, const char *end, int64_t now_ms,
 }
 
 /* waiter: "client channel poll rank lease room floor mode permits about" */
-static void waiter_row(struct snib__buf *out, int64_t now_ms, int64_t alive,
-                       const struct snib__resp_cell *request,
-                       const struct snib__resp_cell *record)
+static void inspect_waiter_row(struct snib__buf *out, int64_t now_ms,
+                               int64_t alive,
+                               const struct snib__resp_cell *request,
+                               const struct snib__resp_cell *record)
 {
     const char *p = record->text, *end = p + record->size;
     int64_t age;
@@ -266,19 +271,19 @@ static void waiter_row(struct snib__buf *out, int64_t now_ms, int64_t alive,
     snib__rec_row(out, SNIB__ROW_WAITER);
     snib__rec_bytes(out, SNIB__F_OWNER, p, blank ? (size_t)(blank - p) : 0);
     snib__rec_bytes(out, SNIB__F_REQUEST, request->text, request->size);
-    snib__rec_i64(out, SNIB__F_RANK, word_i64(p, end, 3));
+    snib__rec_i64(out, SNIB__F_RANK, inspect_word_i64(p, end, 3));
     snib__rec_i64(out, SNIB__F_LEFT, alive - now_ms);
-    snib__rec_i64(out, SNIB__F_KIND, word_i64(p, end, 7));
-    snib__rec_i64(out, SNIB__F_PERMITS, word_i64(p, end, 8));
-    if (since_of(p, end, now_ms, &age)) {
+    snib__rec_i64(out, SNIB__F_KIND, inspect_word_i64(p, end, 7));
+    snib__rec_i64(out, SNIB__F_PERMITS, inspect_word_i64(p, end, 8));
+    if (inspect_since_of(p, end, now_ms, &age)) {
         snib__rec_i64(out, SNIB__F_AGE, age);
     }
-    about(out, p, end, 9);
+    inspect_about(out, p, end, 9);
 }
 
 /* Texts and nothing else: only theirs has a size in bytes, and no other value
  * is a row of ours. */
-static bool is_texts(const struct snib__resp_cell *array)
+static bool inspect_is_texts(const struct snib__resp_cell *array)
 {
     if (!array || array->type != SNIB__RESP_ARRAY) {
         return false;
@@ -304,7 +309,7 @@ bool snib__inspect_rows(struct snib__redis *s, struct snib__request *rq,
     (void)s;
     if (!snib__resp_number(snib__resp_at(c, 0), &now_ms) ||
         !snib__resp_number(snib__resp_at(c, 1), &token) || now_ms < 0 ||
-        token < 0 || !is_texts(holders) || !is_texts(waiters)) {
+        token < 0 || !inspect_is_texts(holders) || !inspect_is_texts(waiters)) {
         return false;
     }
     if (first) {
@@ -320,12 +325,12 @@ bool snib__inspect_rows(struct snib__redis *s, struct snib__request *rq,
     }
     const struct snib__resp_cell *e = holders + 1;
     for (uint32_t i = 0; i + 1 < holders->size; i += 2, e += 2) {
-        holder_row(out, now_ms, e, e + 1);
+        inspect_holder_row(out, now_ms, e, e + 1);
     }
     e = waiters + 1;
     for (uint32_t i = 0; i + 2 < waiters->size; i += 3, e += 3) {
         if (snib__resp_number(e + 1, &alive) && alive >= 0) {
-            waiter_row(out, now_ms, alive, e, e + 2);
+            inspect_waiter_row(out, now_ms, alive, e, e + 2);
         }
     }
     return true;
@@ -333,7 +338,7 @@ bool snib__inspect_rows(struct snib__redis *s, struct snib__request *rq,
 
 /* -- INSPECT ------------------------------------------------------------------- */
 
-static void finish(struct snib__redis *s, struct inspection *k)
+static void inspect_finish(struct snib__redis *s, struct inspection *k)
 {
     struct snib__request *rq = k->rq;
     if (rq->result->failed) {
@@ -344,14 +349,14 @@ static void finish(struct snib__redis *s, struct inspection *k)
     }
 }
 
-static void strange(struct snib__redis *s, struct inspection *k)
+static void inspect_strange(struct snib__redis *s, struct inspection *k)
 {
     snib__request_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_STORE,
                        "the server's answer is not one of our scripts'");
 }
 
-static void say(struct snib__redis *s, const char *name, uint32_t size,
-                const char *what)
+static void inspect_say(struct snib__redis *s, const char *name, uint32_t size,
+                        const char *what)
 {
     char session[300];
     if (s->out->log) {
@@ -361,50 +366,51 @@ static void say(struct snib__redis *s, const char *name, uint32_t size,
     }
 }
 
-static void say_more(struct snib__redis *s, const struct inspection *k,
-                     const char *name, uint32_t size, int64_t more)
+static void inspect_say_more(struct snib__redis *s, const struct inspection *k,
+                             const char *name, uint32_t size, int64_t more)
 {
     char text[80];
     snib__rec_row(k->rq->result, SNIB__ROW_MORE);
     snib__rec_i64(k->rq->result, SNIB__F_COUNT, more);
     snprintf(text, sizeof text, "%lld holders more than are shown",
              (long long)more);
-    say(s, name, size, text);
+    inspect_say(s, name, size, text);
 }
 
 /* How many holders the script has not told of. */
-static bool more_holders(const struct snib__resp_cell *c, int64_t *ret)
+static bool inspect_more_holders(const struct snib__resp_cell *c, int64_t *ret)
 {
     return snib__resp_number(snib__resp_at(c, 6), ret) && *ret > 0;
 }
 
-static void inspected(struct snib__redis *s, snib_instant now, int i,
-                      struct inspection *k, const struct snib__resp_cell *c)
+static void inspect_inspected(struct snib__redis *s, snib_instant now, int i,
+                              struct inspection *k,
+                              const struct snib__resp_cell *c)
 {
     const struct snib__name *n = k->rq->name;
     int64_t all, more = 0;
     if (!snib__inspect_rows(s, k->rq, n->safe, n->safe_size, c, k->step == 0) ||
         !snib__resp_number(snib__resp_at(c, 2), &all)) {
-        strange(s, k);
+        inspect_strange(s, k);
         return;
     }
     k->step += 100;
-    bool crowd = more_holders(c, &more);
+    bool crowd = inspect_more_holders(c, &more);
     bool enough = 2 * k->step >= SHOWN_MAX;
     if (crowd && 2 * k->step == SHOWN_MAX) {
-        say_more(s, k, n->safe, (uint32_t)n->safe_size, more);
+        inspect_say_more(s, k, n->safe, (uint32_t)n->safe_size, more);
     }
     if ((k->step < all || (crowd && !enough)) && !k->rq->result->failed &&
         snib__session_has_room(s, i, 1)) {
-        ask(s, now, i, k, n->safe, n->safe_size, false);
+        inspect_ask(s, now, i, k, n->safe, n->safe_size, false);
     } else {
-        finish(s, k);
+        inspect_finish(s, k);
     }
 }
 
 /* -- LIST ---------------------------------------------------------------------- */
 
-static uint64_t hash(const char *p, size_t n)
+static uint64_t inspect_hash(const char *p, size_t n)
 {
     uint64_t h = UINT64_C(14695981039346656037);
     while (n--) {
@@ -414,15 +420,15 @@ static uint64_t hash(const char *p, size_t n)
 }
 
 /* An entry of names is its length (u32) and its bytes. */
-static const char *entry(const struct inspection *k, uint32_t offset,
-                         uint32_t *size)
+static const char *inspect_entry(const struct inspection *k, uint32_t offset,
+                                 uint32_t *size)
 {
     const uint8_t *p = snib__buf_bytes(&k->names) + offset;
     memcpy(size, p, sizeof *size);
     return (const char *)p + sizeof *size;
 }
 
-static bool widen(struct inspection *k)
+static bool inspect_widen(struct inspection *k)
 {
     uint32_t size = k->table_size ? 2 * k->table_size : 64;
     uint32_t *table = snib__alloc(size * sizeof *table);
@@ -432,8 +438,8 @@ static bool widen(struct inspection *k)
     for (uint32_t i = 0; i < k->table_size; i++) {
         if (k->table[i]) {
             uint32_t n;
-            const char *name = entry(k, k->table[i] - 1, &n);
-            uint64_t at = hash(name, n);
+            const char *name = inspect_entry(k, k->table[i] - 1, &n);
+            uint64_t at = inspect_hash(name, n);
             while (table[at & (size - 1)]) {
                 at++;
             }
@@ -446,13 +452,14 @@ static bool widen(struct inspection *k)
     return true;
 }
 
-static bool add_name(struct inspection *k, const char *safe, uint32_t size)
+static bool inspect_add_name(struct inspection *k, const char *safe,
+                             uint32_t size)
 {
     uint32_t n;
-    if (2 * (k->name_count + 1) > k->table_size && !widen(k)) {
+    if (2 * (k->name_count + 1) > k->table_size && !inspect_widen(k)) {
         return false;
     }
-    uint64_t at = hash(safe, size);
+    uint64_t at = inspect_hash(safe, size);
     for (;; at++) {
         uint32_t *slot = &k->table[at & (k->table_size - 1)];
         if (!*slot) {
@@ -462,7 +469,7 @@ static bool add_name(struct inspection *k, const char *safe, uint32_t size)
             snib__buf_add(&k->names, safe, size);
             return !k->names.failed;
         }
-        const char *name = entry(k, *slot - 1, &n);
+        const char *name = inspect_entry(k, *slot - 1, &n);
         if (n == size && !memcmp(name, safe, size)) {
             return true;
         }
@@ -470,7 +477,8 @@ static bool add_name(struct inspection *k, const char *safe, uint32_t size)
 }
 
 /* A lock shows as "snib:{n}" (held) or "snib:{n}:a" (waited for). */
-static bool found(struct inspection *k, const struct snib__resp_cell *key)
+static bool inspect_found(struct inspection *k,
+                          const struct snib__resp_cell *key)
 {
     const struct snib__request *rq = k->rq;
     const char *p = key->text, *end = p + key->size;
@@ -495,7 +503,7 @@ static bool found(struct inspection *k, const struct snib__resp_cell *key)
         take = snib__glob(rq->text, rq->text_size, t, snib__buf_size(&raw));
     }
     snib__buf_free(&raw);
-    return !take || add_name(k, p, (uint32_t)(end - p));
+    return !take || inspect_add_name(k, p, (uint32_t)(end - p));
 }
 
 static void inspect_more(struct snib__redis *s, snib_instant now, int i,
@@ -504,41 +512,42 @@ static void inspect_more(struct snib__redis *s, snib_instant now, int i,
     while (k->awaited < AHEAD && k->shown < snib__buf_size(&k->names) &&
            snib__session_has_room(s, i, 1)) {
         uint32_t n;
-        const char *name = entry(k, k->shown, &n);
+        const char *name = inspect_entry(k, k->shown, &n);
         bool first = k->shown == 0;
         k->shown += n + (uint32_t)sizeof n;
-        ask(s, now, i, k, name, n, first);
+        inspect_ask(s, now, i, k, name, n, first);
     }
     if (!k->awaited) {
         k->busy.ns += snib__between(k->sent, now).ns;
         k->rq->left = k->busy;
-        finish(s, k);
+        inspect_finish(s, k);
     }
 }
 
-static void scanned(struct snib__redis *s, snib_instant now, int i,
-                    struct inspection *k, const struct snib__resp_cell *c)
+static void inspect_scanned(struct snib__redis *s, snib_instant now, int i,
+                            struct inspection *k,
+                            const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *keys = snib__resp_at(c, 1);
     if (!snib__resp_number(snib__resp_at(c, 0), &k->cursor) || !keys ||
         keys->type != SNIB__RESP_ARRAY) {
-        strange(s, k);
+        inspect_strange(s, k);
         return;
     }
     k->busy.ns += snib__between(k->sent, now).ns;
     const struct snib__resp_cell *e = keys + 1;
     for (uint32_t n = keys->size; n; n--, e = snib__resp_skip(e)) {
-        if (!found(k, e)) {
+        if (!inspect_found(k, e)) {
             snib__request_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM,
                                NULL);
             return;
         }
     }
-    if (k->cursor && rests(s, now, i, k)) {
+    if (k->cursor && inspect_rests(s, now, i, k)) {
         return;
     }
     if (k->cursor && snib__session_has_room(s, i, 1)) {
-        scan(s, now, i, k);
+        inspect_scan(s, now, i, k);
     } else {
         k->scanned = true;
         k->sent = now;
@@ -550,38 +559,39 @@ static void scanned(struct snib__redis *s, snib_instant now, int i,
 bool snib__inspect_leaves_out(struct snib__redis *s, snib_instant now, int i,
                               struct snib__request *rq, const char *why)
 {
-    struct inspection *k = find(s, rq);
+    struct inspection *k = inspect_find(s, rq);
     uint32_t n;
     if (!k || rq->verb != SNIB__LIST || !k->scanned) {
         return false;
     }
-    const char *name = entry(k, (uint32_t)k->cursor, &n);
-    say(s, name, n, why);
+    const char *name = inspect_entry(k, (uint32_t)k->cursor, &n);
+    inspect_say(s, name, n, why);
     k->cursor += n + (int64_t)sizeof n;
     k->awaited--;
     inspect_more(s, now, i, k);
     return true;
 }
 
-static void listed(struct snib__redis *s, snib_instant now, int i,
-                   struct inspection *k, const struct snib__resp_cell *c)
+static void inspect_listed(struct snib__redis *s, snib_instant now, int i,
+                           struct inspection *k,
+                           const struct snib__resp_cell *c)
 {
     uint32_t n;
-    const char *name = entry(k, (uint32_t)k->cursor, &n);
+    const char *name = inspect_entry(k, (uint32_t)k->cursor, &n);
     const struct snib__resp_cell *holders = snib__resp_at(c, 3);
     const struct snib__resp_cell *waiters = snib__resp_at(c, 4);
     int64_t more;
     k->cursor += n + (int64_t)sizeof n;
     bool empty = holders && !holders->size && waiters && !waiters->size;
     if (!empty && !snib__inspect_rows(s, k->rq, name, n, c, true)) {
-        strange(s, k);
+        inspect_strange(s, k);
         return;
     }
-    if (!empty && more_holders(c, &more)) {
-        say_more(s, k, name, n, more);
+    if (!empty && inspect_more_holders(c, &more)) {
+        inspect_say_more(s, k, name, n, more);
     }
     if (k->rq->result->failed) {
-        finish(s, k);
+        inspect_finish(s, k);
         return;
     }
     inspect_more(s, now, i, k);
@@ -591,20 +601,20 @@ void snib__inspect_reply(struct snib__redis *s, snib_instant now, int i,
                          struct snib__request *rq,
                          const struct snib__resp_cell *c)
 {
-    struct inspection *k = find(s, rq);
+    struct inspection *k = inspect_find(s, rq);
     if (!k) {
         return;
     }
     k->awaited--;
     switch (rq->verb) {
     case SNIB__INSPECT:
-        inspected(s, now, i, k, c);
+        inspect_inspected(s, now, i, k, c);
         break;
     case SNIB__LIST:
         if (k->scanned) {
-            listed(s, now, i, k, c);
+            inspect_listed(s, now, i, k, c);
         } else {
-            scanned(s, now, i, k, c);
+            inspect_scanned(s, now, i, k, c);
         }
         break;
     case SNIB__DOCTOR:

@@ -14,12 +14,13 @@
 
 #include "store/redis/redis_i.h"
 
-static struct snib__list *bucket(struct snib__redis *s, const uint64_t id[2])
+static struct snib__list *queue_bucket(struct snib__redis *s,
+                                       const uint64_t id[2])
 {
     return &s->waiting[id[0] % BUCKETS];
 }
 
-static struct snib__request *of_own(struct snib__link *l)
+static struct snib__request *queue_of_own(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__request, own);
 }
@@ -27,8 +28,8 @@ static struct snib__request *of_own(struct snib__link *l)
 struct snib__request *snib__queue_find(struct snib__redis *s,
                                        const uint64_t id[2])
 {
-    SNIB__LIST_EACH (l, bucket(s, id)) {
-        struct snib__request *rq = of_own(l);
+    SNIB__LIST_EACH (l, queue_bucket(s, id)) {
+        struct snib__request *rq = queue_of_own(l);
         if (rq->id[0] == id[0] && rq->id[1] == id[1]) {
             return rq;
         }
@@ -38,7 +39,7 @@ struct snib__request *snib__queue_find(struct snib__redis *s,
 
 void snib__queue_put(struct snib__redis *s, struct snib__request *rq)
 {
-    snib__list_push(bucket(s, rq->id), &rq->own);
+    snib__list_push(queue_bucket(s, rq->id), &rq->own);
 }
 
 void snib__queue_unmark(struct snib__redis *s, struct snib__request *rq)
@@ -72,8 +73,8 @@ void snib__queue_channel(struct snib__redis *s)
 
 /* When to poll next. Only the first two time it to the holder's end, else a
  * short lease would wake the whole queue at one instant. */
-static int64_t pause(struct snib__redis *s, const struct snib__request *rq,
-                     bool queued)
+static int64_t queue_pause(struct snib__redis *s,
+                           const struct snib__request *rq, bool queued)
 {
     int64_t base = POLL_MS, left = snib__to_ms(rq->left);
     if ((!queued || rq->position <= 2) && snib__to_ms(rq->lease) < 4 * base) {
@@ -120,7 +121,7 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
         }
     }
     snib__session_want(s, now, SUBS);
-    snib__send_later(s, now, rq, pause(s, rq, queued));
+    snib__send_later(s, now, rq, queue_pause(s, rq, queued));
 }
 
 void snib__queue_spin(struct snib__redis *s, snib_instant now,
@@ -150,7 +151,7 @@ void snib__queue_poll_all(struct snib__redis *s, snib_instant now)
 {
     for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
-            struct snib__request *rq = of_own(l);
+            struct snib__request *rq = queue_of_own(l);
             if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
                 snib__send_again(s, now, rq);
             }
@@ -162,7 +163,7 @@ void snib__queue_barred(struct snib__redis *s, snib_err err, const char *text)
 {
     for (int k = 0; k < BUCKETS && s->held > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
-            struct snib__request *rq = of_own(l);
+            struct snib__request *rq = queue_of_own(l);
             if ((rq->conn & M_HELD) && !(rq->conn & M_FLIGHT)) {
                 snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
             }
@@ -174,7 +175,7 @@ void snib__queue_end(struct snib__redis *s, snib_err err, const char *text)
 {
     for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
-            struct snib__request *rq = of_own(l);
+            struct snib__request *rq = queue_of_own(l);
             if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
                 snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
             }
@@ -194,7 +195,7 @@ struct grant {
     size_t safe_size;
 };
 
-static bool hex(const char *p, uint64_t *ret)
+static bool queue_hex(const char *p, uint64_t *ret)
 {
     uint64_t v = 0;
     for (int i = 0; i < 16; i++) {
@@ -211,7 +212,7 @@ static bool hex(const char *p, uint64_t *ret)
     return true;
 }
 
-static bool number(const char **p, const char *end, int64_t *ret)
+static bool queue_number(const char **p, const char *end, int64_t *ret)
 {
     int64_t v = 0;
     const char *q = *p;
@@ -226,22 +227,23 @@ static bool number(const char **p, const char *end, int64_t *ret)
     return true;
 }
 
-static bool parse(const char *p, size_t size, struct grant *g)
+static bool queue_parse(const char *p, size_t size, struct grant *g)
 {
     const char *end = p + size;
     g->slot = 0;
-    if (size < 36 || memcmp(p, "g ", 2) || !hex(p + 2, &g->id[0]) ||
-        !hex(p + 18, &g->id[1]) || p[34] != ' ') {
+    if (size < 36 || memcmp(p, "g ", 2) || !queue_hex(p + 2, &g->id[0]) ||
+        !queue_hex(p + 18, &g->id[1]) || p[34] != ' ') {
         return false;
     }
     p += 35;
-    if (!number(&p, end, &g->token) || !number(&p, end, &g->reserve) ||
-        !number(&p, end, &g->claim) || !number(&p, end, &g->poll) ||
-        !number(&p, end, &g->server_ms) ||
-        (p < end && *p != 's' && !number(&p, end, &g->slot)) || end - p < 7 ||
-        memcmp(p, "snib:{", 6) || end[-1] != '}' || g->slot > UINT32_MAX ||
-        g->token >= INT64_C(1) << 53 || g->token < 1 || g->reserve > 1024 ||
-        g->claim < 1) {
+    if (!queue_number(&p, end, &g->token) ||
+        !queue_number(&p, end, &g->reserve) ||
+        !queue_number(&p, end, &g->claim) || !queue_number(&p, end, &g->poll) ||
+        !queue_number(&p, end, &g->server_ms) ||
+        (p < end && *p != 's' && !queue_number(&p, end, &g->slot)) ||
+        end - p < 7 || memcmp(p, "snib:{", 6) || end[-1] != '}' ||
+        g->slot > UINT32_MAX || g->token >= INT64_C(1) << 53 || g->token < 1 ||
+        g->reserve > 1024 || g->claim < 1) {
         return false;
     }
     g->safe = p + 6;
@@ -257,9 +259,9 @@ void snib__queue_abandon(struct snib__redis *s, const uint64_t id[2])
 }
 
 /* Without a line it ends with its lease. */
-static void end_stray(struct snib__redis *s, snib_instant now, int i,
-                      const char *safe, size_t size, const uint64_t id[2],
-                      int64_t token)
+static void queue_end_stray(struct snib__redis *s, snib_instant now, int i,
+                            const char *safe, size_t size, const uint64_t id[2],
+                            int64_t token)
 {
     if (!snib__session_has_room(s, i, 1)) {
         return;
@@ -272,8 +274,8 @@ static void end_stray(struct snib__redis *s, snib_instant now, int i,
 /* A grant for a request that was cancelled: give it back at once. Only for
  * those: a late copy of the message of a grant that a poll has found already
  * must not end it. What is not remembered ends with its claim lease. */
-static void stray(struct snib__redis *s, snib_instant now,
-                  const struct grant *g)
+static void queue_stray(struct snib__redis *s, snib_instant now,
+                        const struct grant *g)
 {
     bool known = false;
     for (int k = 0; k < ABANDONED && !known; k++) {
@@ -282,7 +284,7 @@ static void stray(struct snib__redis *s, snib_instant now,
     }
     int i = known ? snib__send_on(s, now, true) : -1;
     if (i >= 0) {
-        end_stray(s, now, i, g->safe, g->safe_size, g->id, g->token);
+        queue_end_stray(s, now, i, g->safe, g->safe_size, g->id, g->token);
     }
 }
 
@@ -290,17 +292,17 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
                          const char *text, uint32_t size)
 {
     struct grant g;
-    if (size == 34 && !memcmp(text, "r ", 2) && hex(text + 2, &g.id[0]) &&
-        hex(text + 18, &g.id[1])) {
+    if (size == 34 && !memcmp(text, "r ", 2) && queue_hex(text + 2, &g.id[0]) &&
+        queue_hex(text + 18, &g.id[1])) {
         snib__out_ended(s->out, g.id);
         return;
     }
-    if (!parse(text, size, &g)) {
+    if (!queue_parse(text, size, &g)) {
         return; /* somebody else's, or of a later version */
     }
     struct snib__request *rq = snib__queue_find(s, g.id);
     if (!rq) {
-        stray(s, now, &g);
+        queue_stray(s, now, &g);
         return;
     }
     snib_instant proven = {0};
@@ -351,6 +353,6 @@ void snib__queue_overtaken(struct snib__redis *s, snib_instant now, int i,
         snib__resp_number(snib__resp_at(c, 2), &value) &&
         ((code == 1 && value > f->delivered) ||
          (code == 2 && clock > f->claim_end_ms))) {
-        end_stray(s, now, i, f->safe, strlen(f->safe), f->id, 0);
+        queue_end_stray(s, now, i, f->safe, strlen(f->safe), f->id, 0);
     }
 }

@@ -10,17 +10,17 @@
 #include "base/error.h"
 #include "store/redis/redis_i.h"
 
-static struct snib__request *of_link(struct snib__link *l)
+static struct snib__request *send_of_link(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__request, link);
 }
 
-static void mark(struct snib__request *rq, int set, int clear)
+static void send_mark(struct snib__request *rq, int set, int clear)
 {
     rq->conn = (uint8_t)((rq->conn & ~clear) | set);
 }
 
-static bool up(const struct snib__redis *s, int i)
+static bool send_up(const struct snib__redis *s, int i)
 {
     return s->session[i].state == SESSION_READY && !s->session[i].doomed;
 }
@@ -79,7 +79,8 @@ void snib__request_fail_unsent(struct snib__redis *s, snib_err err,
     for (int k = 0; k < 2; k++) {
         struct snib__link *l;
         while ((l = snib__list_first(&s->unsent[k]))) {
-            snib__request_fail(s, of_link(l), SNIB__NOT_APPLIED, err, text);
+            snib__request_fail(s, send_of_link(l), SNIB__NOT_APPLIED, err,
+                               text);
         }
     }
 }
@@ -88,11 +89,11 @@ void snib__request_fail_callers(struct snib__redis *s, snib_err err,
                                 const char *text)
 {
     struct snib__link *l;
-    if (up(s, CALLERS) || up(s, BACKGROUND)) {
+    if (send_up(s, CALLERS) || send_up(s, BACKGROUND)) {
         return;
     }
     while ((l = snib__list_first(&s->unsent[0]))) {
-        snib__request_fail(s, of_link(l), SNIB__NOT_APPLIED, err, text);
+        snib__request_fail(s, send_of_link(l), SNIB__NOT_APPLIED, err, text);
     }
     snib__queue_end(s, err, text);
 }
@@ -101,14 +102,15 @@ void snib__request_fail_once(struct snib__redis *s, snib_err err,
                              const char *text)
 {
     SNIB__LIST_EACH_SAFE (l, next, &s->unsent[0]) {
-        if (of_link(l)->once && !of_link(l)->resent) {
-            snib__request_fail(s, of_link(l), SNIB__NOT_APPLIED, err, text);
+        if (send_of_link(l)->once && !send_of_link(l)->resent) {
+            snib__request_fail(s, send_of_link(l), SNIB__NOT_APPLIED, err,
+                               text);
         }
     }
 }
 
 /* The limit has passed. */
-static void give_up(struct snib__redis *s, struct snib__request *rq)
+static void send_give_up(struct snib__redis *s, struct snib__request *rq)
 {
     const struct session *l = &s->session[CALLERS];
     if (rq->misread && !(rq->conn & M_QUEUED)) { /* also beside a repeat */
@@ -142,11 +144,11 @@ int snib__send_on(struct snib__redis *s, snib_instant now, bool background)
 {
     int first = background ? BACKGROUND : CALLERS,
         second = background ? CALLERS : BACKGROUND;
-    if (up(s, first)) {
+    if (send_up(s, first)) {
         return first;
     }
     snib__session_want(s, now, first);
-    if (up(s, second)) {
+    if (send_up(s, second)) {
         return second;
     }
     snib__session_want(s, now, CALLERS);
@@ -154,13 +156,14 @@ int snib__send_on(struct snib__redis *s, snib_instant now, bool background)
 }
 
 /* The limit may move later while it waits: others of its client join. */
-static void limit_timer(struct snib__redis *s, struct snib__request *rq)
+static void send_limit_timer(struct snib__redis *s, struct snib__request *rq)
 {
     snib__heap_set(&s->timers, &rq->timer, rq->limit);
 }
 
-static void fly(struct snib__redis *s, snib_instant now, int i,
-                struct snib__request *rq, enum snib__script script, bool last)
+static void send_fly(struct snib__redis *s, snib_instant now, int i,
+                     struct snib__request *rq, enum snib__script script,
+                     bool last)
 {
     struct session *l = &s->session[i];
     struct flight f = {.rq = rq,
@@ -173,8 +176,8 @@ static void fly(struct snib__redis *s, snib_instant now, int i,
     if (rq->conn & M_UNSENT) {
         snib__unlink(&rq->link);
     }
-    mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
-    limit_timer(s, rq);
+    send_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
+    send_limit_timer(s, rq);
     snib__session_push(s, i, &f);
     if (l->loaded[script] == MUST_LOAD && last) {
         struct session *other =
@@ -186,13 +189,14 @@ static void fly(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
-static bool must_load(struct snib__redis *s, int i, enum snib__script script)
+static bool send_must_load(struct snib__redis *s, int i,
+                           enum snib__script script)
 {
     return s->session[i].loaded[script] == MUST_LOAD;
 }
 
-static void number_poll(struct snib__redis *s, snib_instant now,
-                        struct snib__request *rq)
+static void send_number_poll(struct snib__redis *s, snib_instant now,
+                             struct snib__request *rq)
 {
     if (++s->poll == 0) {
         s->poll = 1;
@@ -210,7 +214,7 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
     struct snib__request *renewals[RENEWALS_MAX];
     uint32_t count = 0, bytes = 0;
     SNIB__LIST_EACH (l, list) {
-        struct snib__request *rq = of_link(l);
+        struct snib__request *rq = send_of_link(l);
         if (rq->verb != SNIB__RENEW || rq->floor || count == RENEWALS_MAX) {
             break; /* a look has no name */
         }
@@ -223,7 +227,7 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
     while (count > 1 && !snib__session_has_room(s, i, count)) {
         count /= 2;
     }
-    bool full = must_load(s, i, SNIB__SCRIPT_RENEW);
+    bool full = send_must_load(s, i, SNIB__SCRIPT_RENEW);
     snib__encode_renew_head(s, out, count, full);
     for (uint32_t k = 0; k < count; k++) {
         snib__encode_renew_keys(out, renewals[k]);
@@ -233,12 +237,12 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
         snib__encode_renew_args(out, renewals[k]);
     }
     for (uint32_t k = 0; k < count; k++) {
-        fly(s, now, i, renewals[k], SNIB__SCRIPT_RENEW, k + 1 == count);
+        send_fly(s, now, i, renewals[k], SNIB__SCRIPT_RENEW, k + 1 == count);
     }
 }
 
-static bool together(const struct snib__request *a,
-                     const struct snib__request *b)
+static bool send_together(const struct snib__request *a,
+                          const struct snib__request *b)
 {
     return b->verb == SNIB__ACQUIRE && b->batch == a->batch && !b->resent;
 }
@@ -250,14 +254,14 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
                          struct snib__list *list)
 {
     struct snib__request *rq[BATCH_MAX];
-    struct snib__request *first = of_link(snib__list_first(list));
+    struct snib__request *first = send_of_link(snib__list_first(list));
     uint32_t count = 0;
-    if (!first->batch || !together(first, first)) {
+    if (!first->batch || !send_together(first, first)) {
         return false;
     }
     SNIB__LIST_EACH (l, list) {
-        struct snib__request *one = of_link(l);
-        if (count == BATCH_MAX || !together(first, one)) {
+        struct snib__request *one = send_of_link(l);
+        if (count == BATCH_MAX || !send_together(first, one)) {
             break;
         }
         uint32_t at = count++;
@@ -270,12 +274,12 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
         return false;
     }
     for (uint32_t k = 0; k < count; k++) {
-        number_poll(s, now, rq[k]);
+        send_number_poll(s, now, rq[k]);
     }
     snib__encode_several(s, &s->out->conn[i].out, rq, count,
-                         must_load(s, i, SNIB__SCRIPT_SEVERAL));
+                         send_must_load(s, i, SNIB__SCRIPT_SEVERAL));
     for (uint32_t k = 0; k < count; k++) {
-        fly(s, now, i, rq[k], SNIB__SCRIPT_SEVERAL, k + 1 == count);
+        send_fly(s, now, i, rq[k], SNIB__SCRIPT_SEVERAL, k + 1 == count);
     }
     return true;
 }
@@ -283,8 +287,8 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
 /* A subscription comes first, and who spins does without: but a reader that is
  * to become the writer has its index, as another such one must see it, or each
  * would wait for the other to stop reading. */
-static bool may_queue(const struct snib__redis *s,
-                      const struct snib__request *rq)
+static bool send_may_queue(const struct snib__redis *s,
+                           const struct snib__request *rq)
 {
     if ((rq->conn & M_QUEUED) || !rq->may_queue) {
         return rq->conn & M_QUEUED;
@@ -303,59 +307,59 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
     bool full;
     switch (rq->verb) {
     case SNIB__ACQUIRE:
-        number_poll(s, now, rq);
-        full = must_load(s, i, script);
-        snib__encode_acquire(s, out, rq, full, may_queue(s, rq));
+        send_number_poll(s, now, rq);
+        full = send_must_load(s, i, script);
+        snib__encode_acquire(s, out, rq, full, send_may_queue(s, rq));
         break;
     case SNIB__RELEASE:
         script = SNIB__SCRIPT_RELEASE;
-        full = must_load(s, i, script);
+        full = send_must_load(s, i, script);
         snib__encode_release(s, out, rq, full,
                              rq->resent || now.ns < s->copies_until.ns ||
                                  snib__session_copy_due(s, rq->id));
         break;
     case SNIB__CANCEL:
         script = SNIB__SCRIPT_CANCEL;
-        full = must_load(s, i, script);
+        full = send_must_load(s, i, script);
         snib__encode_cancel(s, out, rq, full);
         break;
     case SNIB__FORCE:
         script = SNIB__SCRIPT_FORCE;
-        full = must_load(s, i, script);
+        full = send_must_load(s, i, script);
         snib__encode_force(s, out, rq, full);
         break;
     case SNIB__PARAMS:
-        number_poll(s, now, rq);
+        send_number_poll(s, now, rq);
         script = SNIB__SCRIPT_PARAMS;
-        full = must_load(s, i, script);
+        full = send_must_load(s, i, script);
         snib__encode_params(s, out, rq, full);
         break;
     case SNIB__VALUE_GET:
         script = SNIB__SCRIPT_VALUE_GET;
-        snib__encode_value_get(out, rq, must_load(s, i, script));
+        snib__encode_value_get(out, rq, send_must_load(s, i, script));
         break;
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
         script = SNIB__SCRIPT_VALUE_PUT;
-        snib__encode_value_put(s, now, out, rq, must_load(s, i, script));
+        snib__encode_value_put(s, now, out, rq, send_must_load(s, i, script));
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
     case SNIB__DOCTOR:
         snib__unlink(&rq->link);
-        mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
-        limit_timer(s, rq);
+        send_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
+        send_limit_timer(s, rq);
         if (!snib__inspect_send(s, now, i, rq)) {
             snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
         }
         return;
     case SNIB__RENEW: /* with a floor; the others: send_renewals */
         script = SNIB__SCRIPT_KEEP;
-        full = must_load(s, i, script);
+        full = send_must_load(s, i, script);
         snib__encode_keep(s, out, now, rq, full);
         break;
     }
-    fly(s, now, i, rq, script, true);
+    send_fly(s, now, i, rq, script, true);
 }
 
 bool snib__send_now(struct snib__redis *s, snib_instant now,
@@ -378,10 +382,11 @@ void snib__send_flush(struct snib__redis *s, snib_instant now)
             if (i < 0 || !snib__session_has_room(s, i, 1)) {
                 break;
             }
-            if (of_link(l)->verb == SNIB__RENEW && !of_link(l)->floor) {
+            if (send_of_link(l)->verb == SNIB__RENEW &&
+                !send_of_link(l)->floor) {
                 send_renewals(s, now, i, &s->unsent[k]);
             } else if (!send_several(s, now, i, &s->unsent[k])) {
-                send_on(s, now, i, of_link(l));
+                send_on(s, now, i, send_of_link(l));
             }
         }
     }
@@ -389,10 +394,11 @@ void snib__send_flush(struct snib__redis *s, snib_instant now)
 
 /* -- beginning, repeating ------------------------------------------------------ */
 
-static void unsent(struct snib__redis *s, struct snib__request *rq, bool front)
+static void send_unsent(struct snib__redis *s, struct snib__request *rq,
+                        bool front)
 {
     struct snib__list *list = &s->unsent[rq->background];
-    mark(rq, M_UNSENT, M_RETRY);
+    send_mark(rq, M_UNSENT, M_RETRY);
     if (front) {
         snib__list_push_front(list, &rq->link);
     } else {
@@ -402,7 +408,7 @@ static void unsent(struct snib__redis *s, struct snib__request *rq, bool front)
 
 /* CANCEL ends the ACQUIRE of its id, if that is still ours: what became of
  * it at the server, the cancel settles. */
-static void cancel(struct snib__redis *s, const uint64_t id[2])
+static void send_cancel(struct snib__redis *s, const uint64_t id[2])
 {
     struct snib__request *rq = snib__queue_find(s, id);
     if (rq) {
@@ -414,8 +420,8 @@ static void cancel(struct snib__redis *s, const uint64_t id[2])
 }
 
 /* 20 ms and doubled to 1 s, with jitter. */
-static int64_t misread_pause(struct snib__redis *s,
-                             const struct snib__request *rq)
+static int64_t send_misread_pause(struct snib__redis *s,
+                                  const struct snib__request *rq)
 {
     int64_t ms = (int64_t)REST_FIRST_MS << (rq->misread - 1);
     ms = ms < REST_MAX_MS ? ms : REST_MAX_MS;
@@ -446,31 +452,31 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     if (rq->verb == SNIB__ACQUIRE) {
         snib__queue_put(s, rq);
     } else if (rq->verb == SNIB__CANCEL) {
-        cancel(s, rq->id);
+        send_cancel(s, rq->id);
     } else if (rq->verb == SNIB__RELEASE && rq->resent) {
         /* A late copy may have been granted anew, by the time it gets there. */
         snib__queue_abandon(s, rq->id);
     }
     if (l->state == SESSION_RESTING && l->barred &&
-        !snib__reached(now, l->rest_until) && !up(s, BACKGROUND)) {
+        !snib__reached(now, l->rest_until) && !send_up(s, BACKGROUND)) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
         return;
     }
     if (rq->misread) {
         /* A repeat: whoever answered so will do it again at once. */
-        snib__send_later(s, now, rq, misread_pause(s, rq));
+        snib__send_later(s, now, rq, send_misread_pause(s, rq));
         return;
     }
-    unsent(s, rq, false);
-    limit_timer(s, rq);
+    send_unsent(s, rq, false);
+    send_limit_timer(s, rq);
 }
 
 void snib__send_again(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
-    mark(rq, 0, M_FLIGHT);
+    send_mark(rq, 0, M_FLIGHT);
     if (!(rq->conn & (M_QUEUED | M_HELD))) {
-        unsent(s, rq, true);
+        send_unsent(s, rq, true);
     } else if (!snib__send_now(s, now, rq)) {
         snib__send_later(s, now, rq, POLL_MS);
     }
@@ -480,7 +486,7 @@ void snib__send_again(struct snib__redis *s, snib_instant now,
 void snib__send_later(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq, int64_t ms)
 {
-    mark(rq, rq->conn & (M_QUEUED | M_HELD) ? 0 : M_RETRY, M_FLIGHT);
+    send_mark(rq, rq->conn & (M_QUEUED | M_HELD) ? 0 : M_RETRY, M_FLIGHT);
     snib__heap_set(&s->timers, &rq->timer,
                    snib__sooner(rq->limit, snib__after(now, snib__ms(ms))));
 }
@@ -489,13 +495,13 @@ void snib__send_due(struct snib__redis *s, snib_instant now,
                     struct snib__request *rq)
 {
     if (snib__reached(now, rq->limit)) {
-        give_up(s, rq);
+        send_give_up(s, rq);
     } else if (rq->conn & M_RETRY) {
-        unsent(s, rq, false);
-        limit_timer(s, rq);
+        send_unsent(s, rq, false);
+        send_limit_timer(s, rq);
     } else if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
         snib__send_again(s, now, rq);
     } else if (!snib__inspect_due(s, now, rq)) {
-        limit_timer(s, rq);
+        send_limit_timer(s, rq);
     }
 }

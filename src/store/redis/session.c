@@ -26,23 +26,23 @@
 /* For the rest of a greeting. */
 enum { LOGIN_ROOM = 16 * 1024 };
 
-static void greet(struct snib__redis *s, snib_instant now, int i, job j)
+static void session_greet(struct snib__redis *s, snib_instant now, int i, job j)
 {
     snib__session_push(
         s, i, &(struct flight){.job = (uint8_t)j, .sent = now, .last = true});
 }
 
-static void subscribe(struct snib__redis *s, snib_instant now,
-                      const char *channel)
+static void session_subscribe(struct snib__redis *s, snib_instant now,
+                              const char *channel)
 {
     struct snib__buf *out = &s->out->conn[SUBS].out;
     snib__resp_begin(out, 2);
     snib__resp_text(out, "SUBSCRIBE");
     snib__resp_text(out, channel);
-    greet(s, now, SUBS, JOB_SUBSCRIBE);
+    session_greet(s, now, SUBS, JOB_SUBSCRIBE);
 }
 
-static void hello(struct snib__redis *s, snib_instant now, int i)
+static void session_hello(struct snib__redis *s, snib_instant now, int i)
 {
     struct snib__buf *out = &s->out->conn[i].out;
     if (s->password) {
@@ -57,7 +57,7 @@ static void hello(struct snib__redis *s, snib_instant now, int i)
         snib__resp_text(out, s->user ? s->user : "default");
         snib__resp_text(out, s->password);
     }
-    greet(s, now, i, JOB_HELLO);
+    session_greet(s, now, i, JOB_HELLO);
 }
 
 void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
@@ -73,28 +73,28 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
     }
     l->since = now;
     l->state = SESSION_HELLO;
-    hello(s, now, i);
+    session_hello(s, now, i);
     if (s->db) {
         snib__resp_begin(out, 2);
         snib__resp_text(out, "SELECT");
         snib__resp_i64(out, s->db);
-        greet(s, now, i, JOB_SELECT);
+        session_greet(s, now, i, JOB_SELECT);
     }
     if (s->password && i != SUBS) {
         snib__encode_probe(s, out);
-        greet(s, now, i, JOB_PROBE);
+        session_greet(s, now, i, JOB_PROBE);
     }
     if (i == SUBS) {
-        subscribe(s, now, s->channel);
+        session_subscribe(s, now, s->channel);
         if (s->generation) {
             char told[CHANNEL_TOLD_MAX];
             snib__queue_told_channel(s, told);
-            subscribe(s, now, told);
+            session_subscribe(s, now, told);
         }
     } else {
         snib__resp_begin(out, 1);
         snib__resp_text(out, "TIME");
-        greet(s, now, i, JOB_TIME);
+        session_greet(s, now, i, JOB_TIME);
     }
     if (out->failed) {
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
@@ -102,7 +102,7 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
     }
 }
 
-static void ready(struct snib__redis *s, snib_instant now, int i)
+static void session_ready(struct snib__redis *s, snib_instant now, int i)
 {
     struct session *l = &s->session[i];
     bool again = s->ever;
@@ -128,8 +128,8 @@ static void ready(struct snib__redis *s, snib_instant now, int i)
 
 /* The greeting was refused, or the first bytes were an error (too many
  * clients, protected mode). */
-static void refused(struct snib__redis *s, snib_instant now, int i,
-                    const struct snib__resp_cell *c)
+static void session_refused(struct snib__redis *s, snib_instant now, int i,
+                            const struct snib__resp_cell *c)
 {
     struct session *l = &s->session[i];
     char text[200];
@@ -147,8 +147,8 @@ static void refused(struct snib__redis *s, snib_instant now, int i,
 }
 
 /* The value of a field of HELLO's answer; NULL: it has none. */
-static const struct snib__resp_cell *field(const struct snib__resp_cell *c,
-                                           const char *name)
+static const struct snib__resp_cell *
+session_field(const struct snib__resp_cell *c, const char *name)
 {
     for (uint32_t k = 0; k + 1 < c->size; k += 2) {
         if (snib__resp_is(snib__resp_at(c, k), name)) {
@@ -158,8 +158,8 @@ static const struct snib__resp_cell *field(const struct snib__resp_cell *c,
     return NULL;
 }
 
-static void no_hello(struct snib__redis *s, snib_instant now, int i,
-                     const struct snib__resp_cell *c)
+static void session_no_hello(struct snib__redis *s, snib_instant now, int i,
+                             const struct snib__resp_cell *c)
 {
     if (c->type == SNIB__RESP_ERROR && c->size > 19 &&
         !memcmp(c->text, "ERR unknown command", 19)) {
@@ -170,16 +170,16 @@ static void no_hello(struct snib__redis *s, snib_instant now, int i,
                           true);
         return;
     }
-    refused(s, now, i, c);
+    session_refused(s, now, i, c);
 }
 
 /* What HELLO says of the server. False: it is not one to ask. */
-static bool is_primary(struct snib__redis *s, snib_instant now, int i,
-                       const struct snib__resp_cell *c)
+static bool session_is_primary(struct snib__redis *s, snib_instant now, int i,
+                               const struct snib__resp_cell *c)
 {
     struct session *l = &s->session[i];
-    const struct snib__resp_cell *mode = field(c, "mode");
-    const struct snib__resp_cell *role = field(c, "role");
+    const struct snib__resp_cell *mode = session_field(c, "mode");
+    const struct snib__resp_cell *role = session_field(c, "role");
     if (snib__resp_is(mode, "cluster")) {
         snib__session_cut(
             s, now, i, true, SNIB_ERR_CONFIG,
@@ -196,7 +196,7 @@ static bool is_primary(struct snib__redis *s, snib_instant now, int i,
         struct snib__buf *out = &s->out->conn[i].out;
         snib__resp_begin(out, 1);
         snib__resp_text(out, "ROLE");
-        greet(s, now, i, JOB_ROLE);
+        session_greet(s, now, i, JOB_ROLE);
         l->state = SESSION_REPLICA;
     } else {
         return true;
@@ -206,8 +206,8 @@ static bool is_primary(struct snib__redis *s, snib_instant now, int i,
 
 /* c: the answer to ROLE, ["slave", host, port, …]; an error, if this user may
  * not ask that. */
-static void is_replica(struct snib__redis *s, snib_instant now, int i,
-                       const struct snib__resp_cell *c)
+static void session_is_replica(struct snib__redis *s, snib_instant now, int i,
+                               const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *host = snib__resp_at(c, 1);
     char text[sizeof s->session[0].text], of[120] = "";
@@ -227,8 +227,8 @@ static void is_replica(struct snib__redis *s, snib_instant now, int i,
     snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
 }
 
-static bool server_time(struct snib__redis *s, snib_instant now,
-                        const struct snib__resp_cell *c)
+static bool session_server_time(struct snib__redis *s, snib_instant now,
+                                const struct snib__resp_cell *c)
 {
     int64_t seconds, micros;
     if (!snib__resp_number(snib__resp_at(c, 0), &seconds) ||
@@ -243,8 +243,8 @@ static bool server_time(struct snib__redis *s, snib_instant now,
 /* A command that this user may not run inside a script bars the line. Other
  * errors (LOADING, a user of some keys only) say nothing about rights. Without
  * PUBLISH things work, slower. */
-static bool may_run(struct snib__redis *s, snib_instant now, int i,
-                    const struct snib__resp_cell *c)
+static bool session_may_run(struct snib__redis *s, snib_instant now, int i,
+                            const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *wrong = snib__resp_at(c, 0);
     const struct snib__resp_cell *e = wrong ? wrong + 1 : NULL;
@@ -272,7 +272,8 @@ static bool may_run(struct snib__redis *s, snib_instant now, int i,
     return may;
 }
 
-static bool to_us(const struct snib__redis *s, const struct snib__resp_cell *c)
+static bool session_to_us(const struct snib__redis *s,
+                          const struct snib__resp_cell *c)
 {
     char told[CHANNEL_TOLD_MAX];
     snib__queue_told_channel(s, told);
@@ -280,8 +281,8 @@ static bool to_us(const struct snib__redis *s, const struct snib__resp_cell *c)
 }
 
 /* An array ["message", channel, text]: true, and passed on. */
-static bool message(struct snib__redis *s, snib_instant now, int i,
-                    const struct snib__resp_cell *c)
+static bool session_message(struct snib__redis *s, snib_instant now, int i,
+                            const struct snib__resp_cell *c)
 {
     if (i != SUBS || c->type != SNIB__RESP_ARRAY ||
         !snib__resp_is(snib__resp_at(c, 0), "message")) {
@@ -289,14 +290,14 @@ static bool message(struct snib__redis *s, snib_instant now, int i,
     }
     const struct snib__resp_cell *text = snib__resp_at(c, 2);
     if (text && text->type == SNIB__RESP_STRING &&
-        to_us(s, snib__resp_at(c, 1))) {
+        session_to_us(s, snib__resp_at(c, 1))) {
         snib__queue_message(s, now, text->text, text->size);
     }
     return true;
 }
 
-static void answered(struct snib__redis *s, snib_instant now, int i,
-                     const struct snib__resp_cell *c)
+static void session_answered(struct snib__redis *s, snib_instant now, int i,
+                             const struct snib__resp_cell *c)
 {
     struct session *l = &s->session[i];
     struct flight f;
@@ -330,48 +331,48 @@ static void answered(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
-static session_state after_select(const struct snib__redis *s, int i)
+static session_state session_after_select(const struct snib__redis *s, int i)
 {
     return i == SUBS     ? SESSION_SUBSCRIBE
            : s->password ? SESSION_PROBE
                          : SESSION_TIME;
 }
 
-static void reply(struct snib__redis *s, snib_instant now, int i,
-                  const struct snib__resp_cell *c)
+static void session_reply(struct snib__redis *s, snib_instant now, int i,
+                          const struct snib__resp_cell *c)
 {
     struct session *l = &s->session[i];
     struct flight f;
     switch (l->state) {
     case SESSION_HELLO:
         if (c->type != SNIB__RESP_ARRAY) {
-            no_hello(s, now, i, c);
+            session_no_hello(s, now, i, c);
             return;
         }
         snib__session_pop(l, &f);
         s->out->conn[i].awaited--;
-        if (is_primary(s, now, i, c)) {
-            l->state = s->db ? SESSION_SELECT : after_select(s, i);
+        if (session_is_primary(s, now, i, c)) {
+            l->state = s->db ? SESSION_SELECT : session_after_select(s, i);
         }
         break;
     case SESSION_REPLICA:
         snib__session_pop(l, &f);
         s->out->conn[i].awaited--;
         if (f.job == JOB_ROLE) {
-            is_replica(s, now, i, c);
+            session_is_replica(s, now, i, c);
         }
         break;
     case SESSION_SELECT:
         if (!snib__resp_is(c, "OK")) {
-            refused(s, now, i, c);
+            session_refused(s, now, i, c);
             return;
         }
         snib__session_pop(l, &f);
         s->out->conn[i].awaited--;
-        l->state = after_select(s, i);
+        l->state = session_after_select(s, i);
         break;
     case SESSION_PROBE:
-        if (!may_run(s, now, i, c)) {
+        if (!session_may_run(s, now, i, c)) {
             return;
         }
         snib__session_pop(l, &f);
@@ -379,32 +380,33 @@ static void reply(struct snib__redis *s, snib_instant now, int i,
         l->state = SESSION_TIME;
         break;
     case SESSION_TIME:
-        if (!server_time(s, now, c)) {
-            refused(s, now, i, c);
+        if (!session_server_time(s, now, c)) {
+            session_refused(s, now, i, c);
             return;
         }
         snib__session_pop(l, &f);
         s->out->conn[i].awaited--;
-        ready(s, now, i);
+        session_ready(s, now, i);
         break;
     case SESSION_SUBSCRIBE:
-        if (message(s, now, i, c)) { /* on the first channel, before the ack
+        if (session_message(s, now, i,
+                            c)) { /* on the first channel, before the ack
                                         of the second */
             break;
         }
         if (!snib__resp_is(snib__resp_at(c, 0), "subscribe")) {
-            refused(s, now, i, c);
+            session_refused(s, now, i, c);
             return;
         }
         snib__session_pop(l, &f);
         s->out->conn[i].awaited--;
         if (!l->count) {
-            ready(s, now, i);
+            session_ready(s, now, i);
         }
         break;
     case SESSION_READY:
-        if (!message(s, now, i, c)) {
-            answered(s, now, i, c);
+        if (!session_message(s, now, i, c)) {
+            session_answered(s, now, i, c);
         }
         break;
     case SESSION_DOWN:
@@ -415,7 +417,7 @@ static void reply(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
-static bool reads(const struct session *l)
+static bool session_reads(const struct session *l)
 {
     return l->state >= SESSION_HELLO && l->state <= SESSION_READY;
 }
@@ -425,14 +427,14 @@ void snib__session_bytes(struct snib__redis *s, snib_instant now, int i,
 {
     struct session *l = &s->session[i];
     const struct snib__resp_cell *c;
-    if (!reads(l)) {
+    if (!session_reads(l)) {
         return;
     }
     snib__resp_feed(l->resp, bytes, size);
-    while (reads(l)) {
+    while (session_reads(l)) {
         switch (snib__resp_next(l->resp, &c)) {
         case SNIB__RESP_REPLY:
-            reply(s, now, i, c);
+            session_reply(s, now, i, c);
             break;
         case SNIB__RESP_MORE:
             return;

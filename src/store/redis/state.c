@@ -22,7 +22,7 @@ void snib__state_good(struct snib__redis *s, snib_instant now)
 }
 
 /* People know which server it is: "no connection to HOST:PORT: why". */
-static const char *bare(const struct snib__redis *s, const char *text)
+static const char *state_bare(const struct snib__redis *s, const char *text)
 {
     char head[ADDRESS_SHOWN + 24];
     int n =
@@ -39,7 +39,7 @@ void snib__state_bad(struct snib__redis *s, snib_instant since, snib_err err,
     }
     s->state.good = (snib_instant){0};
     s->state.err = err;
-    text = bare(s, text);
+    text = state_bare(s, text);
     snprintf(s->state.text, sizeof s->state.text, "%s", text);
     char *first = s->state.text; /* the system's words begin large         */
     if (first[0] >= 'A' && first[0] <= 'Z' && first[1] >= 'a' &&
@@ -50,7 +50,8 @@ void snib__state_bad(struct snib__redis *s, snib_instant since, snib_err err,
 
 /* Since when an answer is awaited that should be there by now: 0, no. That it
  * has not been read is the server's silence only if we were awake to read it. */
-static snib_instant silent_since(const struct snib__redis *s, snib_instant now)
+static snib_instant state_silent_since(const struct snib__redis *s,
+                                       snib_instant now)
 {
     snib_instant since = {0};
     for (int i = 0; i < SUBS; i++) {
@@ -65,7 +66,7 @@ static snib_instant silent_since(const struct snib__redis *s, snib_instant now)
 void snib__state_read(const struct snib__redis *s, snib_instant now,
                       struct snib__store_state *ret)
 {
-    snib_instant silent = silent_since(s, now);
+    snib_instant silent = state_silent_since(s, now);
     ret->err = s->state.err;
     ret->reachable = s->state.good.ns != 0;
     ret->nodes_reachable = ret->reachable;

@@ -11,12 +11,12 @@
 #include "base/mem.h"
 #include "store/redis/redis_i.h"
 
-static struct snib__redis *of(const struct snib__store *store)
+static struct snib__redis *store_of(const struct snib__store *store)
 {
     return (struct snib__redis *)(uintptr_t)store;
 }
 
-static void settle(struct snib__redis *s, snib_instant now)
+static void store_settle(struct snib__redis *s, snib_instant now)
 {
     if (s->out->listens && snib__session_wanted(s, SUBS)) {
         snib__session_want(s, now, SUBS); /* nothing, if it is there */
@@ -32,7 +32,7 @@ static void settle(struct snib__redis *s, snib_instant now)
 
 /* -- open ---------------------------------------------------------------------- */
 
-static bool parse_db(const char *text, uint32_t *ret)
+static bool store_parse_db(const char *text, uint32_t *ret)
 {
     char *end;
     if (!*text) {
@@ -47,8 +47,9 @@ static bool parse_db(const char *text, uint32_t *ret)
 }
 
 /* redis://host[:port][/db], redis+unix:///path?db=N, redis://…?socket=/path */
-static snib_err addresses(struct snib__redis *s, const struct snib__url *url,
-                          struct snib_error *reterr)
+static snib_err store_addresses(struct snib__redis *s,
+                                const struct snib__url *url,
+                                struct snib_error *reterr)
 {
     const char *path = url->path ? url->path : "";
     const char *db = snib__url_query(url, "db");
@@ -95,7 +96,7 @@ static snib_err addresses(struct snib__redis *s, const struct snib__url *url,
     } else if (*path && strcmp(path, "/") != 0 && *path != '/') {
         db = "?";
     }
-    if (db && !parse_db(db, &s->db)) {
+    if (db && !store_parse_db(db, &s->db)) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "%.120s: the database is a number, 0 to 65535",
                           url->safe);
@@ -107,7 +108,7 @@ static snib_err addresses(struct snib__redis *s, const struct snib__url *url,
     return SNIB_ERR_OK;
 }
 
-static void wipe(char *secret)
+static void store_wipe(char *secret)
 {
     if (secret) {
         explicit_bzero(secret, strlen(secret));
@@ -115,9 +116,9 @@ static void wipe(char *secret)
     }
 }
 
-static void redis_free(struct snib__store *store)
+static void store_redis_free(struct snib__store *store)
 {
-    struct snib__redis *s = of(store);
+    struct snib__redis *s = store_of(store);
     if (!s) {
         return;
     }
@@ -136,12 +137,13 @@ static void redis_free(struct snib__store *store)
     }
     snib__heap_free(&s->timers);
     snib__free(s->user);
-    wipe(s->password);
+    store_wipe(s->password);
     snib__free(s);
 }
 
-static snib_err redis_open(const struct snib__store_config *cfg,
-                           struct snib__store **ret, struct snib_error *reterr)
+static snib_err store_redis_open(const struct snib__store_config *cfg,
+                                 struct snib__store **ret,
+                                 struct snib_error *reterr)
 {
     const struct snib__url *url = cfg->url;
     struct snib__redis *s = snib__alloc(sizeof *s);
@@ -161,9 +163,9 @@ static snib_err redis_open(const struct snib__store_config *cfg,
         snib__list_init(&s->waiting[k]);
     }
     snib__queue_channel(s);
-    snib_err err = addresses(s, url, reterr);
+    snib_err err = store_addresses(s, url, reterr);
     if (err) {
-        redis_free((struct snib__store *)s);
+        store_redis_free((struct snib__store *)s);
         return err;
     }
     s->user = snib__strdup(url->user && *url->user ? url->user : NULL);
@@ -178,11 +180,11 @@ static snib_err redis_open(const struct snib__store_config *cfg,
         }
     }
     if (!ok) {
-        redis_free((struct snib__store *)s);
+        store_redis_free((struct snib__store *)s);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     if (s->user && !s->password) {
-        redis_free((struct snib__store *)s);
+        store_redis_free((struct snib__store *)s);
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "%.120s: a user without a password; expected "
                           "redis://:PASSWORD@HOST or "
@@ -195,19 +197,19 @@ static snib_err redis_open(const struct snib__store_config *cfg,
 
 /* -- steps --------------------------------------------------------------------- */
 
-static void redis_start(struct snib__store *store, snib_instant now,
-                        struct snib__list *chain)
+static void store_redis_start(struct snib__store *store, snib_instant now,
+                              struct snib__list *chain)
 {
-    struct snib__redis *s = of(store);
+    struct snib__redis *s = store_of(store);
     struct snib__link *l;
     while ((l = snib__list_pop(chain))) {
         snib__send_start(s, now,
                          SNIB__CONTAINER(l, struct snib__request, link));
     }
-    settle(s, now);
+    store_settle(s, now);
 }
 
-static void tick(struct snib__redis *s, snib_instant now)
+static void store_tick(struct snib__redis *s, snib_instant now)
 {
     struct snib__timer *t;
     for (int i = 0; i < SESSIONS; i++) {
@@ -220,8 +222,8 @@ static void tick(struct snib__redis *s, snib_instant now)
 }
 
 /* Who reads it may have several stores: a refusal names the address. */
-static void why_down(const struct snib__redis *s, const struct snib__input *in,
-                     char *ret, size_t size)
+static void store_why_down(const struct snib__redis *s,
+                           const struct snib__input *in, char *ret, size_t size)
 {
     char raw[sizeof s->session[0].text];
     const char *why = in->bytes ? in->bytes : "";
@@ -238,10 +240,10 @@ static void why_down(const struct snib__redis *s, const struct snib__input *in,
     snib__redis_error_text(ret, size, raw, (uint32_t)strlen(raw));
 }
 
-static void redis_input(struct snib__store *store, snib_instant now,
-                        const struct snib__input *in)
+static void store_redis_input(struct snib__store *store, snib_instant now,
+                              const struct snib__input *in)
 {
-    struct snib__redis *s = of(store);
+    struct snib__redis *s = store_of(store);
     int i = in->conn;
     char text[sizeof s->session[0].text];
     switch (in->kind) {
@@ -265,7 +267,7 @@ static void redis_input(struct snib__store *store, snib_instant now,
             s->session[i].state = SESSION_RESTING;
             break;
         }
-        why_down(s, in, text, sizeof text);
+        store_why_down(s, in, text, sizeof text);
         snib__session_cut(s, now, i, false, SNIB_ERR_UNREACHABLE, text, false);
         /* One that was there comes back: its name may go while it restarts. */
         if (in->hopeless && i != SUBS && !s->ever) {
@@ -275,15 +277,15 @@ static void redis_input(struct snib__store *store, snib_instant now,
     case SNIB__IN_NOTIFIED:
         break;
     case SNIB__IN_TICK:
-        tick(s, now);
+        store_tick(s, now);
         break;
     }
-    settle(s, now);
+    store_settle(s, now);
 }
 
-static snib_instant redis_due(const struct snib__store *store)
+static snib_instant store_redis_due(const struct snib__store *store)
 {
-    const struct snib__redis *s = of(store);
+    const struct snib__redis *s = store_of(store);
     snib_instant due = snib__heap_due(&s->timers);
     for (int i = 0; i < SESSIONS; i++) {
         due = snib__sooner(due, snib__session_due(s, i));
@@ -291,10 +293,10 @@ static snib_instant redis_due(const struct snib__store *store)
     return due;
 }
 
-static void redis_state(const struct snib__store *store, snib_instant now,
-                        struct snib__store_state *ret)
+static void store_redis_state(const struct snib__store *store, snib_instant now,
+                              struct snib__store_state *ret)
 {
-    snib__state_read(of(store), now, ret);
+    snib__state_read(store_of(store), now, ret);
 }
 
 const struct snib__store_ops snib__redis_store_ops = {
@@ -302,10 +304,10 @@ const struct snib__store_ops snib__redis_store_ops = {
     .size = sizeof(struct snib__store_ops),
     .scheme = "redis",
     .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
-    .open = redis_open,
-    .start = redis_start,
-    .input = redis_input,
-    .due = redis_due,
-    .state = redis_state,
-    .free = redis_free,
+    .open = store_redis_open,
+    .start = store_redis_start,
+    .input = store_redis_input,
+    .due = store_redis_due,
+    .state = store_redis_state,
+    .free = store_redis_free,
 };

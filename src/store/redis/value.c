@@ -39,14 +39,14 @@ void snib__encode_value_put(struct snib__redis *s, snib_instant now,
     snib__resp_arg(b, put ? rq->text : "", put ? rq->text_size : 0);
 }
 
-static void strange(struct snib__redis *s, struct snib__request *rq)
+static void value_strange(struct snib__redis *s, struct snib__request *rq)
 {
     snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE,
                        "the server's answer is not one of our scripts'");
 }
 
-static bool version_at(const struct snib__resp_cell *c, uint32_t i,
-                       int64_t *ret)
+static bool value_version_at(const struct snib__resp_cell *c, uint32_t i,
+                             int64_t *ret)
 {
     const struct snib__resp_cell *e = snib__resp_at(c, i);
     if (!e || e->type != SNIB__RESP_INTEGER || e->integer < 0 ||
@@ -57,14 +57,14 @@ static bool version_at(const struct snib__resp_cell *c, uint32_t i,
     return true;
 }
 
-static void got(struct snib__redis *s, struct snib__request *rq,
-                const struct snib__resp_cell *c)
+static void value_got(struct snib__redis *s, struct snib__request *rq,
+                      const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *bytes = snib__resp_at(c, 1);
     int64_t version;
-    if (!version_at(c, 0, &version) || !bytes ||
+    if (!value_version_at(c, 0, &version) || !bytes ||
         bytes->type != SNIB__RESP_STRING || bytes->size > SNIB_VALUE_MAX) {
-        strange(s, rq);
+        value_strange(s, rq);
         return;
     }
     rq->token = version;
@@ -73,16 +73,17 @@ static void got(struct snib__redis *s, struct snib__request *rq,
     snib__request_finish(s, rq, SNIB__DONE);
 }
 
-static void changed(struct snib__redis *s, snib_instant now,
-                    struct snib__request *rq, const struct snib__resp_cell *c)
+static void value_changed(struct snib__redis *s, snib_instant now,
+                          struct snib__request *rq,
+                          const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *code = snib__resp_at(c, 0);
     const struct snib__resp_cell *clock = snib__resp_at(c, 1);
     int64_t version = 0;
     if (!code || code->type != SNIB__RESP_INTEGER || !clock ||
         clock->type != SNIB__RESP_INTEGER ||
-        (code->integer <= 1 && !version_at(c, 2, &version))) {
-        strange(s, rq);
+        (code->integer <= 1 && !value_version_at(c, 2, &version))) {
+        value_strange(s, rq);
         return;
     }
     snib__server_time(s, now, clock->integer);
@@ -107,7 +108,7 @@ static void changed(struct snib__redis *s, snib_instant now,
         snib__request_finish(s, rq, SNIB__NO);
         return;
     default:
-        strange(s, rq);
+        value_strange(s, rq);
         return;
     }
 }
@@ -117,8 +118,8 @@ void snib__value_reply(struct snib__redis *s, snib_instant now,
                        const struct snib__resp_cell *c)
 {
     if (rq->verb == SNIB__VALUE_GET) {
-        got(s, rq, c);
+        value_got(s, rq, c);
     } else {
-        changed(s, now, rq, c);
+        value_changed(s, now, rq, c);
     }
 }

@@ -13,12 +13,12 @@
 #include "core/about.h"
 #include "store/sqlite/internal.h"
 
-static struct snib__sqlite *self_of(struct snib__book *b)
+static struct snib__sqlite *claim_self_of(struct snib__book *b)
 {
     return SNIB__CONTAINER(b, struct snib__sqlite, book);
 }
 
-static void broke(struct snib__sqlite *self, int rc)
+static void claim_broke(struct snib__sqlite *self, int rc)
 {
     if (!self->rc) {
         self->rc = rc;
@@ -26,7 +26,7 @@ static void broke(struct snib__sqlite *self, int rc)
     self->book.err = SNIB_ERR_STORE;
 }
 
-static sqlite3_stmt *get(struct snib__sqlite *self, enum snib__stmt which)
+static sqlite3_stmt *claim_get(struct snib__sqlite *self, enum snib__stmt which)
 {
     int rc;
     if (self->book.err) {
@@ -34,35 +34,36 @@ static sqlite3_stmt *get(struct snib__sqlite *self, enum snib__stmt which)
     }
     sqlite3_stmt *st = snib__db_st(&self->db, which, &rc);
     if (!st) {
-        broke(self, rc);
+        claim_broke(self, rc);
     }
     return st;
 }
 
-static bool step_row(struct snib__sqlite *self, sqlite3_stmt *st)
+static bool claim_step_row(struct snib__sqlite *self, sqlite3_stmt *st)
 {
     int rc = sqlite3_step(st);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
-        broke(self, rc);
+        claim_broke(self, rc);
     }
     return rc == SQLITE_ROW;
 }
 
-static void step_done(struct snib__sqlite *self, sqlite3_stmt *st)
+static void claim_step_done(struct snib__sqlite *self, sqlite3_stmt *st)
 {
     int rc = sqlite3_step(st);
     sqlite3_reset(st);
     if (rc != SQLITE_DONE) {
-        broke(self, rc);
+        claim_broke(self, rc);
     }
 }
 
-static void put_name(sqlite3_stmt *st, const struct snib__name *name)
+static void claim_put_name(sqlite3_stmt *st, const struct snib__name *name)
 {
     sqlite3_bind_blob(st, 1, name->raw, (int)name->raw_size, SQLITE_STATIC);
 }
 
-static void copy_text(sqlite3_stmt *st, int column, char *ret, size_t size)
+static void claim_copy_text(sqlite3_stmt *st, int column, char *ret,
+                            size_t size)
 {
     const void *p = sqlite3_column_blob(st, column);
     size_t n = p ? (size_t)sqlite3_column_bytes(st, column) : 0;
@@ -75,8 +76,8 @@ static void copy_text(sqlite3_stmt *st, int column, char *ret, size_t size)
 
 /* Whoever may write to the file may write any number: none of them may carry
  * our sums over the end of their range. */
-static int64_t bounded(sqlite3_stmt *st, int column, int64_t least,
-                       int64_t most)
+static int64_t claim_bounded(sqlite3_stmt *st, int column, int64_t least,
+                             int64_t most)
 {
     int64_t n = sqlite3_column_int64(st, column);
     return n < least ? least : n > most ? most : n;
@@ -100,49 +101,50 @@ void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__stored_claim *c)
     c->state = sqlite3_column_int(st, 3);
     c->kind = (snib_kind)sqlite3_column_int(st, 4);
     c->permits = (uint32_t)sqlite3_column_int64(st, 5);
-    c->reserve = (uint32_t)bounded(st, 6, 0, SNIB__RESERVE_MAX);
-    c->token = bounded(st, 7, 0, SNIB__TOKEN_END);
+    c->reserve = (uint32_t)claim_bounded(st, 6, 0, SNIB__RESERVE_MAX);
+    c->token = claim_bounded(st, 7, 0, SNIB__TOKEN_END);
     c->floor = snib__sqlite_token(st, 8);
-    c->lease.ns = bounded(st, 9, 0, NS_MOST);
-    c->until.ns = bounded(st, 10, 0, NS_MOST);
+    c->lease.ns = claim_bounded(st, 9, 0, NS_MOST);
+    c->until.ns = claim_bounded(st, 10, 0, NS_MOST);
     c->pid = sqlite3_column_int64(st, 11);
     c->start = sqlite3_column_int64(st, 12);
     c->pidns = sqlite3_column_int64(st, 13);
-    copy_text(st, 14, c->notifier, sizeof c->notifier);
+    claim_copy_text(st, 14, c->notifier, sizeof c->notifier);
     c->rank = sqlite3_column_int(st, 16);
-    c->delay.ns = bounded(st, 17, 0, NS_MOST);
+    c->delay.ns = claim_bounded(st, 17, 0, NS_MOST);
     snib__db_get_id(st, 18, c->upgrade_of);
     c->slot = (uint32_t)sqlite3_column_int64(st, 19);
     c->since.ns = sqlite3_column_int64(st, 20);
     c->note[0] = 0;
     if (c->state == SNIB__REVOKED) {
-        copy_text(st, 15, c->note, sizeof c->note);
+        claim_copy_text(st, 15, c->note, sizeof c->note);
     }
 }
 
-static int64_t token_in(struct snib__sqlite *self, sqlite3_stmt *st)
+static int64_t claim_token_in(struct snib__sqlite *self, sqlite3_stmt *st)
 {
-    int64_t t = step_row(self, st) ? snib__sqlite_token(st, 0) : 0;
+    int64_t t = claim_step_row(self, st) ? snib__sqlite_token(st, 0) : 0;
     sqlite3_reset(st);
     return t;
 }
 
-static int64_t number(struct snib__sqlite *self, sqlite3_stmt *st)
+static int64_t claim_number(struct snib__sqlite *self, sqlite3_stmt *st)
 {
-    int64_t n = step_row(self, st) ? sqlite3_column_int64(st, 0) : 0;
+    int64_t n = claim_step_row(self, st) ? sqlite3_column_int64(st, 0) : 0;
     sqlite3_reset(st);
     return n;
 }
 
 /* Read a name's token, terms and holder, unless they are known. */
-static void visit(struct snib__sqlite *self, const struct snib__name *name)
+static void claim_visit(struct snib__sqlite *self,
+                        const struct snib__name *name)
 {
     sqlite3_stmt *st;
-    if (self->here.name == name || !(st = get(self, SNIB__ST_LOCK))) {
+    if (self->here.name == name || !(st = claim_get(self, SNIB__ST_LOCK))) {
         return;
     }
-    put_name(st, name);
-    bool known = step_row(self, st);
+    claim_put_name(st, name);
+    bool known = claim_step_row(self, st);
     self->here.has_holder = false;
     self->here.token = self->here.new_token = self->here.shares = 0;
     self->here.params = (struct snib__params){.size = -1};
@@ -150,10 +152,11 @@ static void visit(struct snib__sqlite *self, const struct snib__name *name)
         int at = SNIB__LOCK_COLUMN;
         self->here.token = self->here.new_token = snib__sqlite_token(st, at);
         if (sqlite3_column_type(st, at + 1) != SQLITE_NULL) {
-            self->here.params.size = bounded(st, at + 1, -1, SNIB_PERMITS_MAX);
+            self->here.params.size =
+                claim_bounded(st, at + 1, -1, SNIB_PERMITS_MAX);
         }
-        self->here.params.latch = bounded(st, at + 2, 0, NS_MOST);
-        self->here.shares = bounded(st, at + 3, 0, INT32_MAX);
+        self->here.params.latch = claim_bounded(st, at + 2, 0, NS_MOST);
+        self->here.shares = claim_bounded(st, at + 3, 0, INT32_MAX);
         if (sqlite3_column_type(st, 0) != SQLITE_NULL) {
             self->here.has_holder = true;
             snib__sqlite_read_claim(st, &self->here.holder);
@@ -161,29 +164,30 @@ static void visit(struct snib__sqlite *self, const struct snib__name *name)
     }
     sqlite3_reset(st);
     /* A name that the cleaner took away left its token in the floor. */
-    if (!known && (st = get(self, SNIB__ST_FLOOR))) {
-        self->here.token = self->here.new_token = token_in(self, st);
+    if (!known && (st = claim_get(self, SNIB__ST_FLOOR))) {
+        self->here.token = self->here.new_token = claim_token_in(self, st);
     }
     self->here.name = self->book.err ? NULL : name;
 }
 
-static bool find(struct snib__book *b, const struct snib__name *name,
-                 const uint64_t request[2], struct snib__stored_claim *ret)
+static bool claim_find(struct snib__book *b, const struct snib__name *name,
+                       const uint64_t request[2],
+                       struct snib__stored_claim *ret)
 {
-    struct snib__sqlite *self = self_of(b);
+    struct snib__sqlite *self = claim_self_of(b);
     sqlite3_stmt *st;
     uint8_t reserve[16];
     bool found = false;
-    visit(self, name);
+    claim_visit(self, name);
     if (!b->err && self->here.has_holder &&
         self->here.holder.request[0] == request[0] &&
         self->here.holder.request[1] == request[1]) {
         *ret = self->here.holder;
         return true;
     }
-    if ((st = get(self, SNIB__ST_FIND))) {
+    if ((st = claim_get(self, SNIB__ST_FIND))) {
         snib__db_put_id(st, 1, request, reserve);
-        found = step_row(self, st);
+        found = claim_step_row(self, st);
         if (found) {
             snib__sqlite_read_claim(st, ret);
         }
@@ -192,15 +196,15 @@ static bool find(struct snib__book *b, const struct snib__name *name,
     return found;
 }
 
-static bool next(struct snib__book *b, const struct snib__name *name, int state,
-                 const struct snib__stored_claim *after,
-                 struct snib__stored_claim *ret)
+static bool claim_next(struct snib__book *b, const struct snib__name *name,
+                       int state, const struct snib__stored_claim *after,
+                       struct snib__stored_claim *ret)
 {
-    struct snib__sqlite *self = self_of(b);
+    struct snib__sqlite *self = claim_self_of(b);
     sqlite3_stmt *st;
     bool found = false;
     if (state != SNIB__WAITS) {
-        visit(self, name);
+        claim_visit(self, name);
         if (b->err || (state == SNIB__SHARES && self->here.shares <= 0)) {
             return false;
         }
@@ -212,14 +216,14 @@ static bool next(struct snib__book *b, const struct snib__name *name, int state,
         }
         return false;
     }
-    if ((st = get(self,
-                  state == SNIB__WAITS ? SNIB__ST_HEAD : SNIB__ST_SHARE))) {
-        put_name(st, name);
+    if ((st = claim_get(self, state == SNIB__WAITS ? SNIB__ST_HEAD
+                                                   : SNIB__ST_SHARE))) {
+        claim_put_name(st, name);
         if (state == SNIB__WAITS) {
             sqlite3_bind_int(st, 2, after ? after->rank : INT8_MIN);
         }
         sqlite3_bind_int64(st, 3, after ? after->id : 0);
-        found = step_row(self, st);
+        found = claim_step_row(self, st);
         if (found) {
             snib__sqlite_read_claim(st, ret);
         }
@@ -228,35 +232,37 @@ static bool next(struct snib__book *b, const struct snib__name *name, int state,
     return found;
 }
 
-static uint32_t before(struct snib__book *b, const struct snib__name *name,
-                       const struct snib__stored_claim *c)
+static uint32_t claim_before(struct snib__book *b,
+                             const struct snib__name *name,
+                             const struct snib__stored_claim *c)
 {
-    struct snib__sqlite *self = self_of(b);
-    sqlite3_stmt *st = get(self, SNIB__ST_BEFORE);
+    struct snib__sqlite *self = claim_self_of(b);
+    sqlite3_stmt *st = claim_get(self, SNIB__ST_BEFORE);
     if (!st) {
         return 0;
     }
-    put_name(st, name);
+    claim_put_name(st, name);
     sqlite3_bind_int(st, 2, c->rank);
     sqlite3_bind_int64(st, 3, c->id);
     sqlite3_bind_int(st, 4, SNIB__POSITION_MAX);
-    return (uint32_t)number(self, st);
+    return (uint32_t)claim_number(self, st);
 }
 
-static void params(struct snib__book *b, const struct snib__name *name,
-                   struct snib__params *ret)
+static void claim_params(struct snib__book *b, const struct snib__name *name,
+                         struct snib__params *ret)
 {
-    struct snib__sqlite *self = self_of(b);
-    visit(self, name);
+    struct snib__sqlite *self = claim_self_of(b);
+    claim_visit(self, name);
     *ret = self->here.params;
 }
 
-static void set_params(struct snib__book *b, const struct snib__name *name,
-                       const struct snib__params *t)
+static void claim_set_params(struct snib__book *b,
+                             const struct snib__name *name,
+                             const struct snib__params *t)
 {
-    struct snib__sqlite *self = self_of(b);
-    visit(self, name);
-    sqlite3_stmt *st = get(self, SNIB__ST_SET_PARAMS);
+    struct snib__sqlite *self = claim_self_of(b);
+    claim_visit(self, name);
+    sqlite3_stmt *st = claim_get(self, SNIB__ST_SET_PARAMS);
     if (!st) {
         return;
     }
@@ -265,7 +271,7 @@ static void set_params(struct snib__book *b, const struct snib__name *name,
     if (self->here.token < used) {
         self->here.token = self->here.new_token = used;
     }
-    put_name(st, name);
+    claim_put_name(st, name);
     sqlite3_bind_int64(st, 2, self->here.token);
     if (t->size >= 0) {
         sqlite3_bind_int64(st, 3, t->size);
@@ -273,90 +279,93 @@ static void set_params(struct snib__book *b, const struct snib__name *name,
         sqlite3_bind_null(st, 3);
     }
     sqlite3_bind_int64(st, 4, t->latch);
-    step_done(self, st);
+    claim_step_done(self, st);
     self->here.params = *t;
 }
 
 /* One row, one write: the count and the token of who came in. */
-static void share(struct snib__book *b, const struct snib__name *name, int by)
+static void claim_share(struct snib__book *b, const struct snib__name *name,
+                        int by)
 {
-    struct snib__sqlite *self = self_of(b);
-    visit(self, name);
-    sqlite3_stmt *st = get(self, SNIB__ST_SET_SHARES);
+    struct snib__sqlite *self = claim_self_of(b);
+    claim_visit(self, name);
+    sqlite3_stmt *st = claim_get(self, SNIB__ST_SET_SHARES);
     if (!st) {
         return;
     }
     self->here.shares += by;
     self->here.token = self->here.new_token;
-    put_name(st, name);
+    claim_put_name(st, name);
     sqlite3_bind_int64(st, 2, self->here.token);
     sqlite3_bind_int64(st, 3, self->here.shares);
-    step_done(self, st);
+    claim_step_done(self, st);
 }
 
-static int64_t token(struct snib__book *b, const struct snib__name *name)
+static int64_t claim_token(struct snib__book *b, const struct snib__name *name)
 {
-    struct snib__sqlite *self = self_of(b);
-    visit(self, name);
+    struct snib__sqlite *self = claim_self_of(b);
+    claim_visit(self, name);
     return self->here.token;
 }
 
-/* Written by set_holder, together with the holder: one row, one write. */
-static void set_token(struct snib__book *b, const struct snib__name *name,
-                      int64_t t)
+/* Written by claim_set_holder, together with the holder: one row, one write. */
+static void claim_set_token(struct snib__book *b, const struct snib__name *name,
+                            int64_t t)
 {
     (void)name;
-    self_of(b)->here.new_token = t;
+    claim_self_of(b)->here.new_token = t;
 }
 
-static void set_holder(struct snib__sqlite *self, const struct snib__name *name,
-                       const struct snib__stored_claim *c)
+static void claim_set_holder(struct snib__sqlite *self,
+                             const struct snib__name *name,
+                             const struct snib__stored_claim *c)
 {
-    sqlite3_stmt *st = get(self, SNIB__ST_SET_LOCK);
+    sqlite3_stmt *st = claim_get(self, SNIB__ST_SET_LOCK);
     if (!st) {
         return;
     }
-    put_name(st, name);
+    claim_put_name(st, name);
     sqlite3_bind_int64(st, 2, self->here.new_token);
     sqlite3_bind_int64(st, 3, c->id);
-    step_done(self, st);
+    claim_step_done(self, st);
     self->here.token = self->here.new_token;
     self->here.has_holder = true;
     self->here.holder = *c;
 }
 
-static int64_t highest(struct snib__book *b)
+static int64_t claim_highest(struct snib__book *b)
 {
-    struct snib__sqlite *self = self_of(b);
-    sqlite3_stmt *st = get(self, SNIB__ST_HIGHEST);
-    int64_t high = st ? number(self, st) : 0;
-    if ((st = get(self, SNIB__ST_FLOOR))) {
-        int64_t floor = token_in(self, st);
+    struct snib__sqlite *self = claim_self_of(b);
+    sqlite3_stmt *st = claim_get(self, SNIB__ST_HIGHEST);
+    int64_t high = st ? claim_number(self, st) : 0;
+    if ((st = claim_get(self, SNIB__ST_FLOOR))) {
+        int64_t floor = claim_token_in(self, st);
         high = snib__is_token(floor) && floor > high ? floor : high;
     }
     return high;
 }
 
 /* The floor, too, which names that are not in the file begin with. */
-static void mend_token(struct snib__book *b, const struct snib__name *name,
-                       int64_t t)
+static void claim_mend_token(struct snib__book *b,
+                             const struct snib__name *name, int64_t t)
 {
-    struct snib__sqlite *self = self_of(b);
+    struct snib__sqlite *self = claim_self_of(b);
     struct snib__params same;
-    sqlite3_stmt *st = get(self, SNIB__ST_FLOOR);
-    bool mend = st && !snib__is_token(token_in(self, st));
-    int64_t high = mend ? highest(b) : 0;
-    if (mend && (st = get(self, SNIB__ST_SET_META))) {
+    sqlite3_stmt *st = claim_get(self, SNIB__ST_FLOOR);
+    bool mend = st && !snib__is_token(claim_token_in(self, st));
+    int64_t high = mend ? claim_highest(b) : 0;
+    if (mend && (st = claim_get(self, SNIB__ST_SET_META))) {
         sqlite3_bind_text(st, 1, "floor", -1, SQLITE_STATIC);
         sqlite3_bind_int64(st, 2, high);
-        step_done(self, st);
+        claim_step_done(self, st);
     }
-    params(b, name, &same);
+    claim_params(b, name, &same);
     self->here.token = self->here.new_token = t;
-    set_params(b, name, &same); /* writes the token, at least the clock's   */
+    claim_set_params(b, name,
+                     &same); /* writes the token, at least the clock's   */
 }
 
-static bool is_leashed(const void *about, size_t size)
+static bool claim_is_leashed(const void *about, size_t size)
 {
     struct snib__about a;
     if (!size || !memmem(about, size, "leashed", 7)) {
@@ -366,10 +375,11 @@ static bool is_leashed(const void *about, size_t size)
     return a.leashed;
 }
 
-static void add(struct snib__book *b, const struct snib__name *name,
-                struct snib__stored_claim *c, const void *about, size_t size)
+static void claim_add(struct snib__book *b, const struct snib__name *name,
+                      struct snib__stored_claim *c, const void *about,
+                      size_t size)
 {
-    struct snib__sqlite *self = self_of(b);
+    struct snib__sqlite *self = claim_self_of(b);
     const struct snib__host *h = &self->host;
     sqlite3_stmt *st;
     uint8_t reserve[3][16];
@@ -380,11 +390,11 @@ static void add(struct snib__book *b, const struct snib__name *name,
         b->err = SNIB_ERR_STORE;
         return;
     }
-    if (!(st = get(self, SNIB__ST_ADD))) {
+    if (!(st = claim_get(self, SNIB__ST_ADD))) {
         return;
     }
-    bool known = h->start > 0 && h->pidns && !is_leashed(about, size);
-    put_name(st, name);
+    bool known = h->start > 0 && h->pidns && !claim_is_leashed(about, size);
+    claim_put_name(st, name);
     snib__db_put_id(st, 2, c->request, reserve[0]);
     snib__db_put_id(st, 3, c->client, reserve[1]);
     sqlite3_bind_int(st, 4, c->state);
@@ -413,32 +423,32 @@ static void add(struct snib__book *b, const struct snib__name *name,
         sqlite3_bind_null(st, 20);
     }
     sqlite3_bind_int64(st, 21, c->since.ns);
-    step_done(self, st);
+    claim_step_done(self, st);
     c->id = sqlite3_last_insert_rowid(self->db.handle);
     if (c->state == SNIB__HOLDS) {
-        set_holder(self, name, c);
+        claim_set_holder(self, name, c);
     }
 }
 
 /* A client that had none when it came in may have one by now. */
-static const char *notifier_of(const struct snib__sqlite *self,
-                               const struct snib__stored_claim *c)
+static const char *claim_notifier_of(const struct snib__sqlite *self,
+                                     const struct snib__stored_claim *c)
 {
     bool own =
         c->client[0] == self->client[0] && c->client[1] == self->client[1];
     return own ? self->notifier.name : c->notifier;
 }
 
-static void change(struct snib__book *b, const struct snib__name *name,
-                   const struct snib__stored_claim *c)
+static void claim_change(struct snib__book *b, const struct snib__name *name,
+                         const struct snib__stored_claim *c)
 {
-    struct snib__sqlite *self = self_of(b);
+    struct snib__sqlite *self = claim_self_of(b);
     bool held = self->here.has_holder && self->here.holder.id == c->id;
     bool extend = held && c->state == SNIB__HOLDS;
     bool revoke = c->state == SNIB__REVOKED;
-    sqlite3_stmt *st = get(self, extend   ? SNIB__ST_EXTEND
-                                 : revoke ? SNIB__ST_REVOKE
-                                          : SNIB__ST_CHANGE);
+    sqlite3_stmt *st = claim_get(self, extend   ? SNIB__ST_EXTEND
+                                       : revoke ? SNIB__ST_REVOKE
+                                                : SNIB__ST_CHANGE);
     if (!st) {
         return;
     }
@@ -446,7 +456,7 @@ static void change(struct snib__book *b, const struct snib__name *name,
     if (extend) {
         sqlite3_bind_int64(st, 2, c->lease.ns);
         sqlite3_bind_int64(st, 3, c->until.ns);
-        sqlite3_bind_text(st, 4, notifier_of(self, c), -1, SQLITE_STATIC);
+        sqlite3_bind_text(st, 4, claim_notifier_of(self, c), -1, SQLITE_STATIC);
     } else if (revoke) {
         sqlite3_bind_int(st, 2, c->state);
         sqlite3_bind_int64(st, 3, c->until.ns);
@@ -458,47 +468,48 @@ static void change(struct snib__book *b, const struct snib__name *name,
         sqlite3_bind_int64(st, 5, c->lease.ns);
         sqlite3_bind_int64(st, 6, c->until.ns);
         sqlite3_bind_int64(st, 7, c->slot);
-        sqlite3_bind_text(st, 8, notifier_of(self, c), -1, SQLITE_STATIC);
+        sqlite3_bind_text(st, 8, claim_notifier_of(self, c), -1, SQLITE_STATIC);
         sqlite3_bind_int64(st, 9, c->since.ns);
     }
-    step_done(self, st);
+    claim_step_done(self, st);
     if (extend) {
         self->here.holder = *c;
     } else if (c->state == SNIB__HOLDS) {
-        set_holder(self, name, c);
+        claim_set_holder(self, name, c);
     } else if (held) {
         self->here.has_holder = false;
     }
 }
 
-static void remove_claim(struct snib__book *b, const struct snib__name *name,
-                         const struct snib__stored_claim *c)
+static void claim_remove_claim(struct snib__book *b,
+                               const struct snib__name *name,
+                               const struct snib__stored_claim *c)
 {
-    struct snib__sqlite *self = self_of(b);
-    sqlite3_stmt *st = get(self, SNIB__ST_REMOVE);
+    struct snib__sqlite *self = claim_self_of(b);
+    sqlite3_stmt *st = claim_get(self, SNIB__ST_REMOVE);
     (void)name;
     if (st) {
         sqlite3_bind_int64(st, 1, c->id);
-        step_done(self, st);
+        claim_step_done(self, st);
     }
     if (self->here.has_holder && self->here.holder.id == c->id) {
         self->here.has_holder = false; /* lock.holder is stale: see schema */
     }
 }
 
-static void sweep(struct snib__book *b)
+static void claim_sweep(struct snib__book *b)
 {
-    struct snib__sqlite *self = self_of(b);
-    sqlite3_stmt *st = get(self, SNIB__ST_SWEEP);
+    struct snib__sqlite *self = claim_self_of(b);
+    sqlite3_stmt *st = claim_get(self, SNIB__ST_SWEEP);
     if (st) {
         sqlite3_bind_int64(st, 1, b->now.ns);
-        step_done(self, st);
+        claim_step_done(self, st);
     }
 }
 
-static bool gone(struct snib__book *b, const struct snib__stored_claim *c)
+static bool claim_gone(struct snib__book *b, const struct snib__stored_claim *c)
 {
-    struct snib__sqlite *self = self_of(b);
+    struct snib__sqlite *self = claim_self_of(b);
     self->blocker = *c;
     return c->pid && snib__host_gone(&self->host, c->pid, c->start, c->pidns,
                                      self->thorough);
@@ -506,10 +517,10 @@ static bool gone(struct snib__book *b, const struct snib__stored_claim *c)
 
 /* 64 bytes for the waiter's socket: a hint, it reads its row before it
  * believes. */
-static void granted(struct snib__book *b, const struct snib__name *name,
-                    const struct snib__stored_claim *c)
+static void claim_granted(struct snib__book *b, const struct snib__name *name,
+                          const struct snib__stored_claim *c)
 {
-    struct snib__sqlite *self = self_of(b);
+    struct snib__sqlite *self = claim_self_of(b);
     size_t most = sizeof self->ring / sizeof self->ring[0];
     if (!c->notifier[0] || self->ring_count >= most) {
         return; /* its poll finds out */
@@ -528,9 +539,10 @@ static void granted(struct snib__book *b, const struct snib__name *name,
 }
 
 static const struct snib__book_ops book_ops = {
-    find,         next,   before,     token,   set_token, mend_token,
-    share,        params, set_params, highest, add,       change,
-    remove_claim, sweep,  gone,       granted,
+    claim_find,         claim_next,       claim_before, claim_token,
+    claim_set_token,    claim_mend_token, claim_share,  claim_params,
+    claim_set_params,   claim_highest,    claim_add,    claim_change,
+    claim_remove_claim, claim_sweep,      claim_gone,   claim_granted,
 };
 
 void snib__sqlite_book(struct snib__sqlite *self)
@@ -559,7 +571,7 @@ bool snib__sqlite_peek(struct snib__sqlite *self, const struct snib__request *r,
     if (st) {
         self->db.busy_until = (snib_instant){0};
         if (sole) {
-            put_name(st, r->name);
+            claim_put_name(st, r->name);
         } else {
             snib__db_put_id(st, 1, r->id, reserve);
         }

@@ -15,8 +15,9 @@
 #define NAMES_AT_ONCE 256
 #define DAY_MS        INT64_C(86400000)
 
-static int delete_of(struct snib__db *db, enum snib__stmt which,
-                     const void *name, int size, int64_t limit, int *ret_count)
+static int cleaner_delete_of(struct snib__db *db, enum snib__stmt which,
+                             const void *name, int size, int64_t limit,
+                             int *ret_count)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(db, which, &rc);
@@ -30,7 +31,8 @@ static int delete_of(struct snib__db *db, enum snib__stmt which,
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int get_meta(struct snib__db *db, const char *key, sqlite3_stmt **ret)
+static int cleaner_get_meta(struct snib__db *db, const char *key,
+                            sqlite3_stmt **ret)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(db, SNIB__ST_META, &rc);
@@ -43,10 +45,10 @@ static int get_meta(struct snib__db *db, const char *key, sqlite3_stmt **ret)
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int set_floor(struct snib__db *db, int64_t floor)
+static int cleaner_set_floor(struct snib__db *db, int64_t floor)
 {
     sqlite3_stmt *st;
-    int rc = get_meta(db, "floor", &st);
+    int rc = cleaner_get_meta(db, "floor", &st);
     int64_t old = 0;
     if (st) {
         old = snib__sqlite_token(st, 0);
@@ -65,7 +67,7 @@ static int set_floor(struct snib__db *db, int64_t floor)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int set_cursor(struct snib__db *db, const void *name, int size)
+static int cleaner_set_cursor(struct snib__db *db, const void *name, int size)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(db, SNIB__ST_SET_META, &rc);
@@ -87,7 +89,8 @@ struct visit {
     int last_size;
 };
 
-static int visit_one(struct snib__db *db, struct visit *v, sqlite3_stmt *st)
+static int cleaner_visit_one(struct snib__db *db, struct visit *v,
+                             sqlite3_stmt *st)
 {
     int size = sqlite3_column_bytes(st, 0), gone = 0, rc;
     int64_t token = snib__sqlite_token(st, 1);
@@ -97,26 +100,26 @@ static int visit_one(struct snib__db *db, struct visit *v, sqlite3_stmt *st)
         memcpy(v->last, sqlite3_column_blob(st, 0), (size_t)v->last_size);
     }
     v->seen++;
-    rc = delete_of(db, SNIB__ST_CLEANER_WAITERS, v->last, v->last_size, dead.ns,
-                   &gone);
+    rc = cleaner_delete_of(db, SNIB__ST_CLEANER_WAITERS, v->last, v->last_size,
+                           dead.ns, &gone);
     if (!rc) {
-        rc = delete_of(db, SNIB__ST_CLEANER_HOLDER, v->last, v->last_size,
-                       dead.ns, &gone);
+        rc = cleaner_delete_of(db, SNIB__ST_CLEANER_HOLDER, v->last,
+                               v->last_size, dead.ns, &gone);
     }
     if (!rc) {
-        rc = delete_of(db, SNIB__ST_CLEANER_SHARES, v->last, v->last_size,
-                       dead.ns, &gone);
+        rc = cleaner_delete_of(db, SNIB__ST_CLEANER_SHARES, v->last,
+                               v->last_size, dead.ns, &gone);
     }
     if (!rc && gone) {
-        rc = delete_of(db, SNIB__ST_CLEANER_COUNT, v->last, v->last_size, 0,
-                       &gone);
+        rc = cleaner_delete_of(db, SNIB__ST_CLEANER_COUNT, v->last,
+                               v->last_size, 0, &gone);
     }
     if (!rc) {
         gone = 0;
     }
     if (!rc && snib__is_token(token)) { /* damage is told until it is mended */
-        rc = delete_of(db, SNIB__ST_CLEANER_LOCK, v->last, v->last_size,
-                       v->old_token, &gone);
+        rc = cleaner_delete_of(db, SNIB__ST_CLEANER_LOCK, v->last, v->last_size,
+                               v->old_token, &gone);
     }
     if (!rc && gone && token > v->floor) {
         v->floor = token;
@@ -124,12 +127,12 @@ static int visit_one(struct snib__db *db, struct visit *v, sqlite3_stmt *st)
     return rc;
 }
 
-static int sweep_names(struct snib__sqlite *self)
+static int cleaner_sweep_names(struct snib__sqlite *self)
 {
     struct snib__db *db = &self->db;
     struct visit v = {.now = snib__host_lease_now(&self->host)};
     sqlite3_stmt *cursor, *st;
-    int rc = get_meta(db, "broom", &cursor);
+    int rc = cleaner_get_meta(db, "broom", &cursor);
     v.old_token = (snib__host_wall_ms(&self->host) - DAY_MS) * 1024;
     if (!rc && (st = snib__db_st(db, SNIB__ST_CLEANER_NAMES, &rc))) {
         int size = sqlite3_column_bytes(cursor, 0);
@@ -138,7 +141,7 @@ static int sweep_names(struct snib__sqlite *self)
         sqlite3_bind_int(st, 2, NAMES_AT_ONCE);
         rc = SQLITE_OK;
         while (!rc && (rc = sqlite3_step(st)) == SQLITE_ROW) {
-            rc = visit_one(db, &v, st);
+            rc = cleaner_visit_one(db, &v, st);
         }
         rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
         sqlite3_reset(st);
@@ -147,11 +150,11 @@ static int sweep_names(struct snib__sqlite *self)
         sqlite3_reset(cursor);
     }
     if (!rc) {
-        rc = set_floor(db, v.floor);
+        rc = cleaner_set_floor(db, v.floor);
     }
     return rc ? rc
-              : set_cursor(db, v.last,
-                           v.seen == NAMES_AT_ONCE ? v.last_size : 0);
+              : cleaner_set_cursor(db, v.last,
+                                   v.seen == NAMES_AT_ONCE ? v.last_size : 0);
 }
 
 void snib__sqlite_cleaner(struct snib__sqlite *self)
@@ -159,7 +162,7 @@ void snib__sqlite_cleaner(struct snib__sqlite *self)
     if (snib__db_begin(&self->db, snib__host_now())) {
         return;
     }
-    if (sweep_names(self)) {
+    if (cleaner_sweep_names(self)) {
         snib__db_rollback(&self->db);
     } else {
         (void)snib__db_commit(&self->db);

@@ -172,7 +172,7 @@ void snib__db_get_id(sqlite3_stmt *st, int column, uint64_t ret[2])
     }
 }
 
-static int run(struct snib__db *db, enum snib__stmt which)
+static int db_run(struct snib__db *db, enum snib__stmt which)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(db, which, &rc);
@@ -185,17 +185,17 @@ static int run(struct snib__db *db, enum snib__stmt which)
 
 /* What ends it is there before it begins: who finds no memory for that later on
  * would be left inside, and would keep all others from writing. */
-static int begin(struct snib__db *db, enum snib__stmt which)
+static int db_begin(struct snib__db *db, enum snib__stmt which)
 {
     int rc;
-    return snib__db_st(db, SNIB__ST_ROLLBACK, &rc) ? run(db, which) : rc;
+    return snib__db_st(db, SNIB__ST_ROLLBACK, &rc) ? db_run(db, which) : rc;
 }
 
 /* Whoever yields stands behind all others that want to run: 10 us on an idle
  * machine, tens of ms on a crowded one, and then ten yields pass a limit by
  * more than a tenth of a second. Who sleeps is woken in his turn. So after one
  * that took long there is none for a while. */
-static bool yield_cheaply(struct snib__db *db)
+static bool db_yield_cheaply(struct snib__db *db)
 {
     snib_instant from = snib__host_now(), now;
     if (!snib__reached(from, db->yield_again)) {
@@ -209,14 +209,14 @@ static bool yield_cheaply(struct snib__db *db)
     return true;
 }
 
-static int busy(void *data, int count)
+static int db_busy(void *data, int count)
 {
     struct snib__db *db = data;
     if (snib__reached(snib__host_now(), db->busy_until) ||
         (db->yields && snib__forked_waits())) {
         return 0;
     }
-    if (count < 10 && yield_cheaply(db)) {
+    if (count < 10 && db_yield_cheaply(db)) {
         return 1;
     }
     long us = 20;
@@ -239,7 +239,7 @@ bool snib__db_is_busy(int rc)
 
 /* A file that was removed or replaced under us would be a second truth:
  * whoever opens the path now does not see what we write. */
-static int check_moved(struct snib__db *db)
+static int db_check_moved(struct snib__db *db)
 {
     if (snib__files_moved(db->lockfile)) {
         snib__db_rollback(db);
@@ -253,7 +253,7 @@ int snib__db_begin(struct snib__db *db, snib_instant until)
     int rc;
     db->busy_until = until;
     for (;;) {
-        rc = begin(db, SNIB__ST_BEGIN);
+        rc = db_begin(db, SNIB__ST_BEGIN);
         if (!snib__db_is_busy(rc)) {
             break;
         }
@@ -261,17 +261,17 @@ int snib__db_begin(struct snib__db *db, snib_instant until)
             (db->yields && snib__forked_waits())) {
             return SQLITE_BUSY;
         }
-        (void)busy(db, 10); /* SQLite gave up sooner than our handler */
+        (void)db_busy(db, 10); /* SQLite gave up sooner than our handler */
     }
-    return rc ? rc : check_moved(db);
+    return rc ? rc : db_check_moved(db);
 }
 
 int snib__db_begin_read(struct snib__db *db)
 {
     /* Busy only while somebody recovers the -wal after a crash. */
     db->busy_until = snib__after(snib__host_now(), snib__ms(1000));
-    int rc = begin(db, SNIB__ST_BEGIN_READ);
-    return rc ? rc : check_moved(db);
+    int rc = db_begin(db, SNIB__ST_BEGIN_READ);
+    return rc ? rc : db_check_moved(db);
 }
 
 int snib__db_end_read(struct snib__db *db)
@@ -281,7 +281,7 @@ int snib__db_end_read(struct snib__db *db)
 
 int snib__db_commit(struct snib__db *db)
 {
-    int rc = run(db, SNIB__ST_COMMIT);
+    int rc = db_run(db, SNIB__ST_COMMIT);
     if (rc) {
         snib__db_rollback(db);
     }
@@ -291,7 +291,7 @@ int snib__db_commit(struct snib__db *db)
 void snib__db_rollback(struct snib__db *db)
 {
     if (!sqlite3_get_autocommit(db->handle)) {
-        run(db, SNIB__ST_ROLLBACK);
+        db_run(db, SNIB__ST_ROLLBACK);
     }
 }
 
@@ -299,7 +299,8 @@ void snib__db_rollback(struct snib__db *db)
 
 /* Who stands still inside a write? SQLite's write lock in WAL mode is byte
  * 120 of the -shm file. */
-static snib_err fail_busy(int rc, const char *path, struct snib_error *reterr)
+static snib_err db_fail_busy(int rc, const char *path,
+                             struct snib_error *reterr)
 {
     char shm[4200], state;
     int64_t pid;
@@ -320,7 +321,7 @@ static snib_err fail_busy(int rc, const char *path, struct snib_error *reterr)
                                                    : "not stopped");
 }
 
-static int last_errno(sqlite3_file *file)
+static int db_last_errno(sqlite3_file *file)
 {
     int e = 0;
     if (file && file->pMethods) {
@@ -339,7 +340,7 @@ int snib__db_unread(struct snib__db *db, int rc)
     for (int i = 0; i < 2 && db->handle && (rc & 0xff) == SQLITE_CORRUPT; i++) {
         sqlite3_file *file = NULL;
         sqlite3_file_control(db->handle, "main", where[i], &file);
-        int e = last_errno(file);
+        int e = db_last_errno(file);
         if (e == EIO || e == ENXIO) {
             return e;
         }
@@ -357,8 +358,9 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
     const char *text = last ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc);
     int cause = last ? sqlite3_system_errno(db->handle) : errno;
     if (snib__db_is_busy(rc)) {
-        return fail_busy(db->handle ? sqlite3_extended_errcode(db->handle) : rc,
-                         path, reterr);
+        return db_fail_busy(db->handle ? sqlite3_extended_errcode(db->handle)
+                                       : rc,
+                            path, reterr);
     }
     if (rc == SQLITE_READONLY_DBMOVED) {
         const char *which = snib__files_moved(db->lockfile);
@@ -436,8 +438,8 @@ snib_err snib__db_fail_open(struct snib__db *db, int rc, const char *path,
  * little behind, because the next to open a file that nobody else has open
  * must read all of it. Not within the commit, as SQLite does by itself: then
  * whoever was just granted a lock would be rung only after the disk. */
-static int note_frames(void *data, sqlite3 *handle, const char *name,
-                       int frames)
+static int db_note_frames(void *data, sqlite3 *handle, const char *name,
+                          int frames)
 {
     (void)handle;
     (void)name;
@@ -477,9 +479,9 @@ void snib__db_close(struct snib__db *db)
     db->handle = NULL;
 }
 
-static snib_err connect_to(struct snib__db *db,
-                           const struct snib__lockfile *lockfile,
-                           snib_instant until, struct snib_error *reterr)
+static snib_err db_connect_to(struct snib__db *db,
+                              const struct snib__lockfile *lockfile,
+                              snib_instant until, struct snib_error *reterr)
 {
     int on = 1, rc;
     *db = (struct snib__db){.lockfile = lockfile, .busy_until = until};
@@ -491,8 +493,8 @@ static snib_err connect_to(struct snib__db *db,
         return snib__db_fail_open(db, rc, lockfile->path, reterr);
     }
     db->frames_max = SNIB__SQLITE_WAL_SHORT;
-    sqlite3_wal_hook(db->handle, note_frames, db);
-    sqlite3_busy_handler(db->handle, busy, db);
+    sqlite3_wal_hook(db->handle, db_note_frames, db);
+    sqlite3_busy_handler(db->handle, db_busy, db);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -513,7 +515,7 @@ snib_err snib__db_open(struct snib__db *db, struct snib__lockfile *lockfile,
     *db = (struct snib__db){.lockfile = lockfile};
     for (;;) {
         snib_err err = snib__files_enter(lockfile, until, reterr);
-        err = err ? err : connect_to(db, lockfile, until, reterr);
+        err = err ? err : db_connect_to(db, lockfile, until, reterr);
         err = err ? err
                   : snib__schema_check(db, lockfile, h, &other_boot, reterr);
         if (!err && !other_boot) {

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "store/sqlite/internal.h"
 
-static void tell(struct snib__buf *out, snib_level level, const char *check,
-                 const char *text, const char *remedy)
+static void doctor_tell(struct snib__buf *out, snib_level level,
+                        const char *check, const char *text, const char *remedy)
 {
     snib__rec_row(out, SNIB__ROW_FINDING);
     snib__rec_i64(out, SNIB__F_LEVEL, level);
@@ -17,46 +17,47 @@ static void tell(struct snib__buf *out, snib_level level, const char *check,
     snib__rec_text(out, SNIB__F_REMEDY, remedy);
 }
 
-static void tell_place(struct snib__sqlite *self, struct snib__buf *out)
+static void doctor_tell_place(struct snib__sqlite *self, struct snib__buf *out)
 {
     struct stat st, dir;
     char text[4400];
     const char *moved = snib__files_moved(&self->lockfile);
     snprintf(text, sizeof text, "%s", self->lockfile.path);
-    tell(out, SNIB_LEVEL_OK, "file", text, "");
-    tell(out, SNIB_LEVEL_OK, "file-system", self->lockfile.fs, "");
+    doctor_tell(out, SNIB_LEVEL_OK, "file", text, "");
+    doctor_tell(out, SNIB_LEVEL_OK, "file-system", self->lockfile.fs, "");
     if (moved || stat(self->lockfile.path, &st) ||
         fstat(self->lockfile.dir, &dir)) {
         snprintf(text, sizeof text, "%s%s was removed or replaced",
                  self->lockfile.path, moved ? moved : "");
-        tell(out, SNIB_LEVEL_FAIL, "permissions", text,
-             "start all programs that use it anew");
+        doctor_tell(out, SNIB_LEVEL_FAIL, "permissions", text,
+                    "start all programs that use it anew");
         return;
     }
     snprintf(text, sizeof text, "file %04o uid %ld, directory %04o uid %ld",
              (unsigned)st.st_mode & 07777, (long)st.st_uid,
              (unsigned)dir.st_mode & 07777, (long)dir.st_uid);
     if (self->lockfile.shared) {
-        tell(out, SNIB_LEVEL_OK, "permissions", text, "");
+        doctor_tell(out, SNIB_LEVEL_OK, "permissions", text, "");
     } else if (st.st_mode & 022) {
-        tell(out, SNIB_LEVEL_WARN, "permissions", text,
-             "chmod 600 the file: others can end or forge your leases");
+        doctor_tell(out, SNIB_LEVEL_WARN, "permissions", text,
+                    "chmod 600 the file: others can end or forge your leases");
     } else if ((dir.st_uid != geteuid() && dir.st_uid != 0) ||
                ((dir.st_mode & 022) && !(dir.st_mode & S_ISVTX))) {
-        tell(out, SNIB_LEVEL_WARN, "permissions", text,
-             "others can replace the file: use a directory of your own");
+        doctor_tell(out, SNIB_LEVEL_WARN, "permissions", text,
+                    "others can replace the file: use a directory of your own");
     } else if (dir.st_mode & 022) {
-        tell(out, SNIB_LEVEL_WARN, "permissions", text,
-             "others may make files there, in the place of yours before you "
-             "do: use a directory of your own");
+        doctor_tell(
+            out, SNIB_LEVEL_WARN, "permissions", text,
+            "others may make files there, in the place of yours before you "
+            "do: use a directory of your own");
     } else {
-        tell(out, SNIB_LEVEL_OK, "permissions", text, "");
+        doctor_tell(out, SNIB_LEVEL_OK, "permissions", text, "");
     }
 }
 
 /* A step writes some pages to the -wal, which is emptied only when it has
  * grown; with less than that, now this one fails, now that. */
-static void tell_space(struct snib__sqlite *self, struct snib__buf *out)
+static void doctor_tell_space(struct snib__sqlite *self, struct snib__buf *out)
 {
     enum { LEAST_KIB = 64, FEW_KIB = 1024 };
     struct statvfs fs;
@@ -67,37 +68,40 @@ static void tell_space(struct snib__sqlite *self, struct snib__buf *out)
     unsigned long long blocks = geteuid() == 0 ? fs.f_bfree : fs.f_bavail;
     unsigned long long kib = blocks * fs.f_frsize / 1024;
     snprintf(text, sizeof text, "%llu KiB free", kib);
-    tell(out,
-         kib < LEAST_KIB ? SNIB_LEVEL_FAIL
-         : kib < FEW_KIB ? SNIB_LEVEL_WARN
-                         : SNIB_LEVEL_OK,
-         "disk", text,
-         kib < FEW_KIB ? "make room on that file system (df): without it "
-                         "nothing can be acquired, renewed or released"
-                       : "");
+    doctor_tell(out,
+                kib < LEAST_KIB ? SNIB_LEVEL_FAIL
+                : kib < FEW_KIB ? SNIB_LEVEL_WARN
+                                : SNIB_LEVEL_OK,
+                "disk", text,
+                kib < FEW_KIB
+                    ? "make room on that file system (df): without it "
+                      "nothing can be acquired, renewed or released"
+                    : "");
 }
 
-static void tell_users(struct snib__sqlite *self, struct snib__buf *out)
+static void doctor_tell_users(struct snib__sqlite *self, struct snib__buf *out)
 {
     if (self->lockfile.shared) {
         char text[64];
         snprintf(text, sizeof text, "shared by the members of group %ld",
                  (long)self->lockfile.group);
-        tell(out, SNIB_LEVEL_OK, "users", text, "");
+        doctor_tell(out, SNIB_LEVEL_OK, "users", text, "");
     } else if (snib__lockfile_is_sole(&self->lockfile)) {
         char how[400];
         snib__shared_how(how, sizeof how);
-        tell(out, SNIB_LEVEL_OK, "users",
-             geteuid() == 0
-                 ? "root's programs only: other users of this host have files "
-                   "of their own and are not excluded"
-                 : "this user's programs only: other users of this host, root "
-                   "included, have files of their own and are not excluded",
-             how);
+        doctor_tell(
+            out, SNIB_LEVEL_OK, "users",
+            geteuid() == 0
+                ? "root's programs only: other users of this host have files "
+                  "of their own and are not excluded"
+                : "this user's programs only: other users of this host, root "
+                  "included, have files of their own and are not excluded",
+            how);
     }
 }
 
-static void tell_journal(struct snib__sqlite *self, struct snib__buf *out)
+static void doctor_tell_journal(struct snib__sqlite *self,
+                                struct snib__buf *out)
 {
     sqlite3_stmt *st = NULL;
     char mode[16] = "?", text[4400];
@@ -110,21 +114,22 @@ static void tell_journal(struct snib__sqlite *self, struct snib__buf *out)
     }
     sqlite3_finalize(st);
     if (sqlite3_stricmp(mode, "wal")) {
-        tell(out, SNIB_LEVEL_WARN, "journal", mode,
-             "end all that use it: who opens it next changes that");
+        doctor_tell(out, SNIB_LEVEL_WARN, "journal", mode,
+                    "end all that use it: who opens it next changes that");
         return;
     }
     snprintf(text, sizeof text, "%s-wal", self->lockfile.path);
     long long size = stat(text, &wal) ? 0 : (long long)wal.st_size;
     snprintf(text, sizeof text, "wal, %lld KiB", size / 1024);
-    tell(out, size > 64 << 20 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "journal",
-         text,
-         size > 64 << 20 ? "some reader keeps it from being emptied: look for "
-                           "a process that has the file open"
-                         : "");
+    doctor_tell(
+        out, size > 64 << 20 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "journal", text,
+        size > 64 << 20 ? "some reader keeps it from being emptied: look for "
+                          "a process that has the file open"
+                        : "");
 }
 
-static void tell_integrity(struct snib__sqlite *self, struct snib__buf *out)
+static void doctor_tell_integrity(struct snib__sqlite *self,
+                                  struct snib__buf *out)
 {
     sqlite3_stmt *st = NULL;
     char text[200] = "cannot be checked";
@@ -136,16 +141,17 @@ static void tell_integrity(struct snib__sqlite *self, struct snib__buf *out)
     }
     sqlite3_finalize(st);
     if (sqlite3_stricmp(text, "ok") == 0) {
-        tell(out, SNIB_LEVEL_OK, "integrity", "ok", "");
+        doctor_tell(out, SNIB_LEVEL_OK, "integrity", "ok", "");
     } else {
-        tell(out, SNIB_LEVEL_FAIL, "integrity", text,
-             "stop all users, move the file away; tokens restart at the "
-             "clock");
+        doctor_tell(out, SNIB_LEVEL_FAIL, "integrity", text,
+                    "stop all users, move the file away; tokens restart at the "
+                    "clock");
     }
 }
 
 /* An empty write transaction, as a release would need it. */
-static void tell_latency(struct snib__sqlite *self, struct snib__buf *out)
+static void doctor_tell_latency(struct snib__sqlite *self,
+                                struct snib__buf *out)
 {
     char text[300];
     struct snib_error error;
@@ -154,48 +160,50 @@ static void tell_latency(struct snib__sqlite *self, struct snib__buf *out)
     long long us = snib__between(from, snib__host_now()).ns / 1000;
     if (rc) {
         snib__db_fail(&self->db, rc, self->lockfile.path, &error);
-        tell(out, SNIB_LEVEL_FAIL, "write-lock", error.text,
-             "continue or kill that process; df, mount");
+        doctor_tell(out, SNIB_LEVEL_FAIL, "write-lock", error.text,
+                    "continue or kill that process; df, mount");
         return;
     }
     snib__db_rollback(&self->db);
     snprintf(text, sizeof text, "free after %lld us", us);
-    tell(out, us > 100000 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "write-lock", text,
-         us > 100000 ? "many processes share this file: use several" : "");
+    doctor_tell(
+        out, us > 100000 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "write-lock", text,
+        us > 100000 ? "many processes share this file: use several" : "");
 }
 
-static void tell_host(struct snib__sqlite *self, struct snib__buf *out)
+static void doctor_tell_host(struct snib__sqlite *self, struct snib__buf *out)
 {
     char text[100];
     uint32_t notifiers;
     snprintf(text, sizeof text, "CLOCK_BOOTTIME, %lld s since boot",
              (long long)(snib__host_now().ns / 1000000000));
-    tell(out, SNIB_LEVEL_OK, "clock", text, "");
-    tell(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
+    doctor_tell(out, SNIB_LEVEL_OK, "clock", text, "");
+    doctor_tell(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
     notifiers = snib__notifier_tidy(&self->notifier, &self->lockfile, 100000);
     snprintf(text, sizeof text, "%u waiting clients can be woken", notifiers);
-    tell(out, SNIB_LEVEL_OK, "wake-up", text, "");
+    doctor_tell(out, SNIB_LEVEL_OK, "wake-up", text, "");
     if (self->no_notifier) {
-        tell(out, SNIB_LEVEL_WARN, "wake-up", "none could be made here",
-             "mount /proc; waiters poll once a second meanwhile");
+        doctor_tell(out, SNIB_LEVEL_WARN, "wake-up", "none could be made here",
+                    "mount /proc; waiters poll once a second meanwhile");
     }
     if (self->host.start <= 0 || !self->host.pidns) {
-        tell(out, SNIB_LEVEL_WARN, "processes",
-             "/proc is not that of this pid namespace",
-             "mount /proc; a killed holder's lock is freed by its lease only");
+        doctor_tell(
+            out, SNIB_LEVEL_WARN, "processes",
+            "/proc is not that of this pid namespace",
+            "mount /proc; a killed holder's lock is freed by its lease only");
     }
 }
 
 void snib__sqlite_doctor(struct snib__sqlite *self, struct snib__request *r)
 {
     struct snib__buf *out = r->result;
-    tell_place(self, out);
-    tell_space(self, out);
-    tell_users(self, out);
-    tell_journal(self, out);
-    tell_integrity(self, out);
-    tell_latency(self, out);
-    tell_host(self, out);
+    doctor_tell_place(self, out);
+    doctor_tell_space(self, out);
+    doctor_tell_users(self, out);
+    doctor_tell_journal(self, out);
+    doctor_tell_integrity(self, out);
+    doctor_tell_latency(self, out);
+    doctor_tell_host(self, out);
     if (out->failed) {
         r->answer = SNIB__NOT_APPLIED;
         r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);

@@ -29,15 +29,15 @@
 /* After how many write transactions names are swept. */
 #define CLEANER_EACH 4096
 
-static struct snib__request *of(struct snib__link *l)
+static struct snib__request *exec_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__request, link);
 }
 
 /* -- answers -------------------------------------------------------------------- */
 
-static void not_applied(struct snib__sqlite *self, struct snib__request *r,
-                        int rc)
+static void exec_not_applied(struct snib__sqlite *self, struct snib__request *r,
+                             int rc)
 {
     r->answer = SNIB__NOT_APPLIED;
     r->err = snib__db_fail(&self->db, rc, self->lockfile.path, r->reterr);
@@ -55,8 +55,8 @@ void snib__sqlite_no_token(const struct snib__sqlite *self,
 }
 
 /* The rules themselves refused (token range). */
-static void refused(const struct snib__sqlite *self, struct snib__request *r,
-                    snib_err err)
+static void exec_refused(const struct snib__sqlite *self,
+                         struct snib__request *r, snib_err err)
 {
     if (err == SNIB_ERR_CORRUPT) {
         snib__sqlite_no_token(self, r);
@@ -70,8 +70,9 @@ static void refused(const struct snib__sqlite *self, struct snib__request *r,
 /* -- ringing -------------------------------------------------------------------- */
 
 /* These waiters were granted the lock and are dead: on to the next. */
-static bool pass_over(struct snib__sqlite *self,
-                      const struct snib__sqlite_notify *dead, uint32_t count)
+static bool exec_pass_over(struct snib__sqlite *self,
+                           const struct snib__sqlite_notify *dead,
+                           uint32_t count)
 {
     snib_instant until =
         snib__after(snib__host_now(), snib__ms(SNIB__SQLITE_SLICE_MS));
@@ -90,7 +91,7 @@ static bool pass_over(struct snib__sqlite *self,
     return snib__db_commit(&self->db) == SQLITE_OK;
 }
 
-static void ring_all(struct snib__sqlite *self)
+static void exec_ring_all(struct snib__sqlite *self)
 {
     struct snib__sqlite_notify *dead = self->dead;
     while (self->ring_count) {
@@ -102,13 +103,13 @@ static void ring_all(struct snib__sqlite *self)
             }
         }
         self->ring_count = 0;
-        if (n && !pass_over(self, dead, n)) {
+        if (n && !exec_pass_over(self, dead, n)) {
             self->ring_count = 0;
         }
     }
 }
 
-static void make_notifier(struct snib__sqlite *self)
+static void exec_make_notifier(struct snib__sqlite *self)
 {
     snib__notifier_make(&self->notifier, &self->lockfile, self->client);
     self->no_notifier = self->notifier.sock < 0;
@@ -131,7 +132,7 @@ struct chain_size {
     uint32_t count;
 };
 
-static void put(struct chain_size *b, struct snib__request *r)
+static void exec_put(struct chain_size *b, struct snib__request *r)
 {
     b->asked[b->count].token = r->token;
     b->asked[b->count].reserve = r->reserve;
@@ -140,7 +141,7 @@ static void put(struct chain_size *b, struct snib__request *r)
     b->r[b->count++] = r;
 }
 
-static void undo(struct snib__sqlite *self, struct chain_size *b)
+static void exec_undo(struct snib__sqlite *self, struct chain_size *b)
 {
     snib__db_rollback(&self->db);
     self->ring_count = 0;
@@ -151,16 +152,16 @@ static void undo(struct snib__sqlite *self, struct chain_size *b)
     }
 }
 
-static void run_rules(void *self, struct snib__request *r)
+static void exec_run_rules(void *self, struct snib__request *r)
 {
     snib__rules_run(&((struct snib__sqlite *)self)->book, r);
 }
 
 /* Begun. SQLITE_OK: committed. Else nothing has happened; want_notifier, or an
  * SQLite error, or (SQLITE_OK with book.err) the rules refused. */
-static int try_once(struct snib__sqlite *self, struct chain_size *b)
+static int exec_try_once(struct snib__sqlite *self, struct chain_size *b)
 {
-    struct snib__rules_batch batch = {.run = run_rules, .data = self};
+    struct snib__rules_batch batch = {.run = exec_run_rules, .data = self};
     int rc;
     snib__sqlite_book(self);
     for (uint32_t i = 0; i < b->count && !self->book.err; i++) {
@@ -172,22 +173,22 @@ static int try_once(struct snib__sqlite *self, struct chain_size *b)
     }
     if (self->book.err) {
         rc = self->rc;
-        undo(self, b);
+        exec_undo(self, b);
         return rc;
     }
     rc = snib__db_commit(&self->db);
     /* What is written behind it takes the place of one that failed. */
     self->doubt = rc && (self->doubt || (rc & 0xff) == SQLITE_IOERR);
     if (rc) {
-        undo(self, b);
+        exec_undo(self, b);
         self->book.err = SNIB_ERR_STORE;
     }
     return rc;
 }
 
-static void after_commit(struct snib__sqlite *self, struct chain_size *b)
+static void exec_after_commit(struct snib__sqlite *self, struct chain_size *b)
 {
-    ring_all(self);
+    exec_ring_all(self);
     for (uint32_t i = 0; i < b->count; i++) {
         struct snib__request *r = b->r[i];
         if (r->verb == SNIB__FORCE || r->verb == SNIB__PARAMS) {
@@ -208,12 +209,13 @@ static void after_commit(struct snib__sqlite *self, struct chain_size *b)
 }
 
 /* The write lock was not to be had: by its limit a request is refused. */
-static void too_late(struct snib__sqlite *self, struct chain_size *b, int rc)
+static void exec_too_late(struct snib__sqlite *self, struct chain_size *b,
+                          int rc)
 {
     snib_instant now = snib__host_now();
     for (uint32_t i = 0; i < b->count; i++) {
         struct snib__request *r = b->r[i];
-        not_applied(self, r, rc);
+        exec_not_applied(self, r, rc);
         r->blocked = rc == SQLITE_BUSY;
         if (r->blocked && !snib__reached(now, r->patience)) {
             r->answer = SNIB__PENDING; /* the text says who is in the way */
@@ -223,7 +225,7 @@ static void too_late(struct snib__sqlite *self, struct chain_size *b, int rc)
 
 /* A slice, or until the first limit when that is near; but never so short
  * that another's transaction of 10 us would be taken for a refusal. */
-static snib_instant patience_of(const struct chain_size *b)
+static snib_instant exec_patience_of(const struct chain_size *b)
 {
     snib_instant now = snib__host_now(), until = SNIB__NEVER;
     for (uint32_t i = 0; i < b->count; i++) {
@@ -238,30 +240,30 @@ static snib_instant patience_of(const struct chain_size *b)
 }
 
 /* True: all have an answer. False: one of them broke it for all. */
-static bool run_together(struct snib__sqlite *self, struct chain_size *b)
+static bool exec_run_together(struct snib__sqlite *self, struct chain_size *b)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
         self->db.yields = true;
-        int rc = snib__db_begin(&self->db, patience_of(b));
+        int rc = snib__db_begin(&self->db, exec_patience_of(b));
         self->db.yields = false;
         if (rc) {
-            too_late(self, b, rc);
+            exec_too_late(self, b, rc);
             return true;
         }
-        rc = try_once(self, b);
+        rc = exec_try_once(self, b);
         if (!self->book.err) {
-            after_commit(self, b);
+            exec_after_commit(self, b);
             return true;
         }
         if (self->want_notifier) {
-            make_notifier(self);
+            exec_make_notifier(self);
             continue;
         }
         if (b->count == 1) {
             if (rc) {
-                not_applied(self, b->r[0], rc);
+                exec_not_applied(self, b->r[0], rc);
             } else {
-                refused(self, b->r[0], self->book.err);
+                exec_refused(self, b->r[0], self->book.err);
             }
             return true;
         }
@@ -272,7 +274,7 @@ static bool run_together(struct snib__sqlite *self, struct chain_size *b)
 
 /* A commit failed for want of the disk, and nothing has been written since: a
  * later recovery may find it yet, and in it whatever was not answered DONE. */
-static void in_doubt(struct chain_size *b)
+static void exec_in_doubt(struct chain_size *b)
 {
     for (uint32_t i = 0; i < b->count; i++) {
         if (b->r[i]->answer == SNIB__NOT_APPLIED ||
@@ -283,23 +285,23 @@ static void in_doubt(struct chain_size *b)
     poll(NULL, 0, 20); /* they are asked again: not too fast */
 }
 
-static void flush(struct snib__sqlite *self, struct chain_size *b)
+static void exec_flush(struct snib__sqlite *self, struct chain_size *b)
 {
     self->doubt = false; /* of an earlier batch, whose words have been told */
-    if (b->count && !run_together(self, b)) {
+    if (b->count && !exec_run_together(self, b)) {
         for (uint32_t i = 0; i < b->count; i++) {
             struct chain_size alone = {.count = 1};
             alone.r[0] = b->r[i];
             alone.asked[0] = b->asked[i];
-            if (!run_together(self, &alone)) {
-                not_applied(self, alone.r[0], SQLITE_INTERNAL);
+            if (!exec_run_together(self, &alone)) {
+                exec_not_applied(self, alone.r[0], SQLITE_INTERNAL);
             }
             if (self->doubt) {
-                in_doubt(&alone);
+                exec_in_doubt(&alone);
             }
         }
     } else if (self->doubt) {
-        in_doubt(b);
+        exec_in_doubt(b);
     }
     b->count = 0;
 }
@@ -308,7 +310,7 @@ static void flush(struct snib__sqlite *self, struct chain_size *b)
 
 /* A waiter: is the lock its own by now? A read costs half a transaction and
  * takes no lock from anybody. */
-static bool look_first(struct snib__sqlite *self, struct snib__request *r)
+static bool exec_look_first(struct snib__sqlite *self, struct snib__request *r)
 {
     struct snib__stored_claim c;
     if (r->verb != SNIB__ACQUIRE || r->answer != SNIB__QUEUED) {
@@ -327,7 +329,7 @@ static bool look_first(struct snib__sqlite *self, struct snib__request *r)
 
 /* The terms of a name, read beside the writers: whoever stands still inside a
  * write is in nobody's way who only looks. */
-static void read_params(struct snib__sqlite *self, struct snib__request *r)
+static void exec_read_params(struct snib__sqlite *self, struct snib__request *r)
 {
     int rc = snib__db_begin_read(&self->db);
     if (!rc) {
@@ -338,7 +340,7 @@ static void read_params(struct snib__sqlite *self, struct snib__request *r)
         rc = rc ? rc : end;
     }
     if (rc) {
-        not_applied(self, r, rc);
+        exec_not_applied(self, r, rc);
     } else {
         snib__rules_count(r);
     }
@@ -349,10 +351,10 @@ static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
     struct chain_size b;
     b.count = 0;
     SNIB__LIST_EACH (l, chain) {
-        struct snib__request *r = of(l);
+        struct snib__request *r = exec_of(l);
         if (r->verb == SNIB__PARAMS && r->op == SNIB__PARAMS_GET) {
-            flush(self, &b);
-            read_params(self, r);
+            exec_flush(self, &b);
+            exec_read_params(self, r);
             continue;
         }
         switch (r->verb) {
@@ -364,42 +366,42 @@ static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
         case SNIB__PARAMS:
             if (r->batch && !r->index &&
                 b.count + SNIB__BATCH_MAX > SNIB__SQLITE_BATCH) {
-                flush(self, &b); /* a batch is in one transaction */
+                exec_flush(self, &b); /* a batch is in one transaction */
             }
             if (r->verb == SNIB__RENEW && r->listen &&
                 self->notifier.sock < 0 && !self->no_notifier) {
-                make_notifier(self); /* to be told of a forced release */
+                exec_make_notifier(self); /* to be told of a forced release */
             }
-            if (!look_first(self, r)) {
-                put(&b, r);
+            if (!exec_look_first(self, r)) {
+                exec_put(&b, r);
             }
             if (b.count == SNIB__SQLITE_BATCH) {
-                flush(self, &b);
+                exec_flush(self, &b);
             }
             break;
         case SNIB__INSPECT:
         case SNIB__LIST:
-            flush(self, &b);
+            exec_flush(self, &b);
             snib__sqlite_inspect(self, r);
             break;
         case SNIB__DOCTOR:
-            flush(self, &b);
+            exec_flush(self, &b);
             snib__sqlite_doctor(self, r);
             break;
         case SNIB__VALUE_GET:
         case SNIB__VALUE_PUT:
         case SNIB__VALUE_DELETE:
-            flush(self, &b);
+            exec_flush(self, &b);
             snib__sqlite_value(self, r);
             break;
         }
     }
-    flush(self, &b);
+    exec_flush(self, &b);
     snib__db_empty_wal(&self->db);
 }
 
-static void sqlite_exec(void *instance, snib_instant now,
-                        struct snib__list *chain)
+static void exec_sqlite_exec(void *instance, snib_instant now,
+                             struct snib__list *chain)
 {
     (void)now; /* older than the write lock; read again inside */
     snib__forked_in();
@@ -407,13 +409,13 @@ static void sqlite_exec(void *instance, snib_instant now,
     snib__forked_out();
 }
 
-static int sqlite_notifier_fd(void *instance)
+static int exec_sqlite_notifier_fd(void *instance)
 {
     return snib__notifier_fd(&((struct snib__sqlite *)instance)->notifier);
 }
 
-static uint32_t sqlite_notified(void *instance, uint64_t (*ids)[2],
-                                uint32_t max)
+static uint32_t exec_sqlite_notified(void *instance, uint64_t (*ids)[2],
+                                     uint32_t max)
 {
     return snib__notifier_take(&((struct snib__sqlite *)instance)->notifier,
                                ids, max);
@@ -421,7 +423,7 @@ static uint32_t sqlite_notified(void *instance, uint64_t (*ids)[2],
 
 /* -- life ----------------------------------------------------------------------------- */
 
-static void sqlite_free(void *instance)
+static void exec_sqlite_free(void *instance)
 {
     struct snib__sqlite *self = instance;
     if (!self) {
@@ -434,8 +436,8 @@ static void sqlite_free(void *instance)
     snib__free(self);
 }
 
-static snib_err check_host(const struct snib__host *h,
-                           struct snib_error *reterr)
+static snib_err exec_check_host(const struct snib__host *h,
+                                struct snib_error *reterr)
 {
     if (h->timens) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
@@ -457,7 +459,7 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
 {
     struct snib__sqlite *self;
     const struct snib__url *url = config->url;
-    snib_err err = check_host(host, reterr);
+    snib_err err = exec_check_host(host, reterr);
     *ret = NULL;
     if (!err && url->queries) {
         err = snib__fail(reterr, SNIB_ERR_USAGE,
@@ -501,15 +503,15 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
         snib__forked_out();
     }
     if (err) {
-        sqlite_free(self);
+        exec_sqlite_free(self);
         return err;
     }
     *ret = self;
     return SNIB_ERR_OK;
 }
 
-static snib_err sqlite_open(const struct snib__store_config *config, void **ret,
-                            struct snib_error *reterr)
+static snib_err exec_sqlite_open(const struct snib__store_config *config,
+                                 void **ret, struct snib_error *reterr)
 {
     struct snib__host host;
     snib__host_read(&host);
@@ -521,9 +523,9 @@ const struct snib__blocking_ops snib__sqlite_ops = {
     .size = sizeof(struct snib__blocking_ops),
     .scheme = "sqlite",
     .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
-    .open = sqlite_open,
-    .exec = sqlite_exec,
-    .notifier_fd = sqlite_notifier_fd,
-    .notified = sqlite_notified,
-    .free = sqlite_free,
+    .open = exec_sqlite_open,
+    .exec = exec_sqlite_exec,
+    .notifier_fd = exec_sqlite_notifier_fd,
+    .notified = exec_sqlite_notified,
+    .free = exec_sqlite_free,
 };

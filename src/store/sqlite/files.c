@@ -57,8 +57,8 @@ enum { WAL = 1, SHM = 2, NOTIFIERS = SNIB__FILES };
 
 static const char *const suffix[SNIB__SEEN] = {"", "-wal", "-shm", "-bells"};
 
-static void name_of(const struct snib__lockfile *p, int i, char *ret,
-                    size_t size)
+static void files_name_of(const struct snib__lockfile *p, int i, char *ret,
+                          size_t size)
 {
     snprintf(ret, size, "%s%s", p->base, suffix[i]);
 }
@@ -85,8 +85,8 @@ const char *snib__files_wrong(const struct snib__lockfile *p,
     return st->st_uid != geteuid() ? "belongs to another user" : NULL;
 }
 
-static snib_err fail_wrong(const struct snib__lockfile *p, int i,
-                           const char *why, struct snib_error *reterr)
+static snib_err files_fail_wrong(const struct snib__lockfile *p, int i,
+                                 const char *why, struct snib_error *reterr)
 {
     return snib__fail(reterr, SNIB_ERR_CONFIG,
                       "lock file %s%s %s: remove it when nobody uses the lock "
@@ -101,19 +101,19 @@ struct seen {
     bool empty;                 /* the file has no page                       */
 };
 
-static snib_err see(const struct snib__lockfile *p, struct seen *ret,
-                    struct snib_error *reterr)
+static snib_err files_see(const struct snib__lockfile *p, struct seen *ret,
+                          struct snib_error *reterr)
 {
     char name[300];
     struct stat st;
     *ret = (struct seen){.empty = true};
     for (int i = 0; i < SNIB__SEEN; i++) {
-        name_of(p, i, name, sizeof name);
+        files_name_of(p, i, name, sizeof name);
         if (fstatat(p->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
             const char *why =
                 i < SNIB__FILES ? snib__files_wrong(p, &st) : NULL;
             if (why) {
-                return fail_wrong(p, i, why, reterr);
+                return files_fail_wrong(p, i, why, reterr);
             }
             ret->inode[i] = st.st_ino;
             ret->empty = i == 0 ? st.st_size == 0 : ret->empty;
@@ -127,7 +127,7 @@ static snib_err see(const struct snib__lockfile *p, struct seen *ret,
 }
 
 /* Which of the three is not there; -1: none. */
-static int missing(const struct seen *now)
+static int files_missing(const struct seen *now)
 {
     for (int i = 0; i < SNIB__FILES; i++) {
         if (!now->inode[i]) {
@@ -138,7 +138,7 @@ static int missing(const struct seen *now)
 }
 
 /* Which is another one than was known; 0 there: it may be any. -1: none. */
-static int differs(const struct seen *now, const uint64_t known[])
+static int files_differs(const struct seen *now, const uint64_t known[])
 {
     for (int i = 0; i < SNIB__SEEN; i++) {
         if (known[i] && now->inode[i] != known[i]) {
@@ -152,8 +152,8 @@ static int differs(const struct seen *now, const uint64_t known[])
 
 /* False: there is none, or it is of another directory (this one is a copy).
  * Older ones do not say of which, which leaves a 0. */
-static bool read_note(const struct snib__lockfile *p, const struct seen *now,
-                      uint64_t ret[])
+static bool files_read_note(const struct snib__lockfile *p,
+                            const struct seen *now, uint64_t ret[])
 {
     char text[100];
     unsigned long long n[SNIB__SEEN] = {0};
@@ -175,7 +175,8 @@ static bool read_note(const struct snib__lockfile *p, const struct seen *now,
 
 /* The old one is removed only by who is alone; nobody else reads it then. Who
  * is killed in between leaves none, and nothing that is held. */
-static bool write_note(const struct snib__lockfile *p, const struct seen *now)
+static bool files_write_note(const struct snib__lockfile *p,
+                             const struct seen *now)
 {
     char text[100];
     snprintf(text, sizeof text, "1:%llu:%llu:%llu:%llu",
@@ -192,7 +193,8 @@ static bool write_note(const struct snib__lockfile *p, const struct seen *now)
 /* -- entering ---------------------------------------------------------------------- */
 
 /* " (process 4312)", or nothing. */
-static void say_user(const struct snib__lockfile *p, char *ret, size_t size)
+static void files_say_user(const struct snib__lockfile *p, char *ret,
+                           size_t size)
 {
     char who[SNIB__WHO];
     ret[0] = 0;
@@ -201,11 +203,11 @@ static void say_user(const struct snib__lockfile *p, char *ret, size_t size)
     }
 }
 
-static snib_err fail_replaced(const struct snib__lockfile *p, int i,
-                              struct snib_error *reterr)
+static snib_err files_fail_replaced(const struct snib__lockfile *p, int i,
+                                    struct snib_error *reterr)
 {
     char who[SNIB__WHO + 3];
-    say_user(p, who, sizeof who);
+    files_say_user(p, who, sizeof who);
     return snib__fail(reterr, SNIB_ERR_CONFIG,
                       "lock file %s: %s was removed or replaced while others%s "
                       "use it, and what they hold cannot be seen any more; it "
@@ -216,8 +218,9 @@ static snib_err fail_replaced(const struct snib__lockfile *p, int i,
 /* Who is alone: what is not there is made, and what is there is what counts.
  * The -wal may become another one: SQLite makes it anew where the file has no
  * page, or gets rid of one that was written halfway. */
-static snib_err enter_alone(struct snib__lockfile *p, const struct seen *before,
-                            struct snib_error *reterr)
+static snib_err files_enter_alone(struct snib__lockfile *p,
+                                  const struct seen *before,
+                                  struct snib_error *reterr)
 {
     char name[300];
     struct seen now;
@@ -225,7 +228,7 @@ static snib_err enter_alone(struct snib__lockfile *p, const struct seen *before,
         if (before->inode[i] || (before->empty && i == WAL)) {
             continue;
         }
-        name_of(p, i, name, sizeof name);
+        files_name_of(p, i, name, sizeof name);
         if (!snib__lockfile_make(p, p->dir, name, S_IFREG)) {
             return snib__host_cannot(
                 errno, p->path, reterr,
@@ -233,7 +236,7 @@ static snib_err enter_alone(struct snib__lockfile *p, const struct seen *before,
                 suffix[i], strerror(errno));
         }
     }
-    snib_err err = see(p, &now, reterr);
+    snib_err err = files_see(p, &now, reterr);
     memcpy(p->entered, now.inode, sizeof p->entered);
     p->entered[WAL] = 0;
     return err;
@@ -242,13 +245,13 @@ static snib_err enter_alone(struct snib__lockfile *p, const struct seen *before,
 /* Somebody lives, and the note is not there. Those that all others have open are
  * the files that are meant, if it is this directory in which they live: *ret is
  * what they have not; -1. SQLite locks no -wal. */
-static snib_err unused_of(const struct snib__lockfile *p,
-                          const struct seen *now, int *ret,
-                          struct snib_error *reterr)
+static snib_err files_unused_of(const struct snib__lockfile *p,
+                                const struct seen *now, int *ret,
+                                struct snib_error *reterr)
 {
     static const int which[] = {0, SHM, NOTIFIERS};
     char shm[4400];
-    *ret = missing(now);
+    *ret = files_missing(now);
     if (*ret >= 0) {
         return SNIB_ERR_OK;
     }
@@ -259,16 +262,16 @@ static snib_err unused_of(const struct snib__lockfile *p,
     return err;
 }
 
-static void pause_for(long us)
+static void files_pause_for(long us)
 {
     struct timespec t = {.tv_nsec = us * 1000};
     nanosleep(&t, NULL);
 }
 
 /* Half a millisecond, and not all at once. */
-static void pause_between(int looks)
+static void files_pause_between(int looks)
 {
-    pause_for(200 + (looks + getpid()) % 7 * 100);
+    files_pause_for(200 + (looks + getpid()) % 7 * 100);
 }
 
 /* What the looks of somebody who wants to enter have shown. */
@@ -292,27 +295,27 @@ struct looks {
 enum { NOTED = 50, IN_USE = 20, UNNOTED = 500, BARRED = 20 };
 
 /* The directory is locked, and `now` is what is seen. */
-static bool may_enter(const struct snib__lockfile *p, struct looks *l,
-                      const struct seen *now)
+static bool files_may_enter(const struct snib__lockfile *p, struct looks *l,
+                            const struct seen *now)
 {
     uint64_t note[SNIB__SEEN];
-    if (differs(now, l->at.inode) >= 0) {
+    if (files_differs(now, l->at.inode) >= 0) {
         l->in_use = 0;
         l->unused = false;
     }
     l->at = *now;
-    l->noted = read_note(p, now, note);
+    l->noted = files_read_note(p, now, note);
     if (p->alone) {
         return l->noted || now->empty || l->unused;
     }
-    l->wrong = l->noted ? differs(now, note) : -1;
+    l->wrong = l->noted ? files_differs(now, note) : -1;
     return l->wrong < 0 && (l->noted || l->in_use >= IN_USE);
 }
 
 /* Without the lock, for it takes long, and would keep others from being alone
  * (or be taken for somebody who is). */
-static snib_err ask_locks(const struct snib__lockfile *p, struct looks *l,
-                          bool was_alone, struct snib_error *reterr)
+static snib_err files_ask_locks(const struct snib__lockfile *p, struct looks *l,
+                                bool was_alone, struct snib_error *reterr)
 {
     int64_t pid = 0;
     snib_err err;
@@ -322,15 +325,15 @@ static snib_err ask_locks(const struct snib__lockfile *p, struct looks *l,
         l->in_use = 0;
         l->wrong = pid ? NOTIFIERS : -1;
     } else {
-        err = unused_of(p, &l->at, &l->wrong, reterr);
+        err = files_unused_of(p, &l->at, &l->wrong, reterr);
         l->in_use = !err && l->wrong < 0 ? l->in_use + 1 : 0;
     }
     return err;
 }
 
 /* OK: somebody else has it in a way that keeps us out. */
-static snib_err fail_flock(const struct snib__lockfile *p,
-                           struct snib_error *reterr)
+static snib_err files_fail_flock(const struct snib__lockfile *p,
+                                 struct snib_error *reterr)
 {
     return errno == EWOULDBLOCK || errno == EINTR
                ? SNIB_ERR_OK
@@ -340,30 +343,32 @@ static snib_err fail_flock(const struct snib__lockfile *p,
 }
 
 /* The lock of who is alone, or else that of all. False: somebody is alone. */
-static snib_err lock_notifiers(struct snib__lockfile *p, bool *ret,
-                               struct snib_error *reterr)
+static snib_err files_lock_notifiers(struct snib__lockfile *p, bool *ret,
+                                     struct snib_error *reterr)
 {
     snib_err err = SNIB_ERR_OK;
     p->alone = flock(p->notifiers, LOCK_EX | LOCK_NB) == 0;
     *ret = p->alone;
     if (!*ret) {
-        err = fail_flock(p, reterr);
+        err = files_fail_flock(p, reterr);
     }
     if (!*ret && !err) {
         *ret = flock(p->notifiers, LOCK_SH | LOCK_NB) == 0;
-        err = *ret ? SNIB_ERR_OK : fail_flock(p, reterr);
+        err = *ret ? SNIB_ERR_OK : files_fail_flock(p, reterr);
     }
     return err;
 }
 
 /* Is the locked directory still the one that others find? */
-static bool is_at_path(const struct snib__lockfile *p, const struct seen *now)
+static bool files_is_at_path(const struct snib__lockfile *p,
+                             const struct seen *now)
 {
     struct stat st;
     return fstat(p->notifiers, &st) == 0 && st.st_ino == now->inode[NOTIFIERS];
 }
 
-static snib_err open_again(struct snib__lockfile *p, struct snib_error *reterr)
+static snib_err files_open_again(struct snib__lockfile *p,
+                                 struct snib_error *reterr)
 {
     close(p->notifiers);
     p->notifiers = -1;
@@ -371,22 +376,22 @@ static snib_err open_again(struct snib__lockfile *p, struct snib_error *reterr)
 }
 
 /* *ret: entered. Else the directory is let go, and another look is due. */
-static snib_err look(struct snib__lockfile *p, struct looks *l, bool *ret,
-                     struct snib_error *reterr)
+static snib_err files_look(struct snib__lockfile *p, struct looks *l, bool *ret,
+                           struct snib_error *reterr)
 {
     struct seen now;
-    snib_err err = lock_notifiers(p, ret, reterr);
+    snib_err err = files_lock_notifiers(p, ret, reterr);
     if (err || !*ret) {
         l->count = ++l->barred >= BARRED ? 0 : l->count;
         return err;
     }
     l->barred = 0;
     l->count++;
-    err = see(p, &now, reterr);
-    bool there = !err && is_at_path(p, &now);
-    *ret = there && may_enter(p, l, &now);
+    err = files_see(p, &now, reterr);
+    bool there = !err && files_is_at_path(p, &now);
+    *ret = there && files_may_enter(p, l, &now);
     if (*ret && p->alone) {
-        return enter_alone(p, &now, reterr);
+        return files_enter_alone(p, &now, reterr);
     }
     if (*ret) {
         memcpy(p->entered, now.inode, sizeof p->entered);
@@ -395,22 +400,22 @@ static snib_err look(struct snib__lockfile *p, struct looks *l, bool *ret,
     bool was_alone = p->alone;
     snib__files_leave(p);
     if (err || !there) {
-        return err ? err : open_again(p, reterr);
+        return err ? err : files_open_again(p, reterr);
     }
     if (!l->noted) {
-        err = ask_locks(p, l, was_alone, reterr);
+        err = files_ask_locks(p, l, was_alone, reterr);
     }
     return err ? err
            : l->wrong >= 0 && l->count >= (l->noted ? NOTED : UNNOTED)
-               ? fail_replaced(p, l->wrong, reterr)
+               ? files_fail_replaced(p, l->wrong, reterr)
                : SNIB_ERR_OK;
 }
 
-static snib_err fail_opening(const struct snib__lockfile *p,
-                             struct snib_error *reterr)
+static snib_err files_fail_opening(const struct snib__lockfile *p,
+                                   struct snib_error *reterr)
 {
     char who[SNIB__WHO + 3];
-    say_user(p, who, sizeof who);
+    files_say_user(p, who, sizeof who);
     return snib__fail(reterr, SNIB_ERR_STORE,
                       "lock file %s: another process%s is opening it and does "
                       "not come to an end",
@@ -423,16 +428,16 @@ snib_err snib__files_enter(struct snib__lockfile *p, snib_instant until,
     struct looks l = {.wrong = -1};
     for (;;) {
         bool in;
-        snib_err err = look(p, &l, &in, reterr);
+        snib_err err = files_look(p, &l, &in, reterr);
         if (err || in) {
             return err;
         }
         if (snib__reached(snib__host_now(), until)) {
             return l.wrong >= 0 && l.barred < BARRED
-                       ? fail_replaced(p, l.wrong, reterr)
-                       : fail_opening(p, reterr);
+                       ? files_fail_replaced(p, l.wrong, reterr)
+                       : files_fail_opening(p, reterr);
         }
-        pause_between(l.count + l.barred);
+        files_pause_between(l.count + l.barred);
     }
 }
 
@@ -445,8 +450,8 @@ void snib__files_leave(struct snib__lockfile *p)
 /* -- joining ----------------------------------------------------------------------- */
 
 /* Nobody else was there: it is only to be opened again. */
-static snib_err fail_meanwhile(const struct snib__lockfile *p, int i,
-                               struct snib_error *reterr)
+static snib_err files_fail_meanwhile(const struct snib__lockfile *p, int i,
+                                     struct snib_error *reterr)
 {
     return snib__fail(reterr, SNIB_ERR_STORE,
                       "%s%slock file %s was removed or replaced while it was "
@@ -455,21 +460,23 @@ static snib_err fail_meanwhile(const struct snib__lockfile *p, int i,
 }
 
 /* The note is that of these files, or becomes it. */
-static snib_err note_them(const struct snib__lockfile *p,
-                          const struct seen *now, struct snib_error *reterr)
+static snib_err files_note_them(const struct snib__lockfile *p,
+                                const struct seen *now,
+                                struct snib_error *reterr)
 {
     uint64_t note[SNIB__SEEN];
-    bool noted = read_note(p, now, note);
-    bool whole = noted && note[NOTIFIERS] && differs(now, note) < 0;
+    bool noted = files_read_note(p, now, note);
+    bool whole = noted && note[NOTIFIERS] && files_differs(now, note) < 0;
     if (p->alone ? !whole : !noted) {
-        if (!write_note(p, now)) {
+        if (!files_write_note(p, now)) {
             return snib__host_cannot(errno, p->notifiers_path, reterr, "%s: %s",
                                      p->notifiers_path, strerror(errno));
         }
-        noted = read_note(p, now, note); /* another may have been faster */
+        noted =
+            files_read_note(p, now, note); /* another may have been faster */
     }
-    int i = noted ? differs(now, note) : NOTIFIERS;
-    return i < 0 ? SNIB_ERR_OK : fail_replaced(p, i, reterr);
+    int i = noted ? files_differs(now, note) : NOTIFIERS;
+    return i < 0 ? SNIB_ERR_OK : files_fail_replaced(p, i, reterr);
 }
 
 snib_err snib__files_join(struct snib__lockfile *p, snib_instant until,
@@ -477,17 +484,17 @@ snib_err snib__files_join(struct snib__lockfile *p, snib_instant until,
 {
     uint64_t note[SNIB__SEEN];
     struct seen now;
-    snib_err err = see(p, &now, reterr);
+    snib_err err = files_see(p, &now, reterr);
     if (err) {
         return err;
     }
-    int i = missing(&now);
-    i = i >= 0 ? i : differs(&now, p->entered);
+    int i = files_missing(&now);
+    i = i >= 0 ? i : files_differs(&now, p->entered);
     if (i >= 0) {
-        return p->alone ? fail_meanwhile(p, i, reterr)
-                        : fail_replaced(p, i, reterr);
+        return p->alone ? files_fail_meanwhile(p, i, reterr)
+                        : files_fail_replaced(p, i, reterr);
     }
-    err = note_them(p, &now, reterr);
+    err = files_note_them(p, &now, reterr);
     if (err) {
         return err;
     }
@@ -497,15 +504,15 @@ snib_err snib__files_join(struct snib__lockfile *p, snib_instant until,
     }
     /* The change of a lock lets go of it for an instant. */
     while (flock(p->notifiers, LOCK_SH | LOCK_NB)) {
-        err = fail_flock(p, reterr);
+        err = files_fail_flock(p, reterr);
         if (err || snib__reached(snib__host_now(), until)) {
-            return err ? err : fail_opening(p, reterr);
+            return err ? err : files_fail_opening(p, reterr);
         }
-        pause_for(200);
+        files_pause_for(200);
     }
     p->alone = false;
-    i = read_note(p, &now, note) ? differs(&now, note) : NOTIFIERS;
-    return i < 0 ? SNIB_ERR_OK : fail_replaced(p, i, reterr);
+    i = files_read_note(p, &now, note) ? files_differs(&now, note) : NOTIFIERS;
+    return i < 0 ? SNIB_ERR_OK : files_fail_replaced(p, i, reterr);
 }
 
 const char *snib__files_moved(const struct snib__lockfile *p)

@@ -44,7 +44,7 @@ static int forks_wait;
  * while its own thread had it. */
 static _Thread_local bool locked;
 
-static void init_cond(void)
+static void forked_init_cond(void)
 {
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -56,7 +56,7 @@ static void init_cond(void)
 /* Nobody has the mutex for long: only a clock that is set meanwhile makes this
  * wait another time than it should. (ThreadSanitizer does not know
  * pthread_mutex_clocklock.) */
-static bool lock_in_time(void)
+static bool forked_lock_in_time(void)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -64,13 +64,13 @@ static bool lock_in_time(void)
     return !pthread_mutex_timedlock(&all.mutex, &until);
 }
 
-static void before_fork(void)
+static void forked_before_fork(void)
 {
     struct timespec until;
     int rc = 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += FORK_S;
-    locked = lock_in_time();
+    locked = forked_lock_in_time();
     if (!locked) {
         return;
     }
@@ -81,7 +81,7 @@ static void before_fork(void)
     }
 }
 
-static void after_fork(void)
+static void forked_after_fork(void)
 {
     if (!locked) {
         return;
@@ -92,12 +92,12 @@ static void after_fork(void)
     pthread_mutex_unlock(&all.mutex);
 }
 
-static void in_child(void)
+static void forked_in_child(void)
 {
     all.spoilt = all.spoilt || all.inside > 0 || !locked;
     all.inside = all.forks = 0;
     __atomic_store_n(&forks_wait, 0, __ATOMIC_RELAXED);
-    init_cond(); /* the parent's threads may have stood in it */
+    forked_init_cond(); /* the parent's threads may have stood in it */
     if (locked) {
         pthread_mutex_unlock(&all.mutex);
     } else {
@@ -105,7 +105,7 @@ static void in_child(void)
     }
 }
 
-static void go_in(void)
+static void forked_go_in(void)
 {
     while (all.forks) {
         pthread_cond_wait(&all.changed, &all.mutex);
@@ -116,7 +116,7 @@ static void go_in(void)
 void snib__forked_in(void)
 {
     pthread_mutex_lock(&all.mutex);
-    go_in();
+    forked_go_in();
     pthread_mutex_unlock(&all.mutex);
 }
 
@@ -136,7 +136,7 @@ bool snib__forked_waits(void)
 }
 
 /* What the parent had open, before SQLite opens anything for us. */
-static void close_inherited(void)
+static void forked_close_inherited(void)
 {
     struct snib__link *l;
     while ((l = snib__list_pop(&all.open))) {
@@ -149,9 +149,10 @@ snib_err snib__forked_open(struct snib__sqlite *self, struct snib_error *reterr)
     snib_err err = SNIB_ERR_OK;
     pthread_mutex_lock(&all.mutex);
     if (!all.handlers) {
-        init_cond();
+        forked_init_cond();
         snib__list_init(&all.open);
-        all.handlers = !pthread_atfork(before_fork, after_fork, in_child);
+        all.handlers = !pthread_atfork(forked_before_fork, forked_after_fork,
+                                       forked_in_child);
     }
     if (!all.handlers) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
@@ -162,11 +163,11 @@ snib_err snib__forked_open(struct snib__sqlite *self, struct snib_error *reterr)
                          "after exec");
     } else {
         if (all.pid != getpid()) {
-            close_inherited();
+            forked_close_inherited();
             all.pid = getpid();
         }
         snib__list_push(&all.open, &self->link);
-        go_in();
+        forked_go_in();
     }
     pthread_mutex_unlock(&all.mutex);
     return err;
@@ -176,7 +177,7 @@ void snib__forked_close(struct snib__sqlite *self)
 {
     pthread_mutex_lock(&all.mutex);
     if (!all.spoilt) {
-        go_in();
+        forked_go_in();
         pthread_mutex_unlock(&all.mutex);
         snib__db_close(&self->db);
         pthread_mutex_lock(&all.mutex);

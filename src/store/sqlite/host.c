@@ -35,7 +35,7 @@
 #endif
 
 /* Whole small file as text; false: cannot be read. */
-static bool slurp(const char *path, char *ret, size_t size)
+static bool host_slurp(const char *path, char *ret, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t used = 0;
@@ -55,11 +55,11 @@ static bool slurp(const char *path, char *ret, size_t size)
 
 /* Field 22 and the state letter of /proc/PID/stat; the program's name before
  * them may contain anything, so count from the last ')'. */
-static bool read_stat(int64_t pid, int64_t *ret_start, char *ret_state)
+static bool host_read_stat(int64_t pid, int64_t *ret_start, char *ret_state)
 {
     char path[48], text[1024], *p;
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    if (!slurp(path, text, sizeof text) || !(p = strrchr(text, ')')) ||
+    if (!host_slurp(path, text, sizeof text) || !(p = strrchr(text, ')')) ||
         p[1] != ' ' || !p[2]) {
         return false;
     }
@@ -76,11 +76,11 @@ static bool read_stat(int64_t pid, int64_t *ret_start, char *ret_state)
     return *ret_start > 0;
 }
 
-static bool has_time_offset(void)
+static bool host_has_time_offset(void)
 {
     char text[256], *p;
     long long s = 0, ns = 0;
-    if (!slurp("/proc/self/timens_offsets", text, sizeof text)) {
+    if (!host_slurp("/proc/self/timens_offsets", text, sizeof text)) {
         return false; /* a kernel without time namespaces */
     }
     p = strstr(text, "boottime");
@@ -94,11 +94,11 @@ void snib__host_read(struct snib__host *h)
     char state;
     ssize_t n;
     *h = (struct snib__host){.pid = getpid()};
-    if (slurp("/proc/sys/kernel/random/boot_id", text, sizeof text)) {
+    if (host_slurp("/proc/sys/kernel/random/boot_id", text, sizeof text)) {
         text[strcspn(text, "\n")] = 0;
         snprintf(h->boot, sizeof h->boot, "%.39s", text);
     }
-    h->timens = has_time_offset();
+    h->timens = host_has_time_offset();
     n = readlink("/proc/self", text, sizeof text - 1);
     if (n > 0) {
         text[n] = 0;
@@ -107,7 +107,7 @@ void snib__host_read(struct snib__host *h)
     if (h->proc && stat("/proc/self/ns/pid", &st) == 0) {
         h->pidns = (int64_t)st.st_ino;
     }
-    if (!h->proc || !read_stat(h->pid, &h->start, &state)) {
+    if (!h->proc || !host_read_stat(h->pid, &h->start, &state)) {
         h->start = 0;
     }
 }
@@ -187,7 +187,7 @@ bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
     if (ended || !thorough || start <= 0) {
         return ended;
     }
-    return read_stat(pid, &start_now, &state) && start_now != start;
+    return host_read_stat(pid, &start_now, &state) && start_now != start;
 }
 
 /* -- who locks a file ----------------------------------------------------------- */
@@ -208,7 +208,7 @@ struct wanted {
     int64_t by;     /* this process; 0: any                                 */
 };
 
-static bool hides_device(const struct statfs *fs)
+static bool host_hides_device(const struct statfs *fs)
 {
     return (uint32_t)fs->f_type == 0x9123683e || /* btrfs                   */
            (uint32_t)fs->f_type == 0x794c7630;   /* overlay                 */
@@ -216,19 +216,19 @@ static bool hides_device(const struct statfs *fs)
 
 /* A process that has ended may have left its flock to a child. Another one's
  * /proc may be hidden from us. */
-static bool has_ended(int64_t pid)
+static bool host_has_ended(int64_t pid)
 {
     int64_t start;
     char state;
-    if (read_stat(pid, &start, &state)) {
+    if (host_read_stat(pid, &start, &state)) {
         return state == 'Z' || state == 'X';
     }
     return kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
 /* Is this a line of such a lock? *ret_pid: whose; *ret_dev: of its device. */
-static bool is_wanted(const struct wanted *w, const char *line,
-                      int64_t *ret_pid, bool *ret_dev)
+static bool host_is_wanted(const struct wanted *w, const char *line,
+                           int64_t *ret_pid, bool *ret_dev)
 {
     char type[8], mode[8], to[24];
     long long who, from;
@@ -252,7 +252,7 @@ static bool is_wanted(const struct wanted *w, const char *line,
 /* Who has it, 0: nobody, -1: it cannot be told (errno). One who lives goes before
  * one who has ended, and a lock of the same device before others. *ret_seen: a
  * number for all that stands there. */
-static int64_t look_for_lock(const struct wanted *w, uint64_t *ret_seen)
+static int64_t host_look_for_lock(const struct wanted *w, uint64_t *ret_seen)
 {
     char line[256];
     int64_t pid = 0, alike = 0, who;
@@ -267,9 +267,9 @@ static int64_t look_for_lock(const struct wanted *w, uint64_t *ret_seen)
         for (const char *c = line; *c; c++) {
             *ret_seen = (*ret_seen ^ (uint8_t)*c) * 1099511628211u;
         }
-        if (is_wanted(w, line, &who, &same)) {
+        if (host_is_wanted(w, line, &who, &same)) {
             alike = alike ? alike : who;
-            pid = same && !has_ended(who) ? who : 0;
+            pid = same && !host_has_ended(who) ? who : 0;
         }
     }
     failed = ferror(f);
@@ -282,13 +282,13 @@ static int64_t look_for_lock(const struct wanted *w, uint64_t *ret_seen)
 /* The kernel gives the list in pieces; a lock that ends between two of them
  * moves those behind it, and one is missed. So none is there only if two looks
  * saw the same (or many did not find it, where it never stands still). */
-static int64_t find_lock(const struct wanted *w)
+static int64_t host_find_lock(const struct wanted *w)
 {
     enum { TIMES = 20 };
     uint64_t seen, before = 0;
-    int64_t pid = look_for_lock(w, &before);
+    int64_t pid = host_look_for_lock(w, &before);
     for (int i = 1; !pid && i < TIMES; i++) {
-        pid = look_for_lock(w, &seen);
+        pid = host_look_for_lock(w, &seen);
         if (seen == before) {
             break;
         }
@@ -298,7 +298,7 @@ static int64_t find_lock(const struct wanted *w)
 }
 
 /* False: errno says why it cannot be told. */
-static bool is_of(struct wanted *w, const char *path)
+static bool host_is_of(struct wanted *w, const char *path)
 {
     struct stat st;
     struct statfs fs;
@@ -307,23 +307,23 @@ static bool is_of(struct wanted *w, const char *path)
     }
     w->dev = st.st_dev;
     w->ino = st.st_ino;
-    w->any_dev = hides_device(&fs);
+    w->any_dev = host_hides_device(&fs);
     return true;
 }
 
 int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
 {
     struct wanted w = {.type = "POSIX", .write = true, .offset = offset};
-    int64_t start, pid = is_of(&w, path) ? find_lock(&w) : 0;
+    int64_t start, pid = host_is_of(&w, path) ? host_find_lock(&w) : 0;
     *ret_state = '?';
     if (pid > 0) {
-        read_stat(pid, &start, ret_state);
+        host_read_stat(pid, &start, ret_state);
     }
     return pid > 0 ? pid : 0;
 }
 
-static snib_err fail_untold(const char *path, const char *asked,
-                            struct snib_error *reterr)
+static snib_err host_fail_untold(const char *path, const char *asked,
+                                 struct snib_error *reterr)
 {
     return snib__host_cannot(
         errno, asked, reterr,
@@ -336,14 +336,14 @@ snib_err snib__host_locked(const char *path, int64_t *ret_pid,
                            struct snib_error *reterr)
 {
     struct wanted w = {.type = "POSIX", .offset = -1};
-    const char *asked = is_of(&w, path) ? "/proc/locks" : path;
+    const char *asked = host_is_of(&w, path) ? "/proc/locks" : path;
     *ret_pid = 0;
     if (asked == path && errno == ENOENT) {
         return SNIB_ERR_OK; /* who has another file open is of no interest  */
     }
-    int64_t pid = asked == path ? -1 : find_lock(&w);
+    int64_t pid = asked == path ? -1 : host_find_lock(&w);
     if (pid < 0) {
-        return fail_untold(path, asked, reterr);
+        return host_fail_untold(path, asked, reterr);
     }
     *ret_pid = pid;
     return SNIB_ERR_OK;
@@ -351,7 +351,7 @@ snib_err snib__host_locked(const char *path, int64_t *ret_pid,
 
 /* The process with such a lock that has the next number; 0: none, -1: it cannot
  * be told (errno). */
-static int64_t next_locker(const struct wanted *w, int64_t after)
+static int64_t host_next_locker(const struct wanted *w, int64_t after)
 {
     char line[256];
     int64_t next = 0, who;
@@ -362,7 +362,7 @@ static int64_t next_locker(const struct wanted *w, int64_t after)
     }
     errno = 0;
     while (fgets(line, sizeof line, f)) {
-        if (is_wanted(w, line, &who, &same) && who > after &&
+        if (host_is_wanted(w, line, &who, &same) && who > after &&
             (!next || who < next)) {
             next = who;
         }
@@ -383,20 +383,20 @@ snib_err snib__host_lockers(const char *file, const char *upgrade_of,
                          {.type = "FLOCK", .offset = -1}};
     int64_t pid = 0;
     for (int i = 0; i < 3; i++) {
-        if (!is_of(&w[i], paths[i])) {
+        if (!host_is_of(&w[i], paths[i])) {
             *ret = i;
             return errno == ENOENT ? SNIB_ERR_OK
-                                   : fail_untold(file, paths[i], reterr);
+                                   : host_fail_untold(file, paths[i], reterr);
         }
     }
     *ret = 0;
-    while ((pid = next_locker(&w[0], pid)) > 0) {
+    while ((pid = host_next_locker(&w[0], pid)) > 0) {
         *ret = -1;
         for (int i = 1; i < 3; i++) {
             w[i].by = pid;
-            int64_t found = find_lock(&w[i]);
+            int64_t found = host_find_lock(&w[i]);
             if (found < 0) {
-                return fail_untold(file, "/proc/locks", reterr);
+                return host_fail_untold(file, "/proc/locks", reterr);
             }
             if (!found) {
                 *ret = i;
@@ -404,7 +404,8 @@ snib_err snib__host_lockers(const char *file, const char *upgrade_of,
             }
         }
     }
-    return pid < 0 ? fail_untold(file, "/proc/locks", reterr) : SNIB_ERR_OK;
+    return pid < 0 ? host_fail_untold(file, "/proc/locks", reterr)
+                   : SNIB_ERR_OK;
 }
 
 bool snib__host_user_of(int fd, char ret[SNIB__WHO])
@@ -417,14 +418,15 @@ bool snib__host_user_of(int fd, char ret[SNIB__WHO])
     }
     struct wanted w = {.type = "FLOCK",
                        .others = true,
-                       .any_dev = hides_device(&fs),
+                       .any_dev = host_hides_device(&fs),
                        .dev = st.st_dev,
                        .ino = st.st_ino,
                        .offset = -1};
-    int64_t pid = find_lock(&w);
+    int64_t pid = host_find_lock(&w);
     if (pid > 0) {
         snprintf(ret, SNIB__WHO, "%s %lld",
-                 has_ended(pid) ? "a child of the ended process" : "process",
+                 host_has_ended(pid) ? "a child of the ended process"
+                                     : "process",
                  (long long)pid);
     }
     return pid > 0;

@@ -11,7 +11,7 @@ struct shown {
     bool damaged; /* a token or a floor is none: who asks cannot be granted   */
 };
 
-static void write_row(sqlite3_stmt *st, struct shown *s)
+static void inspect_write_row(sqlite3_stmt *st, struct shown *s)
 {
     struct snib__stored_claim c;
     const void *about = sqlite3_column_blob(st, 15);
@@ -23,8 +23,8 @@ static void write_row(sqlite3_stmt *st, struct shown *s)
     }
 }
 
-static int write_all(struct snib__sqlite *self, enum snib__stmt which,
-                     const void *name, int size, struct shown *s)
+static int inspect_write_all(struct snib__sqlite *self, enum snib__stmt which,
+                             const void *name, int size, struct shown *s)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(&self->db, which, &rc);
@@ -34,14 +34,14 @@ static int write_all(struct snib__sqlite *self, enum snib__stmt which,
     sqlite3_bind_blob(st, 1, name, size, SQLITE_STATIC);
     sqlite3_bind_int64(st, 2, s->now.ns);
     while ((rc = sqlite3_step(st)) == SQLITE_ROW && !s->out->failed) {
-        write_row(st, s);
+        inspect_write_row(st, s);
     }
     sqlite3_reset(st);
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
 /* What a name that is not in the file begins with. */
-static int look_at_floor(struct snib__sqlite *self, struct shown *s)
+static int inspect_look_at_floor(struct snib__sqlite *self, struct shown *s)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_FLOOR, &rc);
@@ -54,8 +54,8 @@ static int look_at_floor(struct snib__sqlite *self, struct shown *s)
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
-static int write_lock(struct snib__sqlite *self, const void *name, int size,
-                      struct shown *s)
+static int inspect_write_lock(struct snib__sqlite *self, const void *name,
+                              int size, struct shown *s)
 {
     int64_t token = 0;
     int rc;
@@ -73,19 +73,19 @@ static int write_lock(struct snib__sqlite *self, const void *name, int size,
     snib__rec_bytes(s->out, SNIB__F_NAME, name, (size_t)size);
     snib__rec_i64(s->out, SNIB__F_TOKEN, token);
     if (rc == SQLITE_ROW && sqlite3_column_type(st, 0) != SQLITE_NULL) {
-        write_row(st, s);
+        inspect_write_row(st, s);
     }
     sqlite3_reset(st);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
         return rc;
     }
-    rc = rc == SQLITE_DONE ? look_at_floor(self, s) : SQLITE_OK;
-    rc = rc ? rc : write_all(self, SNIB__ST_SHARERS, name, size, s);
-    return rc ? rc : write_all(self, SNIB__ST_WAITERS, name, size, s);
+    rc = rc == SQLITE_DONE ? inspect_look_at_floor(self, s) : SQLITE_OK;
+    rc = rc ? rc : inspect_write_all(self, SNIB__ST_SHARERS, name, size, s);
+    return rc ? rc : inspect_write_all(self, SNIB__ST_WAITERS, name, size, s);
 }
 
-static int list(struct snib__sqlite *self, struct shown *s,
-                struct snib__request *r)
+static int inspect_list(struct snib__sqlite *self, struct shown *s,
+                        struct snib__request *r)
 {
     int rc, inner = SQLITE_OK;
     sqlite3_stmt *st = snib__db_st(
@@ -99,7 +99,7 @@ static int list(struct snib__sqlite *self, struct shown *s,
         const char *name = sqlite3_column_blob(st, 0);
         int size = sqlite3_column_bytes(st, 0);
         if (name && snib__glob(r->text, r->text_size, name, (size_t)size)) {
-            inner = write_lock(self, name, size, s);
+            inner = inspect_write_lock(self, name, size, s);
         }
     }
     sqlite3_reset(st);
@@ -116,9 +116,10 @@ void snib__sqlite_inspect(struct snib__sqlite *self, struct snib__request *r)
     if (!rc) {
         s.now = snib__host_lease_now(&self->host);
         if (r->verb == SNIB__LIST) {
-            rc = list(self, &s, r);
+            rc = inspect_list(self, &s, r);
         } else {
-            rc = write_lock(self, r->name->raw, (int)r->name->raw_size, &s);
+            rc = inspect_write_lock(self, r->name->raw, (int)r->name->raw_size,
+                                    &s);
         }
         int end = snib__db_end_read(&self->db);
         rc = rc ? rc : end;

@@ -47,7 +47,7 @@ bool snib__lockfile_is_sole(const struct snib__lockfile *p)
 /* -- making ------------------------------------------------------------------------ */
 
 /* Make the missing directories above the last '/', 0700 each. */
-static snib_err make_dirs(char *path, struct snib_error *reterr)
+static snib_err lockfile_make_dirs(char *path, struct snib_error *reterr)
 {
     for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
         *p = 0;
@@ -65,8 +65,9 @@ static snib_err make_dirs(char *path, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
-static snib_err check_fs(struct snib__lockfile *p, const struct snib__host *h,
-                         const char *path, struct snib_error *reterr)
+static snib_err lockfile_check_fs(struct snib__lockfile *p,
+                                  const struct snib__host *h, const char *path,
+                                  struct snib_error *reterr)
 {
     struct statfs fs;
     char other[24];
@@ -100,8 +101,9 @@ static snib_err check_fs(struct snib__lockfile *p, const struct snib__host *h,
 /* A mount of the file alone is a second name of it, and beside that name lie a
  * -wal, a -shm and bells of its own. Kernels before Linux 5.8 do not tell, and
  * some sandboxes do not let us ask (EPERM): then it is taken for none. */
-static snib_err is_mounted(const struct snib__lockfile *p, const char *base,
-                           bool *ret, struct snib_error *reterr)
+static snib_err lockfile_is_mounted(const struct snib__lockfile *p,
+                                    const char *base, bool *ret,
+                                    struct snib_error *reterr)
 {
     struct statx st;
     *ret = false;
@@ -116,8 +118,8 @@ static snib_err is_mounted(const struct snib__lockfile *p, const char *base,
     return SNIB_ERR_OK;
 }
 
-static snib_err check_file(struct snib__lockfile *p, const char *base,
-                           struct snib_error *reterr)
+static snib_err lockfile_check_file(struct snib__lockfile *p, const char *base,
+                                    struct snib_error *reterr)
 {
     struct stat st;
     const char *wrong = NULL;
@@ -126,7 +128,7 @@ static snib_err check_file(struct snib__lockfile *p, const char *base,
         return snib__host_cannot(errno, p->path, reterr, "%s: %s; " REMEDY,
                                  p->path, strerror(errno));
     }
-    snib_err err = is_mounted(p, base, &mounted, reterr);
+    snib_err err = lockfile_is_mounted(p, base, &mounted, reterr);
     if (!err && mounted) {
         err = snib__fail(reterr, SNIB_ERR_CONFIG,
                          "lock file %s is mounted by itself, and what lies "
@@ -174,8 +176,8 @@ bool snib__lockfile_make(const struct snib__lockfile *p, int dir,
     return ok || errno == EEXIST;
 }
 
-static const char *wrong_notifiers(const struct snib__lockfile *p,
-                                   const struct stat *st)
+static const char *lockfile_wrong_notifiers(const struct snib__lockfile *p,
+                                            const struct stat *st)
 {
     if (p->shared) {
         return st->st_gid != p->group || (st->st_mode & 07777) != 02770
@@ -206,7 +208,7 @@ snib_err snib__lockfile_notifiers(struct snib__lockfile *p,
                                  errno == ELOOP ? "is a symbolic link"
                                                 : strerror(errno));
     }
-    const char *wrong = wrong_notifiers(p, &st);
+    const char *wrong = lockfile_wrong_notifiers(p, &st);
     if (wrong) {
         return snib__fail(reterr, SNIB_ERR_CONFIG, "%s %s; " REMEDY,
                           p->notifiers_path, wrong);
@@ -215,7 +217,7 @@ snib_err snib__lockfile_notifiers(struct snib__lockfile *p,
 }
 
 /* A file of ours alone stays so, wherever it lies. */
-static bool is_private(int dir, const char *base)
+static bool lockfile_is_private(int dir, const char *base)
 {
     struct stat st;
     return fstatat(dir, base, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -223,9 +225,9 @@ static bool is_private(int dir, const char *base)
            (st.st_mode & 0777) == 0600;
 }
 
-static snib_err open_in(struct snib__lockfile *p, const char *dir,
-                        const char *base, const struct snib__host *h,
-                        bool is_default, struct snib_error *reterr)
+static snib_err lockfile_open_in(struct snib__lockfile *p, const char *dir,
+                                 const char *base, const struct snib__host *h,
+                                 bool is_default, struct snib_error *reterr)
 {
     struct stat st;
     snib_err err;
@@ -249,7 +251,8 @@ static snib_err open_in(struct snib__lockfile *p, const char *dir,
     if (err) {
         return err;
     }
-    p->shared = in && snib__shared_is_dir(&st) && !is_private(p->dir, base);
+    p->shared =
+        in && snib__shared_is_dir(&st) && !lockfile_is_private(p->dir, base);
     p->group = st.st_gid;
     if (is_default && !p->shared &&
         (st.st_uid != geteuid() || (st.st_mode & 022))) {
@@ -258,7 +261,8 @@ static snib_err open_in(struct snib__lockfile *p, const char *dir,
                           "writable by nobody else; " REMEDY,
                           dir);
     }
-    err = check_fs(p, h, dir, reterr); /* before anything is made there */
+    err = lockfile_check_fs(p, h, dir,
+                            reterr); /* before anything is made there */
     if (err) {
         return err;
     }
@@ -267,9 +271,10 @@ static snib_err open_in(struct snib__lockfile *p, const char *dir,
                                  "cannot make lock file %s: %s; " REMEDY,
                                  p->path, strerror(errno));
     }
-    err = check_file(p, base, reterr);
+    err = lockfile_check_file(p, base, reterr);
     if (!err) {
-        err = check_fs(p, h, p->path, reterr); /* untold, it may be a mount */
+        err = lockfile_check_fs(p, h, p->path,
+                                reterr); /* untold, it may be a mount */
     }
     return err ? err : snib__lockfile_notifiers(p, reterr);
 }
@@ -297,7 +302,7 @@ snib_err snib__lockfile_open(struct snib__lockfile *p, const char *path,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     if (is_default && strcmp(path, SNIB__SQLITE_OF_GROUP "/locks.db") != 0) {
-        err = make_dirs(copy, reterr);
+        err = lockfile_make_dirs(copy, reterr);
     }
     slash = strrchr(copy, '/');
     base = slash ? slash + 1 : copy;
@@ -324,7 +329,7 @@ snib_err snib__lockfile_open(struct snib__lockfile *p, const char *path,
         }
     }
     if (!err) {
-        err = open_in(p, real, base, h, is_default, reterr);
+        err = lockfile_open_in(p, real, base, h, is_default, reterr);
     }
     free(real);
     snib__free(copy);

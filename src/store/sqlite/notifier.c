@@ -26,7 +26,7 @@
 
 #define SOCKET_EVENT SNIB__WATCHES
 
-static void close_fd(int *fd)
+static void notifier_close_fd(int *fd)
 {
     if (*fd >= 0) {
         close(*fd);
@@ -47,20 +47,21 @@ void snib__notifier_free(struct snib__notifier *b,
                          const struct snib__lockfile *lockfile, bool forked)
 {
     for (int i = 0; i < SNIB__WATCHES; i++) {
-        close_fd(&b->watch[i].fd);
+        notifier_close_fd(&b->watch[i].fd);
     }
     if (b->sock >= 0 && !forked) {
         unlinkat(lockfile->notifiers, b->name, 0);
     }
-    close_fd(&b->epoll);
-    close_fd(&b->sock);
-    close_fd(&b->sender);
+    notifier_close_fd(&b->epoll);
+    notifier_close_fd(&b->sock);
+    notifier_close_fd(&b->sender);
     if (!forked) {
         pthread_mutex_destroy(&b->mutex);
     }
 }
 
-static bool address_of(int dir, const char *name, struct sockaddr_un *ret)
+static bool notifier_address_of(int dir, const char *name,
+                                struct sockaddr_un *ret)
 {
     size_t size = sizeof ret->sun_path;
     int n;
@@ -73,7 +74,7 @@ static bool address_of(int dir, const char *name, struct sockaddr_un *ret)
 }
 
 /* net.unix.max_dgram_qlen: how many bells may lie unread. */
-static uint32_t read_queue_max(void)
+static uint32_t notifier_read_queue_max(void)
 {
     char text[16] = "";
     int fd = open("/proc/sys/net/unix/max_dgram_qlen", O_RDONLY | O_CLOEXEC);
@@ -86,40 +87,42 @@ static uint32_t read_queue_max(void)
     return v > 0 && v < 1000000 ? (uint32_t)v : 10;
 }
 
-static bool bind_at(const struct snib__notifier *b, int dir, const char *name)
+static bool notifier_bind_at(const struct snib__notifier *b, int dir,
+                             const char *name)
 {
     struct sockaddr_un a;
-    return address_of(dir, name, &a) &&
+    return notifier_address_of(dir, name, &a) &&
            bind(b->sock, (struct sockaddr *)&a, sizeof a) == 0;
 }
 
 /* To send to a socket is to write to it, so a group's has a mode of its own; not
  * by chmod of its name in the bells directory, see stage.c. */
-static bool put_socket(const struct snib__notifier *b,
-                       const struct snib__lockfile *lockfile)
+static bool notifier_put_socket(const struct snib__notifier *b,
+                                const struct snib__lockfile *lockfile)
 {
     struct snib__stage s;
     if (!lockfile->shared) {
-        return bind_at(b, lockfile->notifiers, b->name);
+        return notifier_bind_at(b, lockfile->notifiers, b->name);
     }
     return snib__stage_open(&s, lockfile->notifiers, S_IFSOCK | 0660) &&
-           snib__stage_close(&s, bind_at(b, s.fd, SNIB__STAGED), b->name);
+           snib__stage_close(&s, notifier_bind_at(b, s.fd, SNIB__STAGED),
+                             b->name);
 }
 
-static bool make(struct snib__notifier *b,
-                 const struct snib__lockfile *lockfile)
+static bool notifier_make(struct snib__notifier *b,
+                          const struct snib__lockfile *lockfile)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = SOCKET_EVENT};
     b->sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     b->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (b->sock < 0 || b->epoll < 0 || !put_socket(b, lockfile)) {
+    if (b->sock < 0 || b->epoll < 0 || !notifier_put_socket(b, lockfile)) {
         return false;
     }
     if (epoll_ctl(b->epoll, EPOLL_CTL_ADD, b->sock, &e)) {
         unlinkat(lockfile->notifiers, b->name, 0);
         return false;
     }
-    b->queue_max = read_queue_max();
+    b->queue_max = notifier_read_queue_max();
     return true;
 }
 
@@ -130,9 +133,9 @@ void snib__notifier_make(struct snib__notifier *b,
     pthread_mutex_lock(&b->mutex);
     snprintf(b->name, sizeof b->name, "%016llx%016llx",
              (unsigned long long)client[0], (unsigned long long)client[1]);
-    if (!make(b, lockfile)) {
-        close_fd(&b->sock);
-        close_fd(&b->epoll);
+    if (!notifier_make(b, lockfile)) {
+        notifier_close_fd(&b->sock);
+        notifier_close_fd(&b->epoll);
         b->name[0] = 0;
     }
     pthread_mutex_unlock(&b->mutex);
@@ -146,7 +149,7 @@ int snib__notifier_fd(struct snib__notifier *b)
     return fd;
 }
 
-static int open_sender(struct snib__notifier *b)
+static int notifier_open_sender(struct snib__notifier *b)
 {
     if (b->sender < 0) {
         b->sender =
@@ -160,8 +163,8 @@ snib__ring_result snib__notifier_notify(struct snib__notifier *b,
                                         const struct snib__ring *r)
 {
     struct sockaddr_un a;
-    if (open_sender(b) < 0 ||
-        !address_of(lockfile->notifiers, r->address, &a)) {
+    if (notifier_open_sender(b) < 0 ||
+        !notifier_address_of(lockfile->notifiers, r->address, &a)) {
         return SNIB__RING_TOLD;
     }
     if (sendto(b->sender, r->message, r->size, MSG_NOSIGNAL | MSG_DONTWAIT,
@@ -188,7 +191,7 @@ uint32_t snib__notifier_tidy(struct snib__notifier *b,
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *e;
     if (!d) {
-        close_fd(&fd);
+        notifier_close_fd(&fd);
         return 0;
     }
     while (max && (e = readdir(d))) {
@@ -200,13 +203,13 @@ uint32_t snib__notifier_tidy(struct snib__notifier *b,
         int probe =
             socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (probe >= 0 && strcmp(e->d_name, b->name) != 0 &&
-            address_of(lockfile->notifiers, e->d_name, &a) &&
+            notifier_address_of(lockfile->notifiers, e->d_name, &a) &&
             connect(probe, (struct sockaddr *)&a, sizeof a) &&
             errno == ECONNREFUSED) {
             unlinkat(lockfile->notifiers, e->d_name, 0);
             left--;
         }
-        close_fd(&probe);
+        notifier_close_fd(&probe);
     }
     closedir(d);
     return left;
@@ -215,15 +218,15 @@ uint32_t snib__notifier_tidy(struct snib__notifier *b,
 /* -- hearing ---------------------------------------------------------------------- */
 
 /* close() alone would leave it in the set when a forked child has a copy. */
-static void drop_watch(struct snib__notifier *b, struct snib__watch *w)
+static void notifier_drop_watch(struct snib__notifier *b, struct snib__watch *w)
 {
     epoll_ctl(b->epoll, EPOLL_CTL_DEL, w->fd, NULL);
-    close_fd(&w->fd);
+    notifier_close_fd(&w->fd);
     b->watching--;
 }
 
-static uint32_t fired(struct snib__notifier *b, uint64_t (*ids)[2],
-                      uint32_t max)
+static uint32_t notifier_fired(struct snib__notifier *b, uint64_t (*ids)[2],
+                               uint32_t max)
 {
     struct epoll_event e[SNIB__WATCHES + 1];
     uint32_t n = 0;
@@ -232,7 +235,7 @@ static uint32_t fired(struct snib__notifier *b, uint64_t (*ids)[2],
         uint32_t k = e[i].data.u32;
         if (k < SNIB__WATCHES && b->watch[k].fd >= 0 && n < max) {
             memcpy(ids[n++], b->watch[k].request, sizeof ids[0]);
-            drop_watch(b, &b->watch[k]);
+            notifier_drop_watch(b, &b->watch[k]);
         }
     }
     return n;
@@ -246,7 +249,7 @@ uint32_t snib__notifier_take(struct snib__notifier *b, uint64_t (*ids)[2],
     bool overflow = false;
     pthread_mutex_lock(&b->mutex);
     if (b->watching) {
-        n = fired(b, ids, max);
+        n = notifier_fired(b, ids, max);
     }
     while (b->sock >= 0 && n < max) {
         ssize_t got =
@@ -273,14 +276,15 @@ void snib__notifier_unwatch(struct snib__notifier *b, const uint64_t request[2])
         struct snib__watch *w = &b->watch[i];
         if (w->fd >= 0 && w->request[0] == request[0] &&
             w->request[1] == request[1]) {
-            drop_watch(b, w);
+            notifier_drop_watch(b, w);
         }
     }
     pthread_mutex_unlock(&b->mutex);
 }
 
-static struct snib__watch *slot_for(struct snib__notifier *b,
-                                    const uint64_t request[2], int64_t pid)
+static struct snib__watch *notifier_slot_for(struct snib__notifier *b,
+                                             const uint64_t request[2],
+                                             int64_t pid)
 {
     struct snib__watch *free_slot = NULL;
     for (int i = 0; i < SNIB__WATCHES; i++) {
@@ -291,7 +295,7 @@ static struct snib__watch *slot_for(struct snib__notifier *b,
             if (w->pid == pid) {
                 return NULL; /* as it should be */
             }
-            drop_watch(b, w);
+            notifier_drop_watch(b, w);
             return w;
         }
     }
@@ -306,7 +310,7 @@ void snib__notifier_watch(struct snib__notifier *b, const struct snib__host *h,
         return;
     }
     pthread_mutex_lock(&b->mutex);
-    w = slot_for(b, request, pid);
+    w = notifier_slot_for(b, request, pid);
     if (w && (w->fd = snib__host_pidfd(h, pid, pidns)) >= 0) {
         struct epoll_event e = {.events = EPOLLIN,
                                 .data.u32 = (uint32_t)(w - b->watch)};
@@ -314,7 +318,7 @@ void snib__notifier_watch(struct snib__notifier *b, const struct snib__host *h,
         w->pid = pid;
         b->watching++;
         if (epoll_ctl(b->epoll, EPOLL_CTL_ADD, w->fd, &e)) {
-            drop_watch(b, w);
+            notifier_drop_watch(b, w);
         }
     }
     pthread_mutex_unlock(&b->mutex);

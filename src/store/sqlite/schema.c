@@ -47,7 +47,7 @@ struct meta {
 };
 
 /* SQLITE_ERROR: there is no such table. */
-static int read_meta(struct snib__db *db, struct meta *ret)
+static int schema_read_meta(struct snib__db *db, struct meta *ret)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(db, SNIB__ST_ALL_META, &rc);
@@ -70,7 +70,8 @@ static int read_meta(struct snib__db *db, struct meta *ret)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int one_number(struct snib__db *db, const char *text, int64_t *ret)
+static int schema_one_number(struct snib__db *db, const char *text,
+                             int64_t *ret)
 {
     sqlite3_stmt *st;
     int rc = sqlite3_prepare_v2(db->handle, text, -1, &st, NULL);
@@ -84,21 +85,23 @@ static int one_number(struct snib__db *db, const char *text, int64_t *ret)
 }
 
 /* No meta table: an empty file, or somebody else's. */
-static int is_empty(struct snib__db *db, bool *ret)
+static int schema_is_empty(struct snib__db *db, bool *ret)
 {
     int64_t app = 0, version = 0, tables = 0;
-    int rc = one_number(db, "PRAGMA application_id", &app);
+    int rc = schema_one_number(db, "PRAGMA application_id", &app);
     if (!rc) {
-        rc = one_number(db, "PRAGMA user_version", &version);
+        rc = schema_one_number(db, "PRAGMA user_version", &version);
     }
     if (!rc) {
-        rc = one_number(db, "SELECT count(*) FROM sqlite_schema", &tables);
+        rc = schema_one_number(db, "SELECT count(*) FROM sqlite_schema",
+                               &tables);
     }
     *ret = app == 0 && version == 0 && tables == 0;
     return rc;
 }
 
-static int set_meta(struct snib__db *db, const char *key, const char *text)
+static int schema_set_meta(struct snib__db *db, const char *key,
+                           const char *text)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(db, SNIB__ST_SET_META, &rc);
@@ -113,7 +116,8 @@ static int set_meta(struct snib__db *db, const char *key, const char *text)
 }
 
 /* What this pragma of the journal answers: is it the log (WAL)? */
-static int ask_journal(struct snib__db *db, const char *text, bool *ret_wal)
+static int schema_ask_journal(struct snib__db *db, const char *text,
+                              bool *ret_wal)
 {
     sqlite3_stmt *st;
     int rc = sqlite3_prepare_v2(db->handle, text, -1, &st, NULL);
@@ -130,21 +134,21 @@ static int ask_journal(struct snib__db *db, const char *text, bool *ret_wal)
 
 /* The change is one write of the first page, so it needs no journal in a file
  * (vfs.c refuses one): who is killed has written all of it or nothing. */
-static int make_wal(struct snib__db *db)
+static int schema_make_wal(struct snib__db *db)
 {
     bool wal = false;
-    int rc = ask_journal(db, "PRAGMA journal_mode", &wal);
+    int rc = schema_ask_journal(db, "PRAGMA journal_mode", &wal);
     if (!rc && !wal) {
-        rc = ask_journal(db, "PRAGMA journal_mode = MEMORY", &wal);
+        rc = schema_ask_journal(db, "PRAGMA journal_mode = MEMORY", &wal);
     }
     if (!rc && !wal) {
-        rc = ask_journal(db, "PRAGMA journal_mode = WAL", &wal);
+        rc = schema_ask_journal(db, "PRAGMA journal_mode = WAL", &wal);
     }
     return rc || wal ? rc : SQLITE_CANTOPEN;
 }
 
 /* Make the tables; somebody else may be doing the same. */
-static int create(struct snib__db *db, const struct snib__host *h)
+static int schema_create(struct snib__db *db, const struct snib__host *h)
 {
     char pragmas[96], version[12];
     bool empty = false;
@@ -152,7 +156,7 @@ static int create(struct snib__db *db, const struct snib__host *h)
     int rc =
         sqlite3_exec(db->handle, "PRAGMA page_size = 1024", NULL, NULL, NULL);
     if (!rc) {
-        rc = make_wal(db);
+        rc = schema_make_wal(db);
     }
     if (!rc) {
         rc = snib__db_begin(db, db->busy_until);
@@ -160,7 +164,7 @@ static int create(struct snib__db *db, const struct snib__host *h)
     if (rc) {
         return rc;
     }
-    rc = is_empty(db, &empty);
+    rc = schema_is_empty(db, &empty);
     if (!rc && empty) {
         snprintf(pragmas, sizeof pragmas,
                  "PRAGMA application_id = %d; PRAGMA user_version = %d",
@@ -171,10 +175,10 @@ static int create(struct snib__db *db, const struct snib__host *h)
             rc = sqlite3_exec(db->handle, pragmas, NULL, NULL, NULL);
         }
         if (!rc) {
-            rc = set_meta(db, "snib", version);
+            rc = schema_set_meta(db, "snib", version);
         }
         if (!rc) {
-            rc = set_meta(db, "boot", h->boot);
+            rc = schema_set_meta(db, "boot", h->boot);
         }
     }
     if (rc) {
@@ -184,7 +188,7 @@ static int create(struct snib__db *db, const struct snib__host *h)
     return snib__db_commit(db);
 }
 
-static int clear_claims(struct snib__db *db, const struct snib__host *h)
+static int schema_clear_claims(struct snib__db *db, const struct snib__host *h)
 {
     int rc = snib__db_begin(db, db->busy_until);
     if (rc) {
@@ -192,7 +196,7 @@ static int clear_claims(struct snib__db *db, const struct snib__host *h)
     }
     rc = sqlite3_exec(db->handle, "DELETE FROM claim", NULL, NULL, NULL);
     if (!rc) {
-        rc = set_meta(db, "boot", h->boot);
+        rc = schema_set_meta(db, "boot", h->boot);
     }
     if (rc) {
         snib__db_rollback(db);
@@ -205,26 +209,27 @@ static int clear_claims(struct snib__db *db, const struct snib__host *h)
  * once, without asking our handler, where waiting could be a deadlock: two
  * who both read it and both want to make it WAL. So everything here is tried
  * again until the deadline; by then somebody has made it. */
-static int read_or_create(struct snib__db *db, const struct snib__host *h,
-                          struct meta *ret)
+static int schema_read_or_create(struct snib__db *db,
+                                 const struct snib__host *h, struct meta *ret)
 {
     struct timespec pause = {.tv_nsec = 1000000};
     snib_instant until = db->busy_until;
     for (;;) {
         bool empty = false;
-        int rc = read_meta(db, ret);
+        int rc = schema_read_meta(db, ret);
         if (rc == SQLITE_ERROR) {
-            rc = is_empty(db, &empty);
+            rc = schema_is_empty(db, &empty);
             if (!rc && empty) {
-                rc = create(db, h);
+                rc = schema_create(db, h);
             }
             if (!rc) { /* made, by us or just now by another; or foreign */
-                rc = read_meta(db, ret);
+                rc = schema_read_meta(db, ret);
                 rc = rc == SQLITE_ERROR ? SQLITE_OK : rc;
             }
         }
         if (!rc && ret->ours && ret->schema == SNIB__SQLITE_SCHEMA) {
-            rc = make_wal(db); /* a copy of one, by other programs, is not  */
+            rc = schema_make_wal(
+                db); /* a copy of one, by other programs, is not  */
         }
         if (!snib__db_is_busy(rc) || snib__reached(snib__host_now(), until)) {
             return rc;
@@ -233,8 +238,8 @@ static int read_or_create(struct snib__db *db, const struct snib__host *h,
     }
 }
 
-static snib_err fail_open(struct snib__db *db, int rc, const char *path,
-                          struct snib_error *reterr)
+static snib_err schema_fail_open(struct snib__db *db, int rc, const char *path,
+                                 struct snib_error *reterr)
 {
     int simple = rc & 0xff;
     if ((simple == SQLITE_NOTADB || simple == SQLITE_CORRUPT) &&
@@ -249,14 +254,16 @@ static snib_err fail_open(struct snib__db *db, int rc, const char *path,
 
 /* With another boot id the claims are cleared, by who has the file alone. As
  * long as we are in, alone or not, it cannot change. */
-static snib_err join_boot(struct snib__db *db, struct snib__lockfile *lockfile,
-                          const struct snib__host *h, const struct meta *m,
-                          bool *ret_other_boot, struct snib_error *reterr)
+static snib_err schema_join_boot(struct snib__db *db,
+                                 struct snib__lockfile *lockfile,
+                                 const struct snib__host *h,
+                                 const struct meta *m, bool *ret_other_boot,
+                                 struct snib_error *reterr)
 {
     bool same = strcmp(m->boot, h->boot) == 0;
-    int rc = !same && lockfile->alone ? clear_claims(db, h) : SQLITE_OK;
+    int rc = !same && lockfile->alone ? schema_clear_claims(db, h) : SQLITE_OK;
     if (rc) {
-        return fail_open(db, rc, lockfile->path, reterr);
+        return schema_fail_open(db, rc, lockfile->path, reterr);
     }
     *ret_other_boot = !same && !lockfile->alone;
     return *ret_other_boot ? SNIB_ERR_OK
@@ -270,9 +277,9 @@ snib_err snib__schema_check(struct snib__db *db,
 {
     struct meta m;
     *ret_other_boot = false;
-    int rc = read_or_create(db, h, &m);
+    int rc = schema_read_or_create(db, h, &m);
     if (rc) {
-        return fail_open(db, rc, lockfile->path, reterr);
+        return schema_fail_open(db, rc, lockfile->path, reterr);
     }
     if (!m.ours) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
@@ -293,7 +300,7 @@ snib_err snib__schema_check(struct snib__db *db,
                       "PRAGMA journal_size_limit = 16777216",
                       NULL, NULL, NULL);
     if (rc) {
-        return fail_open(db, rc, lockfile->path, reterr);
+        return schema_fail_open(db, rc, lockfile->path, reterr);
     }
-    return join_boot(db, lockfile, h, &m, ret_other_boot, reterr);
+    return schema_join_boot(db, lockfile, h, &m, ret_other_boot, reterr);
 }

@@ -34,7 +34,7 @@
 /* Without a descriptor for the first of several sources of users and groups, the
  * last one's "no entry" counts with libc: so that is believed only where a
  * descriptor can be had. 0, or errno. */
-static int believe_none(void)
+static int shared_believe_none(void)
 {
     int fd = open("/", O_PATH | O_CLOEXEC);
     if (fd < 0) {
@@ -52,7 +52,7 @@ struct user {
 };
 
 /* Root is not looked up: what he has does not hang on it. */
-static void find_user(struct user *u)
+static void shared_find_user(struct user *u)
 {
     u->found = NULL;
     u->rc = 0;
@@ -60,15 +60,15 @@ static void find_user(struct user *u)
         u->rc = getpwuid_r(geteuid(), &u->pw, u->reserve, sizeof u->reserve,
                            &u->found);
         if (!u->rc && !u->found) {
-            u->rc = believe_none();
+            u->rc = shared_believe_none();
         }
     }
 }
 
 /* Its entry in the group database; NULL: there is none. The members of a large
  * group need much room: *ret_room is the caller's to free. 0, or errno. */
-static int find_group(gid_t id, struct group *gr, struct group **ret,
-                      char **ret_room)
+static int shared_find_group(gid_t id, struct group *gr, struct group **ret,
+                             char **ret_room)
 {
     enum { LEAST = 4096, MOST = 1 << 26 };
     int rc = ERANGE;
@@ -88,17 +88,17 @@ static int find_group(gid_t id, struct group *gr, struct group **ret,
         rc = 0;
         *ret = NULL;
     }
-    return rc ? rc : *ret ? 0 : believe_none();
+    return rc ? rc : *ret ? 0 : shared_believe_none();
 }
 
 /* This user is a member by the database, though not by this process: it lists
  * him, or gives him the group from the start. */
-static snib_err is_listed(const struct passwd *user, gid_t id, bool *ret,
-                          struct snib_error *reterr)
+static snib_err shared_is_listed(const struct passwd *user, gid_t id, bool *ret,
+                                 struct snib_error *reterr)
 {
     struct group gr, *found;
     char *reserve;
-    int rc = find_group(id, &gr, &found, &reserve);
+    int rc = shared_find_group(id, &gr, &found, &reserve);
     *ret = user->pw_gid == id;
     for (char **m = rc || !found ? NULL : found->gr_mem; m && *m; m++) {
         *ret = *ret || strcmp(*m, user->pw_name) == 0;
@@ -153,15 +153,15 @@ bool snib__shared_is_dir(const struct stat *dir)
 }
 
 /* Who has been added to the group since he logged in would be alone. */
-static snib_err check_stranger(const struct passwd *user,
-                               const struct stat *dir,
-                               struct snib_error *reterr)
+static snib_err shared_check_stranger(const struct passwd *user,
+                                      const struct stat *dir,
+                                      struct snib_error *reterr)
 {
     bool listed;
     if (!user || !snib__shared_is_dir(dir)) {
         return SNIB_ERR_OK;
     }
-    snib_err err = is_listed(user, dir->st_gid, &listed, reterr);
+    snib_err err = shared_is_listed(user, dir->st_gid, &listed, reterr);
     if (err || !listed) {
         return err;
     }
@@ -173,8 +173,8 @@ static snib_err check_stranger(const struct passwd *user,
 }
 
 /* Is there something of this name, which this user can reach? Errors are not "no". */
-static snib_err is_there(const char *path, struct stat *st, bool *ret,
-                         struct snib_error *reterr)
+static snib_err shared_is_there(const char *path, struct stat *st, bool *ret,
+                                struct snib_error *reterr)
 {
     *ret = lstat(path, st) == 0;
     return *ret || errno == ENOENT || errno == ENOTDIR || errno == EACCES
@@ -185,22 +185,22 @@ static snib_err is_there(const char *path, struct stat *st, bool *ret,
 
 /* The host's shared directory, if there is one for us. *ret false: there is
  * none, and this user has a file of his own. */
-static snib_err find_shared(const struct passwd *user, bool *ret,
-                            struct snib_error *reterr)
+static snib_err shared_find_shared(const struct passwd *user, bool *ret,
+                                   struct snib_error *reterr)
 {
     struct stat top, dir;
     bool there, in;
     *ret = false;
-    snib_err err = is_there(OF_ROOT, &top, &there, reterr);
+    snib_err err = shared_is_there(OF_ROOT, &top, &there, reterr);
     if (!err && there) {
-        err = is_there(OF_GROUP, &dir, &there, reterr);
+        err = shared_is_there(OF_GROUP, &dir, &there, reterr);
     }
     if (err || !there) {
         return err;
     }
     err = snib__shared_is_member(dir.st_gid, &in, reterr);
     if (err || !in) {
-        return err ? err : check_stranger(user, &dir, reterr);
+        return err ? err : shared_check_stranger(user, &dir, reterr);
     }
     if (!snib__shared_is_dir(&dir) || !S_ISDIR(top.st_mode) ||
         top.st_uid != 0 || (top.st_mode & 022)) {
@@ -225,7 +225,7 @@ void snib__shared_how(char *ret, size_t size)
                  geteuid() == 0 ? "" : ", as root");
         return;
     }
-    if (find_group(dir.st_gid, &gr, &found, &reserve) || !found) {
+    if (shared_find_group(dir.st_gid, &gr, &found, &reserve) || !found) {
         snprintf(ret, size, "to share: join group %ld, which has " OF_GROUP,
                  (long)dir.st_gid);
     } else {
@@ -240,8 +240,8 @@ void snib__shared_how(char *ret, size_t size)
 /* -- which file ---------------------------------------------------------------------- */
 
 /* A file of this user's own. */
-static snib_err own_path(const struct user *u, char *ret, size_t size,
-                         struct snib_error *reterr)
+static snib_err shared_own_path(const struct user *u, char *ret, size_t size,
+                                struct snib_error *reterr)
 {
     int n;
     if (geteuid() == 0) {
@@ -267,8 +267,8 @@ static snib_err own_path(const struct user *u, char *ret, size_t size,
 /* Whoever uses a file has its bells locked all the time; who only looks, as we
  * do, has them for an instant. Who comes in alone has them until the file is
  * recovered and made: he uses it, too. */
-static snib_err is_used(int notifiers, const char *path, bool *ret,
-                        struct snib_error *reterr)
+static snib_err shared_is_used(int notifiers, const char *path, bool *ret,
+                               struct snib_error *reterr)
 {
     enum { TRIES = 200 };
     const struct timespec pause = {.tv_nsec = 500000};
@@ -292,7 +292,7 @@ static snib_err is_used(int notifiers, const char *path, bool *ret,
 /* Those who hold in the own file, from before the group had one, would not be
  * excluded by the group's: they come to their end first. The list of locks, which
  * does not show another pid namespace's, only gives the name. */
-static snib_err check_moved(const char *own, struct snib_error *reterr)
+static snib_err shared_check_moved(const char *own, struct snib_error *reterr)
 {
     char notifiers[4200], who[SNIB__WHO];
     bool used;
@@ -302,7 +302,7 @@ static snib_err check_moved(const char *own, struct snib_error *reterr)
         return snib__host_lacks(errno, notifiers,
                                 reterr); /* else: never made   */
     }
-    snib_err err = is_used(fd, notifiers, &used, reterr);
+    snib_err err = shared_is_used(fd, notifiers, &used, reterr);
     bool known = !err && used && snib__host_user_of(fd, who);
     close(fd);
     if (err || !used) {
@@ -316,12 +316,13 @@ static snib_err check_moved(const char *own, struct snib_error *reterr)
 }
 
 /* *ret_shared: it is the group's. */
-static snib_err choose(const struct user *u, bool *ret_shared, char *ret,
-                       size_t size, struct snib_error *reterr)
+static snib_err shared_choose(const struct user *u, bool *ret_shared, char *ret,
+                              size_t size, struct snib_error *reterr)
 {
-    snib_err err = find_shared(u->found ? &u->pw : NULL, ret_shared, reterr);
+    snib_err err =
+        shared_find_shared(u->found ? &u->pw : NULL, ret_shared, reterr);
     if (err || !*ret_shared) {
-        return err ? err : own_path(u, ret, size, reterr);
+        return err ? err : shared_own_path(u, ret, size, reterr);
     }
     snprintf(ret, size, OF_GROUP "/locks.db");
     return SNIB_ERR_OK;
@@ -331,8 +332,8 @@ snib_err snib__shared_default(char *ret, size_t size, struct snib_error *reterr)
 {
     struct user u;
     bool shared;
-    find_user(&u);
-    return choose(&u, &shared, ret, size, reterr);
+    shared_find_user(&u);
+    return shared_choose(&u, &shared, ret, size, reterr);
 }
 
 snib_err snib__sqlite_default_path(char *ret, size_t size,
@@ -341,14 +342,14 @@ snib_err snib__sqlite_default_path(char *ret, size_t size,
     char own[4096];
     struct user u;
     bool shared;
-    find_user(&u);
-    snib_err err = choose(&u, &shared, ret, size, reterr);
+    shared_find_user(&u);
+    snib_err err = shared_choose(&u, &shared, ret, size, reterr);
     if (err || !shared) {
         return err;
     }
     err = snib__host_lacks(u.rc, "the password database", reterr);
-    if (!err && !own_path(&u, own, sizeof own, NULL)) {
-        err = check_moved(own, reterr);
+    if (!err && !shared_own_path(&u, own, sizeof own, NULL)) {
+        err = shared_check_moved(own, reterr);
     }
     return err;
 }

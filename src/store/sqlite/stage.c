@@ -17,7 +17,7 @@
 
 #include "store/sqlite/internal.h"
 
-static bool is_ours(int fd)
+static bool stage_is_ours(int fd)
 {
     struct stat st;
     if (fstat(fd, &st)) {
@@ -36,7 +36,7 @@ bool snib__stage_open(struct snib__stage *s, int dir, mode_t mode)
         return false;
     }
     s->fd = openat(dir, s->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (s->fd >= 0 && is_ours(s->fd)) {
+    if (s->fd >= 0 && stage_is_ours(s->fd)) {
         return true;
     }
     int e = errno;

@@ -22,7 +22,7 @@ static const char table[] =
     "record BLOB, bytes BLOB);"
     "CREATE INDEX IF NOT EXISTS value_until ON value(until);";
 
-static int done(sqlite3_stmt *st)
+static int value_done(sqlite3_stmt *st)
 {
     int rc = sqlite3_step(st);
     sqlite3_reset(st);
@@ -31,7 +31,7 @@ static int done(sqlite3_stmt *st)
 
 /* -- the floor --------------------------------------------------------------- */
 
-static int read_floor(struct snib__db *db, int64_t *ret)
+static int value_read_floor(struct snib__db *db, int64_t *ret)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(db, SNIB__ST_META, &rc);
@@ -48,10 +48,10 @@ static int read_floor(struct snib__db *db, int64_t *ret)
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int raise_floor(struct snib__db *db, int64_t floor)
+static int value_raise_floor(struct snib__db *db, int64_t floor)
 {
     int64_t old;
-    int rc = read_floor(db, &old);
+    int rc = value_read_floor(db, &old);
     if (rc || old >= floor) {
         return rc;
     }
@@ -61,7 +61,7 @@ static int raise_floor(struct snib__db *db, int64_t floor)
     }
     sqlite3_bind_text(st, 1, "version_floor", -1, SQLITE_STATIC);
     sqlite3_bind_int64(st, 2, floor);
-    return done(st);
+    return value_done(st);
 }
 
 /* -- rows ---------------------------------------------------------------------- */
@@ -73,8 +73,9 @@ struct row {
 };
 
 /* bytes (may be NULL): where a value that has not ended is copied to. */
-static int read_row(struct snib__sqlite *self, const struct snib__name *name,
-                    int64_t now_ms, struct row *ret, struct snib__buf *bytes)
+static int value_read_row(struct snib__sqlite *self,
+                          const struct snib__name *name, int64_t now_ms,
+                          struct row *ret, struct snib__buf *bytes)
 {
     int rc;
     sqlite3_stmt *st = snib__db_st(&self->db, SNIB__ST_VALUE_READ, &rc);
@@ -106,8 +107,9 @@ static int read_row(struct snib__sqlite *self, const struct snib__name *name,
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int write_row(struct snib__sqlite *self, const struct snib__request *r,
-                     const struct row *row, bool with_bytes)
+static int value_write_row(struct snib__sqlite *self,
+                           const struct snib__request *r, const struct row *row,
+                           bool with_bytes)
 {
     uint8_t record[SNIB__VERSION_BYTES];
     int rc;
@@ -126,13 +128,14 @@ static int write_row(struct snib__sqlite *self, const struct snib__request *r,
     } else {
         sqlite3_bind_null(st, 4);
     }
-    rc = done(st);
+    rc = value_done(st);
     sqlite3_clear_bindings(st);
     return rc;
 }
 
-static int write_note(struct snib__sqlite *self, const struct snib__request *r,
-                      const struct row *row)
+static int value_write_note(struct snib__sqlite *self,
+                            const struct snib__request *r,
+                            const struct row *row)
 {
     uint8_t record[SNIB__VERSION_BYTES];
     int rc;
@@ -144,14 +147,14 @@ static int write_note(struct snib__sqlite *self, const struct snib__request *r,
     sqlite3_bind_blob(st, 1, r->name->raw, (int)r->name->raw_size,
                       SQLITE_STATIC);
     sqlite3_bind_blob(st, 2, record, sizeof record, SQLITE_STATIC);
-    rc = done(st);
+    rc = value_done(st);
     sqlite3_clear_bindings(st);
     return rc;
 }
 
 /* Values that ended long ago. A damaged record says nothing about its number,
  * and goes like the others. */
-static int forget(struct snib__sqlite *self, int64_t now_ms)
+static int value_forget(struct snib__sqlite *self, int64_t now_ms)
 {
     struct snib__version v;
     int64_t floor = 0;
@@ -174,24 +177,25 @@ static int forget(struct snib__sqlite *self, int64_t now_ms)
     if (rc != SQLITE_DONE || !n) {
         return rc == SQLITE_DONE ? SQLITE_OK : rc;
     }
-    rc = raise_floor(&self->db, floor);
+    rc = value_raise_floor(&self->db, floor);
     if (rc || !(st = snib__db_st(&self->db, SNIB__ST_VALUE_FORGET, &rc))) {
         return rc;
     }
     sqlite3_bind_int64(st, 1, now_ms - SNIB__VALUE_MEMORY_MS);
     sqlite3_bind_int(st, 2, FORGET_AT_ONCE);
-    return done(st);
+    return value_done(st);
 }
 
 /* -- requests ------------------------------------------------------------------- */
 
-static void fail(struct snib__sqlite *self, struct snib__request *r, int rc)
+static void value_fail(struct snib__sqlite *self, struct snib__request *r,
+                       int rc)
 {
     r->answer = SNIB__NOT_APPLIED;
     r->err = snib__db_fail(&self->db, rc, self->lockfile.path, r->reterr);
 }
 
-static void corrupt(struct snib__sqlite *self, struct snib__request *r)
+static void value_corrupt(struct snib__sqlite *self, struct snib__request *r)
 {
     r->answer = SNIB__NOT_APPLIED;
     r->err = snib__fail(r->reterr, SNIB_ERR_CORRUPT,
@@ -201,7 +205,7 @@ static void corrupt(struct snib__sqlite *self, struct snib__request *r)
 }
 
 /* The write lock, for a slice of the request's patience. False: answered. */
-static bool begin(struct snib__sqlite *self, struct snib__request *r)
+static bool value_begin(struct snib__sqlite *self, struct snib__request *r)
 {
     snib_instant now = snib__host_now();
     snib_instant until = snib__sooner(
@@ -212,17 +216,17 @@ static bool begin(struct snib__sqlite *self, struct snib__request *r)
     if (rc == SQLITE_BUSY && !snib__reached(snib__host_now(), r->patience)) {
         r->answer = SNIB__PENDING;
     } else if (rc) {
-        fail(self, r, rc);
+        value_fail(self, r, rc);
     }
     return !rc;
 }
 
 /* What was committed, or perhaps was: false when not (answered). */
-static bool commit(struct snib__sqlite *self, struct snib__request *r)
+static bool value_commit(struct snib__sqlite *self, struct snib__request *r)
 {
     int rc = snib__db_commit(&self->db);
     if (rc) {
-        fail(self, r, rc);
+        value_fail(self, r, rc);
         if ((rc & 0xff) == SQLITE_IOERR) {
             r->answer = SNIB__UNKNOWN; /* a recovery may find it */
         }
@@ -235,7 +239,7 @@ static bool commit(struct snib__sqlite *self, struct snib__request *r)
 }
 
 /* Is the table there? Made if not. False: answered. */
-static bool have_table(struct snib__sqlite *self, struct snib__request *r)
+static bool value_have_table(struct snib__sqlite *self, struct snib__request *r)
 {
     int rc;
     if (self->values) {
@@ -246,36 +250,36 @@ static bool have_table(struct snib__sqlite *self, struct snib__request *r)
         return true;
     }
     if ((rc & 0xff) != SQLITE_ERROR) {
-        fail(self, r, rc);
+        value_fail(self, r, rc);
         return false;
     }
-    if (!begin(self, r)) {
+    if (!value_begin(self, r)) {
         return false;
     }
     rc = sqlite3_exec(self->db.handle, table, NULL, NULL, NULL);
     if (rc) {
-        fail(self, r, rc);
+        value_fail(self, r, rc);
         snib__db_rollback(&self->db);
         return false;
     }
-    self->values = commit(self, r);
+    self->values = value_commit(self, r);
     return self->values;
 }
 
-static void get(struct snib__sqlite *self, struct snib__request *r)
+static void value_get(struct snib__sqlite *self, struct snib__request *r)
 {
     struct row row;
     int rc = snib__db_begin_read(&self->db);
     if (!rc) {
-        rc = read_row(self, r->name, snib__host_wall_ms(&self->host), &row,
-                      r->result);
+        rc = value_read_row(self, r->name, snib__host_wall_ms(&self->host),
+                            &row, r->result);
         int end = snib__db_end_read(&self->db);
         rc = rc ? rc : end;
     }
     if (rc) {
-        fail(self, r, rc);
+        value_fail(self, r, rc);
     } else if (row.damaged) {
-        corrupt(self, r);
+        value_corrupt(self, r);
     } else if (r->result->failed) {
         r->answer = SNIB__NOT_APPLIED;
         r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
@@ -287,15 +291,15 @@ static void get(struct snib__sqlite *self, struct snib__request *r)
 }
 
 /* Begun. SQLITE_OK: the answer is there, to be committed. */
-static int change(struct snib__sqlite *self, struct snib__request *r,
-                  struct row *row)
+static int value_change(struct snib__sqlite *self, struct snib__request *r,
+                        struct row *row)
 {
     int64_t now_ms = snib__host_wall_ms(&self->host), floor;
-    int rc = read_row(self, r->name, now_ms, row, NULL);
+    int rc = value_read_row(self, r->name, now_ms, row, NULL);
     if (rc || row->damaged) {
         return rc;
     }
-    rc = read_floor(&self->db, &floor);
+    rc = value_read_floor(&self->db, &floor);
     if (rc) {
         return rc;
     }
@@ -307,52 +311,53 @@ static int change(struct snib__sqlite *self, struct snib__request *r,
     case SNIB__VERSION_KEEP:
         return SQLITE_OK;
     case SNIB__VERSION_NOTE:
-        rc = row->there ? write_note(self, r, row)
-                        : write_row(self, r, row, false);
+        rc = row->there ? value_write_note(self, r, row)
+                        : value_write_row(self, r, row, false);
         break;
     case SNIB__VERSION_PUT:
         row->until = now_ms + snib__to_ms(r->lease);
-        rc = write_row(self, r, row, true);
+        rc = value_write_row(self, r, row, true);
         break;
     case SNIB__VERSION_DELETE:
         row->until = now_ms;
-        rc = write_row(self, r, row, false);
+        rc = value_write_row(self, r, row, false);
         break;
     }
-    return rc ? rc : forget(self, now_ms);
+    return rc ? rc : value_forget(self, now_ms);
 }
 
-static void put_or_delete(struct snib__sqlite *self, struct snib__request *r)
+static void value_put_or_delete(struct snib__sqlite *self,
+                                struct snib__request *r)
 {
     struct row row;
     int64_t expected = r->token;
-    if (!begin(self, r)) {
+    if (!value_begin(self, r)) {
         return;
     }
-    int rc = change(self, r, &row);
+    int rc = value_change(self, r, &row);
     if (rc || row.damaged) {
         if (rc) {
-            fail(self, r, rc);
+            value_fail(self, r, rc);
         } else {
-            corrupt(self, r);
+            value_corrupt(self, r);
         }
         snib__db_rollback(&self->db);
         r->token = expected;
         return;
     }
-    if (!commit(self, r)) {
+    if (!value_commit(self, r)) {
         r->token = expected;
     }
 }
 
 void snib__sqlite_value(struct snib__sqlite *self, struct snib__request *r)
 {
-    if (!have_table(self, r)) {
+    if (!value_have_table(self, r)) {
         return;
     }
     if (r->verb == SNIB__VALUE_GET) {
-        get(self, r);
+        value_get(self, r);
     } else {
-        put_or_delete(self, r);
+        value_put_or_delete(self, r);
     }
 }

@@ -32,7 +32,7 @@ static struct {
     int opening; /* threads that need the name                              */
 } way = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static bool is_wal(const char *path)
+static bool vfs_is_wal(const char *path)
 {
     size_t size = strlen(path);
     return size > 4 && strcmp(path + size - 4, "-wal") == 0;
@@ -54,16 +54,16 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file,
 static int vfs_delete(sqlite3_vfs *vfs, const char *path, int sync)
 {
     (void)vfs;
-    return is_wal(path) ? way.real->xDelete(way.real, path, sync)
-                        : SQLITE_IOERR_DELETE;
+    return vfs_is_wal(path) ? way.real->xDelete(way.real, path, sync)
+                            : SQLITE_IOERR_DELETE;
 }
 
 static int vfs_access(sqlite3_vfs *vfs, const char *path, int how, int *ret)
 {
     (void)vfs;
     *ret = 0;
-    return is_wal(path) ? way.real->xAccess(way.real, path, how, ret)
-                        : SQLITE_OK;
+    return vfs_is_wal(path) ? way.real->xAccess(way.real, path, how, ret)
+                            : SQLITE_OK;
 }
 
 /* -- what does not ------------------------------------------------------------------ */
@@ -109,7 +109,7 @@ static int vfs_last_error(sqlite3_vfs *vfs, int size, char *ret)
 
 /* -- opening --------------------------------------------------------------------------- */
 
-static void describe(sqlite3_vfs *real)
+static void vfs_describe(sqlite3_vfs *real)
 {
     bool has_ms = real->iVersion >= 2 && real->xCurrentTimeInt64;
     snprintf(way.name, sizeof way.name, "snib-%p", (void *)&way);
@@ -131,7 +131,7 @@ static void describe(sqlite3_vfs *real)
     };
 }
 
-static int come(void)
+static int vfs_come(void)
 {
     int rc = SQLITE_OK;
     pthread_mutex_lock(&way.mutex);
@@ -139,7 +139,7 @@ static int come(void)
     if (!real) {
         rc = SQLITE_NOMEM; /* SQLite could not begin                        */
     } else if (!way.real) {
-        describe(real);
+        vfs_describe(real);
     }
     if (!rc && way.opening == 0) {
         rc = sqlite3_vfs_register(&way.vfs, 0);
@@ -149,7 +149,7 @@ static int come(void)
     return rc;
 }
 
-static void go(void)
+static void vfs_go(void)
 {
     pthread_mutex_lock(&way.mutex);
     if (--way.opening == 0) {
@@ -161,10 +161,10 @@ static void go(void)
 int snib__vfs_open(const char *path, sqlite3 **ret, int flags)
 {
     *ret = NULL;
-    int rc = come();
+    int rc = vfs_come();
     if (!rc) {
         rc = sqlite3_open_v2(path, ret, flags, way.name);
-        go();
+        vfs_go();
     }
     return rc;
 }
