@@ -2,7 +2,7 @@
 # files make the program. All but main.c also stand in the library
 # snib_cli_parts, for unit tests and fuzz targets.
 file(GLOB snib_cli_sources CONFIGURE_DEPENDS
-     "${PROJECT_SOURCE_DIR}/src/cli/*.c")
+     "${PROJECT_SOURCE_DIR}/src/cli/*.c" "${PROJECT_SOURCE_DIR}/src/cli/*/*.c")
 set(snib_cli_main "${PROJECT_SOURCE_DIR}/src/cli/main.c")
 if(snib_cli_sources)
     set(snib_cli_parts ${snib_cli_sources})

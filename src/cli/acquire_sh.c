@@ -24,8 +24,8 @@
  * that is tied to this very shell: the renewal in the text, which brings $$.
  */
 #define _GNU_SOURCE
-#include "acquire_sh.h"
-#include "held.h"
+#include "cli/acquire_sh.h"
+#include "cli/holder/held.h"
 
 #include <errno.h>
 #include <inttypes.h>

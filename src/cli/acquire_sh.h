@@ -2,8 +2,8 @@
 #ifndef SNIB_CLI_ACQUIRE_SH_H
 #define SNIB_CLI_ACQUIRE_SH_H
 
-#include "grantfile.h"
-#include "text.h"
+#include "cli/holder/grantfile.h"
+#include "cli/words/text.h"
 
 /* Names and addresses quoted, a quote in them takes four bytes. */
 enum { ACQUIRE_SH_LEAST = 32768 };

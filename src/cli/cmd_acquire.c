@@ -12,11 +12,11 @@
  * request and the token, and release, renew and check ask the store (detached.c).
  */
 #define _GNU_SOURCE
-#include "acquire_sh.h"
-#include "grantfile.h"
-#include "proc.h"
-#include "supervisor.h"
-#include "text.h"
+#include "cli/acquire_sh.h"
+#include "cli/holder/grantfile.h"
+#include "cli/supervisor/proc.h"
+#include "cli/supervisor/supervisor.h"
+#include "cli/words/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,11 +8,11 @@
  * network namespace) does not vouch: 76. With a grant of snib acquire its
  * holder is asked, or, where it has none, the store.
  */
-#include "detached.h"
-#include "duration.h"
-#include "grantfile.h"
-#include "held.h"
-#include "proc.h"
+#include "cli/holder/detached.h"
+#include "cli/holder/grantfile.h"
+#include "cli/holder/held.h"
+#include "cli/supervisor/proc.h"
+#include "cli/words/duration.h"
 
 #include <errno.h>
 #include <inttypes.h>

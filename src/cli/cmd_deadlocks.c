@@ -1,8 +1,8 @@
 /* cmd_deadlocks.c — snib deadlocks: who waits in a circle. Exit 1: there are
  * some (as for grep and diff, which say what they found by it). */
-#include "cli.h"
-#include "show.h"
-#include "why.h"
+#include "cli/cli.h"
+#include "cli/words/show.h"
+#include "cli/words/why.h"
 
 #include <stdio.h>
 

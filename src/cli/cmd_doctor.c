@@ -1,8 +1,8 @@
 /* cmd_doctor.c — snib doctor: one line a finding, each with its remedy. Exit
  * 0 when nothing failed, 78 when something did. */
-#include "cli.h"
-#include "show.h"
-#include "storeurl.h"
+#include "cli/cli.h"
+#include "cli/store/storeurl.h"
+#include "cli/words/show.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -17,11 +17,11 @@
  * --observe looks on (snib/elect.h) and prints a line a change.
  */
 #define _GNU_SOURCE
-#include "duration.h"
-#include "show.h"
+#include "cli/supervisor/supervisor.h"
+#include "cli/words/duration.h"
+#include "cli/words/show.h"
+#include "cli/words/text.h"
 #include "snib/elect.h"
-#include "supervisor.h"
-#include "text.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -8,9 +8,9 @@
  * cannot be read is no obstacle: this is what mends it, but for a key of Redis
  * that is of another type, which is not ours to remove.
  */
-#include "cli.h"
-#include "show.h"
-#include "text.h"
+#include "cli/cli.h"
+#include "cli/words/show.h"
+#include "cli/words/text.h"
 
 #include <stdio.h>
 #include <string.h>

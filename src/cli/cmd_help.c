@@ -1,5 +1,5 @@
 /* cmd_help.c — snib help [SUBCOMMAND]. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* cmd_latch.c — snib latch NAME: close with a count, count down, open, await;
  * without any of these show it. */
-#include "cli.h"
-#include "pass.h"
-#include "show.h"
+#include "cli/cli.h"
+#include "cli/store/pass.h"
+#include "cli/words/show.h"
 #include "snib/latch.h"
 
 #include <inttypes.h>

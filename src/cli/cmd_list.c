@@ -1,9 +1,9 @@
 /* cmd_list.c — snib list [GLOB]. --json: one object with all locks.
  * People at a terminal get columns and a header, programs a line a lock. */
-#include "cli.h"
-#include "duration.h"
-#include "show.h"
-#include "text.h"
+#include "cli/cli.h"
+#include "cli/words/duration.h"
+#include "cli/words/show.h"
+#include "cli/words/text.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* cmd_release.c — snib release TOKENFILE|GRANT. 0: released; 69: the store has
  * not answered, the holder repeats it; 76: the lease had ended before. */
-#include "detached.h"
-#include "grantfile.h"
+#include "cli/holder/detached.h"
+#include "cli/holder/grantfile.h"
 
 int cmd_release(struct cli_args *args, int count, char **operands)
 {

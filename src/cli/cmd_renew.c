@@ -1,10 +1,10 @@
 /* cmd_renew.c — snib renew TOKENFILE|GRANT: extend now. The holder renews by
  * itself; this is for a longer lease, or to be sure of one. */
-#include "acquire_sh.h"
-#include "detached.h"
-#include "duration.h"
-#include "grantfile.h"
-#include "proc.h"
+#include "cli/acquire_sh.h"
+#include "cli/holder/detached.h"
+#include "cli/holder/grantfile.h"
+#include "cli/supervisor/proc.h"
+#include "cli/words/duration.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* cmd_run.c — snib run: acquire, run, renew, release. */
-#include "supervisor.h"
+#include "cli/supervisor/supervisor.h"
 
 int cmd_run(struct cli_args *args, int count, char **operands)
 {

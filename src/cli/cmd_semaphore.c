@@ -1,7 +1,7 @@
 /* cmd_semaphore.c — snib semaphore NAME: show it, or change its size. Permits
  * are taken by snib run, try and acquire --kind semaphore. */
-#include "cli.h"
-#include "show.h"
+#include "cli/cli.h"
+#include "cli/words/show.h"
 #include "snib/semaphore.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* cmd_status.c — snib status NAME. */
-#include "cli.h"
-#include "show.h"
+#include "cli/cli.h"
+#include "cli/words/show.h"
 
 #include <string.h>
 

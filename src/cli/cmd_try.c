@@ -1,9 +1,9 @@
 /* cmd_try.c — snib try: as run --wait 0. Without a command nothing need be
  * guarded: no supervisor, no holder, one process that acquires and releases. */
-#include "look.h"
+#include "cli/store/look.h"
+#include "cli/supervisor/supervisor.h"
+#include "cli/words/text.h"
 #include "snib/multi.h"
-#include "supervisor.h"
-#include "text.h"
 
 #include <string.h>
 

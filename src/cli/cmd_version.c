@@ -1,5 +1,5 @@
 /* cmd_version.c — snib version. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdio.h>
 

@@ -6,14 +6,14 @@
  * costs them a turn. So "free" is a fact of a moment ago: who needs the lock
  * uses run. */
 #define _GNU_SOURCE
-#include "cli.h"
-#include "duration.h"
-#include "kinds.h"
-#include "look.h"
-#include "plan.h"
-#include "proc.h"
-#include "text.h"
-#include "waitline.h"
+#include "cli/cli.h"
+#include "cli/store/look.h"
+#include "cli/supervisor/plan.h"
+#include "cli/supervisor/proc.h"
+#include "cli/words/duration.h"
+#include "cli/words/kinds.h"
+#include "cli/words/text.h"
+#include "cli/words/waitline.h"
 
 #include <inttypes.h>
 #include <string.h>

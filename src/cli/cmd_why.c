@@ -1,7 +1,7 @@
 /* cmd_why.c — snib why NAME. */
-#include "cli.h"
-#include "show.h"
-#include "why.h"
+#include "cli/cli.h"
+#include "cli/words/show.h"
+#include "cli/words/why.h"
 
 #include <string.h>
 

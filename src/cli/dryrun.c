@@ -1,10 +1,10 @@
 /* dryrun.c — --dry-run: the plan in words, and a look at each name. All that
  * can be wrong before a request is sent has been told by then; the look finds
  * a store that does not answer. Nothing is taken, nobody queues. */
-#include "duration.h"
-#include "kinds.h"
-#include "plan.h"
-#include "text.h"
+#include "cli/supervisor/plan.h"
+#include "cli/words/duration.h"
+#include "cli/words/kinds.h"
+#include "cli/words/text.h"
 
 #include <string.h>
 

@@ -7,11 +7,11 @@
  * operand is the name, options may still follow it, and the command begins with
  * the second operand.
  */
-#include "cli.h"
-#include "duration.h"
-#include "rows.h"
-#include "show.h"
-#include "statusline.h"
+#include "cli/cli.h"
+#include "cli/rows.h"
+#include "cli/supervisor/statusline.h"
+#include "cli/words/duration.h"
+#include "cli/words/show.h"
 
 #include <fcntl.h>
 #include <limits.h>

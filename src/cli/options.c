@@ -11,10 +11,10 @@
  * name: a second --name would be taken for the command. Operands are moved to
  * the front of argv, in their order.
  */
-#include "cli.h"
-#include "duration.h"
-#include "signame.h"
-#include "supervisor_step.h"
+#include "cli/cli.h"
+#include "cli/supervisor/signame.h"
+#include "cli/supervisor/supervisor_step.h"
+#include "cli/words/duration.h"
 
 #include <inttypes.h>
 #include <stdio.h>

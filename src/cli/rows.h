@@ -4,8 +4,8 @@
 #ifndef SNIB_CLI_ROWS_H
 #define SNIB_CLI_ROWS_H
 
-#include "cli.h"
-#include "duration.h"
+#include "cli/cli.h"
+#include "cli/words/duration.h"
 
 #define ROW_FIELD_(field) offsetof(struct cli_args, field)
 #define ROW_FLAG_(letter, name, field, help)                                   \

@@ -1,7 +1,7 @@
 /* Durations of the command line: parsed or refused with a reason. */
 #include "fuzz.h"
 
-#include "cli/duration.h"
+#include "cli/words/duration.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/control.h"
-#include "cli/grantfile.h"
+#include "cli/holder/control.h"
+#include "cli/holder/grantfile.h"
 
 /* Why it was refused goes to stderr, for each input: not here. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)

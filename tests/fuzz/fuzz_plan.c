@@ -1,5 +1,5 @@
 /* The socket between the two processes of `snib run`. The supervisor is the one
- * as shipped (cli/supervisor.c is part of this file), with a clock, a page and hands
+ * as shipped (cli/supervisor/supervisor.c is part of this file), with a clock, a page and hands
  * of ours; at the other end of its socket is whoever writes what he likes:
  * messages, messages with something odd in them, any bytes. The other process
  * reads by the same function and looks at nothing but the kind, so of its end
@@ -26,16 +26,16 @@ static pid_t fuzz_waitpid(pid_t pid, int *status, int options);
 static int fuzz_setpgid(pid_t pid, pid_t group);
 
 #include "cli/cli.h"
-#include "cli/holder.h"
-#include "cli/proc.h"
-#include "cli/supervisor_i.h"
+#include "cli/holder/holder.h"
+#include "cli/supervisor/proc.h"
+#include "cli/supervisor/supervisor_i.h"
 
 #define proc_now fuzz_now
 #define fork     fuzz_fork
 #define kill     fuzz_kill
 #define waitpid  fuzz_waitpid
 #define setpgid  fuzz_setpgid
-#include "cli/supervisor.c"
+#include "cli/supervisor/supervisor.c"
 
 enum { STEPS_MAX = 60, COMMAND = 4000 };
 

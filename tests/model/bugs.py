@@ -1,7 +1,7 @@
 """The bugs that tests/model/plant plants: what each is called, the file, and how
 the text there changes. Those of leash_step.c are the product's; the others are
 in what the model has in the place of the product's loops."""
-STEP = "src/cli/supervisor_step.c"
+STEP = "src/cli/supervisor/supervisor_step.c"
 SUP, HOLDER = "tests/model/supervisor.c", "tests/model/holder.c"
 BUGS = [
     ("the holder's death is not looked at while the command runs", STEP,

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/supervisor_step.h"
+#include "cli/supervisor/supervisor_step.h"
 
 enum {
     NEVER = 127, /* a time                                                  */

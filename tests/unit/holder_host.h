@@ -5,7 +5,7 @@
 
 #include "holder_moves.h"
 
-#include "cli/look.h"
+#include "cli/store/look.h"
 
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>

@@ -5,7 +5,7 @@
 
 #include "holder_client.h"
 
-#include "cli/pass.h"
+#include "cli/store/pass.h"
 
 int __real_sigaction(int, const struct sigaction *, struct sigaction *);
 int __wrap_sigaction(int sig, const struct sigaction *to, struct sigaction *was)

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "cli/plan.h"
+#include "cli/supervisor/plan.h"
 #include "snib/multi.h"
 
 #define MS INT64_C(1000000)

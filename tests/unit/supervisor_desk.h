@@ -1,4 +1,4 @@
-/* supervisor_desk.h — for tests of cli/supervisor_step.h, in virtual time.
+/* supervisor_desk.h — for tests of cli/supervisor/supervisor_step.h, in virtual time.
  *
  * One lease for all: ttl 30 s, grace 5 s, margin 400 ms; the command was
  * granted at 0 with its deadline at 30 s. So TERM falls at 24.6 s and KILL at
@@ -10,7 +10,7 @@
 
 #include <signal.h>
 
-#include "cli/supervisor_step.h"
+#include "cli/supervisor/supervisor_step.h"
 
 #define S  SUPERVISOR_S
 #define MS SUPERVISOR_MS

@@ -9,8 +9,8 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 
-#include "cli/holder.h"
-#include "cli/proc.h"
+#include "cli/holder/holder.h"
+#include "cli/supervisor/proc.h"
 
 /* -- time, descriptors ---------------------------------------------------------- */
 

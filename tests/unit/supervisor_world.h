@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 
-#include "cli/supervisor.h"
+#include "cli/supervisor/supervisor.h"
 
 #define MS INT64_C(1000000)
 #define S  INT64_C(1000000000)

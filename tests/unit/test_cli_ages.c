@@ -1,4 +1,4 @@
-/* cli/why.h, cli/waitline.h: ages and what is left, at the edges of a duration;
+/* cli/words/why.h, cli/words/waitline.h: ages and what is left, at the edges of a duration;
  * a store that is away.
  * wraps: clock_gettime snib_client_store_status snib_client_url */
 #define _GNU_SOURCE
@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/duration.h"
-#include "cli/waitline.h"
-#include "cli/why.h"
+#include "cli/words/duration.h"
+#include "cli/words/waitline.h"
+#include "cli/words/why.h"
 #include "cli_party.h"
 
 /* 2026-11-23T13:00:00.123Z */

@@ -1,12 +1,12 @@
 /* cli/cmd_elect.c: how long a candidate rests, since when somebody leads; and
- * cli/holder_i.h: how much is left of a wait. Its own file is part of this
+ * cli/holder/holder_i.h: how much is left of a wait. Its own file is part of this
  * program: what it decides by itself is not seen outside in less than minutes. */
 #include "cli/cmd_elect.c"
 
 #include "unit.h"
 
-#include "cli/holder_i.h"
-#include "cli/proc.h"
+#include "cli/holder/holder_i.h"
+#include "cli/supervisor/proc.h"
 
 #define S INT64_C(1000000000)
 

@@ -1,11 +1,11 @@
-/* tests/unit/test_cli_kinds.c — cli/kinds.h, cli/show.h: who holds and what a
+/* tests/unit/test_cli_kinds.c — cli/words/kinds.h, cli/words/show.h: who holds and what a
  * party has or wants, in words, for each kind. */
 #include "unit.h"
 
 #include "cli/cli.h"
-#include "cli/kinds.h"
-#include "cli/show.h"
-#include "cli/text.h"
+#include "cli/words/kinds.h"
+#include "cli/words/show.h"
+#include "cli/words/text.h"
 
 static struct snib_party party(const char *host, snib_kind kind,
                                uint32_t permits)

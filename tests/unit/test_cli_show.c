@@ -1,4 +1,4 @@
-/* cli/show.h, cli/why.h: what is shown of a lock, as lines and as JSON, word by
+/* cli/words/show.h, cli/words/why.h: what is shown of a lock, as lines and as JSON, word by
  * word, at an instant that is known. wraps: clock_gettime */
 #define _GNU_SOURCE
 #include "unit.h"
@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/show.h"
-#include "cli/why.h"
+#include "cli/words/show.h"
+#include "cli/words/why.h"
 #include "cli_party.h"
 
 /* 2026-11-23T13:00:00.123Z */

@@ -1,11 +1,11 @@
-/* cli/text.h, cli/storeurl.h, cli/held.h: foreign bytes made fit to show,
+/* cli/words/text.h, cli/store/storeurl.h, cli/holder/held.h: foreign bytes made fit to show,
  * secrets blanked, SNIB_HELD taken apart. */
 #include "unit.h"
 
 #include "cli/cli.h"
-#include "cli/held.h"
-#include "cli/storeurl.h"
-#include "cli/text.h"
+#include "cli/holder/held.h"
+#include "cli/store/storeurl.h"
+#include "cli/words/text.h"
 
 static void shows(const char *bytes, size_t size, const char *expected)
 {

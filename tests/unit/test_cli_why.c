@@ -1,4 +1,4 @@
-/* cli/why.h, cli/show.h, cli/signame.h: who holds what and who waits for whom,
+/* cli/words/why.h, cli/words/show.h, cli/supervisor/signame.h: who holds what and who waits for whom,
  * in sentences; bytes in JSON; names of signals. */
 #include "unit.h"
 
@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/show.h"
-#include "cli/signame.h"
-#include "cli/why.h"
+#include "cli/supervisor/signame.h"
+#include "cli/words/show.h"
+#include "cli/words/why.h"
 #include "cli_party.h"
 
 /* -- what is printed ------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* cli/control.c: asking a background thread that drops askers. */
+/* cli/holder/control.c: asking a background thread that drops askers. */
 #include "unit.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/control.h"
-#include "cli/grantfile.h"
-#include "cli/proc.h"
+#include "cli/holder/control.h"
+#include "cli/holder/grantfile.h"
+#include "cli/supervisor/proc.h"
 
 struct holder {
     int listener;

@@ -1,7 +1,7 @@
-/* cli/duration.h: durations as people type them, and back. */
+/* cli/words/duration.h: durations as people type them, and back. */
 #include "unit.h"
 
-#include "cli/duration.h"
+#include "cli/words/duration.h"
 
 static void takes(const char *text, unsigned allowed, int64_t ms)
 {

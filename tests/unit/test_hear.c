@@ -2,7 +2,7 @@
  * when the speaker ends with something of ours unread. */
 #include "unit.h"
 
-#include "cli/plan.h"
+#include "cli/supervisor/plan.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* cli/holder_hold.c: a run under two locks that are held up the tree, of which
+/* cli/holder/holder_hold.c: a run under two locks that are held up the tree, of which
  * one is lost after the other. */
 #include "unit.h"
 
@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "cli/holder_i.h"
-#include "cli/proc.h"
+#include "cli/holder/holder_i.h"
+#include "cli/supervisor/proc.h"
 
 /* Who holds both up the tree: "b" was revoked, "a" is lost for another reason
  * once `away` is set. */

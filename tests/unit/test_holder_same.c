@@ -24,8 +24,8 @@
 #include "holder_host.h"
 #include "holder_pass.h"
 
-#include "cli/duration.h"
-#include "cli/holder.h"
+#include "cli/holder/holder.h"
+#include "cli/words/duration.h"
 
 enum { RUNS_MAX = 2500 };
 

@@ -1,7 +1,7 @@
-/* cli/proc.h: what /proc says, as far as no process is needed to see it. */
+/* cli/supervisor/proc.h: what /proc says, as far as no process is needed to see it. */
 #include "unit.h"
 
-#include "cli/proc.h"
+#include "cli/supervisor/proc.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

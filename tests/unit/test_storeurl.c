@@ -1,4 +1,4 @@
-/* tests/unit/test_storeurl.c — cli/storeurl.h: which URL is taken, what of it
+/* tests/unit/test_storeurl.c — cli/store/storeurl.h: which URL is taken, what of it
  * was blanked, and where a path leads when the directory is another. */
 #include "unit.h"
 
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/storeurl.h"
+#include "cli/store/storeurl.h"
 
 static void only_three_stars_are_a_password_that_is_gone(void **state)
 {

@@ -1,9 +1,9 @@
-/* cli/supervisor_step.h: from the first TERM to the exit. Every cell of the states
+/* cli/supervisor/supervisor_step.h: from the first TERM to the exit. Every cell of the states
  * in which the command is being stopped or has ended; TERM, KILL, and what
  * snib then says. The others: test_supervisor_running.c. */
 #include "supervisor_desk.h"
 
-#include "cli/supervisor_step.h"
+#include "cli/supervisor/supervisor_step.h"
 
 /* -- the table ----------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
-/* cli/supervisor_step.h: waiting for the grant, and the command while it runs. Every
+/* cli/supervisor/supervisor_step.h: waiting for the grant, and the command while it runs. Every
  * cell of these states, then what makes a lease end and what it ends as.
  * The others: test_supervisor_ending.c. */
 #include "supervisor_desk.h"
 
-#include "cli/supervisor_step.h"
+#include "cli/supervisor/supervisor_step.h"
 
 /* -- the table ----------------------------------------------------------- */
 

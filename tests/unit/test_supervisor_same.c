@@ -12,7 +12,7 @@
 #include "supervisor_host.h"
 #include "supervisor_tools.h"
 
-#include "cli/supervisor.h"
+#include "cli/supervisor/supervisor.h"
 
 enum { RUNS_MAX = 1500 };
 

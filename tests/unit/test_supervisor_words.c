@@ -1,4 +1,4 @@
-/* cli/supervisor_words.c, cli/statusline.h: each line that `snib run` says, and the
+/* cli/supervisor/supervisor_words.c, cli/supervisor/statusline.h: each line that `snib run` says, and the
  * line of --status-fd, word by word. wraps: clock_gettime */
 #define _GNU_SOURCE
 #include "unit.h"
@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/statusline.h"
-#include "cli/supervisor_i.h"
+#include "cli/supervisor/statusline.h"
+#include "cli/supervisor/supervisor_i.h"
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 

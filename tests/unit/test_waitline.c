@@ -1,4 +1,4 @@
-/* cli/waitline.h and kind_holders: who holds, in words; when a line is said
+/* cli/words/waitline.h and kind_holders: who holds, in words; when a line is said
  * again, and what stands in it. */
 #define _GNU_SOURCE
 #include "unit.h"
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/waitline.h"
+#include "cli/words/waitline.h"
 
 #define S INT64_C(1000000000)
 

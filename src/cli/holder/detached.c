@@ -1,0 +1,156 @@
+/* detached.c — see detached.h.
+ *
+ * This process is, for a moment, the owner that left the grant behind: it
+ * opens the store under that identity and adopts the grant, which the store
+ * confirms by a renewal or denies. An answer that is lost leaves the grant as
+ * it is, or renewed, never released by half.
+ *
+ * A token file names its store, a grant alone does not: asked for at another
+ * one it has ended for all that one knows. So whoever is told "ended" is told
+ * who says so.
+ */
+#include "cli/holder/detached.h"
+#include "cli/supervisor/proc.h"
+
+#include <string.h>
+
+/* Adopted only to be released: long enough for a slow answer, short if the
+ * release itself is lost. */
+enum { RELEASE_MS = 5000 };
+
+struct taken {
+    struct snib_client *client;
+    struct snib_lock *lock;
+    struct snib_grant grant;
+};
+
+static void detached_put_away(struct taken *t)
+{
+    snib_lock_free(t->lock);
+    snib_client_free(t->client);
+}
+
+static snib_err detached_adopt(const struct grantfile *g, int64_t lease_ms,
+                               struct taken *t, struct snib_error *error)
+{
+    struct snib_lock_options options = SNIB_INIT(snib_lock_options);
+    snib_err code;
+
+    options.fixed_lease = true;
+    options.kind = g->kind;
+    options.permits = g->permits;
+    options.lease_ms = g->ttl_ms;
+    options.name_size = g->name_size;
+    code = snib_lock_new(t->client, g->name, &options, &t->lock, error);
+    if (code != SNIB_ERR_OK) {
+        return code;
+    }
+    return snib_grant_adopt(t->lock, g->left, lease_ms, &t->grant, error);
+}
+
+static int detached_open_store(const struct cli_args *args,
+                               const struct grantfile *g, const char *identity,
+                               struct snib_client **ret)
+{
+    struct cli_args there = grantfile_args(args, g);
+
+    return cli_open_as(&there, identity, ret);
+}
+
+int left_release(const struct cli_args *args, const struct grantfile *g)
+{
+    __attribute__((cleanup(detached_put_away))) struct taken t = {0};
+    struct snib_error error = {0};
+    int code = detached_open_store(args, g, g->identity, &t.client);
+
+    if (code != CLI_OK) {
+        return code;
+    }
+    error.code = detached_adopt(g, RELEASE_MS, &t, &error);
+    if (error.code == SNIB_ERR_OK) {
+        error.code = snib_release(t.lock, t.grant, &error);
+    }
+    if (error.code == SNIB_ERR_LOST) {
+        grantfile_say_ended(args, g, "the lease had ended before the release",
+                            t.client);
+        return CLI_LOST;
+    }
+    return error.code == SNIB_ERR_OK ? CLI_OK : cli_fail(&error);
+}
+
+static int detached_not_renewed(const struct cli_args *args,
+                                const struct grantfile *g,
+                                const struct taken *t,
+                                const struct snib_error *error)
+{
+    if (error->code != SNIB_ERR_LOST) {
+        return cli_fail(error);
+    }
+    grantfile_say_ended(args, g, "the lease had ended before", t->client);
+    return CLI_LOST;
+}
+
+int left_renew(const struct cli_args *args, const struct grantfile *g,
+               int64_t lease_ms, int64_t *ret_deadline_ns)
+{
+    __attribute__((cleanup(detached_put_away))) struct taken t = {0};
+    struct snib_error error = {0};
+    struct snib_status status;
+    int64_t now;
+    int code = detached_open_store(args, g, g->identity, &t.client);
+
+    if (code != CLI_OK) {
+        return code;
+    }
+    error.code = detached_adopt(g, lease_ms, &t, &error);
+    if (error.code != SNIB_ERR_OK) {
+        return detached_not_renewed(args, g, &t, &error);
+    }
+    now = proc_now(); /* before: left_ms then errs to the safe side */
+    snib_grant_status(t.lock, t.grant, &status);
+    *ret_deadline_ns = now + status.left_ms * SUPERVISOR_MS;
+    error.code = snib_grant_abandon(t.lock, t.grant, &error);
+    return error.code == SNIB_ERR_OK
+               ? CLI_OK
+               : detached_not_renewed(args, g, &t, &error);
+}
+
+/* The rest of the lease, less the allowance for clock rates. */
+static int64_t detached_rest_ns(const struct grantfile *g,
+                                const struct snib_view *view)
+{
+    for (size_t i = 0; i < view->holder_count; i++) {
+        const struct snib_party *p = &view->holders[i];
+
+        if (p->token == g->token && strcmp(p->client_id, g->identity) == 0) {
+            return (p->left_ms - p->left_ms / 100 - 5) * SUPERVISOR_MS;
+        }
+    }
+    return 0;
+}
+
+int64_t left_deadline(const struct cli_args *args, const struct grantfile *g)
+{
+    __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
+    struct snib_error error = {0};
+    struct snib_view *view;
+    int64_t asked = proc_now(), rest;
+
+    if (detached_open_store(args, g, NULL, &client) != CLI_OK) {
+        return 0;
+    }
+    error.code = snib_inspect(client, g->name, g->name_size, &view, &error);
+    if (error.code != SNIB_ERR_OK) {
+        cli_fail(&error);
+        return 0;
+    }
+    rest = detached_rest_ns(g, view);
+    if (rest <= 0 && view->holders_more > 0) {
+        say("whether the grant stands is not known: %u holders are not shown",
+            view->holders_more);
+    } else if (rest <= 0 && !args->quiet) {
+        grantfile_say_ended(args, g, "the lease is lost", client);
+    }
+    snib_view_free(view);
+    return rest > 0 ? asked + rest : 0;
+}

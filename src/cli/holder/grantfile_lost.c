@@ -1,0 +1,151 @@
+/* grantfile_lost.c — a grant of which its holder cannot, or does not, vouch.
+ *
+ * "The lease had ended" would be untrue of a holder that was killed or is
+ * stopped: the store keeps the lock until the lease is over, and others wait
+ * that long. So the store is asked whether a holder has that token: the one of
+ * the caller's options, else that of the token file, else that of the
+ * environment or the default. A grant alone names none, and
+ * another store than its own would not know it: "it had ended" is believed of a
+ * store that somebody named, not of this host's default.
+ */
+#include "cli/holder/grantfile.h"
+#include "cli/words/duration.h"
+#include "cli/words/text.h"
+
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool grantfile_lost_is_set(const char *variable)
+{
+    return getenv(variable) != NULL && getenv(variable)[0] != '\0';
+}
+
+static bool grantfile_lost_store_is_named(const struct cli_args *args)
+{
+    return args->store != NULL || args->store_file != NULL ||
+           grantfile_lost_is_set("SNIB_URL") ||
+           grantfile_lost_is_set("SNIB_STORE_FILE");
+}
+
+/* May that store say that the grant is no more? */
+static bool grantfile_lost_is_its_store(const struct cli_args *args,
+                                        const struct grantfile *g,
+                                        const struct snib_client *client)
+{
+    return g->store[0] == '\0'
+               ? grantfile_lost_store_is_named(args)
+               : storeurl_is_whole(g->store) &&
+                     strcmp(g->store, snib_client_url(client)) == 0;
+}
+
+struct cli_args grantfile_args(const struct cli_args *args,
+                               const struct grantfile *g)
+{
+    struct cli_args there = *args;
+
+    /* One whose password was taken out is reached by what the caller has. */
+    if (args->store == NULL && args->store_file == NULL &&
+        storeurl_is_whole(g->store) && !storeurl_was_redacted(g->store)) {
+        there.store = g->store;
+    }
+    return there;
+}
+
+void grantfile_say_ended(const struct cli_args *args, const struct grantfile *g,
+                         const char *what, const struct snib_client *client)
+{
+    const char *url = snib_client_url(client);
+    char more[STOREURL_MAX + 64] = "";
+    struct text t = TEXT_IN(more);
+
+    if (g->store[0] != '\0' && strcmp(g->store, url) != 0) {
+        text_add(&t, "; the token file names ");
+        text_add_shown(&t, g->store, strlen(g->store));
+    } else if (g->store[0] == '\0' && args->store == NULL &&
+               args->store_file == NULL) {
+        text_add(&t, "; the grant does not name its store, --store does");
+    }
+    say("%s, says %s%s", what, shown(url), more);
+}
+
+/* How long the lease of that token still is at the store; 0: none has it;
+ * -1: nobody could be asked, or
+ * not all holders are shown. *ret_client: to be freed. */
+static int64_t grantfile_lost_left_at_store(const struct cli_args *args,
+                                            const struct grantfile *g,
+                                            struct snib_client **ret_client)
+{
+    struct cli_args there = grantfile_args(args, g);
+    struct snib_view *view;
+    int64_t left;
+
+    if (g->name_size == 0 || cli_open(&there, ret_client) != CLI_OK ||
+        snib_inspect(*ret_client, g->name, g->name_size, &view, NULL) !=
+            SNIB_ERR_OK) {
+        return -1;
+    }
+    left = grantfile_lost_is_its_store(args, g, *ret_client) ? 0 : -1;
+    for (size_t i = 0; i < view->holder_count; i++) {
+        if (view->holders[i].token == g->token) {
+            left = view->holders[i].left_ms;
+        }
+    }
+    if (left == 0 && view->holders_more > 0) {
+        left = -1;
+    }
+    snib_view_free(view);
+    return left;
+}
+
+void grantfile_say_foreign(const char *name, const char *address)
+{
+    uid_t client_id = control_owner(address);
+    const struct passwd *entry = getpwuid(client_id);
+
+    say("%s: the grant belongs to another user, %s (uid %u): its holder "
+        "process answers that user and root only",
+        name, entry != NULL ? shown_short(entry->pw_name) : "who has no name",
+        (unsigned)client_id);
+}
+
+void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
+                        enum grantfile_answer by, const char *why)
+{
+    __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
+    const char *who = by == GRANTFILE_SILENT
+                          ? "its holder process does not answer"
+                          : "its holder process has ended";
+    char left[DURATION_TEXT_MAX], name[3 * SNIB_NAME_MAX + 1] = "the lock";
+    struct text t = TEXT_IN(name);
+    int64_t left_ms;
+
+    if (by == GRANTFILE_ANSWERED) {
+        say("the lease had ended before%s%s%s", why[0] != '\0' ? " (" : "",
+            shown(why), why[0] != '\0' ? ")" : "");
+        return;
+    }
+    if (g->name_size > 0) {
+        text_add_shown(&t, g->name, g->name_size);
+    }
+    if (by == GRANTFILE_FOREIGN) {
+        grantfile_say_foreign(name, g->address);
+        return;
+    }
+    left_ms = grantfile_lost_left_at_store(args, g, &client);
+    if (left_ms == 0) {
+        say("%s: the grant had ended before, says %s", name,
+            shown(snib_client_url(client)));
+        return;
+    }
+    if (left_ms < 0) {
+        /* It may be somebody else's by now: neither promise nor advice. */
+        say("%s: %s%s; snib status shows who holds it now", name, who,
+            by == GRANTFILE_GONE ? ": released already, or killed" : "");
+        return;
+    }
+    duration_text(left_ms, left);
+    say("%s: %s; the lock is free in at most %s, or at once by snib "
+        "force-release",
+        name, who, left);
+}

@@ -1,0 +1,591 @@
+/* holder.c — holds the lock for a command that it does not own.
+ *
+ * The holder acquires, renews (the library does that in the background) and
+ * releases. It is a process of its own so that nothing that happens here — a
+ * resolver that hangs, a store that does not answer, a bug — can delay the
+ * supervisor, which stops the command in time. In the other direction it is the
+ * supervisor's guard: when the supervisor dies, the holder kills the command's group,
+ * waits until it is gone, and only then releases; when the supervisor is stopped,
+ * it kills the group itself half a margin before the deadline.
+ *
+ * Nor does it hold what nobody uses: a supervisor that is stopped while it waits
+ * does not take a grant, and it is given back (holder_offer.c).
+ *
+ * A wait that ends while the store does not answer may have a request there
+ * that is executed later, and grants to nobody. Then we go on alone, a few
+ * seconds, until it is cancelled or too old; the supervisor does not wait for that.
+ *
+ * For `snib acquire` the same process goes on without a supervisor (DETACH): it
+ * drops stderr and lives until release, or until --holder-pid ends (without one,
+ * until TERM or INT, or some time after the lease was lost). With --detached it
+ * does not go on: it leaves the grant behind, and ends.
+ *
+ * Forbidden: releasing while a member of the group can still run; keeping any
+ * file descriptor of the user's but stderr; blocking on stderr.
+ */
+#define _GNU_SOURCE
+#include "cli/holder/holder.h"
+#include "cli/holder/holder_i.h"
+#include "cli/store/sole.h"
+#include "cli/store/storeurl.h"
+#include "cli/supervisor/proc.h"
+#include "cli/words/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static void holder_nap(int64_t ms)
+{
+    struct timespec ts = {.tv_nsec = ms * SUPERVISOR_MS};
+
+    nanosleep(&ts, NULL);
+}
+
+/* All is said and told, and the supervisor waits for our end. A look that is not
+ * answered would keep us as long as a request may take. */
+static bool holder_looks_end(struct holder *k)
+{
+    enum { PATIENCE_MS = 100, STEP_MS = 5 };
+
+    look_drop(k->look);
+    k->look = NULL;
+    for (int ms = 0; look_pending() && ms < PATIENCE_MS; ms += STEP_MS) {
+        holder_nap(STEP_MS);
+    }
+    return !look_pending();
+}
+
+static bool holder_store_away(struct holder *k)
+{
+    struct snib_store_status status;
+
+    if (k->client == NULL) {
+        return true;
+    }
+    snib_client_store_status(k->client, &status);
+    return !status.reachable && status.error != SNIB_ERR_OK;
+}
+
+/* Until the store answers again, or what it has got of ours is too old to be
+ * executed. (The library sends the cancel again and again meanwhile.) */
+static void holder_outlast(struct holder *k)
+{
+    const char *name = k->plan->names[k->at];
+    int64_t until = proc_now() + PLAN_NOT_AFTER;
+
+    look_drop(k->look);
+    k->look = NULL;
+    while (proc_now() < until) {
+        struct snib_view *view = NULL;
+
+        if (!look_pending()) {
+            snib_err code =
+                snib_inspect(k->client, name, strlen(name), &view, NULL);
+
+            snib_view_free(view);
+            if (snib_err_exit(code) != CLI_UNREACHABLE) {
+                return; /* it answers */
+            }
+        }
+        holder_nap(20);
+    }
+}
+
+/* A silence may be too young to be known as such: ask. Who tries once has its
+ * answer, or a long silence. */
+static bool holder_silent(struct holder *k)
+{
+    struct look_answer a;
+
+    if (k->plan->wait_ms == 0) {
+        return false;
+    }
+    k->look = look_start(k->client, k->plan->names[k->at], false, -1);
+    if (k->look == NULL ||
+        !look_take(k->look, proc_now() + 100 * SUPERVISOR_MS, &a)) {
+        return true;
+    }
+    k->look = NULL;
+    snib_view_free(a.view);
+    return snib_err_exit(a.error.code) == CLI_UNREACHABLE;
+}
+
+/* Only a store that was there once can have got a request of ours. Silence
+ * is noticed later than each look comes, so no time of it is missed. */
+void holder_note_reached(struct holder *k)
+{
+    struct snib_store_status status;
+
+    snib_client_store_status(k->client, &status);
+    k->reached = k->reached || status.reachable || status.nodes_reachable > 0;
+    k->reached_ns = k->reached ? INT64_MAX : proc_now() + 100 * SUPERVISOR_MS;
+}
+
+bool holder_lingers(struct holder *k)
+{
+    if (k->phase == PHASE_HOLDING || !k->asked || k->local) {
+        return false;
+    }
+    holder_note_reached(k);
+    k->lingers = k->reached && (!holder_looks_end(k) || holder_store_away(k) ||
+                                holder_silent(k));
+    /* As the child of a supervisor that is gone, and of its shell no job. Who leads
+     * a group gets no session, so into that of the supervisor first. */
+    if (k->lingers && setpgid(0, getpgid(k->supervisor)) == 0) {
+        setsid();
+    }
+    return k->lingers;
+}
+
+/* Whoever reads what we had there to its end would wait for us, and for what
+ * we hold. (Linux says EBUSY while another opens.) */
+void holder_drop(int null, int fd)
+{
+    while (dup2(null, fd) < 0 && (errno == EINTR || errno == EBUSY)) {
+    }
+}
+
+void holder_end(struct holder *k, int code)
+{
+    holder_multi_stop(k);
+    holder_drop(0, 2); /* 0 is /dev/null by now */
+    if (k->lingers) {
+        holder_outlast(k);
+    }
+    if (!holder_looks_end(k) || (!k->lingers && holder_store_away(k))) {
+        _exit(code);
+    }
+    snib_multi_free(k->several.multi);
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        snib_lock_free(k->slots[i].lock);
+    }
+    snib_client_free(k->client);
+    _exit(code);
+}
+
+void holder_release_and_end(struct holder *k)
+{
+    enum supervisor_why why = SUPERVISOR_CAUSE_EXPIRED;
+    char text[SNIB_EXPLAIN_TEXT] = "";
+    bool lost = holder_release_all(k, &why, text);
+
+    holder_lingers(k);
+    holder_tell(k, PLAN_RELEASED, lost ? 1 : 0, why, text);
+    holder_end(k, 0);
+}
+
+void holder_cannot(struct holder *k, const char *what)
+{
+    enum supervisor_why why = SUPERVISOR_CAUSE_EXPIRED;
+
+    say("cannot %s: %s", what, strerror(errno));
+    holder_release_all(k, &why, NULL);
+    holder_tell(k, PLAN_FAILED, CLI_INTERNAL, SUPERVISOR_CAUSE_INTERNAL, "");
+    holder_end(k, CLI_INTERNAL);
+}
+
+/* Whoever left the group by setsid still carries our mark. A look at all
+ * processes is no instant: who was born behind it is found by the next one. */
+static void holder_kill_marked(struct holder *k)
+{
+    int64_t spare_until = proc_now() + 5 * SUPERVISOR_S;
+    int clean = 0;
+
+    for (int round = 0; round < 5000 && clean < 2; round++) {
+        bool spare = proc_now() < spare_until;
+
+        if (proc_kill_marked(k->page->address, spare) > 0) {
+            clean = 0;
+            holder_nap(round < 100 ? 1 : 10);
+        } else {
+            clean++;
+        }
+    }
+}
+
+/* The supervisor is dead: nobody but us is left to end the command. Members of the
+ * group first. */
+static void holder_kill_command(struct holder *k)
+{
+    int32_t group = atomic_load(&k->page->group);
+
+    if (group <= 0) {
+        return; /* the gate closed with the supervisor: it never started */
+    }
+    kill(-group, SIGKILL);
+    for (int64_t ms = 1; proc_group_alive(group); ms = ms < 64 ? ms * 2 : ms) {
+        holder_nap(
+            ms); /* as long as it takes: uninterruptible sleep ends some day */
+        kill(-group, SIGKILL);
+    }
+    holder_kill_marked(k);
+}
+
+/* A look at all processes costs some milliseconds, and the supervisor may be stopped
+ * for days. */
+static void holder_kill_who_left(struct holder *k)
+{
+    if (k->clean < 2) {
+        k->clean =
+            proc_kill_marked(k->page->address, true) > 0 ? 0 : k->clean + 1;
+    }
+}
+
+/* The supervisor is stopped, and its time to kill is over. Where it has no group yet,
+ * none shall begin. */
+static void holder_guard(struct holder *k)
+{
+    int32_t group = 0;
+
+    holder_look(k);
+    if (proc_now() < k->guard_ns) {
+        return;
+    }
+    if (k->plan->command != NULL &&
+        atomic_load(&k->page->offer) == PLAN_TAKEN &&
+        k->plan->rules.on_lost == SUPERVISOR_LOST_KILL) {
+        if (!k->lost) { /* once it goes on, it knows who ended the command */
+            k->lost = true;
+            k->lost_cause = SNIB_CAUSE_UNREACHABLE;
+            holder_tell(k, PLAN_LOST, 0, SUPERVISOR_CAUSE_UNREACHABLE, "");
+        }
+        if (!atomic_compare_exchange_strong(&k->page->group, &group,
+                                            PLAN_TOO_LATE) &&
+            group > 0) {
+            kill(-group, SIGKILL);
+            holder_kill_who_left(k);
+        }
+    }
+    k->guard_ns = proc_now() + SUPERVISOR_KILL_AGAIN;
+}
+
+static void holder_leave(struct holder *k)
+{
+    struct slot *s = k->at < k->plan->name_count ? &k->slots[k->at] : NULL;
+
+    waitline_wipe(&k->line);
+    k->line.due_ns = INT64_MAX;
+    if (k->phase == PHASE_ACQUIRING && k->several.waiting) {
+        /* Its cancel waits for a store that says nothing, though the library may
+         * not have noticed yet; the supervisor waits for our word. */
+        if (k->socket >= 0 && holder_limit_over(k)) {
+            holder_missing_name(k); /* sets k->at */
+            if (holder_store_away(k) || holder_silent(k)) {
+                holder_fail_away(k);
+            }
+        }
+        holder_multi_stop(k); /* its answer may never be told */
+        holder_release_and_end(k);
+    }
+    if (k->phase == PHASE_ACQUIRING && s != NULL && s->state == SLOT_ASKED) {
+        k->phase = PHASE_LEAVING;
+        snib_cancel(k->client, s->ticket);
+        return;
+    }
+    holder_release_and_end(k);
+}
+
+static void holder_supervisor_died(struct holder *k)
+{
+    close(k->socket);
+    k->socket = -1;
+    if (k->phase == PHASE_HOLDING) {
+        holder_kill_command(k);
+    }
+    if (k->phase != PHASE_LEAVING) {
+        holder_leave(k);
+    }
+}
+
+/* The user's stdin and stdout go at once: what we kept of a pipe its reader
+ * would wait for. */
+static void holder_drop_fds(struct holder *k)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null < 0) {
+        holder_cannot(k, "open /dev/null");
+    }
+    holder_drop(null, 0);
+    holder_drop(null, 1);
+    if (null > 2) {
+        close(null);
+    }
+}
+
+static void holder_hear_supervisor(struct holder *k)
+{
+    struct plan_message m;
+
+    switch (plan_hear(k->socket, &m)) {
+    case PLAN_HEARD:
+        break;
+    case PLAN_SILENT:
+        return;
+    case PLAN_ENDED:
+        holder_supervisor_died(k);
+        return;
+    }
+    switch ((enum plan_message_kind)m.kind) {
+    case PLAN_LEAVE:
+        holder_leave(k);
+        break;
+    case PLAN_RELEASE:
+        holder_release_and_end(k);
+        break;
+    case PLAN_STOPPED:
+        holder_pause(k);
+        break;
+    case PLAN_HERE:
+        holder_go_on(k);
+        break;
+    case PLAN_DETACH:
+        holder_detach(k);
+        break;
+    case PLAN_GRANT:
+    case PLAN_RISK:
+    case PLAN_LOST:
+    case PLAN_FAILED:
+    case PLAN_RELEASED:
+    case PLAN_SIGNAL:
+        break;
+    }
+}
+
+static void holder_log_line(void *data, int level, const char *line)
+{
+    (void)data;
+    if (level <= SNIB_LOG_INFO) {
+        say("%s", shown(line));
+    }
+}
+
+static void holder_open_client(struct holder *k)
+{
+    struct snib_client_options options = SNIB_INIT(snib_client_options);
+    struct snib_error error = {0};
+    struct text store = TEXT_IN(k->page->store);
+    snib_err code;
+
+    options.url = k->plan->url;
+    options.program = k->plan->program;
+    options.reason = k->plan->args->reason;
+    /* The critical section is the command, which may outlive us by some
+     * milliseconds: nobody may take over merely because we are dead. */
+    options.leashed = true;
+    if (k->plan->args->verbose) {
+        options.log = holder_log_line;
+    }
+    code = snib_client_open(&options, &k->client, &error);
+    if (code != SNIB_ERR_OK) {
+        error.code = code;
+        storeurl_blame(&error);
+        say("%s", error.text[0] != '\0' ? error.text : snib_err_text(code));
+        holder_fail(k, error.code);
+    }
+    text_add(&store, snib_client_url(k->client));
+    if (!k->plan->args->quiet) {
+        sole_tell(snib_client_url(k->client));
+    }
+    k->owner = snib_owner_new();
+    k->local = strncmp(k->page->store, "sqlite:", 7) == 0;
+    if (k->plan->args->verbose) {
+        say("store %s", snib_client_url(k->client));
+    }
+}
+
+static int64_t holder_next_due(const struct holder *k)
+{
+    int64_t due = k->line.due_ns;
+
+    due = k->offer_ns < due ? k->offer_ns : due;
+    if (k->phase == PHASE_ACQUIRING && k->line.watch_ns < due) {
+        due = k->line.watch_ns;
+    }
+    due = k->reached_ns < due ? k->reached_ns : due;
+    due = k->told_ns < due ? k->told_ns : due;
+    due = !k->paused && k->again_ns < due ? k->again_ns : due;
+    if (k->phase == PHASE_HOLDING) {
+        due = k->look_ns < due ? k->look_ns : due;
+        due = k->renew_ns < due ? k->renew_ns : due;
+        due = !k->detached && k->guard_ns < due ? k->guard_ns : due;
+        due = k->tie_ns < due ? k->tie_ns : due;
+        due = k->stay_ns < due && k->holder_pidfd < 0 ? k->stay_ns : due;
+    }
+    return due;
+}
+
+static int holder_poll_timeout(const struct holder *k)
+{
+    int64_t due = holder_next_due(k), left;
+
+    if (due == INT64_MAX) {
+        return -1;
+    }
+    left = (due - proc_now() + SUPERVISOR_MS - 1) / SUPERVISOR_MS;
+    return left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
+}
+
+static void holder_do_due(struct holder *k)
+{
+    int64_t now = proc_now();
+
+    if (now >= k->reached_ns) {
+        holder_note_reached(k);
+    }
+    if (now >= k->told_ns) {
+        holder_pass_on(k);
+    }
+    if (k->phase == PHASE_ACQUIRING && now >= k->line.watch_ns) {
+        waitline_watch(&k->line, k->client, now);
+    }
+    if (now >= k->line.due_ns && !proc_stopped(k->supervisor)) {
+        holder_show_waiting(k);
+    } else if (now >= k->line.due_ns) {
+        waitline_skip(&k->line, now); /* the shell has the terminal */
+    }
+    if (now >= k->offer_ns) {
+        holder_offer_due(k);
+    }
+    if (now >= k->again_ns && !k->paused) {
+        holder_go_on(k);
+    }
+    if (k->phase != PHASE_HOLDING) {
+        return;
+    }
+    if (now >= k->renew_ns) {
+        holder_renew_early(k);
+    }
+    if (now >= k->look_ns) {
+        holder_look(k);
+    }
+    if (!k->detached && now >= k->guard_ns) {
+        holder_guard(k);
+    }
+    if (k->detached && k->lost) {
+        holder_stay_lost(k, now);
+    }
+    if (now >= k->tie_ns) {
+        holder_release_and_end(k); /* nobody took it over */
+    }
+}
+
+/* Without memory poll fails. What is held stays held, as a command may run:
+ * look at what needs no memory, and try again. */
+static void holder_poll_failed(struct pollfd *fds, size_t count)
+{
+    if (errno != EINTR) {
+        holder_nap(10);
+    }
+    for (size_t i = 0; i < count; i++) {
+        fds[i].revents = 0;
+    }
+    fds[0].revents = fds[0].fd >= 0 ? POLLIN : 0; /* does not block */
+}
+
+static void holder_live(struct holder *k)
+{
+    for (;;) {
+        struct pollfd fds[6] = {
+            {.fd = k->socket, .events = POLLIN},
+            {.fd = snib_fd(k->client), .events = POLLIN},
+            {.fd = k->listener, .events = POLLIN},
+            {.fd = k->detached ? k->holder_pidfd : -1, .events = POLLIN},
+            {.fd = k->changed, .events = POLLIN},
+            {.fd = k->signals, .events = POLLIN},
+        };
+
+        if (poll(fds, 6, holder_poll_timeout(k)) < 0) {
+            holder_poll_failed(fds, 6);
+        }
+        holder_take_events(k);
+        if (fds[4].revents != 0) {
+            holder_take_changes(k);
+        }
+        if (fds[0].revents != 0) {
+            holder_hear_supervisor(k);
+        }
+        if (fds[2].revents != 0) {
+            holder_hear_asker(k);
+        }
+        if (fds[3].revents != 0 && fds[3].fd == k->holder_pidfd) {
+            holder_release_and_end(k); /* whose end is the lock's has ended */
+        }
+        if (fds[5].revents != 0) {
+            holder_told_to_end(k);
+        }
+        holder_do_due(k);
+    }
+}
+
+/* stderr stays until the grant; nothing else of the user's is kept, or a
+ * pipe's reader would wait for us. */
+static void holder_close_inherited(struct holder *k)
+{
+    int keep[2] = {k->socket, k->plan->holder_pidfd};
+    unsigned from = 3;
+
+    if (keep[1] >= 0 && keep[1] < keep[0]) {
+        keep[0] = keep[1];
+        keep[1] = k->socket;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (keep[i] < 0) {
+            continue;
+        }
+        if ((unsigned)keep[i] > from) {
+            close_range(from, (unsigned)keep[i] - 1, 0);
+        }
+        from = (unsigned)keep[i] + 1;
+    }
+    close_range(from, ~0u, 0);
+    holder_drop_fds(k);
+}
+
+_Noreturn void holder_main(const struct plan *plan, struct plan_page *page,
+                           int socket)
+{
+    static struct holder k;
+
+    k.plan = plan;
+    k.rules = plan->rules;
+    k.page = page;
+    k.socket = socket;
+    k.supervisor = getppid();
+    k.listener = k.signals = k.spare = -1;
+    k.holder_pidfd = plan->holder_pidfd;
+    k.holder_pid = plan->args->holder_pid;
+    k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
+    k.offer_ns = k.tie_ns = k.reached_ns = k.told_ns = INT64_MAX;
+    k.again_ns = k.stay_ns = INT64_MAX;
+    if (plan->command == NULL) {
+        setsid();
+    } else {
+        setpgid(0, 0);
+    }
+    prctl(PR_SET_NAME, "snib-keeper", 0, 0, 0);
+    holder_close_inherited(&k);
+    holder_hear_signals(&k);
+    page->holder_process_pid = (int32_t)getpid();
+    waitline_init(&k.line, /* who tries does not wait */
+                  plan->args->quiet || plan->args->no_progress ||
+                      plan->args->wait_ms == 0,
+                  plan->started_ns);
+    k.changed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (k.changed < 0) { /* nobody would hear that a lock is held, or lost */
+        holder_cannot(&k, "be told of changes");
+    }
+    holder_open_client(&k);
+    holder_acquire(&k);
+    holder_take_events(&k);
+    holder_live(&k);
+    _exit(CLI_INTERNAL);
+}

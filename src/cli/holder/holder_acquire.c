@@ -1,0 +1,564 @@
+/* holder_acquire.c — from the names to the grant.
+ *
+ * One name is an acquire that was started, and its event; several are a multi
+ * (holder_multi.c). Names that are held up the tree (--reentrant) take the
+ * outer lock's deadline, asked from its holder, and are no part of that.
+ */
+#define _GNU_SOURCE
+#include "cli/holder/held.h"
+#include "cli/holder/holder_i.h"
+#include "cli/supervisor/proc.h"
+#include "cli/words/kinds.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum supervisor_why holder_acquire_why_of_error(snib_err code)
+{
+    switch (snib_err_exit(code)) {
+    case CLI_USAGE:
+        return SUPERVISOR_CAUSE_USAGE;
+    case CLI_UNREACHABLE:
+        return code == SNIB_ERR_UNREACHABLE || code == SNIB_ERR_UNKNOWN
+                   ? SUPERVISOR_CAUSE_UNREACHABLE
+                   : SUPERVISOR_CAUSE_STORE;
+    case CLI_NOT_ACQUIRED:
+        return code == SNIB_ERR_BUSY       ? SUPERVISOR_CAUSE_BUSY
+               : code == SNIB_ERR_TOO_MANY ? SUPERVISOR_CAUSE_BUSY
+               : code == SNIB_ERR_DEADLOCK ? SUPERVISOR_CAUSE_DEADLOCK
+                                           : SUPERVISOR_CAUSE_TIMEOUT;
+    case CLI_DENIED:
+        return SUPERVISOR_CAUSE_DENIED;
+    case CLI_CONFIG:
+        return SUPERVISOR_CAUSE_CONFIG;
+    default:
+        return SUPERVISOR_CAUSE_INTERNAL;
+    }
+}
+
+static int64_t holder_acquire_patience_until(const struct holder *k)
+{
+    return k->plan->wait_ms == SNIB_FOREVER
+               ? INT64_MAX
+               : k->plan->started_ns + k->plan->wait_ms * SUPERVISOR_MS;
+}
+
+int64_t holder_wait_left_ms(const struct holder *k)
+{
+    int64_t until = holder_acquire_patience_until(k), now = proc_now();
+
+    if (until == INT64_MAX) {
+        return SNIB_FOREVER;
+    }
+    if (k->plan->wait_ms == 0 || until <= now) {
+        return 0;
+    }
+    return (until - now + SUPERVISOR_MS - 1) / SUPERVISOR_MS;
+}
+
+void holder_fail(struct holder *k, snib_err code)
+{
+    enum supervisor_why why = SUPERVISOR_CAUSE_EXPIRED;
+
+    waitline_wipe(&k->line);
+    holder_release_all(k, &why, NULL);
+    holder_lingers(k);
+    holder_tell(k, PLAN_FAILED, snib_err_exit(code),
+                holder_acquire_why_of_error(code), "");
+    holder_end(k, 0);
+}
+
+/* Ours by now; the event is on its way. */
+static bool holder_acquire_held_by_us(const struct snib_view *view)
+{
+    for (size_t i = 0; i < view->holder_count; i++) {
+        if (view->holders[i].self) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Say who is in the way, or that the store is. The store is asked by a thread:
+ * its answer may not come, and neither the wait's limit nor the supervisor's word
+ * may have to wait for it. */
+void holder_show_waiting(struct holder *k)
+{
+    const char *name = holder_missing_name(k);
+    int64_t now = proc_now();
+
+    if (k->line.place == WAITLINE_OFF) {
+        k->line.due_ns = INT64_MAX;
+        return;
+    }
+    waitline_skip(&k->line, now);
+    if (name == NULL || waitline_away(&k->line, k->client, name, now)) {
+        return;
+    }
+    if (k->look == NULL) {
+        k->look = look_start(k->client, name, false, k->changed);
+    }
+}
+
+/* Also finds a nested run that lost its SNIB_HELD. */
+static void holder_acquire_take_look(struct holder *k)
+{
+    struct look_answer a;
+
+    if (k->look == NULL || !look_take(k->look, 0, &a)) {
+        return;
+    }
+    k->look = NULL;
+    if (a.error.code == SNIB_ERR_OK && k->phase == PHASE_ACQUIRING) {
+        holder_refuse_nested(k, a.view);
+        if (!holder_acquire_held_by_us(a.view)) {
+            waitline_show(&k->line, a.view, &a.terms, proc_now());
+        }
+    }
+    snib_view_free(a.view);
+}
+
+/* The limit is over, and the store was away: that is the cause, in the words of
+ * the waiting line. (One attempt has words of its own.) */
+static void holder_acquire_blame_store(struct holder *k,
+                                       struct snib_error *error)
+{
+    struct snib_store_status status;
+    struct text t = TEXT_IN(error->text);
+
+    snib_client_store_status(k->client, &status);
+    if ((error->code != SNIB_ERR_TIMEOUT && error->code != SNIB_ERR_UNKNOWN &&
+         error->code != SNIB_ERR_UNREACHABLE) ||
+        k->plan->wait_ms == 0 || status.reachable ||
+        status.error == SNIB_ERR_OK) {
+        return;
+    }
+    error->text[0] = '\0';
+    waitline_store(&t, k->client);
+    if (error->code == SNIB_ERR_UNKNOWN) {
+        text_add(&t, "; what was sent last was not answered");
+    } else if (error->code == SNIB_ERR_TIMEOUT) {
+        error->code = status.error;
+    }
+}
+
+void holder_say_not_acquired(struct holder *k, struct snib_error *error)
+{
+    const char *name = k->plan->names[k->at];
+    char who_holds[512] = "";
+    struct text t = TEXT_IN(who_holds);
+
+    waitline_wipe(&k->line);
+    holder_acquire_blame_store(k, error);
+    /* No wait would end TOO_MANY: its words say what to do. */
+    if (error->code == SNIB_ERR_TOO_MANY ||
+        snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
+        plan_explain(k->plan, name, error);
+        say("%s: %s", shown(name), shown(cli_words(error)));
+        return;
+    }
+    if (k->plan->args->busy_ok && error->code != SNIB_ERR_DEADLOCK) {
+        return; /* nothing went wrong; a deadlock is a mistake */
+    }
+    if (error->code == SNIB_ERR_DEADLOCK) { /* its text has the circle */
+        text_add(&t, error->text);
+    } else {
+        look_in_the_way(k->client, name, k->plan->kind, k->plan->permits, &t);
+    }
+    say("%s: not acquired: %s", shown(name),
+        who_holds[0] != '\0' ? who_holds : snib_err_text(error->code));
+}
+
+bool holder_limit_over(const struct holder *k)
+{
+    return k->plan->wait_ms > 0 &&
+           proc_now() >= holder_acquire_patience_until(k);
+}
+
+void holder_fail_away(struct holder *k)
+{
+    struct snib_error error = {.code = SNIB_ERR_TIMEOUT};
+    enum supervisor_why why = SUPERVISOR_CAUSE_EXPIRED;
+
+    holder_missing_name(k); /* sets k->at */
+    holder_say_not_acquired(k, &error);
+    k->lingers = true;
+    holder_tell(k, PLAN_FAILED, snib_err_exit(error.code),
+                holder_acquire_why_of_error(error.code), "");
+    holder_drop(0, 2);
+    holder_multi_stop(k);
+    holder_release_all(k, &why, NULL);
+    k->lingers = holder_lingers(k);
+    holder_end(k, 0);
+}
+
+static void holder_acquire_copy_owner(struct slot *s, const char *client_id)
+{
+    struct text t = TEXT_IN(s->client_id);
+
+    s->client_id[0] = '\0';
+    text_add(&t, client_id);
+}
+
+/* Is the name held up the tree, by a holder that is alive, in this store? */
+static bool holder_acquire_find_outer(struct holder *k, const char *name,
+                                      struct slot *ret)
+{
+    const char *at = getenv("SNIB_HELD");
+    struct held_entry entry;
+    struct control_reply reply;
+    pid_t holder;
+
+    while (held_next(&at, &entry)) {
+        if (entry.name_size != strlen(name) ||
+            memcmp(entry.name, name, entry.name_size) != 0 ||
+            !holder_ask_outer(entry.address, name, &reply, &holder) ||
+            strcmp(reply.store, k->page->store) != 0 ||
+            reply.code != 0 || /* lost: waiting for it is right */
+            holder_is_elsewhere(k, holder, name)) {
+            continue;
+        }
+        ret->covered = kind_covers((snib_kind)reply.kind, reply.permits,
+                                   k->plan->kind, k->plan->permits);
+        memcpy(ret->outer, entry.address, sizeof ret->outer);
+        holder_acquire_copy_owner(ret, reply.text);
+        ret->deadline_ns = reply.deadline_ns;
+        ret->outer_ttl_ns = reply.ttl_ns;
+        ret->grant = (struct snib_grant){.token = reply.token};
+        ret->permit_slot = reply.slot;
+        return true;
+    }
+    return false;
+}
+
+void holder_wake(const struct holder *k)
+{
+    uint64_t one = 1;
+
+    if (TEMP_FAILURE_RETRY(write(k->changed, &one, sizeof one)) < 0) {
+        return; /* full: it is readable, that is all we want */
+    }
+}
+
+/* On a thread of the library's. */
+static void holder_acquire_on_change(void *data, struct snib_grant grant,
+                                     snib_state state, snib_cause reason)
+{
+    (void)grant;
+    (void)state;
+    (void)reason;
+    holder_wake(data);
+}
+
+static void holder_acquire_make_lock(struct holder *k, struct slot *s,
+                                     const char *name)
+{
+    struct snib_lock_options options;
+    struct snib_error error = {0};
+    snib_err code;
+
+    plan_lock_options(k->plan, &options);
+    options.confirm = true;
+    options.fixed_lease = k->plan->args->no_holder;
+    options.no_local_hand_over = true; /* nobody else is in this process */
+    options.on_change = holder_acquire_on_change;
+    options.data = k;
+    code = snib_lock_new(k->client, name, &options, &s->lock, &error);
+    if (code != SNIB_ERR_OK) {
+        error.code = code;
+        holder_say_not_acquired(k, &error);
+        holder_fail(k, code);
+    }
+}
+
+/* An attempt at a file that another process is writing takes as long as a
+ * request may: two seconds. */
+bool holder_may_try_here(const struct holder *k)
+{
+    enum { ATTEMPT_MS = 2500 };
+
+    return k->local &&
+           (k->plan->wait_ms == 0 || k->plan->wait_ms == SNIB_FOREVER ||
+            k->plan->wait_ms >= ATTEMPT_MS);
+}
+
+static _Noreturn void holder_acquire_fail_to_start(struct holder *k,
+                                                   struct snib_error *error)
+{
+    k->slots[k->at].state = SLOT_IDLE;
+    holder_say_not_acquired(k, error);
+    holder_fail(k, error->code);
+}
+
+/* Start the name at k->at. A file on this host is first asked here and now: an
+ * answer that this thread waits for needs no other thread, and starting one is
+ * what costs. (A server might not answer, and the supervisor's word must not have
+ * to wait for that; nor may a limit that an attempt could exceed.) */
+static void holder_acquire_one(struct holder *k)
+{
+    struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
+    struct snib_error error = {0};
+    struct slot *s = &k->slots[k->at];
+
+    options.owner = k->owner;
+    options.reason = k->plan->args->reason;
+    if (holder_may_try_here(k)) {
+        error.code = snib_acquire(s->lock, &options, &s->grant, &error);
+        if (error.code == SNIB_ERR_OK) {
+            s->state = SLOT_HELD;
+            holder_all_acquired(k);
+            return;
+        }
+        if (k->plan->wait_ms == 0) {
+            holder_acquire_fail_to_start(k, &error);
+        }
+    }
+    options.wait_ms = holder_wait_left_ms(k);
+    options.above = holder_find_above(k);
+    s->state = SLOT_ASKED;
+    k->asked = true;
+    holder_note_reached(k);
+    error.code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
+    if (error.code != SNIB_ERR_OK) {
+        holder_acquire_fail_to_start(k, &error);
+    }
+}
+
+/* Which names are held up the tree? The number of the others, k->at: one. */
+static size_t holder_acquire_sort_out(struct holder *k)
+{
+    size_t ours = 0;
+
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        const char *name = k->plan->names[i];
+        struct slot *s = &k->slots[i];
+
+        k->at = i;
+        if (!holder_acquire_find_outer(k, name, s)) {
+            continue;
+        }
+        if (!k->plan->args->reentrant || !s->covered) {
+            holder_refuse_outer(k, name);
+        }
+        s->state = SLOT_OUTER;
+    }
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        if (k->slots[i].state != SLOT_OUTER) {
+            k->at = i;
+            holder_acquire_make_lock(k, &k->slots[i], k->plan->names[i]);
+            ours++;
+        }
+    }
+    return ours;
+}
+
+/* What is held up the tree has a lease of its own, and no renewal of ours makes
+ * it longer: with a shorter one there is less time to stop a command in. */
+static void holder_acquire_fit_rules(struct holder *k)
+{
+    int64_t least = 0;
+
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        int64_t ttl =
+            k->slots[i].state == SLOT_OUTER ? k->slots[i].outer_ttl_ns : 0;
+
+        if (ttl > 0 && (least == 0 || ttl < least)) {
+            least = ttl;
+        }
+    }
+    k->page->outer_ttl_ns = least;
+    supervisor_fit(&k->rules, &k->plan->rules, least);
+}
+
+/* What is held up the tree, but cannot be renewed, leaves no time to begin
+ * anything under it: the supervisor would refuse it, and again. */
+static bool holder_acquire_ends_too_soon(const struct holder *k)
+{
+    const struct supervisor_rules *r = &k->rules;
+    int64_t now = proc_now();
+
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        if (k->slots[i].state == SLOT_OUTER &&
+            r->on_lost != SUPERVISOR_LOST_IGNORE &&
+            now >= k->slots[i].deadline_ns - r->margin - r->grace) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void holder_acquire_await_outer(struct holder *k)
+{
+    if (k->plan->wait_ms == 0 || holder_limit_over(k)) {
+        waitline_wipe(&k->line);
+        if (!k->plan->args->busy_ok) {
+            say("%s: not acquired: it is held up the tree, but that lease is "
+                "not renewed and about to end",
+                shown(k->plan->names[0]));
+        }
+        holder_fail(k, SNIB_ERR_TIMEOUT);
+    }
+    holder_ask_later(k);
+}
+
+void holder_acquire(struct holder *k)
+{
+    size_t ours = holder_acquire_sort_out(k);
+
+    holder_acquire_fit_rules(k);
+    if (holder_acquire_ends_too_soon(k)) {
+        holder_acquire_await_outer(k);
+        return;
+    }
+
+    if (ours == 0) {
+        holder_all_acquired(k);
+    } else if (ours == 1) {
+        holder_acquire_one(k);
+    } else {
+        holder_multi_start(k);
+    }
+}
+
+/* SNIB_OWNER, as others see it: the owner without the mark of those that were
+ * drawn; of a lock held up the tree, what its holder says. */
+static void holder_acquire_set_owner(struct holder *k)
+{
+    struct text t = TEXT_IN(k->page->client_id);
+
+    if (k->slots[0].state == SLOT_HELD) {
+        text_addf(&t, "%s:%" PRIu64, snib_client_id(k->client),
+                  k->owner & INT64_MAX);
+    } else {
+        text_add(&t, k->slots[0].client_id);
+    }
+}
+
+/* What whoever comes later needs to release it. */
+static void holder_acquire_export_grant(struct holder *k)
+{
+    struct slot *s = &k->slots[0];
+    struct snib_error error = {0};
+
+    error.code = snib_grant_export(s->lock, s->grant, k->page->left,
+                                   sizeof k->page->left, &error);
+    if (error.code != SNIB_ERR_OK) {
+        say("%s: %s", shown(k->plan->names[0]), error.text);
+        holder_fail(k, error.code);
+    }
+}
+
+/* Of one held up the tree the holder there has told. */
+static void holder_acquire_learn_permit_slot(struct slot *s)
+{
+    struct snib_status status;
+
+    if (s->state == SLOT_HELD) {
+        snib_grant_status(s->lock, s->grant, &status);
+        s->permit_slot = status.slot;
+    }
+}
+
+void holder_all_acquired(struct holder *k)
+{
+    const struct supervisor_rules *r = &k->rules;
+
+    /* What was held up the tree when the wait began may be another's by now. */
+    holder_look(k);
+    if (k->lost) {
+        holder_ask_again(k);
+        return;
+    }
+    k->phase = PHASE_HOLDING;
+    waitline_wipe(&k->line);
+    k->line.due_ns = INT64_MAX;
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        holder_acquire_learn_permit_slot(&k->slots[i]);
+        k->page->tokens[i] = k->slots[i].grant.token;
+        k->page->permit_slots[i] = k->slots[i].permit_slot;
+    }
+    holder_acquire_set_owner(k);
+    if (k->plan->args->no_holder) {
+        holder_acquire_export_grant(k);
+    } else {
+        k->listener = control_listen(k->page->address);
+        if (k->listener < 0 ||
+            !holder_keep_spare(
+                k)) { /* nobody could check, renew or release it */
+            waitline_wipe(&k->line);
+            holder_cannot(k, "listen for questions about the lock");
+        }
+    }
+    if (r->grace > r->ttl / 3) {
+        k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;
+    }
+    holder_offer(k);
+}
+
+static void holder_acquire_on_granted(struct holder *k, struct slot *s,
+                                      const struct snib_event *ev)
+{
+    s->state = SLOT_HELD;
+    s->grant = ev->grant;
+    if (k->phase == PHASE_LEAVING) {
+        holder_release_and_end(k);
+    }
+    holder_all_acquired(k);
+}
+
+static void holder_acquire_on_refused(struct holder *k, struct slot *s,
+                                      const struct snib_event *ev)
+{
+    struct snib_error error = ev->error;
+
+    s->state = SLOT_IDLE;
+    if (k->phase == PHASE_LEAVING) {
+        holder_release_and_end(k);
+    }
+    holder_say_not_acquired(k, &error);
+    holder_fail(k, error.code);
+}
+
+/* A grant changed: at risk, held again, or lost; or several are answered, or
+ * the line's look, or all is to be asked for again. */
+void holder_take_changes(struct holder *k)
+{
+    uint64_t count;
+
+    if (read(k->changed, &count, sizeof count) < 0) {
+        return;
+    }
+    if (k->phase == PHASE_HOLDING) {
+        holder_look(k);
+    }
+    if (k->again && !k->paused) {
+        holder_go_on(k);
+    }
+    holder_multi_take_answer(k); /* first: what is held is not refused */
+    holder_acquire_take_look(k);
+}
+
+void holder_take_events(struct holder *k)
+{
+    struct snib_event ev;
+
+    while (snib_next(k->client, &ev)) {
+        struct slot *s = ev.user;
+
+        switch (ev.kind) {
+        case SNIB_EV_GRANTED:
+            holder_acquire_on_granted(k, s, &ev);
+            break;
+        case SNIB_EV_REFUSED:
+            holder_acquire_on_refused(k, s, &ev);
+            break;
+        case SNIB_EV_STATE: /* holder_acquire_on_change tells */
+        case SNIB_EV_RELEASED:
+        case SNIB_EV_PASSED:
+            break;
+        }
+    }
+}

@@ -1,0 +1,395 @@
+/* holder_hold.c — what the holder holds: look at it, tell the supervisor, give it
+ * back.
+ *
+ * The deadline goes to the shared page, and only what the library's clock
+ * confirms (snib_grant_status: counted from before the request was sent, less
+ * the allowance for clock rates). There is no event for "renewed", so the
+ * holder looks (and at every change that the library tells): first when the
+ * next renewal should be through, then often until it is. A look costs no
+ * I/O.
+ */
+#define _GNU_SOURCE
+#include "cli/holder/holder_i.h"
+#include "cli/supervisor/proc.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+bool holder_tell(const struct holder *k, enum plan_message_kind kind, int code,
+                 enum supervisor_why why, const char *text)
+{
+    struct plan_message m = {.kind = kind, .code = code, .why = (int)why};
+    struct text t = TEXT_IN(m.text);
+
+    text_add(&t, text);
+    m.lingers = k->lingers;
+    m.grant = k->page->grants;
+    return k->socket >= 0 &&
+           TEMP_FAILURE_RETRY(
+               send(k->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL)) ==
+               (ssize_t)sizeof m;
+}
+
+static enum supervisor_why holder_hold_why_of(snib_cause reason)
+{
+    switch (reason) {
+    case SNIB_CAUSE_STOLEN:
+        return SUPERVISOR_CAUSE_STOLEN;
+    case SNIB_CAUSE_UNREACHABLE:
+        return SUPERVISOR_CAUSE_UNREACHABLE;
+    case SNIB_CAUSE_PAUSED:
+        return SUPERVISOR_CAUSE_PAUSED;
+    case SNIB_CAUSE_REVOKED:
+        return SUPERVISOR_CAUSE_REVOKED;
+    case SNIB_CAUSE_NONE:
+    case SNIB_CAUSE_EXPIRED:
+    case SNIB_CAUSE_HOLD_MAX:
+        break;
+    }
+    return SUPERVISOR_CAUSE_EXPIRED;
+}
+
+/* Ask the outer holder how long its lease still is. */
+bool holder_ask_outer(const char *address, const char *name,
+                      struct control_reply *ret, pid_t *ret_holder)
+{
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+
+    request.name_size = (uint32_t)strlen(name);
+    memcpy(request.name, name, request.name_size);
+    return control_ask_whom(address, &request, 500, ret, ret_holder);
+}
+
+/* Of a grant that is at risk or lost. */
+static void holder_hold_explain(const struct slot *s, char *ret)
+{
+    ret[0] = '\0';
+    if (s->lock != NULL) {
+        snib_grant_explain(s->lock, s->grant, ret, SNIB_EXPLAIN_TEXT);
+    }
+}
+
+void holder_why_lost(const struct holder *k, const struct slot *s,
+                     struct text *t)
+{
+    const struct slot *first = k->first_lost;
+
+    if (s->lost_text[0] != '\0') {
+        text_add(t, s->lost_text);
+    } else if (first != NULL && first != s && first->lost_text[0] != '\0') {
+        text_addf(t, "held with %s, which was lost: %s",
+                  shown_short(k->plan->names[first - k->slots]),
+                  first->lost_text);
+    }
+}
+
+static void holder_hold_lose(struct holder *k, struct slot *s,
+                             snib_cause reason, const char *text)
+{
+    char words[SNIB_EXPLAIN_TEXT] = "";
+    struct text own = TEXT_IN(s->lost_text), t = TEXT_IN(words);
+
+    s->state = SLOT_LOST;
+    s->cause = reason;
+    text_add(&own, text);
+    /* Before it holds, the supervisor can lose nothing: holder_all_acquired. */
+    if (!k->lost && k->phase == PHASE_HOLDING) {
+        k->lost_cause = reason;
+        k->first_lost = s;
+        holder_why_lost(k, &k->slots[0],
+                        &t); /* of which the supervisor speaks */
+        holder_tell(k, PLAN_LOST, 0, holder_hold_why_of(reason), words);
+    }
+    k->lost = true;
+}
+
+static void holder_hold_look_at_outer(struct holder *k, struct slot *s,
+                                      const char *name)
+{
+    struct control_reply reply;
+    pid_t holder;
+
+    if (holder_ask_outer(s->outer, name, &reply, &holder)) {
+        if (reply.code != 0) {
+            holder_hold_lose(k, s, (snib_cause)reply.reason, reply.text);
+            return;
+        }
+        s->deadline_ns = reply.deadline_ns;
+    }
+}
+
+/* What fails, fails for want of the store, unless it is known better. */
+static void holder_hold_tell_risk(const struct holder *k, const struct slot *s,
+                                  snib_cause reason)
+{
+    char text[SNIB_EXPLAIN_TEXT];
+
+    holder_hold_explain(s, text);
+    holder_tell(k, PLAN_RISK, 0,
+                reason == SNIB_CAUSE_NONE ? SUPERVISOR_CAUSE_UNREACHABLE
+                                          : holder_hold_why_of(reason),
+                text);
+}
+
+static void holder_hold_look_at_slot(struct holder *k, size_t i)
+{
+    struct slot *s = &k->slots[i];
+    struct snib_status status;
+    char text[SNIB_EXPLAIN_TEXT];
+    int64_t now;
+
+    if (s->state == SLOT_OUTER) {
+        holder_hold_look_at_outer(k, s, k->plan->names[i]);
+        return;
+    }
+    if (s->state != SLOT_HELD) {
+        return;
+    }
+    now = proc_now(); /* before: left_ms then errs to the safe side */
+    snib_grant_status(s->lock, s->grant, &status);
+    switch (status.state) {
+    case SNIB_HELD:
+        s->at_risk = false;
+        s->deadline_ns = now + status.left_ms * SUPERVISOR_MS;
+        break;
+    case SNIB_AT_RISK:
+        s->deadline_ns = now + status.left_ms * SUPERVISOR_MS;
+        if (!s->at_risk && k->phase == PHASE_HOLDING) {
+            s->at_risk = true;
+            holder_hold_tell_risk(k, s, status.cause);
+        }
+        break;
+    case SNIB_LOST:
+    case SNIB_RELEASED:
+        holder_hold_explain(s, text);
+        holder_hold_lose(k, s, status.cause, text);
+        break;
+    }
+}
+
+static int64_t holder_hold_next_look(const struct holder *k, int64_t least,
+                                     int64_t now)
+{
+    int64_t ttl = k->rules.ttl, due = now + ttl / 20;
+
+    /* The library renews each third of the lease: until then nothing moves. */
+    if (least - ttl * 2 / 3 + ttl / 60 > due) {
+        due = least - ttl * 2 / 3 + ttl / 60;
+    }
+    /* Nobody tells us what becomes of a lock that is held up the tree. */
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        if (k->slots[i].state == SLOT_OUTER && due > now + SUPERVISOR_S) {
+            due = now + SUPERVISOR_S;
+        }
+    }
+    return due;
+}
+
+/* Look at all; publish the earliest deadline if it is later than before. */
+void holder_look(struct holder *k)
+{
+    int64_t least = INT64_MAX, now;
+
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        holder_hold_look_at_slot(k, i);
+        if (k->slots[i].deadline_ns < least) {
+            least = k->slots[i].deadline_ns;
+        }
+    }
+    now = proc_now();
+    k->look_ns = holder_hold_next_look(k, least, now);
+    if (k->lost) {
+        return;
+    }
+    /* What is left is told in whole ms: only what is later by more than that
+     * is a renewal, and ends a risk. */
+    if (least > atomic_load(&k->page->deadline_ns) + 2 * SUPERVISOR_MS) {
+        atomic_store(&k->page->deadline_ns, least);
+    }
+    k->guard_ns = atomic_load(&k->page->deadline_ns) - k->rules.margin / 2;
+}
+
+/* With a long grace a third of the lease is too late: a renewal that fails
+ * once would cost the command. H47: each (ttl - grace) / 3. */
+void holder_renew_early(struct holder *k)
+{
+    const struct supervisor_rules *r = &k->rules;
+
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        struct slot *s = &k->slots[i];
+
+        if (s->state == SLOT_HELD &&
+            snib_renew(s->lock, s->grant, 0, NULL) != SNIB_ERR_OK) {
+            continue; /* the library tells what that means */
+        }
+    }
+    k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;
+    holder_look(k);
+}
+
+static bool holder_hold_shows_us(const struct snib_view *view)
+{
+    for (size_t i = 0; i < view->holder_count; i++) {
+        if (view->holders[i].self) {
+            return true;
+        }
+    }
+    return view->holders_more > 0; /* for all that one sees */
+}
+
+/* The release was sent and not answered. The library repeats it as long as the
+ * client lives, so live until it is through, or until the lease is over: a
+ * supervisor that is out of patience has long gone, those who wait have not. */
+static void holder_hold_see_released(struct holder *k, const struct slot *s,
+                                     const char *name)
+{
+    struct timespec pause = {.tv_nsec = 100 * SUPERVISOR_MS};
+
+    while (proc_now() < s->deadline_ns) {
+        struct snib_view *view;
+
+        if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
+            SNIB_ERR_OK) {
+            bool held = holder_hold_shows_us(view);
+
+            snib_view_free(view);
+            if (!held) {
+                return;
+            }
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* By ourselves: of one held up the tree we have no lock to give back. */
+static bool holder_hold_is_taken(const struct slot *s)
+{
+    return s->lock != NULL && (s->state == SLOT_HELD || s->state == SLOT_LOST);
+}
+
+/* text: of the release. Who revoked it is more than its reason says. */
+static void holder_hold_note_lost(struct holder_giving *g, snib_cause reason,
+                                  const char *text)
+{
+    bool revoked = strncmp(text, "revoked", 7) == 0;
+    struct text t = TEXT_IN(g->text);
+
+    g->lost = true;
+    g->why = revoked ? SUPERVISOR_CAUSE_REVOKED : holder_hold_why_of(reason);
+    g->text[0] = '\0';
+    text_add(&t, revoked ? text : "");
+}
+
+static void holder_hold_note_unanswered(struct holder_giving *g, size_t i,
+                                        const struct snib_error *error)
+{
+    struct text t = TEXT_IN(g->silence);
+
+    g->unanswered[i] = true;
+    g->silence[0] = '\0';
+    text_add(&t,
+             error->text[0] != '\0' ? error->text : snib_err_text(error->code));
+}
+
+static void holder_hold_give_back_one(struct holder *k, size_t i,
+                                      struct holder_giving *g)
+{
+    struct slot *s = &k->slots[i];
+    struct snib_status status;
+    struct snib_error error = {0};
+    snib_err code;
+
+    snib_grant_status(s->lock, s->grant, &status);
+    code = snib_release(s->lock, s->grant, &error);
+    if (code == SNIB_ERR_LOST || s->state == SLOT_LOST) {
+        holder_hold_note_lost(g, status.cause, error.text);
+    } else if (code != SNIB_ERR_OK) {
+        error.code = code;
+        holder_hold_note_unanswered(g, i, &error);
+    }
+}
+
+/* In one visit to the store. LOST hides that others were not answered: then
+ * all are looked at. */
+static void holder_hold_give_back_several(struct holder *k,
+                                          struct holder_giving *g)
+{
+    struct several *m = &k->several;
+    struct snib_multi_status status;
+    struct snib_error error = {0};
+    snib_err code;
+
+    snib_multi_status(m->multi, m->grants, &status);
+    code = snib_multi_release(m->multi, m->grants, &error);
+    error.code = code;
+    for (size_t i = 0; i < m->count; i++) {
+        if (code != SNIB_ERR_OK) {
+            holder_hold_note_unanswered(g, m->slot[i], &error);
+        }
+        if (k->slots[m->slot[i]].state == SLOT_LOST) {
+            holder_hold_note_lost(g, k->slots[m->slot[i]].cause, "");
+        }
+    }
+    if (code == SNIB_ERR_LOST && !g->lost) {
+        plan_strip_name(&error);
+        holder_hold_note_lost(g, status.cause, error.text);
+    }
+}
+
+/* The looks are seconds apart: a loss since the last one is told with the
+ * release, as it is of what we acquired ourselves. */
+static void holder_hold_leave_outer(struct holder *k, size_t i,
+                                    struct holder_giving *g)
+{
+    struct slot *s = &k->slots[i];
+
+    if (s->state == SLOT_OUTER && k->phase == PHASE_HOLDING) {
+        holder_hold_look_at_outer(k, s, k->plan->names[i]);
+    }
+    if (s->state == SLOT_LOST && s->lock == NULL && !g->lost) {
+        holder_hold_note_lost(g, s->cause, s->lost_text);
+    }
+}
+
+void holder_give_back(struct holder *k, struct holder_giving *ret)
+{
+    struct several *m = &k->several;
+
+    *ret = (struct holder_giving){.why = SUPERVISOR_CAUSE_EXPIRED};
+    if (m->count > 0 && holder_hold_is_taken(&k->slots[m->slot[0]])) {
+        holder_hold_give_back_several(k, ret);
+    } else if (m->count == 0 && holder_hold_is_taken(&k->slots[k->at])) {
+        holder_hold_give_back_one(k, k->at, ret);
+    }
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        holder_hold_leave_outer(k, i, ret);
+        k->slots[i].state = SLOT_IDLE;
+    }
+}
+
+void holder_see_given_back(struct holder *k, const struct holder_giving *g)
+{
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        if (g->unanswered[i]) {
+            holder_hold_see_released(k, &k->slots[i], k->plan->names[i]);
+        }
+    }
+}
+
+bool holder_release_all(struct holder *k, enum supervisor_why *ret_why,
+                        char *ret_text)
+{
+    struct holder_giving g;
+
+    holder_give_back(k, &g);
+    holder_see_given_back(k, &g);
+    *ret_why = g.why;
+    if (ret_text != NULL) {
+        memcpy(ret_text, g.text, sizeof g.text);
+    }
+    return g.lost;
+}

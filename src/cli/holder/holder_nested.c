@@ -1,0 +1,154 @@
+/* holder_nested.c — a lock is wanted that is held by what this command runs
+ * inside, which would wait for itself for ever.
+ *
+ * Of a command of snib run SNIB_HELD tells that, before anything is asked for,
+ * and --reentrant runs under its lease. A look at the holders tells it too, by
+ * their processes: of a snib run of which SNIB_HELD says nothing, and of a
+ * program that uses the library. Those have no lease to run under: nobody up
+ * there could be asked how long it still is. */
+#define _GNU_SOURCE
+#include "cli/holder/holder_i.h"
+#include "cli/supervisor/proc.h"
+#include "cli/words/kinds.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum inside {
+    INSIDE_NOT,
+    INSIDE_COMMAND, /* of a snib run                                      */
+    INSIDE_PROGRAM  /* that uses the library                              */
+};
+
+static enum inside holder_nested_inside_of(pid_t pid)
+{
+    pid_t parent;
+
+    if (pid <= 1) {
+        return INSIDE_NOT;
+    }
+    if (proc_is_ancestor(pid, getppid())) {
+        return INSIDE_PROGRAM;
+    }
+    /* A holder is no ancestor, its supervisor is. (The holder of a snib acquire, in
+     * a session of its own, is nobody's: a supervisor may have adopted it.) */
+    parent = proc_parent(pid);
+    return parent != getppid() && proc_is_ancestor(parent, getppid()) &&
+                   proc_same_program(parent, getpid()) &&
+                   getsid(pid) == getsid(parent)
+               ? INSIDE_COMMAND
+               : INSIDE_NOT;
+}
+
+/* An environment may be copied, to a job for the night say, or handed to a
+ * server that runs already: that command is not stopped with the lease. */
+bool holder_is_elsewhere(struct holder *k, pid_t holder, const char *name)
+{
+    pid_t supervisor = holder > 0 ? proc_parent(holder) : 0;
+
+    if (supervisor <= 1 || !proc_same_program(supervisor, getpid()) ||
+        getsid(holder) !=
+            getsid(
+                supervisor) || /* adopted, see holder_nested_inside_of()       */
+        !proc_is_no_ancestor(supervisor, getppid())) {
+        return false;
+    }
+    if (k->said_elsewhere) {
+        return true;
+    }
+    k->said_elsewhere = true;
+    waitline_wipe(&k->line);
+    say("%s: SNIB_HELD names the lease of a snib run (keeper %d) that this "
+        "command was not started by: the lock itself is asked for",
+        shown(name), (int)holder);
+    return true;
+}
+
+static _Noreturn void holder_nested_refuse(struct holder *k)
+{
+    if (k->several.waiting) {
+        holder_multi_stop(k);
+    } else if (k->slots[k->at].state == SLOT_ASKED) {
+        snib_cancel(k->client, k->slots[k->at].ticket);
+    }
+    holder_fail(k, SNIB_ERR_USAGE);
+}
+
+static void holder_nested_say_command(const char *name)
+{
+    say("%s: already held: this command runs inside the one that holds it "
+        "and would wait for itself for ever; use --reentrant, or another "
+        "name",
+        shown(name));
+}
+
+static void holder_nested_say_no_address(const char *name, pid_t pid)
+{
+    say("%s: already held by the snib run (keeper %d) that this command runs "
+        "inside, and would wait for itself for ever: --reentrant finds that "
+        "lease by SNIB_HELD, which is missing in this environment; hand it on, "
+        "or use another name",
+        shown(name), (int)pid);
+}
+
+static void holder_nested_say_program(const struct holder *k, const char *name,
+                                      const struct snib_party *p)
+{
+    char who_holds[300] = "a program";
+    struct text t = {.bytes = who_holds, .size = sizeof who_holds};
+
+    if (p->program[0] != '\0') {
+        text_add(&t, "program ");
+        text_add_shown(&t, p->program, strlen(p->program));
+    }
+    text_addf(&t, " (pid %d)", (int)p->pid);
+    say("%s: already held by %s, which this command runs inside: %sit may be "
+        "waiting for this command to end; let it release first, or use "
+        "another name",
+        shown(name), who_holds,
+        k->plan->args->reentrant
+            ? "--reentrant works inside snib run only, and "
+            : "");
+}
+
+void holder_refuse_nested(struct holder *k, const struct snib_view *view)
+{
+    char host[256] = "";
+
+    gethostname(host, sizeof host - 1);
+    for (size_t i = 0; i < view->holder_count; i++) {
+        const struct snib_party *p = &view->holders[i];
+        enum inside inside = strcmp(p->host, host) == 0
+                                 ? holder_nested_inside_of((pid_t)p->pid)
+                                 : INSIDE_NOT;
+
+        if (inside == INSIDE_NOT) {
+            continue;
+        }
+        waitline_wipe(&k->line);
+        if (inside == INSIDE_PROGRAM) {
+            holder_nested_say_program(k, view->name, p);
+        } else if (k->plan->args->reentrant) {
+            holder_nested_say_no_address(view->name, (pid_t)p->pid);
+        } else {
+            holder_nested_say_command(view->name);
+        }
+        holder_nested_refuse(k);
+    }
+}
+
+void holder_refuse_outer(struct holder *k, const char *name)
+{
+    waitline_wipe(&k->line);
+    if (k->plan->args->reentrant) {
+        say("%s: held by a command that this one runs inside, but not as %s%s: "
+            "that lease does not cover this command, which would wait for "
+            "itself for ever; take the stronger kind (or all permits) there, "
+            "or another name here",
+            shown(name), kind_text(k->plan->kind),
+            k->plan->kind == SNIB_PERMITS ? " with that many permits" : "");
+    } else {
+        holder_nested_say_command(name);
+    }
+    holder_nested_refuse(k);
+}

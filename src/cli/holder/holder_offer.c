@@ -1,0 +1,134 @@
+/* holder_offer.c — a grant becomes the supervisor's, or is given back.
+ *
+ * A supervisor that is stopped (Ctrl-Z, SIGSTOP, a debugger) while we wait for it
+ * would never start its command; we would hold the lock, and renew it, for
+ * nothing, while everybody else waits. So a grant is only an offer: the supervisor
+ * takes it, in the page that both see, right before it starts the command. One
+ * that is not taken within a second (or half the ttl, if that is less) is
+ * withdrawn and given back; so others wait that long, once. When the supervisor goes
+ * on it finds the withdrawn offer, says that it is here, and we ask again, at
+ * the end of the queue. What it said before it stopped itself (Ctrl-Z) costs
+ * others nothing: the place in the queue is kept, and a turn that comes
+ * meanwhile is passed on at once.
+ *
+ * The page decides and not messages: they could cross, and then the command
+ * would run under a lock that was given back.
+ */
+#define _GNU_SOURCE
+#include "cli/holder/holder_i.h"
+#include "cli/supervisor/proc.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define OFFER_MOST SUPERVISOR_S
+
+/* False: the supervisor was faster. */
+static bool holder_offer_withdraw(struct holder *k)
+{
+    int32_t offered = PLAN_OFFERED;
+
+    k->offer_ns = INT64_MAX;
+    return atomic_compare_exchange_strong(&k->page->offer, &offered,
+                                          PLAN_WITHDRAWN);
+}
+
+/* As before the first request. */
+static void holder_offer_forget(struct holder *k)
+{
+    snib_multi_free(k->several.multi);
+    k->several = (struct several){0};
+    for (size_t i = 0; i < k->plan->name_count; i++) {
+        snib_lock_free(k->slots[i].lock);
+        k->slots[i] = (struct slot){0};
+        k->page->tokens[i] = 0;
+    }
+    if (k->listener >= 0) {
+        close(k->listener);
+        k->listener = -1;
+    }
+    atomic_store(&k->page->deadline_ns, 0);
+    atomic_store(&k->page->group, 0);
+    k->look_ns = k->renew_ns = k->guard_ns = INT64_MAX;
+    k->at = 0;
+    k->lost = false;
+    k->lost_cause = SNIB_CAUSE_NONE;
+    k->first_lost = NULL;
+    k->phase = PHASE_ACQUIRING;
+}
+
+static void holder_offer_step_aside(struct holder *k)
+{
+    enum supervisor_why why = SUPERVISOR_CAUSE_EXPIRED;
+
+    holder_release_all(k, &why, NULL);
+    holder_offer_forget(k);
+    k->aside = true;
+}
+
+/* Not from here: a loss at each attempt would be a call deeper each time. */
+void holder_ask_again(struct holder *k)
+{
+    holder_offer_step_aside(k);
+    k->again = true;
+    holder_wake(k);
+}
+
+void holder_ask_later(struct holder *k)
+{
+    holder_offer_step_aside(k);
+    k->again_ns = proc_now() + SUPERVISOR_S / 20;
+}
+
+void holder_offer(struct holder *k)
+{
+    int64_t most = k->rules.ttl / 2;
+
+    if (k->paused) {
+        holder_offer_step_aside(k);
+        return;
+    }
+    k->offer_ns = proc_now() + (most < OFFER_MOST ? most : OFFER_MOST);
+    k->page->grants++;
+    atomic_store(&k->page->offer, PLAN_OFFERED);
+    if (!holder_tell(k, PLAN_GRANT, 0, SUPERVISOR_CAUSE_EXITED, "") &&
+        holder_offer_withdraw(k)) {
+        holder_cannot(k, "tell of the grant");
+    }
+}
+
+void holder_offer_due(struct holder *k)
+{
+    if (holder_offer_withdraw(k)) {
+        holder_offer_step_aside(k);
+    }
+}
+
+void holder_pause(struct holder *k)
+{
+    k->paused = true;
+    waitline_wipe(&k->line);
+    k->line.due_ns = INT64_MAX;
+    if (holder_offer_withdraw(k)) {
+        holder_offer_step_aside(k);
+    }
+}
+
+/* It goes on; or, when we hold, it came too late to take what we hold. */
+void holder_go_on(struct holder *k)
+{
+    k->paused = k->again = false;
+    k->again_ns = INT64_MAX;
+    if (k->phase == PHASE_HOLDING &&
+        atomic_load(&k->page->offer) == PLAN_WITHDRAWN) {
+        holder_offer_step_aside(k);
+    }
+    if (k->phase != PHASE_ACQUIRING) {
+        return;
+    }
+    k->line.due_ns = proc_now();
+    if (k->aside) {
+        k->aside = false;
+        holder_acquire(k);
+    }
+}

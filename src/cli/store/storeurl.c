@@ -1,0 +1,362 @@
+/* storeurl.c — see storeurl.h. This is no URL parser: it need only be sure
+ * never to miss a secret, so it looks for "something:something@" after "://"
+ * and for query fields by name, and would rather blank too much. */
+#define _GNU_SOURCE
+#include "cli/store/storeurl.h"
+#include "cli/words/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SQLITE "sqlite:"
+
+/* The part of a URL from start, size bytes long, that is secret. */
+struct part {
+    const char *start;
+    size_t size;
+};
+
+/* user:SECRET@ or :SECRET@ — up to the last @ before the path. A list of
+ * hosts may hold several; all up to the last @ is one part then. */
+static struct part storeurl_userinfo_secret(const char *url)
+{
+    const char *start = strstr(url, "://");
+    const char *end, *at = NULL, *colon;
+
+    if (start == NULL) {
+        return (struct part){NULL, 0};
+    }
+    start += 3;
+    end = start + strcspn(start, "?#");
+    for (const char *p = start; p < end; p++) {
+        if (*p == '@') {
+            at = p;
+        }
+    }
+    if (at == NULL) {
+        return (struct part){NULL, 0};
+    }
+    colon = memchr(start, ':', (size_t)(at - start));
+    if (colon == NULL || colon + 1 == at) {
+        return (struct part){NULL, 0};
+    }
+    return (struct part){colon + 1, (size_t)(at - colon - 1)};
+}
+
+static bool storeurl_secret_field(const char *name, size_t size)
+{
+    static const char *const names[] = {"password", "passwd", "pass", "pwd",
+                                        "auth",     "secret", "token"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strlen(names[i]) <= size &&
+            strncasecmp(name + size - strlen(names[i]), names[i],
+                        strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct part storeurl_query_secret(const char *from)
+{
+    const char *field = from;
+
+    while (*field != '\0') {
+        size_t size = strcspn(field, "&#;");
+        size_t name = strcspn(field, "=&#;");
+
+        if (name < size && size > name + 1 &&
+            storeurl_secret_field(field, name)) {
+            return (struct part){field + name + 1, size - name - 1};
+        }
+        field += size;
+        field += *field != '\0';
+    }
+    return (struct part){NULL, 0};
+}
+
+static const char *storeurl_query_of(const char *url)
+{
+    return url + strcspn(url, "?");
+}
+
+bool storeurl_has_secret(const char *url)
+{
+    const char *query = storeurl_query_of(url);
+
+    return storeurl_userinfo_secret(url).start != NULL ||
+           (*query == '?' && storeurl_query_secret(query + 1).start != NULL);
+}
+
+static void storeurl_add_slice(struct text *t, const char *from, const char *to)
+{
+    text_add_shown(t, from, (size_t)(to - from));
+}
+
+void storeurl_redact(const char *url, char *to, size_t size)
+{
+    struct text t = {.bytes = to, .size = size};
+    struct part part = storeurl_userinfo_secret(url);
+
+    to[0] = '\0';
+    if (part.start != NULL) {
+        storeurl_add_slice(&t, url, part.start);
+        text_add(&t, "***");
+        url = part.start + part.size;
+    }
+    if (*storeurl_query_of(url) == '?') {
+        const char *query = storeurl_query_of(url) + 1;
+
+        storeurl_add_slice(&t, url, query);
+        url = query;
+        while ((part = storeurl_query_secret(url)).start != NULL) {
+            storeurl_add_slice(&t, url, part.start);
+            text_add(&t, "***");
+            url = part.start + part.size;
+        }
+    }
+    text_add_shown(&t, url, strlen(url));
+}
+
+static int storeurl_file_error(const char *label, const char *path,
+                               const char *why)
+{
+    say("%s %s: %s", label, shown(path), why);
+    return CLI_CONFIG;
+}
+
+/* Whose file, and who may read it? As libpq does with .pgpass, but refuse. */
+static const char *storeurl_file_unfit(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) {
+        return strerror(errno);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return "not a regular file";
+    }
+    if (st.st_uid != geteuid() && st.st_uid != 0) {
+        return "belongs to another user";
+    }
+    if ((st.st_mode & 077) != 0) {
+        return "others may read it; do: chmod 600";
+    }
+    return NULL;
+}
+
+static int storeurl_read_file(const char *path, const char *label,
+                              const char **ret)
+{
+    static char line[STOREURL_MAX];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const char *unfit;
+    ssize_t size;
+
+    if (fd < 0) {
+        return storeurl_file_error(label, path, strerror(errno));
+    }
+    unfit = storeurl_file_unfit(fd);
+    if (unfit != NULL) {
+        close(fd);
+        return storeurl_file_error(label, path, unfit);
+    }
+    size = TEMP_FAILURE_RETRY(read(fd, line, sizeof line - 1));
+    close(fd);
+    if (size < 0) {
+        return storeurl_file_error(label, path, strerror(errno));
+    }
+    if (size == (ssize_t)sizeof line - 1) {
+        return storeurl_file_error(label, path, "longer than a URL can be");
+    }
+    line[strcspn(line, "\r\n")] = '\0';
+    if (line[0] == '\0') {
+        return storeurl_file_error(label, path,
+                                   "its first line is empty; expected a URL");
+    }
+    *ret = line;
+    return CLI_OK;
+}
+
+static bool storeurl_is_blanked(struct part part)
+{
+    return part.size == 3 && memcmp(part.start, "***", 3) == 0;
+}
+
+bool storeurl_was_redacted(const char *url)
+{
+    const char *query = storeurl_query_of(url);
+    struct part part = storeurl_userinfo_secret(url);
+
+    if (part.start != NULL && storeurl_is_blanked(part)) {
+        return true;
+    }
+    while (*query != '\0') {
+        part = storeurl_query_secret(query + 1);
+        if (part.start == NULL) {
+            return false;
+        }
+        if (storeurl_is_blanked(part)) {
+            return true;
+        }
+        query = part.start + part.size;
+    }
+    return false;
+}
+
+static bool storeurl_is_set(const char *variable)
+{
+    return variable != NULL && variable[0] != '\0';
+}
+
+/* *** is what stands in the place of a password wherever a URL is shown, and
+ * in the environment of a command of snib run. It is nobody's password. */
+static int storeurl_secret_is_gone(const char *url)
+{
+    if (url == NULL || !storeurl_was_redacted(url)) {
+        return CLI_OK;
+    }
+    say("the store's URL has *** where its password was (snib run takes it "
+        "out of its command's environment): nothing is sent with that. Give "
+        "the whole URL by --store-file PATH or SNIB_STORE_FILE");
+    return CLI_CONFIG;
+}
+
+/* A store in this process alone: the next command would not see the lock. */
+static int storeurl_shared_by_nobody(const char *url)
+{
+    if (url == NULL || strncasecmp(url, "memory:", 7) != 0) {
+        return CLI_OK;
+    }
+    say("the store memory: lives inside one process, so it excludes nobody "
+        "here; it is for tests of programs that use the library. Expected "
+        "another store, or none for this host's own file");
+    return CLI_CONFIG;
+}
+
+static int choose(const struct cli_args *args, const char **ret)
+{
+    const char *env = getenv("SNIB_URL"), *file = getenv("SNIB_STORE_FILE");
+
+    if (args->store != NULL && args->store_file != NULL) {
+        return usage_error(args, "--store and --store-file exclude each other");
+    }
+    if (args->store != NULL) {
+        if (storeurl_has_secret(args->store) &&
+            !storeurl_was_redacted(args->store)) {
+            return usage_error(
+                args, "--store holds a password, and every user of this host "
+                      "can read arguments; put the URL into SNIB_URL or into "
+                      "a file for --store-file");
+        }
+        if (args->store[0] == '\0') {
+            return usage_error(args, "--store is empty; expected a URL");
+        }
+        *ret = args->store;
+        return CLI_OK;
+    }
+    if (args->store_file != NULL) {
+        return storeurl_read_file(args->store_file, "--store-file", ret);
+    }
+    if (storeurl_is_set(env) &&
+        (!storeurl_was_redacted(env) || !storeurl_is_set(file))) {
+        *ret = env;
+        return CLI_OK;
+    }
+    return storeurl_is_set(file)
+               ? storeurl_read_file(file, "SNIB_STORE_FILE", ret)
+               : CLI_OK;
+}
+
+const char *storeurl_absolute(const char *path, bool in_url)
+{
+    static char whole[STOREURL_MAX];
+    struct text t = TEXT_IN(whole);
+    char cwd[PATH_MAX];
+
+    if (path[0] == '/' || getcwd(cwd, sizeof cwd) == NULL) {
+        return path;
+    }
+    whole[0] = '\0';
+    for (const char *p = cwd; *p != '\0'; p++) {
+        if (in_url && strchr("%?#", *p) != NULL) {
+            text_addf(&t, "%%%02X", (unsigned)*p);
+        } else {
+            text_addf(&t, "%c", *p);
+        }
+    }
+    text_add(&t, "/");
+    text_add(&t, path);
+    return t.cut ? path : whole;
+}
+
+static bool storeurl_is_sqlite(const char *url)
+{
+    return strncasecmp(url, SQLITE, strlen(SQLITE)) == 0;
+}
+
+bool storeurl_is_whole(const char *url)
+{
+    return url[0] != '\0' && strchr(url, '\\') == NULL &&
+           (!storeurl_is_sqlite(url) || url[strlen(SQLITE)] == '/');
+}
+
+static const char *hanging; /* see storeurl_relative */
+
+/* A file that hangs on the current directory is another one in the next: so
+ * it is named as it is found now, wherever it is passed on or shown. */
+static const char *storeurl_anchor(const char *url)
+{
+    static char whole[STOREURL_MAX];
+    struct text t = TEXT_IN(whole);
+    const char *path;
+
+    hanging = NULL;
+    if (url == NULL || !storeurl_is_sqlite(url)) {
+        return url;
+    }
+    path = url + strlen(SQLITE); /* without one: this host's own file */
+    if (path[0] == '\0' || path[0] == '?' || path[0] == '/') {
+        return url;
+    }
+    hanging = url;
+    whole[0] = '\0';
+    text_add(&t, SQLITE);
+    text_add(&t, storeurl_absolute(path, true));
+    return t.cut ? url : whole;
+}
+
+const char *storeurl_relative(void)
+{
+    return hanging;
+}
+
+struct snib_error *storeurl_blame(struct snib_error *error)
+{
+    if (error->code == SNIB_ERR_USAGE) {
+        error->code = SNIB_ERR_CONFIG;
+    }
+    return error;
+}
+
+int storeurl_choose(const struct cli_args *args, const char **ret)
+{
+    int code;
+
+    *ret = NULL;
+    if ((code = choose(args, ret)) != CLI_OK ||
+        (code = storeurl_secret_is_gone(*ret)) != CLI_OK ||
+        (code = storeurl_shared_by_nobody(*ret)) != CLI_OK) {
+        return code;
+    }
+    *ret = storeurl_anchor(*ret);
+    return CLI_OK;
+}

@@ -1,0 +1,601 @@
+/* supervisor.c — senses and hands of the supervisor; its mind is supervisor_step.c.
+ *
+ *                  (shell, cron, systemd)
+ *                          |
+ *                    snib = supervisor         one thread, no network, no store
+ *                   /   SEQPACKET  \
+ *              holder               COMMAND   own group, PDEATHSIG=KILL
+ *           store, renewals      (and all it starts)
+ *
+ * One loop over three descriptors: the holder's socket, a signalfd with every
+ * signal we act on, a timerfd on CLOCK_BOOTTIME (it runs through suspend). At
+ * each turn the newest confirmed deadline is looked at first, then the clock,
+ * then everything else: a supervisor that was stopped for an hour must neither
+ * stop a healthy command for an old deadline nor let one run past a real one.
+ *
+ * "Gone" is: the group answers ESRCH, and we have no child but the holder.
+ *
+ * After start no memory is allocated here: no FILE is used.
+ */
+#define _GNU_SOURCE
+#include "cli/supervisor/supervisor.h"
+#include "cli/holder/holder.h"
+#include "cli/supervisor/proc.h"
+#include "cli/supervisor/supervisor_i.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void step(struct body *b, const struct supervisor_event *ev);
+
+static void supervisor_command_failed(struct body *b, int code,
+                                      enum supervisor_why why)
+{
+    struct supervisor_event ev = {
+        .kind = SUPERVISOR_EV_ENDED, .code = code, .why = why};
+
+    b->group_gone = b->command_ended = true;
+    step(b, &ev);
+}
+
+static void supervisor_cannot_start(struct body *b)
+{
+    say("%s: cannot start the command: %s", shown(b->plan->names[0]),
+        strerror(errno));
+    supervisor_command_failed(b, CLI_INTERNAL, SUPERVISOR_CAUSE_INTERNAL);
+}
+
+static void supervisor_open_gate(struct body *b)
+{
+    int error;
+
+    if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1, MSG_NOSIGNAL)) == 1 ||
+        errno == EPIPE) {
+        return; /* EPIPE: it was killed at the gate; its end is told as any */
+    }
+    error = errno;
+    kill(b->command, SIGKILL); /* it would wait for that word for ever */
+    waitpid(b->command, NULL, 0);
+    errno = error;
+    supervisor_cannot_start(b);
+}
+
+static void supervisor_start_command(struct body *b)
+{
+    int32_t none = 0;
+    int lease[2], gate[2];
+    pid_t self = getpid(), pid;
+
+    if (pipe2(lease, O_CLOEXEC) != 0) {
+        supervisor_cannot_start(b);
+        return;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) != 0) {
+        supervisor_cannot_start(b);
+        close(lease[0]);
+        close(lease[1]);
+        return;
+    }
+    pid = fork();
+    if (pid == 0) {
+        supervisor_become_command(b, self, gate[1], lease[0]);
+    }
+    close(gate[1]);
+    close(lease[0]);
+    b->gate = gate[0];
+    b->lease = lease[1];
+    if (pid < 0) {
+        supervisor_cannot_start(b);
+        return;
+    }
+    setpgid(pid, pid);
+    b->command = pid;
+    /* The holder closes the gate when its time to kill is over and there is no
+     * group yet, as we were stopped just here; why, it has told us. */
+    if (!atomic_compare_exchange_strong(&b->page->group, &none, (int32_t)pid)) {
+        kill(pid, SIGKILL);
+        return;
+    }
+    if (b->terminal >= 0 && isatty(1)) {
+        supervisor_hand_over(b);
+    }
+    supervisor_open_gate(b);
+}
+
+/* 126 and 127 by us, or the command's own? The gate knows. */
+static void supervisor_ended_event(struct body *b, int status,
+                                   struct supervisor_event *ev)
+{
+    int error;
+
+    *ev = (struct supervisor_event){.kind = SUPERVISOR_EV_ENDED,
+                                    .why = SUPERVISOR_CAUSE_EXITED};
+    if (WIFSIGNALED(status)) {
+        ev->code = CLI_SIGNAL + WTERMSIG(status);
+        ev->why = SUPERVISOR_CAUSE_SIGNALLED;
+        return;
+    }
+    ev->code = WEXITSTATUS(status);
+    if ((ev->code == CLI_NOT_FOUND || ev->code == CLI_NOT_EXECUTABLE ||
+         ev->code == CLI_INTERNAL) &&
+        TEMP_FAILURE_RETRY(recv(b->gate, &error, sizeof error, MSG_DONTWAIT)) ==
+            (ssize_t)sizeof error) {
+        ev->why = ev->code == CLI_NOT_FOUND  ? SUPERVISOR_CAUSE_NOT_FOUND
+                  : ev->code == CLI_INTERNAL ? SUPERVISOR_CAUSE_INTERNAL
+                                             : SUPERVISOR_CAUSE_NOT_EXECUTABLE;
+        say("%s: %s", shown(b->plan->command[0]), strerror(error));
+    }
+}
+
+static void supervisor_reap(struct body *b)
+{
+    struct supervisor_event ev = {.kind = SUPERVISOR_EV_EMPTY};
+    bool ended_now = false, news = false;
+    int status;
+    pid_t pid;
+
+    while ((pid = (pid_t)TEMP_FAILURE_RETRY(
+                waitpid(-1, &status, WNOHANG | WUNTRACED))) > 0) {
+        if (pid == b->holder) {
+            b->holder_gone = !WIFSTOPPED(status);
+            continue; /* its socket tells */
+        }
+        if (WIFSTOPPED(status)) {
+            if (pid == b->command) {
+                supervisor_command_stopped(b, WSTOPSIG(status));
+            }
+            continue;
+        }
+        news = true;
+        if (pid == b->command) {
+            b->command_ended = ended_now = true;
+            supervisor_take_back(b);
+            supervisor_ended_event(b, status, &ev);
+        }
+    }
+    if (!news || !b->command_ended) {
+        return;
+    }
+    ev.others = supervisor_others_left(b);
+    if (!ended_now) {
+        ev.kind = ev.others ? SUPERVISOR_EV_ADOPTED : SUPERVISOR_EV_EMPTY;
+    }
+    step(b, &ev);
+}
+
+/* A holder that is gone may have said why: that is still to be read, and its
+ * end comes behind it. */
+static void supervisor_tell(struct body *b, enum plan_message_kind kind)
+{
+    struct plan_message m = {.kind = kind};
+    struct supervisor_event eof = {.kind = SUPERVISOR_EV_HOLDER_EOF};
+
+    if (b->socket >= 0 &&
+        (TEMP_FAILURE_RETRY(
+             send(b->socket, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL)) >= 0 ||
+         errno == EPIPE || errno == ECONNRESET)) {
+        return;
+    }
+    step(b, &eof); /* nobody will answer */
+}
+
+/* The first TERM is for all; later ones for those adopted since, lest a
+ * command's own handler runs again and again. */
+static void supervisor_act_term(struct body *b)
+{
+    if (!b->term_sent) {
+        supervisor_signal_group(b, SIGTERM);
+        supervisor_signal_group(b, SIGCONT);
+    }
+    b->term_sent = true;
+    supervisor_signal_adopted(b, SIGTERM);
+    supervisor_signal_adopted(b, SIGCONT);
+}
+
+static void supervisor_act(struct body *b, struct supervisor_actions a)
+{
+    if (a.todo & SUPERVISOR_DO_REFUSE) {
+        atomic_store(&b->page->offer, PLAN_WITHDRAWN);
+        supervisor_tell(b, PLAN_HERE);
+    }
+    if (a.todo & SUPERVISOR_DO_KILL) {
+        supervisor_signal_group(b, SIGKILL);
+        supervisor_signal_adopted(b, SIGKILL);
+    }
+    if (a.todo & SUPERVISOR_DO_TERM) {
+        supervisor_act_term(b);
+    }
+    if (a.todo & SUPERVISOR_DO_SIGNAL) {
+        supervisor_signal_group(b, a.signal);
+    }
+    if ((a.todo & SUPERVISOR_DO_EOF) && b->lease >= 0) {
+        close(b->lease);
+        b->lease = -1;
+    }
+    supervisor_speak(b, a.todo);
+    if ((a.todo & SUPERVISOR_DO_START) && b->plan->command != NULL) {
+        supervisor_start_command(b);
+    }
+    if (a.todo & SUPERVISOR_DO_LEAVE) {
+        supervisor_tell(b, PLAN_LEAVE);
+    }
+    if (a.todo & SUPERVISOR_DO_RELEASE) {
+        supervisor_tell(b, PLAN_RELEASE);
+    }
+}
+
+static void supervisor_look_at_page(struct body *b, int64_t now)
+{
+    struct supervisor_event ev = {.kind = SUPERVISOR_EV_DEADLINE,
+                                  .at = atomic_load(&b->page->deadline_ns)};
+
+    if (ev.at > b->supervisor.deadline) {
+        supervisor_act(b, supervisor_step(&b->supervisor, &ev, now));
+    }
+}
+
+/* The page behind the clock: between the two we may be stopped for long, and a
+ * deadline that is older than the clock's word would be over. */
+static void step(struct body *b, const struct supervisor_event *ev)
+{
+    int64_t now = proc_now();
+
+    supervisor_look_at_page(b, now);
+    supervisor_act(b, supervisor_step(&b->supervisor, ev, now));
+}
+
+/* False: it was withdrawn while we were stopped. */
+static bool supervisor_take_offer(struct body *b)
+{
+    int32_t offered = PLAN_OFFERED;
+
+    return atomic_compare_exchange_strong(&b->page->offer, &offered,
+                                          PLAN_TAKEN);
+}
+
+/* Of one that was withdrawn while we were stopped; the one that we took is
+ * another. Before we have taken any, neither is of interest. */
+static bool supervisor_is_of_earlier_grant(const struct body *b,
+                                           const struct plan_message *m)
+{
+    return (m->kind == PLAN_RISK || m->kind == PLAN_LOST) &&
+           b->supervisor.state != SUPERVISOR_WAITING &&
+           m->grant != b->page->grants;
+}
+
+static void supervisor_hear_signal(struct body *b, int sig);
+
+static void supervisor_hear_message(struct body *b,
+                                    const struct plan_message *m)
+{
+    struct supervisor_event ev = {.why = (enum supervisor_why)m->why,
+                                  .code = m->code};
+
+    if (supervisor_is_of_earlier_grant(b, m)) {
+        return;
+    }
+    switch ((enum plan_message_kind)m->kind) {
+    case PLAN_GRANT:
+        if (b->supervisor.state == SUPERVISOR_WAITING &&
+            !supervisor_take_offer(b)) {
+            supervisor_tell(b, PLAN_HERE);
+            return;
+        }
+        if (b->supervisor.state == SUPERVISOR_WAITING) {
+            supervisor_fit(&b->supervisor.rules, &b->plan->rules,
+                           b->page->outer_ttl_ns);
+        }
+        ev.kind = SUPERVISOR_EV_GRANT;
+        ev.at = atomic_load(&b->page->deadline_ns);
+        break;
+    case PLAN_RISK:
+        memcpy(b->risk_text, m->text, sizeof b->risk_text);
+        ev.kind = SUPERVISOR_EV_RISK;
+        break;
+    case PLAN_LOST:
+        memcpy(b->lost_text, m->text, sizeof b->lost_text);
+        ev.kind = SUPERVISOR_EV_LOST;
+        break;
+    case PLAN_FAILED:
+        b->holder_done = !m->lingers;
+        ev.kind = SUPERVISOR_EV_FAILED;
+        break;
+    case PLAN_RELEASED:
+        b->holder_done = !m->lingers;
+        if (b->lost_text[0] == '\0') {
+            memcpy(b->lost_text, m->text, sizeof b->lost_text);
+        }
+        ev.kind = SUPERVISOR_EV_RELEASED;
+        ev.lost = m->code != 0;
+        break;
+    case PLAN_SIGNAL:
+        /* Who sends one to all of a unit has sent it to us as well. */
+        if (b->asked_to_end == 0) {
+            supervisor_hear_signal(b, m->code);
+        }
+        return;
+    case PLAN_LEAVE:
+    case PLAN_RELEASE:
+    case PLAN_STOPPED:
+    case PLAN_HERE:
+    case PLAN_DETACH:
+        return;
+    }
+    step(b, &ev);
+}
+
+static void supervisor_hear_holder(struct body *b)
+{
+    struct supervisor_event eof = {.kind = SUPERVISOR_EV_HOLDER_EOF};
+    struct plan_message m;
+
+    while (b->socket >= 0 && b->supervisor.state != SUPERVISOR_DONE) {
+        switch (plan_hear(b->socket, &m)) {
+        case PLAN_HEARD:
+            supervisor_hear_message(b, &m);
+            break;
+        case PLAN_SILENT:
+            return;
+        case PLAN_ENDED:
+            close(b->socket);
+            b->socket = -1;
+            b->holder_done = true;
+            step(b, &eof);
+            break;
+        }
+    }
+}
+
+static void supervisor_hear_signal(struct body *b, int sig)
+{
+    struct supervisor_event ev = {.kind = SUPERVISOR_EV_SIGNAL, .code = sig};
+
+    if (sig == SIGCHLD) {
+        supervisor_reap(b);
+        return;
+    }
+    if (sig == SIGTSTP) {
+        if (b->command > 0 && !b->command_ended) {
+            supervisor_signal_group(b, SIGTSTP); /* its stop will stop us */
+        } else if (b->supervisor.state == SUPERVISOR_WAITING) {
+            supervisor_tell(b, PLAN_STOPPED); /* our turn may come meanwhile */
+            supervisor_stop_self(b);
+            supervisor_tell(b, PLAN_HERE);
+        }
+        return;
+    }
+    if (sig == SIGCONT) {
+        supervisor_continued(b);
+    }
+    if (sig == SIGINT || sig == SIGQUIT || sig == SIGTERM) {
+        b->asked_to_end = sig;
+    }
+    step(b, &ev);
+}
+
+/* Where we only wait for the holder's last word, it may have come while we were
+ * stopped: patience with it is over when it has not. */
+static void supervisor_look_at_clock(struct body *b)
+{
+    struct supervisor_event ev = {.kind = SUPERVISOR_EV_TIMER};
+
+    if (proc_now() < b->supervisor.timer) {
+        return;
+    }
+    if (b->supervisor.state == SUPERVISOR_LEAVING ||
+        b->supervisor.state == SUPERVISOR_GONE) {
+        supervisor_hear_holder(b);
+    }
+    step(b, &ev);
+}
+
+static void supervisor_hear_signals(struct body *b)
+{
+    struct signalfd_siginfo info[8];
+    ssize_t size = read(b->signals, info, sizeof info);
+
+    for (ssize_t i = 0; i < size / (ssize_t)sizeof info[0]; i++) {
+        supervisor_hear_signal(b, (int)info[i].ssi_signo);
+    }
+}
+
+static void supervisor_arm(struct body *b)
+{
+    struct itimerspec when = {0};
+
+    if (b->supervisor.timer == b->armed) {
+        return;
+    }
+    b->armed = b->supervisor.timer;
+    if (b->armed != SUPERVISOR_NEVER) {
+        int64_t at = b->armed > 0 ? b->armed : 1;
+
+        when.it_value.tv_sec = (time_t)(at / SUPERVISOR_S);
+        when.it_value.tv_nsec = (long)(at % SUPERVISOR_S);
+    }
+    timerfd_settime(b->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static bool supervisor_loop_over(const struct body *b)
+{
+    return b->supervisor.state == SUPERVISOR_DONE ||
+           (b->plan->command == NULL &&
+            b->supervisor.state == SUPERVISOR_RUNNING);
+}
+
+/* Without memory poll fails. Nothing of ours may end for that: look at
+ * everything, it does not block, and try again. */
+static void supervisor_poll_all(struct pollfd *fds, nfds_t count)
+{
+    const struct timespec pause = {.tv_nsec = 10 * SUPERVISOR_MS};
+
+    if (poll(fds, count, -1) >= 0) {
+        return;
+    }
+    if (errno != EINTR) {
+        nanosleep(&pause, NULL);
+    }
+    for (nfds_t i = 0; i < count; i++) {
+        fds[i].revents = POLLIN;
+    }
+}
+
+static void supervisor_drain(int timer)
+{
+    uint64_t ticks;
+
+    if (read(timer, &ticks, sizeof ticks) < 0) {
+        return; /* not due */
+    }
+}
+
+static void supervisor_loop(struct body *b)
+{
+    while (!supervisor_loop_over(b)) {
+        struct pollfd fds[3] = {{.fd = b->socket, .events = POLLIN},
+                                {.fd = b->signals, .events = POLLIN},
+                                {.fd = b->timer, .events = POLLIN}};
+
+        supervisor_arm(b);
+        supervisor_poll_all(fds, 3);
+        if (fds[2].revents != 0) {
+            supervisor_drain(b->timer);
+        }
+        supervisor_look_at_page(b, proc_now());
+        supervisor_look_at_clock(b);
+        if (fds[0].revents != 0) {
+            supervisor_hear_holder(b);
+        }
+        if (fds[1].revents != 0) {
+            supervisor_hear_signals(b);
+        }
+    }
+}
+
+static bool supervisor_open_signals(struct body *b)
+{
+    static const int ours[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1,
+                               SIGUSR2, SIGWINCH, SIGCONT, SIGCHLD, SIGTSTP};
+    struct sigaction def = {.sa_handler = SIG_DFL};
+    sigset_t all, set;
+
+    sigfillset(&all);
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+        sigaddset(&set, ours[i]);
+    }
+    /* An inherited "ignore" would make the kernel reap the command for us. */
+    sigaction(SIGCHLD, &def, &b->old_chld);
+    sigprocmask(SIG_SETMASK, &all, &b->old_mask);
+    b->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return b->signals >= 0;
+}
+
+bool supervisor_fork_holder(struct body *b)
+{
+    int pair[2];
+
+    b->page = mmap(NULL, sizeof *b->page, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (b->page == MAP_FAILED ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return false;
+    }
+    b->holder_done = false;
+    b->holder = fork();
+    if (b->holder == 0) {
+        holder_main(b->plan, b->page, pair[1]);
+    }
+    close(pair[1]);
+    b->socket = pair[0];
+    return b->holder > 0;
+}
+
+bool supervisor_open(struct body *b, const struct plan *plan)
+{
+    *b = (struct body){.plan = plan,
+                       .signals = -1,
+                       .timer = -1,
+                       .socket = -1,
+                       .gate = -1,
+                       .lease = -1,
+                       .terminal = -1,
+                       .status = -1,
+                       .armed = SUPERVISOR_NEVER};
+    supervisor_init(&b->supervisor, &plan->rules, plan->started_ns);
+    b->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (b->timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
+        !supervisor_open_signals(b) || !supervisor_fork_holder(b)) {
+        say("cannot start: %s", strerror(errno));
+        return false;
+    }
+    /* The holder is at work; the rest is done beside it. */
+    supervisor_keep_status_fd(b, (int)plan->args->status_fd);
+    if (plan->command != NULL) {
+        supervisor_find_terminal(b);
+    }
+    return true;
+}
+
+/* A holder that has said its last word is about to end. If we went first,
+ * whoever adopts it would have to reap it, and many an init of a container does
+ * not; inside another snib run it would look like a process that we left
+ * behind. One that still tries to give back has not said it, and goes on
+ * alone; so does one whose cancel the store has not answered. */
+static void supervisor_reap_holder(struct body *b)
+{
+    enum { PATIENCE_MS = 2000 };
+    struct pollfd p = {.fd = -1, .events = POLLIN};
+
+    if (b->holder <= 0 || b->holder_gone || !b->holder_done) {
+        return;
+    }
+    p.fd = (int)syscall(SYS_pidfd_open, b->holder, 0);
+    if (p.fd >= 0) {
+        poll(&p, 1, PATIENCE_MS);
+        close(p.fd);
+    }
+    b->holder_gone = waitpid(b->holder, NULL, WNOHANG) == b->holder;
+}
+
+int supervisor_live(struct body *b)
+{
+    int code;
+
+    supervisor_loop(b);
+    if (b->plan->command == NULL && b->supervisor.state == SUPERVISOR_RUNNING) {
+        return CLI_OK;
+    }
+    supervisor_take_back(b);
+    supervisor_reap_holder(b);
+    code = supervisor_exit_status(b);
+    supervisor_report(b, code);
+    return code;
+}
+
+int supervisor_run(const struct plan *plan, struct plan_page **ret_page,
+                   int *ret_socket)
+{
+    static struct body body;
+    int code;
+
+    if (!supervisor_open(&body, plan)) {
+        return CLI_INTERNAL;
+    }
+    code = supervisor_live(&body);
+    if (plan->command == NULL && body.supervisor.state == SUPERVISOR_RUNNING) {
+        *ret_page = body.page;
+        *ret_socket = body.socket;
+    }
+    return code;
+}

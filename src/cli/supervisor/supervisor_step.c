@@ -1,0 +1,683 @@
+/* supervisor_step.c — the supervisor's table.
+ *
+ * One promise is kept here: the command is dead before anyone else can hold
+ * the lock. The holder moves the deadline forward, and only after a renewal
+ * that the store confirmed, counted from before it was sent. Between that
+ * deadline and now stand two instants:
+ *
+ *     TERM at  deadline - margin - grace
+ *     KILL at  deadline - margin
+ *
+ * A renewal that has not come by the first one comes too late: STOPPING has
+ * no way back, because a command that was told to stop is stopping.
+ *
+ * | state    | ENDED             | TIMER            | holder EOF  | INT …   |
+ * |----------|-------------------|------------------|-------------|---------|
+ * | WAITING  | -                 | limit: leave, 75 | exit 70     | leave   |
+ * | LEAVING  | -                 | exit             | exit        | exit    |
+ * | RUNNING  | others: TERM, go  | TERM, go to      | KILL, go to | forward |
+ * |          | to ENDING; or out | STOPPING         | STOPPING    |         |
+ * | STOPPING | TERM the adopted  | KILL, again      | KILL        | forward |
+ * | ENDING   | -                 | KILL, again      | KILL        | forward |
+ * | HOLDING  | -                 | release -> GONE  | exit, warn  | release |
+ * | GONE     | -                 | exit, warn       | exit, warn  | -       |
+ *
+ * DEADLINE moves TERM in RUNNING; KILL, once armed, stays where it is. A lease
+ * that ends in STOPPING or ENDING is told then. With --on-lost signal or ignore
+ * the holder's EOF in RUNNING is a loss like any other.
+ * "out" is: wait for --hold-min, tell the holder to release, exit when it has.
+ *
+ * A grant that comes too late to begin anything (the host was suspended) is
+ * refused: the holder gives it back and asks again; WAITING goes on.
+ *
+ * Two states are more than the plan had. LEAVING waits for the holder's word
+ * that the place in the queue is given up, so that who sees snib exit knows
+ * that the queue is short by one. HOLDING serves --hold-min.
+ *
+ * What the exit status says: a loss wins over everything the command said
+ * (its 0 may be a lie about shared data), except with --on-lost ignore, where
+ * the user took that on himself: the command's status stays, and the cause is
+ * that of the loss.
+ *
+ * Forbidden: system calls, allocation, and any path from STOPPING back.
+ */
+#include "cli/supervisor/supervisor_step.h"
+
+#include <signal.h>
+
+enum {
+    EXIT_INTERNAL = 70,
+    EXIT_NOT_ACQUIRED = 75,
+    EXIT_LOST = 76,
+    EXIT_SIGNAL = 128
+};
+
+const char *supervisor_why_text(enum supervisor_why why)
+{
+    static const char *const texts[] = {
+#define SUPERVISOR_CAUSE_TEXT_(name, text) text,
+        SUPERVISOR_WHYS(SUPERVISOR_CAUSE_TEXT_)
+#undef SUPERVISOR_CAUSE_TEXT_
+    };
+
+    return texts[why];
+}
+
+static int64_t supervisor_step_smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t supervisor_step_after(int64_t instant, int64_t duration)
+{
+    if (duration >= SUPERVISOR_NEVER - instant) {
+        return SUPERVISOR_NEVER;
+    }
+    return instant + duration;
+}
+
+int64_t supervisor_margin(int64_t ttl)
+{
+    return supervisor_step_smaller(100 * SUPERVISOR_MS + ttl / 100, ttl / 10);
+}
+
+int64_t supervisor_default_grace(int64_t ttl)
+{
+    return supervisor_step_smaller(5 * SUPERVISOR_S, ttl / 3);
+}
+
+void supervisor_fit(struct supervisor_rules *ret,
+                    const struct supervisor_rules *asked, int64_t ttl)
+{
+    *ret = *asked;
+    if (ttl > 0) {
+        ret->ttl = supervisor_step_smaller(ret->ttl, ttl);
+        ret->grace = supervisor_step_smaller(ret->grace, ttl / 3);
+        ret->margin = supervisor_margin(ret->ttl);
+    }
+}
+
+void supervisor_init(struct supervisor *l, const struct supervisor_rules *rules,
+                     int64_t now)
+{
+    *l = (struct supervisor){.rules = *rules, .started = now};
+    l->timer = supervisor_step_after(now, rules->wait);
+    l->exit = EXIT_INTERNAL;
+    l->why = SUPERVISOR_CAUSE_HOLDER;
+}
+
+/* The instant from which the command must be stopped by us. */
+static int64_t supervisor_step_lease_stop(const struct supervisor *l)
+{
+    switch (l->rules.on_lost) {
+    case SUPERVISOR_LOST_KILL:
+    case SUPERVISOR_LOST_SIGNAL:
+        return l->deadline - l->rules.margin - l->rules.grace;
+    case SUPERVISOR_LOST_IGNORE:
+        break; /* nothing to be in time for: tell the loss when it is one */
+    }
+    return l->deadline;
+}
+
+static int64_t supervisor_step_max_run_stop(const struct supervisor *l)
+{
+    if (l->rules.max_run == 0 || l->max_run_over) {
+        return SUPERVISOR_NEVER;
+    }
+    return supervisor_step_after(l->granted, l->rules.max_run);
+}
+
+static void supervisor_step_arm_running(struct supervisor *l)
+{
+    l->timer = supervisor_step_smaller(l->lost ? SUPERVISOR_NEVER
+                                               : supervisor_step_lease_stop(l),
+                                       supervisor_step_max_run_stop(l));
+}
+
+/* While we stop the command for --max-run, or what it has left behind, the lease
+ * may end: that is to be told at once. */
+static void supervisor_step_arm_stopping(struct supervisor *l)
+{
+    l->timer = supervisor_step_smaller(l->kill_at, l->lost ? SUPERVISOR_NEVER
+                                                           : l->deadline);
+}
+
+/* KILL is due after the grace, but never later than the margin before the
+ * deadline. A command that may outlive the loss has no such bound. */
+static void supervisor_step_arm_kill(struct supervisor *l, int64_t now)
+{
+    l->kill_at = supervisor_step_after(now, l->rules.grace);
+    if (l->rules.on_lost == SUPERVISOR_LOST_KILL) {
+        l->kill_at =
+            supervisor_step_smaller(l->kill_at, l->deadline - l->rules.margin);
+    }
+    supervisor_step_arm_stopping(l);
+}
+
+static void supervisor_step_act_kill(struct supervisor *l,
+                                     struct supervisor_actions *a, int64_t now)
+{
+    l->killed = true;
+    l->kill_at = now + SUPERVISOR_KILL_AGAIN;
+    supervisor_step_arm_stopping(l);
+    a->todo |= SUPERVISOR_DO_KILL;
+}
+
+/* TERM first, unless its time is over. */
+static void supervisor_step_act_stop(struct supervisor *l,
+                                     struct supervisor_actions *a, int64_t now)
+{
+    supervisor_step_arm_kill(l, now);
+    if (now >= l->kill_at) {
+        supervisor_step_act_kill(l, a, now);
+        return;
+    }
+    a->todo |= SUPERVISOR_DO_TERM;
+}
+
+static void supervisor_step_act_exit(struct supervisor *l,
+                                     struct supervisor_actions *a)
+{
+    l->state = SUPERVISOR_DONE;
+    l->timer = SUPERVISOR_NEVER;
+    a->todo |= SUPERVISOR_DO_EXIT;
+}
+
+static void supervisor_step_set_outcome(struct supervisor *l, int code,
+                                        bool by_command,
+                                        enum supervisor_why why)
+{
+    l->exit = code;
+    l->by_command = by_command;
+    l->why = why;
+}
+
+static void supervisor_step_note_lost(struct supervisor *l,
+                                      struct supervisor_actions *a,
+                                      enum supervisor_why why)
+{
+    l->lost = true;
+    l->lost_why = why;
+    if (l->rules.on_lost != SUPERVISOR_LOST_IGNORE) {
+        supervisor_step_set_outcome(l, EXIT_LOST, false, why);
+    }
+    a->todo |= SUPERVISOR_DO_EOF | SUPERVISOR_SAY_LOST;
+    l->risk_why = why;
+}
+
+static void supervisor_step_lose(struct supervisor *l,
+                                 struct supervisor_actions *a,
+                                 enum supervisor_why why, int64_t now)
+{
+    supervisor_step_note_lost(l, a, why);
+    switch (l->rules.on_lost) {
+    case SUPERVISOR_LOST_KILL:
+        l->state = SUPERVISOR_STOPPING;
+        supervisor_step_act_stop(l, a, now);
+        break;
+    case SUPERVISOR_LOST_SIGNAL:
+        a->todo |= SUPERVISOR_DO_SIGNAL;
+        a->signal = l->rules.lost_signal;
+        supervisor_step_arm_running(l);
+        break;
+    case SUPERVISOR_LOST_IGNORE:
+        supervisor_step_arm_running(l);
+        break;
+    }
+}
+
+static void supervisor_step_tell_release(struct supervisor *l,
+                                         struct supervisor_actions *a,
+                                         int64_t now)
+{
+    l->state = SUPERVISOR_GONE;
+    l->timer = supervisor_step_after(now, l->rules.request);
+    a->todo |= SUPERVISOR_DO_RELEASE | SUPERVISOR_DO_EOF;
+}
+
+/* All are gone. */
+static void supervisor_step_out(struct supervisor *l,
+                                struct supervisor_actions *a, int64_t now)
+{
+    int64_t until = supervisor_step_after(l->granted, l->rules.hold_min);
+
+    if (!l->lost && l->ran && !l->asked && now < until) {
+        l->state = SUPERVISOR_HOLDING;
+        l->timer = until;
+        return;
+    }
+    supervisor_step_tell_release(l, a, now);
+}
+
+static bool supervisor_step_terminates(int sig)
+{
+    return sig == SIGHUP || sig == SIGINT || sig == SIGQUIT || sig == SIGTERM;
+}
+
+/* HUP may mean "read your configuration" to a command that lives on. */
+static void supervisor_step_forward(struct supervisor *l,
+                                    struct supervisor_actions *a, int sig)
+{
+    l->asked = l->asked || (supervisor_step_terminates(sig) && sig != SIGHUP);
+    a->todo |= SUPERVISOR_DO_SIGNAL;
+    a->signal = sig;
+}
+
+static void supervisor_step_leave(struct supervisor *l,
+                                  struct supervisor_actions *a,
+                                  int64_t patience, int64_t now)
+{
+    l->state = SUPERVISOR_LEAVING;
+    l->timer = supervisor_step_after(now, patience);
+    a->todo |= SUPERVISOR_DO_LEAVE;
+}
+
+static void supervisor_step_granted(struct supervisor *l,
+                                    struct supervisor_actions *a,
+                                    int64_t deadline, int64_t now)
+{
+    l->deadline = deadline;
+    if (now >= supervisor_step_lease_stop(l)) {
+        l->deadline = 0;
+        a->todo |= SUPERVISOR_DO_REFUSE;
+        return;
+    }
+    l->granted = now;
+    l->state = SUPERVISOR_RUNNING;
+    l->ran = true;
+    a->todo |= SUPERVISOR_DO_START;
+    supervisor_step_arm_running(l);
+}
+
+static void supervisor_step_waiting(struct supervisor *l,
+                                    const struct supervisor_event *ev,
+                                    struct supervisor_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case SUPERVISOR_EV_GRANT:
+        supervisor_step_granted(l, a, ev->at, now);
+        break;
+    case SUPERVISOR_EV_FAILED:
+        supervisor_step_set_outcome(l, ev->code, false, ev->why);
+        supervisor_step_act_exit(l, a);
+        break;
+    case SUPERVISOR_EV_RELEASED:
+    case SUPERVISOR_EV_HOLDER_EOF:
+        supervisor_step_set_outcome(l, EXIT_INTERNAL, false,
+                                    SUPERVISOR_CAUSE_HOLDER);
+        a->todo |= SUPERVISOR_SAY_HOLDER;
+        supervisor_step_act_exit(l, a);
+        break;
+    case SUPERVISOR_EV_TIMER:
+        if (now >= l->timer) {
+            supervisor_step_set_outcome(l, EXIT_NOT_ACQUIRED, false,
+                                        SUPERVISOR_CAUSE_TIMEOUT);
+            supervisor_step_leave(l, a, l->rules.slack, now);
+        }
+        break;
+    case SUPERVISOR_EV_SIGNAL:
+        if (supervisor_step_terminates(ev->code)) {
+            supervisor_step_set_outcome(l, EXIT_SIGNAL + ev->code, false,
+                                        SUPERVISOR_CAUSE_INTERRUPTED);
+            supervisor_step_leave(l, a, l->rules.request, now);
+        }
+        break;
+    case SUPERVISOR_EV_DEADLINE:
+    case SUPERVISOR_EV_RISK:
+    case SUPERVISOR_EV_LOST:
+    case SUPERVISOR_EV_ENDED:
+    case SUPERVISOR_EV_ADOPTED:
+    case SUPERVISOR_EV_EMPTY:
+        break;
+    }
+}
+
+/* The holder has not said why the limit was reached: we do. */
+static void supervisor_step_left(struct supervisor *l,
+                                 struct supervisor_actions *a)
+{
+    if (l->why == SUPERVISOR_CAUSE_TIMEOUT) {
+        a->todo |= SUPERVISOR_SAY_LIMIT;
+    }
+    supervisor_step_act_exit(l, a);
+}
+
+static void supervisor_step_leaving(struct supervisor *l,
+                                    const struct supervisor_event *ev,
+                                    struct supervisor_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case SUPERVISOR_EV_FAILED: /* late, but it knows better why */
+        if (l->why == SUPERVISOR_CAUSE_TIMEOUT) {
+            supervisor_step_set_outcome(l, ev->code, false, ev->why);
+        }
+        supervisor_step_act_exit(l, a);
+        break;
+    case SUPERVISOR_EV_RELEASED:
+    case SUPERVISOR_EV_HOLDER_EOF:
+        supervisor_step_left(l, a);
+        break;
+    case SUPERVISOR_EV_TIMER:
+        if (now >= l->timer) {
+            supervisor_step_left(l, a);
+        }
+        break;
+    case SUPERVISOR_EV_SIGNAL: /* asked twice: the holder tidies up alone */
+        if (supervisor_step_terminates(ev->code)) {
+            supervisor_step_act_exit(l, a);
+        }
+        break;
+    case SUPERVISOR_EV_GRANT: /* the grant was faster; the holder releases it */
+    case SUPERVISOR_EV_DEADLINE:
+    case SUPERVISOR_EV_RISK:
+    case SUPERVISOR_EV_LOST:
+    case SUPERVISOR_EV_ENDED:
+    case SUPERVISOR_EV_ADOPTED:
+    case SUPERVISOR_EV_EMPTY:
+        break;
+    }
+}
+
+static void supervisor_step_running_timer(struct supervisor *l,
+                                          struct supervisor_actions *a,
+                                          int64_t now)
+{
+    if (!l->lost && now >= supervisor_step_lease_stop(l)) {
+        supervisor_step_lose(
+            l, a, l->risk ? l->risk_why : SUPERVISOR_CAUSE_EXPIRED, now);
+        return;
+    }
+    if (now >= supervisor_step_max_run_stop(l)) {
+        l->max_run_over = true;
+        l->state = SUPERVISOR_STOPPING;
+        a->todo |= SUPERVISOR_SAY_MAX_RUN;
+        supervisor_step_act_stop(l, a, now);
+    }
+}
+
+static void supervisor_step_running_ended(struct supervisor *l,
+                                          const struct supervisor_event *ev,
+                                          struct supervisor_actions *a,
+                                          int64_t now)
+{
+    bool in_time = l->lost || now < l->deadline;
+
+    l->ended = true;
+    if (!in_time) { /* the clock is right even when nobody told us */
+        supervisor_step_note_lost(l, a, SUPERVISOR_CAUSE_EXPIRED);
+    }
+    if (!l->lost || l->rules.on_lost == SUPERVISOR_LOST_IGNORE) {
+        supervisor_step_set_outcome(l, ev->code,
+                                    ev->why == SUPERVISOR_CAUSE_EXITED ||
+                                        ev->why == SUPERVISOR_CAUSE_SIGNALLED,
+                                    l->lost ? l->lost_why : ev->why);
+    }
+    if (ev->why == SUPERVISOR_CAUSE_NOT_FOUND ||
+        ev->why == SUPERVISOR_CAUSE_NOT_EXECUTABLE ||
+        ev->why == SUPERVISOR_CAUSE_INTERNAL) {
+        l->ran = false;
+    }
+    if (!ev->others) {
+        supervisor_step_out(l, a, now);
+        return;
+    }
+    l->state = SUPERVISOR_ENDING;
+    a->todo |= SUPERVISOR_SAY_LEFT;
+    supervisor_step_act_stop(l, a, now);
+}
+
+static void supervisor_step_running(struct supervisor *l,
+                                    const struct supervisor_event *ev,
+                                    struct supervisor_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case SUPERVISOR_EV_DEADLINE:
+        if (!l->lost && ev->at > l->deadline) {
+            l->deadline = ev->at;
+            l->risk = false;
+            supervisor_step_arm_running(l);
+        }
+        break;
+    case SUPERVISOR_EV_RISK:
+        if (!l->risk && !l->lost) {
+            l->risk = true;
+            l->risk_why = ev->why;
+            a->todo |= SUPERVISOR_SAY_RISK;
+        }
+        break;
+    case SUPERVISOR_EV_LOST:
+        if (!l->lost) {
+            supervisor_step_lose(l, a, ev->why, now);
+        }
+        break;
+    case SUPERVISOR_EV_HOLDER_EOF:
+        if (l->rules.on_lost != SUPERVISOR_LOST_KILL) {
+            if (!l->lost) {
+                supervisor_step_lose(l, a, SUPERVISOR_CAUSE_HOLDER, now);
+            }
+            break;
+        }
+        supervisor_step_note_lost(l, a, SUPERVISOR_CAUSE_HOLDER);
+        l->state = SUPERVISOR_STOPPING;
+        supervisor_step_act_kill(l, a, now);
+        break;
+    case SUPERVISOR_EV_ENDED:
+        supervisor_step_running_ended(l, ev, a, now);
+        break;
+    case SUPERVISOR_EV_TIMER:
+        supervisor_step_running_timer(l, a, now);
+        break;
+    case SUPERVISOR_EV_SIGNAL:
+        supervisor_step_forward(l, a, ev->code);
+        break;
+    case SUPERVISOR_EV_EMPTY: /* only after ENDED */
+    case SUPERVISOR_EV_ADOPTED:
+    case SUPERVISOR_EV_GRANT:
+    case SUPERVISOR_EV_FAILED:
+    case SUPERVISOR_EV_RELEASED:
+        break;
+    }
+}
+
+/* The command's own word counts unless the lock was lost. One that we stopped
+ * for --max-run has not succeeded, whatever it says. */
+static void supervisor_step_stopping_ended(struct supervisor *l,
+                                           const struct supervisor_event *ev)
+{
+    l->ended = true;
+    if (l->lost && l->rules.on_lost != SUPERVISOR_LOST_IGNORE) {
+        return;
+    }
+    if (l->max_run_over) {
+        supervisor_step_set_outcome(
+            l, ev->code != 0 ? ev->code : EXIT_SIGNAL + SIGTERM, false,
+            SUPERVISOR_CAUSE_MAX_RUN);
+        return;
+    }
+    supervisor_step_set_outcome(l, ev->code, true,
+                                l->lost ? l->lost_why : ev->why);
+}
+
+static void supervisor_step_stopping_timer(struct supervisor *l,
+                                           struct supervisor_actions *a,
+                                           int64_t now)
+{
+    if (!l->lost && now >= l->deadline) {
+        supervisor_step_note_lost(
+            l, a, l->risk ? l->risk_why : SUPERVISOR_CAUSE_EXPIRED);
+    }
+    if (now >= l->kill_at) {
+        supervisor_step_act_kill(l, a, now);
+        return;
+    }
+    supervisor_step_arm_stopping(l);
+}
+
+/* STOPPING and ENDING differ in what moves the time of KILL. */
+static void supervisor_step_stopping(struct supervisor *l,
+                                     const struct supervisor_event *ev,
+                                     struct supervisor_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case SUPERVISOR_EV_DEADLINE:
+        /* ENDING, and --max-run: the lease goes on while they wind up. KILL
+         * stays where it is; only the bound by the deadline moves away. */
+        if (!l->lost && ev->at > l->deadline) {
+            l->deadline = ev->at;
+            l->risk = false;
+            supervisor_step_arm_stopping(l);
+        }
+        break;
+    case SUPERVISOR_EV_LOST:
+        if (!l->lost) {
+            supervisor_step_note_lost(l, a, ev->why);
+            if (l->rules.on_lost == SUPERVISOR_LOST_KILL) {
+                supervisor_step_act_kill(l, a, now);
+            }
+        } else if (l->why == SUPERVISOR_CAUSE_EXPIRED) {
+            l->why = l->lost_why = ev->why; /* the store knows better why */
+        }
+        break;
+    case SUPERVISOR_EV_HOLDER_EOF:
+        if (!l->lost) {
+            supervisor_step_note_lost(l, a, SUPERVISOR_CAUSE_HOLDER);
+        }
+        supervisor_step_act_kill(l, a, now);
+        break;
+    case SUPERVISOR_EV_ENDED:
+        supervisor_step_stopping_ended(l, ev);
+        if (!ev->others) {
+            supervisor_step_out(l, a, now);
+            break;
+        }
+        a->todo |= l->killed ? SUPERVISOR_DO_KILL : SUPERVISOR_DO_TERM;
+        break;
+    case SUPERVISOR_EV_ADOPTED:
+        a->todo |= l->killed ? SUPERVISOR_DO_KILL : SUPERVISOR_DO_TERM;
+        break;
+    case SUPERVISOR_EV_EMPTY:
+        supervisor_step_out(l, a, now);
+        break;
+    case SUPERVISOR_EV_TIMER:
+        supervisor_step_stopping_timer(l, a, now);
+        break;
+    case SUPERVISOR_EV_SIGNAL:
+        supervisor_step_forward(l, a, ev->code);
+        break;
+    case SUPERVISOR_EV_RISK:
+    case SUPERVISOR_EV_GRANT:
+    case SUPERVISOR_EV_FAILED:
+    case SUPERVISOR_EV_RELEASED:
+        break;
+    }
+}
+
+static void supervisor_step_holding(struct supervisor *l,
+                                    const struct supervisor_event *ev,
+                                    struct supervisor_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case SUPERVISOR_EV_TIMER:
+        if (now >= l->timer) {
+            supervisor_step_tell_release(l, a, now);
+        }
+        break;
+    case SUPERVISOR_EV_SIGNAL:
+        if (supervisor_step_terminates(ev->code)) {
+            supervisor_step_tell_release(l, a, now);
+        }
+        break;
+    case SUPERVISOR_EV_LOST:
+        /* Nothing of ours runs. Whether it was taken away before the command
+         * had ended nobody can tell; the release says that it is lost (GONE),
+         * and that counts. */
+        supervisor_step_tell_release(l, a, now);
+        break;
+    case SUPERVISOR_EV_RELEASED:
+        supervisor_step_act_exit(l, a);
+        break;
+    case SUPERVISOR_EV_HOLDER_EOF:
+        a->todo |= SUPERVISOR_SAY_UNRELEASED;
+        supervisor_step_act_exit(l, a);
+        break;
+    case SUPERVISOR_EV_GRANT:
+    case SUPERVISOR_EV_DEADLINE:
+    case SUPERVISOR_EV_RISK:
+    case SUPERVISOR_EV_FAILED:
+    case SUPERVISOR_EV_ENDED:
+    case SUPERVISOR_EV_ADOPTED:
+    case SUPERVISOR_EV_EMPTY:
+        break;
+    }
+}
+
+static void supervisor_step_gone(struct supervisor *l,
+                                 const struct supervisor_event *ev,
+                                 struct supervisor_actions *a, int64_t now)
+{
+    switch (ev->kind) {
+    case SUPERVISOR_EV_RELEASED:
+        /* Taken away, perhaps while the command ran, and found out only now. */
+        if (ev->lost && !l->lost && l->ran) {
+            supervisor_step_note_lost(l, a, ev->why);
+        }
+        supervisor_step_act_exit(l, a);
+        break;
+    case SUPERVISOR_EV_HOLDER_EOF:
+        if (!l->lost) {
+            a->todo |= SUPERVISOR_SAY_UNRELEASED;
+        }
+        supervisor_step_act_exit(l, a);
+        break;
+    case SUPERVISOR_EV_TIMER:
+        if (now >= l->timer) {
+            if (!l->lost) {
+                a->todo |= SUPERVISOR_SAY_UNRELEASED;
+            }
+            supervisor_step_act_exit(l, a);
+        }
+        break;
+    case SUPERVISOR_EV_GRANT:
+    case SUPERVISOR_EV_DEADLINE:
+    case SUPERVISOR_EV_RISK:
+    case SUPERVISOR_EV_LOST:
+    case SUPERVISOR_EV_FAILED:
+    case SUPERVISOR_EV_ENDED:
+    case SUPERVISOR_EV_ADOPTED:
+    case SUPERVISOR_EV_EMPTY:
+    case SUPERVISOR_EV_SIGNAL:
+        break;
+    }
+}
+
+struct supervisor_actions supervisor_step(struct supervisor *l,
+                                          const struct supervisor_event *ev,
+                                          int64_t now)
+{
+    struct supervisor_actions a = {0};
+
+    switch (l->state) {
+    case SUPERVISOR_WAITING:
+        supervisor_step_waiting(l, ev, &a, now);
+        break;
+    case SUPERVISOR_LEAVING:
+        supervisor_step_leaving(l, ev, &a, now);
+        break;
+    case SUPERVISOR_RUNNING:
+        supervisor_step_running(l, ev, &a, now);
+        break;
+    case SUPERVISOR_STOPPING:
+    case SUPERVISOR_ENDING:
+        supervisor_step_stopping(l, ev, &a, now);
+        break;
+    case SUPERVISOR_HOLDING:
+        supervisor_step_holding(l, ev, &a, now);
+        break;
+    case SUPERVISOR_GONE:
+        supervisor_step_gone(l, ev, &a, now);
+        break;
+    case SUPERVISOR_DONE:
+        break;
+    }
+    return a;
+}
