@@ -94,6 +94,7 @@ PLANTED = [
      "suspicious-semicolon"),
     ("manual", "docs/man/snib.1", ".Sh\n.Xy unknown\n", "snib.1"),
     ("shell", "run.sh", "rm -rf $1/*\n", "run.sh"),
+    ("calls", "tools/lint/limits.tsv", "calls\tsrc\t9\n", "lower its limit"),
     ("skips", "tests/skips.tsv", "cli.run\ttest_y\tw\talways\n", "no test"),
     ("skips", "tests/skips.tsv", "*\ttest_x\tw\tas a user\n", "too little"),
     ("skips", "tests/skips.tsv", "cli.run\t*\tw\talways\n", "too little"),
@@ -169,6 +170,39 @@ def test_the_stores_of_this_host_may_use_its_facilities(tmp_path):
             '#include <pthread.h>\n#include <time.h>\n#include "core/a.h"\n')
     files["src/store/sqlite/c.c"] = "#include <sqlite3.h>\n"
     assert findings("arrows", tree_of(tmp_path, files)) == []
+
+
+def test_a_circle_of_calls_has_two_files_at_most(tmp_path):
+    def call(name, other):
+        return (f'#include "core/a.h"\nvoid snib__{name}(int n);\n'
+                f"void snib__{other}(int n);\nstatic void step(int n)\n"
+                f"{{\n    snib__{other}(n - 1);\n}}\nvoid snib__{name}(int n)\n"
+                f"{{\n    step(n);\n}}\n")
+
+    two = dict(SOUND, **{"src/core/b.c": call("b", "c"),
+                         "src/core/c.c": call("c", "b")})
+    assert findings("calls", tree_of(tmp_path / "two", two)) == []
+    three = dict(SOUND, **{"src/core/b.c": call("b", "c"),
+                           "src/core/c.c": call("c", "d"),
+                           "src/core/d.c": call("d", "b")})
+    found = findings("calls", tree_of(tmp_path / "three", three))
+    assert len(found) == 1 and all(
+        f"src/core/{name}.c" in found[0] for name in "bcd"), found
+
+
+def test_what_a_header_calls_its_caller_calls(tmp_path):
+    files = dict(SOUND, **{
+        "src/core/i.h": "#ifndef I_H\n#define I_H\nvoid snib__d(int n);\n"
+                        "static inline void snib__i(int n)\n{\n"
+                        "    snib__d(n);\n}\n#endif\n",
+        "src/core/b.c": '#include "core/i.h"\nvoid snib__b(int n);\n'
+                        "void snib__b(int n)\n{\n    snib__i(n);\n}\n",
+        "src/core/c.c": "void snib__b(int n);\nvoid snib__c(int n);\n"
+                        "void snib__c(int n)\n{\n    snib__b(n);\n}\n",
+        "src/core/d.c": "void snib__c(int n);\nvoid snib__d(int n);\n"
+                        "void snib__d(int n)\n{\n    snib__c(n);\n}\n"})
+    found = findings("calls", tree_of(tmp_path, files))
+    assert len(found) == 1 and "src/core/d.c" in found[0], found
 
 
 def test_comments_and_strings_are_no_code():

@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import arrows  # noqa: E402
+import calls  # noqa: E402
 import programs  # noqa: E402
 import records  # noqa: E402
 import words  # noqa: E402
@@ -25,6 +26,7 @@ from tree import Skip, Tree  # noqa: E402
 RULES = {
     "arrows": arrows.arrows,
     "cycles": arrows.cycles,
+    "calls": calls.calls,
     "banned": words.banned,
     "allocation": words.allocation,
     "guest": words.guest,
