@@ -30,6 +30,8 @@ FOUND = {
         "3"),
     "who_was_counted_passes_without_its_bell": (
         "barrier", "--call", "socket", "sendto", "send", "--how", "ENOBUFS"),
+    "a_command_that_hears_no_word_at_its_gate_is_not_waited_for": (
+        "run", "--call", "send.stream", "--how", "EPIPE", "--role", "0"),
 }
 
 

@@ -376,6 +376,16 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
     return 0;
 }
 
+int __wrap_waitid(idtype_t type, id_t id, siginfo_t *end, int options)
+{
+    (void)type;
+    tell("has %d ended, %#x", (int)id, (unsigned)options);
+    if (w.command == ENDED) {
+        end->si_pid = COMMAND;
+    }
+    return 0;
+}
+
 int __wrap_setpgid(pid_t pid, pid_t group)
 {
     tell("setpgid %d %d", (int)pid, (int)group);

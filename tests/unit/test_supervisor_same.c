@@ -5,8 +5,8 @@
  * long, what it arms, writes, sends, closes, whom it signals, who has the
  * terminal, what the command's process is given, how it ends.
  * wraps: poll __poll_chk read __read_chk write send recv __recv_chk close
- * wraps: open fcntl kill waitpid fork setpgid getpid getppid pipe2 socketpair
- * wraps: mmap munmap prctl sigaction sigprocmask signalfd timerfd_create
+ * wraps: open fcntl kill waitpid waitid fork setpgid getpid getppid pipe2
+ * wraps: socketpair mmap munmap prctl sigaction sigprocmask signalfd timerfd_create
  * wraps: timerfd_settime nanosleep isatty tcgetpgrp tcsetpgrp getpgrp syscall
  * wraps: execvp _exit holder_main proc_set_mark clock_gettime */
 #include "supervisor_host.h"

@@ -55,15 +55,25 @@ static void supervisor_cannot_start(struct body *b)
     supervisor_command_failed(b, CLI_INTERNAL, SUPERVISOR_CAUSE_INTERNAL);
 }
 
+/* Is it there to be waited for? It stays so. */
+static bool supervisor_has_ended(pid_t pid)
+{
+    siginfo_t end = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           end.si_pid == pid;
+}
+
 static void supervisor_open_gate(struct body *b)
 {
     int error;
 
-    if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1, MSG_NOSIGNAL)) == 1 ||
-        errno == EPIPE) {
-        return; /* EPIPE: it was killed at the gate; its end is told as any */
+    if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1, MSG_NOSIGNAL)) == 1) {
+        return;
     }
     error = errno;
+    if (error == EPIPE && supervisor_has_ended(b->command)) {
+        return; /* somebody killed it at the gate: its end is told as any */
+    }
     kill(b->command, SIGKILL); /* it would wait for that word for ever */
     waitpid(b->command, NULL, 0);
     errno = error;
