@@ -1,27 +1,34 @@
 /* store/memory/claims.c — the verbs: acquire, renew, release, cancel, force,
- * terms.
+ * params.
  *
- * States of a claim, and what moves it:
+ * The states of a claim, and what moves it from one to another:
  *
- *   (none) --acquire, fits----------------------> HOLDS
- *   (none) --acquire, does not, may queue-------> WAITS
- *   WAITS  --settle, alive, fits in its turn----> HOLDS (claim lease C)
- *   WAITS  --settle, first and silent-----------> unresponsive
- *   WAITS, unresponsive --its own poll------------------> WAITS, same rank
- *   HOLDS  --acquire again, renew---------------> HOLDS, lease from now
- *   HOLDS  --until passed, release, cancel------> (none)
- *   HOLDS  --force------------------------------> REVOKED
- *   WAITS, unresponsive --cancel------------------------> (none)
- *   (none) --cancel; release or cancel, re-sent-> tombstone
- *   SHARES --cancel, of BARRIER-----------------> tombstone, with its token
- *   tombstone, unresponsive, REVOKED --until passed----------> (none)
+ *   (none)       --acquire, fits---------------------> HOLDS
+ *   (none)       --acquire, does not, may queue------> WAITS
+ *   WAITS        --settle, alive and fits------------> HOLDS (claim lease C)
+ *   WAITS        --settle comes to it, not alive-----> unresponsive
+ *   unresponsive --its own poll----------------------> WAITS, same rank
+ *   WAITS        --polls for what can never fit, or
+ *                  may not queue any more------------> (none), refused
+ *   WAITS        --force, its floor is no token------> (none)
+ *   HOLDS        --acquire again, renew--------------> HOLDS, lease from now
+ *   HOLDS        --lease and lock-delay over, process
+ *                  ended, release, cancel------------> (none)
+ *   HOLDS        --force-----------------------------> REVOKED
+ *   WAITS, unresponsive, REVOKED --cancel------------> (none)
+ *   (none)       --cancel, params--------------------> tombstone
+ *   (none), HOLDS --release, re-sent-----------------> tombstone
+ *   any          --cancel, re-sent-------------------> tombstone
+ *   SHARES       --cancel, of a BARRIER--------------> tombstone with its token
+ *   tombstone, unresponsive, REVOKED --until passed--> (none)
  *
- * HOLDS stands for SHARES, too, where a reader or permits are asked for.
+ * HOLDS also stands for SHARES where a reader, permits or a barrier are asked
+ * for.
  *
- * What fits, and whom a name is given to, is in claims_fit.c.
+ * claims_fit.c says what fits and to whom a name is granted.
  *
- * Forbidden: renew or release touching a claim whose id *and* token are not the
- * caller's. */
+ * Forbidden: a renewal or a release that touches a claim whose id *and* token
+ * are not the caller's. */
 #include "store/memory/claims.h"
 
 #include <string.h>
@@ -30,9 +37,10 @@
 #include "core/refuse.h"
 #include "store/memory/claims_i.h"
 
-/* A floor from nowhere must not carry the tokens off to the end of their
- * range (H20): at most a day ahead of the clock or of what this store has
- * given out itself (a clock that was set back is not the caller's fault). */
+/* Is the floor that the caller gave plausible? A senseless floor must not carry
+ * the tokens off to the end of their range. So it may be at most a day ahead of
+ * the clock, or of the highest token that this store has given out itself: if
+ * the store's clock was set back, that is not the caller's fault. */
 static bool claims_floor_is_sane(struct snib__book *b,
                                  const struct snib__request *r)
 {
@@ -43,8 +51,8 @@ static bool claims_floor_is_sane(struct snib__book *b,
     return r->floor <= b->ops->highest(b) + day;
 }
 
-/* done: what a repeat of a TERMS is to be told. granted: what one of a CANCEL
- * is, or 0. */
+/* Leave a tombstone for the request. done: the answer to a repeat of a PARAMS.
+ * granted: the token that a repeat of a CANCEL is told, or 0. */
 static void claims_tombstone(struct snib__book *b,
                              const struct snib__request *r, bool done,
                              int64_t granted)
@@ -62,7 +70,8 @@ static void claims_tombstone(struct snib__book *b,
     b->ops->add(b, r->name, &c, NULL, 0);
 }
 
-/* `prior`: our own earlier grant on this name, ended in the same step. */
+/* End `prior`, the client's own earlier grant on this name, in the same
+ * step. */
 static void claims_end_prior(struct snib__book *b,
                              const struct snib__request *r)
 {
@@ -74,7 +83,7 @@ static void claims_end_prior(struct snib__book *b,
     }
 }
 
-/* -- answers ---------------------------------------------------------------- */
+/* -- answers --------------------------------------------------------------- */
 
 static void claims_answer(struct snib__request *r, snib__answer a, snib_err err)
 {
@@ -108,13 +117,13 @@ static void claims_no_revoked(struct snib__request *r,
     r->err = snib__fail(r->reterr, SNIB_ERR_LOST, "%s", c->note);
 }
 
-/* -- verbs ------------------------------------------------------------------- */
+/* -- verbs ----------------------------------------------------------------- */
 
 static void claims_rearm(struct snib__book *b, struct snib__request *r,
                          struct snib__stored_claim *c)
 {
-    /* The repeat of a grant that still stands re-arms the lease, so that the
-     * deadline may count from this very execution (H13). */
+    /* The repeat of a grant that still stands starts the lease anew, so that
+     * the client may count its deadline from the sending of this very copy. */
     c->lease = r->lease;
     c->until = snib__after(b->now, r->lease);
     b->ops->change(b, r->name, c);
@@ -147,8 +156,9 @@ static void claims_wait_turn(struct snib__book *b, struct snib__request *r,
     r->left = left;
 }
 
-/* Does another reader, who lives, wait before this one to become the writer?
- * One that was unresponsive and comes back may meet another in its place. */
+/* Does another live reader wait ahead of `me` to become the writer? This can be
+ * so even for a waiter: while it was unresponsive, another may have taken its
+ * position at the head of the queue. */
 static bool claims_upgrade_ahead(struct snib__book *b,
                                  const struct snib__name *name,
                                  const struct snib__stored_claim *me)
@@ -167,7 +177,7 @@ static bool claims_upgrade_ahead(struct snib__book *b,
     return false;
 }
 
-/* What can never be granted is refused at once, before it waits. */
+/* Refuse at once, before it waits, a request that can never be granted. */
 static bool claims_refuse(struct snib__book *b, struct snib__request *r,
                           struct snib__stored_claim *me,
                           struct snib__standing *st)
@@ -234,14 +244,15 @@ static void claims_acquire(struct snib__book *b, struct snib__request *r)
     claims_end_prior(b, r);
     if (b->ops->find(b, r->name, r->id, &me)) {
         switch ((enum snib__stored_state)me.state) {
-        case SNIB__TOMBSTONE: /* a late copy of what was cancelled, H12 */
+        case SNIB__TOMBSTONE: /* a late copy of a cancelled request */
             claims_answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
             return;
         case SNIB__REVOKED:
             claims_no_revoked(r, &me);
             return;
         case SNIB__WAITS:
-        case SNIB__UNRESPONSIVE: /* a sign of life, before anybody is judged */
+        /* the poll is a sign of life: it counts before anybody is judged */
+        case SNIB__UNRESPONSIVE:
             me.state = SNIB__WAITS;
             me.until = snib__after(b->now, snib__ms(SNIB__ALIVE_MS));
             b->ops->change(b, r->name, &me);
@@ -254,7 +265,10 @@ static void claims_acquire(struct snib__book *b, struct snib__request *r)
                 return;
             }
             if (!snib__rules_is_over(b,
-                                     &me)) { /* its lock-delay runs: ask anew */
+                                     /* The lease is over but the lock-delay
+                                      * runs: the client must ask with a new
+                                      * id. */
+                                     &me)) {
                 claims_answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
                 return;
             }
@@ -271,7 +285,7 @@ static void claims_acquire(struct snib__book *b, struct snib__request *r)
         return;
     }
     if (me.permits == 0 &&
-        st.params.size > st.permits) { /* all that are left */
+        st.params.size > st.permits) { /* 0 permits means all that are left */
         me.permits = (uint32_t)(st.params.size - st.permits);
     }
     bool mine = me.permits > 0 &&
@@ -296,7 +310,7 @@ static void claims_acquire(struct snib__book *b, struct snib__request *r)
     claims_done_grant(r, &me, b->now, r->lease);
 }
 
-/* This request's grant with this token, if it stands. */
+/* Find this request's grant with this token. False: it does not stand. */
 static bool claims_own(struct snib__book *b, const struct snib__request *r,
                        struct snib__stored_claim *ret)
 {
@@ -308,9 +322,9 @@ static bool claims_own(struct snib__book *b, const struct snib__request *r,
 static void claims_renew(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
-    /* Compare id and token, never create (H15). */
+    /* Compare the id and the token, never create a grant. */
     if (claims_own(b, r, &c) && r->only_asks) {
-        if (r->listen) { /* a change names where to ring */
+        if (r->listen) { /* a change also stores whom to notify */
             b->ops->change(b, r->name, &c);
         }
         claims_done_grant(r, &c, b->now, (snib_duration){0});
@@ -380,8 +394,9 @@ static void claims_cancel(struct snib__book *b, struct snib__request *r)
     r->granted = granted;
 }
 
-/* Whatever is no token begins anew, above those of the grants just ended.
- * Who waits with such a floor takes another place when it asks again. */
+/* Replace a last token that is not a token by the highest of the grants just
+ * ended, so that tokens rise again from there. A waiter whose floor is not a
+ * token is removed; it queues anew when it polls. */
 static void claims_mend(struct snib__book *b, const struct snib__name *name,
                         int64_t highest)
 {
@@ -404,8 +419,8 @@ static void claims_force(struct snib__book *b, struct snib__request *r)
     struct snib__stored_claim c;
     uint32_t count = 0;
     int64_t highest = 0;
-    /* Only who holds now: a waiter that settle would let in first is not whom
-     * the operator saw. */
+    /* End those that hold now. Settle runs only afterwards: a waiter that it
+     * grants the name is not the holder that the operator saw. */
     while (!b->err && (b->ops->next(b, r->name, SNIB__HOLDS, NULL, &c) ||
                        b->ops->next(b, r->name, SNIB__SHARES, NULL, &c))) {
         if (snib__rules_is_over(b, &c)) {
@@ -425,20 +440,22 @@ static void claims_force(struct snib__book *b, struct snib__request *r)
             c.token + c.reserve > highest) {
             highest = c.token + c.reserve;
         }
-        count += !snib__reached(b->now, c.until); /* else: it knows */
+        /* one whose lease is over knows */
+        count += !snib__reached(b->now, c.until);
         c.state = SNIB__REVOKED;
         c.until = snib__after(c.until, snib__ms(SNIB__TOMBSTONE_MS));
         b->ops->change(b, r->name, &c);
-        b->ops->granted(b, r->name, &c); /* no longer: it asks, and hears */
+        /* notified, it asks, and hears that it lost */
+        b->ops->granted(b, r->name, &c);
     }
     claims_mend(b, r->name, highest);
     b->ops->sweep(b);
     snib__rules_settle(b, r->name);
     claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
-    r->position = count; /* the caller writes the row once it is durable */
+    r->position = count; /* the caller writes the row once this is durable */
 }
 
-/* True when the terms are others now. */
+/* Apply the request to *t. True: *t has changed. */
 static bool claims_apply(struct snib__request *r, struct snib__params *t,
                          bool *ret_no)
 {
@@ -472,8 +489,8 @@ static bool claims_apply(struct snib__request *r, struct snib__params *t,
     return t->size != old.size || t->latch != old.latch;
 }
 
-/* The answer's row is written once the step is durable: what goes into it is
- * kept in fields that this verb has no other use for. */
+/* The row of the answer is written once the step is durable. Until then its
+ * values are kept in fields that this verb has no other use for. */
 static void claims_tell_params(struct snib__book *b, struct snib__request *r,
                                const struct snib__params *t, int64_t permits)
 {
@@ -485,8 +502,9 @@ static void claims_tell_params(struct snib__book *b, struct snib__request *r,
     claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
 }
 
-/* A question changes nothing, so that a store may answer it beside its
- * writers: who is over is not counted, and stays. */
+/* A PARAMS_GET changes nothing, so that a store may answer it beside its
+ * writers. Holders whose time is over are not counted, but they stay in the
+ * book. */
 static void claims_read_params(struct snib__book *b, struct snib__request *r)
 {
     static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
@@ -620,8 +638,8 @@ bool snib__rules_inspect(snib_instant now, const struct snib__stored_claim *c,
         snib__between(now, c->until).ns < given.ns / 2) {
         return false;
     }
-    /* The grant was at until - C; a row that was re-armed since ends later,
-     * and then its lease is counted from now. */
+    /* The grant was made at until - C. If the claim's lease was started anew
+     * since, until is later than that; then the lease counts from now. */
     snib_instant from = snib__sooner(snib__before(c->until, given), now);
     claims_done_grant(r, c, from, snib__between(from, c->until));
     return true;

@@ -1,28 +1,29 @@
-/* store/memory/claims.h — the rules of a lock, for stores that can look at
- * all claims of a name in one atomic step (memory, SQLite).
+/* store/memory/claims.h — the rules of a lock, for stores that can look at all
+ * claims of a name in one atomic step (memory, SQLite).
  *
- * A *claim* is one request's own claim at one name: it waits, it holds, or it is
- * a mark that something has ended. A *book* keeps claims: plain memory or an
- * SQL table. snib__rules_run() is the only place that decides; it does to a
- * book what the Lua scripts do to Redis:
+ * A *claim* is what one request has made at one name. It waits, or it holds, or
+ * it is a tombstone or another mark that something has ended. A *book* keeps
+ * claims, in plain memory or in an SQL table. snib__rules_run() is the only
+ * place that decides. It does to a book what the Lua scripts do to Redis:
  *
- *   settle   first, whatever was asked: drop dead holders; grant the name to
- *            whom it fits, in the order of the queue and up to the first that
- *            it does not fit, whoever called. Expiry runs no code of its own,
- *            so nobody can barge (H08).
- *   step     acquire, renew, release, cancel, force.
+ *   settle   Along with its step a request drops dead holders and grants the
+ *            name to the waiters that it fits, in the order of the queue and
+ *            up to the first that it does not fit. It does not matter which
+ *            client asked. The end of a lease runs no code of its own, so no
+ *            newcomer can barge in. (The renewal of a grant that stands, and
+ *            a PARAMS that changes nothing, grant nothing.)
+ *   step     acquire, renew, release, cancel, force, params.
+ *   notify   The book tells each waiter that was granted the name, by
+ *            ops->granted, *after* the step has become durable.
  *
- * A name has one queue, and holders of which either one is exclusive or all
- * are shared (an exclusive one may have shared ones of its own owner beside
- * it). What fits is said in one place, fits() in claims_fit.c.
+ * A name has one queue. Its holders are either one exclusive grant or any
+ * number of shared ones; an exclusive holder may also have shared grants of its
+ * own owner. claims_fit_fits() in claims_fit.c alone says what fits.
  *
- *   ring     whoever was granted the name, by ops->granted: *after* the step
- *            has become durable.
- *
- * The caller makes the step atomic: one transaction, one mutex. An op that
- * fails sets book->err and later ops do nothing useful; the caller looks once
- * at the end, rolls back and answers NOT_APPLIED. Nothing here allocates,
- * reads a clock or blocks. */
+ * The caller makes the step atomic by one transaction or one mutex. An
+ * operation of the book that fails sets book->err, and later ones do nothing
+ * useful. The caller checks err once at the end, rolls back and answers
+ * NOT_APPLIED. Nothing here allocates, reads a clock or blocks. */
 #ifndef SNIB__RULES_H
 #define SNIB__RULES_H
 
@@ -30,141 +31,151 @@
 
 /* A pushed grant must be confirmed within C = min(lease, this). */
 #define SNIB__PUSH_LEASE_MS 3000
-/* A waiter that did not poll for so long is unresponsive: it is passed over. */
+/* A waiter that has not polled for so long is unresponsive and is passed
+ * over. */
 #define SNIB__ALIVE_MS 3000
 /* An unresponsive waiter keeps its rank for so long. */
 #define SNIB__ASIDE_MS 60000
-/* How long an ended request is remembered: not_after is at most 10 s ahead. */
+/* An ended request is remembered for so long: a late copy of it is refused by
+ * its not_after, which is at most 10 s ahead. */
 #define SNIB__TOMBSTONE_MS 10000
-/* Reserve of tokens in a grant (DESIGN §5). */
+/* The most tokens that one grant reserves for local hand-overs. */
 #define SNIB__RESERVE_MAX 31
 /* Tokens stay below 2^53, so that every language can hold them. */
 #define SNIB__TOKEN_END (INT64_C(1) << 53)
-/* What may be the last token of a name, or a floor: with another one a next
- * token, and what is kept in reserve, would not stay below the end. */
+/* Can t be the last token of a name, or a floor? Above this bound the next
+ * token and its reserve would not stay below SNIB__TOKEN_END. */
 static inline bool snib__is_token(int64_t t)
 {
     return t >= 0 && t < SNIB__TOKEN_END - 1 - SNIB__RESERVE_MAX;
 }
-/* Places in the queue are counted up to here. */
+/* Positions in the queue are counted up to here. */
 #define SNIB__POSITION_MAX 1024
 
 enum snib__stored_state {
     SNIB__WAITS = 0,
-    SNIB__HOLDS = 1, /* exclusively: at most one of a name                 */
-    SNIB__TOMBSTONE =
-        2, /* the request is over; a late copy does nothing      */
-    SNIB__UNRESPONSIVE =
-        3,             /* waits, but does not poll; keeps its rank           */
-    SNIB__REVOKED = 4, /* held until it was force-released                  */
-    SNIB__SHARES = 5   /* holds as a reader, some permits, past a barrier   */
+    SNIB__HOLDS = 1,     /* exclusively; a name has at most one */
+    SNIB__TOMBSTONE = 2, /* the request is over; its late copies do nothing */
+    SNIB__UNRESPONSIVE = 3, /* waits but does not poll; keeps its rank */
+    SNIB__REVOKED = 4,      /* was held until it was force-released */
+    SNIB__SHARES = 5 /* holds as a reader, some permits, or past a barrier */
 };
 
-/* What a name is besides its claims. */
+/* What a name has besides its claims. */
 struct snib__params {
-    int64_t size;  /* of the semaphore; -1: it has none                      */
-    int64_t latch; /* a latch that has this far to go; 0: open, or none      */
+    int64_t size; /* of the semaphore; -1: it has none */
+    /* what the latch still has to count down; 0: open, or none */
+    int64_t latch;
 };
 
 struct snib__stored_claim {
-    int64_t id; /* order of arrival; the book's, set by add            */
+    int64_t id; /* order of arrival; the book's add() sets it */
     uint64_t request[2], client[2];
-    int state; /* enum snib__stored_state                              */
+    int state; /* enum snib__stored_state */
     snib_kind kind;
     uint32_t permits, reserve;
-    uint32_t slot; /* of PERMITS that hold                           */
+    uint32_t slot; /* of a grant of PERMITS */
     int64_t token, floor;
-    int rank;               /* lower ones are served first                    */
-    uint64_t upgrade_of[2]; /* of the same owner, not in the way; 0: none     */
+    int rank; /* lower ones are served first */
+    /* The request of the same owner's own grant that is not in the way; 0:
+     * none. */
+    uint64_t upgrade_of[2];
     snib_duration lease, delay;
-    snib_instant since; /* of the grant; a waiter: of its coming          */
-    snib_instant until; /* holder: lease's end · waiter: alive until ·
-                           mark: remembered until                           */
-    /* The process behind it, for gone(); pid 0: not known or must not be
-     * looked at (a leashed command, a fixed lease may outlive it). */
+    snib_instant since; /* of the grant; of a waiter: its arrival */
+    /* Of a holder: the end of its lease. Of a waiter: until when it counts as
+     * alive. Of a mark: until when it is remembered. */
+    snib_instant until;
+    /* The process behind the claim, for gone(). pid 0: it is not known, or must
+     * not be asked about since the grant may outlive it (a supervised command,
+     * a fixed lease). */
     int64_t pid, start, pidns;
-    char notifier[40]; /* where to ring; "": nowhere                          */
-    char note[252];    /* REVOKED: by whom, why                               */
+    char notifier[40]; /* whom to notify; "": nobody */
+    char note[252];    /* REVOKED: who forced it, and the reason given */
 };
 
 struct snib__book;
 
-/* name is always the request's. A claim passed in was filled by find, first
- * or the rules; the book compares claims by id. */
+/* The operations of a book. `name` is always the request's. A claim that is
+ * passed in was filled by find, next or the rules; the book tells claims apart
+ * by id. */
 struct snib__book_ops {
-    /* The claim of this request, in any state; fills note of REVOKED. */
+    /* Find the claim of this request, in any state. Fills note of REVOKED. */
     bool (*find)(struct snib__book *, const struct snib__name *,
                  const uint64_t request[2], struct snib__stored_claim *ret);
-    /* The first that is in this state, or the first behind `after`: WAITS by
-     * rank and order of arrival, all others by order of arrival. */
+    /* The first claim in this state, or the first behind `after`. WAITS are in
+     * order of rank, then arrival; all other states in order of arrival. */
     bool (*next)(struct snib__book *, const struct snib__name *, int state,
                  const struct snib__stored_claim *after,
                  struct snib__stored_claim *ret);
-    /* WAITS claims before this one, counted up to SNIB__POSITION_MAX. */
+    /* How many WAITS claims are ahead of this one, up to SNIB__POSITION_MAX. */
     uint32_t (*before)(struct snib__book *, const struct snib__name *,
                        const struct snib__stored_claim *);
-    /* Last token of the name, room included; never lower than any that was
-     * forgotten with its name. 0: none; SNIB__TOKEN_END: what the book has is
-     * no token. */
+    /* The last token of the name, its reserve included; never lower than any
+     * token that was forgotten with its name. 0: there is none.
+     * SNIB__TOKEN_END: what the book has is not a token. */
     int64_t (*token)(struct snib__book *, const struct snib__name *);
     void (*set_token)(struct snib__book *, const struct snib__name *, int64_t);
-    /* That was no token: from now on this is the last one; and whatever else
-     * token() took it from is a token again. */
+    /* What the book had was not a token (see token()): this is the last token
+     * from now on. Wherever else token() took its answer from is made a token
+     * again, too. */
     void (*mend_token)(struct snib__book *, const struct snib__name *, int64_t);
-    /* There are so many SHARES claims more now (or less). */
+    /* The name has `by` SHARES claims more than before (fewer if negative). */
     void (*share)(struct snib__book *, const struct snib__name *, int by);
     void (*params)(struct snib__book *, const struct snib__name *,
                    struct snib__params *ret);
     void (*set_params)(struct snib__book *, const struct snib__name *,
                        const struct snib__params *);
-    /* Highest token in the whole book; rare, may be slow. */
+    /* The highest token in the whole book. Rarely called; may be slow. */
     int64_t (*highest)(struct snib__book *);
-    /* A new claim at the tail; sets id, bell, pid, start, pidns. about is the
-     * request's text (none for marks). */
+    /* Add a claim at the tail. Sets id, notifier, pid, start, pidns. about is
+     * the text that the request shows to others (tombstones have none). */
     void (*add)(struct snib__book *, const struct snib__name *,
                 struct snib__stored_claim *, const void *about, size_t size);
-    /* state, token, slot, room, since, until, lease (and note of REVOKED) have
-     * changed. */
+    /* These fields of the claim have changed: state, token, slot, reserve,
+     * since, until, lease, and note of REVOKED. */
     void (*change)(struct snib__book *, const struct snib__name *,
                    const struct snib__stored_claim *);
     void (*remove)(struct snib__book *, const struct snib__name *,
                    const struct snib__stored_claim *);
     /* Forget marks and unresponsive waiters whose until has passed. */
     void (*sweep)(struct snib__book *);
-    /* True only when this holder's process has certainly ended. */
+    /* True only when the process behind this claim has certainly ended. */
     bool (*gone)(struct snib__book *, const struct snib__stored_claim *);
-    /* This waiter was granted the name, or this holder lost it: ring it after
-     * the commit. */
+    /* This waiter was granted the name, or this holder was force-released:
+     * notify it after the commit. */
     void (*granted)(struct snib__book *, const struct snib__name *,
                     const struct snib__stored_claim *);
 };
 
 struct snib__book {
     const struct snib__book_ops *ops;
-    snib_instant now;   /* read inside the atomic step                     */
-    int64_t wall_ms;    /* Unix time, for tokens only                      */
-    uint64_t client[2]; /* who asks                                        */
-    snib_err err;       /* sticky; CORRUPT: a token or a floor is none     */
-    /* The request being run; claims.c's. */
+    snib_instant now;   /* read inside the atomic step */
+    int64_t wall_ms;    /* Unix time, for tokens only */
+    uint64_t client[2]; /* the client whose request is run */
+    snib_err err; /* sticky; CORRUPT: a stored token or floor is not a token */
+    /* The request that is being run; set by claims.c. */
     const struct snib__request *asker;
 };
 
 /* Run one request of a verb that changes claims: ACQUIRE, RENEW, RELEASE,
- * CANCEL, FORCE, TERMS. Fills the answer; with book->err set it means nothing. */
+ * CANCEL, FORCE, PARAMS. Fills the answer, which means nothing when book->err
+ * is set. */
 void snib__rules_run(struct snib__book *, struct snib__request *);
 
-/* End this grant if it is still there with this token, and settle: for a waiter
- * that proved dead when its bell was rung. True when it was there. */
+/* End the grant of this request if it still stands with this token, and settle.
+ * For a waiter that turned out to be dead when it was notified. True: it was
+ * there. */
 bool snib__rules_end(struct snib__book *, const struct snib__name *,
                      const uint64_t request[2], int64_t token);
 
-/* Does it hold, exclusively or not? */
+/* Does this claim hold the name, exclusively or shared? */
 static inline bool snib__rules_claim_holds(const struct snib__stored_claim *c)
 {
     return c->state == SNIB__HOLDS || c->state == SNIB__SHARES;
 }
 
-/* Until when it is shown: as a holder (its lock-delay included) or a waiter. */
+/* Until when the claim is shown: a holder until the end of its lock-delay, a
+ * waiter as long as it counts as alive. */
 static inline snib_instant
 snib__rules_claim_till(const struct snib__stored_claim *c)
 {
@@ -172,26 +183,27 @@ snib__rules_claim_till(const struct snib__stored_claim *c)
                                       : c->until;
 }
 
-/* End every grant of the name; nobody is granted it. */
+/* End every grant of the name; nobody is granted it afterwards. */
 void snib__rules_clear(struct snib__book *, const struct snib__name *);
 
-/* Hold the name now with this new claim, past the queue: the steal switch of
+/* Give the name to this new claim at once, past the queue: the steal switch of
  * the memory store. Returns book->err. */
 snib_err snib__rules_put(struct snib__book *, const struct snib__name *,
                          struct snib__stored_claim *);
 
-/* After a FORCE or TERMS that is durable: its row into result (NULL allowed).
- * Without memory result->failed stays set; the grants are ended all the
+/* After a FORCE or PARAMS has become durable: write its row into result (which
+ * may be NULL). Without memory result->failed is set; the step stands all the
  * same. */
 void snib__rules_count(struct snib__request *);
 
-/* The answer of a waiter that finds its claim HOLDS by reading only: the
- * deadline counts from the grant as the row tells it. False: too little is
- * left, or it is not held; run the request instead. */
+/* Answer the ACQUIRE of a waiter that finds, by reading only, that its claim
+ * holds. The deadline counts from the grant as the row shows it. False: the
+ * claim does not hold, or less than half of the claim lease is left; the caller
+ * then runs the request instead. */
 bool snib__rules_inspect(snib_instant now, const struct snib__stored_claim *,
                          struct snib__request *);
 
-/* One row of inspect and list. */
+/* Write one claim as a row of inspect and list. */
 void snib__rules_row(struct snib__buf *, snib_instant now,
                      const struct snib__stored_claim *, const void *about,
                      size_t size);

@@ -1,13 +1,17 @@
-/* store/memory/claims_fit.c — who may hold a name, and whom it is given to.
+/* store/memory/claims_fit.c — who may hold a name, and to whom it is granted.
  *
- * survey() drops who is over and counts who stands; claims_fit_fits() says whether one
- * more may; walk() goes through the queue in its order, up to the first that
- * does not fit, and grants. The verbs, and the states, are in claims.c.
+ * snib__rules_survey() drops holders that are over and counts the others.
+ * claims_fit_fits() says whether one more may hold. snib__rules_walk() goes
+ * through the queue in its order, up to the first waiter that does not fit, and
+ * grants. The verbs and the states are in claims.c.
  *
- * Forbidden: an exclusive grant beside any other, or any beside an exclusive
- * one, of another owner; more permits than the size; one slot twice; an
- * exclusive token that does not rise; a grant to a newcomer while a live waiter exists that does
- * not fit. */
+ * Forbidden:
+ *   - an exclusive grant while another owner holds, in whatever mode
+ *   - a shared grant while another owner holds exclusively
+ *   - more permits than the size of the semaphore
+ *   - one slot given twice
+ *   - an exclusive token that does not rise
+ *   - a grant to a newcomer while a live waiter ahead of it does not fit */
 #include "store/memory/claims_i.h"
 
 static int64_t claims_fit_last_token(struct snib__book *b,
@@ -20,8 +24,9 @@ static int64_t claims_fit_last_token(struct snib__book *b,
     return b->err ? 0 : last;
 }
 
-/* token = max(last + 1, unix ms * 1024, floor + 1), H19 to H22. `last`
- * includes the room of the grant before. */
+/* token = max(last + 1, unix ms * 1024, floor + 1), so that it rises even where
+ * the store forgot its tokens or its clock was set back. `last` includes the
+ * reserve of the grant before. */
 static int64_t claims_fit_next_token(struct snib__book *b,
                                      const struct snib__name *name,
                                      int64_t floor, uint32_t reserve)
@@ -44,7 +49,7 @@ static int64_t claims_fit_next_token(struct snib__book *b,
     return t;
 }
 
-/* -- who may hold --------------------------------------------------------- */
+/* -- who may hold ---------------------------------------------------------- */
 
 static void claims_fit_mark(uint64_t slots[SNIB__SLOT_WORDS], uint32_t from,
                             uint32_t slot)
@@ -69,8 +74,9 @@ static void claims_fit_occupy(struct snib__standing *st,
     }
 }
 
-/* Which of the slots from `from` on are taken: as survey() saw it, or by
- * looking again. mine: of the asker, who is not in the book yet. */
+/* Which of the slots from `from` on are taken? The first ones are known from
+ * the survey; for later ones the holders are scanned again. mine: the asker has
+ * a slot (st->slot) but is not in the book yet. */
 static void claims_fit_taken(struct snib__book *b,
                              const struct snib__name *name,
                              const struct snib__standing *st, uint32_t from,
@@ -93,7 +99,7 @@ static void claims_fit_taken(struct snib__book *b,
     }
 }
 
-/* The lowest slot that no lot of permits has. */
+/* The lowest slot that no grant of permits has. */
 static uint32_t claims_fit_free_slot(struct snib__book *b,
                                      const struct snib__name *name,
                                      const struct snib__standing *st, bool mine)
@@ -118,8 +124,8 @@ void snib__rules_drop(struct snib__book *b, const struct snib__name *name,
     }
 }
 
-/* The lock-delay keeps others out after the end of a lease; the owner has
- * lost it all the same. */
+/* The lock-delay keeps others out after the end of a lease, although the owner
+ * has lost the lock already. */
 bool snib__rules_is_over(const struct snib__book *b,
                          const struct snib__stored_claim *c)
 {
@@ -148,7 +154,7 @@ void snib__rules_survey(struct snib__book *b, const struct snib__name *name,
                 claims_fit_occupy(ret, &c, c.slot);
             }
             if (i == 0 && !over) {
-                break; /* there is but one */
+                break; /* a name has one exclusive holder at most */
             }
             after = c;
             from = i == 0 ? NULL : &after;
@@ -164,9 +170,10 @@ bool snib__rules_stands(struct snib__book *b, const struct snib__name *name,
            !snib__reached(b->now, c.until);
 }
 
-/* An exclusive request wants nobody else; a reader wants nobody exclusive;
- * permits want nobody exclusive and enough of the size to be free. A grant of
- * the same owner, named by `beside`, does not count. */
+/* Nothing fits while the latch is closed. An exclusive request wants no other
+ * holder. A reader wants no exclusive holder. Permits want no exclusive holder,
+ * and enough of the size to be free. The own grant that upgrade_of names does
+ * not count. */
 static bool claims_fit_fits(struct snib__book *b, const struct snib__name *name,
                             const struct snib__standing *st,
                             const struct snib__stored_claim *c)
@@ -188,7 +195,7 @@ static bool claims_fit_fits(struct snib__book *b, const struct snib__name *name,
     return !st->sole || snib__same_id(st->holder, c->upgrade_of);
 }
 
-/* -- granting ---------------------------------------------------------------- */
+/* -- granting -------------------------------------------------------------- */
 
 void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
                       struct snib__stored_claim *c, snib_duration lease,
@@ -199,7 +206,7 @@ void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
     if (shared && *shared) {
         c->token = *shared;
     } else if (c->kind == SNIB_READ && last > 0) {
-        c->token = last; /* the era of the last exclusive grant */
+        c->token = last; /* readers show the last exclusive grant's token */
         b->ops->set_token(b, name, last);
     } else {
         c->token = claims_fit_next_token(b, name, c->floor, c->reserve);
@@ -214,7 +221,8 @@ void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
     }
 }
 
-/* The asker, who is written into the book later. */
+/* Count the asker as a holder. The verb writes its claim into the book
+ * later. */
 static void claims_fit_let_in(struct snib__book *b,
                               const struct snib__name *name,
                               struct snib__standing *st,
@@ -226,7 +234,7 @@ static void claims_fit_let_in(struct snib__book *b,
     claims_fit_occupy(st, me, st->slot);
 }
 
-/* mine: the asker was let in before. */
+/* Grant the name to a waiter. mine: the asker was let in before it. */
 static void claims_fit_push(struct snib__book *b, const struct snib__name *name,
                             struct snib__standing *st,
                             struct snib__stored_claim *c, bool mine,
@@ -246,8 +254,9 @@ static void claims_fit_push(struct snib__book *b, const struct snib__name *name,
     }
 }
 
-/* Not seen lately. A party of a barrier must be alive now: the others pass on
- * the strength of it, and no later grant makes up for one that was dead. */
+/* Has this waiter not been seen lately? A party of a barrier must even be alive
+ * now: the other parties pass because it is there, and no later grant makes up
+ * for one that was dead. */
 static bool claims_fit_is_missing(struct snib__book *b,
                                   const struct snib__stored_claim *c)
 {
@@ -255,7 +264,8 @@ static bool claims_fit_is_missing(struct snib__book *b,
            (c->kind == SNIB_BARRIER && b->ops->gone(b, c));
 }
 
-/* A waiter that is missing steps aside and keeps its rank (H07). */
+/* If the waiter is missing, make it unresponsive: it steps aside and keeps its
+ * rank, so that it cannot hold up the queue. */
 static bool claims_fit_is_unresponsive(struct snib__book *b,
                                        const struct snib__name *name,
                                        struct snib__stored_claim *c)
@@ -269,7 +279,8 @@ static bool claims_fit_is_unresponsive(struct snib__book *b,
     return true;
 }
 
-/* It can never be served: it hears of that when it asks again. */
+/* Can this waiter never be served? It is passed over, and refused when it
+ * polls. */
 static bool claims_fit_is_lost(struct snib__book *b,
                                const struct snib__name *name,
                                const struct snib__standing *st,
@@ -280,8 +291,9 @@ static bool claims_fit_is_lost(struct snib__book *b,
             !snib__rules_stands(b, name, c->upgrade_of));
 }
 
-/* The parties of a barrier that stand one after the other from `c` on, up to
- * as many as it wants; me: a newcomer that would stand behind them, or NULL. */
+/* Are the parties of a barrier complete? Counts those that stand one after the
+ * other from `c` on, up to as many as the barrier wants. me: a newcomer of the
+ * same barrier, who would stand behind them; NULL: none. */
 static bool claims_fit_is_complete(struct snib__book *b,
                                    const struct snib__name *name,
                                    const struct snib__stored_claim *c,
@@ -312,7 +324,7 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
     const struct snib__stored_claim *from = NULL;
     const struct snib__stored_claim *tail = me && !me->id ? me : NULL;
     bool aside = false, mine = false;
-    uint32_t group = 0; /* of a complete barrier, still to be granted */
+    uint32_t group = 0; /* parties of a complete barrier still to be granted */
     int64_t shared = 0;
     if (me && snib__is_id(me->upgrade_of) && claims_fit_fits(b, name, st, me)) {
         claims_fit_let_in(b, name, st, me);

@@ -1,5 +1,5 @@
-/* store/memory/claims_i.h — what the verbs (claims.c) and who may hold
- * (claims_fit.c) share. Nobody else includes this. */
+/* store/memory/claims_i.h — what the verbs (claims.c) and the question of who
+ * may hold (claims_fit.c) share. No other file includes this. */
 #ifndef SNIB__RULES_I_H
 #define SNIB__RULES_I_H
 
@@ -26,53 +26,57 @@ static inline bool snib__rules_excludes(const struct snib__stored_claim *c)
     return c->kind == SNIB_MUTEX || c->kind == SNIB_WRITE;
 }
 
-/* So many slots are seen in one survey; for more the holders are gone through
- * again. */
+/* A survey notes so many slots. To see slots beyond them the holders are
+ * scanned again. */
 #define SNIB__SLOT_WORDS 4
 #define SNIB__SLOTS      (SNIB__SLOT_WORDS * 64)
 
-/* Who holds a name, as far as it matters to others. */
+/* Who holds a name, as far as it matters to other claims. */
 struct snib__standing {
     struct snib__params params;
-    uint32_t count;     /* of holders                                        */
-    int64_t permits;    /* in use                                            */
-    bool sole;          /* an exclusive one is among them:                   */
-    uint64_t holder[2]; /* this request                                      */
-    bool blocked;       /* a live waiter did not fit                         */
-    snib_instant till;  /* the earliest end; NEVER: nobody holds             */
-    uint64_t slots[SNIB__SLOT_WORDS]; /* of permits: bits of those taken     */
-    uint32_t slot; /* walk: what the asker gets                         */
+    uint32_t count;     /* of holders */
+    int64_t permits;    /* in use */
+    bool sole;          /* one of the holders is exclusive, and */
+    uint64_t holder[2]; /* this is its request */
+    bool blocked;       /* a live waiter did not fit */
+    snib_instant till;  /* when the first holder ends; NEVER: nobody holds */
+    uint64_t slots[SNIB__SLOT_WORDS]; /* of permits: a bit for each taken */
+    uint32_t slot; /* set by walk: the slot that the asker gets */
 };
 
-/* Drop dead holders, count the others. look: also those whose process has
- * ended; NULL: not. */
+/* Drop dead holders and count the others. look: also drop holders whose process
+ * has ended, except this request's own claim; NULL: ask about no process. */
 void snib__rules_survey(struct snib__book *, const struct snib__name *,
                         const struct snib__request *look,
                         struct snib__standing *ret);
-/* The end of a holder, whatever it held. */
+/* Remove a holder's claim, exclusive or shared. */
 void snib__rules_drop(struct snib__book *, const struct snib__name *,
                       const struct snib__stored_claim *);
-/* Its lease and its lock-delay have passed. */
+/* Have the lease and the lock-delay of this claim passed? */
 bool snib__rules_is_over(const struct snib__book *,
                          const struct snib__stored_claim *);
-/* Does this grant stand? */
+/* Does this request hold, with its lease still running? */
 bool snib__rules_stands(struct snib__book *, const struct snib__name *,
                         const uint64_t request[2]);
-/* Grant the name to whom it fits, in order. me: the claim of the asker, which
- * is not granted here but told by true, with its slot (NULL: none); one that has no place in
- * the queue (id 0) stands behind those of its class (a barrier's party behind
- * all), or before them when it has a grant beside. stays: it will wait; one
- * that will not keeps nobody else waiting. */
+/* Grant the name to the waiters that it fits, in the order of the queue. me:
+ * the asker's claim, NULL: none. The walk does not grant it but returns true,
+ * with its slot in the standing and, for a barrier, the token in ret_shared. A
+ * claim that is not in the queue yet (id 0) stands behind the waiters of its
+ * rank, a party of a barrier behind all waiters, and an upgrade that fits is
+ * ahead of all. stays: the asker will wait if it does not fit. One that will
+ * not wait keeps no other waiter from being granted. */
 bool snib__rules_walk(struct snib__book *, const struct snib__name *,
                       struct snib__standing *,
                       const struct snib__stored_claim *me, bool stays,
                       int64_t *ret_shared);
-/* Make a holder of this claim; the caller writes it into the book. shared: the
- * token of those who are granted together; 0: none yet; NULL: its own. */
+/* Make a holder of this claim; the caller then writes it into the book. shared:
+ * the token of those that are granted together, 0: it is drawn now and stored
+ * there; NULL: the claim gets a token for itself. */
 void snib__rules_hold(struct snib__book *, const struct snib__name *,
                       struct snib__stored_claim *, snib_duration lease,
                       int64_t *shared);
-/* After this nobody waits whom the name fits. */
+/* Drop dead holders and grant. Afterwards the name fits no live waiter that is
+ * first in the queue. */
 void snib__rules_settle(struct snib__book *, const struct snib__name *);
 
 #endif

@@ -1,4 +1,5 @@
-/* store/memory/claims_show.c — claims as rows, names against globs. */
+/* store/memory/claims_show.c — claims as rows of inspect and list, and the rows
+ * that answer FORCE and PARAMS. */
 #include <stdio.h>
 
 #include "store/memory/claims.h"
@@ -17,7 +18,8 @@ void snib__rules_row(struct snib__buf *out, snib_instant now,
     bool holds = snib__rules_claim_holds(c),
          over = snib__reached(now, c->until);
     snib_duration left = snib__between(now, snib__rules_claim_till(c));
-    int64_t ms = snib__to_ms(left) + (left.ns % 1000000 > 0); /* not 0 yet */
+    /* rounded up: 0 only when over */
+    int64_t ms = snib__to_ms(left) + (left.ns % 1000000 > 0);
     if (!over) {
         ms = snib__to_ms(snib__between(now, c->until));
     }
@@ -34,7 +36,7 @@ void snib__rules_row(struct snib__buf *out, snib_instant now,
                   holds && c->kind == SNIB_PERMITS ? (int64_t)c->slot : -1);
     snib__rec_text(out, SNIB__F_REQUEST, request);
     snib__rec_i64(out, SNIB__F_RANK, c->rank);
-    if (c->since.ns > 1) { /* 1: of a release that did not know */
+    if (c->since.ns > 1) { /* 1: from a release that did not know it */
         snib__rec_i64(out, SNIB__F_AGE,
                       snib__to_ms(snib__between(c->since, now)));
     }

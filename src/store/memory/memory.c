@@ -1,8 +1,9 @@
 /* store/memory/memory.c — the memory: store.
  *
- * exec() takes the space's mutex for each request; nothing in it blocks. A
- * waiter that is granted the name is put on its client's list `told` and the
- * client's eventfd is written: rung() hands out the ids. */
+ * memory_exec() takes the space's mutex for the whole chain of requests;
+ * nothing in it blocks. A waiter that is granted the name is put on its
+ * client's list `told`, and the client's eventfd is written. memory_notified()
+ * then hands out the ids. */
 #include "store/memory/memory.h"
 #include "base/glob.h"
 
@@ -49,8 +50,8 @@ static void memory_free(void *instance)
     if (c->notifier >= 0) {
         close(c->notifier);
     }
-    /* In a forked child another thread may have held the mutexes for ever;
-     * the space is left to the parent's copy. */
+    /* In a forked child the mutexes may be locked for ever, by a thread of the
+     * parent. The child leaves the space alone. */
     if (c->space && c->pid == getpid()) {
         pthread_mutex_lock(&c->space->mutex);
         snib__unlink(&c->link);
@@ -100,7 +101,7 @@ static snib_err memory_open(const struct snib__store_config *config, void **ret,
     return SNIB_ERR_OK;
 }
 
-/* -- looking ------------------------------------------------------------------ */
+/* -- looking --------------------------------------------------------------- */
 
 static void memory_write_lock(struct snib__buf *out, snib_instant now,
                               const struct snib__mem_lock *lock)
@@ -168,7 +169,7 @@ static void memory_doctor(struct snib__space *s, struct snib__buf *out)
     snib__rec_text(out, SNIB__F_REMEDY, "");
 }
 
-/* -- running ------------------------------------------------------------------- */
+/* -- running --------------------------------------------------------------- */
 
 static void memory_no_memory(struct snib__request *r)
 {
@@ -176,8 +177,8 @@ static void memory_no_memory(struct snib__request *r)
     r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
 }
 
-/* A waiter that has been granted the lock learns of it by looking, as in the
- * stores between processes: its deadline counts from the grant. */
+/* A waiter that has been granted the lock learns of it by reading its claim, as
+ * in the stores that processes share: its deadline counts from the grant. */
 static bool memory_look_first(struct snib__mem_book *m, struct snib__request *r)
 {
     struct snib__stored_claim c;
@@ -266,7 +267,8 @@ static void memory_exec(void *instance, snib_instant now,
 {
     struct snib__mem_client *c = instance;
     struct snib__rules_batch batch = {.run = memory_change_claims, .data = c};
-    (void)now; /* older than the mutex; the space knows better */
+    /* older than the mutex's turn: the space's clock is read instead */
+    (void)now;
     pthread_mutex_lock(&c->space->mutex);
     SNIB__LIST_EACH (l, chain) {
         memory_run_one(c, &batch,
@@ -315,7 +317,7 @@ const struct snib__blocking_ops snib__memory_ops = {
     .free = memory_free,
 };
 
-/* -- switches of include/snib/test.h -------------------------------------------- */
+/* -- switches of include/snib/test.h --------------------------------------- */
 
 bool snib__memory_clock(void *instance, snib_instant *ret)
 {

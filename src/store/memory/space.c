@@ -1,12 +1,12 @@
 /* store/memory/space.c — the registry of spaces, and a book in plain memory.
  *
- * Locking: the registry's mutex guards the list of spaces and their counts; a
- * space's mutex guards its content. Never both at once, except that a space
- * is freed under the registry's alone, when nobody can reach it.
+ * Locking: the registry's mutex guards the list of spaces and their reference
+ * counts; a space's mutex guards its content. No thread holds both. A space is
+ * freed under the registry's mutex alone, when no client can reach it.
  *
- * Fork: any of these mutexes may have been held by a thread that the child does
- * not have, and what it guards be half changed. So a child begins with an empty
- * registry: the parent's spaces are the parent's, and are never looked at. */
+ * Fork: a thread that the child does not have may have held any of these
+ * mutexes, and what it guards may be half changed. So a child begins with an
+ * empty registry and never touches the parent's spaces. */
 #include "store/memory/space.h"
 
 #include <string.h>
@@ -17,13 +17,13 @@
 #include "base/mem.h"
 #include "store/memory/values.h"
 
-/* A virtual space begins here: not at zero, where bugs hide. */
+/* A virtual clock does not begin at zero, where bugs hide. */
 #define VIRTUAL_START_MS INT64_C(1000000)
 #define VIRTUAL_EPOCH_MS INT64_C(1700000000000)
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct snib__list registry = {{&registry.head, &registry.head}};
-static int64_t registry_floor; /* highest token of the spaces that ended    */
+static int64_t registry_floor; /* highest token of the spaces that ended */
 
 static void space_forget_in_child(void)
 {
@@ -39,7 +39,7 @@ static void space_watch_forks(void)
     not_watched = pthread_atfork(NULL, NULL, space_forget_in_child);
 }
 
-/* -- spaces ------------------------------------------------------------------ */
+/* -- spaces ---------------------------------------------------------------- */
 
 static int64_t space_ms_of(clockid_t clock)
 {
@@ -168,7 +168,7 @@ void snib__space_close(struct snib__space *s)
     pthread_mutex_unlock(&registry_mutex);
 }
 
-/* -- the book ----------------------------------------------------------------- */
+/* -- the book -------------------------------------------------------------- */
 
 static struct snib__mem_book *space_mem_of(struct snib__book *b)
 {
@@ -205,7 +205,9 @@ static void space_drop_claim(struct snib__memory_claim *k)
     snib__free(k);
 }
 
-/* A name that nobody needs now queues up to be forgotten. */
+/* If nothing needs this name now, put it in the queue of names to be forgotten.
+ * Beyond SNIB__IDLE_MAX the oldest is forgotten and its token goes into the
+ * floor. */
 static void space_note_idle(struct snib__space *s, struct snib__mem_lock *lock)
 {
     if (!snib__list_empty(&lock->claims) || lock->params.size >= 0 ||
@@ -245,7 +247,8 @@ static bool space_find(struct snib__book *b, const struct snib__name *name,
     return false;
 }
 
-/* The queue's order: rank, then arrival. Others: arrival. */
+/* Waiters are in order of rank, then arrival; all others in order of
+ * arrival. */
 static bool space_is_before(int state, const struct snib__stored_claim *a,
                             const struct snib__stored_claim *b)
 {
@@ -327,7 +330,8 @@ static void space_set_token(struct snib__book *b, const struct snib__name *name,
     space_mem_of(b)->lock->token = t;
 }
 
-/* Nobody but us writes to our memory. */
+/* Only this process writes to this memory, so there is no other place to
+ * mend. */
 static void space_mend_token(struct snib__book *b,
                              const struct snib__name *name, int64_t t)
 {
@@ -421,7 +425,7 @@ static bool space_gone(struct snib__book *b, const struct snib__stored_claim *c)
 {
     (void)b;
     (void)c;
-    return false; /* one process: it would be ours */
+    return false; /* all clients are in this process, which is alive */
 }
 
 static void space_granted(struct snib__book *b, const struct snib__name *name,

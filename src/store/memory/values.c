@@ -1,9 +1,10 @@
 /* store/memory/values.c — versioned values in plain memory.
  *
- * A table by the name's hash. A value that has ended, or was removed, is
- * remembered for a minute (its last changes, for repeats) and then leaves its
- * highest number in `floor`, under which no later version of any name falls.
- * Each change visits one bucket for such, so nothing stays for ever. */
+ * A table by the hash of the name. A value that has ended or was removed is
+ * remembered for SNIB__VALUE_MEMORY_MS with its last changes, for requests that
+ * are repeated. Then it is dropped and leaves its highest version in `floor`;
+ * every later version of any name is above that. Each change sweeps one bucket,
+ * so nothing stays for ever. */
 #include "store/memory/values.h"
 
 #include <stdatomic.h>
@@ -19,21 +20,24 @@ struct entry {
     struct snib__link bucket;
     uint64_t hash;
     struct snib__version v;
-    snib_instant until; /* of the value; of the absent one: when it went    */
-    void *bytes;        /* NULL: none                                       */
+    snib_instant until; /* end of the value; if absent: when it went */
+    void *bytes;        /* NULL: none */
     uint32_t size;
     uint32_t name_size;
     char name[];
 };
 
 struct snib__mem_values {
-    uint32_t buckets, count, cleaner; /* buckets: a power of two              */
+    /* buckets: a power of two. cleaner: the bucket to be swept next. */
+    uint32_t buckets, count, cleaner;
     int64_t floor;
-    int64_t swept; /* the part of it whose changes a repeat may ask for     */
+    /* Highest version of dropped entries whose last changes a repeat may ask
+     * for. */
+    int64_t swept;
     struct snib__list *bucket;
 };
 
-static _Atomic int64_t floor_of_ended; /* spaces                            */
+static _Atomic int64_t floor_of_ended; /* highest of the spaces that ended */
 
 static struct entry *values_of(struct snib__link *l)
 {
@@ -97,7 +101,7 @@ void snib__mem_values_free(struct snib__mem_values *t)
     snib__free(t);
 }
 
-/* A table that cannot grow only gets slower. */
+/* Double the table. Without memory it stays as it is and only gets slower. */
 static void values_grow(struct snib__mem_values *t)
 {
     struct snib__list *old = t->bucket, *v = values_new_buckets(2 * t->buckets);
@@ -194,8 +198,8 @@ static void values_get(struct snib__mem_values *t, snib_instant now,
     r->err = snib__ok(r->reterr);
 }
 
-/* The copy is made before anything is decided, so that nothing can fail
- * afterwards. */
+/* The copy of the bytes is made before anything is decided, so that nothing can
+ * fail afterwards. */
 static void values_change(struct snib__space *s, snib_instant now,
                           struct snib__request *r)
 {

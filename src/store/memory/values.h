@@ -7,8 +7,8 @@
 /* Run one VALUE_… request; the space's mutex is held. */
 void snib__mem_values_run(struct snib__space *, struct snib__request *);
 
-/* When the space ends. NULL allowed. The highest version stays behind for the
- * process' later spaces. */
+/* Called when the space ends; NULL is allowed. The highest version is kept for
+ * later spaces of this process. */
 void snib__mem_values_free(struct snib__mem_values *);
 
 #endif
