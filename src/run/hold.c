@@ -40,16 +40,32 @@ void snib__holds_free(struct snib__step *s, struct snib__hold *h)
     }
 }
 
-/* With what the store said, as far as it is known. */
+/* What a renewal is told. A loss is told by its cause, as release tells it; of
+ * anything else the store said why, as far as that is known. */
+static void hold_put_why(struct snib__step *s,
+                         const struct snib__acquisition *acq, snib_err err,
+                         struct snib_error *ret)
+{
+    char why[sizeof ret->text] = "";
+    const char *more = acq && acq->trouble ? acq->trouble : "";
+    if (acq && err == SNIB_ERR_LOST) {
+        snib__engine_explain(s->c->engine, s->now, acq, why, sizeof why);
+    }
+    if (*why) {
+        snib__fail(ret, err, "%s", why);
+    } else {
+        snib__fail(ret, err, "%s%s%s", snib_err_text(err),
+                   err && *more ? ": " : "", err ? more : "");
+    }
+}
+
 static void hold_end_renewers(struct snib__step *s, struct snib__hold *h,
                               const struct snib__acquisition *acq, snib_err err)
 {
-    const char *why = acq && acq->trouble ? acq->trouble : "";
     while (h->renewers) {
         struct snib__call *call = h->renewers;
         h->renewers = call->next;
-        snib__fail(&call->error, err, "%s%s%s", snib_err_text(err),
-                   err && *why ? ": " : "", err ? why : "");
+        hold_put_why(s, acq, err, &call->error);
         snib__call_settle(s, call, err);
     }
 }

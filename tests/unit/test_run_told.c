@@ -238,6 +238,29 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
     *row = '\0';
 }
 
+/* An earlier answer was lost, which is not why the grant is. */
+static void a_renewal_under_way_is_told_why_the_grant_was_lost(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    struct snib_lock *l = lock_of(c, "x");
+    struct snib_grant g;
+    char again[sizeof e.text];
+    assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
+    assert_int_equal(snib_test_steal(c, "x", 60000), SNIB_ERR_OK);
+    assert_int_equal(snib_test_drop_replies(c, 1), SNIB_ERR_OK);
+    assert_int_equal(snib_renew(l, g, 0, &e), SNIB_ERR_LOST);
+    assert_string_equal(e.text,
+                        "stolen: the store does not know the grant any more");
+    memcpy(again, e.text, sizeof again);
+    assert_int_equal(snib_renew(l, g, 0, &e), SNIB_ERR_LOST);
+    assert_string_equal(e.text, again);
+    assert_int_equal(snib_release(l, g, &e), SNIB_ERR_LOST);
+    assert_string_equal(e.text, again);
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
 /* -- limits ------------------------------------------------------------------------- */
 
 static void a_limit_is_kept_to_the_millisecond(void **state)
@@ -401,8 +424,7 @@ static void each_call_sets_the_whole_error(void **state)
     snib_view_free(view);
     is_told(snib_force_release(other, "x", 0, "why not", &ended, &e),
             SNIB_ERR_OK, "");
-    is_told(snib_renew(l, g, 0, &e), SNIB_ERR_LOST,
-            snib_err_text(SNIB_ERR_LOST));
+    is_told(snib_renew(l, g, 0, &e), SNIB_ERR_LOST, "revoked by ");
     is_told(acquire(l, 0, &h), SNIB_ERR_LOST, "revoked");
     is_told(snib_release(l, g, &e), SNIB_ERR_LOST, "revoked by ");
     is_told(snib_release(l, g, &e), SNIB_ERR_NOT_HELD, "released before");
@@ -589,6 +611,7 @@ int main(void)
     const struct CMUnitTest run_told[] = {
         CASE(each_event_has_what_its_kind_says),
         CASE(each_cause_of_a_loss_is_told_by_event_status_and_words),
+        CASE(a_renewal_under_way_is_told_why_the_grant_was_lost),
         CASE(a_limit_is_kept_to_the_millisecond),
         CASE(each_of_many_waits_has_its_own_limit),
         CASE(what_is_left_counts_down_to_the_loss),

@@ -464,6 +464,38 @@ static void files_go_while_another_boot_is_waited_for(void **state)
     end_by(&p, SIGKILL);
 }
 
+static void open_as_another_boot(void)
+{
+    void *inst;
+    open_on_host("another", &inst);
+    say("opened");
+}
+
+/* He was alone in a directory that was removed; by the time he reads the file,
+ * somebody holds who has another one. */
+static void who_was_alone_before_the_bells_went_clears_nothing(void **state)
+{
+    (void)state;
+    newcomer_is_told("ok");
+    stop.at = OPEN;
+    stop.count = 1;
+    stop.deed = wait_there;
+    struct process p = begin(open_as_another_boot);
+    stop.at = NONE;
+    hear_that(&p, "stopped");
+    shell("rm -rf locks.db-bells");
+    struct process holder = begin(hold);
+    hear_that(&holder, "ok");
+    tell(&p);
+    hear_that(&p, "STORE: bells of lock file");
+    assert_int_equal(over(&p), 4);
+    newcomer_is_told("BUSY");
+    end_by(&holder, SIGKILL);
+    p = begin(open_as_another_boot);
+    hear_that(&p, "opened");
+    assert_int_equal(over(&p), 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fresh_dir, remove_dir)
 
 int main(void)
@@ -483,6 +515,7 @@ int main(void)
         CASE(a_second_client_of_the_process_finds_no_note),
         CASE(a_second_client_of_the_process_finds_nothing),
         CASE(files_go_while_another_boot_is_waited_for),
+        CASE(who_was_alone_before_the_bells_went_clears_nothing),
     };
     return RUN(cases);
 }

@@ -479,22 +479,36 @@ static snib_err files_note_them(const struct snib__lockfile *p,
     return i < 0 ? SNIB_ERR_OK : files_fail_replaced(p, i, reterr);
 }
 
+/* What is seen now is what was entered, and nothing of it is missing. */
+static snib_err files_see_entered(const struct snib__lockfile *p,
+                                  struct seen *ret, struct snib_error *reterr)
+{
+    snib_err err = files_see(p, ret, reterr);
+    if (err) {
+        return err;
+    }
+    int i = files_missing(ret);
+    i = i >= 0 ? i : files_differs(ret, p->entered);
+    return i < 0      ? SNIB_ERR_OK
+           : p->alone ? files_fail_meanwhile(p, i, reterr)
+                      : files_fail_replaced(p, i, reterr);
+}
+
+snib_err snib__files_still(const struct snib__lockfile *p,
+                           struct snib_error *reterr)
+{
+    struct seen now;
+    return files_see_entered(p, &now, reterr);
+}
+
 snib_err snib__files_join(struct snib__lockfile *p, snib_instant until,
                           struct snib_error *reterr)
 {
     uint64_t note[SNIB__SEEN];
     struct seen now;
-    snib_err err = files_see(p, &now, reterr);
-    if (err) {
-        return err;
-    }
-    int i = files_missing(&now);
-    i = i >= 0 ? i : files_differs(&now, p->entered);
-    if (i >= 0) {
-        return p->alone ? files_fail_meanwhile(p, i, reterr)
-                        : files_fail_replaced(p, i, reterr);
-    }
-    err = files_note_them(p, &now, reterr);
+    int i;
+    snib_err err = files_see_entered(p, &now, reterr);
+    err = err ? err : files_note_them(p, &now, reterr);
     if (err) {
         return err;
     }

@@ -214,6 +214,9 @@ snib_err snib__files_enter(struct snib__lockfile *, snib_instant until,
                            struct snib_error *reterr);
 /* Undo it, to enter again: SQLite must have nothing of it open any more. */
 void snib__files_leave(struct snib__lockfile *);
+/* The paths still lead to what was entered; errors as those of joining. */
+snib_err snib__files_still(const struct snib__lockfile *,
+                           struct snib_error *reterr);
 /* SQLite has opened what was entered: from now on these are ours. CONFIG when
  * the paths lead elsewhere by now and others live, STORE when we are alone. */
 snib_err snib__files_join(struct snib__lockfile *, snib_instant until,

@@ -188,23 +188,6 @@ static int schema_create(struct snib__db *db, const struct snib__host *h)
     return snib__db_commit(db);
 }
 
-static int schema_clear_claims(struct snib__db *db, const struct snib__host *h)
-{
-    int rc = snib__db_begin(db, db->busy_until);
-    if (rc) {
-        return rc;
-    }
-    rc = sqlite3_exec(db->handle, "DELETE FROM claim", NULL, NULL, NULL);
-    if (!rc) {
-        rc = schema_set_meta(db, "boot", h->boot);
-    }
-    if (rc) {
-        snib__db_rollback(db);
-        return rc;
-    }
-    return snib__db_commit(db);
-}
-
 /* Before it is WAL the file has ordinary locks, and SQLite answers "busy" at
  * once, without asking our handler, where waiting could be a deadlock: two
  * who both read it and both want to make it WAL. So everything here is tried
@@ -252,6 +235,36 @@ static snib_err schema_fail_open(struct snib__db *db, int rc, const char *path,
     return snib__db_fail_open(db, rc, path, reterr);
 }
 
+/* Who entered alone locked the directory that he saw then. If that was removed
+ * since, another may be alone in a new one and hold: his claims are in this file
+ * and must stay. Whoever holds wrote that before our transaction began, so a look
+ * inside it sees his directory, or none. And who was faster has cleared already. */
+static snib_err schema_clear_claims(struct snib__db *db,
+                                    const struct snib__lockfile *lockfile,
+                                    const struct snib__host *h,
+                                    struct snib_error *reterr)
+{
+    struct meta m;
+    int rc = snib__db_begin(db, db->busy_until);
+    if (rc) {
+        return schema_fail_open(db, rc, lockfile->path, reterr);
+    }
+    snib_err err = snib__files_still(lockfile, reterr);
+    rc = err ? SQLITE_OK : schema_read_meta(db, &m);
+    if (!err && !rc && strcmp(m.boot, h->boot) != 0) {
+        rc = sqlite3_exec(db->handle, "DELETE FROM claim", NULL, NULL, NULL);
+        rc = rc ? rc : schema_set_meta(db, "boot", h->boot);
+    }
+    if (!err && !rc) {
+        rc = snib__db_commit(db);
+        return rc ? schema_fail_open(db, rc, lockfile->path, reterr)
+                  : SNIB_ERR_OK;
+    }
+    err = err ? err : schema_fail_open(db, rc, lockfile->path, reterr);
+    snib__db_rollback(db);
+    return err;
+}
+
 /* With another boot id the claims are cleared, by who has the file alone. As
  * long as we are in, alone or not, it cannot change. */
 static snib_err schema_join_boot(struct snib__db *db,
@@ -261,9 +274,11 @@ static snib_err schema_join_boot(struct snib__db *db,
                                  struct snib_error *reterr)
 {
     bool same = strcmp(m->boot, h->boot) == 0;
-    int rc = !same && lockfile->alone ? schema_clear_claims(db, h) : SQLITE_OK;
-    if (rc) {
-        return schema_fail_open(db, rc, lockfile->path, reterr);
+    snib_err err = !same && lockfile->alone
+                       ? schema_clear_claims(db, lockfile, h, reterr)
+                       : SNIB_ERR_OK;
+    if (err) {
+        return err;
     }
     *ret_other_boot = !same && !lockfile->alone;
     return *ret_other_boot ? SNIB_ERR_OK
