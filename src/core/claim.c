@@ -9,8 +9,8 @@
  * state       event                            next state
  * ----------  -------------------------------  --------------------------------
  * ACQUIRING   QUEUED                           QUEUED; tries are refused
- * ACQUIRING,  DONE                             HELD; CONFIRM if it may not stand
- *   QUEUED                                     (still); LEAVING if it fits nobody
+ * ACQUIRING,  DONE                             HELD; CONFIRM if it is not sure;
+ *   QUEUED                                     LEAVING if it fits nobody
  *             NO                               over; LEAVING if a copy may come
  *             NOT_APPLIED                      all refused, then over; LEAVING
  *                                              if something of it may be there
@@ -27,8 +27,8 @@
  * HELD,       DONE                             HELD, with a later deadline
  *   RISK      UNKNOWN, NOT_APPLIED, no answer  RISK; sent again
  *             for long, machine stood still
- *             NO, deadline, hold_max           lost: LEAVING; over if nothing is
- *                                              to be ended
+ *             NO, deadline, hold_max           lost: LEAVING; over if there is
+ *                                              nothing to end
  *             last release of its holder       HELD by the next owner (local
  *                                              hand-over); ACQUIRING (yield);
  *                                              LEAVING

@@ -114,8 +114,8 @@ bool snib__claim_release(struct snib__engine *e, snib_instant now,
     t->aggressive = false;
     /* End our grant and queue again, in one step at the store. Not while a late
      * copy of our acquire may still arrive: only a RELEASE leaves the tombstone
-     * that keeps it out, and the waiting acquisitions ask after that. Nor if
-     * somebody is said to have ended the grant: the answer to a RELEASE says
+     * that keeps it out, and the waiting acquisitions ask after that. And not
+     * if somebody is said to have ended the grant: the answer to a RELEASE says
      * whether that is so. */
     if (next && !t->copies && !t->hinted) {
         snib__claim_orphan(&t->renewing);

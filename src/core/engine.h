@@ -205,9 +205,9 @@ snib_err snib__engine_acquire(struct snib__engine *, snib_instant now,
                               const struct snib__acquire_spec *,
                               struct snib__acquisition **ret,
                               struct snib_error *reterr);
-/* What tries acquire between gather and gathered reaches the store together: as
- * one step, if the store can do that, in this order, until one is refused. The
- * ones behind it are refused with CANCELLED; `all`: the ones before it too.
+/* All tries between gather and gathered reach the store together: as one step,
+ * if the store can do that, in this order, until one is refused. The ones
+ * behind it are refused with CANCELLED; `all`: the ones before it too.
  * Nothing else may be asked of the engine in between. A try whose local lock is
  * busy (a release or cancel of this client is under way) cannot join; it is
  * asked for later, alone. */
@@ -271,7 +271,7 @@ snib_err snib__engine_renew(struct snib__engine *, snib_instant now,
  * lease ends, under the client's id, the request's id and the token. A client
  * that is opened with that id can adopt it. */
 
-/* What names the grant of a ticket at the store. Errors: NOT_HELD, LOST,
+/* Tells what names the grant of a ticket at the store. Errors: NOT_HELD, LOST,
  * CLOSED; USAGE when `fixed` is asked for and the lease is renewed: such a
  * grant cannot be detached. */
 snib_err snib__engine_grant_id(struct snib__engine *, snib_instant now,

@@ -109,10 +109,10 @@ bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
 
 /* -- giving up ------------------------------------------------------------ */
 
-/* What an acquisition that leaves may say. As long as others of this client
- * stay, or once the store has said "queued", it surely has nothing; but a party
- * may have been counted since. One that adopts has a renewal under way, which
- * may yet extend the grant. */
+/* Returns the outcome that an acquisition which leaves may report. As long as
+ * others of this client stay, or once the store has said "queued", it surely
+ * has nothing; but a party may have been counted since. An adopter has a
+ * renewal under way, which may yet extend the grant. */
 static snib_err leave_outcome_of_leaving(const struct snib__local_lock *local,
                                          const struct snib__acquisition *s,
                                          snib_err why)
@@ -214,8 +214,8 @@ static bool leave_takes_along(const struct snib__acquisition *s)
                       t->state == SNIB__CLAIM_CONFIRM);
 }
 
-/* What s is told, which is off its local lock's list and gives up. OK: it stays
- * until the store has answered, or it has passed. */
+/* Returns the outcome for s, which gives up and is off its local lock's list.
+ * OK: it stays until the store has answered, or it has passed. */
 static snib_err leave_outcome_or_stay(struct snib__engine *e, snib_instant now,
                                       struct snib__acquisition *s, snib_err why,
                                       struct snib_error *ret)
