@@ -4,12 +4,12 @@
 
 #include "snib.h"
 
-/* Set code and text (printf); e may be NULL. Returns code. */
+/* Sets code and text (printf); e may be NULL. Returns code. */
 snib_err snib__fail(struct snib_error *e, snib_err code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Set code with its standard text. */
+/* Sets code and its standard text. */
 snib_err snib__fail_plain(struct snib_error *e, snib_err code);
-/* No error. */
+/* Sets "no error"; returns OK. */
 snib_err snib__ok(struct snib_error *e);
 
 #endif

@@ -1,8 +1,8 @@
 /* base/glob.c — names by pattern; see glob.h. */
 #include "base/glob.h"
 
-/* One [set]; returns the byte after it, or NULL when it is never closed (then
- * the bracket is an ordinary byte, as in sh). */
+/* Matches one [set]. Returns the byte after it, or NULL when it is never closed
+ * (then the bracket is an ordinary byte, as in sh). */
 static const char *glob_in_set(const char *g, const char *end, unsigned char ch,
                                bool *ret_hit)
 {
@@ -28,7 +28,7 @@ static const char *glob_in_set(const char *g, const char *end, unsigned char ch,
     return p + 1;
 }
 
-/* One element of the glob against one byte; returns what follows it. */
+/* Matches one element of the glob against one byte; returns what follows it. */
 static const char *glob_match_one(const char *g, const char *end,
                                   unsigned char ch, bool *ret_hit)
 {

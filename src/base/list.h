@@ -56,7 +56,7 @@ static inline void snib__list_push_front(struct snib__list *l,
     l->head.next = n;
 }
 
-/* Behind `at`, which is on a list (or its head). */
+/* Puts n behind `at`, which is on a list (or its head). */
 static inline void snib__list_insert(struct snib__link *at,
                                      struct snib__link *n)
 {
@@ -73,13 +73,13 @@ static inline void snib__unlink(struct snib__link *n)
     snib__link_init(n);
 }
 
-/* First link or NULL; stays on the list. */
+/* The first link, or NULL; it stays on the list. */
 static inline struct snib__link *snib__list_first(const struct snib__list *l)
 {
     return snib__list_empty(l) ? NULL : l->head.next;
 }
 
-/* First link, taken off, or NULL. */
+/* The first link, taken off the list, or NULL. */
 static inline struct snib__link *snib__list_pop(struct snib__list *l)
 {
     struct snib__link *n = snib__list_first(l);
@@ -89,7 +89,7 @@ static inline struct snib__link *snib__list_pop(struct snib__list *l)
     return n;
 }
 
-/* Move all of from to the end of to. */
+/* Moves all of `from` to the end of `to`. */
 static inline void snib__list_append(struct snib__list *to,
                                      struct snib__list *from)
 {
@@ -102,8 +102,8 @@ static inline void snib__list_append(struct snib__list *to,
     }
 }
 
-/* for SNIB__LIST_EACH (link, list): the body must not unlink link; _SAFE
- * with a second variable allows it. */
+/* SNIB__LIST_EACH (link, list): the body must not unlink link; _SAFE, with a
+ * second variable, allows that. */
 #define SNIB__LIST_EACH(l, list)                                               \
     for (struct snib__link *l = (list)->head.next; l != &(list)->head;         \
          l = l->next)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic int64_t countdown; /* 0: switched off                        */
+static _Atomic int64_t countdown; /* 0: switched off */
 static _Atomic bool keep_failing;
 static _Atomic int64_t alive;
 

@@ -11,15 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *snib__alloc(size_t size);                 /* zeroed; NULL: no memory    */
-void *snib__realloc(void *p, size_t size);      /* NULL: p is still good      */
-void snib__free(void *p);                       /* NULL allowed               */
-char *snib__strdup(const char *s);              /* s may be NULL: NULL        */
-void *snib__memdup(const void *p, size_t size); /* a NUL byte is added      */
+void *snib__alloc(size_t size);                 /* zeroed; NULL: no memory */
+void *snib__realloc(void *p, size_t size);      /* NULL: p is still good */
+void snib__free(void *p);                       /* NULL allowed */
+char *snib__strdup(const char *s);              /* s may be NULL: NULL */
+void *snib__memdup(const void *p, size_t size); /* a NUL byte is added */
 
 /* The nth allocation from now (1: the next) fails; 0: none. for_ever: all
  * after it too. */
 void snib__mem_fail_at(int64_t nth, bool for_ever);
-int64_t snib__mem_alive(void); /* blocks not yet freed       */
+int64_t snib__mem_alive(void); /* blocks not yet freed */
 
 #endif

@@ -12,7 +12,7 @@ struct snib__rng {
 };
 
 struct snib__seed {
-    uint64_t v[4]; /* 256 bits                                              */
+    uint64_t v[4]; /* 256 bits */
 };
 
 void snib__rng_init(struct snib__rng *, const struct snib__seed *);

@@ -1,9 +1,9 @@
-/* base/record.h — rows of named fields as bytes: how a store hands what it
- * saw (inspect, list, doctor) to run without sharing memory layouts.
+/* base/record.h — rows of named fields as bytes: how a store hands what it saw
+ * (inspect, list, doctor) to run without sharing memory layouts.
  *
  * A row is a kind byte and fields; a field is a key byte and a value of any
- * bytes. Written by one code of ours, read by another; a damaged buffer is a
- * bug, but reading one never runs outside it. */
+ * bytes. Our own code writes them and reads them. A damaged buffer is a bug,
+ * but reading one never runs outside it. */
 #ifndef SNIB__RECORD_H
 #define SNIB__RECORD_H
 
@@ -11,22 +11,24 @@
 
 /* Rows and their fields. */
 enum snib__row {
-    SNIB__ROW_LOCK = 'L',    /* name, token                                 */
-    SNIB__ROW_HOLDER = 'H',  /* of the lock row before it                   */
-    SNIB__ROW_WAITER = 'W',  /* of the lock row before it, in queue order   */
+    SNIB__ROW_LOCK = 'L',    /* name, token */
+    SNIB__ROW_HOLDER = 'H',  /* of the lock row before it */
+    SNIB__ROW_WAITER = 'W',  /* of the lock row before it, in queue order */
     SNIB__ROW_CLOSED = 'E',  /* a holder whose lease is over and whose
-                                lock-delay runs; left: until that is over   */
-    SNIB__ROW_MORE = 'M',    /* count: holders of that lock not told of     */
-    SNIB__ROW_FINDING = 'D', /* doctor: level, check, text, remedy          */
-    SNIB__ROW_COUNT = 'C',   /* count (force-release)                       */
-    SNIB__ROW_PARAMS = 'T'   /* count (done), size, permits, gate, waiting  */
+                                lock-delay runs; left: until that is over */
+    SNIB__ROW_MORE = 'M',    /* count: holders of that lock that are not
+                                listed */
+    SNIB__ROW_FINDING = 'D', /* doctor: level, check, text, remedy */
+    SNIB__ROW_COUNT = 'C',   /* count (force-release) */
+    /* count (0: not done, 1: done), size, permits, latch count, waiting */
+    SNIB__ROW_PARAMS = 'T'
 };
 enum snib__field {
-    SNIB__F_NAME = 'n', /* raw bytes                                   */
+    SNIB__F_NAME = 'n', /* raw bytes */
     SNIB__F_TOKEN = 't',
-    SNIB__F_OWNER = 'o', /* client id, hexadecimal                      */
-    SNIB__F_LEFT = 'l',  /* ms                                          */
-    SNIB__F_ABOUT = 'a', /* core/about.h text                           */
+    SNIB__F_OWNER = 'o', /* client id, hexadecimal */
+    SNIB__F_LEFT = 'l',  /* ms */
+    SNIB__F_ABOUT = 'a', /* core/about.h text */
     SNIB__F_KIND = 'k',
     SNIB__F_PERMITS = 'p',
     SNIB__F_HOLDS = 'h',
@@ -35,14 +37,14 @@ enum snib__field {
     SNIB__F_TEXT = 'x',
     SNIB__F_REMEDY = 'r',
     SNIB__F_COUNT = 'q',
-    SNIB__F_SIZE = 's',  /* of a semaphore, -1: none                    */
-    SNIB__F_LATCH = 'g', /* of a latch: how far to go                   */
+    SNIB__F_SIZE = 's',  /* of a semaphore, -1: none */
+    SNIB__F_LATCH = 'g', /* latch count */
     SNIB__F_WAITING = 'w',
-    SNIB__F_REQUEST = 'i', /* 32 hexadecimal digits                       */
-    SNIB__F_RANK = 'z',    /* waiter: lower ones are served first         */
-    SNIB__F_SLOT = 'y',    /* holder of permits                           */
+    SNIB__F_REQUEST = 'i', /* 32 hexadecimal digits */
+    SNIB__F_RANK = 'z',    /* waiter: lower ones are served first */
+    SNIB__F_SLOT = 'y',    /* holder of permits */
     SNIB__F_AGE = 'e'      /* ms since the grant, or since it waits, by the
-                              store's clock                               */
+                              store's clock */
 };
 
 void snib__rec_row(struct snib__buf *, enum snib__row);
@@ -53,19 +55,19 @@ void snib__rec_i64(struct snib__buf *, enum snib__field, int64_t);
 
 struct snib__rec {
     const uint8_t *p, *end;
-    int row;             /* kind of the current row, 0 before the first     */
-    int field;           /* key of the current field                        */
-    const uint8_t *data; /* value of the current field                      */
+    int row;             /* kind of the current row, 0 before the first */
+    int field;           /* key of the current field */
+    const uint8_t *data; /* value of the current field */
     size_t size;
 };
 void snib__rec_begin(struct snib__rec *, const void *bytes, size_t size);
-/* Next row; false at the end. Skips unread fields. */
+/* The next row; false at the end. Skips unread fields. */
 bool snib__rec_next_row(struct snib__rec *);
-/* Next field of this row; false when there is none. */
+/* The next field of this row; false when there is none. */
 bool snib__rec_next_field(struct snib__rec *);
 int64_t snib__rec_value_i64(const struct snib__rec *);
 
-/* The row of a TERMS. */
+/* Writes the row of a PARAMS; gate: the latch count. */
 void snib__rec_params(struct snib__buf *, bool done, int64_t size,
                       int64_t permits, int64_t gate, int64_t waiting);
 

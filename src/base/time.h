@@ -1,8 +1,8 @@
 /* base/time.h — an instant and a duration that cannot be mixed up.
  *
  * An instant is nanoseconds on CLOCK_BOOTTIME (in the simulator: on the
- * simulated process' own clock). Arithmetic saturates: FOREVER + anything
- * stays FOREVER. No clock is read here. */
+ * simulated process' own clock). Arithmetic saturates: NEVER plus anything
+ * stays NEVER. No clock is read here. */
 #ifndef SNIB__TIME_H
 #define SNIB__TIME_H
 

@@ -1,11 +1,11 @@
 /* core/about.c — the line of text that says who stands behind a claim.
  *
- * Written by any version of ours, read by any other, shown to people: so the
- * reader skips what it does not know and never fails. The numbers matter more
- * than the words (pid and start decide whether a holder is alive, leashed
- * whether that may be used), so room for them is set aside first and the
- * words, the reason last, are cut to what remains. A cut never leaves half of
- * a UTF-8 character. */
+ * Any version of ours writes it, any other reads it, and people are shown it.
+ * So the reader skips what it does not know and never fails. The numbers matter
+ * more than the words (pid and start decide whether a holder is alive, leashed
+ * whether that may be used). So space for them is set aside first, and the
+ * words, the reason last, are cut to what remains. A cut never leaves half of a
+ * UTF-8 character. */
 #include "core/about.h"
 
 #include <string.h>
@@ -20,8 +20,8 @@ enum {
 
 struct writer {
     struct snib__buf *out;
-    size_t left; /* for words                                               */
-    bool more;   /* a separator is due                                      */
+    size_t left; /* for words */
+    bool more;   /* a separator is due */
 };
 
 static bool about_stands_for_itself(uint8_t c)
@@ -36,7 +36,7 @@ static bool about_continues_character(char c)
     return ((uint8_t)c & 0xc0) == 0x80;
 }
 
-/* The largest n <= most where text may be cut; text has size bytes. */
+/* The largest n <= most at which text, of size bytes, may be cut. */
 static size_t about_cut_at(const char *text, size_t size, size_t most)
 {
     size_t n = size < most ? size : most;
@@ -143,7 +143,7 @@ struct piece {
     size_t size;
 };
 
-/* What stands before the next `stop`; text moves behind it. */
+/* Returns what stands before the next `stop`; text moves behind it. */
 static struct piece about_split(struct piece *text, char stop)
 {
     struct piece head = *text;
@@ -185,7 +185,7 @@ static int about_decode_one(struct piece v, size_t *at)
     return high < 0 || low < 0 || high + low == 0 ? -1 : high * 16 + low;
 }
 
-/* Decode v into to[max], cut where it is longer; malformed: "". */
+/* Decodes v into to[max] and cuts it to fit; malformed: "". */
 static void about_get_words(struct piece v, char *to, size_t max)
 {
     char text[SNIB__ABOUT_MAX + 1];
@@ -216,7 +216,7 @@ static int64_t about_get_number(struct piece v)
     return n;
 }
 
-/* Only whole ids; what is not one ends the list. */
+/* Reads whole ids only; anything else ends the list. */
 static void about_get_held(struct piece v, struct snib__about *ret)
 {
     while (v.size && ret->held_count < SNIB__ABOUT_HELD) {

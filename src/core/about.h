@@ -1,7 +1,7 @@
 /* core/about.h — who stands behind a claim, as one line of text.
  *
  * "host=ci-7&pid=4312&user=anna&program=backup&reason=release%204.2&since=…":
- * percent-encoded values, at most SNIB__ABOUT_MAX bytes; stores keep it as
+ * percent-encoded values, at most SNIB__ABOUT_MAX bytes. Stores keep it as
  * opaque bytes and hand it back in inspect. */
 #ifndef SNIB__ABOUT_H
 #define SNIB__ABOUT_H
@@ -13,24 +13,24 @@
 
 struct snib__about {
     char host[65], user[33], program[65], reason[129];
-    int64_t pid, start; /* start: /proc/PID/stat field 22, 0: not known     */
-    int64_t since_ms;   /* Unix time                                        */
-    int64_t owner;      /* in its process; 0: not known                     */
-    /* What its owner held when it began to wait: the first half of the
-     * requests' ids. So others see who waits for whom (core/waits.h). */
+    int64_t pid, start; /* start: /proc/PID/stat field 22, 0: not known */
+    int64_t since_ms;   /* Unix time */
+    int64_t owner;      /* within its process; 0: not known */
+    /* What the owner held when it began to wait: the first halves of the
+     * requests' ids. They show others who waits for whom (core/waits.h). */
     uint64_t held[SNIB__ABOUT_HELD];
     uint32_t held_count;
-    /* So many of these, the last ones, are other clients': what processes
-     * above this one hold, which do nothing but wait for it. */
+    /* So many of them, the last ones, belong to other clients: processes above
+     * this one hold them and do nothing but wait for it. */
     uint32_t above_count;
-    bool
-        leashed; /* outlives its process (a command its background thread, a fixed
-                           lease that was exported): do not take the lock over
-                           merely because the pid is gone                   */
+    /* The grant outlives its process (a command outlives its holder; a fixed
+     * lease was exported): do not take the lock over merely because the pid is
+     * gone. */
+    bool leashed;
 };
 
 void snib__about_write(const struct snib__about *, struct snib__buf *out);
-/* Unknown keys are skipped, bad values left empty. */
+/* Skips unknown keys and leaves bad values empty. */
 void snib__about_read(const void *text, size_t size, struct snib__about *ret);
 
 #endif

@@ -1,18 +1,19 @@
 /* core/acquire.c — what an acquire finds out without the store.
  *
- * An owner that holds the name enters again; one that lost it must unwind first;
- * a try behind another owner of this client is refused here. All others sit
- * down: at the name, whose one turn asks for all exclusive owners, or at an own claim
- * of their own, where the grant is one of its own: readers, permits, an owner
- * that writes beside its own read grant (or reads beside its write grant), a
- * nested wait. */
+ * An owner that holds the name enters again. An owner that lost it must unwind
+ * first. A try behind another owner of this client is refused here. All other
+ * acquires get an acquisition that waits: at the name, whose one claim asks for
+ * all exclusive owners, or at an own claim. Own claims are for readers,
+ * permits, barriers, an owner that writes with its read grant standing (or
+ * reads with its write grant), and a nested wait. */
 #include "base/error.h"
 #include "core/acquisition_i.h"
 
 enum { HOLDS_MAX = 1 << 30 };
 
-/* Held, or about to be, by another owner of this client: a try need not ask.
- * One that is said to have been ended by force is being asked about. */
+/* Does another owner of this client hold it, or is it about to? Then a try need
+ * not ask. Not while the store is being asked whether the grant was ended by
+ * force. */
 static bool acquire_surely_busy(const struct snib__claim *t, bool exclusive)
 {
     return t && !(t->hinted && t->renewing) &&
@@ -107,8 +108,8 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
     if (again) {
         return acquire_enter_again(again, spec, ret, reterr);
     }
-    /* The writer that reads, the reader that writes; nobody else may hold
-     * both, so this is the only grant in the way of the other. */
+    /* The writer that reads, or the reader that writes. Nobody else may hold a
+     * lock both ways, so this is the only grant that would be in the way. */
     const struct snib__acquisition *upgrade_of = exclusive ? has.reading
                                                  : spec->kind == SNIB_READ
                                                      ? has.exclusive
@@ -117,9 +118,9 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
         acquire_surely_busy(local->claim, exclusive)) {
         return snib__fail_plain(reterr, SNIB_ERR_BUSY);
     }
-    /* One that holds something (or above which something is held) and waits
-     * may be part of a cycle: it asks for itself, so that the store shows its
-     * owner and what that holds. */
+    /* An owner that holds something (or above which something is held) and
+     * waits may be part of a deadlock. So it asks by an own claim, and the
+     * store shows the owner and what it holds. */
     bool nested = e->cfg.deadlocks && !spec->try_only &&
                   (spec->above || snib__cycles_holds(e, spec->owner));
     bool own_claim = !exclusive || upgrade_of || nested;
@@ -141,8 +142,8 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
         }
     }
     if (own_claim) {
-        snib__local_lock_drop(e,
-                              local); /* the acquisition and its turn keep it */
+        /* the acquisition and its claim keep it */
+        snib__local_lock_drop(e, local);
     }
     if (!s) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);

@@ -1,28 +1,49 @@
-/* core/acquisition.c — one owner's place at a lock.
+/* core/acquisition.c — one owner waiting for, then holding, a lock.
  *
- *   WAITING --grant, pass--> SERVED --last release--> ENDING --answer--> GONE
- *    |   |                      |                        (or freed at once,
- *    |   +--no--> REFUSED       +--loss--> DEAD           when passed on)
- *    |              ^
- *    +--limit,      |answer to its cancel, or too long without
- *       cancel--> LEAVING --granted before, and it passes--> DEAD
+ * state     event                                      next state
+ * --------  -----------------------------------------  ------------------------
+ * WAITING   grant, or local hand-over                  SERVED
+ *           a no, a limit, a deadlock, close           REFUSED
+ *           limit or cancel of the last one of its     LEAVING
+ *           claim: the store has to confirm its end
+ *           `passes`: was granted, and that is over    DEAD
+ *           gives up and need not wait                 freed
+ * LEAVING   end confirmed, or nothing heard for long   REFUSED
+ *           `passes`: was granted before its end       DEAD
+ *           its caller waits no longer                 freed
+ * SERVED    last release, the store has to answer      ENDING
+ *           last release, handed over or yielded       freed
+ *           grant detached                             freed
+ *           grant lost                                 DEAD
+ * ENDING    answer, or nothing of ours can be left     GONE; freed if abandoned
+ * DEAD      last release                               freed
+ * REFUSED,  snib__acquisition_done                     freed
+ *   GONE
  *
- * Limits belong to acquisitions, never to turns: an owner that gives up leaves the
- * queue of its own process and nothing else; only when the last one has left
- * is the place at the store cancelled (H25).
+ * Flags beside the state:
+ *
+ * options.passes  to have been granted is all that the owner wants
+ * ended           WAITING, and the request that its claim gives up was made for
+ *                 it too: its own end can be confirmed with that one's
+ * unsure          LEAVING: UNKNOWN if nothing more is heard, else err
+ * abandoned       ENDING: no caller waits, so it is freed when answered
+ *
+ * Limits belong to acquisitions, never to claims. An owner that gives up leaves
+ * the queue of its own process and nothing else; only when the last one has
+ * left is the request at the store cancelled.
  *
  * An owner whose grant was lost stays lost for that lock until it has given
- * back every hold (H28): an inner section must not get a fresh grant inside
- * an outer one that is gone. Other owners are free to acquire meanwhile.
+ * back every hold: an inner section must not get a fresh grant inside an outer
+ * one that is gone. Other owners are free to acquire meanwhile.
  *
- * Tickets are slot number and generation: a stale one is recognised. */
+ * A ticket is a slot number and a generation, so a stale one is recognised. */
 #include <assert.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "core/acquisition_i.h"
 
-/* -- tickets ----------------------------------------------------------------- */
+/* -- tickets -------------------------------------------------------------- */
 
 static bool acquisition_slot_take(struct snib__engine *e,
                                   struct snib__acquisition *s)
@@ -67,7 +88,7 @@ struct snib__acquisition *snib__engine_acquisition(struct snib__engine *e,
     return s && s->ticket == ticket ? s : NULL;
 }
 
-/* -- news ---------------------------------------------------------------------- */
+/* -- news ----------------------------------------------------------------- */
 
 void snib__acquisition_tell(struct snib__engine *e, struct snib__acquisition *s,
                             uint8_t news)
@@ -135,7 +156,7 @@ void snib__acquisition_gone(struct snib__engine *e, struct snib__acquisition *s,
     snib__acquisition_tell(e, s, SNIB__NEWS_RELEASED);
 }
 
-/* -- life ------------------------------------------------------------------------ */
+/* -- life ----------------------------------------------------------------- */
 
 static bool acquisition_copy_words(struct snib__acquisition *s,
                                    const struct snib__acquire_spec *spec)
@@ -234,7 +255,7 @@ void snib__engine_abandon(struct snib__engine *e, struct snib__acquisition *s)
     }
 }
 
-/* -- sitting down ----------------------------------------------------------------- */
+/* -- joining the queue ---------------------------------------------------- */
 
 snib_err snib__acquisition_unwound(struct snib__local_lock *local,
                                    uint64_t owner, struct snib_error *reterr)
@@ -252,7 +273,8 @@ snib_err snib__acquisition_unwound(struct snib__local_lock *local,
     return SNIB_ERR_OK;
 }
 
-/* Behind those of its rank and of higher ones; one that adopts stays first. */
+/* Queues behind the acquisitions of its rank and of higher ones, and behind one
+ * that adopts, which stays first. */
 static void acquisition_queue_up(struct snib__local_lock *local,
                                  struct snib__acquisition *s)
 {
@@ -269,7 +291,6 @@ static void acquisition_queue_up(struct snib__local_lock *local,
     snib__list_insert(at, &s->link);
 }
 
-/* An acquisition that waits at its local lock, with a turn to ask for it. */
 struct snib__acquisition *
 snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
                       const struct snib__acquire_spec *spec)
@@ -289,7 +310,7 @@ snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
     return s;
 }
 
-/* -- a look at it ------------------------------------------------------------------ */
+/* -- its status ----------------------------------------------------------- */
 
 void snib__engine_status(struct snib__engine *e, snib_instant now,
                          const struct snib__acquisition *s,

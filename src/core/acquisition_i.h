@@ -1,27 +1,28 @@
-/* core/acquisition_i.h — what the rooms of the acquisition share.
+/* core/acquisition_i.h — what the files of the acquisition share.
  *
- *   acquisition.c          states, tickets, news, life, sitting down, its status
- *   acquire.c  acquire: re-entry, refusals at once, own claims
- *   leave.c    giving up: limits, cancels, the wait for the store's word
- *   release.c  release, renew, grants left behind
+ *   acquisition.c  states, tickets, news, life, joining the queue, status
+ *   acquire.c      acquire: re-entry, refusals at once, own claims
+ *   leave.c        giving up: limits, cancels, waiting for the store's answer
+ *   release.c      release, renew, detached grants
  *
- * The states are in acquisition.c. Nobody else includes this. */
+ * The state table is in acquisition.c. No other file includes this one. */
 #ifndef SNIB__ACQ_I_H
 #define SNIB__ACQ_I_H
 
 #include "core/engine_i.h"
 
-/* An acquisition that waits at its local lock, with a turn to ask for it. NULL: no memory. */
+/* A new acquisition in the queue of its local lock, which gets a claim if it
+ * has none. NULL: no memory. */
 struct snib__acquisition *
 snib__acquisition_new(struct snib__engine *, struct snib__local_lock *,
                       const struct snib__acquire_spec *);
 /* LOST: this owner lost the lock and has not given back every hold. */
 snib_err snib__acquisition_unwound(struct snib__local_lock *, uint64_t owner,
                                    struct snib_error *reterr);
-/* Its end: err, in the store's words if detail has some of that err. */
+/* Sets its outcome to err, in the store's words if detail has that code. */
 void snib__acquisition_explain(struct snib__acquisition *, snib_err err,
                                const struct snib_error *detail);
-/* Its news are told by what the caller returns. */
+/* Drops its news: the caller returns them at once. */
 void snib__acquisition_hush(struct snib__acquisition *);
 
 #endif

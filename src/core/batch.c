@@ -1,8 +1,8 @@
 /* core/batch.c — acquires that are tried as one.
  *
- * Between gather and gathered nothing is sent: each acquire that asks the store
- * joins the batch of that number, and the store tries them in one step of its
- * own, all or one (core/store.h). One that cannot be part of it goes alone. */
+ * Between gather and gathered nothing is sent. Each acquire that asks the store
+ * joins the open batch, and the store tries all of it in one step of its own,
+ * all or one (core/store.h). An acquire that cannot join goes alone. */
 #include "core/engine_i.h"
 
 void snib__engine_gather(struct snib__engine *e, bool all)
@@ -40,7 +40,7 @@ void snib__engine_gathered(struct snib__engine *e, snib_instant now,
     snib__engine_settle(e, now);
 }
 
-/* A request that may queue, or ends a grant before, goes alone. */
+/* A request that may queue, or that ends a prior grant, does not join. */
 void snib__batch_join(struct snib__engine *e, struct snib__acquisition *s)
 {
     struct snib__claim *t = s->local->claim;

@@ -1,15 +1,15 @@
 /* core/blocking.c — requests on their way to a library that blocks, and back.
  *
  * Every request the store owns is in a table by id (r->own) until its final
- * answer. Its state is in r->chan, which a blocking store has no other use
- * for; r->timer is set in WAITING only.
+ * answer. Its state is in r->conn, which a blocking store has no other use for;
+ * r->timer is set in WAITING only.
  *
  *   start --------> LISTED   on out->exec or on the executing thread's list
  *   LISTED --done, QUEUED--> WAITING   timer: next poll
- *   LISTED --done, QUEUED, AGAIN set---> LISTED     rung meanwhile
+ *   LISTED --done, QUEUED, AGAIN set---> LISTED     notified meanwhile
  *   LISTED --done, PENDING-> WAITING   timer: retry
  *   LISTED --done, final---> (forgotten)
- *   WAITING --timer, rung--> LISTED
+ *   WAITING --timer, notified--> LISTED
  *   WAITING --limit, and it was PENDING each time--> (forgotten) NOT_APPLIED
  *   WAITING, LISTED --CANCEL with this id starts--> ENDING set: no timer
  *   ENDING --its CANCEL is answered--> answered NO or UNKNOWN (forgotten)
@@ -27,11 +27,11 @@
 
 enum {
     WAITING = 0,
-    LISTED = 1, /* bits */
+    LISTED = 1, /* bits from here on */
     AGAIN = 2,
     ENDING = 4,
     STANDS = 8 /* it was QUEUED once, now or before it was started again:
-                  something of it may be there                            */
+                  something of it may be there */
 };
 
 #define RETRY_MS      20 /* the library was blocked by others */
@@ -44,15 +44,16 @@ struct snib__store {
     struct snib__out *out;
     struct snib__heap heap;
     struct snib__rng rng;
-    struct snib__list *bucket; /* by id; power of two                       */
+    struct snib__list *bucket; /* by id; power of two */
     uint32_t buckets, owned;
-    struct { /* what the library said last; err OK: it works               */
+    struct { /* what the library said last; err OK: it works */
         snib_err err;
-        snib_instant since; /* 0: not asked yet                             */
-        snib_instant asked; /* first since it worked last, or since it was
-                               asked nothing for long; 0: not yet           */
+        snib_instant since; /* 0: no request was executed yet */
+        /* When the first request was executed since the library last worked, or
+         * since a time without requests; 0: not yet. */
+        snib_instant asked;
         snib_instant heard;
-        bool blocked; /* by others                                         */
+        bool blocked; /* by other processes */
         char text[sizeof((struct snib_error *)0)->text];
     } last;
 };
@@ -67,7 +68,7 @@ static struct snib__request *blocking_of_link(struct snib__link *l)
     return SNIB__CONTAINER(l, struct snib__request, link);
 }
 
-/* -- the table ------------------------------------------------------------------ */
+/* -- the table ------------------------------------------------------------ */
 
 static struct snib__list *blocking_bucket_of(struct snib__store *s,
                                              const uint64_t id[2])
@@ -98,8 +99,8 @@ static bool blocking_grow(struct snib__store *s, uint32_t buckets)
     return true;
 }
 
-/* Room for one more request: table and heap. A table that cannot grow only
- * gets slower; a heap that cannot is a refusal. */
+/* Makes room for one more request in the table and the heap. A table that
+ * cannot grow only gets slower; a heap that cannot grow refuses the request. */
 static bool blocking_reserve(struct snib__store *s)
 {
     if (s->owned >= s->buckets) {
@@ -121,7 +122,8 @@ static struct snib__request *blocking_find_acquire(struct snib__store *s,
     return NULL;
 }
 
-/* Is this very request in the table? (Its own fields may be garbage.) */
+/* Is this very request in the table? (The fields of a new one may be
+ * garbage.) */
 static bool blocking_owns(struct snib__store *s, const struct snib__request *r)
 {
     SNIB__LIST_EACH (l, blocking_bucket_of(s, r->id)) {
@@ -148,19 +150,20 @@ static void blocking_list_it(struct snib__store *s, snib_instant now,
     }
     snib__heap_remove(&s->heap, &r->timer);
     r->conn |= LISTED;
-    snib__unlink(&r->link); /* an interim answer nobody has fetched yet */
+    snib__unlink(&r->link); /* an interim answer that nobody has fetched yet */
     if (!r->blocked) {
         r->asked = now;
     }
     r->blocked = false;
-    r->patience = r->limit; /* exec reads this one: limit may move meanwhile */
+    r->patience = r->limit; /* exec() reads this one: limit may move
+                               meanwhile */
     snib__list_push(&s->out->exec, &r->link);
 }
 
-/* -- in -------------------------------------------------------------------------- */
+/* -- in ------------------------------------------------------------------- */
 
-/* Once its CANCEL is on the way an ACQUIRE must not be polled: the poll would
- * queue it anew behind the CANCEL (H12). */
+/* An ACQUIRE must not be polled once its CANCEL is on the way: the poll would
+ * queue it anew behind the CANCEL. */
 static void blocking_begin_ending(struct snib__store *s, const uint64_t id[2])
 {
     struct snib__request *r = blocking_find_acquire(s, id);
@@ -176,7 +179,8 @@ static void blocking_start(struct snib__store *s, snib_instant now,
     struct snib__link *l;
     while ((l = snib__list_pop(chain))) {
         struct snib__request *r = blocking_of_link(l);
-        if (blocking_owns(s, r)) { /* a waiter turned into something else */
+        if (blocking_owns(s, r)) { /* a waiter that was started as something
+                                      else */
             assert(!(r->conn & LISTED));
             blocking_forget(s, r);
         }
@@ -184,7 +188,7 @@ static void blocking_start(struct snib__store *s, snib_instant now,
         r->timer.index = 0;
         r->conn = r->verb == SNIB__ACQUIRE && r->placed ? STANDS : WAITING;
         r->answer = SNIB__PENDING;
-        r->blocked = false; /* of an earlier life */
+        r->blocked = false; /* of an earlier start */
         if (!blocking_reserve(s)) {
             r->answer = SNIB__NOT_APPLIED;
             r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
@@ -224,7 +228,8 @@ static void blocking_answer_final(struct snib__store *s,
     snib__list_push(&s->out->answered, &r->link);
 }
 
-/* The library never got to it, and says in r->err who was in the way. */
+/* The library never got to this request, and r->err says what was in the
+ * way. */
 static bool blocking_in_vain(const struct snib__request *r, snib_instant now)
 {
     return r->verb == SNIB__ACQUIRE && r->answer == SNIB__PENDING && r->err &&
@@ -289,7 +294,7 @@ static void blocking_input(struct snib__store *s, snib_instant now,
     case SNIB__IN_TICK:
         blocking_tick(s, now);
         break;
-    case SNIB__IN_OPENED: /* there is no channel */
+    case SNIB__IN_OPENED: /* there are no connections */
     case SNIB__IN_BYTES:
     case SNIB__IN_CLOSED:
     case SNIB__IN_REFUSED:
@@ -302,13 +307,13 @@ static snib_instant blocking_due(const struct snib__store *s)
     return snib__heap_due(&s->heap);
 }
 
-/* -- out -------------------------------------------------------------------------- */
+/* -- out ------------------------------------------------------------------ */
 
-/* When to look again. Only the first two in the queue time their poll to the
- * end of the holder's lease (H09); the jitter is positive, so that they find
- * it over. They are the ones that a lost bell can cost their grant, which
- * stands for a claim of min(lease, 3 s): so they look within a third of it
- * (H05), but not more often than each 50 ms. */
+/* When to poll again. Only the first two in the queue time their poll to the
+ * end of the holder's lease; the jitter is positive, so that they find it over.
+ * These two may also lose their grant by a lost notification, since a pushed
+ * grant stands for a claim lease of min(lease, 3 s). So they poll within a
+ * third of the lease, but not more often than each 50 ms. */
 static snib_duration blocking_poll_after(struct snib__store *s,
                                          const struct snib__request *r)
 {
@@ -327,8 +332,8 @@ static snib_duration blocking_poll_after(struct snib__store *s,
     return (snib_duration){ns < cap ? ns : cap};
 }
 
-/* A CANCEL has its final answer, so its ACQUIRE gets one, too. Executed in
- * order, the ACQUIRE is back already. */
+/* A CANCEL has its final answer, so its ACQUIRE gets one too. If both were
+ * executed in order, the ACQUIRE is back already. */
 static void blocking_end_acquire(struct snib__store *s,
                                  const struct snib__request *c)
 {
@@ -344,10 +349,10 @@ static void blocking_end_acquire(struct snib__store *s,
     blocking_answer_final(s, r);
 }
 
-/* The library has got neither to this CANCEL nor to its ACQUIRE, of which no
- * copy can be anywhere else (whatever the core, which knows of servers, takes
- * for possible): so there is nothing to cancel, and no need to wait until
- * whoever is in the way lets the library write that down. */
+/* The library has got neither to this CANCEL nor to its ACQUIRE, and no copy of
+ * the ACQUIRE can be anywhere else (whatever the core, which knows of servers,
+ * takes for possible). So there is nothing to cancel, and no need to wait until
+ * those in the way let the library write that. */
 static bool blocking_cancels_nothing(struct snib__store *s,
                                      const struct snib__request *c)
 {
@@ -357,7 +362,8 @@ static bool blocking_cancels_nothing(struct snib__store *s,
            !r->resent;
 }
 
-/* A request that was refused for its own sake says nothing of the store. */
+/* Keeps what the answer says of the store. A request that was refused for its
+ * own sake says nothing of it. */
 static void blocking_remember(struct snib__store *s, snib_instant now,
                               const struct snib__request *r)
 {
@@ -392,7 +398,7 @@ static void blocking_state(const struct snib__store *s, snib_instant now,
     snib_instant until = s->last.blocked && !s->owned ? s->last.heard : now;
     if (s->last.err &&
         snib__between(s->last.since, until).ns < SNIB__BLOCKED_NS) {
-        ret->reachable = true; /* another's write, most likely: it passes  */
+        ret->reachable = true; /* most likely another's write: it passes */
         ret->nodes_reachable = 1;
         return;
     }
@@ -459,7 +465,7 @@ void snib__blocking_done(struct snib__store *s, snib_instant now,
     }
 }
 
-/* -- life -------------------------------------------------------------------------- */
+/* -- life ----------------------------------------------------------------- */
 
 const struct snib__blocking_ops *snib__blocking_ops_of(struct snib__store *s,
                                                        void **ret_instance)

@@ -1,41 +1,84 @@
-/* core/claim.c — this client's own claim at the store for one name.
+/* core/claim.c — what this client asked for, or holds, at the store for one
+ * name.
  *
- * state    asked      DONE         QUEUED   NO          UNKNOWN   nobody waits
- * -------  ---------  -----------  -------  ----------  --------  ------------
- * ASKING   waits      HELD, serve  QUEUED   ask again   repeat    LEAVING
- *                     or CONFIRM            or refuse   same id
- * QUEUED   waits      same         place    ask again   repeat    LEAVING
- * CONFIRM  waits      HELD, serve    -      ask again   repeat    LEAVING
- *  adopts  waits      HELD, serve    -      lost        repeat    (forgotten)
- * HELD     waits or   new deadline   -      lost        RISK      (release)
- * RISK     re-enters  HELD           -      lost        repeat    (release)
- * LEAVING  waits      over           -      over        repeat       -
+ * The answers are those to the ACQUIRE in ACQUIRING and QUEUED, to a RENEW in
+ * CONFIRM, HELD and RISK, and to the RELEASE or CANCEL in LEAVING. "over": the
+ * claim ends; if acquisitions wait by then it begins anew in ACQUIRING, else it
+ * is freed.
  *
- * "over": the turn ends; when acquisitions wait by then a new one begins. A turn is
- * LEAVING until the store has answered or our lease and the last instant at
- * which a late copy of our request may still be executed have passed, so that
- * the next acquire cannot meet its own ghost.
+ * state       event                            next state
+ * ----------  -------------------------------  --------------------------------
+ * ACQUIRING   QUEUED                           QUEUED; tries are refused
+ * ACQUIRING,  DONE                             HELD; CONFIRM if it is not sure;
+ *   QUEUED                                     LEAVING if it fits nobody
+ *             NO                               over; LEAVING if a copy may come
+ *             NOT_APPLIED                      all refused, then over; LEAVING
+ *                                              if something of it may be there
+ *             UNKNOWN                          ACQUIRING: sent again, same id
+ *             nobody waits any more            LEAVING
+ * CONFIRM     DONE                             HELD; LEAVING if it fits nobody
+ *             NO                               over
+ *             UNKNOWN, NOT_APPLIED             CONFIRM: sent again
+ *             deadline, nobody waits any more  LEAVING
+ * CONFIRM,    DONE                             HELD
+ *   adopter   UNKNOWN                          CONFIRM: sent again
+ *             NO, NOT_APPLIED, deadline,       over; the store is told nothing
+ *             the adopter gives up
+ * HELD,       DONE                             HELD, with a later deadline
+ *   RISK      UNKNOWN, NOT_APPLIED, no answer  RISK; sent again
+ *             for long, machine stood still
+ *             NO, deadline, hold_max           lost: LEAVING; over if there is
+ *                                              nothing to end
+ *             last release of its holder       HELD by the next owner (local
+ *                                              hand-over); ACQUIRING (yield);
+ *                                              LEAVING
+ *             grant detached                   over
+ * LEAVING     DONE, NO                         over
+ *             UNKNOWN, NOT_APPLIED             LEAVING: sent again
+ *             gone_by                          over; its release is UNKNOWN
  *
- * A grant that was left behind (snib_grant_abandon) is taken up in CONFIRM by
- * its `adopter`: it is not of our asking, so a "no" is its loss and nothing is
- * asked for in its place, and one that gives up leaves it as it was found: it
- * may be somebody else's who does better.
+ * Flags beside the state:
  *
- * The deadline counts from valid_from, which only the store knows (P1), less
- * an allowance of 1 % of the lease + 5 ms for clock rates. A grant that
- * arrives when its deadline has passed is not served before a renewal has
- * confirmed it.
+ * prior       token of our own grant that the ACQUIRE ends first (a yield); a
+ *             CANCEL must end it too
+ * placed      the ACQUIRE was in the store's queue, so something may be there
+ * doubt       a send is unanswered: the claim is ended by a CANCEL, since a
+ *             RELEASE needs a grant that is known
+ * copies      a late copy of the ACQUIRE may be executed: its end must leave a
+ *             tombstone, so no yield, and no "over" without an end
+ * hinted      the grant is said to have been ended by force: no local hand-over
+ *             and no yield; it is confirmed before it is served
+ * stale       the renewal under way was sent before that hint, so its answer
+ *             does not settle it
+ * want_renew  a caller waits for the renewal
+ * aggressive  the holder keeps the grant past its deadline
+ * outlives    the store knows that the grant does not end with our process;
+ *             only then may a fixed lease take it
+ * refusals    "no" in a row to an ACQUIRE that was ready to queue
  *
- * Local hand-over: a grant reserves `room` tokens. A pass to the next local
- * owner costs no request; it hands on the remaining deadline, at most 31
- * times and for 5 ms, then the client queues again behind the others in one
+ * A claim is LEAVING until the store has answered, or until both our lease and
+ * the last instant at which a late copy of our request may be executed have
+ * passed. So the next acquire cannot meet a ghost of this one.
+ *
+ * A detached grant (snib_grant_abandon) is adopted in CONFIRM by the
+ * acquisition `adopter`. This client has not asked for it. So a "no" is its
+ * loss, no other is asked for in its place, and an adopter that gives up leaves
+ * it as it was found: somebody else may have adopted it with better luck.
+ *
+ * The deadline counts from valid_from, which only the store knows, less an
+ * allowance of 1 % of the lease + 5 ms for clock rates. A grant that arrives
+ * after its deadline is not served before a renewal has confirmed it.
+ *
+ * Local hand-over: a grant reserves `reserve` tokens. Handing it to the next
+ * local owner costs no request and hands on the remaining deadline, at most 31
+ * times and for 5 ms. Then the client queues again behind the others, in one
  * step at the store (an ACQUIRE that ends our prior grant first). */
 #include <assert.h>
 
 #include "base/mem.h"
 #include "core/claim_i.h"
 
-/* A held lock should cost 512 bytes with its name and handle; it costs more
+/* A held lock should cost 512 bytes with its name and handle. It costs more
  * (docs/PERFORMANCE.md), and must not grow unseen. */
 _Static_assert(sizeof(struct snib__local_lock) + sizeof(struct snib__claim) +
                        sizeof(struct snib__acquisition) <=
@@ -111,7 +154,6 @@ snib_err snib__claim_new(struct snib__engine *e, struct snib__local_lock *local)
     return SNIB_ERR_OK;
 }
 
-/* Let an answer that is still due come back to nobody. */
 void snib__claim_orphan(struct snib__pending **q)
 {
     if (*q) {
@@ -134,7 +176,6 @@ static void claim_free(struct snib__engine *e, struct snib__claim *t)
     snib__free(t);
 }
 
-/* The turn is over. Whoever waits gets a new one in its place. */
 void snib__claim_over(struct snib__engine *e, snib_instant now,
                       struct snib__claim *t)
 {
@@ -163,8 +204,9 @@ void snib__claim_show(struct snib__engine *e, struct snib__claim *t,
     }
 }
 
-/* It is held now by another owner of this client. Who only tries hears that, as
- * if he came a moment later; to wait here for a pass would be to wait. */
+/* Another owner of this client holds the lock now. A try does not wait, not
+ * even for a local hand-over: it is refused, as if it had come a moment
+ * later. */
 void snib__claim_refuse_tries(struct snib__engine *e,
                               struct snib__local_lock *local)
 {
@@ -210,7 +252,8 @@ snib_cause snib__claim_cause(const struct snib__claim *t)
         return (snib_cause)t->cause;
     }
     return t->renewing ? SNIB_CAUSE_UNREACHABLE
-                       : SNIB_CAUSE_PAUSED; /* nobody ran when it was due */
+                       : SNIB_CAUSE_PAUSED; /* no renewal was sent when it
+                                               was due: nothing ran */
 }
 
 bool snib__claim_check(struct snib__engine *e, snib_instant now,
@@ -250,7 +293,7 @@ void snib__claim_fails(struct snib__engine *e, struct snib__claim *t)
     if (t->state == SNIB__CLAIM_HELD && !fixed) {
         t->state = SNIB__CLAIM_RISK;
         snib__claim_show(e, t, SNIB_AT_RISK, SNIB_CAUSE_UNREACHABLE);
-    } else if (t->state == SNIB__CLAIM_RISK) { /* had only stood still before */
+    } else if (t->state == SNIB__CLAIM_RISK) { /* so far it only stood still */
         t->cause = SNIB_CAUSE_UNREACHABLE;
     }
 }
@@ -266,8 +309,9 @@ void snib__claim_answer(struct snib__engine *e, snib_instant now,
         assert(q == t->acquiring);
         snib__claim_acquire_answered(e, now, t, q);
     } else if (q->rq.answer != SNIB__QUEUED) {
-        /* The acquire that is being cancelled: whatever it says, the cancel
-         * has the last word; but who passes has heard enough. */
+        /* The acquire that is being cancelled. The cancel's answer counts, not
+         * this one; but an acquisition with `passes` is served by having been
+         * granted. */
         if (q->rq.answer == SNIB__DONE) {
             (void)snib__acquisition_had(e, now, t->ender, q->rq.token);
         }

@@ -1,17 +1,19 @@
-/* core/claim_acquire.c — asking the store on behalf of those who wait.
+/* core/claim_acquire.c — asking the store on behalf of the waiting
+ * acquisitions.
  *
- * One ACQUIRE a turn, for the head of the local queue; a lost answer is asked
- * for again with the same id. What comes back is a grant (served, confirmed
- * first, or given back), a place in the queue, a no, or a reason why the store
- * cannot work now. An adoption has no ACQUIRE: it is a renewal of a grant that
- * another process left behind. */
+ * A claim has one ACQUIRE at a time, for the head of the local queue; when its
+ * answer is lost, it is sent again with the same id. The answer is a grant
+ * (served, confirmed first, or given back), a position in the queue, a no, or
+ * the cause why the store cannot work now. An adoption sends no ACQUIRE: it is
+ * a renewal of a grant that another process has detached. */
 #include <assert.h>
 
 #include "base/error.h"
 #include "core/claim_i.h"
 
-/* Those of one client share its request: it stands in the queue if one of them
- * wants that. A try wants neither. */
+/* May the request ask again and again instead of queuing? All waiting
+ * acquisitions of a claim share one request, and it queues as soon as one of
+ * them wants to queue. A try wants neither, so it does not decide. */
 static bool claim_acquire_spins(const struct snib__acquisition *s)
 {
     return s->options.spin || s->options.try_only;
@@ -27,13 +29,13 @@ void snib__claim_limits(struct snib__claim *t,
     }
 }
 
-/* It wants to know that it holds, not only that it was granted. */
+/* Must a full lease be known to stand, and not only that it was granted? */
 static bool claim_acquire_strict(const struct snib__acquisition *s)
 {
     return s->options.fixed || s->options.confirm;
 }
 
-/* A party of a barrier is alone with its turn. */
+/* A party of a barrier is alone with its claim. */
 static bool claim_acquire_is_party(const struct snib__claim *t)
 {
     const struct snib__acquisition *s = snib__claim_first_waiting(t->local);
@@ -45,9 +47,9 @@ static void claim_acquire_write_about(struct snib__engine *e, snib_instant now,
                                       struct snib__buf *out)
 {
     struct snib__about about = e->self;
-    /* A fixed lease may be exported at any moment, even by who is killed right
-     * after it: so it never ends with our process, and the store is told so
-     * from the beginning. */
+    /* A fixed lease may be exported at any moment, even by a process that is
+     * killed right after it. So it never ends with our process, and the store
+     * is told so from the beginning. */
     about.leashed = about.leashed || s->options.fixed;
     about.since_ms = (now.ns + e->cfg.wall_offset_ns) / 1000000;
     if (s->reason) {
@@ -62,8 +64,8 @@ static void claim_acquire_write_about(struct snib__engine *e, snib_instant now,
     snib__about_write(&about, out);
 }
 
-/* The owner's other grant, which is not in the way of this one. False: it is
- * over by now. */
+/* Sets upgrade_of to the owner's other grant, which is not in the way of this
+ * one. False: that grant is over by now. */
 static bool claim_acquire_upgrade_of(struct snib__engine *e,
                                      const struct snib__acquisition *s,
                                      struct snib__request *rq)
@@ -78,8 +80,6 @@ static bool claim_acquire_upgrade_of(struct snib__engine *e,
     return true;
 }
 
-/* Fill and start an ACQUIRE for the head of the queue. prior: our own grant
- * to be ended in the same step (a yield), or 0. */
 void snib__claim_acquire(struct snib__engine *e, snib_instant now,
                          struct snib__claim *t, int64_t prior)
 {
@@ -117,7 +117,7 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
     rq->delay = head->options.delay;
     if (head->options.upgrade_of && !claim_acquire_upgrade_of(e, head, rq)) {
         snib__acquisition_refuse(e, head, SNIB_ERR_LOST, NULL);
-        snib__claim_answered(e, t); /* it was not started */
+        snib__claim_answered(e, t); /* its request was not started */
         snib__claim_over(e, now, t);
         return;
     }
@@ -145,7 +145,7 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
     }
     claim_acquire_write_about(e, now, head, &t->acquiring->text);
     rq->text = snib__buf_text(&t->acquiring->text);
-    rq->text_size = t->acquiring->text.failed /* no memory: nobody's name */
+    rq->text_size = t->acquiring->text.failed /* no memory: without the text */
                         ? 0
                         : (uint32_t)snib__buf_size(&t->acquiring->text);
     e->counts.asks++;
@@ -153,9 +153,9 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
     snib__pending_start(e, t->acquiring);
 }
 
-/* A renewal must say that it is ours before anybody is served. Until then
- * deadline only says when to stop asking. Who only passes has had it, whatever
- * a renewal would say. */
+/* A renewal must show that the grant is ours before it is served. Until then
+ * the deadline only says when to stop asking. An acquisition with `passes` is
+ * told at once: it was granted, whatever a renewal would say. */
 static void claim_acquire_confirm_first(struct snib__engine *e,
                                         snib_instant now, struct snib__claim *t)
 {
@@ -172,9 +172,10 @@ static void claim_acquire_confirm_first(struct snib__engine *e,
     snib__claim_arm(e, t);
 }
 
-/* Serve the head, unless the grant must be confirmed first: its deadline is
- * not proven, or too near, or the taker insists (DESIGN 5, direct grant), or
- * somebody is said to have ended it before we heard of it. */
+/* Serves the head of the queue, unless the grant must be confirmed first: too
+ * little of its lease is left (of a strict acquisition, which insists on a
+ * whole lease: more than an eighth is gone), or somebody is said to have ended
+ * it already. */
 static void claim_acquire_serve_or_confirm(struct snib__engine *e,
                                            snib_instant now,
                                            struct snib__claim *t,
@@ -206,9 +207,10 @@ static void claim_acquire_granted(struct snib__engine *e, snib_instant now,
     struct snib__acquisition *first = snib__claim_first_waiting(t->local);
     bool fits = snib__claim_fits(t, first);
     if (first && given.ns > first->options.lease.ns) {
-        /* One of ours asked for it, and has given up since. A renewal does not
-         * shorten what stands: if this process ended, others would wait for
-         * longer than who takes it has asked for. */
+        /* An acquisition that has left since had asked for a longer lease. A
+         * renewal does not shorten what stands: if this process ended, others
+         * would wait for longer than the one that takes the grant has asked
+         * for. */
         given = first->options.lease;
         fits = false;
     }
@@ -216,7 +218,7 @@ static void claim_acquire_granted(struct snib__engine *e, snib_instant now,
         first->options.permits = rq->permits;
         first->options.slot = rq->slot;
     }
-    t->id[0] = rq->id[0]; /* the store may have asked under another */
+    t->id[0] = rq->id[0]; /* the store may have asked under another id */
     t->id[1] = rq->id[1];
     t->token0 = t->token = rq->token;
     t->reserve = rq->reserve;
@@ -239,7 +241,8 @@ static void claim_acquire_granted(struct snib__engine *e, snib_instant now,
     if (!fits) { /* nobody wants it any more, or not with that lock-delay */
         snib__claim_leave(e, now, t);
     } else if (!proven || snib__reached(now, t->deadline)) {
-        /* No proven start (H03), or one too long ago: ask before use. */
+        /* It is not proven when the lease started (a pushed grant), or that was
+         * too long ago: ask before use. */
         t->deadline = snib__after(now, given);
         claim_acquire_confirm_first(e, now, t);
     } else {
@@ -247,8 +250,6 @@ static void claim_acquire_granted(struct snib__engine *e, snib_instant now,
     }
 }
 
-/* The adoption has failed. Others who wait by now ask for a grant of their
- * own; nothing is said about the one that was not ours to end. */
 void snib__claim_adopt_failed(struct snib__engine *e, snib_instant now,
                               struct snib__claim *t, snib_err err,
                               const struct snib_error *detail)
@@ -271,7 +272,7 @@ void snib__claim_adopt(struct snib__engine *e, snib_instant now,
     t->id[1] = id[1];
     t->token0 = t->token = token;
     t->lease = s->options.lease;
-    t->delay = s->options.delay; /* what was left behind keeps its own */
+    t->delay = s->options.delay; /* a detached grant keeps its own lock-delay */
     t->outlives = true;
     t->deadline = s->limit; /* when to stop asking */
     snib__claim_renew(e, now, t);
@@ -303,8 +304,8 @@ static void claim_acquire_refuse_all(struct snib__engine *e,
     }
 }
 
-/* Another of its batch is refused: says nothing of this lock, so nothing to
- * others who wait for it here. */
+/* Another request of its batch is refused. That says nothing of this lock, so
+ * the others that wait for it here are not refused. */
 static void claim_acquire_refuse_batch(struct snib__engine *e,
                                        struct snib__claim *t, uint32_t batch)
 {
@@ -317,10 +318,11 @@ static void claim_acquire_refuse_batch(struct snib__engine *e,
     }
 }
 
-/* The store did not take the request until its limit: acquisitions whose own limit has
- * come with it end here, with why. Passing: what was in the way is no fault of
- * the store: only tries end with why, the others with TIMEOUT; the last of them
- * stays, if the request has a place in the queue, until that is cancelled. */
+/* The store did not execute the request until its limit. Acquisitions whose own
+ * limit has come with it are refused with `why`. passing: what was in the way
+ * is no fault of the store, so only tries are refused with `why`, the others
+ * with TIMEOUT. If the request stands in the queue, the last of them stays
+ * until that is cancelled. */
 static void claim_acquire_refuse_late(struct snib__engine *e, snib_instant now,
                                       struct snib__claim *t, snib_err why,
                                       const struct snib_error *detail,
@@ -344,9 +346,9 @@ static void claim_acquire_refuse_late(struct snib__engine *e, snib_instant now,
     }
 }
 
-/* Others were inside the library until the limit. That is a moment's matter
- * most of the time, and if it has not lasted for longer, for this request and
- * for all others, it says nothing against the store. */
+/* Other processes were inside the library until the limit. Mostly that is a
+ * matter of a moment. If it has lasted no longer, for this request and for all
+ * others, it says nothing against the store. */
 static bool claim_acquire_blocked_for_a_moment(const struct snib__engine *e,
                                                snib_instant now,
                                                const struct snib__claim *t,
@@ -359,9 +361,10 @@ static bool claim_acquire_blocked_for_a_moment(const struct snib__engine *e,
            !(t->placed && claim_acquire_is_party(t));
 }
 
-/* The store said no: acquisitions whose limit has come end with TIMEOUT. Where a copy of
- * the request may come after it, or has left a place (a reader that spins and
- * wants to write), that is cancelled: the last one stays until it is. */
+/* The store said no: acquisitions whose limit has come are refused with
+ * TIMEOUT. A copy of the request may come after the no, or may have left a
+ * waiter (a reader that spins and wants to write); then a CANCEL follows, and
+ * the last acquisition stays until it is answered. */
 static void claim_acquire_late_refused(struct snib__engine *e, snib_instant now,
                                        struct snib__claim *t)
 {
@@ -379,11 +382,11 @@ static void claim_acquire_late_refused(struct snib__engine *e, snib_instant now,
     }
 }
 
-/* The request has come to its limit and was not answered. The last one of its
- * turn stays until the cancel is answered; as long as it does, or others wait,
- * those before it surely have nothing. One that the store had in its queue has
- * nothing either; but a party, who is always the last one, may have been counted
- * since. */
+/* The request has come to its limit without an answer. The last acquisition of
+ * the claim stays until the cancel is answered. The ones before it surely have
+ * nothing, as long as it stays or others wait. An acquisition whose request the
+ * store had in its queue has nothing either; but a party, which is always the
+ * last one, may have been counted since. */
 static void claim_acquire_late_unanswered(struct snib__engine *e,
                                           snib_instant now,
                                           struct snib__claim *t,
@@ -420,8 +423,9 @@ static void claim_acquire_late_unanswered(struct snib__engine *e,
     }
 }
 
-/* The store does not take it any more, and had not granted it when it was last
- * heard of; since then a party may have been counted. */
+/* The store does not take the request any more. When it was last heard of it
+ * had not granted it; but a party that was in the queue may have been counted
+ * since. */
 static snib_err claim_acquire_not_applied(const struct snib__claim *t,
                                           struct snib__pending *q)
 {
@@ -436,10 +440,10 @@ static snib_err claim_acquire_not_applied(const struct snib__claim *t,
 }
 
 /* How often the store may refuse a request that was ready to queue before we
- * stop asking: a late one (not_after) is normal, a row of them is not. */
+ * stop asking. One that came after its not_after is normal; many in a row are
+ * not. */
 enum { REFUSALS_MAX = 8 };
 
-/* The acquire has had its last answer. */
 void snib__claim_answered(struct snib__engine *e, struct snib__claim *t)
 {
     snib__pending_put(e, t->acquiring);
@@ -474,7 +478,8 @@ void snib__claim_acquire_answered(struct snib__engine *e, snib_instant now,
             claim_acquire_refuse_all(e, t, rq->err, &q->error, false);
         } else if (rq->batch && !rq->resent && rq->err == SNIB_ERR_CANCELLED) {
             claim_acquire_refuse_batch(e, t, rq->batch);
-        } else if (!rq->may_queue) { /* CANCELLED: had it, ended by force */
+        } else if (!rq->may_queue) { /* CANCELLED: it was granted, then ended
+                                        by force */
             claim_acquire_refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);
         }
         t->copies = t->copies || rq->resent;
@@ -483,13 +488,14 @@ void snib__claim_acquire_answered(struct snib__engine *e, snib_instant now,
             claim_acquire_refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
         }
         snib__claim_answered(e, t);
-        if (t->copies) { /* one may come after this no, and be let in (H12) */
+        if (t->copies) { /* a copy may come after this no, and be let in */
             t->doubt = true;
             snib__claim_leave(e, now, t);
         } else if (!t->prior) {
             snib__claim_over(e, now, t);
         } else if (snib__claim_first_waiting(t->local)) {
-            snib__claim_acquire(e, now, t, t->prior); /* not ended yet */
+            snib__claim_acquire(e, now, t,
+                                t->prior); /* prior is not ended yet */
         } else {
             t->doubt = true;
             snib__claim_leave(e, now, t);
@@ -497,7 +503,8 @@ void snib__claim_acquire_answered(struct snib__engine *e, snib_instant now,
         return;
     case SNIB__NOT_APPLIED:
         if (e->cfg.blocking && snib__reached(now, rq->patience)) {
-            /* It was patient for those who waited when it began only. */
+            /* It ended by the limit of the acquisitions that waited when it
+             * began. */
             snib_err late = t->placed && claim_acquire_is_party(t)
                                 ? claim_acquire_not_applied(t, q)
                             : rq->err ? rq->err

@@ -1,15 +1,14 @@
-/* core/claim_leave.c — ending a local turn, a grant, a request.
+/* core/claim_leave.c — ending a grant or a request.
  *
- * The last release of an owner passes the grant on inside the process (no
- * request), or ends it and queues again in one step at the store (a yield),
- * or gives it back. A request that nobody wants any more is cancelled. Until
- * the store has answered, or everything of ours there has run out, the turn is
- * LEAVING and the next acquire waits. */
+ * The last release of an owner hands the grant over inside the process (no
+ * request), or ends it and queues again in one step at the store (a yield), or
+ * gives it back. A request that nobody wants any more is cancelled. The claim
+ * is LEAVING, and the next acquire waits, until the store has answered or
+ * everything of ours there has run out. */
 #include <assert.h>
 
 #include "core/claim_i.h"
 
-/* Give up what we have or asked for, and wait until it is surely gone. */
 void snib__claim_leave(struct snib__engine *e, snib_instant now,
                        struct snib__claim *t)
 {
@@ -57,7 +56,8 @@ void snib__claim_start_end(struct snib__engine *e, snib_instant now,
     snib__pending_start(e, q);
 }
 
-/* A writer that reads besides must not let another owner write meanwhile. */
+/* Does an own claim of this name hold a grant? A writer that also reads must
+ * not hand over: another owner would write while the first one reads. */
 static bool claim_leave_has_upgrade_of(const struct snib__local_lock *local)
 {
     SNIB__LIST_EACH (l, &local->own_claims) {
@@ -70,7 +70,11 @@ static bool claim_leave_has_upgrade_of(const struct snib__local_lock *local)
     return false;
 }
 
-/* P7: what one local turn may do. */
+/* May the holder hand over locally? Only while the grant is held and undoubted,
+ * has tokens in reserve, was granted less than SNIB__HAND_OVER_MS ago (clients
+ * are served first come, first served: P7) and has more than a twentieth of its
+ * lease left; and only if both acquisitions allow it and want the same lease
+ * and lock-delay, neither of them fixed. */
 static bool claim_leave_may_pass(const struct snib__engine *e,
                                  const struct snib__claim *t,
                                  const struct snib__acquisition *to,
@@ -87,8 +91,8 @@ static bool claim_leave_may_pass(const struct snib__engine *e,
            !to->options.no_hand_over && !to->options.fixed &&
            to->options.lease.ns == t->lease.ns && snib__claim_fits(t, to) &&
            !claim_leave_has_upgrade_of(t->local) &&
-           !snib__cycles_waits(e,
-                               from->owner); /* it told others: it holds this */
+           !snib__cycles_waits(e, from->owner); /* it told others that it holds
+                                                this grant */
 }
 
 bool snib__claim_release(struct snib__engine *e, snib_instant now,
@@ -108,10 +112,11 @@ bool snib__claim_release(struct snib__engine *e, snib_instant now,
     }
     t->holder = NULL;
     t->aggressive = false;
-    /* End ours and queue again, in one step at the store. Not while a late copy
-     * of our acquire may still arrive: only a RELEASE leaves the tombstone that
-     * keeps it out (H12); who waits asks after that. Nor when the grant is said
-     * to have been ended: the answer to a RELEASE says whether it was. */
+    /* End our grant and queue again, in one step at the store. Not while a late
+     * copy of our acquire may still arrive: only a RELEASE leaves the tombstone
+     * that keeps it out, and the waiting acquisitions ask after that. And not
+     * if somebody is said to have ended the grant: the answer to a RELEASE says
+     * whether that is so. */
     if (next && !t->copies && !t->hinted) {
         snib__claim_orphan(&t->renewing);
         snib__unlink(&t->held);
@@ -171,7 +176,7 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
     struct snib_error why = {0};
     snib_err err = SNIB_ERR_OK;
     switch (rq->answer) {
-    case SNIB__NO: /* H31: ours until now, so an earlier copy ended it */
+    case SNIB__NO: /* ours until the deadline: an earlier copy ended it */
         if (snib__reached(now, t->deadline) || rq->revoked) {
             err = SNIB_ERR_LOST;
         }

@@ -1,17 +1,16 @@
 /* core/claim_renew.c — keeping what is held.
  *
- * A renewal moves the deadline from the instant of its own sending, and only
- * forwards. One that got no answer is sent again at once; from then on the
- * grant is at risk, until an answer or the deadline. It is so, too, as soon as
- * the store says that a renewal cannot be sent, and when one stays unanswered
- * for a sixth of the lease (request_ms, if that is less): whoever has work to
- * end should not hear of a dead server by the deadline. */
+ * A renewal moves the deadline forwards only, counted from the instant of its
+ * own sending. A renewal whose answer is lost is sent again at once; from then
+ * on the grant is at risk, until an answer or the deadline. The grant is also
+ * at risk as soon as the store says that a renewal cannot be sent, and when one
+ * stays unanswered for a sixth of the lease (or for request_ms, if that is
+ * less): an owner that has work to end should hear of a dead server before the
+ * deadline. */
 #include <assert.h>
 
 #include "core/claim_i.h"
 
-/* Renewals are rounded down to a 64th of the lease, so that those of many
- * locks fall due together and travel in one batch. */
 snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease)
 {
     int64_t grain = lease.ns / 64 > 0 ? lease.ns / 64 : 1;
@@ -35,9 +34,9 @@ void snib__claim_lose(struct snib__engine *e, snib_instant now,
         t->holder = NULL;
     }
     t->want_renew = false;
-    /* One with a lock-delay is left to end by itself: a release would open the
-     * lock at once. One that is gone needs an end only while copies of its
-     * acquire may arrive: they would be let in (H12). */
+    /* A grant with a lock-delay is left to end by itself: a release would open
+     * the lock at once. A grant that is gone needs an end only while copies of
+     * its acquire may arrive, since they would be let in. */
     if ((gone && !t->copies) || (s && t->delay.ns > 0)) {
         snib__claim_over(e, now, t);
     } else {
@@ -55,7 +54,7 @@ static bool claim_renew_is_fixed(const struct snib__claim *t)
     return t->holder && t->holder->options.fixed;
 }
 
-/* After so long a renewal that is not answered counts as one that fails. */
+/* A renewal that is not answered for so long counts as one that fails. */
 static snib_duration claim_renew_silence(const struct snib__engine *e,
                                          const struct snib__claim *t)
 {
@@ -84,8 +83,9 @@ void snib__claim_renew(struct snib__engine *e, snib_instant now,
     q->rq.token = t->token0;
     q->rq.lease = t->lease;
     q->rq.background = true;
-    /* One that stood still may have less left at the store than it knows: at
-     * risk it is renewed, fixed or not. */
+    /* If the machine stood still, the store may have less of the lease left
+     * than we know. So at risk even a fixed lease is renewed; else it is only
+     * asked about. */
     q->rq.only_asks = t->state == SNIB__CLAIM_HELD && claim_renew_is_fixed(t) &&
                       !t->want_renew;
     q->rq.listen = e->out.listens;
@@ -98,8 +98,9 @@ void snib__claim_renew(struct snib__engine *e, snib_instant now,
     }
 }
 
-/* Asked now; one that is not held yet is confirmed before it is served. A fixed
- * lease is not renewed unasked: of it is asked only whether it stands. */
+/* A held grant is asked about now; one that is not held yet will be confirmed
+ * before it is served. A fixed lease is asked about only at a store that can
+ * tell whether it stands without renewing it. */
 void snib__claim_hint(struct snib__engine *e, snib_instant now,
                       struct snib__claim *t)
 {
@@ -111,13 +112,14 @@ void snib__claim_hint(struct snib__engine *e, snib_instant now,
     }
 }
 
-/* A fixed lease stands, or stood when that was asked. */
+/* A fixed lease stands, or stood when the store was asked. */
 static void claim_renew_stands(struct snib__engine *e, snib_instant now,
                                struct snib__claim *t)
 {
     t->hinted = t->hinted && t->stale;
     t->renew_at = SNIB__NEVER;
-    /* Who stood still meanwhile cannot tell when the store was asked. */
+    /* If the process stood still meanwhile, nobody knows when the store was
+     * asked. */
     if (t->want_renew || t->hinted || t->state == SNIB__CLAIM_RISK) {
         snib__claim_renew(e, now, t);
     } else {
@@ -127,13 +129,14 @@ static void claim_renew_stands(struct snib__engine *e, snib_instant now,
     snib__claim_arm(e, t);
 }
 
-/* It was not ours for sure, and stands: who waits first takes it. */
+/* A grant that was not surely ours stands: the head of the queue takes it. */
 static void claim_renew_confirmed(struct snib__engine *e, snib_instant now,
                                   struct snib__claim *t,
                                   const struct snib__request *rq)
 {
     struct snib__acquisition *s = snib__claim_first_waiting(t->local);
-    /* What stands may be left to end by itself: no longer than asked for. */
+    /* The grant may be left to end by itself, so its lease must be no longer
+     * than the taker asked for. */
     bool fits = snib__claim_fits(t, s) && rq->lease.ns <= s->options.lease.ns;
     if (t->hinted || (fits && rq->lease.ns < s->options.lease.ns)) {
         snib__claim_renew(e, now, t);
@@ -160,7 +163,7 @@ static void claim_renew_confirmed(struct snib__engine *e, snib_instant now,
     snib__claim_serve(e, now, t, s);
 }
 
-/* Who has it now may not be who it was renewed for. */
+/* The holder may not be the acquisition that the renewal was sent for. */
 static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
                                 struct snib__claim *t,
                                 const struct snib__request *rq)
@@ -194,10 +197,10 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
         t->renew_at = SNIB__NEVER;
     }
     if (!t->hinted) {
-        snib__claim_refuse_tries(e, t->local); /* who waited for this answer */
+        snib__claim_refuse_tries(e, t->local); /* they waited for this */
     }
     if (t->want_renew && rq->lease.ns != t->lease.ns) {
-        snib__claim_renew(e, now, t); /* the caller wanted another length */
+        snib__claim_renew(e, now, t); /* the caller wants another length */
     } else if (t->want_renew) {
         t->want_renew = false;
         t->holder->err = SNIB_ERR_OK;
@@ -214,7 +217,7 @@ void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
                                   struct snib__pending *q)
 {
     struct snib__request *rq = &q->rq;
-    if (rq->answer == SNIB__UNKNOWN) { /* re-sent at once (DESIGN 5) */
+    if (rq->answer == SNIB__UNKNOWN) { /* sent again at once */
         rq->resent = true;
         t->doubt = t->doubt || t->adopter;
         snib__pending_start(e, q);
@@ -232,7 +235,7 @@ void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
         claim_renew_renewed(e, now, t, rq);
     } else if (t->adopter && rq->answer == SNIB__NO) {
         snib__claim_adopt_failed(e, now, t, SNIB_ERR_LOST, &q->error);
-    } else if (t->adopter) { /* as any renewal that was asked for: once */
+    } else if (t->adopter) { /* asked once, as by any caller's renewal */
         snib__claim_adopt_failed(e, now, t,
                                  t->doubt  ? SNIB_ERR_UNKNOWN
                                  : rq->err ? rq->err
@@ -244,13 +247,13 @@ void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
         snib__claim_over(e, now, t);
     } else if (rq->answer == SNIB__NO) {
         if (rq->revoked) {
-            snib__acquisition_recovered(t->holder); /* of what was before */
+            snib__acquisition_recovered(t->holder); /* drops older texts */
             snib__acquisition_trouble(t->holder, q->error.text);
         }
         snib__claim_lose(e, now, t,
                          rq->revoked ? SNIB_CAUSE_REVOKED : SNIB_CAUSE_STOLEN,
                          true);
-    } else { /* not applied: the store is unfit just now */
+    } else { /* NOT_APPLIED: the store is unfit just now */
         if (t->want_renew && t->holder) {
             t->want_renew = false;
             t->holder->err = rq->err ? rq->err : SNIB_ERR_UNREACHABLE;

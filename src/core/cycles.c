@@ -1,41 +1,40 @@
-/* core/cycles.c — looking for the deadlock that a wait may be part of.
+/* core/cycles.c — finding the deadlock that a wait may be part of.
  *
  * Only an owner that holds something and waits for something else can be part
- * of a cycle: its wait is *nested*. It asks the store by a request of its own
- * (an own claim, not this client's common turn), whose text names the grants that
- * the owner holds; so everybody sees it, and core/waits.c makes a graph of what
- * all clients say. Grants that were passed on inside a process are no trouble:
- * it is never asked which owner a holder's record names, only which grants a
- * waiting owner says it holds; and a grant so named is not passed on meanwhile.
+ * of a deadlock: its wait is *nested*. It asks the store by a request of its
+ * own (an own claim, not this client's shared one), whose text names the grants
+ * that the owner holds. So everybody sees it, and core/waits.c makes a graph of
+ * what all clients say. Local hand-overs do no harm here: nobody asks which
+ * owner a holder's record names, only which grants a waiting owner says it
+ * holds; and a grant so named is not handed over meanwhile.
  *
- *   1 s after it began to wait, then every 2 s and up to a quarter more, the
- *   locks that are waited for are listed, once for all nested waits of the
- *   client: who comes while it looks anyway is looked at with the others.
- *   After two looks in a row that took long the next one is 50 times as far
- *   away as the shorter of them took: looking costs a server about a fiftieth
- *   of its time per client at most. (Counted from when a look was sent: what an
- *   outage takes costs the server nothing, and must not put off the next look
- *   by as many minutes. Nor must the sleep of a process that was stopped while
- *   it looked, which shows as a long look, too: so one alone, be it the very
- *   first, puts off nothing.) A store
- *   that has to search long keeps to that within a look, too: it pauses, and
- *   those pauses count as rest.
+ * When it scans. 1 s after a nested wait began, then every 2 s and up to a
+ * quarter more, the client lists the locks that are waited for: one scan for
+ * all its nested waits that are 1 s old by then. After two scans in a row that
+ * took long, the next one is 50 times as far away as the shorter of them took,
+ * so scanning costs a server at most about a fiftieth of its time per client.
+ * The time of a scan counts from when it was sent: the length of an outage
+ * costs the server nothing, and must not put off the next scan by as many
+ * minutes. A process that was stopped during a scan sees a long one too, so a
+ * single long scan, even the very first, puts off nothing. A store that has to
+ * search for long keeps to the fiftieth within a scan as well: it pauses, and
+ * those pauses count as rest.
  *
- *   A wait that is to give up (core/waits.h: the youngest of a deadlock whose
- *   owner holds what is waited for) is looked at again 600 ms after
- *   that answer. If the very same deadlock (the same requests and grants) is
- *   there again, all of it existed at one instant between the two looks, and
- *   what exists of a deadlock at one instant stays: proven. The wait is
- *   refused, with the cycle in its error.
+ * Who gives up. The youngest wait of a deadlock whose owner holds what another
+ * one waits for (core/waits.h) is scanned again 600 ms after that answer. If
+ * the very same deadlock (the same requests and grants) is there again, all of
+ * it existed at one instant between the two scans, and a deadlock that exists
+ * at one instant stays: it is proven. The wait is refused, with the cycle in
+ * its error.
  *
  * A wait above which something is held (snib run inside snib run) must also
- * have been heard of since the first of these looks: when such a process is
- * killed, its wait stands in the queue for 3 s yet, and the command above goes
- * on at once. Since it polls each second, that takes a look or two more.
+ * have been heard of since the first of these two scans. When such a process is
+ * killed, its wait stands in the queue for 3 s yet, but the command above goes
+ * on at once. Since a waiter polls each second, that takes a scan or two more.
  *
  * The clocks of different hosts decide only who is the youngest, hence who is
- * refused, not whether. A look that fails, or finds no memory, is a look that
- * did not happen. Nothing here keeps a caller waiting: it is one query more. */
+ * refused, not whether. A scan that fails, or finds no memory, is as good as
+ * none. Nothing here keeps a caller waiting: it is one direct request more. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,10 +47,10 @@
 enum {
     FIRST_MS = 1000,
     EVERY_MS = 2000,
-    PROOF_MS = 600, /* from one answer to the next question, at least     */
-    PATIENCE_MS = 20000, /* a look may scan a large store                     */
-    CALM = 50,    /* a look's length times this: pause to the next      */
-    SHOWN_MAX = 8 /* waits of a cycle that are told                     */
+    PROOF_MS = 600,      /* from one answer to the next scan, at least */
+    PATIENCE_MS = 20000, /* a scan may walk a large store */
+    CALM = 50,           /* length of a scan times this: pause to the next */
+    SHOWN_MAX = 8        /* waits of a cycle that the error names */
 };
 
 void snib__cycles_init(struct snib__engine *e)
@@ -69,7 +68,7 @@ void snib__cycles_free(struct snib__engine *e)
     snib__buf_free(&e->cycles.direct.result);
 }
 
-/* -- what an owner holds ------------------------------------------------------- */
+/* -- what an owner holds -------------------------------------------------- */
 
 static const struct snib__claim *cycles_grant_of(const struct snib__link *l,
                                                  uint64_t owner)
@@ -104,8 +103,8 @@ bool snib__cycles_waits(const struct snib__engine *e, uint64_t owner)
     return false;
 }
 
-/* Does its owner wait for something else, by a request that does not say what
- * the owner holds? It began to when it held nothing. */
+/* Does the owner of s also wait for something else, by a request that does not
+ * say what the owner holds? It began that wait when it held nothing. */
 static bool cycles_waits_besides(const struct snib__engine *e,
                                  const struct snib__acquisition *s)
 {
@@ -121,10 +120,11 @@ static bool cycles_waits_besides(const struct snib__engine *e,
     return false;
 }
 
-/* Only an own claim says what its owner holds: its request ends with its acquisition. A
- * turn's goes on for the next owner, which holds something else. Nor does an owner
- * that waits for two things, of which the first would not say so: it can go
- * on. (Two that do are seen by others: core/waits.c.) */
+/* Only an own claim says what its owner holds, since its request ends with its
+ * acquisition. The request of a shared claim goes on for the next owner, which
+ * holds something else. An owner that waits for two things says nothing either,
+ * if the first wait does not say what it holds: it can go on as soon as that
+ * one is served. (If both waits say it, others see both: core/waits.c.) */
 void snib__cycles_about(const struct snib__engine *e,
                         const struct snib__acquisition *s,
                         struct snib__about *about)
@@ -148,9 +148,9 @@ void snib__cycles_about(const struct snib__engine *e,
     }
 }
 
-/* -- when --------------------------------------------------------------------- */
+/* -- when ----------------------------------------------------------------- */
 
-/* Clients that began together should not look together. */
+/* Clients that began together should not scan together. */
 static snib_duration cycles_apart(const struct snib__engine *e, int64_t ms)
 {
     return snib__ms(ms + (int64_t)(e->client[0] % (uint64_t)(ms / 4)));
@@ -173,7 +173,7 @@ snib_instant snib__cycles_due(const struct snib__engine *e)
     SNIB__LIST_EACH (l, &e->cycles.nested) {
         const struct snib__acquisition *s =
             SNIB__CONTAINER(l, struct snib__acquisition, nested);
-        /* The second look of a proof is not put off. */
+        /* The second scan of a proof is not put off. */
         due = snib__sooner(due, s->mark
                                     ? s->scan_at
                                     : snib__later(s->scan_at, e->cycles.again));
@@ -201,7 +201,7 @@ void snib__cycles_tick(struct snib__engine *e, snib_instant now)
     }
 }
 
-/* -- the answer --------------------------------------------------------------- */
+/* -- the answer ----------------------------------------------------------- */
 
 struct words {
     char *text;
@@ -255,7 +255,8 @@ static void cycles_say_who(struct words *w, const struct snib__wait *wait,
 }
 
 /* "this waits for 'a' held by h/1 owner 2; h/1 owner 2 waits for 'b' held by
- * this". What does not fit is counted: whole sentences or none of them. */
+ * this". Sentences that do not fit are counted: a sentence is shown whole or
+ * not at all. */
 static void cycles_tell_cycle(const struct snib__waits *g, uint32_t me,
                               struct snib_error *error)
 {
@@ -265,7 +266,7 @@ static void cycles_tell_cycle(const struct snib__waits *g, uint32_t me,
     uint32_t shown = length < SHOWN_MAX ? length : SHOWN_MAX;
     *error = (struct snib_error){.code = SNIB_ERR_DEADLOCK};
     say(&w, "deadlock: ");
-    size_t whole = w.used; /* with room for "; and 9 more" behind it */
+    size_t whole = w.used; /* with space behind it for "; and 9 more" */
     uint32_t told = 0;
     for (uint32_t i = 0; i < shown; i++) {
         uint32_t next = i + 1 < length && i + 1 < shown ? cycle[i + 1]
@@ -297,13 +298,13 @@ static void cycles_tell_cycle(const struct snib__waits *g, uint32_t me,
     }
 }
 
-/* The wait s in this look. True: it is refused. */
+/* Judges the wait s by this scan. True: it is refused. */
 static bool cycles_judge(struct snib__engine *e, snib_instant now,
                          const struct snib__waits *g,
                          struct snib__acquisition *s)
 {
     const struct snib__claim *t = s->local->claim;
-    s->scan_at = now; /* with the client's next look */
+    s->scan_at = now; /* with the client's next scan */
     uint32_t me = t && t->state == SNIB__CLAIM_QUEUED
                       ? snib__waits_find(g, t->id)
                       : SNIB__WAIT_NONE;
@@ -334,9 +335,9 @@ static bool cycles_judge(struct snib__engine *e, snib_instant now,
     return true;
 }
 
-/* When to look again, but for a proof. Before the first look there was none: as
- * if it had taken no time. A look that was cut off, or never went
- * out, has cost the server nothing that would have to be made good. */
+/* Sets when to scan again, proofs apart. Before the first scan there was none,
+ * which counts as one that took no time. A scan that was cut off, or never
+ * sent, has cost the server nothing that would have to be made good. */
 static void cycles_rest(struct snib__engine *e, snib_instant now)
 {
     struct snib__cycles *c = &e->cycles;
@@ -355,15 +356,16 @@ static void cycles_rest(struct snib__engine *e, snib_instant now)
     }
 }
 
-/* Acquisitions that came while the look was under way are not in it for sure, and
- * have a time of their own. */
+/* Acquisitions that came while the scan was under way may be missing in it;
+ * their own time has not come yet. */
 void snib__cycles_answer(struct snib__engine *e, snib_instant now,
                          snib_instant sent)
 {
     struct snib__cycles *c = &e->cycles;
     struct snib__waits *g = NULL;
     c->acquiring = false;
-    c->asked = snib__later(c->asked, sent); /* it may have had no line */
+    c->asked = snib__later(c->asked, sent); /* it may have waited for a
+                                               connection */
     cycles_rest(e, now);
     if (c->direct.err) {
         snib__engine_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",

@@ -1,11 +1,11 @@
-/* core/engine.c — the step: input in, store, answers, core, actions out.
+/* core/engine.c — the step: input goes to the store, its answers to the core,
+ * actions come out.
  *
- * Every entry point ends in snib__engine_settle, which hands the requests of
- * this step to the store as one chain (so that renewals that fell due
- * together travel together) and takes answers until nothing moves. A store
- * may answer inside start(), so both are repeated; each round ends requests
- * or sends them away, hence it ends.
- */
+ * Every entry point ends in snib__engine_settle. It hands the requests of this
+ * step to the store as one chain (so that renewals that fall due together
+ * travel together) and takes answers until nothing moves. A store may answer
+ * inside start(), so both are repeated. Each round ends requests or sends them
+ * away, so it comes to an end. */
 #include "core/engine_i.h"
 
 #include <assert.h>
@@ -26,7 +26,7 @@ void snib__engine_log(struct snib__engine *e, int level, const char *fmt, ...)
     }
 }
 
-/* -- the step ------------------------------------------------------------------ */
+/* -- the step ------------------------------------------------------------- */
 
 static void engine_take_answer(struct snib__engine *e, snib_instant now,
                                struct snib__request *rq)
@@ -46,14 +46,14 @@ static void engine_take_answer(struct snib__engine *e, snib_instant now,
     } else if (rq->verb >= SNIB__INSPECT) {
         snib__direct_answer(e, now, q);
     } else if (rq->answer != SNIB__QUEUED) {
-        snib__pending_put(e, q); /* an orphan's */
+        snib__pending_put(e, q); /* an orphan: its claim has ended */
     }
 }
 
 void snib__engine_settle(struct snib__engine *e, snib_instant now)
 {
     if (e->batch.open) {
-        return; /* until all are there */
+        return; /* until the batch is complete */
     }
     for (;;) {
         if (!snib__list_empty(&e->chain)) {
@@ -74,14 +74,14 @@ void snib__engine_settle(struct snib__engine *e, snib_instant now)
     e->out.holds = !snib__list_empty(&e->held);
 }
 
-/* -- grants that were ended, or are at risk ----------------------------------- */
+/* -- grants that were ended, or are at risk ------------------------------- */
 
 static bool engine_is_about(const struct snib__claim *t, const uint64_t id[2])
 {
     return t && t->id[0] == id[0] && t->id[1] == id[1];
 }
 
-/* A grant of this id that is held, or whose answer is still on its way. */
+/* The claim of this id that is held, or that has a request under way. */
 static struct snib__claim *engine_claim_of(const struct snib__engine *e,
                                            const uint64_t id[2])
 {
@@ -101,8 +101,8 @@ static struct snib__claim *engine_claim_of(const struct snib__engine *e,
     return NULL;
 }
 
-/* The store cannot send renewals that were started, and says why: they are at
- * risk now, not when their deadline has come. */
+/* The store cannot send renewals that were started, and says why: these grants
+ * are at risk now, not when their deadline has come. */
 static void engine_tell_stuck(struct snib__engine *e)
 {
     if (!e->out.stuck) {
@@ -120,10 +120,10 @@ static void engine_tell_stuck(struct snib__engine *e)
     }
 }
 
-/* Somebody may have ended these grants: their next renewal, now, tells. */
+/* Somebody may have ended these grants: a renewal, sent now, will tell. */
 static void engine_ask_ended(struct snib__engine *e, snib_instant now)
 {
-    if (e->out.missed) { /* in batches: they are one chain */
+    if (e->out.missed) { /* all at once: they travel as one chain */
         SNIB__LIST_EACH_SAFE (l, next, &e->held) {
             snib__claim_hint(e, now,
                              SNIB__CONTAINER(l, struct snib__claim, held));
@@ -139,7 +139,8 @@ static void engine_ask_ended(struct snib__engine *e, snib_instant now)
     e->out.ended_count = 0;
 }
 
-/* Since when something has been held without a break; NEVER: nothing is. */
+/* Since when something has been held without a break; NEVER: nothing is
+ * held. */
 static snib_instant engine_held_since(const struct snib__engine *e)
 {
     struct snib__link *l = snib__list_first(&e->held);
@@ -147,8 +148,9 @@ static snib_instant engine_held_since(const struct snib__engine *e)
              : SNIB__NEVER;
 }
 
-/* When a client begins to listen for forced releases, if it has not waited for
- * anything, and listens anyway. Short sections pay nothing for it. */
+/* When the client begins to listen for forced releases, unless it listens
+ * already, as a client that has waited does. Short sections pay nothing for
+ * it. */
 static snib_instant engine_listen_due(const struct snib__engine *e)
 {
     snib_instant since = engine_held_since(e);
@@ -176,7 +178,7 @@ static void engine_listen_from_now(struct snib__engine *e, snib_instant now)
     snib__engine_settle(e, now);
 }
 
-/* -- input ------------------------------------------------------------------- */
+/* -- input ---------------------------------------------------------------- */
 
 void snib__engine_input(struct snib__engine *e, snib_instant now,
                         const struct snib__input *in)

@@ -1,20 +1,23 @@
 /* core/engine.h — the lock client as a step function.
  *
- * The engine holds everything a client knows about its locks: local locks (names),
- * turns (the client's own claim at the store), acquisitions (one owner's place). It is
- * told what happened and when; what it wants done is data: bytes in
- * out->chan[].out, requests in out->exec, and acquisitions with news on the told
- * list. No I/O, no clock, no thread, no callback (but log). The caller holds
- * one mutex around every call; `now` never runs backwards.
+ * The engine holds everything that a client knows about its locks: local locks
+ * (names), claims (what the client asked for or holds at the store) and
+ * acquisitions (one owner waiting for a lock, then holding it). The driver
+ * tells it what happened and when. What the engine wants done comes out as
+ * data: bytes in out->conn[].out, requests in out->exec, and acquisitions with
+ * news on the told list. It does no I/O, reads no clock, starts no thread and
+ * calls nobody back (except log). The driver holds one mutex around every call;
+ * `now` never runs backwards.
  *
- * Acquire, local lock and query allocate what they need before anything is sent, and
- * fail cleanly. A step later on that finds no memory (for a renewal, an end)
- * tries again a little later: late, never wrong.
+ * An acquire, a new local lock and a direct request allocate what they need
+ * before anything is sent, and fail cleanly. A later step that finds no memory
+ * (for a renewal, or for ending a grant) tries again a little later: late,
+ * never wrong.
  *
- * After every call that is given `now`, the driver: (1) takes told acquisitions and
- * queries, (2) opens/shuts channels and sends their bytes, (3) executes
- * out->exec if the store is a blocking one, (4) arms its timer for
- * snib__engine_due. */
+ * After every call that is given `now`, the driver (1) takes the told
+ * acquisitions and direct requests, (2) opens and shuts connections and sends
+ * their bytes, (3) executes out->exec if the store is a blocking one, (4) arms
+ * its timer for snib__engine_due. */
 #ifndef SNIB__ENGINE_H
 #define SNIB__ENGINE_H
 
@@ -25,17 +28,17 @@ struct snib__engine;
 struct snib__local_lock;
 
 struct snib__engine_config {
-    const struct snib__store_ops *ops; /* one of these two          */
+    const struct snib__store_ops *ops; /* this or blocking */
     const struct snib__blocking_ops *blocking;
-    const struct snib__url *url; /* borrowed during open      */
+    const struct snib__url *url; /* borrowed during open */
     struct snib__seed seed;
-    const uint64_t *client;         /* [2]: be that owner; NULL:
-                                                  draw one. Borrowed        */
-    snib_duration request;          /* patience for one answer   */
-    const struct snib__about *self; /* host, pid, …; copied      */
-    int64_t wall_offset_ns;         /* REALTIME − BOOTTIME, only
-                                                  for "since" shown to others */
-    bool deadlocks;                 /* look for them, and let others see   */
+    /* [2]: be the client with this id; NULL: draw one. Borrowed during open. */
+    const uint64_t *client;
+    snib_duration request;          /* how long to wait for one answer */
+    const struct snib__about *self; /* host, pid, …; copied */
+    /* REALTIME − BOOTTIME; only for the "since" that others are shown. */
+    int64_t wall_offset_ns;
+    bool deadlocks; /* scan for them, and let others see our waits */
     void (*log)(void *data, int level, const char *line);
     void *log_data;
 };
@@ -43,32 +46,33 @@ struct snib__engine_config {
 snib_err snib__engine_open(const struct snib__engine_config *,
                            struct snib__engine **ret,
                            struct snib_error *reterr);
-/* Frees everything; tells nobody. NULL allowed. */
+/* Frees everything and tells nobody. NULL allowed. */
 void snib__engine_free(struct snib__engine *);
 
 struct snib__out *snib__engine_out(struct snib__engine *);
 struct snib__store *snib__engine_store(struct snib__engine *);
-/* How the store is, as far as is known: no I/O. */
+/* How the store is, as far as the client knows; no I/O. */
 void snib__engine_store_state(const struct snib__engine *, snib_instant now,
                               struct snib__store_state *ret);
 /* The client's id, as the store shows it to others (inspect). */
 void snib__engine_client_id(const struct snib__engine *, uint64_t ret[2]);
 void snib__engine_input(struct snib__engine *, snib_instant now,
                         const struct snib__input *);
-/* Blocking stores: an executed chain comes back. */
+/* Blocking stores: a chain that was executed comes back. */
 void snib__engine_executed(struct snib__engine *, snib_instant now,
                            struct snib__list *chain);
-/* Do what is due. */
+/* Does what is due. */
 void snib__engine_tick(struct snib__engine *, snib_instant now);
-/* Earliest instant at which tick has something to do. */
+/* The earliest instant at which tick has something to do. */
 snib_instant snib__engine_due(const struct snib__engine *);
 /* REALTIME jumped against BOOTTIME, or the process stood still: every held
  * grant is at risk until the store confirms it. */
 void snib__engine_jumped(struct snib__engine *, snib_instant now);
 
-/* -- local locks ---------------------------------------------------------------- */
+/* -- local locks ---------------------------------------------------------- */
 
-/* The local lock of a name, made if new; one reference. */
+/* The local lock of a name, made if there is none; the caller gets one
+ * reference. */
 snib_err snib__engine_local_lock(struct snib__engine *, const char *name,
                                  size_t size, struct snib__local_lock **ret,
                                  struct snib_error *reterr);
@@ -76,275 +80,295 @@ void snib__engine_local_lock_unref(struct snib__engine *,
                                    struct snib__local_lock *);
 const struct snib__name *snib__local_lock_name(const struct snib__local_lock *);
 
-/* -- acquisitions ---------------------------------------------------------------- */
+/* -- acquisitions --------------------------------------------------------- */
 
 typedef enum snib__acquisition_state {
-    SNIB__ACQ_WAITING, /* in the local lock's queue                            */
-    SNIB__ACQ_LEAVING, /* gave up: whether anything of it is left at the
-                           store is being asked                           */
-    SNIB__ACQ_SERVED,  /* holds >= 1                                     */
-    SNIB__ACQ_REFUSED, /* err, reterr; freed by snib__acquisition_done          */
-    SNIB__ACQ_ENDING, /* released; the store's answer is awaited        */
-    SNIB__ACQ_DEAD,   /* lost; until the owner has unwound               */
-    SNIB__ACQ_GONE    /* outcome of the release in err; freed by _done  */
+    SNIB__ACQ_WAITING, /* in the local lock's queue */
+    /* Gave up; the store is being asked whether anything of it is left. */
+    SNIB__ACQ_LEAVING,
+    SNIB__ACQ_SERVED,  /* holds >= 1 */
+    SNIB__ACQ_REFUSED, /* err, reterr say why; freed by
+                          snib__acquisition_done */
+    SNIB__ACQ_ENDING,  /* released; the store's answer is awaited */
+    SNIB__ACQ_DEAD,    /* lost; stays until the owner has unwound */
+    SNIB__ACQ_GONE     /* err: the outcome of the release; freed by _done */
 } snib__acquisition_state;
 
-/* What happened to an acquisition since it was last taken from the told list. */
+/* What happened to an acquisition since it was last taken off the told list. */
 enum snib__news {
-    SNIB__NEWS_SETTLED = 1,  /* WAITING became SERVED or REFUSED, or LEAVING
-                                became REFUSED, or either became DEAD: had it,
-                                and it is over already (what passes)        */
-    SNIB__NEWS_RELEASED = 2, /* ENDING became GONE: err                     */
-    SNIB__NEWS_STATE = 4,    /* held / at risk / lost changed               */
-    SNIB__NEWS_RENEWED = 8   /* a renewal asked by snib__engine_renew: err  */
+    /* WAITING became SERVED or REFUSED, LEAVING became REFUSED, or either
+     * became DEAD (`passes`: it was granted, and the grant is over already). */
+    SNIB__NEWS_SETTLED = 1,
+    SNIB__NEWS_RELEASED = 2, /* ENDING became GONE: err */
+    SNIB__NEWS_STATE = 4,    /* held / at risk / lost has changed */
+    SNIB__NEWS_RENEWED = 8   /* the renewal of snib__engine_renew: err */
 };
 
 /* How an owner asks; plain data, copied. */
-#define SNIB__OWNER_FREE (UINT64_C(1) << 63) /* any thread may release it     */
+#define SNIB__OWNER_FREE (UINT64_C(1) << 63) /* any thread may release */
 
 struct snib__acquire_spec {
-    uint64_t owner;     /* never 0; SNIB__OWNER_FREE set if explicit    */
-    snib_instant limit; /* give up then; NEVER: no limit               */
-    snib_duration lease, hold_max; /* hold_max 0: none                      */
-    bool try_only; /* do not queue                                */
-    bool timed;    /* the engine itself ends it at limit          */
+    uint64_t owner;     /* never 0; SNIB__OWNER_FREE set if the caller drew
+                           it */
+    snib_instant limit; /* give up then; NEVER: no limit */
+    snib_duration lease, hold_max; /* hold_max 0: none */
+    bool try_only;                 /* do not queue */
+    bool timed; /* the engine itself ends the wait at limit */
     bool fixed, aggressive, confirm, no_reentry, no_hand_over, spin;
-    bool passes; /* to have been granted is all it wants (a latch; a BARRIER
-                    always): see snib__engine_give_up          */
+    /* To have been granted is all that the owner wants (a latch; a BARRIER
+     * always): see snib__engine_give_up. */
+    bool passes;
     snib_kind kind;
-    int8_t rank;                /* in the queue: higher ones first          */
-    uint32_t permits, capacity; /* PERMITS; permits of BARRIER: parties     */
-    snib_duration delay;        /* lock-delay                               */
-    const char *reason; /* NULL: the client's; copied                  */
-    const struct snib__above *above; /* NULL: none; copied                  */
+    int8_t rank;                     /* in the queue: higher ones first */
+    uint32_t permits, capacity;      /* PERMITS; BARRIER: permits = parties */
+    snib_duration delay;             /* lock-delay */
+    const char *reason;              /* NULL: the client's; copied */
+    const struct snib__above *above; /* NULL: none; copied */
     void *user;
-    struct snib_error *reterr; /* filled when it is refused or its release
-                                  fails; NULL or valid until then           */
+    /* Filled when the acquire is refused or its release fails; NULL, or valid
+     * until then. */
+    struct snib_error *reterr;
 };
 
-/* Grants of clients above this process that cannot end before this wait has:
- * the first halves of their requests' ids. */
+/* Grants of clients above this process (snib run in snib run) that cannot end
+ * before this wait has ended: the first halves of their requests' ids. */
 struct snib__above {
     uint32_t count;
     uint64_t id[SNIB__ABOUT_HELD];
 };
 
-/* One owner's place at a local lock. The driver reads; only the fields marked (d)
- * are the driver's to write. Valid until snib__acquisition_done, or, for a
- * SERVED one, until the call that releases its last hold. */
+/* One owner waiting for, then holding, a lock. The driver reads it and writes
+ * only the fields marked (d). Valid until snib__acquisition_done or, for a
+ * SERVED one, until the call that releases its last hold. The states:
+ * core/acquisition.c. */
 struct snib__acquisition {
-    struct snib__link link; /* local lock's waiting list or dead list         */
-    struct snib__link by_owner; /* engine's owners                          */
-    struct snib__link nested;   /* engine's nested waits, while WAITING    */
-    struct snib__link told;     /* engine's told list                       */
-    struct snib__timer timer;   /* limit, if timed; LEAVING: until when     */
+    struct snib__link link;     /* local lock's list `waiting` or `dead` */
+    struct snib__link by_owner; /* engine's owners[] */
+    struct snib__link nested;   /* engine's nested waits; only while WAITING */
+    struct snib__link told;     /* engine's told list */
+    struct snib__timer timer;   /* limit, if timed; LEAVING: how long it
+                                   stays */
     struct snib__local_lock *local;
     uint64_t ticket, owner;
     int64_t token;
-    snib_instant since; /* of the grant                             */
+    snib_instant since; /* when it was granted */
     struct snib__acquisition_options {
         snib_duration lease, hold_max;
         snib_duration delay;
-        uint64_t upgrade_of;        /* ticket of the owner's other grant   */
-        uint32_t permits, capacity; /* permits: as granted                */
-        uint32_t slot;              /* of PERMITS, as granted             */
-        uint8_t kind;               /* snib_kind                          */
+        uint64_t upgrade_of;        /* ticket of the owner's other grant */
+        uint32_t permits, capacity; /* permits: as granted */
+        uint32_t slot;              /* of PERMITS, as granted */
+        uint8_t kind;               /* snib_kind */
         int8_t rank;
         bool fixed, aggressive, confirm, no_reentry, no_hand_over, try_only,
             spin;
         bool passes;
     } options;
     snib_instant limit;
-    snib_instant scan_at;      /* nested: when to look for a cycle         */
-    snib_instant marked_at;    /* when it was last seen in one             */
-    uint64_t mark;             /* of that one; 0: none seen                */
-    char *reason;              /* owned; NULL: the client's                */
-    char *trouble;             /* owned; NULL: none, see core/explain.c    */
-    struct snib__above *above; /* owned; NULL: none                         */
+    snib_instant scan_at;      /* nested: when to scan for a deadlock */
+    snib_instant marked_at;    /* when it was last seen in one */
+    uint64_t mark;             /* identifies that deadlock; 0: none seen */
+    char *reason;              /* owned; NULL: the client's */
+    char *trouble;             /* owned; NULL: none; see core/explain.c */
+    struct snib__above *above; /* owned; NULL: none */
     uint32_t holds;
-    uint32_t batch; /* it was gathered in; 0: none              */
-    uint8_t news;   /* SNIB__NEWS_…                             */
-    uint8_t state;  /* snib__acquisition_state                         */
-    uint8_t shown;  /* snib_state as last told                  */
-    uint8_t cause;  /* snib_cause of a loss or risk            */
-    bool abandoned; /* nobody waits for the end of its release  */
-    bool unsure;    /* LEAVING: UNKNOWN if nothing more is heard */
-    bool ended;     /* WAITING at a turn that is LEAVING: the request that
-                         it gives up was made for this acquisition, too   */
+    uint32_t batch; /* the batch it was tried in; 0: none */
+    uint8_t news;   /* SNIB__NEWS_… */
+    uint8_t state;  /* snib__acquisition_state */
+    uint8_t shown;  /* snib_state, as last told */
+    uint8_t cause;  /* snib_cause of a loss or a risk */
+    bool abandoned; /* no caller waits for the end of its release */
+    bool unsure;    /* LEAVING: it ends as UNKNOWN if nothing more is heard */
+    /* WAITING at a claim that is LEAVING: the request which that claim gives up
+     * was made for this acquisition too. */
+    bool ended;
     snib_err err;
-    struct snib_error *reterr; /* (d)                                      */
-    void *user;                /* (d)                                      */
+    struct snib_error *reterr; /* (d) */
+    void *user;                /* (d) */
 };
 
-/* A blocking store runs the acquire of this acquisition just now: it ends by its
- * limit, too, within a millisecond or, where it runs others' besides, 15; later
- * only while a disk hangs or its thread gets no processor. What it says is true
- * (P4), so who comes to its limit waits for it, at most so long. */
+/* Is a blocking store executing the acquire of this acquisition just now? The
+ * store ends it by the same limit, within 1 ms, or within 15 ms if it executes
+ * other requests besides; later only while a disk hangs or its thread gets no
+ * processor. Its answer is the truth, so a caller whose limit has come waits
+ * for it, at most SNIB__RUN_MS. */
 #define SNIB__RUN_MS 400
 bool snib__engine_is_run(struct snib__engine *, uint64_t ticket);
 
-/* OK: *ret is SERVED (re-entry, no I/O), WAITING (news will come), or REFUSED
- * (take snib__acquisition_done). Errors without an acquisition: LOST (the owner lost this
- * lock and has not unwound), DEADLOCK (no_reentry, and the owner holds it),
- * NOMEM, LIMIT. */
+/* OK: *ret is SERVED (re-entry, no I/O), WAITING (news will come) or REFUSED
+ * (call snib__acquisition_done). Errors without an acquisition: LOST (the owner
+ * lost this lock and has not unwound), DEADLOCK (no_reentry, and the owner
+ * holds it), BUSY (a try, and another owner of this client has it), LIMIT,
+ * NOMEM, CLOSED. */
 snib_err snib__engine_acquire(struct snib__engine *, snib_instant now,
                               struct snib__local_lock *,
                               const struct snib__acquire_spec *,
                               struct snib__acquisition **ret,
                               struct snib_error *reterr);
-/* What is acquired between these two by tries reaches the store together, as
- * one step of it if it can do that: in this order, until one is refused, and
- * those behind it are refused with CANCELLED; all: those before it, too.
- * Nothing else may be asked of the engine in between. One whose local lock is busy
- * (a release or cancel of this client is under way) cannot join: it is asked
- * for later, alone. */
+/* All tries between gather and gathered reach the store together: as one step,
+ * if the store can do that, in this order, until one is refused. The ones
+ * behind it are refused with CANCELLED; `all`: the ones before it too.
+ * Nothing else may be asked of the engine in between. A try whose local lock is
+ * busy (a release or cancel of this client is under way) cannot join; it is
+ * asked for later, alone. */
 void snib__engine_gather(struct snib__engine *, bool all);
-/* How many have joined so far. */
+/* How many tries have joined so far. */
 uint32_t snib__engine_batch(const struct snib__engine *);
 enum snib__batch_way {
     SNIB__BATCH_GO,
-    SNIB__BATCH_PART, /* each for itself                                  */
-    SNIB__BATCH_DROP  /* not at all: refused with CANCELLED               */
+    SNIB__BATCH_PART, /* each one alone */
+    SNIB__BATCH_DROP  /* not at all: refused with CANCELLED */
 };
 void snib__engine_gathered(struct snib__engine *, snib_instant now,
                            enum snib__batch_way);
-/* A WAITING acquisition gives up for reason why, here and now. Returns the outcome to
- * report: why, or UNKNOWN when the store was asked and has not answered. The
- * acquisition is freed. One that is LEAVING: the same, for the reason that it leaves
- * for. Any other acquisition is left alone and OK returned. */
+/* A WAITING acquisition gives up for the cause `why`, at once, and is freed.
+ * Returns the outcome to report: why, or UNKNOWN when the store was asked and
+ * has not answered. A LEAVING acquisition is freed too; its outcome is the one
+ * that it left for, or UNKNOWN. Any other acquisition is left alone, and OK is
+ * returned. */
 snib_err snib__engine_leave(struct snib__engine *, snib_instant now,
                             struct snib__acquisition *, snib_err why);
-/* A WAITING acquisition gives up; TIMEOUT: its limit has come. Of that, CANCELLED and
- * CLOSED the caller is to hear when the store has confirmed that nothing of it
- * is left. OK: news SETTLED come, by the acquisition's timer at the latest. Else as
- * snib__engine_leave: nothing is to be confirmed, or the store is not there;
- * of a TIMEOUT that is the outcome then. *ret says it in words.
- * One that passes, and of which the store says that it was granted before its
- * end came there, is DEAD with the token of that: the grant is given back, but
- * the barrier has opened with it. So a party which the store had in its queue
- * is UNKNOWN until that has answered. */
+/* A WAITING acquisition gives up; why = TIMEOUT: its limit has come. A caller
+ * should hear TIMEOUT, CANCELLED or CLOSED only when the store has confirmed
+ * that nothing of the acquisition is left. OK: news SETTLED will come, by the
+ * acquisition's timer at the latest. Otherwise it is freed as by
+ * snib__engine_leave: nothing is to be confirmed, or the store cannot be
+ * reached (which is then the outcome of a TIMEOUT). *ret has the outcome in
+ * words. An acquisition with `passes` may hear from the store that it was
+ * granted before its end arrived there. It is DEAD then, with the token of that
+ * grant: the grant is given back, but the barrier has opened with it. So a
+ * party that the store had in its queue is UNKNOWN until the store has
+ * answered. */
 snib_err snib__engine_give_up(struct snib__engine *, snib_instant now,
                               struct snib__acquisition *, snib_err why,
                               struct snib_error *ret);
-/* How long that may take at most, beyond the limit or the cancel: far less than
- * the patience for an answer, since who gives up has waited already. More where
- * UNKNOWN would have to be said after it: that costs the caller more than a
- * moment does. */
-#define SNIB__CONFIRM_PART 20 /* of cfg.request */
+/* How long a LEAVING acquisition stays at most, beyond its limit or its cancel:
+ * a part of cfg.request. That is far less than the wait for an answer, since
+ * the caller has waited already; it is more where UNKNOWN would have to be said
+ * afterwards, since that costs the caller more than a moment. */
+#define SNIB__CONFIRM_PART 20 /* cfg.request divided by it */
 #define SNIB__UNSURE_PART  5
-/* Give back one hold of a ticket. owner: the caller's thread owner.
- * OK with *ret NULL: done. OK with *ret: the acquisition is ENDING, news RELEASED
- * will come (then snib__acquisition_done). reterr in the acquisition is set to `later`.
+/* Give back one hold of a ticket. owner: the owner of the calling thread. OK
+ * with *ret NULL: done. OK with *ret: the acquisition is ENDING, its reterr is
+ * `later`, and news RELEASED will come (then call snib__acquisition_done).
  * Errors: NOT_HELD, WRONG_OWNER, LOST, CLOSED (not held, and the engine is
- * closed, which has released it; as for all that is asked of a ticket). */
+ * closed, which has released it; the same for every call that takes a
+ * ticket). */
 snib_err snib__engine_release(struct snib__engine *, snib_instant now,
                               uint64_t ticket, uint64_t owner,
                               struct snib_error *later, void *user,
                               struct snib__acquisition **ret,
                               struct snib_error *reterr);
-/* Ask for a renewal now. OK: news RENEWED will come on *ret. Errors: NOT_HELD,
- * LOST, CLOSED. */
+/* Ask for a renewal now, to `lease` if that is > 0. OK: news RENEWED will come
+ * on *ret. Errors: NOT_HELD, LOST, CLOSED. */
 snib_err snib__engine_renew(struct snib__engine *, snib_instant now,
                             uint64_t ticket, snib_duration lease,
                             struct snib__acquisition **ret,
                             struct snib_error *reterr);
-/* -- grants left behind ----------------------------------------------------
+/* -- detached grants ------------------------------------------------------
  *
- * A grant of a fixed lease may outlive its client: the store has it until its
- * lease ends, under the client's id, the request's id and the token. Whoever
- * opens a client with that id can take it up again. */
+ * A grant of a fixed lease may outlive its client: the store keeps it until its
+ * lease ends, under the client's id, the request's id and the token. A client
+ * that is opened with that id can adopt it. */
 
-/* What names the grant of a ticket at the store. Errors: NOT_HELD, LOST, CLOSED,
- * and when `fixed` is asked for, USAGE (its lease is renewed: it is not one to
- * be left behind). */
+/* Tells what names the grant of a ticket at the store. Errors: NOT_HELD, LOST,
+ * CLOSED; USAGE when `fixed` is asked for and the lease is renewed: such a
+ * grant cannot be detached. */
 snib_err snib__engine_grant_id(struct snib__engine *, snib_instant now,
                                uint64_t ticket, bool fixed, uint64_t ret_id[2],
                                int64_t *ret_token, struct snib_error *reterr);
-/* Forget a grant, with all its holds, and tell the store nothing. The acquisition is
- * freed. owner: as for release. Errors: NOT_HELD, WRONG_OWNER, CLOSED, USAGE (not
- * a fixed lease); LOST: it was over, the acquisition is freed all the same. */
+/* Detach a grant: forget it with all its holds and tell the store nothing. The
+ * acquisition is freed. owner: as for release. Errors: NOT_HELD, WRONG_OWNER,
+ * CLOSED, USAGE (not a fixed lease); LOST: it was over; the acquisition is
+ * freed all the same. */
 snib_err snib__engine_abandon_grant(struct snib__engine *, snib_instant now,
                                     uint64_t ticket, uint64_t owner,
                                     struct snib_error *reterr);
-/* Take up a grant of this client id: a renewal to ask->lease must confirm it.
- * OK: *ret is WAITING (news SETTLED will come; REFUSED with LOST when the store
- * says that it is over, UNKNOWN, or why the store could not be asked). Never
- * asks for a new grant; given up, nothing is released or cancelled. Errors
- * without an acquisition: BUSY (this client has business of its own at the local lock),
- * CLOSED, LOST (this owner lost the lock and has not unwound), NOMEM. */
+/* Adopt a grant of this client id: a renewal to spec->lease must confirm it.
+ * OK: *ret is WAITING, and news SETTLED will come: SERVED, or REFUSED with LOST
+ * (the store says that the grant is over), UNKNOWN, or why the store could not
+ * be asked. The engine never asks for a new grant in its place, and when the
+ * adoption is given up it releases and cancels nothing. Errors without an
+ * acquisition: BUSY (this client holds the lock, waits for it or gives it back
+ * just now), CLOSED, LOST (this owner lost the lock and has not unwound),
+ * NOMEM. */
 snib_err snib__engine_adopt(struct snib__engine *, snib_instant now,
                             struct snib__local_lock *,
                             const struct snib__acquire_spec *,
                             const uint64_t id[2], int64_t token,
                             struct snib__acquisition **ret,
                             struct snib_error *reterr);
-/* The driver does not wait for this acquisition any more (its caller's patience
- * ended while ENDING): it is freed when the store has answered. */
+/* The driver does not wait for this acquisition any more (its caller's limit
+ * came while it was ENDING): it is freed when the store has answered. */
 void snib__engine_abandon(struct snib__engine *, struct snib__acquisition *);
 /* Free a REFUSED or GONE acquisition. */
 void snib__acquisition_done(struct snib__engine *, struct snib__acquisition *);
 
-/* Live acquisition of a ticket or NULL. */
+/* The live acquisition of a ticket, or NULL. */
 struct snib__acquisition *snib__engine_acquisition(struct snib__engine *,
                                                    uint64_t ticket);
-/* Next acquisition with news, taken off the list (news is reset into *ret_news). */
+/* The next acquisition with news, taken off the told list; its news move to
+ * *ret_news. */
 struct snib__acquisition *snib__engine_told(struct snib__engine *,
                                             uint8_t *ret_news);
-/* State at this instant; compares the clock (P5). */
+/* The state at this instant: every call compares the clock with the deadline,
+ * so a loss is told even if no timer has run. */
 void snib__engine_status(struct snib__engine *, snib_instant now,
                          const struct snib__acquisition *,
                          struct snib_status *ret);
-/* Why it is at risk or lost, in one line, cut to size; else "". */
+/* Why it is at risk or lost, in one line cut to size; else "". */
 void snib__engine_explain(struct snib__engine *, snib_instant now,
                           const struct snib__acquisition *, char *ret,
                           size_t size);
 
-/* -- queries --------------------------------------------------------------- */
+/* -- direct requests ------------------------------------------------------ */
 
-/* May it change something at the store? One that does and is not answered is
- * UNKNOWN; what only asks cannot have been applied: UNREACHABLE. */
+/* May this verb change something at the store? One that may and is not answered
+ * is UNKNOWN; one that only reads cannot have been applied: UNREACHABLE. */
 bool snib__verb_changes(snib__verb, int op);
 
-/* INSPECT, LIST, FORCE, DOCTOR, VALUE_…. The caller's memory, alive until done or
- * snib__engine_direct_leave. */
+/* A direct request, which belongs to no claim: INSPECT, LIST, FORCE, DOCTOR,
+ * PARAMS, VALUE_…. It is the caller's memory, and must live until it is done or
+ * snib__engine_direct_leave was called. */
 struct snib__direct {
-    struct snib__link told; /* engine's answered queries               */
+    struct snib__link told; /* engine's answered direct requests */
     snib__verb verb;
-    const char *name; /* raw; NULL for LIST, DOCTOR              */
+    const char *name; /* raw; NULL: LIST, DOCTOR */
     size_t name_size;
-    const char *text; /* glob or reason                          */
+    const char *text; /* glob or reason */
     snib__params_op op;
-    int64_t amount; /* of a TERMS                              */
-    /* VALUE_… only */
-    uint64_t id[2]; /* 0: drawn and set here; a repeat has the same    */
-    bool resent;    /* … and says so                                   */
+    int64_t amount; /* of a PARAMS */
+    /* only for VALUE_… */
+    uint64_t id[2]; /* 0: drawn and set here; a repeat brings the same */
+    bool resent;    /* set for a repeat */
     int64_t expected;
-    int64_t version; /* with the answer: as request.token               */
+    int64_t version; /* the answer, as request.token */
     const void *bytes;
     size_t bytes_size;
     snib_duration keep;
-    snib_instant born; /* of the id; set with it                       */
+    snib_instant born; /* when id was first used; set together with it */
     snib__answer answer;
     snib_instant limit;
-    struct snib__buf result; /* rows, base/record.h; freed by caller    */
+    struct snib__buf result; /* rows, base/record.h; freed by caller */
     struct snib_error error;
     snib_err err;
-    bool awaited_only;  /* LIST: of locks that are waited for            */
-    snib_duration took; /* LIST: as request.left                        */
+    bool awaited_only;  /* LIST: only locks that are waited for */
+    snib_duration took; /* LIST's answer, as request.left */
     bool done;
-    void *user;                  /* (d)                                     */
-    struct snib__pending *inner; /* the engine's                            */
+    void *user;                  /* (d) */
+    struct snib__pending *inner; /* the engine's */
 };
 snib_err snib__engine_direct(struct snib__engine *, snib_instant now,
                              struct snib__direct *);
 void snib__engine_direct_leave(struct snib__engine *, struct snib__direct *);
 struct snib__direct *snib__engine_told_direct(struct snib__engine *);
 
-/* -- shutting down, counting ------------------------------------------------ */
+/* -- shutting down, counting ---------------------------------------------- */
 
-/* End all waiting acquisitions with CLOSED and release all that is held. */
+/* End all waiting acquisitions with CLOSED and release everything that is
+ * held. */
 void snib__engine_close(struct snib__engine *, snib_instant now);
-/* Nothing of ours is awaited from the store any more. */
+/* The store owes us no answer any more. */
 bool snib__engine_idle(const struct snib__engine *);
 
 struct snib__counts {

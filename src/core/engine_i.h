@@ -1,126 +1,131 @@
-/* core/engine_i.h — what the engine is made of; core/ only.
+/* core/engine_i.h — what the engine is made of; only core/ includes it.
  *
- *   local lock   a name in this client: waiting acquisitions (by rank, then as they came),
- *          dead acquisitions, one turn
- *   turn   the client's business at the store for that name
- *   own claim  a local lock of one acquisition, which asks the store by a turn of its own, beside
- *          the one that all exclusive owners share: each reader, each lot of
- *          permits, each party of a barrier, an owner that writes beside its own
- *          read grant, a nested wait
- *   acquisition   one owner's place (engine.h)
- *   pending request  a request under way; lives apart from the turn, so that a held
- *            lock that is not talking costs no request, and a turn can end
- *            while an answer is still due (the pending request is orphaned then)
- */
+ *   local lock   A name in this client: its waiting acquisitions (by rank, then
+ *                in order of arrival), its dead ones, and one shared claim.
+ *   claim        What this client asked for or holds at the store. State table:
+ *                core/claim.c.
+ *   own claim    A claim for one acquisition alone, beside the one that all
+ *                exclusive owners of the name share: for each reader, each
+ *                holder of permits, each party of a barrier, an owner that
+ *                upgrades (writes with a read grant, or reads with a write
+ *                grant), and a nested wait. It sits in a local lock of its own,
+ *                whose `parent` is the local lock of the name.
+ *   acquisition  One owner waiting for, then holding, a lock (engine.h). State
+ *                table: core/acquisition.c.
+ *   pending request  A request under way. It lives apart from the claim, so a
+ *                held lock that asks nothing costs no request, and a claim can
+ *                end while an answer is still due (the request is an orphan
+ *                then: its `claim` is NULL). */
 #ifndef SNIB__ENGINE_I_H
 #define SNIB__ENGINE_I_H
 
 #include "core/engine.h"
 
 enum {
-    SNIB__RESERVE = 31,         /* local passes a grant reserves (H21)        */
-    SNIB__HAND_OVER_MS = 5,     /* longest local turn (P7)                    */
-    SNIB__NOT_AFTER_MS = 10000, /* an acquire is never executed later (P4)  */
-    SNIB__RETRY_MS = 100,       /* pause after "not applied"                  */
-    SNIB__LISTEN_MS = 1000,     /* who holds for so long listens for hints    */
-    SNIB__SPARE = 16, /* pending requests made at open                     */
-    SNIB__SPARE_MAX =
-        256,           /* idle pending requests kept                        */
-    SNIB__OWNERS = 256 /* lists of acquisitions by owner                     */
+    SNIB__RESERVE = 31,         /* tokens reserved for local hand-overs */
+    SNIB__HAND_OVER_MS = 5,     /* how long an owner may hand over locally */
+    SNIB__NOT_AFTER_MS = 10000, /* an ACQUIRE is never executed later */
+    SNIB__RETRY_MS = 100,       /* pause after "not applied" */
+    SNIB__LISTEN_MS = 1000,     /* after holding for so long, listen for
+                                   forced releases */
+    SNIB__SPARE = 16,           /* pending requests made at open */
+    SNIB__SPARE_MAX = 256,      /* spare ones kept */
+    SNIB__OWNERS = 256          /* lists of acquisitions by owner */
 };
 
 typedef enum snib__claim_state {
-    SNIB__CLAIM_ACQUIRING, /* ACQUIRE sent or to be sent                      */
-    SNIB__CLAIM_QUEUED,    /* in the store's queue                            */
-    SNIB__CLAIM_CONFIRM,   /* granted; served when a renewal has confirmed it */
+    SNIB__CLAIM_ACQUIRING, /* an ACQUIRE is sent or to be sent */
+    SNIB__CLAIM_QUEUED,    /* the ACQUIRE stands in the store's queue */
+    SNIB__CLAIM_CONFIRM,   /* granted; to be confirmed by a renewal, then
+                              served */
     SNIB__CLAIM_HELD,
-    SNIB__CLAIM_RISK,   /* a renewal failed, or the machine slept          */
-    SNIB__CLAIM_LEAVING /* RELEASE or CANCEL under way                     */
+    SNIB__CLAIM_RISK,   /* a renewal failed, or the machine slept */
+    SNIB__CLAIM_LEAVING /* a RELEASE or CANCEL is under way */
 } snib__claim_state;
 
 struct snib__pending {
     struct snib__request rq;
-    struct snib__claim *claim;   /* NULL: orphan or query                     */
-    struct snib__direct *direct; /* NULL: none or left                        */
-    struct snib__local_lock
-        *local;              /* one reference; NULL: a query              */
-    struct snib__name *name; /* a query's own                             */
-    struct snib__link idle;  /* engine's spare or busy list               */
-    struct snib__buf text;   /* about, glob, reason                       */
+    struct snib__claim *claim;      /* NULL: an orphan, or a direct request */
+    struct snib__direct *direct;    /* NULL: none, or its caller has left */
+    struct snib__local_lock *local; /* one reference; NULL: a direct request */
+    struct snib__name *name;        /* a direct request's own */
+    struct snib__link idle;         /* engine's spare or busy list */
+    struct snib__buf text;          /* about, glob, reason, value */
     struct snib__buf result;
     struct snib_error error;
 };
 
 struct snib__claim {
     struct snib__timer timer;
-    struct snib__link held; /* engine's list of HELD and RISK        */
+    struct snib__link held; /* engine's list of HELD and RISK claims */
     struct snib__local_lock *local;
-    struct snib__acquisition
-        *holder; /* SERVED acquisition; NULL while nobody is     */
-    struct snib__acquisition
-        *ender; /* ENDING or LEAVING acquisition that waits for
-                                   the answer; of the latter there may be
-                                   more, linked to it                    */
-    struct snib__acquisition *adopter; /* CONFIRM: it takes up a grant that was
-                                      left behind; whatever happens, that is
-                                      not ended, and not asked for anew     */
+    struct snib__acquisition *holder; /* the SERVED acquisition, or NULL */
+    /* The ENDING or LEAVING acquisition that waits for the answer to `ending`.
+     * Of LEAVING ones there may be more, linked behind it. */
+    struct snib__acquisition *ender;
+    /* CONFIRM: the acquisition that adopts a detached grant. Whatever happens,
+     * that grant is not ended, and no other is asked for in its place. */
+    struct snib__acquisition *adopter;
     struct snib__pending *acquiring, *renewing, *ending;
-    uint64_t id[2];        /* of the grant or the acquire           */
-    int64_t token0;        /* as registered at the store            */
-    int64_t token;         /* as passed on, <= token0 + room        */
-    int64_t prior;         /* token that asking ends first, or 0    */
-    snib_instant deadline; /* HELD, RISK, CONFIRM                   */
-    snib_instant granted;  /* start of the local turn               */
-    snib_instant renew_at; /* auto-renewal or retry                 */
-    snib_instant hold_end; /* holder's hold_max                     */
-    snib_instant gone_by;  /* LEAVING: our lease is over by then    */
-    snib_duration lease;   /* asked for, and renewed to             */
-    snib_duration most;    /* the longest of what may stand         */
-    snib_duration delay;   /* lock-delay, as the store has it       */
+    uint64_t id[2];        /* of the grant, or of the ACQUIRE */
+    int64_t token0;        /* as the store has it */
+    int64_t token;         /* after local hand-overs, <= token0 + reserve */
+    int64_t prior;         /* own grant that the ACQUIRE ends first, or 0 */
+    snib_instant deadline; /* HELD, RISK, CONFIRM */
+    snib_instant granted;  /* when; local hand-overs end soon after it */
+    snib_instant renew_at; /* next renewal, or retry */
+    snib_instant hold_end; /* the holder's hold_max is over */
+    snib_instant gone_by;  /* LEAVING: nothing of ours is there after it */
+    snib_duration lease;   /* asked for, and renewed to */
+    snib_duration most;    /* the longest lease that may stand there */
+    snib_duration delay;   /* lock-delay, as the store has it */
     uint32_t reserve;
     uint8_t state, cause, refusals;
-    bool placed;     /* the store said "queued" to asking's request          */
-    bool doubt;      /* some send of asking is unanswered                   */
-    bool copies;     /* … of this grant's acquire: late copies may arrive   */
-    bool want_renew; /* a caller asked (snib__engine_renew)                 */
+    bool placed; /* the store has answered the ACQUIRE "queued" */
+    bool doubt;  /* a send of ACQUIRE, CANCEL, adoption is unanswered */
+    /* A late copy of this grant's ACQUIRE may still be executed: only a RELEASE
+     * or CANCEL with a tombstone keeps it out. */
+    bool copies;
+    bool want_renew; /* a caller waits for it (snib__engine_renew) */
     bool aggressive;
-    bool hinted; /* it is said to have been ended by force, and no renewal
-                    that was sent since has shown that it is not so         */
-    bool stale;  /* … and the one under way was sent before                 */
-    bool
-        outlives; /* the store was told that it does not end with our process */
+    /* Somebody is said to have ended the grant, and no renewal that was sent
+     * since has shown that it stands. */
+    bool hinted;
+    bool stale; /* the renewal under way was sent before that hint */
+    /* The store was told that the grant does not end with our process. */
+    bool outlives;
 };
 
 struct snib__local_lock {
     struct snib__link bucket;
     struct snib__name *name;
-    struct snib__list
-        waiting;            /* acquisitions, in order                       */
-    struct snib__list dead; /* acquisitions lost and not yet unwound        */
+    /* Acquisitions, by rank, then in order of arrival. */
+    struct snib__list waiting;
+    struct snib__list dead; /* acquisitions that lost it and have not unwound */
     struct snib__claim *claim;
-    struct snib__list own_claims; /* of this name, by their bucket link    */
+    struct snib__list own_claims; /* local locks, by their bucket link */
     struct snib__local_lock
-        *parent; /* of an own claim; NULL: it is none          */
-    uint32_t
-        refs; /* handles, acquisitions, turn, pending requests, own claims */
+        *parent; /* of an own claim: the name's local lock; else NULL */
+    /* Counts handles, acquisitions, the claim, pending requests, own claims. */
+    uint32_t refs;
 };
 
-/* See core/cycles.c. */
+/* The search for deadlocks: core/cycles.c. */
 struct snib__cycles {
-    struct snib__list
-        nested; /* WAITING acquisitions whose owners hold something    */
+    /* WAITING acquisitions whose owners hold something. */
+    struct snib__list nested;
     struct snib__direct direct;
-    snib_instant
-        asked; /* when the query began, or was sent, if that is known */
-    snib_instant again; /* not before                                        */
-    snib_duration took; /* the last look; 0: there was none                  */
+    /* When the scan under way was started or, if that is known, sent. */
+    snib_instant asked;
+    snib_instant again; /* no scan before this instant */
+    snib_duration took; /* by the last scan; 0: there was none */
     bool acquiring;
 };
 
 struct snib__slot {
     struct snib__acquisition *acq;
     uint32_t generation;
-    uint32_t next_free; /* 1-based; 0: end                       */
+    uint32_t next_free; /* 1-based; 0: end */
 };
 
 struct snib__engine {
@@ -130,27 +135,25 @@ struct snib__engine {
     struct snib__store *store;
     struct snib__out out;
     struct snib__rng rng;
-    struct snib__list chain; /* requests of this step                 */
+    struct snib__list chain; /* requests that this step starts */
     struct snib__list told, told_directs, held, spare, busy;
-    struct snib__heap claims,
-        acquisitions; /* timers                               */
+    struct snib__heap claims, acquisitions; /* timers */
     struct snib__list *buckets;
     struct snib__slot *slots;
     uint32_t bucket_count, slot_cap, slot_free, spares;
-    uint64_t client[2];    /* the client's id                       */
-    int64_t floor;         /* highest token seen on this store      */
-    int64_t version_floor; /* highest version of a value seen there */
-    uint32_t out_requests; /* pending requests at the store                */
-    uint32_t leaving;      /* turns that are being ended            */
+    uint64_t client[2];    /* the client's id */
+    int64_t floor;         /* highest token seen on this store */
+    int64_t version_floor; /* highest version of a value seen on it */
+    uint32_t out_requests; /* pending requests at the store */
+    uint32_t leaving;      /* claims that are LEAVING */
     bool closed;
-    bool pushes; /* the store does, see SNIB__CAN_PUSH    */
-    struct {     /* the acquires that are gathered, see snib__engine_gather */
+    bool pushes; /* the store does: SNIB__CAN_PUSH */
+    struct {     /* the tries between gather and gathered */
         uint32_t number;
         uint8_t count;
         bool open, all;
     } batch;
-    struct snib__list
-        owners[SNIB__OWNERS]; /* acquisitions, by owner                */
+    struct snib__list owners[SNIB__OWNERS]; /* acquisitions, by owner */
     struct snib__cycles cycles;
     struct snib__counts counts;
 };
@@ -162,36 +165,38 @@ struct snib__pending *snib__pending_get(struct snib__engine *,
                                         struct snib__local_lock *);
 void snib__pending_put(struct snib__engine *, struct snib__pending *);
 void snib__pending_start(struct snib__engine *, struct snib__pending *);
-/* A request of no turn, from INSPECT on, is answered. */
+/* A direct request (INSPECT or a verb after it) is answered. */
 void snib__direct_answer(struct snib__engine *, snib_instant now,
                          struct snib__pending *);
 
 /* batch.c */
-/* One more acquire of those that are gathered, if they are. */
+/* The acquire of s joins the open batch, if there is one and it can. */
 void snib__batch_join(struct snib__engine *, struct snib__acquisition *);
 
 /* engine.c */
-/* Send the step's requests, take answers, until nothing moves. */
+/* Sends the step's requests and takes answers, until nothing moves. Every entry
+ * point ends in it. */
 void snib__engine_settle(struct snib__engine *, snib_instant now);
 void snib__engine_log(struct snib__engine *, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* engine_open.c */
-/* What somebody is told whose limit has passed while the store had not granted
- * it: why, or the cause if the store is not there. Returns ret->code. */
+/* For a caller whose limit has passed before the store granted it anything:
+ * fills ret with why, or with the store's own trouble if it cannot be reached.
+ * Returns ret->code. */
 snib_err snib__engine_late(const struct snib__engine *, snib_instant now,
                            snib_err why, struct snib_error *ret);
 
-/* UNKNOWN, and the cause if the store is not there. */
+/* UNKNOWN, with the store's trouble in the text if it cannot be reached. */
 snib_err snib__engine_unsure(const struct snib__engine *, snib_instant now,
                              struct snib_error *ret);
 
 /* local_lock.c */
-/* A local lock of one acquisition at the name of `parent`. NULL: no memory. */
+/* An own claim's local lock, below the given one. NULL: no memory. */
 struct snib__local_lock *snib__own_claim_new(struct snib__engine *,
                                              struct snib__local_lock *);
 void snib__local_lock_drop(struct snib__engine *, struct snib__local_lock *);
-/* NULL: nobody refers to that name. */
+/* NULL: nothing refers to that name. */
 struct snib__local_lock *snib__local_lock_find(const struct snib__engine *,
                                                const struct snib__name *);
 snib_err snib__local_locks_init(struct snib__engine *);
@@ -207,18 +212,19 @@ void snib__acquisition_gone(struct snib__engine *, struct snib__acquisition *,
 void snib__acquisition_free(struct snib__engine *, struct snib__acquisition *);
 
 /* leave.c */
-/* A WAITING acquisition, the last one of its turn, which is about to be ended: it
- * stays until the store has confirmed that, to be refused with err then, and
- * with UNKNOWN (if unsure) or err when that takes too long. False: it need not
- * or must not wait. */
+/* A WAITING acquisition, the last one of its claim, is about to be ended. True:
+ * it stays as LEAVING until the store has confirmed the end, to be refused with
+ * err then; if that takes too long it is refused with UNKNOWN (unsure) or with
+ * err. False: it need not or must not wait. */
 bool snib__acquisition_stay(struct snib__engine *, snib_instant now,
                             struct snib__acquisition *, snib_err, bool unsure);
-/* LEAVING: the end of what it asked for is confirmed, or not heard of. */
+/* A LEAVING acquisition ends: the end of its request is confirmed, or too long
+ * nothing was heard of it. */
 void snib__acquisition_left(struct snib__engine *, struct snib__acquisition *,
                             bool confirmed);
-/* It was granted with that token, which is no longer to be held: true when that
- * is all it wanted, and it is told so. s: NULL allowed; WAITING or LEAVING, else
- * false. */
+/* The store says that it granted this acquisition that token, which is not to
+ * be held any more. True: to have been granted is all it wanted (`passes`), and
+ * it is told so. s: NULL allowed; neither WAITING nor LEAVING: false. */
 bool snib__acquisition_had(struct snib__engine *, snib_instant now,
                            struct snib__acquisition *, int64_t token);
 void snib__acquisition_due(struct snib__engine *, snib_instant now,
@@ -229,35 +235,37 @@ void snib__acquisition_deadlock(struct snib__engine *, snib_instant now,
                                 const struct snib_error *);
 
 /* explain.c */
-/* The store says this of a renewal (not of a question whether a fixed lease
- * stands: it extends nothing, so it ends nothing); s NULL, text NULL or "":
- * nothing. */
+/* Keeps what the store said of a renewal. (Not for a RENEW that only asks
+ * whether a fixed lease stands: it extends nothing, so its failure ends
+ * nothing.) s NULL, text NULL or "": does nothing. */
 void snib__acquisition_trouble(struct snib__acquisition *s, const char *text);
-/* A renewal succeeded. */
+/* A renewal succeeded: forget that text. s: NULL allowed. */
 void snib__acquisition_recovered(struct snib__acquisition *s);
-/* Who forces a release, and why, for those whose grants are ended. */
+/* The text of a forced release, who and why, for the holders that it ends. */
 void snib__explain_force(const struct snib__about *by, const char *reason,
                          struct snib__buf *out);
-/* What a release is told of that; one line, which begins with "revoked". */
+/* Makes of that text the error of a release: LOST, one line, which begins with
+ * "revoked". */
 void snib__explain_revoked(struct snib_error *);
 
 /* cycles.c */
 void snib__cycles_init(struct snib__engine *);
 void snib__cycles_free(struct snib__engine *);
-/* Does this owner hold anything at all of this client? */
+/* Does this owner hold anything of this client? */
 bool snib__cycles_holds(const struct snib__engine *, uint64_t owner);
-/* Does this owner wait, and has it said what it holds? */
+/* Is this owner in a nested wait, whose request has told others what it
+ * holds? */
 bool snib__cycles_waits(const struct snib__engine *, uint64_t owner);
-/* The owner of s, and what it holds, for others to see. */
+/* Writes the owner of s, and what that owner holds, for others to see. */
 void snib__cycles_about(const struct snib__engine *,
                         const struct snib__acquisition *s,
                         struct snib__about *);
-/* s has sat down at an own claim of its own; its owner holds something. */
+/* s waits at an own claim, and its owner holds something. */
 void snib__cycles_enter(struct snib__engine *, snib_instant now,
                         struct snib__acquisition *s);
 snib_instant snib__cycles_due(const struct snib__engine *);
 void snib__cycles_tick(struct snib__engine *, snib_instant now);
-/* sent: when its question went out; 0: not known. */
+/* The scan is answered. sent: when it was sent; 0: not known. */
 void snib__cycles_answer(struct snib__engine *, snib_instant now,
                          snib_instant sent);
 static inline bool snib__cycles_is_mine(const struct snib__engine *e,
@@ -270,16 +278,19 @@ static inline void snib__cycles_served(struct snib__acquisition *s)
     snib__unlink(&s->nested);
 }
 
-/* claim.c and its rooms (claim_i.h) */
+/* claim.c and the files beside it (claim_i.h) */
 snib_err snib__claim_new(struct snib__engine *, struct snib__local_lock *);
-/* Have the grant confirmed that the waiting acquisition s takes up. A new turn. */
+/* Has the detached grant confirmed that the waiting acquisition s adopts. For a
+ * new claim only. */
 void snib__claim_adopt(struct snib__engine *, snib_instant now,
                        struct snib__claim *, struct snib__acquisition *s,
                        const uint64_t id[2], int64_t token);
-/* The holder goes and leaves its grant behind. Frees the holder's acquisition. */
+/* Detaches the grant: frees the holder's acquisition, tells the store
+ * nothing. */
 void snib__claim_abandon(struct snib__engine *, snib_instant now,
                          struct snib__claim *);
-/* Ask the store on behalf of the waiting acquisitions. */
+/* Asks the store on behalf of the waiting acquisitions. prior: our own grant
+ * that the same step ends first (a yield), or 0. */
 void snib__claim_acquire(struct snib__engine *, snib_instant now,
                          struct snib__claim *, int64_t prior);
 void snib__claim_answer(struct snib__engine *, snib_instant now,
@@ -288,33 +299,39 @@ void snib__claim_due(struct snib__engine *, snib_instant now,
                      struct snib__claim *);
 void snib__claim_renew(struct snib__engine *, snib_instant now,
                        struct snib__claim *);
-/* Only those who try are refused: it is held now, or held still. */
+/* Refuses the waiting acquisitions that only try: another owner of this client
+ * has the lock, or has it still. */
 void snib__claim_refuse_tries(struct snib__engine *, struct snib__local_lock *);
-/* Somebody may have ended its grant. */
+/* Somebody may have ended the grant: ask by a renewal, if it is held. */
 void snib__claim_hint(struct snib__engine *, snib_instant now,
                       struct snib__claim *);
-/* The holder gave back its last hold: pass, yield or leave. Sets the acquisition
- * ENDING when the store has to answer, else frees it and returns true. */
+/* The holder gave back its last hold: hand over locally, yield or leave. If the
+ * store has to answer, the acquisition is ENDING and false is returned; else it
+ * is freed and true returned. */
 bool snib__claim_release(struct snib__engine *, snib_instant now,
                          struct snib__claim *);
-/* No acquisition is waiting any more for a turn that was not granted yet, or the one
- * that adopts has left. */
+/* No acquisition waits any more for a claim that was not granted yet, or the
+ * one that adopts has left. */
 void snib__claim_give_up(struct snib__engine *, snib_instant now,
                          struct snib__claim *);
 /* Why a grant is lost whose deadline has come. */
 snib_cause snib__claim_cause(const struct snib__claim *);
-/* Past its deadline or hold limit: lose it now. True when it was lost. */
+/* Loses the grant if its deadline or hold limit is past. True: it was lost
+ * now. */
 bool snib__claim_check(struct snib__engine *, snib_instant now,
                        struct snib__claim *);
 void snib__claim_risk(struct snib__engine *, snib_instant now,
                       struct snib__claim *, snib_cause);
-/* A renewal fails: at risk, and if nothing else comes, lost as UNREACHABLE. */
+/* A renewal fails: the grant is at risk, and if nothing else comes it will be
+ * lost as UNREACHABLE. */
 void snib__claim_fails(struct snib__engine *, struct snib__claim *);
-/* s has joined those who wait: the request under way waits for it, too. */
+/* s has joined the waiting acquisitions: the request under way waits for its
+ * limit too. */
 void snib__claim_limits(struct snib__claim *,
                         const struct snib__acquisition *s);
 
-/* Where those who have lost the lock are, and its own claims. */
+/* The local lock of the name: it has the dead acquisitions and the own
+ * claims. */
 static inline struct snib__local_lock *
 snib__local_lock_home(struct snib__local_lock *s)
 {

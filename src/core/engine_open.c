@@ -1,9 +1,9 @@
 /* core/engine_open.c — the engine from open to free, and what it knows of its
  * store.
  *
- * close refuses who waits and releases what is held; the answers still come.
- * free asks nobody: whatever is under way by then is on the busy list, and the
- * store forgets it first. It takes half-built engines, too. */
+ * close refuses the waiting acquisitions and releases what is held; the answers
+ * still come. free asks nobody: the store forgets all requests first, and those
+ * under way are on the busy list. free takes half-built engines too. */
 #include <assert.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@
 #include "core/blocking.h"
 #include "core/engine_i.h"
 
-/* A bound for one message to a server: 128 renewals or one acquire with its
- * texts are far below. */
+/* A bound for one message to a server. 128 renewals, or one acquire with its
+ * texts, stay far below it. */
 enum { OUT_LIMIT = 64 << 20 };
 
 static snib_err engine_open_store(struct snib__engine *e,
@@ -57,7 +57,8 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     e->cfg = *cfg;
     e->cfg.url = NULL;
     e->cfg.client = NULL;
-    /* A store without a queue shows no waits: nothing to be found there. */
+    /* A store without a queue shows no waits, so no deadlock can be found
+     * there. */
     uint32_t caps = cfg->blocking ? cfg->blocking->caps : cfg->ops->caps;
     e->cfg.deadlocks = cfg->deadlocks && (caps & SNIB__CAN_QUEUE);
     e->pushes = caps & SNIB__CAN_PUSH;
@@ -99,8 +100,6 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     return snib__ok(reterr);
 }
 
-/* The store goes first and forgets its requests; what was under way is on the
- * busy list. */
 void snib__engine_free(struct snib__engine *e)
 {
     if (!e) {

@@ -1,13 +1,14 @@
 /* core/explain.c — a risk, a loss and a forced release, in words.
  *
- * The reason of a loss is one word of snib_cause, which programs compare; the
- * person who reads a log wants to know more: what the last renewal was refused
- * with, who ended the grant and why. That is kept as a text with the acquisition
+ * The cause of a loss is one word (snib_cause), which programs compare. The
+ * person who reads a log wants to know more: why the last renewal was refused,
+ * who ended the grant and why. The acquisition keeps that as a text
  * (`trouble`), from the first renewal that fails until one succeeds or the
- * acquisition is freed. A quiet grant has none: it costs a pointer.
+ * acquisition is freed. A grant without trouble has no text: it costs a
+ * pointer.
  *
- * What others wrote (the reason of a forced release, a server's error) is
- * data: controls become '?', so that it stays one line. */
+ * Text that others wrote (the reason of a forced release, a server's error) is
+ * data: control characters become '?', so that it stays one line. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ void snib__acquisition_trouble(struct snib__acquisition *s, const char *text)
         return;
     }
     char *copy = snib__strdup(text);
-    if (copy) { /* else what was known before, or nothing, is said */
+    if (copy) { /* no memory: the older text stays */
         explain_one_line(copy);
         snib__free(s->trouble);
         s->trouble = copy;
@@ -48,7 +49,7 @@ void snib__acquisition_recovered(struct snib__acquisition *s)
     }
 }
 
-/* What a cut has left of a character of UTF-8 goes, too. */
+/* Drops what a cut has left of a UTF-8 character. */
 static void explain_drop_half(char *text)
 {
     size_t n = strlen(text), tail = 0;
@@ -100,8 +101,9 @@ static const char *explain_risk_text(snib_cause why)
                : "a renewal failed";
 }
 
-/* The cause's word first. What a renewal was refused with before matters where
- * it is the cause; a text of a forced release begins with its word. */
+/* Writes the cause's word first. The text of a failed renewal is added only
+ * where it is the cause; the text of a forced release begins with its word
+ * already. */
 static void explain_loss_text(snib_cause why, const char *more, char *ret,
                               size_t size)
 {

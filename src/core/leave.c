@@ -1,27 +1,27 @@
 /* core/leave.c — giving up.
  *
- * Who gives up is told so when the store has confirmed that nothing of it is
- * left there: then TIMEOUT and CANCELLED are the whole truth, and nobody who
- * looks finds it in the queue. A store that is far or silent gets a twentieth
- * of the patience for an answer, a fifth where nothing is known without it;
- * then what is known has to do, and the rest goes on in the background. Only
- * the last one of a turn has anything to be confirmed: the place at the store
- * is the client's.
+ * A caller that gives up is told so when the store has confirmed that nothing
+ * of it is left there. Then TIMEOUT and CANCELLED are the whole truth, and
+ * nobody who inspects the lock finds it in the queue. A store that is far or
+ * silent gets a twentieth of request_ms for that, or a fifth where nothing is
+ * known without its answer. After that the caller is told what is known, and
+ * the rest goes on in the background. Only the last acquisition of a claim has
+ * anything to be confirmed: the position in the store's queue is the client's.
  *
- * A grant that the cancel meets at the store is given back, and was never held:
- * TIMEOUT and CANCELLED stay the whole truth. Not for who only passes. A barrier
- * that has opened with this party among those counted let the others through
- * on the strength of it, and an open latch was open: that cannot be given back.
- * So the answer to the cancel says what it met, and the party is told that it
- * has passed. As long as there is no answer, it may have been counted at any
- * moment since the store had it in its queue. */
+ * A grant that the cancel meets at the store is given back and was never held,
+ * so TIMEOUT and CANCELLED stay the whole truth. That is not so for an
+ * acquisition with `passes`. If a barrier has opened with this party among
+ * those counted, the others went through because of it; and an open latch was
+ * open. Neither can be given back. So the answer to the cancel says what it
+ * met, and the party is told that it has passed. Without an answer, the party
+ * may have been counted at any moment since the store had it in its queue. */
 #include <assert.h>
 
 #include "base/error.h"
 #include "core/acquisition_i.h"
 #include "core/blocking.h"
 
-/* -- waiting for the store's word ---------------------------------------------------- */
+/* -- waiting for the store's answer --------------------------------------- */
 
 bool snib__acquisition_stay(struct snib__engine *e, snib_instant now,
                             struct snib__acquisition *s, snib_err err,
@@ -60,7 +60,7 @@ static snib_err leave_outcome_of_left(const struct snib__acquisition *s,
     return s->unsure && !confirmed ? SNIB_ERR_UNKNOWN : s->err;
 }
 
-/* It waits for its turn's end no more; others may. */
+/* It waits no longer for the end of its claim; others may. */
 static void leave_stays_no_longer(struct snib__acquisition *s)
 {
     struct snib__claim *t = s->local->claim;
@@ -107,12 +107,12 @@ bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
     return true;
 }
 
-/* -- giving up ---------------------------------------------------------------------- */
+/* -- giving up ------------------------------------------------------------ */
 
-/* What an acquisition that leaves may say: as long as others of this client stay, or
- * the store has said "queued", it surely has nothing; but a party may have been
- * counted since. One that adopts has a renewal under way, which may yet extend
- * the grant. */
+/* Returns the outcome that an acquisition which leaves may report. As long as
+ * others of this client stay, or once the store has said "queued", it surely
+ * has nothing; but a party may have been counted since. An adopter has a
+ * renewal under way, which may yet extend the grant. */
 static snib_err leave_outcome_of_leaving(const struct snib__local_lock *local,
                                          const struct snib__acquisition *s,
                                          snib_err why)
@@ -172,8 +172,8 @@ bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
            snib__blocking_runs(&t->acquiring->rq);
 }
 
-/* The limit of an acquisition that waits. Behind another owner of this client the store
- * is not what it waits for. */
+/* The limit of a waiting acquisition has come. If another owner of this client
+ * holds the lock, it was not the store that it waited for. */
 static snib_err leave_outcome_of_limit(const struct snib__engine *e,
                                        snib_instant now,
                                        const struct snib__acquisition *s,
@@ -195,9 +195,10 @@ static snib_err leave_outcome_of_limit(const struct snib__engine *e,
     return snib__engine_late(e, now, why, ret);
 }
 
-/* The last one that waits for a turn which is not granted yet takes what that
- * has asked for along; what is told of it can be confirmed. So can the end of a
- * grant that is given back, since it did not fit who waited first. */
+/* Can the end of this acquisition be confirmed? Yes, if it is the last one that
+ * waits for a claim which is not granted yet: the claim's request ends with it.
+ * Yes too, if its claim gives back a grant that did not fit the head of the
+ * queue. */
 static bool leave_takes_along(const struct snib__acquisition *s)
 {
     const struct snib__claim *t = s->local->claim;
@@ -213,8 +214,8 @@ static bool leave_takes_along(const struct snib__acquisition *s)
                       t->state == SNIB__CLAIM_CONFIRM);
 }
 
-/* What s, which is off its local lock's list, is told of its giving up; OK: it stays
- * for the store's word, or has passed. */
+/* Returns the outcome for s, which gives up and is off its local lock's list.
+ * OK: it stays until the store has answered, or it has passed. */
 static snib_err leave_outcome_or_stay(struct snib__engine *e, snib_instant now,
                                       struct snib__acquisition *s, snib_err why,
                                       struct snib_error *ret)
@@ -254,8 +255,8 @@ snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
     return outcome ? outcome : snib__ok(ret);
 }
 
-/* The engine itself keeps the limit of an acquire that was started, and that
- * of who waits for the store's word. */
+/* The engine itself keeps the limit of an acquire that was started (timed), and
+ * the time for which a LEAVING acquisition stays. */
 void snib__acquisition_due(struct snib__engine *e, snib_instant now,
                            struct snib__acquisition *s)
 {

@@ -1,9 +1,9 @@
 /* core/local_lock.c — the names this client deals with.
  *
- * A hash table of chains; a local lock lives as long as somebody refers to it: lock
- * handles, acquisitions, a turn, requests under way. Growing the table is the only
- * allocation besides the local lock itself, and it may fail quietly: chains get
- * longer, nothing breaks. */
+ * A hash table of chains. A local lock lives as long as something refers to it:
+ * lock handles, acquisitions, a claim, pending requests, own claims. Growing
+ * the table is the only allocation besides the local lock itself, and it may
+ * fail quietly: chains get longer, nothing breaks. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "core/engine_i.h"
@@ -53,7 +53,7 @@ static void local_lock_grow(struct snib__engine *e)
     snib__free(old);
 }
 
-/* Room for the timers of one turn more. */
+/* Makes the heap large enough for the timer of one claim more. */
 static bool local_lock_reserve(struct snib__engine *e)
 {
     return snib__heap_reserve(&e->claims,
@@ -162,8 +162,8 @@ const struct snib__name *snib__local_lock_name(const struct snib__local_lock *s)
     return s->name;
 }
 
-/* Only at the end of the engine: whatever still refers to a local lock goes with
- * it (acquisitions and turns were freed before). */
+/* Only at the end of the engine: everything that still refers to a local lock
+ * goes with it (acquisitions and claims were freed before). */
 void snib__local_locks_free(struct snib__engine *e)
 {
     for (uint32_t i = 0; i < e->bucket_count; i++) {

@@ -3,9 +3,9 @@
  * The spelling is a bijection onto its image: a byte that must be encoded has
  * exactly one spelling (%XX, upper case), every other byte stands for itself,
  * and '%' itself is encoded. So two names are equal exactly when their safe
- * spellings are, no safe spelling holds a brace (the hash tag of "snib:{n}"
- * ends where we ended it), and decoding refuses everything that encoding
- * never makes: a key of somebody else's is not taken for one of ours. */
+ * spellings are. No safe spelling holds a brace, so the hash tag of "snib:{n}"
+ * ends where we ended it. Decoding refuses everything that encoding never
+ * makes, so nobody else's key is taken for one of ours. */
 #include "core/name.h"
 
 #include <string.h>
@@ -101,7 +101,7 @@ bool snib__name_same(const struct snib__name *a, const struct snib__name *b)
            memcmp(a->raw, b->raw, a->raw_size) == 0;
 }
 
-/* Value of an upper-case hexadecimal digit, -1: it is none. */
+/* The value of an upper-case hexadecimal digit; -1: it is none. */
 static int name_digit_of(char c)
 {
     if (c >= '0' && c <= '9') {

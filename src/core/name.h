@@ -1,9 +1,8 @@
 /* core/name.h — a lock's name: raw bytes and their safe spelling.
  *
- * The safe spelling percent-encodes `{`, `}`, `%`, controls, DEL and every
- * byte above 0x7e (upper-case hex), so that it can stand between the braces
- * of a Redis hash tag and in a log line. Distinct names stay distinct
- * (reference: reliability-anchors S-11, S-12). */
+ * The safe spelling percent-encodes `{`, `}`, `%`, controls, DEL and every byte
+ * above 0x7e (upper-case hex), so that it can stand between the braces of a
+ * Redis hash tag and in a log line. Distinct names stay distinct. */
 #ifndef SNIB__NAME_H
 #define SNIB__NAME_H
 
@@ -12,17 +11,18 @@
 
 struct snib__name {
     uint32_t raw_size, safe_size;
-    uint64_t hash;    /* of the raw bytes                                */
-    const char *raw;  /* NUL-terminated                                  */
-    const char *safe; /* NUL-terminated; == raw when nothing is encoded  */
+    uint64_t hash;    /* of the raw bytes */
+    const char *raw;  /* NUL-terminated */
+    const char *safe; /* NUL-terminated; == raw when nothing is encoded */
 };
 
-/* One block, freed with snib__free. size 0: strlen. Errors: USAGE, NOMEM. */
+/* One block, freed with snib__free. size 0: strlen(raw). Errors: USAGE,
+ * NOMEM. */
 snib_err snib__name_new(const char *raw, size_t size, struct snib__name **ret,
                         struct snib_error *reterr);
 bool snib__name_same(const struct snib__name *, const struct snib__name *);
-/* Decode a safe spelling (from a key) into raw bytes; false: not one of ours.
- * Only the canonical spelling is accepted. */
+/* Decodes a safe spelling (from a key) into raw bytes. False: not one of ours;
+ * only the canonical spelling is accepted. */
 bool snib__name_decode(const char *safe, size_t size, struct snib__buf *ret);
 
 #endif

@@ -1,20 +1,20 @@
-/* core/release.c — what the holder of a ticket asks for: release, renew;
- * export, abandon, adopt.
+/* core/release.c — what is asked for with a ticket: release, renew, detach; and
+ * adopt.
  *
- * An acquisition is looked at by the clock first: one past its deadline is lost now,
- * whether a timer has run or not. Who asks with a ticket that is not held is
- * told why not: it was released before, or our close has released it.
+ * The acquisition is compared with the clock first: one past its deadline is
+ * lost now, whether or not a timer has run. For a ticket that is not held the
+ * caller is told why: it was released before, or our close has released it.
  *
- * A grant left behind has no acquisition any more. The owner that adopts it sits down
- * with a turn in CONFIRM (core/claim.c), and has it once a renewal has shown
- * that it stands. */
+ * A detached grant has no acquisition any more. The owner that adopts it gets
+ * one, with a claim in CONFIRM (core/claim.c), and has the grant once a renewal
+ * has shown that it stands. */
 #include "base/error.h"
 #include "core/acquisition_i.h"
 
-/* -- release and renew ----------------------------------------------------------------- */
+/* -- release and renew ---------------------------------------------------- */
 
-/* There is no grant of this ticket: its owner has released it, or our close
- * has. */
+/* There is no grant of this ticket: its owner, or our close, has released
+ * it. */
 static snib_err release_fail_not_held(const struct snib__engine *e,
                                       uint64_t ticket,
                                       struct snib_error *reterr)
@@ -133,7 +133,7 @@ snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
     return snib__ok(reterr);
 }
 
-/* -- grants left behind ----------------------------------------------------- */
+/* -- detached grants ------------------------------------------------------ */
 
 static snib_err release_check_fixed(const struct snib__acquisition *s,
                                     struct snib_error *reterr)
@@ -188,7 +188,7 @@ snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
     return err ? err : snib__ok(reterr);
 }
 
-/* Is an own claim of this client about that very grant? */
+/* Has an own claim of this client that very grant? */
 static bool release_is_ours(const struct snib__local_lock *local,
                             const uint64_t id[2])
 {

@@ -1,13 +1,14 @@
-/* core/request.c — requests under way, and questions that concern no turn.
+/* core/request.c — requests under way, and direct requests, which belong to no
+ * claim.
  *
- * Pending requests (requests under way) come from a spare list. When even that is
- * empty and there is no memory, a turn simply tries again at its next timer:
- * a step that cannot go on now is late, never wrong.
+ * Pending requests come from a spare list. When that is empty and there is no
+ * memory, a claim simply tries again at its next timer: a step that cannot go
+ * on now is late, never wrong.
  *
- * A query is a question of a caller's: a look, a list, a forced release, a
- * size, a value. Its answer is told as it is; only a change that was sent
- * before and not answered (an earlier copy) stays unknown whatever befalls the
- * later one, and what changes nothing is never unknown. */
+ * A direct request is a caller's: INSPECT, LIST, a forced release, a size, a
+ * value. Its answer is told as it is, with two exceptions. A change of which an
+ * earlier copy was sent and not answered stays unknown, whatever becomes of the
+ * later copy. A request that changes nothing is never unknown. */
 #include <assert.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ enum {
     RESULT_LIMIT = 256 << 20
 };
 
-/* -- pending requests ------------------------------------------------------------- */
+/* -- pending requests ----------------------------------------------------- */
 
 static struct snib__pending *request_pending_new(void)
 {
@@ -88,7 +89,7 @@ void snib__pending_put(struct snib__engine *e, struct snib__pending *q)
     snib__free(q->name);
     q->name = NULL;
     snib__unlink(&q->idle);
-    if (q->text.limit > TEXT_LIMIT) { /* a value's bytes: not kept */
+    if (q->text.limit > TEXT_LIMIT) { /* a value's bytes are not kept */
         snib__buf_free(&q->text);
         q->text.limit = TEXT_LIMIT;
     }
@@ -135,7 +136,7 @@ void snib__pending_free(struct snib__engine *e)
     }
 }
 
-/* -- queries ----------------------------------------------------------------- */
+/* -- direct requests ------------------------------------------------------ */
 
 static bool request_of_value(snib__verb verb)
 {
@@ -171,8 +172,9 @@ bool snib__verb_changes(snib__verb verb, int op)
            (verb == SNIB__PARAMS && op != SNIB__PARAMS_GET);
 }
 
-/* A change that was sent before and not answered: that this copy of it was not
- * applied (no connection, no memory, a replica) says nothing of the other. */
+/* Is this a later copy of a change that was sent before and not answered? That
+ * this copy was not applied (no connection, no memory, a replica) says nothing
+ * of the other. */
 static bool request_earlier_copy(const struct snib__pending *q)
 {
     const struct snib__request *rq = &q->rq;
@@ -180,7 +182,8 @@ static bool request_earlier_copy(const struct snib__pending *q)
            snib__verb_changes(rq->verb, rq->op);
 }
 
-/* No answer to what was sent. What only asks cannot have been applied. */
+/* It was sent and not answered. A request that changes nothing cannot have been
+ * applied. */
 static snib_err request_unanswered(struct snib__direct *direct)
 {
     char why[sizeof direct->error.text];
@@ -201,8 +204,8 @@ static snib_err request_may_be_applied(struct snib__direct *direct)
                       why);
 }
 
-/* This client has ended whoever holds the name, itself perhaps: it need not
- * wait for the store to tell it. */
+/* This client has force-released the name, and may have held it itself: it asks
+ * at once, without waiting for the store to tell it. */
 static void request_ask_own(struct snib__engine *e, snib_instant now,
                             const struct snib__name *name)
 {
@@ -227,7 +230,7 @@ void snib__direct_answer(struct snib__engine *e, snib_instant now,
 {
     struct snib__direct *direct = q->direct;
     snib_instant sent = q->rq.valid_from;
-    if (q->rq.verb == SNIB__FORCE) { /* unknown: it may be done */
+    if (q->rq.verb == SNIB__FORCE) { /* also when unknown: it may be done */
         request_ask_own(e, now, q->rq.name);
     }
     if (request_of_value(q->rq.verb) && q->rq.token > e->version_floor &&

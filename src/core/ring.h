@@ -1,13 +1,13 @@
 /* core/ring.h — rendezvous hashing: the arithmetic of snib/ring.h.
  *
- * Every member has a score for a key; the highest owns it. So a member that
- * leaves gives away exactly what it owned, and one that joins takes only what
- * it owns from then on: nothing else moves. (Thaler and Ravishankar, "Using
- * name-based mappings to increase hit rates", 1998.)
+ * Every member has a score for a key, and the highest score owns it. So a
+ * member that leaves gives away exactly what it owned, and a member that joins
+ * takes only what it owns from then on: nothing else moves. (Thaler and
+ * Ravishankar, "Using name-based mappings to increase hit rates", 1998.)
  *
  * The numbers are part of the interface: programs in other languages and later
- * releases must agree on owners. docs/RING.md has them as text; tests compare.
- */
+ * releases must agree on owners. docs/RING.md has them as text; tests
+ * compare. */
 #ifndef SNIB__RING_H
 #define SNIB__RING_H
 

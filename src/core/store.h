@@ -1,16 +1,18 @@
 /* core/store.h — what a store does for the core.
  *
- * A store is sans-I/O: it is told what happened and when, and leaves what it
- * wants in struct snib__out. It never blocks, reads no clock, starts no
- * thread, calls nobody back. run (threads) and sim (seeds) drive it alike.
- * Called with the client's mutex held; not re-entrant.
+ * A store is sans-I/O. The driver tells it what happened and when, and the
+ * store leaves what it wants in struct snib__out. It never blocks, reads no
+ * clock, starts no thread and calls nobody back, so run (threads) and sim
+ * (seeds) drive it alike. Every call is made with the client's mutex held and
+ * is not re-entrant.
  *
- * A vendor library that blocks (SQLite) implements the smaller
- * snib__blocking_ops; core/blocking.c turns that into the first.
+ * A vendor library that blocks (SQLite) implements the smaller table
+ * snib__blocking_ops; core/blocking.c makes a store of it.
  *
- * Memory: after open() a store allocates only inside buffers with a limit; a
- * step that finds no memory answers the request NOT_APPLIED with NOMEM (if
- * nothing was sent) or closes the channel (then UNKNOWN). */
+ * Memory: after open() a store allocates only inside buffers with a limit. A
+ * step that finds no memory answers the request NOT_APPLIED with NOMEM if
+ * nothing was sent; else it closes the connection, and the request ends as
+ * UNKNOWN. */
 #ifndef SNIB__STORE_H
 #define SNIB__STORE_H
 
@@ -35,247 +37,284 @@ typedef enum snib__verb {
     SNIB__CANCEL,
     SNIB__INSPECT,
     SNIB__LIST,
-    SNIB__FORCE, /* force-release                                         */
+    SNIB__FORCE, /* force-release */
     SNIB__DOCTOR,
-    SNIB__PARAMS, /* size of a semaphore, count of a latch                  */
+    SNIB__PARAMS, /* size of a semaphore, count of a latch */
     SNIB__VALUE_GET,
     SNIB__VALUE_PUT,
     SNIB__VALUE_DELETE
 } snib__verb;
 
-/* What TERMS does with its amount. */
+/* What PARAMS does with its amount. */
 typedef enum snib__params_op {
     SNIB__PARAMS_GET,
-    SNIB__PARAMS_SIZE,  /* set the size                                       */
-    SNIB__PARAMS_INIT,  /* set it if there is none                            */
-    SNIB__PARAMS_ADD,   /* more permits, or fewer                             */
-    SNIB__PARAMS_CLOSE, /* close an open latch with so far to go              */
-    SNIB__PARAMS_DOWN,  /* count a closed one down                            */
-    SNIB__PARAMS_OPEN   /* open it                                            */
+    SNIB__PARAMS_SIZE,  /* set the size */
+    SNIB__PARAMS_INIT,  /* set it if there is none */
+    SNIB__PARAMS_ADD,   /* more permits, or fewer */
+    SNIB__PARAMS_CLOSE, /* close an open latch; amount: its count */
+    SNIB__PARAMS_DOWN,  /* count a closed latch down by amount */
+    SNIB__PARAMS_OPEN   /* open the latch */
 } snib__params_op;
 
-/* P4 in one type. QUEUED is not final: the same ACQUIRE is answered again. */
+/* The answers to a request; with them every request is safe to repeat (P4).
+ * QUEUED is not final: the same ACQUIRE is answered again. */
 typedef enum snib__answer {
-    SNIB__PENDING,     /* no answer yet                                     */
-    SNIB__DONE,        /* applied, now or by an earlier send                */
-    SNIB__QUEUED,      /* in the store's queue; position, left are set      */
-    SNIB__NO,          /* definitely not: held by another, not ours         */
-    SNIB__NOT_APPLIED, /* this send definitely not: store unfit (err, error
-                          text); repeating it changes nothing now           */
-    SNIB__UNKNOWN      /* sent, no answer: core re-sends or cancels         */
+    SNIB__PENDING,     /* no answer yet */
+    SNIB__DONE,        /* applied, by this send or an earlier one */
+    SNIB__QUEUED,      /* in the store's queue; position and left are set */
+    SNIB__NO,          /* definitely not: another holds it, or it is not ours */
+    SNIB__NOT_APPLIED, /* this send definitely not: the store is unfit (err
+                          and the error text say why); repeating it changes
+                          nothing now */
+    SNIB__UNKNOWN      /* sent, no answer: the core re-sends or cancels */
 } snib__answer;
 
-/* A library that others have blocked for less than this: it passes. */
+/* When other processes have blocked a library for less than this, the core
+ * takes it for a write of theirs that passes, not for a broken store. */
 #define SNIB__BLOCKED_NS INT64_C(100000000)
 
-/* One attempt by this client for one lock (owners are the core's business).
- * From start() until its final answer it belongs to the store; the core may
- * start() it again afterwards (a repeat: same id).
+/* One attempt by this client for one lock. The owners behind it are the core's
+ * business. From start() until its final answer the request belongs to the
+ * store; afterwards the core may start() it again (a repeat: the same id).
  *
- * What each verb reads and means:
+ * What each verb reads, and what its answers mean:
  *
- *  ACQUIRE  id, kind, permits, capacity, may_queue, lease, delay, room, floor,
- *           rank, beside, about; token: 0, or our own earlier exclusive grant
- *           on this name to be ended first, in the same atomic step (`prior`;
- *           the "yield" at the end of a local turn). A lock is a resource with
- *           one queue: MUTEX and WRITE want nobody else, READ nobody exclusive,
- *           PERMITS nobody exclusive and so many of the size free (0: all that
- *           are left, at least one; never queues), BARRIER so many of its kind
- *           at the head of the queue. spin: a store that needs a subscription
- *           to queue asks again and again instead; QUEUED as an interim answer
- *           all the same (position 0). Who does not fit makes everybody behind
- *           it wait. capacity: the size of a semaphore that has none yet, 0:
- *           it must have one. beside: a standing grant of the same owner at
- *           this name that does not stand in the way, 0: none (a writer that
- *           reads: granted at once; a reader that wants to write: at the head
- *           of the queue, one at a time). delay: how long the lock stays closed
- *           after this grant has ended without a release. A repeat
- *           with the same id of a grant that still stands re-arms the lease
- *           and returns the same token (H13). DONE sets token, room (as
- *           reserved), left (length of the lease given, counted from
- *           valid_from) and valid_from. left < lease: a pushed grant under a
- *           claim lease. QUEUED sets position (1-based), left (holder's).
- *           NO: held, left set (may_queue false); err DEADLOCK: another reader
- *           is waiting to become the writer; LOST: beside is over; USAGE: more
- *           permits than there are, or no size. PERMITS: DONE sets permits,
- *           and slot: the lowest number that no standing grant of permits has
- *           at this name; it stays the grant's, however often it is asked.
- *           DONE may set id: a store that asks under ids of its own (a
- *           quorum) tells under which one the grant stands.
- *           batch: tries of one chain with the same number are one step of
- *           a store that can do so, which nobody sees half done: in the order
- *           of `place`, until one is not DONE. Those behind it are not looked
- *           at: NO, err CANCELLED. all: those before it are ended again in
- *           the same step, with that answer. What fails on the way, or is
- *           resent, is asked for alone.
- *  RENEW    id, token, lease: compare id and token, never create. DONE sets
- *           valid_from, left, of permits slot. NO: not ours any more; err
- *           LOST, or revoked = true when force-released: reterr's text is then
- *           that of the FORCE. One that cannot be sent for a while says why in
- *           err and reterr and sets out->stuck; it stays with the store.
- *           only_asks: does the grant stand? Nothing is extended, valid_from
- *           and left mean nothing (stores that push).
+ *  ACQUIRE  Reads id, kind, permits, capacity, may_queue, spin, lease, delay,
+ *           reserve, floor, rank, upgrade_of, batch, index, all, text (about)
+ *           and token.
+ *           A lock is one resource with one queue. MUTEX and WRITE need that
+ *           nobody else holds it; READ, that nobody holds it exclusively;
+ *           PERMITS, that nobody holds it exclusively and that so many permits
+ *           of the size are free (permits 0: all that are left, at least one;
+ *           such a request never queues); BARRIER, that so many of its kind
+ *           stand at the head of the queue. A request that does not fit makes
+ *           everybody behind it wait.
+ *           token: 0, or our own earlier exclusive grant on this name, which
+ *           the store ends first in the same atomic step (the core's `prior`: a
+ *           yield, after the last local hand-over).
+ *           spin: a store that needs a subscription to queue asks again and
+ *           again instead; it still answers QUEUED in between, with position 0.
+ *           capacity: the size to give a semaphore that has none yet; 0: it
+ *           must have one already.
+ *           upgrade_of: the id of a standing grant of the same owner at this
+ *           name that is not in the way; 0: none. A writer that wants to read
+ *           is granted at once. A reader that wants to write goes to the head
+ *           of the queue; only one at a time may.
+ *           delay: how long the lock stays closed after this grant has ended
+ *           without a release.
+ *           A repeat with the id of a grant that still stands re-arms the lease
+ *           and returns the same token.
+ *           DONE sets token, reserve (as given), valid_from, and left: the
+ *           length of the lease given, counted from valid_from. left < lease
+ *           means a pushed grant, which stands for a claim lease only. PERMITS:
+ *           DONE also sets permits, and slot: the lowest number that no
+ *           standing grant of permits has at this name; the grant keeps it,
+ *           however often it is asked for. DONE may set id: a store that asks
+ *           under ids of its own (a quorum) tells under which of them the grant
+ *           stands.
+ *           QUEUED sets position (1-based) and left (of the holder).
+ *           NO: another holds it (may_queue false); left is set. err DEADLOCK:
+ *           another reader is waiting to become the writer. err LOST: the grant
+ *           of upgrade_of is over. err TOO_MANY: more permits than there are.
+ *           err CONFIG: the semaphore has no size.
+ *           batch: tries of one chain with the same number. A store that can do
+ *           so runs them as one step, of which nobody sees a half: in the order
+ *           of `index`, until one is not DONE. It does not try the ones behind
+ *           that: they are NO with err CANCELLED. With `all` it also ends the
+ *           ones before it again, in the same step and with that answer. A
+ *           request that fails on the way, or is resent, is tried alone.
+ *  RENEW    Reads id, token, lease. The store compares id and token and never
+ *           creates a grant. DONE sets valid_from, left and, of permits, slot.
+ *           NO: not ours any more; err LOST, or revoked = true when it was
+ *           force-released: then reterr has the text of that FORCE. A RENEW
+ *           that cannot be sent for a while stays with the store, which writes
+ *           the cause to err and reterr and sets out->stuck.
+ *           only_asks: does the grant stand? The store extends nothing, and
+ *           valid_from and left mean nothing (stores that push).
  *           listen: see out->listens.
- *           floor > 0 (only a quorum asks a node so): compare the id only,
- *           give the grant this token, remember floor as given, and where the
- *           grant is not known set it again if the lock is free (may_queue:
- *           even if others were granted it since). room, text as for ACQUIRE.
- *  RELEASE  id, token. DONE: ended by this or an earlier copy. NO: another
- *           token or nobody is there (the core decides: done or ended, H31);
- *           revoked = true: it was force-released, which is no release of ours.
- *           resent: leave a tombstone (H12).
- *  CANCEL   id; token: 0 or a prior grant to end too. Waiting -> removed;
- *           granted -> released; neither -> tombstone. Always DONE; granted:
- *           token of the grant that this or, of a BARRIER, an earlier copy has
- *           ended (it has opened, whoever heard of that); 0: there was none, or
- *           the store has mutexes only. An
- *           ACQUIRE of that id which the store still owns is answered too (NO,
- *           err CANCELLED): at the latest in the step that answers the CANCEL,
- *           or when its own reply comes if one is still awaited on a line. It
- *           is not polled any more from the start of the CANCEL.
- *  INSPECT  name; rows go to result.   LIST  glob in text. background: nobody
- *           waits for it, so it may take its time, and takes no more than a
- *           fiftieth of a server's: pauses move its limit on. Sets left:
- *           what it took without its pauses, 0: all until the answer.
- *  FORCE    name, in text who forces it and why, below 1 KB; result: one
- *           ROW_COUNT. The token memory is kept, so the next token is higher;
- *           the ended holders' next RENEW or RELEASE answers NO with revoked
- *           and that text, and who listens is told to ask.
- *  DOCTOR   result: ROW_FINDINGs.
- *  TERMS    id, name, op, amount; result: one ROW_TERMS. Safe to repeat with
- *           the same id. NO: err CONFIG (ADD without a size), USAGE (the size
- *           would leave its bounds). A closed latch keeps everybody out.
- *  VALUE_…  the versioned value of a name (snib/value.h), which has nothing to
- *           do with its lock. token is a version: in, the one expected (0: must
- *           be absent); out, the new one, or, with NO and err BUSY, the one
- *           that is there (0: absent). The rules: core/version.h.
- *           GET     result: the bytes; token: 0 when absent.
- *           PUT     id, resent, born, age, floor, lease (how long it is
- *                   kept), text: the bytes.
- *           DELETE  id, resent, born, age, floor; DONE sets token 0.
+ *           floor > 0 (only a quorum asks a node so): compare the id only, give
+ *           the grant this token, and remember floor as given. If the node does
+ *           not know the grant it sets it again when the lock is free
+ *           (may_queue: even if others were granted it since); then reserve and
+ *           text are as for ACQUIRE.
+ *  RELEASE  Reads id, token. DONE: ended by this or an earlier copy. NO:
+ *           another token or nobody is there; the core decides whether that is
+ *           "done" or "ended before". revoked = true: it was force-released,
+ *           which is no release of ours. resent: the store leaves a tombstone,
+ *           so that no late copy of the acquire is let in.
+ *  CANCEL   Reads id, and token: 0 or a prior grant to end too. A waiting
+ *           request is removed, a granted one is released, and for neither the
+ *           store leaves a tombstone. The answer is always DONE. It sets
+ *           `granted` to the token of the grant that this CANCEL ended (of a
+ *           BARRIER also one that an earlier copy ended: the barrier has
+ *           opened, whether or not anybody heard of it); 0: there was none, or
+ *           the store has mutexes only.
+ *           An ACQUIRE of that id which the store still owns is answered too
+ *           (NO, err CANCELLED): in the step that answers the CANCEL at the
+ *           latest, or, if a reply to it is still due on a connection, when
+ *           that comes. The store does not poll it any more from the start of
+ *           the CANCEL.
+ *  INSPECT  Reads name; the rows go to result.
+ *  LIST     Reads the glob in text; the rows go to result. background: no
+ *           caller waits for it, so it may take its time, and it takes no more
+ *           than a fiftieth of a server's; each of its pauses moves its limit
+ *           on. It sets left: the time it took without its pauses; 0: all the
+ *           time until the answer.
+ *  FORCE    Reads name, and in text who forces the release and why, below 1 KB;
+ *           result gets one ROW_COUNT. The store keeps its memory of tokens, so
+ *           the next token is higher. The next RENEW or RELEASE of each ended
+ *           holder is answered NO with revoked and that text, and each client
+ *           that listens is told to ask.
+ *  DOCTOR   The ROW_FINDINGs go to result.
+ *  PARAMS   Reads id, name, op, amount; result gets one ROW_PARAMS. It is safe
+ *           to repeat with the same id. NO: err CONFIG (ADD without a size) or
+ *           USAGE (the size would leave its bounds). A closed latch keeps
+ *           everybody out.
+ *  VALUE_…  The versioned value of a name (snib/value.h), which has nothing to
+ *           do with its lock. token is a version: in, the one expected (0: the
+ *           value must be absent); out, the new one or, with NO and err BUSY,
+ *           the one that is there (0: absent). The rules are in core/version.h.
+ *           GET: result gets the bytes; token: 0 when absent.
+ *           PUT: reads id, resent, born, age, floor, lease (how long the value
+ *           is kept), text (the bytes).
+ *           DELETE: reads id, resent, born, age, floor; DONE sets token 0.
  *           NO with err UNKNOWN: repeated too late, the store cannot tell any
- *           more whether an earlier copy was applied. Repeating changes
- *           nothing.                                                       */
+ *           more whether an earlier copy was applied. Repeating it changes
+ *           nothing. */
 struct snib__request {
     struct snib__link link;        /* travels: start's chain, out->exec,
-                                      out->answered                         */
-    struct snib__link own;         /* the store's, while it owns it         */
-    struct snib__timer timer;      /* the store's, while it owns it         */
-    const struct snib__name *name; /* outlives the request; NULL for LIST   */
-    uint64_t id[2];                /* random; never used again              */
+                                      out->answered */
+    struct snib__link own;         /* the store's, while it owns it */
+    struct snib__timer timer;      /* the store's, while it owns it */
+    const struct snib__name *name; /* outlives the request; NULL for LIST */
+    uint64_t id[2];                /* random; never used again */
     snib__verb verb;
     snib_kind kind;
     uint32_t permits, capacity;
-    uint32_t batch;  /* asked for in one step with others; 0: alone    */
-    int8_t rank;     /* higher ones first; 0: ordinary        */
-    uint8_t conn;    /* the store's: line it went out on      */
-    uint8_t spins;   /* the store's: times it asked in vain   */
-    uint8_t misread; /* the store's: answers in a row that it did not
-                         understand; it lets repeats wait, and the text of
-                         the last is in reterr until the next answer       */
-    uint8_t op;      /* snib__params_op                        */
-    uint8_t index;   /* in its batch                        */
-    bool all;        /* the batch: all or none              */
-    bool spin;       /* do not stand in a queue: ask again      */
-    bool far;        /* DONE: the token is more than a day ahead of the store's
-                  clock, so it is no floor for other names                  */
-    bool placed;     /* ACQUIRE, started again: the store had it in its queue
-                  before, so something of it may be there                   */
-    bool once;       /* not sent before: one failed attempt to connect ends it
-                  (NOT_APPLIED), not its limit                              */
-    bool blocked;    /* NOT_APPLIED, PENDING: others were inside the library
-                  all the time, as they are when they write                 */
-    snib_instant asked; /* blocked: since when it has been, however often it
-                  was asked                                                 */
-    bool may_queue, resent, revoked,
-        background;    /* background: not a caller's own
-                                      wait (renewal, clean-up); resent: a copy
-                                      may be executed later. The store sets it
-                                      with DONE when one is still on its way */
-    bool awaited_only; /* LIST: locks that nobody waits for may be left out */
-    bool only_asks, listen; /* RENEW                                        */
-    int64_t token, floor;   /* floor: highest token seen here        */
-    int64_t amount;         /* of a TERMS                            */
-    int64_t granted;        /* CANCEL, the answer                    */
+    uint32_t batch; /* tried in one step with others; 0: alone */
+    int8_t rank;    /* higher ones first; 0: ordinary */
+    /* The store's. Redis: the connection it went out on, and marks. Blocking
+     * stores: its state (core/blocking.c). */
+    uint8_t conn;
+    uint8_t spins; /* the store's: tries that were in vain */
+    /* The store's: answers in a row that it did not understand. It lets repeats
+     * wait, and reterr has the text of the last one until the next answer. */
+    uint8_t misread;
+    uint8_t op;    /* snib__params_op */
+    uint8_t index; /* in its batch */
+    bool all;      /* the batch: all or none */
+    bool spin;     /* do not stand in a queue: ask again */
+    /* DONE: the token is more than a day ahead of the store's clock, so the
+     * core does not make it the floor for other names. */
+    bool far;
+    /* ACQUIRE, started again: the store had it in its queue before, so
+     * something of it may be there. */
+    bool placed;
+    /* Not sent before: one failed attempt to connect ends it (NOT_APPLIED); it
+     * does not wait for its limit. */
+    bool once;
+    /* NOT_APPLIED, PENDING: others were inside the library all the time, as
+     * they are when they write. */
+    bool blocked;
+    /* blocked: since when, however often the request was executed. */
+    snib_instant asked;
+    /* background: no caller waits for it (a renewal, a clean-up). resent: an
+     * earlier send may be executed later. The core sets it when it re-sends;
+     * the store sets it with DONE when a copy is still on its way. */
+    bool may_queue, resent, revoked, background;
+    bool awaited_only;      /* LIST: locks without waiters may be left out */
+    bool only_asks, listen; /* RENEW */
+    int64_t token, floor;   /* floor: highest token seen on this store */
+    int64_t amount;         /* of a PARAMS */
+    int64_t granted;        /* CANCEL's answer: a token or 0 */
     uint32_t reserve, position, slot;
     uint64_t upgrade_of[2];
     snib_duration lease, delay;
-    snib_instant born;  /* VALUE_…: when the id was first asked for; a store
-                           that sends later than it is asked counts from here */
-    snib_duration age;  /* … and how long that was before start()         */
-    snib_instant limit; /* store gives up at this instant (unsent:
-                                      NOT_APPLIED; due() covers it). The core
-                                      may move it later while waiting        */
-    snib_instant patience; /* blocking stores: limit as of start();
-                                      exec() reads this one, since limit may
-                                      move while it runs                     */
-    const char *text;      /* about / glob / reason; outlives it    */
+    /* VALUE_…: when the id was first used. A store that sends later than
+     * start() counts the age from here. */
+    snib_instant born;
+    snib_duration age; /* VALUE_…: between born and start() */
+    /* The store gives up at this instant (unsent: NOT_APPLIED); due() covers
+     * it. The core may move it later while the request waits. */
+    snib_instant limit;
+    /* Blocking stores: the limit as of start(). exec() reads this one, since
+     * limit may move while it runs. */
+    snib_instant patience;
+    const char *text; /* about / glob / reason / value; outlives it */
     uint32_t text_size;
     struct {
         uint32_t number;
         snib_instant sent;
-    } poll[2];                /* the store's: last two polls (H03)     */
-    struct snib__buf *result; /* INSPECT, LIST, FORCE, DOCTOR: core's  */
-    void *user;               /* the core's                            */
+    } poll[2];                /* the store's: its last two polls, by which it
+                                 dates a pushed grant */
+    struct snib__buf *result; /* the core's; INSPECT, LIST, FORCE, DOCTOR,
+                                 PARAMS, VALUE_GET */
+    void *user;               /* the core's */
     /* the answer */
     snib__answer answer;
     snib_err err;
-    struct snib_error *reterr; /* may be NULL: where details go         */
-    snib_instant valid_from;   /* P1: the lease counts from here. LIST: when
-                                  it was sent; 0: not known              */
-    snib_duration left;        /* DONE: lease set; QUEUED/NO: holder's  */
+    struct snib_error *reterr; /* where details go; NULL: nowhere */
+    /* The lease counts from here (P1). LIST: when it was sent; 0: not known. */
+    snib_instant valid_from;
+    snib_duration left; /* DONE: lease given; QUEUED, NO: holder's */
 };
 
-/* A byte stream to one server. Buffers are the engine's, the ends are run's
- * or the simulator's. TLS sits between: bytes in, bytes out, same mutex.   */
+/* A byte stream to one server. The engine owns the buffers, run or the
+ * simulator the ends. TLS sits between: bytes in, bytes out, under the same
+ * mutex. */
 struct snib__conn {
-    struct snib__buf out; /* store appends, driver takes           */
-    uint32_t awaited;     /* answers due: 0 = nobody need read     */
-    bool pushes;          /* may speak unasked (subscription)      */
-    bool used;            /* the store has this channel            */
-    char address[264];    /* "host:port", "[v6]:port" or a path
-                                      that starts with '/' (unix)           */
+    struct snib__buf out; /* the store appends, the driver takes */
+    uint32_t awaited;     /* answers due; 0: nobody need read */
+    bool pushes;          /* may speak unasked (subscription) */
+    bool used;            /* the store has this connection */
+    /* "host:port", "[v6]:port", or a path that starts with '/' (unix
+     * socket). */
+    char address[264];
 };
 
 typedef enum snib__input_kind {
-    SNIB__IN_OPENED, /* chan is connected                                  */
+    SNIB__IN_OPENED, /* it is connected */
     SNIB__IN_BYTES,
-    SNIB__IN_CLOSED,   /* by the peer, by an error, or after out->shut       */
-    SNIB__IN_REFUSED,  /* could not be connected; bytes: why (text)          */
-    SNIB__IN_NOTIFIED, /* the bell's fd is readable                          */
-    SNIB__IN_TICK      /* due() has come                                     */
+    SNIB__IN_CLOSED,   /* by the peer, by an error, or after out->shut */
+    SNIB__IN_REFUSED,  /* it could not be connected; bytes: the cause (text) */
+    SNIB__IN_NOTIFIED, /* the notifier's descriptor is readable */
+    SNIB__IN_TICK      /* the instant of due() has come */
 } snib__input_kind;
 
 struct snib__input {
     snib__input_kind kind;
     uint8_t conn;
-    bool hopeless;     /* REFUSED: there is no such host        */
-    const void *bytes; /* borrowed for the call                 */
+    bool hopeless;     /* REFUSED: there is no such host */
+    const void *bytes; /* borrowed for the call */
     size_t size;
 };
 
-/* Everything a step may want, as data. The engine owns it, run drains it. */
+/* Everything a step may want, as data. The engine owns it, the driver drains
+ * it. */
 struct snib__out {
-    struct snib__list answered; /* requests, answer set                  */
-    struct snib__list exec;     /* requests for a blocking store         */
-    uint32_t open, shut;        /* bit per channel: connect / close it   */
-    /* Grants that somebody is said to have ended (revoke): a hint, the
-     * engine asks by a renewal. Are there more than fit, all is asked for. */
+    struct snib__list answered; /* requests with their answers set */
+    struct snib__list exec;     /* requests for a blocking store */
+    uint32_t open, shut;        /* a bit per connection: connect / close it */
+    /* Ids of grants that somebody is said to have ended (revoke). That is a
+     * hint: the engine asks by a renewal. When more come than fit, it asks for
+     * all it holds. */
     uint64_t ended[SNIB__HINTS][2];
     uint32_t ended_count;
-    bool missed;    /* … or may have been, while nobody listened:
-                                      all that is held is asked for         */
-    bool stuck;     /* a RENEW that was not sent yet has err
-                                      and reterr set: why it could not be   */
-    bool holds;     /* the engine's: something is held       */
-    bool listens;   /* … and was for a second, once: a store
-                                      that pushes opens the way by which it is
-                                      told of forced releases, and names it
-                                      with the next RENEW of each grant if it
-                                      is not named there yet                */
-    uint32_t conns; /* channels in use: 0 .. chans - 1       */
+    /* Grants may have been ended while nobody listened: ask for all that is
+     * held. */
+    bool missed;
+    /* A RENEW that is not sent yet has err and reterr set: why it could not
+     * be. */
+    bool stuck;
+    bool holds; /* set by the engine: something is held */
+    /* Set by the engine: something has been held for a second, at least once.
+     * From then on a store that pushes opens the way by which it is told of
+     * forced releases, and names that way with the next RENEW of each grant
+     * where it is not named yet. */
+    bool listens;
+    uint32_t conns; /* connections in use: 0 .. conns - 1 */
     struct snib__conn conn[SNIB__CONNS];
-    void (*log)(void *data, int level, const char *line); /* may be NULL    */
+    void (*log)(void *data, int level, const char *line); /* may be NULL */
     void *log_data;
 };
 
@@ -291,60 +330,62 @@ static inline void snib__out_ended(struct snib__out *out, const uint64_t id[2])
 }
 
 enum snib__caps {
-    SNIB__CAN_QUEUE = 1, /* waiters stand in it, so circles can be seen  */
-    SNIB__CAN_PUSH = 2,  /* says who was forced: RENEW's only_asks, listen */
-    SNIB__IN_PROCESS = 4 /* exec() never blocks                            */
+    SNIB__CAN_QUEUE = 1, /* shows its waiters, so deadlocks can be seen */
+    SNIB__CAN_PUSH = 2,  /* tells of forced releases; knows RENEW's only_asks
+                            and listen */
+    SNIB__IN_PROCESS = 4 /* exec() never blocks */
 };
 
-struct snib__store; /* each store has its own                */
+struct snib__store; /* each store has its own */
 
 struct snib__store_config {
-    const struct snib__url *url; /* borrowed during open                  */
+    const struct snib__url *url; /* borrowed during open */
     struct snib__seed seed;
-    struct snib__out *out;  /* outlives the store                    */
-    snib_duration request;  /* patience for one answer               */
-    uint64_t client[2];     /* the client's uuid                     */
-    int64_t wall_offset_ns; /* REALTIME − BOOTTIME; 0: not known.
-                                      Only to show, never for a lease       */
+    struct snib__out *out; /* outlives the store */
+    snib_duration request; /* how long to wait for one answer */
+    uint64_t client[2];    /* the client's id */
+    /* REALTIME − BOOTTIME; 0: not known. Only to show, never for a lease. */
+    int64_t wall_offset_ns;
 };
 
-/* How the store is as far as is known without asking it. */
+/* How the store is, as far as the client knows without asking it. */
 struct snib__store_state {
     bool reachable;
-    snib_err err;       /* why not; OK and not reachable: not known yet    */
-    snib_instant since; /* of that; 0: not known                           */
+    snib_err err;       /* why it is not; OK and not reachable: not known yet */
+    snib_instant since; /* since when; 0: not known */
     uint32_t nodes, nodes_reachable;
-    bool behind; /* a node is being told what is answered already           */
-    char text[252]; /* one clean line, never a password; "": all is well   */
+    bool behind;    /* a node is still being told what was answered already */
+    char text[252]; /* one clean line, never a password; "": all is well */
 };
 
 struct snib__store_ops {
-    uint32_t abi;       /* SNIB__STORE_ABI                       */
-    size_t size;        /* sizeof this struct                    */
-    const char *scheme; /* "redis"                               */
+    uint32_t abi;       /* SNIB__STORE_ABI */
+    size_t size;        /* sizeof this struct */
+    const char *scheme; /* "redis" */
     uint32_t caps;
-    /* Parse and allocate only; may set chan[].used/address and out->open.
-     * Errors: USAGE, CONFIG, NOMEM. */
+    /* Parses and allocates only; may set conn[].used, conn[].address and
+     * out->open. Errors: USAGE, CONFIG, NOMEM. */
     snib_err (*open)(const struct snib__store_config *,
                      struct snib__store **ret, struct snib_error *reterr);
-    /* A chain of requests (list of link); equal verbs in a row may travel as
-     * one. Takes all of them off the list. */
+    /* Takes a chain of requests (a list of `link`) over, all of them; equal
+     * verbs in a row may travel as one. */
     void (*start)(struct snib__store *, snib_instant now,
                   struct snib__list *chain);
     void (*input)(struct snib__store *, snib_instant now,
                   const struct snib__input *);
     snib_instant (*due)(const struct snib__store *);
-    /* No I/O. NULL: always reachable. *ret is zero before. */
+    /* How the store is; does no I/O. NULL: always reachable. The caller has
+     * zeroed *ret. */
     void (*state)(const struct snib__store *, snib_instant now,
                   struct snib__store_state *ret);
-    /* Any state; answers nothing; forgets all requests. */
+    /* Called in any state; answers nothing, forgets all requests. */
     void (*free)(struct snib__store *);
 };
 
-/* A library that blocks. exec() is called with no client mutex held, by one
- * thread at a time, and fills each request's answer; it must return by the
- * requests' limit. QUEUED requests are executed again at min(left, poll cap)
- * and when rung() names them. The adapter is core/blocking.c. */
+/* A library that blocks. One thread at a time calls exec(), with no client
+ * mutex held; it fills each request's answer and must return by the requests'
+ * limit. A QUEUED request is executed again at min(left, poll cap), and when
+ * notified() names it. The adapter is core/blocking.c. */
 struct snib__blocking_ops {
     uint32_t abi;
     size_t size;
@@ -353,11 +394,11 @@ struct snib__blocking_ops {
     snib_err (*open)(const struct snib__store_config *, void **ret,
                      struct snib_error *reterr);
     void (*exec)(void *, snib_instant now, struct snib__list *chain);
-    /* -1: none. Readable: there are messages for rung(). */
+    /* -1: none. Readable: there are messages for notified(). */
     int (*notifier_fd)(void *);
-    /* Take all messages; write the ids of requests that may have been
-     * granted to ids (at most max), return how many. Called with the client
-     * mutex held: must not block. */
+    /* Takes all messages; writes the ids of requests that may have been granted
+     * to ids (at most max) and returns how many. Called with the client's mutex
+     * held: it must not block. */
     uint32_t (*notified)(void *, uint64_t (*ids)[2], uint32_t max);
     void (*free)(void *);
 };

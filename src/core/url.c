@@ -6,14 +6,14 @@
  *   host      = name / IPv4 / "[" IPv6 [ "%25" zone ] "]"
  *   query     = key "=" value *( "&" key "=" value )
  *
- * Differences from RFC 3986, on purpose: '#' starts nothing; the user part
- * ends at the *last* '@' of the authority, since passwords are pasted; '@'
- * may not stand raw behind the host, since there it is the sign of a password
- * with a raw '/' or '?', which would else be shown as part of the path.
+ * It differs from RFC 3986 on purpose. '#' starts nothing. The user part ends
+ * at the *last* '@' of the authority, since people paste passwords. '@' may not
+ * stand raw behind the host: there it is the sign of a password with a raw '/'
+ * or '?', which would be shown as part of the path.
  *
- * Secrets. No error text repeats any part of the input: what stands where in
- * a malformed URL is not known, and it may be the password. Everything lives
- * in one block that is wiped before it is given back. */
+ * Secrets. No error text repeats any part of the input: in a malformed URL
+ * nobody knows what stands where, and it may be the password. Everything lives
+ * in one block that is wiped before it is freed. */
 #include "core/url.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@
 #include "base/mem.h"
 
 enum {
-    TEXT_MAX = 4096, /* longest URL                                         */
+    TEXT_MAX = 4096, /* longest URL */
     PARTS_MAX = 8 + SNIB__URL_NODES + 2 * SNIB__URL_PAIRS
 };
 
@@ -31,7 +31,7 @@ enum {
 
 struct block {
     struct snib__url url;
-    size_t size; /* of the whole block, for wiping                          */
+    size_t size; /* of the whole block, for wiping */
     char text[];
 };
 
@@ -40,12 +40,12 @@ struct piece {
     size_t size;
 };
 
-/* One parse. Parts are decoded into the block one behind the other. */
+/* One parse. It decodes the parts into the block, one behind the other. */
 struct parser {
     struct snib__url *url;
     struct snib_error *reterr;
-    char *to; /* next free byte of the block                                */
-    bool opaque; /* "scheme:path", no authority                             */
+    char *to;    /* next free byte of the block */
+    bool opaque; /* "scheme:path", no authority */
 };
 
 static snib_err url_wrong(struct parser *p, const char *what)
@@ -82,7 +82,8 @@ static bool url_has(struct piece s, char c)
     return s.size && memchr(s.p, c, s.size);
 }
 
-/* What stands before the next `stop`; s moves behind it. *found may be NULL. */
+/* Returns what stands before the next `stop`; s moves behind it. found may be
+ * NULL. */
 static struct piece url_split(struct piece *s, char stop, bool *found)
 {
     struct piece head = *s;
@@ -101,7 +102,7 @@ static struct piece url_split(struct piece *s, char stop, bool *found)
     return head;
 }
 
-/* -- parts -------------------------------------------------------------- */
+/* -- parts ---------------------------------------------------------------- */
 
 static char *url_keep(struct parser *p, struct piece s)
 {
@@ -206,7 +207,8 @@ static bool url_good_name(struct piece host)
     return host.size <= 253;
 }
 
-/* Between the brackets. Shape only: the resolver knows the rest. */
+/* Checks what stands between the brackets, in shape only: the resolver knows
+ * the rest. */
 static bool url_good_ipv6(struct piece address, struct piece zone)
 {
     for (size_t i = 0; i < address.size; i++) {
@@ -405,7 +407,7 @@ static snib_err url_parse_rest(struct parser *p, struct piece text)
     return err;
 }
 
-/* -- the URL without its password ---------------------------------------- */
+/* -- the URL without its password ----------------------------------------- */
 
 static bool url_shown_plain(char c, const char *also)
 {
@@ -458,7 +460,7 @@ static void url_show_authority(struct parser *p)
     const struct snib__url *url = p->url;
     url_show_plain(p, "//");
     if (url->user && !url->password) {
-        url_show_plain(p, MASK); /* no store takes it: a password, mistyped */
+        url_show_plain(p, MASK); /* no store takes it: a mistyped password */
     } else if (url->user) {
         url_show(p, url->user, "-._~");
     }
@@ -476,8 +478,8 @@ static void url_show_authority(struct parser *p)
 }
 
 /* "redis:anna:secret@host", where "//" was forgotten, parses as a path, and
- * "anna:secret@host" as scheme and path. Files may have an '@' too: such a
- * path is shown when it starts like one and has no ':' before. */
+ * "anna:secret@host" as scheme and path. File names may hold an '@' too: a path
+ * is shown when it starts like a file's and has no ':' before the '@'. */
 static const char *url_behind_login(const char *path)
 {
     const char *at = strrchr(path, '@');
@@ -546,9 +548,9 @@ snib_err snib__url_parse(const char *text, struct snib__url **ret,
     if (rest.size > TEXT_MAX) {
         return url_wrong(&p, "it is too long (more than 4096 bytes)");
     }
-    /* Decoded parts are no longer than the text and end in a NUL each; the
-     * safe spelling takes at most three bytes for one, and a mask, brackets
-     * and separators a part. */
+    /* Decoded parts are no longer than the text and end in a NUL each. The safe
+     * spelling takes at most three bytes for one, and for each part a mask,
+     * brackets and separators. */
     size_t size = sizeof(struct block) + 4 * rest.size +
                   (size_t)PARTS_MAX * (sizeof MASK + 4);
     struct block *b = snib__alloc(size);

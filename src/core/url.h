@@ -17,28 +17,28 @@
 #define SNIB__URL_NODES 7
 
 struct snib__url {
-    char *scheme;   /* lower case                                           */
-    char *user;     /* NULL: none                                           */
-    char *password; /* NULL: none                                           */
-    char *host;     /* NULL: none; IPv6 without brackets                    */
-    uint16_t port;  /* 0: the store's default                               */
-    struct {        /* of a scheme with a list of hosts; host, port: NULL, 0 */
+    char *scheme;   /* lower case */
+    char *user;     /* NULL: none */
+    char *password; /* NULL: none */
+    char *host;     /* NULL: none; IPv6 without brackets */
+    uint16_t port;  /* 0: the store's default */
+    struct {        /* of a list of hosts; then host is NULL, port 0 */
         char *host;
         uint16_t port;
     } node[SNIB__URL_NODES];
     uint32_t nodes;
-    char *path; /* after host ("/0") or after "scheme:"; may be ""      */
+    char *path; /* after host ("/0") or after "scheme:"; may be "" */
     struct {
         char *key, *value;
     } query[SNIB__URL_PAIRS];
     uint32_t queries;
-    char *safe; /* the URL without its password, for messages           */
+    char *safe; /* the URL without its password, for messages */
 };
 
 snib_err snib__url_parse(const char *text, struct snib__url **ret,
                          struct snib_error *reterr);
-void snib__url_free(struct snib__url *); /* NULL allowed; wipes             */
-/* Value of a query key or NULL. */
+void snib__url_free(struct snib__url *); /* NULL allowed; wipes */
+/* The value of a query key, or NULL. */
 const char *snib__url_query(const struct snib__url *, const char *key);
 
 #endif

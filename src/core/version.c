@@ -1,4 +1,4 @@
-/* core/version.c — see version.h. Pure: no memory, no clock. */
+/* core/version.c — the rules of version.h. Pure: no memory, no clock. */
 #include "core/version.h"
 
 #include <string.h>
@@ -16,8 +16,9 @@ static const struct snib__change *version_find(const struct snib__version *v,
     return NULL;
 }
 
-/* What forgetting the oldest one means. A refusal has no number: all copies of
- * it were sent before the change that came next (number, if that is now). */
+/* Up to which number nothing is known once the oldest change is forgotten. A
+ * refusal has no number, but all copies of it were sent before the change that
+ * came next; `number` is that change, if it is the one being made now. */
 static int64_t version_oldest(const struct snib__version *v, int64_t number,
                               int64_t now_ms)
 {
@@ -82,7 +83,8 @@ static void version_done(struct snib__request *r, int64_t number)
     r->token = r->verb == SNIB__VALUE_PUT ? number : 0;
 }
 
-/* Since the id was first sent, and a copy's journey before that. */
+/* Does the record reach back to when the id was first sent, less a copy's
+ * longest journey? */
 static bool version_remembers_all(const struct snib__version *v,
                                   const struct snib__request *r, int64_t now_ms)
 {
@@ -135,7 +137,7 @@ snib__version_todo snib__version_step(struct snib__version *v,
     }
     int64_t top = v->last > r->floor ? v->last : r->floor;
     int64_t number = SNIB__VERSION_END;
-    if (top < SNIB__VERSION_END) { /* of a floor that somebody damaged */
+    if (top < SNIB__VERSION_END) { /* only a damaged floor is higher */
         number = top + 1 > now_ms * 1024 ? top + 1 : now_ms * 1024;
     }
     if (number >= SNIB__VERSION_END) {
@@ -155,7 +157,7 @@ snib__version_todo snib__version_step(struct snib__version *v,
     return SNIB__VERSION_DELETE;
 }
 
-/* -- as bytes ----------------------------------------------------------------- */
+/* -- as bytes ------------------------------------------------------------- */
 
 static void version_put(uint8_t **p, uint64_t v)
 {

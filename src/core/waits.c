@@ -1,11 +1,11 @@
-/* core/waits.c — reading the rows, drawing the edges, finding the sets.
+/* core/waits.c — reads the rows, draws the edges, finds the sets.
  *
  * A *set* is a strongly connected component: waits of which each reaches each.
- * One victim breaks one set at least in part; what is left shows in the next
- * look. Sets are found by cutting off what nobody reaches or what reaches
- * nobody until nothing moves, then by two searches, forwards and backwards,
- * from each wait that is left. Cost: O(waits + edges) where there is no
- * deadlock, which is nearly always. A queue costs an edge per waiter (to the
+ * One wait that gives up breaks its set at least in part; what is left shows in
+ * the next scan. Sets are found by cutting off waits that nobody reaches or
+ * that reach nobody until nothing moves, then by two searches, forwards and
+ * backwards, from each wait that is left. Cost: O(waits + edges) where there is
+ * no deadlock, which is nearly always. A queue costs an edge per waiter (to the
  * one ahead) and one per holder that waits elsewhere. */
 #include "core/waits.h"
 
@@ -15,11 +15,11 @@
 #include "base/mem.h"
 #include "base/record.h"
 
-/* No store lets a waiter live longer than that without having heard of it
- * again, and SLACK_MS is more than rounding and clock rates make of that. */
+/* ALIVE_MOST_MS: no store keeps a waiter for longer than that without hearing
+ * of it again. SLACK_MS is more than rounding and clock rates add. */
 enum { EDGES_MAX = 1 << 22, ALIVE_MOST_MS = 3000, SLACK_MS = 50 };
 
-/* What matters of a holder: its rows are read again for each waiter. */
+/* What matters of a holder. Its rows are read again for each waiter. */
 struct holder {
     const uint8_t *client_id;
     size_t owner_size;
@@ -31,7 +31,7 @@ struct holder {
 struct claim {
     uint64_t grant;
     uint32_t wait;
-    bool above; /* … or a client above it                                  */
+    bool above; /* … or a client above that owner does */
 };
 
 struct builder {
@@ -91,7 +91,7 @@ static void waits_read_holder(struct snib__rec *r, struct holder *h)
     }
 }
 
-/* -- nodes ------------------------------------------------------------------ */
+/* -- nodes ---------------------------------------------------------------- */
 
 static uint32_t waits_count_waits(const void *rows, size_t size)
 {
@@ -153,11 +153,12 @@ static int waits_by_owner(const void *a, const void *b)
                        (x->about.owner < y->about.owner);
 }
 
-/* An owner that waits for two things may be served with one of them and go on.
- * (A scan that shows a lock twice does this, too: no cycle through it then,
- * the next look will tell.) Owner 0 is not known, and holds nothing known. Nor
- * is it known of a wait that holds nothing: it may be that of several owners by
- * turns, of which the one it names has left. */
+/* Sets apart the waits of owners that wait for two things: such an owner may be
+ * served with one of them and go on. (A scan that shows a lock twice has the
+ * same effect: no cycle goes through it then, and the next scan will tell.)
+ * Owner 0 is unknown. The owner of a wait that holds nothing does not count
+ * either: a shared request may serve several owners by turns, and the one it
+ * names may have left. */
 static bool waits_set_apart(struct snib__waits *g)
 {
     struct snib__wait **v = snib__alloc((g->count + 1) * sizeof(*v));
@@ -207,8 +208,8 @@ static bool waits_read_claims(struct builder *b)
     return b->claims != NULL;
 }
 
-/* The wait whose owner holds this grant, or above which it is held; NONE: nobody
- * who waits says so, or more than one. */
+/* The wait whose owner holds this grant, or above which it is held. NONE: no
+ * waiting owner says so, or more than one. */
 static uint32_t waits_holder_waits(const struct builder *b,
                                    const struct holder *holder, bool *ret_above)
 {
@@ -239,7 +240,7 @@ static uint32_t waits_holder_waits(const struct builder *b,
     return found;
 }
 
-/* -- edges ------------------------------------------------------------------ */
+/* -- edges ---------------------------------------------------------------- */
 
 static void waits_add_edge(struct builder *b, uint32_t from,
                            struct snib__edge e)
@@ -269,7 +270,7 @@ static bool waits_is_exclusive(snib_kind kind)
     return kind == SNIB_MUTEX || kind == SNIB_WRITE;
 }
 
-/* Must the holder go (or, of permits: may it have to) before w is served? */
+/* Must the holder go (of permits: may it have to) before w is served? */
 static bool waits_in_the_way(const struct holder *holder,
                              const struct snib__wait *w)
 {
@@ -299,7 +300,7 @@ static void waits_edge_to_holder(struct builder *b, uint32_t from, bool first,
     bool above = false;
     uint32_t to = waits_holder_waits(b, holder, &above);
     if (to == from && !permits) {
-        return; /* its own grant, beside which it asks */
+        return; /* its own grant, the one of its upgrade_of */
     }
     if (any || to != SNIB__WAIT_NONE) {
         waits_add_edge(b, from,
@@ -311,8 +312,9 @@ static void waits_edge_to_holder(struct builder *b, uint32_t from, bool first,
     }
 }
 
-/* Edges of the waiters [from, end) of one lock, whose holders' rows begin at
- * `holders`. The one ahead: all further ones are reached through it. */
+/* The edges of the waiters [from, end) of one lock, whose holders' rows begin
+ * at `holders`. Of the waiters ahead only the nearest gets an edge: the further
+ * ones are reached through it. */
 static void waits_connect(struct builder *b, struct snib__rec holders,
                           uint32_t from, uint32_t end)
 {
@@ -320,7 +322,7 @@ static void waits_connect(struct builder *b, struct snib__rec holders,
     for (uint32_t i = from; i < end && !b->failed; i++) {
         uint32_t ahead = SNIB__WAIT_NONE;
         for (uint32_t k = i; k-- > from && ahead == SNIB__WAIT_NONE;) {
-            /* Who does not listen is shown last, out of its order. */
+            /* An unresponsive waiter is shown last, out of its order. */
             ahead = g->waits[k].rank <= g->waits[i].rank ? k : ahead;
         }
         struct snib__rec r = holders;
@@ -360,7 +362,7 @@ static void waits_connect_all(struct builder *b, const void *rows, size_t size)
     }
 }
 
-/* -- what is stuck ------------------------------------------------------------ */
+/* -- what is stuck -------------------------------------------------------- */
 
 static bool waits_is_stuck(const struct snib__waits *g, const bool *free,
                            uint32_t to)
@@ -368,7 +370,8 @@ static bool waits_is_stuck(const struct snib__waits *g, const bool *free,
     return to != SNIB__WAIT_NONE && !g->waits[to].apart && !free[to];
 }
 
-/* Does something keep this wait from ending, as far as is known of others? */
+/* Does something keep this wait from ending, as far as is known of the
+ * others? */
 static bool waits_is_kept(const struct snib__waits *g, const bool *free,
                           uint32_t i, bool sure)
 {
@@ -389,8 +392,8 @@ static bool waits_is_kept(const struct snib__waits *g, const bool *free,
     return any && all;
 }
 
-/* free[i]: this wait can end. Greatest fixed point: all are stuck but those
- * of whom it is not so. */
+/* free[i]: this wait can end. It is a greatest fixed point: all waits are taken
+ * for stuck until the contrary shows. */
 static void waits_release_free(const struct snib__waits *g, bool *free,
                                bool sure)
 {
@@ -408,8 +411,8 @@ static void waits_release_free(const struct snib__waits *g, bool *free,
     }
 }
 
-/* Who is reached from nobody that is stuck is on no cycle, whether or not it
- * waits for one. */
+/* A wait that no stuck wait reaches is on no cycle, whether or not it waits for
+ * one. */
 static void waits_release_tails(const struct snib__waits *g, bool *free,
                                 bool *seen, bool sure)
 {
@@ -543,7 +546,7 @@ void snib__waits_free(struct snib__waits *g)
     }
 }
 
-/* -- asking the graph --------------------------------------------------------- */
+/* -- asking the graph ----------------------------------------------------- */
 
 static uint32_t waits_set_of(const struct snib__waits *g, uint32_t i, bool sure)
 {
@@ -653,7 +656,7 @@ const struct snib__edge *snib__waits_edge(const struct snib__waits *g,
     return found;
 }
 
-/* Breadth first; came[i]: by whom i was reached, plus one. */
+/* Breadth first. came[i]: the wait from which i was reached, plus one. */
 static bool waits_search(const struct snib__waits *g, uint32_t from, bool sure,
                          uint32_t *came, uint32_t *queue)
 {
