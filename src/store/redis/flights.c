@@ -391,7 +391,7 @@ void snib__session_tick(struct snib__redis *s, snib_instant now, int i)
         }
         break;
     case SESSION_CLOSING:
-        l->state = SESSION_RESTING; /* run forgot to say so */
+        l->state = SESSION_RESTING; /* run has not said that it is closed */
         break;
     case SESSION_DOWN:
         break;

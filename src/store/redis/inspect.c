@@ -480,7 +480,7 @@ static bool inspect_add_name(struct inspection *k, const char *safe,
 }
 
 /* Keep the name of a key that shows a lock: "snib:{n}" (held) or "snib:{n}:a"
- * (waited for). False: no memory. */
+ * (waited for). False: there is no memory for it. */
 static bool inspect_found(struct inspection *k,
                           const struct snib__resp_cell *key)
 {

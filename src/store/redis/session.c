@@ -5,7 +5,7 @@
  *             |          +-> REPLICA: the wrong server; ROLE names its primary
  *          RESTING <- CLOSING
  *     any failure: RESTING (back-off), or CLOSING first when run has to close;
- *     from RESTING on, when the back-off is over and the connection is wanted
+ *     RESTING ends when the back-off is over and the connection is wanted
  *
  * HELLO logs in, and its answer says what the server is, whatever the user's
  * rights are. A replica is never asked for a lock: a writable one would grant
