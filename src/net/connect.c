@@ -1,9 +1,10 @@
 /* net/connect.c — see connect.h.
  *
- * A half-open peer must not cost more than one request's patience, so TCP
- * lines get TCP_USER_TIMEOUT (unacknowledged bytes) and keepalive (idle
- * ones). A TCP connect to a free port of the own host's ephemeral range can
- * meet itself; such a line would answer with its own commands and is refused. */
+ * A half-open connection must not cost more than one request's patience, so TCP
+ * sockets get TCP_USER_TIMEOUT (for unacknowledged bytes) and keepalive (for
+ * idle connections). A TCP connect to a free port in the ephemeral range of the
+ * own host can meet itself. Such a connection would answer with our own
+ * commands, so it is refused. */
 #include "net/connect.h"
 
 #include <arpa/inet.h>
@@ -83,12 +84,12 @@ snib__address_form snib__net_address(const char *text,
         return SNIB__ADDRESS_READY;
     }
     memset(ret, 0, sizeof *ret);
-    return SNIB__ADDRESS_NAME; /* also "fe80::1%eth0": getaddrinfo knows     */
+    return SNIB__ADDRESS_NAME; /* "fe80::1%eth0" too: getaddrinfo knows it   */
 }
 
 static void connect_set(int fd, int level, int option, int value)
 {
-    /* None of these is needed for correctness. */
+    /* A failure is ignored: no option is needed for correctness. */
     (void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
@@ -130,7 +131,7 @@ int snib__net_connect(const struct snib__address *to, snib_duration patience,
     }
     int err = 0;
     if (connect(fd, &to->u.any, to->size)) {
-        /* An interrupted connect goes on by itself. */
+        /* A connect that a signal interrupts goes on by itself. */
         err = errno == EINTR ? EINPROGRESS : errno;
     } else if (connect_meets_itself(fd)) {
         err = ECONNREFUSED;

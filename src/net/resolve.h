@@ -1,5 +1,5 @@
-/* net/resolve.h — host names to addresses. Blocks without a limit (that is
- * getaddrinfo's nature), so only the client's worker thread calls it. */
+/* net/resolve.h — host names to addresses. getaddrinfo blocks without a limit,
+ * so run/resolver.c calls this in a thread of its own for each look-up. */
 #ifndef SNIB__RESOLVE_H
 #define SNIB__RESOLVE_H
 
@@ -8,10 +8,10 @@
 #define SNIB__ADDRESSES 8
 
 struct snib__addresses {
-    uint32_t count, next; /* next: to be tried                              */
+    uint32_t count, next; /* next: the index to be tried next               */
     struct snib__address v[SNIB__ADDRESSES];
-    bool no_such;  /* there is no such host, for sure                 */
-    char why[192]; /* count 0: what went wrong                       */
+    bool no_such;  /* it is certain that there is no such host         */
+    char why[192]; /* if count is 0: what went wrong                   */
 };
 
 void snib__net_resolve(const char *text, struct snib__addresses *ret);

@@ -1,14 +1,14 @@
 /* proto/resp.c — the RESP2 codec; see resp.h.
  *
- * hiredis' reader parses; our object functions put what it found into a fixed
- * array of cells and copy texts into an arena (its own strings point into a
- * buffer that moves). What it does not check is checked here: it has no bound
- * on elements (0.14), accepts any bulk length as "incomplete", and rescans a
- * line without end from its start; hence the bound on unread bytes. A refused
- * object makes it say "out of memory"; `over` tells a bound from that.
+ * hiredis' reader parses. Our object functions put the values that it found
+ * into a fixed array of cells and copy texts into an arena (the reader's own
+ * strings point into a buffer that moves). This file checks what the reader
+ * does not: the reader has no bound on elements (0.14), takes a bulk string of
+ * any length for "incomplete", and rescans an endless line from its start;
+ * hence the bound on unread bytes. If our functions refuse an object, the
+ * reader says "out of memory"; `over` then says that a bound was the cause.
  *
- * hiredis grows its own read buffer by its own allocator: the one allocation
- * of the library outside base/mem.h. */
+ * hiredis allocates its reader and read buffer itself, not by base/mem.h. */
 #if !defined(SNIB_WITH_REDIS) || SNIB_WITH_REDIS
 #include "proto/resp.h"
 
@@ -32,7 +32,7 @@ struct snib__resp {
     uint32_t cells;
     bool over;       /* a bound was passed                                 */
     bool short_of;   /* no memory                                          */
-    const char *why; /* not NULL: BROKEN                                   */
+    const char *why; /* why it is BROKEN; NULL: it is not                  */
     struct snib__resp_cell cell[SNIB__RESP_CELLS];
 };
 
@@ -86,7 +86,7 @@ void snib__resp_i64(struct snib__buf *b, int64_t v)
     snib__resp_arg(b, p, (size_t)(text + sizeof text - p));
 }
 
-/* -- objects for hiredis ----------------------------------------------------- */
+/* -- objects for hiredis --------------------------------------------------- */
 
 static struct snib__resp_cell *resp_take(const redisReadTask *task,
                                          snib__resp_type type)
@@ -185,7 +185,7 @@ bool snib__resp_reset(struct snib__resp *r)
         r->short_of = true;
         return false;
     }
-    r->reader->maxbuf = 0; /* never shrink: that path asserts on memory */
+    r->reader->maxbuf = 0; /* never shrinks: it would assert on memory */
 #if HIREDIS_MAJOR >= 1
     r->reader->maxelements = SNIB__RESP_ELEMENTS;
 #endif
@@ -195,7 +195,7 @@ bool snib__resp_reset(struct snib__resp *r)
 
 snib_err snib__resp_new(size_t unread_max, struct snib__resp **ret)
 {
-    /* The cells (33 KB) are not zeroed: resp_take() writes each before its use. */
+    /* The cells (33 KB) need no zeroes: resp_take() writes each before use. */
     struct snib__resp *r = snib__realloc(NULL, sizeof *r);
     *ret = NULL;
     if (!r) {
@@ -233,8 +233,8 @@ void snib__resp_feed(struct snib__resp *r, const void *bytes, size_t size)
     }
 }
 
-/* Texts get their address, arrays their extent. Backwards, so that what an
- * array contains is known when the array is reached. */
+/* Give texts their address and arrays their span. The loop goes backwards, so
+ * that the spans of an array's elements are known when it reaches the array. */
 static void resp_complete(struct snib__resp *r)
 {
     const char *base = (const char *)snib__buf_bytes(&r->arena);

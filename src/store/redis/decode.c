@@ -1,9 +1,10 @@
 /* store/redis/decode.c — replies to requests.
  *
  * A lease counts from the instant when the request that *this* reply answers
- * was encoded (P1). An error reply means that nothing was applied (errors.c).
- * A reply of a shape we do not expect is answered as the store's fault:
- * UNKNOWN for what may have been applied. */
+ * was encoded. The server started the lease later than that, so the client's
+ * deadline passes first (P1). An error reply means that nothing was applied
+ * (errors.c). A reply of a shape that we do not expect is the store's fault: a
+ * request that may have been applied is then answered UNKNOWN. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,13 +15,15 @@
 #define TOKEN_TOP (INT64_C(1) << 53)
 #define CLOCK_TOP (INT64_C(1) << 53)
 
-/* Until the holder in front of us is over: what the server says is a hint for
- * the next poll, never more than the longest lease and its lock-delay. */
+/* The server says how long the holder in front of us may still hold. That is a
+ * hint for the next poll; it cannot exceed the longest lease (a day) and the
+ * longest lock-delay (a day). */
 #define LEFT_TOP_MS (2 * INT64_C(86400000))
 
-/* now' >= server_ms + (now - server_at): the reply was made before it was
- * read. So not_after = estimate + 9.9 s is never more than 10 s ahead. A clock
- * that no server can show is not believed. */
+/* The reply was made before it was read, so the estimate server_ms + (now -
+ * server_at) is never ahead of the server's clock, and not_after = estimate +
+ * 9.9 s is never more than 10 s ahead of it. A clock that no server can show is
+ * not believed. */
 void snib__server_time(struct snib__redis *s, snib_instant now, int64_t ms)
 {
     if (ms > 0 && ms < CLOCK_TOP) {
@@ -40,10 +43,10 @@ static void decode_strange(struct snib__redis *s, snib_instant now,
     snib__request_misread(s, rq);
 }
 
-/* The server's cache is empty or new. Each script goes out once with its full
- * text; what was sent before that comes again by SHA. The scripts that were
- * not asked for yet will be missing, too: a renewal should not pay another
- * round trip to find that out. */
+/* The server's script cache is empty or new. Each script is sent once with its
+ * full text; requests that were sent before that are sent again by SHA1. The
+ * scripts that this client has not used yet will be missing, too, so they are
+ * also sent as text: a renewal should not pay a round trip to find that out. */
 static void decode_noscript(struct snib__redis *s, struct session *l,
                             const struct flight *f)
 {
@@ -59,8 +62,9 @@ static void decode_noscript(struct snib__redis *s, struct session *l,
     }
 }
 
-/* What the server says of a key, with what to do: a pattern that finds the
- * keys of this lock. What a pattern or a shell would take otherwise is '?'. */
+/* Replace the server's WRONGTYPE by a text that says what to do, with a
+ * pattern that finds the keys of this lock. A character that means something
+ * to a pattern or a shell becomes '?'. */
 static void decode_remedy(const struct snib__request *rq, char *text,
                           size_t size)
 {
@@ -91,7 +95,8 @@ static void decode_error(struct snib__redis *s, snib_instant now, int i,
     snib__redis_error_words(clean, sizeof clean, text, size);
     decode_remedy(rq, clean, sizeof clean);
     if (kind == E_RETRY || kind == E_DROP ||
-        (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) { /* one name's */
+        (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) {
+        /* By SNIB… our scripts refuse one request; the server works. */
         snib__state_bad(s, now, snib__redis_error_code(kind), clean);
     }
     switch (kind) {
@@ -137,14 +142,15 @@ static bool decode_int_at(const struct snib__resp_cell *c, uint32_t i,
     return true;
 }
 
-/* A semaphore's size: of no other would a caller be told. */
+/* A semaphore's size. A number out of its bounds is not told to a caller. */
 static bool decode_size_at(const struct snib__resp_cell *c, uint32_t i,
                            int64_t *ret)
 {
     return decode_int_at(c, i, ret) && *ret >= 0 && *ret <= SNIB_PERMITS_MAX;
 }
 
-/* Too late for it, or the server's clock was set: now we know. */
+/* The request was executed after its not_after, or the server's clock was set.
+ * The reply has corrected our estimate of that clock, so a repeat may pass. */
 static void decode_too_late(struct snib__redis *s, snib_instant now,
                             struct snib__request *rq)
 {
@@ -187,8 +193,8 @@ static snib_duration decode_holders_left(int64_t ms)
     return snib__ms(ms < 0 ? 0 : ms > LEFT_TOP_MS ? LEFT_TOP_MS : ms);
 }
 
-/* A lease is never longer than it was asked for, whatever the server says:
- * the holder would believe in it after the server has let the next one in. */
+/* A lease is never longer than it was asked for, whatever the server says: the
+ * holder would go on believing in it after the server let the next one in. */
 static snib_duration decode_lease_given(const struct snib__request *rq,
                                         int64_t ms)
 {
@@ -216,7 +222,7 @@ static void decode_acquire(struct snib__redis *s, snib_instant now,
         }
         rq->token = a;
         rq->reserve = (uint32_t)b;
-        rq->far = a / 1024 - FAR_MS > clock; /* no sum to overflow */
+        rq->far = a / 1024 - FAR_MS > clock; /* a sum could overflow */
         if (decode_int_at(c, 5, &code) && code > 0 && code <= UINT32_MAX) {
             rq->permits = (uint32_t)code;
         }
@@ -228,7 +234,7 @@ static void decode_acquire(struct snib__redis *s, snib_instant now,
         rq->err = SNIB_ERR_OK;
         snib__request_finish(s, rq, SNIB__DONE);
         return;
-    case 2: /* queued, which is no end of a request that did not ask for it */
+    case 2: /* queued; a request that may not queue never gets this answer */
         if (!rq->may_queue || !decode_int_at(c, 2, &a) ||
             !decode_int_at(c, 3, &b) || a < 1) {
             break;
@@ -269,7 +275,7 @@ static void decode_acquire(struct snib__redis *s, snib_instant now,
         snib__refuse_too_many(rq, a);
         snib__request_finish(s, rq, SNIB__NO);
         return;
-    case 7: /* the grant beside which it was to be is over */
+    case 7: /* the own grant that it named as not in the way has ended */
         snib__refuse_upgrade_over(rq);
         snib__request_finish(s, rq, SNIB__NO);
         return;
@@ -290,7 +296,8 @@ static void decode_acquire(struct snib__redis *s, snib_instant now,
     decode_strange(s, now, rq);
 }
 
-/* The k-th of a batch: its reply is one of several, or an error for all. */
+/* The k-th acquire of a batch: its reply is the k-th element, or an error for
+ * the whole batch. */
 static void decode_acquired(struct snib__redis *s, snib_instant now, int i,
                             const struct flight *f,
                             const struct snib__resp_cell *c, uint32_t k)
@@ -313,8 +320,8 @@ static void decode_acquired(struct snib__redis *s, snib_instant now, int i,
     decode_acquire(s, now, f, c);
 }
 
-/* "REVOKED " and what the mark says of who did it, and why. False: it is
- * another text. */
+/* True: c is "REVOKED " and the text of the force-release, which says who did
+ * it and why. */
 static bool decode_revoked(struct snib__redis *s, struct snib__request *rq,
                            const struct snib__resp_cell *c)
 {
@@ -385,10 +392,10 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
     struct snib__request *rq = f->rq;
     int64_t code, token;
     if (!rq) {
-        return; /* over meanwhile; a cancel is on its way if it matters */
+        return; /* it has ended; a cancel is on its way where one is needed */
     }
     if (snib__redis_inspects(rq)) {
-        /* in flight until its last step */
+        /* It stays in flight until its last step. */
         if (c->type == SNIB__RESP_ERROR && f->verb == SNIB__LIST &&
             snib__redis_error_kind(c->text, c->size) == E_CORRUPT) {
             char clean[200];

@@ -1,10 +1,10 @@
 /* store/redis/doctor.c — is this server set up so that our promises hold?
  *
- * A row of questions in one pipeline; every answer becomes findings. What an
- * ACL refuses (INFO, CONFIG) is a warning, "could not look", never an error.
- * The server's clock is compared with this machine's *rate*, two readings of
- * TIME against BOOTTIME, and with its wall clock as it was at the start of the
- * client. */
+ * The questions are sent in one pipeline, and every answer becomes findings. A
+ * question that an ACL refuses (INFO, CONFIG) becomes a warning, "could not
+ * look", never an error. The *rate* of the server's clock is compared with this
+ * machine's (two readings of TIME against BOOTTIME), and its time with this
+ * machine's wall clock as that was at the start of the client. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,9 +97,9 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
     return true;
 }
 
-/* -- answers ------------------------------------------------------------------- */
+/* -- answers --------------------------------------------------------------- */
 
-/* Value of "key:" in INFO, cut at the line's end; "" when it is not there. */
+/* The value of "key:" in INFO, to the end of its line; "": it is not there. */
 static const char *doctor_info(const struct snib__resp_cell *c, const char *key,
                                char *ret, size_t size)
 {
@@ -190,8 +190,9 @@ static void doctor_role(struct inspection *k, const struct snib__resp_cell *c)
     }
 }
 
-/* A server that takes no writes says so only where one fails: the probe may
- * write, since it begins by removing something. */
+/* INFO is compared with maxmemory because the probe does not show that a server
+ * takes no writes: the probe begins by removing something, and Redis lets such
+ * a script write. */
 static void doctor_memory(struct inspection *k, const struct snib__resp_cell *c)
 {
     char n[40], text[200], policy[40];
@@ -221,7 +222,8 @@ static void doctor_memory(struct inspection *k, const struct snib__resp_cell *c)
                : "");
 }
 
-/* What a full disk does. By default such a server takes no writes. */
+/* A dump or a write to the append-only file has failed, as on a full disk. By
+ * default such a server takes no writes. */
 static void doctor_disk(struct inspection *k, const struct snib__resp_cell *c)
 {
     char v[80];
@@ -293,8 +295,8 @@ static void doctor_aof(struct inspection *k, const struct snib__resp_cell *c)
     k->cursor = snib__resp_is(v, "yes");
 }
 
-/* When what was acknowledged is on the disk (docs/REDIS.md, "What is promised
- * where"). */
+/* appendfsync says when an acknowledged write is on the disk (docs/REDIS.md,
+ * "What is promised where"). */
 static void doctor_fsync_policy(struct inspection *k,
                                 const struct snib__resp_cell *c)
 {
@@ -333,7 +335,7 @@ static void doctor_save(struct inspection *k, const struct snib__resp_cell *c)
     }
 }
 
-/* One that no right would help against: the server refuses to work. */
+/* True: the error is none of rights; the server refuses to work. */
 static bool doctor_no_right(const struct snib__resp_cell *c)
 {
     return snib__redis_error_kind(c->text, c->size) != E_DENIED;
@@ -383,8 +385,8 @@ static void doctor_probe(struct inspection *k, const struct snib__resp_cell *c)
     }
 }
 
-/* c: the reply of ears.lua. (A line of a client that the server has not given
- * up yet may listen, too, for a while.) */
+/* c: the reply of ears.lua. (A broken connection of a client counts as a
+ * listener until the server gives it up.) */
 static void doctor_ears(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *one = snib__resp_at(c, 2);
@@ -433,8 +435,9 @@ static bool doctor_clock_ms(const struct snib__resp_cell *c, int64_t *ret)
     return true;
 }
 
-/* Leases do not care for the difference (all time is the server's), people who
- * read "since" do, and tokens after a failover to such a server. */
+/* Leases do not depend on this difference, since all time is the server's. But
+ * people who read "since" are misled by it, and after a failover to a server
+ * whose clock is behind tokens may fall. */
 static void doctor_skew_check(struct inspection *k, int64_t there_ms,
                               int64_t here_ms, int64_t trip_ms)
 {
@@ -451,8 +454,8 @@ static void doctor_skew_check(struct inspection *k, int64_t there_ms,
                        "clock");
 }
 
-/* Between the two readings at most as much may have passed at the server as
- * here between asking the first time and hearing the second. */
+/* Between the two readings no more time may have passed at the server than here
+ * between the first question and the second answer. */
 static void doctor_clock_check(const struct snib__redis *s,
                                struct inspection *k, snib_instant now,
                                const struct snib__resp_cell *c)

@@ -1,7 +1,7 @@
 /* store/redis/encode.c — requests as script calls.
  *
- * A lock's keys share the hash tag {safe name}; which they are and what they
- * hold: docs/REDIS.md. Arguments are described at the head of each script. */
+ * A lock's keys share the hash tag {safe name}; docs/REDIS.md lists them and
+ * what they hold. The head of each script describes its arguments. */
 #include <stdio.h>
 #include <string.h>
 
@@ -71,7 +71,8 @@ static void encode_hex_arg(struct snib__buf *b, const uint64_t id[2])
     snib__resp_arg(b, text, 32);
 }
 
-/* "12", then the lock-delay ",d5000", then the grant beside ",b<request>". */
+/* "12", then the lock-delay ",d5000", then ",b<request>": the own grant that is
+ * not in the way. */
 static void encode_permits_arg(struct snib__buf *b,
                                const struct snib__request *rq)
 {
@@ -88,7 +89,7 @@ static void encode_permits_arg(struct snib__buf *b,
     snib__resp_arg(b, text, (size_t)n);
 }
 
-/* In server ms. */
+/* The request's not_after, in server ms. */
 static int64_t encode_not_after(const struct snib__redis *s, snib_instant now)
 {
     int64_t since = s->server_at.ns / 1000000;
@@ -150,7 +151,7 @@ void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
     }
 }
 
-/* What follows the script's head. */
+/* The keys and arguments, which follow the script's head. */
 static void encode_release(struct snib__redis *s, struct snib__buf *b,
                            const char *safe, size_t size, const uint64_t id[2],
                            int64_t token, bool tombstone)
@@ -192,7 +193,7 @@ void snib__encode_stray(struct snib__redis *s, struct snib__buf *b,
                         const char *safe, size_t size, const uint64_t id[2],
                         int64_t token)
 {
-    /* By EVAL: it is rare, and NOSCRIPT would have nobody to repeat it. */
+    /* By EVAL: this is rare, and after NOSCRIPT nobody would repeat it. */
     if (token) {
         snib__encode_script(b, SNIB__SCRIPT_RELEASE, true, 8, 4);
         encode_release(s, b, safe, size, id, token, true);
@@ -256,7 +257,8 @@ void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
 
 void snib__encode_probe(struct snib__redis *s, struct snib__buf *b)
 {
-    /* "%" followed by no hexadecimal digits: no safe spelling of any name */
+    /* In the safe spelling of a name two hexadecimal digits follow each "%", so
+     * these keys belong to no lock. */
     snib__encode_script(b, SNIB__SCRIPT_PROBE, true, 3, 1);
     snib__encode_key(b, "%doctor", 7, ":h");
     snib__encode_key(b, "%doctor", 7, ":s");

@@ -1,15 +1,16 @@
 /* store/redis/errors.c — what an error reply of Redis means.
  *
- * One table from the first word to what we do. Redis before 7 wraps the
- * errors of commands inside scripts ("ERR Error running script (call to
- * f_…): @user_script:6: -OOM command not allowed …"); 7.0 puts the word
- * first. Both forms give the same class. Texts of a server are data: nothing
- * beyond the word (and the documented wrapper) is looked at, except the few
- * whole phrases of phrases[], which carry no word of their own. People are told
- * the word and what it means; else the server's own text, without the wrapper.
+ * One table leads from the first word of an error to what we do. Redis before
+ * 7 wraps the errors of commands inside scripts ("ERR Error running script
+ * (call to f_…): @user_script:6: -OOM command not allowed …"); 7.0 puts the
+ * word first. Both forms give the same class. Texts of a server are data: we
+ * inspect nothing beyond the word (and the documented wrapper), except for the
+ * few whole phrases of phrases[], whose errors have no word of their own.
+ * People are told the word and what it means, or else the server's own text
+ * without the wrapper.
  *
- * Every class but NOSCRIPT means that nothing was applied: our scripts have
- * no command that can fail after their first write. */
+ * Every class means that nothing was applied: our scripts have no command that
+ * can fail after their first write, and NOSCRIPT means that none was run. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@
 static const struct {
     const char *word;
     error_kind kind;
-    const char *says; /* in our words; NULL: the server's do              */
+    const char *says; /* our words; NULL: the server's text says enough     */
 } words[] = {
     {"LOADING", E_RETRY,
      "the server is reading its data from disk and answers after that"},
@@ -32,7 +33,7 @@ static const struct {
      "redis://USER:PASSWORD@HOST (of the user default: redis://:PASSWORD"
      "@HOST)"},
     {"WRONGPASS", E_DENIED, "the server refuses this user or this password"},
-    {"NOPERM", E_DENIED, NULL}, /* and names the command or the key     */
+    {"NOPERM", E_DENIED, NULL}, /* its text names the command or the key    */
     {"OOM", E_STORE,
      "the server has reached maxmemory and takes no writes; raise "
      "maxmemory or remove other data"},
@@ -78,7 +79,7 @@ static const char *errors_find(const char *text, size_t size, const char *what)
     return memmem(text, size, what, strlen(what));
 }
 
-/* The place in words[] of the word at the beginning; -1: none. */
+/* The index in words[] of the word at the beginning; -1: none. */
 static int errors_word_at(const char *text, size_t size)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -91,8 +92,8 @@ static int errors_word_at(const char *text, size_t size)
     return -1;
 }
 
-/* … of the word that an error begins with, or that is wrapped in it, and where
- * that word stands; -1: none. */
+/* The index in words[] of the word that an error begins with or that is wrapped
+ * in it, and where that word stands; -1: none. */
 static int errors_word_of(const char *text, uint32_t size, const char **ret_at)
 {
     static const char wrapper[] = "ERR Error running script";
@@ -103,7 +104,7 @@ static int errors_word_of(const char *text, uint32_t size, const char **ret_at)
         p = errors_find(text, size, "@user_script");
         while (found < 0 && p &&
                (p = errors_find(p, (size_t)(end - p), ": "))) {
-            p += 2; /* 6.2 has the dash before its own words only         */
+            p += 2; /* 6.2 puts a dash before its own words only            */
             p += p < end && *p == '-';
             found = errors_word_at(p, (size_t)(end - p));
         }

@@ -1,10 +1,11 @@
 /* store/redis/flights.c — connections: what is awaited on them, and their end.
  *
- * A reply belongs to the oldest flight of its line; nothing is ever skipped
- * on a stream. So a line may be cut at any time: everything awaited on it is
- * then *unknown*, told at once, and the core repeats or cancels by id. Only
- * silence cuts a line (the oldest awaited reply is older than the client's
- * patience), never the limit of a caller who does not want to wait. */
+ * A reply belongs to the oldest flight of its connection; no reply is ever
+ * skipped. So a connection may be cut at any time: every request awaited on it
+ * is then answered UNKNOWN at once, and the core repeats or cancels it by id.
+ * A slow server is cut off only for silence, that is, when the oldest awaited
+ * reply is older than the client's patience. The limit of a caller who does
+ * not want to wait so long never closes a connection. */
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +51,7 @@ bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
     return true;
 }
 
-/* snib__session_has_room was true. */
+/* Allowed only after snib__session_has_room was true. */
 void snib__session_push(struct snib__redis *s, int i, const struct flight *f)
 {
     struct session *l = &s->session[i];
@@ -79,7 +80,7 @@ static struct flight *flights_oldest(struct session *l)
     return l->count ? flights_at(l, 0) : NULL;
 }
 
-/* The request is over; its replies are nobody's. */
+/* The request has ended; nobody takes its replies any more. */
 void snib__session_forget(struct snib__redis *s, const struct snib__request *rq)
 {
     for (int i = 0; i < SESSIONS; i++) {
@@ -109,8 +110,8 @@ void snib__session_overtaken(struct snib__redis *s,
     }
 }
 
-/* Is an ACQUIRE of this id on its way, that nobody waits for any more? Then
- * it may be executed after a release that goes out on the other line. */
+/* Is an ACQUIRE of this id, or a KEEP, still on its way? Then the server may
+ * execute it after a release that goes out on the other connection. */
 bool snib__session_copy_due(struct snib__redis *s, const uint64_t id[2])
 {
     for (int i = 0; i < SUBS; i++) {
@@ -178,8 +179,8 @@ static void flights_lost(struct snib__redis *s, snib_instant now,
         return;
     }
     if (f->verb == SNIB__ACQUIRE || f->script == SNIB__SCRIPT_KEEP + 1) {
-        /* Its bytes may still reach the server. Whoever releases that id
-         * before its not_after has passed leaves a tombstone. */
+        /* Its bytes may still reach the server. So a release of that id leaves
+         * a tombstone until the request's not_after has passed. */
         s->copies_until = snib__later(s->copies_until,
                                       snib__after(now, snib__ms(LATE_COPY_MS)));
     }
@@ -189,7 +190,8 @@ static void flights_lost(struct snib__redis *s, snib_instant now,
     snib__request_fail(s, f->rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, text);
 }
 
-/* Renewals that wait for a line: why they do, for those who hold. */
+/* Renewals that wait for a connection get the error that keeps them waiting,
+ * so that the holders can be told. */
 static void flights_stuck(struct snib__redis *s, snib_err err, const char *text)
 {
     if (s->session[BACKGROUND].state == SESSION_READY ||
@@ -243,8 +245,9 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
     snib__resp_reset(l->resp);
     memset(l->loaded, 0, sizeof l->loaded);
     if (i == SUBS) {
-        /* A connection that the server still believes in must not count as
-         * our ear: the next one listens to another channel. */
+        /* The server may go on counting the broken connection as a listener.
+         * It must not take that for us, so the next connection listens to
+         * another channel. */
         s->generation++;
         snib__queue_channel(s);
     }
@@ -279,9 +282,10 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
-/* When it is noticed that the oldest answer is overdue, and when that closes
- * the line. A process that stood still may find both behind it, and the answer
- * unread: so the server has a moment more from when we see it. */
+/* These two say when an overdue answer is noticed, and when it closes the
+ * connection. A process that stood still may find that both instants have
+ * passed while the answer lies unread in its socket. So the server gets a
+ * moment more, counted from the step in which we noticed. */
 static snib_instant flights_notice_at(const struct snib__redis *s,
                                       const struct session *l)
 {
@@ -342,7 +346,7 @@ static void flights_ping(struct snib__redis *s, snib_instant now)
     struct session *l = &s->session[SUBS];
     l->ping_at = snib__after(now, snib__ms(POLL_MS));
     if (l->count || !snib__session_has_room(s, SUBS, 1)) {
-        return; /* one is awaited: silence will tell */
+        return; /* a PING is awaited: its silence will tell */
     }
     snib__resp_begin(&s->out->conn[SUBS].out, 1);
     snib__resp_arg(&s->out->conn[SUBS].out, "PING", 4);
@@ -387,7 +391,7 @@ void snib__session_tick(struct snib__redis *s, snib_instant now, int i)
         }
         break;
     case SESSION_CLOSING:
-        l->state = SESSION_RESTING; /* run forgot to say so */
+        l->state = SESSION_RESTING; /* run has not said that it is closed */
         break;
     case SESSION_DOWN:
         break;

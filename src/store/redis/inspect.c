@@ -1,17 +1,18 @@
 /* store/redis/inspect.c — INSPECT and LIST: several commands, one request.
  *
- * INSPECT asks page by page (100 waiters each). LIST scans with a cursor,
- * which never blocks the server, keeps the names it found once each, and
- * inspects them a few at a time; locks that ended in between are left out.
- * What it holds is freed with the request's answer.
+ * INSPECT asks page by page (100 waiters and 200 holders each). LIST scans with
+ * a cursor, which never blocks the server, keeps each name that it found once,
+ * and inspects the names, up to AHEAD at a time. Locks that ended meanwhile are
+ * left out. The memory of an inspection is freed with the request's answer.
  *
- * A scan walks all keys of the database, whoever's they are. So a LIST that no
+ * A scan walks all keys of the database, other programs' too. So a LIST that no
  * caller waits for (the search for deadlocks) is *paced*: once its pages have
- * taken FREE_MS in all, each is followed by a pause 50 times as long as that
- * page took, which leaves the server 98 % of its time. In a database of some
- * ten thousand keys nothing is paced yet. A page's time is counted from
- * sending to reading, and so too long where the network is slow: no pause is
- * longer than that after a page of 2 ms, which no server needs for it. */
+ * taken FREE_MS in all, each is followed by a pause CALM (50) times as long as
+ * that page took, which leaves the server 98 % of its time. In a database of
+ * some ten thousand keys nothing is paced yet. A page's time is counted from
+ * sending to reading, which is too much where the network is slow. So a page
+ * counts as 2 ms at most, which no server needs for it: no pause is longer than
+ * PAUSE_MOST_MS. */
 #include <stdio.h>
 #include <string.h>
 
@@ -84,7 +85,7 @@ static void inspect_scan(struct snib__redis *s, snib_instant now, int i,
     snib__inspect_flight(s, now, i, k, -1);
 }
 
-/* -- the pace of a scan -------------------------------------------------------- */
+/* -- the pace of a scan ---------------------------------------------------- */
 
 static void inspect_rest_until(struct snib__redis *s, struct inspection *k,
                                snib_instant then)
@@ -93,7 +94,7 @@ static void inspect_rest_until(struct snib__redis *s, struct inspection *k,
     snib__heap_set(&s->timers, &k->rq->timer, snib__sooner(k->rq->limit, then));
 }
 
-/* After a page: false, go on at once. */
+/* Called after a page. True: the scan pauses. False: it goes on at once. */
 static bool inspect_rests(struct snib__redis *s, snib_instant now, int i,
                           struct inspection *k)
 {
@@ -111,7 +112,8 @@ static bool inspect_rests(struct snib__redis *s, snib_instant now, int i,
     return true;
 }
 
-/* A cursor is of no use on another connection: that may be another server. */
+/* The cursor of a scan is of no use on another connection, which may lead to
+ * another server. */
 bool snib__inspect_due(struct snib__redis *s, snib_instant now,
                        struct snib__request *rq)
 {
@@ -164,9 +166,9 @@ bool snib__inspect_send(struct snib__redis *s, snib_instant now, int i,
     return true;
 }
 
-/* -- rows ---------------------------------------------------------------------- */
+/* -- rows ------------------------------------------------------------------ */
 
-/* Skip n space-separated words; NULL when there are fewer. */
+/* Skip n words, each with the space behind it; NULL: there are fewer. */
 static const char *inspect_words(const char *p, const char *end, int n)
 {
     while (n--) {
@@ -198,7 +200,7 @@ static void inspect_about(struct snib__buf *out, const char *p, const char *end,
     }
 }
 
-/* What the word "1,d5000,b…,s3" says of the lock-delay (d), the slot (s). */
+/* Of a word like "1,d5000,b…,s3" the lock-delay (which: d) or the slot (s). */
 static int64_t inspect_term_of(const char *p, const char *end, char which,
                                int64_t none)
 {
@@ -217,7 +219,7 @@ static int64_t inspect_term_of(const char *p, const char *end, char which,
     return v;
 }
 
-/* holder: "request token end mode permits since room about" */
+/* A holder's record: "request token end mode permits since reserve about". */
 static void inspect_holder_row(struct snib__buf *out, int64_t now_ms,
                                const struct snib__resp_cell *client_id,
                                const struct snib__resp_cell *record)
@@ -225,7 +227,7 @@ static void inspect_holder_row(struct snib__buf *out, int64_t now_ms,
     const char *p = record->text, *end = p + record->size;
     int64_t left = inspect_word_i64(p, end, 2) - now_ms;
     int64_t delay = left <= 0 ? inspect_term_of(p, end, 'd', 0) : 0;
-    bool over = delay > 0; /* else it is not told of */
+    bool over = delay > 0; /* the lease is over, and its lock-delay runs */
     left += delay;
     snib__rec_row(out, over ? SNIB__ROW_CLOSED : SNIB__ROW_HOLDER);
     /* "<client>" or "<client>:<request>" */
@@ -239,13 +241,13 @@ static void inspect_holder_row(struct snib__buf *out, int64_t now_ms,
     snib__rec_i64(out, SNIB__F_SLOT, inspect_term_of(p, end, 's', -1));
     snib__rec_i64(out, SNIB__F_HOLDS, 1);
     int64_t since = inspect_word_i64(p, end, 5);
-    if (since > 1 && since <= now_ms) { /* 1: of a release that did not know */
+    if (since > 1 && since <= now_ms) { /* 1: an earlier version wrote it */
         snib__rec_i64(out, SNIB__F_AGE, now_ms - since);
     }
     inspect_about(out, p, end, 7);
 }
 
-/* How long a waiter has been waiting: by the server's clock on both sides. */
+/* How long a waiter has been waiting. Both instants are the server's. */
 static bool inspect_since_of(const char *p, const char *end, int64_t now_ms,
                              int64_t *ret)
 {
@@ -259,7 +261,8 @@ static bool inspect_since_of(const char *p, const char *end, int64_t now_ms,
     return about.since_ms > 0 && about.since_ms <= now_ms;
 }
 
-/* waiter: "client channel poll rank lease room floor mode permits about" */
+/* A waiter's record: "client channel poll rank lease reserve floor mode permits
+ * about". */
 static void inspect_waiter_row(struct snib__buf *out, int64_t now_ms,
                                int64_t alive,
                                const struct snib__resp_cell *request,
@@ -281,8 +284,8 @@ static void inspect_waiter_row(struct snib__buf *out, int64_t now_ms,
     inspect_about(out, p, end, 9);
 }
 
-/* Texts and nothing else: only theirs has a size in bytes, and no other value
- * is a row of ours. */
+/* True: an array of texts only. The rows are read as texts, whose `size` counts
+ * bytes, so nothing else may pass. */
 static bool inspect_is_texts(const struct snib__resp_cell *array)
 {
     if (!array || array->type != SNIB__RESP_ARRAY) {
@@ -296,8 +299,8 @@ static bool inspect_is_texts(const struct snib__resp_cell *array)
     return true;
 }
 
-/* One reply of inspect.lua as rows. first: with the row of the lock itself.
- * False: not a reply of ours. */
+/* Write one reply of inspect.lua as rows. first: begin with the row of the lock
+ * itself. False: this is no reply of our script. */
 bool snib__inspect_rows(struct snib__redis *s, struct snib__request *rq,
                         const char *safe, size_t size,
                         const struct snib__resp_cell *c, bool first)
@@ -336,7 +339,7 @@ bool snib__inspect_rows(struct snib__redis *s, struct snib__request *rq,
     return true;
 }
 
-/* -- INSPECT ------------------------------------------------------------------- */
+/* -- INSPECT --------------------------------------------------------------- */
 
 static void inspect_finish(struct snib__redis *s, struct inspection *k)
 {
@@ -377,7 +380,7 @@ static void inspect_say_more(struct snib__redis *s, const struct inspection *k,
     inspect_say(s, name, size, text);
 }
 
-/* How many holders the script has not told of. */
+/* True: *ret holders stand behind those that this reply shows. */
 static bool inspect_more_holders(const struct snib__resp_cell *c, int64_t *ret)
 {
     return snib__resp_number(snib__resp_at(c, 6), ret) && *ret > 0;
@@ -408,7 +411,7 @@ static void inspect_inspected(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
-/* -- LIST ---------------------------------------------------------------------- */
+/* -- LIST ------------------------------------------------------------------ */
 
 static uint64_t inspect_hash(const char *p, size_t n)
 {
@@ -476,7 +479,8 @@ static bool inspect_add_name(struct inspection *k, const char *safe,
     }
 }
 
-/* A lock shows as "snib:{n}" (held) or "snib:{n}:a" (waited for). */
+/* Keep the name of a key that shows a lock: "snib:{n}" (held) or "snib:{n}:a"
+ * (waited for). False: there is no memory for it. */
 static bool inspect_found(struct inspection *k,
                           const struct snib__resp_cell *key)
 {
@@ -551,7 +555,7 @@ static void inspect_scanned(struct snib__redis *s, snib_instant now, int i,
     } else {
         k->scanned = true;
         k->sent = now;
-        k->cursor = 0; /* from here: offset of the name answered next */
+        k->cursor = 0; /* from here on the offset of the name answered next */
         inspect_more(s, now, i, k);
     }
 }

@@ -1,6 +1,7 @@
-/* store/redis/keep.c — what a quorum asks of one node beyond the usual
+/* store/redis/keep.c — what a quorum asks of one of its nodes beyond the usual
  * requests: a renewal that writes the quorum's token back and sets the grant
- * again (scripts/keep.lua), and what the node's clock says. */
+ * again where the node does not know it (scripts/keep.lua), and the node's
+ * clock. */
 #include <string.h>
 
 #include "store/redis/redis_i.h"

@@ -1,13 +1,16 @@
-/* store/redis/queue.c — waiting: places at the server, polls, pushed grants.
+/* store/redis/queue.c — waiting: positions at the server, polls, pushed grants.
  *
- * Every ACQUIRE we own is found by its id, from start() on, because a grant
- * may be pushed before the answer "queued" is read. A waiter polls: the same
- * request again, once a second with jitter; places 1 and 2 also when the
- * holder's lease ends. A poll is a sign of life, finds a grant whose message
- * was lost, and carries a number: a pushed grant names the last one that the
- * server saw, and its lease counts from the instant when that one was sent.
- * Numbers are unique in the store, so that a repeat of a request cannot be
- * taken for an earlier send of it. */
+ * Every ACQUIRE that the store owns is found by its id, from start() on,
+ * because a grant may be pushed before the answer "queued" is read. A waiter
+ * polls: it sends the same request again every 1 to 1.5 s. Positions 1 and 2
+ * poll also when the holder's lease ends, and oftener if their lease is short.
+ *
+ * A poll shows that the waiter is alive, and finds a grant whose message was
+ * lost. It carries a number. A pushed grant names the last number that the
+ * server saw, and the lease counts from the instant when that poll was sent:
+ * the client sent nothing later of which it is proven that the server executed
+ * it before the lease began. Numbers are unique in the store, so that a repeat
+ * of a request cannot be taken for an earlier send of it. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,14 +74,16 @@ void snib__queue_channel(struct snib__redis *s)
     snib__buf_free(&b);
 }
 
-/* When to poll next. Only the first two time it to the holder's end, else a
- * short lease would wake the whole queue at one instant. */
+/* The ms until the next poll. Only positions 1 and 2 time it to the holder's
+ * end, else a short lease would wake the whole queue at one instant. */
 static int64_t queue_pause(struct snib__redis *s,
                            const struct snib__request *rq, bool queued)
 {
     int64_t base = POLL_MS, left = snib__to_ms(rq->left);
     if ((!queued || rq->position <= 2) && snib__to_ms(rq->lease) < 4 * base) {
-        base = snib__to_ms(rq->lease) / 4; /* p <= C/3 (H05), within reason */
+        /* A grant whose message is lost stands for a claim lease, which is no
+         * longer than the lease. A poll has to find it in that time. */
+        base = snib__to_ms(rq->lease) / 4;
         base = base > POLL_LEAST_MS ? base : POLL_LEAST_MS;
     }
     int64_t ms = base + (int64_t)snib__rng_below(&s->rng, (uint64_t)base / 2);
@@ -91,13 +96,13 @@ static int64_t queue_pause(struct snib__redis *s,
     return ms < POLL_FLOOR_MS ? POLL_FLOOR_MS : ms;
 }
 
-/* The server said "queued", or "held" to one that may queue but could not
- * yet: its subscription has to be acknowledged first. */
+/* The server said "queued", or "held" to a request that may queue but could not
+ * yet, because the subscription has to be acknowledged first. */
 void snib__queue_told(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq, bool queued)
 {
     const struct session *subs = &s->session[SUBS];
-    assert(rq->may_queue); /* who did not ask to wait has had no end yet */
+    assert(rq->may_queue); /* else it had to be answered, not kept */
     snib__queue_unmark(s, rq);
     rq->err = SNIB_ERR_OK;
     if (queued) {
@@ -116,7 +121,7 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
         rq->conn |= M_HELD;
         s->held++;
         if (subs->state == SESSION_READY) {
-            snib__send_again(s, now, rq); /* it came up meanwhile */
+            snib__send_again(s, now, rq); /* the subscription is up by now */
             return;
         }
     }
@@ -183,15 +188,17 @@ void snib__queue_end(struct snib__redis *s, snib_err err, const char *text)
     }
 }
 
-/* -- pushed grants ------------------------------------------------------------- */
+/* -- pushed grants --------------------------------------------------------- */
 
-/* "r <request>": this grant of ours was ended by force.
- * "g <request> <token> <room> <claim ms> <poll> <server ms> <holders key>", and
- * before the key, of permits, "<slot> " */
+/* Two messages come on the client's channels.
+ * "r <request>": this grant of ours was ended by force.
+ * "g <request> <token> <token reserve> <claim ms> <poll> <server ms> <holders
+ * key>": this request was granted. Of permits "<slot> " stands before the key.
+ */
 struct grant {
     uint64_t id[2];
     int64_t token, reserve, claim, poll, server_ms, slot;
-    const char *safe; /* name in the key, not terminated                    */
+    const char *safe; /* the name in the key, not terminated                */
     size_t safe_size;
 };
 
@@ -258,7 +265,8 @@ void snib__queue_abandon(struct snib__redis *s, const uint64_t id[2])
     slot[1] = id[1];
 }
 
-/* Without a line it ends with its lease. */
+/* End a grant that nobody waits for. Where the connection has no room the grant
+ * ends with its lease. */
 static void queue_end_stray(struct snib__redis *s, snib_instant now, int i,
                             const char *safe, size_t size, const uint64_t id[2],
                             int64_t token)
@@ -271,9 +279,10 @@ static void queue_end_stray(struct snib__redis *s, snib_instant now, int i,
         s, i, &(struct flight){.job = JOB_STRAY, .sent = now, .last = true});
 }
 
-/* A grant for a request that was cancelled: give it back at once. Only for
- * those: a late copy of the message of a grant that a poll has found already
- * must not end it. What is not remembered ends with its claim lease. */
+/* A grant for a request that the store does not own. If the request is known to
+ * be cancelled, the grant is given back at once. No other grant is: a poll may
+ * have found it before this message came, and it is in use. The grant of a
+ * cancelled request that is not remembered ends with its claim lease. */
 static void queue_stray(struct snib__redis *s, snib_instant now,
                         const struct grant *g)
 {
@@ -298,7 +307,7 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
         return;
     }
     if (!queue_parse(text, size, &g)) {
-        return; /* somebody else's, or of a later version */
+        return; /* it is somebody else's, or of a later version */
     }
     struct snib__request *rq = snib__queue_find(s, g.id);
     if (!rq) {
@@ -313,8 +322,9 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
     }
     if (!proven.ns ||
         snib__reached(now, snib__after(proven, snib__ms(g.claim)))) {
-        /* Not proven, or over by our clock: the request itself, sent again,
-         * tells (H03). Its answer counts from its own send. */
+        /* The named poll is none of our last two, or the claim lease is over by
+         * our clock. So this message is not believed. The request is sent again
+         * and its answer tells, with a lease that counts from that send. */
         if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
             snib__send_again(s, now, rq);
         }
@@ -325,7 +335,7 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
     rq->far = g.token / 1024 - FAR_MS > g.server_ms;
     rq->slot = (uint32_t)g.slot;
     rq->left = snib__ms(g.claim);
-    if (rq->left.ns > rq->lease.ns) { /* no server gives more than was asked */
+    if (rq->left.ns > rq->lease.ns) { /* never more than was asked for */
         rq->left = rq->lease;
     }
     rq->valid_from = proven;
@@ -337,11 +347,11 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
     snib__request_finish(s, rq, SNIB__DONE);
 }
 
-/* As a rule it was executed before the grant ("queued") or while that stood
- * (the same token again). But if it was executed after the claim had ended,
- * it was granted anew, under a higher token that nobody here knows of, or
- * queued anew: then what was delivered is over, and the request as a whole is
- * ended. */
+/* As a rule the server executed the poll before the grant (answer "queued") or
+ * while the grant stood (the same token again). But if it executed the poll
+ * after the claim lease had ended, it granted the request anew, under a higher
+ * token that nobody here knows of, or queued it anew. Then the delivered grant
+ * is over, and the request as a whole is ended at the server. */
 void snib__queue_overtaken(struct snib__redis *s, snib_instant now, int i,
                            const struct flight *f,
                            const struct snib__resp_cell *c)

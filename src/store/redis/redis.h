@@ -8,8 +8,8 @@
 
 extern const struct snib__store_ops snib__redis_store_ops;
 
-/* The server's clock in ms, as far as the store knows (never ahead of it);
- * 0: not known. */
+/* The store's estimate of the server's clock in ms. It is never ahead of that
+ * clock. 0: not known. */
 int64_t snib__redis_clock(const struct snib__store *, snib_instant now);
 
 #endif

@@ -1,18 +1,21 @@
 /* store/redis/redis_i.h — what the Redis store is made of; this folder only.
  *
- *   line    a connection: a byte stream, its session state, and the *flights*:
- *           what is awaited on it, in the order of sending
- *   request the core's; here it is UNSENT, in FLIGHT, or waiting (an ACQUIRE
- *           that is QUEUED at the server, or HELD off until we may queue)
- *   look    the steps of an INSPECT, LIST or DOCTOR
+ *   session     the state of one connection, and its *flights*: the requests
+ *               sent on it whose replies are awaited, in the order of sending
+ *   request     the core's. While the store owns it, the request is UNSENT, in
+ *               FLIGHT, due for a RETRY, or waiting: an ACQUIRE that is QUEUED
+ *               at the server, or one that was told "held" (HELD) and asks
+ *               again when it may queue
+ *   inspection  the steps of an INSPECT, LIST or DOCTOR
  *
- * Files: store.c (the table, due, tick) · session.c (a line's states) ·
- * flights.c (flights, silence, cutting) · send.c (choosing a line, sending) ·
- * encode.c, decode.c (verbs to bytes and back) · queue.c (waiting, polls,
- * pushed grants) · value.c (versioned values) · inspect.c, doctor.c · errors.c
- * (what an error word means) · state.c (how the server is).
+ * Files: store.c (the table, due, tick) · session.c (a connection's states) ·
+ * flights.c (flights, silence, cutting) · send.c (choosing a connection,
+ * sending) · encode.c, decode.c (verbs to bytes and back) · queue.c (waiting,
+ * polls, pushed grants) · value.c (versioned values) · keep.c (what a quorum
+ * asks of a node) · inspect.c, doctor.c · errors.c (what an error word means) ·
+ * state.c (how the server is).
  *
- * Every function takes `now` from the step it runs in. */
+ * `now` is the instant of the step that a function runs in. */
 #ifndef SNIB__REDIS_I_H
 #define SNIB__REDIS_I_H
 
@@ -24,50 +27,50 @@
 enum { CALLERS, BACKGROUND, SUBS, SESSIONS };
 
 enum {
-    FLIGHTS_MAX = 1024, /* awaited on one line                          */
-    RENEWALS_MAX = 128, /* renewals in one script                       */
-    BATCH_MAX = 8,      /* acquires in one script                       */
-    RENEWALS_BYTES =
-        32 * 1024,         /* of names in one batch                       */
-    OUT_SPARE = 96 * 1024, /* room left in a line's buffer for one command */
+    FLIGHTS_MAX = 1024,         /* replies awaited on one connection        */
+    RENEWALS_MAX = 128,         /* renewals in one script call              */
+    BATCH_MAX = 8,              /* acquires in one script call              */
+    RENEWALS_BYTES = 32 * 1024, /* keys, arguments of one call, about       */
+    OUT_SPARE = 96 * 1024,      /* free in a buffer before a command        */
     OUT_LIMIT = 4 * 1024 * 1024,
     BUCKETS = 256,
-    ABANDONED = 256, /* cancelled ids remembered                     */
+    ABANDONED = 256, /* ids of ended requests that are remembered           */
     INSPECTS_MAX = 64,
-    POLL_LEAST_MS = 50, /* short leases poll as often as that          */
-    QUIET_PART = 4,     /* of the patience: an answer is overdue       */
-    MOMENT_PART = 40,   /* … and when we have seen that: silence       */
-    POLL_MS = 1000,     /* p: a waiter's sign of life                   */
-    WINDOW_MS = 3000,   /* alive for 3p                                 */
+    POLL_LEAST_MS = 50, /* pause of a waiter with a short lease, at least   */
+    QUIET_PART = 4,     /* an answer is overdue after patience / 4          */
+    MOMENT_PART = 40,   /* silence: patience / 40 after that was seen       */
+    POLL_MS = 1000,     /* p: a waiter polls as often as that               */
+    WINDOW_MS = 3000,   /* 3p: so long a poll shows that a waiter is alive  */
     POLL_FLOOR_MS = 10,
-    SPIN_FIRST_MS = 10, /* doubles                                 */
+    SPIN_FIRST_MS = 10, /* first pause of a request that spins; it doubles  */
     SPIN_MOST_MS = 500,
-    NOT_AFTER_MS = 9900, /* a request is not executed later than that    */
-    LATE_COPY_MS = 10000,
-    FAR_MS = 24 * 3600 * 1000, /* a token beyond that is no clock's          */
-    SHOWN_MAX = 1000,          /* holders of a lock: each page reads all      */
-    REST_FIRST_MS = 20, /* back-off: doubles, with jitter               */
+    NOT_AFTER_MS = 9900,       /* after sending: too late to be executed    */
+    LATE_COPY_MS = 10000,      /* after a loss: no copy is executed later   */
+    FAR_MS = 24 * 3600 * 1000, /* no clock made a token so far ahead        */
+    SHOWN_MAX = 1000,          /* holders of a lock: each page reads all    */
+    REST_FIRST_MS = 20,        /* back-off: doubles, with jitter            */
     REST_MAX_MS = 1000,
-    REST_BARRED_MS = 5000, /* after a refused login                        */
-    RETRY_MS = 100,        /* LOADING and the like                         */
-    MISREAD_MAX = 6,       /* doublings of REST_FIRST_MS between repeats   */
-    ADDRESS_SHOWN = 100    /* bytes of an address in a text                */
+    REST_BARRED_MS = 5000, /* after a greeting that was refused for good    */
+    RETRY_MS = 100,        /* mean pause after LOADING and the like         */
+    MISREAD_MAX = 6,       /* count of strange answers: the pause before a
+                              repeat doubles with each up to here           */
+    ADDRESS_SHOWN = 100    /* bytes of an address in a text                 */
 };
 
 #define MUST_LOAD UINT32_MAX
 
 typedef enum session_state {
-    SESSION_DOWN,    /* not connected, nobody wants it                      */
+    SESSION_DOWN,    /* not connected, and never wanted so far              */
     SESSION_OPENING, /* run was asked to connect                            */
     SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
     SESSION_SELECT,
-    SESSION_PROBE, /* with a login: may it run our scripts to their end?  */
-    SESSION_TIME,  /* learning the server's clock                         */
+    SESSION_PROBE, /* with a login: may it run our scripts to their end?    */
+    SESSION_TIME,  /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
-    SESSION_REPLICA, /* the wrong server: which is its primary?             */
+    SESSION_REPLICA, /* a replica answered; ROLE asks which its primary is  */
     SESSION_READY,
     SESSION_CLOSING, /* run was asked to close it                           */
-    SESSION_RESTING  /* failed; back-off until rest_until                   */
+    SESSION_RESTING  /* failed; no new attempt before rest_until            */
 } session_state;
 
 typedef enum job {
@@ -78,52 +81,54 @@ typedef enum job {
     JOB_SUBSCRIBE,
     JOB_PING,
     JOB_ROLE,
-    JOB_STRAY, /* ends a grant that nobody waits for any more         */
+    JOB_STRAY, /* ends a grant that nobody waits for any more               */
     JOB_REQUEST
 } job;
 
 struct flight {
-    struct snib__request *rq; /* NULL: the store's own, or over meanwhile   */
+    struct snib__request *rq; /* NULL: the store's own, or ended meanwhile  */
     uint64_t id[2];
     snib_instant sent;
-    /* A poll that a pushed grant has overtaken: the token that was delivered,
-     * the server's ms at which its claim ends, the lock's safe name (owned). */
+    /* Set if a pushed grant was delivered while this poll was under way: the
+     * grant's token, the server's ms at which its claim lease ends, and the
+     * lock's safe name (owned). Else safe is NULL. */
     int64_t delivered, claim_end_ms;
     char *safe;
-    uint32_t number; /* in order of sending on this line           */
+    uint32_t number; /* in the order of sending on this connection          */
     uint8_t job;
-    uint8_t script; /* + 1; 0: a plain command                    */
-    uint8_t verb;   /* JOB_REQUEST                                */
-    bool last;      /* the reply answers up to this one           */
+    uint8_t script; /* the script's number + 1; 0: a plain command          */
+    uint8_t verb;   /* of a JOB_REQUEST                                     */
+    bool last;      /* one reply answers all flights up to this one         */
 };
 
 struct session {
     session_state state;
-    bool barred; /* resting because login was refused          */
-    bool doomed; /* READONLY: close when nothing is awaited    */
+    bool barred; /* resting because the greeting was refused for good       */
+    bool doomed; /* answered READONLY: closed when nothing is awaited       */
     struct snib__resp *resp;
-    struct flight *ring; /* cap is a power of two                      */
+    struct flight *ring; /* cap is a power of two                           */
     uint32_t cap, head, count, number;
     uint32_t loaded[SNIB__SCRIPTS]; /* number of the last EVAL; 0: none yet;
                                        MUST_LOAD: the next one is an EVAL   */
-    snib_instant overdue; /* when we saw that its oldest answer is; 0: not */
-    snib_instant since;   /* OPENING, handshake: began                  */
+    snib_instant overdue; /* when we saw that the oldest answer is overdue;
+                             0: it is not                                   */
+    snib_instant since;   /* when OPENING, the greeting, CLOSING began      */
     snib_instant rest_until;
-    snib_instant ping_at; /* SUBS                                       */
-    snib_duration rest;   /* next back-off                              */
-    snib_err err;         /* why it failed last, OK: it did not         */
-    char text[252];       /* as much as a struct snib_error shows       */
+    snib_instant ping_at; /* SUBS: when the next PING is due                */
+    snib_duration rest;   /* the next back-off                              */
+    snib_err err;         /* why it failed last; OK since it was READY      */
+    char text[252];       /* as much as a struct snib_error shows           */
 };
 
-/* Where a request is: in the upper bits of request.chan while the store owns
- * it (the lower two are the line it went out on). */
+/* Where a request is: the upper bits of request.conn while the store owns the
+ * request. The lower two are the connection that it was sent on. */
 enum mark {
     M_CONN = 0x03,
-    M_UNSENT = 0x04, /* request.link is on an unsent list                  */
+    M_UNSENT = 0x04, /* request.link is on an unsent list                   */
     M_FLIGHT = 0x08,
-    M_QUEUED = 0x10, /* has a place at the server                          */
-    M_HELD = 0x20,   /* was told "held"; asks again when it may queue      */
-    M_RETRY = 0x40,  /* definitely not applied; its timer sends it again   */
+    M_QUEUED = 0x10, /* has a position in the server's queue                */
+    M_HELD = 0x20,   /* was told "held"; asks again when it may queue       */
+    M_RETRY = 0x40,  /* definitely not applied; its timer sends it again    */
     M_OWNED = 0x80
 };
 
@@ -131,32 +136,32 @@ struct snib__redis {
     struct snib__out *out;
     struct snib__rng rng;
     snib_duration patience;
-    int64_t wall_offset_ns; /* for doctor                       */
+    int64_t wall_offset_ns; /* REALTIME - BOOTTIME, for the doctor          */
     char client[33];
     char *user, *password;
     uint32_t db;
     struct session session[SESSIONS];
-    struct snib__list unsent[2]; /* callers', background'                */
+    struct snib__list unsent[2]; /* the callers' and the background's       */
     struct snib__list waiting[BUCKETS]; /* every ACQUIRE we own, by id      */
     struct snib__list inspections;
     uint32_t inspection_count, queued, held, owned, poll;
     struct snib__heap timers;
-    bool spin;    /* nobody queues: ?wait=spin          */
-    bool ever;    /* a line was READY once             */
-    bool misread; /* the reply that is being read is none of our scripts' */
-    int64_t server_ms; /* 0: not known                      */
+    bool spin;    /* ?wait=spin: only upgrades queue                        */
+    bool ever;    /* a connection was READY once                            */
+    bool misread; /* the reply being read is not one of our scripts'        */
+    int64_t server_ms; /* the server's clock at server_at; 0: not known     */
     snib_instant server_at;
     uint64_t abandoned[ABANDONED][2];
     uint32_t abandoned_at;
-    snib_instant copies_until; /* copies of unknown acquires may
-                                          still arrive until then           */
-    uint32_t generation;       /* of the subscription               */
-    bool heard;                /* it was up once                    */
+    snib_instant copies_until; /* acquires that ended as unknown may still
+                                  arrive at the server until then           */
+    uint32_t generation;       /* of the subscription's connection          */
+    bool heard;                /* the subscription was up once              */
     char channel[64];
-    /* What is known of the server; the instants are 0 until it is so. */
+    /* What is known of the server. An instant of 0: that is not so. */
     struct {
-        snib_instant wanted;    /* first asked for a connection            */
-        snib_instant good, bad; /* since when it answers; since when not   */
+        snib_instant wanted;    /* when a connection was first asked for    */
+        snib_instant good, bad; /* since when it answers; since when not    */
         snib_err err;
         char text[252];
     } state;
@@ -164,8 +169,8 @@ struct snib__redis {
 
 /* errors.c */
 typedef enum error_kind {
-    E_RETRY, /* not applied, passes by itself                            */
-    E_DROP,  /* not applied, this server is the wrong one: reconnect     */
+    E_RETRY, /* not applied; the cause passes by itself                     */
+    E_DROP,  /* not applied; this server is the wrong one: reconnect        */
     E_DENIED,
     E_STORE,
     E_CORRUPT,
@@ -174,16 +179,18 @@ typedef enum error_kind {
 } error_kind;
 error_kind snib__redis_error_kind(const char *text, uint32_t size);
 snib_err snib__redis_error_code(error_kind);
-/* One clean line for people: printable ASCII, at most size - 1 bytes. */
+/* The text as one clean line for people: printable ASCII, at most size - 1
+ * bytes. */
 void snib__redis_error_text(char *ret, size_t size, const char *text,
                             uint32_t text_size);
-/* … of an error reply: its word, and what that means. */
+/* The same of an error reply: its first word, and what that word means. */
 void snib__redis_error_words(char *ret, size_t size, const char *text,
                              uint32_t text_size);
 
-/* state.c: how the server is, for who asks the client */
+/* state.c: how the server is, for callers that ask the client */
 void snib__state_good(struct snib__redis *, snib_instant now);
-/* since: when it answered last, or began not to. */
+/* since: when the request was sent that is not answered, or else when the
+ * trouble was seen. */
 void snib__state_bad(struct snib__redis *, snib_instant since, snib_err,
                      const char *text);
 void snib__state_read(const struct snib__redis *, snib_instant now,
@@ -194,18 +201,20 @@ void snib__session_want(struct snib__redis *, snib_instant now, int i);
 void snib__session_push(struct snib__redis *, int i, const struct flight *);
 bool snib__session_pop(struct session *, struct flight *ret);
 bool snib__session_has_room(struct snib__redis *, int i, uint32_t flights);
-/* The line is no more: everything awaited on it is unknown. shut: ask run to
- * close it (else it is closed already). */
+/* The connection is no more: everything awaited on it is answered UNKNOWN.
+ * shut: ask run to close it (else it is closed already). barred: the server
+ * refused for good, so the back-off is long and waiting requests end. */
 void snib__session_cut(struct snib__redis *, snib_instant now, int i, bool shut,
                        snib_err, const char *text, bool barred);
 void snib__session_forget(struct snib__redis *, const struct snib__request *);
-/* A grant of this token is about to be delivered: polls of it that are still
- * under way remember that. */
+/* The pushed grant rq->token is about to be delivered: polls of that request
+ * that are still under way remember it. */
 void snib__session_overtaken(struct snib__redis *, const struct snib__request *,
                              int64_t claim_end_ms);
 bool snib__session_copy_due(struct snib__redis *, const uint64_t id[2]);
 snib_instant snib__session_due(const struct snib__redis *, int i);
-/* When its oldest answer, seen to be overdue, counts as silence. */
+/* From when on its oldest answer, which was seen to be overdue, counts as
+ * silence of the server. */
 snib_instant snib__session_silent_at(const struct snib__redis *,
                                      const struct session *);
 void snib__session_tick(struct snib__redis *, snib_instant now, int i);
@@ -221,9 +230,10 @@ void snib__send_start(struct snib__redis *, snib_instant now,
                       struct snib__request *);
 /* Send what can be sent. */
 void snib__send_flush(struct snib__redis *, snib_instant now);
-/* The line for a request of this kind, or -1; asks for one to be opened. */
+/* The connection for a request of this kind, or -1. One that is missing is
+ * asked for. */
 int snib__send_on(struct snib__redis *, snib_instant now, bool background);
-/* Send one now; false: no line is free. */
+/* Send one now; false: no connection is ready, or its buffers are full. */
 bool snib__send_now(struct snib__redis *, snib_instant now,
                     struct snib__request *);
 void snib__send_later(struct snib__redis *, snib_instant now,
@@ -238,26 +248,27 @@ void snib__request_finish(struct snib__redis *, struct snib__request *,
                           snib__answer);
 void snib__request_fail(struct snib__redis *, struct snib__request *,
                         snib__answer, snib_err, const char *text);
-/* An answer that is none of our scripts': it may have been applied. */
+/* An answer that no script of ours gives: the request may have been applied. */
 #define SNIB__MISREAD                                                          \
     "the server's answer is not one of our scripts': is something else "       \
     "between it and us?"
 void snib__request_misread(struct snib__redis *, struct snib__request *);
-/* Every unsent request: no line can be had. */
+/* Fail every unsent request: no connection can be had. */
 void snib__request_fail_unsent(struct snib__redis *, snib_err,
                                const char *text);
-/* Waiting would not help: all who wait, in the queue too. What background want
- * stays. */
+/* Fail the callers' requests, those in the server's queue too, where waiting
+ * would not help. The background's requests stay. */
 void snib__request_fail_callers(struct snib__redis *, snib_err,
                                 const char *text);
-/* One attempt to connect has failed: those who want no more than that. */
+/* One attempt to connect has failed: fail the requests that were to wait for no
+ * more than one (`once`). */
 void snib__request_fail_once(struct snib__redis *, snib_err, const char *text);
 
 /* encode.c */
 void snib__encode_acquire(struct snib__redis *, struct snib__buf *,
                           const struct snib__request *, bool full,
                           bool may_queue);
-/* In the order given; rq[0] says whether all or none. */
+/* A batch, in the order given; rq[0]->all: all or none. */
 void snib__encode_several(struct snib__redis *, struct snib__buf *,
                           struct snib__request *const rq[], uint32_t count,
                           bool full);
@@ -273,7 +284,7 @@ void snib__encode_params(struct snib__redis *, struct snib__buf *,
 void snib__encode_inspect(struct snib__redis *, struct snib__buf *,
                           const char *safe, size_t size, uint32_t from,
                           bool full);
-/* token 0: whatever became of the request */
+/* End the grant with this token; 0: end whatever became of the request. */
 void snib__encode_stray(struct snib__redis *, struct snib__buf *,
                         const char *safe, size_t size, const uint64_t id[2],
                         int64_t token);
@@ -281,7 +292,7 @@ void snib__encode_script(struct snib__buf *, enum snib__script, bool full,
                          uint32_t keys, uint32_t args);
 void snib__encode_key(struct snib__buf *, const char *safe, size_t size,
                       const char *suffix);
-/* probe.lua, on keys that no lock can have */
+/* probe.lua, on keys that belong to no lock */
 void snib__encode_probe(struct snib__redis *, struct snib__buf *);
 void snib__encode_hex(char ret[33], const uint64_t id[2]);
 void snib__encode_renew_head(struct snib__redis *, struct snib__buf *,
@@ -297,13 +308,13 @@ void snib__encode_value_put(struct snib__redis *, snib_instant now,
                             bool full);
 void snib__value_reply(struct snib__redis *, snib_instant now,
                        struct snib__request *, const struct snib__resp_cell *);
-/* keep.c: a RENEW with a floor, to a node of a quorum */
+/* keep.c: a RENEW with a floor, which a quorum sends to one of its nodes */
 void snib__encode_keep(struct snib__redis *, struct snib__buf *,
                        snib_instant now, const struct snib__request *,
                        bool full);
 
-/* decode.c: the reply to a flight of JOB_REQUEST; k: its place among those
- * that this reply answers */
+/* decode.c: the reply to a flight of JOB_REQUEST. k: the index of the flight
+ * among those that this reply answers. */
 void snib__decode_reply(struct snib__redis *, snib_instant now, int i,
                         const struct flight *, const struct snib__resp_cell *,
                         uint32_t k);
@@ -315,7 +326,8 @@ struct snib__request *snib__queue_find(struct snib__redis *,
 void snib__queue_put(struct snib__redis *, struct snib__request *);
 void snib__queue_told(struct snib__redis *, snib_instant now,
                       struct snib__request *, bool queued);
-/* "Held", to one that does not queue: asks again after a pause that grows. */
+/* A request that does not queue was told "held": it asks again after a pause,
+ * which grows. */
 void snib__queue_spin(struct snib__redis *, snib_instant now,
                       struct snib__request *);
 void snib__queue_unmark(struct snib__redis *, struct snib__request *);
@@ -323,22 +335,25 @@ void snib__queue_unmark(struct snib__redis *, struct snib__request *);
 void snib__queue_poll_all(struct snib__redis *, snib_instant now);
 void snib__queue_message(struct snib__redis *, snib_instant now,
                          const char *text, uint32_t size);
-/* The answer to a poll that was overtaken: what it granted is nobody's. */
+/* The answer to a poll during which a pushed grant was delivered. If that poll
+ * was granted or queued anew, nobody waits for it, so it is ended. */
 void snib__queue_overtaken(struct snib__redis *, snib_instant now, int i,
                            const struct flight *,
                            const struct snib__resp_cell *);
 void snib__queue_abandon(struct snib__redis *, const uint64_t id[2]);
 void snib__queue_channel(struct snib__redis *);
-/* Where the client is told of forced releases only, whatever the number of its
- * subscription. Grants must not come there: a waiter's record of before (the
- * promoted replica's) names the client's first channel, and is not to be
- * believed before it has polled. */
+/* The channel on which the client is told of forced releases only, whatever the
+ * generation of its subscription. Grants must not come there: a waiter's record
+ * from before a failover (on the promoted replica) names an earlier channel of
+ * the client, and must not be granted before the waiter has polled again. */
 enum { CHANNEL_TOLD_MAX = 40 };
 void snib__queue_told_channel(const struct snib__redis *,
                               char ret[CHANNEL_TOLD_MAX]);
-/* The subscription is refused for good: who waits for it cannot queue. */
+/* The subscription is refused for good: requests that wait for it to queue
+ * (HELD) fail. */
 void snib__queue_barred(struct snib__redis *, snib_err, const char *text);
-/* Neither can those who wait there be polled: all who wait end. */
+/* No request can be sent either, so queued ones cannot poll: all requests that
+ * wait (HELD, QUEUED) fail. */
 void snib__queue_end(struct snib__redis *, snib_err, const char *text);
 
 /* inspect.c, doctor.c */
@@ -348,39 +363,40 @@ void snib__inspect_reply(struct snib__redis *, snib_instant now, int i,
                          struct snib__request *,
                          const struct snib__resp_cell *);
 void snib__inspect_end(struct snib__redis *, struct snib__request *);
-/* The subscription came up or was refused: doctors wait for that. */
+/* The subscription came up or was refused: each DOCTOR waits for that. */
 void snib__inspect_subs(struct snib__redis *, snib_instant now);
 
 struct inspection {
     struct snib__link link;
     struct snib__request *rq;
-    uint32_t step;    /* of a doctor; next first place (inspect)   */
-    uint32_t awaited; /* replies due                               */
+    uint32_t step;    /* DOCTOR: a question; INSPECT: first position of
+                         the next page                                      */
+    uint32_t awaited; /* replies due                                        */
     /* LIST: names found (length u32, bytes), and where each is, by hash    */
     struct snib__buf names;
-    uint32_t *table; /* offset + 1; 0: free                       */
+    uint32_t *table; /* offset + 1; 0: free                                 */
     uint32_t table_size, name_count;
-    uint32_t shown; /* offset of the next name to inspect        */
+    uint32_t shown; /* offset of the next name to inspect                   */
     int64_t cursor;
     bool scanned;
-    snib_instant sent;   /* the last page                             */
-    snib_duration busy;  /* what all of it has taken, but for pauses  */
-    snib_instant resume; /* it pauses until then; 0: it does not      */
-    snib_instant opened; /* … and goes on on this line, if that is    */
-    int session;         /* still the connection that it was          */
+    snib_instant sent;   /* when the last page was asked for                */
+    snib_duration busy;  /* time of all pages, without the pauses           */
+    snib_instant resume; /* pauses until then; 0: it does not pause         */
+    snib_instant opened; /* `since` of the session below: the scan goes on  */
+    int session;         /* only if that is still the same connection       */
     /* DOCTOR */
     snib_instant begun, time_at;
     int64_t time_ms;
-    bool waits_subs, refuses; /* … to work, says PING                  */
+    bool waits_subs, refuses; /* PING said that the server will not work    */
 };
-/* True: it pauses, and may have gone on now. */
+/* False: this request does not pause. True: it does, or has just gone on. */
 bool snib__inspect_due(struct snib__redis *, snib_instant now,
                        struct snib__request *);
-/* A LIST goes on without the lock that it looks at, and says why. False: it is
- * no such look. */
+/* A LIST leaves out the lock whose answer is due now, logs why, and goes on.
+ * False: it is not a LIST that is inspecting its names. */
 bool snib__inspect_leaves_out(struct snib__redis *, snib_instant now, int i,
                               struct snib__request *, const char *why);
-/* The server could not be asked: that is a finding, too. */
+/* The server could not be asked: that becomes a finding, too. */
 void snib__doctor_failed(struct snib__request *, snib_err, const char *text);
 bool snib__doctor_send(struct snib__redis *, snib_instant now, int i,
                        struct inspection *);

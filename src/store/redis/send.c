@@ -1,9 +1,10 @@
-/* store/redis/send.c — which line a request goes out on, when, and its end.
+/* store/redis/send.c — the connection that a request is sent on, and its end.
  *
- * A request is unsent, in flight, or waiting (queue.c). Its one timer is at
- * the earlier of its limit and the next thing to do for it. Whatever is
- * *definitely not applied* and passes by itself is sent again here until the
- * limit; whatever may have been applied is told as unknown. */
+ * A request is unsent, in flight, waiting (queue.c), or due for a retry. Its
+ * one timer stands at the earlier of its limit and the next thing to do for
+ * it. A request that was *definitely not applied*, for a cause that passes by
+ * itself, is sent again here until its limit. One that may have been applied
+ * is answered UNKNOWN. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static bool send_up(const struct snib__redis *s, int i)
     return s->session[i].state == SESSION_READY && !s->session[i].doomed;
 }
 
-/* -- ends -------------------------------------------------------------------- */
+/* -- ends ------------------------------------------------------------------ */
 
 void snib__request_finish(struct snib__redis *s, struct snib__request *rq,
                           snib__answer answer)
@@ -48,7 +49,7 @@ void snib__request_finish(struct snib__redis *s, struct snib__request *rq,
         rq->misread = 0;
     }
     s->owned--;
-    if (!snib__linked(&rq->link)) { /* else: its interim answer is there    */
+    if (!snib__linked(&rq->link)) { /* else: answered QUEUED in this step   */
         snib__list_push(&s->out->answered, &rq->link);
     }
 }
@@ -113,7 +114,7 @@ void snib__request_fail_once(struct snib__redis *s, snib_err err,
 static void send_give_up(struct snib__redis *s, struct snib__request *rq)
 {
     const struct session *l = &s->session[CALLERS];
-    if (rq->misread && !(rq->conn & M_QUEUED)) { /* also beside a repeat */
+    if (rq->misread && !(rq->conn & M_QUEUED)) { /* a repeat in flight, too */
         snib__request_misread(s, rq);
     } else if (rq->conn & (M_FLIGHT | M_QUEUED)) {
         snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
@@ -136,10 +137,10 @@ static void send_give_up(struct snib__redis *s, struct snib__request *rq)
     }
 }
 
-/* -- lines ------------------------------------------------------------------- */
+/* -- connections ----------------------------------------------------------- */
 
-/* Background' requests prefer the background thread's line and take whichever is up;
- * callers' requests take the background thread's when their own is not there. */
+/* The background's requests prefer the background's connection, the callers'
+ * requests the callers'. Where that one is not up, either takes the other. */
 int snib__send_on(struct snib__redis *s, snib_instant now, bool background)
 {
     int first = background ? BACKGROUND : CALLERS,
@@ -155,7 +156,8 @@ int snib__send_on(struct snib__redis *s, snib_instant now, bool background)
     return -1;
 }
 
-/* The limit may move later while it waits: others of its client join. */
+/* The core may move the limit later while the request waits, because more
+ * owners of the client wait for it. */
 static void send_limit_timer(struct snib__redis *s, struct snib__request *rq)
 {
     snib__heap_set(&s->timers, &rq->timer, rq->limit);
@@ -184,7 +186,7 @@ static void send_fly(struct snib__redis *s, snib_instant now, int i,
             &s->session[i == CALLERS ? BACKGROUND : CALLERS];
         l->loaded[script] = l->number;
         if (other->loaded[script] == MUST_LOAD) {
-            other->loaded[script] = 0; /* one text is enough */
+            other->loaded[script] = 0; /* sending the text once is enough */
         }
     }
 }
@@ -206,7 +208,7 @@ static void send_number_poll(struct snib__redis *s, snib_instant now,
     rq->poll[0].sent = now;
 }
 
-/* A run of renewals travels as one script call. */
+/* The renewals at the head of the list travel as one script call. */
 static void send_renewals(struct snib__redis *s, snib_instant now, int i,
                           struct snib__list *list)
 {
@@ -216,7 +218,7 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
     SNIB__LIST_EACH (l, list) {
         struct snib__request *rq = send_of_link(l);
         if (rq->verb != SNIB__RENEW || rq->floor || count == RENEWALS_MAX) {
-            break; /* a look has no name */
+            break; /* a LIST, for one, has no name */
         }
         bytes += 2 * rq->name->safe_size + 100;
         if (count && bytes > RENEWALS_BYTES) {
@@ -247,9 +249,9 @@ static bool send_together(const struct snib__request *a,
     return b->verb == SNIB__ACQUIRE && b->batch == a->batch && !b->resent;
 }
 
-/* The batch of the first one that is there by now, in its order (a repeat
- * after NOSCRIPT comes the other way round), as one script call. False: it is
- * alone, or there is no room. */
+/* Send those requests of the first one's batch that are next to it on the list
+ * as one script call, sorted by index: after NOSCRIPT they stand in reverse.
+ * False: the first is alone, or the connection has no room. */
 static bool send_several(struct snib__redis *s, snib_instant now, int i,
                          struct snib__list *list)
 {
@@ -284,9 +286,10 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
     return true;
 }
 
-/* A subscription comes first, and who spins does without: but a reader that is
- * to become the writer has its index, as another such one must see it, or each
- * would wait for the other to stop reading. */
+/* A request may queue only once the subscription is up. A request that spins
+ * does not queue. An upgrade queues all the same: a second reader that wants to
+ * become the writer must see it at the server, or each would wait for the other
+ * to stop reading. */
 static bool send_may_queue(const struct snib__redis *s,
                            const struct snib__request *rq)
 {
@@ -353,7 +356,7 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
             snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
         }
         return;
-    case SNIB__RENEW: /* with a floor; the others: send_renewals */
+    case SNIB__RENEW: /* with a floor; send_renewals sends the others */
         script = SNIB__SCRIPT_KEEP;
         full = send_must_load(s, i, script);
         snib__encode_keep(s, out, now, rq, full);
@@ -392,7 +395,7 @@ void snib__send_flush(struct snib__redis *s, snib_instant now)
     }
 }
 
-/* -- beginning, repeating ------------------------------------------------------ */
+/* -- beginning, repeating -------------------------------------------------- */
 
 static void send_unsent(struct snib__redis *s, struct snib__request *rq,
                         bool front)
@@ -406,8 +409,8 @@ static void send_unsent(struct snib__redis *s, struct snib__request *rq,
     }
 }
 
-/* CANCEL ends the ACQUIRE of its id, if that is still ours: what became of
- * it at the server, the cancel settles. */
+/* A CANCEL ends the ACQUIRE of its id here, if the store still owns that one.
+ * The script ends at the server whatever became of it there. */
 static void send_cancel(struct snib__redis *s, const uint64_t id[2])
 {
     struct snib__request *rq = snib__queue_find(s, id);
@@ -419,7 +422,8 @@ static void send_cancel(struct snib__redis *s, const uint64_t id[2])
     snib__queue_abandon(s, id);
 }
 
-/* 20 ms and doubled to 1 s, with jitter. */
+/* 20 ms, doubled with each strange answer to 640 ms; of that, by chance, half
+ * to all. */
 static int64_t send_misread_pause(struct snib__redis *s,
                                   const struct snib__request *rq)
 {
@@ -454,7 +458,8 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     } else if (rq->verb == SNIB__CANCEL) {
         send_cancel(s, rq->id);
     } else if (rq->verb == SNIB__RELEASE && rq->resent) {
-        /* A late copy may have been granted anew, by the time it gets there. */
+        /* By the time the release arrives, a late copy of the acquire may have
+         * been granted anew. */
         snib__queue_abandon(s, rq->id);
     }
     if (l->state == SESSION_RESTING && l->barred &&
@@ -463,7 +468,8 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
         return;
     }
     if (rq->misread) {
-        /* A repeat: whoever answered so will do it again at once. */
+        /* This is a repeat, and an immediate one would get the same strange
+         * answer. */
         snib__send_later(s, now, rq, send_misread_pause(s, rq));
         return;
     }
@@ -482,7 +488,7 @@ void snib__send_again(struct snib__redis *s, snib_instant now,
     }
 }
 
-/* A waiting request polls then; any other goes back to the unsent ones. */
+/* After that time a waiting request polls; any other becomes unsent again. */
 void snib__send_later(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq, int64_t ms)
 {

@@ -1,29 +1,33 @@
 /* store/redis/session.c — a connection's life, in one switch.
  *
  *   DOWN -> OPENING -> HELLO -> SELECT? -> PROBE? -> TIME -> READY
- *                        |                 (SUBS: SUBSCRIBE)
- *                        +-> REPLICA: the wrong server, ROLE tells whose
- *     any failure: RESTING (back-off), or CLOSING first when run has to close
+ *             ^          |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
+ *             |          +-> REPLICA: the wrong server; ROLE names its primary
+ *          RESTING <- CLOSING
+ *     any failure: RESTING (back-off), or CLOSING first when run has to close;
+ *     RESTING ends when the back-off is over and the connection is wanted
  *
- * HELLO logs in and tells, to whom has no other right, what the server is.
- * A replica is never asked for a lock: one that may be written to would grant
- * what its primary grants to another. Who waits goes on connecting, since a
- * replica may be promoted. A node of a cluster is refused for good.
+ * HELLO logs in, and its answer says what the server is, whatever the user's
+ * rights are. A replica is never asked for a lock: a writable one would grant
+ * what its primary grants to another client. Waiting requests make the client
+ * connect again and again, since a replica may be promoted. A node of a cluster
+ * and a Sentinel are refused for good.
  *
- * The greeting goes out in one piece and nothing else before its answers are
- * in: a refused login or database must never meet a request that was already
- * sent. TIME gives the first estimate of the server's clock, which an acquire
- * needs (not_after). With a login the probe asks whether its rights let our
- * scripts run to their end: a right that is missing in the middle would leave
- * half of the writes (H17). A greeting refused for good (password, rights, database)
- * bars the line for seconds: no hammering. */
+ * The greeting is sent in one piece, and nothing else is sent before it is
+ * answered: a request must never follow a login or a database that is refused.
+ * TIME gives the first estimate of the server's clock, which an acquire needs
+ * (not_after). With a login the probe asks whether the user's rights let our
+ * scripts run to their end. Redis does not roll scripts back, so a right that
+ * is missing in the middle would leave half of the writes. After a greeting
+ * that was refused for good (password, rights, database) the connection rests
+ * for seconds, so that the client does not hammer the server. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "store/redis/redis_i.h"
 
-/* For the rest of a greeting. */
+/* Bytes for the rest of a greeting. */
 enum { LOGIN_ROOM = 16 * 1024 };
 
 static void session_greet(struct snib__redis *s, snib_instant now, int i, job j)
@@ -46,7 +50,8 @@ static void session_hello(struct snib__redis *s, snib_instant now, int i)
 {
     struct snib__buf *out = &s->out->conn[i].out;
     if (s->password) {
-        /* No copy of it stays behind where a buffer grew. */
+        /* The buffer must not grow afterwards: it would leave a copy of the
+         * password in the memory that it gives back. */
         (void)snib__buf_grow(out, strlen(s->password) + LOGIN_ROOM);
     }
     snib__resp_begin(out, s->password ? 5 : 2);
@@ -173,7 +178,8 @@ static void session_no_hello(struct snib__redis *s, snib_instant now, int i,
     session_refused(s, now, i, c);
 }
 
-/* What HELLO says of the server. False: it is not one to ask. */
+/* Judge the server by its answer to HELLO. False: it must not be asked for
+ * locks. */
 static bool session_is_primary(struct snib__redis *s, snib_instant now, int i,
                                const struct snib__resp_cell *c)
 {
@@ -204,8 +210,8 @@ static bool session_is_primary(struct snib__redis *s, snib_instant now, int i,
     return false;
 }
 
-/* c: the answer to ROLE, ["slave", host, port, …]; an error, if this user may
- * not ask that. */
+/* c: the answer to ROLE, ["slave", host, port, …], or an error where this user
+ * may not ask that. */
 static void session_is_replica(struct snib__redis *s, snib_instant now, int i,
                                const struct snib__resp_cell *c)
 {
@@ -240,9 +246,10 @@ static bool session_server_time(struct snib__redis *s, snib_instant now,
     return true;
 }
 
-/* A command that this user may not run inside a script bars the line. Other
- * errors (LOADING, a user of some keys only) say nothing about rights. Without
- * PUBLISH things work, slower. */
+/* False: this user may not run some command inside a script, and the connection
+ * was cut as refused for good. Other errors (LOADING, a user of some keys only)
+ * say nothing about rights. Without PUBLISH locks work, but waiters find their
+ * grants by polls. */
 static bool session_may_run(struct snib__redis *s, snib_instant now, int i,
                             const struct snib__resp_cell *c)
 {
@@ -280,7 +287,8 @@ static bool session_to_us(const struct snib__redis *s,
     return snib__resp_is(c, s->channel) || snib__resp_is(c, told);
 }
 
-/* An array ["message", channel, text]: true, and passed on. */
+/* True: c is an array ["message", channel, text], and the text was passed on if
+ * the channel is one of ours. */
 static bool session_message(struct snib__redis *s, snib_instant now, int i,
                             const struct snib__resp_cell *c)
 {
@@ -390,8 +398,8 @@ static void session_reply(struct snib__redis *s, snib_instant now, int i,
         break;
     case SESSION_SUBSCRIBE:
         if (session_message(s, now, i,
-                            c)) { /* on the first channel, before the ack
-                                        of the second */
+                            c)) { /* on the first channel, before the second
+                                     is acknowledged */
             break;
         }
         if (!snib__resp_is(snib__resp_at(c, 0), "subscribe")) {
@@ -413,7 +421,7 @@ static void session_reply(struct snib__redis *s, snib_instant now, int i,
     case SESSION_OPENING:
     case SESSION_CLOSING:
     case SESSION_RESTING:
-        break; /* cut meanwhile: what is still read is nobody's */
+        break; /* it was cut meanwhile; what is still read is dropped */
     }
 }
 

@@ -1,12 +1,15 @@
-/* store/redis/state.c — how the server is, for who asks the client.
+/* store/redis/state.c — how the server is, for callers that ask the client.
  *
- *   not asked --a line is wanted--> asked --READY--> good
- *   asked, good --a line is lost, refused or gets an error that says the
- *   server does not work now--> bad --READY, an answer without error--> good
+ *   not asked --a connection is wanted--> asked --READY--> good
+ *   asked, good --a connection is lost or refused, an error says that the
+ *   server does not work now, or an answer is none of our scripts'--> bad
+ *   bad --READY, an answer without error--> good
  *
- * READY means that the greeting was answered.
- * Only the lines that requests go out on count. A line that is lost while
- * nobody waits or holds says nothing: servers close idle connections. */
+ * READY means that the greeting was answered. Only the connections that
+ * requests are sent on count, not the subscription. A connection that is lost
+ * while the client neither waits for anything nor holds says nothing: servers
+ * close idle connections. A server that is silent is told as unreachable
+ * without a change of state here. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +24,8 @@ void snib__state_good(struct snib__redis *s, snib_instant now)
     s->state.err = SNIB_ERR_OK;
 }
 
-/* People know which server it is: "no connection to HOST:PORT: why". */
+/* The text without its head "no connection to HOST:PORT: ": the reader knows
+ * which server it is. */
 static const char *state_bare(const struct snib__redis *s, const char *text)
 {
     char head[ADDRESS_SHOWN + 24];
@@ -41,15 +45,16 @@ void snib__state_bad(struct snib__redis *s, snib_instant since, snib_err err,
     s->state.err = err;
     text = state_bare(s, text);
     snprintf(s->state.text, sizeof s->state.text, "%s", text);
-    char *first = s->state.text; /* the system's words begin large         */
+    char *first = s->state.text; /* the system's texts begin with a capital */
     if (first[0] >= 'A' && first[0] <= 'Z' && first[1] >= 'a' &&
         first[1] <= 'z') {
         first[0] = (char)(first[0] - 'A' + 'a');
     }
 }
 
-/* Since when an answer is awaited that should be there by now: 0, no. That it
- * has not been read is the server's silence only if we were awake to read it. */
+/* Since when an answer has been awaited that should be there by now; 0: there
+ * is none. An unread answer is the server's silence only if this process was
+ * awake to read it. */
 static snib_instant state_silent_since(const struct snib__redis *s,
                                        snib_instant now)
 {

@@ -1,7 +1,7 @@
 /* store/redis/store.c — the store table: opening, stepping, freeing.
  *
- * Every step ends the same way: what can be sent is sent, and a line whose
- * buffer found no memory is cut. */
+ * Every step ends in the same way: what can be sent is sent, and a connection
+ * whose buffer found no memory is cut. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static struct snib__redis *store_of(const struct snib__store *store)
 static void store_settle(struct snib__redis *s, snib_instant now)
 {
     if (s->out->listens && snib__session_wanted(s, SUBS)) {
-        snib__session_want(s, now, SUBS); /* nothing, if it is there */
+        snib__session_want(s, now, SUBS); /* does nothing if it is there */
     }
     snib__send_flush(s, now);
     for (int i = 0; i < SESSIONS; i++) {
@@ -30,7 +30,7 @@ static void store_settle(struct snib__redis *s, snib_instant now)
     }
 }
 
-/* -- open ---------------------------------------------------------------------- */
+/* -- open ------------------------------------------------------------------ */
 
 static bool store_parse_db(const char *text, uint32_t *ret)
 {
@@ -87,7 +87,7 @@ static snib_err store_addresses(struct snib__redis *s,
                      strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host,
                      url->port ? url->port : 6379u);
     }
-    if (n <= 0 || (socket && n > 107)) { /* a host has 253 at most */
+    if (n <= 0 || (socket && n > 107)) { /* a host has at most 253 bytes */
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "%.120s: no usable host or socket path", url->safe);
     }
@@ -195,7 +195,7 @@ static snib_err store_redis_open(const struct snib__store_config *cfg,
     return snib__ok(reterr);
 }
 
-/* -- steps --------------------------------------------------------------------- */
+/* -- steps ----------------------------------------------------------------- */
 
 static void store_redis_start(struct snib__store *store, snib_instant now,
                               struct snib__list *chain)
@@ -221,7 +221,8 @@ static void store_tick(struct snib__redis *s, snib_instant now)
     }
 }
 
-/* Who reads it may have several stores: a refusal names the address. */
+/* Why the connection is down, for people. A refusal names the address, because
+ * the reader may have several stores. */
 static void store_why_down(const struct snib__redis *s,
                            const struct snib__input *in, char *ret, size_t size)
 {
@@ -269,7 +270,8 @@ static void store_redis_input(struct snib__store *store, snib_instant now,
         }
         store_why_down(s, in, text, sizeof text);
         snib__session_cut(s, now, i, false, SNIB_ERR_UNREACHABLE, text, false);
-        /* One that was there comes back: its name may go while it restarts. */
+        /* A server that was reached before is likely to come back: its name may
+         * vanish while it restarts. */
         if (in->hopeless && i != SUBS && !s->ever) {
             snib__request_fail_callers(s, SNIB_ERR_UNREACHABLE, text);
         }

@@ -1,8 +1,8 @@
 /* store/redis/value.c — versioned values: two script calls and their replies.
  *
- * A value's keys are snib:{n}:v and snib:{n}:u (docs/REDIS.md). A put is sent
- * once; without a reply it is UNKNOWN like everything on that line, and
- * run/value.c repeats it under the same id. */
+ * A value's keys are snib:{n}:v and snib:{n}:u (docs/REDIS.md). The store sends
+ * a put once. Without a reply the put is answered UNKNOWN, like everything on
+ * that connection, and run/value.c repeats it under the same id. */
 #include "base/error.h"
 #include "core/version.h"
 #include "store/redis/redis_i.h"
@@ -31,8 +31,8 @@ void snib__encode_value_put(struct snib__redis *s, snib_instant now,
     snib__resp_i64(b, rq->token);
     snib__resp_i64(b, put ? snib__to_ms(rq->lease) : 0);
     snib__resp_arg(b, rq->resent ? "1" : "0", 1);
-    /* As of this sending, not of the asking: it may have waited for a line, or
-     * for the server to work again. */
+    /* The request's age when it is sent, not when it was started: meanwhile it
+     * may have waited for a connection, or for the server to work again. */
     snib__resp_i64(b, snib__to_ms(snib__between(rq->born, now)));
     snib__resp_i64(b, s->server_ms + (now.ns / 1000000 - since) + NOT_AFTER_MS);
     snib__resp_i64(b, rq->floor);
@@ -97,7 +97,8 @@ static void value_changed(struct snib__redis *s, snib_instant now,
         snib__version_changed(rq, version);
         snib__request_finish(s, rq, SNIB__NO);
         return;
-    case 4: /* too late for it, or the server's clock was set: now we know */
+    case 4: /* executed too late, or the server's clock was set: the reply has
+               corrected our estimate of that clock */
         snib__fail(rq->reterr, SNIB_ERR_STORE,
                    "the server's clock jumps: the request came too late");
         rq->err = SNIB_ERR_STORE;

@@ -1,25 +1,30 @@
--- acquire.lua: take the lock, or a place in its queue, or hear who is first.
--- The same request may come again (a poll, a repeat after a lost reply): a
--- grant that still stands is re-armed and told again, a place is kept.
+-- acquire.lua: take the lock, or a position in its queue, or hear how long the
+-- first holder may hold. The client may send the same request again (a poll, or
+-- a repeat after a lost reply). Then a grant that still stands is re-armed and
+-- told again, and a waiter keeps its position.
 --
 -- KEYS  1 holders  2 token  3 queue by rank  4 waiters  5 waiters by alive-
---       until  6 this request's tombstone  7 terms
+--       until  6 this request's tombstone  7 params
 -- ARGV  1 client  2 request: 32 hexadecimal digits each  3 lease ms, 1 to a day
---       4 may queue (0, 1)  5 poll number, 32 bits  6 not_after (server ms), now
---       to 10 s ahead  7 floor  8 room, to 31  9 prior token or 0
---       10 channel  11 mode  12 permits, 32 bits, from 1 (mode 3: 0, all that
---       are left), and lock-delay, to a day, and beside  13 alive window ms, 1
---       to 60 s  14 about, to 1024 bytes
+--       4 may queue (0, 1)  5 poll number, 32 bits  6 not_after (server ms),
+--       now to 10 s ahead  7 floor  8 token reserve, to 31  9 token of an own
+--       earlier grant that ends in the same step (prior), or 0
+--       10 channel  11 mode (see enter.lua)  12 permits, 32 bits, from 1 (mode
+--       3: 0, all that are left), then ",d<ms>", the lock-delay, to a day, then
+--       ",b<request>", the own grant that is not in the way (upgrade_of)
+--       13 alive window ms, 1 to 60 s  14 about, to 1024 bytes
 --       15 size of the semaphore if it has none yet, or 0; 32 bits
 --       16 class, to 255: lower ones are served first, 0 is for upgrades
--- Reply {1, now, token, room, lease, permits}  granted, from the send of this;
---                              of permits the slot behind that
---       {2, now, place, left}  queued; until the first holder's end, or 0
+-- Reply {1, now, token, token reserve, lease, permits}  granted; the lease
+--                        counts from the send of this copy; of permits the slot
+--                        stands behind that
+--       {2, now, position, left}  queued; left: ms to the first holder's end, 0
+--                                 if nobody holds
 --       {3, now, left}         held by another, not queued
 --       {4, now}               too late, or a strange not_after
 --       {5, now}               this request was cancelled
---       {6, now, size}         the semaphore is smaller than that
---       {7, now}               the grant beside which it was to be is over
+--       {6, now, size}         the semaphore has fewer permits than asked for
+--       {7, now}               the grant named by upgrade_of has ended
 --       {8, now}               another reader is waiting to become the writer
 --       {9, now}               the semaphore has no size
 local H, T, Q, W, A, X, C =
@@ -68,7 +73,8 @@ if least > 9007199254000000 then -- 2^53 and the room of a few; nothing is left
         .. 'the range of tokens (the year 2248): set it')
 end
 
--- The short way: nobody holds, nobody waits, never cancelled, no terms.
+-- The short way: nobody holds or waits, this request was not cancelled, and the
+-- lock has no params.
 local plain = mode ~= '3' and mode ~= '4'
     and (more == '' or not string.find(more, 'b', 1, true))
 if plain and call('EXISTS', H, A, X, C) == 0 then
@@ -97,7 +103,8 @@ if own and string.sub(own, 1, 33) == request .. ' ' then
     end
     till = tonumber(till)
     if till > now then
-        -- Ours already. Re-arm, never shorten: this may be a late copy.
+        -- Ours already. The lease is re-armed, but never shortened: this may be
+        -- a late copy.
         till = math.max(till, now + lease)
         local delay = tonumber(string.match(rest, '^%d %d+,d(%d+)') or 0)
         call('PEXPIRE', H, fmt('%.0f',
@@ -139,7 +146,8 @@ end
 if mode == '3' then
     terms()
 end
--- A newcomer stands behind those of its class, ahead of lower ones.
+-- A newcomer stands behind the waiters of its class, ahead of those with a
+-- higher class number.
 local me = wants({id = request, mode = mode, lease = lease, permits = 0,
     rank = rank or class * 1099511627776 + (counter or 0) + 1, terms = '',
     delay = 0}, count, more)
@@ -154,8 +162,9 @@ elseif me.beside and not (live and live[me.beside]) then
     refused = 7
 elseif me.beside and exclusive(mode) then
     tools()
-    -- One of those who wait to become the writer, the first who is alive; one
-    -- that was unresponsive and comes back may meet another in its place.
+    -- Of the readers that wait to become the writer only the first that is
+    -- alive may go on. One that was unresponsive and comes back may find that
+    -- another reader has taken that part.
     for _, id in ipairs(call('ZRANGEBYSCORE', Q, '-inf', '(1099511627776')) do
         if id == request or refused then
             break
@@ -218,7 +227,8 @@ if not rank then
     counter = counter + 1
     rank = (me.beside and 0 or class) * 1099511627776 + counter
 end
--- Since when it waits tells this server's clock, not the asker's.
+-- Since when a request has been waiting is told by this server's clock, not by
+-- the client's.
 local since = string.match(place[2] or '', '[ &]since=(%d+)')
 about = string.sub(string.gsub('&' .. about, '&since=%d+',
     '&since=' .. (since or fmt('%.0f', now)), 1), 2)
@@ -228,8 +238,10 @@ call('HSET', W, '#', fmt('%.0f', counter), request,
         lease, room, floor, mode, permits, about))
 call('ZADD', A, fmt('%.0f', now + window), request)
 local before = call('ZRANK', Q, request)
--- The cleaner. Of Q and W not at each entry: every waiter polls within 1.5 s,
--- which comes here, so eight entries without a poll take less than 20 s.
+-- The cleaner: keys without waiters expire. Q and W get their TTL anew at each
+-- poll, but not at each first entry, to save commands. Every waiter polls
+-- within 1.5 s, so eight entries without a poll between them take less than 20
+-- s.
 local keep = fmt('%d', window + 20000)
 call('PEXPIRE', A, keep)
 if place[2] or before == 0 or counter % 8 <= 1 then

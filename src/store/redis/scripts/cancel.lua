@@ -1,11 +1,13 @@
--- cancel.lua: a request is over, whatever became of it. Waiting: removed.
--- Granted: released. In every case a tombstone keeps late copies of it out
--- for as long as any not_after can reach (10 s); of what was granted it keeps
--- the token, so that a repeat is told the same: a barrier has opened with it.
+-- cancel.lua: end a request, whatever became of it. If it was waiting, it is
+-- removed; if it was granted, it is released. In every case a tombstone keeps
+-- late copies of it out for as long as any not_after can reach (10 s). The
+-- tombstone of a grant keeps its token, so that a repeat of the cancel is told
+-- the same: the client has to learn that a barrier has opened with this party.
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 tombstone  7 terms
--- ARGV  1 client  2 request: 32 bytes each  3 prior token to end too, or 0
--- Reply {1} was waiting  {2, token} was granted  {3} neither
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 tombstone  7 params
+-- ARGV  1 client  2 request: 32 bytes each  3 token of an own earlier grant to
+--       be ended, too (prior), or 0
+-- Reply {1} it was waiting  {2, token} it was granted  {3} neither
 local H, T, Q, W, A, X, C =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local call, fmt = redis.call, string.format

@@ -1,8 +1,12 @@
--- ears.lua: who listens where clients are told of their grants? For `snib
--- doctor`. A channel has one listener, its client.
+-- ears.lua: how many listen to the channels on which clients are told of their
+-- grants? `snib doctor` asks this. A channel should have one listener, its
+-- client.
 --
--- Reply {channels, those with more listeners, one of these}
--- (Of ten thousand at most: looking costs the server some microseconds each.)
+-- KEYS  none
+-- ARGV  none
+-- Reply {channels, how many of them have more listeners, one of those or ''}
+-- At most ten thousand channels are counted, because each costs the server some
+-- microseconds.
 local all = redis.pcall('PUBSUB', 'CHANNELS', 'snib:*')
 if all.err then
     return all

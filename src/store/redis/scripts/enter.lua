@@ -1,6 +1,7 @@
--- enter.lua: what is damaged, the token memory, and the one place where a grant
--- is written.
--- Put in place of the line "-- @include enter".
+-- enter.lua: the server's clock, the error for damage, the token memory, and
+-- the one place besides keep.lua where a new grant is written. This is no
+-- script by itself: embed.cmake puts it in place of the line "-- @include
+-- enter". The including script has set call, fmt and the keys H and T.
 local bad, now, least, last
 local live -- the holders that stand, see settle.lua; nil: there are none
 
@@ -10,14 +11,15 @@ local function clock()
     least = now * 1024 + math.floor(t[2] % 1000 * 1.024)
 end
 
--- What is not ours, or no longer whole; force.lua removes it.
+-- The error for a record that is not ours, or no longer whole. force.lua
+-- removes such records.
 local function damaged(what, key)
     return 'CORRUPT ' .. what .. ' ' .. key .. ' is damaged; '
         .. 'snib force-release mends it'
 end
 
--- A waiter's record in its parts, or nothing: it is damaged, or holds a number
--- that no acquire lets in and that a command would refuse in the middle of a
+-- A waiter's record in its parts. Nothing, if the record is damaged, or holds a
+-- number that no acquire lets in: a command might refuse it in the middle of a
 -- step.
 local function waiting(record)
     local client, chan, poll, rank, lease, room, floor, mode, permits, more,
@@ -31,7 +33,7 @@ local function waiting(record)
     end
 end
 
--- last: the highest token given so far, reserved room included.
+-- Read `last`, the highest token given so far, token reserves included.
 local function memory()
     local v = call('GET', T)
     last = v and tonumber(v) or 0
@@ -42,19 +44,22 @@ local function memory()
     end
 end
 
--- token = max(last + 1, server ms * 1024, floor + 1), printed by %.0f (a
--- double turned to text by `..` loses digits). The ms with its fraction, so
--- that tokens rise even when all was flushed within the same ms. The memory ends a day after
--- the later of now and the token's own time, else a clock set back would let
--- tokens fall. PEXPIRE on the holders is only the cleaner; `end` is the truth.
--- A reader shows the era it reads: the token of the last exclusive grant.
--- permits: a number, then ",d<ms>": the lock-delay, ",b<request>": beside,
--- ",s<number>": the slot, of permits only.
--- Modes: 0 mutex, 1 read, 2 write, 3 permits, 4 barrier. The holder of an
--- exclusive one is found by its client, all others by client and request.
--- The record tells, by this server's clock, since when it is a grant: `about`
--- is the asker's, of before the wait.
--- shared: where those who are granted together keep the token of them all.
+-- Write a grant and return its token.
+-- token = max(last + 1, server ms * 1024, floor + 1), printed by %.0f, since a
+-- double turned to text by `..` loses digits. The ms carry their fraction, so
+-- that tokens rise even when all was flushed within the same ms. The token
+-- memory ends a day after the later of now and the token's own time, else a
+-- clock set back would let tokens fall. PEXPIRE on the holders is only the
+-- cleaner; `end` in the record is the truth. A reader gets no token of its own
+-- but the era that it reads: the highest token given so far, if one is known.
+-- permits: a number, then ",d<ms>", the lock-delay, then ",b<request>", the own
+-- grant that is not in the way, then, of permits only, ",s<number>", the slot.
+-- Modes: 0 mutex, 1 read, 2 write, 3 permits, 4 barrier. The record of an
+-- exclusive holder (0, 2) is found by its client, all others by client and
+-- request. The record says, by this server's clock, since when it is a grant:
+-- `about` comes from the client, of a time before the wait.
+-- shared: a table in which requests that are granted together (the parties of a
+-- barrier) keep their common token.
 local function enter(client, request, lease, room, floor, mode, permits, about,
     shared)
     local token = shared and shared.token

@@ -1,17 +1,19 @@
--- force.lua: end whoever holds, at once (a person's decision; promise P1 is
--- off for that grant). A mark per ended request tells the old holder at its
--- next renewal, which a message calls for at once if it listens; it lives as
--- long as that lease would have. A tombstone per ended request, for as long at
--- least, keeps copies of its acquire out, and the poll of a waiter who did not
--- hear of its grant: what was ended is asked for anew, under another id.
--- This is the way to repair a lock, too: what is damaged (the record of a holder
--- or a waiter, the token memory, the rank counter, the terms) is removed.
--- Whose place in the queue that was takes another by its next poll.
+-- force.lua: end every grant of the lock at once. A person decides that: an old
+-- holder may still believe in its lease while the next one holds, so promise P1
+-- (never two holders) is off for that grant. A record of the forced release
+-- tells each old holder at its next renewal. A message calls for that renewal at
+-- once if the holder listens. The record lives as long as the lease would have.
+-- A tombstone of each ended request lives at least as long. It keeps out late
+-- copies of the acquire, and polls of a waiter that did not hear of its grant:
+-- such a client asks anew, under another id.
+-- This is also the way to repair a lock: every damaged record is removed, be it
+-- of a holder or a waiter, the token memory, the rank counter or the params. A
+-- waiter whose record was removed takes another position by its next poll.
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 marks  7 terms
---       (and tombstones, whose names are known when the holders are)
--- ARGV  1 reason, to 1024 bytes
--- Reply {count, now}
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 forced releases
+--       7 params  (and tombstones, whose names follow from the holders)
+-- ARGV  1 who forces it and why, to 1024 bytes
+-- Reply {how many holders were ended, damaged records included, now}
 local H, T, Q, W, A, R, C =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local call, fmt = redis.call, string.format
@@ -83,7 +85,7 @@ if unset then
     size, gate = nil, 0
 end
 walk()
--- Whoever it met with a damaged record is dropped.
+-- walk has put waiters with a damaged record into drop, too.
 
 -- Writing.
 if anew then

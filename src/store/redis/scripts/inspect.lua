@@ -1,12 +1,14 @@
--- inspect.lua: who holds and who waits; with the holders those whose `end` is
--- over and whose lock-delay runs, since they keep others out. Writes nothing (it runs on a server
--- that refuses writes), so it does not settle either.
+-- inspect.lua: who holds and who waits. A holder whose `end` is over but whose
+-- lock-delay runs is shown, too, since it keeps others out. The script writes
+-- nothing, so that it runs on a server that refuses writes; so it does not
+-- settle either.
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 terms
--- ARGV  1 first place to show (0 to 10^9)  2 how many (1 to 100), of holders twice
---       that, from twice the place on
--- Reply {now, last token, waiters in all, {client, record, …},
---        {request, alive-until, record, …}, {size, gate}}  -1: none
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 params
+-- ARGV  1 first position to show (0 to 10^9)  2 how many waiters (1 to 100);
+--       holders are shown twice as many, from twice that position on
+-- Reply {now, last token, waiters in all, {field, record, …} of holders,
+--        {request, alive-until, record, …} of waiters,
+--        {size, latch count}, -1 where there is none}
 --       and behind that, if there are more holders, how many
 local H, T, Q, W, A, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, fmt = redis.call, string.format
@@ -22,8 +24,8 @@ memory()
 if bad then
     return redis.error_reply(bad)
 end
--- Of thousands who share it, only those of this page are shown, and no more
--- than a thousand: each page costs the server a look at all of them.
+-- Of thousands of holders only those of this page are shown, and a thousand in
+-- all, because each page costs the server a reading of all of them.
 local holders = {}
 local v = call('HGETALL', H)
 for i = 4 * from + 1, math.min(4 * (from + size), #v, 2000), 2 do
@@ -37,7 +39,7 @@ for i = 4 * from + 1, math.min(4 * (from + size), #v, 2000), 2 do
         holders[#holders + 1] = v[i + 1]
     end
 end
--- Behind this page: how many hold, or keep others out.
+-- Count the holders behind this page that hold or keep others out.
 local more = 0
 for i = 4 * (from + size) + 1, #v, 2 do
     local till, wants = string.match(v[i + 1], '^%x+ %d+ (%d+) %d (%S+) ')
@@ -61,7 +63,8 @@ local function holds(id, record)
 end
 local ids = call('ZRANGE', Q, from, from + size - 1)
 if #ids < size and call('ZCARD', A) > call('ZCARD', Q) then
-    -- The unresponsive ones, who stepped aside; their turn is not known.
+    -- Unresponsive waiters, which have stepped aside, come last: where they
+    -- will stand again is not known.
     for _, id in ipairs(call('ZRANGE', A, 0, 199)) do
         if #ids < size and not call('ZSCORE', Q, id) then
             ids[#ids + 1] = id

@@ -1,20 +1,21 @@
--- keep.lua: a node of a quorum is brought in line with the majority. Asked
--- only by a client that holds the lock on a majority of nodes (or held it, and
--- is about to renew): the grant of this request gets the quorum's token,
--- whatever this node gave it, and the lease; a node that does not know the
--- grant (it was restarted empty, or missed the acquire) is told of it, if the
--- lock is free here. The token memory is raised to `memory`: whichever
--- majority is asked next gives a higher token.
+-- keep.lua: bring a node of a quorum in line with the majority. Only a client
+-- asks this that holds the lock on a majority of nodes (or held it, and is
+-- about to renew). The grant of this request gets the quorum's token, whatever
+-- token this node gave it, and the lease. A node that does not know the grant
+-- (it was restarted empty, or missed the acquire) sets it if the lock is free
+-- here. The token memory is raised to ARGV[4], so that whichever majority is
+-- asked next gives a higher token.
 --
 -- KEYS  1 holders  2 token  3 queue by rank  4 waiters  5 waiters by alive-
---       until  6 this request's tombstone  7 marks  8 terms
--- ARGV  1 client  2 request: 32 hexadecimal digits each  3 token  4 memory, at
---       least, not below the token  5 lease ms, 1 to a day
---       6 where it is not known: 1 set it unless a later grant was given here
---         meanwhile, 2 set it if the lock is free  7 not_after (server ms)
---       8 room, to 31  9 about, to 1024 bytes
--- Reply {now, 1} it stands here  {now, 0} another holds, or it was ended
---       {now, "REVOKED " and the mark's text} force-released
+--       until  6 this request's tombstone  7 forced releases  8 params
+-- ARGV  1 client  2 request: 32 hexadecimal digits each  3 token  4 what the
+--       token memory becomes at least; not below the token  5 lease ms, 1 to a
+--       day  6 where the grant is not known: 1 set it if the lock is free and
+--       no later grant was given here meanwhile, 2 set it if the lock is free
+--       7 not_after (server ms)  8 token reserve, to 31  9 about, to 1024 bytes
+-- Reply {now, 1} it stands here
+--       {now, 0} another holds, or this request was ended
+--       {now, "REVOKED " and who forced the release and why}
 local H, T, Q, W, A, X, R, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
     KEYS[6], KEYS[7], KEYS[8]
 local call, fmt = redis.call, string.format

@@ -1,17 +1,18 @@
--- params.lua: read or change what a lock is besides its holders: the size of a
--- semaphore, the count of a latch. A closed latch keeps everybody out; who
--- waits and now fits is granted before this returns.
+-- params.lua: read or change the params of a lock: the size of a semaphore, the
+-- count of a latch. A closed latch keeps everybody out. Waiters that fit after
+-- the change are granted before this returns.
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 this request's mark
---       7 terms
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 this request's
+--       tombstone, which keeps the answer to a change for a repeat  7 params
 -- ARGV  1 client  2 request: 32 bytes each  3 what  4 number, to 10^9, and of
 --       add from -10^9  5 not_after (server ms)
 --       what: get · size n (set) · init n (set if it has none) · add n (more,
---       or less) · gate n (close a latch that is open) · down n (count down)
---       · open (a latch)
--- Reply {1 or 0: it was not to be, now, size or -1, permits in use, gate,
---        waiters}
---       {4, now}        too late, or a strange not_after
+--       or fewer if below 0) · gate n (close an open latch, n to go) · down n
+--       (count a closed latch down) · open (a latch)
+-- Reply {done, now, size or -1, permits in use, latch count, waiters}
+--                       done: 1, or 0: not applied, because a size is set,
+--                       the latch is closed (gate), or it is open (down)
+--       {4, now}        too late, or a strange not_after: no change was made
 --       {6, now, size}  the size would fall below 0 or grow beyond bounds
 --       {9, now}        the semaphore has no size
 local H, T, Q, W, A, X, C =

@@ -1,9 +1,11 @@
--- probe.lua: may this user run what the other scripts run? For `snib doctor`.
--- Works on keys of its own, which it removes.
+-- probe.lua: may this user run all commands that the other scripts run? The
+-- client asks this at each connect with a login, and `snib doctor` asks it. The
+-- script works on keys of its own, which it removes.
 --
 -- KEYS  1 a hash  2 a string  3 a sorted set  (names that no lock can have)
 -- ARGV  1 channel
--- Reply {{command, error text, …}, subscribers of the channel or -1}
+-- Reply {{command, error text, …} of refused ones, subscribers of the channel,
+--        or -1 where they could not be counted}
 local wrong = {}
 local function try(...)
     local v = redis.pcall(...)

@@ -1,16 +1,16 @@
--- release.lua: end our grant; the first waiter has the lock when this
+-- release.lua: end our grant. The next waiters that fit have the lock when this
 -- returns.
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 marks  7 terms
---       8 this request's tombstone, if one is to be left
--- ARGV  1 client  2 request: 32 bytes each  3 token  4 leave a tombstone (1, else
---       not)
--- Reply {1} ended  {0} another token is there, or nobody
---       {2, text} it was ended by force, and its client may not have heard:
---       "REVOKED " and the mark's text
--- With a tombstone the request is over for good: what a late copy of it was
--- given meanwhile under a token that its client does not know is ended, too,
--- and a place that it took is given up.
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 forced releases
+--       7 params  8 this request's tombstone, if one is to be left
+-- ARGV  1 client  2 request: 32 bytes each  3 token
+--       4 leave a tombstone (1: yes, else no)
+-- Reply {1} it is ended  {0} another token is there, or nobody holds
+--       {2, text} it was ended by force before, and its client may not have
+--       heard of that: "REVOKED " and who forced the release and why
+-- A tombstone ends the request for good. A late copy of its acquire may have
+-- been granted meanwhile, under a token that the client does not know, or may
+-- have queued: that grant is ended and that position is given up, too.
 local H, A = KEYS[1], KEYS[5]
 local call = redis.call
 local client, request, tomb = ARGV[1], ARGV[2], ARGV[4] == '1'
@@ -18,13 +18,13 @@ if #KEYS ~= (tomb and 8 or 7) or #ARGV ~= 4 or #client ~= 32
     or #request ~= 32 then
     return redis.error_reply('SNIBARG release: bad arguments')
 end
--- The short way: nobody waits. A grant held for hours goes the long way, which
--- refreshes the token memory; so does what is damaged.
+-- The short way, where nobody waits. A grant that was held for half a day takes
+-- the long way, which refreshes the token memory; so does a damaged record.
 if not tomb and call('EXISTS', A) == 0 then
     local at = client
     local own = call('HGET', H, at)
     if not own or string.sub(own, 1, 33) ~= request .. ' ' then
-        -- Not the exclusive holder: a reader, or one with permits.
+        -- Not an exclusive holder: a reader, a holder of permits, or a party.
         at = client .. ':' .. request
         own = call('HGET', H, at)
     end

@@ -1,16 +1,19 @@
--- renew.lua: extend up to 128 grants of one client. Each lock by itself: a
--- damaged key costs the others nothing. Compares request and token, creates
--- nothing, never shortens (a late copy must not undo a longer renewal).
--- Nothing to settle: a lock that is renewed is not free.
+-- renew.lua: extend up to 128 grants of one client. Each lock is handled by
+-- itself: a damaged key does the others no harm. The script compares request
+-- and token, creates nothing, and never shortens a lease, since a late copy
+-- must not undo a longer renewal. It does not settle: a lock that is renewed is
+-- not free.
 --
 -- A lease of 0 asks only whether the grant stands, and writes nothing.
 --
--- KEYS  a lock: holders, marks; of 1 to 128
--- ARGV  1 client; then a lock: request (32 bytes), token, lease ms, to a day
--- Reply {now, code, …}  1 extended  0 not ours  3 damaged
---       4 refused (an error of the server: the text is in place of the code)
---       "REVOKED " and the mark's text: force-released
---       5 and more: extended, permits whose slot is the code - 5
+-- KEYS  for each lock, 1 to 128: holders, forced releases
+-- ARGV  1 client; then for each lock: request (32 bytes), token, lease ms, to a
+--       day
+-- Reply {now, then for each lock one of}
+--       1 extended  0 not ours  3 damaged
+--       5 and more: extended; of permits, whose slot is this number - 5
+--       "REVOKED " and who forced the release and why
+--       another text: an error of the server
 local client = ARGV[1]
 local pcall, fmt = redis.pcall, string.format
 if #KEYS < 2 or #KEYS > 256 or #ARGV ~= 1 + #KEYS / 2 * 3 then
@@ -37,7 +40,7 @@ local function extend(H, R, request, token, lease)
         return string.find(own.err, 'WRONGTYPE', 1, true) and 3 or own.err
     end
     if not own or string.sub(own, 1, 33) ~= request .. ' ' then
-        -- Not the exclusive holder: a reader, or one with permits.
+        -- Not an exclusive holder: a reader, a holder of permits, or a party.
         at = client .. ':' .. request
         own = pcall('HGET', H, at) or own
     end
@@ -61,9 +64,10 @@ local function extend(H, R, request, token, lease)
         return code
     end
     till = math.max(till, now + lease)
-    -- PEXPIRE first: it passes at maxmemory and lets HSET pass. A grant held
-    -- for hours keeps its record for a day: it is the token memory then. Others
-    -- may hold for longer.
+    -- PEXPIRE comes first: it passes at maxmemory and lets HSET pass. The TTL
+    -- is never shortened, since others may hold for longer. A grant that was
+    -- held for half a day keeps its record for a day: the record is the token
+    -- memory when the other one has ended.
     local keep = till - now + 100 + (string.match(rest, '^%d %d+,d(%d+)') or 0)
     local ttl = pcall('PTTL', H)
     if failed(ttl) then

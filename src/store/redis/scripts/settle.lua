@@ -1,23 +1,31 @@
--- settle.lua: what every script that may free a lock shares. Not a script by
--- itself: embed.cmake puts it in place of the line "-- @include settle".
+-- settle.lua: what every script shares that may free a lock. It drops the dead
+-- and grants to the next waiters. This is no script by itself: embed.cmake puts
+-- it in place of the line "-- @include settle".
 --
--- The including script has set H, T, Q, W, A, C (keys), call, fmt, now, last,
--- bad. Work is cut in two so that no command that can fail stands between the
--- first write and the last (Redis scripts do not roll back):
---   reading: memory, survey, walk   note what is to be done, write nothing;
---                                   a wrong type raises here, damage sets bad
---   writing: sweep, hand            removing writes first (they pass at
---                                   maxmemory, and Redis lets the rest pass)
+-- The including script has set H, T, Q, W, A, C (keys), call and fmt, and has
+-- included enter.lua (now, last, live, bad). The work is cut in two so that no
+-- command that can fail stands between the first write and the last, because
+-- Redis scripts do not roll back:
+--   reading: memory, survey, walk   keep in tables what is to be done and write
+--                                   nothing; a wrong type raises an error here,
+--                                   damage sets bad
+--   writing: sweep, hand            remove first: that passes at maxmemory, and
+--                                   then Redis lets the other writes pass
 --
--- A lock is a resource with one queue. An exclusive request (mutex, write)
--- wants nobody else; a reader wants nobody exclusive; k permits want nobody
--- exclusive and k of the size to be free; a barrier of n wants n of its kind
--- at the head of the queue. Who does not fit makes everybody behind it wait.
+-- A lock is a resource with one queue. An exclusive request (mutex, write) fits
+-- when nobody holds. A reader fits when nobody holds exclusively; so do k
+-- permits if k of the size are free, and a barrier of n if n of its kind stand
+-- at the head of the queue. Nothing fits while a latch is closed. A waiter that
+-- does not fit makes everybody behind it wait.
+--
+-- dead: the fields of holders to remove; drop: the requests of waiters to
+-- remove; aside: those of unresponsive waiters, which leave Q only. heirs: the
+-- next holders. size: of a semaphore; gate: the latch count, 0 if it is open.
 local dead, drop, aside = {}, {}, {} -- to remove: holders, waiters; unresponsive ones
 local heirs = {}                     -- waiters to be granted
 local size, gate                     -- of a semaphore; > 0: a closed latch
 
--- One field of what HGETALL gave.
+-- The value of one field in the reply of HGETALL.
 local function field(v, name)
     for i = 1, #v, 2 do
         if v[i] == name then
@@ -26,7 +34,7 @@ local function field(v, name)
     end
 end
 
--- A client's record of this request among all holders, and its field.
+-- This request's record among all holders, and the field where it stands.
 local function own_of(v, client, request)
     local at = client
     local record = field(v, at)
@@ -40,7 +48,9 @@ local function own_of(v, client, request)
     end
 end
 
--- Read when they matter: nobody is granted anything beside an exclusive one.
+-- Read the params, size and latch count. This costs a command, so it is done
+-- only where they matter: while an exclusive grant stands, no other client gets
+-- one.
 local function terms()
     local v = call('HMGET', C, 'size', 'gate')
     size, gate = tonumber(v[1] or nil), tonumber(v[2] or 0)
@@ -54,9 +64,11 @@ local function exclusive(mode)
     return mode == '0' or mode == '2'
 end
 
--- One more holder. till: until when it stands in the way of others. (A table
--- made with all its fields does not grow, which costs as much as a command.
--- Only permits add to it: slots, those taken, and slot, the first to look at.)
+-- Count one more holder in `live`. till: until when it is in the way of others.
+-- live.till is the first such end and live.longest the last, live.used the
+-- permits in use, live.sole the exclusive holder's request. The table is made
+-- with these fields at once, because to grow it costs as much as a command.
+-- Permits add live.slots, the slots taken, and live.slot, where to search next.
 local function occupy(request, mode, permits, till)
     if live then
         live.count = live.count + 1
@@ -73,8 +85,9 @@ local function occupy(request, mode, permits, till)
     end
 end
 
--- v: all of H. Holders whose `end` and lock-delay are over are dead, whatever
--- PEXPIRE says; `gone` is the holder that this script ends.
+-- Sort the holders into live and dead. v: all of H. A holder whose `end` and
+-- lock-delay are over is dead, whatever the key's TTL says. gone: the field of
+-- the holder that this script ends.
 local function survey(v, gone)
     for i = 1, #v, 2 do
         local request, token, till, mode, permits, more, room = string.match(
@@ -104,8 +117,8 @@ local function survey(v, gone)
     end
 end
 
--- What a waiter wants: "12,d…,b…" in its record. (A holder of permits has
--- ",s<slot>" besides.)
+-- Read into w what a waiter asks for: "12,d…,b…" in its record. (The record of
+-- a holder of permits has ",s<slot>" as well.)
 local function wants(w, permits, more)
     w.permits, w.terms, w.delay = tonumber(permits), permits .. more, 0
     if more ~= '' then
@@ -115,8 +128,9 @@ local function wants(w, permits, more)
     return w
 end
 
--- A chunk makes its functions anew at each call, and half of the calls find
--- the lock exclusively held and need none of these: so walk makes them.
+-- Lua makes a script's functions anew at each call. Half of the calls find the
+-- lock held exclusively and need none of these three, so walk makes them only
+-- when they are needed.
 local fits, waiter, take
 local mine, group = false, {}
 
@@ -124,7 +138,8 @@ local function tools()
     if fits then
         return
     end
-    -- beside: a grant of the same owner, which does not stand in its own way.
+    -- Could w be granted now? w.beside: a grant of the same owner (upgrade_of),
+    -- which is not in the way.
     function fits(w)
         if gate > 0 then
             return false
@@ -139,9 +154,9 @@ local function tools()
         return not live.sole or live.sole == w.beside
     end
 
-    -- The waiter of this id, or nil: it has not polled lately, its record is
-    -- gone, or it can never be served (more permits than there are, its other
-    -- grant has ended); it hears of that by its poll.
+    -- The waiter of this id. nil: it has not polled lately, its record is gone,
+    -- or it can never be served (it wants more permits than there are, or the
+    -- grant that it upgrades has ended). The answer to its next poll tells it.
     function waiter(id)
         local alive = call('ZSCORE', A, id)
         local record = call('HGET', W, id)
@@ -165,9 +180,10 @@ local function tools()
         return w
     end
 
-    -- Heard of: the client's channel has exactly one subscriber on this very
-    -- node. (PUBLISH's own answer would count patterns and prove nothing, and
-    -- asking is no delivery.)
+    -- Will the waiter's client hear of a grant? It will if its channel has
+    -- exactly one subscriber on this very node. (PUBLISH's own answer counts
+    -- pattern subscribers, too, so it proves nothing; and to ask sends
+    -- nothing.)
     local function heard(w)
         return tonumber(call('PUBSUB', 'NUMSUB', w.chan)[2]) == 1
     end
@@ -179,10 +195,12 @@ local function tools()
         occupy(w.id, w.mode, w.permits, now + claim + w.delay)
     end
 
-    -- Takes w in if it fits and notes whom that grants; false: it does not fit.
-    -- Permits get the lowest slot that no other lot of them has. The parties
-    -- of a barrier gather in `group` until they are enough; those are granted
-    -- together and share a token, the number of their generation.
+    -- Decide on w, the next in the queue. False: it does not fit. Else it is
+    -- granted, or steps aside if its client would not hear of that. me is the
+    -- caller's own request, which needs no message. Permits get the lowest slot
+    -- that no other holder of permits has. The parties of a barrier gather in
+    -- `group` until they are enough; they are granted together and share one
+    -- token.
     function take(w, me)
         if not fits(w) or (#group > 0
             and (w.mode ~= '4' or w.permits ~= group[1].permits)) then
@@ -238,12 +256,14 @@ local function tools()
     end
 end
 
--- Who is to be granted now, in the order of the queue, until one does not fit.
--- me: the asker, {id, rank, mode, permits, beside, …}, or nil; true when it
--- may enter at its rank; one that does not fit and will not queue keeps nobody
--- waiting (me.stays). Dead waiters
--- are dropped; unresponsive ones step aside keeping their rank in W and A, so nobody
--- is looked at twice without having polled in between: O(log n) amortised.
+-- Find the waiters to be granted now, in the order of the queue, until one does
+-- not fit. me: the caller's own request, {id, rank, mode, permits, beside, …},
+-- or nil; it is considered at its rank. The result is true if it is granted. If
+-- it does not fit, it makes the waiters behind it wait only if it is going to
+-- queue (me.stays). skip: the request that this script ends. Dead waiters are
+-- dropped. Unresponsive ones step aside: they leave Q, but keep their rank in W
+-- and their entry in A, and their next poll puts them back. So no waiter is
+-- inspected twice without a poll between: the cost is O(log n) amortised.
 local function walk(me, skip)
     local at, step, placed = 0, 1, not me
     if live and live.sole and not (me and me.beside) then
@@ -304,8 +324,9 @@ local function sweep()
     each('ZREM', Q, aside)
 end
 
--- Direct grants under a claim lease. The message names the last poll seen: the
--- client counts its deadline from the instant when it sent that one.
+-- Write the direct grants, each under a claim lease of min(lease, 3 s). The
+-- message names the last poll that this server saw: the client counts its
+-- deadline from the instant when it sent that poll.
 local function hand()
     for _, w in ipairs(heirs) do
         local claim = math.min(w.lease, 3000)
@@ -316,8 +337,8 @@ local function hand()
     end
 end
 
--- Last of all, and by pcall: without the right to publish the waiter finds
--- its grant by its next poll.
+-- Send the messages. This comes last of all, and by pcall: where the user may
+-- not publish, the waiter finds its grant by its next poll.
 local function tell()
     for _, w in ipairs(heirs) do
         redis.pcall('PUBLISH', w.chan, w.message)

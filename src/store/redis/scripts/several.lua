@@ -1,13 +1,14 @@
--- several.lua: several locks in one step: each is asked for by acquire.lua, in
--- the order given, until one is not granted.
+-- several.lua: try several locks in one step (a batch). acquire.lua is run for
+-- each of them, in the order given, until one is not granted.
 --
--- KEYS  7 for each, as for acquire.lua
--- ARGV  1  1: all or none, else those before the first refused one are kept
---       then 16 for each, as for acquire.lua
--- Reply an array with, for each
+-- KEYS  7 for each lock, as for acquire.lua
+-- ARGV  1  1: all or none, else the grants before the first refusal are kept
+--       then 16 for each lock, as for acquire.lua
+-- Reply an array with one of these for each lock
 --       the reply of acquire.lua
---       {0, now, error}  it failed, nothing of it was done
---       {10, now}        would have been granted, or was not looked at
+--       {0, now, error}  it failed, and nothing was done for it
+--       {10, now}        it was not tried, or it was granted and given back,
+--                        because another one was refused
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
 local count = #KEYS / 7
@@ -20,13 +21,15 @@ local function acquire(KEYS, ARGV)
 -- @include acquire
 end
 
--- In the place of the marks is a tombstone's key: neither is looked at, what
--- was given a moment ago is ours.
+-- release.lua gets acquire.lua's keys, so the sixth is a tombstone's and not
+-- that of the forced releases. It is not read here: release.lua reads it only
+-- where the grant is not ours, and this grant was given a moment ago.
 local function release(KEYS, ARGV)
 -- @include release
 end
 
--- Of an earlier copy, whose reply may be in use already: not given back.
+-- True: an earlier copy of this request was granted. Its reply may be in use
+-- already, so that grant is not given back.
 local function stood(keys, args)
     local client, request = args[1], args[2]
     for _, at in ipairs({client, client .. ':' .. request}) do

@@ -1,7 +1,9 @@
--- value_get.lua: a versioned value. Writes nothing. A script only for the
--- bound: a foreign field of megabytes must not come down our line.
+-- value_get.lua: read a versioned value; writes nothing. It is a script only
+-- for the sake of the bound: a field of megabytes that somebody else wrote must
+-- not come down our connection.
 --
 -- KEYS  1 value
+-- ARGV  none
 -- Reply {version, bytes}  {0, ''} absent
 local V = KEYS[1]
 if #KEYS ~= 1 or #ARGV ~= 0 then

@@ -2,16 +2,17 @@
 -- The rules, and why a repeat is safe: src/core/version.h.
 --
 -- KEYS  1 value: hash, v version, b bytes  2 memory: "last forgotten end"
---       (server ms) and up to 8 changes "request:number", oldest first (0: was
---       refused)
+--       (end in server ms) and up to 8 changes "request:number", oldest first
+--       (number 0: the request was refused)
 -- ARGV  1 request, 32 hexadecimal digits  2 expected version, 0: absent
---       3 ms to keep it, to 30 days, 0: remove  4 repeat (0, 1)  5 ms since the
---       request was first sent, to 30 days  6 not_after (server ms)  7 floor
---       8 bytes, to 64 KiB; none of a removal
+--       3 ms to keep it, to 30 days, 0: remove  4 this is a repeat (0, 1)  5 ms
+--       since the request was first made, to 30 days  6 not_after (server ms)
+--       7 floor  8 bytes, to 64 KiB; none of a removal
 -- Reply {1, now, version}  done, now or by an earlier copy; 0: removed
 --       {0, now, version}  another version is there; 0: none
 --       {4, now}           too late, or a strange not_after: nothing was done
---       {5, now}           a repeat, and its first copy is forgotten
+--       {5, now}           a repeat, of which it is not known any more whether
+--                          an earlier copy was applied
 local V, M = KEYS[1], KEYS[2]
 local call, fmt = redis.call, string.format
 local request, again, bytes = ARGV[1], ARGV[4], ARGV[8]
@@ -68,8 +69,8 @@ local function remember(number)
     changes[#changes + 1] = {request, number}
     while #changes > 8 do
         local gone, i = table.remove(changes, 1)[2], 1
-        -- A refusal has no number: all copies of it were sent before the change
-        -- that came next, or before now.
+        -- A refusal has no number. All copies of it were sent before the change
+        -- that came next, or else before now, so it counts as that one.
         while gone == 0 do
             gone = changes[i] and changes[i][2] or now * 1024
             i = i + 1
@@ -77,8 +78,8 @@ local function remember(number)
         forgotten = math.max(forgotten, gone)
     end
     last = math.max(last, forgotten)
-    -- A day longer than the value, else a clock set back would let versions
-    -- fall; never less than it was.
+    -- The memory outlives the value by a day, else a clock set back would let
+    -- versions fall. Its end never moves back.
     till = math.max(till, now + keep + 86400000,
         math.floor(last / 1024) + 86400000)
     local text = {fmt('%.0f %.0f %.0f', last, forgotten, till)}
@@ -102,7 +103,7 @@ if again == '1' then
     end
 elseif expected == 0 and forgotten >= (not_after - 9900) * 1024
     and forgotten < (now + 1) * 1024 then
-    -- Perhaps a late copy whose repeat is among those forgotten since. Who
+    -- This may be a late copy whose repeat was forgotten since. A client that
     -- still waits for it sends it again.
     return {4, now}
 end
@@ -113,8 +114,8 @@ if expected ~= version then
     return {0, now, version}
 end
 
--- Writing; the memory first: SET may be refused at maxmemory, and what comes
--- after a first write may not.
+-- Writing. The memory comes first: at maxmemory SET may be refused, but no
+-- command after the first write may be.
 last = math.max(last + 1, now * 1024 + math.floor(t[2] % 1000 * 1.024),
     floor + 1)
 remember(last)
