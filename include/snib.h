@@ -383,8 +383,9 @@ struct snib_store_status {
     char text[252]; /* one line, no password; "": nothing to say */
 };
 
-/* The state of the store. Any thread, any time before snib_client_free. No I/O is done
- * or waited for. In a forked child the answer is: not reachable, FORKED. */
+/* The state of the store. Any thread, any time before snib_client_free. No I/O
+ * is done or waited for. In a forked child the answer is: not reachable,
+ * FORKED. */
 SNIB_API void snib_client_store_status(struct snib_client *,
                                        struct snib_store_status *ret);
 

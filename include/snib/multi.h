@@ -64,9 +64,9 @@ struct snib_multi_options {
     size_t size;
 };
 
-/* Make a multi of several locks. The handles in locks are borrowed: they must live
- * as long as the multi. The array itself is copied. The options of each lock
- * (lease, kind, on_change, …) hold for it. No I/O. *ret is NULL on error.
+/* Make a multi of several locks. The handles in locks are borrowed: they must
+ * live as long as the multi. The array itself is copied. The options of each
+ * lock (lease, kind, on_change, …) hold for it. No I/O. *ret is NULL on error.
  * CLOSED is told by the acquire. Errors: USAGE (no lock, NULL among them, more
  * than SNIB_MULTI_MAX, a pull client, one name of one store twice: also as a
  * read and a write, and also through two clients; the text names it), FORKED,
