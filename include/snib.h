@@ -1,54 +1,60 @@
 /* snib.h — distributed locks that hold: the public interface of libsnib.
  *
  * A *lock* is a name in a *store* (a Redis server, an SQLite file, …). An
- * *owner* acquires it and gets a *grant*: the right to the name until a
- * *deadline*, renewed in the background, with a fencing *token* that is
- * higher than that of every earlier grant, as given by the store (once the
- * store has lost its data, a client that it has forgotten may still enter
- * late, or for up to 5 ms pass tokens reserved for it from thread to thread:
- * they are below the next owner's, and the fence refuses them). When the
- * grant can no longer be kept it is *lost*, and the owner is told by its
- * local deadline.
+ * *owner* acquires the lock and gets a *grant*: the right to the name until a
+ * *deadline*. The library renews the grant in the background. Each grant has a
+ * fencing *token*, which the store makes higher than that of every earlier
+ * grant. When the grant can no longer be kept it is *lost*, and the owner is
+ * told by its local deadline.
  *
- * Threads. Every function may be called from any thread. snib_acquire may
- * block up to wait_ms (connecting and retrying are inside the limit; a try,
- * wait_ms 0, is bounded by request_ms), and then until the store has confirmed
- * that nothing of it is left there: as a rule one round trip, at most a
+ * One case is left to the fence. Once the store has lost its data, a client
+ * that it has forgotten may still enter late. For up to 5 ms it may also hand
+ * tokens that were reserved for it from thread to thread. Those tokens are
+ * below the next owner's, so the fence refuses them.
+ *
+ * Threads. Every function may be called from any thread. snib_acquire blocks up
+ * to wait_ms, connecting and retrying included; a try (wait_ms 0) blocks up to
+ * request_ms. After that it waits until the store has confirmed that nothing of
+ * the request is left there. As a rule this is one round trip. It is at most a
  * twentieth of request_ms (100 ms by default), or a fifth (400 ms) where the
- * outcome would be unknown otherwise. snib_release,
- * snib_renew, snib_inspect, snib_list and snib_force_release block up to
- * request_ms. Callbacks run on the client's background thread thread (in a pull client
- * inside snib_process) with no lock of ours held; renewals wait while they
- * run, so keep them short.
+ * outcome would be unknown otherwise. snib_release, snib_renew, snib_inspect,
+ * snib_list and snib_force_release block up to request_ms.
+ *
+ * Callbacks run on the client's background thread (in a pull client inside
+ * snib_process), and no lock of the library is held then. Renewals wait while a
+ * callback runs, so keep it short.
  *
  * Processes. After fork() every call in the child answers SNIB_ERR_FORKED
- * before it touches a mutex; snib_client_free in the child gives back memory
+ * before it touches a mutex. snib_client_free in the child gives back memory
  * and file descriptors and says nothing to the store. The child may open a
- * client of its own, whatever the parent's threads were doing: for a lock file
- * fork() waits, by pthread_atfork and at most two seconds, until none of them is
- * inside SQLite (a child of which that cannot be said is refused, FORKED, until
- * it has called exec); of memory: it has spaces of its own, with none of the
- * parent's locks. The library installs no
- * signal handler, raises no SIGPIPE, prints nothing and never exits. (A broken
- * invariant inside calls abort() after the log callback: a lock that goes on
- * with a wrong idea of who holds is worse than none.)
+ * client of its own, whatever the parent's threads were doing:
+ *   - Lock files: fork() waits (by pthread_atfork, at most two seconds) until
+ *     no thread is inside SQLite. A child for which the library cannot be sure
+ *     of that is refused with FORKED until it has called exec.
+ *   - memory: the child has spaces of its own, with none of the parent's locks.
+ *
+ * The library installs no signal handler, raises no SIGPIPE, prints nothing and
+ * never exits. The one exception is a bug: a broken invariant inside fails an
+ * assert(), which prints a line on standard error and calls abort(). A lock
+ * that goes on with a wrong idea of its holder is worse than none.
  *
  * Several locks as one: snib/multi.h. Leader election: snib/elect.h.
  *
- * Ownership. What an open/new function returns is freed with its _free
- * function. Strings passed in are copied. Error texts live in the caller's
- * struct snib_error, which may be NULL everywhere; it needs no initialiser:
- * a function that takes one writes it in any case, on success code OK and "".
+ * Ownership. Free what an open or new function returns with its _free function.
+ * Strings passed in are copied. The text of an error is in the caller's struct
+ * snib_error. That pointer may be NULL everywhere, and the struct needs no
+ * initialiser: a function that takes one always writes it, on success with code
+ * OK and text "".
  *
- * Results. What a call answers with through a pointer (ret, ret_…) is written
- * when it returns OK. After an error a pointer to what would have to be freed is
- * NULL and its count 0, a grant is all zero, a ticket 0 and a text ""; anything
- * else is as it was before the call. Where a function does otherwise it says so
+ * Results. A call writes its result (ret, ret_…) when it returns OK. After an
+ * error a pointer to something that would have to be freed is NULL and its
+ * count 0, a grant is all zero, a ticket 0 and a text "". Anything else is as
+ * it was before the call. A function that does otherwise says so
  * (snib_policy_run, and those of snib/value.h).
  *
  * Time. All public times are integers with their unit in the name. Deadlines
- * are kept on CLOCK_BOOTTIME, which runs through suspend.
- */
+ * are kept on CLOCK_BOOTTIME, which also runs while the machine is
+ * suspended. */
 #ifndef SNIB_H
 #define SNIB_H
 
@@ -71,32 +77,34 @@ extern "C" {
 /* For wait_ms only: wait without a limit. */
 #define SNIB_FOREVER INT64_C(-1)
 
-/* Longest lock name in bytes; any byte values, NUL included (name_size). */
+/* Longest lock name in bytes. A name may have any byte values, NUL included
+ * (then give name_size). */
 #define SNIB_NAME_MAX 512
 
-/* Bounds of a lease. Below 50 ms the allowance for clock rates (1 % + 5 ms)
- * and one round trip leave nothing; above a day a dead holder would block for
+/* Bounds of a lease. Below 50 ms the allowance for clock rates (1 % + 5 ms) and
+ * one round trip leave nothing. Above a day a dead holder would block the lock
  * longer than anybody wants to wait. */
 #define SNIB_LEASE_MIN_MS INT64_C(50)
 #define SNIB_LEASE_MAX_MS INT64_C(86400000)
 
 /* -- errors ------------------------------------------------------------- */
 
-/* X(name, class, exit status of the command line tool, text)
- * One table makes the enum, the texts and the manual page. Classes:
- *   REFUSED  definitely not acquired, nothing of ours is left
- *   LOST     it was ours and is no longer
- *   UNKNOWN  sent, no answer; being cancelled in the background. Only of what
- *            changes something: a question without an answer is UNREACHABLE
+/* X(name, class, exit status of the command line tool, text) One table makes
+ * the enum, the texts and the manual page. Classes:
+ *   REFUSED  definitely not acquired, nothing of the request is left
+ *   LOST     the caller had it, and has it no longer
+ *   UNKNOWN  sent, no answer; being cancelled in the background. Only for
+ *            calls that change something: a question without an answer
+ *            ends in UNREACHABLE
  *   RETRY    definitely not applied; may work later
  *   USAGE    the call or the set-up is wrong
  *   STORE    the server said no
  *   LIMIT    a bound was reached
- *   INTERNAL a bug of ours: any function may say so, none is known to
+ *   INTERNAL a bug of the library: any function may say so, none is known to
  *
- * "Errors:" at a function lists what it may answer besides OK; "never" takes
- * out of a list that is referred to what cannot be, with its reason.
- * docs/PROOF.md names the test of each.                                     */
+ * "Errors:" at a function lists what it may answer besides OK. Some lists refer
+ * to another function's list; "never" then takes out what cannot happen, with
+ * the reason. docs/PROOF.md names the test of each. */
 #define SNIB_ERRORS(X)                                                         \
     X(OK, NONE, 0, "done")                                                     \
     X(BUSY, REFUSED, 75, "held by another owner")                              \
@@ -139,16 +147,17 @@ typedef enum snib_class {
     SNIB_CLASS_INTERNAL
 } snib_class;
 
-/* Details of a failure; the caller's memory. text is NUL-terminated, one
- * line, says what was wrong, what was expected and what to do, and never
+/* Details of a failure, in the caller's memory. text is one NUL-terminated
+ * line. It says what was wrong, what was expected and what to do, and never
  * contains a password. */
 struct snib_error {
     snib_err code;
     char text[252];
 };
 
-/* "BUSY", "held by another owner", class, exit status. Static strings; a
- * value outside the enum gives "?" and INTERNAL. */
+/* The name of an error ("BUSY"), its text ("held by another owner"), class and
+ * exit status. The strings are static. A value outside the enum gives "?" and
+ * INTERNAL. */
 SNIB_API const char *snib_err_name(snib_err);
 SNIB_API const char *snib_err_text(snib_err);
 SNIB_API snib_class snib_err_class(snib_err);
@@ -159,32 +168,38 @@ SNIB_API const char *snib_version(void);
 
 /* -- words --------------------------------------------------------------- */
 
-/* What a grant shares its lock with. A lock is a name with one queue, first
- * come first served; a request that does not fit makes those behind it wait,
- * so neither readers nor writers, nor large lots of permits, starve. (For a
- * mutex the threads of one client share the client's place: who waits behind a
- * thread of its own may come before others, for at most 5 ms, or wait behind
- * them until the client's next turn; docs/KINDS.md.)
+/* The kind of a lock says what a grant shares the lock with.
  *
- *   MUTEX, WRITE  nobody. They are the same; WRITE says that others read.
- *   READ          other readers (and permits). Each reader has a lease of its
- *                 own: a dead one keeps writers out until its own lease ends.
- *   PERMITS       as many permits as the semaphore has (snib/semaphore.h),
- *                 and readers. Permits belong to no owner: any thread of the
- *                 client may release them, and an acquire is never a re-entry
- *                 (one that wants the name exclusively waits for its own, too).
+ * A lock is a name with one queue, first come first served. A request that does
+ * not fit makes those behind it wait, so neither readers nor writers, nor
+ * requests for many permits, starve. One exception: the threads of one client
+ * share the client's position in the queue of a mutex. A thread that waits
+ * behind another thread of its client may enter before other clients, for at
+ * most 5 ms. It may also have to wait behind them until its client is granted
+ * the lock again (docs/KINDS.md).
+ *
+ *   MUTEX, WRITE  with nobody. The two are the same; WRITE says that others
+ *                 read.
+ *   READ          with other readers (and permits). Each reader has a lease
+ *                 of its own: a dead one keeps writers out until that ends.
+ *   PERMITS       with readers, and as many permits as the semaphore has
+ *                 (snib/semaphore.h). Permits belong to no owner: any thread
+ *                 of the client may release them, and an acquire is never a
+ *                 re-entry. An exclusive acquire waits even for permits of
+ *                 its own owner.
  *   BARRIER       see snib_barrier_wait (snib/latch.h).
  *
- * Re-entry, by owner: a reader may read again and a writer write again, at no
- * cost. The writer may read (granted at once); when it has released the write
- * lock and still reads, the readers that wait come in: a downgrade without a
- * gap. The reader may write: it waits for the other readers to go, ahead of
- * everybody who waits; a second reader that wants the same is refused with
- * DEADLOCK, since each would wait for the other.
+ * Re-entry goes by owner. A reader may read again and a writer write again, at
+ * no cost. A writer may read as well: it is granted at once. When it then
+ * releases the write lock and still reads, the readers that wait come in: a
+ * downgrade without a gap. A reader may write as well: it waits for the other
+ * readers to go, ahead of everybody in the queue. A second reader that wants to
+ * write is refused with DEADLOCK, since each would wait for the other.
  *
- * Tokens: exclusive grants and permits have one of their own, higher than any
- * before. A reader's is that of the last exclusive grant before it, so that a
- * resource can tell a reader that outstayed its lease from one that did not. */
+ * Tokens. An exclusive grant and a grant of permits have a token of their own,
+ * higher than any before. A reader has the token of the last exclusive grant
+ * before it. So a resource can tell a reader that outstayed its lease from one
+ * that did not. */
 typedef enum snib_kind {
     SNIB_MUTEX,
     SNIB_READ,
@@ -193,16 +208,21 @@ typedef enum snib_kind {
     SNIB_BARRIER
 } snib_kind;
 
-/* Most permits of a semaphore, parties of a barrier, count of a latch. */
+/* Most permits of a semaphore, parties of a barrier, and steps of a latch. */
 #define SNIB_PERMITS_MAX 1000000000
 
-/* Bounds of a request's priority in the queue. */
+/* Bounds of a request's priority in the queue: -100 and 100. */
 #define SNIB_PRIORITY_MAX 100
 
-/* What a grant is now. AT_RISK: a renewal failed, could not be sent or was not
- * answered for a sixth of the lease (at most request_ms), or the machine slept;
- * the lease still runs. LOST: stop; the reason says why, snib_grant_explain in
- * words. */
+/* What a grant is now.
+ *
+ *   HELD      yours; the deadline is ahead.
+ *   AT_RISK   still yours; the lease still runs. But a renewal failed, could
+ *             not be sent, or was not answered for a sixth of the lease (at
+ *             most request_ms), or the machine slept.
+ *   LOST      yours no longer: stop. The cause says why; snib_grant_explain
+ *             says it in words.
+ *   RELEASED  given back, or no grant of this client. */
 typedef enum snib_state {
     SNIB_HELD,
     SNIB_AT_RISK,
@@ -213,33 +233,34 @@ typedef enum snib_state {
 typedef enum snib_cause {
     SNIB_CAUSE_NONE,
     SNIB_CAUSE_EXPIRED,     /* a fixed lease ran out                          */
-    SNIB_CAUSE_STOLEN,      /* the store says that it is not ours any more    */
+    SNIB_CAUSE_STOLEN,      /* the store says that it is ours no longer */
     SNIB_CAUSE_UNREACHABLE, /* renewals failed until the deadline: the server
-                             was dead, silent, read-only, or refused them   */
+                             * was dead, silent, read-only, or refused them */
     SNIB_CAUSE_PAUSED,      /* this process or machine stood still            */
     SNIB_CAUSE_REVOKED,     /* force-released by somebody                     */
     SNIB_CAUSE_HOLD_MAX     /* hold_max_ms is over                            */
 } snib_cause;
 
-/* "held", "at risk", …; "expired", …, "" for NONE. Static strings. */
+/* "held", "at risk", …; and of a cause "expired", …, "" for NONE. The strings
+ * are static. */
 SNIB_API const char *snib_state_text(snib_state);
 SNIB_API const char *snib_cause_text(snib_cause);
 
-struct
-    snib_client; /* one store: connections, one background thread thread            */
-struct snib_lock; /* one name in it; usable by all threads                */
+struct snib_client; /* one store: connections, a background thread */
+struct snib_lock;   /* one name in it; any thread may use it */
 
-/* A grant is a value: copy it, print it, pass it through any language. There
- * is nothing to free, and a stale one is recognised: a second release is an
- * error, not a crash. token is the fencing token: pass it to the resource
- * that the lock protects (docs/FENCING.md). ticket 0 is no grant. */
+/* A grant is a value: copy it, print it, pass it through any language. There is
+ * nothing to free. A stale grant is recognised: a second release is an error,
+ * not a crash. token is the fencing token: pass it to the resource that the
+ * lock protects (docs/FENCING.md). A ticket of 0 is no grant. */
 struct snib_grant {
     uint64_t ticket;
     int64_t token;
 };
 
-/* Filled by snib_grant_status. left_ms: until the local deadline, 0 when it
- * has passed. held_ms: since the grant. holds: re-entry count. */
+/* What snib_grant_status fills in. left_ms is the time until the local
+ * deadline, 0 when it has passed. held_ms counts since the grant. holds is the
+ * re-entry count. */
 struct snib_status {
     snib_state state;
     snib_cause cause;
@@ -248,8 +269,8 @@ struct snib_status {
     int64_t held_ms;
     uint32_t holds;
     snib_kind kind;
-    uint32_t permits; /* of PERMITS: how many were given, else 0            */
-    int64_t slot;     /* of PERMITS: snib_semaphore_slot, else -1           */
+    uint32_t permits; /* PERMITS: how many were given; else 0 */
+    int64_t slot;     /* PERMITS: snib_semaphore_slot; else -1 */
 };
 
 /* -- client --------------------------------------------------------------- */
@@ -260,338 +281,401 @@ struct snib_status {
 #define SNIB_LOG_DEBUG 3
 
 struct snib_client_options {
-    size_t size;         /* sizeof this struct; see SNIB_INIT               */
-    const char *url;     /* NULL: $SNIB_URL; without one the default file,
-                            which is one user's, or a group's
-                            (docs/SQLITE.md)                                */
+    size_t size; /* sizeof this struct; see SNIB_INIT               */
+    /* NULL: the environment's SNIB_URL, and without that the default file. This
+     * file is one user's, or a group's (docs/SQLITE.md). */
+    const char *url;
     const char *program; /* shown to others; NULL: the process' name        */
     const char *reason;  /* shown to others; may be NULL                    */
-    /* NULL: a fresh random client id; else 32 hexadecimal digits (of
-     * snib_grant_identity): this client *is* that owner, to take up what it
-     * left behind. Two live clients of one identity are one to the store: only
-     * for grants that were abandoned. */
+    /* NULL: a fresh random client id. Else 32 hexadecimal digits from
+     * snib_grant_identity: this client *is* that owner, and can adopt what it
+     * abandoned. The store takes two live clients of one identity for one
+     * client, so use this only for grants that were abandoned. */
     const char *identity;
-    bool pull;          /* no thread of ours: see snib_process             */
-    bool leashed;       /* what holds may outlive this process (snib run's
-                            command): nobody may take its locks over merely
-                            because this process is gone                    */
-    int64_t request_ms; /* patience for one answer; 0: 2 000               */
-    /* Called with no lock held, from any thread, lines without newline; out of
-     * a stop or a free, too: it must not call these. */
+    bool pull; /* no background thread: see snib_process */
+    /* The holder may outlive this process (the command of `snib run` may). So
+     * no other client may take its locks over merely because this process is
+     * gone. */
+    bool leashed;
+    int64_t request_ms; /* limit for one answer; 0: 2 000 */
+    /* Called with one line, without a newline: from any thread, with no lock
+     * held, also during a stop or a free. It must not call stop or free. */
     void (*log)(void *data, int level, const char *line);
     void *data; /* passed to log                                   */
     /* Do not look for deadlocks (snib/deadlock.h), and do not show others what
-     * the owners that wait here hold: cycles through this client are found by
-     * nobody then. */
+     * the waiting owners of this client hold. Nobody finds circles through this
+     * client then. */
     bool no_deadlock_check;
 };
 
-/* Designated initialiser for option structs: C only; in C++ value-initialise
+/* Initialiser for option structs, in C only. In C++ value-initialise the struct
  * and set .size. */
 #define SNIB_INIT(type)                                                        \
     {                                                                          \
         .size = sizeof(struct type)                                            \
     }
 
-/* Open a client. Parses the URL and allocates; connects on first use (SQLite
- * files are opened here). Errors: USAGE (URL, options), CONFIG (file not
- * usable, network file system), STORE (a lock file that may be usable later:
- * another process writes and does not end, the disk is full or fails),
- * UNSUPPORTED (scheme not built in), LIMIT (no file descriptor is left; the
- * text says which limit), FORKED (a lock file, in a child that was forked while
- * a thread of its parent was inside one), NOMEM. options may be NULL. *ret is
- * NULL after an error. */
+/* Open a client. This parses the URL and allocates memory; the client connects
+ * on first use (an SQLite file is opened here). options may be NULL. *ret is
+ * NULL after an error.
+ *
+ * Errors: USAGE, CONFIG, STORE, UNSUPPORTED, LIMIT, FORKED, NOMEM.
+ *
+ *   USAGE        the URL or an option is wrong
+ *   CONFIG       the file is not usable, or is on a network file system
+ *   STORE        a lock file that may be usable later: another process writes
+ *                and does not end, or the disk is full or fails
+ *   UNSUPPORTED  the URL's scheme is not built in
+ *   LIMIT        no file descriptor is left; the text says which limit
+ *   FORKED       a lock file, in a child that was forked while a thread of its
+ *                parent was inside one */
 SNIB_API SNIB_CHECK snib_err
 snib_client_open(const struct snib_client_options *options,
                  struct snib_client **ret, struct snib_error *reterr);
 
-/* Shut-down in three steps: close refuses new calls, ends waiting ones and
- * started acquires with CLOSED, each as soon as the store has confirmed that
- * nothing of it is left, as snib_cancel does (UNKNOWN as there; a change that
- * waits for its answer, a put or a forced release, is UNKNOWN at once), and does
- * not block; stop releases what is held (each up to
- * request_ms; all of them together, when the store does not answer; of a quorum
- * up to 250 ms more until each server that is well has been told), joins the
- * threads, and in a second thread returns when the first is through; free gives
- * everything back and implies the first two. NULL is allowed. No other thread
- * may use the client during free. */
+/* Shut down, in three steps: close, stop, free.
+ *
+ * close refuses new calls and does not block. It ends waiting acquires, and
+ * those that were started, with CLOSED. Each ends as soon as the store has
+ * confirmed that nothing of it is left, as with snib_cancel, and UNKNOWN is
+ * possible as there. A change that waits for its answer (a put, a forced
+ * release) ends with UNKNOWN at once.
+ *
+ * stop releases what is held and joins the threads. Each release takes up to
+ * request_ms; when the store does not answer, all of them together do. With a
+ * quorum stop takes up to 250 ms more, until each server that is well has been
+ * told. A second thread that calls stop returns when the first is through.
+ *
+ * free gives everything back, and does the first two steps if they were not
+ * done. No other thread may use the client during free.
+ *
+ * NULL is allowed for all three. */
 SNIB_API void snib_client_close(struct snib_client *);
 SNIB_API void snib_client_stop(struct snib_client *);
 SNIB_API void snib_client_free(struct snib_client *);
 
-/* The URL in use, without its password. Valid as long as the client. */
+/* The URL in use, without its password. The string lives as long as the
+ * client. */
 SNIB_API const char *snib_client_url(const struct snib_client *);
 
-/* How the store is, as far as this client knows from what it asked last: it
- * asks nothing for it. reachable: it answers and works, or (SQLite, memory)
- * did so last. Not reachable with error OK: nothing is known yet, the first
- * answer is awaited or nothing was ever asked. Else error says why, and text
- * the same in a line without the store's address ("connection refused"):
+/* The state of the store, as far as this client knows it from its latest
+ * requests. Nothing is sent to find out.
+ *
+ * reachable: the store answers and works (SQLite, memory: it did so last). Not
+ * reachable with error OK: nothing is known yet, because nothing was ever asked
+ * or the first answer is awaited. Not reachable with another error: error says
+ * why, and text says it in one line without the store's address ("connection
+ * refused"):
  *   UNREACHABLE  no connection, or no answer within request_ms
  *   DENIED       the login is refused
  *   STORE        it is there and does not work now: loading, busy, read-only,
  *                out of memory
  *   CONFIG       it is not what the URL says
- * A client that holds or wants nothing does not notice what becomes of the
- * store. Of a quorum, reachable means a majority; the text may name a server
- * that is missing while the majority stands. */
+ *
+ * A client that holds and wants nothing does not notice what becomes of the
+ * store. A quorum is reachable when a majority of its servers is; the text may
+ * then name a server that is missing. */
 struct snib_store_status {
     bool reachable;
     snib_err error;
-    int64_t for_ms;                  /* since when that is so               */
-    uint32_t nodes, nodes_reachable; /* servers of a quorum; else 1         */
-    char text[252]; /* one line, never a password; "": nothing to say      */
+    int64_t for_ms;                  /* how long this has been so */
+    uint32_t nodes, nodes_reachable; /* servers of a quorum; else 1 */
+    char text[252]; /* one line, no password; "": nothing to say */
 };
 
-/* Any thread, any time before snib_client_free; does no I/O and does not
- * wait for any. In a forked child: not reachable, FORKED. */
+/* The state of the store. Any thread, any time before snib_client_free. No I/O
+ * is done or waited for. In a forked child the answer is: not reachable,
+ * FORKED. */
 SNIB_API void snib_client_store_status(struct snib_client *,
                                        struct snib_store_status *ret);
 
-/* The client's id as others see it (snib_party.owner). Valid as long as the
- * client. */
+/* The client's id as others see it (snib_party.client_id). The string lives as
+ * long as the client. */
 SNIB_API const char *snib_client_id(const struct snib_client *);
 
 /* -- locks ---------------------------------------------------------------- */
 
 struct snib_lock_options {
     size_t size;
-    size_t name_size; /* bytes in name; 0: strlen                        */
+    size_t name_size; /* bytes in name; 0: strlen */
     snib_kind kind;
-    uint32_t permits;    /* PERMITS: how many an acquire takes, 0: 1; BARRIER:
-                          parties; other kinds: 0                           */
-    uint32_t capacity;   /* PERMITS: the semaphore's size if the store knows
-                          none yet, 0: it must know one. One that is known
-                          counts, whatever stands here                      */
+    /* PERMITS: how many an acquire takes, 0: 1. BARRIER: the number of parties.
+     * Other kinds: 0. */
+    uint32_t permits;
+    /* PERMITS: the semaphore's size if the store knows none yet; 0: the store
+     * must know one. A size that the store knows counts, whatever stands
+     * here. */
+    uint32_t capacity;
     int64_t lease_ms;    /* 0: 30 000                                       */
-    int64_t hold_max_ms; /* told lost (HOLD_MAX) after that; 0: no limit    */
-    bool fixed_lease;    /* not renewed by itself; snib_renew may. It ends by
-                            its time or a release, not with its process, on
-                            any store: see "grants left behind"             */
-    bool aggressive;     /* after the deadline go on until the store says
-                            no; switches promise P1 (exclusion) off         */
-    bool confirm;        /* a grant pushed by another's release is confirmed
-                            by a round trip before it is given out          */
-    bool no_reentry;     /* a second acquire by the same owner is refused
-                            (DEADLOCK) instead of counted                   */
-    bool spin;           /* Redis: ask again and again (10 ms, doubling to
-                            500 ms, with jitter) instead of standing in the
-                            queue: for servers without publish/subscribe.
-                            Served when nobody stands in the queue, in no
-                            order; the URL's ?wait=spin says so for all     */
+    int64_t hold_max_ms; /* then lost (HOLD_MAX); 0: no limit */
+    /* The library does not renew the grant; snib_renew may. It ends by its time
+     * or by a release, not with its process, on any store: see "detached
+     * grants". */
+    bool fixed_lease;
+    /* After the deadline the grant goes on until the store says no. This
+     * switches exclusion (promise P1) off. */
+    bool aggressive;
+    /* Confirm a grant that the store pushed (after another's release) by a
+     * round trip before the caller gets it. */
+    bool confirm;
+    /* Refuse a second acquire by the same owner (DEADLOCK) instead of counting
+     * it. */
+    bool no_reentry;
+    /* Redis: ask again and again (after 10 ms, doubling to 500 ms, with jitter)
+     * instead of standing in the queue. This is for servers without
+     * publish/subscribe. Such a request is served only when nobody stands in
+     * the queue, and in no order. The URL's ?wait=spin says the same for all
+     * locks. */
+    bool spin;
     bool
-        no_local_hand_over; /* do not hand over between this process' threads  */
-    int64_t lock_delay_ms;  /* when a grant ends without a release (its owner
-                              died, or lost it), the lock stays closed for
-                              that long: time for what the owner sent to
-                              arrive. 0: none; at most a day                */
-    int priority;           /* in the queue: -100 … 100, higher ones first,
-                              0: ordinary. The head is never overtaken by its
-                              equals; with high ones arriving for ever, low
-                              ones wait for ever. Owners of one client go by
-                              it, too; the place of their client among others
-                              is that of the owner that asked first          */
-    /* Told once for each change of a grant's state (at risk, held again,
-     * lost). Each handle through which the grant is held (re-entry) is told of
-     * the changes since it has held it, one after another, in no order.
-     * Once a handle's last hold was given back it is told nothing more: whoever
-     * releases has heard of the loss by SNIB_ERR_LOST. But a call that was on
-     * its way by then may still run when snib_release has returned; it is
-     * snib_lock_free that waits for it (unless called from it), so data may be
-     * freed after snib_lock_free, not after snib_release. Background thread thread or
-     * snib_process; no lock held; may call anything but
-     * snib_client_stop/free: the background thread, which a stop waits for, would wait
-     * for itself (stop is but a close there). */
+        /* Do not hand the lock over between the threads of this process. */
+        no_local_hand_over;
+    /* When a grant ends without a release (its owner died or lost it), the lock
+     * stays closed for so long: time for what that owner sent to arrive. 0:
+     * none. At most a day. */
+    int64_t lock_delay_ms;
+    /* In the queue: -100 … 100, higher ones first, 0: ordinary. The head of the
+     * queue is never overtaken by one of equal priority. Low ones wait for ever
+     * while high ones keep arriving. The owners of one client go by priority,
+     * too. The position of their client among others is that of the owner that
+     * asked first. */
+    int priority;
+    /* Called once for each change of a grant's state (at risk, held again,
+     * lost). It runs on the background thread, or in snib_process, with no lock
+     * held. Several handles may hold one grant (re-entry): each is told of the
+     * changes since it has held the grant, one after another, in no fixed
+     * order.
+     *
+     * It may call anything but snib_client_stop and snib_client_free: a stop
+     * would wait for the thread that it runs on. (stop does no more than close
+     * there.)
+     *
+     * After the handle's last hold is given back nothing more is told: the
+     * caller of snib_release has heard of a loss by SNIB_ERR_LOST. But a
+     * callback that was on its way may still run when snib_release has
+     * returned. Only snib_lock_free waits for it (unless called from it). So
+     * free data after snib_lock_free, not after snib_release. */
     void (*on_change)(void *data, struct snib_grant, snib_state, snib_cause);
     void *data;
 };
 
-/* A handle for one name; cheap, shared by threads, no I/O. Several handles
- * for one name in one client share the grant and the queue, each with its
- * own options. What the store cannot do is told by the acquire. Errors: USAGE
- * (empty or too long name, lease out of bounds), NOMEM, CLOSED, FORKED. */
+/* Make a handle for one name. It is cheap, does no I/O, and any thread may use
+ * it. Several handles for one name in one client share the grant and the
+ * position in the queue; each has its own options. If the store cannot do what
+ * they ask for, the acquire says so. Errors: USAGE (empty or too long name,
+ * lease out of bounds), NOMEM, CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_lock_new(struct snib_client *,
                                            const char *name,
                                            const struct snib_lock_options *,
                                            struct snib_lock **ret,
                                            struct snib_error *reterr);
 
-/* Free the handle; what is still held through it is released in the
- * background. NULL is allowed. Waits for an on_change of the handle that runs;
- * when it has returned none runs nor will, and data may be freed (called from
- * on_change itself: when that has returned). */
+/* Free the handle. What is still held through it is released in the background.
+ * NULL is allowed. The call waits for an on_change of the handle that runs.
+ * When it has returned, none runs or will run, and data may be freed (called
+ * from on_change itself: when that has returned). */
 SNIB_API void snib_lock_free(struct snib_lock *);
 
 struct snib_acquire_options {
     size_t size;
-    int64_t wait_ms;    /* 0: try once, and make one attempt to connect ·
-                           SNIB_FOREVER · else the limit: for the store as for
-                           the lock. A store that is not there is waited for
-                           until then; what waiting cannot mend (a host name
-                           that does not exist, of a store that was not
-                           reached yet; a refused login; a store of another
-                           kind) ends at once                              */
-    uint64_t owner;     /* 0: the calling thread; else snib_owner_new()     */
+    /* 0: try once, with one attempt to connect. SNIB_FOREVER: no limit. Else
+     * the limit, for the store as for the lock: a store that is not there is
+     * waited for until then. What waiting cannot mend ends the call at once: a
+     * host name that does not exist (if the store was never reached), a refused
+     * login, a store of another kind. */
+    int64_t wait_ms;
+    uint64_t owner;     /* 0: the calling thread; else of snib_owner_new */
     const char *reason; /* shown to others; NULL: the client's             */
-    uint32_t permits;   /* PERMITS: 0: as many as the lock's options say   */
-    bool all_permits;   /* PERMITS: all that are available, at least one;
-                           with wait_ms 0 only                             */
+    uint32_t permits;   /* PERMITS; 0: as the lock's options say */
+    /* PERMITS: take all that are available, at least one. Only with wait_ms
+     * 0. */
+    bool all_permits;
     /* For the search of deadlocks (snib/deadlock.h): grants of other clients,
      * in processes above this one, that cannot end before this acquire has
-     * ended. Ids as of snib_grant_request, the first 16 digits or all 32,
-     * joined by ','; at most 8, NULL: none. Only what is surely so: else
-     * somebody is refused who need not be. Not looked at by a try. */
+     * ended. Their ids are those of snib_grant_request, the first 16 digits or
+     * all 32, joined by ','. At most 8; NULL: none. Name only what is surely
+     * so, else somebody is refused who need not be. A try does not use it. */
     const char *above;
 };
 
-/* Acquire. NULL options wait for ever. *ret is all zero, no grant, after an
- * error. The owner that holds the lock gets it again at once (re-entry, same
- * token); each acquire wants its own release.
- * Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED (the handle was freed during the
- * wait), LOST (this owner lost the lock and has not unwound yet), DEADLOCK (a
- * second reader that wants to write; a second acquire of a no_reentry lock; a
- * cycle, snib/deadlock.h), TOO_MANY (more permits than the semaphore has in the
- * store: at once, whatever wait_ms, since no wait would end it; also when it
- * was made smaller during the wait), USAGE (options; a pull client), CONFIG (a
- * semaphore without a size; the server is none that keeps locks), UNSUPPORTED
- * (a quorum has plain mutexes only), LIMIT (no thread or file descriptor is
- * left; too many holds of one grant), UNKNOWN (limit passed while unanswered,
- * and its cancel was not answered within a fifth of request_ms either; it goes
- * on in the background), UNREACHABLE (until the
- * limit, with the cause in the text: no connection, no answer, a replica. One
- * that had a place in the queue may still have it: it is being given up in the
- * background), DENIED, STORE, CORRUPT, CLOSED, FORKED, NOMEM. TIMEOUT is said
- * of a lock, never of a store that is gone.
- * TIMEOUT, CANCELLED, CLOSED: nothing of this acquire is left at the store, and
- * nobody who looks finds it in the queue; unless the store had said that it
- * stands there and then did not answer its cancel within a twentieth. Then
- * the place goes in the background (a grant that comes all the same is given
- * back), on a store that is gone with the alive window, 3 s. */
+/* Acquire the lock. Wait for it at most wait_ms; NULL options wait for ever.
+ * *ret is the grant, and all zero after an error. An owner that holds the lock
+ * already gets it again at once, with the same token (re-entry). Each acquire
+ * needs a release of its own.
+ *
+ * Errors: BUSY, TIMEOUT, CANCELLED, LOST, DEADLOCK, TOO_MANY, USAGE, CONFIG,
+ * UNSUPPORTED, LIMIT, UNKNOWN, UNREACHABLE, DENIED, STORE, CORRUPT, CLOSED,
+ * FORKED, NOMEM.
+ *
+ *   BUSY         it is not free, and wait_ms is 0
+ *   TIMEOUT      it did not become free in time. This is said of a lock,
+ *                never of a store that is gone
+ *   CANCELLED    the handle was freed during the wait
+ *   LOST         this owner lost the lock and has not given back all holds
+ *   DEADLOCK     a second reader that wants to write; a second acquire of a
+ *                no_reentry lock; a circle (snib/deadlock.h)
+ *   TOO_MANY     more permits than the semaphore has in the store, also when
+ *                it was made smaller during the wait: at once, whatever
+ *                wait_ms, since no wait would end it
+ *   USAGE        an option is wrong; or a pull client
+ *   CONFIG       a semaphore without a size; a server that keeps no locks
+ *   UNSUPPORTED  a quorum has plain mutexes only
+ *   LIMIT        no thread or file descriptor is left; too many holds of one
+ *                grant
+ *   UNKNOWN      the limit passed without an answer, and the cancel was not
+ *                answered within a fifth of request_ms either. The cancel
+ *                goes on in the background
+ *   UNREACHABLE  until the limit: no connection, no answer, or a replica; the
+ *                text has the cause. A request that stood in the queue may
+ *                still stand there: it is being cancelled in the background
+ *
+ * After TIMEOUT, CANCELLED and CLOSED nothing of this acquire is left at the
+ * store, and nobody who inspects the lock finds it in the queue. One exception:
+ * the store had said that the request stands in the queue, and then did not
+ * answer the cancel within a twentieth of request_ms. Then the request leaves
+ * the queue in the background, and a grant that comes all the same is given
+ * back. On a store that is gone it ends with the alive window, 3 s. */
 SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
                                           const struct snib_acquire_options *,
                                           struct snib_grant *ret,
                                           struct snib_error *reterr);
 
-/* Give back one hold. Errors: LOST (it had ended before, by its lease or by
- * force, whether this client had heard of that or not: somebody else may have
- * worked meanwhile; a force of which it had not heard is told in the text,
- * "revoked by anna on ci-7: bad release"; the owner is free again once all its holds are given back;
- * after a forced release one that hands the lock to another thread of this
- * client asks nobody, and says so only if the client has heard by then),
- * NOT_HELD (released before), WRONG_OWNER (the grant belongs to another thread;
- * release with that thread or acquire with an explicit owner), UNKNOWN (no
- * answer within request_ms, or the store refused to work; repeated in the
- * background until the lease's end), USAGE (a pull client), CLOSED (after
- * or during snib_client_stop, which has released it), FORKED. */
+/* Give back one hold.
+ *
+ * Errors: LOST, NOT_HELD, WRONG_OWNER, UNKNOWN, USAGE, CLOSED, FORKED.
+ *
+ *   LOST         the grant had ended before, by its lease or by force, whether
+ *                this client had heard of it or not: somebody else may have
+ *                worked meanwhile. The text tells of a force that the client
+ *                had not heard of ("revoked by anna on ci-7: bad release")
+ *   NOT_HELD     it was released before
+ *   WRONG_OWNER  the grant belongs to another thread: release it there, or
+ *                acquire with an explicit owner
+ *   UNKNOWN      no answer within request_ms, or the store refused to work.
+ *                The release is repeated in the background until the lease
+ *                ends
+ *   USAGE        a pull client
+ *   CLOSED       after or during snib_client_stop, which has released it
+ *
+ * After LOST the owner is free again once all its holds are given back. A
+ * release that hands the lock to another thread of this client asks no store:
+ * it tells of a forced release only if the client has heard of it by then. */
 SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
                                struct snib_error *reterr);
 
-/* Extend now, to lease_ms from now (0: the lock's lease). Errors: LOST,
- * NOT_HELD, UNKNOWN, UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, USAGE (lease
- * out of bounds), CLOSED (as snib_release), FORKED, NOMEM. */
+/* Renew the grant now, to lease_ms from now (0: the lock's lease). Blocks up to
+ * request_ms, also in a pull client. Errors: LOST, NOT_HELD, UNKNOWN,
+ * UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, USAGE (lease out of bounds),
+ * CLOSED (as snib_release), FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_renew(struct snib_lock *, struct snib_grant,
                                         int64_t lease_ms,
                                         struct snib_error *reterr);
 
-/* What the grant is at this instant; compares the clock, no I/O. A stale
- * grant, and any in a forked child, is RELEASED: with its own token, slot -1,
- * and 0 in all else. */
+/* What the grant is at this instant. This compares the clock and does no I/O. A
+ * stale grant, and any grant in a forked child, is RELEASED, with its own
+ * token, slot -1, and 0 in all else. */
 SNIB_API void snib_grant_status(struct snib_lock *, struct snib_grant,
                                 struct snib_status *ret);
 
-/* Room for what snib_grant_explain has to say, NUL included. */
+/* Size of the text of snib_grant_explain, NUL included. */
 #define SNIB_EXPLAIN_TEXT 512
 
-/* Why the grant is at risk or lost, in one line for a log or a person, without
- * a full stop:
+/* Why the grant is at risk or lost. The text is one line for a log or a person,
+ * without a full stop:
  *
  *   at risk  what the last renewal failed with:
  *            "no connection to db:6379: Connection refused"
- *   lost     the reason's word and what is known of it:
+ *   lost     the cause's word and what is known of it:
  *            "unreachable: no connection to db:6379: Connection refused"
  *            "revoked by anna on ci-7: release 4.2 is bad"
  *            "expired: the lease was fixed, and is over"
  *
- * "" while it is held, and when the grant is stale (a lost one is so once its
- * last hold is given back: ask before the release). Programs should compare
- * snib_status.reason; these words may change. They contain what other people
- * wrote (a reason, a server's error) in which only controls below 0x20 and DEL
- * are replaced by '?'. Cut to size; never without its NUL if size is not 0.
- * SNIB_EXPLAIN_TEXT is enough for all but long reasons. Any thread; no I/O; may
- * be called from on_change. */
+ * It is "" while the grant is held, and when the grant is stale. A lost grant
+ * is stale once its last hold is given back, so ask before the release.
+ * Programs should compare snib_status.cause: the words may change. The text
+ * contains what other people wrote (a reason, a server's error); in it only
+ * controls below 0x20 and DEL are replaced by '?'. It is cut to size and ends
+ * in NUL unless size is 0. SNIB_EXPLAIN_TEXT is enough for all but long
+ * reasons. Any thread; no I/O; may be called from on_change. */
 SNIB_API void snib_grant_explain(struct snib_lock *, struct snib_grant,
                                  char *ret_text, size_t size);
 
 /* True while the grant is held or at risk with its deadline ahead. */
 SNIB_API bool snib_grant_held(struct snib_lock *, struct snib_grant);
 
-/* A file descriptor (eventfd) that becomes readable when the grant is lost
- * or released. The library's; do not close or read it. -1 with errno ENOENT for
- * a stale grant, EMFILE/ENOMEM when none can be made. */
+/* A file descriptor (eventfd) that becomes readable when the grant is lost or
+ * released. It belongs to the library: do not close or read it. -1 with errno
+ * ENOENT for a stale grant, EMFILE or ENOMEM when none can be made. */
 SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
 
-/* Room for the id of a request, NUL included. */
+/* Size of the id of a request, NUL included. */
 #define SNIB_REQUEST_TEXT 33
 
 /* The id of the grant's request, as others see it (snib_party.request). Any
- * thread; no I/O. size: of ret_text, SNIB_REQUEST_TEXT is enough. Errors: USAGE
- * (size), NOT_HELD, LOST, CLOSED, FORKED; ret_text is "" then. */
+ * thread; no I/O. size is that of ret_text; SNIB_REQUEST_TEXT is enough.
+ * ret_text is "" after an error. Errors: USAGE (size), NOT_HELD, LOST, CLOSED,
+ * FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
                                                 struct snib_grant,
                                                 char *ret_text, size_t size,
                                                 struct snib_error *reterr);
 
-/* An owner of one's own, for coroutines and for grants that move between
- * threads. Never 0, never reused. */
+/* Draw an owner, for coroutines and for grants that move between threads. It is
+ * never 0 and never used again. */
 SNIB_API uint64_t snib_owner_new(void);
 
-/* -- grants left behind -------------------------------------------------------
+/* -- detached grants ----------------------------------------------------------
  *
  * A grant of a fixed lease may outlive its process: export it, abandon it, and
- * keep the text; whoever has the text (a later process, another host) adopts
- * the grant and renews or releases it. Until then nobody watches it: it ends
- * with its lease. A text is as good as the grant; keep it as private. */
+ * keep the text. A later process or another host that has the text adopts the
+ * grant, and renews or releases it. Until then nobody watches the grant: it
+ * ends with its lease. The text is as good as the grant; keep it as private. */
 
-/* Room for the text of a grant and for an identity, NUL included. */
+/* Sizes of the text of a grant and of an identity, NUL included. */
 #define SNIB_GRANT_TEXT    96
 #define SNIB_IDENTITY_TEXT 33
 
 /* One line that names the grant at its store: "snib1:", the client's id, the
  * request's id (32 hexadecimal digits each) and the token, joined by ':'. The
- * store's URL and the lock's name are not in it. Any thread; no I/O. size: of
- * ret_text, SNIB_GRANT_TEXT is enough. Errors: USAGE (size; not a fixed
- * lease), NOT_HELD, LOST, CLOSED, FORKED; ret_text is "" then. */
+ * store's URL and the lock's name are not in it. Any thread; no I/O. size is
+ * that of ret_text; SNIB_GRANT_TEXT is enough. ret_text is "" after an error.
+ * Errors: USAGE (size; not a fixed lease), NOT_HELD, LOST, CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_grant_export(struct snib_lock *,
                                                struct snib_grant,
                                                char *ret_text, size_t size,
                                                struct snib_error *reterr);
 
-/* The client id in such a text, for snib_client_options.identity. No I/O.
- * Errors: USAGE (not such a text; size, SNIB_IDENTITY_TEXT is enough). */
+/* The client id in such a text, for snib_client_options.identity. No I/O. size
+ * is that of ret_identity; SNIB_IDENTITY_TEXT is enough. Errors: USAGE (not
+ * such a text; size). */
 SNIB_API SNIB_CHECK snib_err snib_grant_identity(const char *text,
                                                  char *ret_identity,
                                                  size_t size,
                                                  struct snib_error *reterr);
 
-/* Forget the grant, and all holds of it, without releasing it: the store keeps
- * it until its lease ends, and this client queues behind it like everybody. The
- * thread that acquired it, as for snib_release; no I/O. A store in this
- * process' memory forgets it with its last client. Errors: USAGE (not a fixed
- * lease: it would be renewed by nobody), NOT_HELD, WRONG_OWNER, CLOSED, FORKED,
- * LOST (it was over already; the owner is free again). */
+/* Forget the grant, and all holds of it, without releasing it. The store keeps
+ * it until its lease ends, and this client then queues behind it like
+ * everybody. Call it in the thread that acquired the grant, as snib_release. No
+ * I/O. A store in this process' memory forgets the grant with its last client.
+ * Errors: USAGE (not a fixed lease: nobody would renew it), NOT_HELD,
+ * WRONG_OWNER, CLOSED, FORKED, LOST (it was over already; the owner is free
+ * again). */
 SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
                                      struct snib_error *reterr);
 
-/* Take up the grant that text names, in a client opened with its identity, by
- * a handle of the lock's name: *ret is ours once the store has confirmed it by
- * a renewal to lease_ms from now (0: the lock's lease; less than what is left
- * shortens it at best: Redis never does). Nothing is ever acquired. renew, release, status work as usual then;
- * any thread may release it. Blocks up to request_ms. Errors: LOST (the store
- * says that it is over: ended, released, forced), UNKNOWN (sent, no answer; it
- * may have been renewed), UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, BUSY
- * (this client holds or wants that lock itself), USAGE (text, another identity,
- * lease out of bounds, a pull client), CLOSED, FORKED, NOMEM. *ret is all zero
- * after an error; the grant is then what it was. */
+/* Adopt the grant that text names. The client must have been opened with the
+ * grant's identity, and the handle must be of the lock's name. The grant is the
+ * caller's once the store has confirmed it by a renewal to lease_ms from now
+ * (0: the lock's lease). Less than the time left shortens the lease at best;
+ * Redis never does. Nothing is ever acquired. Then renew, release and status
+ * work as usual, and any thread may release it. Blocks up to request_ms. After
+ * an error *ret is all zero, and the grant is what it was.
+ *
+ * Errors: LOST (the store says that it is over: ended, released, forced),
+ * UNKNOWN (sent, no answer; it may have been renewed), UNREACHABLE, DENIED,
+ * STORE, CORRUPT, CONFIG, BUSY (this client holds or wants that lock itself),
+ * USAGE (text, another identity, lease out of bounds, a pull client), CLOSED,
+ * FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_grant_adopt(struct snib_lock *,
                                               const char *text,
                                               int64_t lease_ms,
@@ -606,34 +690,34 @@ typedef enum snib_event_kind {
     SNIB_EV_RELEASED, /* answer to a release_start; see error               */
     SNIB_EV_STATE,    /* a grant acquired by acquire_start changed          */
     SNIB_EV_PASSED    /* answer to a latch_await_start, barrier_wait_start
-                         (snib/latch.h): passed; nothing is held            */
+                       * (snib/latch.h): passed; nothing is held */
 } snib_event_kind;
 
-/* What is set, by kind; all else is 0:
+/* An event. What is set in it, by kind; all else is 0:
  *
- *            grant           user                   error  state, reason
- *   GRANTED  ticket, token   of acquire_start       OK     HELD, NONE
- *   REFUSED  ticket only     of acquire_start       why    RELEASED, NONE
- *   RELEASED ticket, token   of release_start       OK or  RELEASED, NONE
- *                                                   why
- *   STATE    ticket, token   of the acquire_start   OK     the new ones
- *                            that got the grant
- *                            for this handle
- *   PASSED   ticket, token   of the …_start         OK     RELEASED, NONE
+ *            grant          user                  error        state, cause
+ *   GRANTED  ticket, token  of acquire_start      OK           HELD, NONE
+ *   REFUSED  ticket only    of acquire_start      the error    RELEASED, NONE
+ *   RELEASED ticket, token  of release_start      OK or error  RELEASED, NONE
+ *   STATE    ticket, token  of the acquire_start  OK           the new ones
+ *                           that got the grant
+ *                           for this handle
+ *   PASSED   ticket, token  of the …_start        OK           RELEASED, NONE
  *
  * Errors of SNIB_EV_REFUSED: those of snib_acquire, CANCELLED (snib_cancel),
  * never FORKED (a child gets no events), LIMIT, USAGE (the start says so).
  * Errors of SNIB_EV_RELEASED: LOST, UNKNOWN (as for snib_release; also when
  * stop came first).
  *
- * state says whether anything is held; reason is NONE but with STATE. The ticket
- * of a REFUSED is the one that acquire_start gave, which is no grant's. There is
- * no lock in an event: let user lead to it.
- * A grant that is LOST still wants its release_start (which answers LOST), as
- * a lost one wants its snib_release: until then its owner is shut out. Of
- * several handles through which one grant is held (re-entry) each has a STATE of
- * its own, with its `user`, if its first hold was an acquire_start. After a
- * handle's last hold was given back no STATE comes of that any more. */
+ * state says whether anything is held. cause is NONE except with STATE. The
+ * ticket of a REFUSED is the one that acquire_start gave; it is no grant's. An
+ * event names no lock: let user lead to it.
+ *
+ * A grant that is LOST still needs its release_start (which answers LOST), as
+ * with snib_release: until then its owner cannot acquire the lock. Several
+ * handles may hold one grant (re-entry). Each has a STATE of its own, with its
+ * `user`, if its first hold was an acquire_start. After a handle's last hold is
+ * given back no STATE comes of it any more. */
 struct snib_event {
     snib_event_kind kind;
     struct snib_grant grant;
@@ -643,16 +727,16 @@ struct snib_event {
     struct snib_error error;
 };
 
-/* Start an acquire or release; every start that returns OK ends in exactly
- * one event from snib_next. *ret_ticket names the attempt for snib_cancel and
- * is the grant's ticket afterwards. The owner must be given (owner 0 makes a
- * new one for this grant). After an error there is no event; what the store
- * says is in the event.
+/* Start an acquire or a release. Every start that returns OK ends in exactly
+ * one event from snib_next, which also has what the store says. After an error
+ * there is no event. *ret_ticket names the attempt for snib_cancel, and is the
+ * grant's ticket afterwards. There is no calling thread as owner: owner 0 makes
+ * a new owner for this grant.
+ *
  * Errors of snib_acquire_start: USAGE (options), DEADLOCK (this owner holds a
  * no_reentry lock), LOST (this owner lost the lock), LIMIT (no thread or file
- * descriptor is left), CLOSED, FORKED, NOMEM.
- * Errors of snib_release_start: NOT_HELD, WRONG_OWNER, LIMIT, CLOSED, FORKED,
- * NOMEM. */
+ * descriptor is left), CLOSED, FORKED, NOMEM. Errors of snib_release_start:
+ * NOT_HELD, WRONG_OWNER, LIMIT, CLOSED, FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err
 snib_acquire_start(struct snib_lock *, const struct snib_acquire_options *,
                    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
@@ -660,100 +744,110 @@ SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
                                                 struct snib_grant, void *user,
                                                 struct snib_error *reterr);
 
-/* Give up an acquire_start that has not answered: it ends REFUSED with
- * CANCELLED, when the store has confirmed that nothing of it is left (what it
- * had been granted meanwhile is given back first), or GRANTED (PASSED) when it
- * was faster. If the store does not answer the cancel, the event is CANCELLED
- * after a twentieth of request_ms when the store had said before that it stands
- * in the queue, else UNKNOWN after a fifth, and the cancel goes on in the
- * background (a grant that comes all the same is given back). Does not block;
- * a pull client goes on with snib_process. Unknown tickets do nothing. */
+/* Give up an acquire_start that has not answered. Does not block; a pull client
+ * goes on with snib_process. A ticket that is not known does nothing.
+ *
+ * The acquire ends REFUSED with CANCELLED when the store has confirmed that
+ * nothing of it is left (what it had been granted meanwhile is given back
+ * first). It ends GRANTED (PASSED) when it was faster. If the store does not
+ * answer the cancel, the event comes all the same: CANCELLED after a twentieth
+ * of request_ms when the store had said that the request stands in the queue,
+ * else UNKNOWN after a fifth. The cancel then goes on in the background, and a
+ * grant that comes all the same is given back. */
 SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);
 
-/* Readable when there is something for snib_process (pull client) or for
- * snib_next (threaded client). Level-triggered: readable as long as something
- * is left. So with poll, select or plain epoll one event may be taken at a
- * time; with EPOLLET take all (snib_next until it says false). In a pull client
- * call snib_process first, then snib_next until false. The library's; do not
- * read, write or close it. One descriptor, open until snib_client_free. */
+/* The client's file descriptor for an event loop. It is readable when there is
+ * something for snib_process (pull client) or for snib_next (threaded client).
+ * It is level-triggered: readable as long as something is left. So with poll,
+ * select or plain epoll one event may be taken at a time; with EPOLLET call
+ * snib_next until it says false. In a pull client call snib_process first, then
+ * snib_next until it says false. It is one descriptor, open until
+ * snib_client_free. It belongs to the library: do not read, write or close
+ * it. */
 SNIB_API int snib_fd(struct snib_client *);
 
-/* Milliseconds until snib_process wants to run; -1: no timer. Pull only;
- * snib_fd covers timers, this is for loops that prefer their own. */
+/* Milliseconds until snib_process has something to do; -1: no timer. For pull
+ * clients only. snib_fd covers timers; this is for loops that prefer their
+ * own. */
 SNIB_API int64_t snib_timeout_ms(struct snib_client *);
 
-/* Do what is due, never block. Errors: USAGE (not a pull client), FORKED. */
+/* Do what is due, and never block. Errors: USAGE (not a pull client),
+ * FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_process(struct snib_client *);
 
-/* Take one event; false when there is none: *ret is as it was. */
+/* Take one event. False when there is none: *ret is then as it was. */
 SNIB_API bool snib_next(struct snib_client *, struct snib_event *ret);
 
-/* -- looking ---------------------------------------------------------------- */
+/* -- inspecting ------------------------------------------------------------ */
 
 /* Somebody at a lock: a holder or a waiter. Strings are never NULL. */
 struct snib_party {
-    const char *client_id; /* client id, hexadecimal                          */
+    const char *client_id; /* hexadecimal */
     const char *host;
     const char *user;
     const char *program;
     const char *reason;
-    int64_t pid; /* 0: not known                                    */
-    /* Unix time by this host's clock. Of a holder: when it was granted, by the
-     * store's clock: an age of now - since_ms is right though the clocks of
-     * other hosts are wrong (a local hand-over is no grant of the store). Of a
-     * waiter: when it came, on Redis by its own host's clock. */
+    int64_t pid; /* 0: not known */
+    /* Unix time by this host's clock. For a holder: when it was granted. That
+     * is measured by the store's clock, so an age of now - since_ms is right
+     * even if the clocks of other hosts are wrong (a local hand-over is no
+     * grant of the store). For a waiter: when it came; on Redis by its own
+     * host's clock. */
     int64_t since_ms;
-    int64_t left_ms; /* holder: lease left; waiter: until it counts dead */
-    int64_t token;   /* holder                                          */
+    int64_t left_ms; /* holder: lease left; waiter: until it counts as dead */
+    int64_t token;   /* of a holder */
     snib_kind kind;
     uint32_t permits;
-    uint32_t holds; /* as last shown to the store                      */
-    bool self;      /* this very client                                */
-    /* The owner, a number in its process, 0: not known. A mutex passed on
-     * between the threads of a process shows who asked for it first; permits
-     * belong to no owner, it is the one that acquired them. Without its highest
-     * bit, by which an owner of snib_owner_new() is told from a thread's. */
+    uint32_t holds; /* as last shown to the store */
+    bool self;      /* it is this very client */
+    /* The owner, a number in its process; 0: not known. A mutex that was handed
+     * over between the threads of a process shows the owner that asked for it
+     * first. Permits belong to no owner: this is the one that acquired them.
+     * The number lacks its highest bit, by which an owner of snib_owner_new()
+     * is told from a thread's. */
     uint64_t owner;
     const char *request; /* id of the grant or wait: 32 hexadecimal digits */
-    /* Of a waiter: what its owner held when it began to wait, and what was held
-     * above it (snib_acquire_options.above): the first 16 digits of those
-     * grants' requests, joined by ','; "": nothing known. */
+    /* For a waiter: what its owner held when it began to wait, and what was
+     * held above it (snib_acquire_options.above). It has the first 16 digits of
+     * those grants' requests, joined by ','; "": nothing known. */
     const char *holding;
-    int64_t slot; /* holder of PERMITS: snib_semaphore_slot; else -1      */
+    int64_t slot; /* holder of PERMITS: snib_semaphore_slot; else -1 */
 };
 
 /* A lock as the store saw it at one moment. */
 struct snib_view {
-    const char *name; /* raw bytes, NUL-terminated                       */
+    const char *name; /* raw bytes, NUL-terminated */
     size_t name_size;
-    int64_t token; /* last token given out, 0: none known             */
+    int64_t token; /* last token given out; 0: none known */
     size_t holder_count, waiter_count;
     const struct snib_party *holders;
-    const struct snib_party *waiters; /* in the order of their turn         */
-    /* Who held until the lease ran out without a release, and left a lock-delay
-     * that runs: the lock is closed as if they still held, to all who would not
-     * fit beside them. left_ms of each: until its delay is over. closed_ms: of
-     * the last; 0: nothing keeps it closed. */
+    const struct snib_party *waiters; /* in the order of the queue */
+    /* Former holders that keep the lock closed: their leases ran out without a
+     * release, and their lock-delays still run. To all who would not fit with
+     * them the lock is closed as if they still held it. left_ms of each is the
+     * time until its delay is over. closed_ms is that of the last; 0: nothing
+     * keeps the lock closed. */
     size_t closed_count;
     const struct snib_party *closed_by;
     int64_t closed_ms;
-    /* So many holders more than `holders` shows: who is not found there may
-     * hold nevertheless. 0: all are shown. */
+    /* How many holders more there are than `holders` shows. Somebody who is not
+     * found there may hold the lock nevertheless. 0: all are shown. */
     uint32_t holders_more;
 };
 
 /* Inspect one lock. A lock that nobody holds or waits for is a view with no
- * holders; it is free when nothing keeps it closed either. Free with
- * snib_view_free.
+ * holders; it is free when nothing keeps it closed either. Free the view with
+ * snib_view_free. *ret is NULL on error. Blocks up to request_ms.
+ *
  * What is shown was so at one instant between the call and its return. On Redis
- * that is said of the first 200 holders and 100 waiters: those behind are asked
- * for by the hundred, up to 1,000 holders (holders_more says how many more
- * there are), and while the queue moves some may be missing or be there
- * twice. A quorum asks its servers one by one: there is no such instant.
+ * that is true of the first 200 holders and 100 waiters. Those behind are
+ * fetched by the hundred, up to 1,000 holders (holders_more counts the rest);
+ * while the queue moves, some may be missing or shown twice. A quorum asks its
+ * servers one by one, so there is no such instant.
+ *
  * Errors: USAGE (name, a NULL, a pull client), UNREACHABLE (no connection, or
- * no answer), DENIED, STORE, CORRUPT, CONFIG (the server is none that keeps
- * locks), LIMIT (the answer is too long), CLOSED, FORKED, NOMEM. *ret is NULL
- * on error. */
+ * no answer), DENIED, STORE, CORRUPT, CONFIG (the server keeps no locks), LIMIT
+ * (the answer is too long), CLOSED, FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
                                           const char *name, size_t name_size,
                                           struct snib_view **ret,
@@ -761,38 +855,44 @@ SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
 SNIB_API void snib_view_free(struct snib_view *);
 
 /* All locks held, closed or waited for whose name matches the glob (*, ?,
- * [a-z]); NULL: all. Each as snib_inspect shows it, at an instant of its own.
- * *ret is an array of *ret_count views; free with
- * snib_views_free. On Redis this scans (SCAN), it does not block the
- * server, shows 200 holders and 100 waiters of each lock, and leaves out a lock
- * whose records are damaged, which a line of the log says. Errors: those of
- * snib_inspect. */
+ * [a-z]); NULL: all. Each is as snib_inspect shows it, at an instant of its
+ * own. *ret is an array of *ret_count views; free it with snib_views_free. On
+ * Redis this scans (SCAN) and does not block the server. It shows 200 holders
+ * and 100 waiters of each lock, and leaves out a lock whose records are
+ * damaged; a line of the log says so. Errors: those of snib_inspect. */
 SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
                                        struct snib_view ***ret,
                                        size_t *ret_count,
                                        struct snib_error *reterr);
 SNIB_API void snib_views_free(struct snib_view **, size_t count);
 
-/* Revoke: end the grants of all who hold the lock, at once; who waits is served.
- * The old holder is told (REVOKED), whether its lease is renewed or fixed: at
- * once if its client listens. A client does that once it has waited for some
- * lock, or has held something for a second (on Redis by a subscription: if that
- * was cut, it is told as soon as it is there again), and the client that makes
- * this call asks for its own grants at once. Else it is told at its next
- * renewal, by a third of its lease (of a quorum always so; a fixed lease there
- * at its next call). Until then it believes that it holds: only the fence
- * protects (promise P1 is off for that grant). The next token is higher.
- * A lock that a lock-delay keeps closed is open then.
- * *ret_released (may be NULL): how many holders were ended. reason, with the user and host of
- * this process, is what snib_grant_explain tells the holder, cut to 1 000
- * bytes (Redis) or 250; NULL: "". Errors: those of snib_inspect, UNKNOWN (sent,
- * no answer: it may have been done), never LIMIT (there is no answer to speak
- * of). */
+/* Revoke the grants of all holders of the lock, at once. The next waiter
+ * is granted. The next token is higher. A lock that a lock-delay keeps closed
+ * is open then.
+ *
+ * *ret_released (may be NULL) is how many grants were ended. snib_grant_explain
+ * tells the holder the reason, with the user and host of this process. reason
+ * is cut to 1 000 bytes (Redis) or 250; NULL: "".
+ *
+ * The old holder is told (REVOKED), whether its lease is renewed or fixed.
+ * Until then it believes that it holds, and only the fence protects (exclusion,
+ * promise P1, is off for that grant). When it is told:
+ *   - at once, if its client listens. A client listens once it has waited for
+ *     some lock, or has held something for a second. On Redis this is a
+ *     subscription: if that was cut, the client is told as soon as it is there
+ *     again.
+ *   - at once, if it is the client that makes this call: that asks the store
+ *     for its own grants.
+ *   - else at its next renewal, by a third of its lease. With a quorum this is
+ *     always so; a fixed lease there is told at its next call.
+ *
+ * Errors: those of snib_inspect, UNKNOWN (sent, no answer: it may have been
+ * done), never LIMIT (there is no answer to speak of). */
 SNIB_API SNIB_CHECK snib_err snib_force_release(
     struct snib_client *, const char *name, size_t name_size,
     const char *reason, uint32_t *ret_released, struct snib_error *reterr);
 
-/* One line of a check-up. remedy is "" when level is OK. */
+/* One finding of a check-up. remedy is "" when level is OK. */
 typedef enum snib_level {
     SNIB_LEVEL_OK,
     SNIB_LEVEL_WARN,
@@ -806,15 +906,15 @@ struct snib_finding {
 };
 
 /* Check the store's set-up: reachability, login, latency, clock, eviction
- * policy, persistence, replicas, permissions. Calls tell once a finding, on
- * the calling thread, no lock held. OK even when findings FAIL; an error only
- * when the store could not be asked at all (after telling why). Errors: those
- * of snib_inspect. */
+ * policy, persistence, replicas, permissions. Calls tell once a finding, on the
+ * calling thread, with no lock held. Returns OK even when findings are FAIL.
+ * Returns an error only when the store could not be asked at all, after telling
+ * why. Errors: those of snib_inspect. */
 SNIB_API SNIB_CHECK snib_err snib_doctor(
     struct snib_client *, void (*tell)(void *data, const struct snib_finding *),
     void *data, struct snib_error *reterr);
 
-/* -- scoped and declared use ------------------------------------------------ */
+/* -- scoped and declared use ----------------------------------------------- */
 
 /* A block that cannot leak its lock: return, break and goto release it.
  *
@@ -822,13 +922,15 @@ SNIB_API SNIB_CHECK snib_err snib_doctor(
  *
  * The block runs once when the lock was acquired, else not at all (err says
  * why; s is out of scope then). When the lock was lost before the block ended,
- * on whatever way, the release writes LOST and why into err, unless err holds
- * another error by then: so err.code after the block says whether all of it
- * was protected. err may be NULL; else it has to live until the block's end,
- * for those who call the functions themselves until snib_scope_end (where
- * scope.err is what the release answered). A release that was sent and not
- * answered is no loss. Not with longjmp or thread cancellation.
- * Errors of snib_scope_begin: those of snib_acquire. */
+ * in whatever way it ended, the release writes LOST and the cause into err,
+ * unless err holds another error by then. So err.code after the block says
+ * whether all of it was protected. A release that was sent and not answered is
+ * no loss.
+ *
+ * err may be NULL. Else it has to live until the block's end, or until
+ * snib_scope_end if you call the functions yourself; scope.err is then what the
+ * release answered. Do not use it with longjmp or thread cancellation. Errors
+ * of snib_scope_begin: those of snib_acquire. */
 struct snib_scope {
     struct snib_lock *lock;
     struct snib_grant grant;
@@ -852,8 +954,9 @@ typedef enum snib_on_busy {
     SNIB_BUSY_CALL  /* call busy() in the body's place                      */
 } snib_on_busy;
 
-/* Declared once, applied around a function. The lock's name is name ":" and
- * the key with each {field} replaced by its value; "{{" is a brace. */
+/* A lock that is declared once and applied around a function. The lock's name
+ * is name, ":" and key, with each {field} in key replaced by its value; "{{" is
+ * a brace. */
 struct snib_policy {
     size_t size;
     const char *name; /* "pay"; may be NULL: the key alone                */
@@ -864,15 +967,19 @@ struct snib_policy {
     int (*busy)(void *data, const struct snib_error *);
 };
 
-/* Run body under the policy's lock. pairs: field, value, …, NULL. *ret_body
- * is what body (or busy) returned, and is as it was when nothing ran. Returns OK
- * when body or busy ran and the lock was held to the end; LOST when it was lost
- * while body ran, or (as snib_acquire) before; CLOSED when the client was
- * stopped while body ran, or before; else why nothing ran. Errors of the template (a
- * field without a value, a lone brace): USAGE, before anything is sent.
- * pairs, data and policy are borrowed for the call. Errors: those of
- * snib_lock_new and snib_acquire, LOST (body has run), never CANCELLED (nobody
- * else has the handle), TOO_MANY (a policy's lock is a mutex). */
+/* Run body under the policy's lock. pairs is field, value, …, NULL. pairs, data
+ * and policy are borrowed for the call. *ret_body is what body (or busy)
+ * returned; it is as it was when neither ran.
+ *
+ * Returns OK when body or busy ran and the lock was held to the end. LOST: the
+ * lock was lost while body ran, or before (as with snib_acquire). CLOSED: the
+ * client was stopped while body ran, or before. Any other error says why
+ * nothing ran. A wrong template (a field without a value, a lone brace) is
+ * USAGE, before anything is sent.
+ *
+ * Errors: those of snib_lock_new and snib_acquire, LOST (body has run), never
+ * CANCELLED (nobody else has the handle), TOO_MANY (a policy's lock is a
+ * mutex). */
 SNIB_API SNIB_CHECK snib_err snib_policy_run(
     struct snib_client *, const struct snib_policy *, const char *const pairs[],
     int (*body)(void *data, struct snib_grant), void *data, int *ret_body,

@@ -1,45 +1,54 @@
-/* snib/deadlock.h — who waits for whom, in a circle.
+/* snib/deadlock.h — circles of owners that wait for each other.
  *
- * Two that each hold what the other wants would wait for ever: their leases
- * are renewed, so no lease ends it. Whoever holds a lock and waits for another
- * shows in the store what it holds; after a second of waiting it begins to
- * look whether its wait is part of such a circle, across threads, processes
- * and hosts. The youngest wait of a circle (of those whose owners hold what others
- * of it wait for) is refused with SNIB_ERR_DEADLOCK
- * and the circle in the error's text, some 2 s after the circle closed; the
- * others go on as soon as that owner releases what it holds. Like any refusal
- * it leaves nothing behind; unwind, release, begin again.
+ * Two owners that each hold what the other wants would wait for ever: their
+ * leases are renewed, so no lease ends it. The library finds such circles,
+ * across threads, processes and hosts. An owner that holds a lock and waits for
+ * another shows in the store what it holds. After a second of waiting its
+ * client begins to check whether the wait is part of a circle. The youngest
+ * wait of a circle is refused with SNIB_ERR_DEADLOCK, some 2 s after the circle
+ * closed; the error's text shows the circle. (Only waits count whose owners
+ * hold what others of the circle wait for.) The other owners go on as soon as
+ * the refused one releases what it holds. Like any refusal this one leaves
+ * nothing behind: unwind, release, begin again.
  *
- * A refusal is never a guess: all requests and grants of a circle were seen
- * twice, in looks of which the second began at least 600 ms after the first
- * had ended, and none of them can end before the next. Of a wait that says what
- * is held above it (snib_acquire_options.above) its client must have been heard
- * of since the first look, which takes up to 3 s more. (One exception: who has
- * died, or has given up and could not tell the store, is seen waiting for up to
- * 3 s yet. Whoever closes a circle with such a wait in that time may be refused,
- * although it would have ended by itself.) What is not refused:
- *   circles through permits of a semaphore, since any thread may give those
- *   back (snib_deadlocks shows them, certain == false); owners that wait for
- *   two locks at once; barriers and latches, which wait for somebody to come;
- *   circles through a client with no_deadlock_check, through two clients of
- *   one thread, through a program that runs a second one which locks, unless
- *   it is known to do nothing but wait for that (so `snib run` inside `snib
- *   run` is found, where it can prove it: snib-run(1)), through two stores,
- *   through more than 8 locks that one owner holds, or behind the first 100
- *   waiters of a lock on Redis.
- * Nor are any found in a store without a queue of its own (a quorum).
- * An ordinary wait_ms ends every circle, too, and so does a fixed lease that
- * is in it; the refusal does not wait for those.
+ * A refusal is not a guess. All requests and grants of the circle were seen
+ * twice: in two scans, of which the second began at least 600 ms after the
+ * first had ended, and none of them could end before the next. A wait may say
+ * what is held above it (snib_acquire_options.above). Of the client of such a
+ * wait something must also have been heard since the first scan, which takes up
+ * to 3 s more.
  *
- * What it costs: an acquire by an owner that holds something already asks the
- * store by itself, it does not queue inside the process, and its grant is not
- * passed on there: many threads that take one common lock inside others get it
- * about half as often (docs/DECISIONS.md). While such a wait
- * lasts longer than a second, its client lists the locks that are waited for,
- * every 2 to 2.5 s, or 50 times the duration of such a look (of the last two the
- * shorter one's) if that is longer, however many such waits it has.
- * On Redis that is a SCAN of the whole database (docs/REDIS.md). Switch it off
- * with snib_client_options.no_deadlock_check. */
+ * One exception: a waiter that has died, or has given up and could not tell the
+ * store, is seen as waiting for up to 3 s more. An owner that closes a circle
+ * with such a wait in that time may be refused, although the circle would have
+ * ended by itself.
+ *
+ * Not refused are:
+ *   - circles through permits of a semaphore, since any thread may give those
+ *     back (snib_deadlocks shows them, certain == false);
+ *   - owners that wait for two locks at once;
+ *   - barriers and latches, which wait for somebody to come;
+ *   - circles through a client with no_deadlock_check, or through two clients
+ *     of one thread;
+ *   - circles through a program that runs a second one which locks, unless it
+ *     is known to do nothing but wait for that (so a circle through `snib run`
+ *     inside `snib run` is found, where it can prove it: snib-run(1));
+ *   - circles through two stores, through more than 8 locks that one owner
+ *     holds, or behind the first 100 waiters of a lock on Redis;
+ *   - circles in a store without a queue of its own (a quorum).
+ *
+ * An ordinary wait_ms ends every circle, too, and so does a fixed lease in it.
+ * The refusal does not wait for those.
+ *
+ * What it costs. An owner that holds something already asks the store by itself
+ * when it acquires: it does not queue inside the process, and its grant is not
+ * handed over there. So many threads that take one common lock inside others
+ * get it about half as often (docs/DECISIONS.md). While such a wait lasts
+ * longer than a second, its client scans the locks that are waited for, however
+ * many such waits it has. It does so every 2 to 2.5 s, or every 50 times the
+ * duration of a scan (the shorter of the last two) if that is longer. On Redis
+ * this is a SCAN of the whole database (docs/REDIS.md). Switch it off with
+ * snib_client_options.no_deadlock_check. */
 #ifndef SNIB_DEADLOCK_H
 #define SNIB_DEADLOCK_H
 
@@ -49,27 +58,29 @@
 extern "C" {
 #endif
 
-/* One that waits, as a part of a circle. Strings are never NULL. */
+/* A waiter, as a part of a circle. Strings are never NULL. */
 struct snib_wait {
-    const char *name; /* of the lock; raw bytes, NUL-terminated             */
+    const char *name; /* of the lock; raw bytes, NUL-terminated */
     size_t name_size;
-    struct snib_party who; /* left_ms, token, holds: 0                      */
-    bool behind;           /* the next one only stands ahead in this queue;
-                              else it holds the lock                        */
+    struct snib_party who; /* the waiter; left_ms, token, holds: 0 */
+    /* True: the next one only stands ahead in this queue. False: the next one
+     * holds the lock. */
+    bool behind;
 };
 
-/* Each waits for the next one, the last for the first. */
+/* A circle: each waits for the next one, the last for the first. */
 struct snib_cycle {
     size_t count;
     const struct snib_wait *waits; /* the youngest first                    */
-    bool certain; /* false: permits are in it, which any thread of their
-                     process may give back                                  */
+    /* False: it goes through permits, which any thread of their process may
+     * give back. */
+    bool certain;
 };
 
-/* All deadlocks of the store now, one circle of each; *ret is an array of
- * *ret_count, NULL for none. Two looks, 600 ms apart, when the first finds
- * any. Blocks up to twice request_ms and that. Free with
- * snib_deadlocks_free. Errors: those of snib_list. */
+/* All deadlocks of the store now, one circle of each. *ret is an array of
+ * *ret_count, NULL for none; free it with snib_deadlocks_free. The store is
+ * scanned once, and again 600 ms later when the first scan finds any. Blocks up
+ * to twice request_ms and that. Errors: those of snib_list. */
 SNIB_API SNIB_CHECK snib_err snib_deadlocks(struct snib_client *,
                                             struct snib_cycle ***ret,
                                             size_t *ret_count,

@@ -1,10 +1,11 @@
 /* snib/elect.h — leader election: one of many candidates leads at a time.
  *
- * An election is a mutex by another view: the leader is its holder, a *term*
- * is one grant of it, and the term's number is the fencing token. So it rises
- * from term to term for ever, and whatever the leader writes to can refuse a
- * lower one (docs/FENCING.md). `snib elect`, `snib status`, and programs that
- * acquire a lock of that name all meet in it.
+ * An election is a mutex seen in another way. The leader is its holder, a
+ * *term* is one grant of it, and the number of the term is the fencing token.
+ * So the number rises from term to term for ever, and whatever the leader
+ * writes to can refuse a lower one (docs/FENCING.md). `snib elect`, `snib
+ * status`, and programs that acquire a lock of that name all work on the same
+ * mutex.
  *
  *   for (;;) {
  *       if (snib_elect_campaign(e, SNIB_FOREVER, &term, &err)) ...
@@ -19,17 +20,17 @@
  *
  * From LOST a campaign leads to LEADER again.
  *
- * Promises P1 to P10 hold as for a mutex: a leader knows that its term is over
- * before anybody else can lead (unless the process was frozen: then at its
- * first instruction), candidates lead in the order of their arrival, and a
- * leader that resigns hands over to the next one at once; one that dies delays
- * by its lease.
+ * The promises P1 to P10 hold as for a mutex (docs/PROOF.md). A leader knows
+ * that its term is over before anybody else can lead; if its process was frozen
+ * it knows at its first instruction. Candidates lead in the order of their
+ * arrival. A leader that resigns hands over to the next candidate at once; one
+ * that dies delays it by its lease.
  *
- * Threads. All functions from any thread; one campaign of a candidate at a
- * time. Not for pull clients, which cannot block, and in this release without a
- * form that starts a campaign and tells by an event: in an event loop acquire a
- * mutex of the name with snib_acquire_start (its grant is the term, its token
- * the number, SNIB_EV_STATE the end). Strings passed in are copied. */
+ * Threads. All functions may be called from any thread, but one candidate has
+ * one campaign at a time. Not for pull clients, which cannot block. In this
+ * release no form of the campaign ends in an event. In an event loop acquire a
+ * mutex of the name with snib_acquire_start: its grant is the term, its token
+ * the number, and SNIB_EV_STATE tells the end. */
 #ifndef SNIB_ELECT_H
 #define SNIB_ELECT_H
 
@@ -39,10 +40,10 @@
 extern "C" {
 #endif
 
-struct snib_elect; /* one candidate, or observer, of one election            */
+struct snib_elect; /* a candidate or observer of an election */
 
 /* What this candidate is. AT_RISK: still the leader, but a renewal failed or
- * the machine slept. LOST: stop; the term is over, though nobody asked. */
+ * the machine slept. LOST: stop; the term ended though nobody resigned. */
 typedef enum snib_elect_state {
     SNIB_FOLLOWER,
     SNIB_LEADER,
@@ -50,61 +51,63 @@ typedef enum snib_elect_state {
     SNIB_LEADER_LOST
 } snib_elect_state;
 
-/* "follower", "leader", "at risk", "lost". Static strings. */
+/* "follower", "leader", "at risk", "lost". The strings are static. */
 SNIB_API const char *snib_elect_state_text(snib_elect_state);
 
 struct snib_elect_options {
     size_t size;
-    size_t name_size; /* bytes in name; 0: strlen                        */
-    int64_t lease_ms; /* how long the others wait when the leader dies;
-                         0: 30 000                                       */
-    const char *id;   /* shown to others; NULL: the client's reason      */
-    /* Told each change of this candidate's state, in order, one at a time:
-     * LEADER and FOLLOWER on the thread that campaigns or resigns, the others
-     * on the client's background thread thread. term: whose. No lock held; renewals wait
-     * meanwhile, so keep it short. It may resign; it must not campaign, watch
-     * or free. */
+    size_t name_size; /* bytes in name; 0: strlen */
+    /* How long the others wait when the leader dies. 0: 30 000. */
+    int64_t lease_ms;
+    const char *id; /* shown to others; NULL: the client's reason */
+    /* Called for each change of this candidate's state, in order, one at a
+     * time. LEADER and FOLLOWER are told on the thread that campaigns or
+     * resigns, the others on the client's background thread. term is the term
+     * concerned. No lock is held. Renewals wait meanwhile, so keep it short. It
+     * may resign; it must not campaign, watch or free. */
     void (*on_change)(void *data, snib_elect_state, int64_t term);
     void *data;
 };
 
-/* A candidate; no I/O, and nothing is done until it campaigns, so an observer
- * is made the same way. The client is borrowed: it must live longer. options
- * may be NULL. Errors: USAGE (name, options, a pull client), NOMEM, CLOSED,
- * FORKED; *ret is NULL then. */
+/* Make a candidate. This does no I/O, and nothing happens until it campaigns,
+ * so an observer is made the same way. The client is borrowed: it must live
+ * longer. Strings are copied. options may be NULL. *ret is NULL after an error.
+ * Errors: USAGE (name, options, a pull client), NOMEM, CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_elect_new(struct snib_client *,
                                             const char *name,
                                             const struct snib_elect_options *,
                                             struct snib_elect **ret,
                                             struct snib_error *reterr);
 
-/* Free it; a term that runs is given up in the background. NULL is allowed. No
- * other thread may use it meanwhile; on_change has returned when this has. */
+/* Free the candidate. A term that runs is given up in the background. NULL is
+ * allowed. No other thread may use it meanwhile. No on_change runs any more
+ * when this returns. */
 SNIB_API void snib_elect_free(struct snib_elect *);
 
 /* Wait until this candidate leads, up to wait_ms (0: try once; SNIB_FOREVER).
- * *ret_term is set on OK; at once, and the same, when it leads already. After
- * a loss it is a fresh campaign. Errors: BUSY (wait_ms 0), TIMEOUT, CANCELLED
- * (snib_elect_resign by another thread), USAGE (wait_ms; another campaign of
- * this candidate is under way), and those of snib_acquire, never LOST (a lost
- * term is given back first), DEADLOCK (a candidate holds nothing while it
- * waits), UNSUPPORTED, TOO_MANY (it is a plain mutex). */
+ * *ret_term is set on OK. When it leads already, the answer is OK at once, with
+ * the same term. After a loss this is a fresh campaign. Errors: BUSY (wait_ms
+ * 0), TIMEOUT, CANCELLED (snib_elect_resign by another thread), USAGE (wait_ms;
+ * another campaign of this candidate is under way), and those of snib_acquire,
+ * never LOST (a lost term is given back first), DEADLOCK (a candidate holds
+ * nothing while it waits), UNSUPPORTED, TOO_MANY (it is a plain mutex). */
 SNIB_API SNIB_CHECK snib_err snib_elect_campaign(struct snib_elect *,
                                                  int64_t wait_ms,
                                                  int64_t *ret_term,
                                                  struct snib_error *reterr);
 
 /* Stop leading, and hand over to the next candidate at once; or end a campaign
- * that another thread waits in. Blocks up to request_ms. Errors: LOST (the
- * term had ended before), NOT_HELD (neither leader nor candidate), UNKNOWN
- * (no answer; repeated in the background until the lease's end), CLOSED (after
- * or during snib_client_stop, which has given it up), FORKED. In each
- * case this candidate is a follower afterwards. */
+ * that another thread waits in. Blocks up to request_ms. Whatever it returns,
+ * this candidate is a follower afterwards. Errors: LOST (the term had ended
+ * before), NOT_HELD (neither leader nor candidate), UNKNOWN (no answer;
+ * repeated in the background until the lease's end), CLOSED (after or during
+ * snib_client_stop, which has given it up), FORKED. */
 SNIB_API snib_err snib_elect_resign(struct snib_elect *,
                                     struct snib_error *reterr);
 
-/* term: of the leadership, 0 for a follower; of the lost one when LOST.
- * left_ms: until the local deadline, 0 when it has passed. */
+/* What a candidate is. term is that of the leadership, the lost one when LOST,
+ * 0 for a follower. left_ms is the time until the local deadline, 0 when it has
+ * passed. */
 struct snib_elect_status {
     snib_elect_state state;
     snib_cause cause;
@@ -112,54 +115,56 @@ struct snib_elect_status {
     int64_t left_ms;
 };
 
-/* What this candidate is at this instant; compares the clock, no I/O. */
+/* What this candidate is at this instant. This compares the clock and does no
+ * I/O. */
 SNIB_API void snib_elect_status(struct snib_elect *,
                                 struct snib_elect_status *ret);
 
-/* True while it leads, also at risk, with its deadline ahead. */
+/* True while this candidate leads, at risk or not, with its deadline ahead. */
 SNIB_API bool snib_elect_leading(struct snib_elect *);
 
-/* A file descriptor that becomes readable when the term that runs is over. The
- * library's; do not close or read it. -1 with errno as for snib_grant_fd. */
+/* A file descriptor that becomes readable when the present term is over. It
+ * belongs to the library: do not close or read it. -1 with errno as for
+ * snib_grant_fd. */
 SNIB_API int snib_elect_fd(struct snib_elect *);
 
-/* -- observing ----------------------------------------------------------------- */
+/* -- observing ------------------------------------------------------------- */
 
-/* Who leads, as the store saw it at one moment. Strings are never NULL. */
+/* The leader, as the store saw it at one moment. Strings are never NULL. */
 struct snib_leader {
-    int64_t term;          /* 0: nobody leads                                 */
-    const char *id;        /* as given to snib_elect_new                      */
-    const char *client_id; /* client id, hexadecimal                          */
+    int64_t term;          /* 0: nobody leads */
+    const char *id;        /* as given to snib_elect_new */
+    const char *client_id; /* client id, hexadecimal */
     const char *host;
     const char *user;
     const char *program;
     int64_t pid;       /* 0: not known                                    */
     int64_t since_ms;  /* Unix time                                       */
     int64_t left_ms;   /* of the lease, which is renewed                  */
-    size_t candidates; /* that wait                                       */
+    size_t candidates; /* that wait */
     bool self;         /* this very candidate                             */
 };
 
-/* Who leads now? One look at the store, up to request_ms. Free with
- * snib_leader_free. Errors: those of snib_inspect, never USAGE
- * (it is of a client that blocks, with a good name); *ret is NULL then. */
+/* Who leads now? The store is asked once, for up to request_ms. Free the answer
+ * with snib_leader_free. *ret is NULL after an error. Errors: those of
+ * snib_inspect, never USAGE (the client may block, and the name is good). */
 SNIB_API SNIB_CHECK snib_err snib_elect_leader(struct snib_elect *,
                                                struct snib_leader **ret,
                                                struct snib_error *reterr);
 
 /* Wait until another term than known_term runs (0: nobody leads), up to
- * wait_ms; *ret says which. It looks at the store five times a second: a
- * change is seen 200 ms and a round trip late at most, one by this candidate
- * itself at once; several between two looks are seen as one. Errors: TIMEOUT
- * (still known_term), USAGE (wait_ms), and those of snib_inspect. The store's
- * being away is not waited through. */
+ * wait_ms. *ret says which one. The store is asked five times a second: a
+ * change is seen 200 ms and a round trip late at most, a change by this
+ * candidate itself at once. Several changes between two requests are seen as
+ * one. The call does not wait for a store that is away. Errors: TIMEOUT (still
+ * known_term), USAGE (wait_ms), and those of snib_inspect. */
 SNIB_API SNIB_CHECK snib_err snib_elect_watch(struct snib_elect *,
                                               int64_t known_term,
                                               int64_t wait_ms,
                                               struct snib_leader **ret,
                                               struct snib_error *reterr);
 
-SNIB_API void snib_leader_free(struct snib_leader *); /* NULL allowed       */
+SNIB_API void snib_leader_free(struct snib_leader *); /* NULL is allowed */
 
 #ifdef __cplusplus
 }

@@ -1,12 +1,12 @@
 /* snib/test.h — switches of the memory: store, for users' own tests.
  *
  * A client of "memory:NAME?clock=virtual" takes its time from the space NAME,
- * shared by all such clients of this process; it stands still until
- * snib_test_advance moves it. Without ?clock=virtual the real clock is used
- * and snib_test_advance is refused. All functions: any thread.
+ * which all such clients of this process share. That time stands still until
+ * snib_test_advance moves it. Without ?clock=virtual the real clock is used and
+ * snib_test_advance is refused. All functions: any thread.
  *
- * Errors common to all: USAGE (the client's store is not memory:; an
- * argument), FORKED. */
+ * Errors common to all: USAGE (the client's store is not memory:; an argument),
+ * FORKED. */
 #ifndef SNIB_TEST_H
 #define SNIB_TEST_H
 
@@ -16,13 +16,13 @@
 extern "C" {
 #endif
 
-/* Move the space's clock forward and do what became due, in all its clients
- * (threaded clients do it on their background thread, shortly after). Errors: those common
- * to all. */
+/* Move the space's clock forward, and do what became due in all its clients
+ * (threaded clients do it on their background thread, shortly after). Errors:
+ * those common to all. */
 SNIB_API SNIB_CHECK snib_err snib_test_advance(struct snib_client *,
                                                int64_t ms);
 
-/* The next n answers to this client are lost after the request was done. Errors:
+/* Lose the next n answers to this client, after the request was done. Errors:
  * those common to all. */
 SNIB_API SNIB_CHECK snib_err snib_test_drop_replies(struct snib_client *,
                                                     uint32_t n);

@@ -1,38 +1,39 @@
 /* snib/value.h — values with a version: shared state without a lock.
  *
- * A *value* is up to 64 KiB of bytes under a name, with a *version*: a number
- * that is higher after every change of that name and never comes back. Read
- * it, compute the next one, and put it "if the version is still the same";
- * whoever comes second is told so and begins again with the new value. Nobody
- * waits for anybody, nobody can die holding anything. Use it where the next
- * state follows from the last one by a short computation that may be done
- * twice (a counter, a configuration, a list of members); use a lock where the
- * work between reading and writing has effects elsewhere or takes long
- * (docs/VALUES.md).
+ * A *value* is up to 64 KiB of bytes under a name. Its *version* is a number
+ * that is higher after every change of that name and never comes back. Read the
+ * value, compute the next one, and put it "if the version is still the same".
+ * If somebody else was faster you are told so, and begin again with the new
+ * value. Nobody waits for anybody, and nobody can die holding anything.
+ *
+ * Use a value where the next state follows from the last one by a short
+ * computation that may be done twice (a counter, a configuration, a list of
+ * members). Use a lock where the work between reading and writing has effects
+ * elsewhere or takes long (docs/VALUES.md).
  *
  * Names are those of locks (1 to SNIB_NAME_MAX bytes, any); a lock and a value
  * of the same name know nothing of each other. The stores are the clients'.
  *
- * Versions. max(last + 1, the store's Unix ms * 1024): positive, below 2^53,
- * strictly rising for a name, also across delete, end of time to live and
- * (as long as the store's clock is not set back by more than was lost) loss of
- * the store's data. Not consecutive.
+ * Versions. A new version is max(last + 1, the store's Unix ms * 1024):
+ * positive, below 2^53, not consecutive. It rises strictly for a name, also
+ * across delete and the end of its time to live. It also rises across a loss of
+ * the store's data, as long as the store's clock is not set back by more than
+ * was lost.
  *
- * Answers. What returned OK is applied, exactly once. BUSY is definitely not
- * applied: the value was changed meanwhile, and *ret_version tells to what. A
- * lost reply is repeated under the same request id, inside the limit, and the
- * store tells the repeat what became of the first copy; only if none of that
- * is answered is the result UNKNOWN: then the change may be applied now, or
- * within 10 s, or never. Read the value to find out. So it is too when the
- * repeat meets a store that cannot be reached or refuses to work: the other
- * errors say that no copy was applied.
+ * Answers. OK: the change is applied, exactly once. BUSY: it is definitely not
+ * applied, since the value was changed meanwhile; *ret_version is the version
+ * that is there. When a reply is lost the request is repeated under the same
+ * id, inside the limit, and the store tells the repeat what became of the first
+ * copy. The result is UNKNOWN only if no copy is answered, or if the repeat
+ * meets a store that cannot be reached or refuses to work: then the change may
+ * be applied now, or within 10 s, or never. Read the value to find out. The
+ * other errors say that no copy was applied.
  *
- * Threads: any. In a pull client (options.pull) these functions answer USAGE,
- * since they block: up to request_ms each, snib_value_update up to its limit.
- * Errors common to all: USAGE (an argument; the text says which), UNREACHABLE,
- * DENIED, STORE, CORRUPT (the store holds something else under that name),
- * CONFIG (the server is none that keeps values), UNSUPPORTED (a quorum), CLOSED,
- * FORKED, NOMEM. */
+ * Threads: any. These functions block: up to request_ms each, snib_value_update
+ * up to its limit. In a pull client (options.pull) they answer USAGE. Errors
+ * common to all: USAGE (an argument; the text says which), UNREACHABLE, DENIED,
+ * STORE, CORRUPT (the store holds something else under that name), CONFIG (the
+ * server keeps no values), UNSUPPORTED (a quorum), CLOSED, FORKED, NOMEM. */
 #ifndef SNIB_VALUE_H
 #define SNIB_VALUE_H
 
@@ -43,36 +44,36 @@ extern "C" {
 #endif
 
 /* Most bytes of a value. A value shares its connection with the renewals of
- * locks; more belongs into a database, and its key or path into the value. */
+ * locks. Put more into a database, and its key or path into the value. */
 #define SNIB_VALUE_MAX ((size_t)65536)
 
-/* Every value ends by itself unless it is put again: 30 days at most. */
+/* Longest life of a value. It ends then unless it is put again: 30 days. */
 #define SNIB_VALUE_TTL_MAX_MS INT64_C(2592000000)
 
-/* What was read. bytes is never NULL and has a NUL behind its last byte (not
- * counted in size), so that text can be used as such. One block; free with
- * snib_value_free. */
+/* A value that was read. bytes is never NULL and has a NUL behind its last byte
+ * (not counted in size), so that text can be used as such. It is one block;
+ * free it with snib_value_free. */
 struct snib_value {
-    int64_t version; /* 0: absent (size 0 then)                            */
+    int64_t version; /* 0: absent (size 0 then) */
     size_t size;
     const void *bytes;
 };
 
-/* Read. An absent value is OK with version 0. name_size 0: strlen. *ret is
- * NULL after an error. Errors: those common to all. */
+/* Read a value. An absent one is OK with version 0. A name_size of 0 means
+ * strlen. *ret is NULL after an error. Errors: those common to all. */
 SNIB_API SNIB_CHECK snib_err snib_value_get(struct snib_client *,
                                             const char *name, size_t name_size,
                                             struct snib_value **ret,
                                             struct snib_error *reterr);
 SNIB_API void snib_value_free(struct snib_value *);
 
-/* Write these bytes if the version is still `expected` (0: if it is absent).
- * They are copied; NULL is allowed with size 0 (an empty value is a value).
- * ttl_ms: kept for so long from now, 1 to SNIB_VALUE_TTL_MAX_MS; 0: that
- * maximum. Each put sets it anew. *ret_version (may be NULL) is the new
- * version; after BUSY the one that is there, 0: absent; else 0.
- * Errors: BUSY (changed meanwhile), UNKNOWN (see above), LIMIT (more than
- * SNIB_VALUE_MAX bytes), and those common to all. */
+/* Write these bytes if the version is still `expected` (0: if the value is
+ * absent). They are copied; NULL is allowed with size 0 (an empty value is a
+ * value). The value is kept for ttl_ms from now, 1 to SNIB_VALUE_TTL_MAX_MS; 0:
+ * that maximum. Each put sets it anew. *ret_version (may be NULL) is the new
+ * version. After BUSY it is the version that is there, 0: absent. After other
+ * errors it is 0. Errors: BUSY (changed meanwhile), UNKNOWN (see above), LIMIT
+ * (more than SNIB_VALUE_MAX bytes), and those common to all. */
 SNIB_API SNIB_CHECK snib_err snib_value_put(struct snib_client *,
                                             const char *name, size_t name_size,
                                             int64_t expected, const void *bytes,
@@ -80,48 +81,49 @@ SNIB_API SNIB_CHECK snib_err snib_value_put(struct snib_client *,
                                             int64_t *ret_version,
                                             struct snib_error *reterr);
 
-/* Remove it if the version is still `expected` (> 0). The next put gets a
- * higher version all the same. *ret_version (may be NULL): after BUSY the
+/* Remove the value if the version is still `expected` (> 0). The next put gets
+ * a higher version all the same. *ret_version (may be NULL) is, after BUSY, the
  * version that is there, 0: it is absent already; else 0. Errors: those of
  * snib_value_put, never LIMIT (it has no bytes). */
 SNIB_API SNIB_CHECK snib_err snib_value_delete(
     struct snib_client *, const char *name, size_t name_size, int64_t expected,
     int64_t *ret_version, struct snib_error *reterr);
 
-/* What to write; see snib_value_update. bytes are the computation's, valid
- * until it is called again or update returns. */
+/* What to write; see snib_value_update. bytes belong to the computation. They
+ * must stay valid until it is called again or the update returns. */
 struct snib_value_next {
     const void *bytes;
     size_t size;
-    bool remove; /* delete the value instead                                */
+    bool remove; /* delete the value instead */
 };
 
 struct snib_value_options {
     size_t size;     /* SNIB_INIT(snib_value_options)                        */
-    int64_t wait_ms; /* 0: try once · SNIB_FOREVER · else the limit         */
+    int64_t wait_ms; /* 0: try once; SNIB_FOREVER; else the limit */
     int64_t ttl_ms;  /* as for snib_value_put                                */
-    /* Pause after the n-th time of coming second: random, between 0 and
-     * min(backoff_ms * 2^n, backoff_max_ms). 0: 1 ms, 64 ms. */
+    /* Pause after the n-th time that somebody else was faster: random, between
+     * 0 and min(backoff_ms * 2^n, backoff_max_ms). 0: 1 ms, 64 ms. */
     int64_t backoff_ms, backoff_max_ms;
 };
 
-/* Read, compute, write if the version is still the same; else again, after a
- * random pause, until wait_ms is over. NULL options: SNIB_FOREVER.
+/* Read, compute, and write if the version is still the same. If it is not, do
+ * so again after a random pause, until wait_ms is over. NULL options:
+ * SNIB_FOREVER.
  *
- * compute is called on the calling thread with no lock of ours held, once a
- * round, with what is there now (version 0: absent; valid during the call). It
- * sets *next (all zero when called) and returns 0; another value ends the
- * update with nothing written in this round and is handed on in *ret_stopped
- * (may be NULL, else set to 0 first); snib_value_update returns OK then and
- * *ret_version is the version that was seen. It may be called several times,
- * so it must have no effect but *next. It may call anything but
- * snib_client_stop and snib_client_free.
+ * compute is called on the calling thread, once a round, with no lock of the
+ * library held. now is what is there (version 0: absent), and valid during the
+ * call. compute sets *next (all zero when called) and returns 0. If it returns
+ * another value the update ends, and writes nothing in this round:
+ * snib_value_update returns OK, *ret_stopped is that value, and *ret_version
+ * the version that was seen. compute may be called several times, so it must
+ * have no effect but *next. It may call anything but snib_client_stop and
+ * snib_client_free.
  *
- * *ret_version (may be NULL): OK: the version written, 0 when removed; else as
- * last seen, 0 when none was.
- * Errors: BUSY (wait_ms 0), TIMEOUT (others were faster until the limit),
- * UNKNOWN (a write was not answered; see above), LIMIT (the computed value is
- * too big), and those common to all, which end it at once. */
+ * *ret_stopped (may be NULL) is set to 0 first. *ret_version (may be NULL) is,
+ * on OK, the version written, 0 when removed; else the version last seen, 0
+ * when none was. Errors: BUSY (wait_ms 0), TIMEOUT (others were faster until
+ * the limit), UNKNOWN (a write was not answered; see above), LIMIT (the
+ * computed value is too big), and those common to all, which end it at once. */
 SNIB_API SNIB_CHECK snib_err
 snib_value_update(struct snib_client *, const char *name, size_t name_size,
                   const struct snib_value_options *,

@@ -1,20 +1,22 @@
-/* run/background.c — reader of last resort, and the one who looks at the clock.
+/* run/background.c — the thread that reads what nobody else reads, and that
+ * watches the clock.
  *
- * The background thread fires timers (renewals, deadlines, polls, limits of started
- * acquires), reads lines on which an answer is due that no call waits for,
- * executes what nobody else does, and runs callbacks. Its thread is started
- * by the first acquire, before anything is sent; in a pull client its rounds
- * are snib_process. It sleeps in epoll_wait without a limit: its clock is the
+ * The background thread fires timers (renewals, deadlines, polls, limits of
+ * started acquires). It reads sockets on which an answer is due that no call
+ * waits for, executes what nobody else does, and runs callbacks. The first
+ * acquire starts it, before anything is sent. In a pull client snib_process
+ * does its rounds. It sleeps in epoll_wait without a limit: its clock is the
  * BOOTTIME timer, which needs no slices.
  *
- * Lazy watching. A process that takes turns with others on a lock has a call
- * reading the subscription nearly all the time; giving the line to the background thread
- * between two calls would cost an epoll_ctl and an idle wake-up of this
- * thread per section. What is pushed while nobody waits is not urgent
- * (revoke notices; deadlines are kept anyway), so a line that only may speak
- * is armed SNIB__LAZY_MS later, if no call has taken it by then; at once when
- * an answer is due or an acquire_start waits, and where the clock is virtual: a
- * timer of the kernel cannot wait for that one. */
+ * Lazy watching. When a process shares a lock with others in quick succession,
+ * one of its calls reads the subscription nearly all the time. Giving the
+ * socket to the background thread between two calls would cost an epoll_ctl and
+ * an idle wake-up of this thread per section. What is pushed while nobody waits
+ * is not urgent (revoke notices; deadlines are kept anyway). So a socket that
+ * only may speak is armed SNIB__LAZY_MS later, if no call has taken it by then.
+ * It is armed at once when an answer is due or an acquire_start waits, and
+ * where the clock is virtual: a timer of the kernel cannot wait for that
+ * clock. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,11 +29,11 @@
 
 enum {
     EVENTS = 16,
-    STEP_NS = 10 * 1000000,   /* smaller steps of the wall clock are noise  */
-    LATE_NS = 1000 * 1000000, /* later than that: we stood still            */
+    STEP_NS = 10 * 1000000,   /* smaller steps of the wall clock are noise */
+    LATE_NS = 1000 * 1000000, /* later than that: the process stood still */
 };
 
-/* -- lines ------------------------------------------------------------------ */
+/* -- lines ----------------------------------------------------------------- */
 
 static bool background_urgent(const struct snib_client *c, uint32_t i)
 {
@@ -61,7 +63,8 @@ void snib__background_given(struct snib__step *s, uint32_t socks)
     }
 }
 
-/* An acquire_start waits: what the background thread would have watched in a while. */
+/* An acquire_start waits: the background thread watches at once what it would
+ * have watched later. */
 void snib__background_hurry(struct snib__step *s)
 {
     struct snib_client *c = s->c;
@@ -75,7 +78,8 @@ void snib__background_hurry(struct snib__step *s)
     snib__background_given(s, lazy);
 }
 
-/* Before the background thread sleeps: watch what is its own, let go what is not. */
+/* Before the background thread sleeps: watch the sockets that it reads, and let
+ * go of those that need no reader. */
 static snib_instant background_watch_lines(struct snib__step *s)
 {
     struct snib_client *c = s->c;
@@ -110,7 +114,7 @@ static void background_serve_line(struct snib__step *s, uint32_t i,
     struct snib_client *c = s->c;
     struct snib__socket *l = &c->sock[i];
     if (!c->pull) {
-        l->armed = 0; /* one shot */
+        l->armed = 0; /* the arming is used up */
     }
     if (l->fd < 0 || c->roles.sock[i].reader == SNIB__CALL) {
         return; /* a call reads it */
@@ -135,7 +139,7 @@ static void background_serve_line(struct snib__step *s, uint32_t i,
     snib__step_act(s);
 }
 
-/* -- clocks ------------------------------------------------------------------- */
+/* -- clocks ---------------------------------------------------------------- */
 
 static void background_check_wall_clock(struct snib__step *s)
 {
@@ -166,7 +170,7 @@ static void background_clear_steps(struct snib__step *s)
 {
     uint64_t n;
     if (read(s->c->steps, &n, sizeof n) < 0 && errno == ECANCELED) {
-        /* Read once, it stays quiet until the next step. */
+        /* After this read the descriptor stays quiet until the next step. */
         background_check_wall_clock(s);
     }
 }
@@ -188,8 +192,8 @@ static void background_execute(struct snib__step *s)
         return;
     }
     if (!c->quick && snib__worker_need(c)) {
-        /* It may block until a request's limit; deadlines are told from this
-         * thread, so another one has to wait. */
+        /* exec() may block until a request's limit. This thread tells of
+         * deadlines, so another thread has to block. */
         pthread_cond_signal(&c->work);
         return;
     }
@@ -197,7 +201,7 @@ static void background_execute(struct snib__step *s)
     }
 }
 
-/* -- the round -------------------------------------------------------------------- */
+/* -- the round ------------------------------------------------------------- */
 
 static void background_look_after_all(struct snib__step *s)
 {
@@ -233,7 +237,8 @@ static void background_prepare_to_sleep(struct snib__step *s)
     if (!c->virtual_clock) {
         due = snib__sooner(due, snib__client_due(c));
     }
-    /* armed 0: kicked while a callback ran; it fires at once. */
+    /* armed is 0 when this thread was woken while a callback ran: then the
+     * timer fires at once. */
     if (due.ns < c->armed.ns) {
         snib__loop_set_timer(c, due);
     }
@@ -261,7 +266,7 @@ static void *background_body(void *arg)
     return NULL;
 }
 
-/* -- threads of ours ----------------------------------------------------------------- */
+/* -- threads of ours ------------------------------------------------------- */
 
 int snib__thread_start(pthread_t *ret, void *(*body)(void *), void *arg)
 {

@@ -1,21 +1,21 @@
 /* run/batch.c — several requests in one visit, and one wait for all answers.
  *
- * The problem: three locks acquired one after the other are three round trips
+ * The problem: three locks acquired one after the other are three round trips,
  * although none needs the other's answer. Here all requests are started under
- * one lock of the mutex, so they reach the store as one step of it (one script,
+ * one lock of the mutex. So they reach the store as one step of it (one script,
  * one transaction; core/store.h: batch), and the call waits once.
  *
- *     start n ---> group: n open --answer--> n - 1 ... --last answer--> settled
- *                    |
- *                    +--patience over--> each unanswered one is given up
+ *   start n ---> batch: n open --answer--> n - 1 ... --last answer--> answered
+ *                  |
+ *                  +--patience over--> each unanswered one is given up
  *
- * A started request answers by a note, as for an event loop; a note of a
- * group goes to no queue of events but counts down its group, and the last
- * one settles the call. Notes, group and call are on the caller's stack: after
- * the last answer, and after giving up, nobody has a pointer to them.
+ * A started request answers by an operation, as for an event loop. An operation
+ * of a batch goes to no queue of events: it counts down its batch, and the last
+ * one answers the call. Operations, batch and call are on the caller's stack.
+ * After the last answer, and after giving up, nobody has a pointer to them.
  *
- * Forbidden: waiting at the store. These are tries: whoever holds a lock of
- * the batch while it waits for another of it could close a circle. */
+ * Forbidden: waiting at the store. These are tries: an owner that holds a lock
+ * of the batch while it waits for another of it could close a circle. */
 #include "base/error.h"
 #include "run/inside.h"
 
@@ -46,7 +46,7 @@ static void batch_prepare(struct snib__batch_item *m, struct snib__batch *g)
     g->open++;
 }
 
-/* No answer will come: error says why. */
+/* No answer will come to this item; its error says why. */
 static void batch_not_asked(struct snib__batch_item *m, struct snib__batch *g)
 {
     if (m->op.batch) {
@@ -56,7 +56,7 @@ static void batch_not_asked(struct snib__batch_item *m, struct snib__batch *g)
     }
 }
 
-/* What the answers said. */
+/* Copy what the answers said into the items. */
 static void batch_harvest(struct snib__batch_item m[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -102,10 +102,12 @@ static enum start batch_start_try(struct snib__step *s,
     return m->op.ev.kind == SNIB_EV_GRANTED ? HAD : REFUSED;
 }
 
-/* As one step of the store. Behind one that is refused here already nobody is
- * asked for; nor before it, if it is to be all of them. One that must be asked
- * for later, alone, ends the visit: what is behind it comes in the next. With
- * `all` there is no next, so each goes for itself. */
+/* Start the tries as one step of the store. A try that is refused here already
+ * ends the visit: those behind it are not asked for. With `all` those before it
+ * are not asked for either. A try that cannot join the step, and must be asked
+ * for alone, ends the visit too: those behind it come in the caller's next
+ * visit. With `all` there is no next visit, so then each try is sent by
+ * itself. */
 static void batch_start_tries(struct snib__step *s, struct snib__batch_item m[],
                               size_t n, struct snib__batch *g,
                               const struct snib_acquire_options *o, bool all,
@@ -140,8 +142,9 @@ static void batch_start_tries(struct snib__step *s, struct snib__batch_item m[],
     snib__engine_gathered(e, s->now, way);
 }
 
-/* The patience is over: nothing may point to these notes from here on. One that
- * waits for the store's word on its end (the client was closed) is cut off. */
+/* The patience is over: from here on nothing may point to these operations. If
+ * a try still waits for the store to confirm its end (the client was closed),
+ * it is ended without that. */
 static void batch_give_up_tries(struct snib__step *s,
                                 struct snib__batch_item m[], size_t n,
                                 struct snib__batch *g)
@@ -164,12 +167,12 @@ static void batch_give_up_tries(struct snib__step *s,
             snib__holds_free(s, h);
         }
         snib__fail_plain(&m[i].error, err);
-        snib__step_act(s); /* may bring answers to the others */
+        snib__step_act(s); /* this may bring answers to the others */
     }
 }
 
-/* The ticket of a try that is under way; 0: none is. They are executed
- * together, so whether this one just is says it of all. */
+/* The ticket of a try that is under way; 0: there is none. The tries are
+ * executed together, so the state of this one is that of all. */
 static uint64_t batch_first_asked(const struct snib__batch_item m[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -187,7 +190,7 @@ void snib__batch_try(struct snib_client *c, struct snib__batch_item m[],
     struct snib_acquire_options o = *options;
     struct snib__step s;
     struct snib__call call;
-    struct snib__batch g = {.call = &call, .open = 1}; /* one is ours */
+    struct snib__batch g = {.call = &call, .open = 1}; /* 1 until all started */
     struct snib_error why = {0};
     uint32_t before[SNIB__CONNS];
     uint64_t owner = o.owner ? o.owner : snib__owner_of_thread();

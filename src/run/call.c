@@ -1,21 +1,21 @@
 /* run/call.c — the blocking calls.
  *
- *     WAIT --reply fed by a reader----> settled
+ *     WAIT --reply fed by a reader----> answered
  *     WAIT --former reader leaves-----> reads (until its own reply)
- *     WAIT or reads --own limit-------> waits for the answer to its cancel,
- *                                       a little while; then
- *                                       detached: the request is an orphan
- *                                       of the engine
+ *     WAIT or reads --own limit-------> waits a little for the answer to its
+ *                                       cancel; then leaves: the request
+ *                                       goes on in the engine without a call
  *
- * Each has the same shape: check the process, lock, start something at the
- * engine, let the pump wait, and take the outcome; at the limit do what is
- * due first (the answer may be a timer of ours), then leave. What was left
- * behind the engine ends by itself (rule 5). */
+ * All calls have the same shape: check the process, lock, start something at
+ * the engine, let the pump wait, and take the outcome. At the limit a call
+ * first does what is due (the answer may come from a timer of this client),
+ * then leaves. A request that it leaves behind ends by itself (rule 5 in
+ * pump.c). */
 #include "base/error.h"
 #include "run/inside.h"
 #include "run/testing.h"
 
-/* -- the shape -------------------------------------------------------------------- */
+/* -- the shape ------------------------------------------------------------- */
 
 void snib__call_begin(struct snib__step *s, struct snib__call *call,
                       snib__call_kind kind, snib_instant limit)
@@ -38,8 +38,8 @@ void snib__call_begin(struct snib__step *s, struct snib__call *call,
     s->me = call;
 }
 
-/* True: settled, err is set. False: the limit is over, and a last look at
- * the timers did not help. */
+/* Wait. True: the call is answered, and err is set. False: the limit is over,
+ * and doing what was due then did not answer it either. */
 bool snib__call_wait(struct snib__step *s, struct snib__call *call,
                      uint32_t before[SNIB__CONNS])
 {
@@ -82,7 +82,8 @@ static uint32_t call_in_flight(const struct snib_client *c)
     return most;
 }
 
-/* Rule 6: before more is sent, help to read what is due. */
+/* Rule 6: while too many requests are in flight, help to read the replies
+ * before more is sent. */
 static bool call_wait_for_room(struct snib__step *s, snib_instant limit)
 {
     if (__builtin_expect(call_in_flight(s->c) < SNIB__FLIGHT_MAX, 1)) {
@@ -95,7 +96,7 @@ static bool call_wait_for_room(struct snib__step *s, snib_instant limit)
     return room;
 }
 
-/* -- acquire ------------------------------------------------------------------------ */
+/* -- acquire --------------------------------------------------------------- */
 
 snib_err snib__acquire_options(const struct snib_acquire_options *given,
                                struct snib_acquire_options *ret,
@@ -146,8 +147,8 @@ snib_err snib__may_block(const struct snib_client *c, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
-/* No answer by the limit: unknown; and why, where the store is known to be
- * out of reach. */
+/* The error of a call without an answer at its limit: UNKNOWN. The text says
+ * why, if the store is known to be out of reach. */
 static snib_err call_unanswered(const struct snib__step *s,
                                 struct snib__call *call)
 {
@@ -182,13 +183,14 @@ void snib__call_quit(struct snib__step *s, struct snib__acquisition *acq,
 void snib__call_cut(struct snib__step *s, struct snib__acquisition *acq)
 {
     struct snib__hold *h = acq->user;
-    h->call->error.code = SNIB_ERR_OK; /* in plain words */
+    h->call->error.code = SNIB_ERR_OK; /* the general text of the error */
     call_end_call(
         s, h, snib__engine_leave(s->c->engine, s->now, acq, SNIB_ERR_CLOSED));
 }
 
-/* The limit of a call that still waits. Its request is ended at the store, and
- * when that has answered soon enough the call hears it (rule 5 else). */
+/* A call still waits at its limit. Cancel its request at the store. If the
+ * store answers soon enough the call gets that answer; else the request goes on
+ * without it (rule 5). */
 static void call_give_up(struct snib__step *s, struct snib__call *call,
                          snib_err why, uint32_t before[SNIB__CONNS])
 {
@@ -203,7 +205,7 @@ static void call_give_up(struct snib__step *s, struct snib__call *call,
     acq = snib__engine_acquisition(s->c->engine, call->ticket);
     call->limit = acq ? acq->timer.at : s->now;
     if (!snib__call_wait(s, call, before)) {
-        call->err = SNIB_ERR_INTERNAL; /* the engine keeps that limit */
+        call->err = SNIB_ERR_INTERNAL; /* the engine keeps the limit */
     }
 }
 
@@ -212,7 +214,7 @@ snib_duration snib__patience(const struct snib_client *c, int64_t wait_ms)
     return wait_ms ? snib__ms(wait_ms) : c->request;
 }
 
-/* May a call ask for a grant? The background thread runs then. */
+/* May a call ask for a grant? On OK the background thread runs. */
 snib_err snib__may_acquire(struct snib__step *s, snib_instant limit,
                            struct snib_error *reterr)
 {
@@ -226,7 +228,7 @@ snib_err snib__may_acquire(struct snib__step *s, snib_instant limit,
                          "not asked: %d requests are unanswered",
                          SNIB__FLIGHT_MAX);
     }
-    if (!err && c->closed) { /* while it waited for room */
+    if (!err && c->closed) { /* while it waited for the others */
         err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     return err;
@@ -328,7 +330,7 @@ snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
     return call_acquire(lock, &o, (snib_duration){ns}, NULL, ret, reterr);
 }
 
-/* -- adopt ---------------------------------------------------------------------------- */
+/* -- adopt ----------------------------------------------------------------- */
 
 static snib_err call_adopt(struct snib_lock *lock,
                            const struct snib__detached *detached,
@@ -396,7 +398,7 @@ snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
     return err ? err : call_adopt(lock, &detached, ms, ret, reterr);
 }
 
-/* -- release -------------------------------------------------------------------------- */
+/* -- release --------------------------------------------------------------- */
 
 static snib_err call_release(struct snib_lock *lock, struct snib_grant grant,
                              snib_duration patience, struct snib_error *reterr)
@@ -450,7 +452,7 @@ snib_err snib__release_within(struct snib_lock *lock, struct snib_grant grant,
     return call_release(lock, grant, (snib_duration){ns}, reterr);
 }
 
-/* -- renew ----------------------------------------------------------------------------- */
+/* -- renew ----------------------------------------------------------------- */
 
 static void call_forget_renewer(struct snib_client *c, struct snib__call *call)
 {
@@ -507,7 +509,7 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
     return err ? err : call_outcome(&call, reterr);
 }
 
-/* -- looking at the clock ----------------------------------------------------------------- */
+/* -- looking at the clock -------------------------------------------------- */
 
 void snib_grant_status(struct snib_lock *lock, struct snib_grant grant,
                        struct snib_status *ret)
@@ -552,23 +554,25 @@ bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
 {
     struct snib_status status;
     snib_grant_status(lock, grant, &status);
-    /* HELD is said up to the deadline itself, AT_RISK also behind that of an
-     * aggressive grant; left_ms is 0 already in the last millisecond. */
+    /* HELD is true up to the deadline itself. AT_RISK may also mean that the
+     * deadline of an aggressive grant has passed. left_ms is 0 in the last
+     * millisecond already. */
     return status.state == SNIB_HELD ||
            (status.state == SNIB_AT_RISK && status.left_ms > 0);
 }
 
-/* -- queries -------------------------------------------------------------------------------- */
+/* -- queries --------------------------------------------------------------- */
 
-/* The query's answer settles this call; untied before the call returns. */
+/* The answer to the direct request answers this call. The engine forgets it
+ * before the call returns. */
 static void call_tie(struct snib__direct *q, struct snib__call *call)
 {
     q->user = call;
     call->direct = q;
 }
 
-/* A query without an answer at its limit. What only asks was surely not
- * applied. */
+/* The error of a direct request without an answer at its limit. A request that
+ * only asks was surely not applied, so it is UNREACHABLE and never UNKNOWN. */
 static snib_err call_unanswered_direct(const struct snib__step *s,
                                        const struct snib__direct *q,
                                        struct snib__call *call)
@@ -626,9 +630,10 @@ snib_err snib__run_direct(struct snib_client *c, struct snib__direct *q,
     return call_outcome(&call, reterr);
 }
 
-/* A quorum answers when a majority has confirmed an end. The other servers
- * have been asked, too, but of those that we have no connection with yet nobody
- * would hear it any more, and it would stay there until its lease is over. */
+/* A quorum answers when a majority has confirmed an end. The other servers have
+ * been asked, too. But if a server has no connection yet, nobody would carry
+ * the request to it any more, and the grant would stay there until its lease is
+ * over. So stop waits that long for them. */
 enum { TOLD_MS = 250 };
 
 void snib__wait_told(struct snib__step *s)
@@ -644,7 +649,7 @@ void snib__wait_told(struct snib__step *s)
     }
 }
 
-/* -- for stop: wait until nothing is under way -------------------------------------------------- */
+/* -- for stop: wait until nothing is under way ----------------------------- */
 
 void snib__wait_idle(struct snib__step *s)
 {
@@ -661,7 +666,7 @@ void snib__wait_idle(struct snib__step *s)
         snib__engine_counts(c->engine, &is);
         snib__engine_store_state(c->engine, s->now, &store);
         if (idle || is.requests >= was.requests || !store.reachable) {
-            return; /* all done, or nothing answered in one patience */
+            return; /* all done, or nothing answered in request_ms */
         }
         was = is;
     }

@@ -3,17 +3,17 @@
  *   open ----> closed ----> stopped ----> (freed)
  *        close: acquires that wait end with CLOSED, new ones are refused;
  *               what is held stays held and renewed, releases work
- *        stop:  what is held is released; threads end; lines are shut down.
- *               Their descriptors stay: a call of another thread that is
- *               settled may be about to read one, or to ring its bell
+ *        stop:  what is held is released; threads end; connections are shut
+ *               down. Their descriptors stay: a call of another thread that is
+ *               answered may be about to read one, or to notify its waker
  *        free:  everything else, handles that were not freed included
  *
- * In a forked child only free does anything. It must not disturb the parent:
- * no byte is sent, no file of a store is unlinked or unlocked. Descriptors of
- * ours are closed. Memory is given back when no other thread of the parent
- * was inside at the fork (else the engine may be half way through a step) and
- * the store keeps all it has in memory of its own; otherwise it stays until
- * the child's exec or exit. */
+ * In a forked child only free does anything. It must not disturb the parent: no
+ * byte is sent, no file of a store is unlinked or unlocked. The client's
+ * descriptors are closed. Memory is given back on two conditions: no other
+ * thread of the parent was inside at the fork (else the engine may be half way
+ * through a step), and the store keeps all it has in memory of its own.
+ * Otherwise it stays until the child's exec or exit. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,13 +31,13 @@
 
 enum { REQUEST_MS = 2000, REQUEST_MIN_MS = 10, REQUEST_MAX_MS = 600000 };
 
-/* The engine's lines, kept until the mutex is free. */
+/* Keep the engine's log lines until the mutex is free. */
 static void client_keep_log(void *data, int level, const char *text)
 {
     struct snib_client *c = data;
     size_t n = strlen(text);
     struct snib__log_line *sock = snib__alloc(sizeof *sock + n + 1);
-    if (sock) { /* else one line less */
+    if (sock) { /* without memory the line is dropped */
         sock->level = level;
         memcpy(sock->text, text, n + 1);
         snib__list_push(&c->logs, &sock->link);
@@ -170,7 +170,7 @@ static snib_err client_open_engine(struct snib_client *c,
     return SNIB_ERR_OK;
 }
 
-/* What was opened; no thread runs and nobody is inside. */
+/* Free what was opened. No thread runs and nobody is inside. */
 static void client_free_parts(struct snib_client *c, bool engine_too)
 {
     struct snib__link *l;
@@ -260,9 +260,10 @@ snib_err snib_client_open(const struct snib_client_options *options,
     return snib__ok(reterr);
 }
 
-/* -- ending ------------------------------------------------------------------------- */
+/* -- ending ---------------------------------------------------------------- */
 
-/* A change may have been sent, and nobody will hear what became of it. */
+/* The direct request may have changed something: it may have been sent, and
+ * nobody will hear of its outcome. */
 static void client_end_direct(struct snib__step *s, struct snib__call *call)
 {
     const struct snib__direct *q = call->direct;
@@ -327,7 +328,7 @@ void snib_client_stop(struct snib_client *c)
             &s); /* from on_change: the background thread cannot join itself */
         return;
     }
-    if (c->stopping) { /* whose threads are joined once */
+    if (c->stopping) { /* its threads are joined once */
         while (!c->ended) {
             pthread_cond_wait(&c->told, &c->mu);
         }
@@ -359,7 +360,7 @@ void snib_client_stop(struct snib_client *c)
 static void client_free_in_child(struct snib_client *c)
 {
     bool quiet = pthread_mutex_trylock(&c->mu) == 0 && !c->executing &&
-                 !c->batches; /* whose notes lie on another thread's stack */
+                 !c->batches; /* whose operations are on a thread's stack */
     c->in_child = true;
     if (quiet && !c->blocking) {
         client_free_parts(c, true);
@@ -398,7 +399,7 @@ void snib_client_free(struct snib_client *c)
     snib__free(c);
 }
 
-/* -- asking about it --------------------------------------------------------------------- */
+/* -- asking about it ------------------------------------------------------- */
 
 const char *snib_client_url(const struct snib_client *c)
 {

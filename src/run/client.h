@@ -1,32 +1,32 @@
 /* run/client.h — what the rest of src/run and the tests may ask of a client.
  *
- * inspect.c (inspect, list, force-release, doctor), test.c (switches of memory:)
- * and policy.c stand on these few functions; the inside of a client is in
- * run/inside.h and belongs to client.c, pump.c, background.c and their kin. */
+ * inspect.c (inspect, list, force-release, doctor), test.c (switches of
+ * memory:) and policy.c use these few functions. The inside of a client is in
+ * run/inside.h. */
 #ifndef SNIB__CLIENT_H
 #define SNIB__CLIENT_H
 
 #include "core/engine.h"
 #include "snib.h"
 
-/* Ask the store and wait. Checks fork and close first. The caller has zeroed
- * *q, set verb, name, name_size and text, and called snib__buf_init on
- * q->result; limit (NEVER: none) is brought forward to now + request_ms. Blocks at most until then,
- * on the calling thread. In every case the engine has forgotten q on return,
- * and result still wants snib__buf_free. Any thread. In a pull client USAGE, but for TERMS.
- * Errors: FORKED, CLOSED, NOMEM, UNREACHABLE, UNKNOWN (a FORCE that was sent
- * and not answered) and what the store said; copied into reterr (may be
- * NULL). */
+/* Send a direct request and wait for the answer. The caller has zeroed *q, set
+ * verb, name, name_size and text, and called snib__buf_init on q->result. limit
+ * (NEVER: none) is brought forward to now + request_ms. Blocks at most until
+ * then, on the calling thread. In every case the engine has forgotten q on
+ * return, and result still has to be freed with snib__buf_free. Any thread. The
+ * errors are copied into reterr (may be NULL). Errors: USAGE (a pull client,
+ * but for the verb PARAMS), FORKED, CLOSED, NOMEM, UNREACHABLE, UNKNOWN (a
+ * change that was sent and not answered), and what the store said. */
 snib_err snib__run_direct(struct snib_client *, struct snib__direct *q,
                           struct snib_error *reterr);
 
 /* The memory store's instance (first argument of snib__memory_advance and
- * its kin) or NULL when the store is another one. Any thread; the result is
- * valid as long as the client. NULL too in a forked child. */
+ * similar functions). NULL when the store is another one, and in a forked
+ * child. Any thread. The result is valid as long as the client. */
 void *snib__client_memory(struct snib_client *);
 
-/* The virtual clock moved or the store was tampered with: do what is due now
- * and let every waiting call look at its limit again. Never blocks. */
+/* The virtual clock moved, or a test changed the store: do what is due now, and
+ * let every waiting call check its limit again. Never blocks. */
 void snib__client_kick(struct snib_client *);
 
 /* The 128 bits by which stores know this client. */

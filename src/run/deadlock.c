@@ -1,9 +1,9 @@
 /* run/deadlock.c — all deadlocks of a store, for people to see.
  *
- * The same graph as the clients' own search (core/waits.h), of two looks: what
- * the first shows and the second does not was a picture of locks that moved
- * while they were read. A cycle is one block: the struct, its waits, the
- * texts. */
+ * It uses the same graph as the clients' own search (core/waits.h), from two
+ * scans. A circle that only one of the scans shows is an illusion: the locks
+ * moved while they were read. A cycle is one block of memory: the struct, its
+ * waits, the texts. */
 #include "snib/deadlock.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ static snib_err deadlock_look(struct snib_client *c, struct look *k,
     return k->g ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }
 
-/* -- one cycle as a block ----------------------------------------------------- */
+/* -- one cycle as a block -------------------------------------------------- */
 
 static size_t deadlock_name_size(const struct snib__wait *w)
 {
@@ -136,7 +136,7 @@ static struct snib_cycle *deadlock_new_cycle(const struct snib__waits *g,
     return cycle;
 }
 
-/* -- all ---------------------------------------------------------------------- */
+/* -- all ------------------------------------------------------------------- */
 
 struct cycles {
     struct snib_cycle **v;
@@ -155,7 +155,7 @@ static bool deadlock_has_set(const struct snib__waits *g, uint64_t mark,
     return false;
 }
 
-/* The set as a cycle, if it was there before, too. */
+/* Add the set as a cycle, if the scan before showed it, too. */
 static bool deadlock_add_set(struct cycles *all,
                              const struct snib__waits *before,
                              const struct snib__waits *g, uint32_t set,
@@ -179,7 +179,8 @@ static bool deadlock_add_set(struct cycles *all,
     return cycle != NULL;
 }
 
-/* A set of all edges that holds a sure one is shown by that. */
+/* A set of all edges that contains a circle of sure edges is not shown by
+ * itself: that circle shows it. */
 static bool deadlock_is_shown(const struct snib__waits *g, uint32_t set)
 {
     for (uint32_t i = 0; i < g->count; i++) {

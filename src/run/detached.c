@@ -2,11 +2,11 @@
  *
  *   snib1:<client id>:<request id>:<token>
  *
- * These three are all that a store compares in a renewal or a release; so
- * whoever opens a client with that id can go on where the first one stopped.
- * The lock's name and the store are not in the text: they belong to the
- * caller, and a URL may hold a password. The name is compared by the store: it
- * says "not yours" for another one. */
+ * These three are all that a store compares in a renewal or a release. So a
+ * client that is opened with that id can go on where the first one stopped. The
+ * lock's name and the store are not in the text: they belong to the caller, and
+ * a URL may contain a password. The store compares the name: for another name
+ * it answers "not yours". */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -161,7 +161,7 @@ snib_err snib_grant_request(struct snib_lock *lock, struct snib_grant grant,
     return err;
 }
 
-/* 16 hexadecimal digits, or 32 of which the first half is kept. */
+/* Read 16 hexadecimal digits, or 32 of which the first half is kept. */
 static bool detached_read_request(const char *text, size_t size, uint64_t *ret)
 {
     char whole[2 * HALF_DIGITS + 1];

@@ -1,29 +1,29 @@
 /* run/elect.c — leader election on a mutex.
  *
  * The lock does the work: its grant is the term, its token the term's number.
- * Here is what a mutex has not: one place that knows whether this candidate
- * leads (several threads may ask), and a story told in order.
+ * This file adds what a mutex has not: one record of whether this candidate
+ * leads (several threads may ask), and changes that are told in order.
  *
- * The story. LEADER is told by the thread that campaigned, AT_RISK and LOST
- * come on the background thread's thread, FOLLOWER from the thread that resigns. They
+ * Telling in order. The thread that campaigned tells LEADER, the background
+ * thread tells AT_RISK and LOST, the thread that resigns tells FOLLOWER. They
  * may meet: a short lease can be lost before the campaign's thread runs again.
- * So what is to be told goes into a queue under `mu`, whoever comes first with
- * news of a grant says LEADER first, and one thread at a time empties the
+ * So a change goes into a queue under `mu`. The first thread with news of a
+ * grant enters LEADER before its own news. One thread at a time empties the
  * queue, holding no lock. The queue is bounded: when it is full the latest
- * state takes the place of the one before it.
+ * state replaces the one before it.
  *
- * Ending a campaign from outside: its thread waits inside snib_acquire; its
- * acquisition is taken away as if the handle were freed. Between "campaigning" and
- * the acquisition there is a moment in which there is nothing to take, so it is tried
- * again until the campaign has ended.
+ * Ending a campaign from outside. The campaign's thread waits inside
+ * snib_acquire; its acquisition is taken away as if the handle were freed.
+ * Between "campaigning" and the acquisition there is a moment in which there is
+ * nothing to take away, so this is tried again until the campaign has ended.
  *
- * Each campaign is an owner of its own. The term that another thread resigns just
- * now is held until its release has been answered: the same owner would enter
- * that term again.
+ * Each campaign is an owner of its own. A term that another thread is resigning
+ * is held until its release has been answered: the same owner would re-enter
+ * that term.
  *
  * Forbidden: calling into the lock or the callback under `mu`; telling while
- * `campaigning` is set, since what is called may resign and waits for its
- * end. */
+ * `campaigning` is set, since the callback may resign, and resigning waits for
+ * the campaign's end. */
 #include "snib/elect.h"
 
 #include <errno.h>
@@ -36,8 +36,8 @@
 
 enum {
     STORY_MAX = 8,
-    LOOK_MS = 200,       /* between two looks of a watcher                  */
-    CANCEL_AGAIN_MS = 5, /* see above                                       */
+    LOOK_MS = 200,       /* between two requests of a watcher */
+    CANCEL_AGAIN_MS = 5, /* between two attempts to end a campaign */
     NS_OF_MS = 1000000,
     NS_OF_S = 1000000000
 };
@@ -110,7 +110,7 @@ static void elect_tell(struct snib_elect *e)
     }
 }
 
-/* A grant is known of for the first time. */
+/* A grant is heard of for the first time: its term begins. */
 static void elect_begin_term(struct snib_elect *e, struct snib_grant grant)
 {
     if (e->grant.ticket == grant.ticket) {
@@ -130,7 +130,7 @@ static void elect_end_term(struct snib_elect *e)
     pthread_cond_broadcast(&e->changed);
 }
 
-/* The lock's. */
+/* The lock's on_change. */
 static void elect_on_lock_change(void *data, struct snib_grant grant,
                                  snib_state state, snib_cause reason)
 {
@@ -249,7 +249,7 @@ static int64_t elect_monotonic(void)
     return (int64_t)t.tv_sec * NS_OF_S + t.tv_nsec;
 }
 
-/* mu held. Until something changes here, or that instant. */
+/* With mu held: wait until something changes here, or until ns. */
 static void elect_wait_until(struct snib_elect *e, int64_t ns)
 {
     struct timespec t = {.tv_sec = (time_t)(ns / NS_OF_S),
@@ -259,8 +259,8 @@ static void elect_wait_until(struct snib_elect *e, int64_t ns)
 
 /* -- campaign and resign --------------------------------------------------- */
 
-/* mu held. True: it leads, *ret_term is set. A term that is over is cleared
- * away. */
+/* With mu held. True: it leads, and *ret_term is set. A term that is over is
+ * cleared away. */
 static bool elect_leads_already(struct snib_elect *e, int64_t *ret_term)
 {
     struct snib_grant grant = e->grant;
@@ -269,7 +269,7 @@ static bool elect_leads_already(struct snib_elect *e, int64_t *ret_term)
     }
     pthread_mutex_unlock(&e->mu);
     bool held = snib_grant_held(e->lock, grant);
-    if (!held) { /* it says LOST: that is why */
+    if (!held) { /* it tells LOST, with the cause */
         snib_release(e->lock, grant, NULL);
     }
     pthread_mutex_lock(&e->mu);
@@ -286,7 +286,7 @@ static snib_err elect_stand(struct snib_elect *e, int64_t wait_ms,
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.wait_ms = wait_ms;
-    o.owner = snib_owner_new(); /* any thread may resign; see above */
+    o.owner = snib_owner_new(); /* so that any thread may resign */
     o.reason = e->id;
     return snib_acquire(e->lock, &o, ret, reterr);
 }
@@ -341,7 +341,7 @@ static void elect_cancel(struct snib_lock *lock)
     snib__step_end(&s);
 }
 
-/* mu held. True: there was a campaign to end. */
+/* With mu held. True: there was a campaign to end. */
 static bool elect_end_campaign(struct snib_elect *e)
 {
     bool any = e->campaigning;
@@ -372,13 +372,14 @@ snib_err snib_elect_resign(struct snib_elect *e, struct snib_error *reterr)
                                      "this candidate neither leads nor "
                                      "campaigns");
     }
-    /* Before the release: nobody may believe in it any more. */
+    /* This comes before the release: nobody may believe in the term any
+     * more. */
     elect_end_term(e);
     elect_op(e, SNIB_FOLLOWER, grant.token);
     pthread_mutex_unlock(&e->mu);
     err = snib_release(e->lock, grant, reterr);
     pthread_mutex_lock(&e->mu);
-    e->changes++; /* who has looked since elect_end_term may have seen it held */
+    e->changes++; /* for watchers that saw it held after elect_end_term */
     pthread_cond_broadcast(&e->changed);
     elect_tell(e);
     pthread_mutex_unlock(&e->mu);
@@ -439,11 +440,11 @@ int snib_elect_fd(struct snib_elect *e)
     return snib_grant_fd(e->lock, elect_grant_of(e));
 }
 
-/* -- looking at others ------------------------------------------------------ */
+/* -- looking at others ----------------------------------------------------- */
 
 struct box {
     struct snib_leader leader;
-    struct snib_view *view; /* has the strings */
+    struct snib_view *view; /* owns the strings */
 };
 
 void snib_leader_free(struct snib_leader *leader)

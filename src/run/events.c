@@ -1,11 +1,12 @@
 /* run/events.c — acquire and release for event loops.
  *
- * Every start that returns OK ends in exactly one event. The event's memory
- * is taken with the start, so delivery cannot fail; a started acquire also
- * gets the room for its STATE events (watch.c). A note is on `pending` (an
+ * Every start that returns OK ends in exactly one event. The event's memory is
+ * taken with the start, so delivery cannot fail. A started acquire also gets
+ * the memory for its STATE events (watch.c). An operation is on `pending` (an
  * acquire) or `releasing` (a release, in order of their limits) until it is
- * answered, then on `events` until it is fetched. One that only passes (a
- * latch, a barrier: params.c) has a handle of its own, which goes with it. */
+ * answered, then on `events` until it is fetched. An operation that only passes
+ * (a latch, a barrier: params.c) has a handle of its own, which is freed with
+ * it. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "run/inside.h"
@@ -41,7 +42,7 @@ void snib__op_answer(struct snib__step *s, struct snib__op *op,
     }
 }
 
-/* -- starting --------------------------------------------------------------------- */
+/* -- starting -------------------------------------------------------------- */
 
 static snib_err events_ready_to_start(struct snib__step *s, struct snib__op *op,
                                       struct snib_error *reterr)
@@ -156,7 +157,7 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
             snib__unlink(&op->link);
         } else if (!open && op->hold == NULL &&
                    op->ev.kind != SNIB_EV_RELEASED) {
-            /* done without the store, or lost before */
+            /* It was done without the store, or the grant was lost before. */
             struct snib_error why = {.code = SNIB_ERR_OK};
             if (err && reterr) {
                 why = *reterr;
@@ -174,9 +175,10 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
     return err ? err : snib__ok(reterr);
 }
 
-/* -- ending ------------------------------------------------------------------------ */
+/* -- ending ---------------------------------------------------------------- */
 
-/* An acquire that has not answered gives up; one that did is cut off. */
+/* Give up an acquire that has not answered. If it is being cancelled already,
+ * end it now. */
 static void events_end_pending(struct snib__step *s,
                                struct snib__acquisition *acq, snib_err why)
 {
@@ -209,7 +211,8 @@ void snib_cancel(struct snib_client *c, uint64_t ticket)
     events_finish_start(&s);
 }
 
-/* A release whose answer did not come: unknown, and no longer ours to tell. */
+/* No answer came to a release: it ends as UNKNOWN, and the engine goes on with
+ * it alone. */
 static void events_end_releasing(struct snib__step *s, struct snib__op *op)
 {
     struct snib__hold *h = op->hold;
@@ -252,7 +255,7 @@ void snib__ops_close(struct snib__step *s)
     }
 }
 
-/* -- fetching ------------------------------------------------------------------------ */
+/* -- fetching -------------------------------------------------------------- */
 
 bool snib_next(struct snib_client *c, struct snib_event *ret)
 {

@@ -1,14 +1,14 @@
 /* run/fork.c — noticing a fork before anything is touched.
  *
  * A handle that came through fork() shares its sockets, its lease and its
- * owners with the parent: whatever the child did with it would be done in the
+ * owners with the parent. Whatever the child did with it would be done in the
  * parent's name. So every public function compares the process first, before
  * any mutex (one of the parent's threads may have held it).
  *
- * getpid() is a system call, and an uncontended acquire has only three. So
- * the process id lies in a page of its own that the kernel zeroes in every
- * child (MADV_WIPEONFORK, Linux 4.14): a load instead of a call. Where that
- * is refused, getpid() it is. The page is one for the process and is never
+ * getpid() is a system call, and an uncontended acquire has only three. So the
+ * process id is kept in a page of its own that the kernel zeroes in every child
+ * (MADV_WIPEONFORK, Linux 4.14): a load instead of a call. Where that is
+ * refused, getpid() is used. There is one page for the process, and it is never
  * given back. */
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -34,7 +34,7 @@ static _Atomic pid_t *page_of_process(void)
     if (madvise(fresh, size, MADV_WIPEONFORK) ||
         !atomic_compare_exchange_strong(&page, &p, (_Atomic pid_t *)fresh)) {
         munmap(fresh, size);
-        return p; /* another thread's, or NULL */
+        return p; /* made by another thread, or NULL */
     }
     return fresh;
 }

@@ -5,11 +5,11 @@
  *                    |                                        (answer awaited)
  *                    +--refused, left--> (freed)
  *
- * acquisition->user points to the hold from the acquire to the end, so news of the
- * engine find their way without a search. When an owner re-enters through
+ * acquisition->user points to the hold from the acquire to the end, so the
+ * engine's news find the hold without a search. When an owner re-enters through
  * another handle for the same name, that handle gets a hold of its own in the
- * same chain: freeing a handle then gives back just what was taken through
- * it. The holds of a handle are on its list until they end. */
+ * same chain. So freeing a handle gives back just what was taken through it.
+ * The holds of a handle are on its list until they end. */
 #include <assert.h>
 
 #include "base/error.h"
@@ -80,9 +80,10 @@ void snib__holds_ended(struct snib__step *s, struct snib__hold *first)
     }
 }
 
-/* -- news ---------------------------------------------------------------------- */
+/* -- news ------------------------------------------------------------------ */
 
-/* Passed: let go at once, nobody waits for the answer. h is over then. */
+/* A latch or barrier was passed. Release the grant at once; nobody waits for
+ * the answer. The hold has ended when this returns. */
 static void hold_told_passed(struct snib__step *s,
                              struct snib__acquisition *acq,
                              struct snib__hold *h, struct snib_grant grant)
@@ -95,7 +96,7 @@ static void hold_told_passed(struct snib__step *s,
                              &open, NULL);
 }
 
-/* False: h is over already. */
+/* False: the hold has ended already. */
 static bool hold_told_granted(struct snib__step *s,
                               struct snib__acquisition *acq,
                               struct snib__hold *h)
@@ -103,7 +104,7 @@ static bool hold_told_granted(struct snib__step *s,
     struct snib_grant grant = {.ticket = acq->ticket, .token = acq->token};
     bool ours = acq->state == SNIB__ACQ_SERVED || acq->state == SNIB__ACQ_DEAD;
     snib_err err = ours ? SNIB_ERR_OK : SNIB_ERR_CLOSED;
-    acq->reterr = NULL; /* the call's stack, or the note */
+    acq->reterr = NULL; /* it pointed into the call's stack or the op */
     if (h->call) {
         h->call->grant = grant;
         snib__call_settle(s, h->call, err);
@@ -177,14 +178,14 @@ void snib__hold_news(struct snib__step *s, struct snib__acquisition *acq,
         snib__holds_changed(s, h, acq);
     }
     if ((news & SNIB__NEWS_RELEASED) && acq->state == SNIB__ACQ_GONE) {
-        if (h) { /* stop ended it; its owner has not released it */
+        if (h) { /* stop ended it before its owner released it */
             snib__holds_ended(s, h);
         }
         hold_told_released(s, acq, h);
     }
 }
 
-/* -- acquire --------------------------------------------------------------------- */
+/* -- acquire --------------------------------------------------------------- */
 
 static struct snib__hold *hold_of_lock(struct snib__hold *h,
                                        const struct snib_lock *lock)
@@ -195,7 +196,8 @@ static struct snib__hold *hold_of_lock(struct snib__hold *h,
     return h;
 }
 
-/* The owner had it already. */
+/* The owner holds the grant already: add this hold to the chain, or count
+ * it. */
 static void hold_re_entered(struct snib__step *s,
                             const struct snib__acquisition *acq,
                             struct snib__hold *fresh)
@@ -328,7 +330,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     return SNIB_ERR_OK;
 }
 
-/* -- left behind, taken up ----------------------------------------------------------- */
+/* -- left behind, taken up ------------------------------------------------- */
 
 snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
                           const struct snib__detached *detached,
@@ -388,7 +390,7 @@ snib_err snib__hold_abandon(struct snib__step *s, uint64_t ticket,
     return err;
 }
 
-/* -- release ----------------------------------------------------------------------- */
+/* -- release --------------------------------------------------------------- */
 
 void snib__hold_hand_on(struct snib__hold *from, struct snib__hold *to)
 {
@@ -398,7 +400,7 @@ void snib__hold_hand_on(struct snib__hold *from, struct snib__hold *to)
     from->fd = -1;
 }
 
-/* One hold less in the books. Returns what acquisition->user has to be. */
+/* Count one hold less. Returns what acquisition->user has to be. */
 static struct snib__hold *hold_count_down(struct snib__step *s,
                                           struct snib__hold *first,
                                           const struct snib_lock *lock)
@@ -467,7 +469,7 @@ snib_err snib__hold_release(struct snib__step *s, struct snib_lock *lock,
     *ret_open = false;
     snib_err err = snib__engine_release(c->engine, s->now, ticket, owner, later,
                                         first, &open, reterr);
-    if (!first && open) { /* nobody's books: let it end by itself */
+    if (!first && open) { /* no hold waits for it: let it end by itself */
         snib__engine_abandon(c->engine, open);
     }
     if ((err && err != SNIB_ERR_LOST) || !first) {

@@ -6,11 +6,11 @@
  *     memory:NAME
  *     SCHEME://HOST:PORT/PATH   any other
  *
- * Login and options are left out: they do not change which locks there are.
- * A server that is reached by two names (an alias, an address, a socket) has
- * two identities: nobody but the server could tell, and the order of several
- * locks (multi.c) must be known before anybody is asked. The text is part of
- * that order, so it is the same in every process and every release. */
+ * Login and options are left out: they do not change which locks there are. A
+ * server that is reached by two names (an alias, an address, a socket) has two
+ * identities. Only the server could tell that they are one, and the order of
+ * several locks (multi.c) must be known before any server is asked. The text is
+ * part of that order, so it is the same in every process and every release. */
 #include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>

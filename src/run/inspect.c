@@ -1,18 +1,17 @@
-/* run/inspect.c — looking at locks without holding them: inspect, list, doctor,
- * and the one way to end a grant that is not one's own.
+/* run/inspect.c — inspecting locks without holding them: inspect, list, doctor;
+ * and the one way to end another owner's grant.
  *
- * A store answers with rows (base/record.h); here they become what the public
- * header shows. What the rows say was written by other clients, by other
- * releases, perhaps by somebody's redis-cli: so nothing in them is believed
- * further than its shape. A row that is not understood is passed over, a
- * missing field is "" or 0, numbers are brought into their range, and control
- * characters, which could talk to the terminal of the person on call, are
- * shown as '?'.
+ * A store answers with rows (base/record.h). Here they become what the public
+ * header shows. The rows were written by other clients, by other releases,
+ * perhaps by somebody's redis-cli. So nothing in them is trusted but their
+ * shape. A row that is not understood is passed over, a missing field is "" or
+ * 0, numbers are brought into their range, and control characters are shown as
+ * '?', since they could control the terminal of the person on call.
  *
- * A view is one block: the struct, its parties, then all the texts. So there
- * is one free, and half a view cannot exist. The rows are read twice, once to
- * measure and once to fill; both passes go through inspect_read_party, so they cannot
- * disagree. */
+ * A view is one block of memory: the struct, its parties, then all the texts.
+ * So there is one free, and half a view cannot exist. The rows are read twice,
+ * once to measure and once to fill. Both passes use inspect_read_party, so they
+ * cannot disagree. */
 #include "run/inspect.h"
 
 #include <inttypes.h>
@@ -33,7 +32,7 @@ enum { ANSWER_MAX = 256 * 1024 * 1024, OWNER_MAX = 64, REQUEST_MAX = 32 };
 
 /* -- one row -------------------------------------------------------------- */
 
-/* A holder or waiter as read; the party's texts point into the rest. */
+/* A holder or waiter as it was read. The party's texts point into the rows. */
 struct party_row {
     struct snib_party party;
     struct snib__about about;
@@ -43,7 +42,7 @@ struct party_row {
     bool has_age;
 };
 
-/* Unix time, as this host has it. */
+/* Unix time by this host's clock. */
 static int64_t inspect_wall_ms(void)
 {
     struct timespec t;
@@ -75,7 +74,7 @@ static void inspect_hide_controls(char *text)
     }
 }
 
-/* Bytes of a field as text, cut to max - 1 and at a NUL. */
+/* Copy a field's bytes as text, cut to max - 1 and at a NUL. */
 static void inspect_copy_text(const struct snib__rec *r, char *to, size_t max)
 {
     size_t n = r->size < max ? r->size : max - 1;
@@ -158,7 +157,7 @@ static void inspect_read_party(struct snib__rec *r, const char *self,
 /* -- one lock ------------------------------------------------------------- */
 
 struct measure {
-    const void *name; /* in the rows                                        */
+    const void *name; /* points into the rows */
     size_t name_size, text;
     size_t holders, waiters, closed;
     int64_t token, closed_ms, more;
@@ -229,7 +228,7 @@ static bool inspect_measure_lock(struct snib__rec *at, const char *self,
     return false;
 }
 
-/* Copy text to *end, which moves behind it. */
+/* Copy text to *end, and move *end behind it. */
 static const char *inspect_keep(char **end, const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -252,7 +251,7 @@ static struct snib_party inspect_kept_party(const struct snib_party *p,
     return kept;
 }
 
-/* A block with room for what m measured; the texts start at *ret_text. */
+/* Allocate a block for what m measured. The texts start at *ret_text. */
 static struct snib_view *inspect_new_view(const struct measure *m,
                                           char **ret_text)
 {
@@ -283,7 +282,7 @@ static struct snib_view *inspect_new_view(const struct measure *m,
     return view;
 }
 
-/* The rows after the lock row *at stands on, into the view. */
+/* Read the rows behind the lock row that *at stands on into the view. */
 static void inspect_fill_view(struct snib__rec at, const char *self,
                               struct snib_view *view, char *text)
 {
@@ -336,7 +335,8 @@ static int inspect_by_name(const void *a, const void *b)
                : (x->name_size > y->name_size) - (x->name_size < y->name_size);
 }
 
-/* A scan may show a name twice (Redis' SCAN says so); one of them stays. */
+/* A scan may show a name twice (Redis documents this for SCAN). One of them is
+ * kept. */
 static void inspect_sort_and_thin(struct views *all)
 {
     size_t kept = 0;
@@ -359,7 +359,7 @@ static bool inspect_read_views(struct snib__rec *at, const char *self,
 {
     bool more = false;
     while (!more && snib__rec_next_row(at)) {
-        more = at->row == SNIB__ROW_LOCK; /* rows of no lock: passed over */
+        more = at->row == SNIB__ROW_LOCK; /* rows of no lock are passed over */
     }
     while (more) {
         struct snib__rec row = *at;
@@ -413,7 +413,7 @@ void snib_views_free(struct snib_view **views, size_t count)
 
 /* -- asking --------------------------------------------------------------- */
 
-/* 33: 32 hexadecimal digits and a NUL. */
+/* The client's id. 33 is 32 hexadecimal digits and a NUL. */
 static void inspect_self_text(struct snib_client *client, char self[33])
 {
     uint64_t id[2];
@@ -427,7 +427,7 @@ static void inspect_query_init(struct snib__direct *q, snib__verb verb)
     snib__buf_init(&q->result, ANSWER_MAX);
 }
 
-/* Run q; its result is the caller's to free in any case. */
+/* Run q. The caller frees its result in any case. */
 static snib_err inspect_spec(struct snib_client *client, struct snib__direct *q,
                              struct snib_error *reterr)
 {
@@ -452,7 +452,8 @@ static snib_err inspect_check_name(const char *name, size_t *size,
     return SNIB_ERR_OK;
 }
 
-/* The view of `name` among views (which are freed), else an empty one. */
+/* Take the view of `name` out of views (which are freed); else make an empty
+ * one. */
 static snib_err inspect_pick_view(struct snib_view **views, size_t count,
                                   const char *name, size_t size,
                                   struct snib_view **ret,
@@ -537,7 +538,7 @@ snib_err snib_list(struct snib_client *client, const char *glob,
     return err;
 }
 
-/* The count row's number; false: there is none. */
+/* Read the number in the count row. False: there is none. */
 static bool inspect_read_count(const struct snib__buf *rows, uint32_t *ret)
 {
     struct snib__rec at;
@@ -615,7 +616,7 @@ static void inspect_read_finding(struct snib__rec *r, struct finding_row *row)
     }
 }
 
-/* True: one of them was a failure. */
+/* True: one of the findings was a failure. */
 static bool inspect_tell_findings(const struct snib__buf *rows,
                                   void (*tell)(void *,
                                                const struct snib_finding *),
@@ -637,7 +638,7 @@ static bool inspect_tell_findings(const struct snib__buf *rows,
     return failed;
 }
 
-/* What to do about a store that could not be asked. */
+/* What to do when the store could not be asked. */
 static const char *inspect_remedy_of(snib_err err)
 {
     switch (snib_err_class(err)) {
@@ -682,7 +683,7 @@ snib_err snib_doctor(struct snib_client *client,
                                        detail.text[0] ? detail.text
                                                       : snib_err_text(err),
                                        inspect_remedy_of(err)};
-        if (!told) { /* the store itself could not say it */
+        if (!told) { /* the store could not say it itself */
             tell(data, &f);
         }
         return snib__fail(reterr, err, "%s", f.text);

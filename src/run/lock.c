@@ -138,9 +138,9 @@ snib_err snib_lock_new(struct snib_client *c, const char *name,
     return snib__ok(reterr);
 }
 
-/* Only a stop ends a grant that its owner has not released: so one is under
- * way. If the store does not answer it, nobody will hear of the end: this handle
- * leaves the grant's chain now. */
+/* The grant has ended although its owner has not released it, so a stop is
+ * under way (nothing else does that). If the store does not answer the stop,
+ * nobody will hear of the end: so this handle leaves the grant's chain now. */
 static void lock_forget_hold(struct snib__step *s,
                              struct snib__acquisition *acq,
                              struct snib__hold *h)
@@ -159,11 +159,11 @@ static void lock_forget_hold(struct snib__step *s,
         before->next = h->next;
     }
     h->next = NULL;
-    snib__holds_ended(s, h); /* of the last one: who renews is told */
+    snib__holds_ended(s, h); /* the last hold: its renewing calls are told */
     snib__holds_free(s, h);
 }
 
-/* Give back what was taken through this handle; nobody waits for it. */
+/* Give back what was taken through this handle. Nobody waits for the answer. */
 static void lock_release_hold(struct snib__step *s, struct snib_lock *lock,
                               struct snib__hold *h)
 {
@@ -177,7 +177,7 @@ static void lock_release_hold(struct snib__step *s, struct snib_lock *lock,
     } else if (acq->state == SNIB__ACQ_WAITING ||
                acq->state == SNIB__ACQ_LEAVING) {
         struct snib__op *op = h->op;
-        struct snib__call *call = h->call; /* of a caller who errs */
+        struct snib__call *call = h->call; /* a misuse: it is in use */
         struct snib_grant grant = {.ticket = h->ticket};
         snib_err err =
             snib__engine_leave(c->engine, s->now, acq, SNIB_ERR_CANCELLED);
@@ -191,7 +191,7 @@ static void lock_release_hold(struct snib__step *s, struct snib_lock *lock,
         snib_err err = snib__hold_release(s, lock, h->ticket, acq->owner, NULL,
                                           NULL, &open, NULL);
         if (err && err != SNIB_ERR_LOST) {
-            snib__unlink(&h->link); /* cannot be */
+            snib__unlink(&h->link); /* cannot happen */
         }
     } else {
         lock_forget_hold(s, acq, h);
@@ -202,7 +202,7 @@ void snib_lock_free(struct snib_lock *lock)
 {
     struct snib__step s;
     if (!lock || snib__client_check(lock->client, NULL)) {
-        return; /* in a child snib_client_free gives it back */
+        return; /* in a forked child snib_client_free frees it */
     }
     struct snib_client *c = lock->client;
     snib__step_begin(&s, c);

@@ -1,16 +1,17 @@
-/* run/loop.c — the kernel's objects: epoll, timers, eventfds. Nothing else
+/* run/loop.c — the kernel's objects: epoll, timers, eventfds. Only this file
  * knows them; a system without them gets a file like this one.
  *
- * The timer counts CLOCK_BOOTTIME, so that it fires at resume when a lease
- * ran out in a suspended machine. A second one, on CLOCK_REALTIME and far in
- * the future, is there for TFD_TIMER_CANCEL_ON_SET: its read fails with
- * ECANCELED when somebody steps the wall clock, which is how a guest sees
- * that its hypervisor had stopped it (H33).
+ * The timer counts CLOCK_BOOTTIME, so that it fires at resume when a lease ran
+ * out in a suspended machine. A second timer, on CLOCK_REALTIME and far in the
+ * future, uses TFD_TIMER_CANCEL_ON_SET: its read fails with ECANCELED when
+ * somebody steps the wall clock. This is how a guest sees that its hypervisor
+ * had stopped it: the wall clock is set forward, and BOOTTIME is not.
  *
- * Lines are registered once and then modified. In a threaded client interest
+ * Sockets are registered once and then modified. In a threaded client interest
  * is EPOLLONESHOT: callers' threads read the same sockets, and after one idle
- * wake-up the background thread is left alone. An idle line is armed for hang-up only.
- * In a pull client nobody else reads and interest is level-triggered. */
+ * wake-up the background thread is left alone. An idle socket is armed for
+ * hang-up only. In a pull client nobody else reads, and interest is
+ * level-triggered. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,8 @@ snib_instant snib__boottime(void)
     return (snib_instant){loop_ns_of(CLOCK_BOOTTIME)};
 }
 
-/* Read between two readings of BOOTTIME, again when preempted in between. */
+/* Read REALTIME between two readings of BOOTTIME. Do it again if the thread was
+ * preempted in between. */
 int64_t snib__wall_offset(void)
 {
     for (int tries = 0;; tries++) {
@@ -76,7 +78,7 @@ static void loop_watch_steps(struct snib_client *c)
                            INT64_C(3600) * 24 * 3650};
     if (timerfd_settime(c->steps, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET,
                         &far, NULL)) {
-        /* Without it jumps are noticed at the next timer. */
+        /* Without this timer jumps are noticed at the next other timer. */
     }
 }
 
@@ -124,8 +126,9 @@ void snib__loop_close(struct snib_client *c)
     }
 }
 
-/* A pull client's set is its snib_fd, which others may be polling: it stays
- * until free, and only what was not fetched speaks there. */
+/* A pull client's epoll set is its snib_fd, which others may be polling. It
+ * stays open until free, and from now on only events that were not fetched make
+ * it readable. */
 void snib__loop_end(struct snib_client *c)
 {
     if (!c->pull) {
@@ -196,8 +199,9 @@ void snib__loop_arm(struct snib_client *c, uint32_t i, bool reads)
     }
     struct epoll_event ev = {.events = loop_interest(c, l, reads || c->pull),
                              .data.u64 = i};
-    /* More than is wanted costs one idle wake-up, less would be unresponsive. In a
-     * pull client, level-triggered, it has to be exact. */
+    /* In a threaded client, interest in more than is wanted costs one idle
+     * wake-up; interest in less would lose a wake-up. In a pull client
+     * (level-triggered) it has to be exact. */
     bool good =
         c->pull ? l->armed == ev.events : (l->armed & ev.events) == ev.events;
     if (!good && !epoll_ctl(c->epoll, EPOLL_CTL_MOD, l->fd, &ev)) {

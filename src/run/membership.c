@@ -1,10 +1,11 @@
-/* run/membership.c — places in a ring: read locks whose reason is the member's id.
+/* run/membership.c — memberships of a ring: read locks whose reason is the
+ * member's id.
  *
- * Built on the public calls alone; a reader has a lease and a reason of its own
- * at the store, also beside others of its client. Joining looks at the ring
- * once more after the lock is held, because only then can be known whether
- * another live member has the id. Two that join with one id at the same moment
- * may both be refused; none is let in wrongly. */
+ * It uses public calls alone. Each reader has a lease and a reason of its own
+ * at the store, also among several of one client. Joining inspects the ring
+ * once more after the lock is held, because only then it is known whether
+ * another live member has the id. If two join with one id at the same moment,
+ * both may be refused; neither is let in wrongly. */
 #include "snib/ring.h"
 
 #include <string.h>
@@ -70,13 +71,13 @@ static snib_err membership_take(struct snib_client *c, const char *name,
     lo.on_change = o->on_change;
     lo.data = o->data;
     ao.wait_ms = o->wait_ms;
-    ao.owner = snib_owner_new(); /* any thread may leave */
+    ao.owner = snib_owner_new(); /* so that any thread may leave */
     ao.reason = p->id;
     snib_err err = snib_lock_new(c, name, &lo, &p->lock, reterr);
     return err ? err : snib_acquire(p->lock, &ao, &p->grant, reterr);
 }
 
-/* Held: is the place what it should be? */
+/* The lock is held: does the membership have what it needs? */
 static snib_err membership_check_place(struct snib_client *c, const char *name,
                                        size_t size,
                                        const struct snib_ring_membership *p,

@@ -1,7 +1,7 @@
 /* run/multi.c — several locks as one: all or nothing.
  *
- * The locks stand in one order that all callers share: identity of the store,
- * then name. Let i be the first that is not ours yet:
+ * The locks are taken in one order that all callers share: identity of the
+ * store, then name. Let i be the first lock that this attempt does not hold:
  *
  *     +--> try i, i+1, … of one client in one visit, one step of the store
  *     |       all granted ------------------------> next client, or done
@@ -10,27 +10,26 @@
  *     +------ granted: i = j + 1
  *             not: give all back, say why
  *
- * The rule that keeps circles from closing: while a caller waits, it holds
- * only locks that stand before the one it waits for. Tries may run ahead of
- * that, because a try waits for nobody; what they got too far ahead is given
- * back before the waiting begins. (Keeping what lies before j is what makes it
- * progress: two callers cannot take turns in throwing each other out.)
+ * The rule that keeps circles from closing: while a caller waits, it holds only
+ * locks that stand before the one it waits for. Tries may run ahead of that,
+ * because a try waits for nobody. What they got behind j is given back before
+ * the waiting begins. The locks before j are kept, and that ensures progress:
+ * two callers cannot throw each other out by turns.
  *
- * A lock that is being waited for can take long enough for the lease of one
- * before it to end. So at the end all are looked at; if one is gone, all are
- * given back and it begins again. Holding some and saying "all" is the one
- * outcome that must not be.
+ * Waiting for a lock can take so long that the lease of one before it ends. So
+ * at the end all are checked. If one is lost, all are given back and the
+ * attempt begins again. It must never hold some and say "all".
  *
  * Outcomes. What is given back on the way to a failure may itself stay
- * unanswered. "Not acquired" would then claim that nothing of ours is left,
- * and that is not known: UNKNOWN.
+ * unanswered. "Not acquired" would then claim that nothing is left at the
+ * store, and that is not known: the outcome is UNKNOWN.
  *
- * Stopping. An acquire in which somebody may be interested from outside (which
- * lock is missing; end it) is on the multi's list for as long as it runs. Its
+ * Stopping. An attempt that another thread may ask about (which lock is
+ * missing) or end is on the multi's list for as long as it runs. The multi's
  * mutex `mu` is taken before a client's, and never held in a wait.
  *
- * Cost: no memory but the handle; CHUNK requests a visit, so that the call's
- * frame stays small for stacks of coroutines. */
+ * Cost: no memory but the handle. At most CHUNK requests a visit, so that the
+ * call's frame stays small for the stacks of coroutines. */
 #include "snib/multi.h"
 
 #include <pthread.h>
@@ -45,16 +44,16 @@ enum { CHUNK = 8, SHOWN_MAX = 64 };
 
 struct part {
     struct snib_lock *lock;
-    size_t index; /* among the locks as given */
+    size_t index; /* its index among the locks as given */
 };
 
 struct snib_multi {
     size_t count;
     pthread_mutex_t mu;         /* guards what follows                     */
     struct snib__list attempts; /* acquires under way                      */
-    size_t missing;             /* latest: index of a lock as given        */
+    size_t missing;             /* latest; its index among the locks as given */
     bool cancelled;
-    struct part part[]; /* in order */
+    struct part part[]; /* in the common order */
 };
 
 static struct snib_client *multi_client_of(const struct part *p)
@@ -81,7 +80,7 @@ static int multi_by_order(const void *detached, const void *right)
     return c ? c : (x->raw_size > y->raw_size) - (x->raw_size < y->raw_size);
 }
 
-/* For "%.*s": a long name's beginning. */
+/* For "%.*s": how much of a long name is shown. */
 static int multi_shown_size(const struct part *p)
 {
     return multi_name_of(p)->safe_size < SHOWN_MAX
@@ -241,7 +240,7 @@ bool snib_multi_held(struct snib_multi *m, const struct snib_grant grants[])
 
 /* -- release -------------------------------------------------------------- */
 
-/* The longest patience of its clients. */
+/* The longest request_ms of its clients. */
 static snib_duration multi_patience_of(const struct snib_multi *m)
 {
     snib_duration most = {0};
@@ -274,8 +273,8 @@ static int multi_badness(snib_err err)
                                      : 1;
 }
 
-/* Give back parts [from, to), the last first. The worst that was said, and by
- * which, in *worst and *ret_at. */
+/* Give back parts [from, to), the last first. The worst outcome goes to *worst,
+ * and its part to *ret_at. */
 static void multi_give_back(const struct snib_multi *m, size_t from, size_t to,
                             const struct snib_grant grants[],
                             snib_instant limit, struct snib_error *worst,
@@ -333,16 +332,17 @@ snib_err snib_multi_release(struct snib_multi *m,
 /* -- acquire -------------------------------------------------------------- */
 
 struct attempt {
-    struct snib__link link; /* multi's attempts                            */
+    struct snib__link link; /* in the multi's attempts */
     struct snib_multi *m;
     struct snib_acquire_options o;
-    struct snib_grant *grants; /* by index as given                        */
+    struct snib_grant *grants; /* by index as given */
     snib_instant limit;
-    size_t unknown; /* behind the last part of which it is not known whether
-                       the store holds it for us; 0: all are known         */
-    size_t held;    /* so many parts, from the first on, are ours          */
+    /* One more than the last part of which it is not known whether the store
+     * holds it for this attempt; 0: all are known. */
+    size_t unknown;
+    size_t held; /* the first so many parts are held */
     struct snib_error why;
-    size_t at; /* whose why it is                                          */
+    size_t at;                    /* the part whose error why is */
     struct snib_client *waits_at; /* NULL: it does not wait                */
     struct snib__stop stop;       /* of that wait                          */
 };
@@ -352,7 +352,7 @@ static bool multi_once_only(const struct attempt *a)
     return a->o.wait_ms == 0;
 }
 
-/* Part i has failed for reason *why. */
+/* Part i has failed with *why. */
 static bool multi_failed(struct attempt *a, size_t i,
                          const struct snib_error *why)
 {
@@ -364,7 +364,7 @@ static bool multi_failed(struct attempt *a, size_t i,
     return false;
 }
 
-/* Give back [from, to) and know what remains unknown of it. */
+/* Give back [from, to), and record which parts are unknown then. */
 static void multi_undo(struct attempt *a, size_t from, size_t to,
                        snib_instant limit)
 {
@@ -379,7 +379,7 @@ static void multi_undo(struct attempt *a, size_t from, size_t to,
     }
 }
 
-/* Part i is the one that is missing. False: the multi was cancelled. */
+/* Part i is missing, and will be waited for. False: the multi was cancelled. */
 static bool multi_begin_wait(struct attempt *a, size_t i)
 {
     struct snib_multi *m = a->m;
@@ -402,7 +402,7 @@ static void multi_end_wait(struct attempt *a, bool acquired)
     pthread_mutex_unlock(&a->m->mu);
 }
 
-/* Wait for part i alone; all before it are ours. */
+/* Wait for part i alone; all before it are held. */
 static bool multi_wait_for(struct attempt *a, size_t i)
 {
     struct snib_acquire_options o = a->o;
@@ -425,7 +425,7 @@ static bool multi_wait_for(struct attempt *a, size_t i)
     return why.code ? multi_failed(a, i, &why) : true;
 }
 
-/* How many parts from i on go in one visit. */
+/* How many parts from i on fit into one visit. */
 static size_t multi_run_from(const struct snib_multi *m, size_t i)
 {
     size_t n = 1;
@@ -436,7 +436,7 @@ static size_t multi_run_from(const struct snib_multi *m, size_t i)
     return n;
 }
 
-/* Grants behind the first refused one of a visit. */
+/* Give back the grants behind the first refused part of a visit. */
 static void multi_give_back_ahead(struct attempt *a, size_t i,
                                   struct snib__batch_item member[], size_t got,
                                   size_t n)
@@ -456,7 +456,7 @@ static void multi_give_back_ahead(struct attempt *a, size_t i,
     if (!count) {
         return;
     }
-    /* Nobody waits for the answer longer than for one. */
+    /* Nobody waits longer than for one answer. */
     snib__batch_release(c, ahead, count, c->request);
     for (size_t j = 0; j < count; j++) {
         if (multi_badness(ahead[j].error.code) > 0 &&
@@ -466,8 +466,8 @@ static void multi_give_back_ahead(struct attempt *a, size_t i,
     }
 }
 
-/* Of members [got, n), of which the first is not acquired: the one for whose
- * sake the others were not. That may be none: got, CANCELLED. */
+/* The first of the members [got, n) is not acquired. Find the one on account of
+ * which the others were not; got (CANCELLED) if there is none. */
 static size_t multi_culprit_of(struct snib__batch_item member[], size_t got,
                                size_t n)
 {
@@ -480,8 +480,8 @@ static size_t multi_culprit_of(struct snib__batch_item member[], size_t got,
     return got;
 }
 
-/* Try parts [i, i + n) in one visit; returns how many of them, from the first
- * on, are ours now. Fewer than n: a->why says why. */
+/* Try parts [i, i + n) in one visit. Returns how many of them, from the first
+ * on, are held now. Fewer than n: a->why says why. */
 static size_t multi_try_run(struct attempt *a, size_t i, size_t n)
 {
     struct snib__batch_item member[CHUNK];
@@ -489,7 +489,7 @@ static size_t multi_try_run(struct attempt *a, size_t i, size_t n)
     struct snib_client *c = multi_client_of(part);
     size_t got = 0;
     snib_duration detached = multi_left_until(a->limit);
-    if (detached.ns == 0) { /* what would be asked now could not be answered */
+    if (detached.ns == 0) { /* a request sent now could not be answered */
         struct snib_error late;
         snib__fail_plain(&late, multi_once_only(a) ? SNIB_ERR_UNREACHABLE
                                                    : SNIB_ERR_TIMEOUT);
@@ -516,9 +516,9 @@ static size_t multi_try_run(struct attempt *a, size_t i, size_t n)
     return got;
 }
 
-/* What a try was refused for, and waiting may help. (STORE: another process
- * may stand inside a lock file; where it does not help, the wait ends at once
- * with the same.) */
+/* Is it worth waiting after this refusal of a try? (STORE is: another process
+ * may be inside a lock file. If waiting does not help, the wait ends at once
+ * with the same error.) */
 static bool multi_worth_waiting(const struct attempt *a)
 {
     return !multi_once_only(a) &&
@@ -527,7 +527,7 @@ static bool multi_worth_waiting(const struct attempt *a)
             a->why.code == SNIB_ERR_UNKNOWN);
 }
 
-/* All, or false and a->held parts are ours. */
+/* Take all. False: only the first a->held parts are held. */
 static bool multi_take_all(struct attempt *a)
 {
     a->held = 0;
@@ -537,7 +537,7 @@ static bool multi_take_all(struct attempt *a)
         i += got;
         a->held = i;
         if (got == n || (got && a->why.code == SNIB_ERR_CANCELLED)) {
-            continue; /* those behind were not asked for yet */
+            continue; /* the next ones were not asked for yet */
         }
         if (n > 1 && !multi_worth_waiting(a)) {
             return false;

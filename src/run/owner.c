@@ -1,13 +1,13 @@
-/* run/owner.c — who asks: a thread, or whatever the caller calls an owner.
+/* run/owner.c — owners: a thread, or a number that the caller drew.
  *
- * A thread's owner is a number out of one process-wide counter, kept in
- * thread-local storage and never used again. Not the thread's id: ids are
- * reused, and a new thread with the id of one that died holding would be
- * taken for its owner and get the lock as a re-entry (H27). Numbers are not
+ * A thread's owner is a number from one process-wide counter, kept in
+ * thread-local storage and never used again. It is not the thread's id, because
+ * ids are reused. A new thread with the id of one that died holding a lock
+ * would be taken for its owner, and get the lock as a re-entry. Numbers are not
  * per client either, so an owner is the same in all clients of the process.
  *
- * Explicit owners carry SNIB__OWNER_FREE: their grants may be released by any
- * thread. 2^63 owners at one a nanosecond last 292 years. */
+ * Drawn owners carry SNIB__OWNER_FREE: any thread may release their grants.
+ * 2^63 owners, at one a nanosecond, last 292 years. */
 #include <stdatomic.h>
 
 #include "run/inside.h"

@@ -1,5 +1,5 @@
-/* run/params.c — semaphores and latches: the terms of a lock, and who passes by
- * them. */
+/* run/params.c — semaphores and latches: their params (size, count), and the
+ * waits that pass a latch or barrier. */
 #include <string.h>
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #include "snib/latch.h"
 #include "snib/semaphore.h"
 
-/* A latch's waiter or a party holds for as long as it takes to let go. */
+/* A waiter of a latch or barrier holds only until it releases at once. */
 enum { PASSING_LEASE_MS = 10000 };
 
 struct params {
@@ -80,7 +80,7 @@ static snib_err params_check_count(const char *what, int64_t n, int64_t least,
     return SNIB_ERR_OK;
 }
 
-/* -- semaphores -------------------------------------------------------------- */
+/* -- semaphores ------------------------------------------------------------ */
 
 snib_err snib_semaphore_get(struct snib_client *c, const char *name,
                             size_t name_size, struct snib_semaphore *ret,
@@ -185,7 +185,7 @@ snib_err snib_semaphore_slot(struct snib_lock *lock, struct snib_grant grant,
     struct snib_client *c = lock->client;
     snib_grant_status(lock, grant, &st);
     snib__step_begin(&s, c);
-    bool ended = st.slot < 0 && grant.ticket && c->stopping; /* by stop */
+    bool ended = st.slot < 0 && grant.ticket && c->stopping; /* stop ended it */
     bool closed = c->stopped || ended;
     snib__step_end(&s);
     if (closed) {
@@ -198,7 +198,7 @@ snib_err snib_semaphore_slot(struct snib_lock *lock, struct snib_grant grant,
     return snib__ok(reterr);
 }
 
-/* -- latches ------------------------------------------------------------------ */
+/* -- latches --------------------------------------------------------------- */
 
 snib_err snib_latch_set(struct snib_client *c, const char *name,
                         size_t name_size, uint32_t count, bool *ret_set,
@@ -255,7 +255,7 @@ snib_err snib_latch_open(struct snib_client *c, const char *name,
     return params_spec(c, name, name_size, SNIB__PARAMS_OPEN, 0, &t, reterr);
 }
 
-/* -- passing: stand in the queue, be granted, let go in the background --------- */
+/* -- passing: stand in the queue, be granted, let go in the background ----- */
 
 struct passage {
     struct snib_lock *lock;

@@ -1,5 +1,5 @@
 /* run/park.c — the futex calls behind park.h. TSan sees the mutex that both
- * sides take around them and the atomic word; it needs nothing more. */
+ * sides take around them, and the atomic word. It needs nothing more. */
 #include "run/park.h"
 
 #include <linux/futex.h>

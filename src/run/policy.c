@@ -1,27 +1,25 @@
 /* run/policy.c — a lock declared once and put around a function.
  *
  * The problem: the same four lines (make the name, acquire, run, release)
- * around every payment, each time with its own idea of what a missing order
+ * around every payment, each time with another idea of what a missing order
  * number, a busy lock or a lost lease means. Here the decision stands in one
  * place, the policy.
  *
- * Forbidden:
- * - a name with a hole. A field without a value would put every caller with
- *   the same mistake on one lock, or on none; it is a USAGE error before
- *   anything is sent. So are an empty value, a lone brace, a key without
- *   text.
+ * Forbidden: - a name with a hole. A field without a value would put every
+ * caller with the
+ *   same mistake on one lock, or on none. It is a USAGE error before anything
+ *   is sent. So are an empty value, a lone brace, a key without text.
  * - taking an outage for "busy". on_busy answers one question, "somebody else
- *   has it", and so only for BUSY and TIMEOUT. When the store is unreachable
- *   or the outcome unknown, nobody knows whether somebody else works on the
- *   same thing: the body does not run, whatever the policy says.
- * - folding a loss into success. The body's result and the lock's fate are
- *   two answers: *ret_body and the returned code. A lease that ended before
- *   the body did is LOST, also when the store would still have taken the
- *   release.
+ *   has it", and so only for BUSY and TIMEOUT. When the store is unreachable or
+ *   the outcome unknown, nobody knows whether somebody else works on the same
+ *   thing: the body does not run, whatever the policy says.
+ * - folding a loss into success. The body's result and the lock's fate are two
+ *   answers: *ret_body and the returned code. A lease that ended before the
+ *   body did is LOST, even if the store would still have taken the release.
  *
- * Values are put into the name as they are. Two templates, or two values with
- * the separator in them, can therefore meet in one name; that makes two
- * callers wait for each other, it never lets two in.
+ * Values are put into the name as they are. So two templates, or two values
+ * with the separator in them, can give one name. That makes two callers wait
+ * for each other; it never lets two in.
  *
  * Cost: one handle a call (a map lookup), else as acquire and release. */
 #include "snib.h"
@@ -31,8 +29,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* Far above SNIB_NAME_MAX, which snib_lock_new holds: so a buffer that failed
- * means no memory. */
+/* Far above SNIB_NAME_MAX, which snib_lock_new checks. So when the buffer fails
+ * there was no memory. */
 enum { NAME_LIMIT = 1 << 30 };
 
 /* -- templates ------------------------------------------------------------ */
@@ -42,7 +40,7 @@ struct piece {
     size_t size;
 };
 
-/* The value of the field or NULL; *ret_given: the field is there at all. */
+/* The value of the field, or NULL. *ret_given: the field is there at all. */
 static const char *policy_value_of(const char *const pairs[],
                                    struct piece field)
 {
@@ -190,8 +188,9 @@ static snib_err policy_finish(struct snib_lock *lock, struct snib_grant grant,
                           "the lock was lost while the body ran: %s", why);
     }
     if (err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE) {
-        /* The body ended inside its lease; that the store has not yet heard
-         * of the release is repeated in the background, not news for us. */
+        /* The body ended inside its lease. If the store has not heard of the
+         * release yet, it is repeated in the background; the caller need not
+         * know. */
         return snib__ok(reterr);
     }
     return err;

@@ -1,47 +1,51 @@
-/* run/pump.c — the only code that waits on sockets.
+/* run/pump.c — how a thread sleeps on the sockets of a client.
  *
- * The problem: many threads share few connections. A thread of our own that
- * does all reading costs each caller two hops between threads (1.2 times the
- * round trip for one thread; a fifth of the hand-over rate). So a caller's
- * thread sends its command and reads the answer itself; with several callers
- * the first reads for all and passes the role on when it leaves. The background thread
- * reads what nobody waits for. Who reads what is decided in roles.c; here is
- * how it sleeps. Three drives use this code: calls (snib__pump), the background thread's
- * thread and snib_process (both snib__background_round in background.c).
+ * The problem: many threads share few connections. If a thread of the library
+ * did all the reading, each caller would pay for two hops between threads (1.2
+ * times the round trip for one thread; a fifth of the hand-over rate). So a
+ * caller's thread sends its command and reads the answer itself. With several
+ * callers the first reads for all, and passes the role on when it leaves. The
+ * background thread reads what nobody waits for. roles.c decides who reads
+ * what; this file says how the reader sleeps. Three drivers use this code:
+ * calls (snib__pump), the background thread and snib_process (both by
+ * snib__background_round in background.c).
  *
  * The nine rules of the run layer, and where each is held:
  *
- * 1. Leave in this order: detach my request, pass the role on, unlock.
- *    Passing on first can hand the role to myself.   [roles.c, leave]
- * 2. Collect the woken, unlock, then wake. A thread woken under the mutex
- *    runs straight into it.                          [snib__step_pause]
- * 3. One sender. A caller appends its bytes and sends them itself only when
- *    the reader of that line is asleep in poll; a reader sends all that
- *    gathered just before it sleeps.                 [pump_may_send, pump_sleep_reading]
+ * 1. Leave in this order: take the call off the list, pass the role on,
+ *    unlock. A call that passes its role on first may pass it to itself.
+ *                                               [roles.c, snib__roles_leave]
+ * 2. Collect the threads to be woken, unlock, then wake them. A thread that
+ *    is woken under the mutex runs straight into it.      [snib__step_pause]
+ * 3. One sender. A caller appends its bytes. It sends them itself only when
+ *    the reader of that socket is asleep in poll. A reader sends all that
+ *    gathered just before it sleeps.     [pump_may_send, pump_sleep_reading]
  * 4. A role is passed to a thread that still waits; else, if anything is
- *    awaited, to the background thread; else to nobody.         [roles.c, pass]
- * 5. The limit is the caller's, the request is the engine's. A call that
- *    gives up leaves its acquisition; if nobody else waits there the engine sends
- *    cancel(request id), and whoever reads next drains both replies. No reply
- *    is ever read off the stream by "skipping".      [call.c, give_up]
- * 6. Requests in flight are capped (1 024 a line). Calls that give up leave
- *    work behind; without a cap a storm of time-outs builds an endless
- *    pipeline. A call holds a pointer to its request, never searches for it.
- *                                                    [call.c, wait_for_room]
- * 7. Kernel waits are slices of at most 1 s; truth is BOOTTIME, re-read after
- *    each. futex and ppoll count MONOTONIC and do not see a suspend; lease
- *    deadlines live on a BOOTTIME timerfd, which fires at resume. [slice]
- * 8. The engine gets `now` once per input; a request's valid_from is the
+ *    awaited, to the background thread; else to nobody.
+ *                                                      [roles.c, roles_pass]
+ * 5. The limit belongs to the caller, the request to the engine. A call that
+ *    gives up leaves its acquisition. If nobody else waits there the engine
+ *    sends cancel(request id), and the next reader takes both replies off the
+ *    stream. No reply is ever skipped.               [call.c, call_give_up]
+ * 6. Requests in flight are capped (1 024 a connection). Calls that give up
+ *    leave work behind: without a cap a storm of time-outs would build an
+ *    endless pipeline. A call holds a pointer to its request and never
+ *    searches for it.                          [call.c, call_wait_for_room]
+ * 7. A thread sleeps in slices of at most 1 s. The true clock is BOOTTIME,
+ *    which is read again after each slice. futex and ppoll count MONOTONIC
+ *    and do not see a suspend. Lease deadlines are on a BOOTTIME timerfd,
+ *    which fires at resume.                                     [pump_slice]
+ * 8. The engine gets `now` once per input. A request's valid_from is the
  *    `now` of the step that encoded it, which is never later than the send.
- *                                          [snib__step_begin, snib__step_again]
- * 9. Time-out of a command line closes it (a reply that may still come must
- *    never meet another request), but only when the *oldest* awaited reply is
- *    older than request_ms, not when some impatient caller leaves. Otherwise
- *    each short wait limit would tear down everybody's pipeline. [the store;
- *                                          nothing here closes for a limit]
+ *                                      [snib__step_begin, snib__step_again]
+ * 9. A command connection without a reply is closed after a time-out (a reply
+ *    that may still come must never meet another request). But it is closed
+ *    only when the *oldest* awaited reply is older than request_ms, not when
+ *    some impatient caller leaves. Otherwise each short wait limit would tear
+ *    down everybody's pipeline.  [the store; nothing here closes for a limit]
  *
- * An uncontended acquire is send, ppoll, recv: no futex, no timerfd (the
- * timer is armed for something sooner already), no eventfd. */
+ * An uncontended acquire is send, ppoll, recv: no futex, no timerfd (the timer
+ * is set for something sooner already), no eventfd. */
 #include "run/inside.h"
 
 #include <assert.h>
@@ -52,7 +56,7 @@
 #include "base/mem.h"
 #include "store/memory/memory.h"
 
-/* -- visits ------------------------------------------------------------------- */
+/* -- visits ---------------------------------------------------------------- */
 
 void snib__step_refresh(struct snib__step *s)
 {
@@ -67,7 +71,7 @@ void snib__step_refresh(struct snib__step *s)
 
 void snib__step_begin(struct snib__step *s, struct snib_client *c)
 {
-    /* Not = {0}: the array of words need not be cleared. */
+    /* The fields are set one by one: the array of words need not be cleared. */
     s->c = c;
     s->me = NULL;
     s->background = s->event = s->kick = s->away = false;
@@ -88,9 +92,9 @@ static void pump_tell_logs(struct snib_client *c, struct snib__list *socks)
     }
 }
 
-/* Rule 2. What is woken here may have returned already and taken its stack
- * along: words are addresses for the kernel only (park.h); descriptors of
- * bells live as long as the client. */
+/* Unlock, then wake (rule 2). A call that is woken here may have returned
+ * already, and its stack may be gone. So its word is only an address for the
+ * kernel (park.h). The wakers' descriptors live as long as the client. */
 void snib__step_pause(struct snib__step *s)
 {
     struct snib_client *c = s->c;
@@ -102,7 +106,8 @@ void snib__step_pause(struct snib__step *s)
         waker[i] = c->sock[i].waker;
     }
     if (s->event && !c->event_set && c->event_fd >= 0) {
-        /* Under the mutex: after it snib_next could clear too early. */
+        /* This is done under the mutex: afterwards snib_next could clear the
+         * descriptor too early. */
         c->event_set = true;
         snib__eventfd_set(c->event_fd);
     }
@@ -144,7 +149,7 @@ void snib__step_again(struct snib__step *s)
     snib__step_refresh(s);
 }
 
-/* -- settling calls --------------------------------------------------------------- */
+/* -- settling calls -------------------------------------------------------- */
 
 static struct snib__call *pump_call_of(struct snib__waiter *w)
 {
@@ -159,17 +164,18 @@ static void pump_wake(void *data, struct snib__waiter *w)
         s->wakers |= 1u << call->waker;
         return;
     }
-    /* A settled follower, who reads nothing, needs the mutex no more: with 64
-     * threads that is half of all fights for it. From here on it may be gone. */
+    /* An answered call that reads no socket needs the mutex no more. With 64
+     * threads this saves half of all contention for it. Once its word is
+     * marked, the call may return at any time. */
     bool home = w->done && !w->leads && call->brief;
     if (!(home ? snib__park_settle(&call->word)
                : snib__park_mark(&call->word))) {
-        return; /* marked before */
+        return; /* it was marked before */
     }
     if (s->words < sizeof s->word / sizeof s->word[0]) {
         s->word[s->words++] = &call->word;
     } else {
-        snib__park_wake(&call->word); /* very many at once: under the mutex */
+        snib__park_wake(&call->word); /* very many: wake it under the mutex */
     }
 }
 
@@ -192,10 +198,10 @@ void snib__call_wake(struct snib__step *s, struct snib__call *call)
     }
 }
 
-/* -- doing what the engine wants ----------------------------------------------------- */
+/* -- doing what the engine wants ------------------------------------------- */
 
-/* Rule 3: the reader sends before it sleeps; while it is awake nobody else
- * does. */
+/* Rule 3: the reader of a socket sends before it sleeps. While it is awake
+ * nobody else sends. */
 static bool pump_may_send(const struct snib__step *s, uint32_t i)
 {
     const struct snib_client *c = s->c;
@@ -247,7 +253,7 @@ static void pump_send_all(struct snib__step *s)
     }
 }
 
-/* Calls that wait for a condition of the whole client. */
+/* Answer the calls that wait for a condition of the whole client. */
 static void pump_settle_conditions(struct snib__step *s)
 {
     struct snib_client *c = s->c;
@@ -289,7 +295,7 @@ static void pump_arm_timer(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     if (s->background || c->timer < 0) {
-        return; /* the background thread arms for itself when it goes to sleep */
+        return; /* the background thread sets it before it sleeps */
     }
     if (!c->virtual_clock) {
         snib_instant due = snib__client_due(c);
@@ -299,8 +305,8 @@ static void pump_arm_timer(struct snib__step *s)
     }
 }
 
-/* Lines that became due though nobody reads them: the background thread's, unless I am
- * a call and take them in a moment. */
+/* Some sockets became due and nobody reads them. The background thread gets
+ * them, unless this thread is a call that takes them in a moment. */
 static void pump_assign_lines(struct snib__step *s)
 {
     struct snib_client *c = s->c;
@@ -316,8 +322,9 @@ static void pump_assign_lines(struct snib__step *s)
     }
 }
 
-/* Something to execute, and nobody at it: a call that sleeps, else background thread or
- * worker. (A call that is awake looks by itself.) */
+/* There is something to execute, and nobody executes. A sleeping call does it;
+ * else the background thread or the worker. (A call that is awake checks by
+ * itself.) */
 static void pump_assign_exec(struct snib__step *s)
 {
     struct snib_client *c = s->c;
@@ -362,7 +369,7 @@ void snib__step_act(struct snib__step *s)
     pump_arm_timer(s);
 }
 
-/* -- executing for a blocking store ------------------------------------------------------ */
+/* -- executing for a blocking store ---------------------------------------- */
 
 bool snib__step_exec(struct snib__step *s)
 {
@@ -385,7 +392,7 @@ bool snib__step_exec(struct snib__step *s)
     return true;
 }
 
-/* What the worker of a pull client has executed. */
+/* The worker of a pull client has executed something. */
 void snib__step_executed(struct snib__step *s)
 {
     struct snib_client *c = s->c;
@@ -398,9 +405,9 @@ void snib__step_executed(struct snib__step *s)
     }
 }
 
-/* -- a call sleeps -------------------------------------------------------------------------- */
+/* -- a call sleeps --------------------------------------------------------- */
 
-/* Rule 7. */
+/* How long to sleep: at most one slice (rule 7). */
 static int64_t pump_slice(const struct snib__step *s, snib_instant limit)
 {
     int64_t ns = SNIB__SLICE_MS * INT64_C(1000000);
@@ -444,13 +451,14 @@ static void pump_take_waker(struct snib__step *s)
 {
     struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
     snib__engine_input(s->c->engine, s->now, &in);
-    if (s->c->virtual_clock) { /* the bell of an advanced clock */
+    if (s->c->virtual_clock) { /* the clock was advanced */
         snib__engine_tick(s->c->engine, s->now);
     }
 }
 
-/* Something is to be done on a line that I read; got: bytes received before
- * the mutex was taken, 0 or -errno: the peer, 1 << 30: nothing was tried. */
+/* Something is to be done on a socket that this call reads. got is what recv
+ * returned before the mutex was taken: bytes, 0, or -errno. NOT_TRIED: recv was
+ * not called. */
 enum { NOT_TRIED = 1 << 30 };
 
 static void pump_serve_line(struct snib__step *s, uint32_t i, short events,
@@ -473,8 +481,9 @@ static void pump_serve_line(struct snib__step *s, uint32_t i, short events,
     }
 }
 
-/* I read these lines: send what gathered, sleep until one of them speaks, my
- * bell rings or the slice is over, and feed what came. */
+/* Sleep as the reader of these sockets. Send what gathered, sleep until one of
+ * them speaks, the waker is notified or the slice is over; then feed what came
+ * to the engine. */
 static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
                                uint32_t leads, snib_instant limit)
 {
@@ -489,7 +498,7 @@ static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
             well = snib__socket_flush(s, i) && well;
         }
     }
-    if (!well) { /* the engine was told of a closed line */
+    if (!well) { /* the engine was told of a lost connection */
         snib__step_act(s);
         return;
     }
@@ -504,7 +513,8 @@ static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
     struct timespec patience = {.tv_sec = ns / 1000000000,
                                 .tv_nsec = ns % 1000000000};
     me->w.posture = SNIB__POLLING;
-    /* By this one it is roused, whatever other lines it is given meanwhile. */
+    /* The call is woken by this socket's waker, whatever other sockets it is
+     * given meanwhile. */
     me->waker = (uint8_t)__builtin_ctz(leads);
     snib__step_pause(s);
 
@@ -540,7 +550,8 @@ static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
     snib__step_act(s);
 }
 
-/* True: settled, and the mutex was not taken again. */
+/* Sleep without reading. True: the call is answered, and the mutex was not
+ * taken again. */
 static bool pump_sleep_parked(struct snib__step *s, struct snib__call *me,
                               snib_instant limit)
 {
@@ -554,15 +565,15 @@ static bool pump_sleep_parked(struct snib__step *s, struct snib__call *me,
     }
     snib__step_again(s);
     me->w.posture = SNIB__RUNNING;
-    if (snib__park_settled(&me->word)) { /* just now */
+    if (snib__park_settled(&me->word)) { /* answered just now */
         return false;
     }
     snib__park_finish(&me->word);
     return false;
 }
 
-/* Which lines will bring my answer: those on which more is awaited than
- * before I started. */
+/* The sockets that will bring this call's answer are those on which more
+ * replies are awaited than before it started. Record the numbers before. */
 void snib__pump_mark(struct snib_client *c, uint32_t before[SNIB__CONNS])
 {
     for (uint32_t i = 0; i < c->out->conns; i++) {
@@ -580,8 +591,9 @@ static uint32_t pump_wanted_lines(const struct snib_client *c,
     return wants;
 }
 
-/* A call that was told "queued", or whose line broke, waits for no reply: it
- * may read what is pushed. Nobody says so; silence does. */
+/* A call that was told "queued", or whose connection broke, waits for no reply
+ * any more: it may read what is pushed. No message says so, so the call
+ * concludes it from silence. */
 static void pump_stop_hoping(struct snib__step *s, struct snib__call *me,
                              snib_instant since)
 {
@@ -595,8 +607,8 @@ static void pump_stop_hoping(struct snib__step *s, struct snib__call *me,
     }
 }
 
-/* With no background thread (a client that only asked questions) the call itself is the
- * timer. */
+/* Without a background thread (the client has only asked questions) the call
+ * itself does what the timers would do. */
 static snib_instant pump_do_what_is_due(struct snib__step *s,
                                         snib_instant limit)
 {
@@ -633,14 +645,15 @@ bool snib__pump(struct snib__step *s, struct snib__call *me, uint32_t before[])
         snib__sockets_need(c, &replies, &pushes);
         leads = snib__roles_take(&c->roles, &me->w, replies, pushes);
         if (leads && s->words) {
-            /* Wake first, still being the reader who is awake: what the woken
-             * ask next gathers, and one send takes it all (rule 3). */
+            /* This thread is the reader and still awake. It wakes the others
+             * first: what they ask next gathers, and one send takes it all
+             * (rule 3). */
             snib__step_pause(s);
             snib__step_again(s);
         } else if (leads) {
             pump_sleep_reading(s, me, leads, limit);
         } else {
-            if (me->w.wants) { /* look again when hope ends */
+            if (me->w.wants) { /* check again after that time */
                 limit = snib__sooner(
                     limit, snib__after(since, snib__ms(SNIB__HOPE_MS)));
             }
@@ -658,7 +671,7 @@ void snib__pump_leave(struct snib__step *s, struct snib__call *me)
     struct snib_client *c = s->c;
     uint32_t replies, pushes;
     if (s->away) {
-        return; /* off every list, reads nothing */
+        return; /* it is off every list and reads nothing */
     }
     snib__sockets_need(c, &replies, &pushes);
     uint32_t kept =
@@ -669,5 +682,5 @@ void snib__pump_leave(struct snib__step *s, struct snib__call *me)
     if (kept) {
         snib__background_given(s, kept);
     }
-    snib__step_act(s); /* what I would have sent or executed */
+    snib__step_act(s); /* what this call would have sent or executed */
 }

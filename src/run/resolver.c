@@ -1,23 +1,23 @@
 /* run/resolver.c — host names, without anybody waiting for them.
  *
- * getaddrinfo has no time limit and cannot be interrupted. So each look-up is
- * a detached thread with a job that it shares with the client: whoever lets
- * go last frees it. A client that stops cuts the tie and goes; the thread
- * ends whenever the resolver lets it.
+ * getaddrinfo has no time limit and cannot be interrupted. So each name is
+ * resolved by a detached thread with a job that it shares with the client. The
+ * last of the two to let go frees the job. A client that stops cuts the tie and
+ * goes; the thread ends whenever getaddrinfo returns.
  *
  * Two mutexes, in this order: the job's, the client's. The thread holds both
- * while it hands over, so a client that has the job's mutex knows that nobody
- * of that job is inside. */
+ * while it hands over the addresses. So while a client has the job's mutex, the
+ * thread of that job is not inside the client. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "run/inside.h"
 
 struct snib__job {
-    struct snib__link link; /* client's jobs; the client's mutex        */
-    bool delivered;         /* the client's mutex                       */
+    struct snib__link link; /* in the client's jobs; guarded by its mutex */
+    bool delivered;         /* guarded by the client's mutex */
     pthread_mutex_t mu;
-    struct snib_client *client; /* NULL: cut                                */
+    struct snib_client *client; /* NULL: the tie is cut */
     bool over;                  /* the thread does not touch the client     */
     uint32_t sock;
     char address[264];
@@ -43,7 +43,7 @@ static void *resolver_look_up(void *arg)
     pthread_mutex_lock(&j->mu);
     if (j->client) {
         snib__step_begin(&s, j->client);
-        j->delivered = true; /* opened again, the line gets a new job       */
+        j->delivered = true; /* a socket that opens again gets a new job */
         if (!j->client->stopped) {
             snib__socket_resolved(&s, j->sock, &j->found);
             snib__step_act(&s);
@@ -59,7 +59,7 @@ static void *resolver_look_up(void *arg)
     return NULL;
 }
 
-/* Those whose threads are gone. */
+/* Free the jobs whose threads are gone. */
 static void resolver_reap(struct snib_client *c)
 {
     SNIB__LIST_EACH_SAFE (l, next, &c->jobs) {
@@ -83,7 +83,7 @@ bool snib__resolve_start(struct snib_client *c, uint32_t sock)
     SNIB__LIST_EACH (l, &c->jobs) {
         if (resolver_job_of(l)->sock == sock &&
             !resolver_job_of(l)->delivered) {
-            return true; /* given up once, it may still be the answer       */
+            return true; /* it was given up once, but may still answer */
         }
     }
     struct snib__job *j = snib__alloc(sizeof *j);

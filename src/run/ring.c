@@ -1,7 +1,7 @@
 /* run/ring.c — rings: a sorted, immutable table of members.
  *
- * One block: the head, the members in the order of their ids, their ids. The
- * arithmetic is core/ring.h's. */
+ * A ring is one block: the head, the members in the order of their ids, their
+ * ids. The arithmetic is in core/ring.h. */
 #include "snib/ring.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int ring_compare(const void *a, const void *b)
     return ring_by_id(x->id, x->size, y->id, y->size);
 }
 
-/* -- making ---------------------------------------------------------------------- */
+/* -- making ---------------------------------------------------------------- */
 
 static snib_err ring_check_count(const void *members, size_t count,
                                  struct snib_error *reterr)
@@ -78,7 +78,7 @@ static snib_err ring_check_member(const struct snib_ring_member *m,
     return SNIB_ERR_OK;
 }
 
-/* Of one that was checked; its id still the caller's. */
+/* Of a member that was checked. Its id still belongs to the caller. */
 static struct member ring_read_member(const struct snib_ring_member *m)
 {
     size_t size = ring_id_size(m);
@@ -88,7 +88,7 @@ static struct member ring_read_member(const struct snib_ring_member *m)
                            .hash = snib__ring_hash(m->id, size)};
 }
 
-/* Sums do not depend on the order; the mix keeps weights and ids apart. */
+/* A sum does not depend on the order. Mixing keeps weights and ids apart. */
 static uint64_t ring_fingerprint(const struct snib_ring *r)
 {
     uint64_t sum = r->count;
@@ -98,7 +98,7 @@ static uint64_t ring_fingerprint(const struct snib_ring *r)
     return snib__ring_mix(sum);
 }
 
-/* Sort, take equal ids out or refuse them, take the ids into the block. */
+/* Sort, take equal ids out or refuse them, copy the ids into the block. */
 static snib_err ring_complete(struct snib_ring *r, char *text, bool thin,
                               struct snib_error *reterr)
 {
@@ -121,7 +121,7 @@ static snib_err ring_complete(struct snib_ring *r, char *text, bool thin,
     for (size_t i = 0; i < r->count; i++) {
         struct member *m = &r->member[i];
         m->id = memcpy(text, m->id, m->size);
-        text += m->size + 1; /* zeroed */
+        text += m->size + 1; /* the NUL is there: the block is zeroed */
     }
     r->fingerprint = ring_fingerprint(r);
     return snib__ok(reterr);
@@ -203,7 +203,7 @@ void snib_ring_free(struct snib_ring *r)
     snib__free(r);
 }
 
-/* -- asking ---------------------------------------------------------------------- */
+/* -- asking ---------------------------------------------------------------- */
 
 size_t snib_ring_count(const struct snib_ring *r)
 {
@@ -258,7 +258,8 @@ size_t snib_ring_owner(const struct snib_ring *r, const void *key, size_t size)
     return client_id;
 }
 
-/* The best max so far, in order; equal scores: the smaller number first. */
+/* Keeps the best max so far, in order. With equal scores the smaller number
+ * comes first. */
 size_t snib_ring_owners(const struct snib_ring *r, const void *key, size_t size,
                         size_t *ret, size_t max)
 {

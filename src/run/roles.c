@@ -1,20 +1,21 @@
-/* run/roles.c — taking, passing and leaving the role of a line's reader.
+/* run/roles.c — taking, passing and leaving the role of a socket's reader.
  *
- * The bug this file exists to keep out (it was in the first prototype): a call
- * whose limit has passed hands the lead to its own dying request; from then on
- * nobody reads the connection, and every later call runs into its limit. So a
- * call is off the list of the waiting before its roles are passed on, and a
- * role is only ever given to somebody on that list.
+ * The bug that this file exists to keep out was in the first prototype: a call
+ * whose limit has passed hands the role to its own request, which is about to
+ * end. From then on nobody reads the connection, and every later call runs into
+ * its limit. So a call is taken off the list of the waiting before its roles
+ * are passed on, and a role is only ever given to a call on that list.
  *
- * Whoever gets a role while asleep is roused: a parked thread starts to read,
- * a polling one adds the line to those it polls. Whoever gets it while running
- * looks at its `leads` before it sleeps. So no line that needs a reader is
- * ever left to a thread that does not know. */
+ * A sleeping call that gets a role is woken: a parked thread starts to read, a
+ * polling one adds the socket to those it polls. A running call that gets one
+ * checks its `leads` before it sleeps. So no socket that needs a reader is ever
+ * left to a thread that does not know. */
 #include "run/roles.h"
 
 #include <assert.h>
 
-/* A thousand may wait in queues; a good heir is not worth a walk past all. */
+/* A thousand calls may wait in queues. Finding the best next reader is not
+ * worth a walk past all of them. */
 enum { LOOK_AT = 64 };
 
 static struct snib__waiter *roles_waiter_of(struct snib__link *l)
@@ -84,9 +85,9 @@ void snib__roles_done(struct snib__roles *r, struct snib__waiter *w,
     }
 }
 
-/* Who should read this line next. A thread that runs anyhow costs no wake; a
- * parked one that waits for just this line is woken by its answer soon; any
- * parked one will do; one that polls other lines only if it wants this one. */
+/* The call that should read this socket next. The best one expects its own
+ * answer on it (or, for pushes, expects no reply at all). For replies the
+ * second best is any parked call. */
 static struct snib__waiter *roles_next_of(const struct snib__roles *r,
                                           uint32_t sock, bool reply)
 {

@@ -3,15 +3,14 @@
  * The macro is a for loop whose variable carries the cleanup attribute. The
  * normal end of the body and `continue` reach the loop's third expression;
  * break, return and goto leave the loop and run the cleanup. Both call
- * snib_scope_end, and the first of them wins: `live` is cleared before the
- * release, so that the second does nothing.
+ * snib_scope_end, and only the first call does something: `live` is cleared
+ * before the release.
  *
- * Inside a block a loss shows in snib_grant_held; a section that must know
- * asks before each step, or lets the fence decide. Who asks nothing is told
- * at the end: a loss goes where the reason of a failed acquire would have gone,
- * unless the block has left an error of its own there. What the release
- * answers, whatever it is, is kept in scope.err for those who call the two
- * functions themselves. */
+ * Inside a block snib_grant_held shows a loss. A section that must know asks
+ * before each step, or lets the fence decide. A block that does not ask is told
+ * at the end: the loss is written where a failed acquire would have written its
+ * error, unless the block has left an error of its own there. scope.err is what
+ * the release answers, for callers of the two functions. */
 #include "snib.h"
 
 #include "base/error.h"

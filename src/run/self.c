@@ -1,4 +1,4 @@
-/* run/self.c — what a client says about itself, and its randomness. */
+/* run/self.c — what a client says about itself, and its random seed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -18,7 +18,7 @@ static void self_copy(char *to, size_t size, const char *from)
     memset(to + n, 0, size - n);
 }
 
-/* First line of a small file, "" when it cannot be read. */
+/* First line of a small file; "" when it cannot be read. */
 static void self_read_line(const char *path, char *to, size_t size)
 {
     ssize_t n = -1;
@@ -42,8 +42,8 @@ static void self_user_name(char *to, size_t size)
     }
 }
 
-/* Field 22 of /proc/self/stat: the 20th after the command's last ')'. With
- * the pid it names a process for good. */
+/* Field 22 of /proc/self/stat: the 20th after the command's last ')'. Together
+ * with the pid it names a process for ever. */
 static int64_t self_start_time(void)
 {
     char sock[1024];
@@ -72,8 +72,8 @@ void snib__self_about(struct snib__about *a, const char *program,
     self_copy(a->reason, sizeof a->reason, reason ? reason : "");
 }
 
-/* Fails closed: request ids that repeat would let one client act on what is
- * another's. */
+/* It fails rather than give a weak seed: if request ids repeated, one client
+ * could act on another's claim. */
 snib_err snib__self_seed(struct snib__seed *ret, struct snib_error *reterr)
 {
     char *p = (char *)ret;

@@ -1,17 +1,17 @@
-/* run/socket.c — connections: run's end of the engine's channels.
+/* run/socket.c — run's end of the engine's connections.
  *
  *   DOWN --open, a name--> RESOLVING --resolver--> CONNECTING --> UP
  *     ^--open, an address-----------------------^   |            |
  *     +---------- refused, shut, closed by the peer --------------+
  *
- * A descriptor is closed by nobody while a thread may be asleep in ppoll on
- * it: its number could be given to another file of the process meanwhile, and
- * the reader would read that. So shutting a line whose reader sleeps only
- * marks it, shuts the socket down and rings; the reader closes it. The background thread
+ * Nobody closes a descriptor while a thread may be asleep in ppoll on it: its
+ * number could be given to another file of the process meanwhile, and the
+ * reader would read that. So shutting a socket whose reader sleeps only marks
+ * it, shuts it down and notifies; the reader closes it. The background thread
  * is no such reader: epoll forgets closed descriptors by itself.
  *
- * The bell of a blocking store is a line too (SNIB__NOTIFIER_SOCKET); its
- * descriptor is the store's. */
+ * The notifier of a blocking store counts as a socket too
+ * (SNIB__NOTIFIER_SOCKET); its descriptor belongs to the store. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void socket_feed_refused(struct snib__step *s, uint32_t i,
     snib__engine_input(s->c->engine, s->now, &in);
 }
 
-/* What a line needs once and keeps. */
+/* Make what a socket needs once and keeps. */
 snib_err snib__socket_furnish(struct snib_client *c, uint32_t i)
 {
     struct snib__socket *l = &c->sock[i];
@@ -75,7 +75,7 @@ void snib__socket_notifier(struct snib_client *c)
     struct snib__socket *l = &c->sock[SNIB__NOTIFIER_SOCKET];
     if (l->fd == fd || c->stopped ||
         snib__socket_furnish(c, SNIB__NOTIFIER_SOCKET)) {
-        return; /* without it the poll finds out */
+        return; /* without it the poll finds out later */
     }
     l->fd = fd;
     l->state = fd < 0 ? SNIB__SOCKET_DOWN : SNIB__SOCKET_UP;
@@ -93,7 +93,7 @@ static void socket_opened(struct snib__step *s, uint32_t i)
     socket_feed(s, SNIB__IN_OPENED, i, NULL, 0);
 }
 
-/* Try the addresses that are left; last: why the one before failed. */
+/* Try the addresses that are left. last is the error of the one before. */
 static void socket_connect_next(struct snib__step *s, uint32_t i, int last)
 {
     struct snib__socket *l = &s->c->sock[i];
@@ -151,7 +151,7 @@ void snib__socket_resolved(struct snib__step *s, uint32_t i,
 {
     struct snib__socket *l = &s->c->sock[i];
     if (l->state != SNIB__SOCKET_RESOLVING) {
-        return; /* shut meanwhile */
+        return; /* it was shut meanwhile */
     }
     if (found->count) {
         *l->addresses = *found;
@@ -165,7 +165,7 @@ static void socket_drop_fd(struct snib__step *s, uint32_t i)
 {
     struct snib__socket *l = &s->c->sock[i];
     if (l->fd >= 0) {
-        close(l->fd); /* leaves the epoll set by itself */
+        close(l->fd); /* it leaves the epoll set by itself */
     }
     l->fd = -1;
     l->watched = l->blocked = l->closing = false;
@@ -239,7 +239,7 @@ bool snib__socket_flush(struct snib__step *s, uint32_t i)
         } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
             if (!l->blocked) {
                 l->blocked = true;
-                if (l->asleep) { /* to poll for room */
+                if (l->asleep) { /* to poll until it can send */
                     snib__socket_wake(s, i);
                 }
             }
@@ -261,7 +261,8 @@ void snib__socket_received(struct snib__step *s, uint32_t i, long n)
     }
 }
 
-/* Nobody needs them any more; who sleeps at one finds its end there. */
+/* Nobody needs the sockets any more. A call that sleeps at one finds its end
+ * there. */
 void snib__sockets_end(struct snib_client *c)
 {
     for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {

@@ -1,5 +1,5 @@
-/* run/stores.c — which stores are built in. One row per URL scheme; what is
- * left out says so by SNIB_WITH_…=0 (cmake/SnibStores.cmake). */
+/* run/stores.c — which stores are built in. One row per URL scheme. A store
+ * that is left out is named by SNIB_WITH_…=0 (cmake/SnibStores.cmake). */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ const struct snib__registered *snib__store_find(const char *scheme)
 void snib__stores_offered(char *ret, size_t size)
 {
     size_t used = 0;
-    snprintf(ret, size, "memory:NAME"); /* for want of another */
+    snprintf(ret, size, "memory:NAME"); /* the only one that is built in */
     for (size_t i = 0; i < STORES; i++) {
         if (stores[i].offer && used < size) {
             used += (size_t)snprintf(ret + used, size - used, "%s%s",

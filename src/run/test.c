@@ -1,9 +1,9 @@
 /* run/test.c — the switches of include/snib/test.h.
  *
- * They reach through the client into the memory store's space (memory.h).
- * What they change there, other clients of the space learn through their
- * bells; this client's own threads are kicked here, because a waiting call
- * sleeps on real time and cannot see a virtual clock move. */
+ * They reach through the client into the memory store's space (memory.h). Other
+ * clients of the space learn of the change through their notifiers. This
+ * client's own threads are kicked here, because a waiting call sleeps on real
+ * time and cannot see a virtual clock move. */
 #include "snib/test.h"
 
 #include "base/error.h"

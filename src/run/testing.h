@@ -1,13 +1,13 @@
-/* run/testing.h — a look inside a client, for tests linked with the static
- * library. Not exported by the shared one. */
+/* run/testing.h — the inside of a client, for tests linked with the static
+ * library. The shared library does not export it. */
 #ifndef SNIB__TESTING_H
 #define SNIB__TESTING_H
 
 #include "core/engine.h"
 #include "snib.h"
 
-/* ret_awaited: answers due on each line. ret_reader: 0 nobody, 1 the background thread,
- * 2 a call. Any of the three may be NULL. */
+/* ret_awaited: answers due on each connection. ret_reader: 0 nobody, 1 the
+ * background thread, 2 a call. Any of the three may be NULL. */
 void snib__client_counts(struct snib_client *, struct snib__counts *,
                          uint32_t ret_awaited[SNIB__CONNS],
                          int ret_reader[SNIB__CONNS]);

@@ -1,11 +1,11 @@
 /* run/value.c — versioned values: get, put, delete, update.
  *
- * A put is a query with an id of its own. When its reply is lost (the query
- * ends UNKNOWN) it is asked again under the same id, marked as a repeat, until
+ * A put is a direct request with an id of its own. When its reply is lost (it
+ * ends UNKNOWN) it is sent again under the same id, marked as a repeat, until
  * the store tells what became of it or the time for one answer (request_ms) is
- * over; the rules that make that safe are in core/version.h. Only then is the
- * caller told UNKNOWN. No repeat later than REPEAT_MS: stores remember for a
- * minute.
+ * over. The rules that make that safe are in core/version.h. Only then is the
+ * caller told UNKNOWN. No repeat is sent later than REPEAT_MS, because stores
+ * remember for a minute.
  *
  * The update's loop holds nothing while it computes or pauses: it is a caller
  * like any other. */
@@ -42,7 +42,7 @@ static void value_pause_for(int64_t ns)
     nanosleep(&t, NULL);
 }
 
-/* -- arguments ------------------------------------------------------------------ */
+/* -- arguments ------------------------------------------------------------- */
 
 static snib_err value_check_target(const char *what, struct snib_client *c,
                                    const char *name, size_t *size,
@@ -113,7 +113,7 @@ static snib_err value_check_bytes(const char *what, const void *bytes,
     return SNIB_ERR_OK;
 }
 
-/* -- asking ---------------------------------------------------------------------- */
+/* -- asking ---------------------------------------------------------------- */
 
 static void value_query_init(struct snib__direct *q, snib__verb verb,
                              const char *name, size_t size)
@@ -123,15 +123,16 @@ static void value_query_init(struct snib__direct *q, snib__verb verb,
     snib__buf_init(&q->result, SNIB_VALUE_MAX + 1);
 }
 
-/* The store did not answer; and it is not that something else failed, too. */
+/* True when the store did not answer. False when something else failed. */
 static bool value_lost_reply(const struct snib__direct *q, snib_err err)
 {
     return q->answer == SNIB__UNKNOWN &&
            (err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE);
 }
 
-/* The copy that was lost may be applied, whatever kept the next from being
- * asked (a client closed meanwhile, no memory). */
+/* Sending again failed for another reason (the client was closed meanwhile, no
+ * memory). The copy that was lost may still be applied: the result is
+ * UNKNOWN. */
 static snib_err value_after_a_loss(const struct snib__direct *q, snib_err err,
                                    struct snib_error *reterr)
 {
@@ -143,7 +144,7 @@ static snib_err value_after_a_loss(const struct snib__direct *q, snib_err err,
                : err;
 }
 
-/* Ask, and repeat what was lost. q's result is the caller's to free. */
+/* Send, and repeat what was lost. The caller frees q's result. */
 static snib_err value_spec(struct snib_client *c, struct snib__direct *q,
                            struct snib_error *reterr)
 {
@@ -274,7 +275,7 @@ snib_err snib_value_delete(struct snib_client *c, const char *name,
     return value_write_value(c, &q, ret_version, reterr);
 }
 
-/* -- update ---------------------------------------------------------------------- */
+/* -- update ---------------------------------------------------------------- */
 
 static snib_err value_check_options(const struct snib_value_options *given,
                                     struct snib_value_options *ret,
@@ -322,7 +323,8 @@ struct update {
     int64_t version; /* as last seen or written                             */
 };
 
-/* Random between 0 and min(backoff * 2^n, max). False: no time is left. */
+/* Pause at random between 0 and min(backoff * 2^n, max). False: no time is
+ * left. */
 static bool value_back_off(struct update *u)
 {
     struct snib__seed seed = {{(uintptr_t)u, u->rounds, 0, 1}};

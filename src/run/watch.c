@@ -1,19 +1,21 @@
 /* run/watch.c — telling the owner: callback, descriptor, STATE event.
  *
- * The engine says that an acquisition's state changed; here it becomes what the owner
- * asked for. Nothing is allocated at that moment: the extra of a hold was
- * made with the acquire, and it holds the latest state, not a queue: what changed and changed back before anybody could be told is
- * not told. Callbacks run on the background thread (in a pull client in snib_process),
- * one at a time, with no lock of ours held, on copies: the grant may be
- * released meanwhile. snib_lock_free waits for the lock's running callback.
+ * The engine says that an acquisition's state changed. Here this becomes what
+ * the owner asked for. Nothing is allocated at that moment: the extra of a hold
+ * was made with the acquire. It holds the latest state, not a queue. A change
+ * that was undone before anybody could be told is not told. Callbacks run on
+ * the background thread (in a pull client in snib_process), one at a time, with
+ * no lock of the library held, on copies: the grant may be released meanwhile.
+ * snib_lock_free waits for the lock's running callback.
  *
- * Each handle that holds the grant is told for itself: its hold has an extra of
- * its own, which ends with the hold. The descriptor is the grant's: it goes on to
- * the next hold.
+ * Each handle that holds the grant is told separately: its hold has an extra of
+ * its own, which ends with the hold. The descriptor belongs to the grant: it
+ * goes on to the next hold.
  *
- * A loss descriptor outlives its grant a little: it becomes readable at the
- * release too, and a thread that polls it must not find its number in other
- * hands the next moment. The last 16 ended ones of a client stay open. */
+ * A loss descriptor outlives its grant a little. It becomes readable at the
+ * release too, and a thread that polls it must not find its number used for
+ * another file the next moment. So the last 16 ended ones of a client stay
+ * open. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>

@@ -1,9 +1,10 @@
-/* run/worker.c — a thread for what blocks and that no caller waits for.
+/* run/worker.c — a thread for blocking work that no caller waits for.
  *
- * Started on first need for the exec() of a blocking store when no call is
- * there to do it: renewals, clean-up, all of a pull client. Not the background thread's thread: a
- * loss has to be told by the deadline while a database file is busy. In a
- * pull client nothing moves here: results are met in snib_process. */
+ * It is started when it is first needed: for the exec() of a blocking store
+ * when no call is there to do it (renewals, clean-up, all requests of a pull
+ * client). The background thread does not do this, because it has to tell of a
+ * loss by the deadline while a database file is busy. In a pull client the
+ * engine does not move here: snib_process takes the results. */
 #include "run/inside.h"
 
 static bool worker_may_execute(const struct snib_client *c)
@@ -25,7 +26,7 @@ static void worker_execute_for_pull(struct snib__step *s)
     c->executing = false;
     snib__socket_notifier(c);
     snib__list_append(&c->executed, &chain);
-    SNIB__LIST_EACH (l, &c->roles.waiting) { /* stop, a question */
+    SNIB__LIST_EACH (l, &c->roles.waiting) { /* stop, direct request */
         snib__call_wake(s, SNIB__CONTAINER(l, struct snib__call, w.link));
     }
     s->kick = true;
