@@ -508,8 +508,7 @@ static void start_command(struct world *w)
         break;
     case TO_OPEN_GATE:
         w->start = NOT_STARTING;
-        /* supervisor.c| if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1, MSG_NOSIGNAL)) == 1 ||
-         *         errno == EPIPE) { */
+        /* supervisor.c| if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1, MSG_NOSIGNAL)) == 1) { */
         if (w->leader == AT_GATE) {
             w->gate = 1;
         }
