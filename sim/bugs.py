@@ -208,7 +208,7 @@ BUGS = [
      "        queue_stray(s, now, &g);\n        return;", "        return;"),
     ("a refused request leaves its copies without a tombstone",
      "src/core/claim_acquire.c",
-     "        if (t->copies) { /* one may", "        if (0) { /* one may"),
+     "        if (t->copies) {", "        if (0) {"),
     ("a stolen grant leaves its copies without a tombstone",
      "src/core/claim_renew.c", "if ((gone && !t->copies) ||",
      "if (gone ||"),

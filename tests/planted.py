@@ -3,10 +3,11 @@ import re
 
 
 def pattern(old):
-    """What stands between the words of old is any blank space: how lines are
-    broken is clang-format's business."""
+    """What stands between the words of old is any blank space, or a comment: how
+    lines are broken is clang-format's business."""
+    old = re.sub(r"/\*.*?\*/", "", old, flags=re.S)
     words = re.findall(r"\w+|[^\w\s]", old)
-    gaps = [r"\s+" if a[-1].isidentifier() and b[0].isidentifier() else r"\s*"
+    gaps = [r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/)+" if a[-1].isidentifier() and b[0].isidentifier() else r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/)*"
             for a, b in zip(words, words[1:])]
     return "".join(re.escape(w) + g for w, g in zip(words, gaps + [""]))
 

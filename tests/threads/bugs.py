@@ -66,8 +66,7 @@ BUGS = [
      "bool quiet = pthread_mutex_lock(&c->mu) == 0 &&"),
     ("who watches is told of a term's end before its release only",
      RUN + "elect.c",
-     "    e->changes++; /* who has looked since elect_end_term may have seen it held */\n"
-     "    pthread_cond_broadcast(&e->changed);\n", ""),
+     "    e->changes++;\n    pthread_cond_broadcast(&e->changed);\n}\n", "}\n"),
     ("a resignation looks for the campaign once", RUN + "elect.c",
      "    while (e->campaigning) {", "    if (e->campaigning) {"),
     ("one of the locks that are held is not given back", RUN + "multi.c",
