@@ -23,7 +23,7 @@ static struct snib__quorum *store_of(const struct snib__store *store)
     return (struct snib__quorum *)(uintptr_t)store;
 }
 
-/* -- tasks ------------------------------------------------------------------ */
+/* -- tasks ----------------------------------------------------------------- */
 
 struct task *snib__task_new(struct snib__quorum *q,
                             const struct snib__name *name, const uint64_t id[2])
