@@ -3,7 +3,8 @@
  * its answer.
  *
  *   a read is true       the bytes and the version were the value then;
- *                        without an answer it is never UNKNOWN: nothing can be applied
+ *                        without an answer it is never UNKNOWN: nothing can
+ *                        be applied
  *   told what became of it
  *                        DONE: applied, exactly once. Changed meanwhile: not
  *                        applied, and it will not be; the version is the one
@@ -11,8 +12,8 @@
  *                        applied; so a repeat that finds the store unfit must
  *                        not say so if an earlier copy may have been applied.
  *                        UNKNOWN: nothing was answered by the limit, or a
- *                        connection broke, or the store said that it is too late
- *                        to tell
+ *                        connection broke, or the store said that it is too
+ *                        late to tell
  *   ends by its limit    if the caller runs
  *
  * Excused: changes from before a loss of the store's data, or that expect an
