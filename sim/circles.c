@@ -43,7 +43,7 @@ static bool id_of(const struct snib__acquisition *s, char ret[SIM_ID])
 
 enum { LANES = SIM_CLIENTS * SIM_OWNERS };
 
-/* What owners wait for and have, by the ids of the requests. */
+/* The waits and grants of owners, by the ids of the requests. */
 struct owners {
     struct {
         char id[SIM_ID];

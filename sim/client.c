@@ -124,7 +124,7 @@ static snib_instant now_of(const struct sim_world *w,
     return (snib_instant){sim_local(c, w->t)};
 }
 
-/* What the library does after every call into the engine. */
+/* Does what the library does after every call into the engine. */
 void sim_client_after(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];

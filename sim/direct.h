@@ -25,7 +25,7 @@ struct sim_bytes {
     char text[SIM_VALUE_BYTES]; /* "<counter> <who wrote it>" */
 };
 
-/* What a script answered to a change. */
+/* A script's answer to a change. */
 struct sim_reply {
     int64_t at, code, version;
 };
@@ -76,7 +76,7 @@ struct sim_value {
     struct sim_read read[SIM_READS];
 };
 
-/* What the server had when it answered an inspect. */
+/* The state of a name at the server when it answered an inspect. */
 struct sim_view {
     int64_t at, token;
     struct sim_book book;
@@ -87,7 +87,7 @@ struct sim_term {
     char id[SIM_ID], client[SIM_ID];
 };
 
-/* What observers were shown of a name. */
+/* All that observers were shown of a name. */
 struct sim_sight {
     int64_t highest; /* exclusive token shown so far */
     uint32_t params, views;

@@ -475,7 +475,7 @@ static void evict(struct sim_redis *redis, int name)
     }
 }
 
-/* What was acknowledged since the snapshot is lost; connections break. */
+/* All that was acknowledged since the snapshot is lost; connections break. */
 void sim_promote(struct sim_world *w, int node)
 {
     struct sim_server *s = &w->node[node];

@@ -29,8 +29,8 @@ enum sim_fault_kind {
     SIM_EVICT,        /* all keys of name a are evicted */
     SIM_JUMP,         /* a client's REALTIME jumps; the engine is told */
     SIM_REFUSE,       /* connecting is refused for `ms` */
-    /* What a connection carries to the server arrives `ms` late, and nothing
-     * comes back: late copies of an acquire or a renewal. */
+    /* Bytes on their way to the server arrive `ms` late, and nothing comes
+     * back: late copies of an acquire or a renewal. */
     SIM_LATE,
     SIM_ISOLATE, /* a client cannot reach the server for `ms` */
     SIM_PROMOTE, /* a replica that is `ms` behind takes over */
@@ -81,7 +81,7 @@ struct sim_options {
     struct sim_fault fault[SIM_FAULTS];
 };
 
-/* What the locks of a world are. */
+/* The kinds of locks of a world. */
 enum sim_flavour {
     SIM_MUTEX,
     SIM_RW,

@@ -1,7 +1,7 @@
 /* sim/quorum.c — worlds whose store is a quorum: two to five servers that know
  * nothing of each other, each with its own clock, keys and troubles.
  *
- * What is promised depends on what the servers remember, so it is written down
+ * The promises depend on what the servers remember, so that is written down
  * here after every script: which grant stands at which server (`stand`), and
  * which servers lost it by a fault and not by its end (`forgotten`). A server
  * that restarts empty forgets, unless it stays away for longer than the longest

@@ -31,7 +31,7 @@ struct sim_releasing {
     bool sound;          /* its connections and the server were sound */
 };
 
-/* What an owner was last shown of a grant. */
+/* The last that an owner was shown of a grant. */
 struct sim_shown {
     uint64_t ticket;
     int64_t deadline; /* by its client's clock */

@@ -233,7 +233,7 @@ void sim_kinds_told(struct sim_world *w, int client, int owner, uint8_t news)
     sim_owner_wake(w, client, owner, w->opt.hold_us);
 }
 
-/* -- params ------------------------------------------------------------------ */
+/* -- params ---------------------------------------------------------------- */
 
 static void change(struct sim_world *w, int client, int name,
                    snib__params_op op, int64_t amount)

@@ -286,7 +286,7 @@ static void abandon(struct sim_world *w, int client, int owner)
     m->open = 0;
 }
 
-/* -- batches ----------------------------------------------------------------- */
+/* -- batches --------------------------------------------------------------- */
 
 static bool is_late(const struct sim_world *w, const struct sim_many *m)
 {

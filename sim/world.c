@@ -227,7 +227,7 @@ static void look(struct sim_world *w)
     theorem_parties_ask(w);
 }
 
-/* What changes slowly is checked each 64th event and each 100 ms. */
+/* State that changes slowly is checked each 64th event and each 100 ms. */
 static void look_now_and_then(struct sim_world *w)
 {
     theorem_no_waiter_beside_a_free_lock(w);
@@ -313,7 +313,7 @@ int sim_name_of(const struct sim_world *w, const char *key, const char *tail)
     return -1;
 }
 
-/* What a script, or a message of one, means for the name it is about. */
+/* Handle a script, or a message of one, for the name it is about. */
 static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
 {
     const char *key = NULL;

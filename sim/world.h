@@ -79,7 +79,8 @@ enum sim_owner_state {
     SIM_OWNER_MANY /* has to do with several names: see struct sim_many */
 };
 
-/* What an owner has inside its first lock, and wants (work_circles.c). */
+/* The locks that an owner has inside its first one, and wants there
+ * (work_circles.c). */
 enum { SIM_INSIDE = 2, SIM_GRANTS = 2 + SIM_INSIDE };
 struct sim_grant {
     struct snib__acquisition *acq;
@@ -145,8 +146,8 @@ struct sim_part {
     snib_err err;       /* why it was not granted */
 };
 
-/* What an owner does that wants several names as one, as the library's multi
- * does. */
+/* The state of an owner that wants several names as one, as with the library's
+ * multi. */
 struct sim_many {
     enum {
         SIM_MANY_TRY,  /* names from `from` on were asked for as one */
@@ -266,7 +267,7 @@ struct sim_book {
     struct sim_waiter waiter[SIM_BOOK];
 };
 
-/* What a script of several locks means for one of them. */
+/* One lock of a script of several locks. */
 enum { SIM_BATCH = 8 };
 struct sim_part_step {
     struct sim_redis_event ev; /* as if acquire.lua had been asked */
@@ -367,7 +368,7 @@ struct sim_party {
 };
 enum { SIM_PARTIES = 128 };
 
-/* Who waits for whom in truth now: sim/circles.c. */
+/* The waits that there are in truth now: sim/circles.c. */
 enum { SIM_WAITS = 48, SIM_CIRCLES = 16 };
 struct sim_wait {
     char id[SIM_ID];
@@ -379,7 +380,7 @@ struct sim_wait {
     uint64_t reach;      /* along the edges that are sure */
     int64_t since;
 };
-/* What the owner of a wait had when it was last seen waiting. */
+/* The grants that the owner of a wait had when it was last seen waiting. */
 struct sim_past {
     char id[SIM_ID], grant[SIM_GRANTS][SIM_ID];
     int name, grants;
@@ -485,7 +486,7 @@ void sim_push(struct sim_world *, struct sim_event);
 int sim_name_of(const struct sim_world *, const char *key, const char *tail);
 int64_t sim_local(const struct sim_client *, int64_t t);
 int64_t sim_true(const struct sim_client *, int64_t own_time);
-/* What a client's clock says. */
+/* The time by a client's clock. */
 static inline snib_instant sim_now(const struct sim_world *w, int client)
 {
     return (snib_instant){sim_local(&w->client[client], w->t)};
@@ -669,8 +670,8 @@ void sim_quorum_start(struct sim_world *);
 /* A script has run at a server. */
 void sim_quorum_step(struct sim_world *, int node,
                      const struct sim_redis_event *);
-/* Call both around a fault at a server. What stood there before and does not
- * stand afterwards is noted as forgotten. */
+/* Call both around a fault at a server. A grant that stood there before and
+ * does not stand afterwards is noted as forgotten. */
 void sim_quorum_before(struct sim_world *, int node);
 void sim_quorum_after(struct sim_world *, int node, const struct sim_fault *);
 int sim_majority(const struct sim_world *);

@@ -2,12 +2,12 @@
  *
  * At the server, after every such script: it ends all grants that stand, and
  * says how many of them still had a lease. It takes nobody's position in the
- * queue. What it ended does not come back, neither by a repeat of its acquire
- * nor by a late copy of it. (A client that has not been heard of for as long as
- * its lease, and for ten seconds at least, and that still waits, gets a new
- * grant; nothing that was said of the old grant may be said of the new one.)
- * The other theorems of the books hold as ever: tokens go on rising, and a
- * waiter that fits is granted in the very same script, a lock-delay or not.
+ * queue. A grant that it ended does not come back, neither by a repeat of its
+ * acquire nor by a late copy of it. (A client that has not been heard of for as
+ * long as its lease, and for ten seconds at least, and that still waits, gets a
+ * new grant; nothing that was said of the old grant may be said of the new
+ * one.) The other theorems of the books hold as ever: tokens go on rising, and
+ * a waiter that fits is granted in the very same script, a lock-delay or not.
  *
  * The answers: a renewal or a release is answered "revoked" if, and only if,
  * that very grant was force-released.

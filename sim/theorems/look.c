@@ -1,12 +1,13 @@
 /* Observers see what was so: an answer to INSPECT is what the server had at one
  * instant between the question and the answer. The names' keys are read by
- * book.c whenever the server answers an INSPECT. What the client is shown must
- * be one of these books, whole: holders with token, kind, permits, slot and
- * what is left of their lease; those that keep the lock closed by a lock-delay;
- * waiters in the order of the queue; the last token. Holders that are over,
- * lock-delay included, and waiters that have not been heard of, are not shown.
+ * book.c whenever the server answers an INSPECT. The answer that the client is
+ * shown must be one of these books, whole: holders with token, kind, permits,
+ * slot and what is left of their lease; those that keep the lock closed by a
+ * lock-delay; waiters in the order of the queue; the last token. Holders that
+ * are over, lock-delay included, and waiters that have not been heard of, are
+ * not shown.
  *
- * What elections and rings build on it, of all that observers saw:
+ * Elections and rings build on this, of all that observers saw:
  *
  *   one at a time    never two exclusive holders
  *   terms rise       no exclusive token below one that anybody was shown before

@@ -1,4 +1,4 @@
-/* What a refusal says is true (P4, P10: outcomes are never folded into each
+/* A refusal says the truth (P4, P10: outcomes are never folded into each
  * other). "Held by another": only when somebody had the lock, or this client
  * itself had business there, since the call began. "Denied": only if a server
  * denies. "Timed out": only at the caller's limit. "Unknown" and "unreachable":
@@ -13,7 +13,7 @@
 /* An answer may have been on its way to an earlier call of the same client. */
 enum { EARLIER_MS = 1000, START_MS = 1000 };
 
-/* What the plan lets a server say. */
+/* The refusals that the plan lets a server say. */
 enum {
     DENIALS =
         SIM_REDIS_NOAUTH | SIM_REDIS_NOPERM_KEY | SIM_REDIS_NOPERM_CHANNEL,

@@ -1,4 +1,4 @@
-/* What a refusal says of other kinds of locks is true: DEADLOCK to a reader
+/* A refusal says the truth for other kinds of locks, too: DEADLOCK to a reader
  * that would write; TOO_MANY for more permits than there are; BUSY also for
  * what a latch, a size, a lock-delay or the other parties of a barrier forbid.
  * Asked by reason.c whenever a call is refused. */

@@ -1,5 +1,5 @@
-/* What a release says is true (P3, P4), in every world. Checked whenever a
- * release has ended.
+/* A release says the truth (P3, P4), in every world. Checked whenever a release
+ * has ended.
  *
  * OK is never said to an owner that was shown its lock as lost. OK from the
  * store says that the grant is ended and was the owner's until then: nothing of

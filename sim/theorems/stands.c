@@ -1,5 +1,5 @@
-/* What is told stands. An owner that is shown a lock as held, with its own
- * deadline ahead, has it at the server: under that request, with a token of
+/* A grant that is told stands. An owner that is shown a lock as held, with its
+ * own deadline ahead, has it at the server: under that request, with a token of
  * that grant (its own or one of those reserved with it), and the server's lease
  * ends no sooner than that deadline. At a quorum it stands on a majority. And
  * no answer sets a deadline back.
@@ -63,7 +63,7 @@ static void look_at_majority(struct sim_world *w, int client, int owner,
     }
 }
 
-/* What was seen of that grant before; a new grant takes the place of
+/* The record of what was seen of that grant; a new grant takes the place of
  * another. */
 static struct sim_shown *shown(struct sim_owner *l, uint64_t ticket, int k)
 {

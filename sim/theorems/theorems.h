@@ -10,8 +10,7 @@
 void theorem_exclusion(struct sim_world *);
 void theorem_token_rises(struct sim_world *, int name, int64_t token);
 void theorem_token_given(struct sim_world *, const struct sim_redis_event *);
-/* What is known of the name with this holders' key; NULL: there are too
- * many. */
+/* The record of the name with this holders' key; NULL: there are too many. */
 struct sim_wire_up *sim_wire_up(struct sim_world *, const char *key);
 void theorem_loss_is_told(struct sim_world *);
 void theorem_told_stands(struct sim_world *);

@@ -6,8 +6,8 @@
  * checked at the clients, local hand-overs included, while the store keeps what
  * it acknowledged. Once the store has forgotten a holder, that holder may enter
  * late (its message was on the way), or its client may go on handing over
- * reserved tokens between its threads for the rest of its time. Those tokens
- * are below the next owner's, and the fence refuses them. */
+ * reserved tokens between its threads for the rest of its time. Such tokens are
+ * below the next owner's, and the fence refuses them. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -34,7 +34,7 @@ enum { DAY_MS = 86400000, MEMORY = 8, LATE_MS = 10000 };
  * says. */
 enum { GET_ARGS = 4, PUT_ARGS = 13, ARG_KEY = 3, ARG_ID = 5, ARG_AGAIN = 8 };
 
-/* What is there now. */
+/* The value that is there now. */
 struct found {
     int64_t version, expires_ms, last, memory_expires_ms, now_ms;
     struct sim_bytes bytes;
@@ -375,9 +375,9 @@ static void get(struct sim_world *w, struct step *s)
         .at = w->t, .version = is->version, .bytes = is->bytes};
 }
 
-/* What was there before, by the present clock: a value whose time is over is
- * absent. It is dropped when somebody reads it; if the clock is set back before
- * that, it is there again. */
+/* Find the value that was there before, by the present clock. A value whose
+ * time is over is absent. It is dropped when somebody reads it; if the clock is
+ * set back before that, it is there again. */
 static void before(struct step *s)
 {
     struct sim_value *v = s->v;

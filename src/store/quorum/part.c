@@ -158,8 +158,8 @@ static void part_kept(struct part *p)
 }
 
 /* An answer that belongs to a round that is over, or to the end of an earlier
- * grant. What stands at the node, or may stand there, is nobody's and is
- * ended. */
+ * grant. A grant that stands at the node, or may stand there, is nobody's and
+ * is ended. */
 static void part_late(struct snib__quorum *q, snib_instant now, struct part *p,
                       doing was)
 {

@@ -8,8 +8,8 @@
 
 extern const struct snib__store_ops snib__quorum_store_ops;
 
-/* What the nodes are. The store table's open() takes Redis; tests take a
- * scripted store. */
+/* The kind of store that the nodes are. The store table's open() takes Redis;
+ * tests take a scripted store. */
 struct snib__node_kind {
     const struct snib__store_ops *tasks;
     /* The node's clock in ms as far as it is known, never ahead of it; 0:

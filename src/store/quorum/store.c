@@ -1,14 +1,14 @@
 /* store/quorum/store.c — the store table of a store made of stores.
  *
- * Each node is a whole store with its own view of three connections. What it
- * wants of them is handed on to ours: connection i of node k is our connection
- * 3 k + i. The buffers change hands for the length of a step (store_borrow,
+ * Each node is a whole store with its own view of three connections. Its wishes
+ * for them are handed on to ours: connection i of node k is our connection 3 k
+ * + i. The buffers change hands for the length of a step (store_borrow,
  * store_give_back), so that a node sees what is still unsent and nothing is
  * copied.
  *
- * Nodes are stepped only from store_settle() and store_quorum_input(). What a
- * task wants of a node meanwhile gathers on the node's chain, so that requests
- * of one step travel together. */
+ * Nodes are stepped only from store_settle() and store_quorum_input(). Requests
+ * of a task to a node meanwhile gather on the node's chain, so that requests of
+ * one step travel together. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

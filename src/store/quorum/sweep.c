@@ -136,8 +136,8 @@ static struct task *sweep_next_of(struct snib__quorum *q, const uint64_t id[2],
     return NULL;
 }
 
-/* End this task. What it may have left at a node is noted in the parts of
- * `by`. */
+/* End this task. A grant that it may have left at a node is noted in the parts
+ * of `by`. */
 static void sweep_take_over(struct snib__quorum *q, struct task *by,
                             struct task *task)
 {
